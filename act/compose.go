@@ -1,0 +1,169 @@
+package act
+
+import (
+	"errors"
+	"io"
+
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Seq does its actions one after the other, as statements are. It fails with the first that fails; the
+// rest are then never begun. Each is closed, if it is an io.Closer, when it has finished or when Seq
+// is closed. An order is passed on to the one under way; those that begin later look at Task.Order.
+func Seq(actions ...Action) Action { return &seq{children: actions} }
+
+// All does its actions side by side, each getting a call every turn, in order. It is done when all have
+// finished; if any failed, it then fails with what errors.Join makes of their errors. Of the unfinished
+// ones any Yield makes it Yield, otherwise it waits. An action that answers Async must be the only
+// unfinished one: the turn belongs to its function, so All panics if it is not.
+func All(actions ...Action) Action { return newSiblings(actions, len(actions)) }
+
+// First does its actions side by side as All does, until the first of them, in order, has finished:
+// that one's verdict is its own. The others are closed.
+func First(actions ...Action) Action { return newSiblings(actions, 1) }
+
+type seq struct {
+	children []Action
+	at       int
+	err      error
+}
+
+func (q *seq) Act(t *Task) Directive {
+	if q.err != nil {
+		return t.Fail(q.err)
+	}
+	for q.at < len(q.children) {
+		child := q.children[q.at]
+		d := child.Act(t)
+		if d == Failed {
+			q.err = t.s.failure()
+		}
+		if d != Done {
+			return d
+		}
+		q.children[q.at] = nil
+		q.at++
+		t.s.closeAction(child)
+	}
+	return Done
+}
+
+func (q *seq) Stop(t *Task, o shutdown.Order) {
+	if q.at < len(q.children) {
+		stopAction(t, o, q.children[q.at])
+	}
+}
+
+func (q *seq) Close() error {
+	var errs []error
+	for ; q.at < len(q.children); q.at++ {
+		errs = append(errs, closeIfCloser(q.children[q.at]))
+	}
+	return errors.Join(errs...)
+}
+
+// siblings are actions side by side.
+type siblings struct {
+	children []Action // nil: finished
+	want     int      // how many must finish
+	finished int
+	errs     []error
+}
+
+func newSiblings(actions []Action, want int) *siblings {
+	return &siblings{children: append([]Action(nil), actions...), want: min(want, len(actions))}
+}
+
+func (g *siblings) Act(t *Task) Directive {
+	d := Wait
+	for i, child := range g.children {
+		if g.finished == g.want {
+			break
+		}
+		if child == nil {
+			continue
+		}
+		switch verdict := child.Act(t); verdict {
+		case Wait:
+		case Yield:
+			d = Yield
+		case Async:
+			g.mustBeAlone()
+			return Async
+		case Failed:
+			g.errs = append(g.errs, t.s.failure())
+			fallthrough
+		case Done:
+			g.children[i] = nil
+			g.finished++
+			t.s.closeAction(child)
+		default:
+			return verdict // no verdict: the scheduler has a sentence for it
+		}
+	}
+	if g.finished < g.want {
+		return d
+	}
+	return g.verdict(t)
+}
+
+func (g *siblings) verdict(t *Task) Directive {
+	t.s.closeAction(g)
+	switch len(g.errs) {
+	case 0:
+		return Done
+	case 1:
+		return t.Fail(g.errs[0])
+	}
+	return t.Fail(errors.Join(g.errs...))
+}
+
+func (g *siblings) mustBeAlone() {
+	if g.unfinished() > 1 {
+		panic("act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone")
+	}
+}
+
+func (g *siblings) unfinished() (n int) {
+	for _, child := range g.children {
+		if child != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *siblings) Stop(t *Task, o shutdown.Order) {
+	for _, child := range g.children {
+		stopAction(t, o, child)
+	}
+}
+
+// Close closes who has not finished.
+func (g *siblings) Close() error {
+	var errs []error
+	for i, child := range g.children {
+		g.children[i] = nil
+		errs = append(errs, closeIfCloser(child))
+	}
+	return errors.Join(errs...)
+}
+
+func stopAction(t *Task, o shutdown.Order, a Action) {
+	if st, ok := a.(Stopper); ok {
+		st.Stop(t, o)
+	}
+}
+
+func closeIfCloser(a Action) error {
+	if c, ok := a.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (s *Scheduler) closeAction(a Action) {
+	if c, ok := a.(io.Closer); ok {
+		s.close(c)
+	}
+}

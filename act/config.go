@@ -1,0 +1,125 @@
+package act
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Config is how a Group and its schedulers are made. The zero Config is a good server.
+type Config struct {
+	// Schedulers is how many there are: 0 means one for each CPU that the process may use, which is
+	// right for servers.
+	Schedulers int
+
+	// Threads says what the goroutines of Group.Run are bound to.
+	Threads Threads
+
+	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, the best
+	// for shared machines. Package demon has the others.
+	Idle Strategy
+
+	// Turns bounds the turns of tasks between two passes; 0 means 64. More of them make a turn cheaper and
+	// let events, deadlines and demons wait longer.
+	Turns int
+
+	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes
+	// each.
+	Inbox int
+
+	// Offloads bounds the goroutines of the default Executor, for the Group as a whole; 0 means 64.
+	Offloads int
+
+	// Executor runs offloaded functions; nil means a pool of at most Offloads goroutines that are made when
+	// there is work and end when there is none.
+	Executor Executor
+
+	// Shutdown are the terms of the order given when the context of Run is cancelled. The zero Policy drains
+	// for 30 s and then drops.
+	Shutdown shutdown.Policy
+
+	// Logger takes what goes wrong with nobody to tell. nil writes errors to standard error, of equal ones
+	// the first ten of a second and then every hundredth; zap.NewNop() writes none.
+	Logger *zap.Logger
+
+	// Trace is called when things happen; nil is not.
+	Trace *Trace
+
+	// Clock is where the time comes from; nil means the system's.
+	Clock Clock
+
+	// Crash lets a panic of an action end the process, as Go does, instead of failing its task.
+	Crash bool
+}
+
+// Threads says what a scheduler of a running Group is bound to.
+type Threads uint8
+
+const (
+	// Pinned schedulers have a thread of their own, bound to one CPU. Where the system refuses, or allows
+	// fewer CPUs than there are schedulers, they are Locked, which a Group logs once.
+	Pinned Threads = iota
+	// Locked schedulers have a thread of their own that the system may move.
+	Locked
+)
+
+// Clock tells the time. Its methods are called from any goroutine.
+type Clock interface {
+	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group; it never goes
+	// back.
+	Monotonic() time.Duration
+	// Wall is what the calendar says; it may jump.
+	Wall() time.Time
+}
+
+type systemClock struct{ start time.Time }
+
+func (c systemClock) Monotonic() time.Duration { return time.Since(c.start) }
+func (systemClock) Wall() time.Time            { return time.Now() }
+
+// resolved returns cfg with the meaning of zero values filled in.
+func (cfg Config) resolved() Config {
+	for _, f := range []struct {
+		name  string
+		value *int
+		zero  int
+	}{
+		{"Schedulers", &cfg.Schedulers, min(len(thread.CPUs()), runtime.GOMAXPROCS(0))},
+		{"Turns", &cfg.Turns, 64},
+		{"Inbox", &cfg.Inbox, 1024},
+		{"Offloads", &cfg.Offloads, 64},
+	} {
+		if *f.value < 0 {
+			panic(fmt.Sprintf("act: Config.%s is negative: %d", f.name, *f.value))
+		}
+		if *f.value == 0 {
+			*f.value = f.zero
+		}
+	}
+	cfg.Shutdown = cfg.Shutdown.Resolved()
+	if cfg.Executor == nil {
+		cfg.Executor = &pool{limit: int32(cfg.Offloads)}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = errorsToStderr()
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = systemClock{time.Now()}
+	}
+	return cfg
+}
+
+// errorsToStderr samples: a server must not be drowned by what a million clients make fail.
+func errorsToStderr() *zap.Logger {
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.ErrorLevel)
+	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 100))
+}

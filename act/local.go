@@ -1,0 +1,79 @@
+package act
+
+import (
+	"io"
+	"sync/atomic"
+)
+
+// Local is scheduler-specific storage: one value for each scheduler, made when that scheduler first
+// asks, without a lock. It is how a listener action finds the monitor of its own scheduler. It is
+// meant for package variables:
+//
+//	var engines = act.NewLocal(newEngine)
+//
+// A value that is an io.Closer is closed with the scheduler, the latest made first.
+type Local[T any] struct {
+	index int
+	make  func(*Scheduler) T
+}
+
+// localCount is how many Locals there are in the process; they are never given back.
+var localCount atomic.Int64
+
+// NewLocal returns a Local whose values are made by make, on the scheduler's thread. make may ask for
+// other Locals.
+func NewLocal[T any](make func(*Scheduler) T) *Local[T] {
+	return &Local[T]{int(localCount.Add(1) - 1), make}
+}
+
+// Get returns the value of s. It is for the scheduler's own thread.
+func (l *Local[T]) Get(s *Scheduler) T {
+	s.touch()
+	if l.index < len(s.locals) {
+		if v, ok := s.locals[l.index].(*T); ok {
+			return *v
+		}
+	}
+	return *l.fill(s, l.make(s))
+}
+
+// Put injects the value of s before its first use; later it panics, since somebody may hold the old
+// one.
+func (l *Local[T]) Put(s *Scheduler, v T) {
+	s.touch()
+	if l.index < len(s.locals) && s.locals[l.index] != nil {
+		panic("act: Local.Put after the first use")
+	}
+	l.fill(s, v)
+}
+
+func (l *Local[T]) fill(s *Scheduler, v T) *T {
+	if s.closed {
+		panic("act: a Local was first used on a closed Scheduler")
+	}
+	for len(s.locals) <= l.index {
+		s.locals = append(s.locals, nil)
+	}
+	p := &v
+	s.locals[l.index] = p
+	s.made = append(s.made, v)
+	return p
+}
+
+// latestFirst returns the values of all Locals.
+func (s *Scheduler) latestFirst() []any {
+	values := make([]any, 0, len(s.made))
+	for i := len(s.made) - 1; i >= 0; i-- {
+		values = append(values, s.made[i])
+	}
+	return values
+}
+
+func (s *Scheduler) closeLocals() {
+	for _, v := range s.latestFirst() {
+		if c, ok := v.(io.Closer); ok {
+			s.close(c)
+		}
+	}
+	s.made = nil
+}

@@ -1,0 +1,187 @@
+package act
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/internal/inbox"
+)
+
+// Offload takes the work of the present turn off this thread: return what it returns.
+//
+//	return t.Offload(func() { a.sum, a.err = slowSum(a.file) })
+//
+// When the turn has ended, the Group's Executor calls f. Until f has returned the action belongs to f:
+// it gets no turn, no Stop and no Close, so f may use the action's own fields, and nothing of the
+// scheduler's. The task's next turn comes when f has returned; wake-ups meanwhile are absorbed by it.
+// An order waits for f within its bound. If the task is dropped, f is abandoned: it does not hold Run,
+// and the action is closed when f returns, by f's goroutine if the scheduler has been closed by then. A
+// panic or Goexit in f fails the task.
+//
+// To wait for a function and for something else, see Call.
+func (t *Task) Offload(f func()) Directive {
+	t.s.touch()
+	if t.s.running != t || t.flags&offloading != 0 {
+		panic("act: Offload is for the task whose turn it is, once a turn")
+	}
+	t.flags |= offloading
+	x := t.more()
+	x.offload = &offload{task: t, f: f}
+	x.offload.node.Of = x.offload
+	return Async
+}
+
+// send hands the work of t to the executor.
+func (s *Scheduler) send(t *Task) {
+	t.flags &^= offloading
+	t.state = offloaded
+	s.Execute(t.extra.offload.run)
+}
+
+// offload is one function off the thread, and the letter that tells of its end.
+type offload struct {
+	node inbox.Node[recipient]
+	task *Task
+	f    func()
+	err  *Panic // written before the letter is sent
+}
+
+// run also notices a Goexit, which runs deferred functions and recovers nothing.
+func (o *offload) run() {
+	o.err = &Panic{Value: errGoexit}
+	defer func() {
+		if !o.task.s.deliver(&o.node) {
+			o.task.closeAbandoned()
+		}
+	}()
+	o.err = catch(o.f)
+}
+
+func (o *offload) receive(s *Scheduler) {
+	t := o.task
+	switch {
+	case t.state == abandoned:
+		s.release(t)
+	case o.err != nil:
+		t.extra.offload = nil
+		s.report(t, o.err)
+		if s.trace != nil && s.trace.Ended != nil {
+			s.trace.Ended(t, o.err)
+		}
+		s.release(t)
+	default:
+		t.extra.offload = nil
+		s.enqueue(t)
+	}
+}
+
+// closeAbandoned lets a dropped task go on the goroutine of its offload: its scheduler is closed, so
+// nobody else will ever look at it.
+func (t *Task) closeAbandoned() {
+	for p := catch(t.leave); p != nil; p = catch(t.leave) {
+		t.s.logger.Error("a task failed", zap.Stringer("task", t), zap.Error(p), zap.ByteString("stack", p.Stack))
+	}
+}
+
+// errGoexit is the value of a Panic that stands for a runtime.Goexit.
+var errGoexit = errors.New("runtime.Goexit")
+
+// catch calls f and returns its panic.
+func catch(f func()) (p *Panic) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil { // nil: a Goexit goes on
+			p = &Panic{v, debug.Stack()}
+		}
+	}()
+	f()
+	returned = true
+	return nil
+}
+
+// Call is a leaf that has F called by the Group's Executor and waits for it. Unlike Offload it is one
+// of several things that a task can wait for: F runs beside the turns of its task, so it must touch
+// only what it captured by value. A Call that is closed before F has returned forgets it; F does not
+// hold Run any more then. It is used by pointer, once:
+//
+//	look := act.Call[[]string]{F: func() ([]string, error) { return net.LookupHost(name) }}
+//	if d := look.Act(t); d != act.Done {
+//		return d
+//	}
+//	use(look.Value)
+//
+// On an order it goes on until F returns.
+type Call[T any] struct {
+	F     func() (T, error)
+	Value T // what F returned, after Done
+
+	under *call[T]
+	err   error
+	ended Directive
+}
+
+// Act starts F in its first turn and answers Done or Failed when it has returned. A panic or Goexit in
+// F is a failure.
+func (c *Call[T]) Act(t *Task) Directive {
+	if c.under == nil && !c.ended.Finished() {
+		c.under = startCall(t.s, c.F)
+	}
+	if u := c.under; u != nil {
+		if !u.over {
+			u.waker = t.Waker()
+			return Wait
+		}
+		c.Value, c.err, c.ended, c.under = u.value, u.err, Done, nil
+		if c.err != nil {
+			c.ended = Failed
+		}
+	}
+	if c.ended == Failed {
+		return t.Fail(c.err)
+	}
+	return Done
+}
+
+// Close forgets an F that has not returned.
+func (c *Call[T]) Close() error {
+	if c.under != nil {
+		c.under.waker = Waker{}
+		c.under, c.err, c.ended = nil, ErrAbandoned, Failed
+	}
+	return nil
+}
+
+// ErrAbandoned is the failure of a Call that was closed before its function had returned.
+var ErrAbandoned = errors.New("act: closed before the called function had returned")
+
+// call is a function under way; it outlives a Call that is closed.
+type call[T any] struct {
+	node  inbox.Node[recipient]
+	value T
+	err   error
+	over  bool  // on the scheduler's thread
+	waker Waker // the latest
+}
+
+func startCall[T any](s *Scheduler, f func() (T, error)) *call[T] {
+	u := &call[T]{}
+	u.node.Of = u
+	s.Execute(func() {
+		defer s.deliver(&u.node)
+		u.err = errGoexit // unless f returns
+		if p := catch(func() { u.value, u.err = f() }); p != nil {
+			u.err = p
+		}
+	})
+	return u
+}
+
+func (u *call[T]) receive(*Scheduler) {
+	u.over = true
+	u.waker.Wake()
+}

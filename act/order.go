@@ -1,0 +1,228 @@
+package act
+
+import (
+	"fmt"
+
+	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Shutdown gives an order. It may be called from any goroutine and from any turn, and returns at once;
+// the scheduler obeys before the next turn, or wakes up to obey. An order given while nobody is in Run
+// applies to the next Run. After Close it does nothing.
+//
+// Obeying goes like this. An order that suspends ends Run now, everything intact. Any other is told
+// to all tasks and demons (see Stopper), and each that waits is made ready once. Then an order that
+// halts ends Run; any other lets them go on within its bounds, where a task that has used up its turns
+// gets no more, and Run ends when all are gone, when only such tasks are left, or when the time is up.
+// What is then left is dropped if the order says so, and otherwise stays for a later Run. Several
+// orders merge to the strictest, field by field; who has been told is told again only if something
+// became stricter. The order is spent when Run returns.
+func (s *Scheduler) Shutdown(o shutdown.Order) {
+	if o == nil {
+		panic("act: Shutdown without an order")
+	}
+	s.orders.Push(&inbox.Node[shutdown.Order]{Of: o})
+	s.rouse()
+}
+
+// obey takes in the orders that have come.
+func (s *Scheduler) obey() {
+	if s.orders.Empty() {
+		return
+	}
+	s.group.busy(s)
+	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
+		s.now = s.clock.Monotonic()
+		bounded := s.terms.Turns > 0
+		terms, stricter := s.terms.Merge(n.Of.Policy(), s.now)
+		if !stricter {
+			continue
+		}
+		s.terms, s.order = terms, n.Of
+		if terms.Kind != shutdown.Suspending {
+			s.tellAll(bounded)
+		}
+	}
+}
+
+// tellAll tells everybody of s.order. Who belongs to an offloaded function hears of it afterwards, and
+// who is spawned meanwhile before the first turn. bounded says whether turns were being counted before.
+func (s *Scheduler) tellAll(bounded bool) {
+	s.slab.all(func(t *Task) {
+		t.flags |= untold
+		if !bounded || t.left > s.terms.Turns {
+			t.left = s.terms.Turns
+		}
+	})
+	s.slab.all(func(t *Task) {
+		if t.flags&untold != 0 && t.state != offloaded && t.state != abandoned {
+			s.tell(t)
+		}
+	})
+}
+
+// tell tells t of the present order and makes it ready once.
+func (s *Scheduler) tell(t *Task) {
+	t.flags &^= untold
+	if s.trace != nil && s.trace.Told != nil {
+		s.trace.Told(t, s.order)
+	}
+	if st, ok := t.action.(Stopper); ok {
+		if p := s.guard(func() { st.Stop(t, s.order) }); p != nil {
+			t.action = condemned{t.action, p}
+		}
+		s.endTurnAfterPanic(t)
+	}
+	t.wake()
+}
+
+// mayTurn tells a task of the order that it has not heard of, and whether it has a turn left. One that
+// has none is cut.
+func (s *Scheduler) mayTurn(t *Task) bool {
+	if t.flags&untold != 0 {
+		s.tell(t)
+	}
+	if s.terms.Turns == 0 || t.flags&background != 0 {
+		return true // monitors have no bound of their own: without them nobody could use the turns left
+	}
+	if t.left > 0 {
+		t.left--
+		return true
+	}
+	if s.terms.Drop {
+		s.cut = s.noteCut(s.cut, t)
+		s.drop(t)
+	} else {
+		t.state = spent
+		s.spent.push(t)
+		s.spending++
+	}
+	return false
+}
+
+// termsMet tells whether the order ends Run whatever is left.
+func (s *Scheduler) termsMet() bool {
+	switch {
+	case !s.terms.Given:
+		return false
+	case s.terms.Kind == shutdown.Halting, s.terms.Kind == shutdown.Suspending:
+		return true
+	}
+	return s.terms.Until > 0 && s.now >= s.terms.Until
+}
+
+// conclude spends the order at the end of Run: it drops what is left if told so, makes the rest ready
+// for a later Run, and says what was cut.
+func (s *Scheduler) conclude() error {
+	cut := s.census()
+	if s.terms.Drop && s.broken == nil {
+		s.dropAll()
+	}
+	for t := s.spent.pop(); t != nil; t = s.spent.pop() {
+		s.enqueue(t)
+	}
+	s.spending = 0
+	s.order, s.terms, s.cut = nil, shutdown.Terms{}, nil
+	if s.broken != nil {
+		return s.broken
+	}
+	if cut != nil {
+		return cut
+	}
+	return nil
+}
+
+// census counts what is left, with what was dropped on the way; nil if nothing.
+func (s *Scheduler) census() *shutdown.Cut {
+	cut := s.cut
+	s.slab.all(func(t *Task) {
+		if t.state != abandoned && t.flags&background == 0 {
+			cut = s.noteCut(cut, t)
+		}
+	})
+	if s.held > 0 {
+		if cut == nil {
+			cut = &shutdown.Cut{}
+		}
+		cut.Lingering = s.held
+	}
+	if cut != nil {
+		cut.Order, cut.Dropped = s.order, s.terms.Drop
+		cut.Names = tally(cut.Names)
+	}
+	return cut
+}
+
+func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
+	if cut == nil {
+		cut = &shutdown.Cut{}
+	}
+	if t.flags&isDemon != 0 {
+		cut.Demons++
+	} else {
+		cut.Tasks++
+	}
+	if t.state == offloaded {
+		cut.Offloads++
+	}
+	cut.Names = append(cut.Names, t.String())
+	return cut
+}
+
+// tally turns a list of names into at most shutdown.Named different ones, with a count where there are
+// several, in order of appearance.
+func tally(names []string) (short []string) {
+	count := map[string]int{}
+	for _, name := range names {
+		if count[name]++; count[name] == 1 {
+			short = append(short, name)
+		}
+	}
+	short = short[:min(len(short), shutdown.Named)]
+	for i, name := range short {
+		if n := count[name]; n > 1 {
+			short[i] = fmt.Sprintf("%d × %s", n, name)
+		}
+	}
+	return short
+}
+
+// Dropper is a Local's value that keeps something going for which there is no task any more, such as
+// the last bytes of a connection. Drop ends it at once; the value stays usable.
+type Dropper interface {
+	Drop()
+}
+
+// dropAll drops all tasks and demons but the monitors, and what the Locals keep going.
+func (s *Scheduler) dropAll() {
+	s.round, s.ready, s.demonic, s.demons, s.spent = queue{}, queue{}, queue{}, queue{}, queue{}
+	s.passing = false
+	s.slab.all(func(t *Task) {
+		switch {
+		case t.state == abandoned:
+		case t.flags&background == 0:
+			s.drop(t)
+		case t.state == ready:
+			s.enqueue(t)
+		}
+	})
+	for _, v := range s.latestFirst() {
+		if d, ok := v.(Dropper); ok {
+			d.Drop()
+		}
+	}
+}
+
+// drop lets t go unfinished. One that belongs to an offloaded function is closed when that returns.
+func (s *Scheduler) drop(t *Task) {
+	if s.trace != nil && s.trace.Ended != nil {
+		s.trace.Ended(t, ErrDropped)
+	}
+	if t.state == offloaded {
+		t.state = abandoned
+		s.uncount(t.flags)
+		return
+	}
+	s.release(t)
+}

@@ -1,0 +1,76 @@
+package act
+
+// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty.
+type queue struct {
+	head, tail *Task
+}
+
+func (q *queue) push(t *Task) {
+	if q.tail == nil {
+		q.head = t
+	} else {
+		q.tail.next = t
+	}
+	q.tail = t
+}
+
+// pop returns nil when q is empty.
+func (q *queue) pop() *Task {
+	t := q.head
+	if t == nil {
+		return nil
+	}
+	if q.head = t.next; q.head == nil {
+		q.tail = nil
+	} else {
+		t.next = nil
+	}
+	return t
+}
+
+func (q *queue) empty() bool { return q.head == nil }
+
+// slab hands out Tasks and knows them all. Tasks are never returned to the collector before the
+// scheduler is: wakers may point to them for as long as anybody likes.
+type slab struct {
+	chunks []*[chunk]Task
+	spare  *Task // the one used last comes first: its line is still in the cache
+}
+
+const chunk = 64
+
+func (b *slab) get(s *Scheduler) *Task {
+	if b.spare == nil {
+		b.grow(s)
+	}
+	t := b.spare
+	b.spare, t.next = t.next, nil
+	return t
+}
+
+func (b *slab) grow(s *Scheduler) {
+	c := new([chunk]Task)
+	b.chunks = append(b.chunks, c)
+	for i := range c {
+		t := &c[len(c)-1-i]
+		t.s = s
+		b.put(t)
+	}
+}
+
+func (b *slab) put(t *Task) {
+	t.state = free
+	t.next, b.spare = b.spare, t
+}
+
+// all calls visit for each task in use, in the order of their places: the same history gives the
+// same order.
+func (b *slab) all(visit func(*Task)) {
+	for i := 0; i < len(b.chunks); i++ { // visit may spawn
+		for j := range b.chunks[i] {
+			if t := &b.chunks[i][j]; t.state != free {
+				visit(t)
+			}
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package act
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/thread"
+)
+
+// Run takes turns until no task and no demon is left, or an order ends it. It returns nil after a
+// complete end and a *shutdown.Cut when an order left something; any other error means that the
+// scheduler is not usable any more. It locks the goroutine to its thread while it runs.
+func (s *Scheduler) Run() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.exit()
+	s.guardedRounds(maxTurns, true)
+	return s.conclude()
+}
+
+// Step is Run for n turns, of tasks and demons alike, that never blocks: it takes exactly n turns if
+// there are so many, may stop inside a round and go on there, and returns how many it took. 0 means
+// that nothing is ready, until NextDeadline at least. The error is that of Run, when an order has met
+// its terms.
+func (s *Scheduler) Step(n int) (int, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	defer s.exit()
+	taken := s.guardedRounds(n, false)
+	if s.order == nil || !s.over() {
+		return taken, s.broken
+	}
+	return taken, s.conclude()
+}
+
+// guardedRounds makes an error of a panic outside of turns and posted functions: in a monitor, an
+// Idler, a Trace. The scheduler cannot know what such a one has left half done.
+func (s *Scheduler) guardedRounds(n int, sleep bool) (taken int) {
+	if p := s.guard(func() { taken = s.rounds(n, sleep) }); p != nil {
+		s.broken = fmt.Errorf("act: the scheduler broke down: %w\n%s", p, p.Stack)
+	}
+	return taken
+}
+
+const maxTurns = int(^uint(0) >> 1)
+
+// rounds is the scheduler: rounds of turns, and a pass when nothing is ready or s.turns turns were
+// taken. A round is one go over what was ready at its start; what becomes ready in it waits for the
+// next. A pass may come inside a long round, which then goes on.
+//
+//	round: A B C ─ … ─ Z │ round: B C Z │ nothing ready
+//	          ╰ 64 turns: pass          ╰ pass: posts, timers, demons, look or sleep
+func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
+	for taken < n {
+		s.obey()
+		if s.over() {
+			break
+		}
+		if !s.passing {
+			taken += s.take(&s.round, min(n-taken, s.turns-s.taken))
+			if taken == n || s.taken < s.turns && s.tasksReady() {
+				continue // n is reached, or a panic or an order cut it short
+			}
+			s.beginPass()
+		}
+		taken += s.take(&s.demonic, n-taken)
+		if s.passing = !s.demonic.empty(); s.passing {
+			continue
+		}
+		s.endPass(sleep)
+		if !sleep && !s.anyReady() {
+			break
+		}
+	}
+	return taken
+}
+
+// take takes at most n turns from q: of tasks round after round, or of the demons of one pass.
+func (s *Scheduler) take(q *queue, n int) (taken int) {
+	defer s.rescue(&taken)
+	for taken < n && s.orders.Empty() {
+		t := q.pop()
+		if t == nil {
+			if q != &s.round || s.ready.empty() {
+				break
+			}
+			s.round, s.ready = s.ready, queue{}
+			continue
+		}
+		if s.order != nil && !s.mayTurn(t) {
+			continue
+		}
+		s.turn(t)
+		taken++
+	}
+	return taken
+}
+
+// turn calls the action once and does as it says.
+func (s *Scheduler) turn(t *Task) {
+	t.turn++
+	t.state = running
+	t.flags &^= permit | attended
+	s.running = t
+	if t.flags&isDemon == 0 {
+		s.taken++
+	}
+	if s.trace != nil && s.trace.TurnStart != nil {
+		s.trace.TurnStart(t)
+	}
+	d := t.action.Act(t)
+	if len(s.ends) > 0 {
+		s.endTurn()
+	}
+	if s.trace != nil && s.trace.TurnEnd != nil {
+		s.trace.TurnEnd(t, d)
+	}
+	if (t.flags&offloading != 0) != (d == Async) {
+		panic(misplacedAsync(d))
+	}
+	switch d {
+	case Yield:
+		s.enqueue(t)
+	case Wait:
+		s.wait(t)
+	case Async:
+		s.send(t)
+	case Done:
+		s.finish(t, nil)
+	case Failed:
+		s.finish(t, s.failure())
+	default:
+		panic("act: an action returned " + d.String() + ", which is no verdict: return Yield, Wait, Async, Done or Failed")
+	}
+	s.running, s.err = nil, nil
+}
+
+// beginPass takes in what came from outside and what is due, and lets the demons line up.
+func (s *Scheduler) beginPass() {
+	s.taken = 0
+	s.group.busy(s)
+	s.now = s.clock.Monotonic()
+	if s.trace != nil && s.trace.Pass != nil {
+		s.trace.Pass(s)
+	}
+	s.openLetters()
+	s.runPosts()
+	s.fireTimers()
+	s.demonic, s.demons = s.demons, queue{}
+}
+
+// endPass looks at the outside world, or sleeps until it has something. It is the only place where the
+// thread may block.
+func (s *Scheduler) endPass(sleep bool) {
+	atMost := time.Duration(0)
+	if sleep && !s.anyReady() {
+		atMost = s.untilDue()
+	}
+	if s.trace != nil && s.trace.Idle != nil {
+		s.trace.Idle(s, atMost)
+	}
+	idler := s.idler.Load()
+	if atMost == 0 {
+		idler.Idle(0)
+		return
+	}
+	s.asleep.Store(true) // from here on whoever leaves something interrupts
+	if s.inboxEmpty() && !s.over() {
+		s.neverIdleWhileRunnable()
+		idler.Idle(atMost)
+	}
+	s.asleep.Store(false)
+	s.now = s.clock.Monotonic() // the turns to come must not take the time before the sleep for the present
+}
+
+// anyReady tells whether a turn could be taken without waiting for anything.
+func (s *Scheduler) anyReady() bool { return s.tasksReady() || !s.demons.empty() }
+
+func (s *Scheduler) tasksReady() bool { return !s.round.empty() || !s.ready.empty() }
+
+// untilDue is how long the thread may sleep: until the next deadline, less than 0 for ever, 0 not.
+func (s *Scheduler) untilDue() time.Duration {
+	when, ok := s.NextDeadline()
+	if !ok {
+		return -1
+	}
+	return max(0, when-s.now)
+}
+
+func (s *Scheduler) neverIdleWhileRunnable() {
+	if s.anyReady() || !s.demonic.empty() || s.running != nil {
+		panic("act: about to sleep while something is runnable; this is a bug of act")
+	}
+}
+
+// over tells whether there is nothing more to do here: nothing is left, or an order's terms are met.
+func (s *Scheduler) over() bool {
+	if s.broken != nil || s.termsMet() {
+		return true
+	}
+	return s.live+s.installed+s.held == s.spending && s.inboxEmpty() && s.group.quiet(s)
+}
+
+// begin enters Run or Step.
+func (s *Scheduler) begin() error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.broken != nil:
+		return s.broken
+	case s.inside:
+		return ErrRunning
+	}
+	runtime.LockOSThread()
+	if err := s.rightThread(); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	s.touch()
+	s.inside = true
+	threads.enter(s.thread)
+	s.now = s.clock.Monotonic()
+	return nil
+}
+
+// exit leaves Run or Step, also by a panic or Goexit.
+func (s *Scheduler) exit() {
+	s.inside = false
+	s.group.left(s)
+	threads.leave(s.thread)
+	runtime.UnlockOSThread()
+}
+
+// rightThread notes the present thread, unless something lives on another one.
+func (s *Scheduler) rightThread() error {
+	id := thread.ID()
+	if s.tied > 0 && id != s.thread {
+		return ErrWrongThread
+	}
+	s.thread = id
+	return nil
+}

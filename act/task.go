@@ -1,0 +1,195 @@
+package act
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Task is an action in the care of one scheduler, from Spawn or Install until it leaves. Actions are
+// given theirs every turn; nobody makes one. All methods are for the scheduler's own thread.
+//
+//	          Spawn                 turn begins
+//	free ───────────────▶ ready ─────────────────▶ running ──▶ Done, Failed: free
+//	                        ▲                       │  │  │
+//	                        ├──── Yield ────────────┘  │  └─ Async ─▶ offloaded ─┐
+//	                        └──── wake ◀─── waiting ◀──┘ Wait                    │
+//	                        ▲                                                    │
+//	                        └────────────────────────────────── f has returned ──┘
+//
+// It is kept to one cache line: a scheduler walks over hundreds of thousands of them.
+type Task struct {
+	action Action
+	s      *Scheduler
+	next   *Task  // in whichever queue holds it; a task is in at most one
+	turn   uint64 // rises when a turn begins and is never reset, also when the Task is used again
+	timers *Timer // armed ones, newest first
+	extra  *extra // what few tasks need; kept when the Task is used again
+	state  state
+	flags  flags
+	left   uint32 // further turns under an order that bounds them
+}
+
+// extra is the part of a Task that most tasks go without.
+type extra struct {
+	remote  remote
+	owned   []io.Closer
+	offload *offload
+}
+
+type state uint8
+
+const (
+	free      state = iota
+	ready           // in the scheduler's queue for its kind
+	running         // in its turn
+	waiting         // in no queue
+	offloaded       // belongs to an offloaded function; in no queue
+	spent           // out of turns under an order; in the queue of those
+	abandoned       // dropped while offloaded: to be closed when the function returns
+)
+
+type flags uint8
+
+const (
+	isDemon    flags = 1 << iota
+	background       // a demon that does not hold Run
+	permit           // woken within its own turn: the coming Wait returns at once
+	attended         // somebody was given this turn's Waker
+	alone            // has been reported as waiting for nobody
+	untold           // there is an order that it has not been told of
+	offloading       // Offload was called in this turn
+)
+
+// Scheduler is where the task lives, for good.
+func (t *Task) Scheduler() *Scheduler { return t.s }
+
+// Action is what the task was spawned with.
+func (t *Task) Action() Action { return t.action }
+
+// Order is the latest order that made the terms stricter, nil if there is none. It may be read
+// anywhere in the tree of actions.
+func (t *Task) Order() shutdown.Order {
+	t.s.touch()
+	return t.s.order
+}
+
+// Err is why the last action that failed in this turn did so. It lives for the turn, and the
+// scheduler reads it only when the whole task answers Failed, so a parent that can do without a
+// child just goes on.
+func (t *Task) Err() error {
+	t.s.touch()
+	return t.s.err
+}
+
+// Fail sets Err and returns Failed. A nil err is a bug and panics.
+func (t *Task) Fail(err error) Directive {
+	t.s.touch()
+	if err == nil {
+		panic("act: Fail without an error")
+	}
+	t.s.err = err
+	return Failed
+}
+
+// Own makes c part of the task: it is closed when the task leaves, the last one first, before the
+// action itself.
+func (t *Task) Own(c io.Closer) {
+	t.s.touch()
+	x := t.more()
+	x.owned = append(x.owned, c)
+}
+
+// Release undoes Own, for a c that is handed on to somebody else. It reports whether t owned c.
+func (t *Task) Release(c io.Closer) bool {
+	t.s.touch()
+	if t.extra == nil {
+		return false
+	}
+	for i, o := range slices.Backward(t.extra.owned) {
+		if o == c {
+			t.extra.owned = slices.Delete(t.extra.owned, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// WakeAfter arms tm to wake this task d after now, and Stop disarms it. An armed timer that is armed
+// again moves; it fires once, in whatever turn that finds the task, and is disarmed when the task
+// leaves. Below 50 ms "now" is a fresh reading of the clock, otherwise the pass's.
+func (t *Task) WakeAfter(tm *Timer, d time.Duration) {
+	t.WakeAt(tm, t.s.after(d))
+}
+
+// WakeAt is WakeAfter for a point in time on the scheduler's clock (see Scheduler.Now). One that has
+// passed is due in the next pass.
+func (t *Task) WakeAt(tm *Timer, at time.Duration) {
+	t.s.touch()
+	tm.arm(t, at, nil)
+}
+
+// String names the task after its action.
+func (t *Task) String() string { return nameOf(t.action) }
+
+func (t *Task) more() *extra {
+	if t.extra == nil {
+		t.extra = &extra{}
+		t.extra.remote.task = t
+		t.extra.remote.node = inbox.Node[recipient]{Of: &t.extra.remote}
+	}
+	return t.extra
+}
+
+// wake makes a waiting task ready; one that is in its turn keeps it for the Wait that may end it.
+func (t *Task) wake() {
+	switch t.state {
+	case waiting:
+		if tr := t.s.trace; tr != nil && tr.Woken != nil {
+			tr.Woken(t)
+		}
+		t.s.enqueue(t)
+	case running:
+		t.flags |= permit
+	}
+}
+
+// leave empties the Task for its next use. What it owns is closed last in first out, then the action.
+// Each closer is forgotten before it is called: if one panics, leave is called again and goes on.
+func (t *Task) leave() {
+	for t.timers != nil {
+		t.timers.Stop()
+	}
+	if x := t.extra; x != nil {
+		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 {
+			c := x.owned[n]
+			x.owned = slices.Delete(x.owned, n, n+1)
+			t.s.close(c)
+		}
+		x.offload = nil
+	}
+	if a := t.action; a != nil {
+		t.action = nil
+		if c, ok := a.(io.Closer); ok {
+			t.s.close(c)
+		}
+	}
+	t.turn++ // the wakers of the last turn are stale from here on
+	t.flags = 0
+}
+
+func nameOf(a Action) string {
+	switch a := a.(type) {
+	case nil:
+		return "nothing"
+	case fmt.Stringer:
+		return a.String()
+	case Func:
+		return funcName(a)
+	}
+	return fmt.Sprintf("%T", a)
+}

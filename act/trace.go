@@ -1,0 +1,21 @@
+package act
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Trace is a set of functions that are called when things happen on a scheduler, on its thread, as
+// net/http/httptrace does it. Any of them may be nil. They must not spawn, wake or block. A scheduler
+// without a Trace pays a branch.
+type Trace struct {
+	Spawned   func(t *Task)                   // a task or demon was taken into care
+	TurnStart func(t *Task)                   // a turn begins
+	TurnEnd   func(t *Task, d Directive)      // a turn has ended, before its verdict is followed
+	Woken     func(t *Task)                   // a waiting task has become ready
+	Told      func(t *Task, o shutdown.Order) // an order is about to be told
+	Ended     func(t *Task, err error)        // a task leaves: done, failed, or dropped with ErrDropped
+	Pass      func(s *Scheduler)              // a pass begins
+	Idle      func(s *Scheduler, atMost time.Duration)
+}

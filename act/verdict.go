@@ -1,0 +1,186 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+)
+
+// Panic is the error of a task in whose name something panicked.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+// Unwrap returns the value if it was an error.
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// errUnsaid stands for the reason of an action that answered Failed without Task.Fail.
+var errUnsaid = errors.New("failed without saying why")
+
+func (s *Scheduler) failure() error {
+	if s.err == nil {
+		return errUnsaid
+	}
+	return s.err
+}
+
+// wait puts t aside until it is woken. One that nobody can wake is reported once, and stays: somebody
+// may yet tell it of an order.
+func (s *Scheduler) wait(t *Task) {
+	if t.flags&permit != 0 {
+		s.enqueue(t)
+		return
+	}
+	t.state = waiting
+	if t.flags&(attended|alone|background) == 0 && t.timers == nil {
+		t.flags |= alone
+		s.logger.Error("waits for nobody: it answered Wait, but gave nobody its Waker in this turn",
+			zap.Stringer("task", t))
+	}
+}
+
+// finish lets t leave after its last turn. err is why it failed, nil if it did not.
+func (s *Scheduler) finish(t *Task, err error) {
+	if err != nil {
+		s.report(t, err)
+	}
+	if s.trace != nil && s.trace.Ended != nil {
+		s.trace.Ended(t, err)
+	}
+	s.remove(t)
+}
+
+// remove gives back everything that t has, then its place.
+func (s *Scheduler) remove(t *Task) {
+	f, counted := t.flags, t.state != abandoned
+	t.leave()
+	if counted {
+		s.uncount(f)
+	}
+	s.slab.put(t)
+}
+
+// uncount takes a task or demon out of what holds Run.
+func (s *Scheduler) uncount(f flags) {
+	switch {
+	case f&isDemon == 0:
+		s.live--
+	case f&background == 0:
+		s.installed--
+	}
+}
+
+// report makes a failure seen, once.
+func (s *Scheduler) report(who fmt.Stringer, err error) {
+	fields := []zap.Field{zap.Stringer("task", who), zap.Error(err)}
+	var p *Panic
+	if errors.As(err, &p) {
+		fields = append(fields, zap.ByteString("stack", p.Stack))
+	}
+	s.logger.Error("a task failed", fields...)
+}
+
+// rescue stands around a series of turns. If one of them panicked, its task fails and the series is
+// over; if one of them ended the goroutine, so is the scheduler.
+func (s *Scheduler) rescue(taken *int) {
+	t := s.running
+	if t == nil || s.crash {
+		return
+	}
+	v := recover()
+	if v == nil {
+		s.broken = fmt.Errorf("%w: %v", ErrGoexit, t)
+		return
+	}
+	*taken++
+	s.bury(t, &Panic{v, debug.Stack()})
+}
+
+// bury ends the turn and the life of t after a panic. What panics on the way is reported in its name,
+// and the rest goes on.
+func (s *Scheduler) bury(t *Task, p *Panic) {
+	s.endTurnAfterPanic(t)
+	s.report(t, p)
+	if s.trace != nil && s.trace.Ended != nil {
+		s.trace.Ended(t, p)
+	}
+	s.release(t)
+	s.running, s.err = nil, nil
+}
+
+// release is remove for a task whose closers may panic: each is tried.
+func (s *Scheduler) release(t *Task) {
+	for p := s.guard(func() { s.remove(t) }); p != nil; p = s.guard(func() { s.remove(t) }) {
+		s.report(t, p)
+	}
+}
+
+func (s *Scheduler) endTurnAfterPanic(who fmt.Stringer) {
+	for p := s.guard(s.endTurn); p != nil; p = s.guard(s.endTurn) {
+		s.report(who, p)
+	}
+}
+
+// guard calls f and returns its panic. A Goexit in f goes on, and leaves a scheduler that is broken.
+func (s *Scheduler) guard(f func()) (p *Panic) {
+	if s.crash {
+		f()
+		return nil
+	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil {
+			p = &Panic{v, debug.Stack()}
+		} else if s.broken == nil {
+			s.broken = ErrGoexit
+		}
+	}()
+	f()
+	returned = true
+	return nil
+}
+
+// condemned stands for an action that panicked outside of its turns: it fails in its next one.
+type condemned struct {
+	of Action
+	p  *Panic
+}
+
+func (c condemned) Act(t *Task) Directive { return t.Fail(c.p) }
+
+func (c condemned) String() string { return nameOf(c.of) }
+
+func (c condemned) Close() error {
+	if cl, ok := c.of.(io.Closer); ok {
+		return cl.Close()
+	}
+	return nil
+}
+
+func misplacedAsync(d Directive) string {
+	if d == Async {
+		return "act: an action returned Async without t.Offload"
+	}
+	return "act: an action called t.Offload and then returned " + d.String() + " instead of what Offload returned"
+}
+
+func funcName(f Func) string {
+	if fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer()); fn != nil {
+		return fn.Name()
+	}
+	return "act.Func"
+}

@@ -1,0 +1,194 @@
+package inbox
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chain returns what the nodes of a chain are for.
+func chain[T any](n *Node[T]) (all []T) {
+	for n != nil {
+		all = append(all, n.Of)
+		n = n.Next()
+	}
+	return all
+}
+
+func TestStackGivesTheOldestFirst(t *testing.T) {
+	var s Stack[string]
+	a, b, c := &Node[string]{Of: "a"}, &Node[string]{Of: "b"}, &Node[string]{Of: "c"}
+	require.True(t, s.Empty())
+	require.Nil(t, s.TakeAll())
+	for i, n := range []*Node[string]{a, b, c} {
+		pushed, wasEmpty := s.Push(n)
+		require.True(t, pushed)
+		require.Equal(t, i == 0, wasEmpty)
+	}
+	require.False(t, s.Empty())
+	require.Equal(t, []string{"a", "b", "c"}, chain(s.TakeAll()))
+	require.True(t, s.Empty())
+
+	for _, n := range []*Node[string]{c, a} { // again
+		s.Push(n)
+	}
+	require.Equal(t, []string{"c", "a"}, chain(s.TakeAll()))
+}
+
+func TestStackNodeForgetsTheOnesAfterIt(t *testing.T) {
+	var s Stack[string]
+	a, b := &Node[string]{Of: "a"}, &Node[string]{Of: "b"}
+	s.Push(a)
+	s.Push(b)
+	require.Equal(t, []string{"a", "b"}, chain(s.TakeAll()))
+	require.Nil(t, a.next)
+	require.Nil(t, b.next)
+}
+
+func TestStackClosedReturnsTheRestOnceAndRefuses(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		before []string
+	}{
+		{"empty", nil},
+		{"one", []string{"a"}},
+		{"three", []string{"a", "b", "c"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var s Stack[string]
+			for _, of := range row.before {
+				s.Push(&Node[string]{Of: of})
+			}
+			require.Equal(t, row.before, chain(s.Close()))
+			pushed, wasEmpty := s.Push(&Node[string]{})
+			require.False(t, pushed)
+			require.False(t, wasEmpty)
+			require.Nil(t, s.TakeAll())
+			require.Nil(t, s.Close())
+			require.True(t, s.Empty())
+			pushed, _ = s.Push(&Node[string]{})
+			require.False(t, pushed, "taking does not open it again")
+		})
+	}
+}
+
+func TestStackOfManyProducersLosesAndReordersNothing(t *testing.T) {
+	var s Stack[item]
+	var all sync.WaitGroup
+	for p := range producers {
+		all.Go(func() {
+			nodes := make([]Node[item], each)
+			for n := range nodes {
+				nodes[n].Of = item{p, n}
+				if pushed, _ := s.Push(&nodes[n]); !pushed {
+					panic("refused by an open stack")
+				}
+			}
+		})
+	}
+	var seen inventory
+	for left := producers * each; left > 0; {
+		n := s.TakeAll()
+		if n == nil {
+			runtime.Gosched()
+		}
+		for n != nil {
+			seen.add(t, n.Of)
+			left--
+			n = n.Next()
+		}
+	}
+	all.Wait()
+	require.True(t, s.Empty())
+}
+
+func TestStackCloseIsExact(t *testing.T) {
+	for round := range 1000 {
+		var s Stack[item]
+		var all sync.WaitGroup
+		var pushed [producers]int
+		for p := range producers {
+			all.Go(func() {
+				for {
+					n := &Node[item]{Of: item{p, pushed[p]}}
+					if ok, _ := s.Push(n); !ok {
+						return
+					}
+					pushed[p]++
+					runtime.Gosched() // else one of them fills the memory
+				}
+			})
+		}
+		var seen inventory
+		count := func(n *Node[item]) {
+			for n != nil {
+				seen.add(t, n.Of)
+				n = n.Next()
+			}
+		}
+		for range round % 10 {
+			count(s.TakeAll())
+			runtime.Gosched()
+		}
+		count(s.Close())
+		require.Nil(t, s.TakeAll())
+		all.Wait()
+		require.EqualValues(t, pushed, seen)
+		require.Nil(t, s.TakeAll())
+	}
+}
+
+func TestStackTakingWhileItIsClosedDoesNotOpenIt(t *testing.T) {
+	for range 1000 {
+		var s Stack[int]
+		s.Push(&Node[int]{})
+		var all sync.WaitGroup
+		var taken, left int
+		all.Go(func() { taken = len(chain(s.TakeAll())) })
+		all.Go(func() { left = len(chain(s.Close())) })
+		all.Wait()
+		require.Equal(t, 1, taken+left, "one of them has it")
+		pushed, _ := s.Push(&Node[int]{})
+		require.False(t, pushed)
+	}
+}
+
+func TestStackOnlyTheFirstFindsItEmpty(t *testing.T) {
+	for range 1000 {
+		var s Stack[int]
+		var all sync.WaitGroup
+		var first [producers]bool
+		for p := range producers {
+			all.Go(func() { _, first[p] = s.Push(&Node[int]{}) })
+		}
+		all.Wait()
+		count := 0
+		for _, f := range first {
+			if f {
+				count++
+			}
+		}
+		require.Equal(t, 1, count)
+		require.Len(t, chain(s.TakeAll()), producers)
+	}
+}
+
+func TestStackSleepAndWakeLosesNoWake(t *testing.T) {
+	var s Stack[int]
+	nodes := [2]Node[int]{{Of: 0}, {Of: 1}} // each pushed again only after it was taken
+	var taken []int
+	sleepAndWake(t,
+		func(p int) { s.Push(&nodes[p]) },
+		func() []int {
+			taken = taken[:0]
+			for n := s.TakeAll(); n != nil; {
+				next := n.Next()
+				taken = append(taken, n.Of)
+				n = next
+			}
+			return taken
+		},
+		s.Empty)
+}

@@ -1,0 +1,263 @@
+package wheel
+
+import "math/bits"
+
+const (
+	groupBits = 6                                // bits of a deadline that one level decides
+	slots     = 1 << groupBits                   // of a level: as many as its bitmap has bits
+	levels    = (63 + groupBits - 1) / groupBits // 11: every int64 that is not negative
+
+	// nextScan is how many nodes of a slot Next compares before it is content
+	// with the slot's start.
+	nextScan = 16
+)
+
+// A Node is a deadline that can be armed in one Wheel at a time. It is meant to
+// be a field of what waits, found again through Of: arming allocates nothing.
+// The zero Node is not armed. An armed Node must not be copied.
+type Node[T any] struct {
+	next, prev *Node[T] // a ring; both nil: not armed
+	when       int64    // >= 0
+	Of         T        // whose deadline it is; the wheel never looks at it
+}
+
+// Armed reports whether the node is in a wheel.
+func (n *Node[T]) Armed() bool { return n.next != nil }
+
+// When returns the deadline the node was last armed for, 0 if never. It stays
+// readable after the node was popped or disarmed.
+func (n *Node[T]) When() int64 { return n.when }
+
+// A Wheel is a set of armed nodes. The zero Wheel is empty and at time 0. One
+// goroutine at a time may use it. It is 5.7 KB, and never more for what is in it.
+type Wheel[T any] struct {
+	// elapsed is the time reached. No node in a slot has an earlier deadline, so
+	// a node's place follows from its deadline and elapsed alone (see place) and
+	// no node needs to remember it.
+	elapsed int64
+
+	armed    int                     // nodes in late and in all slots
+	occupied uint16                  // bit l: level l has a slot that is not empty
+	bitmaps  [levels]uint64          // bit s: slot s of this level is not empty
+	slots    [levels][slots]*Node[T] // each the oldest of a ring in arming order
+	late     *Node[T]                // armed for a time before elapsed; also in arming order
+}
+
+// Len returns how many nodes are armed.
+func (w *Wheel[T]) Len() int { return w.armed }
+
+// Arm puts the node into the wheel, to be popped at when, in nanoseconds since
+// whatever the caller calls 0; a negative when is 0. A node that is armed in
+// this wheel is moved, and is then the youngest of its deadline. O(1).
+//
+// A deadline before the time reached is kept as it is and is late: due before
+// everything that is not, after other late ones.
+func (w *Wheel[T]) Arm(n *Node[T], when int64) {
+	if n.next != nil {
+		w.remove(n)
+	}
+	n.when = max(when, 0)
+	w.insert(n)
+	w.armed++
+}
+
+// Disarm takes the node out and reports whether it was armed. It panics if the
+// node is found to be in another wheel, which is found when the ring it would be
+// in here is empty, and corrupts both wheels when it is not. O(1).
+func (w *Wheel[T]) Disarm(n *Node[T]) bool {
+	if n.next == nil {
+		return false
+	}
+	w.remove(n)
+	return true
+}
+
+// Pop returns the next node that is due at now, disarmed, or nil if none is any
+// more: call it until then. The time reached rises to the node's deadline, or to
+// now with nil. Time does not go back: nil, and nothing else, is the answer to a
+// now before the time reached.
+//
+// Nodes may be armed and disarmed between two Pops. One that is armed for a time
+// not after now is popped in the same loop; who does so for each node he pops
+// has a loop without an end, and bounds it himself.
+//
+// It costs a ring operation for each node that comes down a level. A node comes
+// down at most ten times between Arm and Pop; all that share a slot do so at once.
+func (w *Wheel[T]) Pop(now int64) *Node[T] {
+	if now < w.elapsed {
+		return nil
+	}
+	if n := w.late; n != nil { // before elapsed, hence before all others
+		w.remove(n)
+		return n
+	}
+	for w.occupied != 0 { // twice at most: a cascade leaves the first node at level 0, or after now
+		level, slot := w.first()
+		start := w.start(level, slot)
+		if start > now {
+			break
+		}
+		if level == 0 {
+			w.elapsed = start // which is the deadline of all in this slot
+			n := w.slots[0][slot]
+			w.remove(n)
+			return n
+		}
+		w.cascade(level, slot, now)
+	}
+	w.elapsed = now
+	return nil
+}
+
+// Next returns a time not later than the earliest deadline, false if nothing is
+// armed. It is the earliest deadline itself if no more than 16 nodes are as near
+// as the wheel can tell, and always within the same 64 ns. Otherwise it is
+// earlier, but still after the time reached: who then calls Pop gets nil and a
+// better answer, after at most ten such looks the exact one. If something is due
+// already, it is not after the time reached. It changes nothing, and is O(1).
+func (w *Wheel[T]) Next() (when int64, ok bool) {
+	if w.late != nil {
+		return earliest(w.late, 0), true
+	}
+	if w.occupied == 0 {
+		return 0, false
+	}
+	level, slot := w.first()
+	start := w.start(level, slot)
+	if level == 0 {
+		return start, true
+	}
+	return earliest(w.slots[level][slot], start), true
+}
+
+// earliest returns the least deadline of a ring, or floor if it is long.
+func earliest[T any](ring *Node[T], floor int64) int64 {
+	least := ring.when
+	n := ring.next
+	for range nextScan - 1 {
+		if n == ring {
+			return least
+		}
+		least = min(least, n.when)
+		n = n.next
+	}
+	if n == ring {
+		return least
+	}
+	return floor
+}
+
+// first returns the slot with the earliest deadlines. There is no wrapping
+// round: a node of level l differs from elapsed in group l and in none above,
+// so all of level l are before all of level l+1, and slots are in order of time.
+func (w *Wheel[T]) first() (level, slot int) {
+	level = bits.TrailingZeros16(w.occupied)
+	return level, bits.TrailingZeros64(w.bitmaps[level])
+}
+
+// start returns the earliest deadline that belongs into a slot: elapsed down to
+// this level's group, then the slot's number, then zeros.
+func (w *Wheel[T]) start(level, slot int) int64 {
+	shift := uint(level) * groupBits
+	above := uint64(w.elapsed) >> (shift + groupBits) << (shift + groupBits)
+	return int64(above | uint64(slot)<<shift)
+}
+
+// place returns where a deadline that is not before elapsed belongs: the level
+// is the highest group of bits in which the two differ, the slot is that group.
+func (w *Wheel[T]) place(when int64) (level, slot int) {
+	level = (bits.Len64(uint64(when^w.elapsed)|1) - 1) / groupBits
+	return level, int(when>>(uint(level)*groupBits)) & (slots - 1)
+}
+
+// cascade moves the first slot's nodes down. elapsed goes to the earliest of
+// them, or to now if that is nearer, not just to the slot's start: so a node
+// alone in its slot comes down once instead of once a level. In their order:
+// nodes of one deadline always share their slot, and stay in arming order.
+func (w *Wheel[T]) cascade(level, slot int, now int64) {
+	ring := w.slots[level][slot]
+	w.slots[level][slot] = nil
+	w.vacate(level, slot)
+
+	least := ring.when
+	for n := ring.next; n != ring; n = n.next {
+		least = min(least, n.when)
+	}
+	w.elapsed = min(least, now)
+
+	last := ring.prev
+	for n := ring; ; {
+		next := n.next
+		w.insert(n)
+		if n == last {
+			return
+		}
+		n = next
+	}
+}
+
+// insert puts a node that is in no ring into the one where its deadline belongs.
+func (w *Wheel[T]) insert(n *Node[T]) {
+	if n.when < w.elapsed {
+		add(&w.late, n)
+		return
+	}
+	level, slot := w.place(n.when)
+	add(&w.slots[level][slot], n)
+	w.bitmaps[level] |= 1 << uint(slot)
+	w.occupied |= 1 << uint(level)
+}
+
+// remove undoes Arm. A node has stayed where place finds it: elapsed never
+// enters a slot that is not empty without a cascade, and while it stays before
+// the slot the highest group that differs is the same. Only a late node has a
+// deadline before elapsed.
+func (w *Wheel[T]) remove(n *Node[T]) {
+	w.armed--
+	if n.when < w.elapsed {
+		drop(&w.late, n)
+		return
+	}
+	level, slot := w.place(n.when)
+	drop(&w.slots[level][slot], n)
+	if w.slots[level][slot] == nil {
+		w.vacate(level, slot)
+	}
+}
+
+// vacate notes that a slot has become empty.
+func (w *Wheel[T]) vacate(level, slot int) {
+	w.bitmaps[level] &^= 1 << uint(slot)
+	if w.bitmaps[level] == 0 {
+		w.occupied &^= 1 << uint(level)
+	}
+}
+
+// add makes n the youngest of a ring.
+func add[T any](ring **Node[T], n *Node[T]) {
+	oldest := *ring
+	if oldest == nil {
+		n.next, n.prev = n, n
+		*ring = n
+		return
+	}
+	youngest := oldest.prev
+	n.next, n.prev = oldest, youngest
+	youngest.next, oldest.prev = n, n
+}
+
+// drop takes n out of its ring.
+func drop[T any](ring **Node[T], n *Node[T]) {
+	switch {
+	case *ring == nil:
+		panic("wheel: this node is armed in another wheel")
+	case n.next == n:
+		*ring = nil
+	default:
+		n.prev.next, n.next.prev = n.next, n.prev
+		if *ring == n {
+			*ring = n.next
+		}
+	}
+	n.next, n.prev = nil, nil
+}

@@ -1,0 +1,42 @@
+package shutdown
+
+import (
+	"math"
+	"time"
+)
+
+// Terms are policies merged at the moments they were given: the bound in time is a point in time,
+// so that a second order can only bring the end nearer. The zero Terms mean that there is no order.
+type Terms struct {
+	Kind  Kind
+	Turns uint32        // further turns of each task; 0: no such bound
+	Until time.Duration // on the clock that Merge was given readings of; 0: no such bound
+	Drop  bool
+	Given bool
+}
+
+// strictness ranks kinds: Suspending > Halting > Bounded > Endless.
+var strictness = [...]int{Bounded: 1, Endless: 0, Halting: 2, Suspending: 3}
+
+// Merge returns the strictest of t and p field by field, p being given at now, and whether anything
+// became stricter: fewer turns beat more, less time beats more, a bound beats none, Drop wins.
+// p.Turns counts from now on, t.Turns from when it was given: a caller that has counted turns since
+// then compares for each task.
+func (t Terms) Merge(p Policy, now time.Duration) (merged Terms, stricter bool) {
+	p = p.Resolved()
+	merged = t
+	if !t.Given || strictness[p.Kind] > strictness[t.Kind] {
+		merged.Kind = p.Kind
+	}
+	if turns := clamp(p.Turns); turns > 0 && (t.Turns == 0 || turns < t.Turns) {
+		merged.Turns = turns
+	}
+	if until := now + p.Time; p.Time > 0 && (t.Until == 0 || until < t.Until) {
+		merged.Until = until
+	}
+	merged.Drop = t.Drop || p.Drop
+	merged.Given = true
+	return merged, merged != t
+}
+
+func clamp(turns int) uint32 { return uint32(min(uint64(turns), math.MaxUint32)) }
