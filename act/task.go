@@ -134,7 +134,7 @@ func (t *Task) WakeAt(tm *Timer, at time.Duration) {
 }
 
 // String names the task after its action.
-func (t *Task) String() string { return nameOf(t.action) }
+func (t *Task) String() string { return Name(t.action) }
 
 func (t *Task) more() *extra {
 	if t.extra == nil {
@@ -182,7 +182,9 @@ func (t *Task) leave() {
 	t.flags = 0
 }
 
-func nameOf(a Action) string {
+// Name is what logs and Cuts call a: its String if it has one, the function's name of a Func, else its
+// type.
+func Name(a Action) string {
 	switch a := a.(type) {
 	case nil:
 		return "nothing"

@@ -162,7 +162,7 @@ type condemned struct {
 
 func (c condemned) Act(t *Task) Directive { return t.Fail(c.p) }
 
-func (c condemned) String() string { return nameOf(c.of) }
+func (c condemned) String() string { return Name(c.of) }
 
 func (c condemned) Close() error {
 	if cl, ok := c.of.(io.Closer); ok {

@@ -92,3 +92,31 @@ func (r *remote) receive(*Scheduler) {
 		r.task.wake()
 	}
 }
+
+// Bell is where somebody who wakes a task from other goroutines, more than once, keeps its latest Waker:
+// a mailbox, say. The task sets it before every Wait and then looks once more whether there is something
+// to wait for; the others make that something true and then ring. The zero Bell wakes nobody.
+type Bell struct {
+	version atomic.Uint32 // odd while it is being set
+	r       atomic.Pointer[remote]
+	turn    atomic.Uint64
+}
+
+// Set keeps w instead of what was there. One scheduler's thread at a time.
+func (b *Bell) Set(w Waker) {
+	r := w.Remote()
+	b.version.Add(1)
+	b.r.Store(r.r)
+	b.turn.Store(r.turn)
+	b.version.Add(1)
+}
+
+// Ring wakes the task whose Waker was set last. Any goroutine; it never blocks. A Ring that meets a Set
+// may leave it: whoever sets looks once more afterwards.
+func (b *Bell) Ring() {
+	before := b.version.Load()
+	r := Remote{b.r.Load(), b.turn.Load()}
+	if before&1 == 0 && b.version.Load() == before {
+		r.Wake()
+	}
+}

@@ -76,10 +76,13 @@ var (
 )
 
 // Resolved returns p with the meaning of the zero value filled in. It panics on a negative bound,
-// which no arithmetic of a caller should produce silently.
+// which no arithmetic of a caller should produce silently, and on a Kind that there is not.
 func (p Policy) Resolved() Policy {
-	if p.Turns < 0 || p.Time < 0 {
-		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %+v", p))
+	if p.Turns < 0 || p.Time < 0 { // not %v of p: String resolves
+		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %d turns, %v", p.Turns, p.Time))
+	}
+	if p.Kind > Suspending {
+		panic(fmt.Sprintf("shutdown: a Policy with no such Kind: %d", p.Kind))
 	}
 	if p == (Policy{}) {
 		return Policy{Time: Grace, Drop: true}

@@ -31,12 +31,15 @@ func (t Terms) Merge(p Policy, now time.Duration) (merged Terms, stricter bool) 
 	if turns := clamp(p.Turns); turns > 0 && (t.Turns == 0 || turns < t.Turns) {
 		merged.Turns = turns
 	}
-	if until := now + p.Time; p.Time > 0 && (t.Until == 0 || until < t.Until) {
+	if until := end(now, p.Time); p.Time > 0 && (t.Until == 0 || until < t.Until) {
 		merged.Until = until
 	}
 	merged.Drop = t.Drop || p.Drop
 	merged.Given = true
 	return merged, merged != t
 }
+
+// end is the point in time d from now, at the latest the last there is.
+func end(now, d time.Duration) time.Duration { return now + min(d, math.MaxInt64-now) }
 
 func clamp(turns int) uint32 { return uint32(min(uint64(turns), math.MaxUint32)) }

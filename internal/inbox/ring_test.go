@@ -242,10 +242,41 @@ func TestRingCloseIsExact(t *testing.T) {
 	}
 }
 
+func TestRingSeenEmptyHasRoom(t *testing.T) {
+	const values = 20_000
+	r := NewRing[int](1)
+	refused := make(chan int, 1)
+	go func() { // the only producer, so nobody fills it in between
+		count := 0
+		for n := range values {
+			for spun := 0; !r.Empty(); spun++ {
+				if spun > 100 {
+					runtime.Gosched()
+				}
+			}
+			for !r.Push(n) {
+				count++
+			}
+		}
+		refused <- count
+	}()
+	for want := 0; want < values; {
+		got, ok := r.Pop()
+		if !ok {
+			runtime.Gosched()
+			continue
+		}
+		require.Equal(t, want, got)
+		want++
+	}
+	require.Zero(t, <-refused)
+}
+
 // A sleeper is a consumer's half of the protocol in Ring.Empty's text.
 type sleeper struct {
 	asleep atomic.Bool
 	wakes  chan struct{} // room for one: a wake-up is kept, not counted
+	tired  int           // varies how long falling asleep takes
 }
 
 func (s *sleeper) wake() {
@@ -256,6 +287,10 @@ func (s *sleeper) wake() {
 
 // sleep parks while empty; it fails the test when nobody comes.
 func (s *sleeper) sleep(t *testing.T, empty func() bool, patience <-chan time.Time) {
+	s.tired++
+	for range s.tired % 64 { // values come also after the last look and before this word
+		s.asleep.Load()
+	}
 	s.asleep.Store(true)
 	if !empty() && s.asleep.CompareAndSwap(true, false) {
 		return
@@ -267,56 +302,55 @@ func (s *sleeper) sleep(t *testing.T, empty func() bool, patience <-chan time.Ti
 	}
 }
 
-// sleepAndWake has two producers push rounds times, each only after the consumer
-// has found the last one, which therefore is mostly falling asleep just then.
-func sleepAndWake(t *testing.T, push func(producer int), takeAll func() (taken []int), empty func() bool) {
-	const pushers, rounds = 2, 50_000
+// sleepAndWake has pushers push 100,000 times, each only after the consumer has
+// found its last one and so is about to fall asleep, at varied distances from it.
+// With one pusher nobody else makes up for a wake-up that is lost.
+func sleepAndWake(t *testing.T, pushers int, push func(pusher int), takeAll func(found func(pusher int)), empty func() bool) {
+	const rounds = 100_000
 	s := sleeper{wakes: make(chan struct{}, 1)}
 	patience := time.After(2 * time.Minute)
-	var found [pushers]atomic.Int64
+	pending := make([]atomic.Bool, pushers)
 	var stop atomic.Bool
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop.Store(true)
 	for p := range pushers {
 		all.Go(func() {
-			for n := range int64(rounds) {
+			for n := range rounds / pushers {
+				for range n % 61 { // in and out of step with the consumer
+					stop.Load()
+				}
+				pending[p].Store(true)
 				push(p)
 				s.wake()
-				for found[p].Load() == n {
-					if stop.Load() {
-						return
+				for spun := 0; pending[p].Load() && !stop.Load(); spun++ {
+					if spun > 100 {
+						runtime.Gosched()
 					}
-					runtime.Gosched()
 				}
 			}
 		})
 	}
-	for left := pushers * rounds; left > 0; {
-		taken := takeAll()
-		for _, p := range taken {
-			found[p].Add(1)
-		}
-		left -= len(taken)
-		if left > 0 {
-			s.sleep(t, empty, patience)
-		}
+	left := rounds
+	found := func(p int) {
+		left--
+		pending[p].Store(false)
+	}
+	for takeAll(found); left > 0; takeAll(found) {
+		s.sleep(t, empty, patience)
 	}
 }
 
 func TestRingSleepAndWakeLosesNoWake(t *testing.T) {
-	r := NewRing[int](4)
-	var taken []int
-	sleepAndWake(t,
-		func(p int) { r.Push(p) },
-		func() []int {
-			taken = taken[:0]
+	for pushers := 1; pushers <= 2; pushers++ {
+		r := NewRing[int](4)
+		takeAll := func(found func(int)) {
 			for p, ok := r.Pop(); ok; p, ok = r.Pop() {
-				taken = append(taken, p)
+				found(p)
 			}
-			return taken
-		},
-		r.Empty)
+		}
+		sleepAndWake(t, pushers, func(p int) { r.Push(p) }, takeAll, r.Empty)
+	}
 }
 
 func TestRingAllocatesNothing(t *testing.T) {

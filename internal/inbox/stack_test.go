@@ -176,19 +176,16 @@ func TestStackOnlyTheFirstFindsItEmpty(t *testing.T) {
 }
 
 func TestStackSleepAndWakeLosesNoWake(t *testing.T) {
-	var s Stack[int]
-	nodes := [2]Node[int]{{Of: 0}, {Of: 1}} // each pushed again only after it was taken
-	var taken []int
-	sleepAndWake(t,
-		func(p int) { s.Push(&nodes[p]) },
-		func() []int {
-			taken = taken[:0]
+	for pushers := 1; pushers <= 2; pushers++ {
+		var s Stack[int]
+		nodes := []Node[int]{{Of: 0}, {Of: 1}} // each pushed again only after it was found
+		takeAll := func(found func(int)) {
 			for n := s.TakeAll(); n != nil; {
 				next := n.Next()
-				taken = append(taken, n.Of)
+				found(n.Of)
 				n = next
 			}
-			return taken
-		},
-		s.Empty)
+		}
+		sleepAndWake(t, pushers, func(p int) { s.Push(&nodes[p]) }, takeAll, s.Empty)
+	}
 }

@@ -47,7 +47,7 @@ func BenchmarkRearm(b *testing.B) {
 }
 
 // All nodes of a large set armed, then all disarmed: what memory costs.
-func BenchmarkArmDisarmMany(b *testing.B) {
+func BenchmarkSetOf100k(b *testing.B) {
 	w, now := filled(0)
 	nodes := make([]Node[int], 100_000)
 	b.ReportAllocs()

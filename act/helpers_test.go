@@ -1,0 +1,199 @@
+package act_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// history is the order in which things happened, a letter each.
+type history struct{ strings.Builder }
+
+// note appends a letter and passes a verdict through.
+func (h *history) note(letter string, d act.Directive) act.Directive {
+	h.WriteString(letter)
+	return d
+}
+
+// script is a task of so many turns: each appends its letter, and all but the last answer between.
+func (h *history) script(letter string, turns int, between act.Directive) act.Func {
+	return func(*act.Task) act.Directive {
+		turns--
+		if turns == 0 {
+			return h.note(letter, act.Done)
+		}
+		return h.note(letter, between)
+	}
+}
+
+// waiter is a script that lets m wake it after each turn.
+func (h *history) waiter(letter string, turns int, m *monitor) act.Func {
+	play := h.script(letter, turns, act.Wait)
+	return func(t *act.Task) act.Directive {
+		d := play(t)
+		if d == act.Wait {
+			m.register(t)
+		}
+		return d
+	}
+}
+
+// take returns the history so far and begins a new one.
+func (h *history) take() string {
+	defer h.Reset()
+	return h.String()
+}
+
+// monitor is the simplest: in each of its turns it wakes all who have registered since the last.
+// Use attach.
+type monitor struct {
+	waiting []act.Waker
+	self    act.Waker
+}
+
+func attach(s *act.Scheduler) *monitor {
+	m := &monitor{}
+	s.Attach(m)
+	return m
+}
+
+func (m *monitor) register(t *act.Task) {
+	m.waiting = append(m.waiting, t.Waker())
+	m.self.Wake()
+}
+
+func (m *monitor) Act(t *act.Task) act.Directive {
+	for _, w := range m.waiting {
+		w.Wake()
+	}
+	m.waiting = m.waiting[:0]
+	m.self = t.Waker()
+	return act.Wait
+}
+
+func (m *monitor) Stop(*act.Task, shutdown.Order) {}
+
+// demon is a Demon made of functions. A nil stop makes it Done in its next turn after an order.
+type demon struct {
+	act  act.Func
+	stop func(t *act.Task, o shutdown.Order)
+	told bool
+}
+
+func (d *demon) Act(t *act.Task) act.Directive {
+	if d.told && d.stop == nil {
+		return act.Done
+	}
+	return d.act(t)
+}
+
+func (d *demon) Stop(t *act.Task, o shutdown.Order) {
+	d.told = true
+	if d.stop != nil {
+		d.stop(t, o)
+	}
+}
+
+// closer is an io.Closer made of a function.
+type closer struct{ close func() error }
+
+func (c *closer) Close() error { return c.close() }
+
+// turnEnd is a TurnEnder made of a function.
+type turnEnd func()
+
+func (f turnEnd) TurnEnd() { f() }
+
+// expiry is an Expirer made of a function.
+type expiry func()
+
+func (f expiry) Expire() { f() }
+
+// newScheduler returns a scheduler that is closed at the end of the test, and what it logs.
+func newScheduler(t testing.TB, cfg act.Config) (*act.Scheduler, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	if cfg.Logger == nil {
+		cfg.Logger = zap.New(core)
+	}
+	s := act.New(cfg)
+	t.Cleanup(func() { _ = s.Close() }) // a Cut is the business of the tests that cut
+	return s, logs
+}
+
+// newVirtual is newScheduler on a virtual clock: sleeping costs no time but moves the clock.
+func newVirtual(t testing.TB, cfg act.Config) (*act.Scheduler, *clock, *observer.ObservedLogs) {
+	t.Helper()
+	c := &clock{}
+	cfg.Clock = c
+	s, logs := newScheduler(t, cfg)
+	s.SetIdler(&dreamer{clock: c})
+	return s, c, logs
+}
+
+// clock is a Clock that a test moves.
+type clock struct{ now atomic.Int64 }
+
+func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
+func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
+func (c *clock) advance(d time.Duration)  { c.now.Add(int64(d)) }
+
+// dreamer is an Idler that sleeps on a clock: the time passes at once. It panics when asked to sleep
+// for ever, since nobody could interrupt it.
+type dreamer struct {
+	clock  *clock
+	sleeps []time.Duration // all but the looks
+	looks  int
+}
+
+func (d *dreamer) Idle(atMost time.Duration) {
+	switch {
+	case atMost < 0:
+		panic("a virtual sleep without an end")
+	case atMost == 0:
+		d.looks++
+	default:
+		d.sleeps = append(d.sleeps, atMost)
+		d.clock.advance(atMost)
+	}
+}
+
+func (*dreamer) Interrupt() {}
+
+// halt ends a Run at once and leaves everything.
+var halt = plain(shutdown.Halt)
+
+// plain is the order to end on the given terms.
+func plain(p shutdown.Policy) shutdown.Order { return shutdown.Now{Terms: p} }
+
+// messages returns what was logged, without the fields.
+func messages(logs *observer.ObservedLogs) (all []string) {
+	for _, e := range logs.All() {
+		all = append(all, e.Message)
+	}
+	return all
+}
+
+// inTime fails the test if f has not returned after a time that only a hang takes.
+func inTime(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "hangs")
+	}
+}

@@ -1,0 +1,961 @@
+package act_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// told is a task that hears of orders.
+type told struct {
+	act.Func
+	stop func(t *act.Task, o shutdown.Order)
+}
+
+func (a told) Stop(t *act.Task, o shutdown.Order) { a.stop(t, o) }
+
+// closing is a task that notes that it was closed.
+type closing struct {
+	act.Func
+	closed *int
+}
+
+func (a closing) Close() error {
+	*a.closed++
+	return nil
+}
+
+// forever yields until it is stopped from outside.
+func forever(*act.Task) act.Directive { return act.Yield }
+
+// idle waits for whoever may want it.
+func idle(t *act.Task) act.Directive {
+	t.Waker()
+	return act.Wait
+}
+
+// yields is a task of n turns.
+func yields(n int) act.Func {
+	return func(*act.Task) act.Directive {
+		if n--; n <= 0 {
+			return act.Done
+		}
+		return act.Yield
+	}
+}
+
+// requireCut returns the Cut that err must be.
+func requireCut(t testing.TB, err error) *shutdown.Cut {
+	t.Helper()
+	var cut *shutdown.Cut
+	require.ErrorAs(t, err, &cut)
+	return cut
+}
+
+// A small world of everything that a suspension must leave intact: yields, waits with a monitor, a
+// yielding demon, timers, an AtTurnEnd, a spawn, a failure and a pass bound that falls inside rounds.
+func populate(s *act.Scheduler, h *history) {
+	m := attach(s)
+	s.Spawn(h.script("A", 7, act.Yield))
+	s.Spawn(h.waiter("B", 5, m))
+	left := 6
+	s.Install(&demon{act: func(*act.Task) act.Directive {
+		if left--; left == 0 {
+			return h.note("D", act.Done)
+		}
+		return h.note("D", act.Yield)
+	}})
+	var tick act.Timer
+	ticks := 3
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if ticks--; ticks == 0 {
+			return h.note("T", t.Fail(errors.New("ticked out")))
+		}
+		t.WakeAfter(&tick, time.Second)
+		return h.note("T", act.Wait)
+	}))
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		w := t.Waker()
+		s.AtTurnEnd(turnEnd(func() { h.WriteString("e"); w.Wake() }))
+		s.Spawn(h.script("S", 3, act.Yield))
+		return h.note("E", act.Done)
+	}))
+}
+
+func TestASuspendedRunGoesOnLaterAsIfNothingHadBeenAtEveryCutPoint(t *testing.T) {
+	for _, turns := range []int{1, 3, 64} {
+		whole, n := suspendedAt(t, turns, -1)
+		require.Greater(t, n, 20)
+		for at := range n {
+			pieces, _ := suspendedAt(t, turns, at)
+			require.Equal(t, whole, pieces, "suspended after turn %d, pass bound %d", at, turns)
+		}
+	}
+}
+
+// suspendedAt returns the history of a run that is suspended after so many turns and then continued,
+// and how many turns there were.
+func suspendedAt(t *testing.T, bound, at int) (string, int) {
+	var h history
+	var s *act.Scheduler
+	turns := 0
+	cfg := act.Config{Turns: bound, Trace: &act.Trace{
+		TurnStart: func(*act.Task) {
+			if turns == at {
+				s.Shutdown(plain(shutdown.Suspend))
+			}
+			turns++
+		},
+		Told: func(*act.Task, shutdown.Order) { h.WriteString("!") },
+	}}
+	s, _, _ = newVirtual(t, cfg)
+	populate(s, &h)
+	err := s.Run()
+	if turns == at+1 && err != nil {
+		requireCut(t, err)
+		err = s.Run()
+	}
+	require.NoError(t, err)
+	return h.String(), turns
+}
+
+func TestSuspendTellsNobodyAndKeepsEverything(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	m := attach(s)
+	var h history
+	s.Spawn(told{h.waiter("A", 2, m), func(*act.Task, shutdown.Order) { h.WriteString("!") }})
+	s.Shutdown(plain(shutdown.Suspend))
+	cut := requireCut(t, s.Run())
+	require.Empty(t, h.String())
+	require.Equal(t, 1, cut.Tasks)
+	require.False(t, cut.Dropped)
+	require.NoError(t, s.Run())
+	require.Equal(t, "AA", h.String())
+}
+
+func TestTheDroppedAreClosedAndCollectable(t *testing.T) {
+	var collected atomic.Int32
+	var closed int
+	s, _ := newScheduler(t, act.Config{})
+	const n = 200
+	for i := range n {
+		spawnHeavy(s, i, &closed, &collected)
+	}
+	_, err := s.Step(n + n/2)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, n, cut.Tasks)
+	require.True(t, cut.Dropped)
+	require.Equal(t, 2*n, closed, "each action and what it owned")
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return collected.Load() == n
+	}, 20*time.Second, time.Millisecond, "all of the dropped are garbage")
+	require.NoError(t, s.Run(), "nothing is left in the scheduler")
+	s.Spawn(yields(3))
+	require.NoError(t, s.Run(), "which is as good as new")
+}
+
+// heavy is an action with memory of its own.
+type heavy struct {
+	closing
+	memory [1024]byte
+}
+
+// spawnHeavy spawns a task that yields, waits or waits for a timer, and owns something.
+func spawnHeavy(s *act.Scheduler, i int, closed *int, collected *atomic.Int32) {
+	a := &heavy{}
+	timer := &act.Timer{}
+	owned := false
+	a.closing = closing{func(t *act.Task) act.Directive {
+		a.memory[0]++
+		if !owned {
+			owned = true
+			t.Own(&closer{func() error { *closed++; a.memory[1]++; return nil }})
+		}
+		switch i % 3 {
+		case 0:
+			return act.Yield
+		case 1:
+			t.WakeAfter(timer, time.Hour)
+		default:
+			t.Waker().Remote()
+		}
+		return act.Wait
+	}, closed}
+	runtime.AddCleanup(a, func(n *atomic.Int32) { n.Add(1) }, collected)
+	s.Spawn(a)
+}
+
+func TestADrainWithoutBoundLetsEverybodyEndByItself(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	m := attach(s)
+	s.Spawn(h.script("A", 200, act.Yield))
+	s.Spawn(h.waiter("B", 100, m))
+	ended := false
+	s.Spawn(told{func(t *act.Task) act.Directive {
+		if t.Order() != nil {
+			ended = true
+			return act.Done
+		}
+		return act.Yield
+	}, func(*act.Task, shutdown.Order) {}})
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Unbounded))
+	require.NoError(t, s.Run(), "a complete end is no error")
+	require.Equal(t, 200, strings.Count(h.String(), "A"))
+	require.Equal(t, 100, strings.Count(h.String(), "B"))
+	require.True(t, ended)
+}
+
+func TestATurnsBoundIsExact(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		for _, n := range []int{1, 2, 3, 63, 64, 65, 1000} {
+			t.Run(fmt.Sprintf("%d turns, drop %v", n, drop), func(t *testing.T) {
+				s, _ := newScheduler(t, act.Config{})
+				const given = 5 // the turn that gives the order does not count against it
+				turns, heard := 0, 0
+				s.Spawn(told{func(t *act.Task) act.Directive {
+					if turns++; turns == given {
+						s.Shutdown(plain(shutdown.Policy{Turns: n, Drop: drop}))
+					}
+					return act.Yield
+				}, func(*act.Task, shutdown.Order) {
+					heard++
+					require.Equal(t, given, turns, "it is told before the turns that it has left")
+				}})
+				cut := requireCut(t, s.Run())
+				require.Equal(t, given+n, turns)
+				require.Equal(t, 1, heard)
+				require.Equal(t, 1, cut.Tasks)
+				require.Equal(t, drop, cut.Dropped)
+			})
+		}
+	}
+}
+
+func TestWhoOverreachesStaysQueuedAndALaterRunGoesOn(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	s.Spawn(h.script("A", 6, act.Yield))
+	s.Spawn(h.script("B", 3, act.Yield))
+	s.Shutdown(plain(shutdown.Policy{Turns: 3}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, "ABABAB", h.take(), "B ended within its bound")
+	require.Equal(t, 1, cut.Tasks)
+	require.False(t, cut.Dropped)
+	s.Spawn(h.script("C", 2, act.Yield))
+	require.NoError(t, s.Run())
+	require.Equal(t, "CACAA", sorted(h.take(), 2), "the one left over goes on beside newcomers")
+}
+
+// sorted puts the first n letters of each pair in one order: who is first in a round does not matter.
+func sorted(history string, n int) string {
+	b := []byte(history)
+	for i := 0; i+1 < 2*n; i += 2 {
+		slices.SortFunc(b[i:i+2], func(a, b byte) int { return int(b) - int(a) })
+	}
+	return string(b)
+}
+
+func TestWhoOverreachesIsDeletedAtOnceIfTheOrderSaysDrop(t *testing.T) {
+	var h history
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) {
+		if errors.Is(err, act.ErrDropped) {
+			h.WriteString("x")
+		}
+	}}})
+	m := attach(s)
+	s.Spawn(h.script("A", 100, act.Yield))
+	waits := 1
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if waits--; waits == 0 {
+			m.register(t)
+			return h.note("B", act.Wait)
+		}
+		return h.note("B", act.Done)
+	}))
+	s.Shutdown(plain(shutdown.Policy{Turns: 2, Drop: true}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, "ABABx", h.String())
+	require.Equal(t, 1, cut.Tasks, "B ended in its last turn")
+	require.NoError(t, s.Run())
+}
+
+func TestATurnsBoundAloneNeverEndsAWaitingTask(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		s, _ := newScheduler(t, act.Config{})
+		var w act.Waker
+		turns := 0
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if turns++; turns == 4 {
+				return act.Done
+			}
+			w = t.Waker()
+			return act.Wait
+		}))
+		_, err := s.Step(1)
+		require.NoError(t, err)
+		s.Shutdown(plain(shutdown.Policy{Turns: 3, Drop: drop}))
+		for _, after := range []int{2, 3} {
+			_, err = s.Step(100)
+			require.NoError(t, err)
+			require.Equal(t, after, turns, "being told made it ready once")
+			_, err = s.Step(100)
+			require.NoError(t, err)
+			require.Equal(t, after, turns, "then it waits for as long as it takes")
+			w.Wake()
+		}
+		require.NoError(t, s.Run())
+		require.Equal(t, 4, turns)
+	}
+}
+
+func TestADemonHasTheTurnsOfTheBoundToo(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	turns := 0
+	s.Install(&demon{
+		act:  func(*act.Task) act.Directive { turns++; return act.Yield },
+		stop: func(*act.Task, shutdown.Order) {},
+	})
+	s.Shutdown(plain(shutdown.Policy{Turns: 7, Drop: true}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, 7, turns)
+	require.Equal(t, 1, cut.Demons)
+	require.Zero(t, cut.Tasks)
+}
+
+func TestATimeBoundEndsRunOnTheMomentOfAVirtualClock(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		s, clock, _ := newVirtual(t, act.Config{})
+		var h history
+		var tick act.Timer
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			t.WakeAfter(&tick, time.Second)
+			return h.note("T", act.Wait)
+		}))
+		s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Drop: drop}))
+		cut := requireCut(t, s.Run())
+		require.Equal(t, "TTTTT", h.String(), "at 0, 1, 2, 3 and 4 s")
+		require.Equal(t, 4500*time.Millisecond, clock.Monotonic(), "it slept until the bound and no longer")
+		require.Equal(t, drop, cut.Dropped)
+		if drop {
+			require.NoError(t, s.Run())
+			continue
+		}
+		s.Shutdown(plain(shutdown.Policy{Time: time.Second}))
+		requireCut(t, s.Run())
+		require.Equal(t, "TTTTTTT", h.String(), "told of the second order, and at 5 s the tick that was armed")
+	}
+}
+
+func TestATimeBoundReachesTasksThatNeverWait(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	turns := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		turns++
+		clock.advance(time.Millisecond)
+		return act.Yield
+	}))
+	s.Shutdown(plain(shutdown.Policy{Time: time.Second}))
+	requireCut(t, s.Run())
+	require.GreaterOrEqual(t, turns, 1000)
+	require.LessOrEqual(t, turns, 1000+64, "the clock is looked at once a pass")
+}
+
+func TestATimeBoundOnTheRealClock(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Spawn(act.Func(idle))
+	const bound = 50 * time.Millisecond
+	start := time.Now()
+	s.Shutdown(plain(shutdown.Policy{Time: bound, Drop: true}))
+	cut := requireCut(t, s.Run())
+	require.GreaterOrEqual(t, time.Since(start), bound)
+	require.Less(t, time.Since(start), bound+5*time.Second)
+	require.Equal(t, 1, cut.Tasks)
+}
+
+func TestOfTwoBoundsTheNearerOneHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		turns  int
+	}{
+		"turns": {shutdown.Policy{Turns: 3, Time: time.Hour}, 3},
+		"time":  {shutdown.Policy{Turns: 1 << 20, Time: 10 * time.Second}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, _ := newVirtual(t, act.Config{})
+			turns := 0
+			var tick act.Timer
+			yieldsToo := act.Func(func(t *act.Task) act.Directive {
+				if turns++; c.turns == 3 {
+					return act.Yield
+				}
+				t.WakeAfter(&tick, time.Second)
+				return act.Wait
+			})
+			s.Spawn(yieldsToo)
+			s.Shutdown(plain(c.policy))
+			requireCut(t, s.Run())
+			require.Equal(t, c.turns, turns)
+		})
+	}
+}
+
+func TestHaltTellsThenReturns(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		s, _ := newScheduler(t, act.Config{})
+		var h history
+		closed := 0
+		tells := func(letter string) func(*act.Task, shutdown.Order) {
+			return func(*act.Task, shutdown.Order) { h.WriteString(letter) }
+		}
+		s.Spawn(told{h.script("A", 3, act.Yield), tells("a")})
+		s.Spawn(told{func(t *act.Task) act.Directive {
+			if h.note("B", act.Wait); t.Order() != nil || closed < 0 {
+				return act.Done
+			}
+			return idle(t)
+		}, tells("b")})
+		s.Spawn(closing{h.script("C", 2, act.Yield), &closed})
+		_, err := s.Step(2)
+		require.NoError(t, err)
+		require.Equal(t, "AB", h.take())
+
+		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
+		cut := requireCut(t, s.Run())
+		require.Equal(t, "ab", h.take(), "those who want to hear are told, and no turn is taken")
+		require.Equal(t, 3, cut.Tasks)
+		require.Equal(t, drop, cut.Dropped)
+		if drop {
+			require.Equal(t, 1, closed)
+			require.NoError(t, s.Run())
+			require.Empty(t, h.take())
+			continue
+		}
+		closed = -1
+		require.NoError(t, s.Run())
+		require.Equal(t, "CABAC", h.take(), "the rest of the round, and B, which was made ready")
+	}
+}
+
+func TestWaitingTasksAreToldAndMadeReadyOnce(t *testing.T) {
+	woken := 0
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Woken: func(*act.Task) { woken++ }}})
+	turns := make([]int, 3)
+	waits := func(i int) act.Func {
+		return func(t *act.Task) act.Directive {
+			if turns[i]++; turns[i] == 3 {
+				return act.Done
+			}
+			return idle(t)
+		}
+	}
+	stops := 0
+	s.Spawn(waits(0))
+	s.Spawn(told{waits(1), func(*act.Task, shutdown.Order) { stops++ }})
+	s.Spawn(told{waits(2), func(t *act.Task, _ shutdown.Order) { stops++; t.Waker().Wake(); t.Waker().Wake() }})
+	_, err := s.Step(100)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Unbounded))
+	for range 3 {
+		_, err = s.Step(100)
+		require.NoError(t, err)
+		require.Equal(t, []int{2, 2, 2}, turns, "also who is no Stopper may look at the order once")
+	}
+	require.Equal(t, 2, stops)
+	require.Equal(t, 3, woken)
+}
+
+func TestAStopThatPanicsFailsThatTaskAlone(t *testing.T) {
+	var ended []error
+	s, logs := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) {
+		ended = append(ended, err)
+	}}})
+	closed, heard := 0, 0
+	boom := errors.New("boom")
+	s.Spawn(struct {
+		told
+		io.Closer
+	}{told{idle, func(*act.Task, shutdown.Order) { panic(boom) }}, &closer{func() error { closed++; return nil }}})
+	s.Spawn(told{func(t *act.Task) act.Directive {
+		if t.Order() != nil {
+			return act.Done
+		}
+		return idle(t)
+	}, func(*act.Task, shutdown.Order) { heard++ }})
+	_, err := s.Step(2)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Unbounded))
+	require.NoError(t, s.Run())
+	require.Equal(t, 1, heard, "the others are told")
+	require.Equal(t, 1, closed)
+	require.Equal(t, []string{"a task failed"}, messages(logs), "reported once")
+	var p *act.Panic
+	require.Len(t, ended, 2)
+	require.ErrorAs(t, ended[0], &p)
+	require.ErrorIs(t, ended[0], boom)
+	require.Contains(t, string(p.Stack), "order_test.go")
+}
+
+func TestStopIsRepeatedOnlyWhenSomethingGotStricter(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	heard := 0
+	var latest shutdown.Order
+	s.Spawn(told{func(t *act.Task) act.Directive { latest = t.Order(); return act.Yield },
+		func(*act.Task, shutdown.Order) { heard++ }})
+	var want shutdown.Order
+	for i, c := range []struct {
+		policy   shutdown.Policy
+		stricter bool
+	}{
+		{shutdown.Unbounded, true},
+		{shutdown.Unbounded, false},
+		{shutdown.Policy{Turns: 1000}, true},
+		{shutdown.Policy{Turns: 1001}, false},
+		{shutdown.Policy{Turns: 1000, Time: time.Hour}, true},
+		{shutdown.Policy{Time: time.Hour}, false}, // an hour from now is later
+		{shutdown.Policy{Time: time.Minute}, true},
+		{shutdown.Policy{Turns: 999}, true},
+		{shutdown.Policy{Kind: shutdown.Endless, Drop: true}, true},
+		{shutdown.Policy{}, true}, // thirty seconds
+		{shutdown.Policy{}, false},
+		{shutdown.Policy{Turns: 1, Time: 30 * time.Second, Drop: true}, true},
+	} {
+		o := numbered{i, c.policy}
+		before := heard
+		clock.advance(time.Millisecond)
+		s.Shutdown(o)
+		_, err := s.Step(1)
+		require.NoError(t, err)
+		require.Equal(t, c.stricter, heard > before, "order %d", i)
+		if c.stricter {
+			require.Equal(t, before+1, heard)
+			want = o
+		}
+		require.Equal(t, want, latest, "Task.Order is the latest that was stricter")
+	}
+}
+
+// numbered is an order that can be told from its equals.
+type numbered struct {
+	number int
+	policy shutdown.Policy
+}
+
+func (o numbered) Policy() shutdown.Policy { return o.policy }
+
+func TestOrdersGivenTogetherAreObeyedInTheirOrder(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var heard []int
+	s.Spawn(told{func(t *act.Task) act.Directive {
+		heard = append(heard, -t.Order().(numbered).number)
+		return act.Done
+	}, func(_ *act.Task, o shutdown.Order) { heard = append(heard, o.(numbered).number) }})
+	s.Shutdown(numbered{1, shutdown.Policy{Turns: 3}})
+	s.Shutdown(numbered{2, shutdown.Policy{Turns: 2}})
+	s.Shutdown(numbered{3, shutdown.Policy{Turns: 2}})
+	s.Shutdown(numbered{4, shutdown.Policy{Turns: 1}})
+	require.NoError(t, s.Run())
+	require.Equal(t, []int{1, 2, 4, -4}, heard)
+}
+
+func TestASecondOrderDoesNotGiveBackTurnsThatAreSpent(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	turns := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		switch turns++; turns {
+		case 4:
+			s.Shutdown(plain(shutdown.Policy{Turns: 5})) // 1 is left of the first
+		}
+		return act.Yield
+	}))
+	s.Shutdown(plain(shutdown.Policy{Turns: 6}))
+	requireCut(t, s.Run())
+	require.Equal(t, 6, turns, "fewer turns by name, but more than what is left")
+}
+
+// upgrade is an application's own order.
+type upgrade struct {
+	successor string
+	policy    shutdown.Policy
+}
+
+func (u upgrade) Policy() shutdown.Policy { return u.policy }
+
+func TestAnApplicationsOwnOrderReachesEverybodyWithItsOwnType(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var told_, read, grandchild []string
+	stop := func(_ *act.Task, o shutdown.Order) { told_ = append(told_, o.(upgrade).successor) }
+	s.Spawn(told{act.Seq(act.All(act.Func(func(t *act.Task) act.Directive {
+		if o, ok := t.Order().(upgrade); ok {
+			grandchild = append(grandchild, o.successor)
+			return act.Done
+		}
+		return act.Yield
+	}))).Act, stop})
+	s.Install(&demon{act: func(t *act.Task) act.Directive {
+		if o, ok := t.Order().(upgrade); ok {
+			read = append(read, o.successor)
+			return act.Done
+		}
+		return act.Yield
+	}, stop: stop})
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	s.Shutdown(upgrade{"b", shutdown.Unbounded})
+	require.NoError(t, s.Run())
+	require.Equal(t, []string{"b", "b"}, told_, "task and demon were told")
+	require.Equal(t, []string{"b"}, read)
+	require.Equal(t, []string{"b"}, grandchild, "readable anywhere in the tree")
+}
+
+func TestAnOrderMayComeFromAnywhere(t *testing.T) {
+	halt := plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true})
+	for name, give := range map[string]func(s *act.Scheduler){
+		"from a turn": func(s *act.Scheduler) {
+			s.Spawn(act.Func(func(*act.Task) act.Directive { s.Shutdown(halt); return act.Yield }))
+		},
+		"from a posted function": func(s *act.Scheduler) {
+			s.Post(func(s *act.Scheduler) { s.Shutdown(halt) })
+		},
+		"from another goroutine": func(s *act.Scheduler) {
+			s.Post(func(s *act.Scheduler) { go s.Shutdown(halt) })
+		},
+		"between Runs": func(s *act.Scheduler) { s.Shutdown(halt) },
+		"twice":        func(s *act.Scheduler) { s.Shutdown(halt); s.Shutdown(halt) },
+		"from a turn's end": func(s *act.Scheduler) {
+			s.AtTurnEnd(turnEnd(func() { s.Shutdown(halt) }))
+		},
+		"from a demon": func(s *act.Scheduler) {
+			s.Install(&demon{act: func(*act.Task) act.Directive { s.Shutdown(halt); return act.Yield }})
+		},
+		"from being told": func(s *act.Scheduler) {
+			s.Spawn(told{forever, func(*act.Task, shutdown.Order) { s.Shutdown(halt) }})
+			s.Shutdown(plain(shutdown.Unbounded))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newScheduler(t, act.Config{})
+			s.Spawn(act.Func(forever))
+			s.Spawn(act.Func(idle))
+			give(s)
+			inTime(t, func() {
+				cut := requireCut(t, s.Run())
+				require.Equal(t, halt, cut.Order)
+				require.True(t, cut.Dropped)
+			})
+			require.NoError(t, s.Run(), "the order is spent")
+		})
+	}
+}
+
+func TestAnOrderAfterCloseDoesNothing(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	require.NoError(t, s.Close())
+	s.Shutdown(plain(shutdown.Halt))
+	require.ErrorIs(t, s.Run(), act.ErrClosed)
+}
+
+func TestNoOrderIsABug(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
+}
+
+func TestAnOrderIsSpentWhenItsRunReturns(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Shutdown(plain(shutdown.Policy{Turns: 1}))
+	require.NoError(t, s.Run(), "nothing was there to be bounded")
+	var seen shutdown.Order
+	n := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		seen = t.Order()
+		if n++; n == 10 {
+			return act.Done
+		}
+		return act.Yield
+	}))
+	require.NoError(t, s.Run())
+	require.Nil(t, seen)
+}
+
+func TestWhoIsSpawnedAfterTheOrderIsToldBeforeTheFirstTurnAndBounded(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	newcomer := func(letter string) act.Action {
+		return told{func(*act.Task) act.Directive { return h.note(letter, act.Yield) },
+			func(*act.Task, shutdown.Order) { h.WriteString("!") }}
+	}
+	s.Spawn(told{func(*act.Task) act.Directive {
+		s.Spawn(newcomer("A"))
+		s.Post(func(*act.Scheduler) { s.Spawn(newcomer("B")) })
+		return act.Done
+	}, func(*act.Task, shutdown.Order) { s.Spawn(newcomer("C")) }})
+	s.Shutdown(plain(shutdown.Policy{Turns: 3, Drop: true}))
+	cut := requireCut(t, s.Run())
+	for _, letter := range []string{"A", "B", "C"} {
+		require.Equal(t, 3, strings.Count(h.String(), letter), "%s in %s", letter, h.String())
+		require.NotZero(t, strings.Index(h.String(), letter))
+	}
+	require.Equal(t, 3, strings.Count(h.String(), "!"))
+	require.Less(t, strings.LastIndex(h.String(), "!"), strings.Index(h.String(), "B"), h.String())
+	require.Equal(t, 3, cut.Tasks)
+}
+
+func TestASleepingSchedulerIsReachedAtOnce(t *testing.T) {
+	best := time.Hour
+	for range 10 {
+		s, _ := newScheduler(t, act.Config{})
+		s.Spawn(act.Func(idle))
+		ended := make(chan time.Time)
+		go func() {
+			_ = s.Run()
+			ended <- time.Now()
+		}()
+		time.Sleep(5 * time.Millisecond) // deep in its sleep
+		given := time.Now()
+		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+		took := (<-ended).Sub(given)
+		best = min(best, took)
+		require.Less(t, took, 5*time.Second, "no sleep goes on after an order")
+	}
+	require.Less(t, best, 50*time.Millisecond)
+}
+
+func TestOrdersFromManyGoroutinesNeverMissASleeper(t *testing.T) {
+	for range 300 {
+		s, _ := newScheduler(t, act.Config{})
+		s.Spawn(told{idle, func(t *act.Task, o shutdown.Order) {}})
+		for range 3 {
+			go s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+		}
+		inTime(t, func() { requireCut(t, s.Run()) })
+	}
+}
+
+func TestMonitorsSurviveADrop(t *testing.T) {
+	for _, kind := range []shutdown.Kind{shutdown.Halting, shutdown.Suspending} {
+		s, logs := newScheduler(t, act.Config{})
+		turns := [3]int{}
+		monitorOf := func(i int) act.Demon {
+			return &demon{act: func(*act.Task) act.Directive { turns[i]++; return act.Yield },
+				stop: func(*act.Task, shutdown.Order) {}}
+		}
+		s.Attach(monitorOf(0))
+		s.Install(monitorOf(1)) // between the two, in whatever queue they are
+		s.Attach(monitorOf(2))
+		s.Spawn(act.Func(forever))
+		_, err := s.Step(20)
+		require.NoError(t, err)
+		s.Shutdown(plain(shutdown.Policy{Kind: kind, Drop: true}))
+		cut := requireCut(t, s.Run())
+		require.Equal(t, 1, cut.Demons, "monitors are not cut")
+		before := turns
+		s.Spawn(yields(300))
+		require.NoError(t, s.Run(), "nor do they hold Run")
+		require.Greater(t, turns[0], before[0])
+		require.Equal(t, turns[1], before[1])
+		require.Equal(t, turns[2]-before[2], turns[0]-before[0], "each has its turn in every pass")
+		require.Empty(t, messages(logs))
+	}
+}
+
+func TestMonitorsHaveNoBoundOfTurns(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	m := attach(s)
+	var h history
+	s.Spawn(h.waiter("A", 1000, m))
+	s.Shutdown(plain(shutdown.Policy{Turns: 50}))
+	requireCut(t, s.Run())
+	require.Equal(t, 50, strings.Count(h.String(), "A"), "all the turns that A had left needed the monitor")
+}
+
+func TestAMonitorThatWasDroppedInTheMiddleOfAPassGoesOn(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	for _, letter := range []string{"M", "N"} {
+		s.Attach(&demon{act: func(*act.Task) act.Directive { return h.note(letter, act.Yield) }, stop: func(*act.Task, shutdown.Order) {}})
+	}
+	s.Spawn(act.Func(forever))
+	for !strings.HasSuffix(h.String(), "M") {
+		_, err := s.Step(1) // until the pass is open, N still to come
+		require.NoError(t, err)
+	}
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
+	requireCut(t, s.Run())
+	h.Reset()
+	s.Spawn(yields(640))
+	require.NoError(t, s.Run())
+	require.InDelta(t, strings.Count(h.String(), "M"), strings.Count(h.String(), "N"), 1)
+}
+
+func TestWhatACloserSpawnsDuringADropIsThereForALaterRun(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	turns := 0
+	for range 100 {
+		s.Spawn(act.Seq(struct {
+			act.Func
+			io.Closer
+		}{forever, &closer{func() error {
+			s.Spawn(act.Func(func(*act.Task) act.Directive { turns++; return act.Done }))
+			return nil
+		}}}))
+	}
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+	require.Equal(t, 100, requireCut(t, s.Run()).Tasks)
+	require.NoError(t, s.Run())
+	require.Equal(t, 100, turns)
+	require.Empty(t, messages(logs))
+}
+
+func TestACloserThatPanicsDuringADropHarmsNobody(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	closed := 0
+	for i := range 10 {
+		s.Spawn(struct {
+			act.Func
+			io.Closer
+		}{forever, &closer{func() error {
+			if closed++; i == 3 {
+				panic("will not be closed")
+			}
+			return nil
+		}}})
+	}
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+	require.Equal(t, 10, requireCut(t, s.Run()).Tasks)
+	require.Equal(t, 10, closed)
+	require.Equal(t, []string{"a task failed"}, messages(logs))
+	require.NoError(t, s.Run())
+}
+
+// gateway and ticker lend their names to what a Cut says.
+type gateway struct{ act.Func }
+type ticker struct{ demon }
+
+func TestACutCountsAndNamesWhatItCut(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	for range 3 {
+		s.Spawn(gateway{idle})
+	}
+	s.Spawn(act.Func(forever))
+	s.Install(&ticker{demon{act: forever, stop: func(*act.Task, shutdown.Order) {}}})
+	release := make(chan struct{})
+	defer close(release)
+	s.Spawn(gateway{func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) }})
+	s.Hold(2)
+	attach(s)
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	o := upgrade{"b", shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+	s.Shutdown(o)
+	err = s.Run()
+	s.Hold(-2)
+	require.Equal(t, &shutdown.Cut{
+		Order: o, Tasks: 5, Demons: 1, Offloads: 1, Lingering: 2, Dropped: true,
+		Names: []string{"4 × act_test.gateway", "github.com/daimon-go/daimon/act_test.forever", "*act_test.ticker"},
+	}, requireCut(t, err))
+	require.EqualError(t, err, "shutdown: dropped 5 tasks, 1 demon, 1 running offload, 2 lingering closes "+
+		"(4 × act_test.gateway, github.com/daimon-go/daimon/act_test.forever, *act_test.ticker) "+
+		"under act_test.upgrade: halt, then drop")
+}
+
+func TestACutCountsThoseDroppedOnTheWayToo(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Spawn(gateway{forever})
+	s.Spawn(gateway{idle})
+	_, err := s.Step(2)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Policy{Turns: 5, Time: 20 * time.Millisecond, Drop: true}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, 2, cut.Tasks, "one out of turns, one out of time")
+	require.Equal(t, []string{"2 × act_test.gateway"}, cut.Names)
+}
+
+func TestRunIsNilAfterACompleteEndUnderAnyTerms(t *testing.T) {
+	for _, p := range []shutdown.Policy{{}, shutdown.Unbounded, shutdown.Halt, shutdown.Suspend,
+		{Turns: 5}, {Turns: 5, Drop: true}, {Time: time.Hour}, {Turns: 5, Time: time.Hour, Drop: true}} {
+		s, _ := newScheduler(t, act.Config{})
+		n := 5
+		if p.Kind >= shutdown.Halting {
+			n = 1 // it gives the order and ends
+		}
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if t.Order() == nil {
+				s.Shutdown(plain(p))
+			}
+			if n--; n <= 0 {
+				return act.Done
+			}
+			return act.Yield
+		}))
+		require.NoError(t, s.Run(), "%v", p)
+	}
+}
+
+func TestStepObeysOrdersToo(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Spawn(act.Func(forever))
+	s.Shutdown(plain(shutdown.Policy{Turns: 10, Drop: true}))
+	n, err := s.Step(4)
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	n, err = s.Step(100)
+	require.Equal(t, 6, n)
+	require.Equal(t, 1, requireCut(t, err).Tasks)
+	n, err = s.Step(100)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	closed := 0
+	s.Spawn(closing{idle, &closed})
+	s.Spawn(closing{forever, &closed})
+	m := attach(s)
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	cut := requireCut(t, s.Close())
+	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: []string{"2 × act_test.closing"}}, cut)
+	require.Equal(t, 2, closed)
+	require.NoError(t, s.Close(), "a second Close has nothing to do")
+	_ = m
+}
+
+func TestCloseIsNotForATurn(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var err error
+	s.Spawn(act.Func(func(*act.Task) act.Directive { err = s.Close(); return act.Done }))
+	require.NoError(t, s.Run())
+	require.ErrorIs(t, err, act.ErrRunning)
+	require.NoError(t, s.Close())
+}
+
+func TestACloserThatPanicsAfterTheLastTurnEndsItsTaskOnce(t *testing.T) {
+	for verdict, want := range map[act.Directive]int{act.Done: 1, act.Failed: 2} {
+		var ended int
+		s, logs := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(*act.Task, error) { ended++ }}})
+		s.Spawn(struct {
+			act.Func
+			io.Closer
+		}{func(*act.Task) act.Directive { return verdict }, &closer{func() error { panic("will not be closed") }}})
+		require.NoError(t, s.Run())
+		require.Equal(t, 1, ended, "a task has one end")
+		require.Len(t, messages(logs), want, "its failure and that of its closer")
+	}
+}

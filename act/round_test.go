@@ -1,0 +1,322 @@
+package act_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// A schedule is a string: a letter for each turn, tasks in capitals, demons in small letters, and
+// | where a pass begins if the row asks for it.
+func TestSchedules(t *testing.T) {
+	// threeTasks are those of the classic example, given to whoever spawns them.
+	threeTasks := func(h *history, spawn func(act.Action), between act.Directive) {
+		spawn(h.script("A", 2, between))
+		spawn(h.script("B", 3, between))
+		spawn(h.script("C", 5, between))
+	}
+	threeWaiters := func(h *history, m *monitor, spawn func(act.Action)) {
+		spawn(h.waiter("A", 2, m))
+		spawn(h.waiter("B", 3, m))
+		spawn(h.waiter("C", 5, m))
+	}
+	// service supplies in its only turn.
+	service := func(h *history, supply func(spawn func(act.Action))) act.Demon {
+		return &demon{act: func(t *act.Task) act.Directive {
+			supply(t.Scheduler().Spawn)
+			return h.note("S", act.Done)
+		}}
+	}
+	for _, row := range []struct {
+		name    string
+		turns   int // Config.Turns
+		passes  bool
+		program func(s *act.Scheduler, h *history)
+		want    string
+	}{
+		{name: "three tasks of 2, 3 and 5 turns that yield",
+			program: func(s *act.Scheduler, h *history) { threeTasks(h, s.Spawn, act.Yield) },
+			want:    "ABCABCBCCC"},
+		{name: "three tasks of 2, 3 and 5 turns that wait with one monitor",
+			program: func(s *act.Scheduler, h *history) { threeWaiters(h, attach(s), s.Spawn) },
+			want:    "ABCABCBCCC"},
+		{name: "the same, supplied by a service, that yield",
+			program: func(s *act.Scheduler, h *history) {
+				s.Install(service(h, func(spawn func(act.Action)) { threeTasks(h, spawn, act.Yield) }))
+			},
+			want: "SABCABCBCCC"},
+		{name: "the same, supplied by a service, that wait with one monitor",
+			program: func(s *act.Scheduler, h *history) {
+				m := attach(s)
+				s.Install(service(h, func(spawn func(act.Action)) { threeWaiters(h, m, spawn) }))
+			},
+			want: "SABCABCBCCC"},
+		{name: "single turns",
+			program: func(s *act.Scheduler, h *history) {
+				for _, letter := range []string{"A", "B", "C"} {
+					s.Spawn(h.script(letter, 1, act.Yield))
+				}
+			},
+			want: "ABC"},
+		{name: "who yields goes behind who was spawned in the round",
+			program: func(s *act.Scheduler, h *history) {
+				twice := h.script("A", 2, act.Yield)
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					d := twice(t)
+					if d == act.Yield {
+						s.Spawn(h.script("X", 1, act.Yield))
+					}
+					return d
+				}))
+				s.Spawn(h.script("B", 2, act.Yield))
+			},
+			want: "ABXAB"},
+		{name: "what is woken in a round waits for the next",
+			program: func(s *act.Scheduler, h *history) {
+				var ofA act.Waker
+				a := h.script("A", 2, act.Wait)
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					ofA = t.Waker()
+					return a(t)
+				}))
+				b := h.script("B", 2, act.Yield)
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					ofA.Wake()
+					return b(t)
+				}))
+				s.Spawn(h.script("C", 2, act.Yield))
+			},
+			want: "ABCABC"},
+		{name: "demons alone take turns until they end",
+			program: func(s *act.Scheduler, h *history) {
+				s.Install(&demon{act: h.script("d", 2, act.Yield)})
+				s.Install(&demon{act: h.script("e", 3, act.Yield)})
+				s.Install(&demon{act: h.script("f", 1, act.Yield)})
+			},
+			want: "defdee"},
+		{name: "demons alone take turns until they make tasks",
+			program: func(s *act.Scheduler, h *history) {
+				d := h.script("d", 3, act.Yield)
+				s.Install(&demon{act: func(t *act.Task) act.Directive {
+					verdict := d(t)
+					if verdict == act.Done {
+						s.Spawn(h.script("A", 2, act.Yield))
+					}
+					return verdict
+				}})
+				s.Install(&demon{act: h.script("e", 4, act.Yield)})
+			},
+			want: "dededeAAe"},
+		{name: "a pass comes when nothing is ready, and after so many turns", turns: 4, passes: true,
+			program: func(s *act.Scheduler, h *history) {
+				s.Spawn(h.script("A", 6, act.Yield))
+				s.Install(&demon{act: h.script("d", 3, act.Yield)})
+			},
+			want: "AAAA|dAA|d|d"},
+		{name: "a pass comes inside a long round, which then goes on", turns: 2, passes: true,
+			program: func(s *act.Scheduler, h *history) {
+				for _, letter := range strings.Split("ABCDE", "") {
+					s.Spawn(h.script(letter, 2, act.Yield))
+				}
+				s.Install(&demon{act: h.script("d", 2, act.Yield)})
+			},
+			want: "AB|dCD|dEA|BC|DE"},
+		{name: "what a pass makes ready goes behind the rest of the round", turns: 2, passes: true,
+			program: func(s *act.Scheduler, h *history) {
+				for _, letter := range strings.Split("ABC", "") {
+					s.Spawn(h.script(letter, 2, act.Yield))
+				}
+				s.Install(&demon{act: func(*act.Task) act.Directive {
+					s.Spawn(h.script("X", 1, act.Yield))
+					return h.note("d", act.Done)
+				}})
+			},
+			want: "AB|dCA|BX|C"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var h history
+			trace := &act.Trace{}
+			if row.passes {
+				trace.Pass = func(*act.Scheduler) { h.WriteString("|") }
+			}
+			s, logs := newScheduler(t, act.Config{Turns: row.turns, Trace: trace})
+			row.program(s, &h)
+			require.NoError(t, s.Run())
+			require.Equal(t, row.want, h.String())
+			require.NoError(t, s.Close(), "nothing is left, no service either")
+			require.Empty(t, logs.All())
+		})
+	}
+}
+
+func TestTenThousandTasksYieldStrictlyRoundRobin(t *testing.T) {
+	const tasks, turns = 10_000, 10
+	s, _ := newScheduler(t, act.Config{})
+	order := make([]int, 0, tasks*turns)
+	for i := range tasks {
+		left := turns
+		s.Spawn(act.Func(func(*act.Task) act.Directive {
+			order = append(order, i)
+			if left--; left == 0 {
+				return act.Done
+			}
+			return act.Yield
+		}))
+	}
+	require.NoError(t, s.Run())
+	require.Len(t, order, tasks*turns)
+	for at, i := range order {
+		require.Equal(t, at%tasks, i, "turn %d", at)
+	}
+}
+
+func TestAnEmptySchedulerReturnsAtOnce(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	taken, err := s.Step(10)
+	require.NoError(t, err)
+	require.Zero(t, taken)
+}
+
+// Ancestors: a scheduler could not run twice.
+func TestASchedulerThatReturnedCanBeFilledAndRunAgain(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	for range 3 {
+		s.Spawn(h.script("A", 2, act.Yield))
+		s.Spawn(h.script("B", 1, act.Yield))
+		require.NoError(t, s.Run())
+		require.Equal(t, "ABA", h.take())
+	}
+}
+
+func TestADemonThatEndsAfterThreeTurnsEndsTheRunAfterThree(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	s.Install(&demon{act: h.script("d", 3, act.Yield)})
+	require.NoError(t, s.Run())
+	require.Equal(t, "ddd", h.String())
+}
+
+// Ancestors: a service could not hand over its last task and end in the same turn.
+func TestAServiceHandsOverItsLastTaskAndEndsInTheSameTurn(t *testing.T) {
+	var h history
+	ended := ""
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
+		Ended: func(*act.Task, error) { ended = h.String() },
+	}})
+	supply := 3
+	s.Install(&demon{act: func(*act.Task) act.Directive {
+		s.Spawn(h.script("T", 1, act.Yield))
+		if supply--; supply == 0 {
+			return h.note("s", act.Done)
+		}
+		return h.note("s", act.Yield)
+	}})
+	require.NoError(t, s.Run())
+	require.Equal(t, "sTsTsT", h.String())
+	require.Equal(t, "sTsTsT", ended, "the last task outlives its service")
+}
+
+// A service is an action that makes actions, so it may as well be a task.
+func TestATaskMayMakeTasksAndEnd(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	depth := 5
+	var make act.Func
+	make = func(*act.Task) act.Directive {
+		if depth--; depth > 0 {
+			s.Spawn(make)
+		}
+		return h.note("A", act.Done)
+	}
+	s.Spawn(make)
+	require.NoError(t, s.Run())
+	require.Equal(t, "AAAAA", h.String())
+}
+
+func TestAnAttachedDemonDoesNotHoldRun(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Turns: 2})
+	var h history
+	s.Attach(&demon{act: func(*act.Task) act.Directive { return h.note("m", act.Yield) }})
+	require.NoError(t, s.Run())
+	require.Empty(t, h.take(), "alone it is not even called")
+
+	s.Spawn(h.script("A", 5, act.Yield))
+	require.NoError(t, s.Run())
+	require.Equal(t, "AAmAAmA", h.take(), "beside a task it has its turns")
+	require.NoError(t, s.Run())
+	require.Empty(t, h.String(), "and is still there, and still holds nothing")
+}
+
+func TestHoldHolds(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Hold(2)
+	released := 0
+	go func() {
+		for range 2 {
+			s.Post(func(s *act.Scheduler) {
+				released++
+				s.Hold(-1)
+			})
+		}
+	}()
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.Equal(t, 2, released)
+	require.PanicsWithValue(t, "act: Hold taken back more often than given", func() { s.Hold(-1) })
+}
+
+func TestRunInsideRunIsAnError(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var run, step, closed error
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		run = s.Run()
+		_, step = s.Step(1)
+		closed = s.Close()
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.ErrorIs(t, run, act.ErrRunning)
+	require.ErrorIs(t, step, act.ErrRunning)
+	require.ErrorIs(t, closed, act.ErrRunning)
+}
+
+func TestAClosedSchedulerRefuses(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(), "twice is nothing")
+	require.ErrorIs(t, s.Run(), act.ErrClosed)
+	_, err := s.Step(1)
+	require.ErrorIs(t, err, act.ErrClosed)
+	require.PanicsWithValue(t, "act: Spawn or Install on a closed Scheduler", func() { s.Spawn(act.Func(nil)) })
+	require.PanicsWithValue(t, "act: no action to take care of", func() { s.Spawn(nil) })
+	s.Shutdown(plain(shutdown.Halt)) // does nothing
+}
+
+// A panic where no action is to blame leaves the scheduler unusable, and says so ever after.
+func TestABrokenSchedulerStaysBroken(t *testing.T) {
+	cause := errors.New("the engine has lost its descriptors")
+	s, _ := newScheduler(t, act.Config{})
+	s.SetIdler(brokenIdler{cause})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		t.Waker()
+		return act.Wait
+	}))
+	for range 2 {
+		err := s.Run()
+		require.ErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "act: the scheduler broke down: panic: the engine has lost its descriptors")
+	}
+	require.ErrorContains(t, s.Close(), "dropped 1 task")
+}
+
+type brokenIdler struct{ cause error }
+
+func (i brokenIdler) Idle(time.Duration) { panic(i.cause) }
+func (brokenIdler) Interrupt()           {}

@@ -1,0 +1,327 @@
+package act_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// explode is in the stack of a panic.
+func explode(v any) act.Directive { panic(v) }
+
+// Each way to end, in the midst of two neighbours that must not notice.
+func TestHowATaskEnds(t *testing.T) {
+	failure := errors.New("no such song")
+	for _, row := range []struct {
+		name  string
+		last  act.Func
+		value string // logged as the error; empty: nothing is logged
+		stack bool
+	}{
+		{name: "done", last: func(*act.Task) act.Directive { return act.Done }},
+		{name: "failed", last: func(t *act.Task) act.Directive { return t.Fail(failure) },
+			value: "no such song"},
+		{name: "failed without saying why", last: func(*act.Task) act.Directive { return act.Failed },
+			value: "failed without saying why"},
+		{name: "a child's failure that a parent ignores", last: func(t *act.Task) act.Directive {
+			_ = t.Fail(failure)
+			return act.Done
+		}},
+		{name: "panicked", last: func(*act.Task) act.Directive { return explode("boom") },
+			value: "panic: boom", stack: true},
+		{name: "panicked with an error", last: func(*act.Task) act.Directive { return explode(failure) },
+			value: "panic: no such song", stack: true},
+		{name: "panicked with nil", last: func(*act.Task) act.Directive { return explode(nil) },
+			value: "panic: panic called with nil argument (use GODEBUG=panicnil=1 to disable)", stack: true},
+		{name: "no Directive", last: func(*act.Task) act.Directive { return 0 }, stack: true,
+			value: "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed"},
+		{name: "a Directive from nowhere", last: func(*act.Task) act.Directive { return 99 }, stack: true,
+			value: "panic: act: an action returned Directive(99), which is no verdict: return Yield, Wait, Async, Done or Failed"},
+		{name: "Async without Offload", last: func(*act.Task) act.Directive { return act.Async }, stack: true,
+			value: "panic: act: an action returned Async without t.Offload"},
+		{name: "Offload without Async", last: func(t *act.Task) act.Directive {
+			t.Offload(func() { panic("never called") })
+			return act.Done
+		}, stack: true,
+			value: "panic: act: an action called t.Offload and then returned Done instead of what Offload returned"},
+		{name: "Fail without an error", last: func(t *act.Task) act.Directive { return t.Fail(nil) }, stack: true,
+			value: "panic: act: Fail without an error"},
+	} {
+		for _, kind := range []string{"task", "demon"} {
+			t.Run(row.name+"/"+kind, func(t *testing.T) {
+				var ended []error
+				s, logs := newScheduler(t, act.Config{Trace: &act.Trace{
+					Ended: func(_ *act.Task, err error) { ended = append(ended, err) },
+				}})
+				var h history
+				culprit := act.Func(func(t *act.Task) act.Directive {
+					h.WriteString("x")
+					return row.last(t)
+				})
+				s.Spawn(h.script("A", 3, act.Yield))
+				if kind == "task" {
+					s.Spawn(culprit)
+				} else {
+					s.Install(&demon{act: culprit})
+				}
+				s.Spawn(h.script("B", 3, act.Yield))
+				require.NoError(t, s.Run())
+				if kind == "task" {
+					require.Equal(t, "AxBABAB", h.String(), "entered once, and nobody else disturbed")
+				} else {
+					require.Equal(t, "ABABABx", h.String(), "entered once, and nobody else disturbed")
+				}
+				require.Len(t, ended, 3)
+				if row.value == "" {
+					require.Empty(t, logs.All())
+					return
+				}
+				require.Equal(t, []string{"a task failed"}, messages(logs), "once")
+				entry := logs.All()[0]
+				require.Equal(t, zapcore.ErrorLevel, entry.Level)
+				require.Equal(t, row.value, entry.ContextMap()["error"])
+				require.Contains(t, entry.ContextMap()["task"], "act_test")
+				if row.stack {
+					require.Contains(t, entry.ContextMap()["stack"], "act_test.")
+				} else {
+					require.NotContains(t, entry.ContextMap(), "stack")
+				}
+			})
+		}
+	}
+}
+
+func TestAPanicShowsWhereItWas(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(act.Func(func(*act.Task) act.Directive { return explode("boom") }))
+	require.NoError(t, s.Run())
+	require.Contains(t, logs.All()[0].ContextMap()["stack"], "act_test.explode")
+}
+
+func TestAPanicUnwrapsToItsError(t *testing.T) {
+	var ended error
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
+	s.Spawn(act.Func(func(*act.Task) act.Directive { return explode(os.ErrClosed) }))
+	require.NoError(t, s.Run())
+	require.ErrorIs(t, ended, os.ErrClosed)
+	var p *act.Panic
+	require.ErrorAs(t, ended, &p)
+	require.Equal(t, os.ErrClosed, p.Value)
+	require.NotEmpty(t, p.Stack)
+}
+
+// Ancestors: failed items vanished silently.
+func TestAThousandFailuresAreReportedOnceEach(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	for i := range 1000 {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if i%2 == 0 {
+				panic(i)
+			}
+			return t.Fail(fmt.Errorf("number %d", i))
+		}))
+	}
+	require.NoError(t, s.Run())
+	require.Equal(t, 1000, logs.Len())
+	for i, e := range logs.All() {
+		want := fmt.Sprintf("number %d", i)
+		if i%2 == 0 {
+			want = fmt.Sprintf("panic: %d", i)
+		}
+		require.Equal(t, want, e.ContextMap()["error"])
+	}
+}
+
+func TestErrLivesForTheTurn(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	cause := errors.New("cause")
+	var seen []error
+	first := true
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		seen = append(seen, t.Err())
+		if first {
+			first = false
+			_ = t.Fail(cause)
+			seen = append(seen, t.Err())
+			return act.Yield
+		}
+		return act.Failed
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, []error{nil, cause, nil}, seen)
+	require.Equal(t, "failed without saying why", logs.All()[0].ContextMap()["error"], "not the earlier turn's")
+}
+
+// greedy is named by what it says of itself.
+type greedy struct{}
+
+func (greedy) Act(t *act.Task) act.Directive { return t.Fail(errors.New("more")) }
+func (greedy) String() string                { return "greedy one" }
+
+type nameless struct{ greedy }
+
+func (nameless) String(int) {} // hides the name
+
+func TestATaskIsNamedAfterItsAction(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(greedy{})
+	s.Spawn(&nameless{})
+	s.Spawn(act.Func(explodingTask))
+	require.NoError(t, s.Run())
+	var names []any
+	for _, e := range logs.All() {
+		names = append(names, e.ContextMap()["task"])
+	}
+	require.Equal(t, []any{"greedy one", "*act_test.nameless", "github.com/daimon-go/daimon/act_test.explodingTask"}, names)
+}
+
+func explodingTask(*act.Task) act.Directive { return explode("boom") }
+
+func TestDirectiveStrings(t *testing.T) {
+	for d, want := range []string{"Directive(0)", "Yield", "Wait", "Async", "Done", "Failed", "Directive(6)"} {
+		require.Equal(t, want, act.Directive(d).String())
+	}
+	for _, d := range []act.Directive{act.Yield, act.Wait, act.Async} {
+		require.False(t, d.Finished(), "%v", d)
+	}
+	require.True(t, act.Done.Finished())
+	require.True(t, act.Failed.Finished())
+}
+
+func TestTurnEndComesAfterTheTurnAndBeforeItsVerdict(t *testing.T) {
+	var h history
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
+		TurnEnd: func(_ *act.Task, d act.Directive) { h.WriteString(d.String() + " ") },
+	}})
+	note := func(letter string) turnEnd { return func() { h.WriteString(letter + " ") } }
+	turns := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if turns++; turns == 2 {
+			return act.Done // the second turn has no ends of the first
+		}
+		s.AtTurnEnd(note("1"))
+		s.AtTurnEnd(turnEnd(func() {
+			h.WriteString("2 ")
+			s.AtTurnEnd(note("4, given at a turn's end"))
+		}))
+		s.AtTurnEnd(note("3"))
+		h.WriteString("turn ")
+		return act.Yield
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, "turn 1 2 3 4, given at a turn's end Yield Done ", h.String())
+}
+
+func TestAWakeAtTurnEndCountsForTheWait(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	play := h.script("A", 3, act.Wait)
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		s.AtTurnEnd(turnEnd(t.Waker().Wake))
+		return play(t)
+	}))
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.Equal(t, "AAA", h.String())
+}
+
+func TestTurnEndComesAfterAPanicToo(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var h history
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		s.AtTurnEnd(turnEnd(func() { h.WriteString("1") }))
+		s.AtTurnEnd(turnEnd(func() { panic("an end of it") }))
+		s.AtTurnEnd(turnEnd(func() { h.WriteString("3") }))
+		return explode("the turn")
+	}))
+	s.Spawn(h.script("B", 1, act.Yield))
+	require.NoError(t, s.Run())
+	require.Equal(t, "13B", h.String(), "the others still are, then the next task")
+	require.ElementsMatch(t, []any{"panic: the turn", "panic: an end of it"}, errorsOf(logs.All()))
+}
+
+func TestAPanicAtTurnEndIsTheTasks(t *testing.T) {
+	ended := 0
+	s, logs := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(*act.Task, error) { ended++ }}})
+	var h history
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		s.AtTurnEnd(turnEnd(func() { panic("an end of it") }))
+		s.AtTurnEnd(turnEnd(func() { h.WriteString("2") }))
+		return h.note("A", act.Yield)
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, "A2", h.String(), "it has no second turn")
+	require.Equal(t, []any{"panic: an end of it"}, errorsOf(logs.All()))
+	require.Equal(t, 1, ended)
+}
+
+func TestTurnEndOfAPostedFunction(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var h history
+	s.Post(func(s *act.Scheduler) {
+		s.AtTurnEnd(turnEnd(func() { h.WriteString("e") }))
+		h.WriteString("p")
+	})
+	s.Post(func(s *act.Scheduler) {
+		s.AtTurnEnd(turnEnd(func() { panic("an end of it") }))
+		s.AtTurnEnd(turnEnd(func() { h.WriteString("f") }))
+		panic("the function")
+	})
+	s.Post(func(*act.Scheduler) { h.WriteString("q") })
+	require.NoError(t, s.Run())
+	require.Equal(t, "pefq", h.String())
+	require.Equal(t, []string{"a posted function panicked", "a task failed"}, messages(logs))
+	require.Equal(t, "posted function", logs.All()[1].ContextMap()["task"])
+}
+
+func errorsOf[E interface{ ContextMap() map[string]any }](entries []E) (all []any) {
+	for _, e := range entries {
+		all = append(all, e.ContextMap()["error"])
+	}
+	return all
+}
+
+// Goexit is what a test's FailNow does, for one. Nobody can go on on that goroutine.
+func TestGoexitInATurnLeavesABrokenScheduler(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		runtime.Goexit()
+		return act.Done
+	}))
+	inTime(t, func() { _ = s.Run() }) // which does not return
+	require.ErrorIs(t, s.Run(), act.ErrGoexit)
+	require.ErrorContains(t, s.Close(), "dropped 1 task")
+}
+
+func init() {
+	children["crash"] = func() {
+		s := act.New(act.Config{Crash: true})
+		s.Spawn(act.Func(func(*act.Task) act.Directive { return explode("boom") }))
+		fmt.Println("not reached:", s.Run())
+	}
+	children["no crash"] = func() {
+		s := act.New(act.Config{})
+		s.Spawn(act.Func(func(*act.Task) act.Directive { return explode("boom") }))
+		fmt.Println("reached:", s.Run())
+	}
+}
+
+func TestCrashLetsAPanicEndTheProcess(t *testing.T) {
+	out, err := runChild(t, "crash")
+	require.Error(t, err)
+	require.Contains(t, out, "panic: boom")
+	require.Contains(t, out, "act_test.explode")
+	require.NotContains(t, out, "not reached")
+
+	out, err = runChild(t, "no crash")
+	require.NoError(t, err)
+	require.Contains(t, out, "a task failed", "the nil Logger writes errors to standard error")
+	require.Contains(t, out, "panic: boom")
+	require.Contains(t, out, "reached: <nil>")
+}

@@ -1,0 +1,50 @@
+//go:build unix
+
+package demon_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/demon"
+)
+
+// cpuTime is what this process has used.
+func cpuTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func TestIdleCPU(t *testing.T) {
+	const in = 200 * time.Millisecond
+	for _, row := range []struct {
+		name     string
+		min, max float64 // of a CPU
+	}{
+		{"interrupt", 0, 0.1},
+		{"poll", 0, 0.4},
+		{"hybrid", 0, 0.1},
+		{"busy", 0.2, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			idle, err := demon.ParseStrategy(row.name)
+			require.NoError(t, err)
+			var used float64
+			for range 5 { // the collector, or a busy machine, may spoil some
+				before := cpuTime(t)
+				passes(t, idle, in)
+				used = float64(cpuTime(t)-before) / float64(in)
+				t.Logf("%s: %.1f %% of a CPU", row.name, 100*used)
+				if row.min <= used && used <= row.max {
+					break
+				}
+			}
+			require.GreaterOrEqual(t, used, row.min)
+			require.LessOrEqual(t, used, row.max)
+		})
+	}
+}

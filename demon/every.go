@@ -1,0 +1,66 @@
+package demon
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Every is a demon that has tick called on the scheduler's thread every d, for the first time d after
+// the demon's first turn. Ticks are on a grid that does not drift. When ticks were missed, because turns
+// took long or the scheduler was suspended, there is one late tick for all of them, and the next is on
+// the grid again. It panics unless d is above 0.
+//
+// tick answers act.Wait, or act.Yield, to go on with the next tick, and act.Done or Failed to end the
+// demon; what it offloads counts as part of its turn. The demon holds Run, and ends at once on an order.
+func Every(d time.Duration, tick act.Func) act.Demon {
+	mustBePositive("Every", d)
+	if tick == nil {
+		panic("demon: Every needs a function")
+	}
+	return &every{interval: d, tick: tick}
+}
+
+type every struct {
+	interval time.Duration
+	tick     act.Func
+	next     time.Duration // on the scheduler's clock; 0: the first turn is still to come
+	timer    act.Timer
+	told     bool
+}
+
+func (e *every) Act(t *act.Task) act.Directive {
+	now := t.Scheduler().Now()
+	d := act.Wait
+	switch {
+	case e.told:
+		return act.Done
+	case e.next == 0:
+		e.next = after(now, e.interval)
+	case e.next <= now:
+		missed := (now - e.next) / e.interval
+		e.next = after(e.next+missed*e.interval, e.interval)
+		d = e.tick(t)
+	}
+	t.WakeAt(&e.timer, e.next)
+	if d == act.Yield {
+		d = act.Wait
+	}
+	return d
+}
+
+// Stop ends the demon in its next turn.
+func (e *every) Stop(*act.Task, shutdown.Order) { e.told = true }
+
+func (e *every) String() string { return fmt.Sprintf("demon.Every(%v)", e.interval) }
+
+// after is a+d, or the end of time.
+func after(a, d time.Duration) time.Duration {
+	if d > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + d
+}

@@ -1,0 +1,218 @@
+package demon_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func TestEveryTicksOnAGrid(t *testing.T) {
+	const tick = 10 * time.Millisecond
+	for _, row := range []struct {
+		name  string
+		moves []time.Duration // of the clock, with turns after each
+		want  string          // when there was a tick
+	}{
+		{"not before the first interval", []time.Duration{tick - 1}, ""},
+		{"at each interval", []time.Duration{tick, tick, tick}, "10ms 20ms 30ms"},
+		{"looked at often", []time.Duration{5e6, 4e6, 1e6, 1e6, 8e6, 1e6}, "10ms 20ms"},
+		{"a late tick does not move the next", []time.Duration{13e6, 7e6, 9e6, 1e6}, "13ms 20ms 30ms"},
+		{"missed ones come once", []time.Duration{45e6, 4e6, 1e6, tick}, "45ms 50ms 60ms"},
+		{"missed up to the next one", []time.Duration{3 * tick, tick}, "30ms 40ms"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, c, logs := stepped(t)
+			var ticks []string
+			s.Install(demon.Every(tick, func(*act.Task) act.Directive {
+				ticks = append(ticks, s.Now().String())
+				return act.Wait
+			}))
+			step(t, s)
+			for _, d := range row.moves {
+				c.move(d)
+				step(t, s)
+			}
+			require.Equal(t, row.want, strings.Join(ticks, " "))
+			require.Zero(t, logs.Len())
+		})
+	}
+}
+
+func TestEveryCountsFromItsFirstTurn(t *testing.T) {
+	s, c, _ := stepped(t)
+	c.move(7 * time.Second)
+	ticked := false
+	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticked = true; return act.Wait }))
+	step(t, s)
+	when, ok := s.NextDeadline()
+	require.True(t, ok)
+	require.LessOrEqual(t, when, 8*time.Second)
+	c.move(time.Second - 1)
+	step(t, s)
+	require.False(t, ticked)
+	c.move(1)
+	step(t, s)
+	require.True(t, ticked)
+}
+
+func TestEveryNeverComesAfterTheEndOfTime(t *testing.T) {
+	s, c, _ := stepped(t)
+	c.move(time.Hour)
+	s.Install(demon.Every(math.MaxInt64, func(*act.Task) act.Directive { panic("ticked") }))
+	step(t, s)
+	c.move(1000 * time.Hour)
+	step(t, s)
+	require.IsType(t, &shutdown.Cut{}, s.Close(), "it is still there")
+}
+
+func TestEveryVerdict(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		verdict func(t *act.Task, tick int) act.Directive
+		ticks   int // in ten intervals
+		logged  int
+	}{
+		{"Wait goes on", func(*act.Task, int) act.Directive { return act.Wait }, 10, 0},
+		{"Yield goes on with the next tick", func(*act.Task, int) act.Directive { return act.Yield }, 10, 0},
+		{"Done ends", func(_ *act.Task, tick int) act.Directive {
+			if tick == 3 {
+				return act.Done
+			}
+			return act.Wait
+		}, 3, 0},
+		{"Failed ends and is reported", func(t *act.Task, _ int) act.Directive { return t.Fail(errors.New("no")) }, 1, 1},
+		{"a panic ends and is reported", func(*act.Task, int) act.Directive { panic("no") }, 1, 1},
+		{"no verdict ends and is reported", func(*act.Task, int) act.Directive { return 0 }, 1, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, c, logs := stepped(t)
+			ticks := 0
+			s.Install(demon.Every(time.Second, func(t *act.Task) act.Directive {
+				ticks++
+				return row.verdict(t, ticks)
+			}))
+			step(t, s)
+			for range 10 {
+				c.move(time.Second)
+				step(t, s)
+			}
+			require.Equal(t, row.ticks, ticks)
+			require.Equal(t, row.logged, logs.Len())
+		})
+	}
+}
+
+func TestEveryMayOffload(t *testing.T) {
+	s, c, _ := stepped(t)
+	ticks, worked := 0, make(chan bool)
+	s.Install(demon.Every(time.Second, func(t *act.Task) act.Directive {
+		ticks++
+		return t.Offload(func() { worked <- true })
+	}))
+	step(t, s)
+	c.move(time.Second)
+	step(t, s)
+	c.move(3 * time.Second)
+	step(t, s)
+	require.Equal(t, 1, ticks, "the function has not returned")
+	<-worked
+	require.Eventually(t, func() bool { step(t, s); return ticks == 2 }, 10*time.Second, time.Millisecond)
+	c.move(time.Second - 1)
+	step(t, s)
+	require.Equal(t, 2, ticks, "what was missed meanwhile came once")
+	<-worked
+}
+
+func TestEveryHoldsRunUntilAnOrder(t *testing.T) {
+	for _, policy := range []shutdown.Policy{{}, shutdown.Unbounded, {Turns: 1}} {
+		t.Run(policy.String(), func(t *testing.T) {
+			ticked := make(chan bool, 1)
+			s := act.New(act.Config{})
+			defer s.Close()
+			s.Install(demon.Every(time.Millisecond, func(*act.Task) act.Directive {
+				select {
+				case ticked <- true:
+				default:
+				}
+				return act.Wait
+			}))
+			ended := runElsewhere(t, s)
+			for range 3 {
+				receive(t, ticked)
+			}
+			s.Shutdown(shutdown.Now{Terms: policy})
+			require.NoError(t, receive(t, ended))
+			require.NoError(t, s.Close(), "nothing was left")
+		})
+	}
+}
+
+func TestEverySuspendedGoesOnWithOneTick(t *testing.T) {
+	s, c, _ := stepped(t)
+	ticks := 0
+	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticks++; return act.Wait }))
+	step(t, s)
+	s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
+	_, err := s.Step(1)
+	require.IsType(t, &shutdown.Cut{}, err)
+	c.move(time.Hour + time.Second/2)
+	step(t, s)
+	require.Equal(t, 1, ticks)
+	c.move(time.Second / 2)
+	step(t, s)
+	require.Equal(t, 2, ticks)
+}
+
+func TestEveryInstalledUnderAnOrderEndsBeforeItTicks(t *testing.T) {
+	s, _, _ := stepped(t)
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		s.Install(demon.Every(time.Nanosecond, func(*act.Task) act.Directive { panic("ticked") }))
+		return act.Done
+	}))
+	s.Shutdown(shutdown.Now{})
+	require.NoError(t, s.Run())
+}
+
+func TestStayHoldsRunUntilAnOrder(t *testing.T) {
+	s, _, logs := stepped(t)
+	s.Install(demon.Stay())
+	ended := runElsewhere(t, s)
+	posted := make(chan bool)
+	for range 3 {
+		require.True(t, s.Post(func(*act.Scheduler) { posted <- true }))
+		receive(t, posted)
+	}
+	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	require.NoError(t, receive(t, ended))
+	require.Zero(t, logs.Len(), "nobody complains that it waits for nobody")
+}
+
+func TestDemonsAreNamedInACut(t *testing.T) {
+	s, _, _ := stepped(t)
+	s.Install(demon.Stay())
+	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { return act.Wait }))
+	var cut *shutdown.Cut
+	require.ErrorAs(t, s.Close(), &cut)
+	require.Equal(t, []string{"demon.Stay", "demon.Every(1s)"}, cut.Names)
+}
+
+func TestWrongUseSaysSo(t *testing.T) {
+	nothing := func(*act.Task) act.Directive { return act.Wait }
+	for name, f := range map[string]func(){
+		"Every needs a time above 0, not 0s":     func() { demon.Every(0, nothing) },
+		"Every needs a function":                 func() { demon.Every(time.Second, nil) },
+		"Pause needs a time above 0, not -1ns":   func() { demon.Pause(-1) },
+		"Hybrid needs a time above 0, not -1m0s": func() { demon.Hybrid(-time.Minute) },
+	} {
+		require.PanicsWithValue(t, fmt.Sprintf("demon: %s", name), f)
+	}
+}

@@ -1,0 +1,78 @@
+package demon_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// The strategy is a matter of configuration, say of a flag; the program does not know it.
+func ExampleParseStrategy() {
+	idle, err := demon.ParseStrategy("hybrid")
+	fmt.Println(err, act.Run(context.Background(), act.Config{Schedulers: 1, Idle: idle}))
+	_, err = demon.ParseStrategy("lazy")
+	fmt.Println(err)
+	// Output:
+	// <nil> <nil>
+	// demon: no idle strategy is called "lazy"; there are interrupt, poll, hybrid, busy
+}
+
+// Strategies with times of your own.
+func ExamplePause() {
+	s := act.New(act.Config{Idle: demon.Pause(5 * time.Millisecond)})
+	defer s.Close()
+	var tm act.Timer
+	waited := false
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if waited {
+			fmt.Println("a deadline cuts the pause short")
+			return act.Done
+		}
+		waited = true
+		t.WakeAfter(&tm, time.Millisecond)
+		return act.Wait
+	}))
+	fmt.Println(s.Run())
+	// Output:
+	// a deadline cuts the pause short
+	// <nil>
+}
+
+func ExampleEvery() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	ticks := 0
+	s.Install(demon.Every(time.Millisecond, func(*act.Task) act.Directive {
+		ticks++
+		fmt.Println("tick", ticks)
+		if ticks == 3 {
+			return act.Done
+		}
+		return act.Wait
+	}))
+	fmt.Println(s.Run())
+	// Output:
+	// tick 1
+	// tick 2
+	// tick 3
+	// <nil>
+}
+
+// A scheduler that serves other goroutines has nothing of its own that would keep it running.
+func ExampleStay() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	s.Install(demon.Stay())
+	go func() {
+		s.Post(func(*act.Scheduler) { fmt.Println("hello from outside") })
+		s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	}()
+	fmt.Println(s.Run())
+	// Output:
+	// hello from outside
+	// <nil>
+}

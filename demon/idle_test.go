@@ -1,0 +1,276 @@
+package demon_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// engine is an Idler that writes down what it is asked: l for a look, b for a block, i for an
+// Interrupt.
+type engine struct {
+	asked []string
+	then  func(atMost time.Duration)
+}
+
+func (e *engine) Idle(atMost time.Duration) {
+	if atMost == 0 {
+		e.asked = append(e.asked, "l")
+	} else {
+		e.asked = append(e.asked, "b")
+	}
+	if e.then != nil {
+		e.then(atMost)
+	}
+}
+
+func (e *engine) Interrupt() { e.asked = append(e.asked, "i") }
+
+func (e *engine) String() string { return strings.Join(e.asked, "") }
+
+// wrapped returns a strategy's Idler round e.
+func wrapped(t *testing.T, strategy act.Strategy, e *engine) act.Idler {
+	s, _, _ := stepped(t)
+	return strategy(s, e)
+}
+
+const never = time.Hour
+
+func TestPauseLooksAfterEachPause(t *testing.T) {
+	e := &engine{}
+	i := wrapped(t, demon.Pause(time.Microsecond), e)
+	i.Idle(-1)
+	i.Idle(0)
+	i.Idle(never)
+	require.Equal(t, "lll", e.String())
+}
+
+func TestPauseIsCutShort(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(e *engine, i act.Idler)
+	}{
+		{"by a deadline", func(e *engine, i act.Idler) { i.Idle(time.Millisecond) }},
+		{"by having something to do", func(e *engine, i act.Idler) { i.Idle(0) }},
+		{"by an Interrupt before it", func(e *engine, i act.Idler) {
+			i.Interrupt()
+			i.Interrupt()
+			i.Idle(-1)
+		}},
+		{"by an Interrupt in it", func(e *engine, i act.Idler) {
+			defer time.AfterFunc(5*time.Millisecond, i.Interrupt).Stop()
+			i.Idle(-1)
+		}},
+		{"by an Interrupt in the look before it", func(e *engine, i act.Idler) {
+			e.then = func(time.Duration) { e.then = nil; i.Interrupt() }
+			i.Idle(0)
+			i.Idle(-1)
+		}},
+		{"by an Interrupt before a deadline", func(e *engine, i act.Idler) {
+			i.Interrupt()
+			i.Idle(never)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			e := &engine{}
+			done := make(chan bool)
+			i := wrapped(t, demon.Pause(never), e)
+			go func() { row.do(e, i); close(done) }()
+			receive(t, done)
+			require.NotContains(t, e.String(), "b")
+			require.True(t, strings.HasSuffix(e.String(), "l"), "a pause ends with a look")
+			require.NotContains(t, e.String(), "i", "nobody is to be woken in a look")
+		})
+	}
+}
+
+func TestPauseAnswersAnInterruptOnce(t *testing.T) {
+	e := &engine{}
+	i := wrapped(t, demon.Pause(20*time.Millisecond), e)
+	i.Interrupt()
+	i.Idle(-1)
+	start := time.Now()
+	i.Idle(-1)
+	require.GreaterOrEqual(t, time.Since(start), 20*time.Millisecond)
+}
+
+func TestBusyOnlyLooks(t *testing.T) {
+	e := &engine{}
+	i := wrapped(t, demon.Busy(), e)
+	i.Idle(-1)
+	i.Idle(never)
+	i.Interrupt()
+	i.Idle(0)
+	require.Equal(t, "lll", e.String())
+}
+
+// hybrids is a scheduler under Hybrid(50 µs) whose engine takes 10 µs of the clock for each look, and
+// what remains of time for each block: then it gives the order that ends Run.
+func hybrids(t *testing.T) (*act.Scheduler, *engine, *clock) {
+	c := &clock{}
+	s := act.New(act.Config{Clock: c, Idle: demon.Hybrid(50 * time.Microsecond)})
+	t.Cleanup(func() { _ = s.Close() })
+	e := &engine{}
+	e.then = func(atMost time.Duration) {
+		switch {
+		case atMost == 0:
+			c.move(10 * time.Microsecond)
+		case atMost > 0:
+			c.move(atMost)
+		default:
+			s.Shutdown(shutdown.Now{})
+		}
+	}
+	s.SetIdler(e)
+	return s, e, c
+}
+
+// The pass that finds a deadline due looks as well, before the turn that is ready now.
+func TestHybridLooksAWhileAfterATurnAndThenBlocks(t *testing.T) {
+	turn := "T"
+	for _, row := range []struct {
+		name string
+		set  func(s *act.Scheduler, e *engine)
+		want string
+	}{
+		{"nothing but the beginning", func(s *act.Scheduler, e *engine) {}, "lllllb"},
+		{"a block that ends for nothing", func(s *act.Scheduler, e *engine) {
+			then := e.then
+			e.then = func(atMost time.Duration) {
+				if atMost != 0 {
+					e.then = then
+				} else {
+					then(atMost)
+				}
+			}
+		}, "lllllbb"},
+		{"one turn", func(s *act.Scheduler, e *engine) {
+			s.Spawn(act.Func(func(t *act.Task) act.Directive { return act.Done }))
+		}, "lllllb"},
+		{"a posted function", func(s *act.Scheduler, e *engine) {
+			s.Post(func(*act.Scheduler) {})
+		}, "lllllb"},
+		{"woken while looking", func(s *act.Scheduler, e *engine) {
+			var w act.Waker
+			turns := 0
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				w = t.Waker()
+				e.asked = append(e.asked, turn)
+				if turns++; turns == 4 {
+					return act.Done
+				}
+				return act.Wait
+			}))
+			then := e.then
+			e.then = func(atMost time.Duration) {
+				if then(atMost); len(e.asked)%5 == 0 {
+					w.Wake()
+				}
+			}
+		}, "TllllTllllTllllTlllllb"},
+		{"a deadline ends a block, and brings more looks", func(s *act.Scheduler, e *engine) {
+			var tm act.Timer
+			told := false
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				e.asked = append(e.asked, turn)
+				if told {
+					return act.Done
+				}
+				told = true
+				t.WakeAfter(&tm, time.Second)
+				return act.Wait
+			}))
+		}, "Tlllllb" + "l" + "Tlllllb"},
+		{"a deadline among the looks", func(s *act.Scheduler, e *engine) {
+			var tm act.Timer
+			told := false
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				e.asked = append(e.asked, turn)
+				if told {
+					return act.Done
+				}
+				told = true
+				t.WakeAfter(&tm, 20*time.Microsecond)
+				return act.Wait
+			}))
+		}, "Tll" + "l" + "Tlllllb"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, e, _ := hybrids(t)
+			s.Install(demon.Stay())
+			step(t, s)
+			e.asked = nil
+			row.set(s, e)
+			require.NoError(t, s.Run())
+			require.Equal(t, row.want+"i", e.String(), "the order comes in a block, so it interrupts")
+		})
+	}
+}
+
+func TestHybridInterruptedBeforeItBlocksLooks(t *testing.T) {
+	s, c, _ := stepped(t)
+	e := &engine{}
+	i := demon.Hybrid(time.Microsecond)(s, e)
+	i.Idle(-1) // the looks of the beginning
+	c.move(time.Microsecond)
+	step(t, s)
+	e.asked = nil
+	i.Interrupt()
+	i.Idle(-1)
+	require.Equal(t, "l", e.String())
+	i.Idle(-1)
+	require.Equal(t, "lb", e.String(), "once")
+	e.then = func(time.Duration) { e.then = nil; i.Interrupt() }
+	i.Idle(-1)
+	require.Equal(t, "lbbi", e.String(), "in the block: passed on")
+	e.then = func(time.Duration) { e.then = nil; i.Interrupt() }
+	i.Idle(0)
+	i.Idle(-1)
+	require.Equal(t, "lbbill", e.String(), "in the look: remembered")
+}
+
+func TestStrategyGoesRoundAnEngineThatIsSetLater(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		strategy act.Strategy
+		want     string
+	}{
+		{"interrupt", nil, "b"},
+		{"poll", demon.Pause(time.Microsecond), "l"},
+		{"hybrid", demon.Hybrid(time.Microsecond), "l"},
+		{"busy", demon.Busy(), "l"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := act.New(act.Config{Idle: row.strategy})
+			defer s.Close()
+			s.Install(demon.Stay())
+			last := &engine{}
+			for _, e := range []*engine{{}, {}, last} {
+				e.then = func(time.Duration) { s.Shutdown(shutdown.Now{}) }
+				s.SetIdler(e)
+			}
+			require.NoError(t, s.Run())
+			require.Contains(t, last.String(), row.want)
+		})
+	}
+}
+
+func TestParseStrategy(t *testing.T) {
+	require.Equal(t, []string{"interrupt", "poll", "hybrid", "busy"}, demon.Strategies())
+	for _, name := range demon.Strategies() {
+		st, err := demon.ParseStrategy(name)
+		require.NoError(t, err)
+		require.Equal(t, name == "interrupt", st == nil)
+	}
+	for _, name := range []string{"", "Busy", "sleep"} {
+		_, err := demon.ParseStrategy(name)
+		require.ErrorContains(t, err, `"`+name+`"`)
+		require.ErrorContains(t, err, "interrupt, poll, hybrid, busy")
+	}
+}

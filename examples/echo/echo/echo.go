@@ -1,0 +1,22 @@
+// Package echo sends back what it receives.
+package echo
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Echo is the action of one connection. A client that does not read is not read either: Write takes what
+// there is room for, and the rest stays unread. After the client's half-close what it sent is still sent
+// back whole. On an order it goes on until the client has closed.
+func Echo(c *listener.Conn) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		in, err := c.Peek(1)
+		if err != nil {
+			return listener.Next(t, err) // would block: wait; EOF: done
+		}
+		n, err := c.Write(in)
+		c.Discard(n)
+		return listener.Next(t, err)
+	})
+}

@@ -1,0 +1,19 @@
+// Command echo is an echo server on raw sockets, with one reactor for each CPU.
+//
+//	go run ./examples/echo
+//	nc 127.0.0.1 7007
+//
+// Ctrl-C ends it in an orderly way: no more connections are accepted, those that are open may go on for
+// as long as -drain says. A second Ctrl-C ends it at once.
+package main
+
+import (
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/examples/internal/cli"
+)
+
+func main() {
+	cli.Main("echo", "127.0.0.1:7007", func(f *cli.Flags) cli.Service {
+		return f.Listen(echo.Echo)
+	})
+}

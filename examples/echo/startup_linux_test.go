@@ -1,0 +1,257 @@
+package main_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// refused wants the program to end by itself, not well, with one sentence that names what is wrong.
+func (l launch) refused(t *testing.T, naming string) {
+	t.Helper()
+	s := l.run(t)
+	require.NotZero(t, s.exit(t, patience))
+	said := strings.TrimSpace(s.log.String())
+	require.NotEmpty(t, said, "ended without a word")
+	require.NotContains(t, said, "\n", "more than a sentence")
+	require.Contains(t, said, naming)
+}
+
+func TestBadFlags(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		flags  []string
+		naming string
+	}{
+		{"an idle strategy that there is not", []string{"-idle", "nonsense"}, "nonsense"},
+		{"fewer reactors than none", []string{"-reactors", "-1"}, "-1"},
+		{"reactors that are no number", []string{"-reactors", "two"}, "two"},
+		{"fewer connections than none", []string{"-max-conns", "-5"}, "-5"},
+		{"a drain without a unit", []string{"-drain", "17"}, "17"},
+		{"a drain into the past", []string{"-drain", "-3s"}, "-3s"},
+		{"a flag that there is not", []string{"-verbosity"}, "verbosity"},
+		{"an argument", []string{"stray"}, "stray"},
+	} {
+		t.Run(row.name, func(t *testing.T) { launch{flags: row.flags}.refused(t, row.naming) })
+	}
+}
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	t.Parallel()
+	s := launch{flags: []string{"-h"}}.run(t)
+	require.Zero(t, s.exit(t, patience))
+	for _, word := range []string{
+		"-addr", "127.0.0.1:7007", "-reactors", "-idle", "interrupt", "poll", "hybrid", "busy",
+		"-max-conns", "-drain", "30s",
+	} {
+		require.Contains(t, s.log.String(), word)
+	}
+}
+
+// None of these goes to a name server: a host with a space in it is no domain name.
+func TestBadAddress(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, addr, naming string }{
+		{"no port", "127.0.0.1", "127.0.0.1"},
+		{"a port out of range", "127.0.0.1:99999", "99999"},
+		{"a port that is no number", "127.0.0.1:echos", "echos"},
+		{"a host that there cannot be", "no such host:7007", "no such host:7007"},
+		{"an address of another machine", "192.0.2.1:7007", "192.0.2.1:7007"},
+		{"nothing that is an address", "!", "!"},
+		{"no path", "unix:", "unix:"},
+		{"a path in no folder", "unix:/no/such/folder/echo.sock", "/no/such/folder/echo.sock"},
+		{"a path of more than 108 bytes", "unix:/tmp/" + strings.Repeat("x", 120), "/tmp/xxx"},
+	} {
+		t.Run(row.name, func(t *testing.T) { launch{addr: row.addr}.refused(t, row.naming) })
+	}
+}
+
+func TestGoodAddress(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, addr, dial string }{
+		{"any port of the loopback", "127.0.0.1:0", ""},
+		{"another address of the loopback", "127.0.0.2:0", ""},
+		{"a name", "localhost:0", ""},
+		{"every interface", ":0", "127.0.0.1"},
+		{"every interface of IPv4", "0.0.0.0:0", "127.0.0.1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := launch{addr: row.addr}.start(t)
+			host, port, err := net.SplitHostPort(s.address)
+			require.NoError(t, err)
+			require.NotEqual(t, "0", port, "the log tells the port that was bound")
+			if row.dial != "" {
+				host = row.dial
+			}
+			s.address = net.JoinHostPort(host, port)
+			require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
+			s.stop(t)
+		})
+	}
+}
+
+// A machine without IPv6 is one where this address is bad.
+func TestIPv6Loopback(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		launch{addr: "[::1]:0"}.refused(t, "[::1]:0")
+		return
+	}
+	require.NoError(t, l.Close())
+	s := launch{addr: "[::1]:0"}.start(t)
+	require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
+	s.stop(t)
+}
+
+// Reactors share one port among themselves (SO_REUSEPORT); nobody else may share it with them.
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		addr func(t *testing.T) string
+		over func(inUse string) string
+	}{
+		{"TCP", func(*testing.T) string { return "127.0.0.1:0" }, func(a string) string { return a }},
+		{"TCP, asked for on every interface", func(*testing.T) string { return "127.0.0.1:0" }, portOf},
+		{"Unix", func(t *testing.T) string { return "unix:" + folder(t) + "/echo.sock" },
+			func(a string) string { return "unix:" + a }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			first := launch{addr: row.addr(t)}.start(t)
+			c := first.dialed(t, 1)[0]
+			again := row.over(first.address)
+			launch{addr: again}.refused(t, again)
+			require.NoError(t, ping(c, "still here"))
+			require.NoError(t, leave(c))
+			require.NoError(t, whole(first.dial(t), content(1, 1000), 100))
+			first.stop(t)
+			launch{addr: again}.start(t).stop(t)
+		})
+	}
+}
+
+func portOf(address string) string { return address[strings.LastIndex(address, ":"):] }
+
+func TestAddressInUseBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	launch{addr: l.Addr().String()}.refused(t, l.Addr().String())
+}
+
+// asNobody takes the rights of root from the server; a test run by anybody else has none to take.
+func asNobody(cmd *exec.Cmd) {
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+}
+
+func TestMissingPermission(t *testing.T) {
+	t.Parallel()
+	closed := folder(t)
+	require.NoError(t, os.Chmod(closed, 0o500))
+	rows := map[string]string{"a folder of somebody else": "unix:" + closed + "/echo.sock"}
+	if first := unprivileged(t); first > 1 { // containers may set it to 0: no port is privileged there
+		rows["a privileged port"] = "127.0.0.1:" + strconv.Itoa(first-1)
+	}
+	for name, addr := range rows {
+		t.Run(name, func(t *testing.T) { launch{addr: addr, change: asNobody}.refused(t, addr) })
+	}
+}
+
+// unprivileged returns the lowest port that needs no rights: ip(7).
+func unprivileged(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+	require.NoError(t, err)
+	return int(number(string(text)))
+}
+
+// What a killed server leaves behind is replaced, also twice.
+func TestStaleUnixSocketIsReplaced(t *testing.T) {
+	t.Parallel()
+	l := launch{addr: "unix:" + folder(t) + "/echo.sock"}
+	for range 2 {
+		s := l.start(t)
+		s.signal(t, unix.SIGKILL)
+		<-s.ended
+		require.FileExists(t, s.address)
+	}
+	s := l.start(t)
+	require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
+	s.stop(t)
+	require.NoFileExists(t, s.address)
+}
+
+func TestWhatIsNoStaleSocketIsNotTouched(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		make func(t *testing.T, path string)
+	}{
+		{"a file", func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600)) }},
+		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }},
+		{"a link to nowhere", func(t *testing.T, path string) { require.NoError(t, os.Symlink("nowhere", path)) }},
+		{"a pipe", func(t *testing.T, path string) { require.NoError(t, unix.Mkfifo(path, 0o600)) }},
+		{"the socket of somebody who listens", listens},
+		{"the socket of somebody who takes datagrams", takesDatagrams},
+		{"the socket of somebody whose queue is full", listensOverrun},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			path := folder(t) + "/echo.sock"
+			row.make(t, path)
+			before, err := os.Lstat(path)
+			require.NoError(t, err)
+			launch{addr: "unix:" + path}.refused(t, path)
+			after, err := os.Lstat(path)
+			require.NoError(t, err)
+			require.True(t, os.SameFile(before, after), "replaced")
+			require.Equal(t, before.Size(), after.Size())
+		})
+	}
+}
+
+func listens(t *testing.T, path string) {
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+}
+
+func takesDatagrams(t *testing.T, path string) {
+	c, err := net.ListenPacket("unixgram", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+}
+
+// listensOverrun never accepts. With its queue full a connect that does not wait fails with EAGAIN, and
+// one that waits never returns: connect(2), unix(7).
+func listensOverrun(t *testing.T, path string) {
+	at := &unix.SockaddrUnix{Name: path}
+	l := unixSocket(t)
+	require.NoError(t, unix.Bind(l, at))
+	require.NoError(t, unix.Listen(l, 0))
+	for range 100 {
+		if err := unix.Connect(unixSocket(t), at); err == unix.EAGAIN {
+			return
+		}
+	}
+	require.FailNow(t, "the queue does not fill")
+}
+
+func unixSocket(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return fd
+}

@@ -1,0 +1,294 @@
+package main_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// refuses waits until nobody can connect any more: the first sign from outside of an order given.
+func (s *server) refuses(t *testing.T) {
+	t.Helper()
+	eventually(t, prompt, "new clients refused", func() bool {
+		c, err := net.Dial(s.network, s.address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+	})
+}
+
+// lasts wants the server to end in order between limit and promptly after it.
+func (s *server) lasts(t *testing.T, since time.Time, limit time.Duration) {
+	t.Helper()
+	require.Zero(t, s.exit(t, limit+prompt))
+	require.GreaterOrEqual(t, time.Since(since), limit, "cut before the limit")
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	rows := []struct {
+		name  string
+		flags []string
+		test  func(t *testing.T, s *server)
+	}{
+		{"without clients it ends at once on SIGTERM", nil, stopsAtOnce(unix.SIGTERM)},
+		{"without clients it ends at once on SIGINT", nil, stopsAtOnce(unix.SIGINT)},
+		{"an active client goes on, new ones are refused", nil, stopsAround},
+		{"several active clients leave at different times", nil, stopsAfterTheLast},
+		{"idle clients are cut at the limit and counted", []string{"-drain", "300ms"}, stopsCutting},
+		{"a limit of nothing cuts at once", []string{"-drain", "0s"}, stopsWithoutDrain},
+		{"a client that never reads holds it to the limit", []string{"-drain", "500ms"}, stopsStuck},
+		{"what came before the signal is echoed whole", nil, stopsWhole},
+		{"a second SIGTERM ends at once", nil, stopsTwice(unix.SIGTERM, unix.SIGTERM)},
+		{"a second SIGINT ends at once", nil, stopsTwice(unix.SIGINT, unix.SIGINT)},
+		{"SIGINT after SIGTERM ends at once", nil, stopsTwice(unix.SIGTERM, unix.SIGINT)},
+		{"clients that wait for a place do not hold it", []string{"-max-conns", "1"}, stopsBeforeWaiters},
+	}
+	underEach(t, func(t *testing.T, idle idling) {
+		for _, row := range rows {
+			t.Run(row.name, func(t *testing.T) { row.test(t, start(t, idle.with(row.flags...)...)) })
+		}
+	})
+}
+
+func stopsAtOnce(sig syscall.Signal) func(*testing.T, *server) {
+	return func(t *testing.T, s *server) {
+		s.signal(t, sig)
+		require.Zero(t, s.exit(t, prompt))
+	}
+}
+
+func stopsAround(t *testing.T, s *server) {
+	c := s.dialed(t, 1)[0]
+	s.signal(t, unix.SIGTERM)
+	s.refuses(t)
+	require.NoError(t, ping(c, "still here"))
+	require.False(t, s.gone())
+	require.NoError(t, leave(c))
+	require.Zero(t, s.exit(t, prompt))
+}
+
+func stopsAfterTheLast(t *testing.T, s *server) {
+	clients := s.dialed(t, 6)
+	s.signal(t, unix.SIGINT)
+	s.refuses(t)
+	for i, c := range clients {
+		require.False(t, s.gone())
+		require.NoError(t, ping(c, "still here"))
+		if i%2 == 0 {
+			reset(c)
+		} else {
+			require.NoError(t, leave(c))
+		}
+	}
+	require.Zero(t, s.exit(t, prompt))
+}
+
+func stopsCutting(t *testing.T, s *server) {
+	clients := s.dialed(t, 7)
+	before := time.Now()
+	s.signal(t, unix.SIGTERM)
+	s.lasts(t, before, 300*time.Millisecond)
+	require.Regexp(t, `(?i)\bcut\b.*\b7\b|\b7\b.*\bcut\b`, s.log.String(), "the log tells how many were cut")
+	for _, c := range clients {
+		_, err := io.ReadAll(c)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "a client has not been told")
+	}
+}
+
+func stopsWithoutDrain(t *testing.T, s *server) {
+	s.dialed(t, 3)
+	s.signal(t, unix.SIGTERM)
+	require.Zero(t, s.exit(t, prompt))
+}
+
+func stopsStuck(t *testing.T, s *server) {
+	stuck(t, s.greedy(t))
+	before := time.Now()
+	s.signal(t, unix.SIGTERM)
+	s.lasts(t, before, 500*time.Millisecond)
+}
+
+// stopsWhole leaves the half-close to the time after the signal, and the reading to the time after that.
+func stopsWhole(t *testing.T, s *server) {
+	c, data := s.dialed(t, 1)[0], content(1, 64<<10)
+	_, err := c.Write(data)
+	require.NoError(t, err)
+	s.signal(t, unix.SIGTERM)
+	s.refuses(t)
+	require.NoError(t, c.CloseWrite())
+	heard, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.NoError(t, same(data, heard))
+	require.Zero(t, s.exit(t, prompt))
+}
+
+func stopsTwice(first, second syscall.Signal) func(*testing.T, *server) {
+	return func(t *testing.T, s *server) {
+		s.dialed(t, 1)
+		s.signal(t, first)
+		s.refuses(t)
+		require.False(t, s.gone())
+		s.signal(t, second)
+		require.Equal(t, 128+int(second), s.exit(t, prompt))
+	}
+}
+
+func stopsBeforeWaiters(t *testing.T, s *server) {
+	served := s.dialed(t, 1)[0]
+	var waiting []client
+	for range 5 {
+		waiting = append(waiting, s.dial(t))
+	}
+	s.signal(t, unix.SIGTERM)
+	s.refuses(t)
+	require.NoError(t, ping(served, "still here"))
+	require.NoError(t, leave(served))
+	require.Zero(t, s.exit(t, prompt))
+	for _, c := range waiting {
+		_, err := io.ReadAll(c)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "a client waits for nobody")
+	}
+}
+
+func TestStopUnderLoad(t *testing.T) {
+	underEach(t, func(t *testing.T, idle idling) {
+		t.Run("clients that finish lose nothing", func(t *testing.T) {
+			s := start(t, idle...)
+			all := s.talkers(t, 100)
+			s.signal(t, unix.SIGTERM)
+			s.refuses(t)
+			require.NoError(t, finish(all))
+			require.Zero(t, s.exit(t, prompt))
+		})
+		t.Run("clients that go on are cut, and no byte is wrong", func(t *testing.T) {
+			s := start(t, idle.with("-drain", "300ms")...)
+			all := s.talkers(t, 100)
+			before := time.Now()
+			s.signal(t, unix.SIGTERM)
+			s.lasts(t, before, 300*time.Millisecond)
+			for _, k := range all {
+				require.NotErrorIs(t, <-k.done, errGarbled)
+				require.LessOrEqual(t, k.heard.Load(), k.sent)
+			}
+		})
+	})
+}
+
+func TestStopWithDescriptorsExhausted(t *testing.T) {
+	t.Parallel()
+	s := launch{under: limited(64), flags: []string{"-drain", "300ms"}}.start(t)
+	_, waiting := s.crowd(t, 100)
+	require.NotEmpty(t, waiting)
+	before := time.Now()
+	s.signal(t, unix.SIGTERM)
+	s.lasts(t, before, 300*time.Millisecond)
+}
+
+func TestStopRemovesTheUnixSocket(t *testing.T) {
+	t.Parallel()
+	underEach(t, func(t *testing.T, idle idling) {
+		path := folder(t) + "/echo.sock"
+		s := launch{addr: "unix:" + path, flags: idle}.start(t)
+		c := s.dialed(t, 1)[0]
+		s.signal(t, unix.SIGTERM)
+		s.refuses(t)
+		require.NoError(t, ping(c, "still here"))
+		require.NoError(t, leave(c))
+		require.Zero(t, s.exit(t, prompt))
+		require.NoFileExists(t, path)
+	})
+}
+
+// Each start finds what the one before has left. Not beside other tests, whose clients could be given
+// the port between an end and the next start.
+func TestTwentyStartsAndStopsLeaveNothing(t *testing.T) {
+	dir, tcp := folder(t), start(t)
+	tcp.stop(t)
+	for _, l := range []launch{{addr: "unix:" + dir + "/echo.sock"}, {addr: tcp.address}} {
+		t.Run(l.addr, func(t *testing.T) {
+			for range 20 {
+				s := l.start(t)
+				require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
+				s.stop(t)
+				left, err := os.ReadDir(dir)
+				require.NoError(t, err)
+				require.Empty(t, left)
+			}
+		})
+	}
+}
+
+// What a service manager that is restarted leaves of the standard streams. A write to a broken pipe on
+// descriptor 1 or 2 kills a Go program that does not see to SIGPIPE (os/signal, "SIGPIPE").
+func TestBrokenStandardStreams(t *testing.T) {
+	t.Parallel()
+	underEach(t, func(t *testing.T, idle idling) {
+		path := folder(t) + "/echo.sock" // nobody can be told a port
+		s := launch{
+			addr:   "unix:" + path,
+			flags:  idle.with("-drain", "300ms"),
+			under:  []string{"sh", "-c", `exec "$@" <&-`, "sh"},
+			change: breakPipes(t),
+		}.run(t)
+		s.at("unix:" + path)
+		eventually(t, patience, "somebody who listens", func() bool { return s.gone() || s.listens() })
+		leaves, stays := s.dial(t), s.dial(t)
+		require.NoError(t, whole(leaves, content(1, 1<<20), 1<<10))
+		require.NoError(t, ping(stays, "to be cut, which is worth a line in the log"))
+		before := time.Now()
+		s.signal(t, unix.SIGTERM)
+		s.lasts(t, before, 300*time.Millisecond)
+	})
+}
+
+func (s *server) listens() bool {
+	c, err := net.Dial(s.network, s.address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
+}
+
+// breakPipes makes standard output and standard error a pipe that nobody reads.
+func breakPipes(t *testing.T) func(*exec.Cmd) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	t.Cleanup(func() { _ = write.Close() })
+	return func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = write, write }
+}
+
+// Only standard error breaks, and only after the server has told its address.
+func TestLogReaderDies(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	s := launch{
+		flags:  []string{"-drain", "300ms"},
+		change: func(cmd *exec.Cmd) { cmd.Stderr = write },
+	}.run(t)
+	require.NoError(t, write.Close())
+	line := make([]byte, 4096)
+	n, err := read.Read(line)
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	found := listening.FindStringSubmatch(strings.TrimSpace(string(line[:n])))
+	require.NotNil(t, found)
+	s.at(found[1])
+	s.dialed(t, 1)
+	before := time.Now()
+	s.signal(t, unix.SIGTERM)
+	s.lasts(t, before, 300*time.Millisecond)
+}

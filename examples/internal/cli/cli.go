@@ -1,0 +1,147 @@
+// Package cli is what the example servers have in common: their flags, and a run from the first
+// connection to an orderly end.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Flags are what every example server can be told.
+type Flags struct {
+	Addr     string
+	Reactors int
+	Idle     string
+	MaxConns int
+	Drain    time.Duration
+}
+
+// Register adds the flags to fs.
+func (f *Flags) Register(fs *flag.FlagSet, addr string) {
+	fs.StringVar(&f.Addr, "addr", addr, "the address to listen on: `host:port`, or unix: and a path")
+	fs.IntVar(&f.Reactors, "reactors", 0, "how many schedulers, each with a thread of its own; 0: one for each CPU")
+	fs.StringVar(&f.Idle, "idle", "interrupt", "what an idle scheduler does: interrupt, poll, hybrid or busy")
+	fs.IntVar(&f.MaxConns, "max-conns", 0, "how many connections at a time; 0: any number")
+	fs.DurationVar(&f.Drain, "drain", shutdown.Grace, "how long connections may go on after a signal; what is left then is cut")
+}
+
+// Parse parses args and checks what they say.
+func (f *Flags) Parse(fs *flag.FlagSet, args []string) error {
+	fs.SetOutput(io.Discard) // one sentence is enough
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	switch {
+	case fs.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case f.Reactors < 0:
+		return fmt.Errorf("-reactors must not be negative: %d", f.Reactors)
+	case f.MaxConns < 0:
+		return fmt.Errorf("-max-conns must not be negative: %d", f.MaxConns)
+	case f.Drain < 0:
+		return fmt.Errorf("-drain must not be negative: %v", f.Drain)
+	}
+	_, err := demon.ParseStrategy(f.Idle)
+	return err
+}
+
+// Terms are those of the end that a signal asks for.
+func (f *Flags) Terms() shutdown.Policy {
+	if f.Drain == 0 {
+		return shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+	}
+	return shutdown.Policy{Time: f.Drain, Drop: true}
+}
+
+// Service is a service on a socket.
+type Service interface {
+	Setup(*act.Scheduler) error
+	Addr() net.Addr
+}
+
+// Listen is the service at the flags' address.
+func (f *Flags) Listen(handler func(*listener.Conn) act.Action) Service {
+	if path, ok := strings.CutPrefix(f.Addr, "unix:"); ok {
+		return &service.Unix{Path: path, Handler: handler, MaxConns: f.MaxConns}
+	}
+	return &service.TCP{Address: f.Addr, Handler: handler, MaxConns: f.MaxConns}
+}
+
+// Main is the main function of an example server: it parses the command line, serves until a signal, and
+// exits: 0 after an orderly end, 1 when it cannot serve, 2 when it does not understand the flags.
+func Main(name, addr string, make func(f *Flags) Service) {
+	var f Flags
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.Register(fs, addr)
+	err := f.Parse(fs, os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(os.Stderr)
+		fs.Usage()
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(2)
+	}
+	if err := f.Serve(make(&f)); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// Serve runs v until a signal ends it. What the drain limit cut is logged and no error.
+func (f *Flags) Serve(v Service, more ...func(*act.Scheduler) error) error {
+	log := logger()
+	strategy, err := demon.ParseStrategy(f.Idle)
+	if err != nil {
+		return err
+	}
+	setup := append([]func(*act.Scheduler) error{monitor.Signals(f.Terms()), v.Setup}, more...)
+	setup = append(setup, func(s *act.Scheduler) error {
+		if s.Index() == len(s.Group().Schedulers())-1 {
+			log.Info("listening on " + address(v.Addr()))
+		}
+		return nil
+	})
+	err = act.Run(context.Background(), act.Config{Schedulers: f.Reactors, Idle: strategy, Logger: log}, setup...)
+	var cut *shutdown.Cut
+	if errors.As(err, &cut) {
+		log.Warn(fmt.Sprintf("at the drain limit %d connections cut", cut.Tasks+cut.Lingering), zap.Error(cut))
+		return nil
+	}
+	if err == nil {
+		log.Info("ended in order")
+	}
+	return err
+}
+
+// address is a as -addr takes it.
+func address(a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
+}
+
+func logger() *zap.Logger {
+	encoding := zap.NewDevelopmentEncoderConfig()
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.InfoLevel)
+	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000))
+}

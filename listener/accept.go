@@ -1,0 +1,120 @@
+package listener
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// scarce is how long Accept waits for a descriptor before it tries again; one that this scheduler frees
+// ends the wait at once.
+const scarce = 100 * time.Millisecond
+
+// Accept is a leaf that waits for the next connection of a port. When it is Done, take the connection
+// with Conn, and call it again for the next one; without Conn in between it stays Done.
+//
+// A connection that was reset before it could be accepted is passed over. When the process or the system
+// has no descriptor left, Accept waits until it has: the connection waits in the kernel meanwhile, others
+// go on. On an order it goes on; close the port to end it: then it fails with net.ErrClosed.
+type Accept struct {
+	Port   *monitor.Port
+	Source *monitor.Source  // of the same scheduler
+	Maker  *Maker           // of the same scheduler
+	Places *monitor.Account // the same as the Source's; nil: no limit
+
+	conn  *Conn
+	timer act.Timer
+	short bool // of descriptors, and has said so
+}
+
+// Act takes one connection.
+func (a *Accept) Act(t *act.Task) act.Directive {
+	if a.conn != nil {
+		return act.Done
+	}
+	if !a.Places.Enter() {
+		a.Places.Await(t.Waker().Remote())
+		return act.Wait
+	}
+	fd, err := a.Port.Accept()
+	if err == nil {
+		return a.adopt(t, fd)
+	}
+	a.Places.Leave()
+	switch {
+	case err == monitor.ErrWouldBlock:
+		a.Port.Await(t.Waker())
+		return act.Wait
+	case passing(err):
+		return act.Yield
+	case exhausted(err):
+		return a.backOff(t, err)
+	}
+	return t.Fail(fmt.Errorf("listener: accept: %w", err))
+}
+
+func (a *Accept) adopt(t *act.Task, fd int) act.Directive {
+	stream, err := a.Source.Adopt(fd)
+	if err != nil {
+		return a.backOff(t, err) // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
+	}
+	a.short = false
+	a.conn = a.Maker.Conn(stream)
+	return act.Done
+}
+
+// Conn takes the connection that Act was Done with; nil if there is none.
+func (a *Accept) Conn() *Conn {
+	c := a.conn
+	a.conn = nil
+	return c
+}
+
+// Close aborts a connection that nobody took.
+func (a *Accept) Close() error {
+	if c := a.Conn(); c != nil {
+		c.Abort()
+	}
+	return nil
+}
+
+func (a *Accept) backOff(t *act.Task, err error) act.Directive {
+	s := t.Scheduler()
+	if !a.short {
+		a.short = true
+		s.Logger().Warn("accepting pauses until there are descriptors again", zap.Error(err))
+	}
+	t.WakeAfter(&a.timer, scarce)
+	if e, failed := monitor.Engine(s); failed == nil {
+		e.AwaitDescriptor(t.Waker())
+	}
+	return act.Wait
+}
+
+// passing tells of errors of the one connection, after which the next may be fine. Linux passes on what
+// happened to the connection in the backlog (accept(2)); EPERM is a firewall's.
+func passing(err error) bool {
+	for _, e := range []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENOPROTOOPT,
+		syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH, syscall.ECONNRESET, syscall.ETIMEDOUT} {
+		if err == e {
+			return true
+		}
+	}
+	return false
+}
+
+// exhausted tells of errors that pass when somebody gives something back.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+package listener
+
+import "github.com/daimon-go/daimon/act"
+
+// blockedInput and blockedOutput are a Conn as the errors that say that it would have to wait: no
+// allocation for a wait.
+type (
+	blockedInput  Conn
+	blockedOutput Conn
+)
+
+func (*blockedInput) Error() string  { return "listener: nothing to read yet" }
+func (*blockedOutput) Error() string { return "listener: too much is queued to write" }
+
+func (b *blockedInput) Arm(t *act.Task) {
+	c := (*Conn)(b)
+	w := t.Waker()
+	if c.stream == nil {
+		w.Wake() // closed since: the next call says so
+		return
+	}
+	c.stream.AwaitInput(w)
+	if c.busy != nil {
+		c.busy.reader = w
+	}
+}
+
+func (b *blockedOutput) Arm(t *act.Task) {
+	c := (*Conn)(b)
+	w := t.Waker()
+	if c.stream == nil {
+		w.Wake()
+		return
+	}
+	c.stream.AwaitOutput(w, c.maker.limits.Low)
+	if c.busy != nil {
+		c.busy.writer = w
+	}
+}

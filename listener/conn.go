@@ -1,0 +1,339 @@
+package listener
+
+import (
+	"errors"
+	"net"
+	"unsafe"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// ErrTooLong is returned by Peek when more would be unread than Limits.Read allows.
+var ErrTooLong = errors.New("listener: more unread bytes than the limit allows")
+
+// Conn is a connection: bytes in order, both ways, that never blocks. What it has received is lent by
+// Peek and taken by Discard; what it is given by Write goes out by itself. Back-pressure is the default:
+// not reading holds up the peer, and a peer that does not read holds up Write.
+//
+// A Conn belongs to a scheduler and to whoever owns it there: the service that accepted it, for its
+// task, or the one who dialled it. At rest it is 32 bytes over its stream.
+type Conn struct {
+	stream monitor.Stream // nil: closed
+	maker  *Maker
+	busy   *busy // nil at rest
+}
+
+// busy is the part of a Conn that it needs in a turn in which it does something, and as long as it keeps
+// unread bytes or has deadlines.
+type busy struct {
+	c      *Conn // nil: closed in this turn
+	home   *home
+	lent   []byte   // unread, received in this turn: the stream's memory
+	own    []byte   // unread, kept over turns; never together with lent
+	loans  [][]byte // all that was lent in this turn, under the race detector only; see poison
+	buffer []byte   // where own lies
+	gather []byte   // written in this turn and not sent yet
+	ending bool     // TurnEnd is going to be called
+
+	deadlines
+}
+
+// Scheduler is where the connection lives.
+func (c *Conn) Scheduler() *act.Scheduler { return c.maker.home.s }
+
+// Peek returns all unread bytes, and receives only if there are fewer than n: once what is there is
+// enough it costs nothing. The bytes are lent until the turn ends, also after Discard; they must not be
+// changed. With fewer than n bytes the error says why: a Blocked, io.EOF when the peer will send nothing
+// more, os.ErrDeadlineExceeded, ErrTooLong when n or what came is beyond Limits.Read, net.ErrClosed, or
+// what the system reports; the bytes that are there come with it.
+func (c *Conn) Peek(n int) ([]byte, error) {
+	if c.stream == nil {
+		return nil, net.ErrClosed
+	}
+	for {
+		unread := c.unread()
+		if len(unread) >= n {
+			return unread, nil
+		}
+		if n > c.maker.limits.Read {
+			return unread, ErrTooLong
+		}
+		if c.busy != nil && c.busy.passed(c.busy.read) {
+			return unread, errDeadline
+		}
+		if err := c.receive(unread, n); err == monitor.ErrWouldBlock {
+			return c.unread(), (*blockedInput)(c)
+		} else if err != nil {
+			return c.unread(), err
+		}
+	}
+}
+
+func (c *Conn) unread() []byte {
+	switch b := c.busy; {
+	case b == nil:
+		return nil
+	case len(b.lent) > 0:
+		return b.lent
+	default:
+		return b.own
+	}
+}
+
+// receive receives once: into the stream's memory if nothing is unread, and behind the unread bytes
+// otherwise, which then are the connection's own. A peer that sends byte by byte costs O(n) so.
+func (c *Conn) receive(unread []byte, n int) error {
+	b := c.awake()
+	if len(unread) == 0 {
+		lent, err := c.stream.Lend()
+		b.lent = lent
+		if race.Enabled {
+			b.loans = append(b.loans, lent)
+		}
+		return err
+	}
+	b.keep(n)
+	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.maker.limits.Read)])
+	b.own = b.own[:len(b.own)+got]
+	return err
+}
+
+// Buffered is how many bytes are unread without receiving.
+func (c *Conn) Buffered() int { return len(c.unread()) }
+
+// Discard takes the first n unread bytes. It panics if there are not so many.
+func (c *Conn) Discard(n int) {
+	b := c.busy
+	switch {
+	case n == 0:
+	case b == nil || n < 0 || n > len(c.unread()):
+		panic("listener: Discard of more than is unread")
+	case len(b.lent) > 0:
+		b.lent = b.lent[n:]
+	default:
+		b.own = b.own[n:]
+	}
+}
+
+// Read is Peek, copy and Discard in one, for those who have a place of their own for the bytes. Unlike
+// an io.Reader it returns a Blocked error instead of waiting.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	in, err := c.Peek(1)
+	n := copy(p, in)
+	c.Discard(n)
+	return n, err
+}
+
+// Write takes p, or as much of it as the water marks allow, and returns how much. Small writes are
+// gathered and go out in one call when the turn ends; what passes 4 KiB goes out at once. What the
+// socket refuses is queued, at most about Limits.High bytes, and sent without a turn of the task. With
+// less than all of p the error is a Blocked, woken when at most Limits.Low bytes are queued;
+// os.ErrDeadlineExceeded; net.ErrClosed; or the system's, also a late one of what was written before.
+// After a late error nothing can be written any more.
+func (c *Conn) Write(p []byte) (int, error) {
+	if c.stream == nil {
+		return 0, net.ErrClosed
+	}
+	b := c.awake()
+	if b.passed(b.write) {
+		return 0, errDeadline
+	}
+	high := c.maker.limits.High
+	if c.stream.Queued() >= high {
+		return 0, (*blockedOutput)(c)
+	}
+	if len(b.gather)+len(p) <= gathered {
+		if b.gather == nil {
+			b.gather = c.maker.home.takeBuffer()
+		}
+		b.gather = append(b.gather, p...)
+		return len(p), nil
+	}
+	n, err := c.stream.Send(b.gather, p, high)
+	b.gather = b.gather[:0]
+	if err == nil && n < len(p) {
+		err = (*blockedOutput)(c)
+	}
+	return n, err
+}
+
+// WriteString is Write.
+func (c *Conn) WriteString(p string) (int, error) {
+	return c.Write(unsafe.Slice(unsafe.StringData(p), len(p))) // Write does not change or keep it
+}
+
+// Queued is how many bytes were written and not yet taken by the system.
+func (c *Conn) Queued() int {
+	if c.stream == nil {
+		return 0
+	}
+	n := c.stream.Queued()
+	if c.busy != nil {
+		n += len(c.busy.gather)
+	}
+	return n
+}
+
+// Flush sends what was gathered in this turn, without waiting for its end. It never blocks: what the
+// socket refuses is queued.
+func (c *Conn) Flush() error {
+	b := c.busy
+	if b == nil || len(b.gather) == 0 {
+		return nil
+	}
+	_, err := c.stream.Send(b.gather, nil, 0)
+	b.gather = b.gather[:0]
+	return err
+}
+
+// CloseWrite ends what this side writes: the peer reads io.EOF behind the last byte. Reading goes on.
+func (c *Conn) CloseWrite() error {
+	if c.stream == nil {
+		return net.ErrClosed
+	}
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	return c.stream.CloseWrite()
+}
+
+// Close gives the connection up and returns at once. Everything written is still sent, and the peer is
+// given up to Limits.Linger to take it and to close its side, without anybody's turn; that time holds
+// Run. A second Close does nothing; every other call then returns net.ErrClosed.
+func (c *Conn) Close() error {
+	if c.stream == nil {
+		return nil
+	}
+	err := c.Flush()
+	stream := c.leave()
+	if err != nil {
+		stream.Abort()
+		return err
+	}
+	stream.Close(c.maker.limits.Linger)
+	return nil
+}
+
+// Abort gives the connection up and throws away what was not sent. The peer sees a reset.
+func (c *Conn) Abort() {
+	if c.stream != nil {
+		c.leave().Abort()
+	}
+}
+
+// leave parts the connection from its stream. What is lent stays so until the turn ends.
+func (c *Conn) leave() monitor.Stream {
+	stream := c.stream
+	c.stream = nil
+	if b := c.busy; b != nil {
+		c.busy = nil
+		b.timer.Stop()
+		b.c = nil
+		if !b.ending {
+			b.recycle()
+		}
+	}
+	return stream
+}
+
+// LocalAddr is the address of this end; nil after Close.
+func (c *Conn) LocalAddr() net.Addr { return c.addr(monitor.Stream.LocalAddr) }
+
+// RemoteAddr is the address of the peer; nil after Close, and when the system no longer knows.
+func (c *Conn) RemoteAddr() net.Addr { return c.addr(monitor.Stream.PeerAddr) }
+
+func (c *Conn) addr(ask func(monitor.Stream) net.Addr) net.Addr {
+	if c.stream == nil {
+		return nil
+	}
+	return ask(c.stream)
+}
+
+// awake gives the connection its busy part and has it looked at when the turn ends.
+func (c *Conn) awake() *busy {
+	b := c.busy
+	if b == nil {
+		b = c.maker.home.takeBusy(c)
+		c.busy = b
+	}
+	if !b.ending {
+		b.ending = true
+		c.maker.home.s.AtTurnEnd(b)
+	}
+	return b
+}
+
+// TurnEnd sends what was gathered, keeps what is unread, and lets the rest go.
+func (b *busy) TurnEnd() {
+	b.ending = false
+	c := b.c
+	if c == nil { // closed meanwhile
+		b.recycle()
+		return
+	}
+	_ = c.Flush() // the stream keeps the error for the next call, and wakes whoever is armed
+	if len(b.lent) > 0 {
+		b.keep(0)
+	}
+	b.poison()
+	b.settle()
+	if b.own == nil && b.read|b.write == 0 {
+		c.busy = nil
+		b.recycle()
+	}
+}
+
+// keep makes the unread bytes the connection's own, with room for n in all and at least one more. A
+// buffer that is outgrown is the collector's: it may still be lent in this turn.
+func (b *busy) keep(n int) {
+	unread := b.own
+	if len(b.lent) > 0 {
+		unread = b.lent
+	} else if cap(b.own) >= max(n, len(b.own)+1) {
+		return
+	}
+	b.buffer = b.home.takeBuffer()
+	if size := max(n, len(unread)+1); size > cap(b.buffer) {
+		b.home.giveBuffer(b.buffer)
+		b.buffer = make([]byte, 0, max(size, 2*len(unread)))
+	}
+	b.own, b.lent = append(b.buffer, unread...), nil
+}
+
+// settle puts the kept bytes where there is room behind them. It moves fewer bytes than were taken since
+// it last did, and it runs at turn end, when nothing of the buffer is lent.
+func (b *busy) settle() {
+	switch {
+	case len(b.own) == 0:
+		b.home.giveBuffer(b.buffer)
+		b.own, b.buffer = nil, nil
+	case cap(b.buffer)-cap(b.own) >= len(b.own):
+		b.own = append(b.buffer[:0], b.own...)
+	}
+}
+
+// recycle gives b back, with everything in it.
+func (b *busy) recycle() {
+	b.poison()
+	b.home.giveBuffer(b.buffer)
+	b.home.giveBuffer(b.gather)
+	b.home.giveBusy(b)
+}
+
+// poison makes whoever keeps a loan longer than its turn see that, under the race detector.
+func (b *busy) poison() {
+	if !race.Enabled {
+		return
+	}
+	for _, loan := range b.loans {
+		for i := range loan {
+			loan[i] = 0xDB
+		}
+	}
+	b.loans = nil
+}

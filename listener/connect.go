@@ -1,0 +1,173 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Connect is a leaf that connects to an address without blocking. When it is Done, take the connection
+// with Conn. A name is looked up by the Group's Executor, and its addresses are tried one after the
+// other. Bound it with Within: the system may try for minutes. On an order it goes on.
+type Connect struct {
+	// Address is "host:port", "[::1]:port", or "unix:" and a path.
+	Address string
+	Limits  Limits
+
+	lookup    *act.Call[[]netip.AddrPort]
+	addresses []netip.AddrPort
+	dial      *monitor.Dial
+	source    *monitor.Source
+	conn      *Conn
+	err       error
+	state     connectState
+}
+
+type connectState uint8
+
+const (
+	unresolved connectState = iota
+	resolved
+	connected
+	refused
+)
+
+// Act is Done when the connection stands. It fails with an error that names the address.
+func (c *Connect) Act(t *act.Task) act.Directive {
+	if c.state == unresolved {
+		if d := c.resolve(t); d != act.Done {
+			return d
+		}
+	}
+	for c.state == resolved {
+		if c.dial == nil && !c.next() {
+			c.state = refused
+			break
+		}
+		stream, err := c.dial.Stream()
+		if err == monitor.ErrWouldBlock {
+			c.dial.Await(t.Waker())
+			return act.Wait
+		}
+		c.dial = nil
+		if err != nil {
+			c.err = err
+			continue
+		}
+		c.conn, c.state = NewMaker(t.Scheduler(), c.Limits).Conn(stream), connected
+	}
+	if c.state == refused {
+		return t.Fail(fmt.Errorf("listener: connect to %s: %w", c.Address, c.err))
+	}
+	return act.Done
+}
+
+// Conn takes the connection; nil if there is none, or it was taken. It is the caller's to close.
+func (c *Connect) Conn() *Conn {
+	conn := c.conn
+	c.conn = nil
+	return conn
+}
+
+// Close gives up what nobody took.
+func (c *Connect) Close() error {
+	if c.lookup != nil {
+		_ = c.lookup.Close()
+	}
+	if c.dial != nil {
+		c.dial.Close()
+	}
+	if c.conn != nil {
+		c.conn.Abort()
+		c.conn = nil
+	}
+	return nil
+}
+
+// resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
+func (c *Connect) resolve(t *act.Task) act.Directive {
+	if c.source == nil {
+		e, err := monitor.Engine(t.Scheduler())
+		if err != nil {
+			return c.refuse(t, err)
+		}
+		network := "tcp"
+		if strings.HasPrefix(c.Address, "unix:") {
+			network = "unix"
+		}
+		c.source = e.NewSource(network, nil)
+	}
+	if path, ok := strings.CutPrefix(c.Address, "unix:"); ok {
+		dial, err := c.source.DialUnix(path)
+		if err != nil {
+			return c.refuse(t, err)
+		}
+		c.dial, c.state = dial, resolved
+		return act.Done
+	}
+	if at, err := netip.ParseAddrPort(c.Address); err == nil {
+		c.addresses, c.state = []netip.AddrPort{at}, resolved
+		return act.Done
+	}
+	if c.lookup == nil {
+		address := c.Address
+		c.lookup = &act.Call[[]netip.AddrPort]{F: func() ([]netip.AddrPort, error) { return lookUp(address) }}
+	}
+	d := c.lookup.Act(t)
+	switch d {
+	case act.Done:
+		c.addresses, c.state = c.lookup.Value, resolved
+	case act.Failed:
+		return c.refuse(t, t.Err())
+	}
+	return d
+}
+
+func (c *Connect) refuse(t *act.Task, err error) act.Directive {
+	c.err, c.state = err, refused
+	return act.Done // Act goes on and says so
+}
+
+// next begins to connect to the next address and reports whether there was one that could be tried.
+func (c *Connect) next() bool {
+	for len(c.addresses) > 0 {
+		at := c.addresses[0]
+		c.addresses = c.addresses[1:]
+		dial, err := c.source.DialTCP(at)
+		if err == nil {
+			c.dial = dial
+			return true
+		}
+		c.err = err
+	}
+	return false
+}
+
+func lookUp(address string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.LookupPort("tcp", service)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	if len(ips) == 0 {
+		return nil, errors.New("no address found")
+	}
+	all := make([]netip.AddrPort, len(ips))
+	for i, ip := range ips {
+		all[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
+	}
+	return all, nil
+}

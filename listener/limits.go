@@ -1,0 +1,102 @@
+package listener
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Limits bound what a connection may cost. The zero Limits are good for servers.
+type Limits struct {
+	// Read bounds the unread bytes of a connection: a Peek of more fails with ErrTooLong. 0 means 64 KiB.
+	Read int
+	// High is the mark of queued bytes from which on Write returns Blocked, and Low the one at which it is
+	// woken: memory a connection whose peer does not read can take is about High. 0 means 64 KiB and a
+	// quarter of High.
+	High, Low int
+	// Linger is how long a closed connection may take to send its last bytes and to see the peer close.
+	// 0 means 5 s.
+	Linger time.Duration
+}
+
+func (l Limits) resolved() Limits {
+	if l.Read < 0 || l.High < 0 || l.Low < 0 || l.Linger < 0 {
+		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
+	}
+	if l.Read == 0 {
+		l.Read = 64 << 10
+	}
+	if l.High == 0 {
+		l.High = 64 << 10
+	}
+	if l.Low == 0 {
+		l.Low = l.High / 4
+	}
+	if l.Linger == 0 {
+		l.Linger = 5 * time.Second
+	}
+	return l
+}
+
+// Maker makes the Conns of one service on one scheduler: what they have in common is kept here and not
+// in each.
+type Maker struct {
+	limits Limits
+	home   *home
+}
+
+// NewMaker returns a Maker for s. It panics on a negative limit.
+func NewMaker(s *act.Scheduler, l Limits) *Maker {
+	return &Maker{l.resolved(), homes.Get(s)}
+}
+
+// Conn returns a connection over stream, which must be of the Maker's scheduler. It owns the stream.
+func (m *Maker) Conn(stream monitor.Stream) *Conn { return &Conn{stream: stream, maker: m} }
+
+// home is what all connections of a scheduler share: the busy parts that are not in use, and the small
+// buffers. A hundred thousand connections at rest need none of them.
+type home struct {
+	s       *act.Scheduler
+	idle    []*busy
+	buffers [][]byte
+}
+
+var homes = act.NewLocal(func(s *act.Scheduler) *home { return &home{s: s} })
+
+const (
+	gathered = 4 << 10 // how much Write gathers, and the size of a small buffer
+	keep     = 64      // how many of each are kept
+)
+
+func (h *home) takeBusy(c *Conn) *busy {
+	b := &busy{}
+	if n := len(h.idle); n > 0 {
+		b, h.idle = h.idle[n-1], h.idle[:n-1]
+	}
+	b.c, b.home = c, h
+	return b
+}
+
+func (h *home) giveBusy(b *busy) {
+	if len(h.idle) < keep {
+		*b = busy{}
+		h.idle = append(h.idle, b)
+	}
+}
+
+func (h *home) takeBuffer() []byte {
+	if n := len(h.buffers); n > 0 {
+		b := h.buffers[n-1]
+		h.buffers = h.buffers[:n-1]
+		return b
+	}
+	return make([]byte, 0, gathered)
+}
+
+func (h *home) giveBuffer(b []byte) {
+	if cap(b) == gathered && len(h.buffers) < keep {
+		h.buffers = append(h.buffers, b[:0])
+	}
+}

@@ -1,0 +1,47 @@
+package listener
+
+import (
+	"bytes"
+	"io"
+)
+
+// Line reads a connection line by line. It remembers how far it has searched, so that a peer that sends
+// byte by byte costs O(n).
+type Line struct {
+	Conn *Conn
+	Max  int // the longest line, with its end; 0 means as much as Limits.Read
+
+	searched int
+}
+
+// Read returns the next line without its end, LF or CRLF, lent until the turn ends. The last line may
+// have no end; after it comes io.EOF. A line that is too long is ErrTooLong, and stays unread. Other
+// errors are those of Conn.Peek; give them to Next.
+func (l *Line) Read() ([]byte, error) {
+	most := l.Conn.maker.limits.Read
+	if l.Max > 0 {
+		most = min(most, l.Max)
+	}
+	for {
+		in, err := l.Conn.Peek(l.searched + 1)
+		if i := bytes.IndexByte(in[l.searched:], '\n'); i >= 0 && l.searched+i < most {
+			return l.take(in, l.searched+i+1), nil
+		}
+		l.searched = len(in)
+		switch {
+		case l.searched >= most:
+			return nil, ErrTooLong
+		case err == io.EOF && len(in) > 0:
+			return l.take(in, len(in)), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// take discards n bytes and returns them without the end of line.
+func (l *Line) take(in []byte, n int) []byte {
+	l.searched = 0
+	l.Conn.Discard(n)
+	return bytes.TrimSuffix(bytes.TrimSuffix(in[:n], []byte("\n")), []byte("\r"))
+}

@@ -1,0 +1,33 @@
+package listener
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Receive is a leaf that waits for a value from a mailbox, which it holds in Value when it is Done. It is
+// for one value; a task that takes many calls Mailbox.Take. A closed mailbox that is empty fails it with
+// monitor.ErrMailboxClosed. On an order it goes on waiting.
+type Receive[T any] struct {
+	From  *monitor.Mailbox[T]
+	Value T
+
+	err   error
+	ended bool
+}
+
+// Act takes the value.
+func (r *Receive[T]) Act(t *act.Task) act.Directive {
+	if !r.ended {
+		v, err := r.From.Take()
+		if b, ok := err.(Blocked); ok {
+			b.Arm(t)
+			return act.Wait
+		}
+		r.Value, r.err, r.ended = v, err, true
+	}
+	if r.err != nil {
+		return t.Fail(r.err)
+	}
+	return act.Done
+}

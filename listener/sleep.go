@@ -1,0 +1,98 @@
+package listener
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Sleep is a leaf that lets time pass: For, from its first turn on. On an order it sleeps on.
+type Sleep struct {
+	For time.Duration
+
+	timer act.Timer
+	until time.Duration
+	begun bool
+}
+
+// Act is Done when the time has passed, never before.
+func (s *Sleep) Act(t *act.Task) act.Directive {
+	if !s.begun {
+		s.begun = true
+		t.WakeAfter(&s.timer, s.For)
+		s.until = s.timer.When()
+	}
+	if t.Scheduler().Now() >= s.until {
+		return act.Done
+	}
+	if !s.timer.Armed() {
+		t.WakeAt(&s.timer, s.until)
+	}
+	return act.Wait
+}
+
+// Close forgets the sleep.
+func (s *Sleep) Close() error {
+	s.timer.Stop()
+	return nil
+}
+
+// Within bounds a in time, from its first turn on: if a has not finished by then it is closed, if it is an
+// io.Closer, and the whole fails with an error that is os.ErrDeadlineExceeded. An order is passed on to a.
+func Within(d time.Duration, a act.Action) act.Action {
+	return &within{a: a, sleep: Sleep{For: d}}
+}
+
+type within struct {
+	a       act.Action // nil: closed
+	sleep   Sleep
+	err     error
+	verdict act.Directive
+}
+
+func (w *within) Act(t *act.Task) act.Directive {
+	if w.a != nil {
+		d := w.a.Act(t)
+		switch {
+		case d == act.Failed:
+			w.finish(d, t.Err())
+		case d == act.Done:
+			w.finish(d, nil)
+		case d == act.Async: // the turn is the function's; the time is looked at when it has returned
+			return d
+		case w.sleep.Act(t) == act.Done:
+			w.finish(act.Failed, fmt.Errorf("listener: not finished within %v: %w", w.sleep.For, os.ErrDeadlineExceeded))
+		default:
+			return d
+		}
+	}
+	if w.verdict == act.Failed {
+		return t.Fail(w.err)
+	}
+	return w.verdict
+}
+
+func (w *within) finish(d act.Directive, err error) {
+	w.verdict, w.err = d, err
+	_ = w.Close() // nobody is left to be told of its error
+}
+
+func (w *within) Stop(t *act.Task, o shutdown.Order) {
+	if st, ok := w.a.(act.Stopper); ok {
+		st.Stop(t, o)
+	}
+}
+
+func (w *within) Close() error {
+	a := w.a
+	w.a = nil
+	_ = w.sleep.Close()
+	if c, ok := a.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

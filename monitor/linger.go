@@ -1,0 +1,158 @@
+package monitor
+
+import (
+	"io"
+	"syscall"
+
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// linger takes a socket that is being closed as far as it goes now. Nobody reads or writes it any more:
+// what is left is to send the queue, to close the write side, and to read on until the peer has closed
+// too, so that the kernel has no reason to reset the connection under the last bytes.
+func (k *socket) linger() {
+	if k.out.err == nil && k.Queued() > 0 {
+		k.flush()
+	} else if k.out.err == nil {
+		k.flushed()
+	}
+	k.discard()
+	if k.out.err != nil || k.state&(ended|finished) == ended|finished {
+		k.release(k.source.io.os.Close)
+	}
+}
+
+// discard receives once and throws it away. As long as there may be more it comes again in the next
+// pass: a peer that sends for ever gets one receive a pass, until its time is up.
+func (k *socket) discard() {
+	if k.ready&netpoll.In == 0 || k.state&finished != 0 {
+		return
+	}
+	e := k.source.io
+	room := e.loan()
+	n, err := e.os.Receive(int(k.fd), room)
+	switch {
+	case err == nil:
+		if n < len(room) {
+			k.shortRead()
+		}
+		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
+			k.state |= discarding
+			e.again = append(e.again, k)
+		}
+	case err == syscall.EAGAIN:
+		k.ready &^= netpoll.In | netpoll.Priority
+	case err == io.EOF:
+		k.state |= finished
+	default:
+		k.out.err = err // the connection is gone
+	}
+}
+
+// discardAgain gives each a further receive; who needs yet another comes in the next pass.
+func (e *IO) discardAgain() {
+	now := e.again
+	e.again = nil
+	for _, k := range now {
+		k.state &^= discarding
+		if k.fd >= 0 {
+			k.linger()
+		}
+	}
+}
+
+// Expire ends a linger whose time is up. If the peer has not taken all, a reset tells it so.
+func (o *outbound) Expire() {
+	k := o.k
+	if k.Queued() > 0 {
+		k.Abort()
+		return
+	}
+	k.release(k.source.io.os.Close)
+}
+
+// release closes the descriptor by one of the OS's two ways, and gives back everything.
+func (k *socket) release(how func(fd int) error) {
+	e := k.source.io
+	fd := int(k.fd)
+	k.fd = -1
+	e.unwatch(k.slot)
+	_ = how(fd) // the descriptor is gone whatever is returned (close(2)), and nobody is left to be told
+	if k.state&lingering != 0 {
+		e.lingering.remove(k.out)
+		e.s.Hold(-1)
+	}
+	if o := k.out; o != nil {
+		o.timer.Stop()
+		e.giveBuffer(o.queue)
+		k.out = nil
+		e.giveOutbound(o)
+	}
+	k.source.account.Leave()
+	e.descriptorFreed()
+}
+
+// closing is the list of the busy halves of sockets that linger, the oldest first.
+type closing struct{ first, last *outbound }
+
+func (c *closing) push(o *outbound) {
+	if o.prev = c.last; o.prev != nil {
+		o.prev.next = o
+	} else {
+		c.first = o
+	}
+	c.last = o
+}
+
+func (c *closing) remove(o *outbound) {
+	if o.prev != nil {
+		o.prev.next = o.next
+	} else {
+		c.first = o.next
+	}
+	if o.next != nil {
+		o.next.prev = o.prev
+	} else {
+		c.last = o.prev
+	}
+	o.prev, o.next = nil, nil
+}
+
+// What the busy halves are made of is kept for the next: a hundred thousand connections at rest share
+// the few that are needed at a time.
+
+const (
+	bufferSize  = 16 << 10
+	keepBuffers = 64
+)
+
+func (e *IO) takeBuffer() []byte {
+	if n := len(e.buffers); n > 0 {
+		b := e.buffers[n-1]
+		e.buffers = e.buffers[:n-1]
+		return b
+	}
+	return make([]byte, 0, bufferSize)
+}
+
+func (e *IO) giveBuffer(b []byte) {
+	if cap(b) >= bufferSize && cap(b) <= 4*bufferSize && len(e.buffers) < keepBuffers {
+		e.buffers = append(e.buffers, b[:0])
+	}
+}
+
+func (e *IO) takeOutbound() *outbound {
+	if n := len(e.idle); n > 0 {
+		o := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		return o
+	}
+	return &outbound{}
+}
+
+func (e *IO) giveOutbound(o *outbound) {
+	*o = outbound{}
+	if len(e.idle) < keepBuffers {
+		e.idle = append(e.idle, o)
+	}
+}

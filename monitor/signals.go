@@ -1,0 +1,100 @@
+package monitor
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Signal is the order that a signal of the operating system stands for.
+type Signal struct {
+	os.Signal
+	Terms shutdown.Policy
+}
+
+// Policy returns the terms.
+func (s Signal) Policy() shutdown.Policy { return s.Terms }
+
+// Signals returns a set-up function that makes orders of signals. The first SIGINT or SIGTERM gives the
+// Group a Signal with the given terms; a second one ends the process at once with 128 + its number, as
+// shells count. A log whose reader has gone (SIGPIPE on standard output or error) ends nothing. It does
+// not hold Run. When the Group is closed the signals have their usual effect
+// again.
+func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
+	return onFirst(func(g *act.Group) *relay {
+		told := false
+		return newRelay(func(sig os.Signal) {
+			if sig == syscall.SIGPIPE {
+				return
+			}
+			if told {
+				os.Exit(128 + int(sig.(syscall.Signal)))
+			}
+			told = true
+			g.Schedulers()[0].Logger().Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
+			g.Shutdown(Signal{sig, terms})
+		}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
+	})
+}
+
+// Relay returns a set-up function that leaves the given signals in a Mailbox, for a task to act on:
+// SIGHUP for new configuration, say. One that finds it full is lost, as the system loses a second signal
+// of a kind that is pending.
+func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) error {
+	return onFirst(func(*act.Group) *relay {
+		return newRelay(func(sig os.Signal) { to.Send(sig) }, signals...)
+	})
+}
+
+// relays holds what ends with the Group, on its first scheduler.
+var relays = act.NewLocal(func(*act.Scheduler) *ends { return &ends{} })
+
+type ends struct{ all []*relay }
+
+func (e *ends) Close() error {
+	for _, r := range e.all {
+		r.end()
+	}
+	return nil
+}
+
+// onFirst calls start once for the Group, since a set-up function is called for each scheduler.
+func onFirst(start func(*act.Group) *relay) func(*act.Scheduler) error {
+	return func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			e := relays.Get(s)
+			e.all = append(e.all, start(s.Group()))
+		}
+		return nil
+	}
+}
+
+// relay is the goroutine that os/signal needs.
+type relay struct {
+	signals chan os.Signal
+	done    chan struct{}
+}
+
+func newRelay(f func(os.Signal), signals ...os.Signal) *relay {
+	r := &relay{make(chan os.Signal, 8), make(chan struct{})}
+	signal.Notify(r.signals, signals...)
+	go func() {
+		defer close(r.done)
+		for sig := range r.signals {
+			f(sig)
+		}
+	}()
+	return r
+}
+
+// end waits for the goroutine: Stop returns when no more signals will be sent.
+func (r *relay) end() {
+	signal.Stop(r.signals)
+	close(r.signals)
+	<-r.done
+}

@@ -1,0 +1,330 @@
+package monitor
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// Source makes Streams of descriptors: those of one service, or of one kind of dialled connections, on
+// one scheduler. What they have in common is kept here and not in each.
+type Source struct {
+	io      *IO
+	account *Account // nil: nobody counts
+	local   bool     // Unix sockets: a short read says nothing about what is behind it
+}
+
+// NewSource returns a Source on the scheduler of e. Every Stream has a place in account until its
+// descriptor is closed, also while it lingers; whoever adopts has entered it.
+func (e *IO) NewSource(network string, account *Account) *Source {
+	return &Source{io: e, account: account, local: network == "unix"}
+}
+
+// Adopt makes a Stream of a connected non-blocking socket, which it owns from then on. After an error
+// the descriptor is closed and its place in the account is free.
+func (src *Source) Adopt(fd int) (Stream, error) {
+	k, err := src.adopt(fd)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func (src *Source) adopt(fd int) (*socket, error) {
+	k := &socket{source: src, fd: int32(fd)}
+	index, err := src.io.watch(fd, netpoll.Stream, k)
+	if err != nil {
+		_ = src.io.os.Close(fd) // the error that matters is the other one
+		src.account.Leave()
+		return nil, err
+	}
+	k.slot = index
+	return k, nil
+}
+
+// socket is a Stream over a descriptor. At rest it is 48 bytes; what a connection needs when its peer
+// does not take what is sent, or when it is being closed, is in out.
+//
+//	open ──CloseWrite──▶ ending ─(queue empty: half-closed)─▶ ended
+//	  │                                                         │
+//	  └──Close──▶ lingering: flush ▶ half-close ▶ discard until EOF, or time is up ──▶ closed
+type socket struct {
+	source *Source
+	reader act.Waker
+	out    *outbound // nil at rest
+	fd     int32     // -1: closed
+	slot   uint32
+	ready  netpoll.Ready
+	state  socketState
+}
+
+type socketState uint8
+
+const (
+	dialing    socketState = 1 << iota // the connect is not decided yet
+	ending                             // CloseWrite was called
+	ended                              // the write side is closed
+	finished                           // the peer's EOF was received
+	lingering                          // Close was called
+	discarding                         // in IO.again
+)
+
+// outbound is the busy half of a socket.
+type outbound struct {
+	k *socket
+	// Among those that linger, in order of closing.
+	prev, next *outbound
+
+	queue  []byte // taken and not sent: queue[sent:]
+	sent   int
+	low    int
+	writer act.Waker
+	err    error // why nothing can be sent any more
+	timer  act.Timer
+}
+
+var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
+
+func (k *socket) Lend() ([]byte, error) {
+	p := k.source.io.loan()
+	n, err := k.Receive(p)
+	if err != nil {
+		return nil, err
+	}
+	k.source.io.lend(n)
+	return p[:n:n], nil
+}
+
+func (k *socket) Receive(p []byte) (int, error) {
+	switch {
+	case k.fd < 0:
+		return 0, net.ErrClosed
+	case k.ready&netpoll.In == 0:
+		if k.out != nil && k.out.err != nil {
+			return 0, k.out.err
+		}
+		return 0, ErrWouldBlock
+	}
+	n, err := k.source.io.os.Receive(int(k.fd), p)
+	switch {
+	case err == nil:
+		if n < len(p) {
+			k.shortRead()
+		}
+		return n, nil
+	case err == syscall.EAGAIN:
+		k.ready &^= netpoll.In | netpoll.Priority
+		return 0, ErrWouldBlock
+	case err == io.EOF:
+		k.state |= finished
+	}
+	return 0, err
+}
+
+// shortRead takes a short read for the end of what is there, which saves the call that would say so. It
+// is not the end on a Unix socket, where ancillary data splits reads; nor with a priority event, because
+// TCP stops at the mark of out-of-band data; nor after the peer has closed, when the EOF is behind it and
+// brings no edge of its own.
+func (k *socket) shortRead() {
+	if !k.source.local && k.ready&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0 {
+		k.ready &^= netpoll.In
+	}
+}
+
+func (k *socket) Send(head, p []byte, high int) (int, error) {
+	if err := k.sendable(); err != nil {
+		return 0, err
+	}
+	sent := 0
+	if k.Queued() == 0 {
+		n, err := k.source.io.os.Send(int(k.fd), head, p)
+		if err != nil && err != syscall.EAGAIN {
+			k.fail(err)
+			return 0, err
+		}
+		if n == len(head)+len(p) {
+			return len(p), nil
+		}
+		sent = max(0, n-len(head))
+		head = head[min(n, len(head)):]
+	}
+	o := k.outbound()
+	o.enqueue(head)
+	room := max(0, high-k.Queued())
+	more := p[sent:min(len(p), sent+room)]
+	o.enqueue(more)
+	return sent + len(more), nil
+}
+
+func (k *socket) sendable() error {
+	switch {
+	case k.fd < 0:
+		return net.ErrClosed
+	case k.out != nil && k.out.err != nil:
+		return k.out.err
+	case k.state&(ending|ended) != 0:
+		return errWriteClosed
+	}
+	return nil
+}
+
+func (k *socket) Queued() int {
+	if k.out == nil {
+		return 0
+	}
+	return len(k.out.queue) - k.out.sent
+}
+
+func (k *socket) AwaitInput(w act.Waker) { k.reader = w }
+
+func (k *socket) AwaitOutput(w act.Waker, low int) {
+	if k.Queued() <= low {
+		w.Wake()
+		return
+	}
+	o := k.outbound()
+	o.writer, o.low = w, low
+}
+
+// event takes in what the OS reports.
+func (k *socket) event(r netpoll.Ready) {
+	if r&(netpoll.PeerClosed|netpoll.Error) != 0 {
+		r |= netpoll.In // the call that says what happened is a receive
+	}
+	k.ready |= r
+	if k.state&lingering != 0 {
+		k.linger()
+		return
+	}
+	if r&(netpoll.Out|netpoll.Error) != 0 && k.Queued() > 0 {
+		k.flush()
+	}
+	if r&netpoll.In != 0 || k.state&dialing != 0 {
+		k.reader.Wake()
+	}
+}
+
+// flush sends what is queued, as much as goes.
+func (k *socket) flush() {
+	o := k.out
+	n, err := k.source.io.os.Send(int(k.fd), nil, o.queue[o.sent:])
+	if err != nil && err != syscall.EAGAIN {
+		k.fail(err)
+		return
+	}
+	o.sent += n
+	if k.Queued() == 0 {
+		k.source.io.giveBuffer(o.queue)
+		o.queue, o.sent = nil, 0
+		k.flushed()
+	}
+	if k.out == o && k.Queued() <= o.low {
+		o.writer.Wake()
+	}
+	k.calm()
+}
+
+// flushed closes the write side if that was only waiting for the queue.
+func (k *socket) flushed() {
+	if k.state&(ending|ended) == ending {
+		k.state |= ended
+		if err := k.source.io.os.CloseWrite(int(k.fd)); err != nil {
+			k.fail(err)
+		}
+	}
+}
+
+// fail notes that nothing can be sent any more, and wakes whoever waits: the next call returns err.
+func (k *socket) fail(err error) {
+	o := k.outbound()
+	o.err = err
+	k.source.io.giveBuffer(o.queue)
+	o.queue, o.sent = nil, 0
+	k.reader.Wake()
+	o.writer.Wake()
+}
+
+func (k *socket) CloseWrite() error {
+	if err := k.sendable(); err != nil {
+		return err
+	}
+	k.state |= ending
+	if k.Queued() > 0 {
+		return nil
+	}
+	k.flushed()
+	if k.out != nil {
+		return k.out.err
+	}
+	return nil
+}
+
+func (k *socket) LocalAddr() net.Addr { return k.addr(k.source.io.os.LocalAddr) }
+func (k *socket) PeerAddr() net.Addr  { return k.addr(k.source.io.os.PeerAddr) }
+
+func (k *socket) addr(ask func(fd int) net.Addr) net.Addr {
+	if k.fd < 0 {
+		return nil
+	}
+	return ask(int(k.fd))
+}
+
+// outbound returns the busy half.
+func (k *socket) outbound() *outbound {
+	if k.out == nil {
+		k.out = k.source.io.takeOutbound()
+		k.out.k = k
+	}
+	return k.out
+}
+
+// calm gives the busy half back when there is nothing in it.
+func (k *socket) calm() {
+	if o := k.out; o != nil && o.err == nil && len(o.queue) == 0 && k.state&lingering == 0 {
+		k.out = nil
+		k.source.io.giveOutbound(o)
+	}
+}
+
+// enqueue copies p behind what is queued.
+func (o *outbound) enqueue(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	if o.queue == nil {
+		o.queue = o.k.source.io.takeBuffer()
+	}
+	if o.sent > 0 && len(o.queue)+len(p) > cap(o.queue) { // before growing, use the room in front
+		o.queue, o.sent = o.queue[:copy(o.queue, o.queue[o.sent:])], 0
+	}
+	o.queue = append(o.queue, p...)
+}
+
+// Close, in stages.
+func (k *socket) Close(within time.Duration) {
+	if k.fd < 0 || k.state&lingering != 0 {
+		return
+	}
+	e := k.source.io
+	k.reader = act.Waker{}
+	o := k.outbound()
+	o.writer = act.Waker{}
+	k.state |= lingering | ending
+	e.lingering.push(o)
+	e.s.Hold(1)
+	if k.linger(); k.fd >= 0 {
+		e.s.CallAt(&o.timer, e.s.Now()+within, o)
+	}
+}
+
+// Abort, at once.
+func (k *socket) Abort() {
+	if k.fd >= 0 {
+		k.release(k.source.io.os.Reset)
+	}
+}

@@ -1,0 +1,46 @@
+package monitor
+
+import (
+	"net"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// Stream is the seam under a connection: bytes in order, both ways, on one scheduler. The readiness
+// engine is one, a filter over another Stream (TLS) is one, an engine of completions can be. Nothing
+// above knows which. All methods belong to the scheduler's thread and none blocks.
+type Stream interface {
+	// Lend receives and lends what came: at least a byte, valid until the turn ends and never overlapping
+	// another loan of the same turn. ErrWouldBlock: nothing is there yet; io.EOF: nothing will be.
+	Lend() ([]byte, error)
+	// Receive is Lend into the caller's own p, which must not be empty.
+	Receive(p []byte) (int, error)
+
+	// Send takes head whole, and of p what goes out at once and as much more as may be queued before more
+	// than high bytes are. It returns how much of p was taken. What is taken is sent without further calls.
+	// An error, also a late one of what was queued, says that nothing was taken and nothing more will be.
+	Send(head, p []byte, high int) (int, error)
+	// Queued is how many bytes were taken and not yet sent.
+	Queued() int
+
+	// AwaitInput keeps w, in place of an earlier one, and wakes it when Lend may do better than
+	// ErrWouldBlock, or when sending has failed.
+	AwaitInput(w act.Waker)
+	// AwaitOutput keeps w, in place of an earlier one, and wakes it when at most low bytes are queued, or
+	// when sending has failed.
+	AwaitOutput(w act.Waker, low int)
+
+	// CloseWrite ends this side's bytes after those queued; receiving goes on. Later Sends fail.
+	CloseWrite() error
+	// Close gives the Stream up. What is queued is still sent, the write side is closed, what the peer still
+	// sends is discarded until it closes too, all without the caller and within linger; it holds Run for
+	// that long. (A plain close with unread input makes the kernel reset the connection and destroy what it
+	// had not delivered yet: RFC 9112 section 9.6.)
+	Close(linger time.Duration)
+	// Abort gives the Stream up and throws away what was not sent; the peer sees a reset.
+	Abort()
+
+	LocalAddr() net.Addr
+	PeerAddr() net.Addr
+}

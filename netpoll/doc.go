@@ -1,0 +1,26 @@
+// Package netpoll says what the operating system says is ready, and makes non-blocking socket calls.
+//
+// It is the lowest floor of a server: it knows descriptors and bytes, no tasks, no buffers, no
+// connections, and decides nothing. There are two types. A [Poller] watches descriptors, each registered
+// once and edge-triggered, and reports them by a tag of the caller's. [System] is the set of socket
+// calls; it is a type without fields so that a simulated network can stand in its place by implementing
+// the same methods.
+//
+// What a caller has to know about edges: an event is reported when something has changed, not while it
+// stays so. Whoever was told [In] receives until EAGAIN before it waits for the next In, or remembers
+// that it has not. A report gives everything that is ready at its time, not only what is new: on Linux
+// arriving bytes are reported as In|Out while there is room to send.
+//
+// A short read is not always the end of what is there. On TCP it is, unless [Priority] or [PeerClosed]
+// has been reported: a receive stops at the mark of out-of-band data, with more behind, and the end of
+// the stream, of which no second edge tells, is still to be received. On Unix sockets it never is:
+// ancillary data splits reads.
+//
+// Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere
+// the package compiles, and everything in it fails with an error that says that the system is not
+// supported.
+//
+// On Linux the calls that return at once on a non-blocking descriptor go to the kernel without the
+// runtime's bookkeeping for calls that may sleep. They are therefore for non-blocking descriptors only,
+// which is what every method here makes.
+package netpoll

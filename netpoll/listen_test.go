@@ -1,0 +1,251 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func init() { children["listen"] = listenAsChild }
+
+// listenAsChild is a second instance of a server.
+func listenAsChild() {
+	_, err := sys.ListenTCP(netip.MustParseAddrPort(os.Getenv("NETPOLL_TEST_ADDR")), ListenOptions{First: true})
+	fmt.Print(err)
+}
+
+// asChild runs the test binary as another program and returns what it prints.
+func asChild(t *testing.T, name string, env ...string) string {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func TestSecondInstanceIsRefused(t *testing.T) {
+	for siblings := range 3 {
+		t.Run(fmt.Sprintf("%d siblings", siblings), func(t *testing.T) {
+			balanced(t)
+			_, addr := listen(t, loopback)
+			for range siblings {
+				fd, err := sys.ListenTCP(addr, ListenOptions{})
+				require.NoError(t, err)
+				hold(t, fd)
+			}
+			_, err := sys.ListenTCP(addr, ListenOptions{First: true})
+			require.Equal(t, unix.EADDRINUSE, err, "in this process")
+			require.Equal(t, unix.EADDRINUSE.Error(), asChild(t, "listen", "NETPOLL_TEST_ADDR="+addr.String()))
+		})
+	}
+}
+
+// With SO_REUSEPORT set between bind and listen, several of these won.
+func TestOfInstancesThatStartTogetherOneListens(t *testing.T) {
+	balanced(t)
+	l, addr := listen(t, loopback)
+	require.NoError(t, unix.Shutdown(l, unix.SHUT_RDWR)) // stays bound and keeps others from the port
+	for range 100 {
+		won := together(4, func() (int, error) { return sys.ListenTCP(addr, ListenOptions{First: true}) })
+		require.Len(t, won, 1)
+		require.NoError(t, sys.Close(won[0]))
+	}
+}
+
+// together calls f in n goroutines at once and returns the descriptors of those that got one.
+func together(n int, f func() (int, error)) (won []int) {
+	var start, done sync.WaitGroup
+	var mu sync.Mutex
+	start.Add(1)
+	for range n {
+		done.Go(func() {
+			start.Wait()
+			if fd, err := f(); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				won = append(won, fd)
+			}
+		})
+	}
+	start.Done()
+	done.Wait()
+	return won
+}
+
+// A socket that is bound and does not listen yet, which is what two instances that start together are to
+// each other for a moment.
+func TestBoundButNotListeningDoesNotGetInLater(t *testing.T) {
+	balanced(t)
+	slow, err := newSocket(unix.AF_INET)
+	require.NoError(t, err)
+	hold(t, slow)
+	_, sa, err := sockaddr(loopback)
+	require.NoError(t, err)
+	require.NoError(t, bindTCP(slow, unix.AF_INET, sa))
+	fast, err := sys.ListenTCP(addrPort(t, slow), ListenOptions{First: true})
+	if err == unix.EADDRINUSE {
+		return // a system that is stricter still
+	}
+	require.NoError(t, err)
+	hold(t, fast)
+	require.Equal(t, unix.EADDRINUSE, unix.Listen(slow, 1))
+}
+
+func TestRestartBesideTimeWait(t *testing.T) {
+	balanced(t)
+	l, err := sys.ListenTCP(loopback, ListenOptions{First: true})
+	require.NoError(t, err)
+	addr := addrPort(t, l)
+	client := dialled(t, addr)
+	server := accepted(t, l)
+	require.NoError(t, sys.Close(server)) // who closes first keeps TIME_WAIT
+	require.Empty(t, hearAll(t, client))
+	require.NoError(t, sys.Close(client))
+	require.NoError(t, sys.Close(l))
+	again, err := sys.ListenTCP(addr, ListenOptions{First: true})
+	require.NoError(t, err)
+	hold(t, again)
+	sibling, err := sys.ListenTCP(addr, ListenOptions{})
+	require.NoError(t, err)
+	hold(t, sibling)
+}
+
+func TestVersionsOfTheInternetProtocol(t *testing.T) {
+	for _, row := range []struct {
+		listen, dial string
+		reached      bool
+	}{
+		{"[::]:0", "127.0.0.1", mapsIPv4},
+		{"[::]:0", "::1", true},
+		{"0.0.0.0:0", "127.0.0.1", true},
+		{"0.0.0.0:0", "::1", false},
+		{"[::1]:0", "127.0.0.1", false},
+		{"[::ffff:127.0.0.1]:0", "127.0.0.1", true},
+		{"127.0.0.1:0", "::ffff:127.0.0.1", true},
+	} {
+		t.Run(row.listen+" from "+row.dial, func(t *testing.T) {
+			balanced(t)
+			_, bound := listen(t, netip.MustParseAddrPort(row.listen))
+			fd, done, err := sys.DialTCP(netip.AddrPortFrom(netip.MustParseAddr(row.dial), bound.Port()))
+			if err == nil {
+				hold(t, fd)
+				if !done {
+					polled(t, fd, unix.POLLOUT)
+				}
+				err = sys.SocketError(fd)
+			}
+			if row.reached {
+				require.NoError(t, err)
+			} else {
+				require.Equal(t, unix.ECONNREFUSED, err)
+			}
+		})
+	}
+	_, err := sys.ListenTCP(netip.AddrPort{}, ListenOptions{})
+	require.Equal(t, unix.EINVAL, err)
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	balanced(t)
+	path := filepath.Join(folder(t), "s")
+	for range 3 {
+		l, err := sys.ListenUnix(path, ListenOptions{})
+		require.NoError(t, err)
+		fd, _, err := sys.DialUnix(path)
+		require.NoError(t, err)
+		require.NoError(t, sys.Close(fd))
+		require.NoError(t, sys.Close(l)) // and leaves its file
+	}
+}
+
+func TestLiveSocketIsNotReplaced(t *testing.T) {
+	balanced(t)
+	path := filepath.Join(folder(t), "s")
+	l, err := sys.ListenUnix(path, ListenOptions{})
+	require.NoError(t, err)
+	hold(t, l)
+	_, err = sys.ListenUnix(path, ListenOptions{})
+	require.Equal(t, unix.EADDRINUSE, err)
+	fd, _, err := sys.DialUnix(path)
+	require.NoError(t, err, "still there")
+	hold(t, fd)
+}
+
+func TestFileThatIsNoSocketIsNotTouched(t *testing.T) {
+	balanced(t)
+	dir := folder(t)
+	live, file, link := filepath.Join(dir, "live"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	l, err := sys.ListenUnix(live, ListenOptions{})
+	require.NoError(t, err)
+	require.NoError(t, sys.Close(l))
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	require.NoError(t, os.Symlink(live, link))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
+	for _, name := range []string{"file", "link", "dir"} {
+		_, err := sys.ListenUnix(filepath.Join(dir, name), ListenOptions{})
+		require.Equal(t, unix.EADDRINUSE, err, name)
+	}
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(content))
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, live, to)
+}
+
+func TestPathsThatCannotBe(t *testing.T) {
+	balanced(t)
+	dir := folder(t)
+	_, err := sys.ListenUnix(filepath.Join(dir, strings.Repeat("x", 200)), ListenOptions{})
+	require.Equal(t, unix.ENAMETOOLONG, err)
+	_, err = sys.ListenUnix("", ListenOptions{})
+	require.Equal(t, unix.EINVAL, err)
+	_, err = sys.ListenUnix(filepath.Join(dir, "no", "such"), ListenOptions{})
+	require.Equal(t, unix.ENOENT, err)
+	longest := len(unix.RawSockaddrUnix{}.Path) - 1
+	l, err := sys.ListenUnix(filepath.Join(dir, strings.Repeat("x", longest-len(dir)-1)), ListenOptions{})
+	require.NoError(t, err)
+	require.Len(t, sys.LocalAddr(l).String(), longest)
+	hold(t, l)
+}
+
+// All find the same stale socket; without the lock a late one would remove the path of a winner.
+func TestOfProgramsThatFindOneStaleSocketOneListens(t *testing.T) {
+	balanced(t)
+	path := filepath.Join(folder(t), "s")
+	for range 100 {
+		won := together(4, func() (int, error) { return sys.ListenUnix(path, ListenOptions{}) })
+		require.Len(t, won, 1)
+		fd, _, err := sys.DialUnix(path)
+		require.NoError(t, err, "the winner has the path")
+		require.NoError(t, sys.Close(fd))
+		require.NoError(t, sys.Close(won[0]))
+	}
+}
+
+func TestLockOfSomebodyElseDelaysAndDoesNotPrevent(t *testing.T) {
+	balanced(t)
+	dir := folder(t)
+	lock, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	hold(t, lock)
+	require.NoError(t, unix.Flock(lock, unix.LOCK_EX))
+	began := time.Now()
+	l, err := sys.ListenUnix(filepath.Join(dir, "s"), ListenOptions{})
+	require.NoError(t, err)
+	hold(t, l)
+	require.GreaterOrEqual(t, time.Since(began), lockTries*lockPause)
+	require.Less(t, time.Since(began), patience)
+}

@@ -1,0 +1,7 @@
+package netpoll
+
+// noSignal is MSG_NOSIGNAL of <sys/socket.h>, which x/sys/unix leaves out.
+const noSignal = 0x400
+
+// keepAliveTimes: they are the system's alone (sysctl net.inet.tcp.keepidle).
+func keepAliveTimes(_, _ int) error { return nil }

@@ -1,0 +1,392 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import (
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestAnEdgeIsReportedOnce(t *testing.T) {
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			balanced(t)
+			p := newPoller(t)
+			client, server := pair(t)
+			hold(t, client)
+			hold(t, server)
+			require.NoError(t, p.Add(server, 7, Stream))
+			require.Zero(t, await(t, p, 7, Out)&(PeerClosed|Error))
+			quiet(t, p)
+			say(t, client, "one")
+			await(t, p, 7, In)
+			quiet(t, p) // unread, and yet no news
+			say(t, client, "two")
+			await(t, p, 7, In)
+			require.Equal(t, "onetwo", hear(t, server))
+			_, err := sys.Receive(server, make([]byte, 1))
+			require.Equal(t, unix.EAGAIN, err)
+		})
+	}
+}
+
+func TestWhatIsReadyBeforeAddIsReported(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	client, server := tcpPair(t)
+	hold(t, server)
+	say(t, client, "early")
+	require.NoError(t, sys.Close(client))
+	polled(t, server, unix.POLLIN)
+	require.NoError(t, p.Add(server, 1, Stream))
+	await(t, p, 1, In|PeerClosed)
+}
+
+func TestPeerClosedIsReported(t *testing.T) {
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			balanced(t)
+			p := newPoller(t)
+			client, server := pair(t)
+			hold(t, client)
+			hold(t, server)
+			require.NoError(t, p.Add(server, 1, Stream))
+			say(t, client, "last words")
+			require.NoError(t, sys.CloseWrite(client))
+			require.Zero(t, await(t, p, 1, In|PeerClosed)&Error, "half of it is still open")
+			require.Equal(t, "last words", string(hearAll(t, server)))
+			say(t, server, "answer")
+			require.Equal(t, "answer", hear(t, client))
+		})
+	}
+}
+
+func TestResetIsReportedAsError(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	client, server := tcpPair(t)
+	hold(t, server)
+	require.NoError(t, p.Add(server, 1, Stream))
+	say(t, client, "lost")
+	require.NoError(t, sys.Reset(client))
+	await(t, p, 1, In|Error)
+	require.Equal(t, unix.ECONNRESET, sys.SocketError(server))
+	require.NoError(t, sys.SocketError(server), "taken")
+}
+
+func TestConnectInProgressIsDecidedByOutOrError(t *testing.T) {
+	t.Run("accepted", func(t *testing.T) {
+		balanced(t)
+		p := newPoller(t)
+		_, addr := listen(t, loopback)
+		fd, _, err := sys.DialTCP(addr)
+		require.NoError(t, err)
+		hold(t, fd)
+		require.NoError(t, p.Add(fd, 1, Stream))
+		require.Zero(t, await(t, p, 1, Out)&Error)
+		require.NoError(t, sys.SocketError(fd))
+	})
+	t.Run("refused", func(t *testing.T) {
+		balanced(t)
+		p := newPoller(t)
+		l, addr := listen(t, loopback)
+		nobody, err := sys.ListenTCP(addr, ListenOptions{}) // the port stays taken, so nobody else gets it
+		require.NoError(t, err)
+		require.NoError(t, unix.Shutdown(l, unix.SHUT_RDWR))
+		require.NoError(t, unix.Shutdown(nobody, unix.SHUT_RDWR))
+		hold(t, nobody)
+		fd, done, err := sys.DialTCP(addr)
+		require.NoError(t, err)
+		require.False(t, done)
+		hold(t, fd)
+		require.NoError(t, p.Add(fd, 1, Stream))
+		await(t, p, 1, Error)
+		require.Equal(t, unix.ECONNREFUSED, sys.SocketError(fd))
+	})
+}
+
+// A receive stops at the mark of out-of-band data, with more behind: what a short read would be taken
+// for, if Priority did not say so.
+func TestShortReadAtTheMarkComesWithPriority(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	client, server := tcpPair(t)
+	hold(t, client)
+	hold(t, server)
+	require.NoError(t, p.Add(server, 1, Stream))
+	await(t, p, 1, Out)
+	say(t, client, "before")
+	require.NoError(t, unix.Send(client, []byte("!"), unix.MSG_OOB))
+	say(t, client, "behind")
+	await(t, p, 1, In|Priority)
+	for waiting := 0; waiting < len("before")+len("behind"); {
+		time.Sleep(time.Millisecond)
+		var err error
+		waiting, err = unix.IoctlGetInt(server, unix.TIOCINQ)
+		require.NoError(t, err)
+		if waiting == len("before") { // some systems count to the mark
+			break
+		}
+	}
+	buf := make([]byte, 64)
+	n, err := sys.Receive(server, buf)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(buf[:n]))
+	require.Equal(t, "behind", hear(t, server))
+}
+
+func TestTagComesBackWhole(t *testing.T) {
+	for _, tag := range []uint64{0, 1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 0xFEDCBA9876543210, 1 << 63, reserved - 1} {
+		balanced(t)
+		p := newPoller(t)
+		client, server := tcpPair(t)
+		hold(t, client)
+		hold(t, server)
+		require.NoError(t, p.Add(server, tag, Stream))
+		await(t, p, tag, Out)
+	}
+}
+
+// The system gives the number of a closed descriptor to the next: its events must be the new one's.
+func TestReusedNumberHasTheNewTag(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	client, server := tcpPair(t)
+	require.NoError(t, p.Add(server, 1, Stream))
+	say(t, client, "unread")
+	await(t, p, 1, In)
+	require.NoError(t, sys.Close(server))
+	require.NoError(t, sys.Close(client))
+
+	a, b := tcpPair(t)
+	hold(t, a)
+	hold(t, b)
+	require.Contains(t, []int{a, b}, server, "not the case this test is about")
+	other := a + b - server
+	require.NoError(t, p.Add(server, 2, Stream))
+	say(t, other, "new")
+	await(t, p, 2, In|Out)
+	quiet(t, p)
+}
+
+func TestListenerIsReportedForEachArrival(t *testing.T) {
+	for name, kind := range map[string]Kind{"alone": Listener, "shared": SharedListener} {
+		t.Run(name, func(t *testing.T) {
+			balanced(t)
+			p := newPoller(t)
+			l, addr := listen(t, loopback)
+			require.NoError(t, p.Add(l, 3, kind))
+			quiet(t, p)
+			for range 3 {
+				hold(t, dialled(t, addr))
+				require.Equal(t, In, await(t, p, 3, In))
+				hold(t, accepted(t, l))
+			}
+			_, err := sys.Accept(l)
+			require.Equal(t, unix.EAGAIN, err)
+		})
+	}
+}
+
+// crowd serves one listener with several pollers, each on its own goroutine.
+type crowd struct {
+	listener             int
+	stop                 atomic.Bool
+	wakes, taken, closed atomic.Int64
+	wg                   sync.WaitGroup
+}
+
+func (c *crowd) serve(t *testing.T, p *Poller) {
+	defer c.wg.Done()
+	events := make([]Event, 4)
+	for !c.stop.Load() {
+		n, err := p.Wait(events, -1)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.wakes.Add(int64(n))
+		for fd, err := sys.Accept(c.listener); err == nil && n > 0; fd, err = sys.Accept(c.listener) {
+			c.taken.Add(1)
+			if err := sys.Close(fd); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestSharedListenerServesEveryArrival(t *testing.T) {
+	const arrivals = 50
+	balanced(t)
+	path := filepath.Join(folder(t), "s")
+	l, err := sys.ListenUnix(path, ListenOptions{})
+	require.NoError(t, err)
+	c := crowd{listener: hold(t, l)}
+	pollers := []*Poller{newPoller(t), newPoller(t)}
+	for i, p := range pollers {
+		require.NoError(t, p.Add(l, uint64(i), SharedListener))
+		c.wg.Add(1)
+		go c.serve(t, p)
+	}
+	for i := range arrivals {
+		fd, done, err := sys.DialUnix(path)
+		require.NoError(t, err)
+		require.True(t, done)
+		require.Eventually(t, func() bool { return c.taken.Load() == int64(i+1) }, patience, 100*time.Microsecond)
+		require.NoError(t, sys.Close(fd))
+	}
+	c.stop.Store(true)
+	for _, p := range pollers {
+		p.Interrupt()
+	}
+	c.wg.Wait()
+	t.Logf("%d arrivals, %d reports", arrivals, c.wakes.Load())
+	require.GreaterOrEqual(t, c.wakes.Load(), int64(arrivals))
+	require.LessOrEqual(t, c.wakes.Load(), int64(2*arrivals))
+	if exclusive {
+		require.Less(t, c.wakes.Load(), int64(2*arrivals), "everybody was woken every time")
+	}
+}
+
+// Five are ready and there is room for two: nobody is forgotten, nobody comes twice.
+func TestMoreReadyThanRoom(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	seen := map[uint64]Ready{}
+	for tag := range uint64(5) {
+		client, server := tcpPair(t)
+		hold(t, client)
+		hold(t, server)
+		require.NoError(t, p.Add(server, tag, Stream))
+	}
+	events := make([]Event, 2)
+	for n, err := p.Wait(events, 0); n > 0; n, err = p.Wait(events, 0) {
+		require.NoError(t, err)
+		for _, e := range events[:n] {
+			require.Zero(t, seen[e.Tag]&e.Ready, "again")
+			seen[e.Tag] |= e.Ready
+		}
+	}
+	require.Equal(t, map[uint64]Ready{0: Out, 1: Out, 2: Out, 3: Out, 4: Out}, seen)
+}
+
+func TestInterruptBeforeWaitIsNotLost(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	events := make([]Event, 1)
+	for range 3 { // each is a new edge, though none is ever read
+		p.Interrupt()
+		n, err := p.Wait(events, -1)
+		require.NoError(t, err)
+		require.Zero(t, n, "its event is not the caller's")
+	}
+}
+
+func TestInterruptFromManyGoroutines(t *testing.T) {
+	const goroutines, each = 8, 500
+	balanced(t)
+	p := newPoller(t)
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	for range goroutines {
+		wg.Go(func() {
+			for range each {
+				p.Interrupt()
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		over.Store(true)
+		p.Interrupt() // the one that must not be lost: without it the Wait below never ends
+	}()
+	events := make([]Event, 1)
+	for !over.Load() {
+		n, err := p.Wait(events, -1)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+}
+
+// A sleeper that is interrupted each time it has fallen asleep wakes each time.
+func TestInterruptEndsEachWait(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	asleep, awake := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(awake)
+		events := make([]Event, 1)
+		for range asleep {
+			n, err := p.Wait(events, -1)
+			if n != 0 || err != nil {
+				t.Errorf("%d events, %v", n, err)
+			}
+			awake <- struct{}{}
+		}
+	}()
+	for i := range 200 {
+		asleep <- struct{}{}
+		time.Sleep(time.Duration(i%20) * 50 * time.Microsecond)
+		p.Interrupt()
+		<-awake
+	}
+	close(asleep)
+	<-awake
+}
+
+// Without the gate, a late Interrupt would write its eight bytes into whatever connection has got the
+// number of the closed descriptor.
+func TestInterruptWhileClosingHitsNobodyElse(t *testing.T) {
+	balanced(t)
+	for range 100 {
+		p, err := sys.OpenPoller()
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 20 {
+					p.Interrupt()
+				}
+			})
+		}
+		require.NoError(t, p.Close())
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		wg.Wait()
+		for _, fd := range pair {
+			require.NoError(t, unix.SetNonblock(fd, true))
+			_, err := sys.Receive(fd, make([]byte, 8))
+			require.Equal(t, unix.EAGAIN, err)
+		}
+		require.NoError(t, sys.Close(pair[0]))
+		require.NoError(t, sys.Close(pair[1]))
+	}
+}
+
+func TestClosedPollerSaysSo(t *testing.T) {
+	balanced(t)
+	p, err := sys.OpenPoller()
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	require.Equal(t, unix.EBADF, p.Close())
+	require.Equal(t, unix.EBADF, p.Add(0, 1, Stream))
+	_, err = p.Wait(make([]Event, 1), 0)
+	require.Equal(t, unix.EBADF, err)
+	p.Interrupt()
+}
+
+func TestMisuseIsRefused(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	l, _ := listen(t, loopback)
+	require.PanicsWithValue(t, "netpoll: the tag ^uint64(0) belongs to the interrupt", func() { _ = p.Add(l, reserved, Listener) })
+	require.PanicsWithValue(t, "netpoll: Wait needs room for at least one event", func() { _, _ = p.Wait(nil, 0) })
+	require.Equal(t, unix.EINVAL, p.Add(l, 1, SharedListener+1))
+	require.Equal(t, unix.EBADF, p.Add(-1, 1, Stream))
+}

@@ -1,0 +1,34 @@
+package netpoll
+
+import "golang.org/x/sys/unix"
+
+// firstOrSibling binds and listens. A socket becomes a member of the group that connections are spread
+// over when it binds with SO_REUSEPORT_LB set, not when the option is set later. So whether the first is
+// alone is asked with another socket, which also chooses the port if that is 0.
+func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) (err error) {
+	if o.First {
+		if sa, err = alone(domain, sa); err != nil {
+			return err
+		}
+	}
+	if err := setsockopt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT_LB, 1); err != nil {
+		return err
+	}
+	if err := bindTCP(fd, domain, sa); err != nil {
+		return err
+	}
+	return unix.Listen(fd, o.backlog())
+}
+
+// alone tells the address as bound, or EADDRINUSE.
+func alone(domain int, sa unix.Sockaddr) (unix.Sockaddr, error) {
+	fd, err := newSocket(domain)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFD(fd)
+	if err = bindTCP(fd, domain, sa); err != nil {
+		return nil, err
+	}
+	return unix.Getsockname(fd)
+}

@@ -1,0 +1,152 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errClosed is what a system call on a closed Poller would say.
+const errClosed = unix.EBADF
+
+func dialTCP(addr netip.AddrPort) (int, bool, error) {
+	domain, sa, err := sockaddr(addr)
+	if err != nil {
+		return -1, false, err
+	}
+	return connect(domain, sa)
+}
+
+func dialUnix(path string) (int, bool, error) {
+	if !fits(path) {
+		return -1, false, unix.ENAMETOOLONG
+	}
+	return connect(unix.AF_UNIX, &unix.SockaddrUnix{Name: path})
+}
+
+func connect(domain int, sa unix.Sockaddr) (int, bool, error) {
+	fd, err := newSocket(domain)
+	if err != nil {
+		return -1, false, err
+	}
+	switch err = unix.Connect(fd, sa); err {
+	case nil:
+		return fd, true, nil
+	case unix.EINPROGRESS, unix.EINTR: // interrupted, it goes on by itself (connect(2))
+		return fd, false, nil
+	}
+	_ = closeFD(fd)
+	return -1, false, err
+}
+
+func socketError(fd int) error {
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil || n == 0 {
+		return err
+	}
+	return unix.Errno(n)
+}
+
+func reset(fd int) error {
+	linger := unix.Linger{Onoff: 1, Linger: 0}
+	err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &linger)
+	if e := closeFD(fd); err == nil {
+		err = e
+	}
+	return err
+}
+
+func setNoDelay(fd int, on bool) error {
+	v := 0
+	if on {
+		v = 1
+	}
+	return setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, v)
+}
+
+func setKeepAlive(fd int, idle time.Duration) error {
+	if idle <= 0 {
+		return setsockopt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
+	}
+	if err := keepAliveTimes(fd, int((idle-1)/time.Second)+1); err != nil {
+		return err
+	}
+	return setsockopt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+}
+
+func setsockopt(fd, level, option, value int) error {
+	return unix.SetsockoptInt(fd, level, option, value)
+}
+
+// fits: the system wants the NUL that ends the path to have its place too.
+func fits(path string) bool { return len(path) < len(unix.RawSockaddrUnix{}.Path) }
+
+func sockaddr(addr netip.AddrPort) (domain int, sa unix.Sockaddr, err error) {
+	ip, port := addr.Addr().Unmap(), int(addr.Port())
+	switch {
+	case ip.Is4():
+		return unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: ip.As4()}, nil
+	case ip.Is6():
+		zone, err := zoneID(ip.Zone())
+		return unix.AF_INET6, &unix.SockaddrInet6{Port: port, ZoneId: zone, Addr: ip.As16()}, err
+	}
+	return 0, nil, unix.EINVAL
+}
+
+// zoneID takes the name of an interface or its number.
+func zoneID(zone string) (uint32, error) {
+	if zone == "" {
+		return 0, nil
+	}
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return uint32(i.Index), nil
+	}
+	n, err := strconv.ParseUint(zone, 10, 32)
+	if err != nil {
+		return 0, unix.ENODEV
+	}
+	return uint32(n), nil
+}
+
+func zoneName(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	if i, err := net.InterfaceByIndex(int(id)); err == nil {
+		return i.Name
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}
+
+func localAddr(fd int) net.Addr { return netAddr(unix.Getsockname(fd)) }
+
+func peerAddr(fd int) net.Addr { return netAddr(unix.Getpeername(fd)) }
+
+func netAddr(sa unix.Sockaddr, err error) net.Addr {
+	if err != nil {
+		return nil
+	}
+	switch a := sa.(type) {
+	case *unix.SockaddrInet4:
+		return &net.TCPAddr{IP: a.Addr[:], Port: a.Port}
+	case *unix.SockaddrInet6:
+		return &net.TCPAddr{IP: a.Addr[:], Port: a.Port, Zone: zoneName(a.ZoneId)}
+	case *unix.SockaddrUnix:
+		return &net.UnixAddr{Name: unnamed(a.Name), Net: "unix"}
+	}
+	return nil
+}
+
+// unnamed: x/sys/unix shows the leading NUL of an abstract name as @, and takes a socket without a name
+// for one with an empty abstract name.
+func unnamed(name string) string {
+	if name == "@" {
+		return ""
+	}
+	return name
+}

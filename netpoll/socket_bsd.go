@@ -1,0 +1,100 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import (
+	"io"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// OpenBSD and DragonFly have no sockets for both versions and refuse to be told so.
+	mapsIPv4 = runtime.GOOS != "openbsd" && runtime.GOOS != "dragonfly"
+	// A full backlog is ECONNREFUSED, as if nobody listened, so a refusal is asked for again.
+	staleProbes = 10
+)
+
+// abstract names are Linux's.
+func abstract(string) bool { return false }
+
+// newSocket sets what Linux takes along in socket(2). The lock keeps a child from being started in
+// between, with a copy of the descriptor.
+func newSocket(domain int) (int, error) {
+	syscall.ForkLock.RLock()
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	return nonBlocking(fd, err)
+}
+
+func accept(fd int) (int, error) {
+	syscall.ForkLock.RLock()
+	n, _, err := unix.Accept(fd)
+	for err == unix.EINTR {
+		n, _, err = unix.Accept(fd)
+	}
+	if err == nil {
+		unix.CloseOnExec(n)
+	}
+	syscall.ForkLock.RUnlock()
+	return nonBlocking(n, err)
+}
+
+func nonBlocking(fd int, err error) (int, error) {
+	if err != nil {
+		return -1, err
+	}
+	if err = unix.SetNonblock(fd, true); err != nil {
+		_ = closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func receive(fd int, p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil // the kernel would say 0, which is also its word for the end
+	}
+	n, err := unix.Read(fd, p)
+	for err == unix.EINTR {
+		n, err = unix.Read(fd, p)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// send is sendmsg for one part too, because write cannot be told MSG_NOSIGNAL and x/sys/unix's sendto
+// does not say how much was sent.
+func send(fd int, head, p []byte) (int, error) {
+	if len(head) == 0 && len(p) == 0 {
+		return 0, nil
+	}
+	parts := [][]byte{head, p}
+	n, err := unix.SendmsgBuffers(fd, parts, nil, nil, noSignal)
+	for err == unix.EINTR {
+		n, err = unix.SendmsgBuffers(fd, parts, nil, nil, noSignal)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+func closeWrite(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) }
+
+func closeFD(fd int) error {
+	if err := unix.Close(fd); err != unix.EINTR {
+		return err
+	}
+	return nil // closed: see System.Close
+}

@@ -1,0 +1,126 @@
+package netpoll
+
+import (
+	"io"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	mapsIPv4    = true
+	staleProbes = 1 // a full backlog is EAGAIN, so a refusal is final
+)
+
+func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }
+
+func newSocket(domain int) (int, error) {
+	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+}
+
+// The calls below go to the kernel directly: on a non-blocking descriptor they return at once.
+// MSG_DONTWAIT makes sure of it, since a blocking descriptor would hold the processor of this thread
+// and with it the collector.
+
+func accept(fd int) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return -1, errno
+		}
+	}
+}
+
+func receive(fd int, p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil // the kernel would say 0, which is also its word for the end
+	}
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+			uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+		switch {
+		case errno == 0 && n == 0:
+			return 0, io.EOF
+		case errno == 0:
+			return int(n), nil
+		case errno != unix.EINTR:
+			return 0, errno
+		}
+	}
+}
+
+const sendFlags = unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
+
+func send(fd int, head, p []byte) (int, error) {
+	switch {
+	case len(head) == 0 && len(p) == 0:
+		return 0, nil
+	case len(head) == 0:
+		return sendOne(fd, p)
+	case len(p) == 0:
+		return sendOne(fd, head)
+	}
+	return sendTwo(fd, head, p)
+}
+
+func sendOne(fd int, p []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+			uintptr(len(p)), sendFlags, 0, 0)
+		if errno == 0 {
+			return int(n), nil
+		}
+		if errno != unix.EINTR {
+			return 0, errno
+		}
+	}
+}
+
+// sendTwo is sendmsg and not writev: the latter cannot be told MSG_NOSIGNAL.
+func sendTwo(fd int, head, p []byte) (int, error) {
+	iov := [2]unix.Iovec{{Base: &head[0]}, {Base: &p[0]}}
+	iov[0].SetLen(len(head))
+	iov[1].SetLen(len(p))
+	msg := unix.Msghdr{Iov: &iov[0]}
+	msg.SetIovlen(len(iov))
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), sendFlags)
+		if errno == 0 {
+			return int(n), nil
+		}
+		if errno != unix.EINTR {
+			return 0, errno
+		}
+	}
+}
+
+func closeWrite(fd int) error {
+	return bare(unix.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0))
+}
+
+func closeFD(fd int) error {
+	_, _, errno := unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	if errno == unix.EINTR {
+		return nil // closed: see System.Close
+	}
+	return bare(0, 0, errno)
+}
+
+// bare: an Errno of 0 in an error would not be nil.
+func bare(_, _ uintptr, errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
+
+func keepAliveTimes(fd, seconds int) error {
+	if err := setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds); err != nil {
+		return err
+	}
+	return setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds)
+}

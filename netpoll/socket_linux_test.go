@@ -1,0 +1,234 @@
+package netpoll
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func init() { children["full"] = acceptWhenFull }
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// acceptWhenFull runs out of descriptors, with a connection waiting.
+func acceptWhenFull() {
+	l, err := sys.ListenTCP(loopback, ListenOptions{First: true})
+	must(err)
+	sa, err := unix.Getsockname(l)
+	must(err)
+	client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	must(err)
+	must(unix.Connect(client, sa))
+	var was, low unix.Rlimit
+	must(unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	low = was
+	low.Cur = uint64(client + 1)
+	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
+	for range 3 {
+		_, err = sys.Accept(l)
+		fmt.Println(err == unix.EMFILE, err)
+	}
+	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+	_, err = sys.Accept(l)
+	fmt.Println(err)
+}
+
+func TestConnectionWaitsWhileThereIsNoDescriptor(t *testing.T) {
+	balanced(t)
+	const no = "true too many open files\n"
+	require.Equal(t, no+no+no+"<nil>\n", asChild(t, "full"))
+}
+
+func TestSiblingsShareTheConnections(t *testing.T) {
+	const siblings, conns = 4, 400
+	balanced(t)
+	first, addr := listen(t, loopback)
+	listeners := []int{first}
+	for range siblings - 1 {
+		fd, err := sys.ListenTCP(addr, ListenOptions{})
+		require.NoError(t, err)
+		listeners = append(listeners, hold(t, fd))
+	}
+	clients := make([]int, conns)
+	for i := range clients {
+		clients[i] = dialled(t, addr)
+	}
+	var counts []int
+	for _, l := range listeners {
+		counts = append(counts, acceptAll(t, l))
+	}
+	for _, fd := range clients {
+		require.NoError(t, sys.Reset(fd))
+	}
+	t.Logf("%d connections over %d listeners: %v", conns, siblings, counts)
+	for _, n := range counts { // by chance alone, a share below 50 of an expected 100 is one run in a million
+		require.Greater(t, n, conns/siblings/2)
+	}
+}
+
+func acceptAll(t *testing.T, l int) (n int) {
+	for {
+		fd, err := sys.Accept(l)
+		if err == unix.EAGAIN {
+			return n
+		}
+		require.NoError(t, err)
+		require.NoError(t, sys.Close(fd))
+		n++
+	}
+}
+
+// A full backlog refuses with EAGAIN, which proves that somebody listens.
+func TestFullBacklogIsAlive(t *testing.T) {
+	balanced(t)
+	path := filepath.Join(folder(t), "s")
+	l, err := sys.ListenUnix(path, ListenOptions{Backlog: 1})
+	require.NoError(t, err)
+	hold(t, l)
+	var fd int
+	for range 10 {
+		if fd, _, err = sys.DialUnix(path); err != nil {
+			break
+		}
+		hold(t, fd)
+	}
+	require.Equal(t, unix.EAGAIN, err)
+	_, err = sys.ListenUnix(path, ListenOptions{})
+	require.Equal(t, unix.EADDRINUSE, err)
+}
+
+func TestAbstractNameHasNoFile(t *testing.T) {
+	balanced(t)
+	name := "@" + filepath.Join(folder(t), "s")
+	l, err := sys.ListenUnix(name, ListenOptions{})
+	require.NoError(t, err)
+	hold(t, l)
+	require.Equal(t, name, sys.LocalAddr(l).String())
+	_, err = sys.ListenUnix(name, ListenOptions{})
+	require.Equal(t, unix.EADDRINUSE, err)
+	require.NoFileExists(t, name[1:])
+	fd, done, err := sys.DialUnix(name)
+	require.NoError(t, err)
+	require.True(t, done)
+	hold(t, fd)
+}
+
+func TestKeepAliveTimes(t *testing.T) {
+	balanced(t)
+	client, server := tcpPair(t)
+	hold(t, client)
+	hold(t, server)
+	for idle, seconds := range map[time.Duration]int{1: 1, time.Second: 1, 1500 * time.Millisecond: 2, time.Minute: 60} {
+		require.NoError(t, sys.SetKeepAlive(client, idle))
+		for _, option := range []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL} {
+			v, err := unix.GetsockoptInt(client, unix.IPPROTO_TCP, option)
+			require.NoError(t, err)
+			require.Equal(t, seconds, v)
+		}
+	}
+	require.Equal(t, unix.EINVAL, sys.SetKeepAlive(client, 24*time.Hour), "the kernel takes 32767 s")
+}
+
+func TestBacklogBounds(t *testing.T) {
+	require.Equal(t, maxBacklog, ListenOptions{}.backlog())
+	require.Equal(t, maxBacklog, ListenOptions{Backlog: -1}.backlog())
+	require.Equal(t, 5, ListenOptions{Backlog: 5}.backlog())
+}
+
+func TestHotCallsDoNotAllocate(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	l, addr := listen(t, loopback)
+	client, server := unixPair(t) // no delayed acknowledgements
+	hold(t, client)
+	hold(t, server)
+	require.NoError(t, p.Add(server, 1, Stream))
+	head, body, buf := []byte("head"), []byte("body"), make([]byte, 64)
+	events := make([]Event, 4)
+	for range 101 { // AllocsPerRun makes one call more than it is asked for
+		hold(t, dialled(t, addr))
+	}
+	taken := make([]int, 0, 101)
+	for name, call := range map[string]func(){
+		"accept":      func() { fd, _ := sys.Accept(l); taken = append(taken, fd) },
+		"round trip":  func() { _, _ = sys.Send(client, nil, body); _, _ = sys.Receive(server, buf) },
+		"two parts":   func() { _, _ = sys.Send(client, head, body); _, _ = sys.Receive(server, buf) },
+		"nothing yet": func() { _, _ = sys.Receive(client, buf) },
+		"look":        func() { _, _ = p.Wait(events, 0) },
+		"wait":        func() { _, _ = p.Wait(events, time.Microsecond) },
+		"interrupt":   func() { p.Interrupt(); _, _ = p.Wait(events, -1) },
+		"event":       func() { _, _ = sys.Send(client, nil, body); _, _ = p.Wait(events, -1) },
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, call), name)
+	}
+	require.Len(t, taken, 101)
+	for _, fd := range taken {
+		require.NoError(t, sys.Close(fd))
+	}
+}
+
+func BenchmarkSendReceive(b *testing.B) {
+	for name, pair := range pairs {
+		b.Run(name, func(b *testing.B) {
+			client, server := pair(b)
+			hold(b, client)
+			hold(b, server)
+			body, buf := make([]byte, 128), make([]byte, 4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = sys.Send(client, nil, body)
+				_, _ = sys.Receive(server, buf)
+			}
+		})
+	}
+}
+
+func BenchmarkSendTwoParts(b *testing.B) {
+	client, server := unixPair(b)
+	hold(b, client)
+	hold(b, server)
+	head, body, buf := make([]byte, 32), make([]byte, 96), make([]byte, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = sys.Send(client, head, body)
+		_, _ = sys.Receive(server, buf)
+	}
+}
+
+func BenchmarkReceiveNothing(b *testing.B) {
+	client, server := unixPair(b)
+	hold(b, client)
+	hold(b, server)
+	buf := make([]byte, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = sys.Receive(server, buf)
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	p := newPoller(b)
+	events := make([]Event, 128)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = p.Wait(events, 0)
+	}
+}
+
+func BenchmarkInterrupt(b *testing.B) {
+	p := newPoller(b)
+	events := make([]Event, 128)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Interrupt()
+		_, _ = p.Wait(events, 0)
+	}
+}

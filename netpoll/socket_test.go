@@ -1,0 +1,294 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func TestSendGathersHeadAndBody(t *testing.T) {
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			balanced(t)
+			client, server := pair(t)
+			hold(t, server)
+			for _, part := range []struct{ head, body string }{{"head ", "body "}, {"", "only body "}, {"only head", ""}, {"", ""}} {
+				n, err := sys.Send(client, []byte(part.head), []byte(part.body))
+				require.NoError(t, err)
+				require.Equal(t, len(part.head)+len(part.body), n)
+			}
+			require.NoError(t, sys.Close(client))
+			require.Equal(t, "head body only body only head", string(hearAll(t, server)))
+		})
+	}
+}
+
+// A full socket takes a part, also one that ends inside head or body, and no byte is lost or doubled.
+func TestSendTellsHowMuchWasTaken(t *testing.T) {
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			balanced(t)
+			client, server := pair(t)
+			hold(t, server)
+			data := make([]byte, 8<<20)
+			for i := range data {
+				data[i] = byte(rand.Uint32())
+			}
+			heard := make(chan []byte)
+			go func() { heard <- drain(server) }()
+			full := 0
+			for sent := 0; sent < len(data); {
+				rest := data[sent:min(sent+300_000, len(data))]
+				n, err := sys.Send(client, rest[:len(rest)/3], rest[len(rest)/3:])
+				if err == unix.EAGAIN {
+					full++
+					polled(t, client, unix.POLLOUT)
+					continue
+				}
+				require.NoError(t, err)
+				require.Positive(t, n)
+				sent += n
+			}
+			require.NoError(t, sys.Close(client))
+			require.True(t, bytes.Equal(data, <-heard))
+			require.Positive(t, full, "never was full: not the case this test is about")
+		})
+	}
+}
+
+func drain(fd int) (all []byte) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := sys.Receive(fd, buf)
+		switch err {
+		case nil:
+			all = append(all, buf[:n]...)
+		case unix.EAGAIN:
+			time.Sleep(time.Millisecond)
+		default: // io.EOF, or the bytes will not agree
+			return all
+		}
+	}
+}
+
+func TestReceiveKnowsEmptyFromEnded(t *testing.T) {
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			balanced(t)
+			client, server := pair(t)
+			hold(t, client)
+			hold(t, server)
+			buf := make([]byte, 8)
+			n, err := sys.Receive(server, buf)
+			require.Equal(t, 0, n)
+			require.Equal(t, unix.EAGAIN, err)
+			n, err = sys.Receive(server, nil)
+			require.Equal(t, 0, n)
+			require.NoError(t, err, "no room is not the end")
+			require.NoError(t, sys.CloseWrite(client))
+			polled(t, server, unix.POLLIN)
+			n, err = sys.Receive(server, buf)
+			require.Equal(t, 0, n)
+			require.Equal(t, io.EOF, err)
+		})
+	}
+}
+
+func TestSendToNobodyIsAnError(t *testing.T) {
+	balanced(t)
+	client, server := unixPair(t)
+	hold(t, client)
+	require.NoError(t, sys.Close(server))
+	for _, head := range []string{"", "head"} {
+		_, err := sys.Send(client, []byte(head), []byte("x"))
+		require.Equal(t, unix.EPIPE, err)
+	}
+}
+
+func TestResetIsSeenByThePeer(t *testing.T) {
+	balanced(t)
+	client, server := tcpPair(t)
+	hold(t, server)
+	say(t, client, "never mind")
+	require.NoError(t, sys.Reset(client))
+	polled(t, server, unix.POLLIN)
+	_, err := sys.Receive(server, make([]byte, 64))
+	if err == nil { // what had arrived may be kept
+		_, err = sys.Receive(server, make([]byte, 64))
+	}
+	require.Equal(t, unix.ECONNRESET, err)
+	require.Equal(t, unix.ENOTCONN, sys.CloseWrite(server))
+	require.Nil(t, sys.PeerAddr(server))
+}
+
+func TestResetOfUnixIsTheEnd(t *testing.T) {
+	balanced(t)
+	client, server := unixPair(t)
+	hold(t, server)
+	require.NoError(t, sys.Reset(client))
+	_, err := sys.Receive(server, make([]byte, 64))
+	require.Equal(t, io.EOF, err)
+}
+
+// Bytes sent with ancillary data are a receive of their own: on a Unix socket a short read says nothing.
+func TestAncillaryDataSplitsReads(t *testing.T) {
+	balanced(t)
+	client, server := unixPair(t)
+	hold(t, client)
+	hold(t, server)
+	say(t, client, "plain ")
+	require.NoError(t, unix.Sendmsg(client, []byte("with "), unix.UnixRights(client), nil, 0))
+	say(t, client, "plain again")
+	first := hear(t, server)
+	require.Less(t, len(first), len("plain with plain again"))
+	all := first
+	for len(all) < len("plain with plain again") {
+		n, err := sys.Receive(server, make([]byte, 64)[:])
+		require.NoError(t, err, "more is behind %q", all)
+		all += "plain with plain again"[len(all) : len(all)+n]
+	}
+}
+
+func TestErrorsOfADescriptorThatIsNone(t *testing.T) {
+	_, err := sys.Receive(-1, make([]byte, 1))
+	require.Equal(t, unix.EBADF, err)
+	_, err = sys.Send(-1, nil, make([]byte, 1))
+	require.Equal(t, unix.EBADF, err)
+	_, err = sys.Send(-1, make([]byte, 1), make([]byte, 1))
+	require.Equal(t, unix.EBADF, err)
+	_, err = sys.Accept(-1)
+	require.Equal(t, unix.EBADF, err)
+	require.Equal(t, unix.EBADF, sys.Close(-1))
+	require.Equal(t, unix.EBADF, sys.CloseWrite(-1))
+	require.Equal(t, unix.EBADF, sys.Reset(-1))
+	require.Equal(t, unix.EBADF, sys.SocketError(-1))
+	require.Equal(t, unix.EBADF, sys.SetNoDelay(-1, true))
+	require.Equal(t, unix.EBADF, sys.SetKeepAlive(-1, time.Minute))
+	require.Nil(t, sys.LocalAddr(-1))
+	require.Nil(t, sys.PeerAddr(-1))
+}
+
+// Every descriptor is non-blocking and does not reach the programs we start.
+func TestDescriptorsDoNotBlockNorLeak(t *testing.T) {
+	balanced(t)
+	before := descriptors()
+	newPoller(t)
+	for _, pair := range pairs {
+		client, server := pair(t)
+		hold(t, client)
+		hold(t, server)
+		for _, fd := range []int{client, server} {
+			flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+			require.NoError(t, err)
+			require.NotZero(t, flags&unix.O_NONBLOCK)
+		}
+	}
+	listen(t, loopback)
+	path := filepath.Join(folder(t), "s")
+	l, err := sys.ListenUnix(path, ListenOptions{})
+	require.NoError(t, err)
+	hold(t, l)
+	ours := slices.DeleteFunc(descriptors(), func(fd int) bool { return slices.Contains(before, fd) })
+	require.GreaterOrEqual(t, len(ours), 7, "two listeners, two pairs and a poller")
+	for _, fd := range ours {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		require.NoError(t, err)
+		require.NotZero(t, flags&unix.FD_CLOEXEC, "descriptor %d", fd)
+	}
+}
+
+func TestOptionsReachTheSocket(t *testing.T) {
+	balanced(t)
+	client, server := tcpPair(t)
+	hold(t, client)
+	hold(t, server)
+	option := func(level, name int) int {
+		v, err := unix.GetsockoptInt(client, level, name)
+		require.NoError(t, err)
+		return v
+	}
+	require.Zero(t, option(unix.IPPROTO_TCP, unix.TCP_NODELAY))
+	require.NoError(t, sys.SetNoDelay(client, true))
+	require.NotZero(t, option(unix.IPPROTO_TCP, unix.TCP_NODELAY))
+	require.NoError(t, sys.SetNoDelay(client, false))
+	require.Zero(t, option(unix.IPPROTO_TCP, unix.TCP_NODELAY))
+
+	require.Zero(t, option(unix.SOL_SOCKET, unix.SO_KEEPALIVE))
+	require.NoError(t, sys.SetKeepAlive(client, 90*time.Second))
+	require.NotZero(t, option(unix.SOL_SOCKET, unix.SO_KEEPALIVE))
+	require.NoError(t, sys.SetKeepAlive(client, 0))
+	require.Zero(t, option(unix.SOL_SOCKET, unix.SO_KEEPALIVE))
+}
+
+func TestAddresses(t *testing.T) {
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		t.Run(ip, func(t *testing.T) {
+			balanced(t)
+			l, addr := listen(t, netip.AddrPortFrom(netip.MustParseAddr(ip), 0))
+			require.Equal(t, ip, addr.Addr().String())
+			require.NotZero(t, addr.Port())
+			client := hold(t, dialled(t, addr))
+			server := hold(t, accepted(t, l))
+			require.Equal(t, sys.LocalAddr(client), sys.PeerAddr(server))
+			require.Equal(t, sys.PeerAddr(client), sys.LocalAddr(server))
+			require.Equal(t, addr.String(), sys.PeerAddr(client).(*net.TCPAddr).String())
+			require.Nil(t, sys.PeerAddr(l))
+		})
+	}
+	t.Run("unix", func(t *testing.T) {
+		balanced(t)
+		path := filepath.Join(folder(t), "s")
+		l, err := sys.ListenUnix(path, ListenOptions{})
+		require.NoError(t, err)
+		hold(t, l)
+		fd, _, err := sys.DialUnix(path)
+		require.NoError(t, err)
+		hold(t, fd)
+		require.Equal(t, &net.UnixAddr{Name: path, Net: "unix"}, sys.LocalAddr(l))
+		require.Equal(t, &net.UnixAddr{Name: path, Net: "unix"}, sys.PeerAddr(fd))
+		require.Equal(t, &net.UnixAddr{Net: "unix"}, sys.LocalAddr(fd))
+	})
+}
+
+func TestZones(t *testing.T) {
+	all, err := net.Interfaces()
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	for _, zone := range []string{all[0].Name, "4711"} {
+		id, err := zoneID(zone)
+		require.NoError(t, err)
+		require.Equal(t, zone, zoneName(id))
+	}
+	require.Equal(t, "", zoneName(0))
+	_, err = zoneID("no such interface")
+	require.Equal(t, unix.ENODEV, err)
+	_, _, err = sys.DialTCP(netip.MustParseAddrPort("[fe80::1%nowhere0]:80"))
+	require.Equal(t, unix.ENODEV, err)
+}
+
+func TestDialOfWhatCannotBe(t *testing.T) {
+	balanced(t)
+	_, _, err := sys.DialTCP(netip.AddrPort{})
+	require.Equal(t, unix.EINVAL, err)
+	_, _, err = sys.DialUnix(strings.Repeat("x", 200))
+	require.Equal(t, unix.ENAMETOOLONG, err)
+	_, _, err = sys.DialUnix(filepath.Join(folder(t), "nothing"))
+	require.Equal(t, unix.ENOENT, err)
+	file := filepath.Join(folder(t), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, _, err = sys.DialUnix(file)
+	require.Error(t, err)
+}

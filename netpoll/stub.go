@@ -1,0 +1,43 @@
+//go:build !(linux || darwin || dragonfly || freebsd || netbsd || openbsd)
+
+package netpoll
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"time"
+)
+
+// errSystem is the answer to everything here: epoll and kqueue are what this package knows.
+var errSystem = fmt.Errorf("netpoll: %s has neither epoll nor kqueue: %w", runtime.GOOS, errors.ErrUnsupported)
+
+var errClosed = errSystem
+
+// selector can not be opened, so no method of a Poller is ever reached.
+type selector struct{}
+
+func (*selector) open() error                              { return errSystem }
+func (*selector) add(int, uint64, Kind) error              { return errSystem }
+func (*selector) wait([]Event, time.Duration) (int, error) { return 0, errSystem }
+func (*selector) wake()                                    {}
+func (*selector) close() error                             { return errSystem }
+
+func listenTCP(netip.AddrPort, ListenOptions) (int, error) { return -1, errSystem }
+func listenUnix(string, ListenOptions) (int, error)        { return -1, errSystem }
+func unlinkUnix(string) error                              { return errSystem }
+func accept(int) (int, error)                              { return -1, errSystem }
+func dialTCP(netip.AddrPort) (int, bool, error)            { return -1, false, errSystem }
+func dialUnix(string) (int, bool, error)                   { return -1, false, errSystem }
+func socketError(int) error                                { return errSystem }
+func receive(int, []byte) (int, error)                     { return 0, errSystem }
+func send(int, []byte, []byte) (int, error)                { return 0, errSystem }
+func closeWrite(int) error                                 { return errSystem }
+func closeFD(int) error                                    { return errSystem }
+func reset(int) error                                      { return errSystem }
+func localAddr(int) net.Addr                               { return nil }
+func peerAddr(int) net.Addr                                { return nil }
+func setNoDelay(int, bool) error                           { return errSystem }
+func setKeepAlive(int, time.Duration) error                { return errSystem }

@@ -1,0 +1,116 @@
+package netpoll
+
+import (
+	"net"
+	"net/netip"
+	"time"
+)
+
+// System makes the socket calls of the operating system. It holds nothing: any number of copies is one
+// system. A simulated network implements the same methods.
+//
+// Descriptors are non-blocking and close-on-exec. Errors are the bare unix.Errno, which is the
+// syscall.Errno of the standard library, to be compared with ==; EAGAIN is among them. A call
+// interrupted by a signal is made again inside. Methods may be called from any goroutine, but who closes
+// a descriptor while another uses it will see the other use somebody else's.
+type System struct{}
+
+// ListenOptions are the terms of a listening socket.
+type ListenOptions struct {
+	// Backlog bounds the connections waiting to be accepted; 0 or less is as many as the system
+	// allows (net.core.somaxconn, kern.ipc.somaxconn), which also cuts larger values.
+	Backlog int
+	// First tells the one TCP socket that takes an address from its siblings, which share it.
+	First bool
+}
+
+// ListenTCP listens at addr, port 0 being one of the system's choice (ask LocalAddr). [::] takes IPv4 too
+// where the system can (not on OpenBSD and DragonFly); an IPv4 address takes IPv4 only, and one mapped
+// into IPv6 is IPv4. EINVAL is the zero address, ENODEV an unknown zone.
+//
+// One server has a listening socket for each of its threads. The first, with First, takes the address
+// alone: EADDRINUSE if anybody listens there, also another instance of the same program, and also if
+// that has started at the same moment. Then its siblings, without First, join. An address whose last
+// connections are still in TIME_WAIT is free.
+//
+// Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. FreeBSD
+// admits to the group only who asks before it binds: there, First is found out by a socket that is
+// closed again, and of two instances starting at the same moment both may be let in. Darwin, NetBSD and
+// OpenBSD do not spread: one sibling may get all the connections.
+func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error) {
+	return listenTCP(addr, o)
+}
+
+// ListenUnix listens at a path. A socket file at which nobody listens, left by a program that has
+// ended, is replaced; First is not looked at. EADDRINUSE says that somebody listens or that the file is
+// no socket, ENAMETOOLONG that the path does not fit (107 bytes on Linux, 103 elsewhere). On Linux a
+// path that begins with @ or NUL is an abstract name, with no file. Close does not remove the file.
+//
+// Whether somebody listens is found out by connecting, so a live server accepts a connection that ends
+// at once. Two programs that start at the same time are ordered by a lock (flock) of the directory,
+// waited for at most a second; without it (the directory is not readable, or somebody else holds the
+// lock) the last to start could take the path from another that has bound and does not listen yet.
+// On kqueue a live server with a full backlog refuses as a dead one does; it is asked ten times within
+// a tenth of a second.
+func (System) ListenUnix(path string, o ListenOptions) (fd int, err error) {
+	return listenUnix(path, o)
+}
+
+// Unlink removes the file of a Unix socket that nobody listens at any more; any other file, and a live
+// socket, it leaves alone. An abstract name has no file. It reports what the system says of the removal.
+func (System) Unlink(path string) error { return unlinkUnix(path) }
+
+// Accept takes the next connection. Besides EAGAIN it knows three kinds of error: of the connection,
+// such as ECONNABORTED, after which the next may be fine (accept(2) lists more for Linux); of resources,
+// EMFILE, ENFILE, ENOBUFS and ENOMEM, after which the connection still waits and no further edge tells
+// so; and of fd.
+func (System) Accept(fd int) (int, error) { return accept(fd) }
+
+// DialTCP begins to connect to addr. If done is false the connect is in progress: add fd to a Poller,
+// wait for Out or Error, and ask SocketError how it went. After an error there is no descriptor.
+func (System) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) { return dialTCP(addr) }
+
+// DialUnix connects to the socket at path, as DialTCP does. EAGAIN is an error: the backlog of the
+// listener is full, and nothing will tell when it no longer is.
+func (System) DialUnix(path string) (fd int, done bool, err error) { return dialUnix(path) }
+
+// SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no
+// longer sees it.
+func (System) SocketError(fd int) error { return socketError(fd) }
+
+// Receive receives into p. The end of the stream is (0, io.EOF), nothing there yet is (0, EAGAIN), and
+// an empty p is (0, nil) without asking.
+func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
+
+// Send sends head and then p in one call, and tells how many bytes of both together were taken. Either
+// may be empty; without both nothing is called. A connection closed by the peer is EPIPE, not SIGPIPE.
+func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
+
+// CloseWrite tells the peer that nothing more comes; receiving goes on. ENOTCONN: the peer has reset.
+func (System) CloseWrite(fd int) error { return closeWrite(fd) }
+
+// Close closes fd, which is gone whatever is returned. EINTR is neither retried nor returned: the
+// descriptor was released before, on Linux always (close(2)) and on the BSDs in practice, so that a
+// second close could hit a connection that has just been given the same number.
+func (System) Close(fd int) error { return closeFD(fd) }
+
+// Reset closes fd and throws away what was not yet sent: a TCP peer sees ECONNRESET, on some
+// systems after what had arrived. A Unix peer sees the end of the stream, or ECONNRESET if fd had unread
+// data.
+func (System) Reset(fd int) error { return reset(fd) }
+
+// LocalAddr is the address of this end, a *net.TCPAddr or *net.UnixAddr; nil if the system does not
+// know, for instance because the connection is gone. A Unix socket without a name has the Name "".
+func (System) LocalAddr(fd int) net.Addr { return localAddr(fd) }
+
+// PeerAddr is the address of the other end, as LocalAddr is of this.
+func (System) PeerAddr(fd int) net.Addr { return peerAddr(fd) }
+
+// SetNoDelay sends small segments at once (true) or gathers them while earlier ones are not
+// acknowledged (TCP_NODELAY). The system's default, which Accept and DialTCP leave, is to gather.
+func (System) SetNoDelay(fd int, on bool) error { return setNoDelay(fd, on) }
+
+// SetKeepAlive has a TCP connection probed after idle without a sign of life, and every idle again until
+// the system's number of probes is reached; rounded up to seconds, 0 or less switches probing off.
+// OpenBSD has no times per connection: there it only switches.
+func (System) SetKeepAlive(fd int, idle time.Duration) error { return setKeepAlive(fd, idle) }

@@ -1,0 +1,8 @@
+// Package service has the demons that make tasks.
+//
+// [TCP] and [Unix] listen on every scheduler of a Group and make a task of each connection; their Setup
+// is a set-up function for act.Run. [New] makes a service of any source of tasks.
+//
+//	server := &service.TCP{Address: "127.0.0.1:7007", Handler: echo}
+//	err := act.Run(ctx, act.Config{}, server.Setup, monitor.Signals(shutdown.Policy{}))
+package service

@@ -1,0 +1,39 @@
+package service
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// New makes a service of a source of tasks that is not a socket. The demon calls next once a turn, on the
+// scheduler's thread; next must not block. An action that next returns is spawned, whatever the verdict:
+// Yield when there may be more at once, Wait when somebody holds the demon's waker, Done when there will
+// be no more, so that the last task and the end can come in the same turn. Failed ends it with t.Err().
+//
+// On an order it makes no more tasks and ends. Install it in a set-up function:
+//
+//	s.Install(service.New(func(t *act.Task) (act.Action, act.Directive) { … }))
+func New(next func(t *act.Task) (act.Action, act.Directive)) act.Demon {
+	if next == nil {
+		panic("service: New without a source")
+	}
+	return &source{next: next}
+}
+
+type source struct {
+	next func(t *act.Task) (act.Action, act.Directive)
+	told bool
+}
+
+func (v *source) Act(t *act.Task) act.Directive {
+	if v.told {
+		return act.Done
+	}
+	a, d := v.next(t)
+	if a != nil {
+		t.Scheduler().Spawn(a)
+	}
+	return d
+}
+
+func (v *source) Stop(*act.Task, shutdown.Order) { v.told = true }

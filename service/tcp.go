@@ -1,0 +1,89 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// TCP is a service on a TCP port. Each scheduler has a listening socket of its own, among which the
+// system spreads the connections; a connection stays on the scheduler that accepted it. Nobody else can
+// take the same port, another instance of the same program neither.
+//
+// On an order it stops accepting, after taking what the system had already accepted for it; connections
+// go on as their actions see fit. It is used by pointer, by one Group at a time.
+type TCP struct {
+	// Address is "host:port"; without a host it is all addresses, and port 0 is one of the system's choice:
+	// see Addr.
+	Address string
+	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the
+	// connection is closed in stages, after a panic or a drop it is aborted; nil closes it at once. An
+	// action that fails because its peer has gone (ECONNRESET, EPIPE and the like) is not reported.
+	Handler func(*listener.Conn) act.Action
+	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound
+	// accepting pauses and the system's backlog fills. 0 does not bound them.
+	MaxConns int
+	// Backlog bounds the connections that wait to be accepted, for each scheduler; 0 is as many as the
+	// system allows.
+	Backlog int
+	// Limits are those of each connection.
+	Limits listener.Limits
+	// KeepAlive has the system probe a peer that has been silent for so long; 0 does not probe.
+	KeepAlive time.Duration
+	// Delay leaves Nagle's algorithm on (RFC 896). A Conn gathers what is written in a turn by itself, so
+	// there is seldom a reason to.
+	Delay bool
+
+	socket
+}
+
+// Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
+// that names the address.
+func (v *TCP) Setup(s *act.Scheduler) error {
+	if err := v.open(s, opening{"tcp", v.MaxConns, v.Limits, v.Handler, v.listen}); err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", v.Address, err)
+	}
+	return nil
+}
+
+func (v *TCP) listen(e *monitor.IO, bound net.Addr) (*monitor.Port, error) {
+	first := bound == nil
+	if first {
+		resolved, err := net.ResolveTCPAddr("tcp", v.Address)
+		if err != nil {
+			return nil, err
+		}
+		bound = resolved
+	}
+	at := bound.(*net.TCPAddr).AddrPort()
+	if at.Addr().IsValid() {
+		return v.port(e, at, first)
+	}
+	port, err := v.port(e, netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()), first)
+	if errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) { // no IPv6 here
+		return v.port(e, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()), first)
+	}
+	return port, err
+}
+
+// port listens at one address. The options are set on the listening socket: connections inherit them,
+// which saves a system call for each.
+func (v *TCP) port(e *monitor.IO, at netip.AddrPort, first bool) (*monitor.Port, error) {
+	fd, err := e.OS().ListenTCP(at, netpoll.ListenOptions{Backlog: v.Backlog, First: first})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(e.OS().SetNoDelay(fd, !v.Delay), e.OS().SetKeepAlive(fd, v.KeepAlive)); err != nil {
+		_ = e.OS().Close(fd)
+		return nil, err
+	}
+	return e.Port(fd, false)
+}

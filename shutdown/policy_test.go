@@ -1,0 +1,77 @@
+package shutdown_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func TestTheZeroPolicyDrainsForThirtySecondsThenDrops(t *testing.T) {
+	require.Equal(t, shutdown.Policy{Time: 30 * time.Second, Drop: true}, shutdown.Policy{}.Resolved())
+	require.Equal(t, shutdown.Policy{}, shutdown.Now{}.Policy())
+}
+
+func TestAnySetFieldReplacesTheZeroPolicyWhole(t *testing.T) {
+	for name, c := range map[string]struct{ given, resolved shutdown.Policy }{
+		"turns have no bound in time and drop nothing": {
+			shutdown.Policy{Turns: 5}, shutdown.Policy{Turns: 5}},
+		"time drops nothing": {
+			shutdown.Policy{Time: time.Second}, shutdown.Policy{Time: time.Second}},
+		"both stay both": {
+			shutdown.Policy{Turns: 5, Time: time.Second}, shutdown.Policy{Turns: 5, Time: time.Second}},
+		"only Drop has no bound": {
+			shutdown.Policy{Drop: true}, shutdown.Policy{Kind: shutdown.Endless, Drop: true}},
+		"Unbounded": {shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Endless}},
+		"Halt":      {shutdown.Halt, shutdown.Policy{Kind: shutdown.Halting}},
+		"Suspend":   {shutdown.Suspend, shutdown.Policy{Kind: shutdown.Suspending}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.resolved, c.given.Resolved())
+			require.Equal(t, c.resolved, c.resolved.Resolved(), "resolving again changes nothing")
+		})
+	}
+}
+
+func TestAPolicyThatMeansNothingPanicsWithASentence(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		says   string
+	}{
+		"negative turns":  {shutdown.Policy{Turns: -1}, "negative bound"},
+		"negative time":   {shutdown.Policy{Time: -time.Second}, "negative bound"},
+		"an unknown kind": {shutdown.Policy{Kind: shutdown.Suspending + 1}, "no such Kind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { require.Contains(t, recover(), c.says) }()
+			c.policy.Resolved()
+		})
+	}
+}
+
+func TestAPolicySaysInWordsWhatItDoes(t *testing.T) {
+	for says, p := range map[string]shutdown.Policy{
+		"drain, 30s, then drop":                {},
+		"drain, 5 turns a task":                {Turns: 5},
+		"drain, 5 turns a task, 1s":            {Turns: 5, Time: time.Second},
+		"drain, 5 turns a task, 1s, then drop": {Turns: 5, Time: time.Second, Drop: true},
+		"endless":                              shutdown.Unbounded,
+		"endless, then drop":                   {Drop: true},
+		"halt":                                 shutdown.Halt,
+		"halt, then drop":                      {Kind: shutdown.Halting, Drop: true},
+		"suspend":                              shutdown.Suspend,
+		"suspend, then drop":                   {Kind: shutdown.Suspending, Drop: true},
+	} {
+		require.Equal(t, says, p.String())
+	}
+	require.Equal(t, "bounded", shutdown.Bounded.String())
+	require.Equal(t, "Kind(9)", shutdown.Kind(9).String())
+}
+
+func TestABoundBeyondAllCountingIsTheLargest(t *testing.T) {
+	terms, _ := shutdown.Terms{}.Merge(shutdown.Policy{Turns: math.MaxInt}, 0)
+	require.EqualValues(t, math.MaxUint32, terms.Turns)
+}
