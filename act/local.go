@@ -1,6 +1,7 @@
 package act
 
 import (
+	"fmt"
 	"io"
 	"sync/atomic"
 )
@@ -69,10 +70,15 @@ func (s *Scheduler) latestFirst() []any {
 	return values
 }
 
+// local is who is reported when the Close of a Local's value panics.
+type local struct{ value any }
+
+func (l local) String() string { return fmt.Sprintf("Local of type %T", l.value) }
+
 func (s *Scheduler) closeLocals() {
 	for _, v := range s.latestFirst() {
 		if c, ok := v.(io.Closer); ok {
-			s.close(c)
+			s.closeFor(local{v}, c)
 		}
 	}
 	s.made = nil

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"runtime/debug"
 
-	"go.uber.org/zap"
-
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
@@ -53,7 +51,7 @@ func (o *offload) run() {
 	o.err = &Panic{Value: errGoexit}
 	defer func() {
 		if !o.task.s.deliver(&o.node) {
-			o.task.closeAbandoned()
+			o.task.leave() // the scheduler is closed: nobody else will ever look at this task
 		}
 	}()
 	o.err = catch(o.f)
@@ -63,25 +61,17 @@ func (o *offload) receive(s *Scheduler) {
 	t := o.task
 	switch {
 	case t.state == abandoned:
-		s.release(t)
+		s.remove(t)
 	case o.err != nil:
 		t.extra.offload = nil
 		s.report(t, o.err)
 		if s.trace != nil && s.trace.Ended != nil {
 			s.trace.Ended(t, o.err)
 		}
-		s.release(t)
+		s.remove(t)
 	default:
 		t.extra.offload = nil
 		s.enqueue(t)
-	}
-}
-
-// closeAbandoned lets a dropped task go on the goroutine of its offload: its scheduler is closed, so
-// nobody else will ever look at it.
-func (t *Task) closeAbandoned() {
-	for p := catch(t.leave); p != nil; p = catch(t.leave) {
-		t.s.logger.Error("a task failed", zap.Stringer("task", t), zap.Error(p), zap.ByteString("stack", p.Stack))
 	}
 }
 

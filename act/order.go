@@ -194,22 +194,27 @@ type Dropper interface {
 	Drop()
 }
 
-// dropAll drops all tasks and demons but the monitors, and what the Locals keep going.
+// dropAll drops all tasks and demons but the monitors, and what the Locals keep going. What a closer
+// spawns meanwhile is not among them: it is there for a later Run.
 func (s *Scheduler) dropAll() {
 	s.round, s.ready, s.demonic, s.demons, s.spent = queue{}, queue{}, queue{}, queue{}, queue{}
 	s.passing = false
-	s.slab.all(func(t *Task) {
-		switch {
+	var left []*Task // as it was: places that become free may be taken again
+	s.slab.all(func(t *Task) { left = append(left, t) })
+	for _, t := range left {
+		switch t.next = nil; {
 		case t.state == abandoned:
 		case t.flags&background == 0:
 			s.drop(t)
 		case t.state == ready:
 			s.enqueue(t)
 		}
-	})
+	}
 	for _, v := range s.latestFirst() {
 		if d, ok := v.(Dropper); ok {
-			d.Drop()
+			if p := s.guard(d.Drop); p != nil {
+				s.report(local{v}, p)
+			}
 		}
 	}
 }
@@ -221,8 +226,9 @@ func (s *Scheduler) drop(t *Task) {
 	}
 	if t.state == offloaded {
 		t.state = abandoned
+		t.stopTimers() // here: leave may be on another goroutine
 		s.uncount(t.flags)
 		return
 	}
-	s.release(t)
+	s.remove(t)
 }

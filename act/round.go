@@ -152,8 +152,8 @@ func (s *Scheduler) beginPass() {
 	s.demonic, s.demons = s.demons, queue{}
 }
 
-// endPass looks at the outside world, or sleeps until it has something. It is the only place where the
-// thread may block.
+// endPass looks at the outside world, or sleeps until it has something: exactly once a pass. It is the
+// only place where the thread may block.
 func (s *Scheduler) endPass(sleep bool) {
 	atMost := time.Duration(0)
 	if sleep && !s.anyReady() {

@@ -126,7 +126,7 @@ func TestSchedules(t *testing.T) {
 				}
 				s.Install(&demon{act: h.script("d", 2, act.Yield)})
 			},
-			want: "AB|dCD|dEA|BC|DE"},
+			want: "AB|dCD|dEA|BC|DE|"},
 		{name: "what a pass makes ready goes behind the rest of the round", turns: 2, passes: true,
 			program: func(s *act.Scheduler, h *history) {
 				for _, letter := range strings.Split("ABC", "") {
@@ -137,7 +137,7 @@ func TestSchedules(t *testing.T) {
 					return h.note("d", act.Done)
 				}})
 			},
-			want: "AB|dCA|BX|C"},
+			want: "AB|dCA|BX|C|"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var h history
@@ -250,7 +250,7 @@ func TestAnAttachedDemonDoesNotHoldRun(t *testing.T) {
 
 	s.Spawn(h.script("A", 5, act.Yield))
 	require.NoError(t, s.Run())
-	require.Equal(t, "AAmAAmA", h.take(), "beside a task it has its turns")
+	require.Equal(t, "AAmAAmAm", h.take(), "beside a task it has its turns")
 	require.NoError(t, s.Run())
 	require.Empty(t, h.String(), "and is still there, and still holds nothing")
 }

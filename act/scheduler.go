@@ -2,6 +2,7 @@ package act
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/internal/wheel"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -199,6 +201,9 @@ func (s *Scheduler) endTurn() {
 // any, Run, Step and Close on another thread return ErrWrongThread.
 func (s *Scheduler) Tie(n int) {
 	s.touch()
+	if s.tied == 0 {
+		s.thread = thread.ID() // in a set-up function no Run has noted it
+	}
 	if s.tied += n; s.tied < 0 {
 		panic("act: Tie taken back more often than given")
 	}
@@ -214,10 +219,13 @@ var (
 )
 
 // Close drops what is left, reporting it as a *shutdown.Cut, and closes the Locals, the latest first.
-// Post and Shutdown do nothing from then on. A second Close returns nil.
+// Post and Shutdown do nothing from then on. A second Close returns nil, one in a turn ErrRunning.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil
+	}
+	if s.inside {
+		return ErrRunning
 	}
 	if err := s.rightThread(); err != nil {
 		return err
@@ -250,6 +258,13 @@ func (s *Scheduler) Close() error {
 func (s *Scheduler) close(c io.Closer) {
 	if err := c.Close(); err != nil {
 		s.logger.Warn("closing failed", zap.Error(err))
+	}
+}
+
+// closeFor is close for a c whose panic is reported and stops nobody.
+func (s *Scheduler) closeFor(who fmt.Stringer, c io.Closer) {
+	if p := s.guard(func() { s.close(c) }); p != nil {
+		s.report(who, p)
 	}
 }
 

@@ -158,26 +158,27 @@ func (t *Task) wake() {
 	}
 }
 
-// leave empties the Task for its next use. What it owns is closed last in first out, then the action.
-// Each closer is forgotten before it is called: if one panics, leave is called again and goes on.
-func (t *Task) leave() {
+func (t *Task) stopTimers() {
 	for t.timers != nil {
 		t.timers.Stop()
 	}
+}
+
+// leave empties the Task for its next use. What it owns is closed last in first out, then the action.
+func (t *Task) leave() {
 	if x := t.extra; x != nil {
-		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 {
+		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 { // a closer may change owned
 			c := x.owned[n]
 			x.owned = slices.Delete(x.owned, n, n+1)
-			t.s.close(c)
+			t.s.closeFor(t, c)
 		}
 		x.offload = nil
 	}
-	if a := t.action; a != nil {
-		t.action = nil
-		if c, ok := a.(io.Closer); ok {
-			t.s.close(c)
-		}
+	if c, ok := t.action.(io.Closer); ok {
+		t.s.closeFor(t, c)
 	}
+	t.stopTimers() // also what a closer has armed
+	t.action = nil
 	t.turn++ // the wakers of the last turn are stale from here on
 	t.flags = 0
 }

@@ -115,15 +115,8 @@ func (s *Scheduler) bury(t *Task, p *Panic) {
 	if s.trace != nil && s.trace.Ended != nil {
 		s.trace.Ended(t, p)
 	}
-	s.release(t)
+	s.remove(t)
 	s.running, s.err = nil, nil
-}
-
-// release is remove for a task whose closers may panic: each is tried.
-func (s *Scheduler) release(t *Task) {
-	for p := s.guard(func() { s.remove(t) }); p != nil; p = s.guard(func() { s.remove(t) }) {
-		s.report(t, p)
-	}
 }
 
 func (s *Scheduler) endTurnAfterPanic(who fmt.Stringer) {

@@ -145,13 +145,14 @@ func TestWorkOfAnotherSchedulerReachesASleepingOne(t *testing.T) {
 		var hop func(s *act.Scheduler)
 		n := 0 // handed over with the function
 		hop = func(s *act.Scheduler) {
-			if n++; n < hops {
-				if !g.Schedulers()[1-s.Index()].Post(hop) {
-					panic("refused")
-				}
+			if n++; n == hops {
+				g.Shutdown(shutdown.Now{})
+			} else if !g.Schedulers()[1-s.Index()].Post(hop) {
+				panic("refused")
 			}
 		}
 		require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+			s.Install(demon.Stay())
 			if s.Index() == 0 {
 				s.Post(hop)
 			}

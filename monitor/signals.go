@@ -22,23 +22,19 @@ func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
 // Signals returns a set-up function that makes orders of signals. The first SIGINT or SIGTERM gives the
 // Group a Signal with the given terms; a second one ends the process at once with 128 + its number, as
-// shells count. A log whose reader has gone (SIGPIPE on standard output or error) ends nothing. It does
-// not hold Run. When the Group is closed the signals have their usual effect
+// shells count. It does not hold Run. When the Group is closed the signals have their usual effect
 // again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(func(g *act.Group) *relay {
 		told := false
 		return newRelay(func(sig os.Signal) {
-			if sig == syscall.SIGPIPE {
-				return
-			}
 			if told {
 				os.Exit(128 + int(sig.(syscall.Signal)))
 			}
 			told = true
 			g.Schedulers()[0].Logger().Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
 			g.Shutdown(Signal{sig, terms})
-		}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
+		}, syscall.SIGINT, syscall.SIGTERM)
 	})
 }
 

@@ -156,11 +156,8 @@ func (w *watched) take(room int) {
 }
 
 func (w *watched) give(size int) {
-	for _, err := sys.Send(w.fd, nil, make([]byte, size)); ; _, err = sys.Send(w.fd, nil, make([]byte, size)) {
-		if err == unix.EAGAIN {
-			w.bits &^= Out
-		}
-		return
+	if _, err := sys.Send(w.fd, nil, make([]byte, size)); err == unix.EAGAIN {
+		w.bits &^= Out
 	}
 }
 

@@ -205,6 +205,24 @@ func TestFileThatIsNoSocketIsNotTouched(t *testing.T) {
 	require.Equal(t, live, to)
 }
 
+func TestUnlinkRemovesWhatNobodyNeeds(t *testing.T) {
+	balanced(t)
+	dir := folder(t)
+	path, file := filepath.Join(dir, "s"), filepath.Join(dir, "file")
+	l, err := sys.ListenUnix(path, ListenOptions{})
+	require.NoError(t, err)
+	require.NoError(t, sys.Unlink(path))
+	require.FileExists(t, path, "somebody listens")
+	require.NoError(t, sys.Close(l))
+	require.NoError(t, sys.Unlink(path))
+	require.NoFileExists(t, path)
+	require.Equal(t, unix.ENOENT, sys.Unlink(path))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, sys.Unlink(file))
+	require.FileExists(t, file)
+	require.NoError(t, sys.Unlink(""))
+}
+
 func TestPathsThatCannotBe(t *testing.T) {
 	balanced(t)
 	dir := folder(t)

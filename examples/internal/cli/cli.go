@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -108,6 +110,7 @@ func Main(name, addr string, make func(f *Flags) Service) {
 
 // Serve runs v until a signal ends it. What the drain limit cut is logged and no error.
 func (f *Flags) Serve(v Service, more ...func(*act.Scheduler) error) error {
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more ends no server
 	log := logger()
 	strategy, err := demon.ParseStrategy(f.Idle)
 	if err != nil {

@@ -1,0 +1,112 @@
+package future
+
+import (
+	"errors"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// All returns a future, at home on s, of the values of all fs, in their order. Like act.All it waits
+// for all of them also when some fail, and then fails with their errors, joined in order: no failure is
+// lost behind another. Of no futures it is an empty slice. The fs may be at home anywhere.
+func All[T any](s *act.Scheduler, fs ...*Future[T]) *Future[[]T] {
+	a := &all[T]{fs: fs, to: New[[]T](s), values: make([]T, 0, len(fs))}
+	s.Spawn(a)
+	return a.to
+}
+
+// Any returns a future, at home on s, of the first value that one of fs is resolved with; of several that
+// came at once, the first in their order. If all fail, it fails with their errors, joined in order. Of no
+// futures it fails with ErrNone. The fs may be at home anywhere. Each failure costs a look at all that
+// are pending, so Any is for a handful.
+func Any[T any](s *act.Scheduler, fs ...*Future[T]) *Future[T] {
+	a := &first[T]{fs: fs, to: New[T](s), waits: make([]await, len(fs)), errs: make([]error, len(fs))}
+	for i, f := range fs {
+		a.waits[i].core = &f.core
+	}
+	s.Spawn(a)
+	return a.to
+}
+
+// all waits for one after the other: since it needs them all, that takes no longer, and each is looked
+// at once.
+type all[T any] struct {
+	fs     []*Future[T]
+	to     *Future[[]T]
+	at     int
+	wait   await // for fs[at]
+	values []T
+	errs   []error
+}
+
+func (a *all[T]) Act(t *act.Task) act.Directive {
+	for ; a.at < len(a.fs); a.at++ {
+		f := a.fs[a.at]
+		a.wait.core = &f.core
+		if d := a.wait.Act(t); d == act.Wait {
+			return d
+		}
+		v, err := f.Value()
+		a.values = append(a.values, v)
+		if err != nil {
+			a.errs = append(a.errs, err)
+		}
+	}
+	a.to.settle(a.values, joined(a.errs))
+	return act.Done
+}
+
+func (a *all[T]) Close() error {
+	a.wait.leave()
+	a.to.drop()
+	return nil
+}
+
+// first waits for all at once.
+type first[T any] struct {
+	fs     []*Future[T]
+	to     *Future[T]
+	waits  []await
+	errs   []error // nil: pending
+	failed int
+}
+
+func (a *first[T]) Act(t *act.Task) act.Directive {
+	for i, f := range a.fs {
+		if a.errs[i] != nil {
+			continue
+		}
+		switch a.waits[i].Act(t) {
+		case act.Done:
+			a.to.settle(f.Value())
+			return act.Done
+		case act.Failed:
+			a.errs[i] = t.Err()
+			a.failed++
+		}
+	}
+	if a.failed < len(a.fs) {
+		return act.Wait
+	}
+	if a.failed == 0 {
+		a.errs = []error{ErrNone}
+	}
+	a.to.settle(*new(T), joined(a.errs))
+	return act.Done
+}
+
+func (a *first[T]) Close() error {
+	for i := range a.waits {
+		a.waits[i].leave()
+	}
+	a.to.drop()
+	return nil
+}
+
+// joined is nil for no errors, and one by itself stays as it is.
+func joined(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,160 @@
+package future
+
+import (
+	"runtime/debug"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// Map returns a future of what fn makes of f's value: a value, or a failure. If f fails, so does the
+// result, with the same error and without a call of fn.
+func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
+	return derive(f, func(v T, err error) (u U, _ error) {
+		if err != nil {
+			return u, err
+		}
+		return fn(v)
+	})
+}
+
+// Recover returns a future of f's value, or of what fn makes of f's failure.
+func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
+	return derive(f, func(v T, err error) (T, error) {
+		if err != nil {
+			return fn(err)
+		}
+		return v, nil
+	})
+}
+
+// Handle has fn called with f's outcome, whichever it is: either err is nil or v is the zero T. It is
+// the end of a chain, so what fn panics with is reported as any task's.
+func (f *Future[T]) Handle(fn func(v T, err error)) {
+	register(f, &handler[T]{from: f, fn: fn})
+}
+
+// Then returns a future that ends as the one that fn returns for f's value, which may be at home on
+// another scheduler. If f fails, so does the result, with the same error and without a call of fn.
+func Then[T, U any](f *Future[T], fn func(T) *Future[U]) *Future[U] {
+	c := &chain[T, U]{from: f, to: New[U](f.s), fn: fn}
+	register(f, c)
+	return c.to
+}
+
+func derive[T, U any](f *Future[T], fn func(T, error) (U, error)) *Future[U] {
+	c := &callback[T, U]{from: f, to: New[U](f.s), fn: fn}
+	register(f, c)
+	return c.to
+}
+
+// register spawns a callback of f and gives it its place in the order.
+func register[T any](f *Future[T], a interface {
+	act.Action
+	place() *waiter
+}) {
+	f.s.Spawn(a)
+	f.home.callbacks.join(a.place())
+}
+
+func (w *waiter) place() *waiter { return w }
+
+// callback resolves to with what fn makes of the outcome of from.
+type callback[T, U any] struct {
+	waiter
+	from *Future[T]
+	to   *Future[U]
+	fn   func(T, error) (U, error)
+}
+
+func (c *callback[T, U]) Act(t *act.Task) act.Directive {
+	if d := c.from.inOrder(t, &c.waiter); d != act.Done {
+		return d
+	}
+	c.to.settle(caught(c.fn, c.from))
+	return act.Done
+}
+
+// Close is called however the task leaves; after it has done its work this does nothing.
+func (c *callback[T, U]) Close() error {
+	c.leave()
+	c.to.drop()
+	return nil
+}
+
+// handler calls fn with the outcome of from.
+type handler[T any] struct {
+	waiter
+	from *Future[T]
+	fn   func(T, error)
+}
+
+func (h *handler[T]) Act(t *act.Task) act.Directive {
+	if d := h.from.inOrder(t, &h.waiter); d != act.Done {
+		return d
+	}
+	h.fn(h.from.Value())
+	return act.Done
+}
+
+func (h *handler[T]) Close() error {
+	h.leave()
+	return nil
+}
+
+// chain resolves to as the future that fn makes of the value of from.
+type chain[T, U any] struct {
+	waiter
+	from  *Future[T]
+	to    *Future[U]
+	fn    func(T) *Future[U]
+	inner *Future[U] // nil: fn has not been called
+	wait  await      // for inner
+}
+
+func (c *chain[T, U]) Act(t *act.Task) act.Directive {
+	if c.inner == nil {
+		if d := c.from.inOrder(t, &c.waiter); d != act.Done {
+			return d
+		}
+		inner, err := caught(c.begin, c.from)
+		if err != nil {
+			c.to.settle(*new(U), err)
+			return act.Done
+		}
+		c.inner, c.wait.core = inner, &inner.core
+	}
+	if d := c.wait.Act(t); d == act.Wait {
+		return d
+	}
+	c.to.settle(c.inner.Value())
+	return act.Done
+}
+
+func (c *chain[T, U]) begin(v T, err error) (*Future[U], error) {
+	if err != nil {
+		return nil, err
+	}
+	inner := c.fn(v)
+	if inner == nil {
+		panic("future: the function given to Then returned no future")
+	}
+	return inner, nil
+}
+
+func (c *chain[T, U]) Close() error {
+	c.leave()
+	c.wait.leave()
+	c.to.drop()
+	return nil
+}
+
+// caught calls fn with the outcome of from. A panic is a failure; a Goexit goes on, and the scheduler
+// knows what to do about it.
+func caught[T, U any](fn func(T, error) (U, error), from *Future[T]) (u U, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &act.Panic{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return fn(from.Value())
+}
