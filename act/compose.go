@@ -3,6 +3,7 @@ package act
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -10,7 +11,7 @@ import (
 // Seq does its actions one after the other, as statements are. It fails with the first that fails; the
 // rest are then never begun. Each is closed, if it is an io.Closer, when it has finished or when Seq
 // is closed. An order is passed on to the one under way; those that begin later look at Task.Order.
-func Seq(actions ...Action) Action { return &seq{children: actions} }
+func Seq(actions ...Action) Action { return &seq{children: slices.Clone(actions)} }
 
 // All does its actions side by side, each getting a call every turn, in order. It is done when all have
 // finished; if any failed, it then fails with what errors.Join makes of their errors. Of the unfinished
@@ -38,12 +39,15 @@ func (q *seq) Act(t *Task) Directive {
 		if d == Failed {
 			q.err = t.s.failure()
 		}
-		if d != Done {
+		if !d.Finished() {
 			return d
 		}
 		q.children[q.at] = nil
 		q.at++
 		t.s.closeAction(child)
+		if d == Failed {
+			return Failed
+		}
 	}
 	return Done
 }
@@ -55,11 +59,9 @@ func (q *seq) Stop(t *Task, o shutdown.Order) {
 }
 
 func (q *seq) Close() error {
-	var errs []error
-	for ; q.at < len(q.children); q.at++ {
-		errs = append(errs, closeIfCloser(q.children[q.at]))
-	}
-	return errors.Join(errs...)
+	left := q.children[q.at:]
+	q.at = len(q.children)
+	return closeEach(left)
 }
 
 // siblings are actions side by side.
@@ -71,7 +73,7 @@ type siblings struct {
 }
 
 func newSiblings(actions []Action, want int) *siblings {
-	return &siblings{children: append([]Action(nil), actions...), want: min(want, len(actions))}
+	return &siblings{children: slices.Clone(actions), want: min(want, len(actions))}
 }
 
 func (g *siblings) Act(t *Task) Directive {
@@ -140,14 +142,7 @@ func (g *siblings) Stop(t *Task, o shutdown.Order) {
 }
 
 // Close closes who has not finished.
-func (g *siblings) Close() error {
-	var errs []error
-	for i, child := range g.children {
-		g.children[i] = nil
-		errs = append(errs, closeIfCloser(child))
-	}
-	return errors.Join(errs...)
-}
+func (g *siblings) Close() error { return closeEach(g.children) }
 
 func stopAction(t *Task, o shutdown.Order, a Action) {
 	if st, ok := a.(Stopper); ok {
@@ -155,9 +150,14 @@ func stopAction(t *Task, o shutdown.Order, a Action) {
 	}
 }
 
-func closeIfCloser(a Action) error {
-	if c, ok := a.(io.Closer); ok {
-		return c.Close()
+// closeEach closes those that are closers, the last first, and forgets all. Each is deferred so that one
+// that panics does not keep the others open.
+func closeEach(actions []Action) (err error) {
+	for i, a := range actions {
+		actions[i] = nil
+		if c, ok := a.(io.Closer); ok {
+			defer func() { err = errors.Join(err, c.Close()) }()
+		}
 	}
 	return nil
 }

@@ -63,8 +63,8 @@ type Config struct {
 type Threads uint8
 
 const (
-	// Pinned schedulers have a thread of their own, bound to one CPU. Where the system refuses, or allows
-	// fewer CPUs than there are schedulers, they are Locked, which a Group logs once.
+	// Pinned schedulers have a thread of their own, bound to one CPU. Where the process is allowed fewer
+	// CPUs than there are schedulers, or the system refuses, which a Group logs once, they are Locked.
 	Pinned Threads = iota
 	// Locked schedulers have a thread of their own that the system may move.
 	Locked

@@ -23,9 +23,14 @@ type Group struct {
 	threads    []*reactor // made by the first Run, parked between Runs
 
 	running atomic.Bool
-	active  atomic.Int32 // schedulers in Run that have something left
-	ended   atomic.Bool  // none of them has: all may return
+	closed  bool
+	runs    int           // Runs begun, so that the end of one's context is no order to the next
+	active  atomic.Uint64 // the low half: schedulers in Run that have something left; the high: how often one began to
+	ended   atomic.Bool   // none of them has: all may return
 }
+
+// began is what one more scheduler that has something left adds to Group.active.
+const began = 1<<32 | 1
 
 // NewGroup makes the schedulers, and no threads yet. It panics on a negative bound.
 func NewGroup(cfg Config) *Group {
@@ -83,13 +88,18 @@ func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error 
 		return ErrRunning
 	}
 	defer g.running.Store(false)
+	if g.closed {
+		return ErrClosed
+	}
+	g.runs++
 	g.start()
 	for _, s := range g.schedulers {
 		if err := g.threads[s.index].do(func() error { return setUp(s, setup) }); err != nil {
 			return err
 		}
 	}
-	defer context.AfterFunc(ctx, func() { g.Shutdown(cancelled{context.Cause(ctx), g.cfg.Shutdown}) })()
+	order := cancelled{ctx, g.cfg.Shutdown, g.runs}
+	defer context.AfterFunc(ctx, func() { g.Shutdown(order) })()
 	return g.runAll()
 }
 
@@ -105,7 +115,7 @@ func setUp(s *Scheduler, setup []func(*Scheduler) error) error {
 // runAll runs all schedulers at once. If one breaks down the others are told to end.
 func (g *Group) runAll() error {
 	g.ended.Store(false)
-	g.active.Store(int32(len(g.schedulers)))
+	g.active.Store(uint64(len(g.schedulers)))
 	for _, s := range g.schedulers {
 		s.counts = true
 		s.gone.Store(false)
@@ -169,6 +179,7 @@ func (g *Group) Close() error {
 		return ErrRunning
 	}
 	defer g.running.Store(false)
+	g.closed = true
 	var all verdicts
 	for i, s := range g.schedulers {
 		if g.threads == nil {
@@ -185,18 +196,26 @@ func (g *Group) Close() error {
 }
 
 // quiet is asked by a scheduler that has nothing left whether it may go: when none of the Group has.
-// The last one to become quiet finds out. A scheduler that something is sent to counts again before it
-// takes that out of its inbox; so if nobody counts, and all inboxes are empty, and still nobody counts,
-// nobody can have anything left.
+// The last one to become quiet finds out.
+//
+// Only who counts takes something out of an inbox or puts something into another's. So if nobody counts,
+// and each inbox is seen to be empty, and active is still the very same, then nobody has counted
+// meanwhile: all inboxes have been empty at once, and nobody can have anything left. (That nobody counts
+// once more is not enough: one may have taken what was in its inbox, sent it on to one that had been
+// looked at already, and become quiet again.)
 func (g *Group) quiet(s *Scheduler) bool {
 	if !g.running.Load() {
 		return true // each is stepped or run by itself
 	}
+	if s.passing {
+		return false // monitors that still have their turn may do anything
+	}
 	if s.counts {
 		s.counts = false
-		g.active.Add(-1)
+		g.active.Add(^uint64(0))
 	}
-	if g.active.Load() == 0 && g.allEmpty() && g.active.Load() == 0 && g.ended.CompareAndSwap(false, true) {
+	seen := g.active.Load()
+	if uint32(seen) == 0 && g.allEmpty() && g.active.Load() == seen && g.ended.CompareAndSwap(false, true) {
 		for _, other := range g.schedulers {
 			other.rouse()
 		}
@@ -219,11 +238,21 @@ func (g *Group) left(s *Scheduler) {
 	g.quiet(s)
 }
 
+// idle tells whether s does not count and its pass has nothing to take in. Such a pass is skipped: if
+// schedulers that never sleep counted in each, hardly ever would none of them.
+func (g *Group) idle(s *Scheduler) bool {
+	if s.counts || !g.running.Load() || s.anyReady() || !s.inboxEmpty() {
+		return false
+	}
+	due, ok := s.timers.Next()
+	return !ok || due > int64(s.now)
+}
+
 // busy counts a scheduler again, before it looks into its inbox.
 func (g *Group) busy(s *Scheduler) {
 	if !s.counts && g.running.Load() {
 		s.counts = true
-		g.active.Add(1)
+		g.active.Add(began)
 	}
 }
 
@@ -240,30 +269,38 @@ func (g *Group) start() {
 		return
 	}
 	cpus := thread.CPUs()
-	pin := g.cfg.Threads == Pinned && len(g.schedulers) <= len(cpus)
+	pinned := g.cfg.Threads == Pinned && len(g.schedulers) <= len(cpus)
 	refused := make(chan error, len(g.schedulers))
 	for i := range g.schedulers {
 		r := &reactor{make(chan func() error), make(chan error)}
 		g.threads = append(g.threads, r)
 		cpu := -1
-		if pin {
+		if pinned {
 			cpu = cpus[i]
 		}
 		go r.live(cpu, refused)
 	}
 	for range g.schedulers {
-		if err := <-refused; err != nil && pin {
-			pin = false // one line is enough
+		if err := <-refused; err != nil && pinned {
+			pinned = false // one line is enough
 			g.cfg.Logger.Warn("schedulers are not pinned to their CPUs", zap.Error(err))
 		}
 	}
 }
 
+// pin is a variable so that a test can be the system that refuses.
+var pin = thread.Pin
+
+// live counts the thread among those that must not wait for room in an inbox (see Scheduler.Post) as long
+// as it lives: also set-up functions and closers run here, with nobody at work to make room.
 func (r *reactor) live(cpu int, pinned chan<- error) {
 	runtime.LockOSThread()
+	id := thread.ID()
+	threads.enter(id)
+	defer threads.leave(id)
 	var err error
 	if cpu >= 0 {
-		err = thread.Pin(cpu)
+		err = pin(cpu)
 	}
 	pinned <- err
 	for job := range r.jobs {
@@ -300,13 +337,20 @@ func (r *reactor) end() { close(r.jobs) }
 
 // cancelled is the order of a cancelled context.
 type cancelled struct {
-	cause error
+	ctx   context.Context
 	terms shutdown.Policy
+	run   int // of Group.runs
 }
 
 func (c cancelled) Policy() shutdown.Policy { return c.terms }
-func (c cancelled) Unwrap() error           { return c.cause }
-func (c cancelled) Error() string           { return fmt.Sprintf("the context has ended: %v", c.cause) }
+func (c cancelled) Unwrap() error           { return context.Cause(c.ctx) }
+func (c cancelled) Error() string           { return fmt.Sprintf("the context has ended: %v", c.Unwrap()) }
+
+// late tells whether o is the end of a context whose Run was over when it came.
+func (g *Group) late(o shutdown.Order) bool {
+	c, ok := o.(cancelled)
+	return ok && c.run != g.runs
+}
 
 // broken is the order to the others when one scheduler breaks down.
 type broken struct {

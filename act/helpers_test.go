@@ -150,9 +150,10 @@ func (c *clock) advance(d time.Duration)  { c.now.Add(int64(d)) }
 // dreamer is an Idler that sleeps on a clock: the time passes at once. It panics when asked to sleep
 // for ever, since nobody could interrupt it.
 type dreamer struct {
-	clock  *clock
-	sleeps []time.Duration // all but the looks
-	looks  int
+	clock     *clock
+	sleeps    []time.Duration // all but the looks
+	looks     int
+	insomniac bool // to sleep is an error
 }
 
 func (d *dreamer) Idle(atMost time.Duration) {
@@ -161,6 +162,8 @@ func (d *dreamer) Idle(atMost time.Duration) {
 		panic("a virtual sleep without an end")
 	case atMost == 0:
 		d.looks++
+	case d.insomniac:
+		panic("asleep while something is due")
 	default:
 		d.sleeps = append(d.sleeps, atMost)
 		d.clock.advance(atMost)

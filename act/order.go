@@ -33,6 +33,9 @@ func (s *Scheduler) obey() {
 	}
 	s.group.busy(s)
 	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
+		if s.group.late(n.Of) {
+			continue
+		}
 		s.now = s.clock.Monotonic()
 		bounded := s.terms.Turns > 0
 		terms, stricter := s.terms.Merge(n.Of.Policy(), s.now)
@@ -115,6 +118,7 @@ func (s *Scheduler) termsMet() bool {
 // conclude spends the order at the end of Run: it drops what is left if told so, makes the rest ready
 // for a later Run, and says what was cut.
 func (s *Scheduler) conclude() error {
+	s.group.busy(s) // the dropped may have something to send to a sibling
 	cut := s.census()
 	if s.terms.Drop && s.broken == nil {
 		s.dropAll()

@@ -1,12 +1,13 @@
 package act
 
-// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty.
+// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty. The last one's next means
+// nothing, and neither does that of a task in no queue: clearing it would cost every turn a store.
 type queue struct {
-	head, tail *Task
+	head, tail *Task // tail only if there is a head
 }
 
 func (q *queue) push(t *Task) {
-	if q.tail == nil {
+	if q.head == nil {
 		q.head = t
 	} else {
 		q.tail.next = t
@@ -17,13 +18,12 @@ func (q *queue) push(t *Task) {
 // pop returns nil when q is empty.
 func (q *queue) pop() *Task {
 	t := q.head
-	if t == nil {
-		return nil
-	}
-	if q.head = t.next; q.head == nil {
-		q.tail = nil
-	} else {
-		t.next = nil
+	switch t {
+	case nil:
+	case q.tail:
+		q.head = nil
+	default:
+		q.head = t.next
 	}
 	return t
 }

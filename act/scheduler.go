@@ -31,14 +31,16 @@ type Scheduler struct {
 	turns   int // Config.Turns
 
 	// The pass.
-	passing bool  // stopped inside a pass, among its demons
-	demonic queue // demons that have their turn in this pass
-	demons  queue // those of the next
-	timers  wheel.Wheel[*Timer]
-	now     time.Duration
-	clock   Clock
-	idler   atomic.Pointer[idling]
-	asleep  atomic.Bool // whoever turns it to false interrupts the Idler
+	passing  bool  // stopped inside a pass, among its demons
+	demonic  queue // demons that have their turn in this pass
+	demons   queue // those of the next
+	timers   wheel.Wheel[*Timer]
+	now      time.Duration
+	clock    Clock
+	idler    atomic.Pointer[idling]
+	asleep   atomic.Bool // whoever turns it to false interrupts the Idler
+	sleeps   int         // since breathed; see breathe
+	breathed time.Duration
 
 	// What arrives from other goroutines.
 	posts   *inbox.Ring[func(*Scheduler)]

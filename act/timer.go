@@ -86,7 +86,9 @@ func (tm *Timer) arm(t *Task, at time.Duration, x Expirer) {
 		tm.next.prev = tm
 	}
 	t.timers = tm
-	t.s.timers.Arm(&tm.node, int64(at))
+	// A point in the past counts as now: it goes behind what is due already, so that tasks which keep
+	// arming in the past do not starve other timers.
+	t.s.timers.Arm(&tm.node, int64(max(at, t.s.now)))
 }
 
 // unlink takes tm out of its task's list.
@@ -120,9 +122,13 @@ func (s *Scheduler) fireTimers() {
 }
 
 // NextDeadline is when the scheduler has something to do by itself, on its own clock; false if never.
-// It is not later than the earliest deadline and may be a little earlier where timers are crowded.
+// It is not later than the earliest deadline and may be a little earlier where timers are crowded. While
+// something waits in the inbox it is now.
 func (s *Scheduler) NextDeadline() (time.Duration, bool) {
 	s.touch()
+	if !s.inboxEmpty() {
+		return s.now, true
+	}
 	when, ok := s.timers.Next()
 	if until := int64(s.terms.Until); until > 0 && (!ok || until < when) {
 		return s.terms.Until, true

@@ -46,7 +46,7 @@ func (s *Scheduler) wait(t *Task) {
 	if t.flags&(attended|alone|background) == 0 && t.timers == nil {
 		t.flags |= alone
 		s.logger.Error("waits for nobody: it answered Wait, but gave nobody its Waker in this turn",
-			zap.Stringer("task", t))
+			zap.String("task", t.String()))
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *Scheduler) uncount(f flags) {
 
 // report makes a failure seen, once.
 func (s *Scheduler) report(who fmt.Stringer, err error) {
-	fields := []zap.Field{zap.Stringer("task", who), zap.Error(err)}
+	fields := []zap.Field{zap.String("task", who.String()), zap.Error(err)}
 	var p *Panic
 	if errors.As(err, &p) {
 		fields = append(fields, zap.ByteString("stack", p.Stack))

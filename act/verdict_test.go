@@ -39,7 +39,7 @@ func TestHowATaskEnds(t *testing.T) {
 		{name: "panicked with an error", last: func(*act.Task) act.Directive { return explode(failure) },
 			value: "panic: no such song", stack: true},
 		{name: "panicked with nil", last: func(*act.Task) act.Directive { return explode(nil) },
-			value: "panic: panic called with nil argument (use GODEBUG=panicnil=1 to disable)", stack: true},
+			value: "panic: " + new(runtime.PanicNilError).Error(), stack: true},
 		{name: "no Directive", last: func(*act.Task) act.Directive { return 0 }, stack: true,
 			value: "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed"},
 		{name: "a Directive from nowhere", last: func(*act.Task) act.Directive { return 99 }, stack: true,

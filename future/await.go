@@ -19,7 +19,7 @@ func (a *await) Act(t *act.Task) act.Directive {
 		a.waker = t.Waker()
 		p := a.port(t.Scheduler())
 		p.waiters.join(&a.waiter)
-		p.arm(t.Scheduler())
+		p.arm()
 		if !a.resolved() {
 			return act.Wait
 		}

@@ -15,11 +15,11 @@ import (
 //	  ╰──────────────────────────────────▶ told: nobody waited, so no letter
 type port struct {
 	state     atomic.Uint32
-	armed     bool // this thread has turned state to waited
-	known     bool // the letter has come, or none will
-	waiters   list // leaves; each takes itself out
-	callbacks list // in order of registration; each takes itself out as its turn comes
-	desk      *desk
+	armed     bool              // this thread has turned state to waited
+	known     bool              // the letter has come, or none will
+	waiters   list              // leaves; each takes itself out
+	callbacks list              // in order of registration; each takes itself out as its turn comes
+	desk      *desk             // as node, written before state is first waited, or p is in core.away
 	node      inbox.Node[*port] // the letter
 	next      *port             // in core.away; not changed any more once p is there
 }
@@ -32,16 +32,20 @@ const (
 
 // port returns the one of s. Only the thread of s adds that of s, so there is one.
 func (c *core) port(s *act.Scheduler) *port {
+	d := desks.Get(s)
 	if s == c.s {
+		if c.home.desk == nil {
+			c.home.belong(d)
+		}
 		return &c.home
 	}
-	d := desks.Get(s)
 	for p := c.away.Load(); p != nil; p = p.next {
 		if p.desk == d {
 			return p
 		}
 	}
-	p := &port{desk: d}
+	p := new(port)
+	p.belong(d)
 	for {
 		p.next = c.away.Load()
 		if c.away.CompareAndSwap(p.next, p) {
@@ -50,18 +54,18 @@ func (c *core) port(s *act.Scheduler) *port {
 	}
 }
 
-// arm announces that somebody waits here, on s.
-func (p *port) arm(s *act.Scheduler) {
+func (p *port) belong(d *desk) { p.desk, p.node.Of = d, p }
+
+// arm announces that somebody waits here.
+func (p *port) arm() {
 	if p.armed || p.known {
 		return
 	}
-	p.desk = desks.Get(s)
-	p.node.Of = p
 	p.armed = p.state.CompareAndSwap(idle, waited)
 	p.known = !p.armed
 }
 
-// tell is called once, by whoever resolves. What arm wrote before its swap is visible after this one.
+// tell is called once, by whoever resolves. What was written before arm's swap is visible after this one.
 func (p *port) tell() {
 	if p.state.Swap(told) == waited {
 		p.desk.send(&p.node)
@@ -78,8 +82,8 @@ func (p *port) receive() {
 // inOrder lets callbacks pass when the outcome is known here, one after the other: that a turn comes
 // earlier, after an order or by registering late, does not let one overtake.
 func (c *core) inOrder(t *act.Task, w *waiter) act.Directive {
-	p := &c.home
-	p.arm(c.s)
+	p := c.port(c.s)
+	p.arm()
 	switch {
 	case !p.known:
 		w.waker = t.Waker()

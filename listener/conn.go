@@ -85,19 +85,25 @@ func (c *Conn) unread() []byte {
 // receive receives once: into the stream's memory if nothing is unread, and behind the unread bytes
 // otherwise, which then are the connection's own. A peer that sends byte by byte costs O(n) so.
 func (c *Conn) receive(unread []byte, n int) error {
-	b := c.awake()
 	if len(unread) == 0 {
 		lent, err := c.stream.Lend()
-		b.lent = lent
-		if race.Enabled {
-			b.loans = append(b.loans, lent)
+		if err == nil {
+			c.awake().borrow(lent)
 		}
 		return err
 	}
+	b := c.awake()
 	b.keep(n)
 	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.maker.limits.Read)])
 	b.own = b.own[:len(b.own)+got]
 	return err
+}
+
+func (b *busy) borrow(lent []byte) {
+	b.lent = lent
+	if race.Enabled {
+		b.loans = append(b.loans, lent)
+	}
 }
 
 // Buffered is how many bytes are unread without receiving.
@@ -149,7 +155,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 	if len(b.gather)+len(p) <= gathered {
 		if b.gather == nil {
-			b.gather = c.maker.home.takeBuffer()
+			b.gather = make([]byte, 0, gathered)
 		}
 		b.gather = append(b.gather, p...)
 		return len(p), nil
@@ -321,7 +327,6 @@ func (b *busy) settle() {
 func (b *busy) recycle() {
 	b.poison()
 	b.home.giveBuffer(b.buffer)
-	b.home.giveBuffer(b.gather)
 	b.home.giveBusy(b)
 }
 

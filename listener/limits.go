@@ -71,17 +71,19 @@ const (
 )
 
 func (h *home) takeBusy(c *Conn) *busy {
-	b := &busy{}
-	if n := len(h.idle); n > 0 {
-		b, h.idle = h.idle[n-1], h.idle[:n-1]
+	if len(h.idle) == 0 {
+		h.idle = append(h.idle, &busy{})
 	}
+	n := len(h.idle) - 1
+	b := h.idle[n]
+	h.idle = h.idle[:n]
 	b.c, b.home = c, h
 	return b
 }
 
 func (h *home) giveBusy(b *busy) {
 	if len(h.idle) < keep {
-		*b = busy{}
+		*b = busy{gather: b.gather[:0]}
 		h.idle = append(h.idle, b)
 	}
 }

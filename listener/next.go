@@ -15,10 +15,13 @@ type Blocked interface {
 // Next makes a Directive of the outcome of a call: nil is Yield, a Blocked is armed and is Wait, io.EOF
 // is Done, and anything else fails the task.
 func Next(t *act.Task, err error) act.Directive {
-	if err == nil {
+	switch b := err.(type) {
+	case nil:
 		return act.Yield
-	}
-	if b, ok := err.(Blocked); ok {
+	case *blockedInput: // by far the most frequent, and cheaper to ask for than an interface
+		b.Arm(t)
+		return act.Wait
+	case Blocked:
 		b.Arm(t)
 		return act.Wait
 	}

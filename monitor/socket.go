@@ -91,8 +91,11 @@ type outbound struct {
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
 
 func (k *socket) Lend() ([]byte, error) {
+	if err := k.receivable(); err != nil {
+		return nil, err
+	}
 	p := k.source.io.loan()
-	n, err := k.Receive(p)
+	n, err := k.receive(p)
 	if err != nil {
 		return nil, err
 	}
@@ -101,15 +104,26 @@ func (k *socket) Lend() ([]byte, error) {
 }
 
 func (k *socket) Receive(p []byte) (int, error) {
+	if err := k.receivable(); err != nil {
+		return 0, err
+	}
+	return k.receive(p)
+}
+
+// receivable spares a call that would only say that nothing is there.
+func (k *socket) receivable() error {
 	switch {
 	case k.fd < 0:
-		return 0, net.ErrClosed
-	case k.ready&netpoll.In == 0:
-		if k.out != nil && k.out.err != nil {
-			return 0, k.out.err
-		}
-		return 0, ErrWouldBlock
+		return net.ErrClosed
+	case k.ready&netpoll.In != 0:
+		return nil
+	case k.out != nil && k.out.err != nil:
+		return k.out.err
 	}
+	return ErrWouldBlock
+}
+
+func (k *socket) receive(p []byte) (int, error) {
 	n, err := k.source.io.os.Receive(int(k.fd), p)
 	switch {
 	case err == nil:

@@ -3,19 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
 var programs Programs
@@ -35,10 +32,10 @@ func TestMain(m *testing.M) {
 }
 
 // startTest runs one of our servers for the length of a test.
-func startTest(t *testing.T, program string, reactors int) *Server {
-	s := &Server{Name: program, Program: program}
-	require.NoError(t, s.start(t.Context(), reactors))
-	t.Cleanup(s.stop)
+func startTest(t *testing.T, program string, reactors int) *server.Process {
+	s := &server.Process{Name: program, Program: program}
+	require.NoError(t, s.Start(t.Context(), reactors))
+	t.Cleanup(s.Stop)
 	return s
 }
 
@@ -68,7 +65,7 @@ func TestServersEchoWholeBytes(t *testing.T) {
 
 func TestServersEchoTheRestAfterTheClientsHalfClose(t *testing.T) {
 	for _, program := range []string{programs.Epoll, programs.Plain} {
-		c, err := net.Dial("tcp", startTest(t, program, 1).addr())
+		c, err := net.Dial("tcp", startTest(t, program, 1).Addr())
 		require.NoError(t, err)
 		sent := bytes.Repeat([]byte("daimon and his twin "), 1<<19)
 		go func() {
@@ -96,8 +93,7 @@ func TestLoadFindsTheServerThatDoesNotEcho(t *testing.T) {
 				defer close(ended)
 				echoButSpoil(l, 10, spoil)
 			}()
-			self := &Server{Name: "spoiler", Port: l.Addr().(*net.TCPAddr).Port,
-				cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
+			self := &server.Process{Name: "spoiler", Port: l.Addr().(*net.TCPAddr).Port, PID: os.Getpid()}
 			load := Load{Program: programs.Load, Conns: 1, Messages: 100, Size: 64, CPU: -1}
 			_, err = load.run(t.Context(), self)
 			require.ErrorContains(t, err, complaint)
@@ -126,59 +122,6 @@ func echoButSpoil(l net.Listener, nth int, spoil func(net.Conn, []byte)) {
 			c.Write(m)
 		}
 	}
-}
-
-func TestCPUCountsThreadsThatHaveEnded(t *testing.T) {
-	const work = 20 * time.Millisecond
-	self := &Server{cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
-	before, err := self.cpu()
-	require.NoError(t, err)
-	thread := make(chan int, 1)
-	go onAThreadThatEnds(func() {
-		for start := threadCPU(); threadCPU()-start < work; {
-		}
-		thread <- unix.Gettid()
-	})
-	task := fmt.Sprintf("/proc/self/task/%d", <-thread)
-	require.Eventually(t, func() bool { _, err := os.Stat(task); return os.IsNotExist(err) }, 5*time.Second, time.Millisecond)
-	after, err := self.cpu()
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, after-before, work)
-}
-
-// onAThreadThatEnds runs f on a thread that the runtime ends with the goroutine, as it does with locked
-// ones. The process's main thread is the exception, it stays: held here, it cannot be chosen again.
-func onAThreadThatEnds(f func()) {
-	runtime.LockOSThread()
-	if unix.Gettid() != os.Getpid() {
-		f()
-		return
-	}
-	defer runtime.UnlockOSThread()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		onAThreadThatEnds(f)
-	}()
-	<-ended
-}
-
-func threadCPU() time.Duration {
-	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
-	return time.Duration(t.Nano())
-}
-
-func TestCPUOfAProcessThatIsGoneIsAnError(t *testing.T) {
-	cmd := exec.Command("true")
-	require.NoError(t, cmd.Run())
-	_, err := (&Server{Name: "true", cmd: cmd}).cpu()
-	require.ErrorContains(t, err, "true has ended")
-}
-
-func TestAServerThatDoesNotListenIsAnError(t *testing.T) {
-	s := &Server{Name: "true", Program: "true"}
-	require.ErrorContains(t, s.start(t.Context(), 1), "true does not listen")
 }
 
 func TestRunPrintsEveryPairAndJudgesTheMedian(t *testing.T) {

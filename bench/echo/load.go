@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
 // Load says what is sent to every server.
@@ -26,7 +28,7 @@ type Cost struct{ CPU, Wall float64 }
 // run makes new connections to s, has each echo one message, then measures l.Messages more. So neither
 // accepting nor closing is measured, and with several reactors the kernel deals the connections anew
 // for every run.
-func (l Load) run(ctx context.Context, s *Server) (Cost, error) {
+func (l Load) run(ctx context.Context, s *server.Process) (Cost, error) {
 	cmd := exec.CommandContext(ctx, l.Program,
 		strconv.Itoa(s.Port), strconv.Itoa(l.Conns), strconv.Itoa(l.Size), strconv.Itoa(l.CPU))
 	var complaint strings.Builder
@@ -56,11 +58,11 @@ func (l Load) run(ctx context.Context, s *Server) (Cost, error) {
 
 // measure talks to the load generator: both readings are taken while it waits for a line, so the
 // server has nothing to do at either.
-func (l Load) measure(s *Server, in io.Writer, out *bufio.Reader) (Cost, error) {
+func (l Load) measure(s *server.Process, in io.Writer, out *bufio.Reader) (Cost, error) {
 	if _, err := out.ReadString('\n'); err != nil { // "ready"
 		return Cost{}, err
 	}
-	before, err := s.cpu()
+	before, err := s.CPU()
 	if err != nil {
 		return Cost{}, err
 	}
@@ -73,7 +75,7 @@ func (l Load) measure(s *Server, in io.Writer, out *bufio.Reader) (Cost, error) 
 	if err != nil {
 		return Cost{}, err
 	}
-	after, err := s.cpu()
+	after, err := s.CPU()
 	n := float64(l.Messages)
 	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n}, err
 }

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
 // Options are the flags.
@@ -55,10 +57,10 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var servers []*Server
+	var servers []*server.Process
 	defer func() {
 		for _, s := range servers {
-			s.stop()
+			s.Stop()
 		}
 	}()
 	programs, err := build(dir, o.Server)
@@ -66,7 +68,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	for _, s := range o.columns(programs) {
-		if err := s.start(ctx, o.Reactors); err != nil {
+		if err := s.Start(ctx, o.Reactors); err != nil {
 			return err
 		}
 		servers = append(servers, s)
@@ -83,12 +85,12 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 }
 
 // columns are the servers: the subject, the C server, the C server again, and perhaps the plain one.
-func (o Options) columns(p Programs) []*Server {
+func (o Options) columns(p Programs) []*server.Process {
 	name := "daimon"
 	if o.Server != "" {
 		name = filepath.Base(o.Server)
 	}
-	all := []*Server{{Name: name, Program: p.Subject}, {Name: "epoll", Program: p.Epoll},
+	all := []*server.Process{{Name: name, Program: p.Subject}, {Name: "epoll", Program: p.Epoll},
 		{Name: "control", Program: p.Epoll}, {Name: "plain", Program: p.Plain}}
 	if !o.Plain {
 		all = all[:3]

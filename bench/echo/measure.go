@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
 // Places in the row of servers. Everything is divided by the C server, which stands next to both the
@@ -17,7 +19,7 @@ const (
 // measure prints a line for each pair and one for each spread, and returns the subject's median ratio.
 // The order of the servers is turned round with every pair: what drifts (temperature, neighbours) falls
 // on both sides alike.
-func measure(ctx context.Context, out io.Writer, o Options, servers []*Server) (float64, error) {
+func measure(ctx context.Context, out io.Writer, o Options, servers []*server.Process) (float64, error) {
 	order := make([]int, len(servers))
 	for i, s := range servers {
 		order[i] = i
@@ -57,7 +59,7 @@ func withRatios(costs []float64) []float64 {
 	return row
 }
 
-func printHeader(out io.Writer, servers []*Server) {
+func printHeader(out io.Writer, servers []*server.Process) {
 	fmt.Fprintf(out, "%-7s", "pair")
 	for _, s := range servers {
 		fmt.Fprintf(out, "%9s", s.Name)

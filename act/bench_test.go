@@ -1,0 +1,278 @@
+package act_test
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// cost is something that has a price: prepare makes the set-up, and what it returns does it n times.
+type cost struct {
+	name    string
+	prepare func(tb testing.TB) func(n int)
+	// most is the bound in nanoseconds where a bare interface call takes bareCall.
+	most float64
+}
+
+// bareCall is the price of a call through an interface on the machine where the bounds were set.
+const bareCall = 1.9
+
+var costs = []cost{
+	{"a yielding turn, alone", yieldingTurns(1), 15},
+	{"a yielding turn, 64 ready", yieldingTurns(64), 10},
+	{"a wake and a turn", wakesAndTurns, 20},
+	{"a timer armed and cancelled", timersArmed, 30},
+	{"Local.Get", localsGot, 3},
+	{"a post to one awake, and its run", postsAwake, 80},
+	{"spawn, run, done", spawns, 80},
+}
+
+func BenchmarkCosts(b *testing.B) {
+	all := append([]cost{
+		{name: "a bare interface call", prepare: bareCalls},
+		{name: "a yielding turn, 100,000 ready", prepare: yieldingTurns(100_000)},
+		{name: "a timer armed with a fresh reading of the clock", prepare: timersArmedAfresh},
+		{name: "a remote wake and a turn", prepare: remoteWakes},
+	}, costs...)
+	for _, c := range all {
+		b.Run(c.name, func(b *testing.B) {
+			run := c.prepare(b)
+			b.ReportAllocs()
+			b.ResetTimer()
+			run(b.N)
+		})
+	}
+}
+
+// The time is that of the poster; the thread that it wakes has its own.
+func BenchmarkPostToOneAsleep(b *testing.B) {
+	b.ReportAllocs()
+	took := postsAsleep(b, max(b.N, 10))
+	b.ReportMetric(float64(took), "ns/post")
+}
+
+// yielder is an Action of the cheapest kind.
+type yielder struct{ _ byte }
+
+func (*yielder) Act(*act.Task) act.Directive { return act.Yield }
+
+// bare is not known to the compiler: it may be anything.
+var bare act.Action = new(yielder)
+
+func bareCalls(testing.TB) func(n int) {
+	return func(n int) {
+		a := bare
+		for range n {
+			if a.Act(nil) != act.Yield {
+				panic("another Directive")
+			}
+		}
+	}
+}
+
+func step(tb testing.TB, s *act.Scheduler, n int) {
+	taken, err := s.Step(n)
+	if taken != n || err != nil {
+		tb.Fatal(taken, err)
+	}
+}
+
+func yieldingTurns(ready int) func(testing.TB) func(n int) {
+	return func(tb testing.TB) func(n int) {
+		s, _ := newScheduler(tb, act.Config{})
+		for range ready {
+			s.Spawn(new(yielder))
+		}
+		step(tb, s, 2*ready)
+		return func(n int) { step(tb, s, n) }
+	}
+}
+
+// partner wakes the other one and waits.
+type partner struct {
+	waker act.Waker
+	other *partner
+}
+
+func (p *partner) Act(t *act.Task) act.Directive {
+	p.waker = t.Waker()
+	p.other.waker.Wake()
+	return act.Wait
+}
+
+func wakesAndTurns(tb testing.TB) func(n int) {
+	s, _ := newScheduler(tb, act.Config{})
+	for range 32 {
+		a := new(partner)
+		a.other = &partner{other: a}
+		s.Spawn(a)
+		s.Spawn(a.other)
+	}
+	step(tb, s, 64+32)
+	return func(n int) { step(tb, s, n) }
+}
+
+// correspondent is a partner that writes letters.
+type correspondent struct {
+	waker act.Remote
+	other *correspondent
+}
+
+func (c *correspondent) Act(t *act.Task) act.Directive {
+	c.waker = t.Waker().Remote()
+	c.other.waker.Wake()
+	return act.Wait
+}
+
+func remoteWakes(tb testing.TB) func(n int) {
+	s, _ := newScheduler(tb, act.Config{})
+	for range 32 {
+		a := new(correspondent)
+		a.other = &correspondent{other: a}
+		s.Spawn(a)
+		s.Spawn(a.other)
+	}
+	step(tb, s, 64+32)
+	return func(n int) { step(tb, s, n) }
+}
+
+// inATurn gives a task whose turn does something n times.
+func inATurn(tb testing.TB, f func(t *act.Task, n int)) func(n int) {
+	s, _ := newScheduler(tb, act.Config{})
+	rest := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		f(t, rest)
+		return act.Yield
+	}))
+	return func(n int) {
+		rest = n
+		step(tb, s, 1)
+	}
+}
+
+func timersArmed(tb testing.TB) func(n int) {
+	timers := make([]act.Timer, 256) // as many as a busy server touches between two looks at its cache
+	return inATurn(tb, func(t *act.Task, n int) {
+		now := t.Scheduler().Now()
+		for i := range n {
+			tm := &timers[i%256]
+			t.WakeAt(tm, now+time.Minute+time.Duration(i)*time.Microsecond)
+			tm.Stop()
+		}
+	})
+}
+
+func timersArmedAfresh(tb testing.TB) func(n int) {
+	var tm act.Timer
+	return inATurn(tb, func(t *act.Task, n int) {
+		for range n {
+			t.WakeAfter(&tm, 10*time.Millisecond)
+			tm.Stop()
+		}
+	})
+}
+
+var (
+	someLocal  = act.NewLocal(func(*act.Scheduler) *yielder { return new(yielder) })
+	otherLocal = act.NewLocal(func(*act.Scheduler) int { return 7 })
+)
+
+func localsGot(tb testing.TB) func(n int) {
+	return inATurn(tb, func(t *act.Task, n int) {
+		s := t.Scheduler()
+		for range n {
+			if someLocal.Get(s) == nil {
+				panic("nobody's")
+			}
+		}
+	})
+}
+
+func postsAwake(tb testing.TB) func(n int) {
+	const inbox = 1024
+	s, _ := newScheduler(tb, act.Config{Inbox: inbox})
+	f := func(*act.Scheduler) {}
+	return func(n int) {
+		for ; n > 0; n -= inbox {
+			for range min(n, inbox) {
+				s.Post(f)
+			}
+			for range inbox / act.PostsAPass {
+				_, _ = s.Step(1)
+			}
+		}
+	}
+}
+
+// successor spawns itself and ends.
+type successor struct{ _ byte }
+
+func (a *successor) Act(t *act.Task) act.Directive {
+	t.Scheduler().Spawn(a)
+	return act.Done
+}
+
+func spawns(tb testing.TB) func(n int) {
+	s, _ := newScheduler(tb, act.Config{})
+	s.Spawn(new(successor))
+	step(tb, s, 100)
+	return func(n int) { step(tb, s, n) }
+}
+
+// postsAsleep posts to a scheduler that sleeps in its plain Idler and returns what the median Post
+// took. The scheduler is given the time to fall asleep before each.
+func postsAsleep(tb testing.TB, n int) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var sleeping atomic.Bool
+	s, _ := newScheduler(tb, act.Config{Idle: func(_ *act.Scheduler, present act.Idler) act.Idler {
+		return &watched{present, &sleeping}
+	}})
+	s.Hold(1)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run() }()
+	f := func(*act.Scheduler) { sleeping.Store(false) } // until it sleeps again
+	var took []time.Duration
+	for range n {
+		for !sleeping.Load() {
+			time.Sleep(10 * time.Microsecond)
+		}
+		began := time.Now()
+		s.Post(f)
+		took = append(took, time.Since(began))
+	}
+	s.Post(func(s *act.Scheduler) { s.Hold(-1) })
+	if err := <-ended; err != nil {
+		tb.Fatal(err)
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// watched is an Idler that tells when a sleep begins.
+type watched struct {
+	act.Idler
+	sleeping *atomic.Bool
+}
+
+func (w *watched) Idle(atMost time.Duration) {
+	w.sleeping.Store(atMost != 0)
+	w.Idler.Idle(atMost)
+}
+
+// No allocation in anything but the action that is spawned.
+func TestNothingAllocates(t *testing.T) {
+	for _, c := range append([]cost{{name: "a remote wake and a turn", prepare: remoteWakes}}, costs...) {
+		t.Run(c.name, func(t *testing.T) {
+			run := c.prepare(t)
+			run(1000)
+			require.Zero(t, testing.AllocsPerRun(20, func() { run(1000) }))
+		})
+	}
+}

@@ -1,0 +1,59 @@
+//go:build !race
+
+package act_test
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Prices are asserted as multiples of a bare interface call that is measured in the same moment, so that
+// they hold on a machine of another speed, and in the time of this thread's own, so that they hold on a
+// busy one. The race detector changes all of them, each in its own way.
+func TestWhatThingsCost(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	calibrate := bareCalls(t)
+	for _, c := range costs {
+		t.Run(c.name, func(t *testing.T) {
+			run := c.prepare(t)
+			ratio, ns := medianRatio(run, calibrate)
+			t.Logf("%.1f ns, %.1f bare calls", ns, ratio)
+			require.LessOrEqual(t, ratio, c.most/bareCall, "bare calls")
+		})
+	}
+}
+
+// medianRatio returns how many times as long as calibrate run takes, for one of each: the median of
+// interleaved pairs.
+func medianRatio(run, calibrate func(n int)) (ratio, ns float64) {
+	const pairs, n = 31, 20_000
+	run(n)
+	var ratios, times []float64
+	for range pairs {
+		bare := timed(func() { calibrate(10 * n) }) / (10 * n)
+		took := timed(func() { run(n) }) / n
+		ratios, times = append(ratios, took/bare), append(times, took)
+	}
+	slices.Sort(ratios)
+	slices.Sort(times)
+	return ratios[pairs/2], times[pairs/2]
+}
+
+// timed returns the time that this thread has spent in f, in nanoseconds.
+func timed(f func()) float64 {
+	began := threadTime()
+	f()
+	return float64(threadTime() - began)
+}
+
+// The poster pays for one wake-up of another thread, in the plain Idler: the runtime's.
+func TestAPostToOneAsleepCostsOneWakeUp(t *testing.T) {
+	took := postsAsleep(t, 500)
+	t.Logf("%v", took)
+	require.Less(t, took, 50*time.Microsecond)
+}

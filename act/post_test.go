@@ -1,0 +1,332 @@
+package act_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/thread"
+)
+
+// sentry is an Idler that sleeps until it is interrupted and tells about it.
+type sentry struct {
+	asleep     chan struct{} // receives when a sleep begins
+	interrupt  chan struct{}
+	interrupts atomic.Int32
+}
+
+func newSentry(s *act.Scheduler) *sentry {
+	i := &sentry{asleep: make(chan struct{}, 100), interrupt: make(chan struct{}, 1)}
+	s.SetIdler(i)
+	return i
+}
+
+func (i *sentry) Idle(atMost time.Duration) {
+	if atMost == 0 {
+		return
+	}
+	i.asleep <- struct{}{}
+	<-i.interrupt
+}
+
+func (i *sentry) Interrupt() {
+	i.interrupts.Add(1)
+	select {
+	case i.interrupt <- struct{}{}:
+	default:
+	}
+}
+
+// onItsThread runs s on another goroutine until the test has seen enough.
+func onItsThread(t *testing.T, s *act.Scheduler) (ended chan error) {
+	t.Helper()
+	ended = make(chan error, 1)
+	go func() { ended <- s.Run() }()
+	return ended
+}
+
+func TestEightGoroutinesPostToASchedulerAsleep(t *testing.T) {
+	const posters, each = 8, 10_000
+	s, _ := newScheduler(t, act.Config{})
+	s.Hold(1)
+	home := make(chan uint64, 1)
+	s.Post(func(*act.Scheduler) { home <- thread.ID() })
+	ended := onItsThread(t, s)
+	id := <-home
+
+	var last [posters]int // of the scheduler's thread
+	ran := 0
+	var all sync.WaitGroup
+	for p := range posters {
+		all.Go(func() {
+			for i := 1; i <= each; i++ {
+				ok := s.Post(func(s *act.Scheduler) {
+					if thread.ID() != id || last[p] != i-1 {
+						panic("on another thread, or out of order")
+					}
+					last[p] = i
+					if ran++; ran == posters*each {
+						s.Hold(-1)
+					}
+				})
+				if !ok {
+					panic("refused")
+				}
+				if i%2000 == 0 {
+					time.Sleep(time.Millisecond) // so that it falls asleep now and then
+				}
+			}
+		})
+	}
+	all.Wait()
+	inTime(t, func() { require.NoError(t, <-ended) })
+	require.Equal(t, posters*each, ran)
+	for p := range posters {
+		require.Equal(t, each, last[p])
+	}
+}
+
+func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
+	const room = 4
+	s, _ := newScheduler(t, act.Config{Inbox: room})
+	var order []int
+	for i := range room {
+		require.True(t, s.Post(func(*act.Scheduler) { order = append(order, i) }))
+	}
+	posted := make(chan bool)
+	go func() { posted <- s.Post(func(*act.Scheduler) { order = append(order, room) }) }()
+	select {
+	case <-posted:
+		require.FailNow(t, "did not wait")
+	case <-time.After(20 * time.Millisecond):
+	}
+	_, err := s.Step(0)
+	require.NoError(t, err)
+	_, err = s.Step(1) // makes room
+	require.NoError(t, err)
+	require.True(t, <-posted)
+	require.NoError(t, s.Run())
+	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
+}
+
+func TestAFullInboxRefusesTheThreadsOfSchedulers(t *testing.T) {
+	a, _ := newScheduler(t, act.Config{Inbox: 2})
+	b, _ := newScheduler(t, act.Config{})
+	nothing := func(*act.Scheduler) {}
+	var own, siblings []bool
+	a.Spawn(act.Func(func(*act.Task) act.Directive {
+		own = append(own, a.Post(nothing), a.Post(nothing), a.Post(nothing))
+		return act.Done
+	}))
+	b.Spawn(act.Func(func(*act.Task) act.Directive {
+		siblings = append(siblings, a.Post(nothing), a.Post(nothing), a.Post(nothing))
+		return act.Done
+	}))
+	inTime(t, func() { require.NoError(t, a.Run()) })
+	inTime(t, func() { require.NoError(t, b.Run()) })
+	require.Equal(t, []bool{true, true, false}, own)
+	require.Equal(t, []bool{true, true, false}, siblings)
+	require.NoError(t, a.Run())
+}
+
+func TestAClosedInboxRefuses(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Inbox: 1})
+	require.True(t, s.Post(func(*act.Scheduler) { panic("runs after all") }))
+	waited := make(chan bool)
+	go func() { waited <- s.Post(func(*act.Scheduler) {}) }()
+	time.Sleep(10 * time.Millisecond) // it probably waits by now; either way
+	require.NoError(t, s.Close())
+	inTime(t, func() { require.False(t, <-waited, "who waits for room is sent away") })
+	require.False(t, s.Post(func(*act.Scheduler) {}))
+}
+
+func TestAPanicInAPostedFunctionIsReportedAndHarmsNobody(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var h history
+	s.Post(func(*act.Scheduler) { h.WriteString("1") })
+	s.Post(func(*act.Scheduler) { explode("boom") })
+	s.Post(func(*act.Scheduler) { h.WriteString("3") })
+	s.Spawn(h.script("A", 1, act.Yield))
+	require.NoError(t, s.Run())
+	require.Equal(t, "A13", h.String())
+	require.Equal(t, []string{"a posted function panicked"}, messages(logs))
+	require.Equal(t, "boom", logs.All()[0].ContextMap()["value"])
+	require.Contains(t, logs.All()[0].ContextMap()["stack"], "act_test.explode")
+}
+
+func TestAPendingFunctionHoldsRun(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	depth := 0
+	var deeper func(*act.Scheduler)
+	deeper = func(s *act.Scheduler) {
+		if depth++; depth < 1000 {
+			s.Post(deeper)
+		}
+	}
+	s.Post(deeper)
+	require.NoError(t, s.Run())
+	require.Equal(t, 1000, depth)
+}
+
+func TestAPassRunsAtMost64PostedFunctions(t *testing.T) {
+	ran := 0
+	var passes []int
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
+		Pass: func(*act.Scheduler) { passes = append(passes, ran) },
+	}})
+	for range 2*act.PostsAPass + 10 {
+		s.Post(func(*act.Scheduler) { ran++ })
+	}
+	require.NoError(t, s.Run())
+	require.Equal(t, []int{0, act.PostsAPass, 2 * act.PostsAPass}, passes)
+}
+
+// A function that posts itself for ever is a demon of sorts: tasks have their turns, and the outside
+// world is looked at.
+func TestAFloodOfPostsStarvesNobody(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	i := newLookout(s)
+	flood := true
+	var post func(*act.Scheduler)
+	post = func(s *act.Scheduler) {
+		if flood {
+			s.Post(post)
+		}
+	}
+	s.Post(post)
+	inTime(t, func() {
+		for range 1000 { // nobody is ready, only posts come
+			_, err := s.Step(1)
+			require.NoError(t, err)
+		}
+	})
+	require.Equal(t, 1000, i.looks)
+
+	i.looks = 0
+	i.enough = func() { flood = false }
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.GreaterOrEqual(t, i.looks, 1000, "each pass looks")
+}
+
+// lookout is an Idler that counts looks and calls enough after a thousand.
+type lookout struct {
+	looks  int
+	enough func()
+}
+
+func newLookout(s *act.Scheduler) *lookout {
+	i := &lookout{}
+	s.SetIdler(i)
+	return i
+}
+
+func (i *lookout) Idle(time.Duration) {
+	if i.looks++; i.looks == 1000 && i.enough != nil {
+		i.enough()
+	}
+}
+
+func (*lookout) Interrupt() {}
+
+// What is to be done while posts wait is due now: an embedding loop must not sleep.
+func TestPendingPostsAreDue(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	c.advance(time.Minute)
+	ran := 0
+	for range act.PostsAPass + 1 {
+		s.Post(func(*act.Scheduler) { ran++ })
+	}
+	taken, err := s.Step(10)
+	require.NoError(t, err)
+	require.Zero(t, taken)
+	require.Equal(t, act.PostsAPass, ran)
+	when, due := s.NextDeadline()
+	require.True(t, due)
+	require.Equal(t, c.Monotonic(), when)
+	_, err = s.Step(10)
+	require.NoError(t, err)
+	require.Equal(t, act.PostsAPass+1, ran)
+	_, due = s.NextDeadline()
+	require.False(t, due)
+}
+
+// One write, however many come.
+func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	i := newSentry(s)
+	s.Hold(1)
+	blocked := make(chan struct{})
+	s.Post(func(*act.Scheduler) { <-blocked })
+	close(blocked)
+	ended := onItsThread(t, s)
+	for night := range int32(5) {
+		<-i.asleep
+		require.Equal(t, night, i.interrupts.Load())
+		var all sync.WaitGroup
+		var gate sync.WaitGroup
+		gate.Add(1)
+		for range 4 {
+			all.Go(func() {
+				gate.Wait()
+				for range 100 {
+					s.Post(func(*act.Scheduler) {})
+				}
+			})
+		}
+		// The scheduler is kept at its first function until all have posted, so that it is asleep no more
+		// than once in this time.
+		hold := make(chan struct{})
+		s.Post(func(*act.Scheduler) { <-hold })
+		gate.Done()
+		all.Wait()
+		require.Equal(t, night+1, i.interrupts.Load())
+		close(hold)
+	}
+	<-i.asleep
+	s.Post(func(s *act.Scheduler) { s.Hold(-1) })
+	inTime(t, func() { require.NoError(t, <-ended) })
+	require.EqualValues(t, 6, i.interrupts.Load())
+}
+
+// Awake it is not interrupted at all.
+func TestAThreadAwakeIsNotInterrupted(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	i := newSentry(s)
+	left := 1000
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		s.Post(func(*act.Scheduler) {})
+		if left--; left == 0 {
+			return act.Done
+		}
+		return act.Yield
+	}))
+	require.NoError(t, s.Run())
+	require.Zero(t, i.interrupts.Load())
+}
+
+func TestPostFromManyThreadsWhileOthersCloseIt(t *testing.T) {
+	for range 50 {
+		s, _ := newScheduler(t, act.Config{Inbox: 8})
+		var accepted, ran atomic.Int32
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for s.Post(func(*act.Scheduler) { ran.Add(1) }) {
+					accepted.Add(1)
+				}
+			})
+		}
+		for range 20 {
+			_, err := s.Step(10)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Close())
+		inTime(t, all.Wait)
+		require.LessOrEqual(t, ran.Load(), accepted.Load())
+		require.LessOrEqual(t, accepted.Load()-ran.Load(), int32(8), "what was left in the inbox")
+	}
+}

@@ -1,0 +1,182 @@
+package act_test
+
+import (
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// threeAndTwo is three tasks and two demons; by itself it runs like fullHistory.
+func threeAndTwo(s *act.Scheduler, h *history) {
+	s.Spawn(h.script("A", 2, act.Yield))
+	s.Spawn(h.script("B", 3, act.Yield))
+	s.Spawn(h.script("C", 5, act.Yield))
+	s.Install(&demon{act: h.script("d", 4, act.Yield)})
+	s.Install(&demon{act: h.script("e", 2, act.Yield)})
+}
+
+const fullHistory = "ABCAdeBCBCdeCCdd" // with a pass after four turns
+
+func TestStepTakesExactlySoManyTurns(t *testing.T) {
+	for n := 1; n <= len(fullHistory); n++ {
+		s, _ := newScheduler(t, act.Config{Turns: 4})
+		var h history
+		threeAndTwo(s, &h)
+		for rest := fullHistory; rest != ""; {
+			want := rest[:min(n, len(rest))]
+			rest = rest[len(want):]
+			taken, err := s.Step(n)
+			require.NoError(t, err)
+			require.Equal(t, len(want), taken)
+			require.Equal(t, want, h.take(), "in steps of %d", n)
+		}
+		taken, err := s.Step(n)
+		require.NoError(t, err)
+		require.Zero(t, taken)
+	}
+}
+
+func TestRunGoesOnWhereStepHasStopped(t *testing.T) {
+	for n := range len(fullHistory) {
+		s, _ := newScheduler(t, act.Config{Turns: 4})
+		var h history
+		threeAndTwo(s, &h)
+		taken, err := s.Step(n)
+		require.NoError(t, err)
+		require.Equal(t, n, taken)
+		require.NoError(t, s.Run())
+		require.Equal(t, fullHistory, h.String(), "after %d turns", n)
+	}
+}
+
+// What is spawned, woken or posted between two steps comes where it would have come within one.
+func TestBetweenStepsIsBetweenTurns(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		s, _ := newScheduler(t, act.Config{})
+		var h history
+		s.Spawn(h.script("A", 3, act.Yield))
+		s.Spawn(h.script("B", 3, act.Yield))
+		_, err := s.Step(1)
+		require.NoError(t, err)
+		s.Spawn(h.script("X", 3, act.Yield))
+		for {
+			taken, err := s.Step(n)
+			require.NoError(t, err)
+			if taken == 0 {
+				break
+			}
+		}
+		require.Equal(t, "ABAXBAXBX", h.String(), "X behind A, which had its turn before: steps of %d", n)
+	}
+}
+
+func TestStepCountsTheTurnsThatPanic(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	for range 3 {
+		s.Spawn(act.Func(func(*act.Task) act.Directive {
+			h.WriteString("x")
+			return explode("boom")
+		}))
+		s.Spawn(h.script("A", 2, act.Yield))
+	}
+	for _, want := range []string{"xA", "xA", "xA", "AA", "A"} {
+		taken, err := s.Step(2)
+		require.NoError(t, err)
+		require.Equal(t, len(want), taken)
+		require.Equal(t, want, h.take())
+	}
+}
+
+func TestStepZeroTakesNothing(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var h history
+	s.Spawn(h.script("A", 1, act.Yield))
+	taken, err := s.Step(0)
+	require.NoError(t, err)
+	require.Zero(t, taken)
+	require.Empty(t, h.String())
+}
+
+func TestStepNeverBlocks(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	i := &dreamer{clock: c, insomniac: true}
+	s.SetIdler(i)
+	s.Spawn(act.Func(stay))
+	var h history
+	s.Spawn(h.sleeper("A", 100))
+	for _, want := range []int{2, 0, 0} {
+		taken, err := s.Step(10)
+		require.NoError(t, err)
+		require.Equal(t, want, taken)
+	}
+	require.Positive(t, i.looks)
+	require.ErrorContains(t, s.Close(), "dropped 2 tasks")
+}
+
+// A loop that embeds a scheduler needs no more than this.
+func TestNextDeadlineSaysUntilWhenNothingIsReady(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	var h history
+	for i, at := range []time.Duration{10, 20, 20, time.Second} {
+		s.Spawn(h.sleeper(string(rune('A'+i)), at))
+	}
+	var sleeps []time.Duration
+	for {
+		taken, err := s.Step(100)
+		require.NoError(t, err)
+		if taken > 0 {
+			continue
+		}
+		when, more := s.NextDeadline()
+		if !more {
+			break
+		}
+		sleeps = append(sleeps, when-c.Monotonic())
+		c.advance(when - c.Monotonic())
+	}
+	require.Equal(t, []time.Duration{10, 10, time.Second - 20}, sleeps)
+	require.Equal(t, "ABCD", h.String())
+	require.NoError(t, s.Close())
+}
+
+// The same program gives the same history, however it is cut into steps.
+func TestStepsOfAnySizeGiveTheHistoryOfRun(t *testing.T) {
+	program := func(seed int64, s *act.Scheduler, h *history) {
+		rnd := rand.New(rand.NewSource(seed))
+		m := attach(s)
+		for i := range 10 {
+			letter, turns := string(rune('A'+i)), 1+rnd.Intn(30)
+			switch rnd.Intn(3) {
+			case 0:
+				s.Spawn(h.waiter(letter, turns, m))
+			case 1:
+				s.Spawn(h.script(letter, turns, act.Yield))
+			default:
+				s.Install(&demon{act: h.script(strings.ToLower(letter), turns, act.Yield)})
+			}
+		}
+	}
+	for seed := range int64(50) {
+		rnd := rand.New(rand.NewSource(seed))
+		cfg := act.Config{Turns: 1 + rnd.Intn(10)}
+		var whole, inSteps history
+		s, _ := newScheduler(t, cfg)
+		program(seed, s, &whole)
+		require.NoError(t, s.Run())
+
+		s, _ = newScheduler(t, cfg)
+		program(seed, s, &inSteps)
+		for taken := 1; taken > 0; {
+			var err error
+			taken, err = s.Step(1 + rnd.Intn(7))
+			require.NoError(t, err)
+		}
+		require.Equal(t, whole.String(), inSteps.String(), "seed %d", seed)
+	}
+}

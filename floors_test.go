@@ -1,0 +1,199 @@
+package daimon_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/daimon-go/daimon"
+
+// floors is the house: each package with what it may import, from the ground up. A package may import
+// only packages that stand above it in this list, so there is no way round in a circle or upwards.
+//
+// Left out are the packages of plain, which let nothing of the world in. Everything else has to be
+// named: a clock, a socket, a signal, a random number or a foreign module gets into a package only by a
+// line here. Files of all systems count, whatever their build constraints; test files do not.
+const floors = `
+	# 0: data, mechanisms, and pieces that know nothing of each other
+	.
+	shutdown          time
+	netpoll           golang.org/x/sys/unix net net/netip path/filepath runtime syscall time unsafe
+	internal/inbox    runtime
+	internal/race
+	internal/thread   golang.org/x/sys/unix runtime
+	internal/wheel
+
+	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
+	# wrap, see TestDoors; of os the environment and standard error
+	act               shutdown internal/inbox internal/race internal/thread internal/wheel
+	                  context go.uber.org/zap go.uber.org/zap/zapcore os reflect runtime runtime/debug time
+
+	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
+	demon             act shutdown time
+	future            act shutdown internal/inbox go.uber.org/zap runtime runtime/debug
+	monitor           act shutdown netpoll internal/inbox
+	                  go.uber.org/zap net net/netip os os/signal syscall time
+
+	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors
+	listener          act shutdown monitor internal/race
+	                  context go.uber.org/zap net net/netip os syscall time unsafe
+
+	# 4: what makes tasks
+	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
+
+	# 6: examples
+	examples/internal/cli   act demon listener monitor service shutdown
+	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal syscall time
+	examples/echo/echo      act listener
+	examples/echo           examples/echo/echo examples/internal/cli
+`
+
+// plain is what any package may import.
+var plain = strings.Fields(`
+	bytes cmp errors fmt io iter maps math math/bits slices sort strconv strings sync sync/atomic
+	unicode unicode/utf8
+`)
+
+// floor is a line of floors.
+type floor struct {
+	name string
+	may  []string
+}
+
+// house reads floors. A line that is indented further goes on with the one before.
+func house() (all []floor) {
+	for line := range strings.Lines(floors) {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+		case strings.HasPrefix(line, "\t "):
+			last := &all[len(all)-1]
+			last.may = append(last.may, words...)
+		default:
+			all = append(all, floor{words[0], words[1:]})
+		}
+	}
+	return all
+}
+
+func TestFloors(t *testing.T) {
+	found := imports(t)
+	listed := map[string]bool{}
+	for _, f := range house() {
+		require.False(t, listed[f.name], "%s is listed twice", f.name)
+		for _, name := range f.may {
+			if found[name] != nil {
+				require.True(t, listed[name], "%s may not import %s, which does not stand above it in the list", f.name, name)
+			}
+		}
+		listed[f.name] = true
+		require.Contains(t, found, f.name, "the package is listed and gone")
+		for _, name := range found[f.name] {
+			require.True(t, slices.Contains(f.may, name) || slices.Contains(plain, name),
+				"%s must not import %s; if it should, that is a change of the architecture: say why in the list", f.name, name)
+		}
+	}
+	for name := range found {
+		require.True(t, listed[name], "the package %s has no place in the list", name)
+	}
+}
+
+// imports returns what each package of the module imports, packages of the module by their directories.
+func imports(t *testing.T) map[string][]string {
+	found := map[string][]string{}
+	for _, path := range goFiles(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		dir := filepath.ToSlash(filepath.Dir(path))
+		all := append([]string{}, found[dir]...) // not nil: there is such a package
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			name = strings.TrimPrefix(name, module+"/")
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		found[dir] = all
+	}
+	return found
+}
+
+// goFiles returns the files of the module's packages, without those of tests and of other modules.
+func goFiles(t *testing.T) (files []string) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != ".":
+			_, other := os.Stat(filepath.Join(path, "go.mod"))
+			if other == nil || strings.ContainsAny(d.Name()[:1], "._") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			files = append(files, path)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return files
+}
+
+// doors are the only places outside of the examples where time comes in and where goroutines begin. All
+// else asks its scheduler, so one seed gives one history. A further door is a further way for two runs
+// to differ, and for a simulation to miss something.
+var doors = map[string][]string{
+	"act/config.go":      {"time.Now", "time.Since"}, // the system's Clock
+	"act/idle.go":        {"time.NewTimer"},          // the Idler of a scheduler without descriptors
+	"act/group.go":       {"go"},                     // the threads, and who waits for each
+	"act/executor.go":    {"go"},                     // the default Executor
+	"demon/pause.go":     {"time.NewTimer"},          // the strategy "poll", an Idler
+	"monitor/signals.go": {"go"},                     // os/signal hands over on a channel
+	"netpoll/listen.go":  {"time.Sleep"},             // who else is binding the same path; at set-up only
+}
+
+var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+func TestDoors(t *testing.T) {
+	for _, path := range goFiles(t) {
+		if path = filepath.ToSlash(path); !strings.HasPrefix(path, "examples/") {
+			require.ElementsMatch(t, doors[path], opened(t, path), path)
+		}
+	}
+	for path := range doors {
+		require.FileExists(t, path)
+	}
+}
+
+// opened returns what a file opens, each once.
+func opened(t *testing.T, path string) (all []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	require.NoError(t, err)
+	ast.Inspect(file, func(n ast.Node) bool {
+		name := ""
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			name = "go"
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clocks, n.Sel.Name) {
+				name = "time." + n.Sel.Name
+			}
+		}
+		if name != "" && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+		return true
+	})
+	return all
+}

@@ -1,0 +1,113 @@
+package future_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+)
+
+// again is a task that waits for what f makes, each time it is resolved, n times.
+type again struct {
+	f    func() act.Action
+	wait act.Action
+	left int
+}
+
+func (a *again) Act(t *act.Task) act.Directive {
+	for ; a.left > 0; a.left-- {
+		if a.wait == nil {
+			a.wait = a.f()
+		}
+		if d := a.wait.Act(t); d != act.Done {
+			return d
+		}
+		a.wait = nil
+	}
+	return act.Done
+}
+
+func TestAllocations(t *testing.T) {
+	s, _ := stepped(t)
+	for _, row := range []struct {
+		name string
+		want float64
+		do   func()
+	}{
+		{"a future", 1, func() { _ = future.New[int](s).Resolve(1) }},
+		{"a future and a leaf", 2, func() {
+			f := future.New[int](s)
+			s.Spawn(f.Await())
+			step(t, s)
+			_ = f.Resolve(1)
+			step(t, s)
+		}},
+		{"a future, a handler, its closure and what that has captured", 4, func() {
+			f, n := future.New[int](s), 0
+			f.Handle(func(int, error) { n++ })
+			step(t, s)
+			_ = f.Resolve(1)
+			step(t, s)
+		}},
+		{"two futures, a callback and its closure", 4, func() {
+			f := future.New[int](s)
+			future.Map(f, double)
+			step(t, s)
+			_ = f.Resolve(1)
+			step(t, s)
+		}},
+	} {
+		row.do()
+		require.Equal(t, row.want, testing.AllocsPerRun(200, row.do), row.name)
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	s, _ := stepped(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = future.New[int](s).Resolve(1)
+	}
+}
+
+func BenchmarkResolveAndAwait(b *testing.B) {
+	s, _ := stepped(b)
+	b.ReportAllocs()
+	var f *future.Future[int]
+	a := &again{left: b.N}
+	a.f = func() act.Action {
+		f = future.New[int](s)
+		s.AtTurnEnd(resolver{f})
+		return f.Await()
+	}
+	s.Spawn(a)
+	require.NoError(b, s.Run())
+}
+
+// resolver resolves when the turn is over.
+type resolver struct{ f *future.Future[int] }
+
+func (r resolver) TurnEnd() { _ = r.f.Resolve(1) }
+
+func BenchmarkMap(b *testing.B) {
+	s, _ := stepped(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		f := future.New[int](s)
+		future.Map(f, double)
+		_ = f.Resolve(1)
+		_, _ = s.Step(4)
+	}
+}
+
+func BenchmarkFail(b *testing.B) {
+	s, _ := stepped(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		f := future.New[int](s)
+		_ = f.Fail(errNo)
+		_, _ = f.Value()
+	}
+}

@@ -1,0 +1,236 @@
+package future_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func TestCallbacksRunInOrderOfRegistration(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		script string // letters register a callback of that name; ! resolves; , takes one turn; ; all that are ready
+		want   string
+	}{
+		{"registered at once", "abc;!;", "abc"},
+		{"one after the other", "a;b;c;!;", "abc"},
+		{"afterwards", "!abc;", "abc"},
+		{"long afterwards", "!;abc;", "abc"},
+		{"before and after", "ab;!cd;", "abcd"},
+		{"before their first turns", "ab!cd;", "abcd"},
+		{"while those before have their turns", "ab;!,c,d,e,f,;", "abcdef"},
+		{"with somebody late in each turn", "a;!b,c,d,e,f,g,h,;", "abcdefgh"},
+		{"never", "abc;", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, _ := stepped(t)
+			f := future.New[int](s)
+			log := ""
+			for _, c := range row.script {
+				switch c {
+				case '!':
+					require.NoError(t, f.Resolve(1))
+				case ',':
+					_, err := s.Step(1)
+					require.NoError(t, err)
+				case ';':
+					step(t, s)
+				default:
+					before := log
+					f.Handle(func(int, error) { log += string(c) })
+					require.Equal(t, before, log, "not within the call that registers it")
+				}
+			}
+			require.Equal(t, row.want, log)
+		})
+	}
+}
+
+func TestCallbacksKeepTheirOrderWhenAnOrderMakesThemReady(t *testing.T) {
+	s := act.New(act.Config{Turns: 1}) // a pass after each turn
+	defer s.Close()
+	filler := act.Func(func(*act.Task) act.Directive { return act.Done })
+	for range 5 {
+		s.Spawn(filler)
+	}
+	step(t, s)
+	// An order wakes tasks by their places, which are handed out again last in, first out. So e is woken
+	// first, and only its turn comes before the desk opens the letter.
+	f := future.New[int](s)
+	log := ""
+	for _, c := range "abcde" {
+		f.Handle(func(int, error) { log += string(c) })
+	}
+	step(t, s)
+	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	require.NoError(t, f.Resolve(1))
+	require.NoError(t, s.Run())
+	require.Equal(t, "abcde", log)
+}
+
+func TestACallbackIsATurnOfItsOwn(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	log := ""
+	f.Handle(func(int, error) {
+		log += "a("
+		f.Handle(func(int, error) { log += "c" })
+		require.ErrorIs(t, f.Resolve(2), future.ErrResolved)
+		log += ")"
+	})
+	f.Handle(func(int, error) { log += "b" })
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		log += "r("
+		require.NoError(t, f.Resolve(1))
+		log += ")"
+		return act.Done
+	}))
+	step(t, s)
+	require.Equal(t, "r()a()bc", log)
+}
+
+func TestHandleGetsEitherOutcome(t *testing.T) {
+	s, _ := stepped(t)
+	log := []string{}
+	note := func(v int, err error) { log = append(log, sprint(v, err)) }
+	resolved(s, 7).Handle(note)
+	failed[int](s, errNo).Handle(note)
+	step(t, s)
+	require.Equal(t, []string{"7 <nil>", "0 no"}, log)
+}
+
+func TestAPanicInHandleIsReportedOnceAndHarmsNobody(t *testing.T) {
+	s, logs := stepped(t)
+	f := resolved(s, 1)
+	ran := false
+	f.Handle(func(int, error) { panic("boom") })
+	f.Handle(func(int, error) { ran = true })
+	step(t, s)
+	require.True(t, ran)
+	require.Equal(t, 1, logs.Len())
+	require.Equal(t, "panic: boom", logs.All()[0].ContextMap()["error"])
+}
+
+func TestAGoexitInACallbackEndsRunInsteadOfHangingIt(t *testing.T) {
+	s, _ := stepped(t)
+	future.Map(resolved(s, 1), func(int) (int, error) { runtime.Goexit(); return 0, nil })
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		_ = s.Run()
+	}()
+	receive(t, done)
+	require.ErrorIs(t, s.Run(), act.ErrGoexit)
+}
+
+func TestAPendingFutureHoldsNobody(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	require.NoError(t, s.Run())
+	require.NoError(t, s.Close())
+	require.NoError(t, f.Resolve(3), "it outlives its scheduler")
+	require.Equal(t, "3", outcome(f))
+}
+
+func TestAPendingCallbackHoldsRun(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	g := future.Map(f, double)
+	done := make(chan error)
+	go func() { done <- s.Run() }()
+	go func() { _ = f.Resolve(2) }()
+	require.NoError(t, receive(t, done))
+	require.Equal(t, "4", outcome(g))
+}
+
+func TestPendingCallbacksUnderOrders(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		terms shutdown.Policy
+		cut   int
+		g     string
+	}{
+		{"zero bound, kept", shutdown.Halt, 4, "pending"},
+		{"zero bound, dropped", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, 4, "future: dropped before it was resolved"},
+		{"suspended", shutdown.Suspend, 4, "pending"},
+		{"suspended and dropped", shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, 4, "future: dropped before it was resolved"},
+		{"time", shutdown.Policy{Time: 1}, 4, "pending"},
+		{"time, then dropped", shutdown.Policy{Time: 1, Drop: true}, 4, "future: dropped before it was resolved"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, logs := stepped(t)
+			f := future.New[int](s)
+			g, h := future.Map(f, double), future.Any(s, f)
+			k := future.Then(f, func(int) *future.Future[int] { return f })
+			all := future.All(s, f)
+			step(t, s)
+			s.Shutdown(shutdown.Now{Terms: row.terms})
+			var cut *shutdown.Cut
+			require.ErrorAs(t, s.Run(), &cut)
+			require.Equal(t, row.cut, cut.Tasks)
+			require.Contains(t, strings.Join(cut.Names, " "), "future.callback")
+			require.Equal(t, row.g, outcome(g))
+			require.Equal(t, row.g, outcome(h))
+			require.Equal(t, row.g, outcome(k))
+			require.Equal(t, row.g == "pending", !all.Resolved())
+			require.NoError(t, f.Resolve(4))
+			if row.g == "pending" { // and goes on later
+				require.NoError(t, s.Run())
+				require.Equal(t, "8 4 4", strings.Join([]string{outcome(g), outcome(h), outcome(k)}, " "))
+			}
+			require.Zero(t, logs.Len())
+		})
+	}
+}
+
+func TestADrainWaitsForWhoResolves(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	g := future.Map(f, double)
+	step(t, s)
+	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	go func() { _ = f.Resolve(1) }()
+	require.NoError(t, s.Run())
+	require.Equal(t, "2", outcome(g))
+}
+
+func TestCloseFailsWhatWillNotCome(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	g := future.Map(future.Map(f, double), double)
+	inner := future.Then(resolved(s, 1), func(int) *future.Future[int] { return f })
+	step(t, s)
+	require.IsType(t, &shutdown.Cut{}, s.Close())
+	for _, g := range []*future.Future[int]{g, inner} {
+		_, err := g.Value()
+		require.ErrorIs(t, err, future.ErrDropped)
+	}
+	require.NoError(t, f.Resolve(1))
+	require.PanicsWithValue(t, "act: Spawn or Install on a closed Scheduler", func() { future.Map(f, double) })
+}
+
+func TestACallbackThatIsDroppedDoesNotHoldUpTheNext(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	log := ""
+	f.Handle(func(int, error) { log += "a" })
+	step(t, s)
+	for _, stricter := range []shutdown.Policy{{Turns: 2, Drop: true}, {Turns: 2, Drop: true, Time: time.Hour}} {
+		s.Shutdown(shutdown.Now{Terms: stricter}) // being told takes one of the two turns
+		step(t, s)
+	}
+	f.Handle(func(int, error) { log += "b" })
+	f.Handle(func(int, error) { log += "c" })
+	require.NoError(t, f.Resolve(1))
+	var cut *shutdown.Cut
+	require.ErrorAs(t, s.Run(), &cut)
+	require.Equal(t, 1, cut.Tasks)
+	require.Equal(t, "bc", log)
+}

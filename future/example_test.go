@@ -1,0 +1,178 @@
+package future_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+)
+
+// A task waits for what another goroutine finds out.
+func Example() {
+	s := act.New(act.Config{})
+	defer s.Close()
+
+	answer := future.New[int](s)
+	go func() { _ = answer.Resolve(42) }()
+
+	wait := answer.Await()
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if d := wait.Act(t); d != act.Done {
+			return d
+		}
+		fmt.Println(answer.Value())
+		return act.Done
+	}))
+	fmt.Println(s.Run())
+	// Output:
+	// 42 <nil>
+	// <nil>
+}
+
+// The first outcome stands.
+func ExampleFuture_Resolve() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	f := future.New[string](s)
+	fmt.Println(f.Value())
+	fmt.Println(f.Resolve("one"))
+	fmt.Println(f.Resolve("two"))
+	fmt.Println(f.Value())
+	// Output:
+	//  future: not yet resolved
+	// <nil>
+	// future: already resolved
+	// one <nil>
+}
+
+// A task that can wait for several things takes what comes first; the other leaf is closed.
+func ExampleFuture_Await() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	never, soon := future.New[int](s), future.New[int](s)
+	s.Spawn(act.Seq(
+		act.First(never.Await(), soon.Await()),
+		act.Func(func(*act.Task) act.Directive {
+			fmt.Println(never.Resolved(), soon.Resolved())
+			return act.Done
+		})))
+	_ = soon.Resolve(1)
+	fmt.Println(s.Run())
+	// Output:
+	// false true
+	// <nil>
+}
+
+// A failure passes through to whoever can do something about it.
+func ExampleMap() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	for _, text := range []string{"20", "twenty"} {
+		f := future.New[string](s)
+		number := future.Map(f, strconv.Atoi)
+		double := future.Map(number, func(n int) (int, error) { return 2 * n, nil })
+		double.Handle(func(n int, err error) { fmt.Println(n, err) })
+		_ = f.Resolve(text)
+	}
+	fmt.Println(s.Run())
+	// Output:
+	// 40 <nil>
+	// 0 strconv.Atoi: parsing "twenty": invalid syntax
+	// <nil>
+}
+
+// What follows may take its time as well.
+func ExampleThen() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	user := future.Go(s, func() (string, error) { return "ada", nil })
+	quota := future.Then(user, func(name string) *future.Future[int] {
+		return future.Go(s, func() (int, error) { return 10 * len(name), nil })
+	})
+	quota.Handle(func(n int, err error) { fmt.Println(n, err) })
+	fmt.Println(s.Run())
+	// Output:
+	// 30 <nil>
+	// <nil>
+}
+
+func ExampleFuture_Recover() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	f := future.New[string](s)
+	_ = f.Fail(errors.New("no such host"))
+	f.Recover(func(err error) (string, error) {
+		return "a default, since there is " + err.Error(), nil
+	}).Handle(func(v string, err error) { fmt.Println(v, err) })
+	fmt.Println(s.Run())
+	// Output:
+	// a default, since there is no such host <nil>
+	// <nil>
+}
+
+// A blocking function leaves the scheduler's thread alone.
+func ExampleGo() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	f := future.Go(s, func() (int, error) { return slowly(6), nil })
+	fmt.Println(s.Run())
+	fmt.Println(f.Value())
+	// Output:
+	// <nil>
+	// 36 <nil>
+}
+
+func slowly(n int) int { return n * n }
+
+func ExampleAll() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	var parts []*future.Future[int]
+	for n := range 4 {
+		parts = append(parts, future.Go(s, func() (int, error) { return n * n, nil }))
+	}
+	all := future.All(s, parts...)
+	fmt.Println(s.Run())
+	fmt.Println(all.Value())
+	// Output:
+	// <nil>
+	// [0 1 4 9] <nil>
+}
+
+func ExampleAny() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	mirror, other := future.New[string](s), future.New[string](s)
+	fastest := future.Any(s, mirror, other)
+	_ = mirror.Fail(errors.New("unreachable"))
+	_ = other.Resolve("here you are")
+	fmt.Println(s.Run())
+	fmt.Println(fastest.Value())
+	// Output:
+	// <nil>
+	// here you are <nil>
+}
+
+// What is found out once, on one reactor, is waited for on all.
+func ExampleFuture_schedulers() {
+	g := act.NewGroup(act.Config{Schedulers: 3, Threads: act.Locked})
+	config := future.New[string](g.Schedulers()[0])
+	seen := make([]string, 3)
+	fmt.Println(g.Run(context.Background(), func(s *act.Scheduler) error {
+		s.Spawn(act.Seq(config.Await(), act.Func(func(*act.Task) act.Directive {
+			seen[s.Index()], _ = config.Value()
+			return act.Done
+		})))
+		if s.Index() == 2 {
+			go func() { _ = config.Resolve("loaded") }()
+		}
+		return nil
+	}))
+	fmt.Println(seen, g.Close())
+	// Output:
+	// <nil>
+	// [loaded loaded loaded] <nil>
+}

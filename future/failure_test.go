@@ -1,0 +1,85 @@
+package future_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+)
+
+// collected runs the collector until there are n logs, and then some times more: for those too many.
+func collected(logs *observer.ObservedLogs, n int) int {
+	for range 1000 {
+		if logs.Len() >= n {
+			break
+		}
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	for range 10 {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	return logs.Len()
+}
+
+func TestAFailureThatNobodySawIsReportedOnce(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(s *act.Scheduler)
+		want int
+	}{
+		{"nobody looked", func(s *act.Scheduler) { failed[int](s, errNo) }, 1},
+		{"three of them", func(s *act.Scheduler) {
+			for range 3 {
+				failed[int](s, errNo)
+			}
+		}, 3},
+		{"only asked whether it is resolved", func(s *act.Scheduler) { failed[int](s, errNo).Resolved() }, 1},
+		{"passed on and not looked at there", func(s *act.Scheduler) {
+			future.Map(future.Map(failed[int](s, errNo), double), double)
+		}, 1},
+		{"of a callback", func(s *act.Scheduler) { future.Map(resolved(s, 1), refuse) }, 1},
+		{"a panic", func(s *act.Scheduler) { future.Map(resolved(s, 1), explode) }, 1},
+		{"Value", func(s *act.Scheduler) { _, _ = failed[int](s, errNo).Value() }, 0},
+		{"Recover", func(s *act.Scheduler) { failed[int](s, errNo).Recover(mend) }, 0},
+		{"Handle", func(s *act.Scheduler) { failed[int](s, errNo).Handle(func(int, error) {}) }, 0},
+		{"Await", func(s *act.Scheduler) { s.Spawn(waiter(failed[int](s, errNo).Await(), "", new([]string))) }, 0},
+		{"Any that succeeded nevertheless", func(s *act.Scheduler) {
+			future.Any(s, failed[int](s, errNo), resolved(s, 1))
+		}, 0},
+		{"All", func(s *act.Scheduler) { future.All(s, failed[int](s, errNo), failed[int](s, errBad)) }, 1},
+		{"a value", func(s *act.Scheduler) { resolved(s, 1) }, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, logs := stepped(t)
+			row.do(s)
+			step(t, s)
+			require.Equal(t, row.want, collected(logs, row.want))
+			for _, e := range logs.All() {
+				require.Equal(t, "a future failed and nobody has looked at it", e.Message)
+			}
+		})
+	}
+}
+
+func TestAFailureThatSomebodyMayYetSeeIsNotReported(t *testing.T) {
+	s, logs := stepped(t)
+	f := failed[int](s, errNo)
+	require.Zero(t, collected(logs, 0))
+	require.Equal(t, "no", outcome(f))
+}
+
+func TestWhatIsDroppedIsReportedInTheCutOnly(t *testing.T) {
+	s, logs := stepped(t)
+	func() { future.Map(future.New[int](s), double) }()
+	step(t, s)
+	halt(s)
+	require.ErrorContains(t, s.Run(), "dropped 1 task (*future.callback[int,int])")
+	require.Zero(t, collected(logs, 0))
+}

@@ -1,0 +1,97 @@
+package future
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// waiting counts who waits for f, anywhere, and the ports it has.
+func waiting[T any](f *Future[T]) (waiters, ports int) {
+	count := func(p *port) {
+		ports++
+		for w := p.waiters.first; w != nil; w = w.next {
+			waiters++
+		}
+		for w := p.callbacks.first; w != nil; w = w.next {
+			waiters++
+		}
+	}
+	count(&f.home)
+	for p := f.away.Load(); p != nil; p = p.next {
+		count(p)
+	}
+	return waiters, ports
+}
+
+// A future that lives as long as the program, such as "the configuration has changed", is waited for
+// beside something else again and again.
+func TestGivingUpLeavesNothingBehind(t *testing.T) {
+	home, other := act.New(act.Config{}), act.New(act.Config{})
+	defer home.Close()
+	defer other.Close()
+	f := New[int](home)
+	for _, s := range []*act.Scheduler{home, other} {
+		for range 100 {
+			ready := New[int](s)
+			_ = ready.Resolve(1)
+			again := 0
+			s.Spawn(act.Seq(
+				act.First(f.Await(), act.Func(func(t *act.Task) act.Directive {
+					if again++; again == 3 {
+						return act.Done
+					}
+					return act.Yield
+				})),
+				act.First(f.Await(), ready.Await())))
+			got := Any(s, f, ready)
+			require.NoError(t, s.Run())
+			require.True(t, got.Resolved())
+		}
+	}
+	waiters, ports := waiting(f)
+	require.Zero(t, waiters)
+	require.Equal(t, 2, ports)
+	require.NoError(t, f.Resolve(1))
+	require.Nil(t, home.Close())
+}
+
+func TestListIsLeftInAnyOrder(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {0, 2, 1}, {2, 0, 1}} {
+		var l list
+		var ws [3]waiter
+		for range 2 { // and can be used again
+			for i := range ws {
+				l.join(&ws[i])
+				l.join(&ws[i])
+			}
+			left := map[*waiter]bool{&ws[0]: true, &ws[1]: true, &ws[2]: true}
+			for _, i := range order {
+				ws[i].leave()
+				ws[i].leave()
+				delete(left, &ws[i])
+				n := 0
+				for w := l.first; w != nil; w = w.next {
+					require.True(t, left[w])
+					n++
+				}
+				require.Equal(t, len(left), n)
+				if n > 0 {
+					require.Nil(t, l.last.next)
+				}
+			}
+			require.Equal(t, list{}, l)
+		}
+	}
+}
+
+func TestADeskRefusedALetterSaysNothing(t *testing.T) {
+	d := &desk{}
+	require.NoError(t, d.Close())
+	require.NoError(t, d.Close())
+	p := &port{desk: d}
+	p.state.Store(waited)
+	require.NotPanics(t, p.tell)
+}

@@ -1,0 +1,351 @@
+package future_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// strategies are the ways in which a scheduler may be asleep when a future is resolved.
+var strategies = map[string]act.Strategy{
+	"interrupt": nil,
+	"poll":      demon.Pause(time.Millisecond),
+	"hybrid":    demon.Hybrid(demon.HybridSpin),
+	"busy":      demon.Busy(),
+}
+
+func TestResolvedByManyWaitedForByMany(t *testing.T) {
+	const resolvers, total = 8, 100_000
+	s, logs := stepped(t)
+	futures := make([]*future.Future[int], total)
+	waited, called, failures := 0, 0, 0
+	for i := range futures {
+		f := future.New[int](s)
+		futures[i] = f
+		switch i % 4 {
+		case 0:
+			s.Spawn(waiter(f.Await(), "", new([]string)))
+			waited++
+		case 1:
+			f.Handle(func(v int, err error) {
+				if v == i {
+					called++
+				}
+			})
+		case 2:
+			f.Recover(func(error) (int, error) { failures++; return 0, nil })
+		}
+	}
+	var refused atomic.Int64
+	for r := range resolvers {
+		go func() { // each future is resolved by two of them
+			for i := r % 4; i < total; i += 4 {
+				err := futures[i].Resolve(i)
+				if i%4 == 2 {
+					err = futures[i].Fail(errNo)
+				}
+				if err != nil {
+					refused.Add(1)
+				}
+			}
+		}()
+	}
+	require.NoError(t, s.Run())
+	require.Equal(t, total/4, waited)
+	require.Equal(t, total/4, called)
+	require.Zero(t, failures, "a value came first")
+	require.Eventually(t, func() bool { return refused.Load() == total+total/4 }, 30*time.Second, time.Millisecond)
+	require.Zero(t, logs.Len())
+}
+
+func TestResolvingOneSchedulerAfterAnotherLosesNoWake(t *testing.T) {
+	for name, idle := range strategies {
+		t.Run(name, func(t *testing.T) {
+			const hops = 500
+			g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked, Idle: idle})
+			var futures [2][]*future.Future[int]
+			for i, s := range g.Schedulers() {
+				for range hops {
+					futures[i] = append(futures[i], future.New[int](s))
+				}
+			}
+			// Each waits for what the other resolves: if one wake-up were lost, both would sleep for ever.
+			require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+				mine, others := futures[s.Index()], futures[1-s.Index()]
+				n := 0
+				var wait act.Action
+				s.Spawn(act.Func(func(tk *act.Task) act.Directive {
+					for ; n < hops; n++ {
+						if wait == nil {
+							wait = mine[n].Await()
+							if s.Index() == 0 {
+								_ = others[n].Resolve(n)
+							}
+						}
+						if d := wait.Act(tk); d != act.Done {
+							return d
+						}
+						if wait = nil; s.Index() == 1 {
+							_ = others[n].Resolve(n)
+						}
+					}
+					return act.Done
+				}))
+				return nil
+			}))
+			require.NoError(t, g.Close())
+		})
+	}
+}
+
+func TestASleepingSchedulerIsReachedFromAnyGoroutine(t *testing.T) {
+	for name, idle := range strategies {
+		t.Run(name, func(t *testing.T) {
+			const times = 1000
+			s := act.New(act.Config{Idle: idle})
+			defer s.Close()
+			next := make(chan *future.Future[int])
+			left := times
+			var f *future.Future[int]
+			var wait act.Action
+			s.Spawn(act.Func(func(tk *act.Task) act.Directive {
+				for ; left > 0; left-- {
+					if wait == nil {
+						f = future.New[int](s)
+						wait = f.Await()
+						go func() { next <- f }()
+					}
+					if d := wait.Act(tk); d != act.Done {
+						return d
+					}
+					wait = nil
+				}
+				return act.Done
+			}))
+			go func() {
+				for n := range times {
+					_ = (<-next).Resolve(n)
+				}
+			}()
+			require.NoError(t, s.Run())
+		})
+	}
+}
+
+func TestAwaitOnOtherSchedulers(t *testing.T) {
+	for _, fate := range []string{"resolved before", "resolved by its home", "resolved by another", "failed"} {
+		t.Run(fate, func(t *testing.T) {
+			const schedulers, each = 3, 10
+			g := act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Locked})
+			f := future.New[string](g.Schedulers()[0])
+			if fate == "resolved before" {
+				require.NoError(t, f.Resolve("v"))
+			}
+			logs := make([][]string, schedulers)
+			require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+				for range each {
+					s.Spawn(waiter(f.Await(), "v", &logs[s.Index()]))
+				}
+				if s.Index() < schedulers-1 {
+					return nil
+				}
+				switch fate {
+				case "resolved by its home":
+					g.Schedulers()[0].Post(func(*act.Scheduler) { _ = f.Resolve("v") })
+				case "resolved by another":
+					s.Spawn(act.Func(func(*act.Task) act.Directive { _ = f.Resolve("v"); return act.Done }))
+				case "failed":
+					go func() { _ = f.Fail(errNo) }()
+				}
+				return nil
+			}))
+			for _, log := range logs {
+				require.Len(t, log, each)
+				if fate == "failed" {
+					require.Equal(t, "v:no", log[0])
+				} else {
+					require.Equal(t, "v", log[0])
+				}
+			}
+			require.NoError(t, g.Close())
+		})
+	}
+}
+
+// A task on every scheduler waits for futures of every home, while plain goroutines resolve them.
+func TestStressOfWaitersEverywhere(t *testing.T) {
+	const schedulers, total = 3, 6000
+	for name, idle := range map[string]act.Strategy{"interrupt": nil, "hybrid": demon.Hybrid(demon.HybridSpin)} {
+		t.Run(name, func(t *testing.T) {
+			g := act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Locked, Idle: idle})
+			futures := make([]*future.Future[int], total)
+			for i := range futures {
+				futures[i] = future.New[int](g.Schedulers()[i%schedulers])
+			}
+			sums := make([]int, schedulers)
+			var resolvers sync.WaitGroup
+			for r := range 4 {
+				resolvers.Go(func() {
+					for i := r; i < total; i += 4 {
+						_ = futures[i].Resolve(i)
+					}
+				})
+			}
+			require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+				for i := range futures {
+					f := futures[total-1-i]
+					wait := f.Await()
+					s.Spawn(act.Func(func(tk *act.Task) act.Directive {
+						d := wait.Act(tk)
+						if d == act.Done {
+							v, _ := f.Value()
+							sums[s.Index()] += v
+						}
+						return d
+					}))
+				}
+				return nil
+			}))
+			resolvers.Wait()
+			for _, sum := range sums {
+				require.Equal(t, total*(total-1)/2, sum)
+			}
+			require.NoError(t, g.Close())
+		})
+	}
+}
+
+func TestCallbacksRunAtHome(t *testing.T) {
+	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked})
+	home, other := g.Schedulers()[0], g.Schedulers()[1]
+	f, far := future.New[int](home), future.New[int](other)
+	var at []uint64
+	note := func(v int) (int, error) { at = append(at, thread.ID()); return v, nil }
+	var ids [2]uint64
+	require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+		ids[s.Index()] = thread.ID()
+		if s == home {
+			g := future.Then(future.Map(f, note), func(int) *future.Future[int] { return far })
+			future.Map(g, note)
+			all := future.All(home, f, far)
+			any := future.Any(home, far)
+			future.Map(all, func(vs []int) (int, error) { return note(len(vs)) })
+			any.Recover(mend).Handle(func(v int, _ error) { _, _ = note(v) })
+			return nil
+		}
+		s.Spawn(act.Func(func(*act.Task) act.Directive { _ = f.Resolve(1); return act.Done }))
+		s.Spawn(act.Func(func(*act.Task) act.Directive { _ = far.Resolve(2); return act.Done }))
+		return nil
+	}))
+	require.Equal(t, []uint64{ids[0], ids[0], ids[0], ids[0]}, at)
+	require.NotEqual(t, ids[0], ids[1])
+	require.NoError(t, g.Close())
+}
+
+func TestAFutureIsWaitedForAfterItsHomeWasClosed(t *testing.T) {
+	home, _ := stepped(t)
+	s, _ := stepped(t)
+	f := future.New[int](home)
+	var log []string
+	s.Spawn(waiter(f.Await(), "done", &log))
+	step(t, s)
+	require.NoError(t, home.Close())
+	require.NoError(t, f.Resolve(1))
+	step(t, s)
+	require.Equal(t, []string{"done"}, log)
+}
+
+func TestResolvingForASchedulerThatIsBeingClosed(t *testing.T) {
+	for range 200 {
+		s := act.New(act.Config{})
+		var fs []*future.Future[int]
+		for range 20 {
+			f := future.New[int](s)
+			fs = append(fs, f)
+			s.Spawn(f.Await())
+			future.Map(f, double)
+		}
+		step(t, s)
+		var resolvers sync.WaitGroup
+		for r := range 2 {
+			resolvers.Go(func() {
+				for _, f := range fs[r*10 : r*10+10] {
+					_ = f.Resolve(1)
+				}
+			})
+		}
+		_ = s.Close()
+		resolvers.Wait()
+		for _, f := range fs {
+			require.Equal(t, "1", outcome(f))
+		}
+	}
+}
+
+func TestAnOrderReachesThoseWhoWait(t *testing.T) {
+	s, _ := stepped(t)
+	f := future.New[int](s)
+	s.Spawn(f.Await())
+	s.Spawn(act.First(f.Await(), untilTold{}))
+	ended := make(chan error)
+	go func() { ended <- s.Run() }()
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}})
+	var cut *shutdown.Cut
+	require.ErrorAs(t, receive(t, ended), &cut)
+	require.Equal(t, 1, cut.Tasks, "the one that only waits for the future")
+}
+
+// untilTold waits for an order.
+type untilTold struct{}
+
+func (untilTold) Act(t *act.Task) act.Directive {
+	if t.Order() != nil {
+		return act.Done
+	}
+	t.Waker()
+	return act.Wait
+}
+
+func TestGo(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		fn   func() (int, error)
+		want string
+	}{
+		{"a value", func() (int, error) { time.Sleep(time.Millisecond); return 3, nil }, "3"},
+		{"a failure", func() (int, error) { return 3, errNo }, "no"},
+		{"a panic", func() (int, error) { panic("boom") }, "panic: boom"},
+		{"a Goexit", func() (int, error) { runtime.Goexit(); return 0, nil }, "runtime.Goexit"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, logs := stepped(t)
+			f := future.Go(s, row.fn)
+			require.NoError(t, s.Run(), "it holds Run until then")
+			require.Equal(t, row.want, outcome(f))
+			require.Zero(t, logs.Len())
+		})
+	}
+}
+
+func TestGoThatIsCut(t *testing.T) {
+	s, _ := stepped(t)
+	release, returned := make(chan bool), make(chan bool)
+	f := future.Go(s, func() (int, error) { <-release; defer close(returned); return 1, nil })
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Millisecond, Drop: true}})
+	require.ErrorContains(t, s.Run(), "dropped 1 task")
+	require.Equal(t, "future: dropped before it was resolved", outcome(f))
+	close(release)
+	receive(t, returned)
+	require.Equal(t, "future: dropped before it was resolved", outcome(f))
+}
