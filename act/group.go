@@ -123,7 +123,10 @@ func (g *Group) runAll() error {
 	results := make(chan error, len(g.schedulers))
 	for i, s := range g.schedulers {
 		go func() {
-			err := g.threads[i].do(s.Run)
+			err := g.threads[i].do(func() error {
+				defer g.left(s) // also of a Run that is refused
+				return s.Run()
+			})
 			if errors.Is(err, ErrGoexit) && s.broken != nil {
 				err = s.broken // which says in whose turn
 			}

@@ -2,58 +2,611 @@ package act_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
-func TestAGroupNeverEndsWhileWorkIsOnItsWayAndNeverHangs(t *testing.T) {
-	for _, threads := range []act.Threads{act.Locked, act.Pinned} {
-		g := act.NewGroup(act.Config{Schedulers: 4, Threads: threads})
-		var sent, run atomic.Int64
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		for round := range 1000 {
-			hops := int32(round % 7)
-			err := g.Run(t.Context(), func(s *act.Scheduler) error {
-				if s.Index() == round%4 {
-					r := rand.New(rand.NewPCG(seed, uint64(round)))
-					for range 1 + round%3 {
-						hop(s, r, &sent, &run, hops)
+// haltAndDrop ends a Run at once.
+var haltAndDrop = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+
+// newGroup returns a Group that is closed at the end of the test, and what it logs.
+func newGroup(t testing.TB, cfg act.Config) (*act.Group, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	cfg.Logger = zap.New(core)
+	g := act.NewGroup(cfg)
+	t.Cleanup(func() { _ = g.Close() }) // a Cut is the business of the tests that cut
+	return g, logs
+}
+
+// sleepless makes an Idler that only ever looks.
+type sleepless struct{ act.Idler }
+
+func (i sleepless) Idle(time.Duration) { i.Idler.Idle(0) }
+
+// idlerFunc is an Idler made of a function.
+type idlerFunc struct {
+	act.Idler
+	idle func(atMost time.Duration)
+}
+
+func (i idlerFunc) Idle(atMost time.Duration) { i.idle(atMost) }
+
+func TestEachSchedulerHasOneThreadOfItsOwnAlsoAcrossTwoRuns(t *testing.T) {
+	for _, threads := range []act.Threads{act.Pinned, act.Locked} {
+		g, logs := newGroup(t, act.Config{Schedulers: 2, Threads: threads})
+		ids := [2]map[uint64]int{{}, {}}
+		for range 2 {
+			require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+				seen := ids[s.Index()]
+				seen[thread.ID()]++ // set-up is on the thread too
+				n := 1000
+				s.Spawn(act.Func(func(*act.Task) act.Directive {
+					seen[thread.ID()]++
+					if n--; n == 0 {
+						return act.Done
 					}
-				}
+					return act.Yield
+				}))
 				return nil
-			})
-			require.NoError(t, err)
-			require.Equal(t, sent.Load(), run.Load(), "round %d", round)
+			}))
 		}
-		require.NoError(t, g.Close())
+		require.Len(t, ids[0], 1)
+		require.Len(t, ids[1], 1)
+		for id, n := range ids[0] {
+			require.Equal(t, 2*1001, n)
+			require.NotContains(t, ids[1], id)
+		}
+		require.Empty(t, messages(logs))
 	}
 }
 
-// hop posts to a scheduler that has nothing else a function that spawns a task that posts on.
-func hop(s *act.Scheduler, r *rand.Rand, sent, run *atomic.Int64, left int32) {
-	to := s.Group().Schedulers()[r.IntN(4)]
-	pick := r.Uint64()
-	sent.Add(1)
-	to.Post(func(s *act.Scheduler) {
-		run.Add(1)
-		if left == 0 {
-			return
+func TestAnAffinityThatTheSystemRefusesIsOneLogLine(t *testing.T) {
+	refusal := errors.New("not yours")
+	defer act.SetPin(func(int) error { return refusal })()
+	g, logs := newGroup(t, act.Config{Schedulers: min(2, len(thread.CPUs()))})
+	for range 2 {
+		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(10)); return nil }))
+	}
+	require.Equal(t, []string{"schedulers are not pinned to their CPUs"}, messages(logs))
+	require.Equal(t, "not yours", logs.All()[0].ContextMap()["error"])
+}
+
+func TestMoreSchedulersThanCPUsAreNotPinnedAndNotTalkedAbout(t *testing.T) {
+	defer act.SetPin(func(int) error { panic("pinned") })()
+	g, logs := newGroup(t, act.Config{Schedulers: len(thread.CPUs()) + 1})
+	require.NoError(t, g.Run(t.Context()))
+	require.Empty(t, messages(logs))
+}
+
+func TestLockedSchedulersAreNotPinned(t *testing.T) {
+	defer act.SetPin(func(int) error { panic("pinned") })()
+	g, _ := newGroup(t, act.Config{Schedulers: 1, Threads: act.Locked})
+	require.NoError(t, g.Run(t.Context()))
+}
+
+func TestSetUpIsDoneOneSchedulerAfterAnotherBeforeAnyTurn(t *testing.T) {
+	var order []int // without a lock: the race detector watches
+	g, _ := newGroup(t, act.Config{Schedulers: 3})
+	require.NoError(t, g.Run(t.Context(),
+		func(s *act.Scheduler) error {
+			order = append(order, 10+s.Index())
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				require.Len(t, order, 6)
+				return act.Done
+			}))
+			return nil
+		},
+		func(s *act.Scheduler) error { order = append(order, 20+s.Index()); return nil },
+	))
+	require.Equal(t, []int{10, 20, 11, 21, 12, 22}, order)
+}
+
+func TestAnErrorOfSetUpEndsTheGroupBeforeAnyTurnAndCloses(t *testing.T) {
+	refusal := errors.New("port in use")
+	closed := 0
+	err := act.Run(t.Context(), act.Config{Schedulers: 3, Logger: zap.NewNop()}, func(s *act.Scheduler) error {
+		if s.Index() == 1 {
+			return refusal
 		}
-		if pick&1 == 0 {
-			hop(s, rand.New(rand.NewPCG(pick, 1)), sent, run, left-1)
-			return
-		}
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			hop(s, rand.New(rand.NewPCG(pick, 2)), sent, run, left-1)
-			return act.Done
+		require.Zero(t, s.Index(), "the third is not set up any more")
+		s.Spawn(closing{func(*act.Task) act.Directive { panic("a turn") }, &closed})
+		return nil
+	})
+	require.Equal(t, refusal, err)
+	require.Equal(t, 1, closed)
+}
+
+func TestSetUpMayFillASiblingsInboxWithoutHanging(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2, Inbox: 8})
+	var sent, run atomic.Int64
+	inTime(t, func() {
+		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+			for range 20 {
+				if g.Schedulers()[1-s.Index()].Post(func(*act.Scheduler) { run.Add(1) }) {
+					sent.Add(1)
+				}
+			}
+			return nil
 		}))
+	})
+	require.EqualValues(t, 16, sent.Load(), "a scheduler's thread is refused what does not fit")
+	require.EqualValues(t, 16, run.Load())
+}
+
+func TestAGroupNeverEndsWhileWorkIsOnItsWayAndNeverHangs(t *testing.T) {
+	halfSleepless := func(s *act.Scheduler, i act.Idler) act.Idler {
+		if s.Index()%2 == 0 {
+			return sleepless{i}
+		}
+		return i
+	}
+	for _, c := range []struct {
+		idle   act.Strategy
+		rounds int
+	}{{nil, 1800}, {halfSleepless, 200}} {
+		g, _ := newGroup(t, act.Config{Schedulers: 4, Idle: c.idle})
+		var sent, run atomic.Int64
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		for round := range c.rounds {
+			inTime(t, func() {
+				require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+					if s.Index() == round%4 {
+						r := rand.New(rand.NewPCG(seed, uint64(round)))
+						for range 1 + round%3 {
+							hop(s, r, &sent, &run, round%7)
+						}
+					}
+					return nil
+				}))
+			})
+			require.Equal(t, sent.Load(), run.Load(), "round %d", round)
+		}
+	}
+}
+
+// hop posts to a scheduler that may have nothing else a function that posts on, or spawns a task that
+// does.
+func hop(s *act.Scheduler, r *rand.Rand, sent, run *atomic.Int64, left int) {
+	seed := r.Uint64()
+	sent.Add(1)
+	s.Group().Schedulers()[r.IntN(4)].Post(func(s *act.Scheduler) {
+		run.Add(1)
+		next := rand.New(rand.NewPCG(seed, 0))
+		switch {
+		case left == 0:
+		case next.IntN(2) == 0:
+			hop(s, next, sent, run, left-1)
+		default:
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				hop(s, next, sent, run, left-1)
+				return act.Done
+			}))
+		}
 	})
 }
 
-var _ = context.Background
+// What was broken: the one that looked whether all inboxes are empty had looked at its own; the last one
+// in the row took what was in its own, sent it to the first, and was quiet again before it was looked at.
+func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T) {
+	const n, hops = 64, 10_000
+	g, _ := newGroup(t, act.Config{Schedulers: n, Idle: func(s *act.Scheduler, i act.Idler) act.Idler {
+		if s.Index() == 0 || s.Index() == n-1 {
+			return sleepless{i}
+		}
+		return i
+	}})
+	for start := time.Now(); time.Since(start) < time.Second; {
+		var run atomic.Int64
+		var bounce func(s *act.Scheduler)
+		bounce = func(s *act.Scheduler) {
+			if run.Add(1) < hops {
+				g.Schedulers()[n-1-s.Index()].Post(bounce)
+			}
+		}
+		g.Schedulers()[0].Post(bounce)
+		inTime(t, func() { require.NoError(t, g.Run(t.Context())) })
+		require.EqualValues(t, hops, run.Load())
+	}
+}
+
+// What was broken: each of them counted itself in at every pass, so there was hardly ever a moment at
+// which none of them did; 64 went on for ever.
+func TestManySchedulersThatNeverSleepFindOutThatNothingIsLeft(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 64,
+		Idle: func(_ *act.Scheduler, i act.Idler) act.Idler { return sleepless{i} }})
+	inTime(t, func() {
+		for range 3 {
+			require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(s.Index())); return nil }))
+		}
+	})
+}
+
+func TestAnEmptySchedulerStaysAtHandForWhatItsSiblingsPost(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2})
+	ran := -1
+	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			var later act.Timer
+			slept := false
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				if !slept {
+					slept = true
+					t.WakeAfter(&later, 20*time.Millisecond)
+					return act.Wait
+				}
+				g.Schedulers()[1].Post(func(s *act.Scheduler) {
+					s.Spawn(act.Func(func(t *act.Task) act.Directive { ran = t.Scheduler().Index(); return act.Done }))
+				})
+				return act.Done
+			}))
+		}
+		return nil
+	}))
+	require.Equal(t, 1, ran)
+}
+
+func TestCancellingTheContextIsAnOrderUnderTheTermsOfTheConfig(t *testing.T) {
+	for name, early := range map[string]bool{"before Run": true, "during Run": false} {
+		t.Run(name, func(t *testing.T) {
+			reason := errors.New("the operator wants it so")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if early {
+				cancel(reason)
+			}
+			g, _ := newGroup(t, act.Config{Schedulers: 2, Shutdown: shutdown.Policy{Turns: 3, Drop: true}})
+			var mu sync.Mutex
+			var seen []shutdown.Order
+			err := g.Run(ctx, func(s *act.Scheduler) error {
+				turns := 0
+				s.Spawn(told{func(*act.Task) act.Directive {
+					if turns++; turns == 10 {
+						cancel(reason)
+					}
+					return act.Yield
+				}, func(_ *act.Task, o shutdown.Order) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen = append(seen, o)
+				}})
+				return nil
+			})
+			cut := requireCut(t, err)
+			require.Equal(t, 2, cut.Tasks, "the Cut is that of all schedulers")
+			require.True(t, cut.Dropped)
+			require.Len(t, seen, 2)
+			require.ErrorIs(t, seen[0].(error), reason, "the order knows why")
+			require.EqualError(t, seen[0].(error), "the context has ended: the operator wants it so")
+		})
+	}
+}
+
+// What was broken: the order of a context that ended as its Run did stayed in the inboxes.
+func TestAContextThatEndsWithItsRunIsNoOrderToTheNext(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2, Shutdown: haltAndDrop})
+	for range 300 {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := g.Run(ctx, func(s *act.Scheduler) error {
+			s.Spawn(act.Func(func(*act.Task) act.Directive { cancel(); return act.Done }))
+			return nil
+		})
+		if err != nil {
+			requireCut(t, err) // in time
+		}
+		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(100)); return nil }))
+		cancel()
+	}
+}
+
+func TestAGroupMayBeRunAgainAndGoesOnWithWhatWasLeft(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 3})
+	var turns atomic.Int64
+	populate := func(s *act.Scheduler) error {
+		n := 10
+		s.Spawn(act.Func(func(*act.Task) act.Directive {
+			turns.Add(1)
+			if n--; n == 0 {
+				return act.Done
+			}
+			return act.Yield
+		}))
+		return nil
+	}
+	g.Shutdown(plain(shutdown.Policy{Turns: 4}))
+	cut := requireCut(t, g.Run(t.Context(), populate))
+	require.Equal(t, 3, cut.Tasks)
+	require.EqualValues(t, 12, turns.Load())
+	require.NoError(t, g.Run(t.Context(), populate))
+	require.EqualValues(t, 60, turns.Load())
+	require.NoError(t, g.Run(t.Context()))
+}
+
+func TestAGroupIsRunOnceAtATime(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2})
+	var inside, closing error
+	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				inside = g.Run(context.Background())
+				closing = g.Close()
+				return act.Done
+			}))
+		}
+		return nil
+	}))
+	require.ErrorIs(t, inside, act.ErrRunning)
+	require.ErrorIs(t, closing, act.ErrRunning)
+	require.NoError(t, g.Close())
+	require.ErrorIs(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up after Close") }), act.ErrClosed)
+	require.NoError(t, g.Close(), "a second Close has nothing to do")
+}
+
+func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
+	var timer act.Timer
+	for name, c := range map[string]struct {
+		says  string
+		setUp func(s *act.Scheduler)
+	}{
+		"in a turn": {"TestAGoexitEndsTheGroup", func(s *act.Scheduler) {
+			s.Spawn(act.Func(func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }))
+		}},
+		"in a turn of a demon": {"*act_test.demon", func(s *act.Scheduler) {
+			s.Install(&demon{act: func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }})
+		}},
+		"in a turn of a monitor": {"*act_test.demon", func(s *act.Scheduler) {
+			s.Attach(&demon{act: func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }})
+		}},
+		"at the end of a turn": {"TestAGoexitEndsTheGroup", func(s *act.Scheduler) {
+			s.Spawn(act.Func(func(*act.Task) act.Directive { s.AtTurnEnd(turnEnd(runtime.Goexit)); return act.Yield }))
+		}},
+		"in a posted function": {"", func(s *act.Scheduler) {
+			s.Post(func(*act.Scheduler) { runtime.Goexit() })
+		}},
+		"in a set-up function": {"", func(*act.Scheduler) { runtime.Goexit() }},
+		"in Stop": {"", func(s *act.Scheduler) {
+			s.Spawn(told{idle, func(*act.Task, shutdown.Order) { runtime.Goexit() }})
+			s.Shutdown(plain(shutdown.Unbounded))
+		}},
+		"in an Expire": {"", func(s *act.Scheduler) {
+			s.CallAt(&timer, s.Now(), expiry(runtime.Goexit))
+		}},
+		"in a closer": {"", func(s *act.Scheduler) {
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				t.Own(&closer{func() error { runtime.Goexit(); return nil }})
+				return act.Done
+			}))
+		}},
+		"in a Local": {"TestAGoexitEndsTheGroup", func(s *act.Scheduler) {
+			l := act.NewLocal(func(*act.Scheduler) int { runtime.Goexit(); return 0 })
+			s.Spawn(act.Func(func(*act.Task) act.Directive { l.Get(s); return act.Done }))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timer = act.Timer{}
+			g, _ := newGroup(t, act.Config{Schedulers: 3, Shutdown: shutdown.Policy{Turns: 5, Drop: true}})
+			inTime(t, func() {
+				err := g.Run(t.Context(), func(s *act.Scheduler) error {
+					s.Spawn(act.Func(forever))
+					if s.Index() == 1 {
+						c.setUp(s)
+					}
+					return nil
+				})
+				require.ErrorIs(t, err, act.ErrGoexit)
+				require.ErrorContains(t, err, c.says)
+				require.Error(t, g.Close(), "what was left is cut")
+			})
+		})
+	}
+}
+
+func TestWhatBreaksDownOneSchedulerEndsTheOthersInAnOrderlyWay(t *testing.T) {
+	var timer act.Timer
+	for name, c := range map[string]struct {
+		idle  func(time.Duration)
+		setUp func(s *act.Scheduler)
+	}{
+		"a panic in the Idler": {idle: func(time.Duration) { panic("boom") }},
+		"a panic in an Expire": {setUp: func(s *act.Scheduler) {
+			s.CallAt(&timer, s.Now()+time.Millisecond, expiry(func() { panic("boom") }))
+		}},
+		"a panic in an order": {setUp: func(s *act.Scheduler) { s.Shutdown(senseless{}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timer = act.Timer{}
+			g, _ := newGroup(t, act.Config{Schedulers: 3, Idle: func(s *act.Scheduler, i act.Idler) act.Idler {
+				if s.Index() == 1 && c.idle != nil {
+					return idlerFunc{i, c.idle}
+				}
+				return i
+			}})
+			var heard [3]shutdown.Order
+			inTime(t, func() {
+				err := g.Run(t.Context(), func(s *act.Scheduler) error {
+					s.Spawn(told{func(t *act.Task) act.Directive {
+						if t.Order() != nil {
+							return act.Done
+						}
+						return idle(t)
+					}, func(_ *act.Task, o shutdown.Order) { heard[s.Index()] = o }})
+					if s.Index() == 1 && c.setUp != nil {
+						c.setUp(s)
+					}
+					return nil
+				})
+				require.ErrorContains(t, err, "act: the scheduler broke down: panic: boom")
+				require.ErrorContains(t, err, "group_test.go", "with the stack")
+			})
+			require.ErrorContains(t, heard[0].(error), "another scheduler broke down")
+			require.ErrorContains(t, heard[2].(error), "another scheduler broke down")
+			again := g.Run(t.Context())
+			require.ErrorContains(t, again, "boom", "a broken scheduler is not usable any more")
+			require.Equal(t, 1, requireCut(t, g.Close()).Tasks)
+		})
+	}
+}
+
+// senseless is an order that cannot tell its terms.
+type senseless struct{}
+
+func (senseless) Policy() shutdown.Policy { panic("boom") }
+
+func TestCloseOfAGroupReportsOneCutForAll(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 3})
+	var mu sync.Mutex
+	closed := map[uint64]int{}
+	requireCut(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+		id := thread.ID()
+		for range 2 {
+			s.Spawn(struct {
+				act.Func
+				*closer
+			}{forever, &closer{func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				require.Equal(t, id, thread.ID(), "each is closed on its thread")
+				closed[id]++
+				return nil
+			}}})
+		}
+		s.Shutdown(plain(shutdown.Suspend))
+		return nil
+	}))
+	require.Empty(t, closed)
+	cut := requireCut(t, g.Close())
+	require.Equal(t, 6, cut.Tasks)
+	require.True(t, cut.Dropped)
+	require.Len(t, closed, 3)
+}
+
+func TestCloseOfAGroupThatNeverRanReportsACutToo(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2})
+	g.Schedulers()[1].Spawn(yields(1))
+	require.Equal(t, 1, requireCut(t, g.Close()).Tasks)
+	require.NoError(t, g.Close())
+}
+
+func TestRunLeavesAProcessorForTheOthersAndGivesItBack(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before := runtime.GOMAXPROCS(0)
+	during := 0
+	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: before + 2}, func(*act.Scheduler) error {
+		during = runtime.GOMAXPROCS(0)
+		return nil
+	}))
+	require.Equal(t, before+3, during)
+	require.Equal(t, before, runtime.GOMAXPROCS(0))
+
+	t.Setenv("GOMAXPROCS", "set by somebody who knows")
+	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: before + 2}, func(*act.Scheduler) error {
+		during = runtime.GOMAXPROCS(0)
+		return nil
+	}))
+	require.Equal(t, before, during)
+}
+
+func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s.Spawn(act.Func(forever))
+	s.Post(func(s *act.Scheduler) { s.Tie(1) })
+	_, err := s.Step(100)
+	require.NoError(t, err)
+	elsewhere := func(f func() error) error {
+		result := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: surely another thread
+			result <- f()
+		}()
+		return <-result
+	}
+	require.ErrorIs(t, elsewhere(s.Run), act.ErrWrongThread)
+	require.ErrorIs(t, elsewhere(s.Close), act.ErrWrongThread)
+	require.ErrorIs(t, elsewhere(func() error { _, err := s.Step(1); return err }), act.ErrWrongThread)
+	n, err := s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, 1, n, "at home it goes on")
+	s.Tie(-1)
+	require.PanicsWithValue(t, "act: Tie taken back more often than given", func() { s.Tie(-1) })
+	s.Tie(1) // as it was
+	s.Shutdown(plain(haltAndDrop))
+	requireCut(t, elsewhere(s.Run))
+}
+
+func TestAGroupRunsWhatIsTiedToItsThreads(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2})
+	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Tie(1); s.Spawn(yields(2)); return nil }))
+	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(2)); return nil }))
+	require.NoError(t, g.Close())
+}
+
+func TestTheSchedulersOfAGroupMayBeSteppedOnOneGoroutine(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 3})
+	var h history
+	for i, s := range g.Schedulers() {
+		s.Spawn(h.script(string(rune('A'+i)), 3, act.Yield))
+	}
+	g.Schedulers()[0].Post(func(*act.Scheduler) {
+		g.Schedulers()[2].Post(func(s *act.Scheduler) { s.Spawn(h.script("D", 2, act.Yield)) })
+	})
+	for again := true; again; {
+		again = false
+		for _, s := range g.Schedulers() {
+			n, err := s.Step(1)
+			require.NoError(t, err)
+			again = again || n > 0
+		}
+	}
+	require.Equal(t, "ABCABCABCDD", h.String())
+}
+
+func TestNegativeBoundsOfAConfigAreBugs(t *testing.T) {
+	for _, cfg := range []act.Config{{Schedulers: -1}, {Turns: -1}, {Inbox: -1}, {Offloads: -1}, {Shutdown: shutdown.Policy{Turns: -1}}} {
+		require.Panics(t, func() { act.NewGroup(cfg) })
+	}
+}
+
+func TestAPostThatCrossesTheMomentOfFallingAsleepIsNeverLost(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2})
+	const rounds = 1000
+	turns := [2]int{}
+	inTime(t, func() {
+		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+			if s.Index() == 0 {
+				var toss func(s *act.Scheduler)
+				toss = func(s *act.Scheduler) {
+					if turns[s.Index()]++; turns[s.Index()] < rounds {
+						g.Schedulers()[1-s.Index()].Post(toss) // the other is about to sleep, or asleep
+					}
+				}
+				s.Post(toss)
+			}
+			return nil
+		}))
+	})
+	require.GreaterOrEqual(t, turns[0]+turns[1], 2*rounds-1)
+}
+
+func TestAllMessagesAreSentencesThatSayWhereTheyComeFrom(t *testing.T) {
+	for _, err := range []error{act.ErrClosed, act.ErrDropped, act.ErrGoexit, act.ErrRunning, act.ErrWrongThread, act.ErrAbandoned} {
+		require.True(t, strings.HasPrefix(err.Error(), "act: "), err)
+	}
+}

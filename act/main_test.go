@@ -36,7 +36,8 @@ func runChild(t *testing.T, name string) (output string, err error) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), childVariable+"="+name)
+	cmd.Env = append(os.Environ(), childVariable+"="+name,
+		"GORACE=atexit_sleep_ms=0") // the detector waits a second for late reports; the child has none
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()

@@ -23,6 +23,7 @@ func (s *Scheduler) Shutdown(o shutdown.Order) {
 		panic("act: Shutdown without an order")
 	}
 	s.orders.Push(&inbox.Node[shutdown.Order]{Of: o})
+	s.pressed.Store(true)
 	s.rouse()
 }
 
@@ -31,6 +32,7 @@ func (s *Scheduler) obey() {
 	if s.orders.Empty() {
 		return
 	}
+	s.pressed.Store(true) // who gave the order may not have come to that yet
 	s.group.busy(s)
 	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
 		if s.group.late(n.Of) {
@@ -83,6 +85,10 @@ func (s *Scheduler) tell(t *Task) {
 // mayTurn tells a task of the order that it has not heard of, and whether it has a turn left. One that
 // has none is cut.
 func (s *Scheduler) mayTurn(t *Task) bool {
+	s.running = nil // whoever it was is not to blame for what happens here
+	if s.order == nil {
+		return true // it is spent, or was given too late to count
+	}
 	if t.flags&untold != 0 {
 		s.tell(t)
 	}
@@ -128,6 +134,9 @@ func (s *Scheduler) conclude() error {
 	}
 	s.spending = 0
 	s.order, s.terms, s.cut = nil, shutdown.Terms{}, nil
+	if s.pressed.Store(false); !s.orders.Empty() {
+		s.pressed.Store(true) // one has come meanwhile; who gives it stores after pushing, so one of both sees it
+	}
 	if s.broken != nil {
 		return s.broken
 	}

@@ -292,6 +292,53 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 	require.EqualValues(t, 6, i.interrupts.Load())
 }
 
+// Ancestors: a message that arrived between "mailbox empty?" and "sleeping" was lost.
+func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		come func(s *act.Scheduler, r act.Remote)
+	}{
+		{"a post", func(s *act.Scheduler, _ act.Remote) {
+			s.Post(func(s *act.Scheduler) { s.Hold(-1) })
+		}},
+		{"a remote wake-up", func(_ *act.Scheduler, r act.Remote) { r.Wake() }},
+		{"an order", func(s *act.Scheduler, _ act.Remote) { s.Shutdown(halt) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var r act.Remote
+			came := false
+			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
+				Idle: func(s *act.Scheduler, atMost time.Duration) {
+					if atMost == 0 || came {
+						return
+					}
+					came = true
+					done := make(chan struct{})
+					go func() {
+						row.come(s, r)
+						close(done)
+					}()
+					<-done
+				},
+			}})
+			s.Hold(1)
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				if came {
+					s.Hold(-1)
+					return act.Done
+				}
+				r = t.Waker().Remote()
+				if row.name == "a post" {
+					return act.Done
+				}
+				return act.Wait
+			}))
+			inTime(t, func() { _ = s.Run() }) // a Cut under the order
+			require.True(t, came)
+		})
+	}
+}
+
 // Awake it is not interrupted at all.
 func TestAThreadAwakeIsNotInterrupted(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})

@@ -8,11 +8,10 @@ type queue struct {
 
 func (q *queue) push(t *Task) {
 	if q.head == nil {
-		q.head = t
-	} else {
-		q.tail.next = t
+		q.head, q.tail = t, t
+		return
 	}
-	q.tail = t
+	q.tail.next, q.tail = t, t
 }
 
 // pop returns nil when q is empty.

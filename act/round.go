@@ -60,7 +60,8 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 			break
 		}
 		if !s.passing {
-			taken += s.take(&s.round, min(n-taken, s.turns-s.taken))
+			k := s.take(&s.round, min(n-taken, s.turns-s.taken))
+			taken, s.taken = taken+k, s.taken+k
 			if taken == n || s.taken < s.turns && s.tasksReady() {
 				continue // n is reached, or a panic or an order cut it short
 			}
@@ -81,7 +82,11 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 // take takes at most n turns from q: of tasks round after round, or of the demons of one pass.
 func (s *Scheduler) take(q *queue, n int) (taken int) {
 	defer s.rescue(&taken)
-	for taken < n && s.orders.Empty() {
+	for taken < n {
+		pressed := s.pressed.Load() // one look a turn at all that has to do with orders
+		if pressed && !s.orders.Empty() {
+			break
+		}
 		t := q.pop()
 		if t == nil {
 			if q != &s.round || s.ready.empty() {
@@ -90,12 +95,13 @@ func (s *Scheduler) take(q *queue, n int) (taken int) {
 			s.round, s.ready = s.ready, queue{}
 			continue
 		}
-		if s.order != nil && !s.mayTurn(t) {
+		if pressed && !s.mayTurn(t) {
 			continue
 		}
 		s.turn(t)
 		taken++
 	}
+	s.running = nil
 	return taken
 }
 
@@ -105,9 +111,6 @@ func (s *Scheduler) turn(t *Task) {
 	t.state = running
 	t.flags &^= permit | attended
 	s.running = t
-	if t.flags&isDemon == 0 {
-		s.taken++
-	}
 	if s.trace != nil && s.trace.TurnStart != nil {
 		s.trace.TurnStart(t)
 	}
@@ -135,7 +138,9 @@ func (s *Scheduler) turn(t *Task) {
 	default:
 		panic("act: an action returned " + d.String() + ", which is no verdict: return Yield, Wait, Async, Done or Failed")
 	}
-	s.running, s.err = nil, nil
+	if s.err != nil {
+		s.err = nil
+	}
 }
 
 // beginPass takes in what came from outside and what is due, and lets the demons line up.
@@ -251,7 +256,6 @@ func (s *Scheduler) begin() error {
 // exit leaves Run or Step, also by a panic or Goexit.
 func (s *Scheduler) exit() {
 	s.inside = false
-	s.group.left(s)
 	threads.leave(s.thread)
 	runtime.UnlockOSThread()
 }

@@ -24,7 +24,7 @@ type Scheduler struct {
 	// The round.
 	round   queue // what is left of the present one
 	ready   queue // the next one
-	running *Task // whose turn it is, nil between turns
+	running *Task // whose turn it is, or was last in this go of take; otherwise nil
 	err     error // Task.Err
 	ends    []TurnEnder
 	taken   int // turns of tasks since the last pass
@@ -47,6 +47,7 @@ type Scheduler struct {
 	room    room
 	letters inbox.Stack[recipient]
 	orders  inbox.Stack[shutdown.Order]
+	pressed atomic.Bool // true while orders has any and while one is in force; true a little longer is no harm
 
 	// What holds Run: live tasks, demons that are not in the background, and Hold, each of them without
 	// the spent ones.

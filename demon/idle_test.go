@@ -16,21 +16,28 @@ import (
 // Interrupt.
 type engine struct {
 	asked []string
+	over  bool // writes down no more
 	then  func(atMost time.Duration)
 }
 
 func (e *engine) Idle(atMost time.Duration) {
 	if atMost == 0 {
-		e.asked = append(e.asked, "l")
+		e.note("l")
 	} else {
-		e.asked = append(e.asked, "b")
+		e.note("b")
 	}
 	if e.then != nil {
 		e.then(atMost)
 	}
 }
 
-func (e *engine) Interrupt() { e.asked = append(e.asked, "i") }
+func (e *engine) Interrupt() { e.note("i") }
+
+func (e *engine) note(what string) {
+	if !e.over {
+		e.asked = append(e.asked, what)
+	}
+}
 
 func (e *engine) String() string { return strings.Join(e.asked, "") }
 
@@ -125,6 +132,7 @@ func hybrids(t *testing.T) (*act.Scheduler, *engine, *clock) {
 			c.move(atMost)
 		default:
 			s.Shutdown(shutdown.Now{})
+			e.over = true // how the end goes is not this strategy's matter
 		}
 	}
 	s.SetIdler(e)

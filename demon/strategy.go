@@ -12,7 +12,7 @@ import (
 // What ParseStrategy gives the strategies that need a duration.
 const (
 	// PollPause is that of "poll": an event waits half a millisecond on average, and an idle scheduler
-	// takes about 2 % of a CPU.
+	// takes a few percent of a CPU.
 	PollPause = time.Millisecond
 	// HybridSpin is that of "hybrid": some times what going to sleep and waking up costs, so that at worst a
 	// small multiple of that is spent in vain.

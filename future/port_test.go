@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // waiting counts who waits for f, anywhere, and the ports it has.
@@ -24,6 +25,17 @@ func waiting[T any](f *Future[T]) (waiters, ports int) {
 		count(p)
 	}
 	return waiters, ports
+}
+
+// dropped has everybody wait, and then drops them.
+func dropped(t *testing.T, s *act.Scheduler) {
+	for n := 1; n > 0; {
+		var err error
+		n, err = s.Step(100)
+		require.NoError(t, err)
+	}
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+	require.IsType(t, &shutdown.Cut{}, s.Run())
 }
 
 // A future that lives as long as the program, such as "the configuration has changed", is waited for
@@ -49,6 +61,9 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 			got := Any(s, f, ready)
 			require.NoError(t, s.Run())
 			require.True(t, got.Resolved())
+			All(s, f)
+			Then(ready, func(int) *Future[int] { return f })
+			dropped(t, s)
 		}
 	}
 	waiters, ports := waiting(f)

@@ -69,43 +69,38 @@ func TestResolvedByManyWaitedForByMany(t *testing.T) {
 	require.Zero(t, logs.Len())
 }
 
-func TestResolvingOneSchedulerAfterAnotherLosesNoWake(t *testing.T) {
+// Two schedulers go in step: each resolves what the other waits for, and then waits itself, so that one
+// begins to wait about when the other resolves. If one wake-up were lost, both would sleep for ever.
+func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
 	for name, idle := range strategies {
-		t.Run(name, func(t *testing.T) {
-			const hops = 500
-			g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked, Idle: idle})
-			var futures [2][]*future.Future[int]
-			for i, s := range g.Schedulers() {
-				for range hops {
-					futures[i] = append(futures[i], future.New[int](s))
-				}
-			}
-			// Each waits for what the other resolves: if one wake-up were lost, both would sleep for ever.
-			require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
-				mine, others := futures[s.Index()], futures[1-s.Index()]
-				n := 0
-				var wait act.Action
-				s.Spawn(act.Func(func(tk *act.Task) act.Directive {
-					for ; n < hops; n++ {
-						if wait == nil {
-							wait = mine[n].Await()
-							if s.Index() == 0 {
-								_ = others[n].Resolve(n)
-							}
+		for _, home := range []string{"at home", "on another scheduler"} {
+			t.Run(name+" "+home, func(t *testing.T) {
+				const steps = 3000
+				g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked, Idle: idle})
+				var futures [2][]*future.Future[int] // by who waits
+				for i := range futures {
+					for range steps {
+						at := i
+						if home != "at home" {
+							at = 1 - i
 						}
-						if d := wait.Act(tk); d != act.Done {
-							return d
-						}
-						if wait = nil; s.Index() == 1 {
-							_ = others[n].Resolve(n)
-						}
+						futures[i] = append(futures[i], future.New[int](g.Schedulers()[at]))
 					}
-					return act.Done
+				}
+				require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+					mine, others := futures[s.Index()], futures[1-s.Index()]
+					n := 0
+					a := &again{left: steps, f: func() act.Action {
+						_ = others[n].Resolve(n)
+						n++
+						return mine[n-1].Await()
+					}}
+					s.Spawn(a)
+					return nil
 				}))
-				return nil
-			}))
-			require.NoError(t, g.Close())
-		})
+				require.NoError(t, g.Close())
+			})
+		}
 	}
 }
 

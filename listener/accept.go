@@ -28,18 +28,20 @@ type Accept struct {
 	Maker  *Maker           // of the same scheduler
 	Places *monitor.Account // the same as the Source's; nil: no limit
 
-	conn  *Conn
-	timer act.Timer
-	short bool // of descriptors, and has said so
+	result handover
+	places act.Bell
+	timer  act.Timer
+	short  bool // of descriptors, and has said so
 }
 
 // Act takes one connection.
 func (a *Accept) Act(t *act.Task) act.Directive {
-	if a.conn != nil {
+	if a.result.conn != nil {
 		return act.Done
 	}
 	if !a.Places.Enter() {
-		a.Places.Await(t.Waker().Remote())
+		a.places.Set(t.Waker())
+		a.Places.Await(&a.places)
 		return act.Wait
 	}
 	fd, err := a.Port.Accept()
@@ -65,35 +67,21 @@ func (a *Accept) adopt(t *act.Task, fd int) act.Directive {
 		return a.backOff(t, err) // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
 	}
 	a.short = false
-	a.conn = a.Maker.Conn(stream)
+	a.result.offer(t, a.Maker.Conn(stream))
 	return act.Done
 }
 
-// Conn takes the connection that Act was Done with; nil if there is none.
-func (a *Accept) Conn() *Conn {
-	c := a.conn
-	a.conn = nil
-	return c
-}
-
-// Close aborts a connection that nobody took.
-func (a *Accept) Close() error {
-	if c := a.Conn(); c != nil {
-		c.Abort()
-	}
-	return nil
-}
+// Conn takes the connection that Act was Done with; nil if there is none. One that nobody takes is aborted
+// when the task ends.
+func (a *Accept) Conn() *Conn { return a.result.take() }
 
 func (a *Accept) backOff(t *act.Task, err error) act.Directive {
-	s := t.Scheduler()
 	if !a.short {
 		a.short = true
-		s.Logger().Warn("accepting pauses until there are descriptors again", zap.Error(err))
+		t.Scheduler().Logger().Warn("accepting pauses until there are descriptors again", zap.Error(err))
 	}
 	t.WakeAfter(&a.timer, scarce)
-	if e, failed := monitor.Engine(s); failed == nil {
-		e.AwaitDescriptor(t.Waker())
-	}
+	a.Port.AwaitDescriptor(t.Waker())
 	return act.Wait
 }
 

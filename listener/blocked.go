@@ -20,9 +20,6 @@ func (b *blockedInput) Arm(t *act.Task) {
 		return
 	}
 	c.stream.AwaitInput(w)
-	if c.busy != nil {
-		c.busy.reader = w
-	}
 }
 
 func (b *blockedOutput) Arm(t *act.Task) {
@@ -33,7 +30,4 @@ func (b *blockedOutput) Arm(t *act.Task) {
 		return
 	}
 	c.stream.AwaitOutput(w, c.maker.limits.Low)
-	if c.busy != nil {
-		c.busy.writer = w
-	}
 }

@@ -34,7 +34,7 @@ type busy struct {
 	own    []byte   // unread, kept over turns; never together with lent
 	loans  [][]byte // all that was lent in this turn, under the race detector only; see poison
 	buffer []byte   // where own lies
-	gather []byte   // written in this turn and not sent yet
+	gather []byte   // written in this turn and not sent yet; only its memory outlives the turn
 	ending bool     // TurnEnd is going to be called
 
 	deadlines
@@ -44,13 +44,16 @@ type busy struct {
 func (c *Conn) Scheduler() *act.Scheduler { return c.maker.home.s }
 
 // Peek returns all unread bytes, and receives only if there are fewer than n: once what is there is
-// enough it costs nothing. The bytes are lent until the turn ends, also after Discard; they must not be
-// changed. With fewer than n bytes the error says why: a Blocked, io.EOF when the peer will send nothing
-// more, os.ErrDeadlineExceeded, ErrTooLong when n or what came is beyond Limits.Read, net.ErrClosed, or
-// what the system reports; the bytes that are there come with it.
+// enough it costs nothing. The bytes are lent until the turn ends, also after Discard and Close; they must
+// not be changed. With fewer than n bytes the error says why: a Blocked, io.EOF when the peer will send
+// nothing more, os.ErrDeadlineExceeded, ErrTooLong when n is beyond Limits.Read, net.ErrClosed, or what the
+// system reports; the bytes that are there come with it.
 func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed
+	}
+	if c.busy != nil {
+		c.awake() // what is lent must stay where it is until the turn ends
 	}
 	for {
 		unread := c.unread()
@@ -86,7 +89,7 @@ func (c *Conn) unread() []byte {
 // otherwise, which then are the connection's own. A peer that sends byte by byte costs O(n) so.
 func (c *Conn) receive(unread []byte, n int) error {
 	if len(unread) == 0 {
-		lent, err := c.stream.Lend()
+		lent, err := c.stream.Lend(c.maker.limits.Read)
 		if err == nil {
 			c.awake().borrow(lent)
 		}
@@ -109,16 +112,17 @@ func (b *busy) borrow(lent []byte) {
 // Buffered is how many bytes are unread without receiving.
 func (c *Conn) Buffered() int { return len(c.unread()) }
 
-// Discard takes the first n unread bytes. It panics if there are not so many.
+// Discard takes the first n unread bytes. It panics if there are not so many. After Close it does nothing.
 func (c *Conn) Discard(n int) {
-	b := c.busy
-	switch {
-	case n == 0:
-	case b == nil || n < 0 || n > len(c.unread()):
+	if n == 0 || c.stream == nil {
+		return
+	}
+	if n < 0 || n > len(c.unread()) {
 		panic("listener: Discard of more than is unread")
-	case len(b.lent) > 0:
+	}
+	if b := c.awake(); len(b.lent) > 0 {
 		b.lent = b.lent[n:]
-	default:
+	} else {
 		b.own = b.own[n:]
 	}
 }
@@ -126,10 +130,7 @@ func (c *Conn) Discard(n int) {
 // Read is Peek, copy and Discard in one, for those who have a place of their own for the bytes. Unlike
 // an io.Reader it returns a Blocked error instead of waiting.
 func (c *Conn) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	in, err := c.Peek(1)
+	in, err := c.Peek(min(1, len(p)))
 	n := copy(p, in)
 	c.Discard(n)
 	return n, err
@@ -145,17 +146,21 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
 	}
+	queued, err := c.stream.Queued()
+	if err != nil {
+		return 0, err
+	}
 	b := c.awake()
 	if b.passed(b.write) {
 		return 0, errDeadline
 	}
 	high := c.maker.limits.High
-	if c.stream.Queued() >= high {
+	if queued >= high {
 		return 0, (*blockedOutput)(c)
 	}
 	if len(b.gather)+len(p) <= gathered {
 		if b.gather == nil {
-			b.gather = make([]byte, 0, gathered)
+			b.gather = c.maker.home.takeBuffer()
 		}
 		b.gather = append(b.gather, p...)
 		return len(p), nil
@@ -178,7 +183,7 @@ func (c *Conn) Queued() int {
 	if c.stream == nil {
 		return 0
 	}
-	n := c.stream.Queued()
+	n, _ := c.stream.Queued()
 	if c.busy != nil {
 		n += len(c.busy.gather)
 	}
@@ -188,6 +193,9 @@ func (c *Conn) Queued() int {
 // Flush sends what was gathered in this turn, without waiting for its end. It never blocks: what the
 // socket refuses is queued.
 func (c *Conn) Flush() error {
+	if c.stream == nil {
+		return net.ErrClosed
+	}
 	b := c.busy
 	if b == nil || len(b.gather) == 0 {
 		return nil
@@ -232,7 +240,8 @@ func (c *Conn) Abort() {
 	}
 }
 
-// leave parts the connection from its stream. What is lent stays so until the turn ends.
+// leave parts the connection from its stream. What is lent stays so until the turn ends: whoever was lent
+// something in this turn has an end to come.
 func (c *Conn) leave() monitor.Stream {
 	stream := c.stream
 	c.stream = nil
@@ -283,36 +292,40 @@ func (b *busy) TurnEnd() {
 		return
 	}
 	_ = c.Flush() // the stream keeps the error for the next call, and wakes whoever is armed
-	if len(b.lent) > 0 {
-		b.keep(0)
-	}
-	b.poison()
 	b.settle()
+	b.poison()
 	if b.own == nil && b.read|b.write == 0 {
 		c.busy = nil
 		b.recycle()
+		return
 	}
+	b.home.giveBuffer(b.gather)
+	b.gather = nil
 }
 
-// keep makes the unread bytes the connection's own, with room for n in all and at least one more. A
-// buffer that is outgrown is the collector's: it may still be lent in this turn.
+// keep makes the unread bytes the connection's own, with room for n in all. A buffer that is outgrown is
+// the collector's: it may still be lent in this turn.
 func (b *busy) keep(n int) {
 	unread := b.own
 	if len(b.lent) > 0 {
 		unread = b.lent
-	} else if cap(b.own) >= max(n, len(b.own)+1) {
+	} else if cap(b.own) >= n {
 		return
 	}
-	b.buffer = b.home.takeBuffer()
-	if size := max(n, len(unread)+1); size > cap(b.buffer) {
-		b.home.giveBuffer(b.buffer)
-		b.buffer = make([]byte, 0, max(size, 2*len(unread)))
+	if race.Enabled {
+		b.loans = append(b.loans, b.own)
+	}
+	if size := max(n, len(unread)); size <= gathered {
+		b.buffer = b.home.takeBuffer()
+	} else {
+		b.buffer = make([]byte, 0, max(size, min(2*len(unread), b.c.maker.limits.Read)))
 	}
 	b.own, b.lent = append(b.buffer, unread...), nil
 }
 
-// settle puts the kept bytes where there is room behind them. It moves fewer bytes than were taken since
-// it last did, and it runs at turn end, when nothing of the buffer is lent.
+// settle leaves a connection with its unread bytes and nothing else, in a buffer of its own, where there
+// is room behind them. It moves no more bytes than were taken since it last did, and it runs at turn end,
+// when nothing of the buffer is lent.
 func (b *busy) settle() {
 	switch {
 	case len(b.own) == 0:
@@ -321,6 +334,10 @@ func (b *busy) settle() {
 	case cap(b.buffer)-cap(b.own) >= len(b.own):
 		b.own = append(b.buffer[:0], b.own...)
 	}
+	if len(b.lent) > 0 {
+		b.keep(0)
+	}
+	b.lent = nil
 }
 
 // recycle gives b back, with everything in it.
@@ -332,13 +349,16 @@ func (b *busy) recycle() {
 
 // poison makes whoever keeps a loan longer than its turn see that, under the race detector.
 func (b *busy) poison() {
-	if !race.Enabled {
-		return
-	}
-	for _, loan := range b.loans {
-		for i := range loan {
-			loan[i] = 0xDB
+	if race.Enabled {
+		for _, loan := range b.loans {
+			spoil(loan)
 		}
+		b.loans = nil
 	}
-	b.loans = nil
+}
+
+func spoil(p []byte) {
+	for i := range p {
+		p[i] = 0xDB
+	}
 }

@@ -24,7 +24,7 @@ type Connect struct {
 	addresses []netip.AddrPort
 	dial      *monitor.Dial
 	source    *monitor.Source
-	conn      *Conn
+	result    handover
 	err       error
 	state     connectState
 }
@@ -60,7 +60,8 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 			c.err = err
 			continue
 		}
-		c.conn, c.state = NewMaker(t.Scheduler(), c.Limits).Conn(stream), connected
+		c.result.offer(t, NewMaker(t.Scheduler(), c.Limits).Conn(stream))
+		c.state = connected
 	}
 	if c.state == refused {
 		return t.Fail(fmt.Errorf("listener: connect to %s: %w", c.Address, c.err))
@@ -68,25 +69,22 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Conn takes the connection; nil if there is none, or it was taken. It is the caller's to close.
-func (c *Connect) Conn() *Conn {
-	conn := c.conn
-	c.conn = nil
-	return conn
-}
+// Conn takes the connection; nil if there is none, or it was taken. It is the caller's to close. One that
+// nobody takes is aborted when the task ends.
+func (c *Connect) Conn() *Conn { return c.result.take() }
 
-// Close gives up what nobody took.
+// Close gives up a connect that is not decided: it has failed then.
 func (c *Connect) Close() error {
+	if c.state > resolved {
+		return nil
+	}
 	if c.lookup != nil {
 		_ = c.lookup.Close()
 	}
 	if c.dial != nil {
 		c.dial.Close()
 	}
-	if c.conn != nil {
-		c.conn.Abort()
-		c.conn = nil
-	}
+	c.err, c.state = net.ErrClosed, refused
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"math"
 	"net"
 	"os"
 	"time"
@@ -15,14 +16,14 @@ var errDeadline = os.ErrDeadlineExceeded
 // lazy: a deadline that moves away, as after every request, leaves it where it is, and finds it too
 // early when it fires.
 type deadlines struct {
-	read, write    time.Duration
-	reader, writer act.Waker     // whoever was armed last
-	fired          time.Duration // when the timer last fired: deadlines up to then have been told
-	timer          act.Timer
+	read, write time.Duration
+	fired       time.Duration // when the timer last fired: deadlines up to then have been told
+	timer       act.Timer
 }
 
-// SetDeadline sets both deadlines, as net.Conn's does: from then on Peek and Write return
-// os.ErrDeadlineExceeded instead of Blocked, and whoever waits is woken. The zero Time takes them away.
+// SetDeadline sets both deadlines, as net.Conn's does: from then on Peek returns os.ErrDeadlineExceeded
+// instead of receiving and Write instead of writing, and whoever waits is woken, once. The zero Time takes
+// them away.
 func (c *Conn) SetDeadline(at time.Time) error { return c.setDeadlines(at, true, true) }
 
 // SetReadDeadline sets that of Peek and Read. Bytes that are already unread are still returned.
@@ -54,7 +55,8 @@ func (b *busy) onClock(at time.Time) time.Duration {
 		return 0
 	}
 	clock := b.home.s.Clock()
-	return max(1, clock.Monotonic()+at.Sub(clock.Wall()))
+	now := clock.Monotonic()
+	return max(1, now+min(at.Sub(clock.Wall()), math.MaxInt64-now))
 }
 
 // passed tells whether a deadline has come. The pass's reading of the clock decides, so that it is the
@@ -85,14 +87,12 @@ func (b *busy) next() time.Duration {
 	return next
 }
 
-// Expire wakes who waits for what can no longer come in time.
+// Expire wakes who waits for what can no longer come in time, if a deadline has come since it last did.
 func (b *busy) Expire() {
+	next := b.next()
 	b.fired = b.home.s.Now()
-	if b.passed(b.read) {
-		b.reader.Wake()
-	}
-	if b.passed(b.write) {
-		b.writer.Wake()
+	if b.passed(next) {
+		b.c.stream.Wake()
 	}
 	b.schedule()
 }

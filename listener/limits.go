@@ -5,16 +5,18 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/monitor"
 )
 
 // Limits bound what a connection may cost. The zero Limits are good for servers.
 type Limits struct {
-	// Read bounds the unread bytes of a connection: a Peek of more fails with ErrTooLong. 0 means 64 KiB.
+	// Read bounds the unread bytes of a connection: no more are received, and a Peek of more fails with
+	// ErrTooLong. 0 means 64 KiB.
 	Read int
-	// High is the mark of queued bytes from which on Write returns Blocked, and Low the one at which it is
-	// woken: memory a connection whose peer does not read can take is about High. 0 means 64 KiB and a
-	// quarter of High.
+	// High is the mark of queued bytes from which on Write returns Blocked, and Low, which is less, the one
+	// at which it is woken. What is queued for a peer that does not read is at most High and the 4 KiB
+	// gathered in a turn. 0 means 64 KiB and a quarter of High.
 	High, Low int
 	// Linger is how long a closed connection may take to send its last bytes and to see the peer close.
 	// 0 means 5 s.
@@ -34,6 +36,9 @@ func (l Limits) resolved() Limits {
 	if l.Low == 0 {
 		l.Low = l.High / 4
 	}
+	if l.Low >= l.High {
+		panic(fmt.Sprintf("listener: Limits whose Low is not below High: %+v", l)) // Write would block and be woken for ever
+	}
 	if l.Linger == 0 {
 		l.Linger = 5 * time.Second
 	}
@@ -47,7 +52,7 @@ type Maker struct {
 	home   *home
 }
 
-// NewMaker returns a Maker for s. It panics on a negative limit.
+// NewMaker returns a Maker for s. It panics on a negative limit, and on a Low that is not below High.
 func NewMaker(s *act.Scheduler, l Limits) *Maker {
 	return &Maker{l.resolved(), homes.Get(s)}
 }
@@ -98,6 +103,9 @@ func (h *home) takeBuffer() []byte {
 }
 
 func (h *home) giveBuffer(b []byte) {
+	if race.Enabled {
+		spoil(b[:cap(b)]) // see poison
+	}
 	if cap(b) == gathered && len(h.buffers) < keep {
 		h.buffers = append(h.buffers, b[:0])
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // Line reads a connection line by line. It remembers how far it has searched, so that a peer that sends
-// byte by byte costs O(n).
+// byte by byte costs O(n); while it waits for the rest of a line nobody else may take from the connection.
 type Line struct {
 	Conn *Conn
 	Max  int // the longest line, with its end; 0 means as much as Limits.Read
@@ -23,13 +23,14 @@ func (l *Line) Read() ([]byte, error) {
 		most = min(most, l.Max)
 	}
 	for {
-		in, err := l.Conn.Peek(l.searched + 1)
-		if i := bytes.IndexByte(in[l.searched:], '\n'); i >= 0 && l.searched+i < most {
-			return l.take(in, l.searched+i+1), nil
+		in, err := l.Conn.Peek(min(l.searched+1, most))
+		fresh := in[min(l.searched, len(in)):] // less, once the connection is closed
+		if i := bytes.IndexByte(fresh, '\n'); i >= 0 && len(in)-len(fresh)+i < most {
+			return l.take(in, len(in)-len(fresh)+i+1), nil
 		}
-		l.searched = len(in)
+		l.searched = min(len(in), most) // of a line that is too long the end may be there, and does not count
 		switch {
-		case l.searched >= most:
+		case len(in) >= most:
 			return nil, ErrTooLong
 		case err == io.EOF && len(in) > 0:
 			return l.take(in, len(in)), nil

@@ -42,7 +42,9 @@ func (s *Sleep) Close() error {
 }
 
 // Within bounds a in time, from its first turn on: if a has not finished by then it is closed, if it is an
-// io.Closer, and the whole fails with an error that is os.ErrDeadlineExceeded. An order is passed on to a.
+// io.Closer, and the whole fails with an error that is os.ErrDeadlineExceeded. While a function that a has
+// offloaded runs, a cannot be closed: the time is looked at when it has returned. An a that has finished
+// is closed with the whole. An order is passed on to a.
 func Within(d time.Duration, a act.Action) act.Action {
 	return &within{a: a, sleep: Sleep{For: d}}
 }
@@ -55,34 +57,30 @@ type within struct {
 }
 
 func (w *within) Act(t *act.Task) act.Directive {
-	if w.a != nil {
+	if !w.verdict.Finished() {
+		late := w.sleep.Act(t) == act.Done // first, so that the time begins with the first turn
 		d := w.a.Act(t)
 		switch {
 		case d == act.Failed:
-			w.finish(d, t.Err())
-		case d == act.Done:
-			w.finish(d, nil)
-		case d == act.Async: // the turn is the function's; the time is looked at when it has returned
-			return d
-		case w.sleep.Act(t) == act.Done:
-			w.finish(act.Failed, fmt.Errorf("listener: not finished within %v: %w", w.sleep.For, os.ErrDeadlineExceeded))
+			w.err = t.Err()
+		case d == act.Done, d == act.Async, !late:
 		default:
-			return d
+			d, w.err = act.Failed, fmt.Errorf("listener: not finished within %v: %w", w.sleep.For, os.ErrDeadlineExceeded)
+			_ = w.Close() // nobody is left to be told of its error
 		}
+		w.verdict = d
 	}
-	if w.verdict == act.Failed {
+	if w.verdict.Finished() {
+		_ = w.sleep.Close()
+	}
+	if w.err != nil {
 		return t.Fail(w.err)
 	}
 	return w.verdict
 }
 
-func (w *within) finish(d act.Directive, err error) {
-	w.verdict, w.err = d, err
-	_ = w.Close() // nobody is left to be told of its error
-}
-
 func (w *within) Stop(t *act.Task, o shutdown.Order) {
-	if st, ok := w.a.(act.Stopper); ok {
+	if st, ok := w.a.(act.Stopper); ok && !w.verdict.Finished() {
 		st.Stop(t, o)
 	}
 }

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -8,20 +9,25 @@ import (
 )
 
 // Account counts the connections of a service over all schedulers, from accept to the close of the
-// descriptor. All its methods are for any goroutine; the nil Account has always room.
+// descriptor. All its methods are for any goroutine; the nil Account counts nothing and has always room.
 type Account struct {
 	max     int64
 	open    atomic.Int64
-	waiting atomic.Int32
+	waiting atomic.Int32 // len(bells)
 	mu      sync.Mutex
-	wakers  []act.Remote
+	bells   []*act.Bell // of those who wait, each once
 }
 
 // NewAccount returns one with at most max places; 0 or less does not limit.
 func NewAccount(max int) *Account { return &Account{max: int64(max)} }
 
 // Open is how many places are taken.
-func (a *Account) Open() int { return int(a.open.Load()) }
+func (a *Account) Open() int {
+	if a == nil {
+		return 0
+	}
+	return int(a.open.Load())
+}
 
 // Enter takes a place and reports whether there was one.
 func (a *Account) Enter() bool {
@@ -50,25 +56,31 @@ func (a *Account) Leave() {
 	}
 }
 
-// Await keeps r and wakes it when a place has become free, at once if there is one by now. It is good
-// for once.
-func (a *Account) Await(r act.Remote) {
+// Await has b rung once when a place has become free, at once if there is one by now. Whoever comes again
+// before that, with the same Bell set anew, takes no more room.
+func (a *Account) Await(b *act.Bell) {
+	if a == nil {
+		b.Ring()
+		return
+	}
 	a.mu.Lock()
-	a.wakers = append(a.wakers, r)
-	a.waiting.Store(int32(len(a.wakers)))
+	if !slices.Contains(a.bells, b) {
+		a.bells = append(a.bells, b)
+	}
+	a.waiting.Store(int32(len(a.bells)))
 	a.mu.Unlock()
-	if a.open.Load() < a.max { // a Leave before the Store has not seen r
+	if a.max <= 0 || a.open.Load() < a.max { // a Leave before the Store has not seen b
 		a.wake()
 	}
 }
 
 func (a *Account) wake() {
 	a.mu.Lock()
-	wakers := a.wakers
-	a.wakers = nil
+	bells := a.bells
+	a.bells = nil
 	a.waiting.Store(0)
 	a.mu.Unlock()
-	for _, r := range wakers {
-		r.Wake()
+	for _, b := range bells {
+		b.Ring()
 	}
 }

@@ -30,12 +30,15 @@ type IO struct {
 
 	scratch []byte // receives of the present turn
 	lent    int    // how much of it is lent until the turn ends
+	ending  bool   // TurnEnd is going to be called
+	lending bool   // something was lent since TurnEnd was called last
 	buffers [][]byte
 	idle    []*outbound // not in use
 
 	again     []*socket // have more to discard, which no event will tell
+	before    []*socket // the memory of an earlier again
 	lingering closing
-	starved   []act.Waker // wait for a descriptor to become free
+	starved   []*Port // wait for a descriptor to become free
 }
 
 // slot is where events for a descriptor find who watches it. The generation is part of the event's tag:
@@ -128,13 +131,11 @@ func (e *IO) unwatch(index uint32) {
 	e.spare = append(e.spare, index)
 }
 
-// AwaitDescriptor wakes w when a descriptor of this scheduler has been closed, for whoever could not
-// have one. Other parts of the process may free one unseen: use a timer as well.
-func (e *IO) AwaitDescriptor(w act.Waker) { e.starved = append(e.starved, w) }
-
+// descriptorFreed wakes those who could not have one.
 func (e *IO) descriptorFreed() {
-	for _, w := range e.starved {
-		w.Wake()
+	for _, p := range e.starved {
+		p.starved = false
+		p.waker.Wake()
 	}
 	e.starved = e.starved[:0]
 }
@@ -150,14 +151,24 @@ func (e *IO) loan() []byte {
 
 // lend takes the first n bytes of a loan until the turn ends.
 func (e *IO) lend(n int) {
-	if e.lent == 0 {
+	e.lent += n
+	e.lending = true
+	if !e.ending {
+		e.ending = true
 		e.s.AtTurnEnd(e)
 	}
-	e.lent += n
 }
 
-// TurnEnd takes back what was lent.
-func (e *IO) TurnEnd() { e.lent = 0 }
+// TurnEnd takes back what was lent: once all who were lent something have had their own TurnEnd, in which
+// they may still copy from it while others receive. They are in line before the second call of ours.
+func (e *IO) TurnEnd() {
+	if e.lending {
+		e.lending = false
+		e.s.AtTurnEnd(e)
+		return
+	}
+	e.lent, e.ending = 0, false
+}
 
 // Drop aborts what lingers.
 func (e *IO) Drop() {

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"io"
-	"syscall"
 
 	"github.com/daimon-go/daimon/netpoll"
 )
@@ -11,7 +10,7 @@ import (
 // what is left is to send the queue, to close the write side, and to read on until the peer has closed
 // too, so that the kernel has no reason to reset the connection under the last bytes.
 func (k *socket) linger() {
-	if k.out.err == nil && k.Queued() > 0 {
+	if k.out.err == nil && k.queued() > 0 {
 		k.flush()
 	} else if k.out.err == nil {
 		k.flushed()
@@ -29,22 +28,13 @@ func (k *socket) discard() {
 		return
 	}
 	e := k.source.io
-	room := e.loan()
-	n, err := e.os.Receive(int(k.fd), room)
-	switch {
+	switch _, err := k.receive(e.loan()); {
 	case err == nil:
-		if n < len(room) {
-			k.shortRead()
-		}
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
 			k.state |= discarding
 			e.again = append(e.again, k)
 		}
-	case err == syscall.EAGAIN:
-		k.ready &^= netpoll.In | netpoll.Priority
-	case err == io.EOF:
-		k.state |= finished
-	default:
+	case err != ErrWouldBlock && err != io.EOF:
 		k.out.err = err // the connection is gone
 	}
 }
@@ -52,19 +42,21 @@ func (k *socket) discard() {
 // discardAgain gives each a further receive; who needs yet another comes in the next pass.
 func (e *IO) discardAgain() {
 	now := e.again
-	e.again = nil
-	for _, k := range now {
+	e.again, e.before = e.before, nil
+	for i, k := range now {
+		now[i] = nil
 		k.state &^= discarding
 		if k.fd >= 0 {
 			k.linger()
 		}
 	}
+	e.before = now[:0]
 }
 
 // Expire ends a linger whose time is up. If the peer has not taken all, a reset tells it so.
 func (o *outbound) Expire() {
 	k := o.k
-	if k.Queued() > 0 {
+	if k.queued() > 0 {
 		k.Abort()
 		return
 	}

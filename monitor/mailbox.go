@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/inbox"
@@ -16,7 +15,6 @@ var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
 	bell   act.Bell
-	closed atomic.Bool
 }
 
 // NewMailbox returns one that holds at least capacity values: the next power of two.
@@ -36,7 +34,6 @@ func (m *Mailbox[T]) Send(v T) bool {
 
 // Close refuses further values; those that are there can still be taken. Any goroutine.
 func (m *Mailbox[T]) Close() {
-	m.closed.Store(true)
 	m.values.Close()
 	m.bell.Ring()
 }
@@ -44,7 +41,7 @@ func (m *Mailbox[T]) Close() {
 // Take takes the oldest value. When there is none it returns an error that knows whom to arm (see
 // listener.Next), or ErrMailboxClosed. It belongs to the thread of the one task that takes.
 func (m *Mailbox[T]) Take() (v T, err error) {
-	closed := m.closed.Load() // before looking: what came before the Close is found
+	closed := m.values.Closed() // before looking: what came before the Close is found
 	if v, ok := m.values.Pop(); ok {
 		return v, nil
 	}
@@ -63,7 +60,7 @@ func (m *emptyMailbox[T]) Error() string { return "monitor: the mailbox is empty
 func (m *emptyMailbox[T]) Arm(t *act.Task) {
 	w := t.Waker()
 	m.bell.Set(w)
-	if m.closed.Load() || !m.values.Empty() {
+	if m.values.Closed() || !m.values.Empty() {
 		w.Wake() // it came between
 	}
 }

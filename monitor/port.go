@@ -10,12 +10,13 @@ import (
 
 // Port is a listening socket as one scheduler sees it.
 type Port struct {
-	io     *IO
-	fd     int
-	slot   uint32
-	shared bool
-	ready  bool
-	waker  act.Waker
+	io      *IO
+	fd      int
+	slot    uint32
+	shared  bool
+	ready   bool
+	starved bool // in IO.starved
+	waker   act.Waker
 }
 
 // Port watches a listening socket, which it owns from then on: after an error it is closed. A shared one
@@ -55,8 +56,24 @@ func (p *Port) Accept() (fd int, err error) {
 	return fd, err
 }
 
-// Await keeps w, in place of an earlier one, and wakes it when Accept may do better than ErrWouldBlock.
-func (p *Port) Await(w act.Waker) { p.waker = w }
+// Await keeps w, in place of an earlier one, and wakes it when Accept may do better than ErrWouldBlock,
+// also because of a Close.
+func (p *Port) Await(w act.Waker) {
+	p.waker = w
+	if p.ready || p.fd < 0 {
+		w.Wake()
+	}
+}
+
+// AwaitDescriptor is Await for whoever was refused a descriptor: it wakes w when a socket of this scheduler
+// has been closed. Other parts of the process may free one unseen: use a timer as well.
+func (p *Port) AwaitDescriptor(w act.Waker) {
+	p.waker = w
+	if !p.starved {
+		p.starved = true
+		p.io.starved = append(p.io.starved, p)
+	}
+}
 
 // Addr is where it listens; nil after Close.
 func (p *Port) Addr() net.Addr {
@@ -78,6 +95,7 @@ func (p *Port) Close() error {
 	}
 	fd := p.fd
 	p.fd = -1
+	p.waker.Wake()
 	p.io.unwatch(p.slot)
 	if p.shared {
 		return nil

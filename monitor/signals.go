@@ -25,7 +25,7 @@ func (s Signal) Policy() shutdown.Policy { return s.Terms }
 // shells count. It does not hold Run. When the Group is closed the signals have their usual effect
 // again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
-	return onFirst(func(g *act.Group) *relay {
+	return onFirst(ordering{}, func(g *act.Group) *relay {
 		told := false
 		return newRelay(func(sig os.Signal) {
 			if told {
@@ -42,29 +42,36 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 // SIGHUP for new configuration, say. One that finds it full is lost, as the system loses a second signal
 // of a kind that is pending.
 func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) error {
-	return onFirst(func(*act.Group) *relay {
+	return onFirst(to, func(*act.Group) *relay {
 		return newRelay(func(sig os.Signal) { to.Send(sig) }, signals...)
 	})
 }
 
-// relays holds what ends with the Group, on its first scheduler.
-var relays = act.NewLocal(func(*act.Scheduler) *ends { return &ends{} })
+// relays holds what ends with the Group, on its first scheduler: by purpose, since a Group that is run
+// again is set up again, and must neither be told twice nor take its first signal for a second.
+var relays = act.NewLocal(func(*act.Scheduler) ends { return ends{} })
 
-type ends struct{ all []*relay }
+type ends map[any]*relay
 
-func (e *ends) Close() error {
-	for _, r := range e.all {
+func (e ends) Close() error {
+	for _, r := range e {
 		r.end()
 	}
 	return nil
 }
 
+// ordering is the purpose of Signals; that of Relay is its Mailbox.
+type ordering struct{}
+
 // onFirst calls start once for the Group, since a set-up function is called for each scheduler.
-func onFirst(start func(*act.Group) *relay) func(*act.Scheduler) error {
+func onFirst(purpose any, start func(*act.Group) *relay) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			e := relays.Get(s)
-			e.all = append(e.all, start(s.Group()))
+			if r := e[purpose]; r != nil {
+				r.end()
+			}
+			e[purpose] = start(s.Group())
 		}
 		return nil
 	}

@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -90,11 +91,12 @@ type outbound struct {
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
 
-func (k *socket) Lend() ([]byte, error) {
+func (k *socket) Lend(most int) ([]byte, error) {
 	if err := k.receivable(); err != nil {
 		return nil, err
 	}
 	p := k.source.io.loan()
+	p = p[:min(most, len(p))]
 	n, err := k.receive(p)
 	if err != nil {
 		return nil, err
@@ -125,6 +127,10 @@ func (k *socket) receivable() error {
 
 func (k *socket) receive(p []byte) (int, error) {
 	n, err := k.source.io.os.Receive(int(k.fd), p)
+	if err == syscall.EAGAIN && k.ready&netpoll.Priority != 0 { // it may be a signal that says so, see netpoll
+		k.ready &^= netpoll.Priority
+		n, err = k.source.io.os.Receive(int(k.fd), p)
+	}
 	switch {
 	case err == nil:
 		if n < len(p) {
@@ -132,10 +138,14 @@ func (k *socket) receive(p []byte) (int, error) {
 		}
 		return n, nil
 	case err == syscall.EAGAIN:
-		k.ready &^= netpoll.In | netpoll.Priority
+		k.ready &^= netpoll.In
 		return 0, ErrWouldBlock
 	case err == io.EOF:
 		k.state |= finished
+		if k.out != nil && k.out.err != nil {
+			// Sending has met the reset, and the system tells of it once: this is not the end it looks like.
+			return 0, k.out.err
+		}
 	}
 	return 0, err
 }
@@ -155,7 +165,7 @@ func (k *socket) Send(head, p []byte, high int) (int, error) {
 		return 0, err
 	}
 	sent := 0
-	if k.Queued() == 0 {
+	if k.queued() == 0 {
 		n, err := k.source.io.os.Send(int(k.fd), head, p)
 		if err != nil && err != syscall.EAGAIN {
 			k.fail(err)
@@ -169,7 +179,7 @@ func (k *socket) Send(head, p []byte, high int) (int, error) {
 	}
 	o := k.outbound()
 	o.enqueue(head)
-	room := max(0, high-k.Queued())
+	room := max(0, high-k.queued())
 	more := p[sent:min(len(p), sent+room)]
 	o.enqueue(more)
 	return sent + len(more), nil
@@ -187,22 +197,36 @@ func (k *socket) sendable() error {
 	return nil
 }
 
-func (k *socket) Queued() int {
+func (k *socket) Queued() (int, error) { return k.queued(), k.sendable() }
+
+func (k *socket) queued() int {
 	if k.out == nil {
 		return 0
 	}
 	return len(k.out.queue) - k.out.sent
 }
 
-func (k *socket) AwaitInput(w act.Waker) { k.reader = w }
+func (k *socket) AwaitInput(w act.Waker) {
+	k.reader = w
+	if k.receivable() != ErrWouldBlock && k.state&dialing == 0 {
+		w.Wake()
+	}
+}
 
 func (k *socket) AwaitOutput(w act.Waker, low int) {
-	if k.Queued() <= low {
+	if k.queued() <= low {
 		w.Wake()
 		return
 	}
 	o := k.outbound()
 	o.writer, o.low = w, low
+}
+
+func (k *socket) Wake() {
+	k.reader.Wake()
+	if k.out != nil {
+		k.out.writer.Wake()
+	}
 }
 
 // event takes in what the OS reports.
@@ -215,7 +239,7 @@ func (k *socket) event(r netpoll.Ready) {
 		k.linger()
 		return
 	}
-	if r&(netpoll.Out|netpoll.Error) != 0 && k.Queued() > 0 {
+	if r&(netpoll.Out|netpoll.Error) != 0 && k.queued() > 0 {
 		k.flush()
 	}
 	if r&netpoll.In != 0 || k.state&dialing != 0 {
@@ -232,12 +256,12 @@ func (k *socket) flush() {
 		return
 	}
 	o.sent += n
-	if k.Queued() == 0 {
+	if k.queued() == 0 {
 		k.source.io.giveBuffer(o.queue)
 		o.queue, o.sent = nil, 0
 		k.flushed()
 	}
-	if k.out == o && k.Queued() <= o.low {
+	if k.queued() <= o.low {
 		o.writer.Wake()
 	}
 	k.calm()
@@ -259,19 +283,17 @@ func (k *socket) fail(err error) {
 	o.err = err
 	k.source.io.giveBuffer(o.queue)
 	o.queue, o.sent = nil, 0
-	k.reader.Wake()
-	o.writer.Wake()
+	k.Wake()
 }
 
 func (k *socket) CloseWrite() error {
-	if err := k.sendable(); err != nil {
+	if err := k.sendable(); err != nil && err != errWriteClosed {
 		return err
 	}
 	k.state |= ending
-	if k.Queued() > 0 {
-		return nil
+	if k.queued() == 0 {
+		k.flushed()
 	}
-	k.flushed()
 	if k.out != nil {
 		return k.out.err
 	}
@@ -324,21 +346,30 @@ func (k *socket) Close(within time.Duration) {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return
 	}
-	e := k.source.io
-	k.reader = act.Waker{}
-	o := k.outbound()
-	o.writer = act.Waker{}
+	k.dismiss()
+	e, o := k.source.io, k.outbound()
 	k.state |= lingering | ending
 	e.lingering.push(o)
 	e.s.Hold(1)
 	if k.linger(); k.fd >= 0 {
-		e.s.CallAt(&o.timer, e.s.Now()+within, o)
+		now := e.s.Now()
+		e.s.CallAt(&o.timer, now+min(within, math.MaxInt64-now), o)
+	}
+}
+
+// dismiss wakes for the last time whoever waits here, another task than the one that gives the socket up.
+func (k *socket) dismiss() {
+	k.Wake()
+	k.reader = act.Waker{}
+	if k.out != nil {
+		k.out.writer = act.Waker{}
 	}
 }
 
 // Abort, at once.
 func (k *socket) Abort() {
 	if k.fd >= 0 {
+		k.dismiss()
 		k.release(k.source.io.os.Reset)
 	}
 }

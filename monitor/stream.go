@@ -11,9 +11,10 @@ import (
 // engine is one, a filter over another Stream (TLS) is one, an engine of completions can be. Nothing
 // above knows which. All methods belong to the scheduler's thread and none blocks.
 type Stream interface {
-	// Lend receives and lends what came: at least a byte, valid until the turn ends and never overlapping
-	// another loan of the same turn. ErrWouldBlock: nothing is there yet; io.EOF: nothing will be.
-	Lend() ([]byte, error)
+	// Lend receives and lends what came: at least a byte and at most so many, valid until the turn ends and
+	// never overlapping another loan of the same turn. ErrWouldBlock: nothing is there yet; io.EOF: nothing
+	// will be, and everything sent so far has not failed.
+	Lend(most int) ([]byte, error)
 	// Receive is Lend into the caller's own p, which must not be empty.
 	Receive(p []byte) (int, error)
 
@@ -21,17 +22,20 @@ type Stream interface {
 	// than high bytes are. It returns how much of p was taken. What is taken is sent without further calls.
 	// An error, also a late one of what was queued, says that nothing was taken and nothing more will be.
 	Send(head, p []byte, high int) (int, error)
-	// Queued is how many bytes were taken and not yet sent.
-	Queued() int
+	// Queued is how many bytes were taken and not yet sent. The error is the one that Send would return.
+	Queued() (int, error)
 
 	// AwaitInput keeps w, in place of an earlier one, and wakes it when Lend may do better than
-	// ErrWouldBlock, or when sending has failed.
+	// ErrWouldBlock: at once if it may already, and also when sending has failed or the Stream is given up.
 	AwaitInput(w act.Waker)
-	// AwaitOutput keeps w, in place of an earlier one, and wakes it when at most low bytes are queued, or
-	// when sending has failed.
+	// AwaitOutput keeps w, in place of an earlier one, and wakes it when at most low bytes are queued, and
+	// also when sending has failed or the Stream is given up.
 	AwaitOutput(w act.Waker, low int)
+	// Wake wakes both of them for a reason of the caller's, such as a deadline.
+	Wake()
 
-	// CloseWrite ends this side's bytes after those queued; receiving goes on. Later Sends fail.
+	// CloseWrite ends this side's bytes after those queued; receiving goes on. Later Sends fail. A second
+	// CloseWrite says what has become of the first.
 	CloseWrite() error
 	// Close gives the Stream up. What is queued is still sent, the write side is closed, what the peer still
 	// sends is discarded until it closes too, all without the caller and within linger; it holds Run for

@@ -11,10 +11,17 @@
 // that it has not. A report gives everything that is ready at its time, not only what is new: on Linux
 // arriving bytes are reported as In|Out while there is room to send.
 //
-// A short read is not always the end of what is there. On TCP it is, unless [Priority] or [PeerClosed]
-// has been reported: a receive stops at the mark of out-of-band data, with more behind, and the end of
-// the stream, of which no second edge tells, is still to be received. On Unix sockets it never is:
-// ancillary data splits reads.
+// When is In over? The rule, which a test holds against poll(2):
+//
+//   - EAGAIN with [Priority] set clears Priority: receive again. On Linux a receive that begins at the mark
+//     of out-of-band data says EAGAIN, whatever is behind the mark, if a signal is pending
+//     (tcp_recvmsg_locked), and the Go runtime sends many; who believed it would wait for an edge that
+//     has been. The second call is made without that signal, and deceived only if another one arrives
+//     within it.
+//   - EAGAIN without Priority clears In.
+//   - A short read clears In on TCP, unless Priority or [PeerClosed] is set: a receive stops at the mark,
+//     with more behind, and the end of the stream, of which no second edge tells, is still to be
+//     received. On Unix sockets it clears nothing: ancillary data splits reads.
 //
 // Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere
 // the package compiles, and everything in it fails with an error that says that the system is not

@@ -148,8 +148,11 @@ type watched struct {
 func (w *watched) take(room int) {
 	n, err := sys.Receive(w.fd, make([]byte, room))
 	switch {
+	case err == unix.EAGAIN && w.bits&Priority != 0:
+		w.bits &^= Priority
+		w.take(room)
 	case err == unix.EAGAIN:
-		w.bits &^= In | Priority
+		w.bits &^= In
 	case err == nil && n < room && w.tcp && w.bits&(Priority|PeerClosed) == 0:
 		w.bits &^= In
 	}
@@ -237,4 +240,58 @@ func absorb(t *testing.T, p *Poller, conns []*watched) {
 			conns[e.Tag].bits |= e.Ready
 		}
 	}
+}
+
+// At the mark of out-of-band data the kernel takes a pending signal for a reason to say EAGAIN, with data
+// behind the mark. Two such answers in a row need two signals at the right moments: here, with twenty
+// thousand signals a second, that must be rare, and so it is next to never with the few there are.
+func TestSignalAtTheMarkIsNotBelieved(t *testing.T) {
+	balanced(t)
+	client, server := tcpPair(t)
+	hold(t, client)
+	hold(t, server)
+	say(t, client, "before")
+	require.NoError(t, unix.Send(client, []byte("!"), unix.MSG_OOB))
+	say(t, client, "behind")
+	require.Equal(t, "before", hear(t, server))
+	polled(t, server, unix.POLLIN)
+	defer bombard(t)()
+	buf, lies, twice, row := make([]byte, 64), 0, 0, 0
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		_, _, err := unix.Recvfrom(server, buf, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		if row++; err == nil {
+			row = 0
+			continue
+		}
+		require.Equal(t, unix.EAGAIN, err)
+		if lies++; row == 2 {
+			twice++
+		}
+	}
+	t.Logf("EAGAIN %d times with data behind the mark, %d times twice in a row", lies, twice)
+	require.LessOrEqual(t, twice, 2+lies/20)
+	require.Equal(t, "behind", hear(t, server))
+}
+
+// bombard sends signals to this thread until it is told to stop.
+func bombard(t *testing.T) (stop func()) {
+	runtime.LockOSThread()
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, unix.SIGUSR1)
+	process, thread, over := unix.Getpid(), unix.Gettid(), make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(50 * time.Microsecond):
+				if err := unix.Tgkill(process, thread, unix.SIGUSR1); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	return func() { close(over); <-done; signal.Stop(got); runtime.UnlockOSThread() }
 }

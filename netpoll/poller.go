@@ -16,9 +16,9 @@ const (
 	// PeerClosed: the peer will send nothing more. What it sent before may still be unread; a receive
 	// that meets the end says io.EOF. It comes with In.
 	PeerClosed
-	// Priority: there is out-of-band data, or its mark lies ahead, so that a short read does not mean
-	// that everything was read. On kqueue, where not every system tells, it comes with every In of a
-	// Stream: the safe answer, at the price of one receive more.
+	// Priority: there is out-of-band data, or its mark lies ahead, so that neither a short read nor one
+	// EAGAIN means that everything was read; see the rule above. On kqueue, where not every system
+	// tells, it comes with every In of a Stream: the safe answer, at the price of one receive more.
 	Priority
 	// Error: the connection is broken or both directions are closed. Whoever waits for anything on the
 	// descriptor should try: the call that follows says what it is, as does System.SocketError.

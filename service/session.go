@@ -25,6 +25,9 @@ func (x *session) Act(t *act.Task) act.Directive {
 			x.finish()
 			return act.Done // served, or turned away, on the spot
 		}
+		if o := t.Order(); o != nil {
+			x.Stop(t, o) // it was told before there was an action to pass that on to
+		}
 	}
 	d := x.action.Act(t)
 	if !d.Finished() {

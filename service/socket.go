@@ -21,12 +21,11 @@ type socket struct {
 	group  *act.Group
 	addr   net.Addr
 	places *monitor.Account
-	ports  int    // that are open
-	last   func() // called when the last of them is closed
+	homes  map[*act.Scheduler]bool // those with an open port, all of one Group
+	last   func()                  // called when the last of them is closed
 }
 
-// open takes the part of the service for one scheduler: the first of a Group, or a further one. listen
-// is called with the address that the first was bound to, nil for the first, and returns the port.
+// open takes the part of the service for one scheduler: the first of a Group, or a further one.
 func (k *socket) open(s *act.Scheduler, o opening) error {
 	if o.handler == nil {
 		panic("service: without a Handler")
@@ -35,21 +34,11 @@ func (k *socket) open(s *act.Scheduler, o opening) error {
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ports > 0 && k.group != s.Group() {
-		return errInUse
-	}
-	if k.ports == 0 {
-		k.group, k.addr, k.places = s.Group(), nil, monitor.NewAccount(o.max)
-	}
-	port, err := o.listen(e, k.addr)
+	port, err := k.port(e, o)
 	if err != nil {
 		return err
 	}
-	k.addr = port.Addr()
-	k.ports++
-	s.Install(&acceptor{
+	s.Install(&acceptor{ // without the lock: a Trace may ask for its name
 		accept: listener.Accept{
 			Port:   port,
 			Source: e.NewSource(o.network, k.places),
@@ -58,8 +47,33 @@ func (k *socket) open(s *act.Scheduler, o opening) error {
 		},
 		handler: o.handler,
 		socket:  k,
+		home:    s,
 	})
 	return nil
+}
+
+// port opens a port for the scheduler of e. listen is called with the address that the first was bound
+// to, nil for the first.
+func (k *socket) port(e *monitor.IO, o opening) (*monitor.Port, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := e.Scheduler()
+	switch {
+	case len(k.homes) == 0:
+		k.group, k.addr, k.places = s.Group(), nil, monitor.NewAccount(o.max)
+		k.homes = map[*act.Scheduler]bool{}
+	case k.group != s.Group():
+		return nil, errElsewhere
+	case k.homes[s]:
+		return nil, errTwice
+	}
+	port, err := o.listen(e, k.addr)
+	if err != nil {
+		return nil, err
+	}
+	k.addr = port.Addr()
+	k.homes[s] = true
+	return port, nil
 }
 
 // opening is what TCP and Unix do not have in common.
@@ -71,13 +85,16 @@ type opening struct {
 	listen  func(e *monitor.IO, bound net.Addr) (*monitor.Port, error)
 }
 
-var errInUse = errors.New("the service runs in another Group")
+var (
+	errElsewhere = errors.New("the service runs in another Group")
+	errTwice     = errors.New("the service was already set up on this scheduler")
+)
 
-// shut is called when a port was closed.
-func (k *socket) shut() {
+// shut is called when the port of s was closed.
+func (k *socket) shut(s *act.Scheduler) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.ports--; k.ports == 0 && k.last != nil {
+	if delete(k.homes, s); len(k.homes) == 0 && k.last != nil {
 		k.last()
 		k.last = nil
 	}
@@ -105,7 +122,9 @@ type acceptor struct {
 	accept  listener.Accept
 	handler func(*listener.Conn) act.Action
 	socket  *socket
+	home    *act.Scheduler
 	told    bool
+	looked  bool // since it was told
 }
 
 // Act accepts what there is, at most acceptsATurn connections. Once told of an order it takes those that
@@ -114,7 +133,7 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	for range acceptsATurn {
 		d := a.accept.Act(t)
 		if d == act.Wait && a.told {
-			return act.Done
+			return a.last()
 		}
 		if d == act.Yield {
 			continue
@@ -127,13 +146,24 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
+// last is the verdict of one who was told and sees no connection. The order may have come before the news
+// of those who connected earlier: demons have their turns before their pass looks at what the system
+// reports, so the end is one pass later.
+func (a *acceptor) last() act.Directive {
+	if a.looked {
+		return act.Done
+	}
+	a.looked = true
+	return act.Yield
+}
+
 // Stop has it end.
 func (a *acceptor) Stop(*act.Task, shutdown.Order) { a.told = true }
 
 // Close stops listening.
 func (a *acceptor) Close() error {
 	err := a.accept.Port.Close()
-	a.socket.shut()
+	a.socket.shut(a.home)
 	return err
 }
 

@@ -57,6 +57,9 @@ func (v *TCP) Setup(s *act.Scheduler) error {
 func (v *TCP) listen(e *monitor.IO, bound net.Addr) (*monitor.Port, error) {
 	first := bound == nil
 	if first {
+		if v.Address == "" { // to package net that is any address and port, here it was forgotten
+			return nil, &net.AddrError{Err: "missing port in address"}
+		}
 		resolved, err := net.ResolveTCPAddr("tcp", v.Address)
 		if err != nil {
 			return nil, err

@@ -24,8 +24,8 @@ type load struct {
 
 var loads = []load{
 	{"after a rest of 2 ms", 1, 2 * time.Millisecond, 1000},
-	{"10,000 messages a second", 10, 100 * time.Microsecond, 50_000},
-	{"one message after the other", 1, 0, 50_000},
+	{"10,000 messages a second, over 50 connections", 50, 100 * time.Microsecond, 50_000},
+	{"one connection, closed loop", 1, 0, 10_000},
 	{"100 connections, closed loop", 100, 0, 200_000},
 }
 

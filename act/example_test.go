@@ -1,0 +1,307 @@
+package act_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// countdown is an action that lives for as many turns as it is told.
+type countdown struct {
+	name string
+	left int
+}
+
+func (c *countdown) Act(*act.Task) act.Directive {
+	fmt.Print(c.name, c.left, " ")
+	if c.left--; c.left == 0 {
+		return act.Done
+	}
+	return act.Yield // others have their turns before the next one
+}
+
+// Actions have their turns one after the other, round by round.
+func ExampleAction() {
+	s := act.New(act.Config{})
+	s.Spawn(&countdown{"a", 3})
+	s.Spawn(&countdown{"b", 1})
+	s.Spawn(&countdown{"c", 2})
+	if err := s.Run(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: a3 b1 c2 a2 c1 a1
+}
+
+// Actions call actions as functions call functions.
+func ExampleAction_nested() {
+	child := &countdown{"child", 2}
+	s := act.New(act.Config{})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if d := child.Act(t); d != act.Done {
+			return d
+		}
+		fmt.Println("and its parent")
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output: child2 child1 and its parent
+}
+
+func ExampleFunc() {
+	s := act.New(act.Config{})
+	greeted := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		fmt.Println("hello", greeted)
+		if greeted++; greeted < 2 {
+			return act.Yield
+		}
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output:
+	// hello 0
+	// hello 1
+}
+
+// Run may be called as often as there is work.
+func ExampleScheduler_Run() {
+	s := act.New(act.Config{})
+	for _, name := range []string{"monday ", "tuesday "} {
+		s.Spawn(&countdown{name, 2})
+		fmt.Println(s.Run())
+	}
+	fmt.Println(s.Close())
+	// Output:
+	// monday 2 monday 1 <nil>
+	// tuesday 2 tuesday 1 <nil>
+	// <nil>
+}
+
+// A few turns at a time: the loop belongs to somebody else, a test or a simulation.
+func ExampleScheduler_Step() {
+	s := act.New(act.Config{})
+	s.Spawn(&countdown{"a", 3})
+	s.Spawn(&countdown{"b", 3})
+	for {
+		turns, err := s.Step(4)
+		if turns == 0 || err != nil {
+			break
+		}
+		fmt.Println("-", turns, "turns")
+	}
+	// Output:
+	// a3 b3 a2 b2 - 4 turns
+	// a1 b1 - 2 turns
+}
+
+// basket is filled by one task and emptied by another. It keeps a place for the latest Waker of who
+// waits.
+type basket struct {
+	apples int
+	waiter act.Waker
+}
+
+func (b *basket) put() {
+	b.apples++
+	b.waiter.Wake()
+}
+
+// Who waits looks again after each turn's beginning: it may have been woken for nothing.
+func ExampleWaker() {
+	var b basket
+	s := act.New(act.Config{})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if b.apples < 3 {
+			fmt.Println("only", b.apples)
+			b.waiter = t.Waker()
+			return act.Wait
+		}
+		fmt.Println("enough for a pie")
+		return act.Done
+	}))
+	picked := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		b.put()
+		if picked++; picked < 3 {
+			return act.Yield
+		}
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output:
+	// only 0
+	// only 1
+	// only 2
+	// enough for a pie
+}
+
+// Remote is what to give to another goroutine.
+func ExampleRemote() {
+	s := act.New(act.Config{})
+	answers := make(chan int, 1)
+	asked := false
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if !asked {
+			asked = true
+			remote := t.Waker().Remote()
+			go func() {
+				answers <- 42
+				remote.Wake()
+			}()
+			return act.Wait
+		}
+		fmt.Println(<-answers)
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output: 42
+}
+
+// A Timer is a field of its owner.
+type reminder struct {
+	timer act.Timer
+	rings int
+}
+
+func (r *reminder) Act(t *act.Task) act.Directive {
+	if r.timer.Armed() {
+		return act.Wait // woken by something else
+	}
+	if r.rings == 3 {
+		return act.Done
+	}
+	r.rings++
+	fmt.Println("ring", r.rings)
+	t.WakeAfter(&r.timer, time.Millisecond)
+	return act.Wait
+}
+
+func ExampleTimer() {
+	s := act.New(act.Config{})
+	s.Spawn(new(reminder))
+	_ = s.Run()
+	// Output:
+	// ring 1
+	// ring 2
+	// ring 3
+}
+
+// From other goroutines everything goes through Post.
+func ExampleScheduler_Post() {
+	s := act.New(act.Config{})
+	s.Hold(1) // until the goroutine has posted
+	go s.Post(func(s *act.Scheduler) {
+		s.Spawn(&countdown{"posted ", 2})
+		s.Hold(-1)
+	})
+	fmt.Println(s.Run())
+	fmt.Println(s.Close(), s.Post(func(*act.Scheduler) {}))
+	// Output:
+	// posted 2 posted 1 <nil>
+	// <nil> false
+}
+
+// gardener is a demon: without an end of its own, and so with an ear for orders.
+type gardener struct{ told bool }
+
+func (g *gardener) Act(*act.Task) act.Directive {
+	if g.told {
+		fmt.Println("puts away the rake")
+		return act.Done
+	}
+	fmt.Println("rakes")
+	return act.Yield
+}
+
+func (g *gardener) Stop(*act.Task, shutdown.Order) { g.told = true }
+
+func ExampleDemon() {
+	s := act.New(act.Config{})
+	s.Install(new(gardener))
+	_, _ = s.Step(2)
+	s.Shutdown(shutdown.Now{})
+	fmt.Println(s.Run())
+	// Output:
+	// rakes
+	// rakes
+	// puts away the rake
+	// <nil>
+}
+
+// counters is one counter for each scheduler, made when that first asks.
+var counters = act.NewLocal(func(s *act.Scheduler) *int {
+	fmt.Println("made for scheduler", s.Index())
+	return new(int)
+})
+
+func ExampleLocal() {
+	s := act.New(act.Config{})
+	for range 3 {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			n := counters.Get(t.Scheduler())
+			*n++
+			fmt.Println(*n)
+			return act.Done
+		}))
+	}
+	_ = s.Run()
+	// Output:
+	// made for scheduler 0
+	// 1
+	// 2
+	// 3
+}
+
+// flush is done once a turn, however often it is asked for.
+type flush struct{ lines int }
+
+func (f *flush) print(s *act.Scheduler) {
+	if f.lines++; f.lines == 1 {
+		s.AtTurnEnd(f)
+	}
+}
+
+func (f *flush) TurnEnd() {
+	fmt.Println(f.lines, "lines in one go")
+	f.lines = 0
+}
+
+func ExampleScheduler_AtTurnEnd() {
+	s := act.New(act.Config{})
+	var out flush
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		for range 5 {
+			out.print(t.Scheduler())
+		}
+		fmt.Println("end of turn")
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output:
+	// end of turn
+	// 5 lines in one go
+}
+
+// A Trace hears of everything, at the price of a branch for who has none.
+func ExampleTrace() {
+	s := act.New(act.Config{Trace: &act.Trace{
+		TurnEnd: func(t *act.Task, d act.Directive) { fmt.Println(t, d) },
+	}})
+	s.Spawn(new(quiet))
+	_ = s.Run()
+	// Output:
+	// *act_test.quiet Yield
+	// *act_test.quiet Done
+}
+
+type quiet struct{ again bool }
+
+func (q *quiet) Act(*act.Task) act.Directive {
+	if q.again {
+		return act.Done
+	}
+	q.again = true
+	return act.Yield
+}

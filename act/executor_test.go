@@ -1,0 +1,126 @@
+package act_test
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+func TestTheExecutorNeverRunsMoreThanConfiguredAtOnceAndLosesNothing(t *testing.T) {
+	const limit, n = 3, 300
+	s, _ := newScheduler(t, act.Config{Offloads: limit})
+	var now, most, all atomic.Int32
+	for range n {
+		s.Spawn(offloads(func() {
+			for m := now.Add(1); ; {
+				if seen := most.Load(); m <= seen || most.CompareAndSwap(seen, m) {
+					break
+				}
+			}
+			time.Sleep(100 * time.Microsecond)
+			all.Add(1)
+			now.Add(-1)
+		}))
+	}
+	require.NoError(t, s.Run())
+	require.EqualValues(t, n, all.Load())
+	require.EqualValues(t, limit, most.Load(), "as many as allowed, and not more")
+}
+
+func TestTheExecutorQueuesInOrderWhenFull(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Offloads: 1})
+	var order []int
+	for i := range 200 {
+		s.Spawn(offloads(func() { order = append(order, i) }))
+	}
+	require.NoError(t, s.Run())
+	require.Len(t, order, 200)
+	require.True(t, slices.IsSorted(order))
+}
+
+func TestTheExecutorNeverBlocksTheThreadThatGivesToIt(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Offloads: 1})
+	release := make(chan struct{})
+	s.Execute(func() { <-release })
+	var run atomic.Int32
+	inTime(t, func() {
+		for range 10_000 {
+			s.Execute(func() { run.Add(1) })
+		}
+	})
+	require.Zero(t, run.Load())
+	close(release)
+	require.Eventually(t, func() bool { return run.Load() == 10_000 }, 10*time.Second, time.Millisecond)
+}
+
+func TestTheExecutorsGoroutinesAreGoneWhenItIsIdle(t *testing.T) {
+	before := runtime.NumGoroutine()
+	s, _ := newScheduler(t, act.Config{Offloads: 20})
+	for range 500 {
+		s.Spawn(offloads(func() { time.Sleep(10 * time.Microsecond) }))
+	}
+	require.NoError(t, s.Run())
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, 10*time.Second, time.Millisecond)
+}
+
+func TestAGoexitInTheExecutorCostsItNoPlace(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Offloads: 1})
+	var run atomic.Int32
+	for range 50 {
+		s.Execute(runtime.Goexit)
+		s.Execute(func() { run.Add(1) })
+	}
+	require.Eventually(t, func() bool { return run.Load() == 50 }, 10*time.Second, time.Millisecond)
+}
+
+func TestTheExecutorTakesFromManyGoroutinesAndLosesNothing(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Offloads: 2})
+	const givers, each = 8, 5000
+	var run atomic.Int32
+	var wg sync.WaitGroup
+	for range givers {
+		wg.Go(func() {
+			for i := range each {
+				s.Execute(func() { run.Add(1) })
+				if i%50 == 0 {
+					runtime.Gosched() // let it run dry now and then
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Eventually(t, func() bool { return run.Load() == givers*each }, 20*time.Second, time.Millisecond)
+}
+
+func TestTheExecutorIsThatOfTheWholeGroupAndReplaceable(t *testing.T) {
+	exec := &later{}
+	g := act.NewGroup(act.Config{Schedulers: 2, Executor: exec})
+	for _, s := range g.Schedulers() {
+		s.Spawn(offloads(func() {}))
+		_, err := s.Step(1)
+		require.NoError(t, err)
+	}
+	require.Len(t, exec.given, 2)
+	exec.run()
+	exec.run()
+	for _, s := range g.Schedulers() {
+		require.NoError(t, s.Run())
+	}
+	require.NoError(t, g.Close())
+}
+
+func TestAnExecutorMayRunEverythingAtOnce(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Executor: inline{}})
+	var h history
+	s.Spawn(act.Seq(offloads(func() { h.WriteString("f") }), h.script("A", 1, act.Yield)))
+	s.Spawn(h.script("B", 2, act.Yield))
+	require.NoError(t, s.Run())
+	require.Equal(t, "fBBA", h.String(), "the letter of its end is opened in the next pass")
+}

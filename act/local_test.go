@@ -1,0 +1,154 @@
+package act_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// engine is a value of a Local that wants to be closed.
+type engine struct {
+	of   int
+	name string
+	h    *history
+}
+
+func (e *engine) Close() error { e.h.WriteString(e.name); return nil }
+
+func TestALocalHasOneValueForEachSchedulerMadeOnFirstUse(t *testing.T) {
+	made := 0
+	l := act.NewLocal(func(s *act.Scheduler) *engine { made++; return &engine{of: s.Index(), h: &history{}} })
+	g, _ := newGroup(t, act.Config{Schedulers: 2})
+	require.Zero(t, made)
+	a, b := g.Schedulers()[0], g.Schedulers()[1]
+	one := l.Get(a)
+	require.Equal(t, 1, made)
+	require.Same(t, one, l.Get(a))
+	require.NotSame(t, one, l.Get(b))
+	require.Equal(t, []int{0, 1}, []int{l.Get(a).of, l.Get(b).of})
+	require.Equal(t, 2, made)
+}
+
+func TestALocalMayHoldANilOrZeroValue(t *testing.T) {
+	made := 0
+	l := act.NewLocal(func(*act.Scheduler) error { made++; return nil })
+	n := act.NewLocal(func(*act.Scheduler) int { made++; return 0 })
+	s, _ := newScheduler(t, act.Config{})
+	for range 3 {
+		require.NoError(t, l.Get(s))
+		require.Zero(t, n.Get(s))
+	}
+	require.Equal(t, 2, made)
+}
+
+func TestLocalsAreClosedWithTheirSchedulerTheLatestMadeFirst(t *testing.T) {
+	var h history
+	named := func(name string) func(*act.Scheduler) *engine {
+		return func(*act.Scheduler) *engine { return &engine{name: name, h: &h} }
+	}
+	a, b := act.NewLocal(named("A")), act.NewLocal(named("B"))
+	onTop := act.NewLocal(func(s *act.Scheduler) *engine {
+		b.Get(s) // stands on B, so it goes before it
+		return &engine{name: "T", h: &h}
+	})
+	unused := act.NewLocal(named("U"))
+	s, _ := newScheduler(t, act.Config{})
+	onTop.Get(s)
+	a.Get(s)
+	require.NoError(t, s.Run())
+	require.Empty(t, h.String(), "the end of a Run closes nothing")
+	require.NoError(t, s.Close())
+	require.Equal(t, "ATB", h.String())
+	require.Equal(t, "A", a.Get(s).name, "still readable, for what closes after it")
+	require.PanicsWithValue(t, "act: a Local was first used on a closed Scheduler", func() { unused.Get(s) })
+}
+
+func TestALocalThatCannotBeClosedDoesNotKeepTheOthersOpen(t *testing.T) {
+	closed := 0
+	locals := make([]*act.Local[*closer], 3)
+	for i := range locals {
+		locals[i] = act.NewLocal(func(*act.Scheduler) *closer {
+			return &closer{func() error {
+				switch closed++; i {
+				case 1:
+					panic("will not")
+				case 2:
+					return errors.New("cannot")
+				}
+				return nil
+			}}
+		})
+	}
+	s, logs := newScheduler(t, act.Config{})
+	for _, l := range locals {
+		l.Get(s)
+	}
+	require.NoError(t, s.Close())
+	require.Equal(t, 3, closed)
+	require.Len(t, messages(logs), 2)
+}
+
+func TestPutInjectsAValueBeforeTheFirstUseAndPanicsAfterIt(t *testing.T) {
+	var h history
+	l := act.NewLocal(func(*act.Scheduler) *engine { panic("made") })
+	s, _ := newScheduler(t, act.Config{})
+	fake := &engine{name: "F", h: &h}
+	l.Put(s, fake)
+	require.Same(t, fake, l.Get(s))
+	require.PanicsWithValue(t, "act: Local.Put after the first use", func() { l.Put(s, fake) })
+	require.NoError(t, s.Close())
+	require.Equal(t, "F", h.String(), "closed as if it had been made here")
+}
+
+func TestADropReachesWhatTheLocalsKeepGoing(t *testing.T) {
+	drops := 0
+	l := act.NewLocal(func(*act.Scheduler) act.Dropper { return dropper(func() { drops++ }) })
+	broken := act.NewLocal(func(*act.Scheduler) act.Dropper { return dropper(func() { panic("boom") }) })
+	s, logs := newScheduler(t, act.Config{})
+	l.Get(s)
+	broken.Get(s)
+	s.Spawn(act.Func(forever))
+	s.Shutdown(plain(haltAndDrop))
+	requireCut(t, s.Run())
+	require.Equal(t, 1, drops)
+	require.Equal(t, []string{"a task failed"}, messages(logs), "one that panics is reported, and harms nobody")
+	s.Spawn(yields(3))
+	s.Shutdown(plain(shutdown.Unbounded))
+	require.NoError(t, s.Run(), "the value stays usable")
+	require.Equal(t, 1, drops, "and nothing is dropped where the order does not say so")
+}
+
+// dropper is a Dropper made of a function.
+type dropper func()
+
+func (f dropper) Drop() { f() }
+
+func TestMonitorsAreFoundThroughALocalExactlyOneOfAKindPerScheduler(t *testing.T) {
+	made := [2]int{}
+	monitors := act.NewLocal(func(s *act.Scheduler) *monitor { made[s.Index()]++; return attach(s) })
+	histories := [2]history{}
+	err := act.Run(t.Context(), act.Config{Schedulers: 2, Logger: zap.NewNop()}, func(s *act.Scheduler) error {
+		h := &histories[s.Index()]
+		for i, letter := range []string{"A", "B", "C"} {
+			play := h.script(letter, []int{2, 3, 5}[i], act.Wait)
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				d := play(t)
+				if d == act.Wait {
+					monitors.Get(t.Scheduler()).register(t)
+				}
+				return d
+			}))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, [2]int{1, 1}, made)
+	for i := range histories {
+		require.Equal(t, "ABCABCBCCC", histories[i].String())
+	}
+}

@@ -1,0 +1,477 @@
+package act_test
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// offloads is a task that has f called off its thread once and then ends.
+func offloads(f func()) act.Func {
+	gone := false
+	return func(t *act.Task) act.Directive {
+		if gone {
+			return act.Done
+		}
+		gone = true
+		return t.Offload(f)
+	}
+}
+
+// inline is an Executor that runs everything at once, where it is called.
+type inline struct{}
+
+func (inline) Execute(f func()) { f() }
+
+// later is an Executor that runs what it was given when it is told to.
+type later struct {
+	mu    sync.Mutex
+	given []func()
+}
+
+func (l *later) Execute(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.given = append(l.given, f)
+}
+
+// run runs the oldest of what was given, on a goroutine of its own.
+func (l *later) run() {
+	l.mu.Lock()
+	f := l.given[0]
+	l.given = l.given[1:]
+	l.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	<-ended
+}
+
+func TestABlockingFunctionOffTheThreadLeavesATickerItsTicks(t *testing.T) {
+	most := 0
+	for range 5 { // on a busy machine the thread itself may be kept waiting
+		s, _ := newScheduler(t, act.Config{})
+		blocked := true
+		s.Spawn(act.Seq(offloads(func() { time.Sleep(100 * time.Millisecond) }),
+			act.Func(func(*act.Task) act.Directive { blocked = false; return act.Done })))
+		var tick act.Timer
+		ticks, start := 0, s.Now()
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if !blocked {
+				return act.Done
+			}
+			if !tick.Armed() {
+				ticks++
+				t.WakeAt(&tick, start+time.Duration(ticks)*time.Millisecond)
+			}
+			return act.Wait
+		}))
+		require.NoError(t, s.Run())
+		most = max(most, ticks)
+	}
+	require.GreaterOrEqual(t, most, 80)
+}
+
+func TestAfterAnOffloadTheNextTurnIsOnItsThreadAgain(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var home, away, back uint64
+	result := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if home == 0 {
+			home = thread.ID()
+			return t.Offload(func() {
+				away = thread.ID()
+				result = 42 // the action's own, without a lock: the race detector watches
+			})
+		}
+		back = thread.ID()
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, home, back)
+	require.NotEqual(t, home, away)
+	require.Equal(t, 42, result)
+}
+
+func TestWakesDuringAnOffloadAreAbsorbedByTheTurnThatFollows(t *testing.T) {
+	exec := &later{}
+	s, _ := newScheduler(t, act.Config{Executor: exec})
+	turns := 0
+	var w act.Waker
+	var r act.Remote
+	var timer act.Timer
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		switch turns++; turns {
+		case 1:
+			w = t.Waker()
+			r = w.Remote()
+			t.WakeAfter(&timer, 0)
+			w.Wake() // also before it is off
+			return t.Offload(func() {})
+		case 2:
+			return act.Wait // woken, were the wakes not absorbed
+		}
+		return act.Done
+	}))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	w.Wake()
+	r.Wake()
+	time.Sleep(time.Millisecond)
+	n, err := s.Step(10)
+	require.NoError(t, err)
+	require.Zero(t, n, "no turn while the function has the action")
+	require.False(t, timer.Armed(), "the timer has fired")
+	exec.run()
+	n, err = s.Step(10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, 2, turns)
+	s.Shutdown(plain(haltAndDrop))
+	requireCut(t, s.Run())
+}
+
+func TestAPanicOrGoexitOffTheThreadFailsThatTaskAlone(t *testing.T) {
+	boom := errors.New("boom")
+	for name, c := range map[string]struct {
+		f     func()
+		wraps error
+		says  string
+	}{
+		"panic":  {func() { panic(boom) }, boom, "panic: boom"},
+		"goexit": {runtime.Goexit, nil, "panic: runtime.Goexit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends := map[string]error{}
+			s, logs := newScheduler(t, act.Config{Trace: &act.Trace{
+				Ended: func(t *act.Task, err error) { ends[t.String()] = err }}})
+			closed := 0
+			s.Spawn(struct {
+				gateway
+				*closer
+			}{gateway{offloads(c.f)}, &closer{func() error { closed++; return nil }}})
+			s.Spawn(ticker{demon{act: yields(300)}})
+			require.NoError(t, s.Run())
+			require.Equal(t, []string{"a task failed"}, messages(logs))
+			require.Equal(t, 1, closed)
+			require.Len(t, ends, 2)
+			for name, err := range ends {
+				if name == "act_test.ticker" {
+					require.NoError(t, err)
+					continue
+				}
+				require.EqualError(t, err, c.says)
+				if c.wraps != nil {
+					require.ErrorIs(t, err, c.wraps)
+					require.Contains(t, string(err.(*act.Panic).Stack), "offload_test.go")
+				}
+			}
+		})
+	}
+}
+
+func (t ticker) Act(task *act.Task) act.Directive { return t.act(task) }
+
+func TestMisuseOfOffloadFailsTheTaskWithASentence(t *testing.T) {
+	for says, a := range map[string]act.Func{
+		"act: an action returned Async without t.Offload": func(*act.Task) act.Directive { return act.Async },
+		"act: an action called t.Offload and then returned Wait instead of what Offload returned": func(t *act.Task) act.Directive {
+			t.Offload(func() { panic("called") })
+			return act.Wait
+		},
+		"act: Offload is for the task whose turn it is, once a turn": func(t *act.Task) act.Directive {
+			t.Offload(func() { panic("called") })
+			return t.Offload(func() { panic("called") })
+		},
+	} {
+		var ended error
+		s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
+		s.Spawn(a)
+		require.NoError(t, s.Run())
+		require.EqualError(t, ended, "panic: "+says)
+	}
+}
+
+func TestOffloadIsNotForStop(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(told{idle, func(t *act.Task, _ shutdown.Order) { t.Offload(func() {}) }})
+	s.Shutdown(plain(shutdown.Unbounded))
+	require.NoError(t, s.Run())
+	require.Equal(t, "panic: act: Offload is for the task whose turn it is, once a turn", logs.All()[0].ContextMap()["error"])
+}
+
+func TestAnOrderWaitsForAnOffloadWithinItsBound(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	returned := false
+	s.Spawn(offloads(func() { time.Sleep(30 * time.Millisecond); returned = true }))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Policy{Turns: 1, Time: time.Minute, Drop: true}))
+	require.NoError(t, s.Run(), "nothing was cut")
+	require.True(t, returned)
+}
+
+func TestWhoIsOffloadedHearsOfTheOrderAfterwards(t *testing.T) {
+	exec := &later{}
+	s, _ := newScheduler(t, act.Config{Executor: exec})
+	var h history
+	turns := 0
+	s.Spawn(told{func(t *act.Task) act.Directive {
+		if turns++; turns == 1 {
+			return t.Offload(func() { h.WriteString("f") })
+		}
+		require.NotNil(panicking{}, t.Order())
+		return h.note("A", act.Done)
+	}, func(*act.Task, shutdown.Order) { h.WriteString("!") }})
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Policy{Turns: 5}))
+	n, err := s.Step(5)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Empty(t, h.String(), "the action belongs to the function")
+	exec.run()
+	require.NoError(t, s.Run())
+	require.Equal(t, "f!A", h.String())
+}
+
+// panicking is a TestingT for turns: a requirement that is not met panics, which fails the task.
+type panicking struct{}
+
+func (panicking) Errorf(string, ...any) {}
+func (panicking) FailNow()              { panic("a requirement is not met") }
+
+func TestADropAbandonsAnOffloadAndItsThreadClosesTheActionWhenItReturns(t *testing.T) {
+	exec := &later{}
+	var dropped []error
+	s, _ := newScheduler(t, act.Config{Executor: exec, Trace: &act.Trace{
+		Ended: func(_ *act.Task, err error) { dropped = append(dropped, err) }}})
+	var closedOn uint64
+	var timer act.Timer
+	closed, ran := 0, false
+	s.Spawn(struct {
+		act.Func
+		*closer
+	}{func(t *act.Task) act.Directive {
+		t.WakeAfter(&timer, time.Hour)
+		return t.Offload(func() { ran = true })
+	}, &closer{func() error {
+		require.True(panicking{}, ran, "not while the function has it")
+		closed++
+		closedOn = thread.ID()
+		return nil
+	}}})
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	s.Shutdown(plain(haltAndDrop))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, []int{1, 1}, []int{cut.Tasks, cut.Offloads})
+	require.Equal(t, []error{act.ErrDropped}, dropped)
+	require.Zero(t, closed)
+	require.False(t, timer.Armed())
+	require.NoError(t, s.Run(), "an abandoned function does not hold Run")
+
+	exec.run()
+	require.True(t, ran, "it went on")
+	require.Zero(t, closed)
+	var home uint64
+	s.Spawn(act.Func(func(*act.Task) act.Directive { home = thread.ID(); return act.Done }))
+	s.Post(func(*act.Scheduler) {})
+	require.NoError(t, s.Run())
+	require.Equal(t, 1, closed)
+	require.Equal(t, home, closedOn)
+	require.Len(t, dropped, 2, "dropped once, and the newcomer's end")
+}
+
+func TestAfterCloseAnAbandonedActionIsClosedByTheGoroutineOfItsFunction(t *testing.T) {
+	var closed atomic.Int32
+	release := make(chan struct{})
+	s := act.New(act.Config{})
+	const n = 50
+	for range n {
+		var timer act.Timer
+		s.Spawn(struct {
+			act.Func
+			*closer
+		}{func(t *act.Task) act.Directive {
+			t.Own(&closer{func() error { closed.Add(1); return nil }})
+			t.WakeAfter(&timer, time.Hour) // what is armed must be disarmed by the scheduler's thread
+			return t.Offload(func() { <-release })
+		}, &closer{func() error { closed.Add(1); return nil }}})
+	}
+	_, err := s.Step(n)
+	require.NoError(t, err)
+	cut := requireCut(t, s.Close())
+	require.Equal(t, n, cut.Offloads)
+	require.Zero(t, closed.Load())
+	close(release)
+	require.Eventually(t, func() bool { return closed.Load() == 2*n }, 10*time.Second, time.Millisecond)
+}
+
+func TestThePlaceOfAnAbandonedTaskIsNotUsedAgainBeforeItsFunctionReturns(t *testing.T) {
+	exec := &later{}
+	s, _ := newScheduler(t, act.Config{Executor: exec})
+	var abandoned *act.Task
+	closed := 0
+	s.Spawn(closing{func(t *act.Task) act.Directive { abandoned = t; return t.Offload(func() {}) }, &closed})
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	s.Shutdown(plain(haltAndDrop))
+	requireCut(t, s.Run())
+	for range 500 {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			require.NotSame(panicking{}, abandoned, t)
+			return act.Done
+		}))
+	}
+	require.NoError(t, s.Run())
+	exec.run()
+	require.Zero(t, closed)
+	same := false
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if closed == 0 {
+			return act.Yield
+		}
+		s.Spawn(act.Func(func(t *act.Task) act.Directive { same = t == abandoned; return act.Done }))
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.True(t, same, "then it is")
+}
+
+func TestADemonMayOffloadToo(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	calls := 0
+	s.Install(&demon{act: func(t *act.Task) act.Directive {
+		if calls == 3 {
+			return act.Done
+		}
+		return t.Offload(func() { calls++ })
+	}})
+	require.NoError(t, s.Run())
+	require.Equal(t, 3, calls)
+}
+
+func TestACallEndsAsItsFunctionDoes(t *testing.T) {
+	refusal := errors.New("no such host")
+	for name, c := range map[string]struct {
+		f    func() (int, error)
+		says string
+	}{
+		"a value":  {func() (int, error) { return 42, nil }, ""},
+		"an error": {func() (int, error) { return 0, refusal }, "no such host"},
+		"a panic":  {func() (int, error) { panic(refusal) }, "panic: no such host"},
+		"a goexit": {func() (int, error) { runtime.Goexit(); return 0, nil }, "runtime.Goexit"},
+	} {
+		for executor, e := range map[string]act.Executor{"pool": nil, "inline": inline{}} {
+			if name == "a goexit" && e != nil {
+				continue // an inline Executor would end the scheduler's goroutine
+			}
+			t.Run(name+" "+executor, func(t *testing.T) {
+				s, _ := newScheduler(t, act.Config{Executor: e})
+				call := &act.Call[int]{F: c.f}
+				var verdicts []act.Directive
+				var err error
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					d := call.Act(t)
+					if !d.Finished() {
+						require.Equal(panicking{}, act.Wait, d)
+						return d
+					}
+					err = t.Err()
+					verdicts = append(verdicts, d, call.Act(t), call.Act(t))
+					return act.Done
+				}))
+				require.NoError(t, s.Run())
+				if c.says == "" {
+					require.NoError(t, err)
+					require.Equal(t, 42, call.Value)
+					require.Equal(t, []act.Directive{act.Done, act.Done, act.Done}, verdicts, "answered again")
+					return
+				}
+				require.EqualError(t, err, c.says)
+				require.Equal(t, []act.Directive{act.Failed, act.Failed, act.Failed}, verdicts, "answered again")
+			})
+		}
+	}
+}
+
+// sleep is a leaf that is done after a while.
+func sleep(d time.Duration) act.Func {
+	var timer act.Timer
+	begun := false
+	return func(t *act.Task) act.Directive {
+		if !begun {
+			begun = true
+			t.WakeAfter(&timer, d)
+		}
+		if timer.Armed() {
+			return act.Wait
+		}
+		return act.Done
+	}
+}
+
+func TestACallWithATimeoutBesideIt(t *testing.T) {
+	release := make(chan struct{})
+	s, _ := newScheduler(t, act.Config{})
+	slow := &act.Call[string]{F: func() (string, error) { <-release; return "too late", nil }}
+	quick := &act.Call[string]{F: func() (string, error) { return "in time", nil }}
+	var after error
+	s.Spawn(act.Seq(
+		act.First(quick, sleep(time.Hour)),
+		act.First(slow, sleep(20*time.Millisecond)),
+		act.Func(func(t *act.Task) act.Directive {
+			if slow.Act(t) == act.Failed {
+				after = t.Err()
+			}
+			return act.Done
+		})))
+	require.NoError(t, s.Run(), "what was closed early does not hold Run")
+	require.Equal(t, "in time", quick.Value)
+	require.Empty(t, slow.Value)
+	require.ErrorIs(t, after, act.ErrAbandoned, "a Call that lost was closed")
+	close(release)
+	s.Spawn(sleep(time.Millisecond))
+	require.NoError(t, s.Run())
+	require.Empty(t, slow.Value, "what comes too late is forgotten")
+}
+
+func TestACallRunsBesideTheTurnsOfItsTask(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	release := make(chan struct{})
+	call := &act.Call[int]{F: func() (int, error) { <-release; return 1, nil }}
+	turns := 0
+	s.Spawn(act.All(call, act.Func(func(*act.Task) act.Directive {
+		if turns++; turns == 100 {
+			close(release)
+			return act.Done
+		}
+		return act.Yield
+	})))
+	require.NoError(t, s.Run())
+	require.Equal(t, 100, turns)
+	require.Equal(t, 1, call.Value)
+}
+
+func TestACallOutlivesCloseOfItsScheduler(t *testing.T) {
+	release, returned := make(chan struct{}), make(chan struct{})
+	s := act.New(act.Config{})
+	s.Spawn(&act.Call[int]{F: func() (int, error) { defer close(returned); <-release; return 1, nil }})
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, 1, requireCut(t, s.Close()).Tasks)
+	close(release)
+	<-returned
+}

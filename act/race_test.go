@@ -1,0 +1,119 @@
+package act_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/race"
+)
+
+// strayed is what another goroutine might call by mistake. None of it blocks or allocates anything that
+// matters; each is called on another goroutine while its scheduler is in a turn.
+var strayed = map[string]func(t *act.Task, w act.Waker, tm *act.Timer){
+	"Task.Waker":             func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Waker() },
+	"Task.WakeAt":            func(t *act.Task, _ act.Waker, tm *act.Timer) { t.WakeAt(tm, time.Hour) },
+	"Task.Fail":              func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Fail(errStray) },
+	"Task.Err":               func(t *act.Task, _ act.Waker, _ *act.Timer) { _ = t.Err() },
+	"Task.Order":             func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Order() },
+	"Task.Own":               func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Own(&closer{func() error { return nil }}) },
+	"Task.Release":           func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Release(nil) },
+	"Waker.Wake":             func(_ *act.Task, w act.Waker, _ *act.Timer) { w.Wake() },
+	"Waker.Remote":           func(_ *act.Task, w act.Waker, _ *act.Timer) { w.Remote() },
+	"Timer.Stop":             func(_ *act.Task, _ act.Waker, tm *act.Timer) { tm.Stop() },
+	"Scheduler.Spawn":        func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Spawn(finished{}) },
+	"Scheduler.Attach":       func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Attach(attach(nobody())) },
+	"Scheduler.AtTurnEnd":    func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().AtTurnEnd(turnEnd(func() {})) },
+	"Scheduler.CallAt":       func(t *act.Task, _ act.Waker, tm *act.Timer) { t.Scheduler().CallAt(tm, time.Hour, nil) },
+	"Scheduler.Hold":         func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Hold(0) },
+	"Scheduler.Now":          func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Now() },
+	"Scheduler.NextDeadline": func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().NextDeadline() },
+	"Local.Get":              func(t *act.Task, _ act.Waker, _ *act.Timer) { otherLocal.Get(t.Scheduler()) },
+}
+
+var errStray = fmt.Errorf("stray")
+
+type finished struct{}
+
+func (finished) Act(*act.Task) act.Directive { return act.Done }
+
+func nobody() *act.Scheduler { return act.New(act.Config{}) }
+
+// allowed is what any goroutine may call.
+var allowed = map[string]func(t *act.Task, r act.Remote){
+	"Remote.Wake":        func(_ *act.Task, r act.Remote) { r.Wake() },
+	"Scheduler.Post":     func(t *act.Task, _ act.Remote) { t.Scheduler().Post(func(*act.Scheduler) {}) },
+	"Scheduler.Shutdown": func(t *act.Task, _ act.Remote) { t.Scheduler().Shutdown(halt) },
+	"Scheduler.Execute":  func(t *act.Task, _ act.Remote) { t.Scheduler().Execute(func() {}) },
+	"Scheduler.Clock":    func(t *act.Task, _ act.Remote) { t.Scheduler().Clock() },
+	"Scheduler.Group":    func(t *act.Task, _ act.Remote) { t.Scheduler().Group() },
+	"Scheduler.Index":    func(t *act.Task, _ act.Remote) { t.Scheduler().Index() },
+	"Scheduler.Logger":   func(t *act.Task, _ act.Remote) { t.Scheduler().Logger() },
+}
+
+func init() {
+	for name, call := range strayed {
+		children[name] = func() { beside(func(t *act.Task, w act.Waker, _ act.Remote, tm *act.Timer) { call(t, w, tm) }) }
+	}
+	children["all that is allowed"] = func() {
+		beside(func(t *act.Task, _ act.Waker, r act.Remote, _ *act.Timer) {
+			for _, name := range slices.Sorted(maps.Keys(allowed)) {
+				allowed[name](t, r)
+			}
+		})
+	}
+}
+
+// beside makes a call on another goroutine while a turn goes on, which uses its scheduler meanwhile and
+// does not end before the call has returned.
+func beside(call func(*act.Task, act.Waker, act.Remote, *act.Timer)) {
+	s := act.New(act.Config{})
+	otherLocal.Get(s)
+	var tm act.Timer
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		w := t.Waker()
+		t.WakeAt(&tm, time.Hour)
+		t.Own(&closer{func() error { return nil }})
+		r := w.Remote()
+		returned := make(chan struct{})
+		go func() {
+			call(t, w, r, &tm)
+			close(returned)
+		}()
+		s.Now() // unordered with what the other goroutine does
+		<-returned
+		return act.Done
+	}))
+	fmt.Println("ran:", s.Run())
+}
+
+// The race detector reports a method that is not for other goroutines when another goroutine calls it,
+// whatever it does inside. Without the detector nobody does, and that is all there is to say.
+func TestACallFromAForeignGoroutineIsReported(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(strayed)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := runChild(t, name)
+			if race.Enabled {
+				require.Error(t, err)
+				require.Contains(t, out, "WARNING: DATA RACE")
+				require.Contains(t, out, "(*Scheduler).touch")
+				return
+			}
+			require.NoError(t, err, out)
+			require.Equal(t, "ran: <nil>\n", out)
+		})
+	}
+}
+
+func TestWhatAnyGoroutineMayCallIsNotReported(t *testing.T) {
+	out, err := runChild(t, "all that is allowed")
+	require.NoError(t, err, out)
+	require.NotContains(t, out, "DATA RACE")
+	require.Contains(t, out, "ran: ")
+}

@@ -1,0 +1,285 @@
+package lab
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Patience bounds what should happen at once on a machine that does other things too.
+const Patience = 20 * time.Second
+
+// Lab is a scheduler that takes turns when the test says so.
+type Lab struct {
+	T    testing.TB
+	S    *act.Scheduler
+	OS   *OS
+	Logs *observer.ObservedLogs
+}
+
+// New returns one that is closed at the end of the test. Then there must be the descriptors that there
+// were.
+func New(t testing.TB, cfg act.Config) *Lab {
+	t.Helper()
+	Balanced(t)
+	core, logs := observer.New(zapcore.DebugLevel)
+	if cfg.Logger == nil {
+		cfg.Logger = zap.New(core)
+	}
+	l := &Lab{T: t, S: act.New(cfg), OS: &OS{}, Logs: logs}
+	monitor.Inject(l.S, l.OS)
+	t.Cleanup(func() { _ = l.S.Close() }) // a Cut is the business of the tests that cut
+	return l
+}
+
+// Engine is the scheduler's.
+func (l *Lab) Engine() *monitor.IO {
+	e, err := monitor.Engine(l.S)
+	require.NoError(l.T, err)
+	return e
+}
+
+// Turn calls f in the only turn of a task, and returns when that has ended.
+func (l *Lab) Turn(f func(t *act.Task)) {
+	l.T.Helper()
+	done := false
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		f(t)
+		done = true
+		return act.Done
+	}))
+	l.Until("the turn", func() bool { return done })
+}
+
+// Until steps until f is true.
+func (l *Lab) Until(what string, f func() bool) {
+	l.T.Helper()
+	for end := time.Now().Add(Patience); !f(); {
+		n, err := l.S.Step(64)
+		require.NoError(l.T, err)
+		if n == 0 && !f() {
+			time.Sleep(50 * time.Microsecond)
+		}
+		if time.Now().After(end) {
+			require.FailNow(l.T, "it did not happen: "+what)
+		}
+	}
+}
+
+// For steps for so long, as quietly as Run would.
+func (l *Lab) For(d time.Duration) {
+	l.T.Helper()
+	end := time.Now().Add(d)
+	l.Until("time passes", func() bool { return time.Now().After(end) })
+}
+
+// Stream returns a connection as the scheduler sees it and as its peer does. network is "tcp" or "unix".
+func (l *Lab) Stream(network string, places *monitor.Account) (monitor.Stream, net.Conn) {
+	l.T.Helper()
+	fd, peer := l.Pair(network)
+	stream, err := l.Engine().NewSource(network, places).Adopt(fd)
+	require.NoError(l.T, err)
+	return stream, peer
+}
+
+// Conn is Stream with a listener.Conn.
+func (l *Lab) Conn(network string, limits listener.Limits) (*listener.Conn, net.Conn) {
+	l.T.Helper()
+	stream, peer := l.Stream(network, nil)
+	return listener.NewMaker(l.S, limits).Conn(stream), peer
+}
+
+// Pair returns both ends of a connection. The peer's calls fail after Patience; it is closed with the test.
+func (l *Lab) Pair(network string) (fd int, peer net.Conn) {
+	l.T.Helper()
+	at := "127.0.0.1:0"
+	if network == "unix" {
+		at = filepath.Join(Folder(l.T), "s")
+	}
+	door, err := net.Listen(network, at)
+	require.NoError(l.T, err)
+	defer func() { _ = door.Close() }()
+	if network == "unix" {
+		fd, _, err = l.OS.DialUnix(at)
+	} else {
+		fd, _, err = l.OS.DialTCP(netip.MustParseAddrPort(door.Addr().String()))
+	}
+	require.NoError(l.T, err)
+	peer, err = door.Accept()
+	require.NoError(l.T, err)
+	require.NoError(l.T, peer.SetDeadline(time.Now().Add(Patience)))
+	l.T.Cleanup(func() { _ = peer.Close() })
+	return fd, peer
+}
+
+// Folder is a new one whose name is shorter than that of t.TempDir, for the paths of sockets.
+func Folder(t testing.TB) string {
+	dir, err := os.MkdirTemp("", "lab")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// Balanced fails the test if it does not leave the descriptors as it found them. It comes first in a
+// test, so that it judges last.
+func Balanced(t testing.TB) {
+	StartRuntimePoller()
+	before := descriptors(t)
+	t.Cleanup(func() { require.Equal(t, before, descriptors(t), "descriptors after and before") })
+}
+
+func descriptors(t testing.TB) (open []string) {
+	entries, err := os.ReadDir("/dev/fd")
+	require.NoError(t, err)
+	for _, e := range entries {
+		open = append(open, e.Name())
+	}
+	return open
+}
+
+// StartRuntimePoller has the runtime open the descriptors of its own poller now, and not in the middle of
+// a test that counts descriptors.
+func StartRuntimePoller() {
+	if r, w, err := os.Pipe(); err == nil {
+		_ = r.Close()
+		_ = w.Close()
+	}
+}
+
+// Say writes text, all of it.
+func Say(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	require.NoError(t, err)
+}
+
+// Hear reads exactly text.
+func Hear(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	got := make([]byte, len(text))
+	n, err := io.ReadFull(c, got)
+	require.NoError(t, err, "after %q", got[:n])
+	require.Equal(t, text, string(got))
+}
+
+// HearEnd wants nothing more than the peer's orderly end.
+func HearEnd(t testing.TB, c net.Conn) {
+	t.Helper()
+	rest, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Empty(t, string(rest))
+}
+
+// Rush resets a TCP connection.
+func Rush(t testing.TB, c net.Conn) {
+	t.Helper()
+	require.NoError(t, c.(*net.TCPConn).SetLinger(0))
+	require.NoError(t, c.Close())
+}
+
+// InTime fails the test if f has not returned after a time that only a hang takes.
+func InTime(t testing.TB, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * Patience):
+		require.FailNow(t, "hangs")
+	}
+}
+
+// Running is a Group in Run, on threads of its own.
+type Running struct {
+	T     testing.TB
+	Group *act.Group
+	Logs  *observer.ObservedLogs
+
+	cancel context.CancelFunc
+	ended  chan error
+	over   bool
+}
+
+// Start runs setup in a new Group and returns when it takes turns. Descriptors are counted as in New.
+func Start(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *Running {
+	t.Helper()
+	Balanced(t)
+	core, logs := observer.New(zapcore.DebugLevel)
+	if cfg.Logger == nil {
+		cfg.Logger = zap.New(core)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Running{T: t, Group: act.NewGroup(cfg), Logs: logs, cancel: cancel, ended: make(chan error, 1)}
+	t.Cleanup(r.close)
+	begun := make(chan struct{}, len(r.Group.Schedulers()))
+	setup = append(setup[:len(setup):len(setup)], func(s *act.Scheduler) error {
+		s.Post(func(*act.Scheduler) { begun <- struct{}{} })
+		return nil
+	})
+	go func() { r.ended <- r.Group.Run(ctx, setup...) }()
+	for range r.Group.Schedulers() {
+		select {
+		case <-begun:
+		case err := <-r.ended:
+			r.over = true
+			require.FailNow(t, "the Group did not begin", "%v", err)
+		case <-time.After(Patience):
+			require.FailNow(t, "the Group does not begin")
+		}
+	}
+	return r
+}
+
+// On calls f on a scheduler's thread and waits for it.
+func (r *Running) On(index int, f func(*act.Scheduler)) {
+	r.T.Helper()
+	done := make(chan struct{})
+	require.True(r.T, r.Group.Schedulers()[index].Post(func(s *act.Scheduler) {
+		defer close(done)
+		f(s)
+	}))
+	select {
+	case <-done:
+	case <-time.After(Patience):
+		require.FailNow(r.T, "a posted function does not run")
+	}
+}
+
+// End waits for the end of Run.
+func (r *Running) End() error {
+	r.T.Helper()
+	select {
+	case err := <-r.ended:
+		r.over = true
+		return err
+	case <-time.After(Patience):
+		require.FailNow(r.T, "Run does not end")
+		return nil
+	}
+}
+
+func (r *Running) close() {
+	r.cancel()
+	if !r.over {
+		r.Group.Shutdown(Cut)
+		<-r.ended
+	}
+	_ = r.Group.Close() // a Cut is the business of the tests that cut
+}

@@ -1,0 +1,9 @@
+package lab
+
+import "github.com/daimon-go/daimon/shutdown"
+
+// Cut ends a Run at once and drops what is left.
+var Cut = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+
+// Drain lets a Run end by itself.
+var Drain = shutdown.Now{Terms: shutdown.Policy{Time: Patience, Drop: true}}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// OS is the real one, with all calls counted that are made again and again in the life of a connection.
+// Its fields may be set while nobody uses it, or on the thread of the scheduler that does; its methods
+// are for any goroutine.
+type OS struct {
+	netpoll.System
+
+	// Fail is asked before each counted call, with its name and the descriptor, and makes it fail with what
+	// it returns.
+	Fail func(call string, fd int) error
+	// Events may add to what a Wait has got, or take away from it. There is room for all of got[:cap(got)].
+	Events func(got []netpoll.Event) []netpoll.Event
+	// Most bounds what a Receive or a Send is given, if it is not 0. A Send cut short is not told by the
+	// kernel that there is room.
+	Most int
+
+	mu    sync.Mutex
+	calls map[string]int
+	bytes map[string]int
+	tags  map[int]uint64 // by descriptor, as last added
+}
+
+// Count is how many calls of that name were made since the last Forget: "accept", "add", "close",
+// "closewrite", "interrupt", "receive", "reset", "send", "wait", and "gathered" for those sends that had
+// two parts.
+func (o *OS) Count(call string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.calls[call]
+}
+
+// Bytes is how many bytes the calls of that name moved.
+func (o *OS) Bytes(call string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes[call]
+}
+
+// Forget counts from 0 again.
+func (o *OS) Forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.calls)
+	clear(o.bytes)
+}
+
+// Tag is what fd was last added to a poller with.
+func (o *OS) Tag(fd int) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tags[fd]
+}
+
+func (o *OS) call(name string, fd int) error {
+	o.mu.Lock()
+	if o.calls == nil {
+		o.calls, o.bytes, o.tags = map[string]int{}, map[string]int{}, map[int]uint64{}
+	}
+	o.calls[name]++
+	o.mu.Unlock()
+	if o.Fail != nil {
+		return o.Fail(name, fd)
+	}
+	return nil
+}
+
+func (o *OS) moved(name string, n int) {
+	o.mu.Lock()
+	o.bytes[name] += n
+	o.mu.Unlock()
+}
+
+func (o *OS) most(p []byte) []byte {
+	if o.Most > 0 {
+		return p[:min(len(p), o.Most)]
+	}
+	return p
+}
+
+// Accept implements monitor.OS, as do the methods below.
+func (o *OS) Accept(fd int) (int, error) {
+	if err := o.call("accept", fd); err != nil {
+		return -1, err
+	}
+	return o.System.Accept(fd)
+}
+
+func (o *OS) Receive(fd int, p []byte) (int, error) {
+	if err := o.call("receive", fd); err != nil {
+		return 0, err
+	}
+	n, err := o.System.Receive(fd, o.most(p))
+	o.moved("receive", n)
+	return n, err
+}
+
+func (o *OS) Send(fd int, head, p []byte) (int, error) {
+	if len(head) > 0 && len(p) > 0 {
+		_ = o.call("gathered", fd)
+	}
+	if err := o.call("send", fd); err != nil {
+		return 0, err
+	}
+	if o.Most > 0 {
+		head = o.most(head)
+		p = p[:min(len(p), o.Most-len(head))]
+	}
+	n, err := o.System.Send(fd, head, p)
+	o.moved("send", n)
+	return n, err
+}
+
+func (o *OS) CloseWrite(fd int) error {
+	if err := o.call("closewrite", fd); err != nil {
+		return err
+	}
+	return o.System.CloseWrite(fd)
+}
+
+// Close closes also when it is made to fail, as the system does.
+func (o *OS) Close(fd int) error {
+	failed := o.call("close", fd)
+	if err := o.System.Close(fd); err != nil {
+		return err
+	}
+	return failed
+}
+
+func (o *OS) Reset(fd int) error {
+	failed := o.call("reset", fd)
+	if err := o.System.Reset(fd); err != nil {
+		return err
+	}
+	return failed
+}
+
+func (o *OS) OpenPoller() (monitor.Poller, error) {
+	if err := o.call("open", -1); err != nil {
+		return nil, err
+	}
+	p, err := o.System.OpenPoller()
+	if err != nil {
+		return nil, err
+	}
+	return &poller{Poller: p, os: o}, nil
+}
+
+type poller struct {
+	*netpoll.Poller
+	os *OS
+}
+
+func (p *poller) Add(fd int, tag uint64, k netpoll.Kind) error {
+	if err := p.os.call("add", fd); err != nil {
+		return err
+	}
+	p.os.mu.Lock()
+	p.os.tags[fd] = tag
+	p.os.mu.Unlock()
+	return p.Poller.Add(fd, tag, k)
+}
+
+func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error) {
+	if err := p.os.call("wait", -1); err != nil {
+		return 0, err
+	}
+	n, err := p.Poller.Wait(events, atMost)
+	if p.os.Events != nil && err == nil {
+		n = len(p.os.Events(events[:n]))
+	}
+	return n, err
+}
+
+func (p *poller) Interrupt() {
+	_ = p.os.call("interrupt", -1)
+	p.Poller.Interrupt()
+}

@@ -1,0 +1,52 @@
+package daimon_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func text(t *testing.T, path string) string {
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
+}
+
+func TestReadmeShowsTheEchoThatRuns(t *testing.T) {
+	_, code, found := strings.Cut(text(t, "README.md"), "```go\nfunc Echo")
+	require.True(t, found)
+	code, _, _ = strings.Cut(code, "```")
+	require.Contains(t, text(t, "examples/echo/echo/echo.go"), "\nfunc Echo"+code)
+}
+
+// The README's test command must not forget a module.
+func TestReadmeTestsEveryModule(t *testing.T) {
+	command := regexp.MustCompile(`(?m)^    (go test .*)$`).FindStringSubmatch(text(t, "README.md"))
+	require.NotNil(t, command)
+	modules, err := filepath.Glob("*/go.mod")
+	require.NoError(t, err)
+	for _, path := range modules {
+		if dir := filepath.Dir(path); dir != "tools" { // has no packages
+			require.Contains(t, command[1], " -C "+dir+" ")
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		documents, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, document := range documents {
+			for _, l := range link.FindAllStringSubmatch(text(t, document), -1) {
+				_, err := os.Stat(filepath.Join(filepath.Dir(document), l[1]))
+				require.NoError(t, err, "%s links to %s", document, l[1])
+			}
+		}
+	}
+}

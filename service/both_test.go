@@ -1,0 +1,43 @@
+package service_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+// A kind is a service by the name of its socket's kind.
+type kind struct {
+	name string
+	socketed
+}
+
+// socketed is what TCP and Unix have in common.
+type socketed interface {
+	Setup(*act.Scheduler) error
+	Addr() net.Addr
+	Open() int
+}
+
+// both is a service of each kind with the handler.
+func both(t *testing.T, handler func(*listener.Conn) act.Action) []kind {
+	return []kind{
+		{"tcp", &service.TCP{Address: loopback, Handler: handler}},
+		{"unix", &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: handler}},
+	}
+}
+
+// folder is shorter than t.TempDir: the path of a socket has to fit into 107 bytes.
+func folder(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "sv")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}

@@ -1,0 +1,173 @@
+package service_test
+
+import (
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+// greeting says hello and then stays until the peer closes.
+func greeting(c *listener.Conn) act.Action { return act.Seq(answers("hello")(c), echo(c)) }
+
+// The bound is for all schedulers together. Who is beyond it waits in the backlog, and comes in when
+// somebody leaves, on whichever scheduler that was.
+func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
+	const clients, most = 30, 3
+	tcp := &service.TCP{Address: loopback, Handler: greeting, MaxConns: most}
+	unix := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: greeting, MaxConns: most}
+	for _, kind := range []kind{{"tcp", tcp}, {"unix", unix}} {
+		t.Run(kind.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				w := begin(t, cfg, kind.Setup)
+				served := make(chan net.Conn, clients)
+				for range clients {
+					c := dial(t, kind.Addr())
+					go func() {
+						if n, _ := c.Read(make([]byte, 5)); n == 5 {
+							served <- c
+						}
+					}()
+				}
+				for range clients {
+					select {
+					case c := <-served:
+						require.LessOrEqual(t, kind.Open(), most)
+						require.Less(t, len(served), most)
+						require.NoError(t, c.Close())
+					case <-time.After(patience):
+						require.FailNow(t, "the next one does not come in")
+					}
+				}
+				require.NoError(t, w.order(drain))
+			})
+		})
+	}
+}
+
+// A connection has its place until its descriptor is closed, also when its task is long gone.
+func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		const linger = 300 * time.Millisecond
+		v := &service.TCP{
+			Address: loopback, Handler: answers("hello"), MaxConns: 1,
+			Limits: listener.Limits{Linger: linger},
+		}
+		begin(t, cfg, v.Setup)
+		start := time.Now()
+		first := dial(t, v.Addr())
+		hears("hello")(t, first) // and does not close
+		require.Equal(t, 1, v.Open())
+		second := dial(t, v.Addr())
+		hears("hello")(t, second)
+		require.GreaterOrEqual(t, time.Since(start), linger)
+		require.NoError(t, second.Close()) // in time
+		third := dial(t, v.Addr())
+		hears("hello")(t, third)
+	})
+}
+
+// At the bound an order does not wait for those who were not let in.
+func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: greeting, MaxConns: 1}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	in := dial(t, v.Addr())
+	hear(t, in, "hello")
+	out := dial(t, v.Addr())
+	w.group.Shutdown(drain)
+	hearReset(t, out)
+	require.NoError(t, in.Close())
+	require.NoError(t, w.end())
+}
+
+// Clients that come and go in every way, at random: never are there more than MaxConns, all are served
+// (a lost wake-up of a waiting acceptor would leave one behind), and in the end none is left.
+func TestMaxConnsUnderChurn(t *testing.T) {
+	const clients, each = 12, 25
+	for _, most := range []int{1, 2, 5} {
+		underEach(t, func(t *testing.T, cfg act.Config) {
+			var here, seen, closed atomic.Int64
+			v := &service.TCP{Address: loopback, MaxConns: most, Handler: func(c *listener.Conn) act.Action {
+				if n := here.Add(1); n > seen.Load() {
+					seen.Store(n) // of two at once the smaller may stay, never a smaller than both
+				}
+				return &leaving{greeting(c), &here, &closed}
+			}}
+			w := begin(t, cfg, v.Setup)
+			var all sync.WaitGroup
+			failures := make(chan error, clients)
+			for seed := range clients {
+				all.Go(func() { failures <- churn(v.Addr(), uint64(seed), each) })
+			}
+			all.Wait()
+			for range clients {
+				require.NoError(t, <-failures)
+			}
+			eventually(t, "all have left", func() bool { return v.Open() == 0 })
+			require.LessOrEqual(t, seen.Load(), int64(most))
+			require.NoError(t, w.order(drain))
+			require.Empty(t, w.failures())
+			require.EqualValues(t, clients*each, closed.Load())
+		})
+	}
+}
+
+// leaving counts a task out when it is closed, which is before its connection can be.
+type leaving struct {
+	act.Action
+	here, closed *atomic.Int64
+}
+
+func (x *leaving) Act(t *act.Task) act.Directive {
+	d := x.Action.Act(t)
+	if d.Finished() {
+		x.here.Add(-1)
+	}
+	return d
+}
+
+func (x *leaving) Close() error {
+	x.closed.Add(1)
+	return nil
+}
+
+// churn connects again and again, is greeted, and goes in one of the ways there are.
+func churn(a net.Addr, seed uint64, times int) error {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range times {
+		c, err := net.Dial(a.Network(), a.String())
+		if err != nil {
+			return err
+		}
+		tcp := c.(*net.TCPConn)
+		_ = c.SetDeadline(time.Now().Add(patience))
+		if _, err = c.Read(make([]byte, 5)); err != nil {
+			return err
+		}
+		switch random.IntN(4) {
+		case 0:
+			_ = tcp.SetLinger(0)
+		case 1:
+			_ = tcp.CloseWrite()
+			_, err = c.Read(make([]byte, 1)) // the end
+			if err == nil || err.Error() != "EOF" {
+				return err
+			}
+		case 2:
+			_, _ = c.Write([]byte("unread answer"))
+		}
+		if err := c.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

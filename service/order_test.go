@@ -1,0 +1,180 @@
+package service_test
+
+import (
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// hold keeps the threads of these schedulers in the turn of a task, until release.
+func (w *world) hold(indices ...int) (release func()) {
+	w.t.Helper()
+	held, let := make(chan struct{}), make(chan struct{})
+	for _, i := range indices {
+		w.on(i, func(s *act.Scheduler) {
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				held <- struct{}{}
+				<-let
+				return act.Done
+			}))
+		})
+		within(w.t, held, "a scheduler is held")
+	}
+	return func() { close(let) }
+}
+
+// Whom the system has told that it is connected is served, even if no scheduler knew of the connection
+// when the order came. Before, the acceptor ended in the pass of the order, whose look at the system
+// comes after the demons.
+func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
+	const clients = 150 // more than are accepted in a turn
+	for _, kind := range both(t, answers("welcome")) {
+		t.Run(kind.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				w := begin(t, cfg, kind.Setup)
+				release := w.hold(0, 1)
+				var all []net.Conn
+				for range clients {
+					all = append(all, dial(t, kind.Addr()))
+				}
+				w.group.Shutdown(drain)
+				release()
+				for _, c := range all {
+					hears("welcome")(t, c)
+					require.NoError(t, c.Close())
+				}
+				require.NoError(t, w.end())
+			})
+		})
+	}
+}
+
+// They are told of the order, too: what is spawned under an order is told before its first turn, and
+// then there is no action yet.
+func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		var closed atomic.Int64
+		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
+		w := begin(t, cfg, v.Setup)
+		release := w.hold(0, 1)
+		c := dial(t, v.Addr())
+		w.group.Shutdown(farewell{"just in time"})
+		release()
+		hears("just in time")(t, c)
+		require.NoError(t, c.Close())
+		require.NoError(t, w.end())
+	})
+}
+
+func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
+	for _, kind := range both(t, echo) {
+		t.Run(kind.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				w := begin(t, cfg, kind.Setup)
+				c := dial(t, kind.Addr())
+				say(t, c, "before")
+				hear(t, c, "before")
+				w.group.Shutdown(drain)
+				eventually(t, "new connections are refused", func() bool {
+					late, err := net.Dial(kind.Addr().Network(), kind.Addr().String())
+					if err == nil {
+						_ = late.Close()
+					}
+					return err != nil
+				})
+				say(t, c, "after") // who is in may stay
+				hear(t, c, "after")
+				require.NoError(t, c.Close())
+				require.NoError(t, w.end())
+			})
+		})
+	}
+}
+
+func TestASuspendedServiceServesOn(t *testing.T) {
+	for _, kind := range both(t, echo) {
+		t.Run(kind.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				w := begin(t, cfg, kind.Setup)
+				c := dial(t, kind.Addr())
+				say(t, c, "before")
+				hear(t, c, "before")
+
+				var left *shutdown.Cut
+				require.ErrorAs(t, w.order(suspend), &left)
+				require.Equal(t, 1, left.Tasks)
+				require.Equal(t, 2, left.Demons)
+				require.False(t, left.Dropped)
+				say(t, c, "meanwhile")
+				late := dial(t, kind.Addr())
+				say(t, late, "me too")
+
+				w.run()
+				hear(t, c, "meanwhile")
+				hear(t, late, "me too")
+				require.NoError(t, c.Close())
+				require.NoError(t, late.Close())
+				require.NoError(t, w.order(drain))
+			})
+		})
+	}
+}
+
+// A halt leaves everything, and nobody has been told to end for good: the acceptors have. The next Run
+// ends them, and serves who is left.
+func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: echo}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	c := dial(t, v.Addr())
+	say(t, c, "before")
+	hear(t, c, "before")
+	var left *shutdown.Cut
+	require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
+	require.False(t, left.Dropped)
+	w.run()
+	say(t, c, "after")
+	hear(t, c, "after")
+	require.NoError(t, c.Close())
+	require.NoError(t, w.end())
+}
+
+// One value can serve one Group after another, also the same one twice, and on the same port at once.
+func TestAServiceIsSetUpAgain(t *testing.T) {
+	for _, kind := range both(t, echo) {
+		t.Run(kind.name, func(t *testing.T) {
+			for range 3 {
+				w := begin(t, act.Config{Schedulers: 2}, kind.Setup)
+				for range 2 {
+					c := dial(t, kind.Addr())
+					say(t, c, "hello")
+					hear(t, c, "hello")
+					require.Equal(t, 1, kind.Open())
+					require.NoError(t, c.Close())
+					require.NoError(t, w.order(drain))
+					require.Zero(t, kind.Open())
+					w.run(kind.Setup)
+				}
+				require.NoError(t, w.order(drain))
+				require.NoError(t, w.group.Close())
+			}
+		})
+	}
+	t.Run("on the port it had", func(t *testing.T) {
+		first := &service.TCP{Address: loopback, Handler: echo}
+		w := begin(t, act.Config{Schedulers: 2}, first.Setup)
+		c := dial(t, first.Addr())
+		require.NoError(t, c.(*net.TCPConn).CloseWrite()) // the server closes first, so TIME_WAIT is its
+		hearEnd(t, c)
+		require.NoError(t, w.order(drain))
+		again := &service.TCP{Address: first.Addr().String(), Handler: answers("again")}
+		begin(t, act.Config{Schedulers: 2}, again.Setup)
+		hear(t, dial(t, again.Addr()), "again")
+	})
+}

@@ -1,0 +1,110 @@
+package service_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// A program may start and stop servers as often as it likes, under load and in every way: nothing is left
+// of them, and the same addresses are free.
+func TestFiftyLoadedRoundsLeaveNothing(t *testing.T) {
+	tcp := &service.TCP{Address: loopback, Handler: echo}
+	local := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: echo}
+	round := func(i int) {
+		idle, err := demon.ParseStrategy(demon.Strategies()[i%4])
+		require.NoError(t, err)
+		loadedRound(t, act.Config{Schedulers: 2, Idle: idle, Logger: zap.NewNop()}, tcp, local)
+		tcp.Address = tcp.Addr().String()
+	}
+	for i := range 4 { // the runtime makes what it needs
+		round(i)
+	}
+	goroutines, tasks, before := runtime.NumGoroutine(), threads(t), descriptors()
+	for i := range 50 {
+		round(i)
+	}
+	require.Equal(t, before, descriptors())
+	eventually(t, "goroutines are back", func() bool { return runtime.NumGoroutine() <= goroutines })
+	// The runtime keeps the threads it has made for system calls, some more or fewer; two a round would be
+	// a hundred.
+	eventually(t, "threads are back", func() bool { return threads(t) <= tasks+10 })
+}
+
+// loadedRound runs both services, has clients talk to them without a pause, and ends in the middle of it.
+func loadedRound(t *testing.T, cfg act.Config, services ...socketed) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cfg.Shutdown = shutdown.Policy{Time: time.Millisecond, Drop: true}
+	var clients sync.WaitGroup
+	var answers atomic.Int64
+	ready := func(s *act.Scheduler) error {
+		if s.Index() == 1 {
+			for _, v := range services {
+				for range 4 {
+					clients.Go(func() { talk(v.Addr(), &answers) })
+				}
+			}
+			clients.Go(func() {
+				defer cancel()
+				for end := time.Now().Add(patience); answers.Load() < 50 && time.Now().Before(end); {
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		return nil
+	}
+	setup := []func(*act.Scheduler) error{}
+	for _, v := range services {
+		setup = append(setup, v.Setup)
+	}
+	err := act.Run(ctx, cfg, append(setup, ready)...)
+	clients.Wait()
+	var left *shutdown.Cut
+	require.ErrorAs(t, err, &left)
+	require.GreaterOrEqual(t, answers.Load(), int64(50), "they were under load")
+	for _, v := range services {
+		require.Zero(t, v.Open())
+	}
+}
+
+// talk goes on until the server has gone.
+func talk(a net.Addr, answers *atomic.Int64) {
+	c, err := net.DialTimeout(a.Network(), a.String(), patience)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	word := make([]byte, 64)
+	for {
+		if _, err := c.Write(word); err != nil {
+			return
+		}
+		if _, err := io.ReadFull(c, word); err != nil {
+			return
+		}
+		answers.Add(1)
+	}
+}
+
+func threads(t *testing.T) int {
+	all, err := os.ReadDir("/proc/self/task")
+	require.NoError(t, err)
+	return len(all)
+}

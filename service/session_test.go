@@ -1,0 +1,310 @@
+package service_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// An actor is an action made of functions, that tells what became of it.
+type actor struct {
+	act    act.Func
+	stop   func(*act.Task, shutdown.Order)
+	closed *atomic.Int64
+}
+
+func (a *actor) Act(t *act.Task) act.Directive { return a.act(t) }
+
+func (a *actor) Stop(t *act.Task, o shutdown.Order) {
+	if a.stop != nil {
+		a.stop(t, o)
+	}
+}
+
+func (a *actor) Close() error {
+	a.closed.Add(1)
+	return nil
+}
+
+func (a *actor) String() string { return "actor" }
+
+// afterTheFirst waits for input in its first turn, so that it has been in the care of the scheduler for
+// some time, and then does as last says.
+func afterTheFirst(c *listener.Conn, last func(*act.Task) act.Directive) act.Func {
+	return func(t *act.Task) act.Directive {
+		if _, err := c.Peek(1); err != nil {
+			return listener.Next(t, err)
+		}
+		return last(t)
+	}
+}
+
+// How a connection ends follows from how its action ends; what is a failure is reported once; nobody
+// else notices.
+func TestTheEndOfAConnection(t *testing.T) {
+	gone := fmt.Errorf("reading a request: %w", syscall.ECONNRESET)
+	for _, row := range []struct {
+		name     string
+		handler  func(c *listener.Conn, closed *atomic.Int64) act.Action
+		sees     func(*testing.T, net.Addr)
+		reported []string
+		closed   int64
+	}{
+		{
+			"the handler panics", func(*listener.Conn, *atomic.Int64) act.Action { panic("no room") },
+			resets, []string{"panic: no room"}, 0,
+		},
+		{
+			"the handler answers nil", func(c *listener.Conn, _ *atomic.Int64) act.Action {
+				_, _ = c.WriteString("full")
+				return nil
+			}, says("full"), nil, 0,
+		},
+		{
+			"done", func(c *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: answers("bye")(c).Act, closed: closed}
+			}, says("bye"), nil, 1,
+		},
+		{
+			"failed", func(c *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(t *act.Task) act.Directive {
+					_, _ = c.WriteString("sorry")
+					return t.Fail(errors.New("out of luck"))
+				}, closed: closed}
+			}, says("sorry"), []string{"out of luck"}, 1,
+		},
+		{
+			"failed because the peer has gone", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(gone) }, closed: closed}
+			}, says(""), nil, 1,
+		},
+		{
+			"panics in its first turn", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(*act.Task) act.Directive { panic("early") }, closed: closed}
+			}, resets, []string{"panic: early"}, 1,
+		},
+		{
+			"panics later", func(c *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: afterTheFirst(c, func(*act.Task) act.Directive { panic("late") }), closed: closed}
+			}, func(t *testing.T, a net.Addr) {
+				c := dial(t, a)
+				say(t, c, "x")
+				hearReset(t, c)
+			}, []string{"panic: late"}, 1,
+		},
+		{
+			"no verdict", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(*act.Task) act.Directive { return 0 }, closed: closed}
+			}, resets, []string{"panic: act: an action returned Directive(0), which is no verdict: " +
+				"return Yield, Wait, Async, Done or Failed"}, 1,
+		},
+		{
+			"aborts by itself", func(c *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(*act.Task) act.Directive {
+					c.Abort()
+					return act.Done
+				}, closed: closed}
+			}, resets, nil, 1,
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				var closed atomic.Int64
+				var others atomic.Bool
+				v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+					if others.Load() {
+						return echo(c)
+					}
+					return row.handler(c, &closed)
+				}}
+				w := begin(t, cfg, v.Setup)
+				row.sees(t, v.Addr())
+				eventually(t, "the connection is gone", func() bool { return v.Open() == 0 })
+
+				others.Store(true)
+				neighbour := dial(t, v.Addr())
+				say(t, neighbour, "well?")
+				hear(t, neighbour, "well?")
+				require.NoError(t, neighbour.Close())
+
+				require.NoError(t, w.order(drain))
+				require.Equal(t, row.reported, w.failures())
+				require.Equal(t, row.closed, closed.Load())
+			})
+		})
+	}
+}
+
+// says wants a connection to say a text and to end in order.
+func says(text string) func(*testing.T, net.Addr) {
+	return func(t *testing.T, a net.Addr) {
+		c := dial(t, a)
+		hears(text)(t, c)
+		require.NoError(t, c.Close())
+	}
+}
+
+// resets wants a connection to be aborted, which can be so soon that the dial sees it.
+func resets(t *testing.T, a net.Addr) {
+	c, err := net.Dial(a.Network(), a.String())
+	if err == nil {
+		_, err = io.ReadAll(c)
+		_ = c.Close()
+	}
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+// hears wants a text and then the orderly end.
+func hears(text string) func(*testing.T, net.Conn) {
+	return func(t *testing.T, c net.Conn) {
+		hear(t, c, text)
+		hearEnd(t, c)
+	}
+}
+
+func TestAPeerThatResetsFailsNobody(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		v := &service.TCP{Address: loopback, Handler: echo}
+		w := begin(t, cfg, v.Setup)
+		for range 20 {
+			c := dial(t, v.Addr())
+			say(t, c, "hello")
+			hear(t, c, "hello")
+			reset(t, c)
+		}
+		eventually(t, "the connections are gone", func() bool { return v.Open() == 0 })
+		require.NoError(t, w.order(drain))
+		require.Empty(t, w.failures())
+		require.Equal(t, 20, w.logs.FilterMessage("a peer has gone").Len())
+	})
+}
+
+func TestADroppedConnectionIsAborted(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		var closed atomic.Int64
+		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+			return &actor{act: echo(c).Act, closed: &closed}
+		}}
+		w := begin(t, cfg, v.Setup)
+		c := dial(t, v.Addr())
+		say(t, c, "hello")
+		hear(t, c, "hello")
+		err := w.order(cut)
+		var left *shutdown.Cut
+		require.ErrorAs(t, err, &left)
+		require.Equal(t, 1, left.Tasks)
+		require.Contains(t, left.Names, "actor", "the task is named after the action")
+		hearReset(t, c)
+		require.EqualValues(t, 1, closed.Load())
+		require.Zero(t, v.Open())
+	})
+}
+
+// A plain close with unread input makes the kernel reset the connection and destroy what it has not
+// delivered yet.
+func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
+	reply := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	for _, v := range both(t, func(c *listener.Conn) act.Action {
+		rest := reply
+		return afterTheFirst(c, func(t *act.Task) act.Directive {
+			n, err := c.Write(rest)
+			if rest = rest[n:]; len(rest) == 0 {
+				return act.Done
+			}
+			return listener.Next(t, err)
+		})
+	}) {
+		t.Run(v.name, func(t *testing.T) {
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				w := begin(t, cfg, v.Setup)
+				for range 5 {
+					c := dial(t, v.Addr())
+					_, err := c.Write(reply[:100_000])
+					require.NoError(t, err)
+					got, err := io.ReadAll(c)
+					require.NoError(t, err)
+					require.True(t, bytes.Equal(reply, got), "%d bytes of %d", len(got), len(reply))
+					require.NoError(t, c.Close())
+				}
+				require.NoError(t, w.order(drain))
+			})
+		})
+	}
+}
+
+// farewell is an order of the application's own type.
+type farewell struct{ words string }
+
+func (farewell) Policy() shutdown.Policy { return drain.Terms }
+
+// polite says goodbye when it is told of an order, in the order's words.
+func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
+	told := ""
+	return &actor{
+		act: func(t *act.Task) act.Directive {
+			if told == "" {
+				_, err := c.Peek(1)
+				return listener.Next(t, err)
+			}
+			_, _ = c.WriteString(told)
+			return act.Done
+		},
+		stop:   func(_ *act.Task, o shutdown.Order) { told = o.(farewell).words },
+		closed: closed,
+	}
+}
+
+func TestAConnectionIsToldOfAnOrder(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		var closed atomic.Int64
+		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
+		w := begin(t, cfg, v.Setup)
+		c := dial(t, v.Addr())
+		eventually(t, "it is accepted", func() bool { return v.Open() == 1 })
+		w.group.Shutdown(farewell{"so long"})
+		hears("so long")(t, c)
+		require.NoError(t, c.Close())
+		require.NoError(t, w.end())
+		require.EqualValues(t, 1, closed.Load())
+	})
+}
+
+func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
+	var closed atomic.Int64
+	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+		return &actor{
+			act:    echo(c).Act,
+			stop:   func(*act.Task, shutdown.Order) { panic("not now") },
+			closed: &closed,
+		}
+	}}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	c := dial(t, v.Addr())
+	say(t, c, "hello")
+	hear(t, c, "hello")
+	require.NoError(t, w.order(drain))
+	hearReset(t, c)
+	require.Equal(t, []string{"panic: not now"}, w.failures())
+	require.EqualValues(t, 1, closed.Load())
+}
+
+func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: echo, KeepAlive: 30 * time.Second, Delay: true, Backlog: 7}
+	begin(t, act.Config{Schedulers: 2}, v.Setup)
+	c := dial(t, v.Addr())
+	say(t, c, "hello")
+	hear(t, c, "hello")
+}

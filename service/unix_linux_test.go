@@ -1,0 +1,28 @@
+package service_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/service"
+)
+
+// asNobody takes the rights over files from its thread, which ends with the Group: setfsuid(2).
+func asNobody(*act.Scheduler) error {
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 65534, 0, 0) // who is not root has no rights to give up
+	return nil
+}
+
+func TestUnixWithoutPermission(t *testing.T) {
+	dir := filepath.Join(folder(t), "closed")
+	require.NoError(t, os.Mkdir(dir, 0o000))
+	v := &service.Unix{Path: filepath.Join(dir, "s"), Handler: echo}
+	err := setUp(t, 2, asNobody, v.Setup)
+	require.ErrorIs(t, err, unix.EACCES)
+	sentence(t, err, "unix:"+v.Path, "permission denied")
+}

@@ -1,0 +1,165 @@
+package service_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/service"
+)
+
+func TestUnixIsServedByAllSchedulers(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		x := newShares(2)
+		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(answers("hello"))}
+		w := begin(t, cfg, v.Setup)
+		require.Equal(t, "unix", v.Addr().Network())
+		require.Equal(t, v.Path, v.Addr().String())
+		for i := range x { // while one is busy the other takes what comes
+			release := w.hold(i)
+			before := x[1-i].Load()
+			for range 10 {
+				c := dial(t, v.Addr())
+				hears("hello")(t, c)
+				require.NoError(t, c.Close())
+			}
+			require.Equal(t, before+10, x[1-i].Load())
+			release()
+		}
+		require.EqualValues(t, 20, x.sum())
+		require.NoError(t, w.order(drain))
+	})
+}
+
+// Unix sockets do not balance, but nobody is left out for ever.
+func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		x := newShares(2)
+		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(greeting)}
+		w := begin(t, cfg, v.Setup)
+		eventually(t, "both have accepted", func() bool {
+			var all sync.WaitGroup
+			failures := make(chan error, 20)
+			for range 20 {
+				all.Go(func() { failures <- visit(v.Addr()) })
+			}
+			all.Wait()
+			close(failures)
+			for err := range failures {
+				require.NoError(t, err)
+			}
+			return x[0].Load() > 0 && x[1].Load() > 0
+		})
+		require.NoError(t, w.order(drain))
+	})
+}
+
+// visit connects, is greeted and goes.
+func visit(a net.Addr) error {
+	c, err := net.DialTimeout(a.Network(), a.String(), patience)
+	if err != nil {
+		return err
+	}
+	_, err = c.Read(make([]byte, 5))
+	return errors.Join(err, c.Close())
+}
+
+func TestUnixFile(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		prepare func(t *testing.T, path string)
+		refused bool // and what is there stays
+	}{
+		{"nothing", func(*testing.T, string) {}, false},
+		{"a stale socket", func(t *testing.T, path string) {
+			l := listen(t, path)
+			l.SetUnlinkOnClose(false)
+			require.NoError(t, l.Close())
+		}, false},
+		{"a live socket", func(t *testing.T, path string) {
+			l := listen(t, path)
+			t.Cleanup(func() { _ = l.Close() })
+		}, true},
+		{"a regular file", func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
+		}, true},
+		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
+			row.prepare(t, v.Path)
+			before, _ := os.Lstat(v.Path)
+			if row.refused {
+				sentence(t, setUp(t, 2, v.Setup), "unix:"+v.Path, "in use")
+				after, err := os.Lstat(v.Path)
+				require.NoError(t, err)
+				require.True(t, os.SameFile(before, after))
+				return
+			}
+			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+			hears("hello")(t, dial(t, v.Addr()))
+			require.Error(t, w.order(cut))
+			_, err := os.Lstat(v.Path)
+			require.ErrorIs(t, err, os.ErrNotExist, "the file is removed at the end")
+		})
+	}
+}
+
+func listen(t *testing.T, path string) *net.UnixListener {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	return l
+}
+
+func TestUnixFileOfAnotherProgramSurvives(t *testing.T) {
+	v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("mine")}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	said, err := playChild(t, "listen on Unix", v.Path)
+	require.Error(t, err)
+	require.Equal(t, "cannot listen on unix:"+v.Path+": address already in use\n", said)
+	hears("mine")(t, dial(t, v.Addr()))
+
+	require.NoError(t, os.Remove(v.Path)) // somebody takes the path by force
+	l := listen(t, v.Path)
+	defer l.Close()
+	require.Error(t, w.order(cut))
+	_, err = os.Lstat(v.Path)
+	require.NoError(t, err)
+}
+
+func TestUnixErrorsNameThePath(t *testing.T) {
+	for _, row := range []struct{ name, path, cause string }{
+		{"nothing", "", "invalid"},
+		{"in no folder", "/no/such/folder/s", "no such file"},
+		{"longer than a socket's path can be", "/tmp/" + strings.Repeat("x", 120), "too long"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			v := &service.Unix{Path: row.path, Handler: echo}
+			sentence(t, setUp(t, 2, v.Setup), "unix:"+row.path, row.cause)
+		})
+	}
+}
+
+func TestUnixAbstractName(t *testing.T) {
+	v := &service.Unix{Path: fmt.Sprintf("@daimon/service/%d", os.Getpid()), Handler: answers("hello")}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	require.Equal(t, v.Path, v.Addr().String())
+	hears("hello")(t, dial(t, v.Addr()))
+	_, err := os.Lstat(v.Path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo}).Setup)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	sentence(t, err, "unix:"+v.Path)
+	require.Error(t, w.order(cut))
+	_, err = net.Dial("unix", v.Path)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
