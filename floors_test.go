@@ -48,6 +48,11 @@ const floors = `
 	listener          act shutdown monitor internal/race
 	                  context go.uber.org/zap net net/netip os syscall time unsafe
 
+	# what tests put a scheduler on; nothing else imports it
+	internal/lab      act shutdown monitor netpoll listener context github.com/stretchr/testify/require
+	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
+	                  path/filepath testing time
+
 	# 4: what makes tasks
 	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
@@ -154,13 +159,14 @@ func goFiles(t *testing.T) (files []string) {
 // else asks its scheduler, so one seed gives one history. A further door is a further way for two runs
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
-	"act/config.go":      {"time.Now", "time.Since"}, // the system's Clock
-	"act/idle.go":        {"time.NewTimer"},          // the Idler of a scheduler without descriptors
-	"act/group.go":       {"go"},                     // the threads, and who waits for each
-	"act/executor.go":    {"go"},                     // the default Executor
-	"demon/pause.go":     {"time.NewTimer"},          // the strategy "poll", an Idler
-	"monitor/signals.go": {"go"},                     // os/signal hands over on a channel
-	"netpoll/listen.go":  {"time.Sleep"},             // who else is binding the same path; at set-up only
+	"act/config.go":       {"time.Now", "time.Since"},                     // the system's Clock
+	"act/idle.go":         {"time.NewTimer"},                              // the Idler of a scheduler without descriptors
+	"act/group.go":        {"go"},                                         // the threads, and who waits for each
+	"act/executor.go":     {"go"},                                         // the default Executor
+	"demon/pause.go":      {"time.NewTimer"},                              // the strategy "poll", an Idler
+	"internal/lab/lab.go": {"go", "time.After", "time.Now", "time.Sleep"}, // a part of tests
+	"monitor/signals.go":  {"go"},                                         // os/signal hands over on a channel
+	"netpoll/listen.go":   {"time.Sleep"},                                 // who else is binding the same path; at set-up only
 }
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}

@@ -202,8 +202,8 @@ func (l *load) wokenBy(t *act.Task) {
 	b := l.of(t)
 	if b.armed && !b.timer.Armed() { // by its timer: not early, and not late
 		late := l.c.Monotonic() - b.timer.When()
-		require.GreaterOrEqual(l.t, late, time.Duration(0))
-		require.LessOrEqual(l.t, late, 64*l.turn+l.pass)
+		l.holds(late >= 0, "a timer came too early")
+		l.holds(late <= 64*l.turn+l.pass, "a timer came too late")
 		b.armed = false
 	}
 	l.becameReady(b)
@@ -213,7 +213,7 @@ func (l *load) wokenBy(t *act.Task) {
 func (l *load) act(t *act.Task) act.Directive {
 	b := l.of(t)
 	l.ready--
-	require.LessOrEqual(l.t, l.c.Monotonic(), b.latest, "begins too late")
+	l.holds(l.c.Monotonic() <= b.latest, "a turn began too late")
 	if allowed := b.latest - b.since; allowed > 0 {
 		l.tightest = max(l.tightest, float64(l.c.Monotonic()-b.since)/float64(allowed))
 	}
@@ -317,7 +317,7 @@ func (l *load) Idle(atMost time.Duration) {
 			later = append(later, e)
 			continue
 		}
-		require.LessOrEqual(l.t, now-e.at, 64*l.turn+l.pass, "an event was seen too late")
+		l.holds(now-e.at <= 64*l.turn+l.pass, "an event was seen too late")
 		l.events++
 		e.waker.Wake()
 	}
@@ -339,14 +339,21 @@ func (l *load) Interrupt() {}
 // mayItSleep is the promise never to sleep while anything is runnable or due.
 func (l *load) mayItSleep(atMost time.Duration) {
 	l.sleeps++
-	require.Zero(l.t, l.ready, "asleep while a task is ready")
-	require.Zero(l.t, l.demons, "asleep while a demon is ready")
-	require.Zero(l.t, l.posts, "asleep while a function is posted")
+	l.holds(l.ready == 0, "asleep while a task is ready")
+	l.holds(l.demons == 0, "asleep while a demon is ready")
+	l.holds(l.posts == 0, "asleep while a function is posted")
 	for _, b := range l.tasks {
 		if b.timer.Armed() {
-			require.Positive(l.t, atMost, "asleep for ever, with a deadline")
-			require.LessOrEqual(l.t, atMost, b.timer.When()-l.c.Monotonic(), "asleep beyond a deadline")
+			l.holds(atMost > 0, "asleep for ever, with a deadline")
+			l.holds(atMost <= b.timer.When()-l.c.Monotonic(), "asleep beyond a deadline")
 		}
+	}
+}
+
+// holds is cheaper than what require has, and called millions of times.
+func (l *load) holds(promise bool, broken string) {
+	if !promise {
+		require.FailNow(l.t, broken, "after %d turns, at %v", l.turns, l.c.Monotonic())
 	}
 }
 

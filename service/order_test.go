@@ -13,15 +13,22 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// hold keeps the threads of these schedulers in the turn of a task, until release.
+// hold keeps the threads of these schedulers in the turn of a task, until release. That one has further
+// turns, so that it is not the next pass that comes next.
 func (w *world) hold(indices ...int) (release func()) {
 	w.t.Helper()
 	held, let := make(chan struct{}), make(chan struct{})
 	for _, i := range indices {
 		w.on(i, func(s *act.Scheduler) {
+			turns := 3
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
-				held <- struct{}{}
-				<-let
+				if turns--; turns == 2 {
+					held <- struct{}{}
+					<-let
+				}
+				if turns > 0 {
+					return act.Yield
+				}
 				return act.Done
 			}))
 		})

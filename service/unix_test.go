@@ -3,6 +3,7 @@ package service_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func visit(a net.Addr) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Read(make([]byte, 5))
+	_, err = io.ReadFull(c, make([]byte, 5))
 	return errors.Join(err, c.Close())
 }
 

@@ -65,15 +65,19 @@ func (l *Lab) Turn(f func(t *act.Task)) {
 	l.Until("the turn", func() bool { return done })
 }
 
-// Until steps until f is true.
+// Until steps until f is true, also when there is no task that would hold Run.
 func (l *Lab) Until(what string, f func() bool) {
 	l.T.Helper()
+	l.S.Hold(1)
+	defer l.S.Hold(-1)
+	idle := false
 	for end := time.Now().Add(Patience); !f(); {
-		n, err := l.S.Step(64)
-		require.NoError(l.T, err)
-		if n == 0 && !f() {
+		if idle {
 			time.Sleep(50 * time.Microsecond)
 		}
+		n, err := l.S.Step(64)
+		require.NoError(l.T, err)
+		idle = n == 0
 		if time.Now().After(end) {
 			require.FailNow(l.T, "it did not happen: "+what)
 		}

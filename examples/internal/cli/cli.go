@@ -87,10 +87,12 @@ func (f *Flags) Listen(handler func(*listener.Conn) act.Action) Service {
 }
 
 // Main is the main function of an example server: it parses the command line, serves until a signal, and
-// exits: 0 after an orderly end, 1 when it cannot serve, 2 when it does not understand the flags.
+// exits: 0 after an orderly end, 1 when it cannot serve, 2 when it does not understand the flags. A server
+// adds flags of its own with package flag.
 func Main(name, addr string, make func(f *Flags) Service) {
 	var f Flags
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs := flag.CommandLine
+	fs.Init(name, flag.ContinueOnError)
 	f.Register(fs, addr)
 	err := f.Parse(fs, os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -99,13 +101,26 @@ func Main(name, addr string, make func(f *Flags) Service) {
 		os.Exit(0)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(2)
+		exit(name, err, 2)
 	}
 	if err := f.Serve(make(&f)); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
+		exit(name, err, 1)
 	}
+}
+
+// Tool is the main function of an example that is no server, after it has parsed its flags: one scheduler
+// works until nothing is left to do. A signal ends it at once; what was left then is an error.
+func Tool(name string, setup ...func(*act.Scheduler) error) {
+	now := shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+	setup = append(setup, monitor.Signals(now))
+	if err := act.Run(context.Background(), act.Config{Schedulers: 1}, setup...); err != nil {
+		exit(name, err, 1)
+	}
+}
+
+func exit(name string, err error, code int) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	os.Exit(code)
 }
 
 // Serve runs v until a signal ends it. What the drain limit cut is logged and no error.

@@ -1,0 +1,98 @@
+// Package checksum shows what to do with a call that takes long: hand it to the executor, and let the
+// scheduler's thread go on with what else there is.
+package checksum
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+)
+
+// Work computes the checksums of files, all at a time as far as Config.Offloads allows.
+type Work struct {
+	Out, Progress io.Writer
+
+	read atomic.Int64 // bytes, by all together, on the executor's goroutines
+	left int          // files, on the scheduler's thread
+}
+
+// Setup returns a set-up function that makes a task of each file, and a demon that says every so often how
+// far they are.
+func (w *Work) Setup(every time.Duration, files ...string) func(*act.Scheduler) error {
+	return func(s *act.Scheduler) error {
+		if every <= 0 {
+			return fmt.Errorf("checksum: not every %v", every)
+		}
+		w.left = len(files)
+		for _, name := range files {
+			s.Spawn(&sum{work: w, name: name})
+		}
+		s.Install(demon.Every(every, w.report))
+		return nil
+	}
+}
+
+// report is the demon's tick. It ends with the last task.
+func (w *Work) report(t *act.Task) act.Directive {
+	if w.left == 0 {
+		return act.Done
+	}
+	_, _ = fmt.Fprintf(w.Progress, "%d bytes read, %d files to go\n", w.read.Load(), w.left)
+	return act.Wait
+}
+
+// sum is the task of one file.
+type sum struct {
+	work  *Work
+	name  string
+	begun bool
+	hash  []byte
+	err   error
+}
+
+// Act has two turns: one before the work, and one when it has been done.
+func (x *sum) Act(t *act.Task) act.Directive {
+	if !x.begun {
+		x.begun = true
+		return t.Offload(x.compute)
+	}
+	if x.err == nil {
+		_, x.err = fmt.Fprintf(x.work.Out, "%x  %s\n", x.hash, x.name)
+	}
+	if x.err != nil {
+		return t.Fail(x.err)
+	}
+	return act.Done
+}
+
+// compute runs on a goroutine of the executor. Until it returns, x is its own: there is no turn, and no
+// Close. What it shares with others is atomic.
+func (x *sum) compute() {
+	f, err := os.Open(x.name)
+	if err != nil {
+		x.err = err
+		return
+	}
+	defer f.Close()
+	hash := sha256.New()
+	_, x.err = io.Copy(hash, io.TeeReader(f, x.work))
+	x.hash = hash.Sum(nil)
+}
+
+// Write counts what was read.
+func (w *Work) Write(p []byte) (int, error) {
+	w.read.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// Close counts the file, however its task has ended.
+func (x *sum) Close() error {
+	x.work.left--
+	return nil
+}

@@ -1,0 +1,16 @@
+// Command hello answers HTTP requests with a sentence. It is no HTTP server; see package hello.
+//
+//	go run ./examples/hello
+//	curl http://127.0.0.1:7008
+package main
+
+import (
+	"github.com/daimon-go/daimon/examples/hello/hello"
+	"github.com/daimon-go/daimon/examples/internal/cli"
+)
+
+func main() {
+	cli.Main("hello", "127.0.0.1:7008", func(f *cli.Flags) cli.Service {
+		return f.Listen(hello.Hello)
+	})
+}

@@ -1,0 +1,21 @@
+// Command pace has several tasks that would talk all at once, were there not a monitor that lets them talk
+// one after the other, so many times a second.
+//
+//	go run ./examples/pace -tasks 3 -each 4 -rate 5
+package main
+
+import (
+	"flag"
+	"os"
+
+	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/pace/pace"
+)
+
+func main() {
+	tasks := flag.Int("tasks", 3, "how many `tasks` there are")
+	each := flag.Int("each", 4, "how many `times` each of them talks")
+	rate := flag.Float64("rate", 5, "how many times a `second` they talk together")
+	flag.Parse()
+	cli.Tool("pace", pace.Setup(*rate), pace.Talk(os.Stdout, *tasks, *each))
+}

@@ -1,0 +1,20 @@
+// Command proxy passes TCP connections on to another address.
+//
+//	go run ./examples/echo &
+//	go run ./examples/proxy -to 127.0.0.1:7007
+//	nc 127.0.0.1 7009
+package main
+
+import (
+	"flag"
+
+	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/proxy/proxy"
+)
+
+func main() {
+	to := flag.String("to", "127.0.0.1:7007", "where connections are passed on to: `host:port`, or unix: and a path")
+	cli.Main("proxy", "127.0.0.1:7009", func(f *cli.Flags) cli.Service {
+		return f.Listen(proxy.To(*to))
+	})
+}

@@ -1,0 +1,84 @@
+// Package proxy passes connections on: it dials out, and carries bytes both ways with back-pressure.
+package proxy
+
+import (
+	"io"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// patience bounds a connect.
+const patience = 10 * time.Second
+
+// To returns a handler that connects each connection to address. Who does not read is not read for: of what
+// is under way there are at most Limits.Read and Limits.High bytes in each direction. The end of one
+// direction is passed on while the other goes on; a reset on one side resets the other. If the connect
+// fails the connection is closed and the task fails. On an order it goes on until both sides have closed.
+func To(address string) func(*listener.Conn) act.Action {
+	return func(near *listener.Conn) act.Action {
+		dial := &listener.Connect{Address: address}
+		return act.Seq(listener.Within(patience, dial), &passage{near: near, dial: dial})
+	}
+}
+
+// passage carries bytes between two connections.
+type passage struct {
+	near, far   *listener.Conn
+	dial        *listener.Connect
+	there, back pipe
+}
+
+func (p *passage) Act(t *act.Task) act.Directive {
+	if p.far == nil {
+		p.far = p.dial.Conn()
+		p.there, p.back = pipe{from: p.near, to: p.far}, pipe{from: p.far, to: p.near}
+	}
+	there, back := p.there.Act(t), p.back.Act(t)
+	switch {
+	case there == act.Failed || back == act.Failed: // not act.All, which would wait for the other
+		p.near.Abort()
+		p.far.Abort()
+		return act.Failed
+	case there == act.Done && back == act.Done:
+		_ = p.far.Close() // the service closes the near one
+		return act.Done
+	case there == act.Yield || back == act.Yield:
+		return act.Yield
+	}
+	return act.Wait
+}
+
+// Close aborts what was dialled, if this has not finished.
+func (p *passage) Close() error {
+	if p.far != nil {
+		p.far.Abort()
+	}
+	return nil
+}
+
+// pipe is one direction.
+type pipe struct {
+	from, to *listener.Conn
+	ended    bool
+}
+
+func (p *pipe) Act(t *act.Task) act.Directive {
+	if p.ended {
+		return act.Done
+	}
+	in, err := p.from.Peek(1)
+	if err == io.EOF {
+		p.ended, err = true, p.to.CloseWrite()
+		if err == nil {
+			return act.Done
+		}
+	}
+	if err != nil {
+		return listener.Next(t, err)
+	}
+	n, err := p.to.Write(in)
+	p.from.Discard(n)
+	return listener.Next(t, err)
+}

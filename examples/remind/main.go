@@ -1,0 +1,19 @@
+// Command remind makes a task of each line of its input: "20m the eggs" is said in twenty minutes.
+//
+//	printf '2s two\n1s one\n' | go run ./examples/remind
+//
+// It ends when its input has ended and everything has been said.
+package main
+
+import (
+	"flag"
+	"os"
+
+	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/remind/remind"
+)
+
+func main() {
+	flag.Parse()
+	cli.Tool("remind", remind.Setup(os.Stdin, os.Stdout))
+}
