@@ -59,8 +59,20 @@ const floors = `
 	# 6: examples
 	examples/internal/cli   act demon listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal syscall time
+	examples/chat/chat      act listener
+	examples/chat           examples/chat/chat examples/internal/cli
+	examples/checksum/checksum   act demon crypto/sha256 os time
+	examples/checksum       examples/checksum/checksum examples/internal/cli flag os time
 	examples/echo/echo      act listener
 	examples/echo           examples/echo/echo examples/internal/cli
+	examples/hello/hello    act listener
+	examples/hello          examples/hello/hello examples/internal/cli
+	examples/pace/pace      act shutdown time
+	examples/pace           examples/pace/pace examples/internal/cli flag os
+	examples/proxy/proxy    act listener time
+	examples/proxy          examples/proxy/proxy examples/internal/cli flag
+	examples/remind/remind  act listener service bufio time
+	examples/remind         examples/remind/remind examples/internal/cli flag os
 `
 
 // plain is what any package may import.

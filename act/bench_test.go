@@ -216,6 +216,22 @@ func postsAwake(tb testing.TB) func(n int) {
 	}
 }
 
+// tidy has something to do at the end of each turn.
+type tidy struct{ ends int }
+
+func (a *tidy) TurnEnd() { a.ends++ }
+
+func (a *tidy) Act(t *act.Task) act.Directive {
+	t.Scheduler().AtTurnEnd(a)
+	return act.Yield
+}
+
+func turnEnds(tb testing.TB) func(n int) {
+	s, _ := newScheduler(tb, act.Config{})
+	s.Spawn(new(tidy))
+	return func(n int) { step(tb, s, n) }
+}
+
 // successor spawns itself and ends.
 type successor struct{ _ byte }
 
@@ -294,7 +310,10 @@ func (d *dozer) Interrupt() { d.interrupted.Store(true) }
 
 // No allocation in anything but the action that is spawned.
 func TestNothingAllocates(t *testing.T) {
-	for _, c := range append([]cost{{name: "a remote wake and a turn", prepare: remoteWakes}}, costs...) {
+	for _, c := range append([]cost{
+		{name: "a remote wake and a turn", prepare: remoteWakes},
+		{name: "a turn with a TurnEnd", prepare: turnEnds},
+	}, costs...) {
 		t.Run(c.name, func(t *testing.T) {
 			run := c.prepare(t)
 			run(1000)

@@ -175,6 +175,12 @@ func (*dreamer) Interrupt() {}
 // halt ends a Run at once and leaves everything.
 var halt = plain(shutdown.Halt)
 
+// idlerOf is an Idler made of a function; nobody else interrupts it.
+type idlerOf func(atMost time.Duration)
+
+func (f idlerOf) Idle(atMost time.Duration) { f(atMost) }
+func (idlerOf) Interrupt()                  {}
+
 // plain is the order to end on the given terms.
 func plain(p shutdown.Policy) shutdown.Order { return shutdown.Now{Terms: p} }
 

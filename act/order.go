@@ -210,12 +210,12 @@ type Dropper interface {
 // dropAll drops all tasks and demons but the monitors, and what the Locals keep going. What a closer
 // spawns meanwhile is not among them: it is there for a later Run.
 func (s *Scheduler) dropAll() {
-	s.round, s.ready, s.demonic, s.demons, s.spent = queue{}, queue{}, queue{}, queue{}, queue{}
+	s.ready, s.demonic, s.demons, s.spent = queue{}, queue{}, queue{}, queue{}
 	s.passing = false
 	var left []*Task // as it was: places that become free may be taken again
 	s.slab.all(func(t *Task) { left = append(left, t) })
 	for _, t := range left {
-		switch t.next = nil; {
+		switch {
 		case t.state == abandoned:
 		case t.flags&background == 0:
 			s.drop(t)

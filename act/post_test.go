@@ -189,8 +189,12 @@ func TestAPassRunsAtMost64PostedFunctions(t *testing.T) {
 // world is looked at.
 func TestAFloodOfPostsStarvesNobody(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	i := newLookout(s)
-	flood := true
+	looks, flood := 0, true
+	s.SetIdler(idlerOf(func(time.Duration) {
+		if looks++; looks == 2000 {
+			flood = false
+		}
+	}))
 	var post func(*act.Scheduler)
 	post = func(s *act.Scheduler) {
 		if flood {
@@ -204,33 +208,10 @@ func TestAFloodOfPostsStarvesNobody(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
-	require.Equal(t, 1000, i.looks)
-
-	i.looks = 0
-	i.enough = func() { flood = false }
+	require.Equal(t, 1000, looks, "each pass looks")
 	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.GreaterOrEqual(t, i.looks, 1000, "each pass looks")
+	require.GreaterOrEqual(t, looks, 2000)
 }
-
-// lookout is an Idler that counts looks and calls enough after a thousand.
-type lookout struct {
-	looks  int
-	enough func()
-}
-
-func newLookout(s *act.Scheduler) *lookout {
-	i := &lookout{}
-	s.SetIdler(i)
-	return i
-}
-
-func (i *lookout) Idle(time.Duration) {
-	if i.looks++; i.looks == 1000 && i.enough != nil {
-		i.enough()
-	}
-}
-
-func (*lookout) Interrupt() {}
 
 // What is to be done while posts wait is due now: an embedding loop must not sleep.
 func TestPendingPostsAreDue(t *testing.T) {
@@ -337,6 +318,51 @@ func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
 			require.True(t, came)
 		})
 	}
+}
+
+// The same a moment earlier: the thread has found its inbox empty and has not said yet that it sleeps.
+// The one thing that it does between the two is to read the clock.
+func TestWhatComesBeforeTheThreadSaysThatItSleepsIsNotLost(t *testing.T) {
+	c := &postman{}
+	s, _ := newScheduler(t, act.Config{Clock: c, Trace: &act.Trace{
+		Pass: func(*act.Scheduler) { c.passes++ },
+	}})
+	sleeps, idles := 0, 0
+	s.SetIdler(idlerOf(func(atMost time.Duration) {
+		if idles++; atMost != 0 {
+			sleeps++
+			c.advance(atMost)
+		}
+	}))
+	var h history
+	c.reading = func() {
+		if c.passes == 1 {
+			c.reading = nil
+			done := make(chan bool)
+			go func() { done <- s.Post(func(*act.Scheduler) { h.WriteString("p") }) }()
+			<-done
+		}
+	}
+	s.Spawn(h.sleeper("A", time.Hour))
+	require.NoError(t, s.Run())
+	require.Nil(t, c.reading)
+	require.Equal(t, "pA", h.String(), "before the deadline")
+	require.Equal(t, 1, sleeps, "one, and not with a post in the inbox")
+	require.Equal(t, c.passes, idles, "each pass looks or sleeps, exactly once")
+}
+
+// postman is a clock that does something when it is read.
+type postman struct {
+	clock
+	passes  int
+	reading func()
+}
+
+func (p *postman) Monotonic() time.Duration {
+	if p.reading != nil {
+		p.reading()
+	}
+	return p.clock.Monotonic()
 }
 
 // Awake it is not interrupted at all.

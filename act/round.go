@@ -60,7 +60,7 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 			break
 		}
 		if !s.passing {
-			k := s.take(&s.round, min(n-taken, s.turns-s.taken))
+			k := s.take(&s.ready, min(n-taken, s.turns-s.taken))
 			taken, s.taken = taken+k, s.taken+k
 			if taken == n || s.taken < s.turns && s.tasksReady() {
 				continue // n is reached, or a panic or an order cut it short
@@ -79,7 +79,8 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 	return taken
 }
 
-// take takes at most n turns from q: of tasks round after round, or of the demons of one pass.
+// take takes at most n turns from q: of tasks round after round, or of the demons of one pass. Rounds need
+// no mark: what becomes ready goes to the end of the queue, and so is behind all that was ready before.
 func (s *Scheduler) take(q *queue, n int) (taken int) {
 	defer s.rescue(&taken)
 	for taken < n {
@@ -89,11 +90,7 @@ func (s *Scheduler) take(q *queue, n int) (taken int) {
 		}
 		t := q.pop()
 		if t == nil {
-			if q != &s.round || s.ready.empty() {
-				break
-			}
-			s.round, s.ready = s.ready, queue{}
-			continue
+			break
 		}
 		if pressed && !s.mayTurn(t) {
 			continue
@@ -117,6 +114,10 @@ func (s *Scheduler) turn(t *Task) {
 	d := t.action.Act(t)
 	if len(s.ends) > 0 {
 		s.endTurn()
+	}
+	if d == Yield && t.flags&offloading == 0 && s.trace == nil && s.err == nil { // what most turns come to
+		s.enqueue(t)
+		return
 	}
 	if s.trace != nil && s.trace.TurnEnd != nil {
 		s.trace.TurnEnd(t, d)
@@ -205,7 +206,7 @@ func (s *Scheduler) breathe() {
 // anyReady tells whether a turn could be taken without waiting for anything.
 func (s *Scheduler) anyReady() bool { return s.tasksReady() || !s.demons.empty() }
 
-func (s *Scheduler) tasksReady() bool { return !s.round.empty() || !s.ready.empty() }
+func (s *Scheduler) tasksReady() bool { return !s.ready.empty() }
 
 // untilDue is how long the thread may sleep: until the next deadline, less than 0 for ever, 0 not. The
 // pass may have taken its time, so the clock is read again, where a sleep makes up for it.

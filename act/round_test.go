@@ -303,7 +303,7 @@ func TestAClosedSchedulerRefuses(t *testing.T) {
 func TestABrokenSchedulerStaysBroken(t *testing.T) {
 	cause := errors.New("the engine has lost its descriptors")
 	s, _ := newScheduler(t, act.Config{})
-	s.SetIdler(brokenIdler{cause})
+	s.SetIdler(idlerOf(func(time.Duration) { panic(cause) }))
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		t.Waker()
 		return act.Wait
@@ -315,8 +315,3 @@ func TestABrokenSchedulerStaysBroken(t *testing.T) {
 	}
 	require.ErrorContains(t, s.Close(), "dropped 1 task")
 }
-
-type brokenIdler struct{ cause error }
-
-func (i brokenIdler) Idle(time.Duration) { panic(i.cause) }
-func (brokenIdler) Interrupt()           {}

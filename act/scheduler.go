@@ -22,8 +22,7 @@ import (
 // Step, or between two of those to whoever runs it next.
 type Scheduler struct {
 	// The round.
-	round   queue // what is left of the present one
-	ready   queue // the next one
+	ready   queue // what is left of the present one, and behind it the next
 	running *Task // whose turn it is, or was last in this go of take; otherwise nil
 	err     error // Task.Err
 	ends    []TurnEnder

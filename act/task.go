@@ -190,9 +190,12 @@ func Name(a Action) string {
 	case nil:
 		return "nothing"
 	case fmt.Stringer:
-		return a.String()
+		return fmt.Sprint(named{a})
 	case Func:
 		return funcName(a)
 	}
 	return fmt.Sprintf("%T", a)
 }
+
+// named is printed by its String alone, and by fmt, which survives one that panics.
+type named struct{ fmt.Stringer }

@@ -290,23 +290,25 @@ func TestAHundredThousandTimersArmedAndCancelled(t *testing.T) {
 }
 
 func TestWakeAfterReadsTheClockAfreshForShortDelays(t *testing.T) {
+	const start = time.Hour
 	const stale = 3 * time.Millisecond // what the turn has taken since the pass read the clock
 	for _, row := range []struct {
 		name  string
 		delay time.Duration
 		want  time.Duration
 	}{
-		{"short", act.Fine - 1, stale + act.Fine - 1},
-		{"long: the pass's reading", act.Fine, act.Fine},
-		{"none", 0, stale},
+		{"short", act.Fine - 1, start + stale + act.Fine - 1},
+		{"long: the pass's reading", act.Fine, start + act.Fine},
+		{"none", 0, start + stale},
 		{"longer than time: never", math.MaxInt64, math.MaxInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, c, _ := newVirtual(t, act.Config{})
+			c.advance(start)
 			var tm act.Timer
 			s.Spawn(act.Func(func(task *act.Task) act.Directive {
 				c.advance(stale)
-				require.Zero(t, s.Now(), "stands still during a turn")
+				require.Equal(t, start, s.Now(), "stands still during a turn")
 				task.WakeAfter(&tm, row.delay)
 				require.Equal(t, row.want, tm.When())
 				return act.Done
@@ -345,6 +347,29 @@ func TestASleepIsShorterByWhatThePassHasTaken(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, []time.Duration{10}, i.sleeps, "due before the pass has ended: no sleep")
 	require.Equal(t, time.Duration(110), c.Monotonic())
+}
+
+// Turns that follow a sleep come before the next pass, and must not take the time before it for now.
+func TestNowIsFreshAfterASleep(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	var waker act.Waker
+	s.SetIdler(idlerOf(func(atMost time.Duration) {
+		if atMost != 0 {
+			c.advance(time.Hour)
+			waker.Wake()
+		}
+	}))
+	turns := 0
+	s.Spawn(act.Func(func(task *act.Task) act.Directive {
+		if turns++; turns > 1 {
+			require.Equal(t, time.Hour, s.Now())
+			return act.Done
+		}
+		waker = task.Waker()
+		return act.Wait
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 2, turns)
 }
 
 func TestATimerFindsItsTaskInWhateverTurn(t *testing.T) {

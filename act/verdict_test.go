@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // explode is in the stack of a panic.
@@ -180,6 +181,48 @@ func TestATaskIsNamedAfterItsAction(t *testing.T) {
 		names = append(names, e.ContextMap()["task"])
 	}
 	require.Equal(t, []any{"greedy one", "*act_test.nameless", "github.com/daimon-go/daimon/act_test.explodingTask"}, names)
+}
+
+// unspeakable cannot even say its name.
+type unspeakable struct{ greedy }
+
+func (unspeakable) String() string { panic("no name") }
+
+func TestANameThatPanicsHarmsNobody(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var h history
+	s.Spawn(unspeakable{})
+	s.Spawn(h.script("A", 2, act.Yield))
+	require.NoError(t, s.Run())
+	require.Equal(t, "AA", h.String())
+	require.Equal(t, []any{"more"}, errorsOf(logs.All()))
+	require.Contains(t, logs.All()[0].ContextMap()["task"], "no name")
+}
+
+// What panics between two turns is neither's: the one before goes on to be in its queue.
+func TestAPanicBetweenTurnsIsBlamedOnNoTask(t *testing.T) {
+	cause := errors.New("lost the thread")
+	s, logs := newScheduler(t, act.Config{Trace: &act.Trace{
+		Told: func(t *act.Task, _ shutdown.Order) {
+			if _, ok := t.Action().(greedy); ok {
+				panic(cause)
+			}
+		},
+	}})
+	turns := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		switch turns++; turns {
+		case 1:
+			s.Shutdown(plain(shutdown.Unbounded))
+		case 2:
+			s.Spawn(greedy{}) // told before its first turn
+		}
+		return act.Yield
+	}))
+	require.ErrorIs(t, s.Run(), cause)
+	require.Equal(t, 2, turns)
+	require.Empty(t, logs.All())
+	require.ErrorContains(t, s.Close(), "dropped 2 tasks")
 }
 
 func explodingTask(*act.Task) act.Directive { return explode("boom") }

@@ -148,6 +148,24 @@ func TestATaskThatWaitsForNobodyIsEnteredOnceReportedOnceAndStays(t *testing.T) 
 	require.ErrorContains(t, s.Close(), "dropped 1 task")
 }
 
+// A Waker of an earlier turn is no Waker of this one.
+func TestAWaitWithAnEarlierTurnsWakerIsForNobody(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	turns := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if turns++; turns == 1 {
+			t.Waker()
+			return act.Yield
+		}
+		return act.Wait
+	}))
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	require.Equal(t, 2, turns)
+	require.Len(t, logs.All(), 1)
+	require.Contains(t, logs.All()[0].Message, "waits for nobody")
+}
+
 // Who has armed a timer, or handed out a Waker in this very turn, waits for somebody.
 func TestWhoWaitsForATimerIsNotReported(t *testing.T) {
 	s, _, logs := newVirtual(t, act.Config{})
@@ -277,6 +295,33 @@ func TestARemoteWakesFromSleep(t *testing.T) {
 	}()
 	inTime(t, func() { require.NoError(t, s.Run()) })
 	require.Equal(t, 4, turns)
+}
+
+// It travels once in a turn of its task, however often it is made.
+func TestARemoteThatHasBeenUsedInterruptsNobody(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	i := newSentry(s)
+	remotes := make(chan act.Remote, 2)
+	turns := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if turns++; turns == 3 {
+			return act.Done
+		}
+		remotes <- t.Waker().Remote()
+		return act.Wait
+	}))
+	ended := onItsThread(t, s)
+	<-i.asleep
+	first := <-remotes
+	first.Wake()
+	<-i.asleep
+	require.EqualValues(t, 1, i.interrupts.Load())
+	first.Wake()
+	first.Wake()
+	require.EqualValues(t, 1, i.interrupts.Load())
+	(<-remotes).Wake()
+	inTime(t, func() { require.NoError(t, <-ended) })
+	require.EqualValues(t, 2, i.interrupts.Load())
 }
 
 // Ancestors: a stale waker woke whoever re-used the slot.

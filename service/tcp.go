@@ -26,7 +26,8 @@ type TCP struct {
 	Address string
 	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the
 	// connection is closed in stages, after a panic or a drop it is aborted; nil closes it at once. An
-	// action that fails because its peer has gone (ECONNRESET, EPIPE and the like) is not reported.
+	// action that fails because its peer has gone (ECONNRESET, EPIPE and the like) is not reported. To a
+	// peer a failure looks like an end: where that would be a lie, call Conn.Abort before failing.
 	Handler func(*listener.Conn) act.Action
 	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound
 	// accepting pauses and the system's backlog fills. 0 does not bound them.

@@ -28,7 +28,7 @@ type Unix struct {
 }
 
 // Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
-// that names the path.
+// that names the path. It may take a second when another program holds the lock of the directory.
 func (v *Unix) Setup(s *act.Scheduler) error {
 	if err := v.open(s, opening{"unix", v.MaxConns, v.Limits, v.Handler, v.listen}); err != nil {
 		return fmt.Errorf("cannot listen on unix:%s: %w", v.Path, err)

@@ -18,32 +18,29 @@ import (
 type Work struct {
 	Out, Progress io.Writer
 
-	read atomic.Int64 // bytes, by all together, on the executor's goroutines
-	left int          // files, on the scheduler's thread
+	read atomic.Int64 // bytes, by all together
+	left atomic.Int64 // files
 }
 
-// Setup returns a set-up function that makes a task of each file, and a demon that says every so often how
-// far they are.
+// Setup returns a set-up function that makes a task of each file. A demon says every so often how far they
+// are; it is attached and not installed, so that nobody has to end it when the last task has gone.
 func (w *Work) Setup(every time.Duration, files ...string) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		if every <= 0 {
 			return fmt.Errorf("checksum: not every %v", every)
 		}
-		w.left = len(files)
+		w.left.Store(int64(len(files)))
 		for _, name := range files {
 			s.Spawn(&sum{work: w, name: name})
 		}
-		s.Install(demon.Every(every, w.report))
+		s.Attach(demon.Every(every, w.report))
 		return nil
 	}
 }
 
-// report is the demon's tick. It ends with the last task.
-func (w *Work) report(t *act.Task) act.Directive {
-	if w.left == 0 {
-		return act.Done
-	}
-	_, _ = fmt.Fprintf(w.Progress, "%d bytes read, %d files to go\n", w.read.Load(), w.left)
+// report is the demon's tick.
+func (w *Work) report(*act.Task) act.Directive {
+	_, _ = fmt.Fprintf(w.Progress, "%d bytes read, %d files to go\n", w.read.Load(), w.left.Load())
 	return act.Wait
 }
 
@@ -91,8 +88,8 @@ func (w *Work) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close counts the file, however its task has ended.
+// Close counts the file, however its task has ended; after a drop it is on the executor's goroutine.
 func (x *sum) Close() error {
-	x.work.left--
+	x.work.left.Add(-1)
 	return nil
 }

@@ -1,0 +1,70 @@
+package act_test
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+func TestTheZeroBellWakesNobody(t *testing.T) {
+	var b act.Bell
+	b.Ring()
+	b.Set(act.Waker{})
+	b.Ring()
+}
+
+func TestARingIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
+	const ringers, each = 4, 5000
+	s, _ := newScheduler(t, act.Config{})
+	var b act.Bell
+	var letters atomic.Int64
+	taken := int64(0)
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		b.Set(t.Waker())
+		if taken += letters.Swap(0); taken == ringers*each {
+			return act.Done
+		}
+		return act.Wait
+	}))
+	for range ringers {
+		go func() {
+			for i := range each {
+				letters.Add(1)
+				b.Ring()
+				if i%8 == 0 {
+					runtime.Gosched()
+				}
+			}
+		}()
+	}
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.EqualValues(t, ringers*each, taken)
+}
+
+func TestABellWakesOnlyWhoSetItLast(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var b act.Bell
+	var h history
+	waits := func(letter string) act.Func {
+		return func(t *act.Task) act.Directive {
+			b.Set(t.Waker())
+			return h.note(letter, act.Wait)
+		}
+	}
+	s.Spawn(waits("A"))
+	s.Spawn(waits("B"))
+	for range 3 {
+		_, err := s.Step(10)
+		require.NoError(t, err)
+		b.Ring()
+		b.Ring()
+	}
+	require.Equal(t, "ABBB", h.String()[:4])
+	require.NotContains(t, h.String()[1:], "A")
+	s.Shutdown(plain(haltAndDrop))
+	requireCut(t, s.Run())
+}

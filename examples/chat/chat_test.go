@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+)
+
+func TestMain(m *testing.M) { smoke.Main(m, main) }
+
+// A client is a member as seen from outside.
+type client struct {
+	*net.TCPConn
+	in *bufio.Reader
+}
+
+// join connects and says its name. Others have to be asked whether they have heard of it.
+func join(t *testing.T, chat *smoke.Program, name string) client {
+	t.Helper()
+	c := smoke.Dial(t, chat.Addr)
+	x := client{c, bufio.NewReader(c)}
+	x.hear(t, "Your name?")
+	x.say(t, name)
+	return x
+}
+
+func (x client) say(t *testing.T, line string) {
+	t.Helper()
+	_, err := io.WriteString(x, line+"\n")
+	require.NoError(t, err)
+}
+
+// hear wants this line next.
+func (x client) hear(t *testing.T, line string) {
+	t.Helper()
+	got, err := x.in.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, line+"\n", got)
+}
+
+// TestChat is what two people see.
+func TestChat(t *testing.T) {
+	chat := smoke.Serve(t, "-reactors", "2")
+	ada := join(t, chat, "Ada")
+	ben := join(t, chat, "  Ben\r")
+	ada.hear(t, "* Ben has come")
+	ada.say(t, "hello")
+	ben.hear(t, "Ada: hello") // and Ada does not
+	ben.say(t, "")
+	ben.say(t, "a bell\a, \x1b[31mred\x1b[0m, and \xff")
+	ada.hear(t, "Ben: a bell, [31mred[0m, and \uFFFD")
+
+	nameless := smoke.Dial(t, chat.Addr)
+	require.NoError(t, nameless.Close())
+
+	for i, way := range []struct {
+		name  string
+		leave func(client) error
+	}{
+		{"closes", func(x client) error { return x.Close() }},
+		{"half-closes", func(x client) error { return x.CloseWrite() }},
+		{"resets", func(x client) error { return errors.Join(x.SetLinger(0), x.Close()) }},
+		{"says too much", func(x client) error {
+			_, err := io.WriteString(x, strings.Repeat("x", 2000))
+			return err
+		}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			name := fmt.Sprintf("guest %d, whose name is too long to be kept whole", i)
+			guest := join(t, chat, name)
+			name = name[:32]
+			ada.hear(t, "* "+name+" has come")
+			ben.hear(t, "* "+name+" has come")
+			require.NoError(t, way.leave(guest))
+			ada.hear(t, "* "+name+" has left")
+			ben.hear(t, "* "+name+" has left")
+		})
+	}
+
+	require.NoError(t, ada.Close())
+	ben.hear(t, "* Ada has left")
+	require.NoError(t, ben.Close())
+	chat.Stop(t)
+	require.NotContains(t, chat.Said(), "failed")
+}
+
+// Each of 20 members on two schedulers says 50 lines, all at a time. Each reads every line of the 19 others
+// once, and those of each in the order in which they were said.
+func TestEverybodyReadsEverything(t *testing.T) {
+	const members, lines = 20, 50
+	chat := smoke.Serve(t, "-reactors", "2")
+	var all []client
+	for i := range members {
+		all = append(all, join(t, chat, fmt.Sprintf("m%d", i)))
+		for j := range i { // when all have heard that it is in it hears everybody
+			all[j].hear(t, fmt.Sprintf("* m%d has come", i))
+		}
+	}
+	results := make(chan error, 2*members)
+	for i, x := range all {
+		go func() { results <- talk(x, lines) }()
+		go func() { results <- listen(x, i, members, lines) }()
+	}
+	for range 2 * members {
+		require.NoError(t, <-results)
+	}
+	for _, x := range all {
+		require.NoError(t, x.Close())
+	}
+	chat.Stop(t)
+}
+
+func talk(x client, lines int) error {
+	for n := range lines {
+		if _, err := fmt.Fprintf(x, "%d\n", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listen wants the lines of all but me.
+func listen(x client, me, members, lines int) error {
+	next := make([]int, members)
+	for range (members - 1) * lines {
+		line, err := x.in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		var who, n int
+		if _, err := fmt.Sscanf(line, "m%d: %d\n", &who, &n); err != nil {
+			return fmt.Errorf("%q: %w", line, err)
+		}
+		if who == me || n != next[who] {
+			return fmt.Errorf("m%d heard %q, and expected %d", me, line, next[who])
+		}
+		next[who]++
+	}
+	return nil
+}
+
+// A member that does not read is cut off; the others go on and miss nothing.
+func TestASlowMemberIsCutOffAndHoldsUpNobody(t *testing.T) {
+	chat := smoke.Serve(t, "-reactors", "2")
+	var fast []client
+	for _, name := range []string{"talker", "a", "b", "c"} {
+		x := join(t, chat, name)
+		for _, other := range fast {
+			other.hear(t, "* "+name+" has come")
+		}
+		fast = append(fast, x)
+	}
+	slow := join(t, chat, "slow")
+	require.NoError(t, slow.SetReadBuffer(4<<10))
+	for _, x := range fast {
+		x.hear(t, "* slow has come")
+	}
+
+	talker, rest := fast[0], fast[1:]
+	gone := make(chan error, 1)
+	go func() { _, err := talker.in.ReadString('\n'); gone <- err }()
+	filler := strings.Repeat("x", 1000)
+	left := map[int]bool{} // who has heard that the slow one has left
+	said := 0
+	for ; len(gone) == 0 && said < 20_000; said++ { // at most 20 MB, more than any kernel keeps for a connection
+		line := fmt.Sprintf("%d %s", said, filler)
+		talker.say(t, line)
+		for i, x := range rest {
+			got, err := x.in.ReadString('\n')
+			if err == nil && got == "* slow has left\n" {
+				left[i] = true
+				got, err = x.in.ReadString('\n')
+			}
+			require.NoError(t, err)
+			require.Equal(t, "talker: "+line+"\n", got)
+		}
+	}
+	require.NoError(t, <-gone)
+	for i, x := range rest {
+		if !left[i] {
+			x.hear(t, "* slow has left")
+		}
+	}
+	_, err := io.Copy(io.Discard, slow)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Greater(t, said, 64, "64 KiB may wait for it")
+	for _, x := range fast {
+		require.NoError(t, x.Close())
+	}
+	chat.Stop(t)
+	require.NotContains(t, chat.Said(), "failed")
+}

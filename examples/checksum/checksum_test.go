@@ -1,0 +1,50 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+)
+
+func TestMain(m *testing.M) { smoke.Main(m, main) }
+
+func TestChecksum(t *testing.T) {
+	dir := t.TempDir()
+
+	var names, want []string
+	for i := range 200 { // more than are read at a time
+		name, content := filepath.Join(dir, fmt.Sprint(i)), fmt.Appendf(nil, "content of file %d", i)
+		require.NoError(t, os.WriteFile(name, content, 0o600))
+		names = append(names, name)
+		want = append(want, fmt.Sprintf("%x  %s", sha256.Sum256(content), name))
+	}
+	p := smoke.Start(t, nil, names...)
+	require.Zero(t, p.Exit(t))
+	require.ElementsMatch(t, want, p.Lines())
+
+	t.Run("the thread has time for the progress", func(t *testing.T) {
+		const size = 64 << 20
+		large := filepath.Join(dir, "large")
+		require.NoError(t, os.WriteFile(large, nil, 0o600))
+		require.NoError(t, os.Truncate(large, size))
+		p := smoke.Start(t, nil, "-every", "1ms", large)
+		require.Zero(t, p.Exit(t))
+		require.Equal(t, []string{fmt.Sprintf("%x  %s", sha256.Sum256(make([]byte, size)), large)}, p.Lines())
+		reports := regexp.MustCompile(`(?m)^\d+ bytes read, 1 files to go$`).FindAllString(p.Said(), -1)
+		require.Greater(t, len(reports), 10)
+	})
+
+	t.Run("a file that cannot be read disturbs no other", func(t *testing.T) {
+		p := smoke.Start(t, nil, names[0], filepath.Join(dir, "absent"), names[1])
+		require.Zero(t, p.Exit(t))
+		require.ElementsMatch(t, want[:2], p.Lines())
+		require.Contains(t, p.Said(), "absent: no such file")
+	})
+}

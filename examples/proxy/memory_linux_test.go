@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+)
+
+// What peers who do not read make the proxy keep is bounded: Limits.Read and Limits.High, 128 KiB, for each.
+// Without back-pressure it would be the 50 × 40 MiB that are sent.
+func TestProxyMemoryIsBounded(t *testing.T) {
+	const stuck = 50
+	l := behind(t)
+	proxy := smoke.Serve(t, "-to", l.Addr().String())
+	content := random(4)
+	before := resident(t, proxy.Pid)
+	results := make(chan error, stuck)
+	for range stuck {
+		near, _ := pair(t, proxy, l)
+		require.NoError(t, near.SetDeadline(time.Now().Add(time.Second)))
+		go func() { results <- written(near, content, 4) }()
+	}
+	for range stuck {
+		require.ErrorIs(t, <-results, os.ErrDeadlineExceeded, "it was held up")
+	}
+	// Twice that for the collector; under the race detector memory costs a multiple.
+	require.Less(t, resident(t, proxy.Pid)-before, stuck*128<<10*2*5)
+}
+
+// resident is the memory that a process has in use, in bytes: proc(5), status.
+func resident(t *testing.T, pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
+	require.NotNil(t, found)
+	kib, err := strconv.Atoi(string(found[1]))
+	require.NoError(t, err)
+	return kib << 10
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+)
+
+func TestMain(m *testing.M) { smoke.Main(m, main) }
+
+// input is a pipe to the program's standard input.
+func input(t *testing.T) (reads, writes *os.File) {
+	reads, writes, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = reads.Close()
+		_ = writes.Close()
+	})
+	return reads, writes
+}
+
+func TestRemind(t *testing.T) {
+	t.Run("says everything in its time, and ends with its input", func(t *testing.T) {
+		in, out := input(t)
+		_, err := io.WriteString(out, "400ms last\n0s at once\nsoon nothing\n\n200ms first of two\n0s")
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+		start := time.Now()
+		p := smoke.Start(t, in)
+		require.Zero(t, p.Exit(t))
+		require.GreaterOrEqual(t, time.Since(start), 400*time.Millisecond)
+		lines := p.Lines()
+		require.ElementsMatch(t, []string{
+			"at once", `not understood: "soon nothing"`, `not understood: ""`, "", "first of two", "last",
+		}, lines)
+		require.Equal(t, []string{"first of two", "last"}, lines[4:])
+	})
+
+	t.Run("does not wait for the end of its input", func(t *testing.T) {
+		in, out := input(t)
+		p := smoke.Start(t, in)
+		for _, word := range []string{"one", "two", "three"} {
+			_, err := io.WriteString(out, "1ms "+word+"\n")
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				lines := p.Lines()
+				return lines[len(lines)-1] == word
+			}, smoke.Patience, time.Millisecond)
+		}
+		require.NoError(t, out.Close())
+		require.Zero(t, p.Exit(t))
+	})
+
+	t.Run("a signal ends it at once and it says what was left", func(t *testing.T) {
+		in, out := input(t)
+		p := smoke.Start(t, in)
+		_, err := io.WriteString(out, "1h never\n0s now\n")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return p.Out() == "now\n" }, smoke.Patience, time.Millisecond)
+		p.Signal(t, syscall.SIGTERM)
+		require.Equal(t, 1, p.Exit(t))
+		require.Contains(t, p.Said(), "remind: shutdown: dropped 1 task, 1 demon")
+	})
+}

@@ -1,0 +1,313 @@
+package listener_test
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// door is a port of l with a leaf that accepts there.
+func door(l *lab.Lab, places *monitor.Account) *listener.Accept {
+	l.T.Helper()
+	fd, err := l.OS.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
+	require.NoError(l.T, err)
+	port, err := l.Engine().Port(fd, false)
+	require.NoError(l.T, err)
+	return &listener.Accept{
+		Port:   port,
+		Source: l.Engine().NewSource("tcp", places),
+		Maker:  listener.NewMaker(l.S, listener.Limits{Linger: time.Millisecond}),
+		Places: places,
+	}
+}
+
+func knock(t testing.TB, at net.Addr) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout(at.Network(), at.String(), lab.Patience)
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// doorman is a task that accepts until its port is closed.
+func doorman(l *lab.Lab, a *listener.Accept) (*outcome, *[]*listener.Conn) {
+	var conns []*listener.Conn
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		for {
+			if d := a.Act(t); d != act.Done {
+				return d
+			}
+			conns = append(conns, a.Conn())
+		}
+	}))
+	l.T.Cleanup(func() {
+		for _, c := range conns {
+			c.Abort()
+		}
+		_ = a.Port.Close()
+	})
+	return o, &conns
+}
+
+func TestAcceptTakesOneAfterTheOther(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	a := door(l, nil)
+	o, conns := doorman(l, a)
+	for n := 1; n <= 5; n++ {
+		peer := knock(t, a.Port.Addr())
+		l.Until("the connection", func() bool { return len(*conns) == n })
+		require.Equal(t, peer.LocalAddr().String(), (*conns)[n-1].RemoteAddr().String())
+	}
+	require.Nil(t, a.Conn(), "each once")
+	require.NoError(t, a.Port.Close())
+	require.Equal(t, act.Failed, o.over(l), "it is woken by the close")
+	require.ErrorIs(t, o.err, net.ErrClosed)
+	require.EqualError(t, o.err, "listener: accept: use of closed network connection")
+}
+
+func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		t.Run(errno.Error(), func(t *testing.T) {
+			l, clock := virtual(t)
+			a := door(l, monitor.NewAccount(10))
+			spare, _ := l.Stream("tcp", nil)
+			o, conns := doorman(l, a)
+			l.OS.Fail = func(call string, _ int) error {
+				if call == "accept" {
+					return errno
+				}
+				return nil
+			}
+			knock(t, a.Port.Addr())
+			l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
+			l.For(20 * time.Millisecond)
+			require.Equal(t, 1, l.OS.Count("accept"), "no time has passed, and it does not spin")
+			for n := 2; n <= 5; n++ {
+				pass(l, clock, listener.Scarce)
+				require.Equal(t, n, l.OS.Count("accept"), "once in a while")
+			}
+			require.Equal(t, act.Wait, o.directive)
+			require.Zero(t, a.Places.Open())
+			require.Equal(t, 1, l.Logs.FilterMessage("accepting pauses until there are descriptors again").Len())
+
+			l.OS.Fail = nil
+			spare.Abort() // gives a descriptor back: no time passes
+			l.Until("the connection", func() bool { return len(*conns) == 1 })
+			require.Equal(t, 1, a.Places.Open())
+		})
+	}
+}
+
+func TestAFreedDescriptorOfSomebodyElseIsFoundByTime(t *testing.T) {
+	l, clock := virtual(t)
+	a := door(l, nil)
+	_, conns := doorman(l, a)
+	short := true
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "accept" && short {
+			return syscall.EMFILE
+		}
+		return nil
+	}
+	knock(t, a.Port.Addr())
+	l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
+	short = false
+	l.For(10 * time.Millisecond)
+	require.Empty(t, *conns)
+	pass(l, clock, listener.Scarce)
+	l.Until("the connection, without a further event", func() bool { return len(*conns) == 1 })
+}
+
+func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
+	l, clock := virtual(t)
+	a := door(l, monitor.NewAccount(3))
+	_, conns := doorman(l, a)
+	short := true
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "add" && short {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	peer := knock(t, a.Port.Addr())
+	l.Until("it has tried", func() bool { return l.OS.Count("close") == 1 })
+	require.Zero(t, a.Places.Open())
+	lab.HearEnd(t, peer)
+	short = false
+	knock(t, a.Port.Addr())
+	pass(l, clock, listener.Scarce)
+	l.Until("the next", func() bool { return len(*conns) == 1 })
+}
+
+func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN,
+		syscall.ENOPROTOOPT, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH,
+		syscall.ECONNRESET, syscall.ETIMEDOUT} {
+		l, _ := virtual(t)
+		a := door(l, monitor.NewAccount(1))
+		_, conns := doorman(l, a)
+		l.OS.Fail = func(call string, _ int) error {
+			if call == "accept" && l.OS.Count("accept") == 1 {
+				return errno
+			}
+			return nil
+		}
+		knock(t, a.Port.Addr())
+		l.Until("the connection", func() bool { return len(*conns) == 1 })
+		require.Zero(t, l.Logs.Len(), "an everyday matter")
+	}
+}
+
+func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
+	l, _ := virtual(t)
+	a := door(l, monitor.NewAccount(1))
+	o, _ := doorman(l, a)
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "accept" {
+			return syscall.EINVAL
+		}
+		return nil
+	}
+	knock(t, a.Port.Addr())
+	require.Equal(t, act.Failed, o.over(l))
+	require.EqualError(t, o.err, "listener: accept: invalid argument")
+	require.Zero(t, a.Places.Open())
+}
+
+func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	a := door(l, monitor.NewAccount(2))
+	_, conns := doorman(l, a)
+	var peers []net.Conn
+	for range 4 {
+		peers = append(peers, knock(t, a.Port.Addr()))
+	}
+	l.Until("as many as there are places", func() bool { return len(*conns) == 2 })
+	l.For(10 * time.Millisecond)
+	require.Len(t, *conns, 2)
+	require.Equal(t, 2, a.Places.Open())
+
+	l.Turn(func(*act.Task) { require.NoError(t, (*conns)[0].Close()) }) // lingers, and still counts
+	require.Equal(t, 2, a.Places.Open())
+	require.NoError(t, peers[0].Close())
+	l.Until("the third", func() bool { return len(*conns) == 3 })
+	(*conns)[1].Abort()
+	l.Until("the fourth", func() bool { return len(*conns) == 4 })
+}
+
+// What a leaf has made outlives the leaf: act.Seq closes its actions as they finish.
+func TestWhatNobodyTakesIsAbortedWithTheTask(t *testing.T) {
+	for name, hold := range map[string]func(a act.Action) act.Action{
+		"alone":     func(a act.Action) act.Action { return a },
+		"in a Seq":  func(a act.Action) act.Action { return act.Seq(a) },
+		"in an All": func(a act.Action) act.Action { return act.All(a, &listener.Sleep{For: time.Millisecond}) },
+		"Within":    func(a act.Action) act.Action { return listener.Within(lab.Patience, a) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			places := monitor.NewAccount(1)
+			a := door(l, places)
+			o := spawn(l.S, hold(a))
+			peer := knock(t, a.Port.Addr())
+			require.Equal(t, act.Done, o.over(l))
+			require.Zero(t, places.Open())
+			_, err := io.Copy(io.Discard, peer)
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+			require.Nil(t, a.Conn())
+			require.NoError(t, a.Port.Close())
+		})
+	}
+}
+
+// Two schedulers, few places, many who come and go: nobody is forgotten in the backlog.
+func TestAtTheLimitOfTwoSchedulersNobodyIsForgotten(t *testing.T) {
+	const visitors, each = 6, 60
+	places := monitor.NewAccount(2)
+	var address atomic.Value
+	var most atomic.Int64
+	r := lab.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+		e, err := monitor.Engine(s)
+		if err != nil {
+			return err
+		}
+		at := netip.MustParseAddrPort("127.0.0.1:0")
+		if first := address.Load(); first != nil {
+			at = first.(*net.TCPAddr).AddrPort()
+		}
+		fd, err := e.OS().ListenTCP(at, netpoll.ListenOptions{First: s.Index() == 0})
+		if err != nil {
+			return err
+		}
+		port, err := e.Port(fd, false)
+		if err != nil {
+			return err
+		}
+		address.Store(port.Addr())
+		a := &listener.Accept{Port: port, Source: e.NewSource("tcp", places), Places: places,
+			Maker: listener.NewMaker(s, listener.Limits{})}
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if t.Order() != nil {
+				return act.Done
+			}
+			for {
+				if d := a.Act(t); d != act.Done {
+					return d
+				}
+				if n := int64(places.Open()); n > most.Load() {
+					most.Store(n)
+				}
+				s.Spawn(greeter(a.Conn()))
+			}
+		}))
+		return nil
+	})
+	done := make(chan error, visitors)
+	for range visitors {
+		go func() { done <- visit(address.Load().(net.Addr).String(), each) }()
+	}
+	for range visitors {
+		require.NoError(t, <-done)
+	}
+	require.LessOrEqual(t, most.Load(), int64(2))
+	r.Group.Shutdown(lab.Drain)
+	require.NoError(t, r.End())
+	require.Zero(t, places.Open())
+}
+
+// greeter says hello and goes.
+func greeter(c *listener.Conn) act.Action {
+	return act.Func(func(*act.Task) act.Directive {
+		_, _ = c.WriteString("hello")
+		_ = c.Close()
+		return act.Done
+	})
+}
+
+func visit(at string, times int) error {
+	for range times {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			return err
+		}
+		_ = c.SetDeadline(time.Now().Add(lab.Patience))
+		_, err = io.ReadFull(c, make([]byte, 5))
+		_ = c.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

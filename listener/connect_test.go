@@ -1,0 +1,251 @@
+package listener_test
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// house listens for the length of the test and greets who comes.
+func house(t testing.TB, network, at string) net.Addr {
+	t.Helper()
+	ln, err := net.Listen(network, at)
+	require.NoError(t, err)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("welcome"))
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = ln.Close(); <-over })
+	return ln.Addr()
+}
+
+// vacant is an address where nobody listens.
+func vacant(t testing.TB) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// welcomed wants c to be a connection to a house.
+func welcomed(l *lab.Lab, c *listener.Connect) {
+	l.T.Helper()
+	conn := c.Conn()
+	require.NotNil(l.T, conn)
+	require.Nil(l.T, c.Conn(), "it is given once")
+	readable(l, conn, 7)
+	l.Turn(func(*act.Task) {
+		in, err := conn.Peek(7)
+		require.NoError(l.T, err)
+		require.Equal(l.T, "welcome", string(in))
+	})
+	conn.Abort()
+}
+
+// calls is an Executor that counts.
+type calls struct{ n atomic.Int64 }
+
+func (e *calls) Execute(f func()) { e.n.Add(1); go f() }
+
+func TestConnectToEachKindOfAddress(t *testing.T) {
+	tcp := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr)
+	path := filepath.Join(lab.Folder(t), "s")
+	house(t, "unix", path)
+	_, port, err := net.SplitHostPort(tcp.String())
+	require.NoError(t, err)
+	for address, lookups := range map[string]int64{
+		tcp.String():                               0,
+		"unix:" + path:                             0,
+		net.JoinHostPort("localhost", port):        1, // also where it is ::1 first: the second works
+		net.JoinHostPort("::ffff:127.0.0.1", port): 0,
+	} {
+		t.Run(address, func(t *testing.T) {
+			executor := &calls{}
+			l := lab.New(t, act.Config{Executor: executor})
+			c := &listener.Connect{Address: address}
+			var conn *listener.Conn
+			o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+				d := c.Act(t)
+				if d == act.Done {
+					require.Equal(l.T, act.Done, c.Act(t), "it says so again")
+					conn = c.Conn()
+				}
+				return d
+			}))
+			require.Equal(t, act.Done, o.over(l), "%v", o.err)
+			require.Equal(t, lookups, executor.n.Load(), "looked up off the thread")
+			readable(l, conn, 7)
+			conn.Abort()
+		})
+	}
+}
+
+func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
+	nobody := vacant(t).String()
+	for address, row := range map[string]struct {
+		is   error
+		says string
+	}{
+		nobody:                   {syscall.ECONNREFUSED, "connection refused"},
+		"unix:/nowhere/at/all":   {syscall.ENOENT, "no such file"},
+		"unix:" + long:           {syscall.ENAMETOOLONG, "too long"},
+		"no such host:80":        {nil, "no such host"},
+		"127.0.0.1":              {nil, "missing port"},
+		"127.0.0.1:no-such-port": {nil, "unknown port"},
+		"":                       {nil, "missing port"},
+	} {
+		t.Run(address, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			c := &listener.Connect{Address: address}
+			o := spawn(l.S, c)
+			require.Equal(t, act.Failed, o.over(l))
+			require.ErrorContains(t, o.err, "listener: connect to "+address+": ")
+			require.ErrorContains(t, o.err, row.says)
+			if row.is != nil {
+				require.ErrorIs(t, o.err, row.is)
+			}
+			require.Nil(t, c.Conn())
+			l.Turn(func(task *act.Task) {
+				require.Equal(t, act.Failed, c.Act(task), "it says so again")
+				require.ErrorContains(t, task.Err(), row.says)
+			})
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+var long = "/" + strings.Repeat("x", 200)
+
+func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
+	c := listener.Resolved(l.Engine(), vacant(t), vacant(t), good, vacant(t))
+	var conn *listener.Conn
+	o := spawn(l.S, act.Seq(c, act.Func(func(*act.Task) act.Directive { conn = c.Conn(); return act.Done })))
+	require.Equal(t, act.Done, o.over(l))
+	require.Equal(t, good.String(), conn.RemoteAddr().String())
+	conn.Abort()
+
+	c = listener.Resolved(l.Engine(), vacant(t), vacant(t))
+	o = spawn(l.S, c)
+	require.Equal(t, act.Failed, o.over(l))
+	require.ErrorIs(t, o.err, syscall.ECONNREFUSED)
+}
+
+// What was broken: Within, and act.Seq and its kind, closed the leaf as soon as it was Done, and with it
+// the connection that it had just made.
+func TestAConnectionSurvivesWhoeverBoundedItsMaking(t *testing.T) {
+	at := house(t, "tcp", "127.0.0.1:0").String()
+	for name, bound := range map[string]func(act.Action) act.Action{
+		"Within":    func(a act.Action) act.Action { return listener.Within(lab.Patience, a) },
+		"act.Seq":   func(a act.Action) act.Action { return act.Seq(a) },
+		"act.First": func(a act.Action) act.Action { return act.First(a, &listener.Sleep{For: lab.Patience}) },
+		"act.All":   func(a act.Action) act.Action { return act.All(a, &listener.Sleep{For: 5 * time.Millisecond}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			c := &listener.Connect{Address: at}
+			bounded := bound(c)
+			var conn *listener.Conn
+			o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+				d := bounded.Act(t)
+				if d == act.Done {
+					conn = c.Conn()
+				}
+				return d
+			}))
+			require.Equal(t, act.Done, o.over(l))
+			require.NotNil(t, conn)
+			readable(l, conn, 7)
+			conn.Abort()
+		})
+	}
+}
+
+// deaf lets no event through, so that no connect is ever decided.
+func deaf(l *lab.Lab) {
+	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] }
+}
+
+func TestAConnectThatTakesTooLongIsGivenUp(t *testing.T) {
+	at := house(t, "tcp", "127.0.0.1:0").String()
+	l, clock := virtual(t)
+	deaf(l)
+	o := spawn(l.S, listener.Within(time.Second, &listener.Connect{Address: at}))
+	pass(l, clock, time.Second-1)
+	require.Equal(t, act.Wait, o.directive)
+	require.Zero(t, l.OS.Count("reset"))
+	pass(l, clock, 1)
+	require.Equal(t, act.Failed, o.over(l))
+	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
+	require.EqualError(t, o.err, "listener: not finished within 1s: i/o timeout")
+	require.Equal(t, 1, l.OS.Count("reset"), "its descriptor is gone")
+}
+
+func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
+	at := house(t, "tcp", "127.0.0.1:0").String()
+	for name, c := range map[string]*listener.Connect{
+		"while connecting": {Address: at},
+		"while looking up": {Address: "localhost:80"},
+		"before its begin": {Address: at},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			l.Engine()
+			deaf(l)
+			if name != "before its begin" {
+				l.Turn(func(task *act.Task) { require.Equal(t, act.Wait, c.Act(task)) })
+			}
+			require.NoError(t, c.Close())
+			require.NoError(t, c.Close(), "again")
+			require.Nil(t, c.Conn())
+			l.Turn(func(task *act.Task) {
+				require.Equal(t, act.Failed, c.Act(task))
+				require.ErrorIs(t, task.Err(), net.ErrClosed)
+			})
+			l.For(5 * time.Millisecond) // the lookup comes back to nobody
+		})
+	}
+}
+
+func TestAnUnresolvedNameLeavesTheThreadAlone(t *testing.T) {
+	release := make(chan struct{})
+	l := lab.New(t, act.Config{Executor: executor(func(f func()) {
+		go func() { <-release; f() }()
+	})})
+	o := spawn(l.S, &listener.Connect{Address: "no such host:80"})
+	turns := 0
+	l.Until("others go on", func() bool {
+		l.Turn(func(*act.Task) { turns++ })
+		return turns == 100
+	})
+	require.Equal(t, 1, o.turns)
+	close(release)
+	require.Equal(t, act.Failed, o.over(l))
+}
+
+type executor func(f func())
+
+func (e executor) Execute(f func()) { e(f) }

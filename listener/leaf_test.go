@@ -1,0 +1,251 @@
+package listener_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func TestSleepIsNeverShort(t *testing.T) {
+	for _, d := range []time.Duration{-time.Hour, 0, 1, time.Microsecond, time.Second, time.Hour} {
+		l, clock := virtual(t)
+		s := &listener.Sleep{For: d}
+		o := spawn(l.S, s)
+		if d > 1 {
+			pass(l, clock, d-1)
+			require.Equal(t, act.Wait, o.directive, "%v", d)
+			pass(l, clock, 1)
+		}
+		require.Equal(t, act.Done, o.over(l))
+		require.LessOrEqual(t, o.turns, 2)
+		l.Turn(func(task *act.Task) { require.Equal(t, act.Done, s.Act(task), "it says so again") })
+	}
+}
+
+func TestASleepBesideOthersLooksAgain(t *testing.T) {
+	l, clock := virtual(t)
+	s := &listener.Sleep{For: time.Second}
+	var w act.Waker
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		w = t.Waker()
+		return s.Act(t)
+	}))
+	for range 5 { // woken for something else
+		pass(l, clock, 100*time.Millisecond)
+		w.Wake()
+	}
+	pass(l, clock, 499*time.Millisecond)
+	require.Equal(t, act.Wait, o.directive)
+	require.NoError(t, s.Close())
+	_, armed := l.S.NextDeadline()
+	require.False(t, armed, "a closed one forgets")
+	w.Wake()
+	pass(l, clock, time.Millisecond)
+	require.Equal(t, act.Done, o.over(l))
+}
+
+// script is an action that answers what it is told to, and notes what is done to it.
+type script struct {
+	says   []act.Directive
+	err    error
+	f      func() // offloaded, for Async
+	closed int
+	told   []shutdown.Order
+}
+
+func (s *script) Act(t *act.Task) act.Directive {
+	d := s.says[0]
+	if len(s.says) > 1 {
+		s.says = s.says[1:]
+	}
+	switch d {
+	case act.Failed:
+		if s.err != nil {
+			return t.Fail(s.err)
+		}
+	case act.Async:
+		return t.Offload(s.f)
+	}
+	return d
+}
+
+func (s *script) Stop(_ *act.Task, o shutdown.Order) { s.told = append(s.told, o) }
+
+func (s *script) Close() error { s.closed++; return nil }
+
+func TestWithinIsWhatIsInTime(t *testing.T) {
+	bad := errors.New("bad")
+	for name, row := range map[string]struct {
+		says     []act.Directive
+		err      error
+		want     act.Directive
+		wantErr  error
+		inactive bool
+	}{
+		"done":               {says: []act.Directive{act.Done}, want: act.Done},
+		"done later":         {says: []act.Directive{act.Yield, act.Wait, act.Done}, want: act.Done},
+		"failed":             {says: []act.Directive{act.Yield, act.Failed}, err: bad, want: act.Failed, wantErr: bad},
+		"failed, not saying": {says: []act.Directive{act.Failed}, want: act.Failed},
+		"waiting too long":   {says: []act.Directive{act.Yield, act.Wait}, want: act.Failed, wantErr: os.ErrDeadlineExceeded},
+		"never waiting":      {says: []act.Directive{act.Yield}, want: act.Failed, wantErr: os.ErrDeadlineExceeded},
+		"late but finished":  {says: []act.Directive{act.Wait, act.Done}, want: act.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, clock := virtual(t)
+			child := &script{says: row.says, err: row.err}
+			w := listener.Within(time.Second, child)
+			o := spawn(l.S, w)
+			pass(l, clock, time.Second)
+			require.Equal(t, row.want, o.over(l))
+			require.ErrorIs(t, o.err, row.wantErr)
+			late := row.wantErr == os.ErrDeadlineExceeded
+			if late {
+				require.Equal(t, 1, child.closed, "the loser")
+			} else {
+				require.Zero(t, child.closed, "it has finished")
+			}
+			l.Turn(func(task *act.Task) {
+				require.Equal(t, row.want, w.Act(task), "it says so again")
+				require.ErrorIs(t, task.Err(), row.wantErr)
+			})
+			require.NoError(t, w.(io.Closer).Close())
+			require.NoError(t, w.(io.Closer).Close())
+			require.Equal(t, 1, child.closed, "once")
+		})
+	}
+}
+
+// What was broken: the time began when the function had returned.
+func TestWithinCountsTheTimeOfAnOffloadedFunction(t *testing.T) {
+	for name, late := range map[string]bool{"in time": false, "too late": true} {
+		t.Run(name, func(t *testing.T) {
+			l, clock := virtual(t)
+			begun, release := make(chan struct{}), make(chan struct{})
+			child := &script{says: []act.Directive{act.Async, act.Wait}, f: func() { close(begun); <-release }}
+			o := spawn(l.S, listener.Within(time.Second, child))
+			_, err := l.S.Step(1)
+			require.NoError(t, err)
+			<-begun
+			if late {
+				pass(l, clock, time.Second)
+			}
+			require.Zero(t, child.closed, "it belongs to its function")
+			close(release)
+			l.Until("its second turn", func() bool { return o.turns >= 2 })
+			require.Equal(t, late, o.directive == act.Failed)
+			if !late {
+				pass(l, clock, time.Second)
+				require.Equal(t, act.Failed, o.over(l))
+			}
+			require.Equal(t, 1, child.closed)
+		})
+	}
+}
+
+func TestWithinPassesOrdersOn(t *testing.T) {
+	l, _ := virtual(t)
+	child := &script{says: []act.Directive{act.Yield, act.Yield, act.Done}}
+	w := listener.Within(time.Hour, child).(interface {
+		act.Action
+		act.Stopper
+	})
+	l.Turn(func(task *act.Task) {
+		require.Equal(t, act.Yield, w.Act(task))
+		w.Stop(task, lab.Drain)
+		require.Equal(t, []shutdown.Order{lab.Drain}, child.told)
+		require.Equal(t, act.Yield, w.Act(task))
+		require.Equal(t, act.Done, w.Act(task))
+		w.Stop(task, lab.Drain)
+		require.Len(t, child.told, 1, "who has finished is told nothing")
+		listener.Within(time.Hour, act.Func(nil)).(act.Stopper).Stop(task, lab.Drain)
+	})
+}
+
+func TestNext(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	bad := errors.New("bad")
+	l.Turn(func(task *act.Task) {
+		for _, row := range []struct {
+			err  error
+			want act.Directive
+		}{
+			{nil, act.Yield},
+			{io.EOF, act.Done},
+			{bad, act.Failed},
+			{listener.ErrTooLong, act.Failed},
+			{fmt.Errorf("about %w", io.EOF), act.Failed}, // whoever wraps it has something to say
+			{os.ErrDeadlineExceeded, act.Failed},
+		} {
+			require.Equal(t, row.want, listener.Next(task, row.err), "%v", row.err)
+			if row.want == act.Failed {
+				require.Equal(t, row.err, task.Err())
+			}
+		}
+	})
+	o := reader(l, c)
+	require.Equal(t, act.Wait, o.directive)
+	require.NoError(t, peer.Close())
+	require.Equal(t, act.Done, o.over(l), "armed by Next")
+	c.Abort()
+
+	box := monitor.NewMailbox[int](1)
+	o = spawn(l.S, act.Func(func(t *act.Task) act.Directive { // a Blocked that is none of ours
+		_, err := box.Take()
+		if err == nil {
+			return act.Done
+		}
+		return listener.Next(t, err)
+	}))
+	l.For(time.Millisecond)
+	require.Equal(t, act.Wait, o.directive)
+	box.Send(1)
+	require.Equal(t, act.Done, o.over(l))
+}
+
+func TestReceiveTakesOneValue(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	box := monitor.NewMailbox[string](4)
+	r := &listener.Receive[string]{From: box}
+	o := spawn(l.S, r)
+	l.For(time.Millisecond)
+	require.Equal(t, act.Wait, o.directive)
+	require.True(t, box.Send("first"))
+	require.True(t, box.Send("second"))
+	require.Equal(t, act.Done, o.over(l))
+	require.Equal(t, "first", r.Value)
+	l.Turn(func(task *act.Task) { require.Equal(t, act.Done, r.Act(task), "it says so again") })
+	require.Equal(t, "first", r.Value)
+
+	box.Close()
+	r = &listener.Receive[string]{From: box}
+	require.Equal(t, act.Done, spawn(l.S, r).over(l), "what is there can still be taken")
+	require.Equal(t, "second", r.Value)
+	r = &listener.Receive[string]{From: box}
+	o = spawn(l.S, r)
+	require.Equal(t, act.Failed, o.over(l))
+	require.Equal(t, monitor.ErrMailboxClosed, o.err)
+	l.Turn(func(task *act.Task) { require.Equal(t, act.Failed, r.Act(task)) })
+}
+
+func TestReceiveOrATimeout(t *testing.T) {
+	l, clock := virtual(t)
+	box := monitor.NewMailbox[int](4)
+	o := spawn(l.S, listener.Within(time.Second, &listener.Receive[int]{From: box}))
+	pass(l, clock, time.Second)
+	require.Equal(t, act.Failed, o.over(l))
+	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
+	require.True(t, box.Send(1), "and nobody is harmed by what comes later")
+	l.For(time.Millisecond)
+}

@@ -1,0 +1,154 @@
+package listener_test
+
+import (
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// lines is a task that reads lines until an error, which it notes at their end.
+func lines(l *lab.Lab, line *listener.Line) (*outcome, *[]string) {
+	var got []string
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		for {
+			text, err := line.Read()
+			if err == nil {
+				got = append(got, string(text))
+				continue
+			}
+			if _, blocked := err.(listener.Blocked); !blocked {
+				got = append(got, err.Error())
+			}
+			return listener.Next(t, err)
+		}
+	}))
+	return o, &got
+}
+
+func TestLine(t *testing.T) {
+	const tooLong = "listener: more unread bytes than the limit allows"
+	for name, row := range map[string]struct {
+		in   string
+		max  int
+		read int
+		want []string
+	}{
+		"nothing":                       {want: []string{"EOF"}},
+		"LF":                            {in: "a\nbc\n", want: []string{"a", "bc", "EOF"}},
+		"CRLF":                          {in: "a\r\nbc\r\n", want: []string{"a", "bc", "EOF"}},
+		"both":                          {in: "a\nbc\r\nd\n", want: []string{"a", "bc", "d", "EOF"}},
+		"empty lines":                   {in: "\n\r\n\n", want: []string{"", "", "", "EOF"}},
+		"a CR inside":                   {in: "a\rb\n\r\r\n", want: []string{"a\rb", "\r", "EOF"}},
+		"the last without an end":       {in: "a\nlast", want: []string{"a", "last", "EOF"}},
+		"just as long as it may be":     {in: "123456789\n", max: 10, want: []string{"123456789", "EOF"}},
+		"a byte too long":               {in: "1234567890\n", max: 10, want: []string{tooLong}},
+		"too long without an end":       {in: "12345678901234567890", max: 10, want: []string{tooLong}},
+		"too long behind a good one":    {in: "ok\n12345678901\nok\n", max: 10, want: []string{"ok", tooLong}},
+		"as long as Limits.Read":        {in: strings.Repeat("x", 99) + "\n", read: 100, want: []string{strings.Repeat("x", 99), "EOF"}},
+		"longer than Limits.Read":       {in: strings.Repeat("x", 100) + "\n", read: 100, want: []string{tooLong}},
+		"Max beyond Limits.Read":        {in: strings.Repeat("x", 100) + "\n", read: 100, max: 1000, want: []string{tooLong}},
+		"more lines than are received":  {in: strings.Repeat("line\n", 50), read: 7, want: append(repeated("line", 50), "EOF")},
+		"longer than one receive takes": {in: strings.Repeat("x", 200_000) + "\n", read: 1 << 20, want: []string{strings.Repeat("x", 200_000), "EOF"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, piece := range []int{1, 3, 1 << 20} {
+				if len(row.in)/piece > 1000 {
+					continue // TestLineByLineAByteAtATime has those
+				}
+				l := lab.New(t, act.Config{})
+				c, peer := l.Conn("tcp", listener.Limits{Read: row.read})
+				o, got := lines(l, &listener.Line{Conn: c, Max: row.max})
+				go func() {
+					for in := row.in; in != ""; {
+						n := min(piece, len(in))
+						_, _ = io.WriteString(peer, in[:n])
+						in = in[n:]
+					}
+					_ = peer.(interface{ CloseWrite() error }).CloseWrite()
+				}()
+				o.over(l)
+				require.Equal(t, row.want, *got, "in pieces of %d", piece)
+				c.Abort()
+			}
+		})
+	}
+}
+
+func repeated(s string, n int) (all []string) {
+	for range n {
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestALineThatIsTooLongStaysUnread(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	lab.Say(t, peer, "1234567890\nnext\n")
+	readable(l, c, 16)
+	line := &listener.Line{Conn: c, Max: 10}
+	l.OS.Forget()
+	for range 3 {
+		l.Turn(func(*act.Task) {
+			_, err := line.Read()
+			require.Equal(t, listener.ErrTooLong, err)
+		})
+	}
+	require.Equal(t, 16, c.Buffered())
+	require.Zero(t, l.OS.Count("receive"), "nor is more received")
+}
+
+// What was broken: it panicked.
+func TestALineOfAConnectionThatWasClosedInBetween(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	lab.Say(t, peer, "half a l")
+	line := &listener.Line{Conn: c}
+	l.Until("half a line", func() bool {
+		l.Turn(func(*act.Task) {
+			_, err := line.Read()
+			require.Implements(t, (*listener.Blocked)(nil), err)
+		})
+		return c.Buffered() == 8
+	})
+	c.Abort()
+	l.Turn(func(*act.Task) {
+		_, err := line.Read()
+		require.ErrorContains(t, err, "closed")
+	})
+}
+
+// What was searched is not searched again, what was received is not copied again.
+func TestALineByteByByteCostsInProportion(t *testing.T) {
+	const n = 20_000
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	o, got := lines(l, &listener.Line{Conn: c})
+	_, _ = l.S.Step(1)
+	l.OS.Forget()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	one := []byte("x")
+	for range n {
+		_, err := peer.Write(one)
+		require.NoError(t, err)
+		_, _ = l.S.Step(1)
+	}
+	lab.Say(t, peer, "\n")
+	l.Until("the line", func() bool { return len(*got) == 1 })
+	runtime.ReadMemStats(&after)
+	require.Len(t, (*got)[0], n)
+	require.LessOrEqual(t, l.OS.Count("receive"), n+2)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(12*n))
+	require.NoError(t, peer.Close())
+	require.Equal(t, act.Done, o.over(l))
+}

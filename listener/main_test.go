@@ -1,0 +1,102 @@
+package listener_test
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+func TestMain(m *testing.M) {
+	// Busy schedulers let go of no processor; the clients of these tests need some too.
+	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
+	lab.StartRuntimePoller()
+	goleak.VerifyTestMain(m)
+}
+
+// clock is a Clock that a test moves.
+type clock struct{ now atomic.Int64 }
+
+// start is what the clock's calendar says at its beginning.
+var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
+func (c *clock) Wall() time.Time          { return start.Add(c.Monotonic()) }
+
+// virtual is a lab whose time passes when the test says so.
+func virtual(t testing.TB) (*lab.Lab, *clock) {
+	t.Helper()
+	c := &clock{}
+	c.now.Store(int64(time.Second))
+	return lab.New(t, act.Config{Clock: c}), c
+}
+
+// pass lets time pass.
+func pass(l *lab.Lab, c *clock, d time.Duration) {
+	c.now.Add(int64(d))
+	for range 3 {
+		_, _ = l.S.Step(64)
+	}
+	l.For(time.Millisecond)
+}
+
+// turnEnd is a TurnEnder made of a function.
+type turnEnd func()
+
+func (f turnEnd) TurnEnd() { f() }
+
+// closer is an io.Closer made of a function.
+type closer func()
+
+func (f closer) Close() error { f(); return nil }
+
+// readable steps until c has received at least n bytes that are unread.
+func readable(l *lab.Lab, c *listener.Conn, n int) {
+	l.T.Helper()
+	l.Until("input", func() bool {
+		l.Turn(func(*act.Task) { _, _ = c.Peek(n) })
+		return c.Buffered() >= n
+	})
+}
+
+// outcome is what a task ended with.
+type outcome struct {
+	directive act.Directive
+	err       error
+	turns     int
+}
+
+// spawn runs a as a task and notes what becomes of it.
+func spawn(s *act.Scheduler, a act.Action) *outcome {
+	o := &outcome{}
+	s.Spawn(&observed{a, o})
+	return o
+}
+
+type observed struct {
+	act.Action
+	o *outcome
+}
+
+func (a *observed) Act(t *act.Task) act.Directive {
+	a.o.turns++
+	a.o.directive = a.Action.Act(t)
+	if a.o.directive == act.Failed {
+		a.o.err = t.Err()
+		return act.Done
+	}
+	return a.o.directive
+}
+
+// over steps until the task has ended.
+func (o *outcome) over(l *lab.Lab) act.Directive {
+	l.T.Helper()
+	l.Until("the end of a task", func() bool { return o.directive.Finished() })
+	return o.directive
+}

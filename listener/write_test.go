@@ -1,0 +1,283 @@
+package listener_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+func TestWhatIsWrittenInATurnGoesOutInOneCallForEachConnection(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	conns, peers := make([]*listener.Conn, 20), make([]net.Conn, 20)
+	for i := range conns {
+		conns[i], peers[i] = l.Conn("tcp", listener.Limits{})
+		defer conns[i].Abort()
+	}
+	l.OS.Forget()
+	l.Turn(func(*act.Task) {
+		for n := range 30 {
+			for _, c := range conns {
+				_, err := c.WriteString(string(rune('a' + n%26)))
+				require.NoError(t, err)
+				require.Equal(t, n+1, c.Queued())
+			}
+		}
+		require.Zero(t, l.OS.Count("send"))
+	})
+	require.Equal(t, len(conns), l.OS.Count("send"))
+	for _, peer := range peers {
+		lab.Hear(t, peer, "abcdefghijklmnopqrstuvwxyzabcd")
+	}
+	require.Zero(t, conns[0].Queued())
+	require.True(t, listener.AtRest(conns[0]))
+}
+
+func TestAWriteThatIsTooMuchToGatherGoesOutAtOnceWithWhatIs(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	small, rest, one := strings.Repeat("s", 100), strings.Repeat("r", listener.Gathered-100), "1"
+	l.OS.Forget()
+	l.Turn(func(*act.Task) {
+		for _, p := range []string{small, rest} {
+			_, err := c.WriteString(p)
+			require.NoError(t, err)
+		}
+		require.Zero(t, l.OS.Count("send"), "just as much as is gathered")
+		_, err := c.WriteString(one)
+		require.NoError(t, err)
+		require.Equal(t, 1, l.OS.Count("send"), "a byte more")
+		require.Equal(t, 1, l.OS.Count("gathered"), "in one call")
+		_, err = c.WriteString(one)
+		require.NoError(t, err)
+		require.Equal(t, 1, l.OS.Count("send"), "it begins anew")
+	})
+	require.Equal(t, 2, l.OS.Count("send"))
+	lab.Hear(t, peer, small+rest+one+one)
+
+	l.OS.Forget()
+	l.Turn(func(*act.Task) {
+		_, err := c.WriteString(strings.Repeat("x", listener.Gathered+1))
+		require.NoError(t, err)
+		require.Equal(t, 1, l.OS.Count("send"))
+		require.Zero(t, l.OS.Count("gathered"), "nothing to gather it with")
+	})
+}
+
+func TestFlushSendsAtOnce(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	l.Turn(func(*act.Task) {
+		require.NoError(t, c.Flush(), "nothing")
+		_, err := c.WriteString("now")
+		require.NoError(t, err)
+		require.NoError(t, c.Flush())
+		lab.Hear(t, peer, "now")
+		require.NoError(t, c.Flush())
+		_, err = c.WriteString("and later")
+		require.NoError(t, err)
+	})
+	lab.Hear(t, peer, "and later")
+	require.Equal(t, 2, l.OS.Count("send"))
+	c.Abort()
+	require.Equal(t, net.ErrClosed, c.Flush())
+}
+
+// What is written while the turn is being ended goes out in the same turn too.
+func TestWhatIsWrittenAtTheEndOfTheTurnGoesOut(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	l.Turn(func(*act.Task) {
+		_, err := c.WriteString("one ")
+		require.NoError(t, err)
+		l.S.AtTurnEnd(turnEnd(func() {
+			_, err := c.WriteString("two")
+			require.NoError(t, err)
+		}))
+	})
+	require.Equal(t, 2, l.OS.Count("send"))
+	lab.Hear(t, peer, "one two")
+}
+
+func TestWaterMarks(t *testing.T) {
+	const high, low = 20_000, 5_000
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{High: high, Low: low})
+	defer c.Abort()
+	part := bytes.Repeat([]byte("0123456789"), 1000)
+	written, blocked, woken := 0, 0, 0
+	var atWake []int
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		woken++
+		atWake = append(atWake, c.Queued())
+		for written < 1_000_000 {
+			n, err := c.Write(part)
+			written += n
+			if err != nil {
+				blocked++
+				return listener.Next(t, err)
+			}
+		}
+		return act.Done
+	}))
+	l.Until("it is blocked", func() bool { return blocked > 0 })
+	require.Less(t, written%len(part), len(part))
+	require.GreaterOrEqual(t, c.Queued(), high)
+	require.LessOrEqual(t, c.Queued(), high+listener.Gathered, "memory is bounded")
+	l.For(5 * time.Millisecond)
+	require.Equal(t, 1, woken)
+	l.Turn(func(*act.Task) {
+		n, err := c.Write([]byte("x"))
+		require.Zero(t, n)
+		require.EqualError(t, err, "listener: too much is queued to write")
+		require.Implements(t, (*listener.Blocked)(nil), err)
+	})
+	heard := make(chan int, 1)
+	go func() {
+		n, _ := io.Copy(io.Discard, peer)
+		heard <- int(n)
+	}()
+	require.Equal(t, act.Done, o.over(l))
+	for _, q := range atWake[1:] {
+		require.LessOrEqual(t, q, low, "woken at the low mark, not before")
+	}
+	require.NoError(t, c.CloseWrite())
+	l.Until("all is sent", func() bool { return c.Queued() == 0 })
+	require.Equal(t, written, <-heard)
+}
+
+func TestAWriteThatIsBlockedTellsHowMuchItTook(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{High: 50_000})
+	huge := make([]byte, 4<<20)
+	for i := range huge {
+		huge[i] = byte(i >> 4)
+	}
+	n := 0
+	l.Turn(func(*act.Task) {
+		var err error
+		n, err = c.Write(huge)
+		require.Implements(t, (*listener.Blocked)(nil), err)
+		require.Less(t, n, len(huge))
+		require.Equal(t, 50_000, c.Queued())
+		require.NoError(t, c.Close())
+	})
+	heard := make(chan []byte, 1)
+	go func() {
+		all, _ := io.ReadAll(peer)
+		_ = peer.Close()
+		heard <- all
+	}()
+	require.NoError(t, l.S.Run())
+	require.True(t, bytes.Equal(huge[:n], <-heard), "that much, and no other bytes")
+}
+
+// What was broken: small writes were gathered, and thrown away at the end of the turn, with no error ever.
+func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	turns := 0
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		turns++
+		if _, err := c.Peek(1); err != nil {
+			return listener.Next(t, err)
+		}
+		return act.Done
+	}))
+	l.For(time.Millisecond)
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "send" {
+			return syscall.EPIPE
+		}
+		return nil
+	}
+	l.Turn(func(*act.Task) {
+		n, err := c.WriteString("small")
+		require.NoError(t, err)
+		require.Equal(t, 5, n)
+	})
+	require.Equal(t, act.Failed, o.over(l), "who is armed is woken")
+	require.Equal(t, syscall.EPIPE, o.err)
+	require.Equal(t, 2, turns)
+	l.OS.Fail = nil
+	l.Turn(func(*act.Task) {
+		for _, p := range []string{"small", strings.Repeat("large", 1000)} {
+			n, err := c.WriteString(p)
+			require.Zero(t, n)
+			require.Equal(t, syscall.EPIPE, err, "nothing can be written any more")
+		}
+		require.Equal(t, syscall.EPIPE, c.CloseWrite())
+		_, err := c.Peek(1)
+		require.Equal(t, syscall.EPIPE, err)
+	})
+	lab.Say(t, peer, "but there is something to read")
+	readable(l, c, 30)
+	require.NoError(t, c.Close())
+	lab.HearEnd(t, peer)
+}
+
+func TestAResetReachesAWriterThatIsBlocked(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	part := make([]byte, 64<<10)
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		for {
+			if _, err := c.Write(part); err != nil {
+				return listener.Next(t, err)
+			}
+		}
+	}))
+	l.Until("it is blocked", func() bool { return c.Queued() > 0 })
+	lab.Rush(t, peer)
+	require.Equal(t, act.Failed, o.over(l))
+	require.ErrorIs(t, o.err, syscall.ECONNRESET)
+	require.NoError(t, c.Close())
+	require.NoError(t, l.S.Run(), "a connection that is broken does not linger")
+}
+
+// What was broken: a small write after the end of writing was taken and thrown away.
+func TestAfterCloseWriteNothingIsTaken(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	l.Turn(func(*act.Task) {
+		_, err := c.WriteString("the last word")
+		require.NoError(t, err)
+		require.NoError(t, c.CloseWrite())
+		n, err := c.WriteString(", or is it?")
+		require.Zero(t, n)
+		require.EqualError(t, err, "monitor: the write side was closed")
+		require.NoError(t, c.CloseWrite(), "again")
+	})
+	lab.Hear(t, peer, "the last word")
+	lab.HearEnd(t, peer)
+	lab.Say(t, peer, "the other way")
+	readable(l, c, 13)
+}
+
+func TestLimitsThatCannotWorkAreABug(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	for says, limits := range map[string]listener.Limits{
+		"listener: Limits with a negative bound":       {Read: -1},
+		"listener: Limits whose Low is not below High": {High: 10, Low: 10},
+	} {
+		func() {
+			defer func() { require.Contains(t, recover(), says) }()
+			listener.NewMaker(l.S, limits)
+		}()
+	}
+	require.Panics(t, func() { listener.NewMaker(l.S, listener.Limits{Low: 100 << 10}) })
+	require.NotPanics(t, func() { listener.NewMaker(l.S, listener.Limits{High: 1}) })
+}

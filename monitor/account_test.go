@@ -1,0 +1,113 @@
+package monitor_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+func TestAnAccountHasAsManyPlacesAsItWasGiven(t *testing.T) {
+	a := monitor.NewAccount(2)
+	require.True(t, a.Enter())
+	require.True(t, a.Enter())
+	require.False(t, a.Enter())
+	require.Equal(t, 2, a.Open())
+	a.Leave()
+	require.True(t, a.Enter())
+
+	for _, unlimited := range []*monitor.Account{nil, monitor.NewAccount(0), monitor.NewAccount(-1)} {
+		for range 1000 {
+			require.True(t, unlimited.Enter())
+		}
+		unlimited.Leave()
+		unlimited.Await(&act.Bell{})
+	}
+	var none *monitor.Account
+	require.Zero(t, none.Open(), "it counts nothing")
+	require.Equal(t, 1000, func() int { a := monitor.NewAccount(0); enter(a, 1000); return a.Open() }())
+}
+
+func enter(a *monitor.Account, n int) {
+	for range n {
+		a.Enter()
+	}
+}
+
+// What was broken: whoever came again before a place was free was noted again, for as long as none was.
+func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
+	a := monitor.NewAccount(1)
+	require.True(t, a.Enter())
+	var bell act.Bell
+	for range 100 {
+		a.Await(&bell)
+	}
+	require.Equal(t, 1, monitor.Waiting(a))
+	a.Leave()
+	require.Zero(t, monitor.Waiting(a))
+}
+
+// guest is a task that takes a place again and again and gives it back later, from another goroutine.
+type guest struct {
+	places *monitor.Account
+	bell   act.Bell
+	left   int
+	leave  chan<- *monitor.Account
+	inside *atomic.Int64
+}
+
+func (g *guest) Act(t *act.Task) act.Directive {
+	if g.left == 0 {
+		return act.Done
+	}
+	if !g.places.Enter() {
+		g.bell.Set(t.Waker())
+		g.places.Await(&g.bell)
+		return act.Wait
+	}
+	if g.inside.Add(1) > 3 {
+		panic("more are inside than there are places")
+	}
+	g.left--
+	g.leave <- g.places
+	return act.Yield
+}
+
+// Whoever is refused is woken: none of many on two schedulers is left waiting.
+func TestNobodyIsForgottenAtTheLimit(t *testing.T) {
+	const guests, visits = 6, 1500
+	places := monitor.NewAccount(3)
+	var inside atomic.Int64
+	leave := make(chan *monitor.Account, guests*visits)
+	var leavers sync.WaitGroup
+	for seed := range 2 {
+		leavers.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(seed), 1))
+			for a := range leave {
+				for range r.IntN(3) {
+					runtime.Gosched()
+				}
+				inside.Add(-1)
+				a.Leave()
+			}
+		})
+	}
+	r := lab.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+		for range guests / 2 {
+			s.Spawn(&guest{places: places, left: visits, leave: leave, inside: &inside})
+		}
+		return nil
+	})
+	require.NoError(t, r.End())
+	close(leave)
+	leavers.Wait()
+	require.Zero(t, places.Open())
+	require.Empty(t, r.Logs.FilterMessage("a task failed").All())
+}

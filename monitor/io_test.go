@@ -1,0 +1,367 @@
+package monitor_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Error
+
+func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	require.Same(t, l.Engine(), l.Engine())
+	require.Same(t, l.S, l.Engine().Scheduler())
+	require.Equal(t, monitor.OS(l.OS), l.Engine().OS())
+	stream, _ := l.Stream("tcp", nil)
+	require.NoError(t, l.S.Run(), "a connection that no task waits for holds nobody up")
+	require.Panics(t, func() { monitor.Inject(l.S, l.OS) }, "somebody may hold the first engine")
+	stream.Abort()
+}
+
+func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "open" {
+			return syscall.EMFILE
+		}
+		return nil
+	}
+	_, err := monitor.Engine(l.S)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	require.EqualError(t, err, "monitor: opening a poller: too many open files")
+	l.OS.Fail = nil
+	_, err = monitor.Engine(l.S)
+	require.NoError(t, err)
+}
+
+// A scheduler that cannot see what its descriptors do is of no use any more.
+func TestAnErrorOfThePollerEndsRun(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	l.Engine()
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "wait" {
+			return syscall.EBADF
+		}
+		return nil
+	}
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive { t.Waker(); return act.Wait }))
+	err := l.S.Run()
+	require.ErrorIs(t, err, syscall.EBADF)
+	require.ErrorContains(t, err, "monitor: polling: ")
+	require.Equal(t, err, l.S.Run(), "and stays ended")
+}
+
+func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	source := l.Engine().NewSource("tcp", nil)
+	fd, _ := l.Pair("tcp")
+	first, err := source.Adopt(fd)
+	require.NoError(t, err)
+	stale := l.OS.Tag(fd)
+	spare, other := l.Pair("tcp") // made before the close, so that its number is another
+	first.Abort()
+	require.NoError(t, other.Close())
+	require.NoError(t, l.OS.Close(spare))
+
+	again, peer := l.Pair("tcp")
+	require.Equal(t, fd, again, "the system gives the number again")
+	second, err := source.Adopt(again)
+	require.NoError(t, err)
+	defer second.Abort()
+	require.Equal(t, uint32(stale), uint32(l.OS.Tag(again)), "and the engine the slot")
+	require.NotEqual(t, stale, l.OS.Tag(again))
+
+	told := 0
+	l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
+		told++
+		return append(got, netpoll.Event{Tag: stale, Ready: everything})
+	}
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { second.AwaitInput(t.Waker()) }, &woken))
+	l.OS.Forget()
+	l.Until("five late events", func() bool { return told >= 5 })
+	require.Zero(t, woken)
+	_, err = second.Lend(1)
+	require.Equal(t, monitor.ErrWouldBlock, err)
+	require.Zero(t, l.OS.Count("receive"))
+
+	lab.Say(t, peer, "for the second")
+	l.Until("a wake-up", func() bool { return woken == 1 })
+}
+
+// What one event of a batch closes, another event of the same batch may still be for.
+func TestAnEventBehindTheOneThatClosedItsDescriptorHarmsNobody(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	places := monitor.NewAccount(10)
+	for range 10 {
+		require.True(t, places.Enter())
+		stream, peer := l.Stream("tcp", places)
+		stream.Close(lab.Patience)
+		require.NoError(t, peer.Close())
+	}
+	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return append(got, got...) }
+	l.Until("all are closed", func() bool { return places.Open() == 0 })
+	require.Equal(t, 10, l.OS.Count("close"))
+}
+
+func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
+	const n = 40
+	l := lab.New(t, act.Config{})
+	streams := make([]monitor.Stream, n)
+	for i := range streams {
+		stream, peer := l.Stream([]string{"tcp", "unix"}[i%2], nil)
+		defer stream.Abort()
+		streams[i] = stream
+		lab.Say(t, peer, text(i))
+	}
+	l.Turn(func(*act.Task) {
+		loans := make([][]byte, n)
+		for total := 0; total < n; l.Engine().Idle(0) { // until all are known to be ready
+			for i, stream := range streams {
+				if len(loans[i]) > 0 {
+					continue
+				}
+				if part, err := stream.Lend(64 << 10); err == nil {
+					loans[i] = part
+					total++
+				}
+			}
+		}
+		for i, loan := range loans {
+			require.Equal(t, text(i)[:len(loan)], string(loan), "stream %d", i)
+			require.Equal(t, len(loan), cap(loan), "an append must not reach the neighbour")
+		}
+	})
+}
+
+// text is several KiB that are nobody else's.
+func text(i int) string { return strings.Repeat(fmt.Sprintf("<%d>", i), 2000) }
+
+// What was broken: the engine took its loans back at its own place among those who had something to do at
+// the end of the turn; what came behind it received over loans that were not copied yet.
+func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	a, peerA := l.Stream("tcp", nil)
+	b, peerB := l.Stream("tcp", nil)
+	defer a.Abort()
+	defer b.Abort()
+	lab.Say(t, peerA, "the first's bytes")
+	lab.Say(t, peerB, "something else!!!")
+	var loan, other []byte
+	var rest []byte
+	l.Until("both loans", func() bool {
+		l.Turn(func(*act.Task) {
+			lent, err := a.Lend(100)
+			if err != nil {
+				return
+			}
+			loan = lent
+			l.S.AtTurnEnd(turnEnd(func() {
+				for err := monitor.ErrWouldBlock; err == monitor.ErrWouldBlock; {
+					if other, err = b.Lend(100); err != nil {
+						l.Engine().Idle(time.Millisecond)
+					}
+				}
+				l.S.AtTurnEnd(turnEnd(func() { rest = slices.Clone(other) }))
+			}))
+			l.S.AtTurnEnd(turnEnd(func() { loan = slices.Clone(loan) }))
+		})
+		return loan != nil
+	})
+	require.Equal(t, "the first's bytes", string(loan))
+	require.Equal(t, "something else!!!", string(rest))
+	l.Turn(func(*act.Task) { require.Zero(t, monitor.Lent(l.Engine()), "and not longer") })
+}
+
+func TestALoanIsAtMostAsMuchAsWasAskedFor(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	defer stream.Abort()
+	lab.Say(t, peer, "0123456789")
+	got := ""
+	l.Until("all", func() bool {
+		l.Turn(func(*act.Task) {
+			for part, err := stream.Lend(3); err == nil; part, err = stream.Lend(3) {
+				require.LessOrEqual(t, len(part), 3)
+				got += string(part)
+			}
+		})
+		return got == "0123456789"
+	})
+}
+
+func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	fd, err := l.OS.ListenUnix("@", netpoll.ListenOptions{})
+	if err != nil { // no abstract names here
+		fd, err = l.OS.ListenUnix(lab.Folder(t)+"/s", netpoll.ListenOptions{})
+	}
+	require.NoError(t, err)
+	port, err := l.Engine().Port(fd, false)
+	require.NoError(t, err)
+	linger, _ := l.Stream("tcp", nil)
+	linger.Close(time.Hour)
+	require.Error(t, l.S.Close(), "a Cut: one lingers")
+
+	_, err = peer.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	requireClosed(t, stream)
+	requireClosed(t, linger)
+	_, err = port.Accept()
+	require.ErrorIs(t, err, errClosed)
+}
+
+// asleep runs a scheduler that has an engine, with hook in between, and returns when it sleeps there.
+func asleep(t *testing.T, os *lab.OS) *lab.Running {
+	r := lab.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		monitor.Inject(s, os)
+		_, err := monitor.Engine(s)
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if t.Order() != nil {
+				return act.Done
+			}
+			t.Waker()
+			return act.Wait
+		}))
+		return err
+	})
+	settled(os)
+	return r
+}
+
+// settled waits until nobody looks for events any more.
+func settled(os *lab.OS) {
+	for before := -1; before != os.Count("wait"); time.Sleep(20 * time.Millisecond) {
+		before = os.Count("wait")
+	}
+}
+
+func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
+	const n = 1000
+	os := &lab.OS{}
+	reached, release := make(chan struct{}, n), make(chan struct{})
+	os.Fail = func(call string, _ int) error {
+		if call == "interrupt" {
+			reached <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	r := asleep(t, os)
+	os.Forget()
+	var ran atomic.Int64
+	post := func() { r.Group.Schedulers()[0].Post(func(*act.Scheduler) { ran.Add(1) }) }
+	go post() // held up in the interrupt
+	<-reached
+	for range n - 1 {
+		post()
+	}
+	require.Equal(t, 1, os.Count("interrupt"))
+	require.Zero(t, ran.Load(), "the thread is still asleep")
+	close(release)
+	require.Eventually(t, func() bool { return ran.Load() == n }, lab.Patience, time.Millisecond)
+	require.LessOrEqual(t, os.Count("interrupt"), 2, "and perhaps one as it had fallen asleep again")
+	r.Group.Shutdown(lab.Drain)
+	require.NoError(t, r.End())
+}
+
+func TestPostsToASleeperAllRunOnceOnItsThread(t *testing.T) {
+	const senders, each = 8, 10_000
+	os := &lab.OS{}
+	r := asleep(t, os)
+	var home uint64
+	r.On(0, func(*act.Scheduler) { home = thread.ID() })
+	settled(os)
+	var next [senders]int // belongs to the scheduler's thread, as the race detector watches
+	foreign := 0
+	var all sync.WaitGroup
+	for i := range senders {
+		all.Go(func() {
+			for n := range each {
+				r.Group.Schedulers()[0].Post(func(*act.Scheduler) {
+					if thread.ID() != home {
+						foreign++
+					}
+					if next[i] == n {
+						next[i]++
+					}
+				})
+			}
+		})
+	}
+	all.Wait()
+	r.On(0, func(*act.Scheduler) {
+		require.Zero(t, foreign)
+		for i := range senders {
+			require.Equal(t, each, next[i], "those of sender %d ran, in order", i)
+		}
+	})
+	r.Group.Shutdown(lab.Drain)
+	require.NoError(t, r.End())
+}
+
+func TestAnOrderReachesASleeperAtOnce(t *testing.T) {
+	var took []time.Duration
+	for range 9 {
+		r := asleep(t, &lab.OS{})
+		given := time.Now()
+		r.Group.Shutdown(lab.Drain)
+		require.NoError(t, r.End())
+		took = append(took, time.Since(given))
+	}
+	slices.Sort(took)
+	require.Less(t, took[len(took)/2], 50*time.Millisecond, "of all: %v", took)
+}
+
+// Waiting costs nothing: neither the wait of a task for input nor the sleep of the thread.
+func TestAWaitForInputDoesNotAllocate(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, _ := l.Stream("tcp", nil)
+	defer stream.Abort()
+	task := &patient{stream: stream}
+	l.S.Spawn(task)
+	step := func() {
+		stream.Wake()
+		_, _ = l.S.Step(1)
+	}
+	step()
+	require.Zero(t, testing.AllocsPerRun(200, step))
+	require.GreaterOrEqual(t, task.turns, 200)
+	task.over = true
+	step()
+}
+
+// patient is a task that waits for input again and again.
+type patient struct {
+	stream monitor.Stream
+	turns  int
+	over   bool
+}
+
+func (p *patient) Act(t *act.Task) act.Directive {
+	p.turns++
+	if p.over {
+		return act.Done
+	}
+	if _, err := p.stream.Lend(1); !errors.Is(err, monitor.ErrWouldBlock) {
+		panic(err)
+	}
+	p.stream.AwaitInput(t.Waker())
+	return act.Wait
+}

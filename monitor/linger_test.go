@@ -1,0 +1,313 @@
+package monitor_test
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// entered returns a stream that has a place in an account of its own.
+func entered(l *lab.Lab, network string) (monitor.Stream, net.Conn, *monitor.Account) {
+	l.T.Helper()
+	places := monitor.NewAccount(1)
+	require.True(l.T, places.Enter())
+	stream, peer := l.Stream(network, places)
+	return stream, peer, places
+}
+
+// reply is what a client gets that has sent more than anybody read.
+var reply = bytes.Repeat([]byte("a reply of a megabyte."), 48<<10)
+
+// whole plays one exchange: the client sends, the server answers without reading all of that and ends the
+// connection with end. It tells whether the answer arrived whole.
+func whole(l *lab.Lab, end func(monitor.Stream)) bool {
+	stream, peer := l.Stream("tcp", nil)
+	lab.Say(l.T, peer, "a request of which nobody reads the body")
+	_, err := stream.Send(nil, reply, 2*len(reply))
+	require.NoError(l.T, err)
+	got := make(chan []byte, 1)
+	go func() {
+		time.Sleep(time.Millisecond)
+		_, _ = peer.Write([]byte("more of the body"))
+		all, _ := io.ReadAll(peer)
+		_ = peer.Close()
+		got <- all
+	}()
+	var all []byte
+	ended := false
+	l.Until("the client has what it gets", func() bool {
+		if q, _ := stream.Queued(); q == 0 && !ended {
+			ended = true
+			end(stream)
+		}
+		select {
+		case all = <-got:
+			return true
+		default:
+			return false
+		}
+	})
+	return bytes.Equal(all, reply)
+}
+
+// What a plain close costs: RFC 9112 section 9.6.
+func TestAClosedConnectionDeliversItsLastBytesAndAPlainCloseDoesNot(t *testing.T) {
+	const exchanges = 200
+	l := lab.New(t, act.Config{})
+	staged, plain := 0, 0
+	for range exchanges {
+		if whole(l, func(s monitor.Stream) { s.Close(lab.Patience) }) {
+			staged++
+		}
+		l.Until("nothing lingers", func() bool { return monitor.Lingering(l.Engine()) == 0 })
+	}
+	for range exchanges / 5 {
+		if whole(l, monitor.ClosePlainly) {
+			plain++
+		}
+	}
+	t.Logf("whole: %d of %d closed in stages, %d of %d closed plainly", staged, exchanges, plain, exchanges/5)
+	require.Equal(t, exchanges, staged)
+	require.Less(t, plain, exchanges/5/2)
+}
+
+func TestWhatIsQueuedIsDeliveredAfterTheClose(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		stream, peer, places := entered(l, network)
+		taken := fill(t, stream)
+		stream.Close(lab.Patience)
+		requireClosedToItsOwner(t, stream)
+		total := drained(peer)
+		l.Until("the write side is closed", func() bool { return l.OS.Count("closewrite") == 1 })
+		require.Equal(t, taken, <-total)
+		require.Equal(t, 1, places.Open(), "the peer has not closed")
+		require.NoError(t, peer.Close())
+		l.Until("the end", func() bool { return places.Open() == 0 })
+		require.Zero(t, l.OS.Count("reset"))
+		requireClosed(t, stream)
+	}
+}
+
+// requireClosedToItsOwner: it lingers, and whoever gave it up has no business with it.
+func requireClosedToItsOwner(t *testing.T, stream monitor.Stream) {
+	t.Helper()
+	_, err := stream.Send(nil, []byte("x"), 1)
+	require.Error(t, err)
+	stream.Close(0) // changes nothing
+}
+
+func TestAnExchangeThatIsOverDoesNotLinger(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer, places := entered(l, "tcp")
+	require.NoError(t, peer.(*net.TCPConn).CloseWrite())
+	l.Until("EOF", func() bool { _, err := stream.Lend(1); return err == io.EOF })
+	_, err := stream.Send(nil, []byte("bye"), 3)
+	require.NoError(t, err)
+	stream.Close(lab.Patience)
+	require.Zero(t, places.Open(), "at once")
+	require.Equal(t, 1, l.OS.Count("closewrite"))
+	lab.Hear(t, peer, "bye")
+	lab.HearEnd(t, peer)
+}
+
+func TestTheLingerIsBounded(t *testing.T) {
+	const within = 60 * time.Millisecond
+	for name, row := range map[string]struct {
+		network string
+		queue   bool
+		peer    func(net.Conn)
+		end     string
+	}{
+		"by a peer that never closes":                {"tcp", false, func(net.Conn) {}, "close"},
+		"by a peer that never reads":                 {"tcp", true, func(net.Conn) {}, "reset"},
+		"by a peer on a Unix socket":                 {"unix", true, func(net.Conn) {}, "reset"},
+		"by a peer that has only ended its writing":  {"tcp", true, func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() }, "reset"},
+		"by a peer that sends for ever":              {"tcp", false, firehose, "close"},
+		"by one that sends for ever and never reads": {"tcp", true, firehose, "reset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			stream, peer, places := entered(l, row.network)
+			if row.queue {
+				fill(t, stream)
+			}
+			go row.peer(peer)
+			l.OS.Forget()
+			begun := time.Now()
+			l.Turn(func(*act.Task) { stream.Close(within) })
+			l.Until("its time is up", func() bool { return places.Open() == 0 })
+			require.GreaterOrEqual(t, time.Since(begun), within)
+			require.Equal(t, 1, l.OS.Count(row.end))
+			require.Equal(t, 1, l.OS.Count("reset")+l.OS.Count("close"))
+			require.LessOrEqual(t, l.OS.Count("receive"), 2*l.OS.Count("wait")+2, "at most two in a pass")
+			require.NoError(t, l.S.Run(), "nothing holds it")
+		})
+	}
+}
+
+// firehose sends until it fails.
+func firehose(c net.Conn) {
+	for p := make([]byte, 64<<10); ; {
+		if _, err := c.Write(p); err != nil {
+			return
+		}
+	}
+}
+
+func TestALingerOfForEverIsNotOverAtOnce(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer, places := entered(l, "tcp")
+	l.Turn(func(*act.Task) { stream.Close(math.MaxInt64) })
+	l.For(5 * time.Millisecond)
+	require.Equal(t, 1, places.Open())
+	require.NoError(t, peer.Close())
+	l.Until("the peer's close", func() bool { return places.Open() == 0 })
+}
+
+func TestALingeringCloseHoldsRun(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer, places := entered(l, "tcp")
+	taken := fill(t, stream)
+	stream.Close(lab.Patience)
+	const pause = 50 * time.Millisecond
+	got := make(chan int)
+	begun := time.Now()
+	go func() {
+		time.Sleep(pause)
+		n, _ := io.Copy(io.Discard, peer)
+		_ = peer.Close()
+		got <- int(n)
+	}()
+	lab.InTime(t, func() { require.NoError(t, l.S.Run()) })
+	require.GreaterOrEqual(t, time.Since(begun), pause)
+	require.Zero(t, places.Open())
+	require.Equal(t, taken, <-got)
+}
+
+func TestADropEndsALingeringClose(t *testing.T) {
+	for name, drop := range map[string]func(l *lab.Lab) error{
+		"an order that drops":      func(l *lab.Lab) error { l.S.Shutdown(lab.Cut); return l.S.Run() },
+		"the scheduler's Close":    func(l *lab.Lab) error { return l.S.Close() },
+		"an order that has a time": func(l *lab.Lab) error { l.S.Shutdown(soon); return l.S.Run() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			places := monitor.NewAccount(3)
+			var peers []net.Conn
+			for i := range 3 {
+				require.True(t, places.Enter())
+				stream, peer := l.Stream("tcp", places)
+				if i > 0 {
+					fill(t, stream)
+				}
+				stream.Close(lab.Patience)
+				peers = append(peers, peer)
+			}
+			var cut *shutdown.Cut
+			require.ErrorAs(t, drop(l), &cut)
+			require.Equal(t, 3, cut.Lingering)
+			require.Zero(t, places.Open())
+			for _, peer := range peers[1:] { // to the first the end of the bytes had been told
+				_, err := io.Copy(io.Discard, peer)
+				require.ErrorIs(t, err, syscall.ECONNRESET)
+			}
+		})
+	}
+}
+
+// soon is the order to end within some milliseconds and then to drop.
+var soon = shutdown.Now{Terms: shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}}
+
+func TestAResetEndsEveryStage(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, l *lab.Lab, s monitor.Stream, peer net.Conn){
+		"at rest":      func(*testing.T, *lab.Lab, monitor.Stream, net.Conn) {},
+		"unread input": func(t *testing.T, _ *lab.Lab, _ monitor.Stream, peer net.Conn) { lab.Say(t, peer, "unread") },
+		"a queue":      func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { fill(t, s) },
+		"half-closed":  func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { require.NoError(t, s.CloseWrite()) },
+		"queue, half-closing": func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) {
+			fill(t, s)
+			require.NoError(t, s.CloseWrite())
+		},
+		"the peer half-closed": func(t *testing.T, l *lab.Lab, s monitor.Stream, peer net.Conn) {
+			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
+			l.Until("EOF", func() bool { _, err := s.Lend(1); return err == io.EOF })
+		},
+		"lingering": func(_ *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { s.Close(lab.Patience) },
+		"lingering with a queue": func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) {
+			fill(t, s)
+			s.Close(lab.Patience)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			stream, peer, places := entered(l, "tcp")
+			prepare(t, l, stream, peer)
+			l.For(2 * time.Millisecond)
+			lab.Rush(t, peer)
+			if !monitor.IsLingering(stream) {
+				l.Until("it is told", func() bool { _, err := receiveAll(stream); return err != monitor.ErrWouldBlock })
+				stream.Close(lab.Patience)
+			}
+			l.Until("closed", func() bool { return places.Open() == 0 })
+			require.NoError(t, l.S.Run(), "nothing holds it")
+		})
+	}
+}
+
+// Nobody is there any more to whom an error of the last steps could matter.
+func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
+	for call, queue := range map[string]bool{"closewrite": false, "send": true, "receive": false, "close": false} {
+		t.Run(call, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			stream, peer, places := entered(l, "tcp")
+			if queue {
+				fill(t, stream)
+			}
+			lab.Say(t, peer, "unread")
+			l.For(5 * time.Millisecond)
+			l.OS.Fail = func(name string, _ int) error {
+				if name == call {
+					return syscall.EIO
+				}
+				return nil
+			}
+			stream.Close(lab.Patience)
+			drained(peer)
+			_ = peer.(*net.TCPConn).CloseWrite() // an error means that it was reset
+			l.Until("the end", func() bool { return places.Open() == 0 })
+		})
+	}
+}
+
+func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	places := monitor.NewAccount(0)
+	var peers []net.Conn
+	for i := range 60 {
+		require.True(t, places.Enter())
+		stream, peer := l.Stream("tcp", places)
+		stream.Close([]time.Duration{lab.Patience, 30 * time.Millisecond, lab.Patience}[i%3])
+		peers = append(peers, peer)
+	}
+	for i := range peers {
+		if at := i * 7 % len(peers); at%3 != 1 {
+			require.NoError(t, peers[at].Close())
+			l.For(100 * time.Microsecond)
+		}
+	}
+	l.Until("all are closed", func() bool { return places.Open() == 0 })
+	require.Zero(t, monitor.Lingering(l.Engine()))
+	require.NoError(t, l.S.Run())
+}

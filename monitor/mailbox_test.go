@@ -1,0 +1,179 @@
+package monitor_test
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// blocked is what listener.Blocked is; monitor stands below it.
+type blocked interface{ Arm(*act.Task) }
+
+// taker is a task that takes values until the mailbox is closed.
+func taker[T any](m *monitor.Mailbox[T], f func(T)) act.Func {
+	return func(t *act.Task) act.Directive {
+		for range 16 {
+			v, err := m.Take()
+			if b, ok := err.(blocked); ok {
+				b.Arm(t)
+				return act.Wait
+			}
+			if err == monitor.ErrMailboxClosed {
+				return act.Done
+			}
+			f(v)
+		}
+		return act.Yield
+	}
+}
+
+func TestAMailboxIsBoundedAndInOrder(t *testing.T) {
+	m := monitor.NewMailbox[int](3)
+	for i := range 4 { // the next power of two
+		require.True(t, m.Send(i))
+	}
+	require.False(t, m.Send(4), "full")
+	for i := range 4 {
+		v, err := m.Take()
+		require.NoError(t, err)
+		require.Equal(t, i, v)
+	}
+	_, err := m.Take()
+	require.EqualError(t, err, "monitor: the mailbox is empty")
+	require.True(t, m.Send(5))
+}
+
+func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
+	m := monitor.NewMailbox[string](2)
+	require.True(t, m.Send("last"))
+	m.Close()
+	m.Close()
+	require.False(t, m.Send("later"))
+	v, err := m.Take()
+	require.NoError(t, err)
+	require.Equal(t, "last", v)
+	for range 2 {
+		_, err = m.Take()
+		require.Equal(t, monitor.ErrMailboxClosed, err)
+	}
+}
+
+func TestCloseWakesWhoWaits(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	m := monitor.NewMailbox[int](1)
+	l.S.Spawn(taker(m, func(int) { t.Error("there was nothing") }))
+	n, err := l.S.Step(10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	m.Close()
+	require.NoError(t, l.S.Run())
+}
+
+func TestEachSendersValuesArriveInOrderAndOnce(t *testing.T) {
+	const senders, each = 8, 10_000
+	type letter struct{ from, n int }
+	m := monitor.NewMailbox[letter](256)
+	var next [senders]int
+	r := lab.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		s.Spawn(taker(m, func(v letter) {
+			if next[v.from] != v.n {
+				panic("out of order")
+			}
+			next[v.from]++
+		}))
+		return nil
+	})
+	var all sync.WaitGroup
+	for from := range senders {
+		all.Go(func() {
+			for n := range each {
+				for !m.Send(letter{from, n}) {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	all.Wait()
+	m.Close()
+	require.NoError(t, r.End())
+	require.Empty(t, r.Logs.FilterMessage("a task failed").All())
+	for from := range senders {
+		require.Equal(t, each, next[from])
+	}
+}
+
+// Two tasks on two schedulers throw one value to and fro: a single lost wake-up would end the game.
+func TestNoWakeUpIsLost(t *testing.T) {
+	const rounds = 100_000
+	boxes := [2]*monitor.Mailbox[int]{monitor.NewMailbox[int](1), monitor.NewMailbox[int](1)}
+	r := lab.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+		me, other := boxes[s.Index()], boxes[1-s.Index()]
+		s.Spawn(taker(me, func(n int) {
+			if n < rounds {
+				other.Send(n + 1)
+				return
+			}
+			me.Close()
+			other.Close()
+		}))
+		return nil
+	})
+	boxes[0].Send(1)
+	require.NoError(t, r.End())
+}
+
+// What was broken: a value that was sent while the mailbox was being closed was accepted and then never
+// taken, because who took saw the close first.
+func TestASendThatSucceededIsTakenAlsoBesideAClose(t *testing.T) {
+	const rounds = 3000
+	for range rounds {
+		m := monitor.NewMailbox[int](4)
+		var sent, taken atomic.Int64
+		var all sync.WaitGroup
+		all.Go(func() {
+			for m.Send(1) {
+				if sent.Add(1) == 3 {
+					return
+				}
+			}
+		})
+		all.Go(m.Close)
+		all.Go(func() {
+			for {
+				switch _, err := m.Take(); {
+				case err == nil:
+					taken.Add(1)
+				case err == monitor.ErrMailboxClosed:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+		all.Wait()
+		require.Equal(t, sent.Load(), taken.Load())
+	}
+}
+
+func TestASendDoesNotAllocate(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	m := monitor.NewMailbox[int](8)
+	got := 0
+	l.S.Spawn(taker(m, func(int) { got++ }))
+	step := func() {
+		m.Send(1)
+		_, _ = l.S.Step(2)
+	}
+	step()
+	require.Zero(t, testing.AllocsPerRun(200, step))
+	require.GreaterOrEqual(t, got, 200)
+	m.Close()
+	require.NoError(t, l.S.Run())
+}

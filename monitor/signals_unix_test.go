@@ -1,0 +1,166 @@
+//go:build unix
+
+package monitor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// raise sends a signal to this process.
+func raise(sig syscall.Signal) {
+	if err := syscall.Kill(os.Getpid(), sig); err != nil {
+		panic(err)
+	}
+}
+
+// stubborn is a task that only waits, and says what it is told.
+type stubborn struct{ told chan<- shutdown.Order }
+
+func (s *stubborn) Act(t *act.Task) act.Directive {
+	t.Waker()
+	return act.Wait
+}
+
+func (s *stubborn) Stop(_ *act.Task, o shutdown.Order) { s.told <- o }
+
+func TestTheFirstSignalIsAnOrder(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		told := make(chan shutdown.Order, 2)
+		terms := shutdown.Policy{Time: 10 * time.Millisecond, Drop: true}
+		r := lab.Start(t, act.Config{Schedulers: 2}, monitor.Signals(terms), func(s *act.Scheduler) error {
+			s.Spawn(&stubborn{told})
+			return nil
+		})
+		raise(sig)
+		var cut *shutdown.Cut
+		require.ErrorAs(t, r.End(), &cut)
+		require.Equal(t, 2, cut.Tasks)
+		for range 2 {
+			order := (<-told).(monitor.Signal)
+			require.Equal(t, sig, order.Signal)
+			require.Equal(t, terms, order.Policy())
+		}
+		require.Equal(t, 1, r.Logs.FilterMessage("ending").Len())
+		require.NoError(t, r.Group.Close())
+	}
+}
+
+func TestSignalsDoNotHoldRun(t *testing.T) {
+	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 2}, monitor.Signals(shutdown.Policy{})))
+}
+
+func init() {
+	children["second"] = func() { impatient(func() { raise(syscall.SIGINT) }) }
+	children["second, another"] = func() { impatient(func() { raise(syscall.SIGTERM) }) }
+	children["afterwards"] = func() {
+		err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: zap.NewNop()}, monitor.Signals(shutdown.Policy{}))
+		fmt.Println("Run:", err)
+		raise(syscall.SIGTERM)
+		time.Sleep(lab.Patience)
+		fmt.Println("still there")
+	}
+	// What was broken: the first signal of the second Run was taken for the second one and ended the
+	// process.
+	children["again"] = func() {
+		g := act.NewGroup(act.Config{Schedulers: 1, Logger: zap.NewNop()})
+		for range 2 {
+			err := g.Run(context.Background(), monitor.Signals(shutdown.Unbounded), func(s *act.Scheduler) error {
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					if t.Order() != nil {
+						return act.Done
+					}
+					raise(syscall.SIGTERM)
+					t.Waker()
+					return act.Wait
+				}))
+				return nil
+			})
+			fmt.Println("Run:", err)
+		}
+		fmt.Println("Close:", g.Close())
+	}
+}
+
+// impatient is a server that does not end by itself and is told twice.
+func impatient(second func()) {
+	told := make(chan shutdown.Order, 1)
+	go func() {
+		<-told
+		second()
+	}()
+	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: zap.NewNop()}, monitor.Signals(shutdown.Unbounded),
+		func(s *act.Scheduler) error {
+			s.Spawn(&stubborn{told})
+			s.Post(func(*act.Scheduler) { raise(syscall.SIGTERM) })
+			return nil
+		})
+	fmt.Println("Run:", err)
+}
+
+func TestASecondSignalEndsTheProcessAtOnce(t *testing.T) {
+	for child, status := range map[string]int{"second": 130, "second, another": 143} {
+		out, err := runChild(t, child)
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, out)
+		require.Equal(t, status, exit.ExitCode(), out)
+		require.Empty(t, out)
+	}
+}
+
+func TestAfterTheGroupSignalsHaveTheirUsualEffect(t *testing.T) {
+	out, err := runChild(t, "afterwards")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, syscall.SIGTERM, exit.Sys().(syscall.WaitStatus).Signal())
+	require.Equal(t, "Run: <nil>\n", out)
+}
+
+func TestEachRunHasAFirstSignalOfItsOwn(t *testing.T) {
+	out, err := runChild(t, "again")
+	require.NoError(t, err)
+	require.Equal(t, "Run: <nil>\nRun: <nil>\nClose: <nil>\n", out)
+}
+
+func TestRelayedSignalsAreValuesOfAMailbox(t *testing.T) {
+	m := monitor.NewMailbox[os.Signal](4)
+	got := make(chan os.Signal, 4)
+	r := lab.Start(t, act.Config{Schedulers: 2}, monitor.Relay(m, syscall.SIGUSR2), monitor.Relay(m, syscall.SIGUSR2),
+		func(s *act.Scheduler) error {
+			if s.Index() == 0 {
+				s.Spawn(taker(m, func(sig os.Signal) { got <- sig }))
+			}
+			return nil
+		})
+	for range 3 {
+		raise(syscall.SIGUSR2)
+		require.Equal(t, os.Signal(syscall.SIGUSR2), <-got)
+	}
+	m.Close()
+	require.NoError(t, r.End())
+	require.NoError(t, r.Group.Close())
+	require.Empty(t, got, "each once, also if it was asked for twice")
+
+	catch := make(chan os.Signal, 1) // it would end the process now
+	signal.Notify(catch, syscall.SIGUSR2)
+	defer signal.Stop(catch)
+	raise(syscall.SIGUSR2)
+	<-catch
+	_, err := m.Take()
+	require.True(t, errors.Is(err, monitor.ErrMailboxClosed))
+}

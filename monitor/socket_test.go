@@ -1,0 +1,354 @@
+package monitor_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+var errClosed = net.ErrClosed
+
+// requireClosed wants every call to say that the stream was given up, and none to do harm.
+func requireClosed(t *testing.T, stream monitor.Stream) {
+	t.Helper()
+	_, err := stream.Lend(1)
+	require.Equal(t, errClosed, err)
+	_, err = stream.Receive(make([]byte, 1))
+	require.Equal(t, errClosed, err)
+	_, err = stream.Send(nil, []byte("x"), 1)
+	require.Equal(t, errClosed, err)
+	n, err := stream.Queued()
+	require.Zero(t, n)
+	require.Equal(t, errClosed, err)
+	require.Equal(t, errClosed, stream.CloseWrite())
+	require.Nil(t, stream.LocalAddr())
+	require.Nil(t, stream.PeerAddr())
+	stream.Abort()
+	stream.Close(0)
+	stream.Wake()
+}
+
+func TestASocketAtRestIsSmall(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) == 8 {
+		require.LessOrEqual(t, monitor.SocketSize, uintptr(48))
+	}
+}
+
+// receiveAll lends until ErrWouldBlock or an end.
+func receiveAll(stream monitor.Stream) (got []byte, err error) {
+	for {
+		part, err := stream.Lend(64 << 10)
+		if err != nil {
+			return got, err
+		}
+		got = append(got, part...)
+	}
+}
+
+// listen gathers in *got what stream receives from now on, and notes in *end how it ends.
+func listen(l *lab.Lab, stream monitor.Stream, got *[]byte, end *error) {
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		part, err := receiveAll(stream)
+		*got = append(*got, part...)
+		if err == monitor.ErrWouldBlock {
+			stream.AwaitInput(t.Waker())
+			return act.Wait
+		}
+		*end = err
+		return act.Done
+	}))
+}
+
+func TestAMessageOnTCPIsOneReceive(t *testing.T) {
+	for network, calls := range map[string]int{"tcp": 1, "unix": 2} { // on Unix sockets a short read means nothing
+		l := lab.New(t, act.Config{})
+		stream, peer := l.Stream(network, nil)
+		var got []byte
+		var end error
+		listen(l, stream, &got, &end)
+		for i := 1; i <= 20; i++ {
+			l.OS.Forget()
+			lab.Say(t, peer, "message")
+			l.Until("the message", func() bool { return len(got) == 7*i })
+			l.For(time.Millisecond)
+			require.Equal(t, calls, l.OS.Count("receive"), network)
+		}
+		require.Equal(t, 0, l.OS.Count("add"), "once for each connection")
+		require.NoError(t, peer.Close())
+		l.Until("the end", func() bool { return end != nil })
+		require.Equal(t, io.EOF, end)
+		stream.Abort()
+	}
+}
+
+// The end comes with the last bytes, in one event: the short read must not hide it.
+func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		stream, peer := l.Stream(network, nil)
+		lab.Say(t, peer, "bye")
+		require.NoError(t, peer.Close())
+		time.Sleep(10 * time.Millisecond)
+		var got []byte
+		var end error
+		l.OS.Forget()
+		l.Turn(func(*act.Task) {}) // a pass: one look
+		for end = monitor.ErrWouldBlock; end == monitor.ErrWouldBlock && len(got) == 0; {
+			l.Turn(func(*act.Task) { got, end = receiveAll(stream) })
+		}
+		require.Equal(t, "bye", string(got))
+		require.Equal(t, io.EOF, end, "in the same turn")
+		_, end = stream.Lend(1)
+		require.Equal(t, io.EOF, end, "and again")
+		stream.Abort()
+	}
+}
+
+// fill sends until some of it stays in the queue, and returns how much was taken in all.
+func fill(t *testing.T, stream monitor.Stream) (taken int) {
+	part := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
+	for {
+		n, err := stream.Send(nil, part, 1<<20)
+		require.NoError(t, err)
+		taken += n
+		if q, _ := stream.Queued(); q > 0 {
+			return taken
+		}
+	}
+}
+
+// drained reads everything from peer in the background, and hands over how much that was.
+func drained(peer net.Conn) <-chan int {
+	total := make(chan int, 1)
+	go func() {
+		n, _ := io.Copy(io.Discard, peer)
+		total <- int(n)
+	}()
+	return total
+}
+
+func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		stream, peer := l.Stream(network, nil)
+		taken := fill(t, stream)
+		low, woken := 1000, 0
+		l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+		l.For(5 * time.Millisecond)
+		require.Zero(t, woken)
+		total := drained(peer)
+		l.Until("woken at the low mark", func() bool {
+			q, _ := stream.Queued()
+			require.True(t, woken == 0 || q <= low)
+			return woken == 1
+		})
+		l.Until("nothing is queued", func() bool { q, _ := stream.Queued(); return q == 0 })
+		busy, _ := monitor.Busy(l.Engine())
+		require.Zero(t, busy, "the busy half is given back")
+		require.NoError(t, stream.CloseWrite())
+		require.Equal(t, taken, <-total)
+		stream.Abort()
+	}
+}
+
+func TestTheQueueStaysBelowTheMark(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, _ := l.Stream("unix", nil)
+	defer stream.Abort()
+	part := make([]byte, 10_000)
+	for range 1000 {
+		_, err := stream.Send(part[:4096], part, 20_000)
+		require.NoError(t, err)
+		if q, _ := stream.Queued(); q >= 20_000 {
+			break
+		}
+	}
+	n, err := stream.Send(nil, part, 20_000)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	q, _ := stream.Queued()
+	require.LessOrEqual(t, q, 20_000+4096, "the head is taken whole")
+	_, memory := monitor.Busy(l.Engine())
+	require.LessOrEqual(t, memory, 64<<10)
+}
+
+// Bytes that go out in small pieces, with more coming behind them, keep their order.
+func TestAQueueKeepsItsOrder(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	l.OS.Most = 7
+	stream, peer := l.Stream("unix", nil)
+	defer stream.Abort()
+	var sent bytes.Buffer
+	for i := range 3000 {
+		head, p := bytes.Repeat([]byte{byte(i)}, i%11), bytes.Repeat([]byte{byte(i >> 3)}, i%23)
+		n, err := stream.Send(head, p, 1<<20)
+		require.NoError(t, err)
+		require.Equal(t, len(p), n)
+		sent.Write(head)
+		sent.Write(p)
+	}
+	got := make(chan []byte)
+	go func() { all, _ := io.ReadAll(peer); got <- all }()
+	l.OS.Most = 0
+	require.NoError(t, stream.CloseWrite(), "behind what is queued")
+	kick(l, stream)
+	require.Equal(t, sent.Bytes(), <-got)
+}
+
+// kick drains a queue whose Sends were cut short without the kernel's knowledge: it will tell of no room.
+func kick(l *lab.Lab, stream monitor.Stream) {
+	l.Until("the queue is empty", func() bool {
+		monitor.Flush(stream)
+		q, _ := stream.Queued()
+		return q == 0
+	})
+}
+
+func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	defer stream.Abort()
+	fill(t, stream)
+	reader, writer := 0, 0
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &reader))
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 10) }, &writer))
+	l.For(2 * time.Millisecond)
+	require.Zero(t, reader+writer)
+	lab.Rush(t, peer)
+	l.Until("both are woken", func() bool { return reader == 1 && writer == 1 })
+	q, late := stream.Queued()
+	require.ErrorIs(t, late, syscall.ECONNRESET)
+	require.Zero(t, q, "memory is given back")
+	_, err := stream.Send(nil, []byte("x"), 100)
+	require.Equal(t, late, err)
+	require.Equal(t, late, stream.CloseWrite())
+	// What was broken: the system tells of a reset once, and the sender had heard it; to the reader the
+	// end looked orderly.
+	_, err = stream.Lend(1)
+	require.Equal(t, late, err)
+	_, err = stream.Receive(make([]byte, 1))
+	require.Equal(t, late, err)
+}
+
+// What the peer said before it went is still there for who could not send any more.
+func TestAfterALateErrorWhatCameIsStillReceived(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("unix", nil)
+	defer stream.Abort()
+	fill(t, stream)
+	lab.Say(t, peer, "I have to go")
+	require.NoError(t, peer.Close())
+	l.Until("an error", func() bool { _, err := stream.Queued(); return err != nil })
+	got, err := receiveAll(stream)
+	require.Equal(t, "I have to go", string(got))
+	require.Error(t, err)
+	require.NotEqual(t, io.EOF, err)
+}
+
+func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		stream, peer := l.Stream(network, nil)
+		taken := fill(t, stream)
+		require.NoError(t, stream.CloseWrite())
+		require.NoError(t, stream.CloseWrite(), "again")
+		require.Zero(t, l.OS.Count("closewrite"))
+		_, err := stream.Send(nil, []byte("x"), 100)
+		require.EqualError(t, err, "monitor: the write side was closed")
+		_, err = stream.Queued()
+		require.EqualError(t, err, "monitor: the write side was closed")
+
+		total := drained(peer)
+		l.Until("the write side is closed", func() bool { return l.OS.Count("closewrite") == 1 })
+		require.Equal(t, taken, <-total, "up to the end")
+		lab.Say(t, peer, "still here")
+		var got []byte
+		l.Until("the peer is heard", func() bool { got, _ = receiveAll(stream); return got != nil })
+		require.Equal(t, "still here", string(got))
+		require.NoError(t, stream.CloseWrite())
+		stream.Abort()
+	}
+}
+
+func TestWhoWaitsIsWokenWhenTheStreamIsGivenUp(t *testing.T) {
+	for name, giveUp := range map[string]func(monitor.Stream){
+		"Close": func(s monitor.Stream) { s.Close(time.Millisecond) },
+		"Abort": monitor.Stream.Abort,
+	} {
+		l := lab.New(t, act.Config{})
+		stream, _ := l.Stream("unix", nil)
+		fill(t, stream)
+		woken := 0
+		l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
+		l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+		l.For(2 * time.Millisecond)
+		require.Zero(t, woken)
+		giveUp(stream)
+		l.Until(name, func() bool { return woken == 2 })
+		require.NoError(t, l.S.Run()) // the linger is over soon
+	}
+}
+
+func TestWakeWakesBoth(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, _ := l.Stream("unix", nil)
+	defer stream.Abort()
+	stream.Wake() // nobody
+	fill(t, stream)
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.For(2 * time.Millisecond)
+	stream.Wake()
+	l.Until("both", func() bool { return woken == 2 })
+}
+
+func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	defer stream.Abort()
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.Until("an empty queue", func() bool { return woken == 1 })
+	lab.Say(t, peer, "x")
+	l.For(5 * time.Millisecond) // it is known now, and nobody was waiting
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
+	l.Until("input", func() bool { return woken == 2 })
+}
+
+func TestAddressesAreThoseOfTheSocket(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	defer stream.Abort()
+	require.Equal(t, peer.RemoteAddr().String(), stream.LocalAddr().String())
+	require.Equal(t, peer.LocalAddr().String(), stream.PeerAddr().String())
+}
+
+func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	places := monitor.NewAccount(1)
+	require.True(t, places.Enter())
+	l.Engine()
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "add" {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	fd, peer := l.Pair("tcp")
+	_, err := l.Engine().NewSource("tcp", places).Adopt(fd)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.EqualError(t, err, "monitor: watching a descriptor: no space left on device")
+	require.Zero(t, places.Open())
+	lab.HearEnd(t, peer)
+}
