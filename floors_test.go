@@ -59,6 +59,8 @@ const floors = `
 	# 6: examples
 	examples/internal/cli   act demon listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal syscall time
+	examples/internal/smoke   github.com/stretchr/testify/require go.uber.org/goleak
+	                  net os os/exec regexp syscall testing time
 	examples/chat/chat      act listener
 	examples/chat           examples/chat/chat examples/internal/cli
 	examples/checksum/checksum   act demon crypto/sha256 os time

@@ -51,7 +51,7 @@ func (o *offload) run() {
 	o.err = &Panic{Value: errGoexit}
 	defer func() {
 		if !o.task.s.deliver(&o.node) {
-			o.task.leave() // the scheduler is closed: nobody else will ever look at this task
+			o.task.closeAll() // the scheduler is closed: nobody else will
 		}
 	}()
 	o.err = catch(o.f)

@@ -319,6 +319,35 @@ func TestAfterCloseAnAbandonedActionIsClosedByTheGoroutineOfItsFunction(t *testi
 	require.Eventually(t, func() bool { return closed.Load() == 2*n }, 10*time.Second, time.Millisecond)
 }
 
+// What was broken: the goroutine of the function gave the Task's turn up while Close looked at it.
+func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *testing.T) {
+	const n = 50
+	s := act.New(act.Config{})
+	var closed atomic.Int32
+	var wakes []act.Remote
+	for range n {
+		s.Spawn(struct {
+			act.Func
+			*closer
+		}{func(t *act.Task) act.Directive {
+			wakes = append(wakes, t.Waker().Remote())
+			return t.Offload(func() {
+				for s.Post(func(*act.Scheduler) {}) {
+					time.Sleep(100 * time.Microsecond)
+				}
+				time.Sleep(5 * time.Millisecond) // Close is under way; for the race detector all is at once
+			})
+		}, &closer{func() error { closed.Add(1); return nil }}})
+	}
+	_, err := s.Step(n)
+	require.NoError(t, err)
+	for _, w := range wakes {
+		w.Wake()
+	}
+	requireCut(t, s.Close())
+	require.Eventually(t, func() bool { return closed.Load() == n }, 10*time.Second, time.Millisecond)
+}
+
 func TestThePlaceOfAnAbandonedTaskIsNotUsedAgainBeforeItsFunctionReturns(t *testing.T) {
 	exec := &later{}
 	s, _ := newScheduler(t, act.Config{Executor: exec})

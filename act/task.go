@@ -164,8 +164,17 @@ func (t *Task) stopTimers() {
 	}
 }
 
-// leave empties the Task for its next use. What it owns is closed last in first out, then the action.
+// leave empties the Task for its next use.
 func (t *Task) leave() {
+	t.closeAll()
+	t.stopTimers() // also what a closer has armed
+	t.turn++       // the wakers of the last turn are stale from here on
+	t.flags = 0
+}
+
+// closeAll closes what the task owns, last in first out, then the action, and forgets them. It touches
+// nothing that a Waker looks at, since it may run beside the scheduler's thread: see offload.run.
+func (t *Task) closeAll() {
 	if x := t.extra; x != nil {
 		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 { // a closer may change owned
 			c := x.owned[n]
@@ -177,10 +186,7 @@ func (t *Task) leave() {
 	if c, ok := t.action.(io.Closer); ok {
 		t.s.closeFor(t, c)
 	}
-	t.stopTimers() // also what a closer has armed
 	t.action = nil
-	t.turn++ // the wakers of the last turn are stale from here on
-	t.flags = 0
 }
 
 // Name is what logs and Cuts call a: its String if it has one, the function's name of a Func, else its

@@ -3,6 +3,7 @@ package listener
 import (
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 	"time"
 
@@ -40,9 +41,7 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 		return act.Done
 	}
 	if !a.Places.Enter() {
-		a.places.Set(t.Waker())
-		a.Places.Await(&a.places)
-		return act.Wait
+		return a.queue(t)
 	}
 	fd, err := a.Port.Accept()
 	if err == nil {
@@ -58,6 +57,22 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 	case exhausted(err):
 		return a.backOff(t, err)
 	}
+	return a.fail(t, err)
+}
+
+// queue waits for a place, and for the end of the port: by AwaitDescriptor, since Await does not wait
+// when somebody is in the backlog.
+func (a *Accept) queue(t *act.Task) act.Directive {
+	if a.Port.Addr() == nil {
+		return a.fail(t, net.ErrClosed)
+	}
+	a.Port.AwaitDescriptor(t.Waker())
+	a.places.Set(t.Waker())
+	a.Places.Await(&a.places)
+	return act.Wait
+}
+
+func (a *Accept) fail(t *act.Task, err error) act.Directive {
 	return t.Fail(fmt.Errorf("listener: accept: %w", err))
 }
 

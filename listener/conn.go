@@ -81,7 +81,7 @@ func (c *Conn) unread() []byte {
 	case len(b.lent) > 0:
 		return b.lent
 	default:
-		return b.own
+		return b.own[:len(b.own):len(b.own)] // the room behind it is not lent: who appends gets a copy
 	}
 }
 
@@ -353,7 +353,7 @@ func (b *busy) poison() {
 		for _, loan := range b.loans {
 			spoil(loan)
 		}
-		b.loans = nil
+		b.loans = b.loans[:0]
 	}
 }
 

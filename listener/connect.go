@@ -3,7 +3,6 @@ package listener
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -38,7 +37,20 @@ const (
 	refused
 )
 
-// Act is Done when the connection stands. It fails with an error that names the address.
+// ConnectError is what Connect fails with.
+type ConnectError struct {
+	Address string // as it was given to Connect
+	Err     error  // why; of several addresses the last one's
+}
+
+func (e *ConnectError) Error() string {
+	return "listener: connect to " + e.Address + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// Act is Done when the connection stands. It fails with a *ConnectError.
 func (c *Connect) Act(t *act.Task) act.Directive {
 	if c.state == unresolved {
 		if d := c.resolve(t); d != act.Done {
@@ -64,7 +76,7 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 		c.state = connected
 	}
 	if c.state == refused {
-		return t.Fail(fmt.Errorf("listener: connect to %s: %w", c.Address, c.err))
+		return t.Fail(&ConnectError{c.Address, c.err})
 	}
 	return act.Done
 }
@@ -91,6 +103,7 @@ func (c *Connect) Close() error {
 // resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
 func (c *Connect) resolve(t *act.Task) act.Directive {
 	if c.source == nil {
+		c.Limits.resolved() // panics while there is no descriptor that nobody would close
 		e, err := monitor.Engine(t.Scheduler())
 		if err != nil {
 			return c.refuse(t, err)

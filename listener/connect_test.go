@@ -49,21 +49,6 @@ func vacant(t testing.TB) netip.AddrPort {
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// welcomed wants c to be a connection to a house.
-func welcomed(l *lab.Lab, c *listener.Connect) {
-	l.T.Helper()
-	conn := c.Conn()
-	require.NotNil(l.T, conn)
-	require.Nil(l.T, c.Conn(), "it is given once")
-	readable(l, conn, 7)
-	l.Turn(func(*act.Task) {
-		in, err := conn.Peek(7)
-		require.NoError(l.T, err)
-		require.Equal(l.T, "welcome", string(in))
-	})
-	conn.Abort()
-}
-
 // calls is an Executor that counts.
 type calls struct{ n atomic.Int64 }
 
@@ -193,7 +178,7 @@ func TestAConnectThatTakesTooLongIsGivenUp(t *testing.T) {
 	at := house(t, "tcp", "127.0.0.1:0").String()
 	l, clock := virtual(t)
 	deaf(l)
-	o := spawn(l.S, listener.Within(time.Second, &listener.Connect{Address: at}))
+	o := spawn(l.S, listener.Within(time.Second, &listener.Connect{Address: at})).begun(l)
 	pass(l, clock, time.Second-1)
 	require.Equal(t, act.Wait, o.directive)
 	require.Zero(t, l.OS.Count("reset"))

@@ -49,14 +49,19 @@ func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
 	return nil
 }
 
-// onClock turns a time of day into one on the scheduler's clock; one that has passed is due at once.
+// onClock turns a time of day into one on the scheduler's clock. One that has passed is due at once, also
+// for the turn that sets it, whose reading of the clock is older.
 func (b *busy) onClock(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
 	}
-	clock := b.home.s.Clock()
-	now := clock.Monotonic()
-	return max(1, now+min(at.Sub(clock.Wall()), math.MaxInt64-now))
+	s := b.home.s
+	left := at.Sub(s.Clock().Wall())
+	if left <= 0 {
+		return max(1, s.Now())
+	}
+	now := s.Clock().Monotonic()
+	return now + min(left, math.MaxInt64-now)
 }
 
 // passed tells whether a deadline has come. The pass's reading of the clock decides, so that it is the

@@ -20,8 +20,7 @@ func reader(l *lab.Lab, c *listener.Conn) *outcome {
 		_, err := c.Peek(1)
 		return listener.Next(t, err)
 	}))
-	l.Until("its first turn", func() bool { return o.turns == 1 })
-	return o
+	return o.begun(l)
 }
 
 // writer is a task that waits for room.

@@ -36,3 +36,6 @@ func Kept(s *act.Scheduler) (buffers, busy int) {
 func Resolved(e *monitor.IO, addresses ...netip.AddrPort) *Connect {
 	return &Connect{Address: "a name", source: e.NewSource("tcp", nil), addresses: addresses, state: resolved}
 }
+
+// StreamOf is what c stands on.
+func StreamOf(c *Conn) monitor.Stream { return c.stream }

@@ -21,8 +21,8 @@ func TestSleepIsNeverShort(t *testing.T) {
 	for _, d := range []time.Duration{-time.Hour, 0, 1, time.Microsecond, time.Second, time.Hour} {
 		l, clock := virtual(t)
 		s := &listener.Sleep{For: d}
-		o := spawn(l.S, s)
-		if d > 1 {
+		o := spawn(l.S, s).begun(l)
+		if d > 0 {
 			pass(l, clock, d-1)
 			require.Equal(t, act.Wait, o.directive, "%v", d)
 			pass(l, clock, 1)
@@ -40,7 +40,7 @@ func TestASleepBesideOthersLooksAgain(t *testing.T) {
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		w = t.Waker()
 		return s.Act(t)
-	}))
+	})).begun(l)
 	for range 5 { // woken for something else
 		pass(l, clock, 100*time.Millisecond)
 		w.Wake()
@@ -87,11 +87,10 @@ func (s *script) Close() error { s.closed++; return nil }
 func TestWithinIsWhatIsInTime(t *testing.T) {
 	bad := errors.New("bad")
 	for name, row := range map[string]struct {
-		says     []act.Directive
-		err      error
-		want     act.Directive
-		wantErr  error
-		inactive bool
+		says    []act.Directive
+		err     error
+		want    act.Directive
+		wantErr error
 	}{
 		"done":               {says: []act.Directive{act.Done}, want: act.Done},
 		"done later":         {says: []act.Directive{act.Yield, act.Wait, act.Done}, want: act.Done},
@@ -105,7 +104,7 @@ func TestWithinIsWhatIsInTime(t *testing.T) {
 			l, clock := virtual(t)
 			child := &script{says: row.says, err: row.err}
 			w := listener.Within(time.Second, child)
-			o := spawn(l.S, w)
+			o := spawn(l.S, w).begun(l)
 			pass(l, clock, time.Second)
 			require.Equal(t, row.want, o.over(l))
 			require.ErrorIs(t, o.err, row.wantErr)
@@ -242,7 +241,7 @@ func TestReceiveTakesOneValue(t *testing.T) {
 func TestReceiveOrATimeout(t *testing.T) {
 	l, clock := virtual(t)
 	box := monitor.NewMailbox[int](4)
-	o := spawn(l.S, listener.Within(time.Second, &listener.Receive[int]{From: box}))
+	o := spawn(l.S, listener.Within(time.Second, &listener.Receive[int]{From: box})).begun(l)
 	pass(l, clock, time.Second)
 	require.Equal(t, act.Failed, o.over(l))
 	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)

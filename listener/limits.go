@@ -88,7 +88,7 @@ func (h *home) takeBusy(c *Conn) *busy {
 
 func (h *home) giveBusy(b *busy) {
 	if len(h.idle) < keep {
-		*b = busy{gather: b.gather[:0]}
+		*b = busy{gather: b.gather[:0], loans: b.loans[:0]}
 		h.idle = append(h.idle, b)
 	}
 }

@@ -44,5 +44,6 @@ func (l *Line) Read() ([]byte, error) {
 func (l *Line) take(in []byte, n int) []byte {
 	l.searched = 0
 	l.Conn.Discard(n)
-	return bytes.TrimSuffix(bytes.TrimSuffix(in[:n], []byte("\n")), []byte("\r"))
+	line := bytes.TrimSuffix(bytes.TrimSuffix(in[:n], []byte("\n")), []byte("\r"))
+	return line[:len(line):len(line)] // who appends to it must not write over the next one
 }

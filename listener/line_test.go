@@ -147,7 +147,7 @@ func TestALineByteByByteCostsInProportion(t *testing.T) {
 	l.Until("the line", func() bool { return len(*got) == 1 })
 	runtime.ReadMemStats(&after)
 	require.Len(t, (*got)[0], n)
-	require.LessOrEqual(t, l.OS.Count("receive"), n+2)
+	require.LessOrEqual(t, l.OS.Count("receive"), n+n/100, "one for each, but for a few that came between")
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(12*n))
 	require.NoError(t, peer.Close())
 	require.Equal(t, act.Done, o.over(l))

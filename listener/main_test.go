@@ -51,11 +51,6 @@ type turnEnd func()
 
 func (f turnEnd) TurnEnd() { f() }
 
-// closer is an io.Closer made of a function.
-type closer func()
-
-func (f closer) Close() error { f(); return nil }
-
 // readable steps until c has received at least n bytes that are unread.
 func readable(l *lab.Lab, c *listener.Conn, n int) {
 	l.T.Helper()
@@ -92,6 +87,13 @@ func (a *observed) Act(t *act.Task) act.Directive {
 		return act.Done
 	}
 	return a.o.directive
+}
+
+// begun steps until the task has had its first turn: what is counted from then on is counted.
+func (o *outcome) begun(l *lab.Lab) *outcome {
+	l.T.Helper()
+	l.Until("its first turn", func() bool { return o.turns > 0 })
+	return o
 }
 
 // over steps until the task has ended.

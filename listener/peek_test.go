@@ -332,7 +332,7 @@ func TestAByteAtATimeCostsInProportion(t *testing.T) {
 	}
 	require.Equal(t, act.Done, o.over(l))
 	runtime.ReadMemStats(&after)
-	require.LessOrEqual(t, l.OS.Count("receive"), n+1)
+	require.LessOrEqual(t, l.OS.Count("receive"), n+n/100, "one for each, but for a few that came between")
 	require.Equal(t, n, l.OS.Bytes("receive"))
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*n), "buffers of all sizes together")
 	require.Equal(t, n, c.Buffered())

@@ -34,6 +34,7 @@ type OS interface {
 // Poller is the part of OS that one scheduler has to itself; see netpoll.Poller.
 type Poller interface {
 	Add(fd int, tag uint64, k netpoll.Kind) error
+	Remove(fd int) error
 	Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 	Interrupt()
 	Close() error

@@ -75,6 +75,9 @@ func (p *Port) AwaitDescriptor(w act.Waker) {
 	}
 }
 
+// Look has the next Accept ask the system even if no event has told of a connection yet.
+func (p *Port) Look() { p.ready = true }
+
 // Addr is where it listens; nil after Close.
 func (p *Port) Addr() net.Addr {
 	if p.fd < 0 {
@@ -97,8 +100,8 @@ func (p *Port) Close() error {
 	p.fd = -1
 	p.waker.Wake()
 	p.io.unwatch(p.slot)
-	if p.shared {
-		return nil
+	if p.shared { // it stays open: without this its arrivals would go on waking this scheduler, for nothing
+		return p.io.poller.Remove(fd)
 	}
 	err := p.io.os.Close(fd)
 	p.io.descriptorFreed()

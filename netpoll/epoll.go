@@ -52,6 +52,10 @@ func (s *selector) add(fd int, tag uint64, k Kind) error {
 	return s.control(fd, tag, interest[k])
 }
 
+func (s *selector) remove(fd int) error {
+	return unix.EpollCtl(s.epfd, unix.EPOLL_CTL_DEL, fd, &unix.EpollEvent{}) // not nil: Linux before 2.6.9
+}
+
 // control registers. The two words of the event's data hold the tag, whatever x/sys/unix calls them.
 func (s *selector) control(fd int, tag uint64, events uint32) error {
 	ev := unix.EpollEvent{Events: events, Fd: int32(tag), Pad: int32(tag >> 32)}

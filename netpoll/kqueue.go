@@ -58,6 +58,20 @@ func (s *selector) add(fd int, tag uint64, k Kind) error {
 	return change(s.kq, changes[:1])
 }
 
+// remove takes the filters back; a listener has no second one.
+func (s *selector) remove(fd int) error {
+	if fd < 0 || fd >= len(s.tags) {
+		return unix.ENOENT
+	}
+	var changes [2]unix.Kevent_t
+	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, unix.EV_DELETE)
+	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, unix.EV_DELETE)
+	if s.tags[fd].kind == Stream {
+		return change(s.kq, changes[:])
+	}
+	return change(s.kq, changes[:1])
+}
+
 // change applies changes and takes no events, so it does not sleep.
 func change(kq int, changes []unix.Kevent_t) error {
 	_, err := unix.Kevent(kq, changes, nil, nil)

@@ -86,7 +86,8 @@ func (System) OpenPoller() (*Poller, error) {
 // Wait. The tag comes back with every event of fd; an index with a generation makes late events for a
 // closed and re-used descriptor harmless. The tag ^uint64(0) is the interrupt's own: Add panics.
 //
-// There is no Remove: closing fd unregisters it, provided that no duplicate of it is open.
+// Closing fd unregisters it, provided that no duplicate of it is open; one that stays open, because
+// other pollers share it, needs Remove.
 func (p *Poller) Add(fd int, tag uint64, k Kind) error {
 	if tag == reserved {
 		panic("netpoll: the tag ^uint64(0) belongs to the interrupt")
@@ -95,6 +96,15 @@ func (p *Poller) Add(fd int, tag uint64, k Kind) error {
 		return errClosed
 	}
 	return p.sel.add(fd, tag, k)
+}
+
+// Remove unregisters fd, which stays open: this poller takes no more of its events, nor of the wake-ups
+// that are meant for one of several pollers. Events that were fetched before may still be on their way.
+func (p *Poller) Remove(fd int) error {
+	if p.gate.shut() {
+		return errClosed
+	}
+	return p.sel.remove(fd)
 }
 
 // Wait reports what has become ready, at most len(events) of them; the rest waits for the next Wait.

@@ -21,6 +21,7 @@ type selector struct{}
 
 func (*selector) open() error                              { return errSystem }
 func (*selector) add(int, uint64, Kind) error              { return errSystem }
+func (*selector) remove(int) error                         { return errSystem }
 func (*selector) wait([]Event, time.Duration) (int, error) { return 0, errSystem }
 func (*selector) wake()                                    {}
 func (*selector) close() error                             { return errSystem }

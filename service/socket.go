@@ -129,8 +129,7 @@ type acceptor struct {
 	socket  *socket
 	home    *act.Scheduler
 	told    bool
-	looked  bool // since it was told
-	late    int  // accepted since it was told
+	late    int // accepted since it was told
 }
 
 // Act accepts what there is, at most acceptsATurn connections. Once told of an order it takes those that
@@ -140,7 +139,7 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	for range acceptsATurn {
 		d := a.accept.Act(t)
 		if d == act.Wait && a.told {
-			return a.last()
+			return act.Done
 		}
 		if d == act.Yield {
 			continue
@@ -159,19 +158,11 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// last is the verdict of one who was told and sees no connection. The order may have come before the news
-// of those who connected earlier: demons have their turns before their pass looks at what the system
-// reports, so the end is one pass later.
-func (a *acceptor) last() act.Directive {
-	if a.looked {
-		return act.Done
-	}
-	a.looked = true
-	return act.Yield
-}
-
 // Stop has it end.
-func (a *acceptor) Stop(*act.Task, shutdown.Order) { a.told = true }
+func (a *acceptor) Stop(*act.Task, shutdown.Order) {
+	a.told = true
+	a.accept.Port.Look()
+}
 
 // Close stops listening.
 func (a *acceptor) Close() error {

@@ -23,14 +23,25 @@ type client struct {
 	in *bufio.Reader
 }
 
-// join connects and says its name. Others have to be asked whether they have heard of it.
+// join connects, says its name, and is in when it hears of that. With two schedulers the news is then in the
+// other room, or on its way there before anything that comes later.
 func join(t *testing.T, chat *smoke.Program, name string) client {
 	t.Helper()
 	c := smoke.Dial(t, chat.Addr)
 	x := client{c, bufio.NewReader(c)}
 	x.hear(t, "Your name?")
 	x.say(t, name)
+	x.hear(t, came(name))
 	return x
+}
+
+func came(name string) string { return "* " + kept(name) + " has come" }
+func left(name string) string { return "* " + kept(name) + " has left" }
+
+// kept is what is kept of a name.
+func kept(name string) string {
+	name = strings.TrimSpace(name)
+	return name[:min(len(name), 32)]
 }
 
 func (x client) say(t *testing.T, line string) {
@@ -52,7 +63,7 @@ func TestChat(t *testing.T) {
 	chat := smoke.Serve(t, "-reactors", "2")
 	ada := join(t, chat, "Ada")
 	ben := join(t, chat, "  Ben\r")
-	ada.hear(t, "* Ben has come")
+	ada.hear(t, came("Ben"))
 	ada.say(t, "hello")
 	ben.hear(t, "Ada: hello") // and Ada does not
 	ben.say(t, "")
@@ -77,17 +88,16 @@ func TestChat(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			name := fmt.Sprintf("guest %d, whose name is too long to be kept whole", i)
 			guest := join(t, chat, name)
-			name = name[:32]
-			ada.hear(t, "* "+name+" has come")
-			ben.hear(t, "* "+name+" has come")
+			ada.hear(t, came(name))
+			ben.hear(t, came(name))
 			require.NoError(t, way.leave(guest))
-			ada.hear(t, "* "+name+" has left")
-			ben.hear(t, "* "+name+" has left")
+			ada.hear(t, left(name))
+			ben.hear(t, left(name))
 		})
 	}
 
 	require.NoError(t, ada.Close())
-	ben.hear(t, "* Ada has left")
+	ben.hear(t, left("Ada"))
 	require.NoError(t, ben.Close())
 	chat.Stop(t)
 	require.NotContains(t, chat.Said(), "failed")
@@ -101,8 +111,8 @@ func TestEverybodyReadsEverything(t *testing.T) {
 	var all []client
 	for i := range members {
 		all = append(all, join(t, chat, fmt.Sprintf("m%d", i)))
-		for j := range i { // when all have heard that it is in it hears everybody
-			all[j].hear(t, fmt.Sprintf("* m%d has come", i))
+		for j := range i {
+			all[j].hear(t, came(fmt.Sprintf("m%d", i)))
 		}
 	}
 	results := make(chan error, 2*members)
@@ -155,29 +165,32 @@ func TestASlowMemberIsCutOffAndHoldsUpNobody(t *testing.T) {
 	for _, name := range []string{"talker", "a", "b", "c"} {
 		x := join(t, chat, name)
 		for _, other := range fast {
-			other.hear(t, "* "+name+" has come")
+			other.hear(t, came(name))
 		}
 		fast = append(fast, x)
 	}
 	slow := join(t, chat, "slow")
 	require.NoError(t, slow.SetReadBuffer(4<<10))
 	for _, x := range fast {
-		x.hear(t, "* slow has come")
+		x.hear(t, came("slow"))
 	}
 
 	talker, rest := fast[0], fast[1:]
 	gone := make(chan error, 1)
-	go func() { _, err := talker.in.ReadString('\n'); gone <- err }()
+	go func() {
+		_, err := talker.in.ReadString('\n') // the first that it hears
+		gone <- err
+	}()
 	filler := strings.Repeat("x", 1000)
-	left := map[int]bool{} // who has heard that the slow one has left
+	heard := map[int]bool{} // who has heard that the slow one has left
 	said := 0
 	for ; len(gone) == 0 && said < 20_000; said++ { // at most 20 MB, more than any kernel keeps for a connection
 		line := fmt.Sprintf("%d %s", said, filler)
 		talker.say(t, line)
 		for i, x := range rest {
 			got, err := x.in.ReadString('\n')
-			if err == nil && got == "* slow has left\n" {
-				left[i] = true
+			if err == nil && got == left("slow")+"\n" {
+				heard[i] = true
 				got, err = x.in.ReadString('\n')
 			}
 			require.NoError(t, err)
@@ -186,8 +199,8 @@ func TestASlowMemberIsCutOffAndHoldsUpNobody(t *testing.T) {
 	}
 	require.NoError(t, <-gone)
 	for i, x := range rest {
-		if !left[i] {
-			x.hear(t, "* slow has left")
+		if !heard[i] {
+			x.hear(t, left("slow"))
 		}
 	}
 	_, err := io.Copy(io.Discard, slow)

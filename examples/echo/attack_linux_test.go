@@ -65,8 +65,13 @@ func (s *server) crowd(t *testing.T, n int) (served, waiting []client) {
 		_, err := all[i].Write([]byte("?"))
 		require.NoError(t, err)
 	}
-	time.Sleep(time.Second) // whoever is going to be served has been by then, in whatever order
-	return sorted(t, all)
+	waiting = all
+	for more := all; len(more) > 0; { // until a second has passed in which nobody was served any more
+		time.Sleep(time.Second)
+		more, waiting = sorted(t, waiting)
+		served = append(served, more...)
+	}
+	return served, waiting
 }
 
 // sorted tells those that have been answered from those that have not. Each reactor has a queue of its

@@ -151,7 +151,7 @@ func TestMembersComeAndLeave(t *testing.T) {
 	c := start(t)
 	ada := c.client("Ada", net.Dialer{})
 	c.waitFor(1)
-	lab.Hear(t, ada, "Your name?\n")
+	lab.Hear(t, ada, "Your name?\n* Ada has come\n")
 	ben := c.client("Ben", net.Dialer{})
 	lab.Hear(t, ada, "* Ben has come\n")
 	lab.Say(t, ben, "hello\r\n\n")

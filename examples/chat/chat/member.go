@@ -32,25 +32,24 @@ type member struct {
 	left bool
 }
 
-// Act takes one line, once the one before has reached every room.
+// Act takes one line, and takes it to every room before it takes the next.
 func (m *member) Act(t *act.Task) act.Directive {
-	switch {
-	case m.said != nil:
-		if m.said.passOn(m.room.s) {
-			m.said = nil
+	if m.said == nil {
+		line, err := m.in.Read()
+		if _, blocked := err.(listener.Blocked); blocked {
+			return listener.Next(t, err)
 		}
+		if err == nil {
+			m.take(printable(line))
+		} else { // whatever it is: the end, a reset, too long a line, or too slow
+			m.leave()
+		}
+	}
+	if m.said != nil && !m.said.passOn(m.room.s) {
 		return act.Yield
-	case m.left:
+	}
+	if m.said = nil; m.left {
 		return act.Done
-	}
-	line, err := m.in.Read()
-	if _, blocked := err.(listener.Blocked); blocked {
-		return listener.Next(t, err)
-	}
-	if err != nil { // whatever it is: the end, a reset, too long a line, or too slow
-		m.leave()
-	} else {
-		m.take(printable(line))
 	}
 	return act.Yield
 }
@@ -62,9 +61,10 @@ func (m *member) take(line string) {
 	case m.name != "":
 		m.say(m.name + ": " + line)
 	default:
-		m.name = line[:min(len(line), maxName)]
+		m.name = strings.ToValidUTF8(line[:min(len(line), maxName)], "")
 		m.room.enter(m)
 		m.say("* " + m.name + " has come")
+		m.hear(m.said.line) // so that it knows that it is in
 	}
 }
 
@@ -77,9 +77,8 @@ func (m *member) leave() {
 }
 
 func (m *member) say(line string) {
-	line += "\n"
-	m.room.tell(line, m)
-	m.said = &message{line: line}
+	m.said = &message{line: line + "\n"}
+	m.room.tell(m.said.line, m)
 }
 
 // hear is called in the turns of others, and in posted functions. The connection sends what is written

@@ -1,0 +1,48 @@
+package act_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+func TestTheZeroConfigIsAWorkingScheduler(t *testing.T) {
+	s := act.New(act.Config{})
+	require.NotNil(t, s.Logger())
+	require.NotNil(t, s.Clock())
+	require.Len(t, s.Group().Schedulers(), 1)
+	require.Zero(t, s.Index())
+
+	before := s.Clock().Monotonic()
+	time.Sleep(time.Millisecond)
+	require.GreaterOrEqual(t, s.Clock().Monotonic()-before, time.Millisecond)
+	require.WithinDuration(t, time.Now(), s.Clock().Wall(), time.Minute)
+	require.NoError(t, s.Close())
+}
+
+func TestANegativeBoundIsTheCallersMistake(t *testing.T) {
+	for name, cfg := range map[string]act.Config{
+		"Schedulers": {Schedulers: -1},
+		"Turns":      {Turns: -1},
+		"Inbox":      {Inbox: -1},
+		"Offloads":   {Offloads: -1},
+	} {
+		require.PanicsWithValue(t, "act: Config."+name+" is negative: -1", func() { act.NewGroup(cfg) })
+	}
+}
+
+func TestTheInboxIsRoundedUp(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Inbox: 5})
+	room := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		for s.Post(func(*act.Scheduler) {}) {
+			room++
+		}
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 8, room)
+}

@@ -1,0 +1,288 @@
+package listener_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/service"
+)
+
+// A server that answers in capitals. Nothing blocks: what would is handed to Next.
+func ExampleConn() {
+	shout := func(c *listener.Conn) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			in, err := c.Peek(1)
+			if err != nil {
+				return listener.Next(t, err) // nothing there yet: wait; the client has ended: done
+			}
+			n, err := c.Write(bytes.ToUpper(in))
+			c.Discard(n) // what was not taken stays unread, and the client is held up
+			return listener.Next(t, err)
+		})
+	}
+	converse(shout, func(client net.Conn) {
+		fmt.Fprint(client, "is anybody there?")
+		_ = client.(*net.TCPConn).CloseWrite()
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s\n", answer)
+	})
+	// Output: IS ANYBODY THERE?
+}
+
+// listen opens a port of the system's choice.
+func listen(e *monitor.IO) (*monitor.Port, error) {
+	fd, err := e.OS().ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
+	if err != nil {
+		return nil, err
+	}
+	return e.Port(fd, false)
+}
+
+// converse runs a server for one client.
+func converse(handler func(*listener.Conn) act.Action, client func(net.Conn)) {
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: handler}
+	ctx, cancel := context.WithCancel(context.Background())
+	visit := func(s *act.Scheduler) error {
+		go func() {
+			defer cancel()
+			conn, err := net.Dial("tcp", server.Addr().String())
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			client(conn)
+		}()
+		return nil
+	}
+	if err := act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, visit); err != nil {
+		fmt.Println(err)
+	}
+}
+
+// Next makes of the outcome of a call what the scheduler wants to know.
+func ExampleNext() {
+	s := act.New(act.Config{Logger: zap.NewNop()})
+	defer func() { _ = s.Close() }()
+	letters := monitor.NewMailbox[string](1)
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		_, empty := letters.Take()
+		fmt.Println(listener.Next(t, nil))
+		fmt.Println(listener.Next(t, empty)) // and the next letter wakes the task
+		fmt.Println(listener.Next(t, io.EOF))
+		fmt.Println(listener.Next(t, errors.New("no good")))
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output:
+	// Yield
+	// Wait
+	// Done
+	// Failed
+}
+
+// A conversation line by line, which ends with a dot.
+func ExampleLine() {
+	clerk := func(c *listener.Conn) act.Action {
+		lines := listener.Line{Conn: c, Max: 1000}
+		n := 0
+		return act.Func(func(t *act.Task) act.Directive {
+			line, err := lines.Read()
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			if string(line) == "." {
+				return act.Done // the service closes the connection, after what was written
+			}
+			n++
+			_, err = c.WriteString(fmt.Sprintf("%d: %s\n", n, line))
+			return listener.Next(t, err)
+		})
+	}
+	converse(clerk, func(client net.Conn) {
+		fmt.Fprint(client, "to be\r\nor not to be\r\n.\r\n")
+		answer := bufio.NewScanner(client)
+		for answer.Scan() {
+			fmt.Println(answer.Text())
+		}
+	})
+	// Output:
+	// 1: to be
+	// 2: or not to be
+}
+
+// A task that connects to a server, with a bound in time, and reads what it says.
+func ExampleConnect() {
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	greeted := make(chan struct{})
+	go func() {
+		defer close(greeted)
+		if c, err := door.Accept(); err == nil {
+			fmt.Fprintln(c, "220 at your service")
+			_ = c.Close()
+		}
+		_ = door.Close()
+	}()
+
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	connect := &listener.Connect{Address: door.Addr().String()}
+	var lines listener.Line
+	s.Spawn(act.Seq(
+		listener.Within(10*time.Second, connect),
+		act.Func(func(t *act.Task) act.Directive {
+			if lines.Conn == nil {
+				lines.Conn = connect.Conn()
+				t.Own(lines.Conn) // closed with the task, however that ends
+			}
+			greeting, err := lines.Read()
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			fmt.Printf("%s\n", greeting)
+			return act.Done
+		}),
+	))
+	if err := s.Run(); err != nil {
+		fmt.Println(err)
+	}
+	<-greeted
+	// Output: 220 at your service
+}
+
+func ExampleSleep() {
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	say := func(text string) act.Action {
+		return act.Func(func(*act.Task) act.Directive { fmt.Println(text); return act.Done })
+	}
+	s.Spawn(act.Seq(&listener.Sleep{For: 20 * time.Millisecond}, say("slow")))
+	s.Spawn(act.Seq(&listener.Sleep{For: 10 * time.Millisecond}, say("and")))
+	s.Spawn(say("quick"))
+	_ = s.Run()
+	// Output:
+	// quick
+	// and
+	// slow
+}
+
+func ExampleWithin() {
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	bounded := listener.Within(10*time.Millisecond, &listener.Sleep{For: time.Hour})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		d := bounded.Act(t)
+		if d == act.Failed && errors.Is(t.Err(), os.ErrDeadlineExceeded) {
+			fmt.Println("an hour was too long") // the failure is handled here, and goes no further
+			return act.Done
+		}
+		return d
+	}))
+	_ = s.Run()
+	// Output: an hour was too long
+}
+
+// A task that waits for a value from another goroutine.
+func ExampleReceive() {
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	answers := monitor.NewMailbox[int](8)
+	go answers.Send(42)
+
+	receive := &listener.Receive[int]{From: answers}
+	s.Spawn(act.Seq(receive, act.Func(func(*act.Task) act.Directive {
+		fmt.Println(receive.Value)
+		return act.Done
+	})))
+	_ = s.Run()
+	// Output: 42
+}
+
+// Accept is what a service is made of: here one that greets, without package service.
+func ExampleAccept() {
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	engine, err := monitor.Engine(s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	port, err := listen(engine)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accept := &listener.Accept{
+		Port:   port,
+		Source: engine.NewSource("tcp", nil),
+		Maker:  listener.NewMaker(s, listener.Limits{}),
+	}
+	at := port.Addr().String()
+	heard := make(chan string)
+	go func() {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			heard <- err.Error()
+			return
+		}
+		text, _ := io.ReadAll(c)
+		_ = c.Close()
+		heard <- string(text)
+	}()
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if d := accept.Act(t); d != act.Done {
+			return d
+		}
+		c := accept.Conn()
+		_, _ = c.WriteString("welcome")
+		_ = c.Close() // returns at once; Run goes on until the last byte is there
+		_ = port.Close()
+		return act.Done
+	}))
+	done := make(chan error)
+	go func() { done <- s.Run() }()
+	fmt.Println(<-heard)
+	if err := <-done; err != nil {
+		fmt.Println(err)
+	}
+	// Output: welcome
+}
+
+// A server that tells a client who is too slow so, and ends the connection.
+func ExampleConn_SetReadDeadline() {
+	patient := func(c *listener.Conn) act.Action {
+		lines := listener.Line{Conn: c}
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		return act.Func(func(t *act.Task) act.Directive {
+			_, err := lines.Read()
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				_, _ = c.WriteString("you are too slow\n")
+				return act.Done
+			}
+			return listener.Next(t, err)
+		})
+	}
+	converse(patient, func(client net.Conn) {
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s", answer)
+	})
+	// Output: you are too slow
+}

@@ -1,0 +1,58 @@
+//go:build unix
+
+package monitor_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// The first SIGINT or SIGTERM is an order to all tasks; a second one would end the process at once.
+func ExampleSignals() {
+	work := func(s *act.Scheduler) error {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if order, ok := t.Order().(monitor.Signal); ok {
+				fmt.Println("told to end by:", order.Signal)
+				return act.Done
+			}
+			t.Waker() // being told wakes
+			return act.Wait
+		}))
+		return syscall.Kill(os.Getpid(), syscall.SIGTERM) // or Ctrl-C
+	}
+	cfg := act.Config{Schedulers: 1, Logger: zap.NewNop()}
+	fmt.Println(act.Run(context.Background(), cfg, monitor.Signals(shutdown.Policy{}), work))
+	// Output:
+	// told to end by: terminated
+	// <nil>
+}
+
+// Other signals are values of a mailbox, for a task to act on.
+func ExampleRelay() {
+	hangups := monitor.NewMailbox[os.Signal](1)
+	reload := func(s *act.Scheduler) error {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			signal, err := hangups.Take()
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			fmt.Println("reading the configuration again:", signal)
+			return act.Done // a server would go on
+		}))
+		return syscall.Kill(os.Getpid(), syscall.SIGHUP)
+	}
+	cfg := act.Config{Schedulers: 1}
+	fmt.Println(act.Run(context.Background(), cfg, monitor.Relay(hangups, syscall.SIGHUP), reload))
+	// Output:
+	// reading the configuration again: hangup
+	// <nil>
+}

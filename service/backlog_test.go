@@ -1,0 +1,52 @@
+package service_test
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/service"
+)
+
+// One scheduler may end before the others; what comes then is theirs.
+func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
+	for i := range 2 {
+		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
+		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+		w.group.Schedulers()[i].Shutdown(drain)
+		w.on(i, func(*act.Scheduler) {})
+		w.on(i, func(*act.Scheduler) {})
+		for range 10 {
+			c := dial(t, v.Addr())
+			hears("hello")(t, c)
+			require.NoError(t, c.Close())
+		}
+		require.NoError(t, w.order(drain))
+	}
+}
+
+func TestWhoConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: greeting}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	var busy, all []net.Conn
+	for range 400 {
+		c := dial(t, v.Addr())
+		hear(t, c, "hello")
+		busy = append(busy, c)
+	}
+	release := w.hold(0)
+	for _, c := range busy {
+		say(t, c, "x")
+	}
+	for range 20 {
+		all = append(all, dial(t, v.Addr()))
+	}
+	w.group.Shutdown(drain)
+	release()
+	for _, c := range all {
+		hear(t, c, "hello")
+	}
+}
