@@ -70,6 +70,9 @@ func (x *session) String() string { return act.Name(x.action) }
 // gone tells of errors by which a connection ends because of its peer or of the way to it. On a server
 // they are as ordinary as the end of a connection, so they fail nobody.
 func gone(err error) bool {
+	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
+		return false // it was not this peer that could not be reached
+	}
 	for _, e := range []error{syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN, syscall.EHOSTUNREACH,
 		syscall.ENETUNREACH, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {

@@ -92,6 +92,12 @@ func TestTheEndOfAConnection(t *testing.T) {
 			}, says(""), nil, 1,
 		},
 		{
+			"failed because somebody else could not be reached", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+				failed := &listener.ConnectError{Address: "192.0.2.1:7", Err: syscall.EHOSTUNREACH}
+				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(failed) }, closed: closed}
+			}, says(""), []string{"listener: connect to 192.0.2.1:7: no route to host"}, 1,
+		},
+		{
 			"panics in its first turn", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
 				return &actor{act: func(*act.Task) act.Directive { panic("early") }, closed: closed}
 			}, resets, []string{"panic: early"}, 1,

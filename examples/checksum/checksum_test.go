@@ -43,7 +43,7 @@ func TestChecksum(t *testing.T) {
 
 	t.Run("a file that cannot be read disturbs no other", func(t *testing.T) {
 		p := smoke.Start(t, nil, names[0], filepath.Join(dir, "absent"), names[1])
-		require.Zero(t, p.Exit(t))
+		require.Equal(t, 1, p.Exit(t))
 		require.ElementsMatch(t, want[:2], p.Lines())
 		require.Contains(t, p.Said(), "absent: no such file")
 	})

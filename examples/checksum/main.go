@@ -17,4 +17,7 @@ func main() {
 	flag.Parse()
 	work := checksum.Work{Out: os.Stdout, Progress: os.Stderr}
 	cli.Tool("checksum", work.Setup(*every, flag.Args()...))
+	if work.Failed() > 0 { // each has been reported
+		os.Exit(1)
+	}
 }

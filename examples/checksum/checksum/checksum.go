@@ -18,9 +18,13 @@ import (
 type Work struct {
 	Out, Progress io.Writer
 
-	read atomic.Int64 // bytes, by all together
-	left atomic.Int64 // files
+	read   atomic.Int64 // bytes, by all together
+	left   atomic.Int64 // files
+	failed atomic.Int64 // files
 }
+
+// Failed is how many files have no checksum. Any goroutine.
+func (w *Work) Failed() int { return int(w.failed.Load()) }
 
 // Setup returns a set-up function that makes a task of each file. A demon says every so often how far they
 // are; it is attached and not installed, so that nobody has to end it when the last task has gone.
@@ -63,6 +67,7 @@ func (x *sum) Act(t *act.Task) act.Directive {
 		_, x.err = fmt.Fprintf(x.work.Out, "%x  %s\n", x.hash, x.name)
 	}
 	if x.err != nil {
+		x.work.failed.Add(1)
 		return t.Fail(x.err)
 	}
 	return act.Done

@@ -1,0 +1,53 @@
+package listener
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// Sound tells of anything that two of conns, or one and the stock of s, hold at the same time.
+func Sound(s *act.Scheduler, conns []*Conn) error {
+	h, parts, owner := homes.Get(s), map[*busy]string{}, map[*byte]string{}
+	part := func(b *busy, who string) error {
+		if parts[b] != "" {
+			return fmt.Errorf("a busy part of %s and of %s", parts[b], who)
+		}
+		parts[b] = who
+		return nil
+	}
+	memory := func(p []byte, who string) error {
+		at := unsafe.SliceData(p[:cap(p)])
+		if cap(p) == 0 {
+			return nil
+		}
+		if owner[at] != "" {
+			return fmt.Errorf("memory of %s and of %s", owner[at], who)
+		}
+		owner[at] = who
+		return nil
+	}
+	var errs []error
+	for _, b := range h.idle {
+		errs = append(errs, part(b, "the stock"), memory(b.gather, "an idle part"), memory(b.buffer, "an idle part's unread"))
+	}
+	for _, b := range h.buffers {
+		errs = append(errs, memory(b, "the stock"))
+	}
+	for i, c := range conns {
+		if b := c.busy; b != nil {
+			who := fmt.Sprint("connection ", i)
+			errs = append(errs, part(b, who), memory(b.gather, who), memory(b.buffer, who))
+			if b.c != c || c.stream == nil {
+				errs = append(errs, fmt.Errorf("the busy part of %s is another's", who))
+			}
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
