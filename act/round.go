@@ -197,7 +197,7 @@ func (s *Scheduler) idle(atMost time.Duration) {
 // does here half of the time; and having taken one it looks every 20 µs for a while. That cost 4 % of an
 // echo server; a Gosched on a locked thread costs two thread switches, 200 times a second at most.
 func (s *Scheduler) breathe() {
-	if s.sleeps++; s.sleeps >= 16 && s.now-s.breathed >= 5*time.Millisecond {
+	if s.sleeps++; s.sleeps >= 4 && s.now-s.breathed >= 5*time.Millisecond {
 		s.sleeps, s.breathed = 0, s.now
 		runtime.Gosched()
 	}

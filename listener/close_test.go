@@ -3,6 +3,7 @@ package listener_test
 import (
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -259,5 +260,24 @@ func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
 	buffers, busy := listener.Kept(l.S)
 	require.LessOrEqual(t, buffers, 64)
 	require.LessOrEqual(t, busy, 64)
+	require.NoError(t, l.S.Run())
+}
+
+func TestACloseThatCannotSendTheLastBytesSaysSo(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "send" {
+			return syscall.EPIPE
+		}
+		return nil
+	}
+	l.Turn(func(*act.Task) {
+		_, err := c.WriteString("goodbye")
+		require.NoError(t, err)
+		require.Equal(t, syscall.EPIPE, c.Close())
+		require.NoError(t, c.Close(), "it is closed nevertheless")
+	})
+	require.Equal(t, 1, l.OS.Count("reset"), "and the peer does not take it for an orderly end")
 	require.NoError(t, l.S.Run())
 }

@@ -234,3 +234,26 @@ func TestAnUnresolvedNameLeavesTheThreadAlone(t *testing.T) {
 type executor func(f func())
 
 func (e executor) Execute(f func()) { e(f) }
+
+// Some addresses are refused by this system, before anything is sent: a broadcast address is.
+func TestConnectPassesOverAnAddressThatCannotBeTried(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	never := netip.MustParseAddrPort("255.255.255.255:9")
+	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
+	c := listener.Resolved(l.Engine(), never, good)
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		d := c.Act(t)
+		if d == act.Done {
+			c.Conn().Abort()
+		}
+		return d
+	}))
+	require.Equal(t, act.Done, o.over(l), "%v", o.err)
+
+	o = spawn(l.S, listener.Resolved(l.Engine(), never, never))
+	require.Equal(t, act.Failed, o.over(l))
+	var failed *listener.ConnectError
+	require.ErrorAs(t, o.err, &failed)
+	require.Equal(t, "a name", failed.Address)
+	require.Error(t, failed.Err)
+}

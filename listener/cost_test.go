@@ -1,7 +1,11 @@
 package listener_test
 
 import (
+	"io"
 	"net"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -105,4 +109,96 @@ func TestAWaitForTheQueueDoesNotAllocate(t *testing.T) {
 	over = true
 	c.Abort()
 	o.over(l)
+}
+
+func TestAWriteDoesNotAllocate(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		_, _ = io.Copy(io.Discard, peer)
+	}()
+	large, over := strings.Repeat("x", listener.Gathered+1), false
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		_, _ = c.WriteString("small")
+		_, _ = c.WriteString(large)
+		_ = c.Flush()
+		if over {
+			return act.Done
+		}
+		return act.Yield
+	})).begun(l)
+	require.Zero(t, testing.AllocsPerRun(200, func() { _, _ = l.S.Step(1) }))
+	over = true
+	o.over(l)
+	c.Abort()
+	l.For(time.Millisecond)
+	<-heard
+}
+
+// What a connection costs that has been busy and is at rest again: itself, its stream, and the slot where
+// events find it. What is kept in stock for those who are busy is the same for any number.
+func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
+	const n, most = 2000, 160
+	lab.Balanced(t)
+	l := &lab.Lab{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own
+	defer func() { require.NoError(t, l.S.Close()) }()
+	source, maker := l.Engine().NewSource("unix", nil), listener.NewMaker(l.S, listener.Limits{})
+	pairs := make([][2]int, n+100)
+	for i := range pairs {
+		var err error
+		pairs[i], err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		require.NoError(t, syscall.SetNonblock(pairs[i][0], true))
+	}
+	conns := make([]*listener.Conn, 0, len(pairs))
+	use := func(pairs [][2]int) {
+		for _, pair := range pairs {
+			stream, err := source.Adopt(pair[0])
+			require.NoError(t, err)
+			conns = append(conns, maker.Conn(stream))
+		}
+		exchange(l, conns[len(conns)-len(pairs):], pairs)
+	}
+	use(pairs[:100]) // fills the stock
+	before := heap()
+	use(pairs[100:])
+	each := (heap() - before) / n
+	t.Logf("%d bytes each", each)
+	require.LessOrEqual(t, each, most)
+	for i, c := range conns {
+		require.True(t, listener.AtRest(c))
+		c.Abort()
+		require.NoError(t, syscall.Close(pairs[i][1]))
+	}
+}
+
+// exchange has each connection receive a byte and send it back.
+func exchange(l *lab.Lab, conns []*listener.Conn, pairs [][2]int) {
+	for _, pair := range pairs {
+		_, err := syscall.Write(pair[1], []byte("x"))
+		require.NoError(l.T, err)
+	}
+	done := 0
+	l.Until("all are at rest", func() bool {
+		l.Turn(func(*act.Task) {
+			for _, c := range conns {
+				in, _ := c.Peek(1)
+				_, _ = c.Write(in)
+				c.Discard(len(in))
+				done += len(in)
+			}
+		})
+		return done == len(conns)
+	})
+}
+
+// heap is how many bytes are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers and pools held
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -207,3 +207,27 @@ func TestMovingADeadlineAwayDoesNotTouchTheTimer(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = c.SetDeadline(first.Add(time.Hour)) }))
 }
+
+// Each deadline is told, also one that is no later than another that was told before.
+func TestADeadlineIsToldThoughAnEarlierOneWas(t *testing.T) {
+	l, clock := virtual(t)
+	c, _ := l.Conn("unix", listener.Limits{})
+	defer c.Abort()
+	told := 0
+	spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		_, err := c.Peek(1)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			told++
+			_ = c.SetReadDeadline(time.Time{})
+			_, err = c.Peek(1)
+		}
+		return listener.Next(t, err)
+	})).begun(l)
+	require.NoError(t, c.SetWriteDeadline(clock.Wall().Add(time.Hour))) // so that there is something to remember
+	for n := 1; n <= 3; n++ {                                           // and no time passes
+		require.NoError(t, c.SetReadDeadline(clock.Wall().Add(-time.Second)))
+		l.Until("the deadline is told", func() bool { return told == n })
+	}
+	l.For(time.Millisecond)
+	require.Equal(t, 3, told)
+}

@@ -152,3 +152,26 @@ func TestALineByteByByteCostsInProportion(t *testing.T) {
 	require.NoError(t, peer.Close())
 	require.Equal(t, act.Done, o.over(l))
 }
+
+// What was searched of one line says nothing about the next, which may be shorter.
+func TestAShortLineBehindALongOneIsFoundAtOnce(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	line := &listener.Line{Conn: c}
+	lab.Say(t, peer, "the first half of a long line")
+	readable(l, c, 29)
+	l.Turn(func(*act.Task) {
+		_, err := line.Read()
+		require.Implements(t, (*listener.Blocked)(nil), err)
+	})
+	lab.Say(t, peer, ", and the second\nshort\n")
+	readable(l, c, 52)
+	l.Turn(func(*act.Task) {
+		for _, want := range []string{"the first half of a long line, and the second", "short"} {
+			got, err := line.Read()
+			require.NoError(t, err)
+			require.Equal(t, want, string(got))
+		}
+	})
+}

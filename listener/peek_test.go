@@ -466,3 +466,17 @@ func TestManyConnectionsLendInOneTurn(t *testing.T) {
 		})
 	}
 }
+
+// Also behind what was kept: the buffer may have more room than the limit allows.
+func TestReadIsBoundedBehindWhatWasKept(t *testing.T) {
+	const limit = 1000
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{Read: limit})
+	defer c.Abort()
+	lab.Say(t, peer, "x")
+	readable(l, c, 1)
+	require.Greater(t, listener.Memory(c), limit)
+	lab.Say(t, peer, strings.Repeat("x", 2*limit))
+	readable(l, c, limit)
+	require.Equal(t, limit, c.Buffered())
+}
