@@ -52,6 +52,14 @@ func (q *seq) Act(t *Task) Directive {
 	return Done
 }
 
+// String names the action under way.
+func (q *seq) String() string {
+	if q.at < len(q.children) {
+		return Name(q.children[q.at])
+	}
+	return "act.Seq"
+}
+
 func (q *seq) Stop(t *Task, o shutdown.Order) {
 	if q.at < len(q.children) {
 		stopAction(t, o, q.children[q.at])

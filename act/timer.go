@@ -61,7 +61,7 @@ func (s *Scheduler) Now() time.Duration {
 	return s.now
 }
 
-// After is the point in time d from now, reading the clock as Task.WakeAfter does.
+// after is the point in time d from now, reading the clock as Task.WakeAfter does.
 func (s *Scheduler) after(d time.Duration) time.Duration {
 	now := s.now
 	if d < fine {

@@ -358,7 +358,6 @@ type world struct {
 	t       *testing.T
 	queue   []int
 	tasks   []*body
-	running int
 	letters []int               // slots with a remote wake-up under way, in order
 	wanted  map[*act.Task]right // by slot: the latest asked for
 	due     map[*act.Task]bool

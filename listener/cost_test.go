@@ -202,3 +202,33 @@ func heap() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// A client that is always a message ahead: there is an unread rest at the end of every turn, and one buffer
+// is enough.
+func TestAConnectionThatAlwaysKeepsARestDoesNotAllocate(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{})
+	part := make([]byte, 300)
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		in, err := c.Peek(c.Buffered() + 1)
+		if err != nil {
+			return listener.Next(t, err)
+		}
+		c.Discard(len(in) - 10)
+		return act.Yield
+	}))
+	message := func() {
+		_, _ = peer.Write(part)
+		for before := o.turns; o.turns < before+2; {
+			_, _ = l.S.Step(1)
+		}
+	}
+	for range 100 {
+		message()
+	}
+	require.Equal(t, 10, c.Buffered())
+	require.Zero(t, testing.AllocsPerRun(300, message))
+	require.NoError(t, peer.Close())
+	require.Equal(t, act.Done, o.over(l))
+	c.Abort()
+}

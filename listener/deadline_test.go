@@ -150,6 +150,12 @@ func TestDeadlines(t *testing.T) {
 					require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
 				}
 			}
+			l.Turn(func(*act.Task) { // and so it is for who has not waited
+				_, err := c.Peek(1)
+				require.Equal(t, row.reader, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
+				_, err = c.Write([]byte("x"))
+				require.Equal(t, row.writer, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
+			})
 			require.LessOrEqual(t, r.turns, row.readerTurns, "turns of the reader")
 			require.LessOrEqual(t, w.turns-base, row.writerTurns, "turns of the writer")
 		})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -247,4 +248,23 @@ func TestReceiveOrATimeout(t *testing.T) {
 	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
 	require.True(t, box.Send(1), "and nobody is harmed by what comes later")
 	l.For(time.Millisecond)
+}
+
+func TestWithinThatWasClosedSaysSo(t *testing.T) {
+	s := act.New(act.Config{})
+	w := listener.Within(time.Hour, &listener.Sleep{For: time.Hour})
+	var err error
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if d := w.Act(t); d != act.Wait {
+			return t.Fail(fmt.Errorf("a sleep answered %v", d))
+		}
+		_ = w.(io.Closer).Close()
+		if w.Act(t) == act.Failed {
+			err = t.Err()
+		}
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.NoError(t, s.Close())
 }

@@ -265,6 +265,7 @@ func TestALoanOutlivesTheConnectionsCloseInItsTurn(t *testing.T) {
 	l := lab.New(t, act.Config{})
 	a, peerA := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
 	b, peerB := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
+	l.Turn(func(*act.Task) { require.NoError(t, b.SetDeadline(time.Now().Add(time.Hour))) }) // takes memory from the stock
 	lab.Say(t, peerA, "from one to the other")
 	readable(l, a, 21)
 	l.Turn(func(*act.Task) { a.Discard(5) })

@@ -3,6 +3,7 @@ package listener
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -66,6 +67,7 @@ func (w *within) Act(t *act.Task) act.Directive {
 		case d == act.Done, d == act.Async, !late:
 		default:
 			d, w.err = act.Failed, fmt.Errorf("listener: not finished within %v: %w", w.sleep.For, os.ErrDeadlineExceeded)
+			w.verdict = d
 			_ = w.Close() // nobody is left to be told of its error
 		}
 		w.verdict = d
@@ -79,6 +81,9 @@ func (w *within) Act(t *act.Task) act.Directive {
 	return w.verdict
 }
 
+// String names what is bounded.
+func (w *within) String() string { return act.Name(w.a) }
+
 func (w *within) Stop(t *act.Task, o shutdown.Order) {
 	if st, ok := w.a.(act.Stopper); ok && !w.verdict.Finished() {
 		st.Stop(t, o)
@@ -89,6 +94,9 @@ func (w *within) Close() error {
 	a := w.a
 	w.a = nil
 	_ = w.sleep.Close()
+	if !w.verdict.Finished() { // called again, it says so
+		w.verdict, w.err = act.Failed, net.ErrClosed
+	}
 	if c, ok := a.(io.Closer); ok {
 		return c.Close()
 	}

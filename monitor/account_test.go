@@ -54,6 +54,21 @@ func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
 	require.Zero(t, monitor.Waiting(a))
 }
 
+// Between "there is no place" and "wake me when there is" the place may have become free.
+func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	a := monitor.NewAccount(1)
+	require.True(t, a.Enter())
+	woken := 0
+	var bell act.Bell
+	l.S.Spawn(waits(func(t *act.Task) {
+		a.Leave()
+		bell.Set(t.Waker())
+		a.Await(&bell)
+	}, &woken))
+	l.Until("woken", func() bool { return woken == 1 })
+}
+
 // guest is a task that takes a place again and again and gives it back later, from another goroutine.
 type guest struct {
 	places *monitor.Account

@@ -196,6 +196,21 @@ func TestALingeringCloseHoldsRun(t *testing.T) {
 	require.Equal(t, taken, <-got)
 }
 
+// All of it came with one edge, the end too: what one receive leaves, nothing else will tell of.
+func TestARunThatOnlyLingersDoesNotSleepOnUnreadInput(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer, places := entered(l, "tcp")
+	lab.Say(t, peer, string(make([]byte, 200<<10)))
+	require.NoError(t, peer.Close())
+	time.Sleep(10 * time.Millisecond)
+	stream.Close(lab.Patience)
+	begun := time.Now()
+	require.NoError(t, l.S.Run())
+	require.Less(t, time.Since(begun), lab.Patience/2)
+	require.Zero(t, places.Open())
+	require.Greater(t, l.OS.Count("receive"), 3, "it took more than one")
+}
+
 func TestADropEndsALingeringClose(t *testing.T) {
 	for name, drop := range map[string]func(l *lab.Lab) error{
 		"an order that drops":      func(l *lab.Lab) error { l.S.Shutdown(lab.Cut); return l.S.Run() },

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 var errClosed = net.ErrClosed
@@ -180,6 +181,78 @@ func TestTheQueueStaysBelowTheMark(t *testing.T) {
 	require.LessOrEqual(t, q, 20_000+4096, "the head is taken whole")
 	_, memory := monitor.Busy(l.Engine())
 	require.LessOrEqual(t, memory, 64<<10)
+}
+
+// A queue that is never empty, because as much is written as is sent, does not grow for ever.
+func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
+	const mark = 20_000
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("unix", nil)
+	defer stream.Abort()
+	fill(t, stream)
+	part, sink := make([]byte, 5000), make([]byte, 3000)
+	for range 500 {
+		n, err := stream.Send(nil, part, mark)
+		require.NoError(t, err)
+		if n == len(part) {
+			continue
+		}
+		_, err = io.ReadFull(peer, sink)
+		require.NoError(t, err)
+		l.OS.Most = 3000
+		l.For(0)
+		monitor.Flush(stream)
+		l.OS.Most = 0
+		q, err := stream.Queued()
+		require.NoError(t, err)
+		require.NotZero(t, q)
+		_, memory := monitor.Busy(l.Engine())
+		require.LessOrEqual(t, memory, 128<<10)
+	}
+}
+
+// The low mark is not the empty queue: there is something to send until more is written.
+func TestTheLowMarkIsWhereItWasSet(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("unix", nil)
+	defer stream.Abort()
+	fill(t, stream)
+	before, _ := stream.Queued()
+	low, woken := before-1000, 0
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+	l.For(time.Millisecond)
+	l.OS.Most = 600
+	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] } // we say when there is room
+	_, err := io.ReadFull(peer, make([]byte, 100<<10))
+	require.NoError(t, err)
+	for _, row := range []struct{ queued, woken int }{{before - 600, 0}, {before - 1200, 1}} {
+		monitor.Flush(stream)
+		l.For(time.Millisecond)
+		q, _ := stream.Queued()
+		require.Equal(t, row.queued, q)
+		require.Equal(t, row.woken, woken)
+	}
+}
+
+// Systems say it in different words; whoever waits to receive must hear of it.
+func TestTheEndIsHeardAlsoIfItIsNotCalledInput(t *testing.T) {
+	for _, said := range []netpoll.Ready{netpoll.PeerClosed, netpoll.Error, netpoll.PeerClosed | netpoll.Error} {
+		l := lab.New(t, act.Config{})
+		stream, peer := l.Stream("tcp", nil)
+		var got []byte
+		var end error
+		listen(l, stream, &got, &end)
+		l.For(time.Millisecond)
+		l.OS.Events = func(all []netpoll.Event) []netpoll.Event {
+			for i := range all {
+				all[i].Ready = said
+			}
+			return all
+		}
+		require.NoError(t, peer.Close())
+		l.Until(said.String(), func() bool { return end == io.EOF })
+		stream.Abort()
+	}
 }
 
 // Bytes that go out in small pieces, with more coming behind them, keep their order.

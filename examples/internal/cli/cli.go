@@ -26,6 +26,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
+// maxReactors is far more than there are CPUs, and far less threads than the runtime allows (10,000).
+const maxReactors = 1024
+
 // Flags are what every example server can be told.
 type Flags struct {
 	Addr     string
@@ -55,6 +58,8 @@ func (f *Flags) Parse(fs *flag.FlagSet, args []string) error {
 		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case f.Reactors < 0:
 		return fmt.Errorf("-reactors must not be negative: %d", f.Reactors)
+	case f.Reactors > maxReactors:
+		return fmt.Errorf("-reactors must be at most %d: %d", maxReactors, f.Reactors)
 	case f.MaxConns < 0:
 		return fmt.Errorf("-max-conns must not be negative: %d", f.MaxConns)
 	case f.Drain < 0:
@@ -124,21 +129,20 @@ func exit(name string, err error, code int) {
 }
 
 // Serve runs v until a signal ends it. What the drain limit cut is logged and no error.
-func (f *Flags) Serve(v Service, more ...func(*act.Scheduler) error) error {
+func (f *Flags) Serve(v Service) error {
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more ends no server
 	log := logger()
 	strategy, err := demon.ParseStrategy(f.Idle)
 	if err != nil {
 		return err
 	}
-	setup := append([]func(*act.Scheduler) error{monitor.Signals(f.Terms()), v.Setup}, more...)
-	setup = append(setup, func(s *act.Scheduler) error {
+	cfg := act.Config{Schedulers: f.Reactors, Idle: strategy, Logger: log}
+	err = act.Run(context.Background(), cfg, monitor.Signals(f.Terms()), v.Setup, func(s *act.Scheduler) error {
 		if s.Index() == len(s.Group().Schedulers())-1 {
 			log.Info("listening on " + address(v.Addr()))
 		}
 		return nil
 	})
-	err = act.Run(context.Background(), act.Config{Schedulers: f.Reactors, Idle: strategy, Logger: log}, setup...)
 	var cut *shutdown.Cut
 	if errors.As(err, &cut) {
 		log.Warn(fmt.Sprintf("at the drain limit %d connections cut", cut.Tasks+cut.Lingering), zap.Error(cut))
