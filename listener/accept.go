@@ -63,7 +63,7 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 // queue waits for a place, and for the end of the port: by AwaitDescriptor, since Await does not wait
 // when somebody is in the backlog.
 func (a *Accept) queue(t *act.Task) act.Directive {
-	if a.Port.Addr() == nil {
+	if a.Port.Closed() {
 		return a.fail(t, net.ErrClosed)
 	}
 	a.Port.AwaitDescriptor(t.Waker())

@@ -78,6 +78,9 @@ func (p *Port) AwaitDescriptor(w act.Waker) {
 // Look has the next Accept ask the system even if no event has told of a connection yet.
 func (p *Port) Look() { p.ready = true }
 
+// Closed tells whether Close was called.
+func (p *Port) Closed() bool { return p.fd < 0 }
+
 // Addr is where it listens; nil after Close.
 func (p *Port) Addr() net.Addr {
 	if p.fd < 0 {

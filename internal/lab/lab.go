@@ -279,7 +279,7 @@ func (r *Running) End() error {
 	case err := <-r.ended:
 		r.over = true
 		return err
-	case <-time.After(Patience):
+	case <-time.After(3 * Patience): // a Run may have much to do
 		require.FailNow(r.T, "Run does not end")
 		return nil
 	}
