@@ -59,8 +59,16 @@ func (x client) hear(t *testing.T, line string) {
 }
 
 // TestChat is what two people see.
-func TestChat(t *testing.T) {
-	chat := smoke.Serve(t, "-reactors", "2")
+func TestChat(t *testing.T) { smoke.UnderEachIdle(t, chats) }
+
+// serve starts a chat on two schedulers, under any strategy: that lines cross is the point.
+func serve(t *testing.T, idle smoke.Idle) *smoke.Program {
+	t.Helper()
+	return smoke.Serve(t, idle.With("-reactors", "2")...)
+}
+
+func chats(t *testing.T, idle smoke.Idle) {
+	chat := serve(t, idle)
 	ada := join(t, chat, "Ada")
 	ben := join(t, chat, "  Ben\r")
 	ada.hear(t, came("Ben"))
@@ -105,9 +113,11 @@ func TestChat(t *testing.T) {
 
 // Each of 20 members on two schedulers says 50 lines, all at a time. Each reads every line of the 19 others
 // once, and those of each in the order in which they were said.
-func TestEverybodyReadsEverything(t *testing.T) {
+func TestEverybodyReadsEverything(t *testing.T) { smoke.UnderEachIdle(t, readsEverything) }
+
+func readsEverything(t *testing.T, idle smoke.Idle) {
 	const members, lines = 20, 50
-	chat := smoke.Serve(t, "-reactors", "2")
+	chat := serve(t, idle)
 	var all []client
 	for i := range members {
 		all = append(all, join(t, chat, fmt.Sprintf("m%d", i)))
@@ -159,8 +169,10 @@ func listen(x client, me, members, lines int) error {
 }
 
 // A member that does not read is cut off; the others go on and miss nothing.
-func TestASlowMemberIsCutOffAndHoldsUpNobody(t *testing.T) {
-	chat := smoke.Serve(t, "-reactors", "2")
+func TestASlowMemberIsCutOffAndHoldsUpNobody(t *testing.T) { smoke.UnderEachIdle(t, cutsOff) }
+
+func cutsOff(t *testing.T, idle smoke.Idle) {
+	chat := serve(t, idle)
 	var fast []client
 	for _, name := range []string{"talker", "a", "b", "c"} {
 		x := join(t, chat, name)
@@ -184,17 +196,23 @@ func TestASlowMemberIsCutOffAndHoldsUpNobody(t *testing.T) {
 	filler := strings.Repeat("x", 1000)
 	heard := map[int]bool{} // who has heard that the slow one has left
 	said := 0
-	for ; len(gone) == 0 && said < 20_000; said++ { // at most 20 MB, more than any kernel keeps for a connection
-		line := fmt.Sprintf("%d %s", said, filler)
-		talker.say(t, line)
+	for len(gone) == 0 && said < 20_000 { // at most 20 MB, more than any kernel keeps for a connection
+		var batch []string // 32 KB, half of what may wait for a member: only the slow one can be above that
+		for range 32 {
+			batch = append(batch, fmt.Sprintf("%d %s", said, filler))
+			said++
+		}
+		talker.say(t, strings.Join(batch, "\n"))
 		for i, x := range rest {
-			got, err := x.in.ReadString('\n')
-			if err == nil && got == left("slow")+"\n" {
-				heard[i] = true
-				got, err = x.in.ReadString('\n')
+			for _, line := range batch {
+				got, err := x.in.ReadString('\n')
+				if err == nil && got == left("slow")+"\n" {
+					heard[i] = true
+					got, err = x.in.ReadString('\n')
+				}
+				require.NoError(t, err)
+				require.Equal(t, "talker: "+line+"\n", got)
 			}
-			require.NoError(t, err)
-			require.Equal(t, "talker: "+line+"\n", got)
 		}
 	}
 	require.NoError(t, <-gone)

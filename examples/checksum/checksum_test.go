@@ -47,4 +47,17 @@ func TestChecksum(t *testing.T) {
 		require.ElementsMatch(t, want[:2], p.Lines())
 		require.Contains(t, p.Said(), "absent: no such file")
 	})
+
+	t.Run("no file", func(t *testing.T) {
+		p := smoke.Start(t, nil)
+		require.Equal(t, 2, p.Exit(t))
+		require.Empty(t, p.Out())
+		require.Regexp(t, `^checksum: missing file\nusage: checksum .*file\.\.\.\n`, p.Said())
+	})
+
+	t.Run("a time without a unit", func(t *testing.T) {
+		p := smoke.Start(t, nil, "-every", "5", names[0])
+		require.Equal(t, 2, p.Exit(t))
+		require.Contains(t, p.Said(), "it needs a unit, as in 5s")
+	})
 }

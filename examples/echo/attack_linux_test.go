@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
 )
 
 const (
@@ -36,7 +39,7 @@ func (s *server) rests(t *testing.T) {
 // settles wants the number of open descriptors back.
 func (s *server) settles(t *testing.T, descriptors int) {
 	t.Helper()
-	eventually(t, patience, fmt.Sprintf("%d descriptors", descriptors), func() bool {
+	smoke.Eventually(t, patience, fmt.Sprintf("%d descriptors", descriptors), func() bool {
 		return s.descriptors(t) <= descriptors
 	})
 }
@@ -101,7 +104,7 @@ func answered(t *testing.T, c client, until time.Time) bool {
 
 func TestDescriptorsExhausted(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := launch{under: limited(64), flags: idle}.start(t)
 		veterans := s.dialed(t, 5)
 		served, waiting := s.crowd(t, 100)
@@ -117,18 +120,18 @@ func TestDescriptorsExhausted(t *testing.T) {
 			require.NoError(t, ping(c, "and gone"))
 			require.NoError(t, leave(c))
 		}
-		s.stop(t)
+		s.Stop(t)
 	})
 }
 
 // bears wants a server that cannot accept to wait in silence.
-func (s *server) bears(t *testing.T, idle idling) {
+func (s *server) bears(t *testing.T, idle smoke.Idle) {
 	t.Helper()
-	lines := s.log.lines()
-	if idle.rests() {
+	lines := strings.Count(s.Said(), "\n")
+	if idle.Blocks() {
 		s.rests(t)
 	}
-	require.Less(t, s.log.lines()-lines, 20, "the log is flooded")
+	require.Less(t, strings.Count(s.Said(), "\n")-lines, 20, "the log is flooded")
 }
 
 // resumes lets the served go and wants the waiting served, each that leaves making room for another.
@@ -149,8 +152,8 @@ func resumes(t *testing.T, served, waiting []client) {
 
 func TestMaxConns(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
-		s := start(t, idle.with("-max-conns", "4")...)
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		s := start(t, idle.With("-max-conns", "4")...)
 		served, waiting := s.crowd(t, 10)
 		require.Len(t, served, 4)
 		s.bears(t, idle)
@@ -165,7 +168,7 @@ func TestMaxConns(t *testing.T) {
 			}
 			return n
 		}
-		eventually(t, patience, "two more served", func() bool { return arrived() >= 2 })
+		smoke.Eventually(t, patience, "two more served", func() bool { return arrived() >= 2 })
 		require.EqualValues(t, 2, steady(t, 200*time.Millisecond, "who is served", arrived))
 		require.NoError(t, ping(served[2], "still here"))
 		require.NoError(t, ping(served[3], "still here"))
@@ -238,35 +241,39 @@ func stuck(t *testing.T, all ...*greedy) {
 // 64 MiB for 50 clients is more than a megabyte each; without back-pressure they would have it in
 // milliseconds.
 func TestSendersThatNeverRead(t *testing.T) {
-	s := start(t)
-	open := s.warm(t)
-	before, memory := s.latency(t), s.memory(t, "VmRSS")
-	all := make([]*greedy, 50)
-	for i := range all {
-		all[i] = s.greedy(t)
-	}
-	during := s.latency(t)
-	stuck(t, all...)
-	s.rests(t)
-	after := s.latency(t)
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		s := start(t, idle...)
+		open := s.warm(t)
+		before, memory := s.latency(t), s.memory(t, "VmRSS")
+		all := make([]*greedy, 50)
+		for i := range all {
+			all[i] = s.greedy(t)
+		}
+		during := s.latency(t)
+		stuck(t, all...)
+		if idle.Blocks() {
+			s.rests(t)
+		}
+		after := s.latency(t)
 
-	grown := s.memory(t, "VmHWM") - memory
-	t.Logf("p99 of neighbours %v, %v during, %v after; %d KiB grown", before, during, after, grown>>10)
-	require.Less(t, grown, int64(64<<20))
-	require.Less(t, during, 10*before+grace)
-	require.Less(t, after, 10*before+grace)
-	for _, g := range all {
-		g.end()
-	}
-	s.settles(t, open)
-	s.stop(t)
+		grown := s.memory(t, "VmHWM") - memory
+		t.Logf("p99 of neighbours %v, %v during, %v after; %d KiB grown", before, during, after, grown>>10)
+		require.Less(t, grown, int64(64<<20))
+		require.Less(t, during, 10*before+grace)
+		require.Less(t, after, 10*before+grace)
+		for _, g := range all {
+			g.end()
+		}
+		s.settles(t, open)
+		s.Stop(t)
+	})
 }
 
 // A client begins to read when all buffers between it and itself are full. What waits in the server has
 // to move again, in order, and then the rest with it.
 func TestReaderThatWakesLate(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		for _, addr := range []string{"127.0.0.1:0", "unix:" + folder(t) + "/echo.sock"} {
 			t.Run(addr, func(t *testing.T) {
 				g := launch{addr: addr, flags: idle}.start(t).greedy(t)
@@ -292,19 +299,21 @@ func (s *server) latency(t *testing.T) time.Duration {
 
 // One connection that never runs dry may not hold the reactor that it shares with fifty others.
 func TestFirehoseBesidePingPong(t *testing.T) {
-	s := start(t, "-reactors", "1")
-	alone, err := s.pingPong(50, 1500*time.Millisecond)
-	require.NoError(t, err)
-	hose := talk(s.dial(t), 1, 0)
-	beside, err := s.pingPong(50, 1500*time.Millisecond)
-	require.NoError(t, err)
-	moved := hose.heard.Load()
-	require.NoError(t, hose.finish())
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		s := start(t, idle.With("-reactors", "1")...)
+		alone, err := s.pingPong(50, 1500*time.Millisecond)
+		require.NoError(t, err)
+		hose := talk(s.dial(t), 1, 0)
+		beside, err := s.pingPong(50, 1500*time.Millisecond)
+		require.NoError(t, err)
+		moved := hose.heard.Load()
+		require.NoError(t, hose.finish())
 
-	t.Logf("p99 %v alone, %v beside a firehose of %d MiB", p99(alone), p99(beside), moved>>20)
-	require.Greater(t, moved, int64(4<<20), "the firehose is starved")
-	require.Less(t, p99(beside), 10*p99(alone)+grace)
-	s.stop(t)
+		t.Logf("p99 %v alone, %v beside a firehose of %d MiB", p99(alone), p99(beside), moved>>20)
+		require.Greater(t, moved, int64(4<<20), "the firehose is starved")
+		require.Less(t, p99(beside), 10*p99(alone)+grace)
+		s.Stop(t)
+	})
 }
 
 // resets makes n connections one after another and resets each at a point that the seed decides: before
@@ -331,21 +340,21 @@ func (s *server) resets(seed uint64, n int) error {
 
 func TestResetAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s, seed := start(t, idle...), rand.Uint64()
 		t.Logf("seed %d", seed)
 		open := s.warm(t)
 		require.NoError(t, together(10, func(i int) error { return s.resets(seed+uint64(i), 50) }))
 		s.settles(t, open)
 		require.NoError(t, whole(s.dial(t), content(1, 1<<20), 1<<20))
-		s.stop(t)
+		s.Stop(t)
 	})
 }
 
 // Most of these are gone before the server has accepted them.
 func TestStormOfConnectAndReset(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
 		open, memory := s.warm(t), s.memory(t, "VmRSS")
 		require.NoError(t, together(10, func(int) error {
@@ -362,7 +371,7 @@ func TestStormOfConnectAndReset(t *testing.T) {
 		grown := s.memory(t, "VmHWM") - memory
 		require.Less(t, grown, int64(32<<20), "10 KiB for each connection that never was")
 		require.NoError(t, whole(s.dial(t), content(1, 1<<20), 1<<20))
-		s.stop(t)
+		s.Stop(t)
 	})
 }
 
@@ -370,7 +379,7 @@ func TestStormOfConnectAndReset(t *testing.T) {
 // would be seen in the latter, as each has its own content.
 func TestDescriptorsUsedAgainUnderChurn(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s, seed := start(t, idle...), rand.Uint64()
 		t.Logf("seed %d", seed)
 		open := s.warm(t)
@@ -381,7 +390,7 @@ func TestDescriptorsUsedAgainUnderChurn(t *testing.T) {
 			return s.visits(seed+uint64(i), 50)
 		}))
 		s.settles(t, open)
-		s.stop(t)
+		s.Stop(t)
 	})
 }
 

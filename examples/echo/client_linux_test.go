@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
 )
 
 // A client is one connection to the server, TCP or Unix. All of its calls end with an error when
@@ -220,7 +222,7 @@ func (s *server) talkers(t *testing.T, n int) []*talker {
 	for i, c := range clients {
 		all[i] = talk(c, uint64(i), time.Duration(n)*100*time.Microsecond)
 	}
-	eventually(t, patience, "an answer to each talker", func() bool {
+	smoke.Eventually(t, patience, "an answer to each talker", func() bool {
 		return !slices.ContainsFunc(all, func(k *talker) bool { return k.heard.Load() == 0 })
 	})
 	return all

@@ -10,11 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
 )
 
 func TestEchoesWhole(t *testing.T) {
 	t.Parallel()
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		path := "unix:" + folder(t) + "/echo.sock"
 		t.Run("tcp", func(t *testing.T) { echoesWhole(t, launch{flags: idle}.start(t)) })
 		t.Run("unix", func(t *testing.T) { echoesWhole(t, launch{addr: path, flags: idle}.start(t)) })
@@ -40,7 +42,7 @@ func echoesWhole(t *testing.T, s *server) {
 	t.Run("read only after the half-close", func(t *testing.T) { readsLate(t, s) })
 	t.Run("a conversation", func(t *testing.T) { converses(t, s) })
 	t.Run("100 clients at a time", func(t *testing.T) { echoesCrowd(t, s) })
-	s.stop(t)
+	s.Stop(t)
 }
 
 // readsLate sends what the buffers of the kernel hold, 64 KiB, so that the server may be done with it
@@ -78,65 +80,73 @@ func echoesCrowd(t *testing.T, s *server) {
 // 64 connections leave a reactor of two without any once in 2^63 times.
 func TestEveryReactorHasItsShare(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	clients := s.dialed(t, 64)
-	before := s.reactors(t)
-	require.Len(t, before, runtime.NumCPU(), "one pinned thread per CPU")
-	for range 20 {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		s := start(t, idle.With("-reactors", "0")...) // also busy ones: one for each CPU
+		before := s.polled(t)
+		clients := s.dialed(t, 64)
 		require.NoError(t, together(len(clients), func(i int) error { return ping(clients[i], "share") }))
-	}
-	for i, th := range s.reactors(t) {
-		require.Greater(t, th.cpu-before[i].cpu, time.Duration(0), "reactor on CPU %s", th.cpus)
-	}
+		require.Len(t, s.reactors(t), runtime.NumCPU(), "one pinned thread per CPU")
+		shares, sum := []int{}, 0
+		for poller, n := range s.polled(t) {
+			if share := n - before[poller]; share > 0 {
+				shares, sum = append(shares, share), sum+share
+			}
+		}
+		t.Logf("shares %v", shares)
+		require.Len(t, shares, runtime.NumCPU(), "a reactor without connections")
+		require.Equal(t, len(clients), sum, "each connection is one reactor's")
+	})
 }
 
 func TestMoreReactorsThanCPUs(t *testing.T) {
 	t.Parallel()
-	s := start(t, "-reactors", strconv.Itoa(runtime.NumCPU()+1))
-	require.NoError(t, finish(s.talkers(t, 20)))
-	s.stop(t)
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		s := start(t, idle.With("-reactors", strconv.Itoa(runtime.NumCPU()+1))...)
+		require.NoError(t, finish(s.talkers(t, 20)))
+		s.Stop(t)
+	})
 }
 
 // A stopped process is one that the machine was suspended under, or that a debugger looked at; the wait
 // for events ends with EINTR when it continues.
 func TestStoppedAndContinuedLosesNothing(t *testing.T) {
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
 		all := s.talkers(t, 10)
 		for range 10 {
-			s.signal(t, unix.SIGSTOP)
-			eventually(t, patience, "the stop", func() bool { return s.state(t) == "T" })
+			s.Signal(t, unix.SIGSTOP)
+			smoke.Eventually(t, patience, "the stop", func() bool { return s.state(t) == "T" })
 			steady(t, 10*time.Millisecond, "silence", all[0].heard.Load)
-			s.signal(t, unix.SIGCONT)
+			s.Signal(t, unix.SIGCONT)
 			heard := all[0].heard.Load()
-			eventually(t, patience, "traffic", func() bool { return all[0].heard.Load() > heard })
+			smoke.Eventually(t, patience, "traffic", func() bool { return all[0].heard.Load() > heard })
 		}
 		require.NoError(t, finish(all))
-		s.stop(t)
+		s.Stop(t)
 	})
 }
 
 // SIGURG is what the Go runtime preempts goroutines with: it comes at any moment, in any system call.
 func TestStormOfSIGURGHarmsNothing(t *testing.T) {
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
 		all := s.talkers(t, 10)
 		for range 10_000 {
-			s.signal(t, unix.SIGURG)
+			s.Signal(t, unix.SIGURG)
 		}
 		require.NoError(t, finish(all))
-		s.stop(t)
+		s.Stop(t)
 	})
 }
 
 // The race detector watches traffic, resets and the end.
 func TestRaceDetectorIsSilent(t *testing.T) {
-	underEach(t, func(t *testing.T, idle idling) {
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := launch{build: raced, flags: idle}.start(t)
 		all := s.talkers(t, 20)
 		require.NoError(t, together(10, func(i int) error { return s.resets(uint64(i), 10) }))
-		s.signal(t, unix.SIGTERM)
+		s.Signal(t, unix.SIGTERM)
 		require.NoError(t, finish(all))
-		require.Zero(t, s.exit(t, patience)) // the detector's own status is 66
+		require.Zero(t, s.Exit(t)) // the detector's own status is 66
 	})
 }

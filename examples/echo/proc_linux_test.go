@@ -28,7 +28,7 @@ func (th thread) pinned() bool { return !strings.ContainsAny(th.cpus, ",-") }
 
 func (s *server) threads(t *testing.T) []thread {
 	t.Helper()
-	folders, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", s.pid))
+	folders, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", s.Pid))
 	require.NoError(t, err)
 	require.NotEmpty(t, folders, "the server is gone")
 	var all []thread
@@ -95,9 +95,25 @@ func (s *server) memory(t *testing.T, line string) int64 {
 
 func (s *server) descriptors(t *testing.T) int {
 	t.Helper()
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid))
 	require.NoError(t, err)
 	return len(open)
+}
+
+// polled returns how many descriptors each poller of the server has: each reactor has one, and the Go
+// runtime, if it needs one. proc_pid_fdinfo(5) has a line for each that begins with tfd.
+func (s *server) polled(t *testing.T) map[string]int {
+	t.Helper()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid))
+	require.NoError(t, err)
+	pollers := map[string]int{}
+	for _, fd := range open {
+		what, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", s.Pid, fd.Name()))
+		if strings.Contains(what, "[eventpoll]") {
+			pollers[fd.Name()] = strings.Count("\n"+s.proc(t, "fdinfo/"+fd.Name()), "\ntfd:")
+		}
+	}
+	return pollers
 }
 
 // state returns the letter of the process state: S sleeping, T stopped.
@@ -109,7 +125,7 @@ func (s *server) state(t *testing.T) string {
 
 func (s *server) proc(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.pid, file))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.Pid, file))
 	require.NoError(t, err)
 	return string(text)
 }

@@ -11,17 +11,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
 )
 
-// refused wants the program to end by itself, not well, with one sentence that names what is wrong.
-func (l launch) refused(t *testing.T, naming string) {
+// refused wants the program to end by itself, with this status and one sentence that names what is wrong.
+func (l launch) refused(t *testing.T, status int, naming string) {
 	t.Helper()
 	s := l.run(t)
-	require.NotZero(t, s.exit(t, patience))
-	said := strings.TrimSpace(s.log.String())
+	require.Equal(t, status, s.Exit(t))
+	said := strings.TrimSpace(s.Said())
 	require.NotEmpty(t, said, "ended without a word")
 	require.NotContains(t, said, "\n", "more than a sentence")
 	require.Contains(t, said, naming)
+	require.Equal(t, 1, strings.Count(said, naming), "%s, named twice", said)
 }
 
 func TestBadFlags(t *testing.T) {
@@ -31,28 +34,31 @@ func TestBadFlags(t *testing.T) {
 		flags  []string
 		naming string
 	}{
-		{"an idle strategy that there is not", []string{"-idle", "nonsense"}, "nonsense"},
+		{"an idle strategy that there is not", []string{"-idle", "nonsense"},
+			`echo: -idle must be interrupt, poll, hybrid or busy, not "nonsense"`},
 		{"fewer reactors than none", []string{"-reactors", "-1"}, "-1"},
 		{"reactors that are no number", []string{"-reactors", "two"}, "two"},
 		{"fewer connections than none", []string{"-max-conns", "-5"}, "-5"},
-		{"a drain without a unit", []string{"-drain", "17"}, "17"},
+		{"a drain without a unit", []string{"-drain", "17"}, "it needs a unit, as in 17s"},
+		{"a drain that is no time", []string{"-drain", "a while"}, "a while"},
 		{"a drain into the past", []string{"-drain", "-3s"}, "-3s"},
 		{"a flag that there is not", []string{"-verbosity"}, "verbosity"},
 		{"an argument", []string{"stray"}, "stray"},
 	} {
-		t.Run(row.name, func(t *testing.T) { launch{flags: row.flags}.refused(t, row.naming) })
+		t.Run(row.name, func(t *testing.T) { launch{flags: row.flags}.refused(t, 2, row.naming) })
 	}
 }
 
 func TestHelpNamesEveryFlag(t *testing.T) {
 	t.Parallel()
 	s := launch{flags: []string{"-h"}}.run(t)
-	require.Zero(t, s.exit(t, patience))
+	require.Zero(t, s.Exit(t))
 	for _, word := range []string{
-		"-addr", "127.0.0.1:7007", "-reactors", "-idle", "interrupt", "poll", "hybrid", "busy",
-		"-max-conns", "-drain", "30s",
+		"-addr host:port", "127.0.0.1:7007", "-reactors number", "GOMAXPROCS",
+		"-idle strategy", "interrupt", "poll", "hybrid", "busy",
+		"-max-conns number", "-drain duration", "30s",
 	} {
-		require.Contains(t, s.log.String(), word)
+		require.Contains(t, s.Said(), word)
 	}
 }
 
@@ -62,7 +68,7 @@ func TestBadAddress(t *testing.T) {
 	for _, row := range []struct{ name, addr, naming string }{
 		{"no port", "127.0.0.1", "127.0.0.1"},
 		{"a port out of range", "127.0.0.1:99999", "99999"},
-		{"a port that is no number", "127.0.0.1:echos", "echos"},
+		{"a port that is no number", "127.0.0.1:echos", "127.0.0.1:echos"},
 		{"a host that there cannot be", "no such host:7007", "no such host:7007"},
 		{"an address of another machine", "192.0.2.1:7007", "192.0.2.1:7007"},
 		{"nothing that is an address", "!", "!"},
@@ -70,7 +76,7 @@ func TestBadAddress(t *testing.T) {
 		{"a path in no folder", "unix:/no/such/folder/echo.sock", "/no/such/folder/echo.sock"},
 		{"a path of more than 108 bytes", "unix:/tmp/" + strings.Repeat("x", 120), "/tmp/xxx"},
 	} {
-		t.Run(row.name, func(t *testing.T) { launch{addr: row.addr}.refused(t, row.naming) })
+		t.Run(row.name, func(t *testing.T) { launch{addr: row.addr}.refused(t, 1, row.naming) })
 	}
 }
 
@@ -93,7 +99,7 @@ func TestGoodAddress(t *testing.T) {
 			}
 			s.address = net.JoinHostPort(host, port)
 			require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
-			s.stop(t)
+			s.Stop(t)
 		})
 	}
 }
@@ -103,13 +109,13 @@ func TestIPv6Loopback(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
-		launch{addr: "[::1]:0"}.refused(t, "[::1]:0")
+		launch{addr: "[::1]:0"}.refused(t, 1, "[::1]:0")
 		return
 	}
 	require.NoError(t, l.Close())
 	s := launch{addr: "[::1]:0"}.start(t)
 	require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
-	s.stop(t)
+	s.Stop(t)
 }
 
 // Reactors share one port among themselves (SO_REUSEPORT); nobody else may share it with them.
@@ -129,12 +135,12 @@ func TestAddressInUse(t *testing.T) {
 			first := launch{addr: row.addr(t)}.start(t)
 			c := first.dialed(t, 1)[0]
 			again := row.over(first.address)
-			launch{addr: again}.refused(t, again)
+			launch{addr: again}.refused(t, 1, again)
 			require.NoError(t, ping(c, "still here"))
 			require.NoError(t, leave(c))
 			require.NoError(t, whole(first.dial(t), content(1, 1000), 100))
-			first.stop(t)
-			launch{addr: again}.start(t).stop(t)
+			first.Stop(t)
+			launch{addr: again}.start(t).Stop(t)
 		})
 	}
 }
@@ -146,7 +152,7 @@ func TestAddressInUseBySomebodyElse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	launch{addr: l.Addr().String()}.refused(t, l.Addr().String())
+	launch{addr: l.Addr().String()}.refused(t, 1, l.Addr().String())
 }
 
 // asNobody takes the rights of root from the server; a test run by anybody else has none to take.
@@ -165,7 +171,7 @@ func TestMissingPermission(t *testing.T) {
 		rows["a privileged port"] = "127.0.0.1:" + strconv.Itoa(first-1)
 	}
 	for name, addr := range rows {
-		t.Run(name, func(t *testing.T) { launch{addr: addr, change: asNobody}.refused(t, addr) })
+		t.Run(name, func(t *testing.T) { launch{addr: addr, change: asNobody}.refused(t, 1, addr) })
 	}
 }
 
@@ -183,13 +189,13 @@ func TestStaleUnixSocketIsReplaced(t *testing.T) {
 	l := launch{addr: "unix:" + folder(t) + "/echo.sock"}
 	for range 2 {
 		s := l.start(t)
-		s.signal(t, unix.SIGKILL)
-		<-s.ended
+		s.Signal(t, unix.SIGKILL)
+		smoke.Eventually(t, patience, "its end", s.Gone)
 		require.FileExists(t, s.address)
 	}
 	s := l.start(t)
 	require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
-	s.stop(t)
+	s.Stop(t)
 	require.NoFileExists(t, s.address)
 }
 
@@ -212,7 +218,7 @@ func TestWhatIsNoStaleSocketIsNotTouched(t *testing.T) {
 			row.make(t, path)
 			before, err := os.Lstat(path)
 			require.NoError(t, err)
-			launch{addr: "unix:" + path}.refused(t, path)
+			launch{addr: "unix:" + path}.refused(t, 1, path)
 			after, err := os.Lstat(path)
 			require.NoError(t, err)
 			require.True(t, os.SameFile(before, after), "replaced")

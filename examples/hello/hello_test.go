@@ -21,8 +21,10 @@ const (
 	large  = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
 
-func TestHello(t *testing.T) {
-	server := smoke.Serve(t)
+func TestHello(t *testing.T) { smoke.UnderEachIdle(t, answers) }
+
+func answers(t *testing.T, idle smoke.Idle) {
+	server := smoke.Serve(t, idle...)
 	url := "http://" + server.Addr + "/"
 
 	t.Run("curl", func(t *testing.T) {

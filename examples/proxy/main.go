@@ -13,8 +13,9 @@ import (
 )
 
 func main() {
-	to := flag.String("to", "127.0.0.1:7007", "where connections are passed on to: `host:port`, or unix: and a path")
+	to := cli.Peer("127.0.0.1:7007")
+	flag.Var(&to, "to", "where connections are passed on to: `host:port`, or unix: and a path")
 	cli.Main("proxy", "127.0.0.1:7009", func(f *cli.Flags) cli.Service {
-		return f.Listen(proxy.To(*to))
+		return f.Listen(proxy.To(string(to)))
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -36,9 +37,11 @@ func pair(t *testing.T, proxy *smoke.Program, l *net.TCPListener) (near, far *ne
 	return near, far
 }
 
-func TestProxy(t *testing.T) {
+func TestProxy(t *testing.T) { smoke.UnderEachIdle(t, passesOn) }
+
+func passesOn(t *testing.T, idle smoke.Idle) {
 	l := behind(t)
-	proxy := smoke.Serve(t, "-to", l.Addr().String())
+	proxy := smoke.Serve(t, idle.With("-to", l.Addr().String())...)
 
 	t.Run("10 MiB both ways at a time", func(t *testing.T) {
 		near, far := pair(t, proxy, l)
@@ -112,32 +115,54 @@ func TestProxyToNobody(t *testing.T) {
 	l := behind(t)
 	to := l.Addr().String()
 	require.NoError(t, l.Close())
-	proxy := smoke.Serve(t, "-to", to)
-	for range 3 {
-		c := smoke.Dial(t, proxy.Addr)
-		hearAll(t, c, "")
-		require.NoError(t, c.Close()) // the proxy lingers until then
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		proxy := smoke.Serve(t, idle.With("-to", to)...)
+		for range 3 {
+			c := smoke.Dial(t, proxy.Addr)
+			hearAll(t, c, "")
+			require.NoError(t, c.Close()) // the proxy lingers until then
+		}
+		proxy.Stop(t)
+		require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
+	})
+}
+
+// It would be of no use to find out when the first connection comes.
+func TestProxyToWhatIsNoAddress(t *testing.T) {
+	for _, row := range []struct{ to, why string }{
+		{"nonsense", "missing port in address"},
+		{"", "missing port in address"},
+		{":7007", "missing host in address"},
+		{"127.0.0.1:0", "port 0 cannot be connected to"},
+		{"127.0.0.1:99999", "invalid port"},
+		{"unix:", "missing path"},
+	} {
+		t.Run(row.to, func(t *testing.T) {
+			proxy := smoke.Start(t, nil, "-addr", "127.0.0.1:0", "-to", row.to)
+			require.Equal(t, 2, proxy.Exit(t))
+			require.Equal(t, fmt.Sprintf("proxy: invalid value %q for flag -to: %s\n", row.to, row.why), proxy.Said())
+		})
 	}
-	proxy.Stop(t)
-	require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
 }
 
 // Ctrl-C lets connections go on; at the drain limit they are cut, on both sides.
 func TestProxyIsDrained(t *testing.T) {
 	l := behind(t)
-	proxy := smoke.Serve(t, "-to", l.Addr().String(), "-drain", "300ms")
-	near, far := pair(t, proxy, l)
-	say(t, near, "before")
-	hear(t, far, "before")
-	proxy.Signal(t, syscall.SIGINT)
-	say(t, far, "after")
-	hear(t, near, "after")
-	require.Zero(t, proxy.Exit(t))
-	require.Contains(t, proxy.Said(), "1 connections cut")
-	for _, c := range []net.Conn{near, far} {
-		_, err := c.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-	}
+	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
+		proxy := smoke.Serve(t, idle.With("-to", l.Addr().String(), "-drain", "300ms")...)
+		near, far := pair(t, proxy, l)
+		say(t, near, "before")
+		hear(t, far, "before")
+		proxy.Signal(t, syscall.SIGINT)
+		say(t, far, "after")
+		hear(t, near, "after")
+		require.Zero(t, proxy.Exit(t))
+		require.Regexp(t, "cut at the drain limit of 300ms.*dropped 1 task[,\" ]", proxy.Said())
+		for _, c := range []net.Conn{near, far} {
+			_, err := c.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		}
+	})
 }
 
 const size = 10 << 20

@@ -2,7 +2,8 @@
 //
 //	printf '2s two\n1s one\n' | go run ./examples/remind
 //
-// It ends when its input has ended and everything has been said.
+// It ends when its input has ended and everything has been said; with status 1 if the input could not be read
+// to its end.
 package main
 
 import (
@@ -15,5 +16,9 @@ import (
 
 func main() {
 	flag.Parse()
-	cli.Tool("remind", remind.Setup(os.Stdin, os.Stdout))
+	text := remind.Text{In: os.Stdin, Out: os.Stdout}
+	cli.Tool("remind", text.Setup)
+	if text.Cut() { // why has been reported
+		os.Exit(1)
+	}
 }

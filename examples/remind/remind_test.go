@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,10 +39,21 @@ func TestRemind(t *testing.T) {
 		require.Zero(t, p.Exit(t))
 		require.GreaterOrEqual(t, time.Since(start), 400*time.Millisecond)
 		lines := p.Lines()
-		require.ElementsMatch(t, []string{
-			"at once", `not understood: "soon nothing"`, `not understood: ""`, "", "first of two", "last",
-		}, lines)
-		require.Equal(t, []string{"first of two", "last"}, lines[4:])
+		require.ElementsMatch(t, []string{"at once", "", "first of two", "last"}, lines)
+		require.Equal(t, []string{"first of two", "last"}, lines[2:])
+		require.Contains(t, p.Said(), `not understood: \"soon nothing\"`)
+		require.Contains(t, p.Said(), `not understood: \"\"`)
+	})
+
+	t.Run("says what came before a line that is too long, and that it did not go on", func(t *testing.T) {
+		in, out := input(t)
+		p := smoke.Start(t, in)
+		_, err := io.WriteString(out, "100ms before\n"+strings.Repeat("x", bufio.MaxScanTokenSize+1))
+		require.True(t, err == nil || errors.Is(err, syscall.EPIPE), err)
+		require.NoError(t, out.Close())
+		require.Equal(t, 1, p.Exit(t))
+		require.Equal(t, "before\n", p.Out())
+		require.Contains(t, p.Said(), "line 2: bufio.Scanner: token too long")
 	})
 
 	t.Run("does not wait for the end of its input", func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/service"
 )
@@ -30,9 +31,18 @@ type chat struct {
 	server service.TCP
 }
 
-func start(t *testing.T) *chat { return startWith(t, act.Config{Schedulers: 2}) }
+// underEach runs test once under each idle strategy.
+func underEach(t *testing.T, test func(t *testing.T, cfg act.Config)) {
+	for _, name := range demon.Strategies() {
+		t.Run(name, func(t *testing.T) {
+			idle, err := demon.ParseStrategy(name)
+			require.NoError(t, err)
+			test(t, act.Config{Schedulers: 2, Idle: idle})
+		})
+	}
+}
 
-func startWith(t *testing.T, cfg act.Config) *chat {
+func start(t *testing.T, cfg act.Config) *chat {
 	c := &chat{server: service.TCP{Address: "127.0.0.1:0", Handler: Member}}
 	c.Running = lab.Start(t, cfg, c.server.Setup)
 	return c
@@ -87,9 +97,11 @@ func (c *client) hears() (string, error) {
 }
 
 // 20 members are on one reactor alone once in 500,000 times.
-func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) {
+func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) { underEach(t, eachLineOnce) }
+
+func eachLineOnce(t *testing.T, cfg act.Config) {
 	const members, lines = 20, 50
-	c := start(t)
+	c := start(t, cfg)
 	var all []*client
 	for i := range members {
 		all = append(all, c.client(fmt.Sprintf("m%d", i), net.Dialer{}))
@@ -147,8 +159,10 @@ func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) {
 	c.end()
 }
 
-func TestMembersComeAndLeave(t *testing.T) {
-	c := start(t)
+func TestMembersComeAndLeave(t *testing.T) { underEach(t, comeAndLeave) }
+
+func comeAndLeave(t *testing.T, cfg act.Config) {
+	c := start(t, cfg)
 	ada := c.client("Ada", net.Dialer{})
 	c.waitFor(1)
 	lab.Hear(t, ada, "Your name?\n* Ada has come\n")
@@ -165,8 +179,10 @@ func TestMembersComeAndLeave(t *testing.T) {
 
 // The speaker never has more under way than it knows to be heard, so only the one who does not read can be
 // above the mark. Small buffers, so that not the system queues for it.
-func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
-	c := start(t)
+func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) { underEach(t, cutsOff) }
+
+func cutsOff(t *testing.T, cfg act.Config) {
+	c := start(t, cfg)
 	deaf := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return raw.Control(func(fd uintptr) {
 			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
@@ -197,8 +213,11 @@ func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
 }
 
 // An inbox of two takes less than is said at a time: who speaks has to wait, and nothing is lost.
-func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
-	c := startWith(t, act.Config{Schedulers: 2, Inbox: 2})
+func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) { underEach(t, heldUp) }
+
+func heldUp(t *testing.T, cfg act.Config) {
+	cfg.Inbox = 2
+	c := start(t, cfg)
 	const each, speakers = 500, 6
 	var listeners []*client
 	for range 8 {

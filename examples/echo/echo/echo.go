@@ -13,10 +13,10 @@ func Echo(c *listener.Conn) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
 		in, err := c.Peek(1)
 		if err != nil {
-			return listener.Next(t, err) // would block: wait; EOF: done
+			return c.Next(t, err) // would block: wait; EOF: done
 		}
 		n, err := c.Write(in)
 		c.Discard(n)
-		return listener.Next(t, err)
+		return c.Next(t, err)
 	})
 }

@@ -48,7 +48,7 @@ func (h *hello) Act(t *act.Task) act.Directive {
 	if h.rest = h.rest[n:]; err == nil && h.last {
 		return act.Done
 	}
-	return listener.Next(t, err)
+	return h.conn.Next(t, err)
 }
 
 // take takes a line of the request. The blank one is the last, and earns the answer.

@@ -41,10 +41,10 @@ type Flags struct {
 // Register adds the flags to fs.
 func (f *Flags) Register(fs *flag.FlagSet, addr string) {
 	fs.StringVar(&f.Addr, "addr", addr, "the address to listen on: `host:port`, or unix: and a path")
-	fs.IntVar(&f.Reactors, "reactors", 0, "how many schedulers, each with a thread of its own; 0: one for each CPU")
-	fs.StringVar(&f.Idle, "idle", "interrupt", "what an idle scheduler does: interrupt, poll, hybrid or busy")
-	fs.IntVar(&f.MaxConns, "max-conns", 0, "how many connections at a time; 0: any number")
-	fs.DurationVar(&f.Drain, "drain", shutdown.Grace, "how long connections may go on after a signal; what is left then is cut")
+	fs.IntVar(&f.Reactors, "reactors", 0, "the `number` of schedulers, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
+	fs.StringVar(&f.Idle, "idle", "interrupt", "the `strategy` of an idle scheduler: interrupt, poll, hybrid or busy")
+	fs.IntVar(&f.MaxConns, "max-conns", 0, "the `number` of connections at a time; 0: no limit")
+	Duration(fs, &f.Drain, "drain", shutdown.Grace, "the `duration` for which connections may go on after a signal; what is left then is cut")
 }
 
 // Parse parses args and checks what they say.
@@ -65,8 +65,10 @@ func (f *Flags) Parse(fs *flag.FlagSet, args []string) error {
 	case f.Drain < 0:
 		return fmt.Errorf("-drain must not be negative: %v", f.Drain)
 	}
-	_, err := demon.ParseStrategy(f.Idle)
-	return err
+	if _, err := demon.ParseStrategy(f.Idle); err != nil {
+		return fmt.Errorf("-idle must be %w", err)
+	}
+	return nil
 }
 
 // Terms are those of the end that a signal asks for.
@@ -92,8 +94,8 @@ func (f *Flags) Listen(handler func(*listener.Conn) act.Action) Service {
 }
 
 // Main is the main function of an example server: it parses the command line, serves until a signal, and
-// exits: 0 after an orderly end, 1 when it cannot serve, 2 when it does not understand the flags. A server
-// adds flags of its own with package flag.
+// exits: 0 after an orderly end, 1 when it cannot serve, 2 when it does not understand the flags; on a second
+// signal as monitor.Signals says. A server adds flags of its own with package flag.
 func Main(name, addr string, make func(f *Flags) Service) {
 	var f Flags
 	fs := flag.CommandLine
@@ -109,7 +111,7 @@ func Main(name, addr string, make func(f *Flags) Service) {
 		exit(name, err, 2)
 	}
 	if err := f.Serve(make(&f)); err != nil {
-		exit(name, err, 1)
+		exit(name, once(err), 1)
 	}
 }
 
@@ -128,7 +130,17 @@ func exit(name string, err error, code int) {
 	os.Exit(code)
 }
 
-// Serve runs v until a signal ends it. What the drain limit cut is logged and no error.
+// once is the sentence of a service that cannot listen, with the address in it once: package net names it
+// again.
+func once(err error) error {
+	var bad *net.AddrError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return errors.New(strings.Replace(err.Error(), bad.Error(), bad.Err, 1))
+}
+
+// Serve runs v until a signal ends it. What was cut then is logged and no error.
 func (f *Flags) Serve(v Service) error {
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more ends no server
 	log := logger()
@@ -144,14 +156,18 @@ func (f *Flags) Serve(v Service) error {
 		return nil
 	})
 	var cut *shutdown.Cut
-	if errors.As(err, &cut) {
-		log.Warn(fmt.Sprintf("at the drain limit %d connections cut", cut.Tasks+cut.Lingering), zap.Error(cut))
-		return nil
+	if err != nil && !errors.As(err, &cut) {
+		return err
 	}
-	if err == nil {
+	switch {
+	case cut == nil || cut.Tasks+cut.Lingering == 0: // services that were told to halt are no loss
 		log.Info("ended in order")
+	case f.Drain == 0:
+		log.Warn("cut without a drain", zap.Error(cut)) // which counts
+	default:
+		log.Warn(fmt.Sprintf("cut at the drain limit of %v", f.Drain), zap.Error(cut))
 	}
-	return err
+	return nil
 }
 
 // address is a as -addr takes it.

@@ -1,4 +1,5 @@
-// Package smoke uses an example as its user would: as a program of its own. It is for tests only.
+// Package smoke uses an example as its user would: as a program of its own, watched from outside. It is for
+// tests only.
 package smoke
 
 import (
@@ -35,7 +36,7 @@ func Main(m *testing.M, main func()) {
 
 // A Program is an example that runs.
 type Program struct {
-	// Addr is where it listens, if it was started by Serve.
+	// Addr is where it listens, as it has said; empty before it has.
 	Addr string
 	// Pid is its process.
 	Pid int
@@ -51,28 +52,49 @@ func Start(t *testing.T, in *os.File, arguments ...string) *Program {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &Program{cmd: exec.Command(self, arguments...), ended: make(chan struct{})}
+	cmd := exec.Command(self, arguments...)
 	// By default the race detector lets a program sleep for a second at its end.
-	p.cmd.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
 	if in != nil {
-		p.cmd.Stdin = in
+		cmd.Stdin = in
 	}
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.said
-	require.NoError(t, p.cmd.Start())
-	p.Pid = p.cmd.Process.Pid
+	return Run(t, cmd)
+}
+
+// Run is Start for a program that cmd starts, by itself or under another. What it writes is kept, unless cmd
+// has somewhere else for it.
+//
+// No program, whatever it went through, may have panicked or raced, and none is left behind.
+func Run(t *testing.T, cmd *exec.Cmd) *Program {
+	t.Helper()
+	p := &Program{cmd: cmd, ended: make(chan struct{})}
+	if cmd.Stdout == nil {
+		cmd.Stdout = &p.out
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = &p.said
+	}
+	require.NoError(t, cmd.Start())
+	p.Pid = cmd.Process.Pid
 	go func() {
-		_ = p.cmd.Wait() // ProcessState has the verdict
+		_ = cmd.Wait() // ProcessState has the verdict
 		close(p.ended)
 	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		require.NotContains(t, p.Said(), "DATA RACE")
-		if t.Failed() {
-			t.Logf("the program said:\n%s", p.Said())
-		}
-	})
+	t.Cleanup(func() { p.bury(t) })
 	return p
+}
+
+func (p *Program) bury(t *testing.T) {
+	if !p.Gone() {
+		_ = p.send(syscall.SIGKILL)
+		_ = p.cmd.Process.Kill() // what it runs under, if that is another
+	}
+	<-p.ended
+	require.ErrorIs(t, p.send(0), os.ErrProcessDone, "the program is still there")
+	if t.Failed() {
+		t.Logf("%s said:\n%s", strings.Join(p.cmd.Args, " "), p.Said())
+	}
+	require.NotRegexp(t, `(?i)\bpanic|fatal error|DATA RACE|goroutine \d+ \[`, p.Said())
 }
 
 var listening = regexp.MustCompile(`listening on (\S+)`)
@@ -81,26 +103,63 @@ var listening = regexp.MustCompile(`listening on (\S+)`)
 func Serve(t *testing.T, arguments ...string) *Program {
 	t.Helper()
 	p := Start(t, nil, append([]string{"-addr", "127.0.0.1:0"}, arguments...)...)
-	Eventually(t, "it listens", func() bool { return listening.MatchString(p.Said()) })
-	p.Addr = listening.FindStringSubmatch(p.Said())[1]
+	p.Listens(t, p.Said)
 	return p
+}
+
+// Listens waits until what the program has said tells its address.
+func (p *Program) Listens(t *testing.T, said func() string) {
+	t.Helper()
+	Eventually(t, Patience, "the line that tells the address", func() bool {
+		return p.Gone() || listening.MatchString(said())
+	})
+	found := listening.FindStringSubmatch(said())
+	require.NotNil(t, found, "it ended before it listened")
+	p.Addr = found[1]
 }
 
 // Signal sends sig.
 func (p *Program) Signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(sig))
+	require.NoError(t, p.send(sig))
+}
+
+func (p *Program) send(sig syscall.Signal) error {
+	process, err := os.FindProcess(p.Pid) // not that of cmd, which may be what the program runs under
+	if err != nil {
+		return err
+	}
+	defer process.Release()
+	return process.Signal(sig)
+}
+
+// Gone tells whether the program has ended.
+func (p *Program) Gone() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Exit waits for the end of the program and returns its exit code.
 func (p *Program) Exit(t *testing.T) int {
 	t.Helper()
+	return p.ExitWithin(t, Patience)
+}
+
+// ExitWithin is Exit with less patience, or more.
+func (p *Program) ExitWithin(t *testing.T, d time.Duration) int {
+	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(Patience):
-		require.FailNow(t, "the program does not end")
+	case <-time.After(d):
+		require.FailNow(t, "the program goes on", "%v after it should have ended", d)
 	}
-	return p.cmd.ProcessState.ExitCode()
+	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	require.True(t, status.Exited(), "killed by %v", status.Signal())
+	return status.ExitStatus()
 }
 
 // Stop has a server end in an orderly way.
@@ -120,10 +179,12 @@ func (p *Program) Said() string { return p.said.String() }
 // Lines are those of Out.
 func (p *Program) Lines() []string { return strings.Split(strings.TrimSuffix(p.Out(), "\n"), "\n") }
 
-// Eventually waits for f to be true.
-func Eventually(t *testing.T, what string, f func() bool) {
+// Eventually waits until f holds.
+func Eventually(t *testing.T, within time.Duration, what string, f func() bool) {
 	t.Helper()
-	require.Eventually(t, f, Patience, time.Millisecond, what)
+	for deadline := time.Now().Add(within); !f(); time.Sleep(2 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "waited %v in vain for %s", within, what)
+	}
 }
 
 // Dial connects to addr for the length of the test, with Patience for everything that is done there.

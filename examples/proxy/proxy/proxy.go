@@ -80,5 +80,5 @@ func (p *pipe) Act(t *act.Task) act.Directive {
 	}
 	n, err := p.to.Write(in)
 	p.from.Discard(n)
-	return listener.Next(t, err)
+	return p.from.Next(t, err)
 }

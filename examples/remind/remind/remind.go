@@ -13,33 +13,50 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// Setup returns a set-up function that installs the service. Each line of in is a duration and what to say
-// on out when it has passed. On an order no more lines are read; what is to be said is said if there is time.
-func Setup(in io.Reader, out io.Writer) func(*act.Scheduler) error {
-	return func(s *act.Scheduler) error {
-		s.Install(service.New(reminders(in, out)))
-		return nil
-	}
+// Text is what the tasks are made of. It is for one Group.
+type Text struct {
+	// In has a line for each task: a duration, and what to say when it has passed. A line is at most 64 KiB
+	// long (bufio.MaxScanTokenSize): a longer one fails the service. One that is not understood fails its
+	// task alone.
+	In  io.Reader
+	Out io.Writer
+
+	cut bool
+}
+
+// Cut tells whether In could not be read to its end. After the run.
+func (x *Text) Cut() bool { return x.cut }
+
+// Setup is a set-up function that installs the service. On an order no more lines are read; what is to be
+// said is said if there is time.
+func (x *Text) Setup(s *act.Scheduler) error {
+	s.Install(service.New(x.reminders()))
+	return nil
 }
 
 // reminders is a source. Reading blocks, so it is done off the thread, a line at a time: the next is read
 // when the task of the last was made.
-func reminders(in io.Reader, out io.Writer) func(*act.Task) (act.Action, act.Directive) {
-	lines := bufio.NewScanner(in)
+func (x *Text) reminders() func(*act.Task) (act.Action, act.Directive) {
+	lines, number := bufio.NewScanner(x.In), 0
 	var read *act.Call[bool]
 	return func(t *act.Task) (act.Action, act.Directive) {
 		if read == nil {
 			read = &act.Call[bool]{F: func() (bool, error) { return lines.Scan(), lines.Err() }}
 		}
-		if d := read.Act(t); d != act.Done {
+		switch d := read.Act(t); d {
+		case act.Done:
+		case act.Failed:
+			x.cut = true
+			return nil, t.Fail(fmt.Errorf("line %d: %w", number+1, t.Err()))
+		default:
 			return nil, d
 		}
 		more := read.Value
-		read = nil
+		read, number = nil, number+1
 		if !more {
 			return nil, act.Done
 		}
-		return reminder(lines.Text(), out), act.Yield
+		return reminder(lines.Text(), x.Out), act.Yield
 	}
 }
 
@@ -49,7 +66,7 @@ func reminder(line string, out io.Writer) act.Action {
 	wait, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 	d, err := time.ParseDuration(wait)
 	if err != nil {
-		return say(out, fmt.Sprintf("not understood: %q", line))
+		return act.Func(func(t *act.Task) act.Directive { return t.Fail(fmt.Errorf("not understood: %q", line)) })
 	}
 	return act.Seq(&listener.Sleep{For: d}, say(out, text))
 }
