@@ -32,16 +32,17 @@ const floors = `
 	internal/race
 	internal/thread   golang.org/x/sys/unix runtime
 	internal/wheel
+	internal/audit
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
 	# wrap, see TestDoors; of os the environment and standard error
-	act               shutdown internal/inbox internal/race internal/thread internal/wheel
+	act               shutdown internal/audit internal/inbox internal/race internal/thread internal/wheel
 	                  context go.uber.org/zap go.uber.org/zap/zapcore os reflect runtime runtime/debug time
 
 	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
 	demon             act shutdown time
 	future            act shutdown internal/inbox go.uber.org/zap runtime runtime/debug
-	monitor           act shutdown netpoll internal/inbox
+	monitor           act shutdown netpoll internal/audit internal/inbox
 	                  go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors

@@ -2,6 +2,7 @@ package act
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -17,16 +18,16 @@ func Seq(actions ...Action) Action { return &seq{children: slices.Clone(actions)
 // finished; if any failed, it then fails with what errors.Join makes of their errors. Of the unfinished
 // ones any Yield makes it Yield, otherwise it waits. An action that answers Async must be the only
 // unfinished one: the turn belongs to its function, so All panics if it is not.
-func All(actions ...Action) Action { return newSiblings(actions, len(actions)) }
+func All(actions ...Action) Action { return newSiblings("act.All", actions, len(actions)) }
 
 // First does its actions side by side as All does, until the first of them, in order, has finished:
 // that one's verdict is its own. The others are closed.
-func First(actions ...Action) Action { return newSiblings(actions, 1) }
+func First(actions ...Action) Action { return newSiblings("act.First", actions, 1) }
 
 type seq struct {
 	children []Action
 	at       int
-	err      error
+	err      error // of children[at], which has failed and been closed, and is kept for String
 }
 
 func (q *seq) Act(t *Task) Directive {
@@ -36,23 +37,22 @@ func (q *seq) Act(t *Task) Directive {
 	for q.at < len(q.children) {
 		child := q.children[q.at]
 		d := child.Act(t)
-		if d == Failed {
-			q.err = t.s.failure()
-		}
 		if !d.Finished() {
 			return d
+		}
+		if d == Failed {
+			q.err = t.s.failure()
+			t.s.closeAction(child)
+			return Failed
 		}
 		q.children[q.at] = nil
 		q.at++
 		t.s.closeAction(child)
-		if d == Failed {
-			return Failed
-		}
 	}
 	return Done
 }
 
-// String names the action under way.
+// String names the action under way, or that has failed.
 func (q *seq) String() string {
 	if q.at < len(q.children) {
 		return Name(q.children[q.at])
@@ -61,27 +61,32 @@ func (q *seq) String() string {
 }
 
 func (q *seq) Stop(t *Task, o shutdown.Order) {
-	if q.at < len(q.children) {
+	if q.at < len(q.children) && q.err == nil {
 		stopAction(t, o, q.children[q.at])
 	}
 }
 
 func (q *seq) Close() error {
 	left := q.children[q.at:]
+	if q.err != nil && len(left) > 0 {
+		left = left[1:]
+	}
 	q.at = len(q.children)
 	return closeEach(left)
 }
 
 // siblings are actions side by side.
 type siblings struct {
+	name     string
 	children []Action // nil: finished
 	want     int      // how many must finish
 	finished int
 	errs     []error
+	failed   Action // the first that has, which is closed, and is kept for String
 }
 
-func newSiblings(actions []Action, want int) *siblings {
-	return &siblings{children: slices.Clone(actions), want: min(want, len(actions))}
+func newSiblings(name string, actions []Action, want int) *siblings {
+	return &siblings{name: name, children: slices.Clone(actions), want: min(want, len(actions))}
 }
 
 func (g *siblings) Act(t *Task) Directive {
@@ -102,6 +107,9 @@ func (g *siblings) Act(t *Task) Directive {
 			return Async
 		case Failed:
 			g.errs = append(g.errs, t.s.failure())
+			if g.failed == nil {
+				g.failed = child
+			}
 			fallthrough
 		case Done:
 			g.children[i] = nil
@@ -141,6 +149,20 @@ func (g *siblings) unfinished() (n int) {
 		}
 	}
 	return n
+}
+
+// String names the first action under way and counts the others; when none is, the first that has failed.
+func (g *siblings) String() string {
+	first := slices.IndexFunc(g.children, func(a Action) bool { return a != nil })
+	switch others := g.unfinished() - 1; {
+	case others > 0:
+		return fmt.Sprintf("%s and %d more", Name(g.children[first]), others)
+	case others == 0:
+		return Name(g.children[first])
+	case g.failed != nil:
+		return Name(g.failed)
+	}
+	return g.name
 }
 
 func (g *siblings) Stop(t *Task, o shutdown.Order) {

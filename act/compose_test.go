@@ -142,6 +142,63 @@ func TestAFailureEndsASeqAndClosesTheRest(t *testing.T) {
 	require.Equal(t, refusal, ended)
 }
 
+// titled lends a name to an action.
+type titled struct {
+	act.Action
+	name string
+}
+
+func (a titled) String() string { return a.name }
+
+// Logs and Cuts call a compound action what is under way in it, and after a failure who has failed.
+func TestACompoundIsCalledAfterWhatIsUnderWay(t *testing.T) {
+	const w, d, f = act.Wait, act.Done, act.Failed
+	for _, c := range []struct {
+		answers         []act.Directive
+		seq, all, first string
+	}{
+		{nil, "act.Seq", "act.All", "act.First"},
+		{[]act.Directive{w}, "A", "A", "A"},
+		{[]act.Directive{d}, "act.Seq", "act.All", "act.First"},
+		{[]act.Directive{f}, "A", "A", "A"},
+		{[]act.Directive{w, w}, "A", "A and 1 more", "A and 1 more"},
+		{[]act.Directive{w, w, w}, "A", "A and 2 more", "A and 2 more"},
+		{[]act.Directive{d, w}, "B", "B", "act.First"},
+		{[]act.Directive{d, w, w}, "B", "B and 1 more", "act.First"},
+		{[]act.Directive{w, d}, "A", "A", "act.First"},
+		{[]act.Directive{d, f, w}, "B", "C", "act.First"},
+		{[]act.Directive{f, d, f}, "A", "A", "A"},
+		{[]act.Directive{d, f, f}, "B", "B", "act.First"},
+	} {
+		t.Run(fmt.Sprint(c.answers), func(t *testing.T) {
+			for want, of := range map[*string]func(...act.Action) act.Action{&c.seq: act.Seq, &c.all: act.All, &c.first: act.First} {
+				var h history
+				var children []act.Action
+				for i, answer := range c.answers {
+					name := string(rune('A' + i))
+					children = append(children, titled{&child{name: name, answers: []act.Directive{answer},
+						err: errors.New("refused"), h: &h}, name})
+				}
+				a := of(children...)
+				_, _ = turn(t, a)
+				require.Equal(t, *want, act.Name(a))
+			}
+		})
+	}
+}
+
+// What was broken: the name in the report of a failed Seq was that of the action after the one that failed.
+func TestTheReportOfAFailedSeqNamesWhoHasFailed(t *testing.T) {
+	var h history
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(act.Seq(
+		titled{&child{name: "A", answers: []act.Directive{act.Failed}, err: errors.New("refused"), h: &h}, "the first"},
+		titled{&child{name: "B", answers: []act.Directive{act.Done}, h: &h}, "the second"},
+	))
+	require.NoError(t, s.Run())
+	require.Equal(t, "the first", logs.All()[0].ContextMap()["task"])
+}
+
 func TestAllWaitsForEverybodyAndJoinsTheirFailures(t *testing.T) {
 	var h history
 	one, two := errors.New("one"), errors.New("two")

@@ -16,7 +16,8 @@ import (
 // Config is how a Group and its schedulers are made. The zero Config is a good server.
 type Config struct {
 	// Schedulers is how many there are: 0 means one for each CPU that the process may use, which is
-	// right for servers.
+	// right for servers: as many as its affinity mask has, and no more than GOMAXPROCS, which Go takes from
+	// the environment or the CPU quota of the container. They are counted once, by NewGroup.
 	Schedulers int
 
 	// Threads says what the goroutines of Group.Run are bound to.

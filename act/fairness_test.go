@@ -125,13 +125,11 @@ type load struct {
 }
 
 type loadTask struct {
-	waker   act.Waker
-	running bool
-	permit  bool
-	latest  time.Duration // it must begin by then
-	since   time.Duration
-	timer   act.Timer
-	armed   bool
+	waker  act.Waker
+	latest time.Duration // it must begin by then
+	since  time.Duration
+	timer  act.Timer
+	armed  bool
 }
 
 // event is something that the operating system will report.
@@ -217,10 +215,8 @@ func (l *load) act(t *act.Task) act.Directive {
 	if allowed := b.latest - b.since; allowed > 0 {
 		l.tightest = max(l.tightest, float64(l.c.Monotonic()-b.since)/float64(allowed))
 	}
-	b.running, b.permit = true, false
 	d := l.play(t, b)
-	b.running = false
-	if d == act.Yield || d == act.Wait && b.permit {
+	if d == act.Yield {
 		l.becameReady(b)
 	}
 	return d
@@ -246,7 +242,7 @@ func (l *load) play(t *act.Task, b *loadTask) act.Directive {
 		b.armed = true
 		t.WakeAt(&b.timer, l.c.Monotonic()+time.Duration(l.rnd.Int63n(1<<l.rnd.Intn(24))))
 	case 7:
-		l.wake(b)
+		b.waker.Wake()
 	case 8, 9:
 		l.kernel = append(l.kernel, event{l.c.Monotonic() + time.Duration(l.rnd.Int63n(1<<l.rnd.Intn(22))), b.waker})
 	default:
@@ -269,15 +265,10 @@ func (l *load) meddle() {
 		}
 	default:
 		if n := len(l.waiting); n > 0 {
-			l.wake(l.waiting[n-1])
+			l.waiting[n-1].waker.Wake()
 			l.waiting = l.waiting[:n-1]
 		}
 	}
-}
-
-func (l *load) wake(b *loadTask) {
-	b.permit = b.permit || b.running
-	b.waker.Wake()
 }
 
 func (l *load) posted(*act.Scheduler) {
@@ -324,7 +315,7 @@ func (l *load) Idle(atMost time.Duration) {
 	l.kernel = later
 	if l.turns > l.limit || l.ready+l.demons == 0 { // who waits for nobody else
 		for len(l.waiting) > 0 {
-			l.wake(l.waiting[0])
+			l.waiting[0].waker.Wake()
 			l.waiting = l.waiting[1:]
 		}
 		for len(l.sleeping) > 0 {

@@ -67,13 +67,17 @@ func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error
 	return err
 }
 
-// spareProcessor raises GOMAXPROCS to n+1 and returns how to put it back.
+// spareProcessor raises GOMAXPROCS to n+1 and returns how to put it back: where the runtime has chosen it,
+// to be chosen by the runtime, which goes on following the CPUs and quota of the process only then.
 func spareProcessor(n int) (restore func()) {
 	before := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") != "" || before > n {
 		return func() {}
 	}
-	runtime.GOMAXPROCS(n + 1)
+	runtime.SetDefaultGOMAXPROCS() // there is no other way to ask what that would be
+	if runtime.GOMAXPROCS(n+1) == before {
+		return runtime.SetDefaultGOMAXPROCS
+	}
 	return func() { runtime.GOMAXPROCS(before) }
 }
 

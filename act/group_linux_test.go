@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,6 +28,42 @@ func TestPinnedSchedulersEachHaveACPUOfTheirOwn(t *testing.T) {
 		require.True(t, set.IsSet(cpus[s.Index()]))
 		return nil
 	}))
+}
+
+func init() { children["follower"] = follower }
+
+// What was broken: GOMAXPROCS was put back as a number, and the runtime then no longer adapts it to the CPUs
+// and the quota that the process has.
+func TestAfterARunTheRuntimeStillFollowsTheCPUsOfTheProcess(t *testing.T) {
+	said, err := runChild(t, "follower")
+	require.NoError(t, err, said)
+}
+
+// follower loses all CPUs but one, and waits for the runtime to see it: within about a second.
+func follower() {
+	must(os.Unsetenv("GOMAXPROCS"))
+	runtime.SetDefaultGOMAXPROCS()
+	must(act.Run(context.Background(), act.Config{Schedulers: runtime.GOMAXPROCS(0)}))
+	var one unix.CPUSet
+	one.Set(thread.CPUs()[0])
+	threads, err := os.ReadDir("/proc/self/task")
+	must(err)
+	for _, id := range threads {
+		n, err := strconv.Atoi(id.Name())
+		must(err)
+		must(unix.SchedSetaffinity(n, &one))
+	}
+	for end := time.Now().Add(20 * time.Second); runtime.GOMAXPROCS(0) > 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			panic("GOMAXPROCS stays as it was")
+		}
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 func TestFiftyLoadedRoundsOfStartAndStopLeaveNothingBehind(t *testing.T) {

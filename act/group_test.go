@@ -518,6 +518,12 @@ func TestRunLeavesAProcessorForTheOthersAndGivesItBack(t *testing.T) {
 	require.Equal(t, before+3, during)
 	require.Equal(t, before, runtime.GOMAXPROCS(0))
 
+	defer runtime.GOMAXPROCS(before)
+	runtime.GOMAXPROCS(before + 1) // which the runtime would not have chosen
+	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: before + 2}))
+	require.Equal(t, before+1, runtime.GOMAXPROCS(0))
+	runtime.GOMAXPROCS(before)
+
 	t.Setenv("GOMAXPROCS", "set by somebody who knows")
 	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: before + 2}, func(*act.Scheduler) error {
 		during = runtime.GOMAXPROCS(0)

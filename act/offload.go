@@ -65,12 +65,11 @@ func (o *offload) receive(s *Scheduler) {
 	case o.err != nil:
 		t.extra.offload = nil
 		s.report(t, o.err)
-		if s.trace != nil && s.trace.Ended != nil {
-			s.trace.Ended(t, o.err)
-		}
+		s.trace.ended(t, o.err)
 		s.remove(t)
 	default:
 		t.extra.offload = nil
+		s.trace.woken(t)
 		s.enqueue(t)
 	}
 }

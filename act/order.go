@@ -1,8 +1,6 @@
 package act
 
 import (
-	"fmt"
-
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -78,6 +76,7 @@ func (s *Scheduler) tell(t *Task) {
 			t.action = condemned{t.action, p}
 		}
 		s.endTurnAfterPanic(t)
+		s.err = nil // a Fail in there has no turn to fail, and must not be taken for that of the next
 	}
 	t.wake()
 }
@@ -162,7 +161,6 @@ func (s *Scheduler) census() *shutdown.Cut {
 	}
 	if cut != nil {
 		cut.Order, cut.Dropped = s.order, s.terms.Drop
-		cut.Names = tally(cut.Names)
 	}
 	return cut
 }
@@ -179,26 +177,8 @@ func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
 	if t.state == offloaded {
 		cut.Offloads++
 	}
-	cut.Names = append(cut.Names, t.String())
+	cut.Name(t.String(), 1)
 	return cut
-}
-
-// tally turns a list of names into at most shutdown.Named different ones, with a count where there are
-// several, in order of appearance.
-func tally(names []string) (short []string) {
-	count := map[string]int{}
-	for _, name := range names {
-		if count[name]++; count[name] == 1 {
-			short = append(short, name)
-		}
-	}
-	short = short[:min(len(short), shutdown.Named)]
-	for i, name := range short {
-		if n := count[name]; n > 1 {
-			short[i] = fmt.Sprintf("%d × %s", n, name)
-		}
-	}
-	return short
 }
 
 // Dropper is a Local's value that keeps something going for which there is no task any more, such as
@@ -234,9 +214,7 @@ func (s *Scheduler) dropAll() {
 
 // drop lets t go unfinished. One that belongs to an offloaded function is closed when that returns.
 func (s *Scheduler) drop(t *Task) {
-	if s.trace != nil && s.trace.Ended != nil {
-		s.trace.Ended(t, ErrDropped)
-	}
+	s.trace.ended(t, ErrDropped)
 	if t.state == offloaded {
 		t.state = abandoned
 		t.stopTimers() // here: leave may be on another goroutine

@@ -512,6 +512,40 @@ func TestAStopThatPanicsFailsThatTaskAlone(t *testing.T) {
 	require.Contains(t, string(p.Stack), "order_test.go")
 }
 
+// What was broken: the error of a Fail in Stop was taken for that of a later turn which gave none.
+func TestAFailInStopIsNotTheFailureOfALaterTurn(t *testing.T) {
+	for name, waits := range map[string]bool{"told while it waits": true, "told before a turn": false} {
+		t.Run(name, func(t *testing.T) {
+			ended := map[string]error{}
+			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(t *act.Task, err error) { ended[t.String()] = err }}})
+			end := func(t *act.Task) act.Directive {
+				if t.Order() == nil {
+					return idle(t)
+				}
+				if err := t.Err(); err != nil {
+					return t.Fail(fmt.Errorf("it has come over: %w", err))
+				}
+				return act.Failed
+			}
+			if !waits {
+				s.Shutdown(plain(shutdown.Unbounded))
+			}
+			s.Spawn(told{end, func(t *act.Task, _ shutdown.Order) { t.Fail(errors.New("of no turn")) }})
+			s.Spawn(gateway{end})
+			if waits {
+				_, err := s.Step(2)
+				require.NoError(t, err)
+				s.Shutdown(plain(shutdown.Unbounded))
+			}
+			require.NoError(t, s.Run())
+			require.Len(t, ended, 2)
+			for who, err := range ended {
+				require.EqualError(t, err, "failed without saying why", who)
+			}
+		})
+	}
+}
+
 func TestStopIsRepeatedOnlyWhenSomethingGotStricter(t *testing.T) {
 	s, clock, _ := newVirtual(t, act.Config{})
 	heard := 0
@@ -880,11 +914,13 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 	s.Hold(-2)
 	require.Equal(t, &shutdown.Cut{
 		Order: o, Tasks: 5, Demons: 1, Offloads: 1, Lingering: 2, Dropped: true,
-		Names: []string{"4 × act_test.gateway", "github.com/daimon-go/daimon/act_test.forever", "*act_test.ticker"},
+		Names: []shutdown.Count{
+			{Name: "act_test.gateway", N: 4}, {Name: "github.com/daimon-go/daimon/act_test.forever", N: 1}, {Name: "*act_test.ticker", N: 1},
+		},
 	}, requireCut(t, err))
 	require.EqualError(t, err, "shutdown: dropped 5 tasks, 1 demon, 1 running offload, 2 lingering closes "+
-		"(4 × act_test.gateway, github.com/daimon-go/daimon/act_test.forever, *act_test.ticker) "+
-		"under act_test.upgrade: halt, then drop")
+		"(4 × act_test.gateway, github.com/daimon-go/daimon/act_test.forever, *act_test.ticker)"+
+		"; order: act_test.upgrade; terms: halt, then drop")
 }
 
 func TestACutCountsThoseDroppedOnTheWayToo(t *testing.T) {
@@ -896,7 +932,7 @@ func TestACutCountsThoseDroppedOnTheWayToo(t *testing.T) {
 	s.Shutdown(plain(shutdown.Policy{Turns: 5, Time: 20 * time.Millisecond, Drop: true}))
 	cut := requireCut(t, s.Run())
 	require.Equal(t, 2, cut.Tasks, "one out of turns, one out of time")
-	require.Equal(t, []string{"2 × act_test.gateway"}, cut.Names)
+	require.Equal(t, []shutdown.Count{{Name: "act_test.gateway", N: 2}}, cut.Names)
 }
 
 func TestRunIsNilAfterACompleteEndUnderAnyTerms(t *testing.T) {
@@ -944,7 +980,7 @@ func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
 	_, err := s.Step(10)
 	require.NoError(t, err)
 	cut := requireCut(t, s.Close())
-	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: []string{"2 × act_test.closing"}}, cut)
+	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: []shutdown.Count{{Name: "act_test.closing", N: 2}}}, cut)
 	require.Equal(t, 2, closed)
 	require.NoError(t, s.Close(), "a second Close has nothing to do")
 	_ = m

@@ -55,6 +55,7 @@ func (s *Scheduler) runPosts() {
 		if len(s.ends) > 0 {
 			s.endTurnAfterPanic(posted{})
 		}
+		s.ended++
 	}
 	s.room.announce()
 }
@@ -87,6 +88,9 @@ func (s *Scheduler) inboxEmpty() bool {
 
 // rouse interrupts the sleep of the thread, if it sleeps: one write however many letters come.
 func (s *Scheduler) rouse() {
+	if s.trace != nil && s.trace.Roused != nil {
+		s.trace.Roused(s)
+	}
 	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
 		s.idler.Load().Interrupt()
 	}

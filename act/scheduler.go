@@ -26,8 +26,9 @@ type Scheduler struct {
 	running *Task // whose turn it is, or was last in this go of take; otherwise nil
 	err     error // Task.Err
 	ends    []TurnEnder
-	taken   int // turns of tasks since the last pass
-	turns   int // Config.Turns
+	ended   uint64 // Turns
+	taken   int    // turns of tasks since the last pass
+	turns   int    // Config.Turns
 
 	// The pass.
 	passing  bool  // stopped inside a pass, among its demons
@@ -184,6 +185,13 @@ type TurnEnder interface {
 func (s *Scheduler) AtTurnEnd(x TurnEnder) {
 	s.touch()
 	s.ends = append(s.ends, x)
+}
+
+// Turns is how many turns and posted functions have ended. Whatever holds "until the turn ends" holds while
+// it stands still.
+func (s *Scheduler) Turns() uint64 {
+	s.touch()
+	return s.ended
 }
 
 // endTurn calls what AtTurnEnd collected. Each is forgotten before it is called: after a panic the

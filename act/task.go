@@ -68,6 +68,9 @@ const (
 // Scheduler is where the task lives, for good.
 func (t *Task) Scheduler() *Scheduler { return t.s }
 
+// Demon tells whether the task was installed and not spawned.
+func (t *Task) Demon() bool { return t.flags&isDemon != 0 }
+
 // Action is what the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
@@ -149,9 +152,7 @@ func (t *Task) more() *extra {
 func (t *Task) wake() {
 	switch t.state {
 	case waiting:
-		if tr := t.s.trace; tr != nil && tr.Woken != nil {
-			tr.Woken(t)
-		}
+		t.s.trace.woken(t)
 		t.s.enqueue(t)
 	case running:
 		t.flags |= permit

@@ -39,6 +39,7 @@ func (s *Scheduler) failure() error {
 // may yet tell it of an order.
 func (s *Scheduler) wait(t *Task) {
 	if t.flags&permit != 0 {
+		s.trace.woken(t)
 		s.enqueue(t)
 		return
 	}
@@ -55,9 +56,7 @@ func (s *Scheduler) finish(t *Task, err error) {
 	if err != nil {
 		s.report(t, err)
 	}
-	if s.trace != nil && s.trace.Ended != nil {
-		s.trace.Ended(t, err)
-	}
+	s.trace.ended(t, err)
 	s.remove(t)
 }
 
@@ -111,10 +110,9 @@ func (s *Scheduler) rescue(taken *int) {
 // and the rest goes on.
 func (s *Scheduler) bury(t *Task, p *Panic) {
 	s.endTurnAfterPanic(t)
+	s.ended++
 	s.report(t, p)
-	if s.trace != nil && s.trace.Ended != nil {
-		s.trace.Ended(t, p)
-	}
+	s.trace.ended(t, p)
 	s.remove(t)
 	s.running, s.err = nil, nil
 }

@@ -5,13 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/internal/lab"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,18 +21,6 @@ type clock struct{ now atomic.Int64 }
 func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
 func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
 func (c *clock) move(d time.Duration)     { c.now.Add(int64(d)) }
-
-// step takes turns until nothing is ready.
-func step(t *testing.T, s *act.Scheduler) {
-	t.Helper()
-	for {
-		n, err := s.Step(1000)
-		require.NoError(t, err)
-		if n == 0 {
-			return
-		}
-	}
-}
 
 // stepped returns a scheduler on a clock of the test's, and what it logs.
 func stepped(t *testing.T) (*act.Scheduler, *clock, *observer.ObservedLogs) {
@@ -49,19 +36,6 @@ func runElsewhere(t *testing.T, s *act.Scheduler) (ended <-chan error) {
 	t.Helper()
 	result := make(chan error, 1)
 	go func() { result <- s.Run() }()
-	t.Cleanup(func() {
-		s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
-	})
+	t.Cleanup(func() { s.Shutdown(lab.Cut) })
 	return result
-}
-
-func receive[T any](t *testing.T, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(30 * time.Second):
-		t.Fatal("nothing came")
-		panic("unreachable")
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -36,10 +37,10 @@ func TestEveryTicksOnAGrid(t *testing.T) {
 				ticks = append(ticks, s.Now().String())
 				return act.Wait
 			}))
-			step(t, s)
+			lab.Step(t, s)
 			for _, d := range row.moves {
 				c.move(d)
-				step(t, s)
+				lab.Step(t, s)
 			}
 			require.Equal(t, row.want, strings.Join(ticks, " "))
 			require.Zero(t, logs.Len())
@@ -52,15 +53,15 @@ func TestEveryCountsFromItsFirstTurn(t *testing.T) {
 	c.move(7 * time.Second)
 	ticked := false
 	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticked = true; return act.Wait }))
-	step(t, s)
+	lab.Step(t, s)
 	when, ok := s.NextDeadline()
 	require.True(t, ok)
 	require.LessOrEqual(t, when, 8*time.Second)
 	c.move(time.Second - 1)
-	step(t, s)
+	lab.Step(t, s)
 	require.False(t, ticked)
 	c.move(1)
-	step(t, s)
+	lab.Step(t, s)
 	require.True(t, ticked)
 }
 
@@ -68,9 +69,9 @@ func TestEveryNeverComesAfterTheEndOfTime(t *testing.T) {
 	s, c, _ := stepped(t)
 	c.move(time.Hour)
 	s.Install(demon.Every(math.MaxInt64, func(*act.Task) act.Directive { panic("ticked") }))
-	step(t, s)
+	lab.Step(t, s)
 	c.move(1000 * time.Hour)
-	step(t, s)
+	lab.Step(t, s)
 	require.IsType(t, &shutdown.Cut{}, s.Close(), "it is still there")
 }
 
@@ -100,10 +101,10 @@ func TestEveryVerdict(t *testing.T) {
 				ticks++
 				return row.verdict(t, ticks)
 			}))
-			step(t, s)
+			lab.Step(t, s)
 			for range 10 {
 				c.move(time.Second)
-				step(t, s)
+				lab.Step(t, s)
 			}
 			require.Equal(t, row.ticks, ticks)
 			require.Equal(t, row.logged, logs.Len())
@@ -118,16 +119,16 @@ func TestEveryMayOffload(t *testing.T) {
 		ticks++
 		return t.Offload(func() { worked <- true })
 	}))
-	step(t, s)
+	lab.Step(t, s)
 	c.move(time.Second)
-	step(t, s)
+	lab.Step(t, s)
 	c.move(3 * time.Second)
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, 1, ticks, "the function has not returned")
 	<-worked
-	require.Eventually(t, func() bool { step(t, s); return ticks == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { lab.Step(t, s); return ticks == 2 }, 10*time.Second, time.Millisecond)
 	c.move(time.Second - 1)
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, 2, ticks, "what was missed meanwhile came once")
 	<-worked
 }
@@ -147,10 +148,10 @@ func TestEveryHoldsRunUntilAnOrder(t *testing.T) {
 			}))
 			ended := runElsewhere(t, s)
 			for range 3 {
-				receive(t, ticked)
+				lab.Receive(t, ticked)
 			}
 			s.Shutdown(shutdown.Now{Terms: policy})
-			require.NoError(t, receive(t, ended))
+			require.NoError(t, lab.Receive(t, ended))
 			require.NoError(t, s.Close(), "nothing was left")
 		})
 	}
@@ -160,15 +161,15 @@ func TestEverySuspendedGoesOnWithOneTick(t *testing.T) {
 	s, c, _ := stepped(t)
 	ticks := 0
 	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticks++; return act.Wait }))
-	step(t, s)
+	lab.Step(t, s)
 	s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
 	_, err := s.Step(1)
 	require.IsType(t, &shutdown.Cut{}, err)
 	c.move(time.Hour + time.Second/2)
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, 1, ticks)
 	c.move(time.Second / 2)
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, 2, ticks)
 }
 
@@ -189,10 +190,10 @@ func TestStayHoldsRunUntilAnOrder(t *testing.T) {
 	posted := make(chan bool)
 	for range 3 {
 		require.True(t, s.Post(func(*act.Scheduler) { posted <- true }))
-		receive(t, posted)
+		lab.Receive(t, posted)
 	}
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
-	require.NoError(t, receive(t, ended))
+	require.NoError(t, lab.Receive(t, ended))
 	require.Zero(t, logs.Len(), "nobody complains that it waits for nobody")
 }
 
@@ -202,7 +203,7 @@ func TestDemonsAreNamedInACut(t *testing.T) {
 	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { return act.Wait }))
 	var cut *shutdown.Cut
 	require.ErrorAs(t, s.Close(), &cut)
-	require.Equal(t, []string{"demon.Stay", "demon.Every(1s)"}, cut.Names)
+	require.Equal(t, []shutdown.Count{{Name: "demon.Stay", N: 1}, {Name: "demon.Every(1s)", N: 1}}, cut.Names)
 }
 
 func TestWrongUseSaysSo(t *testing.T) {

@@ -18,7 +18,7 @@ func ExampleParseStrategy() {
 	fmt.Println(err)
 	// Output:
 	// <nil> <nil>
-	// demon: no idle strategy is called "lazy"; there are interrupt, poll, hybrid, busy
+	// interrupt, poll, hybrid or busy, not "lazy"
 }
 
 // Strategies with times of your own.

@@ -14,7 +14,7 @@ import (
 func Hybrid(spin time.Duration) act.Strategy {
 	mustBePositive("Hybrid", spin)
 	return func(s *act.Scheduler, present act.Idler) act.Idler {
-		return &hybrid{s: s, present: present, spin: spin, worked: true}
+		return &hybrid{s: s, present: present, spin: spin, until: s.Now() + spin}
 	}
 }
 
@@ -25,10 +25,9 @@ type hybrid struct {
 	present act.Idler
 	spin    time.Duration
 
-	worked   bool          // a turn was taken since the last Idle that might have blocked; at first: perhaps
-	watching bool          // TurnEnd will be called after the next turn
-	until    time.Duration // when to stop looking
-	state    atomic.Uint32 // of the thread, for Interrupt
+	turns uint64        // the scheduler's, when it last might have blocked
+	until time.Duration // when to stop looking
+	state atomic.Uint32 // of the thread, for Interrupt
 }
 
 // The thread goes from awake to blocking and back. Whoever interrupts leaves interrupted in either
@@ -62,16 +61,8 @@ func (h *hybrid) Interrupt() {
 // the clock is the pass's, made a moment ago.
 func (h *hybrid) looking() bool {
 	now := h.s.Now()
-	if h.worked {
-		h.worked = false
-		h.until = now + h.spin
-	}
-	if !h.watching {
-		h.watching = true
-		h.s.AtTurnEnd(h)
+	if turns := h.s.Turns(); turns != h.turns {
+		h.turns, h.until = turns, now+h.spin
 	}
 	return now < h.until
 }
-
-// TurnEnd is called after the first turn, or posted function, since looking.
-func (h *hybrid) TurnEnd() { h.worked, h.watching = true, false }

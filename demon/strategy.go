@@ -39,11 +39,13 @@ func Strategies() []string {
 }
 
 // ParseStrategy returns the strategy of that name, for act.Config.Idle. That of "interrupt" is nil, as in
-// the zero Config. The error of an unknown name lists those there are.
+// the zero Config. The error of an unknown name lists those there are, in words that can follow the name of
+// a flag.
 func ParseStrategy(name string) (act.Strategy, error) {
 	i := slices.Index(Strategies(), name)
 	if i < 0 {
-		return nil, fmt.Errorf("demon: no idle strategy is called %q; there are %s", name, strings.Join(Strategies(), ", "))
+		last := len(strategies) - 1
+		return nil, fmt.Errorf("%s or %s, not %q", strings.Join(Strategies()[:last], ", "), strategies[last].name, name)
 	}
 	return strategies[i].make(), nil
 }

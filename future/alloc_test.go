@@ -7,6 +7,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/lab"
 )
 
 // again is a task that waits for what f makes, each time it is resolved, n times.
@@ -40,23 +41,23 @@ func TestAllocations(t *testing.T) {
 		{"a future and a leaf", 2, func() {
 			f := future.New[int](s)
 			s.Spawn(f.Await())
-			step(t, s)
+			lab.Step(t, s)
 			_ = f.Resolve(1)
-			step(t, s)
+			lab.Step(t, s)
 		}},
 		{"a future, a handler, its closure and what that has captured", 4, func() {
 			f, n := future.New[int](s), 0
 			f.Handle(func(int, error) { n++ })
-			step(t, s)
+			lab.Step(t, s)
 			_ = f.Resolve(1)
-			step(t, s)
+			lab.Step(t, s)
 		}},
 		{"two futures, a callback and its closure", 4, func() {
 			f := future.New[int](s)
 			future.Map(f, double)
-			step(t, s)
+			lab.Step(t, s)
 			_ = f.Resolve(1)
-			step(t, s)
+			lab.Step(t, s)
 		}},
 	} {
 		row.do()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/internal/lab"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,16 +26,6 @@ func stepped(t testing.TB) (*act.Scheduler, *observer.ObservedLogs) {
 	s := act.New(act.Config{Logger: zap.New(core)})
 	t.Cleanup(func() { _ = s.Close() })
 	return s, logs
-}
-
-// step takes turns until nothing is ready.
-func step(t testing.TB, s *act.Scheduler) {
-	t.Helper()
-	for n := 1; n > 0; {
-		var err error
-		n, err = s.Step(1000)
-		require.NoError(t, err)
-	}
 }
 
 // outcome writes down how f stands.
@@ -61,21 +50,6 @@ func failed[T any](s *act.Scheduler, err error) *future.Future[T] {
 	f := future.New[T](s)
 	_ = f.Fail(err)
 	return f
-}
-
-func receive[T any](t *testing.T, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(30 * time.Second):
-		t.Fatal("nothing came")
-		panic("unreachable")
-	}
-}
-
-func halt(s *act.Scheduler) {
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
 }
 
 func TestOutcome(t *testing.T) {
@@ -147,12 +121,12 @@ func TestAwait(t *testing.T) {
 				for _, name := range []string{"A", "B", "C"} {
 					s.Spawn(waiter(f.Await(), name, &log))
 				}
-				step(t, s)
+				lab.Step(t, s)
 				if !before {
 					require.Empty(t, log)
 					row.resolve(f)
 				}
-				step(t, s)
+				lab.Step(t, s)
 				require.Equal(t, row.want, strings.Join(log, " "))
 				require.Zero(t, logs.Len())
 			})
@@ -171,7 +145,7 @@ func TestAwaitAnswersAgain(t *testing.T) {
 		}
 		return act.Done
 	}))
-	step(t, s)
+	lab.Step(t, s)
 }
 
 func TestAwaitOfWhatIsResolvedInTheSameTurn(t *testing.T) {
@@ -193,12 +167,12 @@ func TestAwaitBesideSomethingElse(t *testing.T) {
 	var log []string
 	s.Spawn(waiter(act.First(slow.Await(), fast.Await()), "first", &log))
 	s.Spawn(waiter(act.All(slow.Await(), fast.Await()), "all", &log))
-	step(t, s)
+	lab.Step(t, s)
 	require.NoError(t, fast.Resolve(1))
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, []string{"first"}, log)
 	require.NoError(t, slow.Resolve(1))
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, []string{"first", "all"}, log)
 	require.Zero(t, logs.Len())
 }
@@ -267,12 +241,12 @@ func TestDerived(t *testing.T) {
 					g := row.make(s, f)
 					require.False(t, g.Resolved(), "never within the call that registers it")
 					if !before {
-						step(t, s)
+						lab.Step(t, s)
 						require.False(t, g.Resolved())
 						how.resolve(f)
 						require.False(t, g.Resolved(), "never within Resolve")
 					}
-					step(t, s)
+					lab.Step(t, s)
 					require.Equal(t, how.want, outcome(g))
 					require.Zero(t, logs.Len())
 				})
@@ -284,7 +258,7 @@ func TestDerived(t *testing.T) {
 func TestAPanicKeepsItsValueAndItsStack(t *testing.T) {
 	s, _ := stepped(t)
 	g := future.Map(resolved(s, 1), explodeWith)
-	step(t, s)
+	lab.Step(t, s)
 	_, err := g.Value()
 	var p *act.Panic
 	require.ErrorAs(t, err, &p)
@@ -330,13 +304,13 @@ func TestAllAndAny(t *testing.T) {
 					resolve()
 				}
 				all, any := future.All(s, fs...), future.Any(s, fs...)
-				step(t, s)
+				lab.Step(t, s)
 				if !before {
 					resolve()
-					step(t, s)
+					lab.Step(t, s)
 				}
 				text := future.Map(all, func(vs []int) (string, error) { return sprint(vs), nil })
-				step(t, s)
+				lab.Step(t, s)
 				require.Equal(t, row.all, outcome(text))
 				require.Equal(t, row.any, outcome(any))
 				require.Zero(t, logs.Len())
@@ -351,11 +325,11 @@ func TestAllInAnyOrderOfResolution(t *testing.T) {
 		fs := []*future.Future[int]{future.New[int](s), future.New[int](s), future.New[int](s)}
 		all := future.All(s, fs...)
 		for _, i := range order {
-			step(t, s)
+			lab.Step(t, s)
 			require.False(t, all.Resolved())
 			require.NoError(t, fs[i].Resolve(i))
 		}
-		step(t, s)
+		lab.Step(t, s)
 		vs, err := all.Value()
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2}, vs)
@@ -367,12 +341,12 @@ func TestSomebodyFasterThanTheCallback(t *testing.T) {
 	f := future.New[int](s)
 	g := future.Map(f, double)
 	timedOut := g.Recover(mend)
-	step(t, s)
+	lab.Step(t, s)
 	require.NoError(t, g.Fail(errNo), "a time-out, say")
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, "-1", outcome(timedOut))
 	require.NoError(t, f.Resolve(1))
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, "no", outcome(g))
 	require.Zero(t, logs.Len())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -254,10 +255,10 @@ func TestAFutureIsWaitedForAfterItsHomeWasClosed(t *testing.T) {
 	f := future.New[int](home)
 	var log []string
 	s.Spawn(waiter(f.Await(), "done", &log))
-	step(t, s)
+	lab.Step(t, s)
 	require.NoError(t, home.Close())
 	require.NoError(t, f.Resolve(1))
-	step(t, s)
+	lab.Step(t, s)
 	require.Equal(t, []string{"done"}, log)
 }
 
@@ -271,7 +272,7 @@ func TestResolvingForASchedulerThatIsBeingClosed(t *testing.T) {
 			s.Spawn(f.Await())
 			future.Map(f, double)
 		}
-		step(t, s)
+		lab.Step(t, s)
 		var resolvers sync.WaitGroup
 		for r := range 2 {
 			resolvers.Go(func() {
@@ -297,7 +298,7 @@ func TestAnOrderReachesThoseWhoWait(t *testing.T) {
 	go func() { ended <- s.Run() }()
 	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}})
 	var cut *shutdown.Cut
-	require.ErrorAs(t, receive(t, ended), &cut)
+	require.ErrorAs(t, lab.Receive(t, ended), &cut)
 	require.Equal(t, 1, cut.Tasks, "the one that only waits for the future")
 }
 
@@ -341,6 +342,6 @@ func TestGoThatIsCut(t *testing.T) {
 	require.ErrorContains(t, s.Run(), "dropped 1 task")
 	require.Equal(t, "future: dropped before it was resolved", outcome(f))
 	close(release)
-	receive(t, returned)
+	lab.Receive(t, returned)
 	require.Equal(t, "future: dropped before it was resolved", outcome(f))
 }

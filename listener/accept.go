@@ -17,6 +17,10 @@ import (
 // ends the wait at once.
 const scarce = 100 * time.Millisecond
 
+// inARow is how many connections Accept passes over for EPERM before it takes that for something that lasts,
+// such as a filter of system calls (seccomp(2)), which refuses without taking the connection, and waits.
+const inARow = 64
+
 // Accept is a leaf that waits for the next connection of a port. When it is Done, take the connection
 // with Conn, and call it again for the next one; without Conn in between it stays Done.
 //
@@ -32,6 +36,7 @@ type Accept struct {
 	result handover
 	places act.Bell
 	timer  act.Timer
+	passed int  // errors of connections, since there was none
 	short  bool // of descriptors, and has said so
 }
 
@@ -50,9 +55,13 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 	a.Places.Leave()
 	switch {
 	case err == monitor.ErrWouldBlock:
+		a.passed = 0
 		a.Port.Await(t.Waker())
 		return act.Wait
 	case passing(err):
+		if a.passed++; err == syscall.EPERM && a.passed%inARow == 0 {
+			return a.backOff(t, err)
+		}
 		return act.Yield
 	case exhausted(err):
 		return a.backOff(t, err)
@@ -81,7 +90,7 @@ func (a *Accept) adopt(t *act.Task, fd int) act.Directive {
 	if err != nil {
 		return a.backOff(t, err) // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
 	}
-	a.short = false
+	a.short, a.passed = false, 0
 	a.result.offer(t, a.Maker.Conn(stream))
 	return act.Done
 }
@@ -93,7 +102,7 @@ func (a *Accept) Conn() *Conn { return a.result.take() }
 func (a *Accept) backOff(t *act.Task, err error) act.Directive {
 	if !a.short {
 		a.short = true
-		t.Scheduler().Logger().Warn("accepting pauses until there are descriptors again", zap.Error(err))
+		t.Scheduler().Logger().Warn("accepting pauses", zap.Error(err))
 	}
 	t.WakeAfter(&a.timer, scarce)
 	a.Port.AwaitDescriptor(t.Waker())

@@ -101,7 +101,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 			}
 			require.Equal(t, act.Wait, o.directive)
 			require.Zero(t, a.Places.Open())
-			require.Equal(t, 1, l.Logs.FilterMessage("accepting pauses until there are descriptors again").Len())
+			require.Equal(t, 1, l.Logs.FilterMessage("accepting pauses").Len())
 
 			l.OS.Fail = nil
 			spare.Abort() // gives a descriptor back: no time passes

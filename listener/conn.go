@@ -28,16 +28,17 @@ type Conn struct {
 // busy is the part of a Conn that it needs in a turn in which it does something, and as long as it keeps
 // unread bytes or has deadlines.
 type busy struct {
+	// What every message needs, in a line of the cache.
 	c      *Conn // nil: closed in this turn
 	home   *home
-	lent   []byte   // unread, received in this turn: the stream's memory
-	own    []byte   // unread, kept over turns; never together with lent
-	loans  [][]byte // all that was lent in this turn, under the race detector only; see poison
-	buffer []byte   // where own lies
-	gather []byte   // written in this turn and not sent yet; only its memory outlives the turn
-	ending bool     // TurnEnd is going to be called
+	lent   []byte // unread, received in this turn: the stream's memory
+	gather []byte // written in this turn and not sent yet; only its memory outlives the turn
 
+	ending bool   // TurnEnd is going to be called
+	own    []byte // unread, kept over turns; never together with lent
+	buffer []byte // where own lies
 	deadlines
+	loans [][]byte // all that was lent in this turn, under the race detector only; see poison
 }
 
 // Scheduler is where the connection lives.
@@ -66,9 +67,17 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 		if c.busy != nil && c.busy.passed(c.busy.read) {
 			return unread, errDeadline
 		}
-		if err := c.receive(unread, n); err == monitor.ErrWouldBlock {
+		err := error(nil)
+		if len(unread) > 0 {
+			err = c.extend(n)
+		} else if unread, err = c.stream.Lend(c.maker.limits.Read); err == nil {
+			c.awake().borrow(unread)
+		}
+		switch err {
+		case nil:
+		case monitor.ErrWouldBlock:
 			return c.unread(), (*blockedInput)(c)
-		} else if err != nil {
+		default:
 			return c.unread(), err
 		}
 	}
@@ -85,16 +94,9 @@ func (c *Conn) unread() []byte {
 	}
 }
 
-// receive receives once: into the stream's memory if nothing is unread, and behind the unread bytes
-// otherwise, which then are the connection's own. A peer that sends byte by byte costs O(n) so.
-func (c *Conn) receive(unread []byte, n int) error {
-	if len(unread) == 0 {
-		lent, err := c.stream.Lend(c.maker.limits.Read)
-		if err == nil {
-			c.awake().borrow(lent)
-		}
-		return err
-	}
+// extend receives once behind the unread bytes, which then are the connection's own. A peer that sends byte
+// by byte costs O(n) so.
+func (c *Conn) extend(n int) error {
 	b := c.awake()
 	b.keep(n)
 	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.maker.limits.Read)])
@@ -271,15 +273,20 @@ func (c *Conn) addr(ask func(monitor.Stream) net.Addr) net.Addr {
 
 // awake gives the connection its busy part and has it looked at when the turn ends.
 func (c *Conn) awake() *busy {
+	if b := c.busy; b != nil && b.ending {
+		return b
+	}
+	return c.rise()
+}
+
+func (c *Conn) rise() *busy {
 	b := c.busy
 	if b == nil {
 		b = c.maker.home.takeBusy(c)
 		c.busy = b
 	}
-	if !b.ending {
-		b.ending = true
-		c.maker.home.s.AtTurnEnd(b)
-	}
+	b.ending = true
+	b.home.s.AtTurnEnd(b)
 	return b
 }
 
@@ -291,8 +298,14 @@ func (b *busy) TurnEnd() {
 		b.recycle()
 		return
 	}
-	_ = c.Flush() // the stream keeps the error for the next call, and wakes whoever is armed
-	b.settle()
+	if len(b.gather) > 0 {
+		_, _ = c.stream.Send(b.gather, nil, 0) // an error is kept for the next call, and wakes whoever is armed
+		b.gather = b.gather[:0]
+	}
+	if b.buffer != nil || len(b.lent) > 0 {
+		b.settle()
+	}
+	b.lent = nil
 	b.poison()
 	if b.own == nil && b.read|b.write == 0 {
 		c.busy = nil
@@ -337,7 +350,6 @@ func (b *busy) settle() {
 	if len(b.lent) > 0 {
 		b.keep(0)
 	}
-	b.lent = nil
 }
 
 // recycle gives b back, with everything in it.

@@ -23,6 +23,7 @@ type Connect struct {
 	addresses []netip.AddrPort
 	dial      *monitor.Dial
 	source    *monitor.Source
+	maker     *Maker
 	result    handover
 	err       error
 	state     connectState
@@ -72,7 +73,7 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 			c.err = err
 			continue
 		}
-		c.result.offer(t, NewMaker(t.Scheduler(), c.Limits).Conn(stream))
+		c.result.offer(t, c.maker.Conn(stream))
 		c.state = connected
 	}
 	if c.state == refused {
@@ -103,7 +104,7 @@ func (c *Connect) Close() error {
 // resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
 func (c *Connect) resolve(t *act.Task) act.Directive {
 	if c.source == nil {
-		c.Limits.resolved() // panics while there is no descriptor that nobody would close
+		c.maker = NewMaker(t.Scheduler(), c.Limits) // may panic, while there is no descriptor that nobody would close
 		e, err := monitor.Engine(t.Scheduler())
 		if err != nil {
 			return c.refuse(t, err)

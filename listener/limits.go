@@ -54,7 +54,11 @@ type Maker struct {
 
 // NewMaker returns a Maker for s. It panics on a negative limit, and on a Low that is not below High.
 func NewMaker(s *act.Scheduler, l Limits) *Maker {
-	return &Maker{l.resolved(), homes.Get(s)}
+	l, h := l.resolved(), homes.Get(s)
+	if h.maker == nil || h.maker.limits != l {
+		h.maker = &Maker{l, h}
+	}
+	return h.maker
 }
 
 // Conn returns a connection over stream, which must be of the Maker's scheduler. It owns the stream.
@@ -64,6 +68,7 @@ func (m *Maker) Conn(stream monitor.Stream) *Conn { return &Conn{stream: stream,
 // buffers. A hundred thousand connections at rest need none of them.
 type home struct {
 	s       *act.Scheduler
+	maker   *Maker // the latest: a thousand connections dialled with the same Limits have one
 	idle    []*busy
 	buffers [][]byte
 }
@@ -77,18 +82,22 @@ const (
 
 func (h *home) takeBusy(c *Conn) *busy {
 	if len(h.idle) == 0 {
-		h.idle = append(h.idle, &busy{})
+		h.idle = append(h.idle, &busy{home: h})
 	}
 	n := len(h.idle) - 1
 	b := h.idle[n]
 	h.idle = h.idle[:n]
-	b.c, b.home = c, h
+	b.c = c
 	return b
 }
 
 func (h *home) giveBusy(b *busy) {
 	if len(h.idle) < keep {
-		*b = busy{gather: b.gather[:0], loans: b.loans[:0]}
+		b.c, b.lent, b.gather = nil, nil, b.gather[:0]
+		if b.buffer != nil {
+			b.own, b.buffer = nil, nil
+		}
+		b.read, b.write, b.fired = 0, 0, 0
 		h.idle = append(h.idle, b)
 	}
 }

@@ -6,7 +6,10 @@ import "unsafe"
 const SocketSize = unsafe.Sizeof(socket{})
 
 // Lent is how much is lent in the present turn.
-func Lent(e *IO) int { return e.lent }
+func Lent(e *IO) int {
+	e.loan()
+	return e.lent
+}
 
 // Busy is how many sockets have a busy half, and what their queues hold in memory.
 func Busy(e *IO) (sockets, memory int) {

@@ -30,10 +30,10 @@ type IO struct {
 
 	scratch []byte // receives of the present turn
 	lent    int    // how much of it is lent until the turn ends
-	ending  bool   // TurnEnd is going to be called
-	lending bool   // something was lent since TurnEnd was called last
+	turn    uint64 // the turn of lent
 	buffers [][]byte
 	idle    []*outbound // not in use
+	source  *Source     // the latest: a thousand dialled connections have one
 
 	again     []*socket // have more to discard, which no event will tell
 	before    []*socket // the memory of an earlier again
@@ -140,34 +140,17 @@ func (e *IO) descriptorFreed() {
 	e.starved = e.starved[:0]
 }
 
-// loan returns room for a receive, at least scratchLeft bytes.
+// loan returns room for a receive, at least scratchLeft bytes. The turn that was lent something keeps it
+// until all of its ends are over.
 func (e *IO) loan() []byte {
+	if now := e.s.Turns(); e.turn != now {
+		e.turn, e.lent = now, 0
+	}
 	if len(e.scratch)-e.lent < scratchLeft {
 		// The old one, if any, is lent out to the end of the turn and then the collector's.
 		e.scratch, e.lent = make([]byte, scratchSize), 0
 	}
 	return e.scratch[e.lent:]
-}
-
-// lend takes the first n bytes of a loan until the turn ends.
-func (e *IO) lend(n int) {
-	e.lent += n
-	e.lending = true
-	if !e.ending {
-		e.ending = true
-		e.s.AtTurnEnd(e)
-	}
-}
-
-// TurnEnd takes back what was lent: once all who were lent something have had their own TurnEnd, in which
-// they may still copy from it while others receive. They are in line before the second call of ours.
-func (e *IO) TurnEnd() {
-	if e.lending {
-		e.lending = false
-		e.s.AtTurnEnd(e)
-		return
-	}
-	e.lent, e.ending = 0, false
 }
 
 // Drop aborts what lingers.

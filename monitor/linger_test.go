@@ -86,7 +86,7 @@ func TestWhatIsQueuedIsDeliveredAfterTheClose(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		l := lab.New(t, act.Config{})
 		stream, peer, places := entered(l, network)
-		taken := fill(t, stream)
+		taken := fill(l, stream)
 		stream.Close(lab.Patience)
 		requireClosedToItsOwner(t, stream)
 		total := drained(peer)
@@ -141,7 +141,7 @@ func TestTheLingerIsBounded(t *testing.T) {
 			l := lab.New(t, act.Config{})
 			stream, peer, places := entered(l, row.network)
 			if row.queue {
-				fill(t, stream)
+				fill(l, stream)
 			}
 			go row.peer(peer)
 			l.OS.Forget()
@@ -179,7 +179,7 @@ func TestALingerOfForEverIsNotOverAtOnce(t *testing.T) {
 func TestALingeringCloseHoldsRun(t *testing.T) {
 	l := lab.New(t, act.Config{})
 	stream, peer, places := entered(l, "tcp")
-	taken := fill(t, stream)
+	taken := fill(l, stream)
 	stream.Close(lab.Patience)
 	const pause = 50 * time.Millisecond
 	got := make(chan int)
@@ -225,7 +225,7 @@ func TestADropEndsALingeringClose(t *testing.T) {
 				require.True(t, places.Enter())
 				stream, peer := l.Stream("tcp", places)
 				if i > 0 {
-					fill(t, stream)
+					fill(l, stream)
 				}
 				stream.Close(lab.Patience)
 				peers = append(peers, peer)
@@ -249,10 +249,10 @@ func TestAResetEndsEveryStage(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, l *lab.Lab, s monitor.Stream, peer net.Conn){
 		"at rest":      func(*testing.T, *lab.Lab, monitor.Stream, net.Conn) {},
 		"unread input": func(t *testing.T, _ *lab.Lab, _ monitor.Stream, peer net.Conn) { lab.Say(t, peer, "unread") },
-		"a queue":      func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { fill(t, s) },
+		"a queue":      func(_ *testing.T, l *lab.Lab, s monitor.Stream, _ net.Conn) { fill(l, s) },
 		"half-closed":  func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { require.NoError(t, s.CloseWrite()) },
-		"queue, half-closing": func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) {
-			fill(t, s)
+		"queue, half-closing": func(t *testing.T, l *lab.Lab, s monitor.Stream, _ net.Conn) {
+			fill(l, s)
 			require.NoError(t, s.CloseWrite())
 		},
 		"the peer half-closed": func(t *testing.T, l *lab.Lab, s monitor.Stream, peer net.Conn) {
@@ -260,8 +260,8 @@ func TestAResetEndsEveryStage(t *testing.T) {
 			l.Until("EOF", func() bool { _, err := s.Lend(1); return err == io.EOF })
 		},
 		"lingering": func(_ *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { s.Close(lab.Patience) },
-		"lingering with a queue": func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) {
-			fill(t, s)
+		"lingering with a queue": func(_ *testing.T, l *lab.Lab, s monitor.Stream, _ net.Conn) {
+			fill(l, s)
 			s.Close(lab.Patience)
 		},
 	} {
@@ -288,7 +288,7 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 			l := lab.New(t, act.Config{})
 			stream, peer, places := entered(l, "tcp")
 			if queue {
-				fill(t, stream)
+				fill(l, stream)
 			}
 			lab.Say(t, peer, "unread")
 			l.For(5 * time.Millisecond)

@@ -23,7 +23,11 @@ type Source struct {
 // NewSource returns a Source on the scheduler of e. Every Stream has a place in account until its
 // descriptor is closed, also while it lingers; whoever adopts has entered it.
 func (e *IO) NewSource(network string, account *Account) *Source {
-	return &Source{io: e, account: account, local: network == "unix"}
+	src := Source{io: e, account: account, local: network == "unix"}
+	if e.source == nil || *e.source != src {
+		e.source = &src
+	}
+	return e.source
 }
 
 // Adopt makes a Stream of a connected non-blocking socket, which it owns from then on. After an error
@@ -101,7 +105,7 @@ func (k *socket) Lend(most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.source.io.lend(n)
+	k.source.io.lent += n
 	return p[:n:n], nil
 }
 
@@ -127,16 +131,21 @@ func (k *socket) receivable() error {
 
 func (k *socket) receive(p []byte) (int, error) {
 	n, err := k.source.io.os.Receive(int(k.fd), p)
-	if err == syscall.EAGAIN && k.ready&netpoll.Priority != 0 { // it may be a signal that says so, see netpoll
-		k.ready &^= netpoll.Priority
-		n, err = k.source.io.os.Receive(int(k.fd), p)
+	if err != nil {
+		return k.refused(p, err)
 	}
+	if n < len(p) {
+		k.shortRead()
+	}
+	return n, nil
+}
+
+// refused says what a receive that failed with err means.
+func (k *socket) refused(p []byte, err error) (int, error) {
 	switch {
-	case err == nil:
-		if n < len(p) {
-			k.shortRead()
-		}
-		return n, nil
+	case err == syscall.EAGAIN && k.ready&netpoll.Priority != 0: // it may be a signal that says so, see netpoll
+		k.ready &^= netpoll.Priority
+		return k.receive(p)
 	case err == syscall.EAGAIN:
 		k.ready &^= netpoll.In
 		return 0, ErrWouldBlock
@@ -208,7 +217,9 @@ func (k *socket) queued() int {
 
 func (k *socket) AwaitInput(w act.Waker) {
 	k.reader = w
-	if k.receivable() != ErrWouldBlock && k.state&dialing == 0 {
+	switch {
+	case k.state&dialing != 0:
+	case k.fd < 0, k.ready&netpoll.In != 0, k.out != nil && k.out.err != nil: // Lend may do better
 		w.Wake()
 	}
 }

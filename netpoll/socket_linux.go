@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"io"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ func newSocket(domain int) (int, error) {
 
 func accept(fd int) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), 0, 0, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		switch errno {
 		case 0:
 			return int(n), nil
@@ -40,7 +41,7 @@ func receive(fd int, p []byte) (int, error) {
 		return 0, nil // the kernel would say 0, which is also its word for the end
 	}
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
 			uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == 0 && n == 0:
@@ -56,20 +57,17 @@ func receive(fd int, p []byte) (int, error) {
 const sendFlags = unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
 
 func send(fd int, head, p []byte) (int, error) {
-	switch {
-	case len(head) == 0 && len(p) == 0:
-		return 0, nil
-	case len(head) == 0:
-		return sendOne(fd, p)
-	case len(p) == 0:
-		return sendOne(fd, head)
+	if len(head) > 0 {
+		if len(p) > 0 {
+			return sendTwo(fd, head, p)
+		}
+		p = head
 	}
-	return sendTwo(fd, head, p)
-}
-
-func sendOne(fd int, p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
 			uintptr(len(p)), sendFlags, 0, 0)
 		if errno == 0 {
 			return int(n), nil
@@ -88,7 +86,7 @@ func sendTwo(fd int, head, p []byte) (int, error) {
 	msg := unix.Msghdr{Iov: &iov[0]}
 	msg.SetIovlen(len(iov))
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), sendFlags)
+		n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), sendFlags)
 		if errno == 0 {
 			return int(n), nil
 		}
@@ -99,11 +97,11 @@ func sendTwo(fd int, head, p []byte) (int, error) {
 }
 
 func closeWrite(fd int) error {
-	return bare(unix.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0))
+	return bare(syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0))
 }
 
 func closeFD(fd int) error {
-	_, _, errno := unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	_, _, errno := syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 	if errno == unix.EINTR {
 		return nil // closed: see System.Close
 	}
@@ -111,7 +109,7 @@ func closeFD(fd int) error {
 }
 
 // bare: an Errno of 0 in an error would not be nil.
-func bare(_, _ uintptr, errno unix.Errno) error {
+func bare(_, _ uintptr, errno syscall.Errno) error {
 	if errno == 0 {
 		return nil
 	}

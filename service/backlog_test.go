@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -16,7 +17,7 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 	for i := range 2 {
 		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
 		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-		w.group.Schedulers()[i].Shutdown(drain)
+		w.group.Schedulers()[i].Shutdown(lab.Drain)
 		w.on(i, func(*act.Scheduler) {})
 		w.on(i, func(*act.Scheduler) {})
 		for range 10 {
@@ -24,7 +25,7 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 			hears("hello")(t, c)
 			require.NoError(t, c.Close())
 		}
-		require.NoError(t, w.order(drain))
+		require.NoError(t, w.order(lab.Drain))
 	}
 }
 
@@ -34,19 +35,19 @@ func TestWhoConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
 	var busy, all []net.Conn
 	for range 400 {
 		c := dial(t, v.Addr())
-		hear(t, c, "hello")
+		lab.Hear(t, c, "hello")
 		busy = append(busy, c)
 	}
 	release := w.hold(0)
 	for _, c := range busy {
-		say(t, c, "x")
+		lab.Say(t, c, "x")
 	}
 	for range 20 {
 		all = append(all, dial(t, v.Addr()))
 	}
-	w.group.Shutdown(drain)
+	w.group.Shutdown(lab.Drain)
 	release()
 	for _, c := range all {
-		hear(t, c, "hello")
+		lab.Hear(t, c, "hello")
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/internal/lab"
 )
 
 // childVariable names the child that a test binary is to be instead of running tests.
@@ -28,17 +30,8 @@ func TestMain(m *testing.M) {
 	}
 	// Busy reactors let go of no processor; the clients of these tests need some too.
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	startRuntimePoller()
+	lab.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
-}
-
-// startRuntimePoller has the runtime open the descriptors of its own poller now, and not in the middle of
-// a test that counts descriptors.
-func startRuntimePoller() {
-	if r, w, err := os.Pipe(); err == nil {
-		_ = r.Close()
-		_ = w.Close()
-	}
 }
 
 // playChild plays one of children in a process of its own and returns what it said and how it ended.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -45,11 +46,11 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 						require.LessOrEqual(t, kind.Open(), most)
 						require.Less(t, len(served), most)
 						require.NoError(t, c.Close())
-					case <-time.After(patience):
+					case <-time.After(lab.Patience):
 						require.FailNow(t, "the next one does not come in")
 					}
 				}
-				require.NoError(t, w.order(drain))
+				require.NoError(t, w.order(lab.Drain))
 			})
 		})
 	}
@@ -82,9 +83,9 @@ func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: greeting, MaxConns: 1}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	in := dial(t, v.Addr())
-	hear(t, in, "hello")
+	lab.Hear(t, in, "hello")
 	out := dial(t, v.Addr())
-	w.group.Shutdown(drain)
+	w.group.Shutdown(lab.Drain)
 	hearReset(t, out)
 	require.NoError(t, in.Close())
 	require.NoError(t, w.end())
@@ -114,7 +115,7 @@ func TestMaxConnsUnderChurn(t *testing.T) {
 				}
 				eventually(t, "all have left", func() bool { return v.Open() == 0 })
 				require.Zero(t, above.Load())
-				require.NoError(t, w.order(drain))
+				require.NoError(t, w.order(lab.Drain))
 				require.Empty(t, w.failures())
 				require.EqualValues(t, clients*each, closed.Load())
 			})
@@ -150,7 +151,7 @@ func churn(a net.Addr, seed uint64, times int) error {
 			return err
 		}
 		tcp := c.(*net.TCPConn)
-		_ = c.SetDeadline(time.Now().Add(patience))
+		_ = c.SetDeadline(time.Now().Add(lab.Patience))
 		if _, err = io.ReadFull(c, make([]byte, 5)); err != nil {
 			return err
 		}

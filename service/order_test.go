@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -51,7 +52,7 @@ func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 				for range clients {
 					all = append(all, dial(t, kind.Addr()))
 				}
-				w.group.Shutdown(drain)
+				w.group.Shutdown(lab.Drain)
 				release()
 				for _, c := range all {
 					hears("welcome")(t, c)
@@ -59,6 +60,33 @@ func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 				}
 				require.NoError(t, w.end())
 			})
+		})
+	}
+}
+
+// Under an order a flood is let in up to a bound and no further: else clients that go on connecting would keep
+// the service alive.
+func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
+	const bound, clients = 100, 150 // a turn's accepts and some
+	defer service.SetLastAccepts(bound)()
+	for _, kind := range both(t, answers("welcome")) {
+		t.Run(kind.name, func(t *testing.T) {
+			w := begin(t, act.Config{Schedulers: 1}, kind.Setup)
+			release := w.hold(0)
+			var all []net.Conn
+			for range clients {
+				all = append(all, dial(t, kind.Addr()))
+			}
+			w.group.Shutdown(lab.Drain)
+			release()
+			for _, c := range all[:bound] {
+				hears("welcome")(t, c)
+				require.NoError(t, c.Close())
+			}
+			for _, c := range all[bound:] {
+				hearReset(t, c)
+			}
+			require.NoError(t, w.end())
 		})
 	}
 }
@@ -86,9 +114,9 @@ func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 			underEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := dial(t, kind.Addr())
-				say(t, c, "before")
-				hear(t, c, "before")
-				w.group.Shutdown(drain)
+				lab.Say(t, c, "before")
+				lab.Hear(t, c, "before")
+				w.group.Shutdown(lab.Drain)
 				eventually(t, "new connections are refused", func() bool {
 					late, err := net.Dial(kind.Addr().Network(), kind.Addr().String())
 					if err == nil {
@@ -96,8 +124,8 @@ func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 					}
 					return err != nil
 				})
-				say(t, c, "after") // who is in may stay
-				hear(t, c, "after")
+				lab.Say(t, c, "after") // who is in may stay
+				lab.Hear(t, c, "after")
 				require.NoError(t, c.Close())
 				require.NoError(t, w.end())
 			})
@@ -111,24 +139,24 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 			underEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := dial(t, kind.Addr())
-				say(t, c, "before")
-				hear(t, c, "before")
+				lab.Say(t, c, "before")
+				lab.Hear(t, c, "before")
 
 				var left *shutdown.Cut
 				require.ErrorAs(t, w.order(suspend), &left)
 				require.Equal(t, 1, left.Tasks)
 				require.Equal(t, 2, left.Demons)
 				require.False(t, left.Dropped)
-				say(t, c, "meanwhile")
+				lab.Say(t, c, "meanwhile")
 				late := dial(t, kind.Addr())
-				say(t, late, "me too")
+				lab.Say(t, late, "me too")
 
 				w.run()
-				hear(t, c, "meanwhile")
-				hear(t, late, "me too")
+				lab.Hear(t, c, "meanwhile")
+				lab.Hear(t, late, "me too")
 				require.NoError(t, c.Close())
 				require.NoError(t, late.Close())
-				require.NoError(t, w.order(drain))
+				require.NoError(t, w.order(lab.Drain))
 			})
 		})
 	}
@@ -140,14 +168,14 @@ func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := dial(t, v.Addr())
-	say(t, c, "before")
-	hear(t, c, "before")
+	lab.Say(t, c, "before")
+	lab.Hear(t, c, "before")
 	var left *shutdown.Cut
 	require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
 	require.False(t, left.Dropped)
 	w.run()
-	say(t, c, "after")
-	hear(t, c, "after")
+	lab.Say(t, c, "after")
+	lab.Hear(t, c, "after")
 	require.NoError(t, c.Close())
 	require.NoError(t, w.end())
 }
@@ -160,15 +188,15 @@ func TestAServiceIsSetUpAgain(t *testing.T) {
 				w := begin(t, act.Config{Schedulers: 2}, kind.Setup)
 				for range 2 {
 					c := dial(t, kind.Addr())
-					say(t, c, "hello")
-					hear(t, c, "hello")
+					lab.Say(t, c, "hello")
+					lab.Hear(t, c, "hello")
 					require.Equal(t, 1, kind.Open())
 					require.NoError(t, c.Close())
-					require.NoError(t, w.order(drain))
+					require.NoError(t, w.order(lab.Drain))
 					require.Zero(t, kind.Open())
 					w.run(kind.Setup)
 				}
-				require.NoError(t, w.order(drain))
+				require.NoError(t, w.order(lab.Drain))
 				require.NoError(t, w.group.Close())
 			}
 		})
@@ -178,10 +206,10 @@ func TestAServiceIsSetUpAgain(t *testing.T) {
 		w := begin(t, act.Config{Schedulers: 2}, first.Setup)
 		c := dial(t, first.Addr())
 		require.NoError(t, c.(*net.TCPConn).CloseWrite()) // the server closes first, so TIME_WAIT is its
-		hearEnd(t, c)
-		require.NoError(t, w.order(drain))
+		lab.HearEnd(t, c)
+		require.NoError(t, w.order(lab.Drain))
 		again := &service.TCP{Address: first.Addr().String(), Handler: answers("again")}
 		begin(t, act.Config{Schedulers: 2}, again.Setup)
-		hear(t, dial(t, again.Addr()), "again")
+		lab.Hear(t, dial(t, again.Addr()), "again")
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -107,7 +108,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 				return &actor{act: afterTheFirst(c, func(*act.Task) act.Directive { panic("late") }), closed: closed}
 			}, func(t *testing.T, a net.Addr) {
 				c := dial(t, a)
-				say(t, c, "x")
+				lab.Say(t, c, "x")
 				hearReset(t, c)
 			}, []string{"panic: late"}, 1,
 		},
@@ -142,11 +143,11 @@ func TestTheEndOfAConnection(t *testing.T) {
 
 				others.Store(true)
 				neighbour := dial(t, v.Addr())
-				say(t, neighbour, "well?")
-				hear(t, neighbour, "well?")
+				lab.Say(t, neighbour, "well?")
+				lab.Hear(t, neighbour, "well?")
 				require.NoError(t, neighbour.Close())
 
-				require.NoError(t, w.order(drain))
+				require.NoError(t, w.order(lab.Drain))
 				require.Equal(t, row.reported, w.failures())
 				require.Equal(t, row.closed, closed.Load())
 			})
@@ -176,8 +177,8 @@ func resets(t *testing.T, a net.Addr) {
 // hears wants a text and then the orderly end.
 func hears(text string) func(*testing.T, net.Conn) {
 	return func(t *testing.T, c net.Conn) {
-		hear(t, c, text)
-		hearEnd(t, c)
+		lab.Hear(t, c, text)
+		lab.HearEnd(t, c)
 	}
 }
 
@@ -187,12 +188,12 @@ func TestAPeerThatResetsFailsNobody(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		for range 20 {
 			c := dial(t, v.Addr())
-			say(t, c, "hello")
-			hear(t, c, "hello")
-			reset(t, c)
+			lab.Say(t, c, "hello")
+			lab.Hear(t, c, "hello")
+			lab.Rush(t, c)
 		}
 		eventually(t, "the connections are gone", func() bool { return v.Open() == 0 })
-		require.NoError(t, w.order(drain))
+		require.NoError(t, w.order(lab.Drain))
 		require.Empty(t, w.failures())
 		require.Equal(t, 20, w.logs.FilterMessage("a peer has gone").Len())
 	})
@@ -206,13 +207,13 @@ func TestADroppedConnectionIsAborted(t *testing.T) {
 		}}
 		w := begin(t, cfg, v.Setup)
 		c := dial(t, v.Addr())
-		say(t, c, "hello")
-		hear(t, c, "hello")
-		err := w.order(cut)
+		lab.Say(t, c, "hello")
+		lab.Hear(t, c, "hello")
+		err := w.order(lab.Cut)
 		var left *shutdown.Cut
 		require.ErrorAs(t, err, &left)
 		require.Equal(t, 1, left.Tasks)
-		require.Contains(t, left.Names, "actor", "the task is named after the action")
+		require.Contains(t, left.Names, shutdown.Count{Name: "actor", N: 1}, "the task is named after the action")
 		hearReset(t, c)
 		require.EqualValues(t, 1, closed.Load())
 		require.Zero(t, v.Open())
@@ -245,7 +246,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 					require.True(t, bytes.Equal(reply, got), "%d bytes of %d", len(got), len(reply))
 					require.NoError(t, c.Close())
 				}
-				require.NoError(t, w.order(drain))
+				require.NoError(t, w.order(lab.Drain))
 			})
 		})
 	}
@@ -254,7 +255,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 // farewell is an order of the application's own type.
 type farewell struct{ words string }
 
-func (farewell) Policy() shutdown.Policy { return drain.Terms }
+func (farewell) Policy() shutdown.Policy { return lab.Drain.Terms }
 
 // polite says goodbye when it is told of an order, in the order's words.
 func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
@@ -299,9 +300,9 @@ func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
 	}}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := dial(t, v.Addr())
-	say(t, c, "hello")
-	hear(t, c, "hello")
-	require.NoError(t, w.order(drain))
+	lab.Say(t, c, "hello")
+	lab.Hear(t, c, "hello")
+	require.NoError(t, w.order(lab.Drain))
 	hearReset(t, c)
 	require.Equal(t, []string{"panic: not now"}, w.failures())
 	require.EqualValues(t, 1, closed.Load())
@@ -311,6 +312,6 @@ func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo, KeepAlive: 30 * time.Second, Delay: true, Backlog: 7}
 	begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := dial(t, v.Addr())
-	say(t, c, "hello")
-	hear(t, c, "hello")
+	lab.Say(t, c, "hello")
+	lab.Hear(t, c, "hello")
 }

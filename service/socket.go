@@ -12,13 +12,13 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-const (
-	// acceptsATurn bounds what a service accepts in one turn.
-	acceptsATurn = 64
-	// lastAccepts bounds what it still accepts once it has been told of an order: as many as a backlog
-	// usually holds (net.core.somaxconn). Clients that go on connecting do not keep it alive.
-	lastAccepts = 4096
-)
+// acceptsATurn bounds what a service accepts in one turn.
+const acceptsATurn = 64
+
+// lastAccepts bounds what each scheduler still accepts once it has been told of an order: as many as a backlog
+// usually holds (net.core.somaxconn). Clients that go on connecting do not keep it alive. It is a variable so
+// that a test need not connect so many.
+var lastAccepts = 4096
 
 // socket is what TCP and Unix have in common. It is made anew by the first Setup of each Group.
 type socket struct {
@@ -133,8 +133,8 @@ type acceptor struct {
 }
 
 // Act accepts what there is, at most acceptsATurn connections. Once told of an order it takes those that
-// are in the backlog, whose clients believe to be connected, at most about lastAccepts, and ends; those
-// above MaxConns it leaves.
+// are in the backlog, whose clients believe to be connected, at most lastAccepts, and ends; those above
+// MaxConns it leaves.
 func (a *acceptor) Act(t *act.Task) act.Directive {
 	for range acceptsATurn {
 		d := a.accept.Act(t)
@@ -149,11 +149,10 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 		}
 		t.Scheduler().Spawn(&session{conn: a.accept.Conn(), handler: a.handler})
 		if a.told {
-			a.late++
+			if a.late++; a.late == lastAccepts {
+				return act.Done
+			}
 		}
-	}
-	if a.late >= lastAccepts {
-		return act.Done
 	}
 	return act.Yield
 }

@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -23,15 +25,15 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		for range clients {
 			c := dial(t, v.Addr())
-			say(t, c, "hello")
-			hear(t, c, "hello")
+			lab.Say(t, c, "hello")
+			lab.Hear(t, c, "hello")
 		}
 		require.EqualValues(t, clients, x.sum())
 		require.Equal(t, clients, v.Open())
 		for i := range x { // by hash of the address: that one gets less than 8 of 64 has a chance of 10⁻¹⁰
 			require.GreaterOrEqual(t, x[i].Load(), int64(8), "scheduler %d", i)
 		}
-		require.Error(t, w.order(cut))
+		require.Error(t, w.order(lab.Cut))
 		require.Zero(t, v.Open())
 	})
 }
@@ -44,7 +46,7 @@ func TestTCPAddrIsWhatWasBound(t *testing.T) {
 	bound := v.Addr().(*net.TCPAddr)
 	require.Equal(t, "127.0.0.1", bound.IP.String())
 	require.NotZero(t, bound.Port)
-	require.NoError(t, w.order(drain))
+	require.NoError(t, w.order(lab.Drain))
 	require.Equal(t, bound, v.Addr(), "after the end")
 }
 
@@ -71,7 +73,7 @@ func TestTCPHosts(t *testing.T) {
 			for _, host := range row.reached {
 				c, err := net.Dial("tcp", net.JoinHostPort(host, port))
 				require.NoError(t, err)
-				hear(t, c, "hello")
+				lab.Hear(t, c, "hello")
 				require.NoError(t, c.Close())
 			}
 			for _, host := range row.not {
@@ -125,7 +127,7 @@ func TestTCPPortInUse(t *testing.T) {
 		require.Equal(t, "cannot listen on "+address+": address already in use\n", said)
 	})
 	for range 32 { // nobody has got in between
-		hear(t, dial(t, v.Addr()), "mine")
+		lab.Hear(t, dial(t, v.Addr()), "mine")
 	}
 }
 
@@ -179,7 +181,7 @@ func TestAServiceInOneGroupIsRefusedToAnother(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			begin(t, act.Config{Schedulers: 2}, v.Setup)
 			sentence(t, setUp(t, 1, v.Setup), "another Group")
-			hear(t, dial(t, v.Addr()), "still here")
+			lab.Hear(t, dial(t, v.Addr()), "still here")
 		})
 	}
 }
@@ -199,4 +201,29 @@ func TestATraceMayNameTheServiceWhileItIsSetUp(t *testing.T) {
 		Spawned: func(t *act.Task) { names = append(names, t.String()) },
 	}}, v.Setup)
 	require.Equal(t, []string{"service on " + v.Addr().String()}, names)
+}
+
+// An error of accept that is neither of the one connection nor of resources would come again for ever: the
+// service ends on that scheduler, is reported once, and does not spin.
+func TestAnErrorOfAcceptThatWillNotPassEndsTheService(t *testing.T) {
+	for _, kind := range both(t, answers("hello")) {
+		t.Run(kind.name, func(t *testing.T) {
+			system := &lab.OS{Fail: func(call string, _ int) error {
+				if call == "accept" {
+					return syscall.ENOTSOCK
+				}
+				return nil
+			}}
+			w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+				monitor.Inject(s, system)
+				return nil
+			}, kind.Setup)
+			if c, err := net.Dial(kind.Addr().Network(), kind.Addr().String()); err == nil { // not reset so soon
+				defer c.Close()
+			}
+			require.NoError(t, w.end(), "nothing is left to do")
+			require.Equal(t, 1, system.Count("accept"))
+			require.Equal(t, []string{"listener: accept: socket operation on non-socket"}, w.failures())
+		})
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -37,7 +38,7 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 			release()
 		}
 		require.EqualValues(t, 20, x.sum())
-		require.NoError(t, w.order(drain))
+		require.NoError(t, w.order(lab.Drain))
 	})
 }
 
@@ -60,13 +61,13 @@ func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
 			}
 			return x[0].Load() > 0 && x[1].Load() > 0
 		})
-		require.NoError(t, w.order(drain))
+		require.NoError(t, w.order(lab.Drain))
 	})
 }
 
 // visit connects, is greeted and goes.
 func visit(a net.Addr) error {
-	c, err := net.DialTimeout(a.Network(), a.String(), patience)
+	c, err := net.DialTimeout(a.Network(), a.String(), lab.Patience)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func TestUnixFile(t *testing.T) {
 			}
 			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 			hears("hello")(t, dial(t, v.Addr()))
-			require.Error(t, w.order(cut))
+			require.Error(t, w.order(lab.Cut))
 			_, err := os.Lstat(v.Path)
 			require.ErrorIs(t, err, os.ErrNotExist, "the file is removed at the end")
 		})
@@ -132,7 +133,7 @@ func TestUnixFileOfAnotherProgramSurvives(t *testing.T) {
 	require.NoError(t, os.Remove(v.Path)) // somebody takes the path by force
 	l := listen(t, v.Path)
 	defer l.Close()
-	require.Error(t, w.order(cut))
+	require.Error(t, w.order(lab.Cut))
 	_, err = os.Lstat(v.Path)
 	require.NoError(t, err)
 }
@@ -160,7 +161,7 @@ func TestUnixAbstractName(t *testing.T) {
 	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo}).Setup)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	sentence(t, err, "unix:"+v.Path)
-	require.Error(t, w.order(cut))
+	require.Error(t, w.order(lab.Cut))
 	_, err = net.Dial("unix", v.Path)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

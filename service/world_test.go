@@ -19,18 +19,10 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
-
-// patience bounds what should happen at once on a machine that does other things too.
-const patience = 20 * time.Second
-
-// cut ends a server at once and drops what is left.
-var cut = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
-
-// drain lets a server end by itself.
-var drain = shutdown.Now{Terms: shutdown.Policy{Time: patience, Drop: true}}
 
 // suspend stops a server and keeps everything.
 var suspend = shutdown.Now{Terms: shutdown.Suspend}
@@ -84,7 +76,7 @@ func (w *world) run(setup ...func(*act.Scheduler) error) {
 		case err := <-w.ended:
 			w.over = true
 			require.FailNow(w.t, "the Group did not begin", "%v", err)
-		case <-time.After(patience):
+		case <-time.After(lab.Patience):
 			require.FailNow(w.t, "the Group does not begin")
 		}
 	}
@@ -104,7 +96,7 @@ func (w *world) end() error {
 	case err := <-w.ended:
 		w.over = true
 		return err
-	case <-time.After(patience):
+	case <-time.After(lab.Patience):
 		require.FailNow(w.t, "Run does not end")
 		return nil
 	}
@@ -112,7 +104,7 @@ func (w *world) end() error {
 
 func (w *world) close() {
 	if !w.over {
-		w.group.Shutdown(cut)
+		w.group.Shutdown(lab.Cut)
 		<-w.ended
 	}
 	_ = w.group.Close() // a Cut is the business of the tests that cut
@@ -143,7 +135,7 @@ func within(t *testing.T, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(lab.Patience):
 		require.FailNow(t, "it did not happen: "+what)
 	}
 }
@@ -151,7 +143,7 @@ func within(t *testing.T, done <-chan struct{}, what string) {
 // eventually waits for f to be true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	require.Eventually(t, f, patience, 2*time.Millisecond, what)
+	require.Eventually(t, f, lab.Patience, 2*time.Millisecond, what)
 }
 
 // descriptors lists those that are open, of the first 1024.
@@ -185,34 +177,11 @@ func setUp(t *testing.T, schedulers int, setup ...func(*act.Scheduler) error) er
 // dial connects for the length of the test.
 func dial(t *testing.T, a net.Addr) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout(a.Network(), a.String(), patience)
+	c, err := net.DialTimeout(a.Network(), a.String(), lab.Patience)
 	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func say(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	_, err := io.WriteString(c, text)
-	require.NoError(t, err)
-}
-
-// hear reads exactly what is expected.
-func hear(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	got := make([]byte, len(text))
-	n, err := io.ReadFull(c, got)
-	require.NoError(t, err, "after %q", got[:n])
-	require.Equal(t, text, string(got))
-}
-
-// hearEnd wants nothing more than the peer's orderly close.
-func hearEnd(t *testing.T, c net.Conn) {
-	t.Helper()
-	rest, err := io.ReadAll(c)
-	require.NoError(t, err)
-	require.Empty(t, string(rest))
 }
 
 // hearReset wants the connection to have been aborted.
@@ -220,13 +189,6 @@ func hearReset(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.ReadAll(c)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
-}
-
-// reset closes a connection so that the peer sees ECONNRESET: SO_LINGER in socket(7).
-func reset(t *testing.T, c net.Conn) {
-	t.Helper()
-	require.NoError(t, c.(*net.TCPConn).SetLinger(0))
-	require.NoError(t, c.Close())
 }
 
 // echo sends back what it receives.

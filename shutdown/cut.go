@@ -2,10 +2,11 @@ package shutdown
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Named bounds how many of the things that were cut a Cut names.
+// Named bounds how many different names of what was cut a Cut has.
 const Named = 8
 
 // Cut is the error of an end that left something undone. It says what and under which order, so
@@ -19,8 +20,21 @@ type Cut struct {
 	Tasks, Demons, Offloads, Lingering int
 	// Dropped tells whether they are gone; otherwise a later Run goes on with them.
 	Dropped bool
-	// Names are the types of the actions, with a count where several are of one type, at most Named.
-	Names []string
+	// Names are the different names of the actions, in order of appearance, at most Named.
+	Names []Count
+}
+
+// Count is how many actions of one name were cut.
+type Count struct {
+	Name string
+	N    int
+}
+
+func (c Count) String() string {
+	if c.N == 1 {
+		return c.Name
+	}
+	return fmt.Sprintf("%d × %s", c.N, c.Name)
 }
 
 // Error is one sentence.
@@ -40,12 +54,36 @@ func (c *Cut) Error() string {
 		}
 	}
 	if len(c.Names) > 0 {
-		fmt.Fprintf(&b, " (%s)", strings.Join(c.Names, ", "))
+		names := make([]string, len(c.Names))
+		for i, n := range c.Names {
+			names[i] = n.String()
+		}
+		fmt.Fprintf(&b, " (%s)", strings.Join(names, ", "))
 	}
 	if c.Order != nil {
-		fmt.Fprintf(&b, " under %T: %v", c.Order, c.Order.Policy())
+		fmt.Fprintf(&b, "; order: %s; terms: %v", text(c.Order), c.Order.Policy())
 	}
 	return b.String()
+}
+
+// text is what an order says of itself, or else its type.
+func text(o Order) string {
+	switch o.(type) {
+	case error, fmt.Stringer:
+		return fmt.Sprint(o)
+	}
+	return fmt.Sprintf("%T", o)
+}
+
+// Name counts n more actions of that name. Those of further names than there is room for stay unnamed.
+func (c *Cut) Name(name string, n int) {
+	i := slices.IndexFunc(c.Names, func(known Count) bool { return known.Name == name })
+	switch {
+	case i >= 0:
+		c.Names[i].N += n
+	case len(c.Names) < Named:
+		c.Names = append(c.Names, Count{name, n})
+	}
 }
 
 // Add joins what another scheduler of the same group cut.
@@ -58,9 +96,8 @@ func (c *Cut) Add(o *Cut) {
 	if c.Order == nil {
 		c.Order = o.Order
 	}
-	c.Names = append(c.Names, o.Names...)
-	if len(c.Names) > Named {
-		c.Names = c.Names[:Named]
+	for _, n := range o.Names {
+		c.Name(n.Name, n.N)
 	}
 }
 

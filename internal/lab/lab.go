@@ -216,6 +216,27 @@ func InTime(t testing.TB, f func()) {
 	}
 }
 
+// Receive returns what comes, within Patience.
+func Receive[T any](t testing.TB, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(Patience):
+		require.FailNow(t, "nothing came")
+	}
+	return v
+}
+
+// Step takes turns until nothing is ready.
+func Step(t testing.TB, s *act.Scheduler) {
+	t.Helper()
+	for n := 1; n > 0; {
+		var err error
+		n, err = s.Step(1000)
+		require.NoError(t, err)
+	}
+}
+
 // Running is a Group in Run, on threads of its own.
 type Running struct {
 	T     testing.TB

@@ -1,0 +1,21 @@
+// Package audit lets package sim look at what act and monitor keep to themselves, without a word of it in
+// their own interfaces. It only looks: a simulation that could reach in would be of another program.
+package audit
+
+// Socket is a connection as its engine sees it.
+type Socket struct {
+	FD             int
+	In             bool // there may be something to receive
+	Reader, Writer bool // a task waits for input, for room
+	Queued         int  // bytes that the system has not taken yet
+	Lingering      bool
+}
+
+var (
+	// Scheduler looks at every task and queue of an *act.Scheduler, and says what does not fit.
+	Scheduler func(s any) error
+	// Waits tells whether an act.Waker would make a waiting task ready.
+	Waits func(w any) bool
+	// Sockets calls visit for each open connection of the engine of an *act.Scheduler, if it has one.
+	Sockets func(s any, visit func(Socket))
+)

@@ -1,0 +1,91 @@
+package listener_test
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// reads is an action that reads at most so many bytes a turn, and answers with the connection's own Next.
+func reads(c *listener.Conn, most int, got *[]byte) act.Func {
+	return func(t *act.Task) act.Directive {
+		in, err := c.Peek(1)
+		if err == nil {
+			in = in[:min(most, len(in))]
+			*got = append(*got, in...)
+			c.Discard(len(in))
+		}
+		return c.Next(t, err)
+	}
+}
+
+func TestNextOfAConnectionSavesTheTurnThatWouldFindNothing(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	var got []byte
+	o := spawn(l.S, reads(c, 100, &got)).begun(l)
+	for n := 1; n <= 10; n++ {
+		lab.Say(t, peer, "0123456789")
+		l.Until("it is read", func() bool { return len(got) == 10*n })
+		require.Equal(t, 1+n, o.turns)
+		require.Equal(t, act.Wait, o.directive)
+	}
+}
+
+// What is unread, or may be there, is not waited for.
+func TestNextOfAConnectionLosesNothing(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		c, peer := l.Conn(network, listener.Limits{Read: 5})
+		var got []byte
+		o := spawn(l.S, reads(c, 3, &got)).begun(l)
+		lab.Say(t, peer, "0123456789")
+		l.Until("it is read", func() bool { return len(got) == 10 })
+		require.NoError(t, peer.Close())
+		l.Until("the end", func() bool { return o.directive == act.Done })
+		require.Equal(t, "0123456789", string(got))
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestNextOfAConnectionWhoseDeadlineHasPassed(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	l.Turn(func(task *act.Task) {
+		require.Equal(t, act.Wait, c.Next(task, nil))
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(-time.Second)))
+		require.Equal(t, act.Yield, c.Next(task, nil), "the next Peek says so")
+		require.Equal(t, act.Done, c.Next(task, io.EOF))
+		require.Equal(t, act.Failed, c.Next(task, io.ErrNoProgress))
+	})
+	// One that comes while it waits wakes it.
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Hour)))
+	var got []byte
+	o := spawn(l.S, act.Func(func(task *act.Task) act.Directive {
+		if _, err := c.Peek(1); err != nil && len(got) > 0 {
+			return c.Next(task, err)
+		}
+		got = append(got, '.')
+		return c.Next(task, nil)
+	})).begun(l)
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Millisecond)))
+	l.Until("the deadline", func() bool { return o.directive == act.Failed || o.err != nil })
+	require.Equal(t, 2, o.turns)
+}
+
+func TestNextOfAClosedConnectionGoesOn(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	c.Abort()
+	l.Turn(func(task *act.Task) {
+		require.Equal(t, act.Yield, c.Next(task, nil), "the next call says net.ErrClosed")
+	})
+}

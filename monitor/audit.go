@@ -1,0 +1,24 @@
+package monitor
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+func init() {
+	audit.Sockets = func(s any, visit func(audit.Socket)) {
+		for _, sl := range engines.Get(s.(*act.Scheduler)).slots {
+			if k, ok := sl.watcher.(*socket); ok && k.fd >= 0 {
+				visit(k.seen())
+			}
+		}
+	}
+}
+
+func (k *socket) seen() audit.Socket {
+	return audit.Socket{
+		FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(), Lingering: k.state&lingering != 0,
+		Reader: audit.Waits(k.reader), Writer: k.out != nil && audit.Waits(k.out.writer),
+	}
+}
