@@ -41,17 +41,11 @@ func crowdCalls(n int) {
 // With 64 ready each pass brings one look and 64 turns of different tasks.
 func TestATurnAmong64WithTheEngineCostsAtMostTenNanoseconds(t *testing.T) {
 	requirePrice(t, 10, func() float64 {
-		const n = 50_000
 		s := yielding(t)
 		for range 63 {
 			s.Spawn(endless{})
 		}
-		return median(func() float64 {
-			began := threadTime(t)
-			_, err := s.Step(n)
-			require.NoError(t, err)
-			return float64(threadTime(t)-began) / n
-		})
+		return turns(t, s)
 	})
 }
 
