@@ -193,15 +193,20 @@ func (s *Scheduler) dropAll() {
 	s.ready, s.demonic, s.demons, s.spent = queue{}, queue{}, queue{}, queue{}
 	s.passing = false
 	var left []*Task // as it was: places that become free may be taken again
-	s.slab.all(func(t *Task) { left = append(left, t) })
-	for _, t := range left {
+	s.slab.all(func(t *Task) {
 		switch {
 		case t.state == abandoned:
 		case t.flags&background == 0:
-			s.drop(t)
+			left = append(left, t)
+			if t.state != offloaded {
+				t.state = leaving // all of them before the first is closed: that may wake the others
+			}
 		case t.state == ready:
 			s.enqueue(t)
 		}
+	})
+	for _, t := range left {
+		s.drop(t)
 	}
 	for _, v := range s.latestFirst() {
 		if d, ok := v.(Dropper); ok {

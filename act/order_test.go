@@ -1008,3 +1008,37 @@ func TestACloserThatPanicsAfterTheLastTurnEndsItsTaskOnce(t *testing.T) {
 		require.Len(t, messages(logs), want, "its failure and that of its closer")
 	}
 }
+
+// What was broken (sim, TestMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by
+// another's, and its place was given away while it stood in the queue.
+func TestTheDroppedAreNotWokenByTheirClosers(t *testing.T) {
+	var h history
+	s := act.New(act.Config{Trace: &act.Trace{Woken: func(*act.Task) { h.WriteString("w") }}})
+	defer func() { require.NoError(t, s.Close()) }()
+	var wakers []act.Waker
+	for range 3 {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			wakers = append(wakers, t.Waker())
+			if t.Order() == nil {
+				t.Own(&closer{func() error { h.WriteString("c"); wakeAll(wakers); return nil }})
+			}
+			return act.Wait
+		}))
+	}
+	_, err := s.Step(3)
+	require.NoError(t, err)
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Millisecond, Drop: true}})
+	require.Error(t, s.Run(), "a Cut")
+	require.Equal(t, "www"+"ccc", h.take(), "woken to be told, and by nobody else")
+	for _, letter := range []string{"A", "B", "C", "D"} { // in the places of the dropped
+		s.Spawn(h.script(letter, 1, act.Done))
+	}
+	require.NoError(t, s.Run())
+	require.Equal(t, "ABCD", h.take())
+}
+
+func wakeAll(wakers []act.Waker) {
+	for _, w := range wakers {
+		w.Wake()
+	}
+}

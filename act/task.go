@@ -51,6 +51,7 @@ const (
 	offloaded       // belongs to an offloaded function; in no queue
 	spent           // out of turns under an order; in the queue of those
 	abandoned       // dropped while offloaded: to be closed when the function returns
+	leaving         // being closed: nobody can wake it any more
 )
 
 type flags uint8

@@ -63,6 +63,7 @@ func (s *Scheduler) finish(t *Task, err error) {
 // remove gives back everything that t has, then its place.
 func (s *Scheduler) remove(t *Task) {
 	f, counted := t.flags, t.state != abandoned
+	t.state = leaving
 	t.leave()
 	if counted {
 		s.uncount(f)

@@ -151,12 +151,23 @@ func (k *socket) refused(p []byte, err error) (int, error) {
 		return 0, ErrWouldBlock
 	case err == io.EOF:
 		k.state |= finished
-		if k.out != nil && k.out.err != nil {
-			// Sending has met the reset, and the system tells of it once: this is not the end it looks like.
-			return 0, k.out.err
-		}
+		return 0, k.eof()
 	}
 	return 0, err
+}
+
+// eof says what an EOF is. After a reset the system tells of that once, and whoever asks later reads an
+// orderly end: the sender may have heard it, or, if the reset came behind the peer's end, nobody yet.
+func (k *socket) eof() error {
+	if (k.out == nil || k.out.err == nil) && k.ready&netpoll.Error != 0 {
+		if err := k.source.io.os.SocketError(int(k.fd)); err != nil {
+			k.fail(err)
+		}
+	}
+	if k.out != nil && k.out.err != nil {
+		return k.out.err
+	}
+	return io.EOF
 }
 
 // shortRead takes a short read for the end of what is there, which saves the call that would say so. It

@@ -62,8 +62,8 @@ func (System) Unlink(path string) error { return unlinkUnix(path) }
 
 // Accept takes the next connection. Besides EAGAIN it knows three kinds of error: of the connection,
 // such as ECONNABORTED, after which the next may be fine (accept(2) lists more for Linux); of resources,
-// EMFILE, ENFILE, ENOBUFS and ENOMEM, after which the connection still waits and no further edge tells
-// so; and of fd.
+// EMFILE, ENFILE, ENOBUFS and ENOMEM, after which a connection still waits, if there is one (Linux looks
+// for a descriptor first), and no further edge tells so; and of fd.
 func (System) Accept(fd int) (int, error) { return accept(fd) }
 
 // DialTCP begins to connect to addr. If done is false the connect is in progress: add fd to a Poller,
@@ -88,7 +88,8 @@ func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
 // may be empty; without both nothing is called. A connection closed by the peer is EPIPE, not SIGPIPE.
 func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
 
-// CloseWrite tells the peer that nothing more comes; receiving goes on. ENOTCONN: the peer has reset.
+// CloseWrite tells the peer that nothing more comes; receiving goes on. ENOTCONN: the peer has reset, or both
+// directions have ended.
 func (System) CloseWrite(fd int) error { return closeWrite(fd) }
 
 // Close closes fd, which is gone whatever is returned. EINTR is neither retried nor returned: the
@@ -98,7 +99,7 @@ func (System) Close(fd int) error { return closeFD(fd) }
 
 // Reset closes fd and throws away what was not yet sent: a TCP peer sees ECONNRESET, on some
 // systems after what had arrived. A Unix peer sees the end of the stream, or ECONNRESET if fd had unread
-// data.
+// data. Where both sides have ended in order and nothing is unread there is nothing to reset.
 func (System) Reset(fd int) error { return reset(fd) }
 
 // LocalAddr is the address of this end, a *net.TCPAddr or *net.UnixAddr; nil if the system does not
