@@ -57,6 +57,10 @@ const floors = `
 	# 4: what makes tasks
 	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
+	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
+	sim               act shutdown netpoll monitor listener internal/audit internal/thread
+	                  go.uber.org/zap math/rand/v2 net net/netip os runtime syscall time unsafe
+
 	# 6: examples
 	examples/internal/cli   act demon listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal syscall time
@@ -182,6 +186,7 @@ var doors = map[string][]string{
 	"internal/lab/lab.go": {"go", "time.After", "time.Now", "time.Sleep"}, // a part of tests
 	"monitor/signals.go":  {"go"},                                         // os/signal hands over on a channel
 	"netpoll/listen.go":   {"time.Sleep"},                                 // who else is binding the same path; at set-up only
+	"sim/test.go":         {"time.Now", "time.Since"},                     // how long it took, to be printed
 }
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/daimon-go/daimon/internal/audit"
+)
+
+// audit looks at everything that is too much to look at in each step.
+func (w *World) audit() {
+	for _, v := range w.servers {
+		if v.closed {
+			continue
+		}
+		for _, r := range v.runners {
+			if err := audit.Scheduler(r.s); err != nil {
+				w.wrong("%v: %w", r, err)
+			}
+			audit.Sockets(r.s, r.lost)
+		}
+	}
+}
+
+// lost looks whether a waiting task will be told of what it waits for: either the kernel has nothing for it,
+// or an event of it is still to come.
+func (r *runner) lost(s audit.Socket) {
+	if r.at >= 0 {
+		return // it has yet to look
+	}
+	in, out, coming := r.server.kernel.level(s.FD)
+	switch {
+	case coming:
+	case s.Reader && (in || s.In):
+		r.w.wrong("%v: lost wake-up: a task waits for input on descriptor %d, where there is some", r, s.FD)
+	case (s.Writer || s.Queued > 0) && out:
+		r.w.wrong("%v: lost readiness: %d bytes wait for room on descriptor %d, where there is some", r, s.Queued, s.FD)
+	}
+}
+
+func sortBySerial(all []*task) {
+	slices.SortFunc(all, func(a, b *task) int { return cmp.Compare(a.serial, b.serial) })
+}

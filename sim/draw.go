@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// purpose is what a stream of draws is for. Each has its own, so that a draw more in one does not shift
+// what the others say: a scenario keeps its requests when a fault is switched off.
+type purpose uint32
+
+const (
+	schedule purpose = iota // who has the next step, and how many turns
+	network                 // latencies, sizes, what the system chooses
+	faults                  // whether something goes wrong, and how
+	workload                // what clients and scenarios draw
+	purposes
+)
+
+// dice is a stream of draws.
+type dice struct {
+	pcg  rand.PCG
+	tape *[]uint64 // what was drawn, if anybody wants to know
+}
+
+func newDice(seed uint64, p purpose) dice {
+	return dice{pcg: *rand.NewPCG(seed, uint64(p)+1)}
+}
+
+// Uint64 draws 64 bits: a dice is a rand.Source.
+func (d *dice) Uint64() uint64 {
+	x := d.pcg.Uint64()
+	if d.tape != nil {
+		*d.tape = append(*d.tape, x)
+	}
+	return x
+}
+
+// draw draws a number below n. The bias is below n/2⁶⁴.
+func (d *dice) draw(n uint64) uint64 {
+	x := d.pcg.Uint64() % n
+	if d.tape != nil {
+		*d.tape = append(*d.tape, x)
+	}
+	return x
+}
+
+// below draws from 0 to n-1.
+func (d *dice) below(n int) int { return int(d.draw(uint64(n))) }
+
+// between draws from lo to hi, both included.
+func (d *dice) between(lo, hi int) int { return lo + d.below(hi-lo+1) }
+
+// duration draws from lo to hi, both included, in nanoseconds.
+func (d *dice) duration(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(d.draw(uint64(hi-lo)+1))
+}
+
+// often is the scale of a Weight.
+const often = 1 << 16
+
+// happens draws whether something of weight w happens. Weight 0 draws nothing.
+func (d *dice) happens(w Weight) bool {
+	return w > 0 && d.below(often) < int(w)
+}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"time"
+	"unsafe"
+)
+
+// Weight is how often something happens, out of 65,536 times that it could; 0 is never.
+type Weight int
+
+// Faults says what goes wrong, and how often. What each does is what a real system may do, no more: code that
+// keeps to the rules of package netpoll survives all of it.
+type Faults struct {
+	// Of calls on connections.
+	ShortRead  Weight // Receive gives less than there is; over TCP a fresh event follows, over Unix sockets none
+	ShortWrite Weight // Send takes less than there is room for; an event tells of room later
+	FalseEmpty Weight // Receive says EAGAIN though something is there; a fresh event follows
+	FalseFull  Weight // Send says EAGAIN though there is room; an event follows
+	Reset      Weight // a segment on its way becomes a reset of the connection, anywhere inside of it
+	CloseError Weight // Close says EIO; the descriptor is gone all the same
+
+	// Of readiness.
+	Spurious  Weight // an event without a cause
+	Delayed   Weight // an event is told later
+	Duplicate Weight // an event is told twice
+	Shuffled  Weight // events of a batch come in another order
+	Stale     Weight // an event for a descriptor that is closed is told after its number is in use again
+	Interrupt Weight // a Wait is cut short by a signal
+
+	// Of accepting and connecting.
+	Aborted     Weight // Accept says ECONNABORTED, and the connection is gone
+	NoFiles     Weight // Accept says EMFILE or ENFILE for a while; the connection stays in the backlog
+	NoMemory    Weight // registering a descriptor fails with ENOMEM or ENOSPC
+	Refused     Weight // a connect is refused though somebody listens
+	Unreachable Weight // a connect fails with ENETUNREACH or EHOSTUNREACH
+	TimedOut    Weight // a connect ends with ETIMEDOUT after 127 s
+
+	// Of the links.
+	Slow Weight // a segment takes up to a second
+	Clog Weight // nothing arrives in one direction for up to 10 s
+
+	// Of time, and of the work off the thread.
+	WallJump Weight // the wall clock jumps by up to a day, forwards or backwards
+	Late     Weight // an offloaded function runs up to a minute late
+	Never    Weight // an offloaded function does not run at all
+	Pressed  Weight // a step finds the inbox of its scheduler full
+}
+
+// Anything is the Faults of a bad day: everything happens, most of it seldom.
+func Anything() Faults {
+	const seldom, rare = often / 200, often / 5000
+	return Faults{
+		ShortRead: often / 20, ShortWrite: often / 20, FalseEmpty: often / 50, FalseFull: often / 50,
+		Reset: rare, CloseError: seldom,
+		Spurious: often / 50, Delayed: often / 50, Duplicate: often / 50, Shuffled: often / 10, Stale: often / 20, Interrupt: seldom,
+		Aborted: seldom, NoFiles: rare, NoMemory: rare, Refused: seldom, Unreachable: seldom, TimedOut: rare,
+		Slow: seldom, Clog: rare,
+		WallJump: rare, Late: seldom, Pressed: seldom,
+	}
+}
+
+// all are the weights, with their names, in order.
+func (f *Faults) all() []named {
+	return []named{
+		{"short read", &f.ShortRead}, {"short write", &f.ShortWrite}, {"false empty", &f.FalseEmpty},
+		{"false full", &f.FalseFull}, {"reset", &f.Reset}, {"close error", &f.CloseError},
+		{"spurious event", &f.Spurious}, {"delayed event", &f.Delayed}, {"duplicate event", &f.Duplicate},
+		{"shuffled events", &f.Shuffled}, {"stale event", &f.Stale}, {"interrupted wait", &f.Interrupt},
+		{"aborted connection", &f.Aborted}, {"no descriptors", &f.NoFiles}, {"no memory", &f.NoMemory},
+		{"refused connect", &f.Refused}, {"unreachable", &f.Unreachable}, {"connect timed out", &f.TimedOut},
+		{"slow segment", &f.Slow}, {"clogged link", &f.Clog},
+		{"wall clock jump", &f.WallJump}, {"late offload", &f.Late}, {"lost offload", &f.Never}, {"full inbox", &f.Pressed},
+	}
+}
+
+// index is the place of a weight among all of them.
+func (f *Faults) index(weight *Weight) int64 {
+	return int64((uintptr(unsafe.Pointer(weight)) - uintptr(unsafe.Pointer(f))) / unsafe.Sizeof(*weight))
+}
+
+type named struct {
+	name   string
+	weight *Weight
+}
+
+// swarm switches off about half of them: a history in which two faults never meet shows what one of
+// them hides in every history in which they do.
+func (f Faults) swarm(d *dice) Faults {
+	for _, n := range f.all() {
+		if d.below(2) == 0 {
+			*n.weight = 0
+		}
+	}
+	return f
+}
+
+const (
+	latencyLow  = 20 * time.Microsecond
+	latencyHigh = 300 * time.Microsecond
+)

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// history is what has happened: all of it as a hash, and the end of it to be read.
+type history struct {
+	hash   uint64
+	events uint64
+	last   []line
+}
+
+// line is one event. What it says is made when somebody reads it.
+type line struct {
+	number uint64
+	at     time.Duration
+	what   what
+	who    actor
+	a, b   int64
+}
+
+// actor is who does something. Its number is the same in every run of the seed, as a pointer would not be.
+type actor interface {
+	fmt.Stringer
+	number() uint64
+}
+
+// what is a kind of event.
+type what uint8
+
+const (
+	turnBegins what = iota
+	turnEnds
+	isSpawned
+	isWoken
+	isTold
+	isEnded
+	passBegins
+	clockJumps
+	fdReceives
+	fdSends
+	fdAccepts
+	fdCalls
+	fdIsReady
+	bytesArrive
+	endArrives
+	resetArrives
+	clientDoes
+	faultHappens
+	isDialled
+	isQueued
+	whats
+)
+
+// phrases say what each kind of event is, with what a and b mean for it.
+var phrases = [whats]func(who actor, a, b int64) string{
+	turnBegins: func(who actor, _, _ int64) string { return fmt.Sprintf("turn of %v", who) },
+	turnEnds:   func(who actor, a, _ int64) string { return fmt.Sprintf("%v answers %v", who, act.Directive(a)) },
+	isSpawned:  func(who actor, _, _ int64) string { return fmt.Sprintf("%v is spawned", who) },
+	isWoken:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v is woken", who) },
+	isTold:     func(who actor, _, _ int64) string { return fmt.Sprintf("%v is told of an order", who) },
+	isEnded:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v leaves", who) },
+	passBegins: func(who actor, _, _ int64) string { return fmt.Sprintf("%v: pass", who) },
+	clockJumps: func(_ actor, a, _ int64) string { return fmt.Sprintf("nobody can go on: %v later", time.Duration(a)) },
+	fdReceives: func(who actor, a, b int64) string { return fmt.Sprintf("%v receives %s of %d", who, result(a), b) },
+	fdSends:    func(who actor, a, b int64) string { return fmt.Sprintf("%v sends %s of %d", who, result(a), b) },
+	fdAccepts:  func(who actor, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
+	fdCalls:    func(who actor, a, b int64) string { return fmt.Sprintf("%v: %v: %s", who, call(b), result(a)) },
+	fdIsReady: func(who actor, a, late int64) string {
+		return fmt.Sprintf("%s%v is ready: %v", [...]string{"", "too late: "}[late], who, readiness(a))
+	},
+	bytesArrive:  func(who actor, a, b int64) string { return fmt.Sprintf("%d bytes arrive at %v, %d unread", a, who, b) },
+	endArrives:   func(who actor, _, _ int64) string { return fmt.Sprintf("the end arrives at %v", who) },
+	resetArrives: func(who actor, _, _ int64) string { return fmt.Sprintf("a reset arrives at %v", who) },
+	clientDoes:   func(who actor, a, b int64) string { return fmt.Sprintf("%v: %v %s", who, deed(b), result(a)) },
+	faultHappens: func(who actor, a, _ int64) string { return fmt.Sprintf("fault at %v: %s", who, faultNames[a]) },
+	isDialled:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
+	isQueued: func(who actor, a, b int64) string {
+		return fmt.Sprintf("connection %d waits at %v, %d in the backlog", a, who, b)
+	},
+}
+
+// result is a number of bytes or a descriptor; less than 0: an errno.
+func result(a int64) string {
+	if a < 0 {
+		return syscall.Errno(-a).Error()
+	}
+	return fmt.Sprint(a)
+}
+
+// note adds an event.
+func (h *history) note(at time.Duration, w what, who actor, a, b int64) {
+	h.events++
+	x := h.hash ^ uint64(at)
+	id := uint64(0)
+	if who != nil {
+		id = who.number()
+	}
+	x = mix(x ^ uint64(w)<<56 ^ id)
+	x = mix(x ^ uint64(a))
+	h.hash = mix(x ^ uint64(b))
+	h.last[h.events%uint64(len(h.last))] = line{h.events, at, w, who, a, b}
+}
+
+func mix(x uint64) uint64 {
+	x *= 0x9E3779B97F4A7C15 // 2⁶⁴ by the golden ratio
+	return x ^ x>>29
+}
+
+// tail is the last events, the latest last, numbered from the first event of the world.
+func (h *history) tail() string {
+	var b strings.Builder
+	for i := range h.last {
+		if l := &h.last[(h.events+uint64(i)+1)%uint64(len(h.last))]; l.number > 0 {
+			fmt.Fprintf(&b, "%8d %14v  %s\n", l.number, l.at, phrases[l.what](l.who, l.a, l.b))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,527 @@
+package sim
+
+import (
+	"fmt"
+	gonet "net"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// kernel is the operating system of one Server: its descriptors.
+type kernel struct {
+	w       *World
+	server  *Server
+	id      uint64
+	files   []*file       // by descriptor; nil: free
+	least   int           // no descriptor below is free
+	limit   int           // of descriptors; 0: none
+	used    int           // descriptors
+	short   time.Duration // until when Accept finds no descriptor, by a fault
+	shortOf syscall.Errno
+	futile  int           // Accepts that found no descriptor, since begun and since one was closed
+	begun   time.Duration // counting them
+	stray   int           // Accepts that no event had told of
+}
+
+// file is what a descriptor stands for: a connection's end, a listening socket, or a poller.
+type file struct {
+	k    *kernel
+	fd   int
+	end  *end
+	l    *listening
+	p    *poller
+	reg  *registration // of an end
+	mine registration
+}
+
+// call is one of those of monitor.OS that are noted by name.
+type call int64
+
+const (
+	opensPoller call = iota
+	listensTCP
+	listensUnix
+	dialsTCP
+	dialsUnix
+	endsWriting
+	closesFile
+	resetsFile
+	unlinksPath
+	asksError
+	adds
+	removes
+)
+
+var callNames = [...]string{"open a poller", "listen", "listen at a path", "dial", "dial a path", "close the write side",
+	"close", "reset", "unlink", "socket error", "add to a poller", "remove from a poller"}
+
+func (c call) String() string { return callNames[c] }
+
+// readiness is what an event says.
+type readiness = netpoll.Ready
+
+// faultNames are in the order of Faults.index.
+var faultNames = func() (names []string) {
+	for _, n := range new(Faults).all() {
+		names = append(names, n.name)
+	}
+	return names
+}()
+
+// firstFile: below are standard input, output and error.
+const firstFile = 3
+
+func newKernel(v *Server) *kernel {
+	n := &v.w.net
+	k := &kernel{w: v.w, server: v, id: uint64(len(n.kernels)), files: make([]*file, firstFile, 64), least: firstFile}
+	n.kernels = append(n.kernels, k)
+	return k
+}
+
+func (k *kernel) String() string { return k.server.name }
+func (k *kernel) number() uint64 { return numbersOfKernels | k.id }
+
+func (f *file) String() string { return fmt.Sprintf("descriptor %d of %v", f.fd, f.k) }
+func (f *file) number() uint64 { return numbersOfFiles | f.k.id<<32 | uint64(f.fd) }
+
+// ready puts the descriptor on its poller's list.
+func (f *file) ready() {
+	if f.reg != nil {
+		f.reg.list()
+	}
+}
+
+// full tells whether there is no room for so many more descriptors.
+func (k *kernel) full(more int) bool { return k.limit > 0 && k.used+more > k.limit }
+
+// install gives f the lowest number that is free, as POSIX has it: one that was closed is in use again soon.
+func (k *kernel) install(f *file) int {
+	fd := k.least
+	for fd < len(k.files) && k.files[fd] != nil {
+		fd++
+	}
+	if fd == len(k.files) {
+		k.files = append(k.files, nil)
+	}
+	f.k, f.fd = k, fd
+	k.files[fd] = f
+	k.least = fd + 1
+	k.used++
+	return fd
+}
+
+func (k *kernel) remove(fd int) {
+	k.files[fd] = nil
+	k.least = min(k.least, fd)
+	k.used--
+	k.futile = 0
+}
+
+// get finds an open descriptor. There is no excuse for using one that is not.
+func (k *kernel) get(fd int, what string) *file {
+	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil {
+		k.w.wrong("%v: %s of descriptor %d, which is not open", k, what, fd)
+		return nil
+	}
+	return k.files[fd]
+}
+
+// open lists the descriptors that are.
+func (k *kernel) open() (names []string) {
+	for _, f := range k.files {
+		if f == nil {
+			continue
+		}
+		switch {
+		case f.end != nil:
+			names = append(names, f.end.String())
+		case f.l != nil:
+			names = append(names, fmt.Sprintf("%v (%v)", f, f.l))
+		default:
+			names = append(names, fmt.Sprintf("%v (a poller)", f))
+		}
+	}
+	return names
+}
+
+// level is what could be done with a connection's descriptor at once, and whether an event of it is still to
+// come.
+func (k *kernel) level(fd int) (in, out, coming bool) {
+	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil || k.files[fd].end == nil {
+		return false, false, false
+	}
+	f := k.files[fd]
+	e := f.end
+	coming = f.reg != nil && (f.reg.listed || f.reg.coming > 0) || e.out.answered
+	return e.readable(), e.writable() && e.settled(), coming
+}
+
+// forRunner is the OS of one scheduler.
+func (k *kernel) forRunner(r *runner) monitor.OS { return &view{kernel: k, r: r} }
+
+// view is a kernel as one scheduler sees it.
+type view struct {
+	*kernel
+	r *runner
+	p *poller
+}
+
+// OpenPoller implements monitor.OS, as do the methods below. A poller takes two descriptors.
+func (v *view) OpenPoller() (monitor.Poller, error) {
+	k := v.kernel
+	if k.full(2) {
+		return nil, k.result(opensPoller, 0, syscall.EMFILE)
+	}
+	p := &poller{k: k, r: v.r}
+	for i := range p.files {
+		p.files[i] = k.install(&file{p: p})
+	}
+	v.p = p
+	return p, k.result(opensPoller, p.files[0], nil)
+}
+
+// result notes what a call that belongs to no descriptor has returned.
+func (k *kernel) result(c call, n int, err error) error {
+	k.w.note(fdCalls, k, returned(n, err), int64(c))
+	return err
+}
+
+func (f *file) result(c call, err error) error {
+	f.k.w.note(fdCalls, f, returned(0, err), int64(c))
+	return err
+}
+
+func (v *view) ListenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (int, error) {
+	return v.listen(listensTCP, func() (*listening, error) { return v.w.net.listenTCP(addr, o) })
+}
+
+func (v *view) ListenUnix(path string, o netpoll.ListenOptions) (int, error) {
+	return v.listen(listensUnix, func() (*listening, error) { return v.w.net.listenUnix(path, o) })
+}
+
+func (v *view) listen(c call, listen func() (*listening, error)) (int, error) {
+	if v.full(1) {
+		return -1, v.result(c, 0, syscall.EMFILE)
+	}
+	l, err := listen()
+	if err != nil {
+		return -1, v.result(c, 0, err)
+	}
+	fd := v.install(&file{l: l})
+	return fd, v.result(c, fd, nil)
+}
+
+func (v *view) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
+	return v.dial(dialsTCP, func(f *file) (*end, error) { return v.w.net.dialTCP(addr, f) })
+}
+
+func (v *view) DialUnix(path string) (fd int, done bool, err error) {
+	return v.dial(dialsUnix, func(f *file) (*end, error) { return v.w.net.dialUnix(path, f) })
+}
+
+func (v *view) dial(c call, dial func(*file) (*end, error)) (fd int, done bool, err error) {
+	if v.full(1) {
+		return -1, false, v.result(c, 0, syscall.EMFILE)
+	}
+	f := &file{k: v.kernel}
+	e, err := dial(f)
+	if err == nil && e.phase == dead { // refused at once
+		err = e.takeError()
+		e.close()
+	}
+	if err != nil {
+		return -1, false, v.result(c, 0, err)
+	}
+	f.end = e
+	fd = v.install(f)
+	return fd, e.phase == connected, v.result(c, fd, nil)
+}
+
+func (v *view) Accept(fd int) (int, error) {
+	f := v.get(fd, "accept")
+	switch {
+	case f == nil:
+		return -1, syscall.EBADF
+	case f.l == nil:
+		v.w.wrong("%v: accept, but it is no listening socket", f)
+		return -1, syscall.EINVAL
+	}
+	got, err := v.accept(f.l)
+	v.w.note(fdAccepts, f, returned(got, err), 0)
+	return got, err
+}
+
+func (v *view) accept(l *listening) (int, error) {
+	reg := l.watchedBy(v.p)
+	if reg != nil && !reg.believes(netpoll.In) {
+		v.stray++
+	}
+	if err := v.noFile(l); err != nil {
+		v.insists()
+		return -1, err
+	}
+	if l.queue.len() == 0 {
+		if reg != nil {
+			reg.told &^= netpoll.In
+		}
+		return -1, syscall.EAGAIN
+	}
+	e := l.queue.pop()
+	if !e.c.local && v.w.fault(&v.w.faults.Aborted, l) {
+		e.c.hurt = true
+		l.refuse(e)
+		return -1, syscall.ECONNABORTED
+	}
+	g := &file{end: e}
+	e.holder = g
+	return v.install(g), nil
+}
+
+// insists complains of who asks again and again for a descriptor, though nothing has changed.
+func (k *kernel) insists() {
+	const often, window = 64, 10 * time.Millisecond
+	if k.w.now > k.begun+window {
+		k.begun, k.futile = k.w.now, 0
+	}
+	if k.futile++; k.futile > often {
+		k.w.wrong("%v spins: it has asked %d times in %v for a descriptor that is not there", k, k.futile, k.w.now-k.begun)
+	}
+}
+
+// noFile: a descriptor is found before a connection is (accept4), so that there being none does not tell
+// whether there is one.
+func (v *view) noFile(l *listening) error {
+	w := v.w
+	switch {
+	case v.full(1):
+		return syscall.EMFILE
+	case w.now < v.short:
+		return v.shortOf
+	case l.queue.len() > 0 && w.fault(&w.faults.NoFiles, v.kernel):
+		d := &w.dice[faults]
+		v.short = w.now + d.duration(time.Millisecond, time.Second)
+		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE}[d.below(2)]
+		return v.shortOf
+	}
+	return nil
+}
+
+// stream is get for calls on connections. One scheduler does not use what another watches.
+func (v *view) stream(fd int, what string) *file {
+	f := v.get(fd, what)
+	switch {
+	case f == nil:
+	case f.end == nil:
+		v.w.wrong("%v: %s, but it is no connection", f, what)
+		return nil
+	case f.reg != nil && f.reg.p.r != v.r:
+		v.w.wrong("%v: %s by %v, but %v watches it", f, what, v.r, f.reg.p.r)
+	}
+	return f
+}
+
+func (v *view) Receive(fd int, p []byte) (int, error) {
+	f := v.stream(fd, "receive")
+	if f == nil {
+		return 0, syscall.EBADF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if r := f.reg; r != nil && !r.believes(netpoll.In) {
+		v.w.wrong("%v: receive, but since it was emptied no event has told of input", f)
+	}
+	n, err := f.receive(p)
+	f.learn(n, len(p), err)
+	v.w.note(fdReceives, f, returned(n, err), int64(len(p)))
+	return n, err
+}
+
+// receive is the end's, with faults.
+func (f *file) receive(p []byte) (int, error) {
+	w, e := f.k.w, f.end
+	most := min(len(p), e.unread())
+	switch {
+	case (most > 0 || e.readable()) && w.fault(&w.faults.FalseEmpty, f):
+		f.later()
+		return 0, syscall.EAGAIN
+	case most > 1 && w.fault(&w.faults.ShortRead, f):
+		p = p[:1+w.dice[faults].below(most-1)]
+		if !e.c.local {
+			f.later() // as if the rest had come then
+		}
+	}
+	return e.receive(p)
+}
+
+// learn keeps what the rule of package netpoll lets who uses the descriptor believe.
+func (f *file) learn(n, room int, err error) {
+	r := f.reg
+	switch {
+	case r == nil:
+	case err == syscall.EAGAIN && r.told&netpoll.Priority != 0:
+		r.told &^= netpoll.Priority
+	case err == syscall.EAGAIN:
+		r.told &^= netpoll.In
+	case err == nil && n < room && !f.end.c.local && r.told&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0:
+		r.told &^= netpoll.In
+	}
+}
+
+// later has an event come when something else could have caused it.
+func (f *file) later() {
+	if f.reg != nil {
+		f.reg.later(20*time.Microsecond, 10*time.Millisecond)
+	}
+}
+
+func (v *view) Send(fd int, head, p []byte) (int, error) {
+	f := v.stream(fd, "send")
+	if f == nil {
+		return 0, syscall.EBADF
+	}
+	n, err := f.send(head, p)
+	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
+	return n, err
+}
+
+// send is the end's, with faults.
+func (f *file) send(head, p []byte) (int, error) {
+	w, e := f.k.w, f.end
+	if e.phase != connected || e.mute {
+		return e.send(head, p)
+	}
+	most := min(len(head)+len(p), e.out.room())
+	switch {
+	case most > 0 && w.fault(&w.faults.FalseFull, f):
+		f.later()
+		return 0, syscall.EAGAIN
+	case most > 1 && w.fault(&w.faults.ShortWrite, f):
+		f.later()
+		n := 1 + w.dice[faults].below(most-1)
+		head = head[:min(n, len(head))]
+		p = p[:n-len(head)]
+	}
+	return e.send(head, p)
+}
+
+func (v *view) CloseWrite(fd int) error {
+	f := v.stream(fd, "closing the write side")
+	if f == nil {
+		return syscall.EBADF
+	}
+	return f.result(endsWriting, f.end.closeWrite())
+}
+
+func (v *view) Close(fd int) error { return v.release(closesFile, fd) }
+func (v *view) Reset(fd int) error { return v.release(resetsFile, fd) }
+
+// release closes a descriptor by one of two ways.
+func (v *view) release(c call, fd int) (err error) {
+	w, f := v.w, v.get(fd, c.String())
+	if f == nil {
+		return syscall.EBADF
+	}
+	if f.p != nil {
+		w.wrong("%v: %v, but it belongs to a poller", f, c)
+		return syscall.EBADF
+	}
+	v.remove(fd)
+	if f.reg != nil {
+		f.reg.drop()
+	}
+	switch {
+	case f.l != nil:
+		for len(f.l.watches) > 0 {
+			f.l.watches[0].drop()
+		}
+		f.l.close()
+	case c == resetsFile:
+		f.end.reset()
+	default:
+		f.end.close()
+	}
+	if w.fault(&w.faults.CloseError, f) {
+		err = syscall.EIO
+	}
+	return f.result(c, err)
+}
+
+func (v *view) Unlink(path string) error { return v.result(unlinksPath, 0, v.w.net.unlink(path)) }
+
+func (v *view) SocketError(fd int) error {
+	f := v.stream(fd, "socket error")
+	if f == nil {
+		return syscall.EBADF
+	}
+	return f.result(asksError, f.end.socketError())
+}
+
+func (v *view) LocalAddr(fd int) gonet.Addr {
+	f := v.get(fd, "local address")
+	switch {
+	case f == nil:
+		return nil
+	case f.l != nil:
+		return f.l.address()
+	case f.end != nil:
+		return f.end.localAddr()
+	}
+	return nil
+}
+
+func (v *view) PeerAddr(fd int) gonet.Addr {
+	if f := v.get(fd, "peer address"); f != nil && f.end != nil {
+		return f.end.peerAddr()
+	}
+	return nil
+}
+
+func (v *view) SetNoDelay(fd int, _ bool) error {
+	return v.option(fd, "TCP_NODELAY")
+}
+
+func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
+	if idle <= 0 && v.get(fd, "SO_KEEPALIVE") != nil {
+		return nil
+	}
+	return v.option(fd, "TCP_KEEPIDLE")
+}
+
+// option: nothing that a world does depends on it.
+func (v *view) option(fd int, name string) error {
+	f := v.get(fd, name)
+	switch {
+	case f == nil:
+		return syscall.EBADF
+	case f.end != nil && f.end.c.local || f.l != nil && f.l.path != "":
+		return syscall.EOPNOTSUPP
+	}
+	return nil
+}
+
+// watchedBy finds the registration at one poller; nil: there is none.
+func (l *listening) watchedBy(p *poller) *registration {
+	i := slices.IndexFunc(l.watches, func(r *registration) bool { return r.p == p })
+	if i < 0 {
+		return nil
+	}
+	return l.watches[i]
+}
+
+// returned is what a call has returned, for the history: n, or the errno as a negative number. The end of a
+// stream is 0, as the system says it.
+func returned(n int, err error) int64 {
+	switch e := err.(type) {
+	case nil:
+		return int64(n)
+	case syscall.Errno:
+		return -int64(e)
+	}
+	return 0
+}

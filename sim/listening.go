@@ -1,0 +1,536 @@
+package sim
+
+import (
+	"fmt"
+	gonet "net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// internet is what the servers and clients of a world share: one space of addresses, and one file system
+// for Unix sockets.
+type internet struct {
+	w           *World
+	made        uint64 // connections, and other things with a number
+	connections []*connection
+	ports       []*listening
+	files       []socketFile
+	ephemeral   uint16
+	kernels     []*kernel
+}
+
+// socketFile is a Unix socket's place in the file system. Without a listener it is stale.
+type socketFile struct {
+	path string
+	l    *listening
+}
+
+func (n *internet) init(w *World) { n.w, n.ephemeral = w, firstEphemeral }
+
+// heal ends what faults have begun and not ended. A clogged link opens by itself, in at most 10 s.
+func (n *internet) heal() {
+	for _, k := range n.kernels {
+		k.short = 0
+	}
+}
+
+// hurt tells whether a fault has refused or broken the connection of e.
+func (n *internet) hurt(e *end) bool { return e != nil && e.c.hurt }
+
+// held tells whether a fault has kept something of e from arriving for up to 10 s: longer than some servers wait.
+func (n *internet) held(e *end) bool { return e != nil && e.c.held }
+
+// left lists the connections that somebody still holds, or that are not over.
+func (n *internet) left() (names []string) {
+	for _, c := range n.connections {
+		names = append(names, fmt.Sprintf("%v and %v", &c.ends[0], &c.ends[1]))
+	}
+	return names
+}
+
+func (n *internet) latency() time.Duration {
+	return n.w.dice[network].duration(latencyLow, latencyHigh)
+}
+
+// Of Linux, without its being told otherwise (ip_local_port_range).
+const firstEphemeral, lastEphemeral = 32768, 60999
+
+// nextPort is one of the system's choice, at which nobody listens.
+func (n *internet) nextPort() uint16 {
+	for {
+		port := n.ephemeral
+		if n.ephemeral++; n.ephemeral > lastEphemeral {
+			n.ephemeral = firstEphemeral
+		}
+		if !n.taken(func(l *listening) bool { return l.addr.Port() == port }) {
+			return port
+		}
+	}
+}
+
+func (n *internet) taken(by func(*listening) bool) bool {
+	for _, l := range n.ports {
+		if by(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// listening is a listening socket.
+type listening struct {
+	n       *internet
+	id      uint64
+	addr    netip.AddrPort // zero for a Unix socket
+	path    string
+	backlog int
+	queue   fifo[*end] // waits to be accepted
+	half    int        // in the handshake
+	closed  bool
+	watches []*registration
+	direct  func() // who accepts without a descriptor
+}
+
+func (l *listening) String() string {
+	if l.path != "" {
+		return "the port at " + l.path
+	}
+	return fmt.Sprintf("the port at %v", l.addr)
+}
+
+func (l *listening) number() uint64 { return numbersOfPorts | l.id }
+
+func (n *internet) newListening(o netpoll.ListenOptions) *listening {
+	n.made++
+	l := &listening{n: n, id: n.made, backlog: o.Backlog}
+	if l.backlog <= 0 {
+		l.backlog = 4096 // net.core.somaxconn
+	}
+	return l
+}
+
+// listenTCP is System.ListenTCP.
+func (n *internet) listenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (*listening, error) {
+	addr, err := plain(addr)
+	if err != nil {
+		return nil, err
+	}
+	if addr.Port() == 0 {
+		addr = netip.AddrPortFrom(addr.Addr(), n.nextPort())
+	} else if o.First && n.taken(func(l *listening) bool { return overlap(l.addr, addr) }) {
+		return nil, syscall.EADDRINUSE
+	}
+	l := n.newListening(o)
+	l.addr = addr
+	n.ports = append(n.ports, l)
+	return l, nil
+}
+
+// plain is an address without an IPv4 one in an IPv6 one. A world has no interfaces that a zone could name.
+func plain(addr netip.AddrPort) (netip.AddrPort, error) {
+	ip := addr.Addr().Unmap()
+	switch {
+	case !ip.IsValid():
+		return addr, syscall.EINVAL
+	case ip.Zone() != "":
+		return addr, syscall.ENODEV
+	}
+	return netip.AddrPortFrom(ip, addr.Port()), nil
+}
+
+// overlap tells whether two addresses could get the same connection. [::] takes IPv4 too.
+func overlap(a, b netip.AddrPort) bool {
+	return a.Port() == b.Port() && (covers(a.Addr(), b.Addr()) > 0 || covers(b.Addr(), a.Addr()) > 0)
+}
+
+// covers is how well a listener's address fits another: exactly, as any of its family, as any, or not.
+func covers(port, addr netip.Addr) int {
+	switch {
+	case port == addr:
+		return 3
+	case !port.IsValid() || !port.IsUnspecified():
+		return 0
+	case port.Is4() == addr.Is4():
+		return 2
+	case port.Is6():
+		return 1
+	}
+	return 0
+}
+
+// find draws one of those who listen best for addr; nil: nobody does.
+func (n *internet) find(addr netip.AddrPort) *listening {
+	best, count := 0, 0
+	for _, l := range n.ports {
+		if l.addr.Port() != addr.Port() {
+			continue
+		}
+		switch fit := covers(l.addr.Addr(), addr.Addr()); {
+		case fit > best:
+			best, count = fit, 1
+		case fit == best && fit > 0:
+			count++
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	chosen := 0
+	if count > 1 {
+		chosen = n.w.dice[network].below(count)
+	}
+	for _, l := range n.ports {
+		if l.addr.Port() == addr.Port() && covers(l.addr.Addr(), addr.Addr()) == best {
+			if chosen == 0 {
+				return l
+			}
+			chosen--
+		}
+	}
+	return nil
+}
+
+// stage is how far a connect is.
+type stage uint8
+
+const (
+	knocking stage = iota // the SYN arrives at the port
+	answered              // the port's answer arrives
+	joining               // the last of the three arrives, and the connection is in the backlog
+	failing               // the refusal arrives, or time is up
+)
+
+// tries is how often a SYN is sent, after 1, 2, 4, 8, 16 and 32 s again (tcp_syn_retries), and patience when
+// the last one is given up.
+const (
+	tries    = 7
+	patience = 127 * time.Second
+)
+
+// handshake is the connect of a connection.
+type handshake connection
+
+// dialTCP begins to connect for h.
+func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
+	addr, err := plain(addr)
+	if err != nil {
+		return nil, err
+	}
+	if addr.Addr().IsUnspecified() {
+		addr = netip.AddrPortFrom(loopback(addr.Addr()), addr.Port())
+	}
+	c := n.newConnection(false)
+	c.addr = [2]netip.AddrPort{netip.AddrPortFrom(source(addr.Addr()), n.nextPort()), addr}
+	e := &c.ends[0]
+	e.holder = h
+	w := n.w
+	w.note(isDialled, e, 0, 0)
+	d := &w.dice[faults]
+	switch {
+	case w.fault(&w.faults.Refused, e):
+		c.failLater(syscall.ECONNREFUSED, n.latency()+n.latency())
+	case w.fault(&w.faults.TimedOut, e):
+		c.failLater(syscall.ETIMEDOUT, patience)
+	case w.fault(&w.faults.Unreachable, e):
+		c.hurt = true
+		if d.below(2) == 0 {
+			e.fail(syscall.ENETUNREACH) // at once: there is no route
+			c.abandon()
+		} else {
+			c.failLater(syscall.EHOSTUNREACH, d.duration(latencyLow, 3*time.Second))
+		}
+	default:
+		w.agenda.add(c.pipes[0].due(), (*handshake)(c))
+	}
+	return e, nil
+}
+
+func loopback(ip netip.Addr) netip.Addr {
+	if ip.Is4() {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.IPv6Loopback()
+}
+
+// source is where a connection to ip comes from: the world is one network.
+func source(ip netip.Addr) netip.Addr {
+	switch {
+	case ip.IsLoopback():
+		return ip
+	case ip.Is4():
+		return netip.AddrFrom4([4]byte{10, 1, 0, 1})
+	}
+	return netip.AddrFrom16([16]byte{0: 0xFD, 15: 1})
+}
+
+// failLater has a connect fail, by a fault.
+func (c *connection) failLater(err syscall.Errno, after time.Duration) {
+	c.hurt = true
+	c.refuse(err, after)
+}
+
+func (c *connection) refuse(err syscall.Errno, after time.Duration) {
+	c.stage, c.verdict = failing, err
+	c.net.w.after(after, (*handshake)(c))
+}
+
+func (h *handshake) fire() {
+	c := (*connection)(h)
+	switch c.stage {
+	case knocking:
+		c.knock()
+	case answered:
+		c.answer()
+	case joining:
+		c.join()
+	case failing:
+		if c.ends[0].phase == connecting {
+			c.ends[0].fail(c.verdict)
+		}
+		c.abandon()
+	}
+}
+
+// knock: the SYN arrives. A port whose backlog is full does not answer, and it is sent again.
+func (c *connection) knock() {
+	n := c.net
+	if c.ends[0].phase == dead {
+		c.abandon()
+		return
+	}
+	l := n.find(c.addr[1])
+	switch {
+	case l == nil:
+		c.refuse(syscall.ECONNREFUSED, n.latency())
+	case l.full():
+		c.tries++
+		pause := time.Second << (c.tries - 1)
+		if c.tries >= tries {
+			c.refuse(syscall.ETIMEDOUT, pause)
+			return
+		}
+		n.w.after(pause, (*handshake)(c))
+	default:
+		l.half++
+		c.port, c.stage = l, answered
+		n.w.agenda.add(c.pipes[1].due(), (*handshake)(c))
+	}
+}
+
+// answer: whoever dials is connected. What it sends now comes after the last of the handshake.
+func (c *connection) answer() {
+	e := &c.ends[0]
+	if e.phase == dead {
+		c.port.half--
+		c.abandon()
+		return
+	}
+	e.phase = connected
+	c.stage = joining
+	c.net.w.agenda.add(c.pipes[0].due(), (*handshake)(c))
+	e.wake()
+}
+
+// join: the connection is in the backlog, unless one of the two has given up meanwhile.
+func (c *connection) join() {
+	l, e := c.port, &c.ends[1]
+	l.half--
+	switch {
+	case e.phase == dead:
+		e.closed = true
+		c.retire()
+	case l.closed:
+		e.closed = true
+		e.breakOff()
+		c.retire()
+	default:
+		e.phase = connected
+		l.push(e)
+	}
+}
+
+// abandon forgets a connection that did not come about.
+func (c *connection) abandon() {
+	c.ends[1].closed, c.ends[1].phase = true, dead
+	c.retire()
+}
+
+// full: one more than the backlog may wait (sk_acceptq_is_full, unix_recvq_full).
+func (l *listening) full() bool { return l.queue.len() > l.backlog }
+
+func (l *listening) push(e *end) {
+	l.queue.push(e)
+	l.n.w.note(isQueued, l, int64(e.c.id), int64(l.queue.len()))
+	l.wake()
+}
+
+// wake tells of an arrival. Of those who share the socket it goes from one that is drawn to the next until
+// somebody is told who was resting (EPOLLEXCLUSIVE): at least one, and usually not all.
+func (l *listening) wake() {
+	if l.direct != nil {
+		l.direct()
+		return
+	}
+	n := len(l.watches)
+	if n == 0 {
+		return
+	}
+	first := 0
+	if n > 1 {
+		first = l.n.w.dice[network].below(n)
+	}
+	for i := range n {
+		r := l.watches[(first+i)%n]
+		slept := r.p.rests()
+		r.list()
+		if slept && r.kind == netpoll.SharedListener {
+			return
+		}
+	}
+}
+
+// close ends it, and with it all who were not accepted: reset, or for Unix sockets an error of the same name.
+func (l *listening) close() {
+	l.closed = true
+	n := l.n
+	for i, other := range n.ports {
+		if other == l {
+			n.ports = append(n.ports[:i], n.ports[i+1:]...)
+			break
+		}
+	}
+	for i := range n.files {
+		if n.files[i].l == l {
+			n.files[i].l = nil
+			if abstract(l.path) {
+				n.forget(l.path)
+			}
+			break
+		}
+	}
+	for l.queue.len() > 0 {
+		l.refuse(l.queue.pop())
+	}
+}
+
+// refuse ends a connection that was not accepted.
+func (l *listening) refuse(e *end) {
+	if e.c.local {
+		e.peer().err = syscall.ECONNRESET
+		e.c.broken = true
+	}
+	e.reset()
+}
+
+// maxPath is how long a Unix path may be (sockaddr_un).
+const maxPath = 107
+
+func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }
+
+func (n *internet) file(path string) *socketFile {
+	for i := range n.files {
+		if n.files[i].path == path {
+			return &n.files[i]
+		}
+	}
+	return nil
+}
+
+func (n *internet) forget(path string) {
+	for i := range n.files {
+		if n.files[i].path == path {
+			n.files = append(n.files[:i], n.files[i+1:]...)
+			return
+		}
+	}
+}
+
+// spelled is the name under which a path is known: an abstract one may begin with @ or NUL.
+func spelled(path string) string {
+	if strings.HasPrefix(path, "\x00") {
+		return "@" + path[1:]
+	}
+	return path
+}
+
+// listenUnix is System.ListenUnix. Like it, it asks a live server by connecting.
+func (n *internet) listenUnix(path string, o netpoll.ListenOptions) (*listening, error) {
+	switch {
+	case len(path) > maxPath:
+		return nil, syscall.ENAMETOOLONG
+	case path == "":
+		return nil, syscall.EINVAL
+	}
+	path = spelled(path)
+	if f := n.file(path); f != nil {
+		if abstract(path) || n.probe(path) {
+			return nil, syscall.EADDRINUSE
+		}
+		n.forget(path)
+	}
+	l := n.newListening(o)
+	l.path = path
+	n.files = append(n.files, socketFile{path, l})
+	return l, nil
+}
+
+// probe tells whether somebody listens, and leaves a connection that has ended with whoever does.
+func (n *internet) probe(path string) bool {
+	e, err := n.dialUnix(path, nil)
+	if err == nil {
+		e.close()
+	}
+	return err != syscall.ECONNREFUSED && err != syscall.ENOENT
+}
+
+// unlink is System.Unlink.
+func (n *internet) unlink(path string) error {
+	switch {
+	case path == "" || abstract(path):
+		return nil
+	case n.file(path) == nil:
+		return syscall.ENOENT
+	case n.probe(path):
+		return nil
+	}
+	n.forget(path)
+	return nil
+}
+
+// dialUnix connects at once, or not at all.
+func (n *internet) dialUnix(path string, h holder) (*end, error) {
+	if len(path) > maxPath {
+		return nil, syscall.ENAMETOOLONG
+	}
+	if path == "" {
+		return nil, syscall.EINVAL
+	}
+	path = spelled(path)
+	f := n.file(path)
+	switch {
+	case f == nil && !abstract(path):
+		return nil, syscall.ENOENT
+	case f == nil || f.l == nil:
+		return nil, syscall.ECONNREFUSED
+	case f.l.full():
+		return nil, syscall.EAGAIN
+	}
+	c := n.newConnection(true)
+	c.path = path
+	c.ends[0].phase, c.ends[1].phase = connected, connected
+	c.ends[0].holder = h
+	f.l.push(&c.ends[1])
+	return &c.ends[0], nil
+}
+
+// address is where it listens.
+func (l *listening) address() gonet.Addr {
+	if l.path != "" {
+		return &gonet.UnixAddr{Name: l.path, Net: "unix"}
+	}
+	return gonet.TCPAddrFromAddrPort(l.addr)
+}

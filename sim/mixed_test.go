@@ -1,0 +1,214 @@
+package sim_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// pick draws one of some values.
+func pick[T any](w *sim.World, values ...T) T { return values[w.Rand().IntN(len(values))] }
+
+// patient gives a client that reads slowly all the time it wants.
+func patient(w *sim.World) listener.Limits {
+	high := pick(w, 0, 1000, 20_000)
+	return listener.Limits{Read: pick(w, 0, 100, 5000), High: high, Low: high / pick(w, 2, 10), Linger: time.Hour}
+}
+
+// mixed is a server with a bit of everything: sockets of both kinds, timers, offloads, posts, mailboxes, demons,
+// and an order at some time or none.
+func mixed(t *testing.T) func(w *sim.World) {
+	return func(w *sim.World) {
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo, MaxConns: pick(w, 0, 1, 5), Limits: patient(w), Backlog: pick(w, 0, 2)}
+		unix := &service.Unix{Path: "/run/echo", Handler: echo.Echo, MaxConns: pick(w, 0, 1, 5), Limits: patient(w)}
+		v, err := w.Server("echo", cfg, tcp.Setup, unix.Setup, chores(w))
+		require.NoError(t, err)
+		for range 12 {
+			w.Client(pick(w, "10.0.0.1:7007", "unix:/run/echo"), sim.Echo)
+		}
+		if terms, given := order(w); given {
+			w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+		}
+	}
+}
+
+func order(w *sim.World) (terms shutdown.Policy, given bool) {
+	turns, bound := 1+w.Rand().IntN(5), time.Duration(w.Rand().IntN(int(time.Second)))
+	switch w.Rand().IntN(8) {
+	case 0:
+		return shutdown.Policy{Kind: shutdown.Endless}, true
+	case 1:
+		return shutdown.Policy{Kind: shutdown.Halting, Drop: true}, true
+	case 2:
+		return shutdown.Policy{Time: bound + 1, Drop: true}, true
+	case 3:
+		return shutdown.Policy{Turns: turns, Time: bound + 1, Drop: true}, true
+	case 4:
+		return shutdown.Policy{Turns: turns, Time: bound + 1}, true
+	}
+	return terms, false
+}
+
+// chore is a task that goes on until it is told to end.
+type chore struct {
+	turn func(t *act.Task) act.Directive
+	told bool
+}
+
+func (c *chore) Act(t *act.Task) act.Directive {
+	if c.told {
+		return act.Done
+	}
+	return c.turn(t)
+}
+
+func (c *chore) Stop(*act.Task, shutdown.Order) { c.told = true }
+
+// chores are what a server has to do besides its connections.
+func chores(w *sim.World) func(*act.Scheduler) error {
+	return func(s *act.Scheduler) error {
+		box := monitor.NewMailbox[time.Duration](4)
+		for _, turn := range []func(*act.Task) act.Directive{
+			sleeper(w), sleeper(w), busybody(w), offloader(w), caller(w), reader(w, box), poster(w, box),
+		} {
+			s.Spawn(&chore{turn: turn})
+		}
+		s.Install(demon.Every(10*time.Millisecond, func(*act.Task) act.Directive { return act.Yield }))
+		return nil
+	}
+}
+
+// sleeper sleeps for all kinds of times, and looks whether it was woken early.
+func sleeper(w *sim.World) func(*act.Task) act.Directive {
+	var tm act.Timer
+	var due time.Duration
+	return func(t *act.Task) act.Directive {
+		if tm.Armed() {
+			return act.Wait // somebody else's wake-up
+		}
+		if w.Now() < due {
+			w.Errorf("a timer for %v fired at %v", due, w.Now())
+		}
+		d := time.Duration(w.Rand().IntN(int(pick(w, time.Millisecond, 49*time.Millisecond, 3*time.Second))))
+		due = w.Now() + d
+		t.WakeAfter(&tm, d)
+		t.Waker()
+		return act.Wait
+	}
+}
+
+// busybody yields for a while, then rests.
+func busybody(w *sim.World) func(*act.Task) act.Directive {
+	var tm act.Timer
+	left := 0
+	return func(t *act.Task) act.Directive {
+		if tm.Armed() {
+			return act.Wait
+		}
+		if left--; left > 0 {
+			return act.Yield
+		}
+		left = w.Rand().IntN(300)
+		t.WakeAfter(&tm, time.Second)
+		return act.Wait
+	}
+}
+
+// offloader has work done elsewhere and looks whether it was done, once.
+func offloader(w *sim.World) func(*act.Task) act.Directive {
+	begun, done := 0, 0
+	var tm act.Timer
+	return func(t *act.Task) act.Directive {
+		if tm.Armed() {
+			return act.Wait
+		}
+		if begun != done {
+			w.Errorf("%d functions were offloaded and %d have run", begun, done)
+		}
+		if begun++; begun%2 == 0 {
+			return t.Offload(func() { done++ })
+		}
+		done++
+		t.WakeAfter(&tm, 500*time.Millisecond)
+		return act.Wait
+	}
+}
+
+// caller waits for a function and for a time at once.
+func caller(w *sim.World) func(*act.Task) act.Directive {
+	var leaf act.Action
+	return func(t *act.Task) act.Directive {
+		if leaf == nil {
+			leaf = listener.Within(time.Duration(1+w.Rand().IntN(int(time.Second))),
+				act.Seq(&listener.Sleep{For: time.Millisecond}, &act.Call[int]{F: func() (int, error) { return 1, errors.New("as expected") }}))
+		}
+		d := leaf.Act(t)
+		if d.Finished() {
+			leaf = nil
+			return act.Yield
+		}
+		return d
+	}
+}
+
+// reader takes what is in its mailbox, in order.
+func reader(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) act.Directive {
+	last := time.Duration(-1)
+	receive := &listener.Receive[time.Duration]{From: box}
+	return func(t *act.Task) act.Directive {
+		d := receive.Act(t)
+		if d != act.Done {
+			return d
+		}
+		if receive.Value < last {
+			w.Errorf("%v was received behind %v", receive.Value, last)
+		}
+		last = receive.Value
+		receive = &listener.Receive[time.Duration]{From: box}
+		return act.Yield
+	}
+}
+
+// poster posts to all schedulers of its group, who answer into its mailbox.
+func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) act.Directive {
+	var tm act.Timer
+	return func(t *act.Task) act.Directive {
+		if tm.Armed() {
+			return act.Wait
+		}
+		all := t.Scheduler().Group().Schedulers()
+		all[w.Rand().IntN(len(all))].Post(func(*act.Scheduler) { box.Send(w.Now()) })
+		t.WakeAfter(&tm, time.Duration(w.Rand().IntN(int(time.Second))))
+		return act.Wait
+	}
+}
+
+func TestMixed(t *testing.T) { sim.Test(t, mixed(t)) }
+
+// TestDirect is the same over an engine of completions.
+func TestDirect(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
+		direct := &sim.Direct{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: patient(w)}
+		v, err := w.Server("echo", cfg, direct.Setup, chores(w))
+		require.NoError(t, err)
+		for range 12 {
+			w.Client("10.0.0.1:7007", sim.Echo)
+		}
+		if terms, given := order(w); given {
+			w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+		}
+	})
+}

@@ -1,0 +1,341 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// model is a second opinion on a scheduler: from what its Trace says it knows who is ready, in which order,
+// and objects when a turn is not whose it must be, when a demon is left out of a pass, or when a pass is late.
+type model struct {
+	turns   int // between two passes
+	tasks   map[*act.Task]*task
+	spawned uint64
+	queue   taskQueue
+	demons  taskQueue
+	due     int // demons that were ready at the last pass and have not had their turn
+	passes  int
+	taken   int // turns of tasks since the last
+	running *task
+	bounded bool // an order counts turns: tasks may fall out of the queue
+}
+
+func (m *model) init(turns int) {
+	m.turns = turns
+	m.tasks = map[*act.Task]*task{}
+}
+
+// task is what the model knows of one.
+type task struct {
+	r      *runner
+	serial uint64
+	action act.Action
+	demon  bool
+	state  state
+	since  time.Duration
+	pass   int // of its last turn, if it is a demon
+	left   int // turns under an order that bounds them
+	told   int // of how many orders
+	next   *task
+}
+
+type state uint8
+
+const (
+	ready state = iota
+	running
+	waiting
+	away // offloaded
+	over
+)
+
+func (s state) String() string {
+	return [...]string{"is ready", "has its turn", "waits", "waits for what it has offloaded", "has left"}[s]
+}
+
+func (t *task) String() string {
+	kind := "task"
+	if t.demon {
+		kind = "demon"
+	}
+	return fmt.Sprintf("%v %s %d (%s)", t.r, kind, t.serial, act.Name(t.action))
+}
+
+func (t *task) number() uint64 { return t.serial<<8 | uint64(t.r.s.Index()) }
+
+// taskQueue is a queue of tasks.
+type taskQueue struct {
+	head, tail *task
+	n          int
+}
+
+func (q *taskQueue) push(t *task) {
+	t.next = nil
+	if q.head == nil {
+		q.head = t
+	} else {
+		q.tail.next = t
+	}
+	q.tail = t
+	q.n++
+}
+
+// pop returns nil when there is none.
+func (q *taskQueue) pop() *task {
+	t := q.head
+	if t != nil {
+		q.head = t.next
+		q.n--
+	}
+	return t
+}
+
+// remove takes t out wherever it is.
+func (q *taskQueue) remove(t *task) {
+	var all taskQueue
+	for x := q.pop(); x != nil; x = q.pop() {
+		if x != t {
+			all.push(x)
+		}
+	}
+	*q = all
+}
+
+func (m *model) of(t *task) *taskQueue {
+	if t.demon {
+		return &m.demons
+	}
+	return &m.queue
+}
+
+func (r *runner) becomes(t *task, s state) {
+	t.state, t.since = s, r.w.now
+	if s == ready {
+		r.model.of(t).push(t)
+	}
+}
+
+// trace returns the functions that keep the models of a Server, and calls those of its user.
+func (v *Server) trace(users *act.Trace) *act.Trace {
+	u := act.Trace{}
+	if users != nil {
+		u = *users
+	}
+	all := u
+	of := func(s *act.Scheduler) *runner { return v.runners[s.Index()] }
+	all.Spawned = func(t *act.Task) {
+		of(t.Scheduler()).spawnedOne(t)
+		if u.Spawned != nil {
+			u.Spawned(t)
+		}
+	}
+	all.TurnStart = func(t *act.Task) {
+		of(t.Scheduler()).turnBegins(t)
+		if u.TurnStart != nil {
+			u.TurnStart(t)
+		}
+	}
+	all.TurnEnd = func(t *act.Task, d act.Directive) {
+		of(t.Scheduler()).turnEnds(t, d)
+		if u.TurnEnd != nil {
+			u.TurnEnd(t, d)
+		}
+	}
+	all.Woken = func(t *act.Task) {
+		of(t.Scheduler()).wokenOne(t)
+		if u.Woken != nil {
+			u.Woken(t)
+		}
+	}
+	all.Told = func(t *act.Task, o shutdown.Order) {
+		of(t.Scheduler()).toldOne(t, o)
+		if u.Told != nil {
+			u.Told(t, o)
+		}
+	}
+	all.Ended = func(t *act.Task, err error) {
+		of(t.Scheduler()).endedOne(t, err)
+		if u.Ended != nil {
+			u.Ended(t, err)
+		}
+	}
+	all.Pass = func(s *act.Scheduler) {
+		of(s).pass()
+		if u.Pass != nil {
+			u.Pass(s)
+		}
+	}
+	all.Roused = func(s *act.Scheduler) {
+		v.w.foreign(s)
+		of(s).rouse()
+		if u.Roused != nil {
+			u.Roused(s)
+		}
+	}
+	return &all
+}
+
+// known returns the model's task; one that it has never heard of is a bug of the framework.
+func (r *runner) known(t *act.Task) *task {
+	m := r.model.tasks[t]
+	if m == nil {
+		r.w.wrong("%v: %v appears from nowhere", r, t)
+		m = &task{r: r, action: t.Action(), state: over}
+	}
+	return m
+}
+
+func (r *runner) spawnedOne(t *act.Task) {
+	m := &r.model
+	if m.tasks[t] != nil {
+		r.w.wrong("%v: the place of %v is given away again", r, m.tasks[t])
+	}
+	m.spawned++
+	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: t.Demon()}
+	m.tasks[t] = x
+	r.becomes(x, ready)
+	r.w.note(isSpawned, x, 0, 0)
+	r.rouse()
+}
+
+func (r *runner) turnBegins(t *act.Task) {
+	m, x := &r.model, r.known(t)
+	if x.state != ready {
+		r.w.wrong("%v has a turn, but %v since %v", x, x.state, x.since)
+	}
+	if m.running != nil {
+		r.w.wrong("%v has a turn inside the turn of %v", x, m.running)
+	}
+	first := m.of(x).pop()
+	for m.bounded && first != x && first != nil { // out of turns
+		first = m.of(x).pop()
+	}
+	if first != x && first != nil {
+		r.w.wrong("%v has a turn, but it is that of %v, ready since %v", x, first, first.since)
+	}
+	if x.demon {
+		m.due = max(0, m.due-1)
+		if x.pass == m.passes {
+			r.w.wrong("%v has a second turn in one pass", x)
+		}
+		x.pass = m.passes
+	} else if m.taken++; m.taken > m.turns {
+		r.w.wrong("%v has turn %d since the last pass", x, m.taken)
+	}
+	if x.left--; x.left < 0 && !x.demon {
+		r.w.wrong("%v has more turns than its order allows", x)
+	}
+	m.running = x
+	x.state = running
+	r.w.note(turnBegins, x, 0, 0)
+}
+
+func (r *runner) turnEnds(t *act.Task, d act.Directive) {
+	x := r.known(t)
+	if x != r.model.running {
+		r.w.wrong("the turn of %v ends, which has none", x)
+	}
+	r.model.running = nil
+	r.w.note(turnEnds, x, int64(d), 0)
+	switch d {
+	case act.Yield:
+		r.becomes(x, ready)
+	case act.Wait:
+		r.becomes(x, waiting)
+	case act.Async:
+		r.becomes(x, away)
+	default:
+		x.state = over
+	}
+}
+
+func (r *runner) wokenOne(t *act.Task) {
+	x := r.known(t)
+	if x.state != waiting && x.state != away {
+		r.w.wrong("%v is woken, but %v", x, x.state)
+	}
+	r.w.note(isWoken, x, 0, 0)
+	r.becomes(x, ready)
+}
+
+func (r *runner) toldOne(t *act.Task, o shutdown.Order) {
+	x := r.known(t)
+	if x.told++; x.told > r.server.orders {
+		r.w.wrong("%v is told of an order again", x)
+	}
+	if n := o.Policy().Resolved().Turns; n > 0 {
+		r.model.bounded = true
+		x.left = min(x.left, n)
+	}
+	r.w.note(isTold, x, 0, 0)
+}
+
+func (r *runner) endedOne(t *act.Task, err error) {
+	m, x := &r.model, r.known(t)
+	if x == m.running { // a panic
+		m.running = nil
+	}
+	if x.state == ready {
+		m.of(x).remove(x)
+	}
+	m.due = min(m.due, m.demons.n) // it may have been among them
+	x.state = over
+	delete(m.tasks, t)
+	r.w.note(isEnded, x, 0, 0)
+}
+
+func (r *runner) pass() {
+	m := &r.model
+	if m.due > 0 {
+		r.w.wrong("%v: a pass begins, and %d demons had no turn in the last, first %v", r, m.due, m.demons.head)
+	}
+	m.due, m.taken = m.demons.n, 0
+	m.passes++
+	r.w.note(passBegins, r, 0, 0)
+}
+
+// nobodyLeft sees to it that a closed scheduler has let go of everything.
+func (r *runner) nobodyLeft() {
+	for _, x := range r.sorted() {
+		r.w.wrong("%v is closed, and %v", x, x.state)
+	}
+}
+
+// sorted returns the tasks that there are in the order of their coming.
+func (r *runner) sorted() []*task {
+	var all []*task
+	for _, x := range r.model.tasks {
+		all = append(all, x)
+	}
+	sortBySerial(all)
+	return all
+}
+
+// waits lists who waits.
+func (w *World) waits() string {
+	var b strings.Builder
+	for _, v := range w.servers {
+		for _, r := range v.runners {
+			for _, x := range r.sorted() {
+				fmt.Fprintf(&b, "%v %v since %v\n", x, x.state, x.since)
+			}
+		}
+	}
+	for _, c := range w.clients {
+		for _, s := range c.strands {
+			if !s.ended {
+				fmt.Fprintf(&b, "%v of %s waits for %s\n", c, c.address, cmp.Or(s.waits, "nothing"))
+			}
+		}
+	}
+	if b.Len() > 0 {
+		return "who has not finished:\n" + b.String()
+	}
+	return ""
+}

@@ -1,0 +1,335 @@
+package sim
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// poller is what epoll(7) is, edge-triggered: a list of descriptors of which something has changed. What is
+// ready about them is looked at when they are reported, so that an event may tell more than what caused it,
+// or turn out to be none.
+type poller struct {
+	k      *kernel
+	r      *runner
+	files  [2]int // its descriptors
+	list   fifo[*registration]
+	all    []*registration // what it watches
+	ghosts []ghost         // events that are told for a second time, or too late
+	closed bool
+}
+
+// registration is a descriptor at a poller.
+type registration struct {
+	p      *poller
+	f      *file
+	tag    uint64
+	kind   netpoll.Kind
+	listed bool
+	gone   bool
+	place  int           // in poller.all
+	coming int           // delayed events
+	told   netpoll.Ready // what events have said, less what calls have taken back by the rule of package netpoll
+}
+
+// ghost is an event apart from the list.
+type ghost struct {
+	reg   *registration
+	ready netpoll.Ready
+	held  int // until this number is in use again; 0: no longer
+}
+
+// believes tells whether who goes by the events may think so.
+func (r *registration) believes(what netpoll.Ready) bool { return r.told&what != 0 }
+
+// list puts it on the list, once, and has the scheduler look.
+func (r *registration) list() {
+	if r.gone || r.p.closed {
+		return
+	}
+	if !r.listed {
+		r.listed = true
+		r.p.list.push(r)
+	}
+	r.p.r.rouse()
+}
+
+// later lists it after a while.
+func (r *registration) later(least, most time.Duration) {
+	w := r.p.k.w
+	r.coming++
+	w.after(w.dice[faults].duration(least, most), (*delayed)(r))
+}
+
+type delayed registration
+
+func (d *delayed) fire() {
+	r := (*registration)(d)
+	r.coming--
+	r.list()
+}
+
+// level is what is ready now.
+func (r *registration) level() (ready netpoll.Ready) {
+	if r.kind != netpoll.Stream {
+		if r.f.l.queue.len() > 0 {
+			return netpoll.In
+		}
+		return 0
+	}
+	return r.f.end.levels()
+}
+
+// levels is what poll says of the socket (tcp_poll, unix_poll). A sender that is told there is no room will be
+// told when there is.
+func (e *end) levels() (ready netpoll.Ready) {
+	if e.phase == connecting {
+		return 0
+	}
+	if e.unread() > 0 {
+		ready |= netpoll.In
+	}
+	if e.ended || e.phase == dead {
+		ready |= netpoll.In | netpoll.PeerClosed
+	}
+	if e.writable() {
+		ready |= netpoll.Out
+	} else {
+		e.out.refused = true
+	}
+	if e.err != 0 || e.phase == dead || e.ended && e.mute {
+		ready |= netpoll.Error
+	}
+	return ready
+}
+
+// Add implements monitor.Poller, as do the methods below.
+func (p *poller) Add(fd int, tag uint64, kind netpoll.Kind) error {
+	f := p.k.get(fd, "add")
+	if f == nil || p.closed {
+		return syscall.EBADF
+	}
+	err := p.add(f, tag, kind)
+	return f.result(adds, err)
+}
+
+func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
+	w := p.k.w
+	switch {
+	case tag == ^uint64(0):
+		panic("sim: the tag ^uint64(0) belongs to the interrupt")
+	case kind > netpoll.SharedListener:
+		return syscall.EINVAL
+	case (kind == netpoll.Stream) != (f.end != nil) || f.p != nil:
+		w.wrong("%v is added as kind %d, which it is not", f, kind)
+		return syscall.EINVAL
+	case f.reg != nil || f.l != nil && f.l.watchedBy(p) != nil:
+		w.wrong("%v is added twice", f)
+		return syscall.EEXIST
+	case kind == netpoll.Stream && w.fault(&w.faults.NoMemory, f):
+		f.end.c.hurt = true
+		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
+	}
+	r := &registration{}
+	if kind == netpoll.Stream {
+		r = &f.mine
+		f.reg = r
+	} else {
+		f.l.watches = append(f.l.watches, r)
+	}
+	*r = registration{p: p, f: f, tag: tag, kind: kind, place: len(p.all)}
+	p.all = append(p.all, r)
+	if r.level() != 0 {
+		r.list()
+	}
+	p.haunt(f.fd)
+	return nil
+}
+
+// haunt lets go the late events of those who had this number before.
+func (p *poller) haunt(fd int) {
+	for i := range p.ghosts {
+		if g := &p.ghosts[i]; g.held == fd {
+			g.held = 0
+			p.r.rouse()
+		}
+	}
+}
+
+// Remove takes a shared listener away. A wake-up that it has and has not reported is lost, also for those who
+// share it, as in Linux.
+func (p *poller) Remove(fd int) error {
+	f := p.k.get(fd, "remove")
+	if f == nil || p.closed {
+		return syscall.EBADF
+	}
+	r := f.reg
+	if f.l != nil {
+		r = f.l.watchedBy(p)
+	}
+	if r == nil || r.p != p {
+		return f.result(removes, syscall.ENOENT)
+	}
+	r.drop()
+	return f.result(removes, nil)
+}
+
+// drop ends a registration. A fault keeps an event of it, to be told when the number is in use again.
+func (r *registration) drop() {
+	p := r.p
+	w := p.k.w
+	r.gone = true
+	last := len(p.all) - 1
+	p.all[r.place] = p.all[last]
+	p.all[r.place].place = r.place
+	p.all[last] = nil
+	p.all = p.all[:last]
+	if r.f.reg == r {
+		r.f.reg = nil
+	}
+	if l := r.f.l; l != nil {
+		for i, other := range l.watches {
+			if other == r {
+				l.watches = append(l.watches[:i], l.watches[i+1:]...)
+				break
+			}
+		}
+	}
+	if !p.closed && w.fault(&w.faults.Stale, r.f) {
+		if len(p.ghosts) >= mostGhosts { // of numbers that nobody has used since
+			p.ghosts = append(p.ghosts[:0], p.ghosts[1:]...)
+		}
+		p.ghosts = append(p.ghosts, ghost{r, p.guess(r), r.f.fd})
+	}
+}
+
+const mostGhosts = 64
+
+// guess draws an event of those that could be.
+func (p *poller) guess(r *registration) netpoll.Ready {
+	switch {
+	case r.kind != netpoll.Stream:
+		return netpoll.In
+	case r.f.end.phase == connecting: // Out would say that it is connected
+		return netpoll.In
+	}
+	return [...]netpoll.Ready{netpoll.In, netpoll.Out, netpoll.In | netpoll.Out}[p.k.w.dice[faults].below(3)]
+}
+
+// rests tells whether its scheduler has no step to take.
+func (p *poller) rests() bool { return p.r.at < 0 && !p.r.over }
+
+// pending tells whether a Wait would find something.
+func (p *poller) pending() bool { return p.list.len() > 0 }
+
+// Wait never waits: it is the world that lets time pass.
+func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error) {
+	w := p.k.w
+	switch {
+	case p.closed:
+		w.wrong("%v: a wait at a poller that is closed", p.r)
+		return 0, syscall.EBADF
+	case len(events) == 0:
+		panic("sim: Wait needs room for at least one event")
+	case atMost != 0:
+		panic("sim: a scheduler wants to sleep, which only the world may")
+	case p.pending() && w.fault(&w.faults.Interrupt, p.k):
+		p.r.rouse()
+		return 0, nil
+	}
+	n := p.report(events)
+	if n > 1 && w.fault(&w.faults.Shuffled, p.k) {
+		d := &w.dice[faults]
+		for i := n - 1; i > 0; i-- {
+			j := d.below(i + 1)
+			events[i], events[j] = events[j], events[i]
+		}
+	}
+	if p.pending() {
+		p.r.rouse()
+	}
+	return n, nil
+}
+
+// report fills events.
+func (p *poller) report(events []netpoll.Event) (n int) {
+	w := p.k.w
+	if len(p.ghosts) > 0 {
+		n = p.tellGhosts(events)
+	}
+	for n < len(events) && p.pending() {
+		r := p.list.pop()
+		r.listed = false
+		ready := netpoll.Ready(0)
+		if !r.gone {
+			ready = r.level()
+		}
+		switch {
+		case ready == 0:
+			continue
+		case w.fault(&w.faults.Delayed, r.f):
+			r.later(latencyLow, 10*time.Millisecond)
+			continue
+		case w.fault(&w.faults.Duplicate, r.f):
+			p.ghosts = append(p.ghosts, ghost{r, ready, 0})
+			p.r.rouse()
+		}
+		events[n] = p.tell(r, ready)
+		n++
+	}
+	if n < len(events) && len(p.all) > 0 && w.fault(&w.faults.Spurious, p.k) {
+		r := p.all[w.dice[faults].below(len(p.all))]
+		events[n] = p.tell(r, p.guess(r))
+		n++
+	}
+	return n
+}
+
+func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
+	r.told |= ready
+	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {
+		r.told |= netpoll.In // what has happened is received
+	}
+	late := int64(0)
+	if r.gone {
+		late = 1
+	}
+	p.k.w.note(fdIsReady, r.f, int64(ready), late)
+	return netpoll.Event{Tag: r.tag, Ready: ready}
+}
+
+// tellGhosts reports the events that are due apart from the list.
+func (p *poller) tellGhosts(events []netpoll.Event) (n int) {
+	kept := p.ghosts[:0]
+	for _, g := range p.ghosts {
+		if g.held > 0 || n == len(events) {
+			kept = append(kept, g)
+			continue
+		}
+		events[n] = p.tell(g.reg, g.ready)
+		n++
+	}
+	clear(p.ghosts[len(kept):])
+	p.ghosts = kept
+	return n
+}
+
+// Interrupt has the scheduler look.
+func (p *poller) Interrupt() { p.r.rouse() }
+
+func (p *poller) Close() error {
+	if p.closed {
+		p.k.w.wrong("%v: its poller is closed twice", p.r)
+		return syscall.EBADF
+	}
+	p.closed = true
+	for len(p.all) > 0 {
+		p.all[len(p.all)-1].drop()
+	}
+	for _, fd := range p.files {
+		p.k.remove(fd)
+	}
+	p.list, p.ghosts = fifo[*registration]{}, nil
+	return nil
+}

@@ -1,0 +1,306 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+func (b *bench) poller() *poller {
+	p, err := b.OpenPoller()
+	require.NoError(b.t, err)
+	return p.(*poller)
+}
+
+// look waits without waiting.
+func (b *bench) look(p monitor.Poller) []netpoll.Event {
+	events := make([]netpoll.Event, 8)
+	n, err := p.Wait(events, 0)
+	require.NoError(b.t, err)
+	return events[:n]
+}
+
+type told = []netpoll.Event
+
+func TestEdgeIsToldOnce(t *testing.T) {
+	b := newBench(t, Options{})
+	e, fd := b.pair()
+	p := b.poller()
+	require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+	require.Equal(t, told{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
+	require.Empty(t, b.look(p))
+	_, _ = e.send(nil, []byte("one"))
+	require.Empty(t, b.look(p), "it is on its way")
+	b.w.disable(b.r)
+	b.settle()
+	require.GreaterOrEqual(t, b.r.at, 0, "the scheduler is to look")
+	require.Equal(t, told{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
+	require.Empty(t, b.look(p), "unread, and yet no news")
+	_, _ = e.send(nil, []byte("two"))
+	b.settle()
+	require.Len(t, b.look(p), 1)
+	got, err := b.hear(fd)
+	require.NoError(t, err)
+	require.Equal(t, "onetwo", got)
+	b.right()
+}
+
+func TestReceiveWithoutCauseIsWrong(t *testing.T) {
+	b := newBench(t, Options{})
+	e, fd := b.pair()
+	p := b.poller()
+	require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+	b.look(p)
+	_, _ = e.send(nil, []byte("one"))
+	b.settle()
+	b.look(p)
+	_, err := b.hear(fd)
+	require.NoError(t, err)
+	b.right()
+	_, _ = b.hear(fd) // the short read has said that nothing is there
+	require.ErrorContains(t, b.w.failure, "no event has told of input")
+}
+
+func TestAcceptWithoutCauseIsCounted(t *testing.T) {
+	b := newBench(t, Options{})
+	l := b.listen()
+	p := b.poller()
+	require.NoError(t, p.Add(l, 1, netpoll.Listener))
+	_, _ = b.Accept(l)
+	require.Equal(t, 1, b.k.stray)
+	b.dialled()
+	require.Equal(t, told{{Tag: 1, Ready: netpoll.In}}, b.look(p))
+	_, err := b.Accept(l)
+	require.NoError(t, err)
+	_, _ = b.Accept(l)
+	require.Equal(t, 1, b.k.stray)
+	b.right()
+}
+
+func TestMoreReadyThanRoom(t *testing.T) {
+	b := newBench(t, Options{})
+	l := b.listen()
+	p := b.poller()
+	for tag := range uint64(5) {
+		b.dialled()
+		fd, err := b.Accept(l)
+		require.NoError(t, err)
+		require.NoError(t, p.Add(fd, tag, netpoll.Stream))
+	}
+	events := make([]netpoll.Event, 2)
+	var tags []uint64
+	for n, _ := p.Wait(events, 0); n > 0; n, _ = p.Wait(events, 0) {
+		for _, e := range events[:n] {
+			tags = append(tags, e.Tag)
+		}
+	}
+	require.Equal(t, []uint64{0, 1, 2, 3, 4}, tags)
+}
+
+// A sender that was refused is told when a third of the room is there again, and not before.
+func TestRoomIsToldOf(t *testing.T) {
+	for _, local := range []bool{false, true} {
+		b := newBench(t, Options{})
+		var e *end
+		var fd int
+		if local {
+			l, err := b.ListenUnix("/s", netpoll.ListenOptions{})
+			require.NoError(t, err)
+			e, err = b.w.net.dialUnix("/s", &plug{})
+			require.NoError(t, err)
+			fd, err = b.Accept(l)
+			require.NoError(t, err)
+		} else {
+			e, fd = b.pair()
+		}
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		b.look(p)
+		capacity := e.in.capacity
+		n, err := b.Send(fd, nil, make([]byte, capacity+1))
+		require.NoError(t, err)
+		require.Equal(t, capacity, n)
+		b.settle()
+		enough := (capacity + 2) / 3
+		if local {
+			enough = capacity // it was one piece, or two
+		}
+		_, _ = e.receive(make([]byte, enough-1))
+		b.settle()
+		require.Empty(t, b.look(p))
+		_, _ = e.receive(make([]byte, 1))
+		b.settle()
+		require.Equal(t, told{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
+		b.right()
+	}
+}
+
+// Of two schedulers that share a port and rest, one is told.
+func TestSharedPortWakesOne(t *testing.T) {
+	b := newBench(t, Options{})
+	other := &runner{server: b.r.server, w: b.w, at: -1}
+	second := b.k.forRunner(other)
+	l, err := b.ListenUnix("@name", netpoll.ListenOptions{})
+	require.NoError(t, err)
+	p := b.poller()
+	q, err := second.OpenPoller()
+	require.NoError(t, err)
+	require.NoError(t, p.Add(l, 1, netpoll.SharedListener))
+	require.NoError(t, q.Add(l, 2, netpoll.SharedListener))
+	seen := map[uint64]int{}
+	for range 20 {
+		b.w.disable(b.r)
+		b.w.disable(other)
+		_, err = b.w.net.dialUnix("@name", &plug{})
+		require.NoError(t, err)
+		all := append(b.look(p), b.look(q)...)
+		require.Len(t, all, 1)
+		seen[all[0].Tag]++
+		_, err = b.Accept(l)
+		require.NoError(t, err)
+	}
+	require.Len(t, seen, 2)
+	require.NoError(t, p.Remove(l))
+	_, err = b.w.net.dialUnix("@name", &plug{})
+	require.NoError(t, err)
+	require.Empty(t, b.look(p))
+	require.Len(t, b.look(q), 1)
+	b.right()
+}
+
+func TestFaultsOfReadiness(t *testing.T) {
+	out := netpoll.Event{Tag: 7, Ready: netpoll.Out}
+	t.Run("duplicate", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.Duplicate = often }))
+		_, fd := b.pair()
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		require.Equal(t, told{out}, b.look(p))
+		require.Equal(t, told{out}, b.look(p))
+		require.Empty(t, b.look(p))
+	})
+	t.Run("delayed", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.Delayed = often }))
+		_, fd := b.pair()
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		require.Empty(t, b.look(p))
+		_, _, coming := b.k.level(fd)
+		require.True(t, coming)
+		b.w.healed = true
+		b.pass(10 * time.Millisecond)
+		require.Equal(t, told{out}, b.look(p))
+	})
+	t.Run("interrupt", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.Interrupt = often }))
+		_, fd := b.pair()
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		require.Empty(t, b.look(p))
+		b.w.healed = true
+		require.Equal(t, told{out}, b.look(p))
+	})
+	t.Run("spurious", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.Spurious = often }))
+		_, fd := b.pair()
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		b.look(p)
+		require.Len(t, b.look(p), 1)
+	})
+	t.Run("stale", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.Stale = often }))
+		e, fd := b.pair()
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		b.look(p)
+		require.NoError(t, b.Close(fd))
+		e.close()
+		require.Empty(t, b.look(p))
+		l := b.listen()
+		require.NoError(t, p.Add(l, 8, netpoll.Listener))
+		b.dialled()
+		got := b.look(p)
+		if l == fd {
+			require.Len(t, got, 2)
+			require.Equal(t, uint64(7), got[0].Tag)
+		}
+	})
+	t.Run("shuffled", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.Shuffled = often }))
+		l := b.listen()
+		p := b.poller()
+		for tag := range uint64(8) {
+			b.dialled()
+			fd, err := b.Accept(l)
+			require.NoError(t, err)
+			require.NoError(t, p.Add(fd, tag, netpoll.Stream))
+		}
+		var tags []uint64
+		for _, e := range b.look(p) {
+			tags = append(tags, e.Tag)
+		}
+		require.ElementsMatch(t, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, tags)
+		require.NotEqual(t, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, tags)
+	})
+	t.Run("short read over TCP has an event behind it", func(t *testing.T) {
+		b := newBench(t, only(func(f *Faults) { f.ShortRead = often }))
+		e, fd := b.pair()
+		p := b.poller()
+		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		_, _ = e.send(nil, []byte("0123456789"))
+		b.settle()
+		b.look(p)
+		_, err := b.hear(fd)
+		require.NoError(t, err)
+		require.Empty(t, b.look(p))
+		b.pass(10 * time.Millisecond)
+		require.Equal(t, told{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
+	})
+}
+
+// A world in which a message goes there and back, with an event for each.
+func BenchmarkMessage(b *testing.B) {
+	x := newBench(b, Options{})
+	e, fd := x.pair()
+	p := x.poller()
+	require.NoError(b, p.Add(fd, 7, netpoll.Stream))
+	var buf [64]byte
+	events := make([]netpoll.Event, 8)
+	round := func() {
+		if n, err := e.send(nil, buf[:]); n != len(buf) || err != nil {
+			b.Fatal(n, err)
+		}
+		for got := 0; got < len(buf); {
+			x.settle()
+			if n, err := p.Wait(events, 0); n == 0 || err != nil {
+				b.Fatal(n, err)
+			}
+			n, err := x.Receive(fd, buf[:])
+			if err != nil {
+				b.Fatal(err)
+			}
+			got += n
+		}
+		if n, err := x.Send(fd, nil, buf[:]); n != len(buf) || err != nil {
+			b.Fatal(n, err)
+		}
+		x.settle()
+		if n, err := e.receive(buf[:]); n != len(buf) || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+	for range 100 {
+		round()
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		round()
+	}
+	x.right()
+}

@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+const (
+	// atATime bounds the turns of a step: others come in between.
+	atATime = 8
+	// turnTime is what a turn takes on the world's clock, and passTime a step without any.
+	turnTime = time.Microsecond
+	passTime = 300 * time.Nanosecond
+)
+
+// Server is a process in the world: a Group, with descriptors of its own.
+type Server struct {
+	w        *World
+	name     string
+	group    *act.Group
+	runners  []*runner
+	kernel   *kernel
+	executor *executor
+	order    shutdown.Order
+	orders   int           // how many
+	due      time.Duration // when it must have ended; 0: at no time
+	errors   []error       // what its schedulers returned
+	closed   bool
+}
+
+// Server makes a Group of cfg in the world and calls the set-up functions, as Group.Run does, at once. Of cfg
+// the world replaces Clock, Executor, Idle and Threads, and puts itself before Trace; 0 Schedulers are one.
+// Without a Logger nothing is logged.
+func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler) error) (*Server, error) {
+	v := &Server{w: w, name: name, executor: &executor{w: w}}
+	v.kernel = newKernel(v)
+	cfg.Clock, cfg.Executor, cfg.Idle = clock{w}, v.executor, nil
+	cfg.Schedulers = max(1, cfg.Schedulers)
+	if cfg.Logger == nil {
+		cfg.Logger = zap.NewNop()
+	}
+	if cfg.Turns == 0 {
+		cfg.Turns = 64
+	}
+	cfg.Trace = v.trace(cfg.Trace)
+	w.servers = append(w.servers, v)
+	v.group = act.NewGroup(cfg)
+	for _, s := range v.group.Schedulers() {
+		r := newRunner(v, s, cfg.Turns)
+		v.runners = append(v.runners, r)
+		monitor.Inject(s, v.kernel.forRunner(r))
+		completions.Put(s, &completer{r: r})
+	}
+	for _, r := range v.runners {
+		for _, f := range setup {
+			if err := f(r.s); err != nil {
+				return nil, err
+			}
+		}
+		r.rouse()
+	}
+	return v, nil
+}
+
+// Group is the Server's.
+func (v *Server) Group() *act.Group { return v.group }
+
+// String is the name.
+func (v *Server) String() string { return v.name }
+
+// Shutdown gives an order, as Group.Shutdown. From then on the world holds the server to its terms.
+func (v *Server) Shutdown(o shutdown.Order) {
+	v.order = o
+	v.orders++
+	terms := o.Policy().Resolved()
+	switch {
+	case terms.Kind == shutdown.Halting, terms.Kind == shutdown.Suspending:
+		v.due = v.w.now + slack
+	case terms.Kind == shutdown.Bounded && terms.Time > 0:
+		v.due = v.w.now + terms.Time + slack
+	}
+	v.group.Shutdown(o)
+}
+
+// slack is what the end of a server may take on top of its terms.
+const slack = 100 * time.Millisecond
+
+// ended tells whether all schedulers have returned from their order.
+func (v *Server) ended() bool {
+	for _, r := range v.runners {
+		if !r.over {
+			v.late(r)
+			return false
+		}
+	}
+	return true
+}
+
+// late complains if r goes on longer than its order allows.
+func (v *Server) late(r *runner) {
+	if v.due > 0 && v.w.now > v.due {
+		v.w.wrong("%v has not ended %v after its order %v", r, v.w.now-v.due+slack, v.order)
+	}
+}
+
+// Err is what the schedulers have returned: nil, a *shutdown.Cut, or what broke.
+func (v *Server) Err() error { return errors.Join(v.errors...) }
+
+// close ends the Group and looks for what it has left behind.
+func (v *Server) close() {
+	if v.closed || v.w.failure != nil {
+		return
+	}
+	v.closed = true
+	v.w.audit()
+	if err := v.group.Close(); err != nil {
+		var cut *shutdown.Cut
+		if !errors.As(err, &cut) {
+			v.w.wrong("%s: closing: %w", v, err)
+		}
+	}
+	for _, fd := range v.kernel.open() {
+		v.w.wrong("%s has left a descriptor open: %v", v, fd)
+	}
+	for _, r := range v.runners {
+		r.nobodyLeft()
+	}
+}
+
+// runner is one scheduler of a Server, as the world steps it.
+type runner struct {
+	server *Server
+	w      *World
+	s      *act.Scheduler
+	at     int           // in World.able
+	alarm  time.Duration // when it is going to be looked at again; 0: at no time
+	roused bool          // in this step, or since
+	over   bool          // its order has been carried out
+	model
+}
+
+func newRunner(v *Server, s *act.Scheduler, turns int) *runner {
+	r := &runner{server: v, w: v.w, s: s, at: -1}
+	r.model.init(turns)
+	return r
+}
+
+func (r *runner) String() string { return fmt.Sprintf("%s/%d", r.server.name, r.s.Index()) }
+func (r *runner) number() uint64 { return uint64(r.s.Index()) }
+func (r *runner) place() *int    { return &r.at }
+
+// rouse has the runner stepped again: something has happened that it may not know of.
+func (r *runner) rouse() {
+	r.roused = true
+	if !r.over {
+		r.w.enable(r)
+	}
+}
+
+// fire is the alarm.
+func (r *runner) fire() {
+	if r.alarm > 0 && r.alarm <= r.w.now {
+		r.alarm = 0
+	}
+	r.rouse()
+}
+
+// step takes a few turns. With nothing left to do it rests until something happens or is due.
+func (r *runner) step() {
+	w := r.w
+	if w.fault(&w.faults.Pressed, r) {
+		r.press()
+	}
+	r.roused = false
+	n := 1 + w.dice[schedule].below(atATime)
+	taken, err := r.s.Step(n)
+	w.stats.Turns += taken
+	w.now += max(time.Duration(taken)*turnTime, passTime)
+	if err != nil || r.server.order != nil && r.s.Finished() {
+		r.end(err)
+		return
+	}
+	if taken == n || r.roused {
+		return
+	}
+	at, ok := r.s.NextDeadline()
+	if ok && at <= w.now {
+		return
+	}
+	w.disable(r)
+	if ok && (r.alarm == 0 || at < r.alarm) {
+		r.alarm = at
+		w.agenda.add(at, r)
+	}
+}
+
+// end notes what the scheduler has returned.
+func (r *runner) end(err error) {
+	r.server.late(r)
+	r.over = true
+	r.w.disable(r)
+	for _, x := range r.sorted() {
+		if x.told == 0 && x.state != away && r.server.order.Policy().Kind != shutdown.Suspending {
+			r.w.wrong("%v was told of no order", x)
+		}
+	}
+	var cut *shutdown.Cut
+	if err != nil {
+		r.server.errors = append(r.server.errors, err)
+		if !errors.As(err, &cut) {
+			r.w.wrong("%v broke: %w", r, err)
+		}
+	}
+	if r.server.ended() {
+		r.w.after(0, call0(r.server.close)) // the process is at its end
+	}
+}
+
+// press fills the inbox of the scheduler, from inside, where a Post does not wait for room.
+func (r *runner) press() {
+	r.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		for r.s.Post(func(*act.Scheduler) {}) {
+			continue
+		}
+		return act.Done
+	}))
+}
+
+// executor runs offloaded functions on the world's goroutine, when it is drawn that they are ready.
+type executor struct {
+	w    *World
+	lost []func()
+}
+
+func (x *executor) Execute(f func()) {
+	w := x.w
+	switch {
+	case w.fault(&w.faults.Never, nil):
+		x.lost = append(x.lost, f)
+	case w.fault(&w.faults.Late, nil):
+		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), call0(f))
+	default:
+		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), call0(f))
+	}
+}
+
+// heal finds what was lost.
+func (x *executor) heal() {
+	for _, f := range x.lost {
+		x.w.after(0, call0(f))
+	}
+	x.lost = nil
+}

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// TB is the part of *testing.T that Test needs.
+type TB interface {
+	Helper()
+	Name() string
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Seeds is how many worlds Test runs, unless the environment sets SIM_SEEDS.
+const Seeds = 50
+
+// Test runs the scenario in many worlds, each of another seed and with another part of Anything as its faults,
+// and fails t with the first one's Failure. The scenario puts servers and clients into the world; Test calls Run.
+//
+// The environment chooses: SIM_SEED=n runs the world of this seed alone, with more of its history shown;
+// SIM_SEEDS=n runs so many, and SIM_FROM=n begins with this one.
+func Test(t TB, scenario func(w *World)) {
+	t.Helper()
+	TestWith(t, Options{Faults: Anything()}, scenario)
+}
+
+// TestWith is Test with other Options. Their Seed is where it begins.
+func TestWith(t TB, o Options, scenario func(w *World)) {
+	t.Helper()
+	first, count := o.Seed, uint64(Seeds)
+	number(t, "SIM_FROM", &first)
+	number(t, "SIM_SEEDS", &count)
+	if number(t, "SIM_SEED", &first) {
+		count, o.Lines = 1, 2000
+	}
+	begun, all := time.Now(), Stats{}
+	for seed := first; seed < first+count; seed++ {
+		w := swarmed(o, seed)
+		scenario(w)
+		if err := w.Run(); err != nil {
+			t.Fatalf("%v\nto see it again:\n  SIM_SEED=%d go test -run '^%s$' .", err, seed, t.Name())
+		}
+		all.add(w.Stats())
+	}
+	t.Logf("%d worlds in %v: %v", count, time.Since(begun).Round(time.Millisecond), all)
+}
+
+// swarmed returns a world in which about half of the faults are switched off.
+func swarmed(o Options, seed uint64) *World {
+	o.Seed = seed
+	d := newDice(seed, purposes)
+	o.Faults = o.Faults.swarm(&d)
+	return New(o)
+}
+
+func (s *Stats) add(o Stats) {
+	s.Time += o.Time
+	s.Steps += o.Steps
+	s.Turns += o.Turns
+	s.Faults += o.Faults
+	s.Events += o.Events
+	s.Hash ^= o.Hash
+}
+
+func (s Stats) String() string {
+	return fmt.Sprintf("%v simulated, %d turns, %d faults, %d events, hash %016x", s.Time.Round(time.Millisecond), s.Turns, s.Faults,
+		s.Events, s.Hash)
+}
+
+// number reads a number from the environment and tells whether it is there.
+func number(t TB, name string, to *uint64) bool {
+	text := os.Getenv(name)
+	if text == "" {
+		return false
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s is not a number: %q", name, text)
+	}
+	*to = n
+	return true
+}

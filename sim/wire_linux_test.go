@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// real is the system of this machine, over its loopback.
+type real struct{ netpoll.System }
+
+func (r real) OpenPoller() (monitor.Poller, error) { return r.System.OpenPoller() }
+
+// theatre is where the same script is played: on the machine's system, or on a simulated one.
+type theatre struct {
+	os     monitor.OS
+	settle func()
+	told   func(fd int) // the simulated kernel does not object to receives without a cause
+	dir    string
+	log    []string
+	poller monitor.Poller
+	fds    []int // by name; -1: not open
+}
+
+func (h *theatre) say(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+func realTheatre(t testing.TB, pause time.Duration) *theatre {
+	dir, err := os.MkdirTemp("", "sim")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return &theatre{os: real{}, settle: func() { time.Sleep(pause) }, told: func(int) {}, dir: dir}
+}
+
+func simulatedTheatre(t testing.TB, seed uint64) *theatre {
+	b := newBench(t, Options{Seed: seed})
+	t.Cleanup(b.right)
+	told := func(fd int) {
+		if f := b.k.files[fd]; f.reg != nil {
+			f.reg.told |= netpoll.In
+		}
+	}
+	return &theatre{os: b.OS, settle: b.settle, told: told, dir: "/tmp"}
+}
+
+func word(err error) string {
+	if err == io.EOF {
+		return "EOF"
+	}
+	return fmt.Sprint(err)
+}
+
+// events logs what the poller tells, by tag: the tag is the place in fds.
+func (h *theatre) events() {
+	events := make([]netpoll.Event, 64)
+	n, err := h.poller.Wait(events, 0)
+	if err != nil {
+		h.say("wait: %v", err)
+	}
+	slices.SortFunc(events[:n], func(a, b netpoll.Event) int { return int(a.Tag) - int(b.Tag) })
+	for _, e := range events[:n] {
+		h.say("  %d is ready: %v", e.Tag, e.Ready)
+	}
+}
+
+// connect makes a connection; its ends are 0, who dialled, and 1.
+func (h *theatre) connect(local bool) {
+	var l int
+	var err error
+	if local {
+		l, err = h.os.ListenUnix(filepath.Join(h.dir, "s"), netpoll.ListenOptions{})
+	} else {
+		l, err = h.os.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
+	}
+	h.say("listen: %v", err)
+	h.poller, _ = h.os.OpenPoller()
+	var a int
+	if local {
+		a, _, err = h.os.DialUnix(filepath.Join(h.dir, "s"))
+	} else {
+		a, _, err = h.os.DialTCP(netip.MustParseAddrPort(h.os.LocalAddr(l).String()))
+	}
+	h.say("dial: %v", err)
+	h.settle()
+	h.say("connected: %v", h.os.SocketError(a))
+	b, err := h.os.Accept(l)
+	h.say("accept: %v", err)
+	h.say("close: %v", h.os.Close(l))
+	if local {
+		_ = h.os.Unlink(filepath.Join(h.dir, "s"))
+	}
+	h.fds = []int{a, b}
+	for i, fd := range h.fds {
+		_ = h.os.SetNoDelay(fd, true) // a small segment is not held back
+		h.say("add: %v", h.poller.Add(fd, uint64(i), netpoll.Stream))
+	}
+	h.settle()
+	h.events()
+}
+
+// step does one thing, drawn from r, to one of the ends.
+func (h *theatre) step(r *rand.Rand) {
+	who, what, size := r.IntN(2), r.IntN(20), 1+r.IntN(60)
+	fd := h.fds[who]
+	if fd < 0 {
+		return
+	}
+	switch {
+	case what < 6:
+		n, err := h.os.Send(fd, make([]byte, size/2), make([]byte, size-size/2))
+		h.say("%d sends %d: %d, %v", who, size, n, word(err))
+	case what < 13:
+		h.told(fd)
+		n, err := h.os.Receive(fd, make([]byte, 2*size))
+		h.say("%d receives %d: %d, %v", who, 2*size, n, word(err))
+	case what < 15:
+		h.say("%d asks for its error: %v", who, h.os.SocketError(fd))
+	case what < 16:
+		h.say("%d ends writing: %v", who, h.os.CloseWrite(fd))
+	case what < 17:
+		h.say("%d has a peer: %v", who, h.os.PeerAddr(fd) != nil)
+	case what < 18:
+		h.say("%d closes: %v", who, h.os.Close(fd))
+		h.fds[who] = -1
+	case what < 19 && r.IntN(2) == 0:
+		h.say("%d resets: %v", who, h.os.Reset(fd))
+		h.fds[who] = -1
+	}
+	h.settle()
+	h.events()
+}
+
+// end receives everything that is left, and closes.
+func (h *theatre) end() {
+	for who, fd := range h.fds {
+		if fd < 0 {
+			continue
+		}
+		for range 3 {
+			h.told(fd)
+			n, err := h.os.Receive(fd, make([]byte, 4096))
+			h.say("%d receives at last: %d, %v", who, n, word(err))
+		}
+		n, err := h.os.Send(fd, nil, []byte("x"))
+		h.say("%d sends at last: %d, %v", who, n, word(err))
+		h.settle()
+		h.events()
+		h.say("%d ends writing at last: %v", who, h.os.CloseWrite(fd))
+		h.settle()
+		h.events()
+		h.say("%d has at last: %v", who, h.os.SocketError(fd))
+		h.say("%d closes: %v", who, h.os.Close(fd))
+		h.settle()
+	}
+	_ = h.poller.Close()
+}
+
+func (h *theatre) play(seed uint64) string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	h.connect(seed%2 == 1)
+	for range 4 + r.IntN(20) {
+		h.step(r)
+	}
+	h.end()
+	return strings.Join(h.log, "\n")
+}
+
+// The slow twin is the system of this machine: what calls return and what the poller tells is the same.
+func TestConnectionsAsOnThisMachine(t *testing.T) {
+	seeds := 100
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			simulated := simulatedTheatre(t, seed).play(seed)
+			if realTheatre(t, 100*time.Microsecond).play(seed) == simulated {
+				return
+			}
+			// It may have been slow, or have held back an acknowledgement (40 ms).
+			require.Equal(t, realTheatre(t, 60*time.Millisecond).play(seed), simulated)
+		})
+	}
+}
