@@ -31,6 +31,10 @@ func (r *runner) lost(s audit.Socket) {
 	in, out, coming := r.server.kernel.level(s.FD)
 	switch {
 	case coming:
+	case s.Dialing:
+		if s.Reader && out {
+			r.w.wrong("%v: lost wake-up: a task waits for descriptor %d to be connected, and it is", r, s.FD)
+		}
 	case s.Reader && (in || s.In):
 		r.w.wrong("%v: lost wake-up: a task waits for input on descriptor %d, where there is some", r, s.FD)
 	case (s.Writer || s.Queued > 0) && out:

@@ -281,7 +281,7 @@ func (c *Client) excused(err error) bool {
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOTCONN, syscall.EAGAIN, syscall.ENOENT} {
 		broken = broken || errors.Is(err, e)
 	}
-	return broken && (c.w.net.hurt(c.end) || c.w.net.held(c.end) || c.w.dropping())
+	return broken && (c.w.net.hurt(c.end) || c.w.net.held(c.end) || c.w.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
 }
 
 // deed is what a client does, for the history.

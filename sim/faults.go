@@ -46,14 +46,15 @@ type Faults struct {
 	Pressed  Weight // a step finds the inbox of its scheduler full
 }
 
-// Anything is the Faults of a bad day: everything happens, most of it seldom.
+// Anything is the Faults of a bad day: everything happens, most of it seldom. What can happen once in the life of
+// a connection is more frequent than what can happen with each of its segments.
 func Anything() Faults {
-	const seldom, rare = often / 200, often / 5000
+	const once, seldom, rare = often / 50, often / 200, often / 5000
 	return Faults{
 		ShortRead: often / 20, ShortWrite: often / 20, FalseEmpty: often / 50, FalseFull: often / 50,
 		Reset: rare, CloseError: seldom,
 		Spurious: often / 50, Delayed: often / 50, Duplicate: often / 50, Shuffled: often / 10, Stale: often / 20, Interrupt: seldom,
-		Aborted: seldom, NoFiles: rare, NoMemory: rare, Refused: seldom, Unreachable: seldom, TimedOut: rare,
+		Aborted: once, NoFiles: once, NoMemory: once, Refused: once, Unreachable: once, TimedOut: seldom,
 		Slow: seldom, Clog: rare,
 		WallJump: rare, Late: seldom, Pressed: seldom,
 	}

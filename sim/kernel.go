@@ -273,7 +273,7 @@ func (v *view) accept(l *listening) (int, error) {
 	}
 	e := l.queue.pop()
 	if !e.c.local && v.w.fault(&v.w.faults.Aborted, l) {
-		e.c.hurt = true
+		e.c.injure()
 		l.refuse(e)
 		return -1, syscall.ECONNABORTED
 	}

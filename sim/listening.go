@@ -41,6 +41,14 @@ func (n *internet) heal() {
 // hurt tells whether a fault has refused or broken the connection of e.
 func (n *internet) hurt(e *end) bool { return e != nil && e.c.hurt }
 
+// injure notes that a fault ends the connection.
+func (c *connection) injure() {
+	if !c.hurt {
+		c.hurt = true
+		c.net.w.stats.Broken++
+	}
+}
+
 // held tells whether a fault has kept something of e from arriving for up to 10 s: longer than some servers wait.
 func (n *internet) held(e *end) bool { return e != nil && e.c.held }
 
@@ -236,7 +244,7 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 	case w.fault(&w.faults.TimedOut, e):
 		c.failLater(syscall.ETIMEDOUT, patience)
 	case w.fault(&w.faults.Unreachable, e):
-		c.hurt = true
+		c.injure()
 		if d.below(2) == 0 {
 			e.fail(syscall.ENETUNREACH) // at once: there is no route
 			c.abandon()
@@ -269,7 +277,7 @@ func source(ip netip.Addr) netip.Addr {
 
 // failLater has a connect fail, by a fault.
 func (c *connection) failLater(err syscall.Errno, after time.Duration) {
-	c.hurt = true
+	c.injure()
 	c.refuse(err, after)
 }
 

@@ -103,6 +103,9 @@ func sleeper(w *sim.World) func(*act.Task) act.Directive {
 		}
 		d := time.Duration(w.Rand().IntN(int(pick(w, time.Millisecond, 49*time.Millisecond, 3*time.Second))))
 		due = w.Now() + d
+		if d >= 50*time.Millisecond {
+			due = t.Scheduler().Now() + d // a long time counts from the reading of the pass
+		}
 		t.WakeAfter(&tm, d)
 		t.Waker()
 		return act.Wait

@@ -205,6 +205,7 @@ func (r *runner) spawnedOne(t *act.Task) {
 }
 
 func (r *runner) turnBegins(t *act.Task) {
+	r.w.now += turnTime // so that the pass's reading of the clock grows old
 	m, x := &r.model, r.known(t)
 	if x.state != ready {
 		r.w.wrong("%v has a turn, but %v since %v", x, x.state, x.since)

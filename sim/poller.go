@@ -17,6 +17,7 @@ type poller struct {
 	list   fifo[*registration]
 	all    []*registration // what it watches
 	ghosts []ghost         // events that are told for a second time, or too late
+	waits  uint64          // calls of Wait
 	closed bool
 }
 
@@ -31,6 +32,8 @@ type registration struct {
 	place  int           // in poller.all
 	coming int           // delayed events
 	told   netpoll.Ready // what events have said, less what calls have taken back by the rule of package netpoll
+	batch  uint64        // of the Wait that told last
+	again  int           // further events of that batch: whoever takes them one by one may receive after each
 }
 
 // ghost is an event apart from the list.
@@ -41,7 +44,13 @@ type ghost struct {
 }
 
 // believes tells whether who goes by the events may think so.
-func (r *registration) believes(what netpoll.Ready) bool { return r.told&what != 0 }
+func (r *registration) believes(what netpoll.Ready) bool {
+	if r.told&what == 0 && r.again > 0 {
+		r.again--
+		return true
+	}
+	return r.told&what != 0
+}
 
 // list puts it on the list, once, and has the scheduler look.
 func (r *registration) list() {
@@ -128,7 +137,7 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 		w.wrong("%v is added twice", f)
 		return syscall.EEXIST
 	case kind == netpoll.Stream && w.fault(&w.faults.NoMemory, f):
-		f.end.c.hurt = true
+		f.end.c.injure()
 		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
 	}
 	r := &registration{}
@@ -238,6 +247,7 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 		p.r.rouse()
 		return 0, nil
 	}
+	p.waits++
 	n := p.report(events)
 	if n > 1 && w.fault(&w.faults.Shuffled, p.k) {
 		d := &w.dice[faults]
@@ -287,6 +297,11 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 }
 
 func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
+	if r.batch == p.waits {
+		r.again++
+	} else {
+		r.batch, r.again = p.waits, 0
+	}
 	r.told |= ready
 	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r.told |= netpoll.In // what has happened is received

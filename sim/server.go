@@ -15,7 +15,7 @@ import (
 const (
 	// atATime bounds the turns of a step: others come in between.
 	atATime = 8
-	// turnTime is what a turn takes on the world's clock, and passTime a step without any.
+	// turnTime is what a turn takes on the world's clock, and passTime a step beside that.
 	turnTime = time.Microsecond
 	passTime = 300 * time.Nanosecond
 )
@@ -182,7 +182,7 @@ func (r *runner) step() {
 	n := 1 + w.dice[schedule].below(atATime)
 	taken, err := r.s.Step(n)
 	w.stats.Turns += taken
-	w.now += max(time.Duration(taken)*turnTime, passTime)
+	w.now += passTime
 	if err != nil || r.server.order != nil && r.s.Finished() {
 		r.end(err)
 		return

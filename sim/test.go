@@ -62,6 +62,7 @@ func (s *Stats) add(o Stats) {
 	s.Steps += o.Steps
 	s.Turns += o.Turns
 	s.Faults += o.Faults
+	s.Broken += o.Broken
 	s.Events += o.Events
 	s.Hash ^= o.Hash
 }

@@ -498,7 +498,8 @@ func (p *pipe) fly(upTo uint64, size int) {
 	}
 	w := p.c.net.w
 	if w.fault(&w.faults.Reset, p.from) {
-		p.lost, p.c.hurt, p.c.broken = true, true, true
+		p.lost, p.c.broken = true, true
+		p.c.injure()
 		if kept := w.dice[faults].below(size); kept > 0 {
 			p.launch(flight{at: p.due(), upTo: upTo - uint64(size-kept)})
 		}

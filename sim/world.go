@@ -62,6 +62,7 @@ type World struct {
 	failure error
 	servers []*Server
 	clients []*Client
+	excuse  func(*Client, error) bool
 	open    int       // clients that have not finished
 	able    []stepper // who can go on
 	thread  uint64    // of Run; 0: not in Run
@@ -81,6 +82,7 @@ type Stats struct {
 	Steps  int
 	Turns  int
 	Faults int
+	Broken int // connections that a fault has refused, or ended by a reset
 	Events uint64
 	Hash   uint64 // of the whole history
 }
@@ -160,6 +162,10 @@ func (w *World) wrong(format string, args ...any) {
 
 // Errorf fails the world: for what scenarios and scripts find wrong themselves.
 func (w *World) Errorf(format string, args ...any) { w.wrong(format, args...) }
+
+// Excuse has f asked about errors of scripts that the world does not excuse by itself: those that a server passes on
+// from another connection, say.
+func (w *World) Excuse(f func(c *Client, err error) bool) { w.excuse = f }
 
 // Rand draws from the workload, for what a scenario decides while it is set up.
 func (w *World) Rand() *rand.Rand { return rand.New(&w.dice[workload]) }

@@ -8,6 +8,7 @@ type Socket struct {
 	In             bool // there may be something to receive
 	Reader, Writer bool // a task waits for input, for room
 	Queued         int  // bytes that the system has not taken yet
+	Dialing        bool // the reader waits for the connection
 	Lingering      bool
 }
 
