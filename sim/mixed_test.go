@@ -28,19 +28,24 @@ func patient(w *sim.World) listener.Limits {
 
 // mixed is a server with a bit of everything: sockets of both kinds, timers, offloads, posts, mailboxes, demons,
 // and an order at some time or none.
-func mixed(t *testing.T) func(w *sim.World) {
+func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo, MaxConns: pick(w, 0, 1, 5), Limits: patient(w), Backlog: pick(w, 0, 2)}
 		unix := &service.Unix{Path: "/run/echo", Handler: echo.Echo, MaxConns: pick(w, 0, 1, 5), Limits: patient(w)}
 		v, err := w.Server("echo", cfg, tcp.Setup, unix.Setup, chores(w))
 		require.NoError(t, err)
-		for range 12 {
-			w.Client(pick(w, "10.0.0.1:7007", "unix:/run/echo"), sim.Echo)
-		}
-		if terms, given := order(w); given {
-			w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
-		}
+		visited(w, v, "10.0.0.1:7007", "unix:/run/echo")
+	}
+}
+
+// visited has a dozen clients come, and perhaps an order.
+func visited(w *sim.World, v *sim.Server, addresses ...string) {
+	for range 12 {
+		w.Client(pick(w, addresses...), sim.Echo)
+	}
+	if terms, given := order(w); given {
+		w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
 	}
 }
 
@@ -207,11 +212,6 @@ func TestDirect(t *testing.T) {
 		direct := &sim.Direct{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: patient(w)}
 		v, err := w.Server("echo", cfg, direct.Setup, chores(w))
 		require.NoError(t, err)
-		for range 12 {
-			w.Client("10.0.0.1:7007", sim.Echo)
-		}
-		if terms, given := order(w); given {
-			w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
-		}
+		visited(w, v, "10.0.0.1:7007")
 	})
 }

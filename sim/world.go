@@ -25,6 +25,9 @@ type Options struct {
 	Calm time.Duration
 	// Steps bounds the steps of a Run. 0 means 20 million.
 	Steps int
+	// Stall is how many steps may pass without any progress: a byte that arrives, a client that goes on, a task that
+	// comes or leaves, or a moment in which nobody has anything to do. 0 means a million.
+	Stall int
 	// Lines is how many of the last events a Failure shows. 0 means 60.
 	Lines int
 	// Tape has the draws recorded; see World.Tape.
@@ -40,6 +43,9 @@ func (o Options) resolved() Options {
 	}
 	if o.Steps == 0 {
 		o.Steps = 20_000_000
+	}
+	if o.Stall == 0 {
+		o.Stall = 1_000_000
 	}
 	if o.Lines == 0 {
 		o.Lines = 60
@@ -67,6 +73,7 @@ type World struct {
 	able    []stepper // who can go on
 	thread  uint64    // of Run; 0: not in Run
 	stats   Stats
+	moved   int // the step of the latest progress
 	net     internet
 }
 
@@ -132,7 +139,13 @@ func (f call0) fire() { f() }
 // after has e fire d from now.
 func (w *World) after(d time.Duration, e event) { w.agenda.add(w.now+d, e) }
 
-func (w *World) note(k what, who actor, a, b int64) { w.history.note(w.now, k, who, a, b) }
+func (w *World) note(k what, who actor, a, b int64) {
+	switch k {
+	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientDoes:
+		w.moved = w.stats.Steps
+	}
+	w.history.note(w.now, k, who, a, b)
+}
 
 // fault draws whether a fault happens, and notes it.
 func (w *World) fault(weight *Weight, who actor) bool {
@@ -226,6 +239,8 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 		switch {
 		case w.stats.Steps >= w.options.Steps:
 			w.wrong("not in %d steps: %s", w.options.Steps, what)
+		case w.stats.Steps-w.moved > w.options.Stall:
+			w.wrong("no progress in %d steps, and not yet: %s", w.options.Stall, what)
 		case w.now > deadline:
 			w.wrong("not until %v: %s", deadline, what)
 		case !w.step():

@@ -1,0 +1,68 @@
+package sim_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// pong answers each line "PING" with "PONG". It has a bug that no test over the loopback shows: it takes what has
+// arrived for a line.
+func pong(c *listener.Conn) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		in, err := c.Peek(1)
+		if err != nil {
+			return c.Next(t, err)
+		}
+		answer := "WHAT?\n"
+		if string(in) == "PING\n" {
+			answer = "PONG\n"
+		}
+		c.Discard(len(in))
+		_, err = c.WriteString(answer)
+		return c.Next(t, err)
+	})
+}
+
+// ping is a client in straight lines.
+func ping(c *sim.Client) error {
+	in := bufio.NewReader(c)
+	for range 10 {
+		if _, err := fmt.Fprintln(c, "PING"); err != nil {
+			return err
+		}
+		answer, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if answer != "PONG\n" {
+			return fmt.Errorf("the answer to PING is %q", answer)
+		}
+	}
+	return nil
+}
+
+// A toy server, in as many worlds as it takes to find what is wrong with it. In a test this loop is sim.Test.
+func Example() {
+	for seed := uint64(1); ; seed++ {
+		w := sim.New(sim.Options{Seed: seed, Faults: sim.Faults{ShortRead: 1000}})
+		server := &service.TCP{Address: "10.0.0.1:80", Handler: pong}
+		if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
+			fmt.Println(err)
+			return
+		}
+		w.Client("10.0.0.1:80", ping)
+		var found *sim.Failure
+		if errors.As(w.Run(), &found) {
+			fmt.Println(found.Err)
+			return
+		}
+	}
+	// Output:
+	// client 1 of 10.0.0.1:80: the answer to PING is "WHAT?\n"
+}

@@ -1,0 +1,241 @@
+package sim_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+func TestMain(m *testing.M) {
+	lab.StartRuntimePoller()
+	goleak.VerifyTestMain(m)
+}
+
+// worldOf returns a world with one server that handles connections so.
+func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Action) (*sim.World, *sim.Server) {
+	w := sim.New(o)
+	tcp := &service.TCP{Address: "10.0.0.1:80", Handler: handler}
+	v, err := w.Server("server", act.Config{Schedulers: 2}, tcp.Setup)
+	require.NoError(t, err)
+	return w, v
+}
+
+// failure runs w and returns what was wrong.
+func failure(t *testing.T, w *sim.World) *sim.Failure {
+	var f *sim.Failure
+	require.ErrorAs(t, w.Run(), &f)
+	return f
+}
+
+func mute(*listener.Conn) act.Action {
+	return act.Func(func(t *act.Task) act.Directive { t.Waker(); return act.Wait })
+}
+
+func TestTheSameSeedIsTheSameHistory(t *testing.T) {
+	run := func(seed uint64) sim.Stats {
+		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything()})
+		mixed(t)(w)
+		require.NoError(t, w.Run())
+		return w.Stats()
+	}
+	hashes := map[uint64]bool{}
+	for seed := range uint64(10) {
+		first := run(seed)
+		percent := debug.SetGCPercent(1)
+		require.Equal(t, first, run(seed), "seed %d", seed)
+		debug.SetGCPercent(percent)
+		hashes[first.Hash] = true
+	}
+	require.Len(t, hashes, 10, "and another seed is another")
+}
+
+// The tape is what shrinking needs: all that was drawn.
+func TestTheTapeHasEveryDraw(t *testing.T) {
+	run := func(seed uint64) [][]uint64 {
+		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything(), Tape: true})
+		mixed(t)(w)
+		require.NoError(t, w.Run())
+		return w.Tape()
+	}
+	tape := run(1)
+	require.Len(t, tape, 4, "a stream for each purpose")
+	for _, stream := range tape {
+		require.NotEmpty(t, stream)
+	}
+	require.Equal(t, tape, run(1))
+	require.NotEqual(t, tape, run(2))
+}
+
+func TestADeadlockSaysWhoWaitsForWhat(t *testing.T) {
+	w, _ := worldOf(t, sim.Options{Seed: 7}, mute)
+	w.Client("10.0.0.1:80", func(c *sim.Client) error {
+		_, err := c.Read(make([]byte, 1))
+		return err
+	})
+	f := failure(t, w)
+	require.ErrorContains(t, f, "deadlock: nothing is runnable and nothing is pending, but not yet: every client has finished")
+	require.Contains(t, f.Waits, "client 1 of 10.0.0.1:80 waits for something to read")
+	require.Contains(t, f.Waits, "sim_test.mute")
+	require.Contains(t, f.Events, "client 1 (connection")
+	require.EqualValues(t, 7, f.Seed)
+}
+
+func TestALivelockIsNoticed(t *testing.T) {
+	for name, o := range map[string]sim.Options{
+		"no progress in 5000 steps": {Stall: 5000},
+		"not in 5000 steps":         {Steps: 5000},
+	} {
+		w, _ := worldOf(t, o, func(*listener.Conn) act.Action { return act.Func(func(*act.Task) act.Directive { return act.Yield }) })
+		w.Client("10.0.0.1:80", func(c *sim.Client) error {
+			_, err := c.Read(make([]byte, 1))
+			return err
+		})
+		require.ErrorContains(t, w.Run(), name)
+	}
+}
+
+func TestAnOrderThatIsNotObeyedIsNoticed(t *testing.T) {
+	w, v := worldOf(t, sim.Options{Calm: time.Hour}, mute)
+	w.At(time.Second, func() { v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Endless}}) })
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
+	require.ErrorContains(t, w.Run(), "server has ended")
+}
+
+func TestWhatAScriptReturnsFailsTheWorld(t *testing.T) {
+	mistake := errors.New("a mistake")
+	w, _ := worldOf(t, sim.Options{}, echo.Echo)
+	w.Client("10.0.0.1:80", func(*sim.Client) error { return mistake })
+	require.ErrorIs(t, w.Run(), mistake)
+	w, _ = worldOf(t, sim.Options{}, echo.Echo)
+	w.Client("10.0.0.1:80", func(c *sim.Client) error {
+		c.Go(func(*sim.Client) error { return mistake })
+		c.Sleep(time.Second)
+		return nil
+	})
+	require.ErrorIs(t, w.Run(), mistake)
+	w, _ = worldOf(t, sim.Options{}, echo.Echo)
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.World().Errorf("seen at %v", c.Now().Year()); return nil })
+	require.ErrorContains(t, w.Run(), "seen at 2026")
+}
+
+// A connection that the server breaks off without a reason is the server's fault; one that a fault breaks is not.
+func TestWhoseFaultAResetIs(t *testing.T) {
+	breaks := func(c *listener.Conn) act.Action { c.Abort(); return nil }
+	reads := func(c *sim.Client) error { _, err := c.Read(make([]byte, 1)); return err }
+	w, _ := worldOf(t, sim.Options{}, breaks)
+	w.Client("10.0.0.1:80", reads)
+	require.ErrorIs(t, w.Run(), syscall.ECONNRESET)
+
+	w, _ = worldOf(t, sim.Options{}, breaks)
+	w.Client("10.0.0.1:80", reads)
+	w.Excuse(func(_ *sim.Client, err error) bool { return errors.Is(err, syscall.ECONNRESET) })
+	require.NoError(t, w.Run())
+
+	w, _ = worldOf(t, sim.Options{Faults: sim.Faults{Refused: 1 << 16}}, echo.Echo)
+	w.Client("10.0.0.1:80", reads)
+	require.NoError(t, w.Run(), "the connect was refused")
+
+	w = sim.New(sim.Options{})
+	w.Client("10.0.0.1:80", reads)
+	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nobody listens")
+}
+
+func TestAForeignGoroutineIsTurnedAway(t *testing.T) {
+	w, v := worldOf(t, sim.Options{}, echo.Echo)
+	said := make(chan any, 1)
+	w.At(time.Second, func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { said <- recover() }()
+			v.Group().Schedulers()[0].Post(func(*act.Scheduler) {})
+		}()
+		<-done
+	})
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
+	require.NoError(t, w.Run())
+	require.Contains(t, fmt.Sprint(<-said), "a goroutine that is not part of the world has left something for scheduler 0")
+}
+
+// A client is a net.Conn, with deadlines on the world's clock.
+func TestAClientIsAConnection(t *testing.T) {
+	w, _ := worldOf(t, sim.Options{}, echo.Echo)
+	begun := time.Now()
+	w.Client("10.0.0.1:80", func(c *sim.Client) error {
+		if err := c.SetReadDeadline(c.Now().Add(20 * time.Minute)); err != nil {
+			return err
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || c.World().Now() < 20*time.Minute {
+			return fmt.Errorf("at %v: %w", c.World().Now(), err)
+		}
+		if c.RemoteAddr().String() != "10.0.0.1:80" || c.LocalAddr().Network() != "tcp" {
+			return fmt.Errorf("from %v to %v", c.LocalAddr(), c.RemoteAddr())
+		}
+		_ = c.SetDeadline(time.Time{})
+		if _, err := io.WriteString(c, "hello"); err != nil {
+			return err
+		}
+		if err := c.CloseWrite(); err != nil {
+			return err
+		}
+		all, err := io.ReadAll(c)
+		if string(all) != "hello" {
+			return fmt.Errorf("%q: %w", all, err)
+		}
+		return err
+	})
+	require.NoError(t, w.Run())
+	require.Less(t, time.Since(begun), 10*time.Second, "twenty minutes of the world's time")
+}
+
+// A simulated hour of a server with a hundred clients takes seconds.
+func TestAnHourOfAHundredClients(t *testing.T) {
+	w, _ := worldOf(t, sim.Options{Seed: 1, Storm: time.Hour, Faults: sim.Anything()}, echo.Echo)
+	w.Excuse(func(_ *sim.Client, err error) bool { return cutOff(err) }) // by the linger of five seconds, for one
+	for range 100 {
+		w.Client("10.0.0.1:80", func(c *sim.Client) error {
+			for message := []byte("how are you?"); c.World().Now() < time.Hour; c.Sleep(time.Second) {
+				if _, err := c.Write(message); err != nil {
+					return err
+				}
+				if _, err := io.ReadFull(c, make([]byte, len(message))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	begun := time.Now()
+	require.NoError(t, w.Run())
+	s := w.Stats()
+	require.GreaterOrEqual(t, s.Time, time.Hour)
+	t.Logf("%v in %v", s, time.Since(begun))
+}
+
+// BenchmarkMixed counts turns, with all invariants watched and the history hashed.
+func BenchmarkMixed(b *testing.B) {
+	turns := 0
+	for seed := uint64(0); b.Loop(); seed++ {
+		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything()})
+		mixed(b)(w)
+		require.NoError(b, w.Run())
+		turns += w.Stats().Turns
+	}
+	b.ReportMetric(float64(turns)/b.Elapsed().Seconds(), "turns/s")
+}
