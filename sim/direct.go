@@ -122,19 +122,18 @@ type stream struct {
 	e   *completer
 	end *end
 
-	in       []byte // received and not lent
-	inErr    error  // behind it
-	reading  bool   // a receive is under way
-	reader   act.Waker
-	queue    []byte // taken and not sent
-	outErr   error
-	writing  bool // a send is under way
-	low      int
-	writer   act.Waker
-	ending   bool // CloseWrite was called
-	closing  bool // Close was called
-	closed   bool
-	discards bool
+	in      []byte // received and not lent
+	inErr   error  // behind it
+	reading bool   // a receive is under way
+	reader  act.Waker
+	queue   []byte // taken and not sent
+	outErr  error
+	writing bool // a send is under way
+	low     int
+	writer  act.Waker
+	ending  bool // CloseWrite was called
+	closing bool // Close was called
+	closed  bool
 }
 
 func (e *completer) adopt(end *end) *stream {
