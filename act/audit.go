@@ -17,28 +17,32 @@ func init() {
 // audit looks whether the parts of s agree with each other: each task in the queue that its state says and in
 // no other, and as many of each kind as are counted. It is for the time between two Steps.
 func (s *Scheduler) audit() error {
-	queued := map[*Task]int{}
-	for name, q := range map[string]*queue{"ready": &s.ready, "demonic": &s.demonic, "demons": &s.demons, "spent": &s.spent} {
-		for t := q.head; t != nil; t = t.next {
-			if queued[t]++; queued[t] > 1 {
-				return fmt.Errorf("%v is in more than one place of the queues, at last in %s", t, name)
+	queued := map[*Task]bool{}
+	for _, q := range []struct {
+		of    *queue
+		state state
+		kind  flags // of those in it
+	}{{&s.ready, ready, 0}, {&s.demonic, ready, isDemon}, {&s.demons, ready, isDemon}, {&s.exhausted, exhausted, 0}} {
+		for t := q.of.head; t != nil; t = t.next {
+			switch {
+			case queued[t]:
+				return fmt.Errorf("%v is in two places of the queues", t)
+			case t.state != q.state:
+				return fmt.Errorf("%v is in a queue of state %d with state %d", t, q.state, t.state)
+			case t.flags&isDemon != q.kind && q.state == ready:
+				return fmt.Errorf("%v is in a queue that is not for its kind", t)
 			}
-			if (t.flags&isDemon != 0) == (name == "ready") && name != "spent" {
-				return fmt.Errorf("%v is in the queue %s, which is not that of its kind", t, name)
-			}
-			if t.state != ready && name != "spent" || t.state != spent && name == "spent" {
-				return fmt.Errorf("%v is in the queue %s with state %d", t, name, t.state)
-			}
-			if t == q.tail {
+			queued[t] = true
+			if t == q.of.tail {
 				break
 			}
 		}
 	}
-	live, installed, spending := 0, 0, 0
+	live, installed, out := 0, 0, 0
 	var wrong error
 	s.slab.all(func(t *Task) {
-		if (t.state == ready || t.state == spent) != (queued[t] == 1) {
-			wrong = fmt.Errorf("%v is in %d queues with state %d", t, queued[t], t.state)
+		if (t.state == ready || t.state == exhausted) != queued[t] {
+			wrong = fmt.Errorf("%v has state %d, and in a queue: %v", t, t.state, queued[t])
 		}
 		for tm := t.timers; tm != nil; tm = tm.next {
 			if !tm.Armed() || tm.task != t {
@@ -52,13 +56,13 @@ func (s *Scheduler) audit() error {
 		case t.flags&background == 0:
 			installed++
 		}
-		if t.state == spent {
-			spending++
+		if t.state == exhausted {
+			out++
 		}
 	})
-	if wrong == nil && (live != s.live || installed != s.installed || spending != s.spending) {
-		wrong = fmt.Errorf("there are %d tasks, %d demons and %d spent, counted are %d, %d and %d", live, installed, spending,
-			s.live, s.installed, s.spending)
+	if wrong == nil && (live != s.live || installed != s.installed || out != s.exhaustedCount) {
+		wrong = fmt.Errorf("there are %d tasks and %d demons, %d of them out of turns; counted are %d, %d and %d",
+			live, installed, out, s.live, s.installed, s.exhaustedCount)
 	}
 	return wrong
 }

@@ -46,8 +46,8 @@ type Config struct {
 	// for 30 s and then drops.
 	Shutdown shutdown.Policy
 
-	// Logger takes what goes wrong with nobody to tell. nil writes errors to standard error, of equal ones
-	// the first ten of a second and then every hundredth; zap.NewNop() writes none.
+	// Logger takes what goes wrong with nobody to tell. nil writes errors and warnings to standard error, of
+	// equal ones the first ten of a second and then every hundredth; zap.NewNop() writes none.
 	Logger *zap.Logger
 
 	// Trace is called when things happen; nil is not.
@@ -109,7 +109,7 @@ func (cfg Config) resolved() Config {
 		cfg.Executor = &pool{limit: int32(cfg.Offloads)}
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = errorsToStderr()
+		cfg.Logger = toStderr()
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{time.Now()}
@@ -117,10 +117,10 @@ func (cfg Config) resolved() Config {
 	return cfg
 }
 
-// errorsToStderr samples: a server must not be drowned by what a million clients make fail.
-func errorsToStderr() *zap.Logger {
+// toStderr samples: a server must not be drowned by what a million clients make fail.
+func toStderr() *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.ErrorLevel)
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.WarnLevel)
 	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 100))
 }

@@ -7,5 +7,4 @@ const (
 	TaskSize    = unsafe.Sizeof(Task{})
 	PostsAPass  = postsAPass
 	TimersAPass = timersAPass
-	Fine        = fine
 )

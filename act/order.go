@@ -21,7 +21,7 @@ func (s *Scheduler) Shutdown(o shutdown.Order) {
 		panic("act: Shutdown without an order")
 	}
 	s.orders.Push(&inbox.Node[shutdown.Order]{Of: o})
-	s.pressed.Store(true)
+	s.orderPending.Store(true)
 	s.rouse()
 }
 
@@ -30,7 +30,7 @@ func (s *Scheduler) obey() {
 	if s.orders.Empty() {
 		return
 	}
-	s.pressed.Store(true) // who gave the order may not have come to that yet
+	s.orderPending.Store(true) // who gave the order may not have come to that yet
 	s.group.busy(s)
 	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
 		if s.group.late(n.Of) {
@@ -81,9 +81,9 @@ func (s *Scheduler) tell(t *Task) {
 	t.wake()
 }
 
-// mayTurn tells a task of the order that it has not heard of, and whether it has a turn left. One that
-// has none is cut.
-func (s *Scheduler) mayTurn(t *Task) bool {
+// grantTurn gives t a turn under the order in force, if it has one left, and tells it of the order before if it
+// has not heard of it. Who has none left is dropped or set aside.
+func (s *Scheduler) grantTurn(t *Task) bool {
 	s.running = nil // whoever it was is not to blame for what happens here
 	if s.order == nil {
 		return true // it is spent, or was given too late to count
@@ -102,9 +102,9 @@ func (s *Scheduler) mayTurn(t *Task) bool {
 		s.cut = s.noteCut(s.cut, t)
 		s.drop(t)
 	} else {
-		t.state = spent
-		s.spent.push(t)
-		s.spending++
+		t.state = exhausted
+		s.exhausted.push(t)
+		s.exhaustedCount++
 	}
 	return false
 }
@@ -128,13 +128,13 @@ func (s *Scheduler) conclude() error {
 	if s.terms.Drop && s.broken == nil {
 		s.dropAll()
 	}
-	for t := s.spent.pop(); t != nil; t = s.spent.pop() {
+	for t := s.exhausted.pop(); t != nil; t = s.exhausted.pop() {
 		s.enqueue(t)
 	}
-	s.spending = 0
+	s.exhaustedCount = 0
 	s.order, s.terms, s.cut = nil, shutdown.Terms{}, nil
-	if s.pressed.Store(false); !s.orders.Empty() {
-		s.pressed.Store(true) // one has come meanwhile; who gives it stores after pushing, so one of both sees it
+	if s.orderPending.Store(false); !s.orders.Empty() {
+		s.orderPending.Store(true) // one has come meanwhile; who gives it stores after pushing, so one of both sees it
 	}
 	if s.broken != nil {
 		return s.broken
@@ -190,7 +190,7 @@ type Dropper interface {
 // dropAll drops all tasks and demons but the monitors, and what the Locals keep going. What a closer
 // spawns meanwhile is not among them: it is there for a later Run.
 func (s *Scheduler) dropAll() {
-	s.ready, s.demonic, s.demons, s.spent = queue{}, queue{}, queue{}, queue{}
+	s.ready, s.demonic, s.demons, s.exhausted = queue{}, queue{}, queue{}, queue{}
 	s.passing = false
 	var left []*Task // as it was: places that become free may be taken again
 	s.slab.all(func(t *Task) {

@@ -2,6 +2,7 @@ package act
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -16,7 +17,7 @@ func (s *Scheduler) Run() error {
 		return err
 	}
 	defer s.exit()
-	s.guardedRounds(maxTurns, true)
+	s.guardedRounds(math.MaxInt, true)
 	return s.conclude()
 }
 
@@ -39,7 +40,7 @@ func (s *Scheduler) Step(n int) (int, error) {
 // Finished tells whether nothing is left here that holds Run: for who Steps.
 func (s *Scheduler) Finished() bool {
 	s.touch()
-	return s.live+s.installed+s.held == s.spending && s.inboxEmpty()
+	return s.live+s.installed+s.held == s.exhaustedCount && s.inboxEmpty()
 }
 
 // guardedRounds makes an error of a panic outside of turns and posted functions: in a monitor, an
@@ -50,8 +51,6 @@ func (s *Scheduler) guardedRounds(n int, sleep bool) (taken int) {
 	}
 	return taken
 }
-
-const maxTurns = int(^uint(0) >> 1)
 
 // rounds is the scheduler: rounds of turns, and a pass when nothing is ready or s.turns turns were
 // taken. A round is one go over what was ready at its start; what becomes ready in it waits for the
@@ -66,9 +65,9 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 			break
 		}
 		if !s.passing {
-			k := s.take(&s.ready, min(n-taken, s.turns-s.taken))
-			taken, s.taken = taken+k, s.taken+k
-			if taken == n || s.taken < s.turns && s.tasksReady() {
+			k := s.take(&s.ready, min(n-taken, s.turns-s.sincePass))
+			taken, s.sincePass = taken+k, s.sincePass+k
+			if taken == n || s.sincePass < s.turns && s.tasksReady() {
 				continue // n is reached, or a panic or an order cut it short
 			}
 			s.beginPass()
@@ -90,15 +89,15 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 func (s *Scheduler) take(q *queue, n int) (taken int) {
 	defer s.rescue(&taken)
 	for taken < n {
-		pressed := s.pressed.Load() // one look a turn at all that has to do with orders
-		if pressed && !s.orders.Empty() {
+		pending := s.orderPending.Load() // one look a turn at all that has to do with orders
+		if pending && !s.orders.Empty() {
 			break
 		}
 		t := q.pop()
 		if t == nil {
 			break
 		}
-		if pressed && !s.mayTurn(t) {
+		if pending && !s.grantTurn(t) {
 			continue
 		}
 		s.turn(t)
@@ -153,7 +152,7 @@ func (s *Scheduler) turn(t *Task) {
 
 // beginPass takes in what came from outside and what is due, and lets the demons line up.
 func (s *Scheduler) beginPass() {
-	s.taken = 0
+	s.sincePass = 0
 	s.now = s.clock.Monotonic()
 	if s.trace != nil && s.trace.Pass != nil {
 		s.trace.Pass(s)

@@ -22,13 +22,13 @@ import (
 // Step, or between two of those to whoever runs it next.
 type Scheduler struct {
 	// The round.
-	ready   queue // what is left of the present one, and behind it the next
-	running *Task // whose turn it is, or was last in this go of take; otherwise nil
-	err     error // Task.Err
-	ends    []TurnEnder
-	ended   uint64 // Turns
-	taken   int    // turns of tasks since the last pass
-	turns   int    // Config.Turns
+	ready     queue // what is left of the present one, and behind it the next
+	running   *Task // whose turn it is, or was last in this go of take; otherwise nil
+	err       error // Task.Err
+	ends      []TurnEnder
+	ended     uint64 // Turns
+	sincePass int    // turns of tasks taken
+	turns     int    // Config.Turns
 
 	// The pass.
 	passing  bool  // stopped inside a pass, among its demons
@@ -43,17 +43,17 @@ type Scheduler struct {
 	breathed time.Duration
 
 	// What arrives from other goroutines.
-	posts   *inbox.Ring[func(*Scheduler)]
-	room    room
-	letters inbox.Stack[recipient]
-	orders  inbox.Stack[shutdown.Order]
-	pressed atomic.Bool // true while orders has any and while one is in force; true a little longer is no harm
+	posts        *inbox.Ring[func(*Scheduler)]
+	room         room
+	letters      inbox.Stack[recipient]
+	orders       inbox.Stack[shutdown.Order]
+	orderPending atomic.Bool // true while orders has any and while one is in force; true a little longer is no harm
 
-	// What holds Run: live tasks, demons that are not in the background, and Hold, each of them without
-	// the spent ones.
+	// What holds Run: live tasks, demons that are not in the background, and Hold. The exhausted are among
+	// them, and do not.
 	live, installed, held int
-	spent                 queue
-	spending              int // len(spent)
+	exhausted             queue // out of turns under an order
+	exhaustedCount        int
 
 	// The end.
 	order  shutdown.Order

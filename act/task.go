@@ -49,7 +49,7 @@ const (
 	running         // in its turn
 	waiting         // in no queue
 	offloaded       // belongs to an offloaded function; in no queue
-	spent           // out of turns under an order; in the queue of those
+	exhausted       // out of turns under an order; in the queue of those
 	abandoned       // dropped while offloaded: to be closed when the function returns
 	leaving         // being closed: nobody can wake it any more
 )
@@ -125,7 +125,7 @@ func (t *Task) Release(c io.Closer) bool {
 
 // WakeAfter arms tm to wake this task d after now, and Stop disarms it. An armed timer that is armed
 // again moves; it fires once, in whatever turn that finds the task, and is disarmed when the task
-// leaves. Below 50 ms "now" is a fresh reading of the clock, otherwise the pass's.
+// leaves. It reads the clock.
 func (t *Task) WakeAfter(tm *Timer, d time.Duration) {
 	t.WakeAt(tm, t.s.after(d))
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/daimon-go/daimon/internal/wheel"
 )
 
-// fine is the delay below which "now" is read afresh: the pass's reading may be a few turns old,
-// which a longer delay does not notice.
-const fine = 50 * time.Millisecond
-
 // timersAPass bounds the timers fired in one pass; the rest stay due and keep the thread awake.
 const timersAPass = 1024
 
@@ -61,12 +57,10 @@ func (s *Scheduler) Now() time.Duration {
 	return s.now
 }
 
-// after is the point in time d from now, reading the clock as Task.WakeAfter does.
+// after is the point in time d from now. The clock is read: the pass's reading is as old as the turns since
+// then have been long, and a timer that counted from there would be early.
 func (s *Scheduler) after(d time.Duration) time.Duration {
-	now := s.now
-	if d < fine {
-		now = s.clock.Monotonic()
-	}
+	now := s.clock.Monotonic()
 	if d > math.MaxInt64-now {
 		return math.MaxInt64
 	}

@@ -13,9 +13,13 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// scarce is how long Accept waits for a descriptor before it tries again; one that this scheduler frees
-// ends the wait at once.
-const scarce = 100 * time.Millisecond
+const (
+	// scarce is how long Accept waits for a descriptor before it tries again; one that this scheduler frees
+	// ends the wait at once.
+	scarce = 100 * time.Millisecond
+	// quiet is how long there must have been enough before a shortage is worth another line in the log.
+	quiet = 10 * time.Second
+)
 
 // inARow is how many connections Accept passes over for EPERM before it takes that for something that lasts,
 // such as a filter of system calls (seccomp(2)), which refuses without taking the connection, and waits.
@@ -36,8 +40,8 @@ type Accept struct {
 	result handover
 	places act.Bell
 	timer  act.Timer
-	passed int  // errors of connections, since there was none
-	short  bool // of descriptors, and has said so
+	passed int           // errors of connections, since there was none
+	short  time.Duration // when descriptors were last short, on the scheduler's clock; 0: never
 }
 
 // Act takes one connection.
@@ -90,7 +94,7 @@ func (a *Accept) adopt(t *act.Task, fd int) act.Directive {
 	if err != nil {
 		return a.backOff(t, err) // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
 	}
-	a.short, a.passed = false, 0
+	a.passed = 0
 	a.result.offer(t, a.Maker.Conn(stream))
 	return act.Done
 }
@@ -100,10 +104,11 @@ func (a *Accept) adopt(t *act.Task, fd int) act.Directive {
 func (a *Accept) Conn() *Conn { return a.result.take() }
 
 func (a *Accept) backOff(t *act.Task, err error) act.Directive {
-	if !a.short {
-		a.short = true
-		t.Scheduler().Logger().Warn("accepting pauses", zap.Error(err))
+	now := t.Scheduler().Now()
+	if a.short == 0 || now-a.short > quiet {
+		t.Scheduler().Logger().Warn("accepting pauses", zap.Any("at", a.Port.Addr()), zap.Error(err))
 	}
+	a.short = max(1, now)
 	t.WakeAfter(&a.timer, scarce)
 	a.Port.AwaitDescriptor(t.Waker())
 	return act.Wait

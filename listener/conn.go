@@ -67,7 +67,7 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 		if c.busy != nil && c.busy.passed(c.busy.read) {
 			return unread, errDeadline
 		}
-		err := error(nil)
+		var err error
 		if len(unread) > 0 {
 			err = c.extend(n)
 		} else if unread, err = c.stream.Lend(c.maker.limits.Read); err == nil {

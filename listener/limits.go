@@ -77,7 +77,7 @@ var homes = act.NewLocal(func(s *act.Scheduler) *home { return &home{s: s} })
 
 const (
 	gathered = 4 << 10 // how much Write gathers, and the size of a small buffer
-	keep     = 64      // how many of each are kept
+	kept     = 64      // how many of each are kept
 )
 
 func (h *home) takeBusy(c *Conn) *busy {
@@ -92,7 +92,7 @@ func (h *home) takeBusy(c *Conn) *busy {
 }
 
 func (h *home) giveBusy(b *busy) {
-	if len(h.idle) < keep {
+	if len(h.idle) < kept {
 		b.c, b.lent, b.gather = nil, nil, b.gather[:0]
 		if b.buffer != nil {
 			b.own, b.buffer = nil, nil
@@ -115,7 +115,7 @@ func (h *home) giveBuffer(b []byte) {
 	if race.Enabled {
 		spoil(b[:cap(b)]) // see poison
 	}
-	if cap(b) == gathered && len(h.buffers) < keep {
+	if cap(b) == gathered && len(h.buffers) < kept {
 		h.buffers = append(h.buffers, b[:0])
 	}
 }

@@ -51,10 +51,11 @@ func Within(d time.Duration, a act.Action) act.Action {
 }
 
 type within struct {
-	a       act.Action // nil: closed
+	a       act.Action
 	sleep   Sleep
 	err     error
 	verdict act.Directive
+	closed  bool
 }
 
 func (w *within) Act(t *act.Task) act.Directive {
@@ -91,13 +92,15 @@ func (w *within) Stop(t *act.Task, o shutdown.Order) {
 }
 
 func (w *within) Close() error {
-	a := w.a
-	w.a = nil
+	if w.closed {
+		return nil
+	}
+	w.closed = true // and w.a stays, for String
 	_ = w.sleep.Close()
 	if !w.verdict.Finished() { // called again, it says so
 		w.verdict, w.err = act.Failed, net.ErrClosed
 	}
-	if c, ok := a.(io.Closer); ok {
+	if c, ok := w.a.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil

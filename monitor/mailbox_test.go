@@ -177,3 +177,27 @@ func TestASendDoesNotAllocate(t *testing.T) {
 	m.Close()
 	require.NoError(t, l.S.Run())
 }
+
+// What comes between a look that found nothing and the wait is not lost: the last to look is Arm.
+func TestWhatComesBetweenTakeAndArmWakes(t *testing.T) {
+	for name, come := range map[string]func(m *monitor.Mailbox[int]){
+		"a value": func(m *monitor.Mailbox[int]) { require.True(t, m.Send(1)) },
+		"a close": func(m *monitor.Mailbox[int]) { m.Close() },
+	} {
+		s := act.New(act.Config{})
+		m, turns := monitor.NewMailbox[int](1), 0
+		s.Spawn(act.Func(func(task *act.Task) act.Directive {
+			_, err := m.Take()
+			if turns++; turns > 1 {
+				return act.Done
+			}
+			come(m)
+			err.(interface{ Arm(*act.Task) }).Arm(task)
+			return act.Wait
+		}))
+		taken, err := s.Step(2)
+		require.NoError(t, err)
+		require.Equal(t, 2, taken, name)
+		require.NoError(t, s.Close())
+	}
+}

@@ -433,3 +433,23 @@ func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
 	require.Zero(t, places.Open())
 	lab.HearEnd(t, peer)
 }
+
+// What was broken: a reset behind the peer's end is told to whoever sends next and to SO_ERROR, while a receive
+// says that the end has come in order, so that bytes which nobody took looked delivered.
+func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	defer stream.Abort()
+	require.NoError(t, peer.Close())
+	l.For(5 * time.Millisecond)
+	_, err := stream.Send(nil, []byte("is anybody there?"), 100)
+	require.NoError(t, err, "the system does not know yet")
+	l.For(5 * time.Millisecond)
+	_, err = stream.Lend(100)
+	require.Error(t, err)
+	require.NotEqual(t, io.EOF, err)
+	_, again := stream.Lend(100)
+	require.Equal(t, err, again)
+	_, queued := stream.Queued()
+	require.Equal(t, err, queued)
+}

@@ -64,8 +64,13 @@ func listenUnix(path string, o ListenOptions) (int, error) {
 	}
 	defer lockFolder(path)()
 	fd, err := bindUnix(path, o)
-	if err != unix.EADDRINUSE || !stale(path) {
+	switch {
+	case err != unix.EADDRINUSE:
 		return fd, err
+	case otherFile(path):
+		return -1, unix.ENOTSOCK
+	case !stale(path):
+		return -1, err
 	}
 	if err = unix.Unlink(path); err != nil && err != unix.ENOENT {
 		return -1, err
@@ -88,15 +93,17 @@ func bindUnix(path string, o ListenOptions) (int, error) {
 	return fd, nil
 }
 
+// otherFile reports whether a file that is no socket lies there; a symbolic link is one.
+func otherFile(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && uint32(st.Mode)&unix.S_IFMT != unix.S_IFSOCK
+}
+
 // stale reports whether the path is a socket that nobody listens at; a symbolic link is not followed.
 // Only a refusal is a proof: EAGAIN is a live server that is busy, EPROTOTYPE a socket of another
 // type, EACCES somebody else's. A file that has just gone is as good as stale.
 func stale(path string) bool {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return err == unix.ENOENT
-	}
-	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFSOCK {
+	if otherFile(path) {
 		return false
 	}
 	for try := range staleProbes {

@@ -42,8 +42,8 @@ func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error
 }
 
 // ListenUnix listens at a path. A socket file at which nobody listens, left by a program that has
-// ended, is replaced; First is not looked at. EADDRINUSE says that somebody listens or that the file is
-// no socket, ENAMETOOLONG that the path does not fit (107 bytes on Linux, 103 elsewhere). On Linux a
+// ended, is replaced; First is not looked at. EADDRINUSE says that somebody listens, ENOTSOCK that
+// another file lies there, ENAMETOOLONG that the path does not fit (107 bytes on Linux, 103 elsewhere). On Linux a
 // path that begins with @ or NUL is an abstract name, with no file. Close does not remove the file.
 //
 // Whether somebody listens is found out by connecting, so a live server accepts a connection that ends

@@ -59,9 +59,12 @@ func (v *TCP) listen(e *monitor.IO, bound net.Addr) (*monitor.Port, error) {
 	first := bound == nil
 	if first {
 		if v.Address == "" { // to package net that is any address and port, here it was forgotten
-			return nil, &net.AddrError{Err: "missing port in address"}
+			return nil, errors.New("missing port in address")
 		}
 		resolved, err := net.ResolveTCPAddr("tcp", v.Address)
+		if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
+			return nil, errors.New(bad.Err) // Setup names the address
+		}
 		if err != nil {
 			return nil, err
 		}

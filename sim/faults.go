@@ -16,7 +16,7 @@ type Faults struct {
 	ShortWrite Weight // Send takes less than there is room for; an event tells of room later
 	FalseEmpty Weight // Receive says EAGAIN though something is there; a fresh event follows
 	FalseFull  Weight // Send says EAGAIN though there is room; an event follows
-	Reset      Weight // a segment on its way becomes a reset of the connection, anywhere inside of it
+	Reset      Weight // a segment on its way becomes the end of the connection, anywhere inside of it: ECONNRESET, ETIMEDOUT or EHOSTUNREACH
 	CloseError Weight // Close says EIO; the descriptor is gone all the same
 
 	// Of readiness.
@@ -28,8 +28,8 @@ type Faults struct {
 	Interrupt Weight // a Wait is cut short by a signal
 
 	// Of accepting and connecting.
-	Aborted     Weight // Accept says ECONNABORTED, and the connection is gone
-	NoFiles     Weight // Accept says EMFILE or ENFILE for a while; the connection stays in the backlog
+	Aborted     Weight // Accept says ECONNABORTED or another of accept(2)'s errors of a connection, which is gone
+	NoFiles     Weight // Accept says EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; the connection stays in the backlog
 	NoMemory    Weight // registering a descriptor fails with ENOMEM or ENOSPC
 	Refused     Weight // a connect is refused though somebody listens
 	Unreachable Weight // a connect fails with ENETUNREACH or EHOSTUNREACH
@@ -95,7 +95,9 @@ func (f Faults) swarm(d *dice) Faults {
 	return f
 }
 
+// What a segment takes on its way: one in 64 is in the tail.
 const (
 	latencyLow  = 20 * time.Microsecond
 	latencyHigh = 300 * time.Microsecond
+	latencyTail = 30 * time.Millisecond
 )

@@ -23,8 +23,9 @@ type kernel struct {
 	used    int           // descriptors
 	short   time.Duration // until when Accept finds no descriptor, by a fault
 	shortOf syscall.Errno
-	futile  int           // Accepts that found no descriptor, since begun and since one was closed
+	futile  int           // Accepts that found no descriptor, since begun, and since one was closed or a client came
 	begun   time.Duration // counting them
+	came    int           // internet.came by then
 	stray   int           // Accepts that no event had told of
 }
 
@@ -251,6 +252,9 @@ func (v *view) Accept(fd int) (int, error) {
 		v.w.wrong("%v: accept, but it is no listening socket", f)
 		return -1, syscall.EINVAL
 	}
+	if v.r.accepts++; v.r.accepts > mostAccepts {
+		v.w.wrong("%v accepts for the %dth time in one turn", v.r, v.r.accepts)
+	}
 	got, err := v.accept(f.l)
 	v.w.note(fdAccepts, f, returned(got, err), 0)
 	return got, err
@@ -275,18 +279,23 @@ func (v *view) accept(l *listening) (int, error) {
 	if !e.c.local && v.w.fault(&v.w.faults.Aborted, l) {
 		e.c.injure()
 		l.refuse(e)
-		return -1, syscall.ECONNABORTED
+		of := [...]syscall.Errno{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.EHOSTUNREACH}
+		return -1, of[v.w.dice[faults].below(len(of))]
 	}
 	g := &file{end: e}
 	e.holder = g
 	return v.install(g), nil
 }
 
+// mostAccepts is more than any service asks for in one turn: its bound is 64, and the last call says that there is
+// nobody.
+const mostAccepts = 65
+
 // insists complains of who asks again and again for a descriptor, though nothing has changed.
 func (k *kernel) insists() {
 	const often, window = 64, 10 * time.Millisecond
-	if k.w.now > k.begun+window {
-		k.begun, k.futile = k.w.now, 0
+	if n := &k.w.net; k.w.now > k.begun+window || k.came != n.came {
+		k.begun, k.futile, k.came = k.w.now, 0, n.came
 	}
 	if k.futile++; k.futile > often {
 		k.w.wrong("%v spins: it has asked %d times in %v for a descriptor that is not there", k, k.futile, k.w.now-k.begun)
@@ -305,7 +314,7 @@ func (v *view) noFile(l *listening) error {
 	case l.queue.len() > 0 && w.fault(&w.faults.NoFiles, v.kernel):
 		d := &w.dice[faults]
 		v.short = w.now + d.duration(time.Millisecond, time.Second)
-		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE}[d.below(2)]
+		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}[d.below(4)]
 		return v.shortOf
 	}
 	return nil

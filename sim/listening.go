@@ -14,6 +14,7 @@ import (
 // internet is what the servers and clients of a world share: one space of addresses, and one file system
 // for Unix sockets.
 type internet struct {
+	came        int // connections that have come into a backlog
 	w           *World
 	made        uint64 // connections, and other things with a number
 	connections []*connection
@@ -61,7 +62,11 @@ func (n *internet) left() (names []string) {
 }
 
 func (n *internet) latency() time.Duration {
-	return n.w.dice[network].duration(latencyLow, latencyHigh)
+	d := &n.w.dice[network]
+	if d.below(64) == 0 {
+		return d.duration(latencyHigh, latencyTail)
+	}
+	return d.duration(latencyLow, latencyHigh)
 }
 
 // Of Linux, without its being told otherwise (ip_local_port_range).
@@ -371,6 +376,7 @@ func (c *connection) abandon() {
 func (l *listening) full() bool { return l.queue.len() > l.backlog }
 
 func (l *listening) push(e *end) {
+	l.n.came++
 	l.queue.push(e)
 	l.n.w.note(isQueued, l, int64(e.c.id), int64(l.queue.len()))
 	l.wake()

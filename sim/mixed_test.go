@@ -1,7 +1,10 @@
 package sim_test
 
 import (
+	"cmp"
 	"errors"
+	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -31,10 +34,20 @@ func patient(w *sim.World) listener.Limits {
 func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo, MaxConns: pick(w, 0, 1, 5), Limits: patient(w), Backlog: pick(w, 0, 2)}
-		unix := &service.Unix{Path: "/run/echo", Handler: echo.Echo, MaxConns: pick(w, 0, 1, 5), Limits: patient(w)}
-		v, err := w.Server("echo", cfg, tcp.Setup, unix.Setup, chores(w))
+		limits := patient(w)
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: bounded(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
+		unix := &service.Unix{Path: "/run/echo", Handler: bounded(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+		shy := &service.TCP{Address: "10.0.0.1:7008", Handler: impatient(w)}
+		v, err := w.Server("echo", cfg, tcp.Setup, unix.Setup, shy.Setup, chores(w))
 		require.NoError(t, err)
+		for range 2 {
+			w.Client("10.0.0.1:7008", func(c *sim.Client) error {
+				if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+					return err
+				}
+				return nil
+			})
+		}
 		visited(w, v, "10.0.0.1:7007", "unix:/run/echo")
 	}
 }
@@ -46,6 +59,42 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	}
 	if terms, given := order(w); given {
 		w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+	}
+}
+
+// bounded is an echo that looks in each turn how much is queued for a client that may not read.
+func bounded(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Action {
+	most := cmp.Or(limits.High, 64<<10) + 4<<10 // the high mark, and what a turn gathers
+	return func(c *listener.Conn) act.Action {
+		inner := echo.Echo(c)
+		return act.Func(func(t *act.Task) act.Directive {
+			if n := c.Queued(); n > most {
+				w.Errorf("%d bytes are queued, %d is the bound", n, most)
+			}
+			return inner.Act(t)
+		})
+	}
+}
+
+// impatient is a handler that closes a connection on which nothing comes, and looks whether it was early.
+func impatient(w *sim.World) func(*listener.Conn) act.Action {
+	return func(c *listener.Conn) act.Action {
+		d := time.Duration(w.Rand().IntN(int(time.Second)))
+		due := time.Duration(0)
+		return act.Func(func(t *act.Task) act.Directive {
+			if due == 0 {
+				due = w.Now() + d
+				_ = c.SetReadDeadline(t.Scheduler().Clock().Wall().Add(d))
+			}
+			_, err := c.Peek(1)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				if w.Now() < due {
+					w.Errorf("a deadline at %v came at %v", due, w.Now())
+				}
+				return act.Done
+			}
+			return c.Next(t, err)
+		})
 	}
 }
 

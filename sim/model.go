@@ -234,6 +234,7 @@ func (r *runner) turnBegins(t *act.Task) {
 	}
 	m.running = x
 	x.state = running
+	r.accepts = 0
 	r.w.note(turnBegins, x, 0, 0)
 }
 

@@ -136,13 +136,14 @@ func (v *Server) close() {
 
 // runner is one scheduler of a Server, as the world steps it.
 type runner struct {
-	server *Server
-	w      *World
-	s      *act.Scheduler
-	at     int           // in World.able
-	alarm  time.Duration // when it is going to be looked at again; 0: at no time
-	roused bool          // in this step, or since
-	over   bool          // its order has been carried out
+	server  *Server
+	w       *World
+	s       *act.Scheduler
+	at      int           // in World.able
+	alarm   time.Duration // when it is going to be looked at again; 0: at no time
+	roused  bool          // in this step, or since
+	over    bool          // its order has been carried out
+	accepts int           // calls in this turn
 	model
 }
 
@@ -193,6 +194,9 @@ func (r *runner) step() {
 	at, ok := r.s.NextDeadline()
 	if ok && at <= w.now {
 		return
+	}
+	if q := &r.model; q.queue.n+q.demons.n > 0 && !q.bounded {
+		w.wrong("%v has nothing to do, but %v and %v are ready", r, q.queue.head, q.demons.head)
 	}
 	w.disable(r)
 	if ok && (r.alarm == 0 || at < r.alarm) {

@@ -108,3 +108,19 @@ func inOrder(heard map[string]int, line string) error {
 	heard[who] = n
 	return nil
 }
+
+// TestFlood has so many clients come at once that a service cannot accept them in one turn.
+func TestFlood(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		serve(t, w, "echo", "10.0.0.1:7007", echo.Echo)
+		for range 300 {
+			w.Client("10.0.0.1:7007", func(c *sim.Client) error {
+				if _, err := fmt.Fprintln(c, "here I am"); err != nil {
+					return err
+				}
+				_, err := bufio.NewReader(c).ReadString('\n')
+				return err
+			})
+		}
+	})
+}

@@ -36,6 +36,7 @@ type connection struct {
 	addr   [2]netip.AddrPort // of the ends
 	path   string            // of a Unix listener
 	broken bool              // there was a reset, so bytes may be lost
+	cause  syscall.Errno     // what a fault has it end by; 0: a reset
 	hurt   bool              // by a fault: the reset, or the refusal, is not the code's
 	held   bool              // up by a fault, for seconds
 	place  int               // in internet.connections
@@ -344,9 +345,12 @@ func (e *end) resetArrives() {
 	}
 	e.c.net.w.note(resetArrives, e, 0, 0)
 	e.c.broken = true
-	if e.ended && !e.mute {
+	switch {
+	case e.c.cause != 0 && e.c.cause != syscall.ECONNRESET:
+		e.fail(e.c.cause)
+	case e.ended && !e.mute:
 		e.fail(syscall.EPIPE)
-	} else {
+	default:
 		e.fail(syscall.ECONNRESET)
 	}
 	e.c.retire()
@@ -499,6 +503,7 @@ func (p *pipe) fly(upTo uint64, size int) {
 	w := p.c.net.w
 	if w.fault(&w.faults.Reset, p.from) {
 		p.lost, p.c.broken = true, true
+		p.c.cause = [...]syscall.Errno{syscall.ECONNRESET, syscall.ECONNRESET, syscall.ETIMEDOUT, syscall.EHOSTUNREACH}[w.dice[faults].below(4)]
 		p.c.injure()
 		if kept := w.dice[faults].below(size); kept > 0 {
 			p.launch(flight{at: p.due(), upTo: upTo - uint64(size-kept)})

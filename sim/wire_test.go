@@ -87,7 +87,7 @@ func (x *echoer) accept(i int) bool {
 	case syscall.EAGAIN:
 		x.pending[i] = false
 		return false
-	case syscall.EMFILE, syscall.ENFILE:
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM:
 		x.again = x.b.w.now + 100*time.Millisecond
 		x.b.w.after(100*time.Millisecond, call1(x.b.r.rouse))
 		return false
