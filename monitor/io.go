@@ -37,6 +37,7 @@ type IO struct {
 
 	again     []*socket // have more to discard, which no event will tell
 	before    []*socket // the memory of an earlier again
+	soon      act.Timer // armed if there are any
 	lingering closing
 	starved   []*Port // wait for a descriptor to become free
 }

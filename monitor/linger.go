@@ -33,11 +33,17 @@ func (k *socket) discard() {
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
 			k.state |= discarding
 			e.again = append(e.again, k)
+			e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or who Steps would take it for rest
 		}
 	case err != ErrWouldBlock && err != io.EOF:
 		k.out.err = err // the connection is gone
 	}
 }
+
+// nextPass is for a timer that only sees to it that there is one.
+type nextPass struct{}
+
+func (nextPass) Expire() {}
 
 // discardAgain gives each a further receive; who needs yet another comes in the next pass.
 func (e *IO) discardAgain() {

@@ -326,3 +326,26 @@ func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
 	require.Zero(t, monitor.Lingering(l.Engine()))
 	require.NoError(t, l.S.Run())
 }
+
+// What was broken (sim, TestManners): who steps a scheduler was told that it had nothing to do for as long as the
+// linger takes, though there was input to discard that no event would tell of.
+func TestWhoStepsIsToldOfInputToDiscard(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer, places := entered(l, "unix")
+	_, err := peer.Write(make([]byte, 100))
+	require.NoError(t, err)
+	_, err = peer.Write(make([]byte, 100))
+	require.NoError(t, err)
+	require.NoError(t, peer.Close())
+	l.For(5 * time.Millisecond)
+	l.OS.Most = 10 // so that it takes many receives
+	l.Turn(func(*act.Task) { stream.Close(time.Hour) })
+	for places.Open() > 0 {
+		at, ok := l.S.NextDeadline()
+		require.True(t, ok)
+		require.LessOrEqual(t, at, l.S.Now())
+		_, err := l.S.Step(10)
+		require.NoError(t, err)
+	}
+	require.NoError(t, l.S.Run())
+}

@@ -23,9 +23,8 @@ type kernel struct {
 	used    int           // descriptors
 	short   time.Duration // until when Accept finds no descriptor, by a fault
 	shortOf syscall.Errno
-	futile  int           // Accepts that found no descriptor, since begun, and since one was closed or a client came
+	futile  int           // Accepts that found no descriptor, since begun, and since one was closed or an event told of a client
 	begun   time.Duration // counting them
-	came    int           // internet.came by then
 	stray   int           // Accepts that no event had told of
 }
 
@@ -294,8 +293,8 @@ const mostAccepts = 65
 // insists complains of who asks again and again for a descriptor, though nothing has changed.
 func (k *kernel) insists() {
 	const often, window = 64, 10 * time.Millisecond
-	if n := &k.w.net; k.w.now > k.begun+window || k.came != n.came {
-		k.begun, k.futile, k.came = k.w.now, 0, n.came
+	if k.w.now > k.begun+window {
+		k.begun, k.futile = k.w.now, 0
 	}
 	if k.futile++; k.futile > often {
 		k.w.wrong("%v spins: it has asked %d times in %v for a descriptor that is not there", k, k.futile, k.w.now-k.begun)

@@ -14,7 +14,6 @@ import (
 // internet is what the servers and clients of a world share: one space of addresses, and one file system
 // for Unix sockets.
 type internet struct {
-	came        int // connections that have come into a backlog
 	w           *World
 	made        uint64 // connections, and other things with a number
 	connections []*connection
@@ -376,7 +375,6 @@ func (c *connection) abandon() {
 func (l *listening) full() bool { return l.queue.len() > l.backlog }
 
 func (l *listening) push(e *end) {
-	l.n.came++
 	l.queue.push(e)
 	l.n.w.note(isQueued, l, int64(e.c.id), int64(l.queue.len()))
 	l.wake()

@@ -35,9 +35,9 @@ func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		limits := patient(w)
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: bounded(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
-		unix := &service.Unix{Path: "/run/echo", Handler: bounded(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
-		shy := &service.TCP{Address: "10.0.0.1:7008", Handler: impatient(w)}
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
+		unix := &service.Unix{Path: "/run/echo", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+		shy := &service.TCP{Address: "10.0.0.1:7008", Handler: shyEcho(w)}
 		v, err := w.Server("echo", cfg, tcp.Setup, unix.Setup, shy.Setup, chores(w))
 		require.NoError(t, err)
 		for range 2 {
@@ -62,8 +62,8 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	}
 }
 
-// bounded is an echo that looks in each turn how much is queued for a client that may not read.
-func bounded(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Action {
+// measured is an echo that looks in each turn how much is queued for a client that may not read.
+func measured(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Action {
 	most := cmp.Or(limits.High, 64<<10) + 4<<10 // the high mark, and what a turn gathers
 	return func(c *listener.Conn) act.Action {
 		inner := echo.Echo(c)
@@ -76,8 +76,8 @@ func bounded(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Acti
 	}
 }
 
-// impatient is a handler that closes a connection on which nothing comes, and looks whether it was early.
-func impatient(w *sim.World) func(*listener.Conn) act.Action {
+// shyEcho is a handler that closes a connection on which nothing comes, and looks whether it was early.
+func shyEcho(w *sim.World) func(*listener.Conn) act.Action {
 	return func(c *listener.Conn) act.Action {
 		d := time.Duration(w.Rand().IntN(int(time.Second)))
 		due := time.Duration(0)

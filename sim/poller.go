@@ -47,6 +47,7 @@ type ghost struct {
 func (r *registration) believes(what netpoll.Ready) bool {
 	if r.told&what == 0 && r.again > 0 {
 		r.again--
+		r.told |= what // by the further event
 		return true
 	}
 	return r.told&what != 0
@@ -301,6 +302,9 @@ func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
 		r.again++
 	} else {
 		r.batch, r.again = p.waits, 0
+	}
+	if r.kind != netpoll.Stream {
+		p.k.futile = 0 // it is right to ask anew
 	}
 	r.told |= ready
 	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {

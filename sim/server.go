@@ -118,8 +118,8 @@ func (v *Server) close() {
 	if v.closed || v.w.failure != nil {
 		return
 	}
-	v.closed = true
 	v.w.audit()
+	v.closed = true
 	if err := v.group.Close(); err != nil {
 		var cut *shutdown.Cut
 		if !errors.As(err, &cut) {
@@ -176,7 +176,7 @@ func (r *runner) fire() {
 // step takes a few turns. With nothing left to do it rests until something happens or is due.
 func (r *runner) step() {
 	w := r.w
-	if w.fault(&w.faults.Pressed, r) {
+	if r.server.order == nil && w.fault(&w.faults.Pressed, r) {
 		r.press()
 	}
 	r.roused = false
@@ -211,7 +211,7 @@ func (r *runner) end(err error) {
 	r.over = true
 	r.w.disable(r)
 	for _, x := range r.sorted() {
-		if x.told == 0 && x.state != away && r.server.order.Policy().Kind != shutdown.Suspending {
+		if o := r.server.order; o != nil && x.told == 0 && x.state != away && o.Policy().Kind != shutdown.Suspending {
 			r.w.wrong("%v was told of no order", x)
 		}
 	}

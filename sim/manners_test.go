@@ -1,0 +1,486 @@
+package sim_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// What follows is a scenario for what TestMixed leaves out: a server that closes first, deadlines, orders that
+// come twice, tasks that panic, and promises that only a task can watch.
+
+// TestManners is a server with manners, and guests with and without.
+func TestManners(t *testing.T) {
+	o := sim.Options{Faults: sim.Anything()}
+	const often = 65536 / 20
+	o.Faults.NoMemory, o.Faults.NoFiles, o.Faults.Aborted, o.Faults.Late = often, often, often, often
+	sim.TestWith(t, o, manners(t))
+}
+
+func manners(t *testing.T) func(w *sim.World) {
+	return func(w *sim.World) {
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
+		h := &host{w: w, limits: patient(w)}
+		h.limits.Read, h.limits.Linger = 0, pick(w, 5*time.Second, time.Hour)
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
+		unix := &service.Unix{Path: "/run/host", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
+		cfg.Trace = spawning(w)
+		v, err := w.Server("host", cfg, tcp.Setup, unix.Setup, h.household)
+		require.NoError(t, err)
+		places := pick(w, []string{"10.0.0.1:7007"}, []string{"unix:/run/host"}, []string{"10.0.0.1:7007", "unix:/run/host"})
+		hurry := pick(w, 1, 5*time.Second)
+		w.Client(places[0], func(c *sim.Client) error { // without a client the world would be over
+			c.Sleep(hurry)
+			return nil
+		})
+		for i := range pick(w, 12, 12, 150) {
+			g := &guest{host: h, n: i}
+			h.guests = append(h.guests, g)
+			w.At(time.Duration(w.Rand().IntN(int(hurry))), func() { w.Client(pick(w, places...), g.visit) })
+		}
+		if terms, given := order(w); given {
+			at := time.Duration(w.Rand().IntN(int(10 * time.Second)))
+			for range 2 {
+				w.At(at, func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+				at += time.Duration(w.Rand().IntN(int(time.Second)))
+			}
+		}
+	}
+}
+
+// spawning sees to it that no turn spawns more than a service may accept in one.
+func spawning(w *sim.World) *act.Trace {
+	spawned := 0
+	return &act.Trace{
+		TurnStart: func(*act.Task) { spawned = 0 },
+		Spawned: func(*act.Task) {
+			if spawned++; spawned > 64 {
+				w.Errorf("one turn has spawned %d tasks", spawned)
+			}
+		},
+	}
+}
+
+// host is the server. A question is a line of two numbers, the guest's and how many bytes it wants; the answer a
+// line with how many there are, and those. Before it closes it says so, and something for the way.
+type host struct {
+	w      *sim.World
+	limits listener.Limits
+	guests []*guest
+}
+
+// patience is how long a guest may be silent.
+const patience = 5 * time.Second
+
+func (h *host) receive(c *listener.Conn) act.Action {
+	return &visit{host: h, c: c, line: listener.Line{Conn: c}}
+}
+
+type visit struct {
+	*host
+	line    listener.Line
+	c       *listener.Conn
+	of      *guest // nil: has not said
+	due     time.Duration
+	told    bool
+	parting bool
+	first   string // line of the answer
+	left    int    // bytes behind it
+}
+
+func (v *visit) Stop(*act.Task, shutdown.Order) {
+	if v.told {
+		v.w.Errorf("an order that has made nothing stricter is told again")
+	}
+	v.told = true
+}
+
+func (v *visit) Act(t *act.Task) act.Directive {
+	if most := v.limits.High + 4<<10; v.limits.High > 0 && v.c.Queued() > most {
+		v.w.Errorf("%d bytes are queued, of %d at most", v.c.Queued(), most)
+	}
+	if t.Order() != nil && !v.told {
+		v.w.Errorf("a connection has a turn under an order that it was not told of")
+	}
+	switch {
+	case v.first != "" || v.left > 0:
+		return v.answer(t)
+	case v.parting:
+		return act.Done
+	case v.told:
+		return v.part(t)
+	}
+	return v.listen(t)
+}
+
+// listen waits for a question, for as long as its patience lasts.
+func (v *visit) listen(t *act.Task) act.Directive {
+	if v.due == 0 {
+		v.due = v.w.Now() + patience
+		_ = v.c.SetReadDeadline(t.Scheduler().Clock().Wall().Add(patience))
+	}
+	line, err := v.line.Read()
+	switch {
+	case err == nil:
+		return v.question(t, string(line))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		if v.w.Now() < v.due {
+			v.w.Errorf("a deadline for %v has passed at %v", v.due, v.w.Now())
+		}
+		return v.part(t)
+	case err == io.EOF && v.of != nil && !v.of.over:
+		v.w.Errorf("guest %d goes on, and its connection says that it has ended", v.of.n)
+	}
+	return listener.Next(t, err)
+}
+
+func (v *visit) question(t *act.Task, line string) act.Directive {
+	var who, n int
+	if _, err := fmt.Sscanf(line, "%d %d", &who, &n); err != nil {
+		return act.Done // an end came before that of the line
+	}
+	v.due, v.of = 0, v.guests[who]
+	switch v.w.Rand().IntN(50) {
+	case 0:
+		v.of.doomed = true
+		panic("a visit goes wrong")
+	case 1:
+		v.of.doomed = true
+		_, _ = v.c.WriteString("what the next must not hear")
+		v.c.Abort()
+		return act.Done
+	}
+	v.first, v.left = fmt.Sprintf("answer %d\n", n), n
+	return v.answer(t)
+}
+
+func (v *visit) part(t *act.Task) act.Directive {
+	n := v.w.Rand().IntN(100_000)
+	v.parting, v.first, v.left = true, fmt.Sprintf("farewell %d\n", n), n
+	return v.answer(t)
+}
+
+// answer writes as much as there is room for.
+func (v *visit) answer(t *act.Task) act.Directive {
+	if v.first != "" {
+		if _, err := v.c.WriteString(v.first); err != nil {
+			return listener.Next(t, err)
+		}
+		v.first = ""
+	}
+	p := make([]byte, min(v.left, 10_000))
+	for i := range p {
+		p[i] = letter(v.left - i)
+	}
+	n, err := v.c.Write(p)
+	v.left -= n
+	return listener.Next(t, err)
+}
+
+// letter is the byte with so many left.
+func letter(left int) byte { return byte(left ^ left>>8) }
+
+// guest is a client.
+type guest struct {
+	*host
+	n      int
+	doomed bool // its visit has gone wrong
+	over   bool // it has nothing more to ask
+}
+
+func (g *guest) visit(c *sim.Client) error {
+	err := g.talk(c)
+	g.over = true
+	if g.doomed || g.limits.Linger < time.Hour && !errors.Is(err, errLingers) { // who is slow loses the rest
+		return nil
+	}
+	return err
+}
+
+func (g *guest) talk(c *sim.Client) error {
+	r := bufio.NewReader(c)
+	for range 1 + c.Rand().IntN(5) {
+		if _, err := fmt.Fprintf(c, "%d %d\n", g.n, 1<<c.Rand().IntN(17)); err != nil {
+			return err
+		}
+		if parted, err := g.hear(r); parted || err != nil {
+			return err
+		}
+	}
+	switch c.Rand().IntN(5) {
+	case 0:
+		g.over = true
+		c.Abort()
+		return nil
+	case 1:
+		return g.outstay(c, r)
+	case 2:
+		return g.chatter(c, r)
+	case 3:
+		g.over = true
+		if err := c.CloseWrite(); err != nil {
+			return err
+		}
+	}
+	return g.bow(r)
+}
+
+// hear reads an answer, and tells whether it was the last.
+func (g *guest) hear(r *bufio.Reader) (parted bool, err error) {
+	var what string
+	var n int
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return false, unexpected(err)
+	}
+	if _, err := fmt.Sscanf(line, "%s %d\n", &what, &n); err != nil {
+		return false, fmt.Errorf("guest %d hears %q", g.n, line)
+	}
+	for ; n > 0; n-- {
+		b, err := r.ReadByte()
+		if err != nil {
+			return false, fmt.Errorf("with %d bytes to come: %w", n, unexpected(err))
+		}
+		if b != letter(n) {
+			return false, fmt.Errorf("%d bytes before its end the answer has %#x and not %#x", n, b, letter(n))
+		}
+	}
+	return what == "farewell", nil
+}
+
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// bow reads to the end.
+func (g *guest) bow(r *bufio.Reader) error {
+	for {
+		if _, err := r.Peek(1); err == io.EOF {
+			return nil
+		}
+		if _, err := g.hear(r); err != nil {
+			return err
+		}
+	}
+}
+
+var errLingers = errors.New("a minute after its end the connection is still there")
+
+// outstay waits until it is told to go, and stays. What it says is not heard, but must not keep the server.
+func (g *guest) outstay(c *sim.Client, r *bufio.Reader) error {
+	if err := g.bow(r); err != nil || g.limits.Linger > 10*time.Second {
+		return err
+	}
+	for range 60 {
+		c.Sleep(time.Second)
+		if _, err := c.Write([]byte{'!'}); err != nil {
+			return nil
+		}
+	}
+	return errLingers
+}
+
+// chatter talks through the farewell, which must not get lost by that.
+func (g *guest) chatter(c *sim.Client, r *bufio.Reader) error {
+	c.Sleep(patience)
+	c.Go(func(*sim.Client) error {
+		if _, err := c.Write(make([]byte, 500_000)); err != nil {
+			return nil // the reader has it too
+		}
+		g.over = true
+		return c.CloseWrite()
+	})
+	return g.bow(r)
+}
+
+// household is what there is to do besides.
+func (h *host) household(s *act.Scheduler) error {
+	s.Spawn(&heir{h: h, generations: 2})
+	s.Spawn(&impatient{h: h})
+	s.Spawn(&errand{h: h})
+	s.Spawn(act.Func(h.orphan()))
+	s.Spawn(act.Func(h.closer()))
+	s.Spawn(act.Func(h.bystander()))
+	return nil
+}
+
+// heir waits to be told of an order, which comes once, and leaves somebody who must hear of it too.
+type heir struct {
+	h           *host
+	generations int
+	told        int
+}
+
+func (x *heir) Stop(*act.Task, shutdown.Order) {
+	if x.told++; x.told > 1 {
+		x.h.w.Errorf("an order that has made nothing stricter is told again")
+	}
+}
+
+func (x *heir) Act(t *act.Task) act.Directive {
+	switch {
+	case x.told == 0:
+		t.Waker()
+		return act.Wait
+	case x.generations > 0:
+		t.Scheduler().Spawn(&heir{h: x.h, generations: x.generations - 1})
+	}
+	return act.Done
+}
+
+// errand has something done elsewhere, wakes up meanwhile, and is not to be bothered before it is done.
+type errand struct {
+	h     *host
+	timer act.Timer
+	count int
+	away  bool
+}
+
+func (x *errand) Act(t *act.Task) act.Directive {
+	x.look("has a turn")
+	if x.count++; x.count > 50 {
+		return act.Done
+	}
+	t.WakeAfter(&x.timer, time.Duration(x.h.w.Rand().IntN(int(time.Millisecond))))
+	x.away = true
+	return t.Offload(func() { x.away = false })
+}
+
+func (x *errand) Close() error {
+	x.look("is closed")
+	return nil
+}
+
+func (x *errand) look(what string) {
+	if x.away {
+		x.h.w.Errorf("a task %s while the function that it has offloaded runs", what)
+	}
+}
+
+// impatient is woken while it sleeps.
+type impatient struct {
+	h     *host
+	timer act.Timer
+	sleep *listener.Sleep
+	due   time.Duration
+	count int
+}
+
+func (x *impatient) Act(t *act.Task) act.Directive {
+	if x.sleep == nil {
+		d := 1 + time.Duration(x.h.w.Rand().IntN(int(40*time.Millisecond)))
+		x.sleep, x.due = &listener.Sleep{For: d}, x.h.w.Now()+d
+		t.WakeAfter(&x.timer, d/2)
+	}
+	if d := x.sleep.Act(t); d != act.Done {
+		return d
+	}
+	if x.h.w.Now() < x.due {
+		x.h.w.Errorf("a sleep until %v has ended at %v", x.due, x.h.w.Now())
+	}
+	if x.sleep = nil; x.count > 50 {
+		return act.Done
+	}
+	x.count++
+	return act.Yield
+}
+
+// orphan leaves timers behind, which must be disarmed by then.
+func (h *host) orphan() func(t *act.Task) act.Directive {
+	var tm, own act.Timer
+	left := 20
+	return func(t *act.Task) act.Directive {
+		if own.Armed() {
+			return act.Wait
+		}
+		if tm.Armed() {
+			h.w.Errorf("a timer is armed for a task that has left")
+		}
+		if left--; left < 0 {
+			return act.Done
+		}
+		t.Scheduler().Spawn(act.Func(func(t *act.Task) act.Directive {
+			t.WakeAfter(&tm, time.Hour)
+			return act.Done
+		}))
+		t.WakeAfter(&own, 100*time.Millisecond)
+		return act.Wait
+	}
+}
+
+// closer closes a mailbox between the look that finds it empty and the wait for it, as another thread may.
+func (h *host) closer() func(t *act.Task) act.Directive {
+	box := monitor.NewMailbox[int](1)
+	var tm act.Timer
+	begun, told := false, false
+	return func(t *act.Task) act.Directive {
+		switch {
+		case tm.Armed():
+			return act.Wait
+		case begun && !told:
+			h.w.Errorf("a task waits for a mailbox that was closed a second ago")
+			return act.Done
+		case begun:
+			return act.Done
+		}
+		begun = true
+		_, err := box.Take()
+		box.Close()
+		waits := false
+		t.Scheduler().Spawn(act.Func(func(t *act.Task) act.Directive {
+			if waits {
+				told = true
+				return act.Done
+			}
+			waits = true
+			return listener.Next(t, err)
+		}))
+		t.WakeAfter(&tm, time.Second)
+		return act.Wait
+	}
+}
+
+// bystander posts to everybody, and looks whether all of that is done in order.
+func (h *host) bystander() func(t *act.Task) act.Directive {
+	var tm act.Timer
+	sent, seen := map[int]int{}, map[int]int{}
+	left := 200
+	return func(t *act.Task) act.Directive {
+		if tm.Armed() {
+			return act.Wait
+		}
+		if left--; left < 0 {
+			return act.Done
+		}
+		all := t.Scheduler().Group().Schedulers()
+		to := all[h.w.Rand().IntN(len(all))]
+		for range 1 + h.w.Rand().IntN(100) {
+			n := sent[to.Index()] + 1
+			if to.Post(func(s *act.Scheduler) {
+				if seen[s.Index()]++; seen[s.Index()] != n {
+					h.w.Errorf("post %d is done as number %d", n, seen[s.Index()])
+				}
+			}) {
+				sent[to.Index()] = n
+			}
+		}
+		t.WakeAfter(&tm, 20*time.Millisecond)
+		return act.Wait
+	}
+}
