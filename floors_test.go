@@ -59,7 +59,7 @@ const floors = `
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown netpoll monitor listener internal/audit internal/thread
-	                  go.uber.org/zap math/rand/v2 net net/netip os runtime syscall time unsafe
+	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall time unsafe
 
 	# 6: examples
 	examples/internal/cli   act demon listener monitor service shutdown

@@ -36,6 +36,19 @@ func TestReadmeTestsEveryModule(t *testing.T) {
 	}
 }
 
+// The README's test command failed on a fresh machine for want of curl, which .ci/run had installed.
+func TestReadmeNamesWhatTheTestsNeed(t *testing.T) {
+	install := regexp.MustCompile("apt-get install ([^`]*)`").FindStringSubmatch(text(t, "README.md"))
+	require.NotNil(t, install)
+	missing := regexp.MustCompile(`missing\+=\((.*)\)`).FindAllStringSubmatch(text(t, ".ci/run"), -1)
+	require.NotEmpty(t, missing)
+	var needed []string
+	for _, m := range missing {
+		needed = append(needed, strings.Fields(m[1])...)
+	}
+	require.ElementsMatch(t, needed, strings.Fields(install[1]))
+}
+
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
 func TestDocumentsLinkToWhatIsThere(t *testing.T) {

@@ -1,8 +1,12 @@
 package act_test
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -159,6 +163,83 @@ func ExampleRemote() {
 	// Output: 42
 }
 
+// letters come from any goroutine and go to one task.
+type letters struct {
+	n    atomic.Int64
+	bell act.Bell
+}
+
+func (l *letters) post() { // any goroutine
+	l.n.Add(1)
+	l.bell.Ring()
+}
+
+// A Bell is a Remote that is hung up anew for every Wait. First it is hung up, then one looks: a letter that
+// comes in between rings.
+func ExampleBell() {
+	var box letters
+	s := act.New(act.Config{})
+	read := int64(0)
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		box.bell.Set(t.Waker())
+		if read += box.n.Swap(0); read < 3 {
+			return act.Wait
+		}
+		fmt.Println("all three have come")
+		return act.Done
+	}))
+	for range 3 {
+		go box.post()
+	}
+	_ = s.Run()
+	// Output: all three have come
+}
+
+// door is something that has to be closed.
+type door string
+
+func (d door) Close() error {
+	fmt.Println(d, "closed")
+	return nil
+}
+
+// What a task owns is closed when it leaves, the last one first, however it leaves: done, failed, or dropped.
+func ExampleTask_Own() {
+	s := act.New(act.Config{Logger: zap.NewNop()})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		t.Own(door("house"))
+		t.Own(door("kitchen"))
+		fmt.Println("no eggs")
+		return t.Fail(errors.New("out of eggs"))
+	}))
+	_ = s.Run()
+	// Output:
+	// no eggs
+	// kitchen closed
+	// house closed
+}
+
+// Who hands something on must not close it.
+func ExampleTask_Release() {
+	s := act.New(act.Config{})
+	shop := door("shop")
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		t.Own(shop)
+		fmt.Println("released:", t.Release(shop))
+		t.Scheduler().Spawn(act.Func(func(t *act.Task) act.Directive {
+			t.Own(shop)
+			fmt.Println("the next shift")
+			return act.Done
+		}))
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output:
+	// released: true
+	// the next shift
+	// shop closed
+}
+
 // A Timer is a field of its owner.
 type reminder struct {
 	timer act.Timer
@@ -201,6 +282,61 @@ func ExampleScheduler_Post() {
 	// Output:
 	// posted 2 posted 1 <nil>
 	// <nil> false
+}
+
+// Run ends when no task is left. What goes on without one has to hold it.
+func ExampleScheduler_Hold() {
+	save := func(s *act.Scheduler) {
+		s.Hold(1)
+		go s.Post(func(s *act.Scheduler) { // when it was written
+			fmt.Println("saved")
+			s.Hold(-1)
+		})
+	}
+	s := act.New(act.Config{})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		save(t.Scheduler())
+		fmt.Println("my last turn")
+		return act.Done
+	}))
+	fmt.Println(s.Run())
+	// Output:
+	// my last turn
+	// saved
+	// <nil>
+}
+
+// gauge is read at most once a turn, however often it is asked.
+type gauge struct {
+	readings int
+	until    uint64 // the turn for which the reading holds, counted from 1
+}
+
+func (g *gauge) reading(s *act.Scheduler) int {
+	if turn := s.Turns() + 1; g.until != turn {
+		g.until = turn
+		g.readings++
+	}
+	return g.readings
+}
+
+// What holds until the turn ends, such as a buffer that is lent, needs nobody who takes it back.
+func ExampleScheduler_Turns() {
+	s := act.New(act.Config{})
+	var g gauge
+	again := true
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		fmt.Println(g.reading(t.Scheduler()), g.reading(t.Scheduler()))
+		if again {
+			again = false
+			return act.Yield
+		}
+		return act.Done
+	}))
+	_ = s.Run()
+	// Output:
+	// 1 1
+	// 2 2
 }
 
 // gardener is a demon: without an end of its own, and so with an ear for orders.

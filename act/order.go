@@ -20,6 +20,9 @@ func (s *Scheduler) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("act: Shutdown without an order")
 	}
+	if s.trace != nil && s.trace.Ordered != nil {
+		s.trace.Ordered(s, o)
+	}
 	s.orders.Push(&inbox.Node[shutdown.Order]{Of: o})
 	s.orderPending.Store(true)
 	s.rouse()

@@ -19,7 +19,8 @@ type Trace struct {
 	Ended     func(t *Task, err error)        // a task leaves: done, failed, or dropped with ErrDropped
 	Pass      func(s *Scheduler)              // a pass begins
 	Idle      func(s *Scheduler, atMost time.Duration)
-	Roused    func(s *Scheduler) // somebody leaves something for s to take in: a post, an order, a remote wake-up; on his goroutine
+	Ordered   func(s *Scheduler, o shutdown.Order) // Shutdown is called; on the goroutine that does
+	Roused    func(s *Scheduler)                   // somebody leaves something for s to take in: a post, an order, a remote wake-up; on his goroutine
 }
 
 func (tr *Trace) woken(t *Task) {

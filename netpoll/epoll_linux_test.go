@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -255,7 +256,8 @@ func TestSignalAtTheMarkIsNotBelieved(t *testing.T) {
 	say(t, client, "behind")
 	require.Equal(t, "before", hear(t, server))
 	polled(t, server, unix.POLLIN)
-	defer bombard(t)()
+	stop := sync.OnceFunc(bombard(t))
+	defer stop()
 	buf, lies, twice, row := make([]byte, 64), 0, 0, 0
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 		_, _, err := unix.Recvfrom(server, buf, unix.MSG_PEEK|unix.MSG_DONTWAIT)
@@ -270,6 +272,7 @@ func TestSignalAtTheMarkIsNotBelieved(t *testing.T) {
 	}
 	t.Logf("EAGAIN %d times with data behind the mark, %d times twice in a row", lies, twice)
 	require.LessOrEqual(t, twice, 2+lies/20)
+	stop() // else this too would meet two in a row, once in some hundred times
 	require.Equal(t, "behind", hear(t, server))
 }
 

@@ -5,6 +5,7 @@ package netpoll
 import (
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -63,6 +64,24 @@ func listen(t testing.TB, addr netip.AddrPort) (fd int, bound netip.AddrPort) {
 	fd, err := sys.ListenTCP(addr, ListenOptions{First: true})
 	require.NoError(t, err)
 	return hold(t, fd), addrPort(t, fd)
+}
+
+// has tells whether this machine can listen at the IP address: IPv6 may be switched off, or have no ::1.
+func has(ip string) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+	if err == nil {
+		_ = l.Close()
+	}
+	return err == nil
+}
+
+// absent is what systems say of an address that they do not have.
+var absent = []error{unix.EADDRNOTAVAIL, unix.EAFNOSUPPORT, unix.ENETUNREACH, unix.EHOSTUNREACH}
+
+// refused wants addr to be one that this machine does not have.
+func refused(t testing.TB, addr netip.AddrPort) {
+	_, err := sys.ListenTCP(addr, ListenOptions{First: true})
+	require.Contains(t, absent, err)
 }
 
 func addrPort(t testing.TB, fd int) netip.AddrPort {

@@ -14,40 +14,45 @@ import (
 
 // One scheduler may end before the others; what comes then is theirs.
 func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
-	for i := range 2 {
-		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
-		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-		w.group.Schedulers()[i].Shutdown(lab.Drain)
-		w.on(i, func(*act.Scheduler) {})
-		w.on(i, func(*act.Scheduler) {})
-		for range 10 {
-			c := dial(t, v.Addr())
-			hears("hello")(t, c)
-			require.NoError(t, c.Close())
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		for i := range 2 {
+			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
+			w := begin(t, cfg, v.Setup)
+			w.group.Schedulers()[i].Shutdown(lab.Drain)
+			w.on(i, func(*act.Scheduler) {})
+			w.on(i, func(*act.Scheduler) {})
+			for range 10 {
+				c := dial(t, v.Addr())
+				hears("hello")(t, c)
+				require.NoError(t, c.Close())
+			}
+			require.NoError(t, w.order(lab.Drain))
 		}
-		require.NoError(t, w.order(lab.Drain))
-	}
+	})
 }
 
 func TestWhoConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: greeting}
-	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-	var busy, all []net.Conn
-	for range 400 {
-		c := dial(t, v.Addr())
-		lab.Hear(t, c, "hello")
-		busy = append(busy, c)
-	}
-	release := w.hold(0)
-	for _, c := range busy {
-		lab.Say(t, c, "x")
-	}
-	for range 20 {
-		all = append(all, dial(t, v.Addr()))
-	}
-	w.group.Shutdown(lab.Drain)
-	release()
-	for _, c := range all {
-		lab.Hear(t, c, "hello")
-	}
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		cfg.Schedulers = 1
+		v := &service.TCP{Address: loopback, Handler: greeting}
+		w := begin(t, cfg, v.Setup)
+		var busy, all []net.Conn
+		for range 400 {
+			c := dial(t, v.Addr())
+			lab.Hear(t, c, "hello")
+			busy = append(busy, c)
+		}
+		release := w.hold(0)
+		for _, c := range busy {
+			lab.Say(t, c, "x")
+		}
+		for range 20 {
+			all = append(all, dial(t, v.Addr()))
+		}
+		w.group.Shutdown(lab.Drain)
+		release()
+		for _, c := range all {
+			lab.Hear(t, c, "hello")
+		}
+	})
 }

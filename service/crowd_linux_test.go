@@ -24,10 +24,13 @@ func init() { children["crowd"] = attend }
 // A connection is no goroutine: a server has those of its reactors and a dozen more, however many clients
 // there are. These are in a process of their own.
 func TestTenThousandConnectionsBringNoGoroutine(t *testing.T) {
-	const reactors = 2
 	allowDescriptors(t, crowd+100)
+	underEach(t, bringNoGoroutine)
+}
+
+func bringNoGoroutine(t *testing.T, cfg act.Config) {
 	v := &service.TCP{Address: loopback, Handler: echo}
-	w := begin(t, act.Config{Schedulers: reactors}, v.Setup)
+	w := begin(t, cfg, v.Setup)
 
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -48,22 +51,32 @@ func TestTenThousandConnectionsBringNoGoroutine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "all are served\n", said)
 	require.Equal(t, crowd, v.Open())
-	require.LessOrEqual(t, runtime.NumGoroutine(), reactors+12)
+	require.LessOrEqual(t, runtime.NumGoroutine(), cfg.Schedulers+12)
 
 	require.NoError(t, leave.Close())
 	require.NoError(t, w.order(lab.Drain))
 	require.Zero(t, v.Open())
 }
 
-// attend connects so many times, is echoed each time, says so, and stays until its standard input ends.
+// attend connects so many times, is echoed each time, says so, and stays until its standard input ends. Many at a
+// time are on their way, so that a server that only looks now and then is not waited for each time.
 func attend(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	for i := range crowd {
-		if err := one(at); err != nil {
-			return fmt.Errorf("connection %d: %w", i, err)
+	const together = 100
+	var fds [together]int
+	for i := 0; i < crowd; i += together {
+		for k := range fds {
+			if fds[k], err = speak(at); err != nil {
+				return fmt.Errorf("connection %d: %w", i+k, err)
+			}
+		}
+		for k, fd := range fds {
+			if err := hearEcho(fd); err != nil {
+				return fmt.Errorf("connection %d: %w", i+k, err)
+			}
 		}
 	}
 	fmt.Println("all are served")
@@ -71,22 +84,24 @@ func attend(address string) error {
 	return nil
 }
 
-// one connects, is echoed, and leaves the connection open. Its calls block, a few seconds at most.
-func one(at netip.AddrPort) error {
+// speak connects, says a byte, and leaves the connection open. Its calls block, a few seconds at most.
+func speak(at netip.AddrPort) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	atMost := unix.NsecToTimeval(lab.Patience.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &atMost); err != nil {
-		return err
+		return -1, err
 	}
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}); err != nil {
-		return err
+		return -1, err
 	}
-	if _, err := unix.Write(fd, []byte("!")); err != nil {
-		return err
-	}
+	_, err = unix.Write(fd, []byte("!"))
+	return fd, err
+}
+
+func hearEcho(fd int) error {
 	n, err := unix.Read(fd, make([]byte, 8))
 	for err == unix.EINTR { // a call with a limit in time is not restarted: signal(7)
 		n, err = unix.Read(fd, make([]byte, 8))

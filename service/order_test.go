@@ -71,22 +71,25 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 	defer service.SetLastAccepts(bound)()
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
-			w := begin(t, act.Config{Schedulers: 1}, kind.Setup)
-			release := w.hold(0)
-			var all []net.Conn
-			for range clients {
-				all = append(all, dial(t, kind.Addr()))
-			}
-			w.group.Shutdown(lab.Drain)
-			release()
-			for _, c := range all[:bound] {
-				hears("welcome")(t, c)
-				require.NoError(t, c.Close())
-			}
-			for _, c := range all[bound:] {
-				hearReset(t, c)
-			}
-			require.NoError(t, w.end())
+			underEach(t, func(t *testing.T, cfg act.Config) {
+				cfg.Schedulers = 1
+				w := begin(t, cfg, kind.Setup)
+				release := w.hold(0)
+				var all []net.Conn
+				for range clients {
+					all = append(all, dial(t, kind.Addr()))
+				}
+				w.group.Shutdown(lab.Drain)
+				release()
+				for _, c := range all[:bound] {
+					hears("welcome")(t, c)
+					require.NoError(t, c.Close())
+				}
+				for _, c := range all[bound:] {
+					hearReset(t, c)
+				}
+				require.NoError(t, w.end())
+			})
 		})
 	}
 }
@@ -165,27 +168,31 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 // A halt leaves everything, and nobody has been told to end for good: the acceptors have. The next Run
 // ends them, and serves who is left.
 func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	c := dial(t, v.Addr())
-	lab.Say(t, c, "before")
-	lab.Hear(t, c, "before")
-	var left *shutdown.Cut
-	require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
-	require.False(t, left.Dropped)
-	w.run()
-	lab.Say(t, c, "after")
-	lab.Hear(t, c, "after")
-	require.NoError(t, c.Close())
-	require.NoError(t, w.end())
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		v := &service.TCP{Address: loopback, Handler: echo}
+		w := begin(t, cfg, v.Setup)
+		c := dial(t, v.Addr())
+		lab.Say(t, c, "before")
+		lab.Hear(t, c, "before")
+		var left *shutdown.Cut
+		require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
+		require.False(t, left.Dropped)
+		w.run()
+		lab.Say(t, c, "after")
+		lab.Hear(t, c, "after")
+		require.NoError(t, c.Close())
+		require.NoError(t, w.end())
+	})
 }
 
 // One value can serve one Group after another, also the same one twice, and on the same port at once.
-func TestAServiceIsSetUpAgain(t *testing.T) {
+func TestAServiceIsSetUpAgain(t *testing.T) { underEach(t, setUpAgain) }
+
+func setUpAgain(t *testing.T, cfg act.Config) {
 	for _, kind := range both(t, echo) {
 		t.Run(kind.name, func(t *testing.T) {
 			for range 3 {
-				w := begin(t, act.Config{Schedulers: 2}, kind.Setup)
+				w := begin(t, cfg, kind.Setup)
 				for range 2 {
 					c := dial(t, kind.Addr())
 					lab.Say(t, c, "hello")
@@ -203,13 +210,13 @@ func TestAServiceIsSetUpAgain(t *testing.T) {
 	}
 	t.Run("on the port it had", func(t *testing.T) {
 		first := &service.TCP{Address: loopback, Handler: echo}
-		w := begin(t, act.Config{Schedulers: 2}, first.Setup)
+		w := begin(t, cfg, first.Setup)
 		c := dial(t, first.Addr())
 		require.NoError(t, c.(*net.TCPConn).CloseWrite()) // the server closes first, so TIME_WAIT is its
 		lab.HearEnd(t, c)
 		require.NoError(t, w.order(lab.Drain))
 		again := &service.TCP{Address: first.Addr().String(), Handler: answers("again")}
-		begin(t, act.Config{Schedulers: 2}, again.Setup)
+		begin(t, cfg, again.Setup)
 		lab.Hear(t, dial(t, again.Addr()), "again")
 	})
 }

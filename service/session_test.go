@@ -290,22 +290,24 @@ func TestAConnectionIsToldOfAnOrder(t *testing.T) {
 }
 
 func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
-	var closed atomic.Int64
-	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-		return &actor{
-			act:    echo(c).Act,
-			stop:   func(*act.Task, shutdown.Order) { panic("not now") },
-			closed: &closed,
-		}
-	}}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	c := dial(t, v.Addr())
-	lab.Say(t, c, "hello")
-	lab.Hear(t, c, "hello")
-	require.NoError(t, w.order(lab.Drain))
-	hearReset(t, c)
-	require.Equal(t, []string{"panic: not now"}, w.failures())
-	require.EqualValues(t, 1, closed.Load())
+	underEach(t, func(t *testing.T, cfg act.Config) {
+		var closed atomic.Int64
+		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+			return &actor{
+				act:    echo(c).Act,
+				stop:   func(*act.Task, shutdown.Order) { panic("not now") },
+				closed: &closed,
+			}
+		}}
+		w := begin(t, cfg, v.Setup)
+		c := dial(t, v.Addr())
+		lab.Say(t, c, "hello")
+		lab.Hear(t, c, "hello")
+		require.NoError(t, w.order(lab.Drain))
+		hearReset(t, c)
+		require.Equal(t, []string{"panic: not now"}, w.failures())
+		require.EqualValues(t, 1, closed.Load())
+	})
 }
 
 func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {

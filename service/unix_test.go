@@ -79,29 +79,31 @@ func TestUnixFile(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		prepare func(t *testing.T, path string)
-		refused bool // and what is there stays
+		refused string // for what; and what is there stays
 	}{
-		{"nothing", func(*testing.T, string) {}, false},
+		{"nothing", func(*testing.T, string) {}, ""},
 		{"a stale socket", func(t *testing.T, path string) {
 			l := listen(t, path)
 			l.SetUnlinkOnClose(false)
 			require.NoError(t, l.Close())
-		}, false},
+		}, ""},
 		{"a live socket", func(t *testing.T, path string) {
 			l := listen(t, path)
 			t.Cleanup(func() { _ = l.Close() })
-		}, true},
+		}, "address already in use"},
 		{"a regular file", func(t *testing.T, path string) {
 			require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-		}, true},
-		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, true},
+		}, "socket operation on non-socket"},
+		{"a folder", func(t *testing.T, path string) {
+			require.NoError(t, os.Mkdir(path, 0o700))
+		}, "socket operation on non-socket"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
 			row.prepare(t, v.Path)
 			before, _ := os.Lstat(v.Path)
-			if row.refused {
-				sentence(t, setUp(t, 2, v.Setup), "unix:"+v.Path, "in use")
+			if row.refused != "" {
+				require.EqualError(t, setUp(t, 2, v.Setup), "cannot listen on unix:"+v.Path+": "+row.refused)
 				after, err := os.Lstat(v.Path)
 				require.NoError(t, err)
 				require.True(t, os.SameFile(before, after))

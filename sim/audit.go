@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/daimon-go/daimon/internal/audit"
 )
 
@@ -40,8 +37,4 @@ func (r *runner) lost(s audit.Socket) {
 	case (s.Writer || s.Queued > 0) && out:
 		r.w.wrong("%v: lost readiness: %d bytes wait for room on descriptor %d, where there is some", r, s.Queued, s.FD)
 	}
-}
-
-func sortBySerial(all []*task) {
-	slices.SortFunc(all, func(a, b *task) int { return cmp.Compare(a.serial, b.serial) })
 }

@@ -9,10 +9,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/daimon-go/daimon/internal/thread"
 )
 
 // Script is what a client does, in straight lines. It is called on a coroutine of the world: nothing of it runs
@@ -28,9 +31,10 @@ type Client struct {
 	address string
 	end     *end // nil: not connected
 	strands []*strand
-	present *strand // whose step it is
-	left    int     // strands that have not ended
-	limit   [2]time.Time
+	present *strand      // whose step it is
+	left    int          // strands that have not ended
+	limit   [2]time.Time // deadlines of Read and Write
+	closed  bool
 	dice    dice
 	draws   *rand.Rand
 }
@@ -51,6 +55,9 @@ type strand struct {
 // says. It begins when Run does, or at once if that has begun.
 func (w *World) Client(address string, script Script) *Client {
 	c := &Client{w: w, id: len(w.clients) + 1, address: address}
+	if w.closing {
+		w.wrong("%v begins when the servers have been told to end", c)
+	}
 	c.dice = newDice(w.options.Seed, workload+purposes*purpose(c.id)) // its own: who else draws does not shift it
 	c.dice.tape = w.dice[workload].tape
 	c.draws = rand.New(&c.dice)
@@ -77,7 +84,7 @@ func (c *Client) begin(script Script) {
 }
 
 func (c *Client) String() string { return fmt.Sprintf("client %d", c.id) }
-func (c *Client) number() uint64 { return uint64(c.id) }
+func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
 
 // World is where the client lives.
 func (c *Client) World() *World { return c.w }
@@ -131,12 +138,12 @@ var errStopped = errors.New("sim: the world has ended")
 // play is the coroutine.
 func (s *strand) play(yield func(struct{}) bool) {
 	s.yield = yield
+	c := s.c
 	defer func() {
 		if v := recover(); v != nil && v != errStopped {
-			panic(v)
+			panic(fmt.Sprintf("%v of %s: %v\n%s", c, c.address, v, debug.Stack()))
 		}
 	}()
-	c := s.c
 	if err := s.script(c); err != nil && !c.excused(err) {
 		c.w.wrong("%v of %s: %w", c, c.address, err)
 	}
@@ -145,7 +152,7 @@ func (s *strand) play(yield func(struct{}) bool) {
 // pause gives up the thread until somebody lets the strand look again.
 func (c *Client) pause(what string) {
 	s := c.present
-	if s == nil {
+	if s == nil || thread.ID() != c.w.thread {
 		panic("sim: a Client is used outside of its script")
 	}
 	s.waits = what
@@ -191,12 +198,15 @@ func (c *Client) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	for {
+		if c.closed {
+			return 0, net.ErrClosed
+		}
 		n, err := c.end.receive(p)
 		if err != syscall.EAGAIN {
-			c.w.note(clientDoes, c, outcome(n, err), int64(reads))
+			c.w.note(clientDoes, c, returned(n, err), int64(reads))
 			return n, err
 		}
-		if err := c.await("something to read", c.limit[0]); err != nil {
+		if err := c.await("something to read", 0); err != nil {
 			return 0, err
 		}
 	}
@@ -206,14 +216,17 @@ func (c *Client) Read(p []byte) (int, error) {
 func (c *Client) Write(p []byte) (int, error) {
 	all := len(p)
 	for len(p) > 0 {
+		if c.closed {
+			return all - len(p), net.ErrClosed
+		}
 		n, err := c.end.send(nil, p)
 		if err != syscall.EAGAIN {
-			c.w.note(clientDoes, c, outcome(n, err), int64(writes))
+			c.w.note(clientDoes, c, returned(n, err), int64(writes))
 		}
 		p = p[n:]
 		switch {
 		case err == syscall.EAGAIN, err == nil && len(p) > 0:
-			if err := c.await("room to write", c.limit[1]); err != nil {
+			if err := c.await("room to write", 1); err != nil {
 				return all - len(p), err
 			}
 		case err != nil:
@@ -223,9 +236,9 @@ func (c *Client) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// await pauses, at most until a deadline.
-func (c *Client) await(what string, limit time.Time) error {
-	if !limit.IsZero() {
+// await pauses, at most until a deadline: the first is that of Read, the second that of Write.
+func (c *Client) await(what string, which int) error {
+	if limit := c.limit[which]; !limit.IsZero() {
 		at := limit.Sub(epoch)
 		if c.w.now >= at {
 			return os.ErrDeadlineExceeded
@@ -239,7 +252,7 @@ func (c *Client) await(what string, limit time.Time) error {
 // CloseWrite ends what the client sends; it may go on reading.
 func (c *Client) CloseWrite() error {
 	err := c.end.closeWrite()
-	c.w.note(clientDoes, c, outcome(0, err), int64(closesWrite))
+	c.w.note(clientDoes, c, returned(0, err), int64(closesWrite))
 	return err
 }
 
@@ -247,6 +260,8 @@ func (c *Client) CloseWrite() error {
 func (c *Client) Close() error {
 	c.w.note(clientDoes, c, 0, int64(closes))
 	c.end.close()
+	c.closed = true
+	c.ready()
 	return nil
 }
 
@@ -254,6 +269,8 @@ func (c *Client) Close() error {
 func (c *Client) Abort() {
 	c.w.note(clientDoes, c, 0, int64(aborts))
 	c.end.reset()
+	c.closed = true
+	c.ready()
 }
 
 // LocalAddr is the client's address.
@@ -263,13 +280,19 @@ func (c *Client) LocalAddr() net.Addr { return c.end.localAddr() }
 func (c *Client) RemoteAddr() net.Addr { return c.end.peerAddr() }
 
 // SetDeadline bounds Read and Write; times are the world's, see Now.
-func (c *Client) SetDeadline(at time.Time) error { c.limit = [2]time.Time{at, at}; return nil }
+func (c *Client) SetDeadline(at time.Time) error { return c.setLimits(at, at) }
 
 // SetReadDeadline bounds Read.
-func (c *Client) SetReadDeadline(at time.Time) error { c.limit[0] = at; return nil }
+func (c *Client) SetReadDeadline(at time.Time) error { return c.setLimits(at, c.limit[1]) }
 
 // SetWriteDeadline bounds Write.
-func (c *Client) SetWriteDeadline(at time.Time) error { c.limit[1] = at; return nil }
+func (c *Client) SetWriteDeadline(at time.Time) error { return c.setLimits(c.limit[0], at) }
+
+func (c *Client) setLimits(read, write time.Time) error {
+	c.limit = [2]time.Time{read, write}
+	c.ready() // whoever waits looks again for how long
+	return nil
+}
 
 // Now is the world's time as a time of day, which never jumps.
 func (c *Client) Now() time.Time { return epoch.Add(c.w.now) }
@@ -281,7 +304,7 @@ func (c *Client) excused(err error) bool {
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOTCONN, syscall.EAGAIN, syscall.ENOENT} {
 		broken = broken || errors.Is(err, e)
 	}
-	return broken && (c.w.net.hurt(c.end) || c.w.net.held(c.end) || c.w.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
+	return broken && (c.w.net.hurt(c.end) || c.w.net.held(c.end) || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
 }
 
 // deed is what a client does, for the history.
@@ -299,18 +322,6 @@ func (d deed) String() string {
 	return [...]string{"reads", "writes", "closes its write side", "closes", "aborts"}[d]
 }
 
-// outcome is n, or the errno of err as a negative number.
-func outcome(n int, err error) int64 {
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno):
-		return -int64(errno)
-	case err != nil:
-		return 0
-	}
-	return int64(n)
-}
-
 // endClients stops the scripts that have not ended.
 func (w *World) endClients() {
 	for _, c := range w.clients {
@@ -322,7 +333,16 @@ func (w *World) endClients() {
 	}
 }
 
-// dropping tells whether a server has been told to end, and connections may be cut.
-func (w *World) dropping() bool {
-	return slices.ContainsFunc(w.servers, func(v *Server) bool { return v.order != nil })
+// dropping tells whether the server of c has been told to end, and may cut connections; of a connection that was
+// never accepted, whether any has.
+func (c *Client) dropping() bool {
+	if c.end != nil {
+		switch h := c.end.peer().holder.(type) {
+		case *file:
+			return h.k.server.order != nil
+		case *stream:
+			return h.e.r.server.order != nil
+		}
+	}
+	return slices.ContainsFunc(c.w.servers, func(v *Server) bool { return v.order != nil })
 }

@@ -18,7 +18,7 @@ import (
 
 // Direct is a service whose connections are Streams in completion style: there is no descriptor and no
 // readiness, but an operation is handed to the world and completes some time later, as with io_uring(7). It shows
-// a handler, and all of package listener, an engine of another kind. Its fields are those of service.TCP.
+// a handler, and all of package listener, an engine of another kind. Its fields are three of service.TCP's.
 type Direct struct {
 	Address string // with a number
 	Handler func(*listener.Conn) act.Action

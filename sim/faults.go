@@ -42,7 +42,7 @@ type Faults struct {
 	// Of time, and of the work off the thread.
 	WallJump Weight // the wall clock jumps by up to a day, forwards or backwards
 	Late     Weight // an offloaded function runs up to a minute late
-	Never    Weight // an offloaded function does not run at all
+	Never    Weight // an offloaded function does not run before the world is healed
 	Pressed  Weight // a step finds the inbox of its scheduler full
 }
 
@@ -56,7 +56,7 @@ func Anything() Faults {
 		Spurious: often / 50, Delayed: often / 50, Duplicate: often / 50, Shuffled: often / 10, Stale: often / 20, Interrupt: seldom,
 		Aborted: once, NoFiles: once, NoMemory: once, Refused: once, Unreachable: once, TimedOut: seldom,
 		Slow: seldom, Clog: rare,
-		WallJump: rare, Late: seldom, Pressed: seldom,
+		WallJump: rare, Late: seldom, Never: seldom, Pressed: seldom,
 	}
 }
 
@@ -83,6 +83,14 @@ type named struct {
 	name   string
 	weight *Weight
 }
+
+// faultNames are in the order of Faults.index; the last is for a scenario's own.
+var faultNames = func() (names []string) {
+	for _, n := range new(Faults).all() {
+		names = append(names, n.name)
+	}
+	return append(names, "the scenario's own")
+}()
 
 // swarm switches off about half of them: a history in which two faults never meet shows what one of
 // them hides in every history in which they do.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"syscall"
@@ -106,6 +107,18 @@ func (h *history) note(at time.Duration, w what, who actor, a, b int64) {
 	x = mix(x ^ uint64(a))
 	h.hash = mix(x ^ uint64(b))
 	h.last[h.events%uint64(len(h.last))] = line{h.events, at, w, who, a, b}
+}
+
+// content takes bytes into the hash.
+func (h *history) content(p []byte) {
+	x := h.hash
+	for ; len(p) >= 8; p = p[8:] {
+		x = mix(x ^ binary.LittleEndian.Uint64(p))
+	}
+	for _, b := range p {
+		x = mix(x ^ uint64(b))
+	}
+	h.hash = x
 }
 
 func mix(x uint64) uint64 {

@@ -65,14 +65,6 @@ func (c call) String() string { return callNames[c] }
 // readiness is what an event says.
 type readiness = netpoll.Ready
 
-// faultNames are in the order of Faults.index.
-var faultNames = func() (names []string) {
-	for _, n := range new(Faults).all() {
-		names = append(names, n.name)
-	}
-	return names
-}()
-
 // firstFile: below are standard input, output and error.
 const firstFile = 3
 
@@ -86,7 +78,12 @@ func newKernel(v *Server) *kernel {
 func (k *kernel) String() string { return k.server.name }
 func (k *kernel) number() uint64 { return numbersOfKernels | k.id }
 
-func (f *file) String() string { return fmt.Sprintf("descriptor %d of %v", f.fd, f.k) }
+func (f *file) String() string {
+	if f.end != nil {
+		return fmt.Sprintf("descriptor %d of %v (connection %d)", f.fd, f.k, f.end.c.id)
+	}
+	return fmt.Sprintf("descriptor %d of %v", f.fd, f.k)
+}
 func (f *file) number() uint64 { return numbersOfFiles | f.k.id<<32 | uint64(f.fd) }
 
 // ready puts the descriptor on its poller's list.

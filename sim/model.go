@@ -2,8 +2,10 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +69,9 @@ func (t *task) String() string {
 	return fmt.Sprintf("%v %s %d (%s)", t.r, kind, t.serial, act.Name(t.action))
 }
 
-func (t *task) number() uint64 { return t.serial<<8 | uint64(t.r.s.Index()) }
+func (t *task) number() uint64 {
+	return numbersOfTasks | t.r.server.kernel.id<<48 | uint64(t.r.s.Index())<<32 | t.serial
+}
 
 // taskQueue is a queue of tasks.
 type taskQueue struct {
@@ -171,6 +175,12 @@ func (v *Server) trace(users *act.Trace) *act.Trace {
 			u.Pass(s)
 		}
 	}
+	all.Ordered = func(s *act.Scheduler, o shutdown.Order) {
+		v.ordered(of(s), o)
+		if u.Ordered != nil {
+			u.Ordered(s, o)
+		}
+	}
 	all.Roused = func(s *act.Scheduler) {
 		v.w.foreign(s)
 		of(s).rouse()
@@ -268,7 +278,7 @@ func (r *runner) wokenOne(t *act.Task) {
 
 func (r *runner) toldOne(t *act.Task, o shutdown.Order) {
 	x := r.known(t)
-	if x.told++; x.told > r.server.orders {
+	if x.told++; x.told > r.orders {
 		r.w.wrong("%v is told of an order again", x)
 	}
 	if n := o.Policy().Resolved().Turns; n > 0 {
@@ -283,6 +293,9 @@ func (r *runner) endedOne(t *act.Task, err error) {
 	if x == m.running { // a panic
 		m.running = nil
 	}
+	if p := (*act.Panic)(nil); errors.As(err, &p) {
+		r.panicked(x, p)
+	}
 	if x.state == ready {
 		m.of(x).remove(x)
 	}
@@ -290,6 +303,13 @@ func (r *runner) endedOne(t *act.Task, err error) {
 	x.state = over
 	delete(m.tasks, t)
 	r.w.note(isEnded, x, 0, 0)
+}
+
+// panicked notes a task that has failed so, which is a mistake unless the scenario makes it.
+func (r *runner) panicked(x *task, p *act.Panic) {
+	if !r.w.options.Panics {
+		r.w.wrong("%v panicked: %v\n%s", x, p.Value, p.Stack)
+	}
 }
 
 func (r *runner) pass() {
@@ -315,7 +335,7 @@ func (r *runner) sorted() []*task {
 	for _, x := range r.model.tasks {
 		all = append(all, x)
 	}
-	sortBySerial(all)
+	slices.SortFunc(all, func(a, b *task) int { return cmp.Compare(a.serial, b.serial) })
 	return all
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -28,10 +29,10 @@ type Server struct {
 	runners  []*runner
 	kernel   *kernel
 	executor *executor
-	order    shutdown.Order
-	orders   int           // how many
-	due      time.Duration // when it must have ended; 0: at no time
-	errors   []error       // what its schedulers returned
+	order    shutdown.Order // the latest
+	given    time.Duration  // when
+	due      time.Duration  // when it must have ended; 0: at no time
+	errors   []error        // what its schedulers returned
 	closed   bool
 }
 
@@ -61,7 +62,8 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	for _, r := range v.runners {
 		for _, f := range setup {
 			if err := f(r.s); err != nil {
-				return nil, err
+				w.wrong("%v: setting up: %w", v, err)
+				return nil, errors.Join(err, v.group.Close())
 			}
 		}
 		r.rouse()
@@ -75,18 +77,23 @@ func (v *Server) Group() *act.Group { return v.group }
 // String is the name.
 func (v *Server) String() string { return v.name }
 
-// Shutdown gives an order, as Group.Shutdown. From then on the world holds the server to its terms.
-func (v *Server) Shutdown(o shutdown.Order) {
-	v.order = o
-	v.orders++
-	terms := o.Policy().Resolved()
+// Shutdown is Group.Shutdown. Whoever gives an order, from then on the world holds the server to its terms.
+func (v *Server) Shutdown(o shutdown.Order) { v.group.Shutdown(o) }
+
+// ordered is told of every order to one of the schedulers. Several merge to the strictest.
+func (v *Server) ordered(r *runner, o shutdown.Order) {
+	r.orders++
+	v.order, v.given = o, v.w.now
+	terms, due := o.Policy().Resolved(), time.Duration(0)
 	switch {
 	case terms.Kind == shutdown.Halting, terms.Kind == shutdown.Suspending:
-		v.due = v.w.now + slack
+		due = v.w.now + slack
 	case terms.Kind == shutdown.Bounded && terms.Time > 0:
-		v.due = v.w.now + terms.Time + slack
+		due = v.w.now + terms.Time + slack
 	}
-	v.group.Shutdown(o)
+	if due > 0 && (v.due == 0 || due < v.due) {
+		v.due = due
+	}
 }
 
 // slack is what the end of a server may take on top of its terms.
@@ -94,19 +101,15 @@ const slack = 100 * time.Millisecond
 
 // ended tells whether all schedulers have returned from their order.
 func (v *Server) ended() bool {
-	for _, r := range v.runners {
-		if !r.over {
-			v.late(r)
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }
 
-// late complains if r goes on longer than its order allows.
-func (v *Server) late(r *runner) {
-	if v.due > 0 && v.w.now > v.due {
-		v.w.wrong("%v has not ended %v after its order %v", r, v.w.now-v.due+slack, v.order)
+// punctual complains of a scheduler that goes on for longer than its order allows.
+func (v *Server) punctual() {
+	for _, r := range v.runners {
+		if !r.over && v.due > 0 && v.w.now > v.due {
+			v.w.wrong("%v has not ended %v after its order %v", r, v.w.now-v.given, v.order)
+		}
 	}
 }
 
@@ -144,6 +147,7 @@ type runner struct {
 	roused  bool          // in this step, or since
 	over    bool          // its order has been carried out
 	accepts int           // calls in this turn
+	orders  int           // given to it
 	model
 }
 
@@ -154,8 +158,10 @@ func newRunner(v *Server, s *act.Scheduler, turns int) *runner {
 }
 
 func (r *runner) String() string { return fmt.Sprintf("%s/%d", r.server.name, r.s.Index()) }
-func (r *runner) number() uint64 { return uint64(r.s.Index()) }
-func (r *runner) place() *int    { return &r.at }
+func (r *runner) number() uint64 {
+	return numbersOfRunners | r.server.kernel.id<<32 | uint64(r.s.Index())
+}
+func (r *runner) place() *int { return &r.at }
 
 // rouse has the runner stepped again: something has happened that it may not know of.
 func (r *runner) rouse() {
@@ -195,8 +201,8 @@ func (r *runner) step() {
 	if ok && at <= w.now {
 		return
 	}
-	if q := &r.model; q.queue.n+q.demons.n > 0 && !q.bounded {
-		w.wrong("%v has nothing to do, but %v and %v are ready", r, q.queue.head, q.demons.head)
+	if r.queue.n+r.demons.n > 0 && !r.bounded {
+		w.wrong("%v has nothing to do, but %v and %v are ready", r, r.queue.head, r.demons.head)
 	}
 	w.disable(r)
 	if ok && (r.alarm == 0 || at < r.alarm) {
@@ -207,7 +213,7 @@ func (r *runner) step() {
 
 // end notes what the scheduler has returned.
 func (r *runner) end(err error) {
-	r.server.late(r)
+	r.server.punctual()
 	r.over = true
 	r.w.disable(r)
 	for _, x := range r.sorted() {
@@ -223,7 +229,7 @@ func (r *runner) end(err error) {
 		}
 	}
 	if r.server.ended() {
-		r.w.after(0, call0(r.server.close)) // the process is at its end
+		r.w.after(0, todo(r.server.close)) // the process is at its end
 	}
 }
 
@@ -249,16 +255,16 @@ func (x *executor) Execute(f func()) {
 	case w.fault(&w.faults.Never, nil):
 		x.lost = append(x.lost, f)
 	case w.fault(&w.faults.Late, nil):
-		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), call0(f))
+		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), todo(f))
 	default:
-		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), call0(f))
+		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), todo(f))
 	}
 }
 
 // heal finds what was lost.
 func (x *executor) heal() {
 	for _, f := range x.lost {
-		x.w.after(0, call0(f))
+		x.w.after(0, todo(f))
 	}
 	x.lost = nil
 }

@@ -3,7 +3,9 @@ package sim
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,25 +30,55 @@ func Test(t TB, scenario func(w *World)) {
 	TestWith(t, Options{Faults: Anything()}, scenario)
 }
 
-// TestWith is Test with other Options. Their Seed is where it begins.
+// TestWith is Test with other Options, of whose Faults each world has about half. Their Seed is where it begins.
 func TestWith(t TB, o Options, scenario func(w *World)) {
 	t.Helper()
 	first, count := o.Seed, uint64(Seeds)
 	number(t, "SIM_FROM", &first)
 	number(t, "SIM_SEEDS", &count)
 	if number(t, "SIM_SEED", &first) {
-		count, o.Lines = 1, 2000
+		count, o.Lines = 1, max(o.Lines, 2000)
 	}
-	begun, all := time.Now(), Stats{}
-	for seed := first; seed < first+count; seed++ {
-		w := swarmed(o, seed)
-		scenario(w)
-		if err := w.Run(); err != nil {
-			t.Fatalf("%v\nto see it again:\n  SIM_SEED=%d go test -run '^%s$' .", err, seed, t.Name())
-		}
-		all.add(w.Stats())
+	if count == 0 {
+		t.Fatalf("SIM_SEEDS=0 tests nothing")
+	}
+	begun, all := time.Now(), try(t, o, first, scenario)
+	if try(t, o, first, scenario) != all {
+		t.Fatalf("the world of seed %d is not the same twice: something decides in it that is not the world's", first)
+	}
+	for i := uint64(1); i < count; i++ {
+		all.add(try(t, o, first+i, scenario))
 	}
 	t.Logf("%d worlds in %v: %v", count, time.Since(begun).Round(time.Millisecond), all)
+}
+
+// try runs the world of one seed.
+func try(t TB, o Options, seed uint64, scenario func(w *World)) Stats {
+	t.Helper()
+	replay := fmt.Sprintf("to see it again, in the folder of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
+	returned := false
+	defer func() {
+		if !returned { // a panic, or a Fatal of the scenario's own
+			t.Logf("in the world of seed %d; %s", seed, replay)
+		}
+	}()
+	w := swarmed(o, seed)
+	scenario(w)
+	err := w.Run()
+	returned = true
+	if err != nil {
+		t.Fatalf("%v\n%s", err, replay)
+	}
+	return w.Stats()
+}
+
+// pattern is what go test -run finds exactly the test of this name by.
+func pattern(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
 }
 
 // swarmed returns a world in which about half of the faults are switched off.

@@ -157,6 +157,9 @@ func (e *end) String() string {
 	if e.holder == nil {
 		return fmt.Sprintf("the backlog's end of connection %d", e.c.id)
 	}
+	if f, ok := e.holder.(*file); ok {
+		return f.String()
+	}
 	return fmt.Sprintf("%v (connection %d)", e.holder, e.c.id)
 }
 
@@ -168,6 +171,9 @@ const (
 	numbersOfFiles
 	numbersOfKernels
 	numbersOfPorts
+	numbersOfRunners
+	numbersOfTasks
+	numbersOfClients
 )
 
 // wake tells the holder that something has changed.
@@ -404,6 +410,7 @@ func (p *pipe) put(b []byte) {
 		copy(p.ring, b[copy(p.ring[at:], b):])
 	}
 	p.sent += uint64(len(b))
+	p.c.net.w.history.content(b)
 }
 
 func (p *pipe) grow(need int) {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -30,11 +29,16 @@ type Options struct {
 	Stall int
 	// Lines is how many of the last events a Failure shows. 0 means 60.
 	Lines int
+	// Panics allows tasks to panic, which otherwise fails the world.
+	Panics bool
 	// Tape has the draws recorded; see World.Tape.
 	Tape bool
 }
 
 func (o Options) resolved() Options {
+	if min(o.Storm, o.Calm) < 0 || min(o.Steps, o.Stall, o.Lines) < 0 {
+		panic(fmt.Sprintf("sim: Options with a negative bound: %+v", o))
+	}
 	if o.Storm == 0 {
 		o.Storm = time.Minute
 	}
@@ -69,7 +73,10 @@ type World struct {
 	servers []*Server
 	clients []*Client
 	excuse  func(*Client, error) bool
-	open    int       // clients that have not finished
+	open    int  // clients that have not finished
+	planned int  // of At, and has not come yet
+	closing bool // the servers have been told to end
+	ran     bool
 	able    []stepper // who can go on
 	thread  uint64    // of Run; 0: not in Run
 	stats   Stats
@@ -129,12 +136,23 @@ func (w *World) Tape() [][]uint64 {
 // Now is the world's time, from 0.
 func (w *World) Now() time.Duration { return w.now }
 
-// At has f called when the world's clock reaches at. Use it to give orders.
-func (w *World) At(at time.Duration, f func()) { w.agenda.add(max(at, w.now), call0(f)) }
+// At has f called when the world's clock reaches at, to give an order, say. Until the end of the storm the world
+// waits for what is planned so, even if all clients have finished.
+func (w *World) At(at time.Duration, f func()) {
+	w.planned++
+	w.agenda.add(max(at, w.now), todo(func() {
+		w.planned--
+		f()
+	}))
+}
 
-type call0 func()
+// After is At, d from now.
+func (w *World) After(d time.Duration, f func()) { w.At(w.now+d, f) }
 
-func (f call0) fire() { f() }
+// todo is an event of one function.
+type todo func()
+
+func (f todo) fire() { f() }
 
 // after has e fire d from now.
 func (w *World) after(d time.Duration, e event) { w.agenda.add(w.now+d, e) }
@@ -163,6 +181,7 @@ func (w *World) Happens(weight Weight) bool {
 		return false
 	}
 	w.stats.Faults++
+	w.note(faultHappens, nil, int64(len(faultNames)-1), 0)
 	return true
 }
 
@@ -203,12 +222,19 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Run lets the world go on until all clients have finished, gives the servers an order to end, and sees to it
 // that they do and leave nothing behind. The error is a *Failure.
 func (w *World) Run() error {
+	if w.ran {
+		panic("sim: a World runs once")
+	}
+	w.ran = true
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	w.thread = thread.ID()
 	defer func() { w.thread = 0 }()
-	w.After(w.options.Storm, w.heal)
-	w.until("every client has finished", w.options.Storm+w.options.Calm, func() bool { return w.open == 0 })
+	w.agenda.add(w.now+w.options.Storm, todo(w.heal))
+	w.until("every client has finished", w.options.Storm+w.options.Calm, func() bool {
+		return w.open == 0 && (w.planned == 0 || w.now >= w.options.Storm)
+	})
+	w.closing = true
 	w.endServers()
 	w.endClients()
 	w.endNetwork()
@@ -218,9 +244,6 @@ func (w *World) Run() error {
 	return &Failure{w.options.Seed, w.failure, w.waits(), w.history.tail(), w.Stats()}
 }
 
-// After has f called d from now.
-func (w *World) After(d time.Duration, f func()) { w.At(w.now+d, f) }
-
 // heal ends all faults.
 func (w *World) heal() {
 	w.healed = true
@@ -229,9 +252,6 @@ func (w *World) heal() {
 		s.executor.heal()
 	}
 }
-
-// errStuck is part of the message when nobody can go on.
-var errStuck = errors.New("nothing is runnable and nothing is pending")
 
 // until takes steps until f, and fails if that does not come before a point in time.
 func (w *World) until(what string, deadline time.Duration, f func() bool) {
@@ -244,7 +264,7 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 		case w.now > deadline:
 			w.wrong("not until %v: %s", deadline, what)
 		case !w.step():
-			w.wrong("deadlock: %w, but not yet: %s", errStuck, what)
+			w.wrong("deadlock: nothing is runnable and nothing is pending, but not yet: %s", what)
 		}
 	}
 }
@@ -253,8 +273,12 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 // to do.
 func (w *World) step() bool {
 	w.stats.Steps++
-	for at, ok := w.agenda.next(); ok && at <= w.now; at, ok = w.agenda.next() {
+	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.Steps <= w.options.Steps; at, ok = w.agenda.next() {
+		w.stats.Steps++
 		w.agenda.take().fire()
+	}
+	if w.stats.Steps%auditEvery == 0 {
+		w.audit()
 	}
 	if n := len(w.able); n > 0 {
 		w.able[w.dice[schedule].below(n)].step()
@@ -272,17 +296,18 @@ func (w *World) step() bool {
 	return true
 }
 
-// look is taken at everything now and then, when nobody can go on.
+// look is taken when nobody can go on.
 func (w *World) look() {
-	if w.stats.Steps%lookEvery == 0 {
-		w.audit()
+	for _, v := range w.servers {
+		v.punctual()
 	}
 	if w.fault(&w.faults.WallJump, nil) {
 		w.skew += w.dice[faults].duration(-24*time.Hour, 24*time.Hour)
 	}
 }
 
-const lookEvery = 64
+// auditEvery is how many steps there are between two looks at everything.
+const auditEvery = 256
 
 // enable lets x have steps.
 func (w *World) enable(x stepper) {
@@ -337,7 +362,8 @@ func (w *World) endServers() {
 
 // endNetwork lets what is still on its way arrive, and looks for what is never going to.
 func (w *World) endNetwork() {
-	for w.failure == nil && w.step() {
+	end := w.now + w.options.Calm
+	for w.failure == nil && len(w.net.connections) > 0 && w.now <= end && w.step() {
 		continue
 	}
 	for _, c := range w.net.left() {

@@ -239,3 +239,97 @@ func BenchmarkMixed(b *testing.B) {
 	}
 	b.ReportMetric(float64(turns)/b.Elapsed().Seconds(), "turns/s")
 }
+
+// A server may give itself an order; the world holds it to that.
+func TestAnOrderFromInside(t *testing.T) {
+	quits := func(c *listener.Conn) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			t.Scheduler().Group().Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Second, Drop: true}})
+			return act.Done
+		})
+	}
+	w, v := worldOf(t, sim.Options{}, quits)
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { _, err := io.ReadAll(c); return err })
+	require.NoError(t, w.Run())
+	require.NoError(t, v.Err())
+}
+
+func TestAPanicOfATaskIsNoReset(t *testing.T) {
+	panics := func(*listener.Conn) act.Action {
+		return act.Func(func(*act.Task) act.Directive { panic("a slip") })
+	}
+	reads := func(c *sim.Client) error { _, err := io.ReadAll(c); return err }
+	w, _ := worldOf(t, sim.Options{}, panics)
+	w.Client("10.0.0.1:80", reads)
+	require.ErrorContains(t, w.Run(), "panicked: a slip")
+	w, _ = worldOf(t, sim.Options{Panics: true}, panics)
+	w.Client("10.0.0.1:80", reads)
+	require.ErrorIs(t, w.Run(), syscall.ECONNRESET)
+}
+
+// What is planned comes, also when everybody has gone; but what plans itself again and again ends nobody's world.
+func TestTheWorldWaitsForWhatIsPlanned(t *testing.T) {
+	mistake := errors.New("must be seen")
+	w, _ := worldOf(t, sim.Options{}, echo.Echo)
+	w.At(10*time.Second, func() { w.Client("10.0.0.1:80", func(*sim.Client) error { return mistake }) })
+	require.ErrorIs(t, w.Run(), mistake)
+
+	w, _ = worldOf(t, sim.Options{}, echo.Echo)
+	ticks := 0
+	var tick func()
+	tick = func() { ticks++; w.After(time.Second, tick) }
+	tick()
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { return nil })
+	require.NoError(t, w.Run())
+	require.GreaterOrEqual(t, ticks, 59)
+
+	w, _ = worldOf(t, sim.Options{}, echo.Echo)
+	w.At(time.Hour, func() { w.Client("10.0.0.1:80", func(*sim.Client) error { return nil }) })
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { return nil })
+	require.NoError(t, w.Run(), "an hour is beyond the storm")
+}
+
+func TestMisuseIsToldInASentence(t *testing.T) {
+	require.PanicsWithValue(t, "sim: a World runs once", func() {
+		w := sim.New(sim.Options{})
+		require.NoError(t, w.Run())
+		_ = w.Run()
+	})
+	require.Panics(t, func() { sim.New(sim.Options{Lines: -1}) })
+	w := sim.New(sim.Options{})
+	w.Client("nonsense", func(*sim.Client) error { return nil })
+	require.Error(t, w.Run())
+	w = sim.New(sim.Options{})
+	_, err := w.Server("server", act.Config{}, func(*act.Scheduler) error { return io.ErrUnexpectedEOF })
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.ErrorContains(t, w.Run(), "setting up")
+}
+
+// A Close or a deadline reaches another strand that waits.
+func TestOneStrandEndsTheWaitOfAnother(t *testing.T) {
+	for name, end := range map[string]func(*sim.Client) error{
+		"close":    (*sim.Client).Close,
+		"deadline": func(c *sim.Client) error { return c.SetReadDeadline(c.Now()) },
+	} {
+		w, _ := worldOf(t, sim.Options{}, echo.Echo)
+		var got error
+		w.Client("10.0.0.1:80", func(c *sim.Client) error {
+			c.Go(func(c *sim.Client) error { _, got = c.Read(make([]byte, 1)); return nil })
+			c.Sleep(time.Second)
+			return end(c)
+		})
+		require.NoError(t, w.Run(), name)
+		require.Error(t, got, name)
+	}
+}
+
+// Two worlds that differ in nothing but the bytes have different histories.
+func TestTheHashCoversTheBytes(t *testing.T) {
+	hash := func(text string) uint64 {
+		w, _ := worldOf(t, sim.Options{}, echo.Echo)
+		w.Client("10.0.0.1:80", func(c *sim.Client) error { _, err := io.WriteString(c, text); return err })
+		require.NoError(t, w.Run())
+		return w.Stats().Hash
+	}
+	require.NotEqual(t, hash("GET a"), hash("GET b"))
+}

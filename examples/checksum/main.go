@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,21 +16,20 @@ import (
 
 func main() {
 	var every time.Duration
-	flags := flag.NewFlagSet("checksum", flag.ExitOnError)
-	cli.Duration(flags, &every, "every", 100*time.Millisecond, "the `duration` between two reports of how far it is")
-	flags.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: checksum [-every duration] file...")
-		flags.PrintDefaults()
+	cli.Duration(flag.CommandLine, &every, "every", 100*time.Millisecond, "the `duration` between two reports of how far it is")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: checksum [-every duration] file...")
+		flag.PrintDefaults()
 	}
-	_ = flags.Parse(os.Args[1:]) // exits if there is an error
-	if flags.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "checksum: missing file")
-		flags.Usage()
-		os.Exit(2)
-	}
+	cli.Parse("checksum", func() error {
+		switch {
+		case every <= 0:
+			return fmt.Errorf("-every must be above 0: %v", every)
+		case flag.NArg() == 0:
+			return errors.New("missing file")
+		}
+		return nil
+	})
 	work := checksum.Work{Out: os.Stdout, Progress: os.Stderr}
-	cli.Tool("checksum", work.Setup(every, flags.Args()...))
-	if work.Failed() > 0 { // each has been reported
-		os.Exit(1)
-	}
+	cli.Tool("checksum", work.Setup(every, flag.Args()...))
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -31,9 +32,16 @@ const (
 	prompt   = 3 * time.Second // "at once", on a machine that does other things; a lingering close takes 5 s
 )
 
+// defaultReactors is how many there are where nobody says: not one for each CPU if GOMAXPROCS or a quota, which
+// the server has from us, allows fewer at a time. It is read before go test -cpu changes it for the test alone.
+var defaultReactors = min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
+
 var binaries string // the folder of what was built
 
 func TestMain(m *testing.M) {
+	// Also with GOMAXPROCS=1, which the server is to have: what is measured at the clients is not how these wait
+	// for each other.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	var err error
 	if binaries, err = os.MkdirTemp("", "echo"); err == nil {
 		err = os.Chmod(binaries, 0o755) // a user without rights starts the server, too

@@ -44,6 +44,8 @@ func TestBadFlags(t *testing.T) {
 		{"a drain into the past", []string{"-drain", "-3s"}, "-3s"},
 		{"a flag that there is not", []string{"-verbosity"}, "verbosity"},
 		{"an argument", []string{"stray"}, "stray"},
+		{"a Unix socket without a path", []string{"-addr", "unix:"},
+			`echo: invalid value "unix:" for flag -addr: missing path`},
 	} {
 		t.Run(row.name, func(t *testing.T) { launch{flags: row.flags}.refused(t, 2, row.naming) })
 	}
@@ -66,13 +68,12 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 func TestBadAddress(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, addr, naming string }{
-		{"no port", "127.0.0.1", "127.0.0.1"},
+		{"no port", "127.0.0.1", "echo: cannot listen on 127.0.0.1: missing port in address"},
 		{"a port out of range", "127.0.0.1:99999", "99999"},
 		{"a port that is no number", "127.0.0.1:echos", "127.0.0.1:echos"},
 		{"a host that there cannot be", "no such host:7007", "no such host:7007"},
 		{"an address of another machine", "192.0.2.1:7007", "192.0.2.1:7007"},
 		{"nothing that is an address", "!", "!"},
-		{"no path", "unix:", "unix:"},
 		{"a path in no folder", "unix:/no/such/folder/echo.sock", "/no/such/folder/echo.sock"},
 		{"a path of more than 108 bytes", "unix:/tmp/" + strings.Repeat("x", 120), "/tmp/xxx"},
 	} {
@@ -201,24 +202,26 @@ func TestStaleUnixSocketIsReplaced(t *testing.T) {
 
 func TestWhatIsNoStaleSocketIsNotTouched(t *testing.T) {
 	t.Parallel()
+	const inUse, noSocket = "address already in use", "socket operation on non-socket"
 	for _, row := range []struct {
-		name string
-		make func(t *testing.T, path string)
+		name  string
+		there func(t *testing.T, path string)
+		says  string
 	}{
-		{"a file", func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600)) }},
-		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }},
-		{"a link to nowhere", func(t *testing.T, path string) { require.NoError(t, os.Symlink("nowhere", path)) }},
-		{"a pipe", func(t *testing.T, path string) { require.NoError(t, unix.Mkfifo(path, 0o600)) }},
-		{"the socket of somebody who listens", listens},
-		{"the socket of somebody who takes datagrams", takesDatagrams},
-		{"the socket of somebody whose queue is full", listensOverrun},
+		{"a file", func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600)) }, noSocket},
+		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, noSocket},
+		{"a link to nowhere", func(t *testing.T, path string) { require.NoError(t, os.Symlink("nowhere", path)) }, noSocket},
+		{"a pipe", func(t *testing.T, path string) { require.NoError(t, unix.Mkfifo(path, 0o600)) }, noSocket},
+		{"the socket of somebody who listens", listens, inUse},
+		{"the socket of somebody who takes datagrams", takesDatagrams, inUse},
+		{"the socket of somebody whose queue is full", listensOverrun, inUse},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := folder(t) + "/echo.sock"
-			row.make(t, path)
+			row.there(t, path)
 			before, err := os.Lstat(path)
 			require.NoError(t, err)
-			launch{addr: "unix:" + path}.refused(t, 1, path)
+			launch{addr: "unix:" + path}.refused(t, 1, "echo: cannot listen on unix:"+path+": "+row.says)
 			after, err := os.Lstat(path)
 			require.NoError(t, err)
 			require.True(t, os.SameFile(before, after), "replaced")

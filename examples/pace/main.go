@@ -6,6 +6,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 
 	"github.com/daimon-go/daimon/examples/internal/cli"
@@ -16,6 +17,16 @@ func main() {
 	tasks := flag.Int("tasks", 3, "how many `tasks` there are")
 	each := flag.Int("each", 4, "how many `times` each of them talks")
 	rate := flag.Float64("rate", 5, "how many times a `second` they talk together")
-	flag.Parse()
+	cli.Parse("pace", func() error {
+		switch {
+		case *tasks < 0:
+			return fmt.Errorf("-tasks must not be negative: %d", *tasks)
+		case *each < 0:
+			return fmt.Errorf("-each must not be negative: %d", *each)
+		case !(*rate >= pace.Slowest && *rate <= pace.Fastest): // nor NaN
+			return fmt.Errorf("-rate must be from %v to %v times a second: %v", pace.Slowest, pace.Fastest, *rate)
+		}
+		return cli.NoArguments()
+	})
 	cli.Tool("pace", pace.Setup(*rate), pace.Talk(os.Stdout, *tasks, *each))
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,9 +26,37 @@ func TestPace(t *testing.T) {
 		}, p.Lines())
 	})
 
-	t.Run("no rate", func(t *testing.T) {
-		p := smoke.Start(t, nil, "-rate", "0")
+	t.Run("what cannot be written fails the task that wrote it", func(t *testing.T) {
+		out, err := os.Open(os.DevNull) // for reading alone
+		require.NoError(t, err)
+		defer out.Close()
+		cmd := smoke.Command(t, "-tasks", "2", "-rate", "1000")
+		cmd.Stdout = out
+		p := smoke.Run(t, cmd)
 		require.Equal(t, 1, p.Exit(t))
-		require.Contains(t, p.Said(), "pace: the rate must be above 0")
+		require.Equal(t, 2, strings.Count(p.Said(), "bad file descriptor"), p.Said())
 	})
+}
+
+func TestPaceRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	for _, row := range []struct {
+		line, says string
+	}{
+		{"-rate 0", "-rate must be from 1e-09 to 1e+09 times a second: 0"},
+		{"-rate -3", "-rate must be from 1e-09 to 1e+09 times a second: -3"},
+		{"-rate NaN", "-rate must be from 1e-09 to 1e+09 times a second: NaN"},
+		{"-rate Inf", "-rate must be from 1e-09 to 1e+09 times a second: +Inf"},
+		{"-rate 1e-300", "-rate must be from 1e-09 to 1e+09 times a second: 1e-300"},
+		{"-rate often", `invalid value "often" for flag -rate: parse error`},
+		{"-tasks -1", "-tasks must not be negative: -1"},
+		{"-each -1", "-each must not be negative: -1"},
+		{"extra -rate 3", `unexpected argument "extra"`},
+	} {
+		t.Run(row.line, func(t *testing.T) {
+			p := smoke.Start(t, nil, strings.Fields(row.line)...)
+			require.Equal(t, 2, p.Exit(t))
+			require.Equal(t, "pace: "+row.says+"\n", p.Said())
+			require.Empty(t, p.Out())
+		})
+	}
 }

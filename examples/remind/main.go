@@ -3,11 +3,10 @@
 //	printf '2s two\n1s one\n' | go run ./examples/remind
 //
 // It ends when its input has ended and everything has been said; with status 1 if the input could not be read
-// to its end.
+// to its end, or a line was not understood.
 package main
 
 import (
-	"flag"
 	"os"
 
 	"github.com/daimon-go/daimon/examples/internal/cli"
@@ -15,10 +14,7 @@ import (
 )
 
 func main() {
-	flag.Parse()
+	cli.Parse("remind", cli.NoArguments)
 	text := remind.Text{In: os.Stdin, Out: os.Stdout}
 	cli.Tool("remind", text.Setup)
-	if text.Cut() { // why has been reported
-		os.Exit(1)
-	}
 }

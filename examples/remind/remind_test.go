@@ -29,14 +29,14 @@ func input(t *testing.T) (reads, writes *os.File) {
 }
 
 func TestRemind(t *testing.T) {
-	t.Run("says everything in its time, and ends with its input", func(t *testing.T) {
+	t.Run("says everything in its time, and in the end that there was something else", func(t *testing.T) {
 		in, out := input(t)
 		_, err := io.WriteString(out, "400ms last\n0s at once\nsoon nothing\n\n200ms first of two\n0s")
 		require.NoError(t, err)
 		require.NoError(t, out.Close())
 		start := time.Now()
 		p := smoke.Start(t, in)
-		require.Zero(t, p.Exit(t))
+		require.Equal(t, 1, p.Exit(t))
 		require.GreaterOrEqual(t, time.Since(start), 400*time.Millisecond)
 		lines := p.Lines()
 		require.ElementsMatch(t, []string{"at once", "", "first of two", "last"}, lines)
@@ -56,7 +56,13 @@ func TestRemind(t *testing.T) {
 		require.Contains(t, p.Said(), "line 2: bufio.Scanner: token too long")
 	})
 
-	t.Run("does not wait for the end of its input", func(t *testing.T) {
+	t.Run("an argument", func(t *testing.T) {
+		p := smoke.Start(t, nil, "5s", "tea")
+		require.Equal(t, 2, p.Exit(t))
+		require.Equal(t, "remind: unexpected argument \"5s\"\n", p.Said())
+	})
+
+	t.Run("does not wait for the end of its input, and ends with it", func(t *testing.T) {
 		in, out := input(t)
 		p := smoke.Start(t, in)
 		for _, word := range []string{"one", "two", "three"} {

@@ -9,7 +9,6 @@ type Socket struct {
 	Reader, Writer bool // a task waits for input, for room
 	Queued         int  // bytes that the system has not taken yet
 	Dialing        bool // the reader waits for the connection
-	Lingering      bool
 }
 
 var (

@@ -18,21 +18,15 @@ import (
 type Work struct {
 	Out, Progress io.Writer
 
-	read   atomic.Int64 // bytes, by all together
-	left   atomic.Int64 // files
-	failed atomic.Int64 // files
+	read atomic.Int64 // bytes, by all together
+	left atomic.Int64 // files
 }
 
-// Failed is how many files have no checksum. Any goroutine.
-func (w *Work) Failed() int { return int(w.failed.Load()) }
-
 // Setup returns a set-up function that makes a task of each file. A demon says every so often how far they
-// are; it is attached and not installed, so that nobody has to end it when the last task has gone.
+// are; it is attached and not installed, so that nobody has to end it when the last task has gone. The time
+// is above 0.
 func (w *Work) Setup(every time.Duration, files ...string) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
-		if every <= 0 {
-			return fmt.Errorf("checksum: not every %v", every)
-		}
 		w.left.Store(int64(len(files)))
 		for _, name := range files {
 			s.Spawn(&sum{work: w, name: name})
@@ -44,7 +38,12 @@ func (w *Work) Setup(every time.Duration, files ...string) func(*act.Scheduler) 
 
 // report is the demon's tick.
 func (w *Work) report(*act.Task) act.Directive {
-	_, _ = fmt.Fprintf(w.Progress, "%d bytes read, %d files to go\n", w.read.Load(), w.left.Load())
+	files := "files"
+	left := w.left.Load()
+	if left == 1 {
+		files = "file"
+	}
+	_, _ = fmt.Fprintf(w.Progress, "%d bytes read, %d %s to go\n", w.read.Load(), left, files)
 	return act.Wait
 }
 
@@ -67,7 +66,6 @@ func (x *sum) Act(t *act.Task) act.Directive {
 		_, x.err = fmt.Fprintf(x.work.Out, "%x  %s\n", x.hash, x.name)
 	}
 	if x.err != nil {
-		x.work.failed.Add(1)
 		return t.Fail(x.err)
 	}
 	return act.Done

@@ -32,7 +32,7 @@ func TestTicksWhileACallIsBlocked(t *testing.T) {
 	go func() {
 		line := make([]byte, 100)
 		for range 10 {
-			if n, err := reports.Read(line); err != nil || string(line[:n]) != "0 bytes read, 1 files to go\n" {
+			if n, err := reports.Read(line); err != nil || string(line[:n]) != "0 bytes read, 1 file to go\n" {
 				written <- fmt.Errorf("reported %q: %v", line[:n], err)
 				break
 			}

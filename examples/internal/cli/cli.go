@@ -47,15 +47,11 @@ func (f *Flags) Register(fs *flag.FlagSet, addr string) {
 	Duration(fs, &f.Drain, "drain", shutdown.Grace, "the `duration` for which connections may go on after a signal; what is left then is cut")
 }
 
-// Parse parses args and checks what they say.
-func (f *Flags) Parse(fs *flag.FlagSet, args []string) error {
-	fs.SetOutput(io.Discard) // one sentence is enough
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
+// check says what the flags cannot mean.
+func (f *Flags) check() error {
 	switch {
-	case fs.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case f.Addr == "unix:":
+		return fmt.Errorf("invalid value %q for flag -addr: missing path", f.Addr)
 	case f.Reactors < 0:
 		return fmt.Errorf("-reactors must not be negative: %d", f.Reactors)
 	case f.Reactors > maxReactors:
@@ -68,7 +64,7 @@ func (f *Flags) Parse(fs *flag.FlagSet, args []string) error {
 	if _, err := demon.ParseStrategy(f.Idle); err != nil {
 		return fmt.Errorf("-idle must be %w", err)
 	}
-	return nil
+	return NoArguments()
 }
 
 // Terms are those of the end that a signal asks for.
@@ -96,48 +92,66 @@ func (f *Flags) Listen(handler func(*listener.Conn) act.Action) Service {
 // Main is the main function of an example server: it parses the command line, serves until a signal, and
 // exits: 0 after an orderly end, 1 when it cannot serve, 2 when it does not understand the flags; on a second
 // signal as monitor.Signals says. A server adds flags of its own with package flag.
-func Main(name, addr string, make func(f *Flags) Service) {
+func Main(name, addr string, listen func(f *Flags) Service) {
 	var f Flags
+	f.Register(flag.CommandLine, addr)
+	Parse(name, f.check)
+	if err := f.Serve(listen(&f)); err != nil {
+		exit(name, err, 1)
+	}
+}
+
+// Parse parses the command line as package flag was told. What is wrong with it, or what check finds wrong with
+// it then, ends the program with one sentence and status 2.
+func Parse(name string, check func() error) {
 	fs := flag.CommandLine
 	fs.Init(name, flag.ContinueOnError)
-	f.Register(fs, addr)
-	err := f.Parse(fs, os.Args[1:])
+	fs.SetOutput(io.Discard) // one sentence is enough
+	err := fs.Parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		fs.SetOutput(os.Stderr)
 		fs.Usage()
 		os.Exit(0)
 	}
+	if err == nil {
+		err = check()
+	}
 	if err != nil {
 		exit(name, err, 2)
 	}
-	if err := f.Serve(make(&f)); err != nil {
-		exit(name, once(err), 1)
-	}
 }
 
-// Tool is the main function of an example that is no server, after it has parsed its flags: one scheduler
-// works until nothing is left to do. A signal ends it at once; what was left then is an error.
+// NoArguments refuses what comes behind the flags.
+func NoArguments() error {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	return nil
+}
+
+// Tool is the main function of an example that is no server, after Parse: one scheduler works until nothing is
+// left to do. A task that fails is logged and disturbs no other; the status is 1 then. A signal ends the tool at
+// once; what was left is an error.
 func Tool(name string, setup ...func(*act.Scheduler) error) {
+	failed := false
+	watch := &act.Trace{Ended: func(_ *act.Task, err error) {
+		if err != nil && !errors.Is(err, act.ErrDropped) { // what is dropped and matters is Run's error
+			failed = true
+		}
+	}}
 	now := shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 	setup = append(setup, monitor.Signals(now))
-	if err := act.Run(context.Background(), act.Config{Schedulers: 1}, setup...); err != nil {
+	if err := act.Run(context.Background(), act.Config{Schedulers: 1, Trace: watch}, setup...); err != nil {
 		exit(name, err, 1)
+	}
+	if failed {
+		os.Exit(1)
 	}
 }
 
 func exit(name string, err error, code int) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 	os.Exit(code)
-}
-
-// once is the sentence of a service that cannot listen, with the address in it once: package net names it
-// again.
-func once(err error) error {
-	var bad *net.AddrError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	return errors.New(strings.Replace(err.Error(), bad.Error(), bad.Err, 1))
 }
 
 // Serve runs v until a signal ends it. What was cut then is logged and no error.

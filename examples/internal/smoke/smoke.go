@@ -50,15 +50,22 @@ type Program struct {
 // if it still runs.
 func Start(t *testing.T, in *os.File, arguments ...string) *Program {
 	t.Helper()
+	cmd := Command(t, arguments...)
+	if in != nil {
+		cmd.Stdin = in
+	}
+	return Run(t, cmd)
+}
+
+// Command is the program, not started yet: for Run, by who has more to say about it than Start asks for.
+func Command(t *testing.T, arguments ...string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self, arguments...)
 	// By default the race detector lets a program sleep for a second at its end.
 	cmd.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
-	if in != nil {
-		cmd.Stdin = in
-	}
-	return Run(t, cmd)
+	return cmd
 }
 
 // Run is Start for a program that cmd starts, by itself or under another. What it writes is kept, unless cmd

@@ -10,7 +10,7 @@
 package pace
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,14 +23,19 @@ var monitors = act.NewLocal(func(*act.Scheduler) *monitor {
 	panic("pace: no Setup on this scheduler")
 })
 
+// Slowest and Fastest bound a rate, in times a second: beyond them the time between two is no Duration.
+const (
+	Slowest = 1e-9
+	Fastest = 1e9
+)
+
 // Setup returns a set-up function that lets the tasks of each scheduler go so many times a second.
 func Setup(rate float64) func(*act.Scheduler) error {
+	if !(rate >= Slowest && rate <= Fastest) { // nor NaN
+		panic(fmt.Sprintf("pace: a rate of %v is not from %v to %v", rate, Slowest, Fastest))
+	}
 	return func(s *act.Scheduler) error {
-		every := time.Duration(float64(time.Second) / rate)
-		if rate <= 0 || every <= 0 {
-			return errors.New("pace: the rate must be above 0, and not above a thousand million")
-		}
-		m := &monitor{every: every}
+		m := &monitor{every: time.Duration(float64(time.Second) / rate)}
 		monitors.Put(s, m)
 		s.Attach(m)
 		return nil

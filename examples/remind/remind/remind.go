@@ -20,12 +20,7 @@ type Text struct {
 	// task alone.
 	In  io.Reader
 	Out io.Writer
-
-	cut bool
 }
-
-// Cut tells whether In could not be read to its end. After the run.
-func (x *Text) Cut() bool { return x.cut }
 
 // Setup is a set-up function that installs the service. On an order no more lines are read; what is to be
 // said is said if there is time.
@@ -46,7 +41,6 @@ func (x *Text) reminders() func(*act.Task) (act.Action, act.Directive) {
 		switch d := read.Act(t); d {
 		case act.Done:
 		case act.Failed:
-			x.cut = true
 			return nil, t.Fail(fmt.Errorf("line %d: %w", number+1, t.Err()))
 		default:
 			return nil, d

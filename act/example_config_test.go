@@ -1,0 +1,85 @@
+package act_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// counting is an Executor that has no bound and counts.
+type counting struct{ calls atomic.Int64 }
+
+func (c *counting) Execute(f func()) {
+	c.calls.Add(1)
+	go f()
+}
+
+// What tasks offload can go wherever the program has its blocking calls already.
+func ExampleExecutor() {
+	var work counting
+	s := act.New(act.Config{Executor: &work})
+	defer s.Close()
+	s.Spawn(&checksum{of: []byte("daimon")})
+	s.Spawn(&checksum{of: []byte("daimon")})
+	fmt.Println(s.Run(), work.calls.Load())
+	// Output:
+	// sum: 632
+	// sum: 632
+	// <nil> 2
+}
+
+// leap is a Clock, and an Idler for it: where others sleep it puts the clock forward.
+type leap struct{ now time.Duration }
+
+func (l *leap) Monotonic() time.Duration { return l.now }
+func (l *leap) Wall() time.Time          { return time.Unix(0, 0).Add(l.now) }
+
+// Idle is not for programs that wait for other goroutines: it sleeps for nobody.
+func (l *leap) Idle(atMost time.Duration) { l.now += max(atMost, 0) }
+
+// Interrupt would end a sleep.
+func (l *leap) Interrupt() {}
+
+// Time and sleep come from outside, so a test of what takes a night takes a moment.
+func ExampleIdler() {
+	var night leap
+	s := act.New(act.Config{
+		Clock: &night,
+		Idle:  func(*act.Scheduler, act.Idler) act.Idler { return &night },
+	})
+	defer s.Close()
+	s.Spawn(act.Seq(&nap{after: 8 * time.Hour}, say("good morning")))
+	_ = s.Run()
+	fmt.Println(night.now.Round(time.Second))
+	// Output:
+	// good morning
+	// 8h0m0s
+}
+
+// sleeper knows how long its scheduler had nothing to do. The sleep is the business of the Idler that it
+// wraps, whichever that is.
+type sleeper struct {
+	act.Idler
+	slept time.Duration
+}
+
+func (x *sleeper) Idle(atMost time.Duration) {
+	start := time.Now()
+	x.Idler.Idle(atMost)
+	x.slept += time.Since(start)
+}
+
+// A Strategy wraps the Idler that there is. Package demon has some to choose from.
+func ExampleStrategy() {
+	var x sleeper
+	s := act.New(act.Config{Idle: func(_ *act.Scheduler, present act.Idler) act.Idler {
+		x.Idler = present
+		return &x
+	}})
+	defer s.Close()
+	s.Spawn(&nap{after: 5 * time.Millisecond})
+	fmt.Println(s.Run(), x.slept > time.Millisecond)
+	// Output: <nil> true
+}
