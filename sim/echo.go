@@ -156,8 +156,8 @@ func (e *echo) end() error {
 func (e *echo) pause() {
 	switch e.Rand().IntN(20) {
 	case 0:
-		e.Sleep(time.Duration(e.Rand().IntN(int(time.Second))))
+		e.Sleep(time.Duration(e.Rand().Int64N(int64(time.Second))))
 	case 1, 2, 3:
-		e.Sleep(time.Duration(e.Rand().IntN(int(time.Millisecond))))
+		e.Sleep(time.Duration(e.Rand().Int64N(int64(time.Millisecond))))
 	}
 }

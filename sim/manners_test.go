@@ -49,13 +49,13 @@ func manners(t *testing.T) func(w *sim.World) {
 		for i := range pick(w, 12, 12, 150) {
 			g := &guest{host: h, n: i}
 			h.guests = append(h.guests, g)
-			w.At(time.Duration(w.Rand().IntN(int(hurry))), func() { w.Client(pick(w, places...), g.visit) })
+			w.At(time.Duration(w.Rand().Int64N(int64(hurry))), func() { w.Client(pick(w, places...), g.visit) })
 		}
 		if terms, given := order(w); given {
-			at := time.Duration(w.Rand().IntN(int(10 * time.Second)))
+			at := time.Duration(w.Rand().Int64N(int64(10 * time.Second)))
 			for range 2 {
 				w.At(at, func() { v.Shutdown(shutdown.Now{Terms: terms}) })
-				at += time.Duration(w.Rand().IntN(int(time.Second)))
+				at += time.Duration(w.Rand().Int64N(int64(time.Second)))
 			}
 		}
 	}
@@ -357,7 +357,7 @@ func (x *errand) Act(t *act.Task) act.Directive {
 	if x.count++; x.count > 50 {
 		return act.Done
 	}
-	t.WakeAfter(&x.timer, time.Duration(x.h.w.Rand().IntN(int(time.Millisecond))))
+	t.WakeAfter(&x.timer, time.Duration(x.h.w.Rand().Int64N(int64(time.Millisecond))))
 	x.away = true
 	return t.Offload(func() { x.away = false })
 }
@@ -384,7 +384,7 @@ type impatient struct {
 
 func (x *impatient) Act(t *act.Task) act.Directive {
 	if x.sleep == nil {
-		d := 1 + time.Duration(x.h.w.Rand().IntN(int(40*time.Millisecond)))
+		d := 1 + time.Duration(x.h.w.Rand().Int64N(int64(40*time.Millisecond)))
 		x.sleep, x.due = &listener.Sleep{For: d}, x.h.w.Now()+d
 		t.WakeAfter(&x.timer, d/2)
 	}

@@ -58,7 +58,7 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 		w.Client(pick(w, addresses...), sim.Echo)
 	}
 	if terms, given := order(w); given {
-		w.At(time.Duration(w.Rand().IntN(int(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
 	}
 }
 
@@ -79,7 +79,7 @@ func measured(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Act
 // shyEcho is a handler that closes a connection on which nothing comes, and looks whether it was early.
 func shyEcho(w *sim.World) func(*listener.Conn) act.Action {
 	return func(c *listener.Conn) act.Action {
-		d := time.Duration(w.Rand().IntN(int(time.Second)))
+		d := time.Duration(w.Rand().Int64N(int64(time.Second)))
 		due := time.Duration(0)
 		return act.Func(func(t *act.Task) act.Directive {
 			if due == 0 {
@@ -99,7 +99,7 @@ func shyEcho(w *sim.World) func(*listener.Conn) act.Action {
 }
 
 func order(w *sim.World) (terms shutdown.Policy, given bool) {
-	turns, bound := 1+w.Rand().IntN(5), time.Duration(w.Rand().IntN(int(time.Second)))
+	turns, bound := 1+w.Rand().IntN(5), time.Duration(w.Rand().Int64N(int64(time.Second)))
 	switch w.Rand().IntN(8) {
 	case 0:
 		return shutdown.Policy{Kind: shutdown.Endless}, true
@@ -155,7 +155,7 @@ func sleeper(w *sim.World) func(*act.Task) act.Directive {
 		if w.Now() < due {
 			w.Errorf("a timer for %v fired at %v", due, w.Now())
 		}
-		d := time.Duration(w.Rand().IntN(int(pick(w, time.Millisecond, 49*time.Millisecond, 3*time.Second))))
+		d := time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 49*time.Millisecond, 3*time.Second))))
 		due = w.Now() + d
 		if d >= 50*time.Millisecond {
 			due = t.Scheduler().Now() + d // a long time counts from the reading of the pass
@@ -208,7 +208,7 @@ func caller(w *sim.World) func(*act.Task) act.Directive {
 	var leaf act.Action
 	return func(t *act.Task) act.Directive {
 		if leaf == nil {
-			leaf = listener.Within(time.Duration(1+w.Rand().IntN(int(time.Second))),
+			leaf = listener.Within(time.Duration(1+w.Rand().Int64N(int64(time.Second))),
 				act.Seq(&listener.Sleep{For: time.Millisecond}, &act.Call[int]{F: func() (int, error) { return 1, errors.New("as expected") }}))
 		}
 		d := leaf.Act(t)
@@ -247,7 +247,7 @@ func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 		}
 		all := t.Scheduler().Group().Schedulers()
 		all[w.Rand().IntN(len(all))].Post(func(*act.Scheduler) { box.Send(w.Now()) })
-		t.WakeAfter(&tm, time.Duration(w.Rand().IntN(int(time.Second))))
+		t.WakeAfter(&tm, time.Duration(w.Rand().Int64N(int64(time.Second))))
 		return act.Wait
 	}
 }

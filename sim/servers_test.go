@@ -81,7 +81,7 @@ func member(name string, lines int) sim.Script {
 			if _, err := fmt.Fprintf(c, "%d\n", n); err != nil {
 				return err
 			}
-			c.Sleep(time.Duration(c.Rand().IntN(int(100 * time.Millisecond))))
+			c.Sleep(time.Duration(c.Rand().Int64N(int64(100 * time.Millisecond))))
 		}
 		return c.CloseWrite()
 	}
