@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,8 +109,8 @@ func (s *server) descriptors(t *testing.T) (n int) {
 	return n
 }
 
-// polled returns how many descriptors each poller of the server has: each reactor has one, and the Go
-// runtime, if it needs one. proc_pid_fdinfo(5) has a line for each that begins with tfd.
+// polled returns how many sockets each poller of the server has: each reactor has one, and the Go runtime, if
+// it needs one, which has no socket here. proc_pid_fdinfo(5) has a line for each that begins with tfd.
 func (s *server) polled(t *testing.T) map[string]int {
 	t.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid))
@@ -118,11 +119,17 @@ func (s *server) polled(t *testing.T) map[string]int {
 	for _, fd := range open {
 		what, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", s.Pid, fd.Name()))
 		if strings.Contains(what, "[eventpoll]") {
-			pollers[fd.Name()] = strings.Count("\n"+s.proc(t, "fdinfo/"+fd.Name()), "\ntfd:")
+			for _, line := range watched.FindAllStringSubmatch(s.proc(t, "fdinfo/"+fd.Name()), -1) {
+				if what, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", s.Pid, line[1])); strings.HasPrefix(what, "socket:") {
+					pollers[fd.Name()]++
+				}
+			}
 		}
 	}
 	return pollers
 }
+
+var watched = regexp.MustCompile(`(?m)^tfd: +(\d+) `)
 
 // state returns the letter of the process state: S sleeping, T stopped.
 func (s *server) state(t *testing.T) string {
