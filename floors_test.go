@@ -57,6 +57,9 @@ const floors = `
 	# 4: what makes tasks
 	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
+	# 5: HTTP/1.1; so far the part that needs nothing but octets
+	httpd
+
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown netpoll monitor listener internal/audit internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall time unsafe

@@ -1,0 +1,111 @@
+package httpd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// decode takes a body in pieces of so many octets, and returns the data and what was not taken.
+func decode(body string, piece int) (data, rest string, ended bool, err error) {
+	var c chunks
+	var in []byte
+	for body != "" || len(in) > 0 {
+		n := min(piece, len(body))
+		in, body = append(in, body[:n]...), body[n:]
+		for {
+			taken, part, over, err := c.next(in)
+			data += string(part)
+			in = in[taken:]
+			if err != nil || over {
+				return data, string(in) + body, over, err
+			}
+			if taken == 0 || len(in) == 0 {
+				break
+			}
+		}
+		if body == "" {
+			break
+		}
+	}
+	return data, string(in), false, nil
+}
+
+func TestChunks(t *testing.T) {
+	for body, want := range map[string]string{
+		"0\r\n\r\n":               "",
+		"5\r\nhello\r\n0\r\n\r\n": "hello",
+		"005\r\nhello\r\n6\r\n world\r\n0\r\n\r\n":  "hello world",
+		"A\r\n0123456789\r\n000\r\n\r\n":            "0123456789",
+		"a;b=\"c;d\"\r\n0123456789\r\n0;x\r\n\r\n":  "0123456789",
+		"1 \t;a\r\nx\r\n0\r\n\r\n":                  "x",
+		"1\r\nx\r\n0\r\nChecksum: y\r\nZ: \r\n\r\n": "x",
+		"3\r\n\r\n\r\r\n0\r\n\r\n":                  "\r\n\r",
+	} {
+		for piece := 1; piece <= len(body)+8; piece++ {
+			data, rest, ended, err := decode(body+"GET / HT", piece)
+			require.NoError(t, err, "%q by %d", body, piece)
+			require.True(t, ended, "%q by %d", body, piece)
+			require.Equal(t, want, data, "%q by %d", body, piece)
+			require.Equal(t, "GET / HT", rest)
+		}
+		for n := range len(body) {
+			_, _, ended, err := decode(body[:n], 3)
+			require.NoError(t, err)
+			require.False(t, ended, "%q is not the whole of %q", body[:n], body)
+		}
+	}
+}
+
+func TestChunksThatAreRefused(t *testing.T) {
+	for body, want := range map[string]error{
+		"\r\n":                                  errChunkSize,
+		"g\r\n":                                 errChunkSize,
+		"-1\r\n":                                errChunkSize,
+		"0x1\r\n":                               errChunkSize,
+		" 1\r\n":                                errChunkSize,
+		";a\r\n":                                errChunkSize,
+		"1 \r\n":                                errChunkSize,
+		"8000000000000000\r\n":                  errChunkSize,
+		"fffffffffffffffff\r\n":                 errChunkSize,
+		"1\nx\r\n":                              errChunkSize,
+		"1\r\nxy":                               errChunkEnd,
+		"1\r\nx\n":                              errChunkEnd,
+		"1\r\nx\rx":                             errChunkEnd,
+		"1\rx":                                  errChunkEnd,
+		"1;a\nb\r\n":                            errExtension,
+		"1;a\x00\r\n":                           errExtension,
+		"1;" + strings.Repeat("a", maxSizeLine): errChunkLine,
+		"0\r\nContent-Length: 1\r\n\r\n":        errForbidden,
+		"0\r\nHost: a\r\n\r\n":                  errForbidden,
+		"0\r\nX : a\r\n\r\n":                    errName,
+		"0\r\n folded\r\n\r\n":                  errFold,
+		"0\r\nX: a\n\r\n":                       errLineEnd,
+		"0\r\nX: " + strings.Repeat("a", maxTrailers) + "\r\n":                         errTrailers,
+		strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\nx\r\n", maxExtensions/200+1): errChunkLine,
+	} {
+		for _, piece := range []int{1, 7, len(body)} {
+			_, _, ended, err := decode(body, piece)
+			require.Equal(t, want, err, "%.60q by %d", body, piece)
+			require.False(t, ended)
+		}
+	}
+}
+
+// FuzzChunks: however it comes, it is the same.
+func FuzzChunks(f *testing.F) {
+	f.Add("5;a\r\nhello\r\n0\r\nX: y\r\n\r\nGET", uint(3))
+	f.Fuzz(func(t *testing.T, body string, piece uint) {
+		data, rest, ended, err := decode(body, max(1, len(body)))
+		again, left, over, refused := decode(body, 1+int(piece%16))
+		require.Equal(t, err, refused, "%q", body)
+		if err == nil {
+			require.Equal(t, data, again)
+			require.Equal(t, ended, over)
+			if ended {
+				require.Equal(t, rest, left)
+			}
+		}
+	})
+}

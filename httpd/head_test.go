@@ -1,0 +1,216 @@
+package httpd
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// parsed is what is to be said of a request: how the head ended, and what follows from it.
+type parsed struct {
+	method, target, authority string
+	minor                     byte
+	fields                    string
+	framing                   framing
+	length                    int
+	err                       error
+}
+
+// parse reads a head as a server does, in pieces: after each of the cuts there is more.
+func parse(octets string, cuts ...int) parsed {
+	var h head
+	ended, err := false, error(nil)
+	for _, n := range append(cuts, len(octets)) {
+		if ended, err = h.read([]byte(octets[:n])); ended || err != nil {
+			break
+		}
+	}
+	if err != nil || !ended {
+		return parsed{err: err}
+	}
+	in := []byte(octets)
+	p := parsed{method: string(h.method.of(in)), target: string(h.target.of(in)), minor: h.minor, length: h.length}
+	for _, f := range h.fields {
+		p.fields += string(f.name.of(in)) + "=" + string(f.value.of(in)) + ";"
+	}
+	authority, err := h.place(in)
+	if p.authority = string(authority); err != nil {
+		return parsed{err: err}
+	}
+	if p.framing, err = h.framing(in); err != nil {
+		return parsed{err: err}
+	}
+	return p
+}
+
+func crlf(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+
+func TestHeadsThatAreRight(t *testing.T) {
+	for text, want := range map[string]parsed{
+		"GET / HTTP/1.1\nHost: a\n\n":                 {method: "GET", target: "/", authority: "a", minor: 1, fields: "Host=a;"},
+		"GET / HTTP/1.0\n\n":                          {method: "GET", target: "/"},
+		"GET / HTTP/1.9\nHost:\n\n":                   {method: "GET", target: "/", minor: 1, fields: "Host=;"},
+		"\n\nGET / HTTP/1.1\nhost:a:80\n\n":           {method: "GET", target: "/", authority: "a:80", minor: 1, fields: "host=a:80;"},
+		"OPTIONS * HTTP/1.1\nHost: [::1]:8080\n\n":    {method: "OPTIONS", target: "*", authority: "[::1]:8080", minor: 1, fields: "Host=[::1]:8080;"},
+		"GET HTTP://b/c?d HTTP/1.1\nHost: a\n\n":      {method: "GET", target: "HTTP://b/c?d", authority: "b", minor: 1, fields: "Host=a;"},
+		"M-SEARCH /?a=%20 HTTP/1.1\nHost: a\n\n":      {method: "M-SEARCH", target: "/?a=%20", authority: "a", minor: 1, fields: "Host=a;"},
+		"GET / HTTP/1.1\nHost: a\nX:\t \xe9 b \t\n\n": {method: "GET", target: "/", authority: "a", minor: 1, fields: "Host=a;X=\xe9 b;"},
+		"GET / HTTP/1.1\nHost: a\nContent-Length: 007\n\n": {method: "GET", target: "/", authority: "a", minor: 1,
+			fields: "Host=a;Content-Length=007;", framing: framing{length: 7}},
+		"POST / HTTP/1.1\nHost: a\nTransfer-Encoding: Chunked \n\n": {method: "POST", target: "/", authority: "a", minor: 1,
+			fields: "Host=a;Transfer-Encoding=Chunked;", framing: framing{chunked: true}},
+	} {
+		want.length = len(crlf(text))
+		require.Equal(t, want, parse(crlf(text)+"the next"), "%q", text)
+	}
+}
+
+func TestHeadsThatAreRefused(t *testing.T) {
+	const get, post = "GET / HTTP/1.1\nHost: a\n", "POST / HTTP/1.1\nHost: a\n"
+	for text, want := range map[string]error{
+		"GET / HTTP/1.1\nHost: a\n\x00\n\n":                        errColon,
+		"\n\n\n\n\n\n\n\n\nGET / HTTP/1.1\n":                       errBlank,
+		" GET / HTTP/1.1\n":                                        errFold,
+		"GET  / HTTP/1.1\n":                                        errTarget,
+		"GET /a b HTTP/1.1\n":                                      errTarget,
+		"GET / HTTP/1.1 \n":                                        errVersion,
+		"GET / \n":                                                 errVersion,
+		"GET /\n":                                                  errRequestLine,
+		"GET\n":                                                    errRequestLine,
+		"GET  HTTP/1.1\n":                                          errRequestLine,
+		"G(T / HTTP/1.1\n":                                         errMethod,
+		"GET / http/1.1\n":                                         errVersion,
+		"GET / HTTP/1.10\n":                                        errVersion,
+		"GET / HTTP/2.0\n":                                         errMajor,
+		"GET /#a HTTP/1.1\n":                                       errTarget,
+		"GET /\xe9 HTTP/1.1\n":                                     errTarget,
+		"GET /\x7f HTTP/1.1\n":                                     errTarget,
+		get + " folded\n":                                          errFold,
+		get + "\tfolded\n":                                         errFold,
+		"GET / HTTP/1.1\n Host: a\n":                               errFold,
+		get + "no colon\n":                                         errColon,
+		get + ": a\n":                                              errName,
+		get + "X : a\n":                                            errName,
+		get + "X\t: a\n":                                           errName,
+		get + "X(: a\n":                                            errName,
+		get + "X: a\x00b\n":                                        errValue,
+		get + "X: a\x0bb\n":                                        errValue,
+		get + "X: \x7f\n":                                          errValue,
+		"GET / HTTP/1.1\n\n":                                       errHost,
+		get + "Host: a\n\n":                                        errHost,
+		"GET / HTTP/1.0\nHost: a\nHost: a\n\n":                     errHost,
+		"GET / HTTP/1.1\nHost: a b\n\n":                            errHost,
+		"GET / HTTP/1.1\nHost: a@b\n\n":                            errHost,
+		"GET / HTTP/1.1\nHost: a/b\n\n":                            errHost,
+		"GET / HTTP/1.1\nHost: a:b\n\n":                            errHost,
+		"GET / HTTP/1.1\nHost: [::1\n\n":                           errHost,
+		"GET / HTTP/1.1\nHost: [::1]a\n\n":                         errHost,
+		"GET http:///a HTTP/1.1\nHost: a\n\n":                      errHost,
+		"GET http://a@b/ HTTP/1.1\nHost: a\n\n":                    errHost,
+		"GET a HTTP/1.1\nHost: a\n\n":                              errForm,
+		"GET * HTTP/1.1\nHost: a\n\n":                              errForm,
+		"GET ftp://a/ HTTP/1.1\nHost: a\n\n":                       errForm,
+		"CONNECT a:80 HTTP/1.1\nHost: a\n\n":                       errConnect,
+		post + "Content-Length: \n\n":                              errLength,
+		post + "Content-Length: +1\n\n":                            errLength,
+		post + "Content-Length: -1\n\n":                            errLength,
+		post + "Content-Length: 0x1\n\n":                           errLength,
+		post + "Content-Length: 1 1\n\n":                           errLength,
+		post + "Content-Length: 1, 1\n\n":                          errLength,
+		post + "Content-Length: 1\nContent-Length: 1\n\n":          errLength,
+		post + "Content-Length: 9223372036854775808\n\n":           errLength,
+		post + "Content-Length: 1\nTransfer-Encoding: chunked\n\n": errTwoLengths,
+		"POST / HTTP/1.0\nTransfer-Encoding: chunked\n\n":          errOldCoding,
+		post + "Transfer-Encoding: \n\n":                           errCoding,
+		post + "Transfer-Encoding: gzip\n\n":                       errCoding,
+		post + "Transfer-Encoding: chunked, gzip\n\n":              errCoding,
+		post + "Transfer-Encoding: chunked, chunked\n\n":           errCoding,
+		post + "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n\n": errCoding,
+		post + "Transfer-Encoding: chunked;a=b\n\n":                         errCoding,
+		post + "Transfer-Encoding: \x0bchunked\n\n":                         errValue,
+		post + "Transfer-Encoding: gzip, chunked\n\n":                       errUnknownCoding,
+		get + strings.Repeat("X: a\n", maxFields):                           errManyFields,
+		"GET /" + strings.Repeat("a", maxLine):                              errLongLine,
+		get + "X: " + strings.Repeat("a", maxHead):                          errLargeHead,
+	} {
+		require.Equal(t, parsed{err: want}, parse(crlf(text)), "%.60q", text)
+	}
+}
+
+// A lone LF ends no line, and a CR is no part of one.
+func TestLinesEndInCRLF(t *testing.T) {
+	for text, want := range map[string]error{
+		"GET / HTTP/1.1\nHost: a\r\n\r\n":         errLineEnd,
+		"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n":     errLineEnd,
+		"GET / HTTP/1.1\r\nHost: a\n\r\n":         errLineEnd,
+		"GET / HTTP/1.1\r\nHost: a\r\n\n":         errLineEnd,
+		"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n":     errVersion,
+		"GET / HTTP/1.1\r\nHost: a\r\r\n\r\n":     errValue,
+		"GET / HTTP/1.1\r\nX: a\rb\r\n\r\n":       errValue,
+		"GET / HTTP/1.1\r\nHost: a\r\nX\r: a\r\n": errName,
+	} {
+		require.Equal(t, parsed{err: want}, parse(text), "%q", text)
+	}
+}
+
+// However it comes, it is the same; and each octet is looked at once.
+func TestAHeadInPieces(t *testing.T) {
+	text := crlf("\nPOST /a HTTP/1.1\nHost: a\nContent-Length: 3\nX: y\n\n")
+	whole := parse(text)
+	require.NoError(t, whole.err)
+	for i := range len(text) {
+		require.Equal(t, whole, parse(text, i))
+	}
+	var cuts []int
+	for i := range len(text) {
+		cuts = append(cuts, i)
+	}
+	require.Equal(t, whole, parse(text, cuts...))
+}
+
+func TestAHeadDoesNotAllocate(t *testing.T) {
+	text := []byte(crlf("GET /a HTTP/1.1\nHost: a\nAccept: */*\nUser-Agent: nobody\nContent-Length: 3\n\n"))
+	h := head{fields: make([]field, 0, maxFields)}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		h.reset()
+		if ended, err := h.read(text); !ended || err != nil {
+			t.Fatal(err)
+		}
+		if f, err := h.framing(text); f.length != 3 || err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.place(text); err != nil {
+			t.Fatal(err)
+		}
+	}))
+}
+
+// FuzzHead compares with itself, cut anywhere, and with net/http: what we take, it takes too, and understands alike.
+func FuzzHead(f *testing.F) {
+	f.Add(crlf("POST /a HTTP/1.1\nHost: a\nContent-Length: 3\n\n"), uint(20))
+	f.Add(crlf("GET http://b/ HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n"), uint(3))
+	f.Fuzz(func(t *testing.T, text string, cut uint) {
+		whole := parse(text)
+		if len(text) > 0 {
+			require.Equal(t, whole, parse(text, int(cut%uint(len(text)))))
+		}
+		if whole.err != nil || whole.length == 0 {
+			return
+		}
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader([]byte(text[:whole.length]))))
+		if err != nil {
+			require.Contains(t, err.Error(), "URL", "%q", text) // a target that is no URI: it is the handler's to look at
+			return
+		}
+		require.Equal(t, whole.method, r.Method)
+		if whole.framing.chunked {
+			require.Equal(t, []string{"chunked"}, r.TransferEncoding)
+		} else {
+			require.Equal(t, whole.framing.length, r.ContentLength)
+		}
+	})
+}
