@@ -70,7 +70,7 @@ func (h *head) byCoding(octets []byte) (framing, error) {
 			var one []byte
 			one, rest, more = bytes.Cut(rest, []byte{','})
 			early = early || last
-			last = equalFold(trim(one), "chunked")
+			last = equalFold(bytes.Trim(one, white), "chunked")
 			unknown = unknown || !last
 		}
 		return true
@@ -146,14 +146,4 @@ func validHost(text []byte) bool {
 		port = port[1:]
 	}
 	return only(name, inHost) && only(port, digits)
-}
-
-func trim(text []byte) []byte {
-	for len(text) > 0 && blank(text[0]) {
-		text = text[1:]
-	}
-	for len(text) > 0 && blank(text[len(text)-1]) {
-		text = text[:len(text)-1]
-	}
-	return text
 }

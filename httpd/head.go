@@ -132,7 +132,7 @@ func (h *head) within(n int) error {
 func (h *head) requestLine(octets []byte, line span) error {
 	h.begun = true
 	text := line.of(octets)
-	if text[0] == ' ' || text[0] == '\t' {
+	if blank(text[0]) {
 		return errFold
 	}
 	first, last := bytes.IndexByte(text, ' '), bytes.LastIndexByte(text, ' ')
@@ -168,7 +168,7 @@ func (h *head) version(text []byte) error {
 
 func (h *head) fieldLine(octets []byte, line span) error {
 	text := line.of(octets)
-	if text[0] == ' ' || text[0] == '\t' {
+	if blank(text[0]) {
 		return errFold
 	}
 	colon := bytes.IndexByte(text, ':')
@@ -181,17 +181,12 @@ func (h *head) fieldLine(octets []byte, line span) error {
 		return errManyFields
 	}
 	f := field{name: span{line.from, line.from + uint32(colon)}, special: specialOf(text[:colon])}
-	from, to := colon+1, len(text)
-	for from < to && blank(text[from]) {
-		from++
-	}
-	for to > from && blank(text[to-1]) {
-		to--
-	}
-	if !only(text[from:to], inValue) {
+	value := bytes.TrimLeft(text[colon+1:], white)
+	from := line.to - uint32(len(value))
+	if value = bytes.TrimRight(value, white); !only(value, inValue) {
 		return errValue
 	}
-	f.value = span{line.from + uint32(from), line.from + uint32(to)}
+	f.value = span{from, from + uint32(len(value))}
 	h.fields = append(h.fields, f)
 	h.special[f.special]++
 	return nil

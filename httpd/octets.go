@@ -45,7 +45,10 @@ func only(text []byte, c *class) bool {
 }
 
 func digit(b byte) bool { return '0' <= b && b <= '9' }
-func blank(b byte) bool { return b == ' ' || b == '\t' } // 9112 5: nothing else is white space
+func blank(b byte) bool { return b == white[0] || b == white[1] }
+
+// white is all the white space there is (9112 5).
+const white = " \t"
 
 // equalFold compares with a word in lower case, as ASCII does.
 func equalFold(text []byte, lower string) bool {

@@ -167,22 +167,22 @@ func (w *World) note(k what, who actor, a, b int64) {
 
 // fault draws whether a fault happens, and notes it.
 func (w *World) fault(weight *Weight, who actor) bool {
-	if w.healed || !w.dice[faults].happens(*weight) {
+	return w.strikes(*weight, who, w.faults.index(weight))
+}
+
+// strikes is fault by the place of the fault's name.
+func (w *World) strikes(weight Weight, who actor, name int64) bool {
+	if w.healed || !w.dice[faults].happens(weight) {
 		return false
 	}
 	w.stats.Faults++
-	w.note(faultHappens, who, w.faults.index(weight), 0)
+	w.note(faultHappens, who, name, 0)
 	return true
 }
 
 // Happens draws whether a fault of the scenario's own happens, of a disk, say: never once the world is healed.
 func (w *World) Happens(weight Weight) bool {
-	if w.healed || !w.dice[faults].happens(weight) {
-		return false
-	}
-	w.stats.Faults++
-	w.note(faultHappens, nil, int64(len(faultNames)-1), 0)
-	return true
+	return w.strikes(weight, nil, int64(len(faultNames)-1))
 }
 
 // wrong notes that something is not as it must be. The first time counts.
