@@ -50,7 +50,7 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os syscall time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
-	internal/lab      act shutdown monitor netpoll listener context github.com/stretchr/testify/require
+	internal/lab      act demon shutdown monitor netpoll listener context github.com/stretchr/testify/require
 	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 

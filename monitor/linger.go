@@ -32,8 +32,10 @@ func (k *socket) discard() {
 	case err == nil:
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
 			k.state |= discarding
+			if len(e.again) == 0 {
+				e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or who Steps would take it for rest
+			}
 			e.again = append(e.again, k)
-			e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or who Steps would take it for rest
 		}
 	case err != ErrWouldBlock && err != io.EOF:
 		k.out.err = err // the connection is gone

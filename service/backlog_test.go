@@ -14,7 +14,7 @@ import (
 
 // One scheduler may end before the others; what comes then is theirs.
 func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		for i := range 2 {
 			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
 			w := begin(t, cfg, v.Setup)
@@ -32,7 +32,7 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 }
 
 func TestWhoConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		cfg.Schedulers = 1
 		v := &service.TCP{Address: loopback, Handler: greeting}
 		w := begin(t, cfg, v.Setup)

@@ -25,7 +25,7 @@ func init() { children["crowd"] = attend }
 // there are. These are in a process of their own.
 func TestTenThousandConnectionsBringNoGoroutine(t *testing.T) {
 	allowDescriptors(t, crowd+100)
-	underEach(t, bringNoGoroutine)
+	lab.UnderEach(t, bringNoGoroutine)
 }
 
 func bringNoGoroutine(t *testing.T, cfg act.Config) {

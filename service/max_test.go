@@ -29,7 +29,7 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 	unix := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: greeting, MaxConns: most}
 	for _, kind := range []kind{{"tcp", tcp}, {"unix", unix}} {
 		t.Run(kind.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				served := make(chan net.Conn, clients)
 				for range clients {
@@ -58,7 +58,7 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 
 // A connection has its place until its descriptor is closed, also when its task is long gone.
 func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const linger = 300 * time.Millisecond
 		v := &service.TCP{
 			Address: loopback, Handler: answers("hello"), MaxConns: 1,
@@ -97,7 +97,7 @@ func TestMaxConnsUnderChurn(t *testing.T) {
 	const clients, each = 12, 25
 	for _, most := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("at most %d", most), func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				var here, above, closed atomic.Int64
 				v := &service.TCP{Address: loopback, MaxConns: most, Handler: func(c *listener.Conn) act.Action {
 					if here.Add(1) > int64(most) {

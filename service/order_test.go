@@ -45,7 +45,7 @@ func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 	const clients = 150 // more than are accepted in a turn
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				release := w.hold(0, 1)
 				var all []net.Conn
@@ -71,7 +71,7 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 	defer service.SetLastAccepts(bound)()
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				cfg.Schedulers = 1
 				w := begin(t, cfg, kind.Setup)
 				release := w.hold(0)
@@ -97,7 +97,7 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 // They are told of the order, too: what is spawned under an order is told before its first turn, and
 // then there is no action yet.
 func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
 		w := begin(t, cfg, v.Setup)
@@ -114,7 +114,7 @@ func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
 func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 	for _, kind := range both(t, echo) {
 		t.Run(kind.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := dial(t, kind.Addr())
 				lab.Say(t, c, "before")
@@ -139,7 +139,7 @@ func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 func TestASuspendedServiceServesOn(t *testing.T) {
 	for _, kind := range both(t, echo) {
 		t.Run(kind.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := dial(t, kind.Addr())
 				lab.Say(t, c, "before")
@@ -168,7 +168,7 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 // A halt leaves everything, and nobody has been told to end for good: the acceptors have. The next Run
 // ends them, and serves who is left.
 func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
 		c := dial(t, v.Addr())
@@ -186,7 +186,7 @@ func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
 }
 
 // One value can serve one Group after another, also the same one twice, and on the same port at once.
-func TestAServiceIsSetUpAgain(t *testing.T) { underEach(t, setUpAgain) }
+func TestAServiceIsSetUpAgain(t *testing.T) { lab.UnderEach(t, setUpAgain) }
 
 func setUpAgain(t *testing.T, cfg act.Config) {
 	for _, kind := range both(t, echo) {

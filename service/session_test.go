@@ -128,7 +128,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				var closed atomic.Int64
 				var others atomic.Bool
 				v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
@@ -183,7 +183,7 @@ func hears(text string) func(*testing.T, net.Conn) {
 }
 
 func TestAPeerThatResetsFailsNobody(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
 		for range 20 {
@@ -200,7 +200,7 @@ func TestAPeerThatResetsFailsNobody(t *testing.T) {
 }
 
 func TestADroppedConnectionIsAborted(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 			return &actor{act: echo(c).Act, closed: &closed}
@@ -235,7 +235,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 		})
 	}) {
 		t.Run(v.name, func(t *testing.T) {
-			underEach(t, func(t *testing.T, cfg act.Config) {
+			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, v.Setup)
 				for range 5 {
 					c := dial(t, v.Addr())
@@ -275,7 +275,7 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 }
 
 func TestAConnectionIsToldOfAnOrder(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
 		w := begin(t, cfg, v.Setup)
@@ -290,7 +290,7 @@ func TestAConnectionIsToldOfAnOrder(t *testing.T) {
 }
 
 func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 			return &actor{

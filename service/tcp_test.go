@@ -19,7 +19,7 @@ import (
 const loopback = "127.0.0.1:0"
 
 func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const clients = 64
 		x := newShares(2)
 		v := &service.TCP{Address: loopback, Handler: x.of(echo)}

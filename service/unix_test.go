@@ -20,7 +20,7 @@ import (
 )
 
 func TestUnixIsServedByAllSchedulers(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
 		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(answers("hello"))}
 		w := begin(t, cfg, v.Setup)
@@ -44,7 +44,7 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 
 // Unix sockets do not balance, but nobody is left out for ever.
 func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
-	underEach(t, func(t *testing.T, cfg act.Config) {
+	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
 		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(greeting)}
 		w := begin(t, cfg, v.Setup)

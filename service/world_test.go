@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -26,17 +25,6 @@ import (
 
 // suspend stops a server and keeps everything.
 var suspend = shutdown.Now{Terms: shutdown.Suspend}
-
-// underEach runs f once for each idle strategy, on two schedulers.
-func underEach(t *testing.T, f func(t *testing.T, cfg act.Config)) {
-	for _, name := range demon.Strategies() {
-		t.Run(name, func(t *testing.T) {
-			idle, err := demon.ParseStrategy(name)
-			require.NoError(t, err)
-			f(t, act.Config{Schedulers: 2, Idle: idle})
-		})
-	}
-}
 
 // A world is a Group that runs while the test goes on.
 type world struct {

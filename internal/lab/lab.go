@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -225,6 +226,17 @@ func Receive[T any](t testing.TB, from <-chan T) (v T) {
 		require.FailNow(t, "nothing came")
 	}
 	return v
+}
+
+// UnderEach runs f once under each idle strategy, with two schedulers.
+func UnderEach(t *testing.T, f func(t *testing.T, cfg act.Config)) {
+	for _, name := range demon.Strategies() {
+		t.Run(name, func(t *testing.T) {
+			idle, err := demon.ParseStrategy(name)
+			require.NoError(t, err)
+			f(t, act.Config{Schedulers: 2, Idle: idle})
+		})
+	}
 }
 
 // Step takes turns until nothing is ready.

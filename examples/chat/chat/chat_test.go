@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/service"
 )
@@ -29,17 +28,6 @@ func TestMain(m *testing.M) {
 type chat struct {
 	*lab.Running
 	server service.TCP
-}
-
-// underEach runs test once under each idle strategy.
-func underEach(t *testing.T, test func(t *testing.T, cfg act.Config)) {
-	for _, name := range demon.Strategies() {
-		t.Run(name, func(t *testing.T) {
-			idle, err := demon.ParseStrategy(name)
-			require.NoError(t, err)
-			test(t, act.Config{Schedulers: 2, Idle: idle})
-		})
-	}
 }
 
 func start(t *testing.T, cfg act.Config) *chat {
@@ -97,7 +85,7 @@ func (c *client) hears() (string, error) {
 }
 
 // 20 members are on one reactor alone once in 500,000 times.
-func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) { underEach(t, eachLineOnce) }
+func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) { lab.UnderEach(t, eachLineOnce) }
 
 func eachLineOnce(t *testing.T, cfg act.Config) {
 	const members, lines = 20, 50
@@ -159,7 +147,7 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 	c.end()
 }
 
-func TestMembersComeAndLeave(t *testing.T) { underEach(t, comeAndLeave) }
+func TestMembersComeAndLeave(t *testing.T) { lab.UnderEach(t, comeAndLeave) }
 
 func comeAndLeave(t *testing.T, cfg act.Config) {
 	c := start(t, cfg)
@@ -179,7 +167,7 @@ func comeAndLeave(t *testing.T, cfg act.Config) {
 
 // The speaker never has more under way than it knows to be heard, so only the one who does not read can be
 // above the mark. Small buffers, so that not the system queues for it.
-func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) { underEach(t, cutsOff) }
+func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) { lab.UnderEach(t, cutsOff) }
 
 func cutsOff(t *testing.T, cfg act.Config) {
 	c := start(t, cfg)
@@ -213,7 +201,7 @@ func cutsOff(t *testing.T, cfg act.Config) {
 }
 
 // An inbox of two takes less than is said at a time: who speaks has to wait, and nothing is lost.
-func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) { underEach(t, heldUp) }
+func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) { lab.UnderEach(t, heldUp) }
 
 func heldUp(t *testing.T, cfg act.Config) {
 	cfg.Inbox = 2
