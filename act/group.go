@@ -224,7 +224,9 @@ func (g *Group) quiet(s *Scheduler) bool {
 	seen := g.active.Load()
 	if uint32(seen) == 0 && g.allEmpty() && g.active.Load() == seen && g.ended.CompareAndSwap(false, true) {
 		for _, other := range g.schedulers {
-			other.rouse()
+			if other != s { // which is awake, even if it has just said otherwise
+				other.rouse()
+			}
 		}
 	}
 	return g.ended.Load()

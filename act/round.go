@@ -179,7 +179,9 @@ func (s *Scheduler) endPass(sleep bool) {
 		return
 	}
 	s.asleep.Store(true) // from here on whoever leaves something interrupts
-	if !s.inboxEmpty() || s.over() {
+	// Taken back, it is a look that nobody interrupts. If somebody was faster, his interrupt is on its way: it
+	// ends this sleep at once, as it would had he come a moment later.
+	if (!s.inboxEmpty() || s.over()) && s.asleep.CompareAndSwap(true, false) {
 		atMost = 0 // but look: a flood of posts must not keep out what the operating system has
 	}
 	s.idle(atMost)

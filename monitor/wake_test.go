@@ -13,7 +13,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// A sleep is interrupted with one write at most, however many post and whenever they come.
+// A sleep is interrupted with one write at most, however many post and whenever they come; and nothing else
+// is. Both are counted from the beginning of Run to its end: in between, a write may be counted before the
+// sleep that it ends.
 func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 	const rounds, posters, each = 50, 8, 10
 	var sleeps, ran atomic.Int64
@@ -29,9 +31,7 @@ func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 		s.Hold(1)
 		return err
 	})
-	settled(os)
-	begun := sleeps.Load() - 1 // it sleeps
-	os.Forget()
+	require.Eventually(t, func() bool { return sleeps.Load() > 0 }, lab.Patience, time.Millisecond)
 	for range rounds {
 		var all sync.WaitGroup
 		for range posters {
@@ -45,11 +45,93 @@ func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 		time.Sleep(200 * time.Microsecond) // it falls asleep again
 	}
 	require.Eventually(t, func() bool { return ran.Load() == rounds*posters*each }, lab.Patience, time.Millisecond)
-	settled(os)
-	writes, slept := os.Count("interrupt"), sleeps.Load()-begun
+	r.On(0, func(s *act.Scheduler) { s.Hold(-1) })
+	require.NoError(t, r.End())
+	writes, slept := os.Count("interrupt"), sleeps.Load()
 	t.Logf("%d posts, %d sleeps, %d writes", ran.Load(), slept, writes)
 	require.Positive(t, writes)
 	require.LessOrEqual(t, int64(writes), slept)
-	r.On(0, func(s *act.Scheduler) { s.Hold(-1) })
-	require.NoError(t, r.End())
 }
+
+// The thread has found its inbox empty, a function is posted, the thread says that it sleeps and looks once
+// more: it finds the function and will not sleep. Who has posted it sees only now whether he has to interrupt.
+func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
+	var clock hooked
+	pushed, looking, posted := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	looks, sleeps := 0, 0
+	var sleeper act.Waker
+	l := lab.New(t, act.Config{Clock: &clock, Trace: &act.Trace{
+		Pass: func(s *act.Scheduler) {
+			if looks > 0 {
+				return
+			}
+			clock.reading = func() { // the one thing that it does between finding nothing and saying that it sleeps
+				go func() {
+					defer close(posted)
+					s.Post(func(*act.Scheduler) { sleeper.Wake() })
+				}()
+				<-pushed
+			}
+		},
+		Roused: func(*act.Scheduler) {
+			close(pushed)
+			<-looking
+		},
+		Idle: func(_ *act.Scheduler, atMost time.Duration) {
+			if atMost != 0 {
+				sleeps++
+				return
+			}
+			if looks++; looks == 1 {
+				close(looking)
+				<-posted
+			}
+		},
+	}})
+	l.Engine()
+	var deadline act.Timer
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) {
+		t.WakeAfter(&deadline, time.Hour)
+		sleeper = t.Waker()
+	}, &woken))
+	var err error
+	lab.InTime(t, func() { err = l.S.Run() })
+	require.NoError(t, err)
+	require.Equal(t, 1, woken)
+	require.Positive(t, looks)
+	require.Zero(t, sleeps)
+	require.Zero(t, l.OS.Count("interrupt"))
+}
+
+// The scheduler with which a Group comes to its end tells the others, and needs nobody to tell it.
+func TestTheEndOfAGroupIsNoWriteToWhoFindsIt(t *testing.T) {
+	os := &lab.OS{}
+	r := lab.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		monitor.Inject(s, os)
+		_, err := monitor.Engine(s)
+		s.CallAt(new(act.Timer), s.Now()+10*time.Millisecond, release{s}) // it ends in a pass that has seen nobody ready
+		s.Hold(1)
+		return err
+	})
+	require.NoError(t, r.End())
+	require.Zero(t, os.Count("interrupt"))
+}
+
+// release takes a Hold back when its time has come.
+type release struct{ s *act.Scheduler }
+
+func (r release) Expire() { r.s.Hold(-1) }
+
+// hooked is a clock that stands still, and does something at its next reading.
+type hooked struct{ reading func() }
+
+func (c *hooked) Monotonic() time.Duration {
+	if f := c.reading; f != nil {
+		c.reading = nil
+		f()
+	}
+	return 0
+}
+
+func (*hooked) Wall() time.Time { return time.Time{} }
