@@ -2,15 +2,17 @@ package listener
 
 import "github.com/daimon-go/daimon/act"
 
-// blockedInput and blockedOutput are a Conn as the errors that say that it would have to wait: no
-// allocation for a wait.
+// blockedInput and its kind are a Conn as the errors that say that it would have to wait: no allocation
+// for a wait.
 type (
-	blockedInput  Conn
-	blockedOutput Conn
+	blockedInput    Conn
+	blockedOutput   Conn
+	blockedEmptying Conn
 )
 
-func (*blockedInput) Error() string  { return "listener: nothing to read yet" }
-func (*blockedOutput) Error() string { return "listener: too much is queued to write" }
+func (*blockedInput) Error() string    { return "listener: nothing to read yet" }
+func (*blockedOutput) Error() string   { return "listener: too much is queued to write" }
+func (*blockedEmptying) Error() string { return "listener: what was written is not sent yet" }
 
 func (b *blockedInput) Arm(t *act.Task) {
 	c := (*Conn)(b)
@@ -22,12 +24,15 @@ func (b *blockedInput) Arm(t *act.Task) {
 	c.stream.AwaitInput(w)
 }
 
-func (b *blockedOutput) Arm(t *act.Task) {
-	c := (*Conn)(b)
+func (b *blockedOutput) Arm(t *act.Task) { (*Conn)(b).awaitOutput(t, b.maker.limits.Low) }
+
+func (b *blockedEmptying) Arm(t *act.Task) { (*Conn)(b).awaitOutput(t, 0) }
+
+func (c *Conn) awaitOutput(t *act.Task, low int) {
 	w := t.Waker()
 	if c.stream == nil {
 		w.Wake()
 		return
 	}
-	c.stream.AwaitOutput(w, c.maker.limits.Low)
+	c.stream.AwaitOutput(w, low)
 }

@@ -143,7 +143,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 // socket refuses is queued, at most about Limits.High bytes, and sent without a turn of the task. With
 // less than all of p the error is a Blocked, woken when at most Limits.Low bytes are queued;
 // os.ErrDeadlineExceeded; net.ErrClosed; or the system's, also a late one of what was written before.
-// After a late error nothing can be written any more.
+// After a late error nothing can be written any more. An empty p asks whether anything would be taken.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
@@ -190,6 +190,50 @@ func (c *Conn) Queued() int {
 		n += len(c.busy.gather)
 	}
 	return n
+}
+
+// Room is how many bytes Write takes for certain now, in one call or in several of this turn: those that may
+// still be queued up to Limits.High, or at least gathered. 0: none for certain; a Write of nothing then says
+// why, with a Blocked, its error, or, if what is gathered is all that is in the way, nil: the next turn finds
+// it gone. It costs no system call.
+func (c *Conn) Room() int {
+	if c.stream == nil {
+		return 0
+	}
+	queued, err := c.stream.Queued()
+	high := c.maker.limits.High
+	if err != nil || queued >= high {
+		return 0
+	}
+	b := c.busy
+	if b == nil {
+		return max(gathered, high-queued)
+	}
+	if b.passed(b.write) {
+		return 0
+	}
+	return max(gathered, high-queued) - len(b.gather)
+}
+
+// Sent is nil when the system has taken all that was written; what was gathered it is given first. Else the
+// error is a Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, the deadline being that
+// of Write; net.ErrClosed; or the system's, also a late one. It is for who closes only after the last byte
+// has left, however long that takes: Close alone gives it up after Limits.Linger. After CloseWrite it tells
+// the same. The system having a byte does not mean that the peer has.
+func (c *Conn) Sent() error {
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	queued, err := c.stream.Queued()
+	switch {
+	case queued == 0 && err == nil:
+		return nil
+	case queued == 0: // a late error, or CloseWrite was called, which says which of both
+		return c.stream.CloseWrite()
+	case c.busy != nil && c.busy.passed(c.busy.write):
+		return errDeadline
+	}
+	return (*blockedEmptying)(c)
 }
 
 // Flush sends what was gathered in this turn, without waiting for its end. It never blocks: what the

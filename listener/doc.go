@@ -8,6 +8,8 @@
 //		return listener.Next(t, err) // would block: wait; EOF: done; anything else: failed
 //	}
 //
+// [Conn.SendFile] sends a file without its bytes coming here, where the system can.
+//
 // The other leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] lets
 // time pass, [Receive] takes from a mailbox, [Within] bounds any action in time; and [Line] reads a Conn
 // line by line.

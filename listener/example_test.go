@@ -43,6 +43,33 @@ func ExampleConn() {
 	// Output: IS ANYBODY THERE?
 }
 
+// A server of one file. SendFile sends a part in each turn, and waits while the client does not read.
+func ExampleConn_SendFile() {
+	file, err := os.CreateTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }()
+	size, _ := file.WriteString("To be, or not to be")
+	give := func(c *listener.Conn) act.Action {
+		offset, left := int64(0), int64(size)
+		_, _ = fmt.Fprintf(c, "%d bytes: ", left) // gathered, and sent first
+		return act.Func(func(t *act.Task) act.Directive {
+			n, err := c.SendFile(file, offset, left)
+			if offset, left = offset+n, left-n; left == 0 {
+				return act.Done
+			}
+			return listener.Next(t, err) // no room: wait; nil: one call sends 512 KiB at most
+		})
+	}
+	converse(give, func(client net.Conn) {
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s\n", answer)
+	})
+	// Output: 19 bytes: To be, or not to be
+}
+
 // listen opens a port of the system's choice.
 func listen(e *monitor.IO) (*monitor.Port, error) {
 	fd, err := e.OS().ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})

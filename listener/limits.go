@@ -71,6 +71,7 @@ type home struct {
 	maker   *Maker // the latest: a thousand connections dialled with the same Limits have one
 	idle    []*busy
 	buffers [][]byte
+	file    []byte // what copyFile reads into
 }
 
 var homes = act.NewLocal(func(s *act.Scheduler) *home { return &home{s: s} })

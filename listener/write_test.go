@@ -3,7 +3,9 @@ package listener_test
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -265,6 +267,143 @@ func TestAfterCloseWriteNothingIsTaken(t *testing.T) {
 	lab.HearEnd(t, peer)
 	lab.Say(t, peer, "the other way")
 	readable(l, c, 13)
+}
+
+// Whoever writes no more than there is room for is never held up, however the peer behaves.
+func TestRoomIsWhatWriteTakesForCertain(t *testing.T) {
+	for _, high := range []int{1, 3000, listener.Gathered, listener.Gathered + 1, 10_000, 64 << 10} {
+		l := lab.New(t, act.Config{})
+		c, _ := l.Conn("unix", listener.Limits{High: high})
+		require.Equal(t, max(high, listener.Gathered), c.Room(), "at rest")
+		d := rand.New(rand.NewPCG(1, uint64(high)))
+		for range 400 {
+			l.Turn(func(*act.Task) {
+				for range 3 {
+					room, part := c.Room(), 0
+					if room > 0 {
+						part = 1 + d.IntN(room)
+					}
+					n, err := c.Write(make([]byte, part))
+					require.Equal(t, part, n)
+					if room > 0 {
+						require.NoError(t, err)
+					}
+					require.GreaterOrEqual(t, c.Room(), 0)
+					if c.Queued() <= max(high, listener.Gathered) { // or the socket has taken some
+						require.GreaterOrEqual(t, c.Room(), room-part)
+					}
+				}
+			})
+		}
+		require.Zero(t, c.Room(), "the peer does not read")
+		l.Turn(func(*act.Task) {
+			_, err := c.Write(nil)
+			require.Implements(t, (*listener.Blocked)(nil), err)
+		})
+		l.OS.Forget()
+		for range 100 {
+			c.Room()
+		}
+		require.Zero(t, l.OS.Count("send"))
+		c.Abort()
+		require.Zero(t, c.Room(), "closed")
+	}
+}
+
+func TestThereIsNoRoomForWhatWouldFail(t *testing.T) {
+	l, clock := virtual(t)
+	c, peer := l.Conn("tcp", listener.Limits{})
+	require.NoError(t, c.SetWriteDeadline(start.Add(2*time.Second)))
+	require.Equal(t, 64<<10, c.Room())
+	pass(l, clock, 2*time.Second)
+	require.Zero(t, c.Room(), "after the deadline")
+	require.NoError(t, c.SetWriteDeadline(time.Time{}))
+	require.Equal(t, 64<<10, c.Room())
+	l.Turn(func(*act.Task) {
+		_, err := c.WriteString("bye")
+		require.NoError(t, err)
+		require.Equal(t, 64<<10-3, c.Room())
+		require.NoError(t, c.CloseWrite())
+		require.Zero(t, c.Room(), "after the end of writing")
+	})
+	lab.Hear(t, peer, "bye")
+	c.Abort()
+}
+
+func TestSentSaysWhenTheSystemHasAll(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		l := lab.New(t, act.Config{})
+		c, peer := l.Conn("unix", listener.Limits{Low: 10_000})
+		l.Turn(func(*act.Task) {
+			require.NoError(t, c.Sent(), "nothing was written")
+			_, err := c.WriteString("gathered")
+			require.NoError(t, err)
+			require.NoError(t, c.Sent())
+			require.Equal(t, 1, l.OS.Count("send"), "it was sent for that")
+		})
+		lab.Hear(t, peer, "gathered")
+		written := 0
+		l.Turn(func(*act.Task) {
+			n, err := c.Write(make([]byte, 4<<20))
+			require.Implements(t, (*listener.Blocked)(nil), err)
+			written = n
+			if half {
+				require.NoError(t, c.CloseWrite())
+			}
+		})
+		o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+			if err := c.Sent(); err != nil {
+				return listener.Next(t, err)
+			}
+			return act.Done
+		})).begun(l)
+		l.For(5 * time.Millisecond)
+		require.Equal(t, 1, o.turns, "it waits")
+		require.EqualError(t, c.Sent(), "listener: what was written is not sent yet")
+		heard := make(chan int, 1)
+		go func() {
+			n, _ := io.Copy(io.Discard, peer)
+			heard <- int(n)
+		}()
+		require.Equal(t, act.Done, o.over(l))
+		require.Equal(t, 2, o.turns, "woken once, when nothing is queued")
+		require.Zero(t, c.Queued())
+		require.NoError(t, c.Sent(), "and again")
+		require.NoError(t, c.Close())
+		require.Equal(t, net.ErrClosed, c.Sent())
+		require.Equal(t, written, lab.Receive(t, heard))
+	}
+}
+
+func TestSentSaysWhyItWillNot(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		l, clock := virtual(t)
+		c, peer := l.Conn("tcp", listener.Limits{})
+		l.Turn(func(*act.Task) {
+			for {
+				if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+					break
+				}
+			}
+			if half {
+				require.NoError(t, c.CloseWrite())
+			}
+		})
+		o := spawn(l.S, act.Func(func(t *act.Task) act.Directive { return listener.Next(t, c.Sent()) })).begun(l)
+		require.NoError(t, c.SetWriteDeadline(l.S.Clock().Wall().Add(3*time.Second)))
+		pass(l, clock, 2*time.Second)
+		require.Equal(t, 1, o.turns)
+		pass(l, clock, time.Second)
+		require.Equal(t, act.Failed, o.over(l))
+		require.Equal(t, os.ErrDeadlineExceeded, o.err)
+		require.NoError(t, c.SetWriteDeadline(time.Time{}))
+		o = spawn(l.S, act.Func(func(t *act.Task) act.Directive { return listener.Next(t, c.Sent()) })).begun(l)
+		lab.Rush(t, peer)
+		require.Equal(t, act.Failed, o.over(l))
+		require.ErrorIs(t, o.err, syscall.ECONNRESET)
+		require.ErrorIs(t, c.Sent(), syscall.ECONNRESET)
+		c.Abort()
+	}
 }
 
 func TestLimitsThatCannotWorkAreABug(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/netpoll"
@@ -20,6 +21,7 @@ type OS interface {
 	Accept(fd int) (int, error)
 	Receive(fd int, p []byte) (int, error)
 	Send(fd int, head, p []byte) (int, error)
+	SendFile(fd int, f *os.File, offset int64, n int) (int, error)
 	CloseWrite(fd int) error
 	Close(fd int) error
 	Reset(fd int) error

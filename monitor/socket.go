@@ -77,6 +77,7 @@ const (
 	finished                           // the peer's EOF was received
 	lingering                          // Close was called
 	discarding                         // in IO.again
+	full                               // SendFile found no room, and the event that tells of some is still to come
 )
 
 // outbound is the busy half of a socket.
@@ -236,7 +237,7 @@ func (k *socket) AwaitInput(w act.Waker) {
 }
 
 func (k *socket) AwaitOutput(w act.Waker, low int) {
-	if k.queued() <= low {
+	if k.queued() <= low && k.state&full == 0 {
 		w.Wake()
 		return
 	}
@@ -261,8 +262,8 @@ func (k *socket) event(r netpoll.Ready) {
 		k.linger()
 		return
 	}
-	if r&(netpoll.Out|netpoll.Error) != 0 && k.queued() > 0 {
-		k.flush()
+	if r&(netpoll.Out|netpoll.Error) != 0 {
+		k.room()
 	}
 	if r&netpoll.In != 0 || k.state&dialing != 0 {
 		k.reader.Wake()
@@ -303,6 +304,7 @@ func (k *socket) flushed() {
 func (k *socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
+	k.state &^= full
 	k.source.io.giveBuffer(o.queue)
 	o.queue, o.sent = nil, 0
 	k.Wake()
@@ -382,6 +384,7 @@ func (k *socket) Close(within time.Duration) {
 // dismiss wakes for the last time whoever waits here, another task than the one that gives the socket up.
 func (k *socket) dismiss() {
 	k.Wake()
+	k.state &^= full
 	k.reader = act.Waker{}
 	if k.out != nil {
 		k.out.writer = act.Waker{}

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"net"
+	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -47,4 +48,16 @@ type Stream interface {
 
 	LocalAddr() net.Addr
 	PeerAddr() net.Addr
+}
+
+// FileSender is a Stream that has a shorter way for the bytes of a file than through memory. Not every Stream
+// can be one: a filter has to see what it sends.
+type FileSender interface {
+	Stream
+	// SendFile sends up to n bytes of f from offset on, n being more than 0, and returns how many: at least one
+	// without an error, and none with one. ErrWouldBlock: something is queued, which must not be overtaken, or
+	// there is no room; AwaitOutput with a low of 0 then waits for both. errors.ErrUnsupported: this file has to
+	// be read and given to Send. io.ErrUnexpectedEOF: the file does not reach beyond offset. Any other error is
+	// either the connection's, and kept as Send's are, or an *fs.PathError, after which only the file is to blame.
+	SendFile(f *os.File, offset int64, n int) (int, error)
 }

@@ -29,5 +29,5 @@
 //
 // On Linux the calls that return at once on a non-blocking descriptor go to the kernel without the
 // runtime's bookkeeping for calls that may sleep. They are therefore for non-blocking descriptors only,
-// which is what every method here makes.
+// which is what every method here makes. A send of a file may sleep, and keeps the books.
 package netpoll

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"time"
 )
@@ -35,6 +36,7 @@ func dialUnix(string) (int, bool, error)                   { return -1, false, e
 func socketError(int) error                                { return errSystem }
 func receive(int, []byte) (int, error)                     { return 0, errSystem }
 func send(int, []byte, []byte) (int, error)                { return 0, errSystem }
+func sendFile(int, *os.File, int64, int) (int, error)      { return 0, errSystem }
 func closeWrite(int) error                                 { return errSystem }
 func closeFD(int) error                                    { return errSystem }
 func reset(int) error                                      { return errSystem }

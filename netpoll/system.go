@@ -3,6 +3,7 @@ package netpoll
 import (
 	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
@@ -87,6 +88,18 @@ func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
 // Send sends head and then p in one call, and tells how many bytes of both together were taken. Either
 // may be empty; without both nothing is called. A connection closed by the peer is EPIPE, not SIGPIPE.
 func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
+
+// SendFile sends up to n bytes of f from offset on, and tells how many were taken. The file's own position
+// does not count, and does not move. 0 is the end of the file. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that
+// this file, or any on this system (NetBSD, OpenBSD), has to be read and given to Send; what else is an error
+// may be the connection's fault or the file's. A connection closed by the peer is EPIPE, and also SIGPIPE,
+// which sendfile(2) cannot be told to leave out; Go's runtime ignores it unless somebody asked for it.
+//
+// It is the one call here that may sleep: until the disk has given what is not in memory. f should be a
+// regular file: os.File.Fd, which is asked for its descriptor, makes pipes and sockets block.
+func (System) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
+	return sendFile(fd, f, offset, n)
+}
 
 // CloseWrite tells the peer that nothing more comes; receiving goes on. ENOTCONN: the peer has reset, or both
 // directions have ended.

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	gonet "net"
 	"net/netip"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -391,8 +393,21 @@ func (v *view) Send(fd int, head, p []byte) (int, error) {
 		return 0, syscall.EBADF
 	}
 	n, err := f.send(head, p)
+	f.insists(err)
 	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
 	return n, err
+}
+
+// insists complains of who sends again and again though no event has told of room. Once or twice is right: there is
+// something else to send, or a deadline has come.
+func (f *file) insists(err error) {
+	const often = 64
+	if f.reg == nil || err != syscall.EAGAIN {
+		return
+	}
+	if f.reg.vain++; f.reg.vain > often {
+		f.k.w.wrong("%v spins: it was sent to %d times without room, and no event has told of any", f, f.reg.vain)
+	}
 }
 
 // send is the end's, with faults.
@@ -414,6 +429,29 @@ func (f *file) send(head, p []byte) (int, error) {
 	}
 	return e.send(head, p)
 }
+
+// SendFile reads what it sends: files are the real system's, and what is in them is part of the scenario.
+func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error) {
+	f := v.stream(fd, "sendfile")
+	if f == nil {
+		return 0, syscall.EBADF
+	}
+	p := make([]byte, min(n, mostOfFile))
+	k, err := from.ReadAt(p, offset)
+	switch {
+	case err == io.EOF && k == 0:
+		return 0, nil
+	case err != nil && err != io.EOF:
+		return 0, err
+	}
+	sent, err := f.send(nil, p[:k])
+	f.insists(err)
+	v.w.note(fdSends, f, returned(sent, err), int64(k))
+	return sent, err
+}
+
+// mostOfFile is what one SendFile takes at most, as Linux's does, which has a pipe in between.
+const mostOfFile = 64 << 10
 
 func (v *view) CloseWrite(fd int) error {
 	f := v.stream(fd, "closing the write side")

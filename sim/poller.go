@@ -34,6 +34,7 @@ type registration struct {
 	told   netpoll.Ready // what events have said, less what calls have taken back by the rule of package netpoll
 	batch  uint64        // of the Wait that told last
 	again  int           // further events of that batch: whoever takes them one by one may receive after each
+	vain   int           // sends that found no room, since an event told of anything
 }
 
 // ghost is an event apart from the list.
@@ -307,6 +308,7 @@ func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
 		p.k.futile = 0 // it is right to ask anew
 	}
 	r.told |= ready
+	r.vain = 0
 	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r.told |= netpoll.In // what has happened is received
 	}

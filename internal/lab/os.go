@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"os"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ type OS struct {
 	Fail func(call string, fd int) error
 	// Events may add to what a Wait has got, or take away from it. There is room for all of got[:cap(got)].
 	Events func(got []netpoll.Event) []netpoll.Event
-	// Most bounds what a Receive or a Send is given, if it is not 0. A Send cut short is not told by the
+	// Most bounds what a Receive, a Send or a SendFile is given, if it is not 0. A Send cut short is not told by the
 	// kernel that there is room.
 	Most int
 
@@ -30,7 +31,7 @@ type OS struct {
 }
 
 // Count is how many calls of that name were made since the last Forget: "accept", "add", "close",
-// "closewrite", "interrupt", "receive", "reset", "send", "wait", and "gathered" for those sends that had
+// "closewrite", "interrupt", "receive", "reset", "send", "sendfile", "wait", and "gathered" for those sends that had
 // two parts.
 func (o *OS) Count(call string) int {
 	o.mu.Lock()
@@ -116,6 +117,18 @@ func (o *OS) Send(fd int, head, p []byte) (int, error) {
 	}
 	n, err := o.System.Send(fd, head, p)
 	o.moved("send", n)
+	return n, err
+}
+
+func (o *OS) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
+	if err := o.call("sendfile", fd); err != nil {
+		return 0, err
+	}
+	if o.Most > 0 {
+		n = min(n, o.Most)
+	}
+	n, err := o.System.SendFile(fd, f, offset, n)
+	o.moved("sendfile", n)
 	return n, err
 }
 

@@ -1,0 +1,113 @@
+package listener
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"github.com/daimon-go/daimon/monitor"
+)
+
+const (
+	fileCall  = 512 << 10 // what SendFile sends at most, so that a turn does not serve one download alone
+	filePiece = 64 << 10  // what is read at most of a file that cannot be sent otherwise
+)
+
+// SendFile sends n bytes of f from offset on, behind all that was written before, and returns how many of
+// them. One call sends 512 KiB at most; fewer than n without an error mean that, and no more: call again. Else
+// the error says why there are fewer. It is a Blocked, woken when there is room again, or when what was written
+// before is sent; io.ErrUnexpectedEOF, if the file is shorter; os.ErrDeadlineExceeded, the deadline being that of
+// Write; net.ErrClosed; what the system reports, also late, of the connection; or an *fs.PathError of the file,
+// which leaves the connection as it was.
+//
+// f is a regular file. Its own position does not count, and does not move; it must not be closed before the
+// call has returned. What the system takes it takes by reference if it can: who writes to the file while
+// bytes of it are still on their way does not know which ones the peer gets.
+//
+// The bytes go from the system's cache to the socket without coming here (sendfile(2) on Linux, Darwin,
+// FreeBSD and DragonFly). Elsewhere, and with files that cannot be sent so, and over streams that have to see
+// them, they are read and given to Write: up to Limits.High of them are then queued. Either way a file that is
+// not in the cache holds up the scheduler for as long as the disk takes.
+func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
+	if offset < 0 || n < 0 {
+		panic("listener: SendFile from a negative offset, or of a negative number of bytes")
+	}
+	if c.stream == nil {
+		return 0, net.ErrClosed
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	n = min(n, fileCall)
+	stream, ok := c.stream.(monitor.FileSender)
+	if !ok {
+		return c.copyFile(f, offset, n)
+	}
+	if err := c.Sent(); err != nil {
+		return 0, err
+	}
+	if b := c.busy; b != nil && b.passed(b.write) {
+		return 0, errDeadline
+	}
+	sent := int64(0)
+	for sent < n { // until it is refused, as edges want it
+		k, err := stream.SendFile(f, offset+sent, int(n-sent))
+		sent += int64(k)
+		switch err {
+		case nil:
+		case monitor.ErrWouldBlock:
+			return sent, (*blockedEmptying)(c)
+		case errors.ErrUnsupported:
+			copied, err := c.copyFile(f, offset+sent, n-sent)
+			return sent + copied, err
+		default:
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// copyFile reads no more than there is room for: what is read is never thrown away.
+func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
+	sent := int64(0)
+	for sent < n {
+		room := c.Room()
+		if room == 0 {
+			if err := c.blocked(); err != nil {
+				return sent, err
+			}
+			continue
+		}
+		p := c.maker.home.piece()
+		p = p[:min(int64(room), int64(len(p)), n-sent)]
+		read, missing := f.ReadAt(p, offset+sent)
+		written, err := c.Write(p[:read])
+		sent += int64(written)
+		switch {
+		case err != nil:
+			return sent, err
+		case missing == io.EOF:
+			return sent, io.ErrUnexpectedEOF
+		case missing != nil:
+			return sent, missing
+		}
+	}
+	return sent, nil
+}
+
+// blocked says why there is no room; nil: there is.
+func (c *Conn) blocked() error {
+	if err := c.Flush(); err != nil { // what was gathered may be all that is in the way
+		return err
+	}
+	_, err := c.Write(nil)
+	return err
+}
+
+func (h *home) piece() []byte {
+	if h.file == nil {
+		h.file = make([]byte, filePiece)
+	}
+	return h.file
+}

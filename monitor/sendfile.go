@@ -1,0 +1,53 @@
+package monitor
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+)
+
+// SendFile implements FileSender. The file goes from the system's memory to the socket, and nothing of it is
+// ever queued here: without room it is the caller who waits, see full.
+func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
+	if err := k.sendable(); err != nil {
+		return 0, err
+	}
+	if k.queued() > 0 {
+		return 0, ErrWouldBlock
+	}
+	sent, err := k.source.io.os.SendFile(int(k.fd), f, offset, n)
+	switch {
+	case sent > 0:
+		return sent, nil
+	case err == nil:
+		return 0, io.ErrUnexpectedEOF
+	case err == syscall.EAGAIN:
+		k.state |= full
+		return 0, ErrWouldBlock
+	case err == syscall.EINVAL || errors.Is(err, errors.ErrUnsupported):
+		return 0, errors.ErrUnsupported
+	}
+	return 0, k.blame(f, offset, err)
+}
+
+// blame finds out who is at fault, which an errno does not tell: if the file can be read, it is the connection.
+func (k *socket) blame(f *os.File, offset int64, err error) error {
+	if _, wrong := f.ReadAt(make([]byte, 1), offset); wrong != nil && wrong != io.EOF {
+		return wrong
+	}
+	k.fail(err)
+	return err
+}
+
+// room goes on with what had to wait for it.
+func (k *socket) room() {
+	k.state &^= full
+	switch {
+	case k.queued() > 0:
+		k.flush()
+	case k.out != nil:
+		k.out.writer.Wake()
+		k.calm()
+	}
+}

@@ -1,0 +1,192 @@
+package monitor_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// file returns one of so many zeroes.
+func file(t *testing.T, n int64) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(n))
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// stuff sends a file until neither the socket nor the peer takes more, and returns how much was taken.
+func stuff(l *lab.Lab, stream monitor.Stream, f *os.File) (taken int) {
+	l.T.Helper()
+	for {
+		n, err := stream.(monitor.FileSender).SendFile(f, 0, 1<<20)
+		if taken += n; err == nil {
+			require.Positive(l.T, n)
+			continue
+		}
+		require.Equal(l.T, monitor.ErrWouldBlock, err)
+		require.Zero(l.T, n)
+		before := taken
+		l.For(50 * time.Millisecond) // an acknowledgement may be 40 ms late, and makes room
+		n, err = stream.(monitor.FileSender).SendFile(f, 0, 1<<20)
+		if taken += n; taken == before {
+			require.Equal(l.T, monitor.ErrWouldBlock, err)
+			return taken
+		}
+	}
+}
+
+func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		for _, low := range []int{0, 1000} {
+			l := lab.New(t, act.Config{})
+			stream, peer := l.Stream(network, nil)
+			taken := stuff(l, stream, file(t, 16<<20))
+			q, err := stream.Queued()
+			require.NoError(t, err)
+			require.Zero(t, q)
+			woken := 0
+			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+			l.OS.Forget()
+			l.For(5 * time.Millisecond)
+			require.Zero(t, woken, "an empty queue is not enough")
+			require.Zero(t, l.OS.Count("sendfile")+l.OS.Count("send"))
+			total := drained(peer)
+			l.Until("woken", func() bool { return woken == 1 })
+			busy, _ := monitor.Busy(l.Engine())
+			require.Zero(t, busy, "the busy half is given back")
+			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+			l.Until("at once", func() bool { return woken == 2 })
+			require.NoError(t, stream.CloseWrite())
+			require.Equal(t, taken, <-total)
+			stream.Abort()
+		}
+	}
+}
+
+// Word of room may come while nobody waits for it. Whoever comes then must not wait for another one.
+func TestRoomForAFileIsKnownAlsoToWhoWaitsLater(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("unix", nil)
+	taken := stuff(l, stream, file(t, 16<<20))
+	_, err := io.CopyN(io.Discard, peer, int64(taken))
+	require.NoError(t, err)
+	l.For(5 * time.Millisecond)
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.Until("at once", func() bool { return woken == 1 })
+	stream.Abort()
+}
+
+// What is queued behind a file without room is sent first, and then there is room for more of it.
+func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("unix", nil)
+	f := file(t, 16<<20)
+	taken := stuff(l, stream, f)
+	n, err := stream.Send(nil, make([]byte, 100), 1000)
+	require.NoError(t, err)
+	taken += n
+	l.OS.Forget()
+	_, err = stream.(monitor.FileSender).SendFile(f, 0, 10)
+	require.Equal(t, monitor.ErrWouldBlock, err)
+	require.Zero(t, l.OS.Count("sendfile"), "it would overtake")
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.For(2 * time.Millisecond)
+	require.Zero(t, woken)
+	total := drained(peer)
+	l.Until("woken", func() bool { return woken == 1 })
+	q, _ := stream.Queued()
+	require.Zero(t, q)
+	n, err = stream.(monitor.FileSender).SendFile(f, 0, 10)
+	require.NoError(t, err)
+	taken += n
+	require.NoError(t, stream.CloseWrite())
+	require.Equal(t, taken, <-total)
+	stream.Abort()
+}
+
+// Whatever ends the wait for room ends it: a deadline, an error, the end of the Stream.
+func TestTheWaitForRoomForAFileEnds(t *testing.T) {
+	for name, end := range map[string]func(l *lab.Lab, s monitor.Stream){
+		"Wake":  func(_ *lab.Lab, s monitor.Stream) { s.Wake() },
+		"Close": func(_ *lab.Lab, s monitor.Stream) { s.Close(time.Millisecond) },
+		"Abort": func(_ *lab.Lab, s monitor.Stream) { s.Abort() },
+		"a failed send": func(l *lab.Lab, s monitor.Stream) {
+			l.OS.Fail = func(string, int) error { return syscall.EPIPE }
+			_, err := s.Send(nil, []byte("x"), 10)
+			require.Equal(l.T, syscall.EPIPE, err)
+			l.OS.Fail = nil
+		},
+		"an error that is told as nothing else": func(l *lab.Lab, _ monitor.Stream) {
+			l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
+				return append(got, netpoll.Event{Tag: 0, Ready: netpoll.Error})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.New(t, act.Config{})
+			stream, _ := l.Stream("unix", nil)
+			f := file(t, 16<<20)
+			stuff(l, stream, f)
+			woken := 0
+			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+			l.For(time.Millisecond)
+			require.Zero(t, woken)
+			end(l, stream)
+			l.Until(name, func() bool { return woken == 1 })
+			l.OS.Events = nil
+			if name == "Wake" { // for another reason: there is still no room
+				l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+				l.For(2 * time.Millisecond)
+				require.Equal(t, 1, woken)
+			}
+			stream.Abort()
+			require.NoError(t, l.S.Run())
+		})
+	}
+}
+
+func TestWhatSendFileSaysOfErrors(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, _ := l.Stream("unix", nil)
+	sender, f, said := stream.(monitor.FileSender), file(t, 10), error(nil)
+	l.OS.Fail = func(string, int) error { return said }
+	for _, said = range []error{syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.ENOTSUP} {
+		_, err := sender.SendFile(f, 0, 10)
+		require.Equal(t, errors.ErrUnsupported, err, "%v", said)
+	}
+	said = nil
+	_, err := sender.SendFile(f, 10, 10)
+	require.Equal(t, io.ErrUnexpectedEOF, err)
+	said = syscall.EIO
+	gone := file(t, 10)
+	require.NoError(t, gone.Close())
+	_, err = sender.SendFile(gone, 0, 10)
+	require.ErrorIs(t, err, fs.ErrClosed, "the file's fault")
+	_, err = stream.Queued()
+	require.NoError(t, err)
+	said = syscall.EPIPE
+	_, err = sender.SendFile(f, 10, 10)
+	require.Equal(t, syscall.EPIPE, err, "the end of a file is no fault")
+	_, err = stream.Queued()
+	require.Equal(t, syscall.EPIPE, err, "it is kept")
+	stream.Abort()
+	_, err = sender.SendFile(f, 0, 10)
+	requireClosed(t, stream)
+	require.Error(t, err)
+}

@@ -1,0 +1,15 @@
+package sim
+
+// Hurt tells whether a fault has refused the client's connection or broken it.
+func (c *Client) Hurt() bool { return c.w.net.hurt(c.end) }
+
+// Held tells whether a fault has kept something from arriving for seconds.
+func (c *Client) Held() bool { return c.w.net.held(c.end) }
+
+// Arrived is how many bytes have come to the server's end.
+func (c *Client) Arrived() int {
+	if c.end == nil {
+		return 0
+	}
+	return int(c.end.out.arrived)
+}
