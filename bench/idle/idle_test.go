@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -32,13 +31,13 @@ func TestRunMeasuresEachStrategy(t *testing.T) {
 }
 
 func TestAnIdleServerThatNeverSleepsIsSeen(t *testing.T) {
-	program, err := build(t.TempDir())
+	program, err := compile(t.TempDir())
 	require.NoError(t, err)
 	o := Options{Server: program, Rest: 300 * time.Millisecond}
 	used := map[string]rest{}
 	for _, name := range []string{"interrupt", "busy"} {
-		s := &server.Process{Name: name, Program: program}
-		require.NoError(t, s.Start(t.Context(), 1, "-idle", name))
+		s := &server.Process{Name: name, Program: program, Reactors: 1, Flags: []string{"-idle", name}}
+		require.NoError(t, s.Start(t.Context()))
 		used[name], err = o.watch(s)
 		s.Stop()
 		require.NoError(t, err)
@@ -98,20 +97,6 @@ func TestVoluntarySwitchesCountsSleeps(t *testing.T) {
 	after, err := voluntarySwitches(os.Getpid())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, after-before, 25) // the thread that slept may have changed, and one may have ended
-}
-
-func TestTieTiesTheThread(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cpu, err := spareCPU()
-	require.NoError(t, err)
-	before, err := tie(cpu)
-	require.NoError(t, err)
-	now, err := tie(cpu)
-	require.NoError(t, err)
-	require.Equal(t, 1, now.Count())
-	require.True(t, now.IsSet(cpu))
-	require.NoError(t, unix.SchedSetaffinity(0, &before))
 }
 
 func TestMedian(t *testing.T) {

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	cpus "github.com/daimon-go/daimon/bench/internal/cpu"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
@@ -54,29 +54,11 @@ func (l load) on(s *server.Process, cpu int) (c cost, err error) {
 			return c, err
 		}
 	}
-	// The thread must not end, as it would with a goroutine that ends locked: it may be the one that has
-	// started the server, which dies with it (PR_SET_PDEATHSIG, prctl(2)).
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before, err := tie(cpu)
-	if err != nil {
-		return c, err
-	}
-	defer unix.SchedSetaffinity(0, &before)
-	return l.measure(s, clients)
-}
-
-// tie ties the present thread to cpu and returns where it might run before.
-func tie(cpu int) (before unix.CPUSet, err error) {
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return before, fmt.Errorf("sched_getaffinity: %w", err)
-	}
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return before, fmt.Errorf("sched_setaffinity: %w", err)
-	}
-	return before, nil
+	err = cpus.On([]int{cpu}, func() (err error) {
+		c, err = l.measure(s, clients)
+		return err
+	})
+	return c, err
 }
 
 func (l load) measure(s *server.Process, clients []client) (cost, error) {
@@ -226,19 +208,12 @@ func (c *client) echo() error {
 
 // spareCPU is the last one that this process may use; a server of one reactor is pinned to the first.
 func spareCPU() (int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return 0, fmt.Errorf("sched_getaffinity: %w", err)
-	}
-	if set.Count() < 2 {
+	all, err := cpus.Allowed()
+	switch {
+	case err != nil:
+		return 0, err
+	case len(all) < 2:
 		return 0, errors.New("this measurement needs two CPUs: one for the server and one for its clients, which never sleep")
 	}
-	last := 0
-	for cpu, left := 0, set.Count(); left > 0; cpu++ {
-		if set.IsSet(cpu) {
-			last = cpu
-			left--
-		}
-	}
-	return last, nil
+	return all[len(all)-1], nil
 }

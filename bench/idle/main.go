@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/daimon-go/daimon/bench/internal/build"
+	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
@@ -36,16 +35,8 @@ func main() {
 	flag.DurationVar(&o.Rest, "rest", 5*time.Second, "how long an idle server is watched")
 	flag.Float64Var(&o.Scale, "scale", 1, "a factor for the numbers of messages")
 	flag.Parse()
-	if o.Rounds < 1 || o.Rest <= 0 || o.Scale <= 0 || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "bench/idle: numbers must be above 0, and there are no arguments but flags")
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Stdout, o); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/idle:", err)
-		os.Exit(1)
-	}
+	valid := o.Rounds >= 1 && o.Rest > 0 && o.Scale > 0
+	command.Main("bench/idle", valid, "numbers must be above 0", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
 // run builds, measures and prints, and leaves no process and no file behind.
@@ -56,7 +47,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		if o.Server, err = build(dir); err != nil {
+		if o.Server, err = compile(dir); err != nil {
 			return err
 		}
 	}
@@ -81,19 +72,13 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	return nil
 }
 
-// build compiles examples/echo by the library's own go.mod.
-func build(dir string) (program string, err error) {
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+// compile compiles examples/echo.
+func compile(dir string) (program string, err error) {
+	b, err := build.Into(dir)
 	if err != nil {
-		return "", fmt.Errorf("run this inside bench/: %w", err)
+		return "", err
 	}
-	program = filepath.Join(dir, "echo")
-	cmd := exec.Command("go", "build", "-o", program, "./examples/echo")
-	cmd.Dir = filepath.Dir(strings.TrimSpace(string(module)))
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text)
-	}
-	return program, nil
+	return b.Daimon("examples/echo")
 }
 
 // result is one measurement of one strategy.
@@ -110,8 +95,8 @@ type rest struct {
 
 // measure starts a server of one reactor with the strategy, and puts it through everything.
 func (o Options) measure(ctx context.Context, strategy string, cpu int) (r result, err error) {
-	s := &server.Process{Name: "echo -idle " + strategy, Program: o.Server}
-	if err := s.Start(ctx, 1, "-idle", strategy); err != nil {
+	s := &server.Process{Name: "echo -idle " + strategy, Program: o.Server, Reactors: 1, Flags: []string{"-idle", strategy}}
+	if err := s.Start(ctx); err != nil {
 		return r, err
 	}
 	defer s.Stop()

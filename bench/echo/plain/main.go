@@ -1,25 +1,17 @@
 // Command plain is the echo server that everybody writes first: package net, a goroutine for each
-// connection. It stands beside the others for orientation only. It takes the flags of Daimon's echo;
-// -reactors is its GOMAXPROCS, so that it gets no more CPUs than the others have threads.
+// connection. It stands beside the others for orientation only.
 package main
 
 import (
-	"flag"
 	"io"
 	"log"
 	"net"
-	"runtime"
+
+	"github.com/daimon-go/daimon/bench/internal/goserver"
 )
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:7007", "the address to listen on")
-	reactors := flag.Int("reactors", 0, "GOMAXPROCS; 0: the runtime's default")
-	flag.Parse()
-	runtime.GOMAXPROCS(*reactors)
-	l, err := net.Listen("tcp", *addr)
-	if err != nil {
-		log.Fatal(err)
-	}
+	l := goserver.Listen()
 	log.Print("plain: listening on ", l.Addr())
 	for {
 		c, err := l.Accept()

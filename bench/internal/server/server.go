@@ -1,47 +1,72 @@
-// Package server runs an echo server as a process of its own, and reads what it costs.
+// Package server runs a server as a process of its own, and reads what it costs.
 package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/bench/internal/cpu"
 )
 
 // patience bounds how long a server may take to listen, and to end.
 const patience = 5 * time.Second
 
-// Process is an echo server: a process of its own on a port of its own, which lives for the whole
-// measurement.
+// Process is a server: a process of its own on a port of its own, which lives for the whole measurement.
 type Process struct {
-	Name    string
-	Program string // takes the flags -addr and -reactors
-	Port    int    // chosen by Start
-	PID     int    // set by Start
-	cmd     *exec.Cmd
-	end     context.CancelFunc
+	Name     string
+	Program  string // takes the flags -addr and -reactors
+	Reactors int
+	Flags    []string // further ones
+	CPUs     []int    // where it may run; none: anywhere
+	Workers  int      // processes that it runs beside itself; Start waits for them
+	Port     int      // chosen by Start
+	PID      int      // set by Start
+	cmd      *exec.Cmd
+	end      context.CancelFunc
 }
 
-// Start runs the program, with further flags if there are any, until ctx ends (then SIGTERM, after
-// patience SIGKILL) and returns when it can be dialled. After an error it does not run.
-func (s *Process) Start(ctx context.Context, reactors int, flags ...string) (err error) {
+// StartAll starts one after the other. stop ends those that run, also after an error.
+func StartAll(ctx context.Context, all []*Process) (stop func(), err error) {
+	var started []*Process
+	stop = func() {
+		for _, s := range started {
+			s.Stop()
+		}
+	}
+	for _, s := range all {
+		if err := s.Start(ctx); err != nil {
+			return stop, err
+		}
+		started = append(started, s)
+	}
+	return stop, nil
+}
+
+// Start runs the program until ctx ends (then SIGTERM, after patience SIGKILL) and returns when it can be
+// dialled and its workers are there. After an error it does not run.
+func (s *Process) Start(ctx context.Context) (err error) {
 	if s.Port, err = freePort(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s.cmd = exec.CommandContext(ctx, s.Program, append([]string{"-addr", s.Addr(), "-reactors", strconv.Itoa(reactors)}, flags...)...)
+	s.cmd = exec.CommandContext(ctx, s.Program, append([]string{"-addr", s.Addr(), "-reactors", strconv.Itoa(s.Reactors)}, s.Flags...)...)
 	s.cmd.Stderr = os.Stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = patience
 	s.end = cancel
-	if err := s.cmd.Start(); err != nil {
+	if err := cpu.On(s.CPUs, s.cmd.Start); err != nil {
 		cancel()
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
@@ -68,14 +93,23 @@ func (s *Process) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
 
 func (s *Process) await() error {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("tcp", s.Addr())
-		if err == nil {
-			return c.Close()
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%s does not listen: %w", s.Name, err)
+		err := s.ready()
+		if err == nil || time.Now().After(end) {
+			return err
 		}
 	}
+}
+
+func (s *Process) ready() error {
+	c, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		return fmt.Errorf("%s does not listen: %w", s.Name, err)
+	}
+	c.Close()
+	if n := len(s.family()) - 1; n != s.Workers {
+		return fmt.Errorf("%s runs %d processes beside itself, not %d", s.Name, n, s.Workers)
+	}
+	return nil
 }
 
 // Stop ends the process and waits for it. How it ended is not judged here: the C server has no orderly
@@ -85,15 +119,54 @@ func (s *Process) Stop() {
 	_ = s.cmd.Wait()
 }
 
-// CPU is the CPU time the process has used, all its threads, those that have ended too, user and
-// system. It is the kernel's CPU clock of the process (clock_getcpuclockid(3) gives the number): exact
+// family is the process and its children: proc_pid_task(5), "children". A kernel without that file has
+// CONFIG_PROC_CHILDREN switched off; there a server with workers is refused by Start, not measured by half.
+func (s *Process) family() []int {
+	all := []int{s.PID}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID)) // the pattern is a good one
+	for _, children := range tasks {
+		text, _ := os.ReadFile(children) // a thread that has ended has no children
+		for _, pid := range strings.Fields(string(text)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// CPU is the CPU time the process and its workers have used, all threads, those that have ended too, user
+// and system. It is the kernel's CPU clock of a process (clock_getcpuclockid(3) gives the number): exact
 // to the ns at the moment of the call, where utime and stime of /proc/PID/stat are samples of 4 or
 // 10 ms and the schedstat of a thread is gone with the thread.
 func (s *Process) CPU() (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED: the scheduler's own account
-	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^s.PID)<<3|sched, &t); err != nil {
-		return 0, fmt.Errorf("%s has ended: %w", s.Name, err)
+	var sum time.Duration
+	for _, pid := range s.family() {
+		var t unix.Timespec
+		if err := unix.ClockGettime(int32(^pid)<<3|sched, &t); err != nil {
+			return 0, fmt.Errorf("%s has ended: %w", s.Name, err)
+		}
+		sum += time.Duration(t.Nano())
 	}
-	return time.Duration(t.Nano()), nil
+	return sum, nil
+}
+
+// Memory is the resident set of the process and its workers, in bytes. What they share is counted in each,
+// so it is good for telling growth. The kernel walks the page tables for it; the figures of /proc/PID/statm
+// are kept by each CPU and collected now and then.
+func (s *Process) Memory() (sum int, err error) {
+	for _, pid := range s.family() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if err != nil {
+			return 0, fmt.Errorf("memory of %s: %w", s.Name, err)
+		}
+		_, rest, _ := strings.Cut(string(text), "\nRss:")
+		var kilobytes int
+		if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
+			return 0, fmt.Errorf("memory of %s: %w", s.Name, errors.Join(err, errors.New(string(text))))
+		}
+		sum += kilobytes << 10
+	}
+	return sum, nil
 }

@@ -5,12 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/bench/internal/build"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,7 +66,64 @@ func TestCPUOfAProcessThatIsGoneIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "true has ended")
 }
 
+func TestCPUCountsWorkers(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done & wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	defer func() {
+		require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
+		_ = cmd.Wait()
+	}()
+	s := &Process{PID: cmd.Process.Pid}
+	require.Eventually(t, func() bool {
+		used, err := s.CPU()
+		return err == nil && used > 200*time.Millisecond // of which the shell, which waits, needs 2
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestMemoryIsSeenToGrow(t *testing.T) {
+	const size = 64 << 20
+	self := &Process{PID: os.Getpid()}
+	before, err := self.Memory()
+	require.NoError(t, err)
+	big, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	require.NoError(t, err)
+	after, err := self.Memory()
+	require.NoError(t, err)
+	require.NoError(t, unix.Munmap(big))
+	require.InDelta(t, size, after-before, size/8)
+	_, err = (&Process{Name: "nobody", PID: 1 << 30}).Memory()
+	require.ErrorContains(t, err, "memory of nobody: ")
+}
+
+func TestAServerWithoutItsWorkersIsAnError(t *testing.T) {
+	t.Parallel()
+	b, err := build.Into(t.TempDir())
+	require.NoError(t, err)
+	s := &Process{Name: "lonely", Reactors: 1, Workers: 2}
+	s.Program, err = b.Go("echo/plain")
+	require.NoError(t, err)
+	require.EqualError(t, s.Start(t.Context()), "lonely runs 0 processes beside itself, not 2")
+}
+
+func TestStartAllEndsWhatRunsAlsoAfterAnError(t *testing.T) {
+	t.Parallel()
+	b, err := build.Into(t.TempDir())
+	require.NoError(t, err)
+	plain, err := b.Go("echo/plain")
+	require.NoError(t, err)
+	good := &Process{Name: "good", Program: plain}
+	stop, err := StartAll(t.Context(), []*Process{good, {Name: "none", Program: "/nowhere"}})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = good.CPU()
+	require.NoError(t, err)
+	stop()
+	_, err = good.CPU()
+	require.Error(t, err)
+}
+
 func TestAServerThatDoesNotListenIsAnError(t *testing.T) {
+	t.Parallel()
 	s := &Process{Name: "true", Program: "true"}
-	require.ErrorContains(t, s.Start(t.Context(), 1), "true does not listen")
+	require.ErrorContains(t, s.Start(t.Context()), "true does not listen")
 }

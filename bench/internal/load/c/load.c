@@ -1,8 +1,14 @@
-// load PORT CONNS SIZE CPU: closed-loop clients for an echo server. Each connection sends its next
-// message of SIZE bytes when its last one has come back whole, and compares every byte.
+// load PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
+// message when the answer to its last one is there as a whole, and compares every byte. What a message
+// holds is no matter here: bytes to be echoed, a request, sixteen requests.
 //
-// It connects, echoes one message on each connection (so all are accepted), prints "ready", then takes
-// numbers of messages on standard input, one a line, and answers each with the nanoseconds it took.
+// Standard input begins with a line, SAY HEAR PHASES PERIOD HOLE LENGTH, and two texts: SAY + PHASES - 1
+// bytes, which hold the message, and HEAR + PHASES - 1, which hold the answer. Each message of a connection
+// begins one byte farther into its text than the last, and so does its answer; the PHASES-th next begins
+// where this one does. In every PERIOD bytes of an answer, LENGTH bytes from HOLE on are not compared.
+//
+// It connects, has one exchange on each connection (so all are accepted), prints "ready", then takes
+// numbers of exchanges on standard input, one a line, and answers each with the nanoseconds it took.
 // The end of input ends it. It works by number, not by time, so that two servers do the same work.
 // CPU -1 leaves it to the kernel where to run.
 #define _GNU_SOURCE
@@ -21,21 +27,22 @@
 
 enum {
 	BATCH = 256,
-	PHASES = 251,	// messages begin at one of so many places of the pattern: a prime, so that a
-			// neighbour's or an older message is not the one expected
-	PATIENCE = 10000, // ms without any echo: the server has lost something
+	PATIENCE = 10000, // ms without any answer: the server has lost something
 };
 
 struct client {
 	int fd;
-	int sent, got; // of the present message; got <= sent <= size
+	int sent; // of the present message; sent <= say
+	int got;  // of its answer; got <= hear
 	int phase;
 };
 
-static int size, conns, epoll;
+static int say, hear, phases, period, hole, hole_len; // see above
+static char *message, *answer;
+static int conns, epoll;
 static struct client *clients;
-static char *pattern, *buffer;
-static long unsent, unechoed; // messages not begun, messages not back
+static char *buffer; // for one byte more than an answer has
+static long unsent, unanswered;
 
 static void die(const char *what)
 {
@@ -51,8 +58,8 @@ static void wrong(const char *what)
 
 static void push(struct client *c)
 {
-	while (c->sent < size) {
-		int n = send(c->fd, pattern + c->phase + c->sent, size - c->sent, MSG_NOSIGNAL);
+	while (c->sent < say) {
+		int n = send(c->fd, message + c->phase + c->sent, say - c->sent, MSG_NOSIGNAL);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0)
@@ -65,47 +72,64 @@ static void begin(struct client *c)
 {
 	unsent--;
 	c->sent = c->got = 0;
-	c->phase = (c->phase + 1) % PHASES;
+	c->phase = (c->phase + 1) % phases;
 	push(c);
 }
 
-// A byte too many has room in the buffer, so it is seen. A whole echo is the last thing that can come,
+// expected tells whether n bytes are what the answer has from its byte `at` on, holes left out.
+static int expected(const char *whole, int at, const char *got, int n)
+{
+	while (n > 0) {
+		int in = at % period, after = hole + hole_len;
+		int m = in < hole ? hole - in : in < after ? after - in : period - in;
+		if (m > n)
+			m = n;
+		if ((in < hole || in >= after) && memcmp(whole + at, got, m))
+			return 0;
+		at += m;
+		got += m;
+		n -= m;
+	}
+	return 1;
+}
+
+// A byte too many has room in the buffer, so it is seen. A whole answer is the last thing that can come,
 // so nothing is received behind it; a part is received behind until EAGAIN.
 static void pull(struct client *c)
 {
-	if (c->got == size)
+	if (c->got == hear)
 		return; // nothing under way: the event that every new registration brings
-	while (c->got < size) {
-		int n = recv(c->fd, buffer, size - c->got + 1, 0);
+	while (c->got < hear) {
+		int n = recv(c->fd, buffer, hear - c->got + 1, 0);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0)
 			die("load: recv");
 		if (n == 0)
 			wrong("the server closed a connection");
-		if (c->got + n > c->sent)
-			wrong("the server sent more than it was sent");
-		if (memcmp(buffer, pattern + c->phase + c->got, n))
-			wrong("the server sent other bytes than it was sent");
+		if (c->got + n > hear)
+			wrong("the server sent more than was expected");
+		if (!expected(answer + c->phase, c->got, buffer, n))
+			wrong("the server sent other bytes than were expected");
 		c->got += n;
 	}
-	unechoed--;
+	unanswered--;
 	if (unsent > 0)
 		begin(c);
 }
 
-static void run(long messages)
+static void run(long exchanges)
 {
 	struct epoll_event events[BATCH];
-	unsent = unechoed = messages;
+	unsent = unanswered = exchanges;
 	for (int i = 0; i < conns && unsent > 0; i++)
 		begin(&clients[i]);
-	while (unechoed > 0) {
+	while (unanswered > 0) {
 		int n = epoll_wait(epoll, events, BATCH, PATIENCE);
 		if (n < 0 && errno != EINTR)
 			die("load: epoll_wait");
 		if (n == 0)
-			wrong("no echo for ten seconds");
+			wrong("no answer for ten seconds");
 		for (int i = 0; i < n; i++) {
 			push(events[i].data.ptr);
 			pull(events[i].data.ptr);
@@ -123,8 +147,9 @@ static void dial(struct client *c, int port)
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof to))
 		die("load: connect");
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	c->sent = c->got = size; // nothing under way
-	c->phase = (c - clients) * 7 % PHASES;
+	c->sent = say; // nothing under way
+	c->got = hear;
+	c->phase = (c - clients) * 7 % phases;
 	if (fcntl(c->fd, F_SETFL, O_NONBLOCK) || epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &e))
 		die("load: watch");
 }
@@ -145,19 +170,32 @@ static void pin(int cpu)
 		die("load: sched_setaffinity");
 }
 
+// text is the next n bytes of standard input.
+static char *text(int n)
+{
+	char *t = malloc(n);
+	if (!t || (int)fread(t, 1, n, stdin) != n)
+		wrong("half of what is to be said");
+	return t;
+}
+
+static void learn(void)
+{
+	char line[128];
+	if (!fgets(line, sizeof line, stdin) ||
+	    sscanf(line, "%d %d %d %d %d %d", &say, &hear, &phases, &period, &hole, &hole_len) != 6)
+		wrong("not told what to say");
+	message = text(say + phases - 1);
+	answer = text(hear + phases - 1);
+}
+
 static void prepare(int port)
 {
-	unsigned x = 1;
-	pattern = malloc(size + PHASES);
-	buffer = malloc(size + 1);
+	buffer = malloc(hear + 1);
 	clients = calloc(conns, sizeof *clients);
 	epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (!pattern || !buffer || !clients || epoll < 0)
+	if (!buffer || !clients || epoll < 0)
 		die("load: prepare");
-	for (int i = 0; i < size + PHASES; i++) {
-		x = x * 1103515245 + 12345;
-		pattern[i] = x >> 16;
-	}
 	for (int i = 0; i < conns; i++)
 		dial(&clients[i], port);
 	run(conns);
@@ -175,20 +213,21 @@ static void yielding(void)
 
 int main(int argc, char **argv)
 {
-	long messages;
-	if (argc != 5 || (conns = atoi(argv[2])) < 1 || (size = atoi(argv[3])) < 1) {
-		fprintf(stderr, "usage: load PORT CONNS SIZE CPU\n");
+	long exchanges;
+	if (argc != 4 || (conns = atoi(argv[2])) < 1) {
+		fprintf(stderr, "usage: load PORT CONNS CPU\n");
 		return 2;
 	}
-	if (atoi(argv[4]) >= 0)
-		pin(atoi(argv[4]));
+	if (atoi(argv[3]) >= 0)
+		pin(atoi(argv[3]));
 	yielding();
+	learn();
 	prepare(atoi(argv[1]));
 	puts("ready");
 	fflush(stdout);
-	while (scanf("%ld", &messages) == 1) {
+	while (scanf("%ld", &exchanges) == 1) {
 		long start = now();
-		run(messages);
+		run(exchanges);
 		printf("%ld\n", now() - start);
 		fflush(stdout);
 	}

@@ -1,4 +1,5 @@
-package main
+// Package load puts load on a server, from a process of its own, and reads what it costs the server.
+package load
 
 import (
 	"bufio"
@@ -10,27 +11,29 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/daimon-go/daimon/bench/internal/build"
+	"github.com/daimon-go/daimon/bench/internal/cpu"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
-// Load says what is sent to every server.
-type Load struct {
-	Program               string // c/load.c, compiled
-	Conns, Messages, Size int
-	CPU                   int // where the load generator runs; -1: anywhere
+// Generator is a number of clients.
+type Generator struct {
+	Program string // c/load.c, compiled
+	Conns   int
+	CPU     int // where it runs; -1: anywhere
 }
 
-// Cost is what one message cost, in ns: of the server's CPU, and by the clock on the wall.
+// Build compiles c/load.c.
+func Build(b build.Builder) (program string, err error) { return b.C("internal/load/c/load.c") }
+
+// Cost is what one exchange cost, in ns: of the server's CPU, and by the clock on the wall.
 type Cost struct{ CPU, Wall float64 }
 
-// run makes new connections to s, has each echo one message, then measures l.Messages more. So neither
-// accepting nor closing is measured, and with several reactors the kernel deals the connections anew
-// for every run.
-func (l Load) run(ctx context.Context, s *server.Process) (Cost, error) {
-	cmd := exec.CommandContext(ctx, l.Program,
-		strconv.Itoa(s.Port), strconv.Itoa(l.Conns), strconv.Itoa(l.Size), strconv.Itoa(l.CPU))
+// Run makes new connections to s, has one exchange on each, then measures so many more, over all
+// connections. So neither accepting nor closing is measured, and with several reactors the kernel deals the
+// connections anew for every run.
+func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchanges int) (Cost, error) {
+	cmd := exec.CommandContext(ctx, g.Program, strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -45,7 +48,8 @@ func (l Load) run(ctx context.Context, s *server.Process) (Cost, error) {
 	if err := cmd.Start(); err != nil {
 		return Cost{}, err
 	}
-	cost, err := l.measure(s, in, bufio.NewReader(out))
+	teach(in, talk)
+	cost, err := measure(s, in, bufio.NewReader(out), exchanges)
 	in.Close()
 	if end := cmd.Wait(); end != nil {
 		err = fmt.Errorf("%w: %s", end, complaint.String()) // the cause; the broken pipe is its effect
@@ -56,9 +60,21 @@ func (l Load) run(ctx context.Context, s *server.Process) (Cost, error) {
 	return cost, nil
 }
 
+// teach tells the load generator what to say. A broken pipe is met again by measure.
+func teach(in io.Writer, t Talk) {
+	say, hear := t.lens()
+	period, hole := t.Period, t.Hole
+	if period == 0 {
+		period, hole = hear, hear
+	}
+	fmt.Fprintln(in, say, hear, t.phases(), period, hole, t.HoleLen)
+	in.Write(t.Say)
+	in.Write(t.Hear)
+}
+
 // measure talks to the load generator: both readings are taken while it waits for a line, so the
 // server has nothing to do at either.
-func (l Load) measure(s *server.Process, in io.Writer, out *bufio.Reader) (Cost, error) {
+func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) (Cost, error) {
 	if _, err := out.ReadString('\n'); err != nil { // "ready"
 		return Cost{}, err
 	}
@@ -66,7 +82,7 @@ func (l Load) measure(s *server.Process, in io.Writer, out *bufio.Reader) (Cost,
 	if err != nil {
 		return Cost{}, err
 	}
-	fmt.Fprintln(in, l.Messages)
+	fmt.Fprintln(in, exchanges)
 	line, err := out.ReadString('\n')
 	if err != nil {
 		return Cost{}, err
@@ -76,16 +92,16 @@ func (l Load) measure(s *server.Process, in io.Writer, out *bufio.Reader) (Cost,
 		return Cost{}, err
 	}
 	after, err := s.CPU()
-	n := float64(l.Messages)
+	n := float64(exchanges)
 	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n}, err
 }
 
-// loadCPU says where the load generator runs. Beside the only reactor, on its CPU, the two take turns:
+// CPU says where the load generator runs. Beside the only reactor, on its CPU, the two take turns:
 // the load sends what it has and sleeps, the server answers all of it and sleeps. So the server finds
 // the same number of messages at every poll, whoever else uses the machine (README: Steadiness). Apart,
 // on the first CPU that the reactors leave free, they race. Several reactors have no one CPU to share.
-func loadCPU(reactors int, apart bool) (int, error) {
-	cpus, err := allowedCPUs()
+func CPU(reactors int, apart bool) (int, error) {
+	cpus, err := cpu.Allowed()
 	switch {
 	case err != nil:
 		return 0, err
@@ -97,17 +113,4 @@ func loadCPU(reactors int, apart bool) (int, error) {
 		return cpus[0], nil
 	}
 	return -1, nil
-}
-
-func allowedCPUs() (cpus []int, err error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("sched_getaffinity: %w", err)
-	}
-	for cpu := 0; len(cpus) < set.Count(); cpu++ {
-		if set.IsSet(cpu) {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return cpus, nil
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/daimon-go/daimon/bench/internal/load"
+	"github.com/daimon-go/daimon/bench/internal/server"
+)
+
+// cpu prints a table for each depth, with the same servers, and returns what of them is above its limit.
+func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator, servers []*server.Process) error {
+	var above []error
+	for _, depth := range o.Depths {
+		talks, err := o.talks(servers, depth)
+		if err != nil {
+			return err
+		}
+		exchanges := (o.Requests + depth - 1) / depth
+		run := func(i int) (float64, error) {
+			cost, err := clients.Run(ctx, servers[i], talks[i], exchanges)
+			return cost.CPU / float64(depth), err
+		}
+		for i := range servers { // warms up, counts nowhere
+			if _, err := run(i); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(out, "server CPU per request, ns; %d at a time, conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n"+
+			"bytes of an answer:%s\n", depth, o.Conns, exchanges*depth, o.Reactors, clients.CPU, sizes(servers, talks))
+		table := o.table(servers, depth)
+		medians, err := table.Measure(out, o.Pairs, run)
+		if err != nil {
+			return err
+		}
+		if o.Limits || o.Max > 0 {
+			above = append(above, table.Judge(medians))
+		}
+	}
+	return errors.Join(above...)
+}
+
+// talks asks each server once.
+func (o Options) talks(servers []*server.Process, depth int) (talks []load.Talk, err error) {
+	for _, s := range servers {
+		talk, err := o.talk(s, depth)
+		if err != nil {
+			return nil, err
+		}
+		talks = append(talks, talk)
+	}
+	return talks, nil
+}
+
+func (o Options) talk(s *server.Process, depth int) (load.Talk, error) {
+	r, err := request(o.Request, s.Addr())
+	if err != nil {
+		return load.Talk{}, err
+	}
+	a, err := ask(s.Addr(), r)
+	if err != nil {
+		return load.Talk{}, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return a.talk(r, depth), nil
+}
+
+// sizes are of the answers: a longer one is not dearer by much, but the reader should know.
+func sizes(servers []*server.Process, talks []load.Talk) (list string) {
+	for i, s := range servers {
+		list += fmt.Sprintf(" %s %d", s.Name, talks[i].Period)
+	}
+	return list
+}

@@ -1,0 +1,56 @@
+// Package build compiles what is measured, and what measures.
+package build
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Builder compiles into the directory To, each source once. The zero value is of no use: see Into.
+type Builder struct {
+	To    string
+	bench string            // the directory of this module
+	done  map[string]string // the programs, by source
+}
+
+// Into is a builder for the directory to. The harness may be run anywhere inside bench/.
+func Into(to string) (Builder, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return Builder{}, fmt.Errorf("run this inside bench/: %w", err)
+	}
+	return Builder{To: to, bench: strings.TrimSpace(string(out)), done: map[string]string{}}, nil
+}
+
+// C compiles a source file of bench/ and returns the program.
+func (b Builder) C(source string) (program string, err error) {
+	return b.compile(b.bench, source, "cc", "-O2", "-pthread")
+}
+
+// Go compiles a package of bench/ and returns the program.
+func (b Builder) Go(dir string) (program string, err error) {
+	return b.compile(b.bench, dir, "go", "build")
+}
+
+// Daimon compiles a package of the library, by the library's own go.mod, and returns the program.
+func (b Builder) Daimon(dir string) (program string, err error) {
+	return b.compile(filepath.Dir(b.bench), dir, "go", "build")
+}
+
+// compile shows what the compiler says only if it fails.
+func (b Builder) compile(in, source string, compiler ...string) (program string, err error) {
+	key := filepath.Join(in, source)
+	if program, ok := b.done[key]; ok {
+		return program, nil
+	}
+	program = filepath.Join(b.To, strings.TrimSuffix(filepath.Base(source), ".c"))
+	cmd := exec.Command(compiler[0], append(compiler[1:], "-o", program, "./"+source)...)
+	cmd.Dir = in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	b.done[key] = program
+	return program, nil
+}
