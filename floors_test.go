@@ -27,7 +27,7 @@ const floors = `
 	# 0: data, mechanisms, and pieces that know nothing of each other
 	.
 	shutdown          time
-	netpoll           golang.org/x/sys/unix net net/netip path/filepath runtime syscall time unsafe
+	netpoll           golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
 	internal/race
 	internal/thread   golang.org/x/sys/unix runtime
@@ -45,7 +45,7 @@ const floors = `
 	monitor           act shutdown netpoll internal/audit internal/inbox
 	                  go.uber.org/zap net net/netip os os/signal syscall time
 
-	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors
+	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/race
 	                  context go.uber.org/zap net net/netip os syscall time unsafe
 
@@ -57,8 +57,9 @@ const floors = `
 	# 4: what makes tasks
 	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
-	# 5: HTTP/1.1; so far the part that needs nothing but octets
-	httpd
+	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
+	httpd             act shutdown listener go.uber.org/zap net os time unsafe
+	httpd/files       act httpd listener io/fs os syscall time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown netpoll monitor listener internal/audit internal/thread
@@ -77,6 +78,8 @@ const floors = `
 	examples/echo           examples/echo/echo examples/internal/cli
 	examples/hello/hello    act listener
 	examples/hello          examples/hello/hello examples/internal/cli
+	examples/httpd/web      act httpd httpd/files listener io/fs
+	examples/httpd          examples/httpd/web examples/internal/cli httpd flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/cli flag os
 	examples/proxy/proxy    act listener time

@@ -16,11 +16,13 @@ func text(t *testing.T, path string) string {
 	return string(content)
 }
 
-func TestReadmeShowsTheEchoThatRuns(t *testing.T) {
-	_, code, found := strings.Cut(text(t, "README.md"), "```go\nfunc Echo")
-	require.True(t, found)
-	code, _, _ = strings.Cut(code, "```")
-	require.Contains(t, text(t, "examples/echo/echo/echo.go"), "\nfunc Echo"+code)
+func TestReadmeShowsTheCodeThatRuns(t *testing.T) {
+	for name, path := range map[string]string{"Hello": "examples/httpd/web/web.go", "Echo": "examples/echo/echo/echo.go"} {
+		_, code, found := strings.Cut(text(t, "README.md"), "```go\nfunc "+name+"(")
+		require.True(t, found)
+		code, _, _ = strings.Cut(code, "```")
+		require.Contains(t, text(t, path), "\nfunc "+name+"("+code)
+	}
 }
 
 // The README's test command must not forget a module.

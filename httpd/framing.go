@@ -129,21 +129,16 @@ func absolute(target []byte) ([]byte, error) {
 
 // validHost is uri-host [ ":" port ], which may be empty (9110 7.2). There is no user in it.
 func validHost(text []byte) bool {
-	name, port := text, []byte(nil)
+	end := 0
 	if len(text) > 0 && text[0] == '[' {
-		end := bytes.IndexByte(text, ']')
-		if end < 2 || !only(text[1:end], inAddress) {
+		end = bytes.IndexByte(text, ']') + 1
+		if end < 3 || !only(text[1:end-1], inAddress) {
 			return false
 		}
-		name, port = nil, text[end+1:]
-		if len(port) > 0 && port[0] != ':' {
-			return false
+	} else {
+		for end < len(text) && inHost[text[end]] {
+			end++
 		}
-	} else if i := bytes.IndexByte(text, ':'); i >= 0 {
-		name, port = text[:i], text[i:]
 	}
-	if len(port) > 0 {
-		port = port[1:]
-	}
-	return only(name, inHost) && only(port, digits)
+	return end == len(text) || text[end] == ':' && only(text[end+1:], digits)
 }

@@ -22,6 +22,7 @@ type head struct {
 	looked  int // up to where its end was looked for
 	blank   int
 	begun   bool // the request line was read
+	spoiled bool // by a control character: a line that has one is refused, but only when it has ended
 	length  int  // of the whole head, once it has ended
 	special [specials]int
 }
@@ -54,6 +55,9 @@ const (
 var specialNames = [specials]string{host: "host", contentLength: "content-length", transferEncoding: "transfer-encoding",
 	connection: "connection", expect: "expect", upgrade: "upgrade"}
 
+// specialByLength holds them by the lengths of their names, which all differ.
+var specialByLength = [18]special{4: host, 6: expect, 7: upgrade, 10: connection, 14: contentLength, 17: transferEncoding}
+
 // refusal is why a request is not served: the status that says so, and a sentence for our own log.
 type refusal struct {
 	status int
@@ -80,29 +84,29 @@ var (
 )
 
 // read goes on where it stopped before and reports whether the head has ended; length is then its own. octets are
-// all that came so far, from the first of the request.
+// all that came so far, from the first of the request. The search for the end of a line is that for control characters
+// as well, since CR is one: values are looked at once.
 func (h *head) read(octets []byte) (ended bool, err error) {
+	looked := h.looked // the next search waits for it, so it stays in a register
 	for {
-		i := bytes.IndexByte(octets[h.looked:], '\n')
-		if i < 0 {
-			h.looked = len(octets)
-			return false, h.within(len(octets))
+		end := control(octets, looked)
+		if end+1 >= len(octets) || octets[end] != '\r' || octets[end+1] != '\n' {
+			if wait, err := h.noLineEnd(octets, end); wait || err != nil {
+				return false, err
+			}
+			looked = h.looked
+			continue
 		}
-		end := h.looked + i
-		h.looked = end + 1
-		if err := h.within(end + 1); err != nil {
+		if err := h.within(end + 2); err != nil {
 			return false, err
 		}
-		if end == h.start || octets[end-1] != '\r' {
-			return false, errLineEnd
-		}
-		line := span{uint32(h.start), uint32(end - 1)}
-		h.start = end + 1
+		start := h.start
+		h.start, looked = end+2, end+2
 		switch {
-		case line.from < line.to && !h.begun:
-			err = h.requestLine(octets, line)
-		case line.from < line.to:
-			err = h.fieldLine(octets, line)
+		case start < end && h.begun:
+			err = h.fieldLine(octets[:end], start)
+		case start < end:
+			err = h.requestLine(octets[:end], start)
 		case h.begun:
 			h.length = h.start
 			return true, nil
@@ -117,6 +121,22 @@ func (h *head) read(octets []byte) (ended bool, err error) {
 	}
 }
 
+// noLineEnd looks at what stands at i instead of CRLF: nothing yet, half of it, or a control character.
+func (h *head) noLineEnd(octets []byte, i int) (wait bool, err error) {
+	h.looked = i
+	switch {
+	case i == len(octets), i+1 == len(octets) && octets[i] == '\r':
+		return true, h.within(len(octets))
+	case octets[i] == '\n':
+		if err := h.within(i + 1); err != nil {
+			return false, err
+		}
+		return false, errLineEnd
+	}
+	h.looked, h.spoiled = i+1, true
+	return false, nil
+}
+
 // within complains of what is too long, also before its end has come.
 func (h *head) within(n int) error {
 	switch {
@@ -128,29 +148,36 @@ func (h *head) within(n int) error {
 	return nil
 }
 
-// requestLine takes "method SP target SP version" apart: exactly one space each (9112 3).
-func (h *head) requestLine(octets []byte, line span) error {
+// requestLine takes "method SP target SP version" apart: exactly one space each (9112 3). The line begins at from and
+// ends with the text.
+func (h *head) requestLine(text []byte, from int) error {
 	h.begun = true
-	text := line.of(octets)
-	if blank(text[0]) {
-		return errFold
+	method := token.run(text, from)
+	target := inTarget.run(text, method+1)
+	if method == from || target <= method+1 || text[method] != ' ' ||
+		len(text)-target != len(" HTTP/1.1") || text[target] != ' ' {
+		return h.noRequestLine(text[from:])
 	}
+	h.method = span{uint32(from), uint32(method)}
+	h.target = span{uint32(method) + 1, uint32(target)}
+	return h.version(text[target+1:])
+}
+
+// noRequestLine tells what is wrong with a line: it looks at the version before the target.
+func (h *head) noRequestLine(text []byte) error {
 	first, last := bytes.IndexByte(text, ' '), bytes.LastIndexByte(text, ' ')
-	if first < 0 || last == first || last == first+1 {
+	switch {
+	case blank(text[0]):
+		return errFold
+	case first < 0 || last <= first+1:
 		return errRequestLine
-	}
-	if !only(text[:first], token) {
+	case !only(text[:first], token):
 		return errMethod
 	}
 	if err := h.version(text[last+1:]); err != nil {
 		return err
 	}
-	if !only(text[first+1:last], inTarget) {
-		return errTarget
-	}
-	h.method = span{line.from, line.from + uint32(first)}
-	h.target = span{line.from + uint32(first) + 1, line.from + uint32(last)}
-	return nil
+	return errTarget
 }
 
 // version is "HTTP/" DIGIT "." DIGIT, case-sensitive. A minor version above 1 is one that 1.1 can serve
@@ -166,30 +193,44 @@ func (h *head) version(text []byte) error {
 	return nil
 }
 
-func (h *head) fieldLine(octets []byte, line span) error {
-	text := line.of(octets)
-	if blank(text[0]) {
-		return errFold
-	}
-	colon := bytes.IndexByte(text, ':')
+// fieldLine takes "name: value" apart, with white space round the value (9112 5). The line begins at from and ends with
+// the text.
+func (h *head) fieldLine(text []byte, from int) error {
+	colon := token.run(text, word(text, from))
 	switch {
-	case colon < 0:
-		return errColon
-	case colon == 0 || !only(text[:colon], token):
-		return errName
+	case colon == from || colon == len(text) || text[colon] != ':':
+		return noField(text[from:])
 	case len(h.fields) == maxFields:
 		return errManyFields
-	}
-	f := field{name: span{line.from, line.from + uint32(colon)}, special: specialOf(text[:colon])}
-	value := bytes.TrimLeft(text[colon+1:], white)
-	from := line.to - uint32(len(value))
-	if value = bytes.TrimRight(value, white); !only(value, inValue) {
+	case h.spoiled:
 		return errValue
 	}
-	f.value = span{from, from + uint32(len(value))}
-	h.fields = append(h.fields, f)
-	h.special[f.special]++
+	value, end := colon+1, len(text)
+	for value < end && blank(text[value]) {
+		value++
+	}
+	for value < end && blank(text[end-1]) {
+		end--
+	}
+	s := specialOf(text[from:colon])
+	h.special[s]++
+	h.fields = append(h.fields, field{
+		name:    span{uint32(from), uint32(colon)},
+		value:   span{uint32(value), uint32(end)},
+		special: s,
+	})
 	return nil
+}
+
+// noField tells what is wrong with a line that does not begin with a name and a colon.
+func noField(text []byte) error {
+	switch {
+	case blank(text[0]):
+		return errFold
+	case bytes.IndexByte(text, ':') < 0:
+		return errColon
+	}
+	return errName
 }
 
 // each calls f with the value of every field of one kind, in order, until f returns false.
@@ -205,12 +246,14 @@ func (h *head) each(octets []byte, s special, f func(value []byte) bool) {
 }
 
 func specialOf(name []byte) special {
-	for s, known := range specialNames {
-		if len(known) == len(name) && len(name) > 0 && equalFold(name, known) {
-			return special(s)
-		}
+	if len(name) >= len(specialByLength) {
+		return ordinary
 	}
-	return ordinary
+	s := specialByLength[len(name)]
+	if s == ordinary || !equalFold(name, specialNames[s]) {
+		return ordinary
+	}
+	return s
 }
 
 // reset makes h ready for the next request on a connection. The list of fields keeps its memory.

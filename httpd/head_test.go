@@ -160,16 +160,21 @@ func TestLinesEndInCRLF(t *testing.T) {
 // However it comes, it is the same; and each octet is looked at once.
 func TestAHeadInPieces(t *testing.T) {
 	text := crlf("\nPOST /a HTTP/1.1\nHost: a\nContent-Length: 3\nX: y\n\n")
-	whole := parse(text)
-	require.NoError(t, whole.err)
-	for i := range len(text) {
-		require.Equal(t, whole, parse(text, i))
+	require.NoError(t, parse(text).err)
+	for _, text := range []string{text,
+		"GET / HTTP/1.1\r\nX: a\x00\tb\rc\x7f\r\r\n\r\n",
+		"GET / HTTP/1.1\r\nX: a\x00\n",
+		"G\x00T / HTTP/1.1\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nX: \tb\t\r\n\r\n",
+	} {
+		whole := parse(text)
+		var cuts []int
+		for i := range len(text) {
+			require.Equal(t, whole, parse(text, i), "%q", text)
+			cuts = append(cuts, i)
+		}
+		require.Equal(t, whole, parse(text, cuts...), "%q", text)
 	}
-	var cuts []int
-	for i := range len(text) {
-		cuts = append(cuts, i)
-	}
-	require.Equal(t, whole, parse(text, cuts...))
 }
 
 func TestAHeadDoesNotAllocate(t *testing.T) {
@@ -187,6 +192,70 @@ func TestAHeadDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}))
+}
+
+// Eight octets at a time, it is what the tables say one by one: for each octet at each place, in texts of any length
+// up to three words, among octets that carry or borrow.
+func TestWordsSayWhatTheTablesSay(t *testing.T) {
+	names := classOf("-" + alphanumeric[len("0123456789"):])
+	var text [24]byte
+	for _, among := range []byte("a-Z \t\x00\x1f~\x7f\x80\xfe\xff") {
+		for length := range len(text) + 1 {
+			for at := range length {
+				for i := range text {
+					text[i] = among
+				}
+				for b := range 256 {
+					text[at] = byte(b)
+					compareWithTables(t, text[:length], names)
+				}
+			}
+		}
+	}
+}
+
+// Two octets side by side, any of them at any place of a word.
+func TestWordsSayWhatTheTablesSayOfPairs(t *testing.T) {
+	names := classOf("-" + alphanumeric[len("0123456789"):])
+	for at := range 15 {
+		text := []byte("abcdefghijklmnop")
+		for pair := range 256 * 256 {
+			text[at], text[at+1] = byte(pair>>8), byte(pair)
+			compareWithTables(t, text, names)
+		}
+	}
+}
+
+func compareWithTables(t *testing.T, text []byte, names *class) {
+	n := min(len(text), 3)
+	if got, want := control(text, 0), inValue.run(text, 0); got != want {
+		t.Fatalf("a control character at %d, not %d, in %q", want, got, text)
+	}
+	if got, want := control(text, n), inValue.run(text, n); got != want {
+		t.Fatalf("a control character at %d, not %d, in %q from %d on", want, got, text, n)
+	}
+	// What is no whole word is left to the table.
+	want := names.run(text, 0)
+	if want > len(text)/8*8 {
+		want = len(text) / 8 * 8
+	}
+	if got := word(text, 0); got != want {
+		t.Fatalf("a word up to %d, not %d, in %q", want, got, text)
+	}
+}
+
+// The names that decide how a message goes on are known in any case, and nothing like them is.
+func TestSpecialNames(t *testing.T) {
+	require.Equal(t, ordinary, specialOf(nil))
+	for s := ordinary + 1; s < specials; s++ {
+		name := specialNames[s]
+		for _, known := range []string{name, strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:]} {
+			require.Equal(t, s, specialOf([]byte(known)))
+		}
+		for _, other := range []string{name[1:], name + "s", "x" + name[1:], name[:len(name)-1] + "x"} {
+			require.Equal(t, ordinary, specialOf([]byte(other)), "%q", other)
+		}
+	}
 }
 
 // FuzzHead compares with itself, cut anywhere, and with net/http: what we take, it takes too, and understands alike.

@@ -1,5 +1,7 @@
 package httpd
 
+import "math/bits"
+
 // class is a set of octets.
 type class [256]bool
 
@@ -34,6 +36,14 @@ func not(c *class) *class {
 	return c
 }
 
+// run returns where the first octet stands in text, from n on, that is not of the class, or else its length.
+func (c *class) run(text []byte, n int) int {
+	for n < len(text) && c[text[n]] {
+		n++
+	}
+	return n
+}
+
 // only tells whether every octet is of the class; of none it is true.
 func only(text []byte, c *class) bool {
 	for _, b := range text {
@@ -64,4 +74,60 @@ func equalFold(text []byte, lower string) bool {
 		}
 	}
 	return true
+}
+
+// What follows looks at eight octets at a time, the first in the lowest bits of a word, and sets the top bits of those
+// that are not wanted. Sums carry, and differences borrow, into the octet above, so only the lowest of these bits says
+// something.
+
+const (
+	eightfold = 0x0101010101010101 // times an octet: that octet eight times
+	tops      = 0x80 * eightfold
+)
+
+// plain returns how many octets come before the first control character; HTAB is none.
+func plain(text []byte) int { return control(text, 0) }
+
+// control returns where the first control character stands in text, from n on, or else its length. HTAB is none; but it
+// is rare, so behind one the table is good enough.
+func control(text []byte, n int) int {
+	for ; n < len(text)-15; n += 16 {
+		low, high := suspects(eight(text, n)), suspects(eight(text, n+8))
+		if low|high == 0 {
+			continue
+		}
+		if low == 0 {
+			low, n = high, n+8
+		}
+		n += bits.TrailingZeros64(low) / 8
+		break
+	}
+	return inValue.run(text, n)
+}
+
+// suspects are the control characters, HTAB, and "~" behind 0xFF.
+func suspects(x uint64) uint64 {
+	return ((x - ' '*eightfold) | (x + eightfold)) &^ x & tops
+}
+
+// word returns how far text consists of letters and hyphens, from n on, as nearly all names of fields do: at least. The
+// last octets, if they are fewer than eight, are not looked at.
+func word(text []byte, n int) int {
+	for ; n < len(text)-7; n += 8 {
+		x := eight(text, n)
+		lower := x | 0x20*eightfold
+		letter := (lower + (0x80-'a')*eightfold) &^ (lower + (0x7f-'z')*eightfold)
+		hyphen := ^((x ^ '-'*eightfold) + 0x7f*eightfold)
+		if odd := (^(letter | hyphen) | x) & tops; odd != 0 {
+			return n + bits.TrailingZeros64(odd)/8
+		}
+	}
+	return n
+}
+
+// eight is written so that the compiler makes one load of it.
+func eight(b []byte, n int) uint64 {
+	_ = b[n+7]
+	return uint64(b[n]) | uint64(b[n+1])<<8 | uint64(b[n+2])<<16 | uint64(b[n+3])<<24 |
+		uint64(b[n+4])<<32 | uint64(b[n+5])<<40 | uint64(b[n+6])<<48 | uint64(b[n+7])<<56
 }

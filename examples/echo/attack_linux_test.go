@@ -40,7 +40,7 @@ func (s *server) rests(t *testing.T) {
 func (s *server) settles(t *testing.T, descriptors int) {
 	t.Helper()
 	smoke.Eventually(t, patience, fmt.Sprintf("%d descriptors", descriptors), func() bool {
-		return s.descriptors(t) <= descriptors
+		return s.Descriptors(t) <= descriptors
 	})
 }
 
@@ -55,7 +55,7 @@ func (s *server) warm(t *testing.T) int {
 		return errors.Join(ping(c, "warm"), leave(c))
 	}))
 	return int(steady(t, 100*time.Millisecond, "the same descriptors", func() int64 {
-		return int64(s.descriptors(t))
+		return int64(s.Descriptors(t))
 	}))
 }
 
@@ -244,7 +244,7 @@ func TestSendersThatNeverRead(t *testing.T) {
 	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
 		open := s.warm(t)
-		before, memory := s.latency(t), s.memory(t, "VmRSS")
+		before, memory := s.latency(t), s.Resident(t)
 		all := make([]*greedy, 50)
 		for i := range all {
 			all[i] = s.greedy(t)
@@ -256,7 +256,7 @@ func TestSendersThatNeverRead(t *testing.T) {
 		}
 		after := s.latency(t)
 
-		grown := s.memory(t, "VmHWM") - memory
+		grown := s.Peak(t) - memory
 		t.Logf("p99 of neighbours %v, %v during, %v after; %d KiB grown", before, during, after, grown>>10)
 		require.Less(t, grown, int64(64<<20))
 		require.Less(t, during, 10*before+grace)
@@ -356,7 +356,7 @@ func TestStormOfConnectAndReset(t *testing.T) {
 	t.Parallel()
 	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
-		open, memory := s.warm(t), s.memory(t, "VmRSS")
+		open, memory := s.warm(t), s.Resident(t)
 		require.NoError(t, together(10, func(int) error {
 			for range 300 {
 				c, err := s.connect()
@@ -368,7 +368,7 @@ func TestStormOfConnectAndReset(t *testing.T) {
 			return nil
 		}))
 		s.settles(t, open)
-		grown := s.memory(t, "VmHWM") - memory
+		grown := s.Peak(t) - memory
 		require.Less(t, grown, int64(32<<20), "10 KiB for each connection that never was")
 		require.NoError(t, whole(s.dial(t), content(1, 1<<20), 1<<20))
 		s.Stop(t)

@@ -47,7 +47,7 @@ func TestTenThousandConnections(t *testing.T) {
 	descriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
 	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
-		open, memory := s.warm(t), s.memory(t, "VmRSS")
+		open, memory := s.warm(t), s.Resident(t)
 		clients := make([]client, n)
 		var err error
 		for i := range clients {
@@ -55,10 +55,10 @@ func TestTenThousandConnections(t *testing.T) {
 			require.NoError(t, err)
 			defer reset(clients[i])
 		}
-		smoke.Eventually(t, patience, "all accepted", func() bool { return s.descriptors(t) >= open+n })
-		silent := s.memory(t, "VmRSS") - memory
+		smoke.Eventually(t, patience, "all accepted", func() bool { return s.Descriptors(t) >= open+n })
+		silent := s.Resident(t) - memory
 		require.NoError(t, pingAll(clients))
-		used := s.memory(t, "VmRSS") - memory
+		used := s.Resident(t) - memory
 
 		threads := len(s.threads(t))
 		t.Logf("%d B resident for a connection, %d B once it was used; %d threads", silent/n, used/n, threads)

@@ -86,29 +86,6 @@ func (s *server) cpuOver(t *testing.T, d time.Duration) time.Duration {
 	return s.cpu(t) - before
 }
 
-// memory returns a line of the status in bytes: VmRSS for what is resident, VmHWM for its peak.
-func (s *server) memory(t *testing.T, line string) int64 {
-	t.Helper()
-	value, ok := strings.CutSuffix(field(s.proc(t, "status"), line), " kB")
-	require.True(t, ok, "no %s in the status", line)
-	return number(value) << 10
-}
-
-// descriptors counts those that clients can cost: pollers and what interrupts them are not counted, since the Go
-// runtime makes its own at any moment, when one of its goroutines first sleeps for a time.
-func (s *server) descriptors(t *testing.T) (n int) {
-	t.Helper()
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid))
-	require.NoError(t, err)
-	for _, fd := range open {
-		what, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", s.Pid, fd.Name()))
-		if err == nil && !strings.Contains(what, "[eventpoll]") && !strings.Contains(what, "[eventfd]") {
-			n++
-		}
-	}
-	return n
-}
-
 // polled returns how many sockets each poller of the server has: each reactor has one, and the Go runtime, if
 // it needs one, which has no socket here. proc_pid_fdinfo(5) has a line for each that begins with tfd.
 func (s *server) polled(t *testing.T) map[string]int {

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,7 +17,7 @@ func TestProxyMemoryIsBounded(t *testing.T) {
 	l, content := behind(t), random(4)
 	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		proxy := smoke.Serve(t, idle.With("-to", l.Addr().String())...)
-		before := resident(t, proxy.Pid)
+		before := proxy.Resident(t)
 		results := make(chan error, stuck)
 		for range stuck {
 			near, _ := pair(t, proxy, l)
@@ -31,17 +28,6 @@ func TestProxyMemoryIsBounded(t *testing.T) {
 			require.ErrorIs(t, <-results, os.ErrDeadlineExceeded, "it was held up")
 		}
 		// Twice that for the collector; under the race detector memory costs a multiple.
-		require.Less(t, resident(t, proxy.Pid)-before, stuck*128<<10*2*5)
+		require.Less(t, proxy.Resident(t)-before, stuck*128<<10*2*5)
 	})
-}
-
-// resident is the memory that a process has in use, in bytes: proc(5), status.
-func resident(t *testing.T, pid int) int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
-	require.NotNil(t, found)
-	kib, err := strconv.Atoi(string(found[1]))
-	require.NoError(t, err)
-	return kib << 10
 }

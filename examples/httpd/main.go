@@ -1,0 +1,35 @@
+// Command httpd is a web server, with one reactor for each CPU.
+//
+//	go run ./examples/httpd -root docs
+//	curl http://127.0.0.1:8080/
+//	curl --data-binary @README.md http://127.0.0.1:8080/echo
+//	curl http://127.0.0.1:8080/files/simulation.md
+//
+// Ctrl-C ends it in an orderly way: idle connections are closed, requests that have begun are answered, within
+// -drain. A second Ctrl-C ends it at once.
+package main
+
+import (
+	"flag"
+	"io/fs"
+	"os"
+
+	"github.com/daimon-go/daimon/examples/httpd/web"
+	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/httpd"
+)
+
+func main() {
+	var files fs.FS
+	flag.Func("root", "a `directory` whose files are served under /files/; no link leads out of it", func(dir string) error {
+		root, err := os.OpenRoot(dir)
+		if err == nil {
+			files = root.FS()
+		}
+		return err
+	})
+	cli.Main("httpd", "127.0.0.1:8080", func(f *cli.Flags) cli.Service {
+		server := &httpd.Server{Handler: web.Site(files).Serve}
+		return f.Listen(server.Serve)
+	})
+}

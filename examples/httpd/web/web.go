@@ -1,0 +1,49 @@
+// Package web is a small site: a greeting, an echo, and files.
+package web
+
+import (
+	"io/fs"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/files"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Site is the site, with the files of root under /files/; nil has none.
+func Site(root fs.FS) *httpd.Mux {
+	site := &httpd.Mux{}
+	site.Handle("GET /{$}", Hello)
+	site.Handle("POST /echo", Echo)
+	if root != nil {
+		served := files.Server{FS: root}
+		site.Handle("GET /files/{path...}", served.Serve)
+	}
+	return site
+}
+
+var plainText = httpd.NewField("Content-Type", "text/plain; charset=utf-8")
+
+// Hello is answered in the turn that asks for it.
+func Hello(w *httpd.Response, _ *httpd.Request) act.Action {
+	w.AddField(plainText) // Content-Type, checked once; Add does for others
+	_, _ = w.WriteString("Hello, World!") // there is always room for so little
+	return nil
+}
+
+// Echo sends the body back as it comes. A client that does not read is not read either.
+func Echo(w *httpd.Response, r *httpd.Request) act.Action {
+	w.Add("Content-Type", "application/octet-stream")
+	if n := r.Body.Length(); n >= 0 {
+		w.SetLength(n)
+	}
+	return act.Func(func(t *act.Task) act.Directive {
+		in, err := r.Body.Peek()
+		if err != nil {
+			return listener.Next(t, err) // would block: wait; EOF: done
+		}
+		n, err := w.Write(in)
+		r.Body.Discard(n)
+		return listener.Next(t, err)
+	})
+}

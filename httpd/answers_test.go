@@ -1,0 +1,268 @@
+package httpd_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/httpd"
+)
+
+// answer is a response, or an interim one, as a client understands it that forgives nothing.
+type answer struct {
+	status  int
+	fields  []string // name, value, name, value
+	body    string
+	chunks  int // how many; 0: it is not chunked
+	trailer []string
+	closes  bool // it says so
+	cut     bool // the end of the connection is not its own
+}
+
+// asked is what a client has to know of its request, in order to understand the answer.
+type asked struct {
+	head bool // the method is HEAD
+	old  bool // the version is HTTP/1.0
+}
+
+// String is the status, and "!" if the connection ends with it.
+func (a answer) String() string {
+	switch {
+	case a.cut:
+		return fmt.Sprintf("%d…", a.status)
+	case a.closes:
+		return fmt.Sprintf("%d!", a.status)
+	}
+	return strconv.Itoa(a.status)
+}
+
+// get is the value of the field with this name, which may be there once.
+func (a answer) get(name string) string { return values(a.fields, name) }
+
+// values are the values of all fields with this name, in a list.
+func values(fields []string, name string) string {
+	var all []string
+	for i := 0; i < len(fields); i += 2 {
+		if strings.EqualFold(fields[i], name) {
+			all = append(all, fields[i+1])
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// understand takes what a server has sent apart. over tells whether the connection has ended behind it.
+func understand(out string, over bool, questions ...asked) (all []answer, err error) {
+	for q := 0; out != ""; {
+		question := asked{}
+		if q < len(questions) {
+			question = questions[q]
+		}
+		a, rest, err := next(out, over, question)
+		if err != nil {
+			return all, fmt.Errorf("answer %d: %w: %.300q", len(all), err, out)
+		}
+		if len(all) > 0 && all[len(all)-1].closes {
+			return all, fmt.Errorf("there is more behind the last answer: %.100q", out)
+		}
+		all = append(all, a)
+		if out = rest; a.status >= 200 {
+			q++
+		}
+	}
+	return all, nil
+}
+
+// next takes the first answer off.
+func next(out string, over bool, q asked) (a answer, rest string, err error) {
+	head, rest, found := strings.Cut(out, "\r\n\r\n")
+	if !found && strings.HasPrefix(out[:min(len(out), len(shape))], shape[:min(len(out), len(shape))]) {
+		return answer{cut: true}, "", nil
+	}
+	line, fields, _ := strings.Cut(head, "\r\n")
+	if a.status, err = statusOf(line); err != nil {
+		return a, "", err
+	}
+	if fields != "" {
+		if a.fields, err = fieldsOf(fields); err != nil {
+			return a, "", err
+		}
+	}
+	if a.closes, err = a.judge(q); err != nil {
+		return a, "", err
+	}
+	return a.content(rest, over, q)
+}
+
+const shape = "HTTP/1.1 "
+
+// statusOf wants "HTTP/1.1 SP 3DIGIT SP [reason]" (RFC 9112 4), and the reason that the server knows.
+func statusOf(line string) (int, error) {
+	if len(line) < len(shape+"200 ") || line[:9] != shape || line[12] != ' ' {
+		return 0, errors.New("a status line of another shape")
+	}
+	status, err := strconv.Atoi(line[9:12])
+	if err != nil || status < 100 || status > 599 || line[13:] != httpd.Text(status) {
+		return 0, errors.New("a status line that says something else")
+	}
+	return status, nil
+}
+
+// fieldsOf wants "token: value" (RFC 9112 5), without white space around the value.
+func fieldsOf(text string) (fields []string, err error) {
+	for line := range strings.SplitSeq(text, "\r\n") {
+		name, value, found := strings.Cut(line, ": ")
+		if !found || !isToken(name) || value != strings.TrimSpace(value) {
+			return nil, fmt.Errorf("a line that is no field: %q", line)
+		}
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, fmt.Errorf("a control character in a field: %q", line)
+		}
+		fields = append(fields, name, value)
+	}
+	return fields, nil
+}
+
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	})
+}
+
+// judge checks the fields that are the server's, and tells whether it is going to close.
+func (a answer) judge(q asked) (closes bool, err error) {
+	length, coding, option := a.get("Content-Length"), a.get("Transfer-Encoding"), a.get("Connection")
+	if a.status < 200 {
+		if len(a.fields) > 0 || q.old {
+			return false, errors.New("an interim answer with fields, or to HTTP/1.0")
+		}
+		return false, nil
+	}
+	if when, err := time.Parse(httpd.TimeFormat, a.get("Date")); err != nil || when.Before(noon) {
+		return false, fmt.Errorf("Date: %q: %w", a.get("Date"), err)
+	}
+	switch {
+	case length != "" && coding != "":
+		return false, errors.New("a length and a coding") // RFC 9112 6.2
+	case coding != "" && (coding != "chunked" || q.old):
+		return false, errors.New("a coding that the client does not know") // RFC 9112 6.1
+	case coding+length != "" && a.status == 204, coding != "" && a.status == 304:
+		return false, errors.New("a length or a coding where there is no content") // RFC 9110 8.6
+	case option != "" && option != "close" && !(option == "keep-alive" && q.old), option == "" && q.old:
+		return false, fmt.Errorf("Connection: %q", option)
+	}
+	return option == "close", nil
+}
+
+// content reads what belongs to the answer, and returns what is behind it.
+func (a answer) content(rest string, over bool, q asked) (answer, string, error) {
+	length := a.get("Content-Length")
+	switch {
+	case q.head, a.status < 200, a.status == 204, a.status == 304:
+		return a, rest, nil
+	case a.get("Transfer-Encoding") != "":
+		return a.unchunk(rest)
+	case length == "" && !a.closes:
+		return a, "", errors.New("nothing says where it ends")
+	case length == "":
+		a.body, a.cut = rest, !over
+		return a, "", nil
+	}
+	n, err := strconv.ParseUint(length, 10, 62)
+	if err != nil || strconv.FormatUint(n, 10) != length {
+		return a, "", fmt.Errorf("Content-Length: %q", length)
+	}
+	if uint64(len(rest)) < n {
+		a.body, a.cut = rest, true
+		return a, "", nil
+	}
+	a.body = rest[:n]
+	return a, rest[n:], nil
+}
+
+// unchunk wants chunks without extensions, of a size in lower case without zeros in front.
+func (a answer) unchunk(rest string) (answer, string, error) {
+	for {
+		line, behind, found := strings.Cut(rest, "\r\n")
+		if !found {
+			a.cut = true
+			return a, "", nil
+		}
+		size, err := strconv.ParseUint(line, 16, 62)
+		if err != nil || strconv.FormatUint(size, 16) != line {
+			return a, "", fmt.Errorf("a chunk of size %q", line)
+		}
+		a.chunks++
+		if size == 0 {
+			return a.trailers(behind)
+		}
+		if uint64(len(behind)) < size+2 {
+			a.body, a.cut = a.body+behind[:min(uint64(len(behind)), size)], true
+			return a, "", nil
+		}
+		if behind[size:size+2] != "\r\n" {
+			return a, "", errors.New("a chunk without its end")
+		}
+		a.body, rest = a.body+behind[:size], behind[size+2:]
+	}
+}
+
+func (a answer) trailers(rest string) (answer, string, error) {
+	if strings.HasPrefix(rest, "\r\n") {
+		return a, rest[2:], nil
+	}
+	lines, rest, found := strings.Cut(rest, "\r\n\r\n")
+	if !found {
+		a.cut = true
+		return a, "", nil
+	}
+	var err error
+	a.trailer, err = fieldsOf(lines)
+	return a, rest, err
+}
+
+// statuses are those of the answers, in order: "100 200 404!".
+func statuses(all []answer) string {
+	var b bytes.Buffer
+	for i, a := range all {
+		fmt.Fprint(&b, strings.Repeat(" ", min(i, 1)), a)
+	}
+	return b.String()
+}
+
+// A client that forgives nothing is the measure of all tests here, so it is tested first.
+func TestTheClientForgivesNothing(t *testing.T) {
+	const date = "Date: Sat, 21 Nov 2026 12:00:00 GMT\n"
+	for said, wrong := range map[string]string{
+		"HTTP/1.1 200\n" + date + "Content-Length: 0\n\n":                                        "shape",
+		"HTTP/1.1 200 Fine\n" + date + "Content-Length: 0\n\n":                                   "something else",
+		"HTTP/1.1 200 OK\nContent-Length: 0\n\n":                                                 "parsing time",
+		"HTTP/1.1 200 OK\n" + date + "\n":                                                        "where it ends",
+		"HTTP/1.1 200 OK\n" + date + "Content-Length: 0\nTransfer-Encoding: chunked\n\n":         "a length and a coding",
+		"HTTP/1.1 204 No Content\n" + date + "Content-Length: 0\n\n":                             "no content",
+		"HTTP/1.1 200 OK\n" + date + "Content-Length: 00\n\n":                                    "Content-Length",
+		"HTTP/1.1 200 OK\n" + date + "Content-Length: 1\n\nab":                                   "answer 1",
+		"HTTP/1.1 200 OK\n" + date + "Content-Length: 1\nConnection: Close\n\na":                 "Connection",
+		"HTTP/1.1 200 OK\n" + date + "Content-Length : 0\n\n":                                    "no field",
+		"HTTP/1.1 200 OK\n" + date + "X: a␍b\nContent-Length: 0\n\n":                             "control character",
+		"HTTP/1.1 200 OK\n" + date + "Transfer-Encoding: chunked\n\n01\na\n0\n\n":                "a chunk of size",
+		"HTTP/1.1 200 OK\n" + date + "Transfer-Encoding: chunked\n\n1\nab\n0\n\n":                "without its end",
+		"HTTP/1.1 200 OK\n" + date + "Content-Length: 0\nConnection: close\n\nHTTP/1.1 200 OK\n": "more behind",
+		"HTTP/1.1 100 Continue\n" + date + "\n":                                                  "interim",
+	} {
+		_, err := understand(octets(said), true)
+		require.ErrorContains(t, err, wrong, said)
+	}
+	all, err := understand(octets("HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n"+date+"Transfer-Encoding: chunked\n\n"+
+		"5\nhello\n0\nSum: 1\n\nHTTP/1.1 404 Not Found\n"+date+"Content-Length: 3\nConnection: close\n\nno!"), true)
+	require.NoError(t, err)
+	require.Equal(t, "100 200 404!", statuses(all))
+	require.Equal(t, []string{"hello", "no!"}, []string{all[1].body, all[2].body})
+	require.True(t, slices.Equal(all[1].trailer, []string{"Sum", "1"}))
+}

@@ -1,0 +1,81 @@
+package httpd
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/race"
+)
+
+// browser is what a browser sends, small the least that a client of a benchmark does.
+const (
+	browser = "testdata/browser.txt"
+	small   = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
+)
+
+func BenchmarkHead(b *testing.B) {
+	octets, err := os.ReadFile(browser)
+	require.NoError(b, err)
+	benchmarkHead(b, octets)
+}
+
+func BenchmarkSmallHead(b *testing.B) { benchmarkHead(b, []byte(small)) }
+
+func benchmarkHead(b *testing.B, octets []byte) {
+	var h head
+	b.SetBytes(int64(len(octets)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if !understood(&h, octets) {
+			b.Fatal("not understood")
+		}
+	}
+}
+
+// understood does all there is to do between the first octet of a request and its handler.
+func understood(h *head, octets []byte) bool {
+	h.reset()
+	if ended, err := h.read(octets); !ended || err != nil {
+		return false
+	}
+	if _, err := h.framing(octets); err != nil {
+		return false
+	}
+	_, err := h.place(octets)
+	return err == nil
+}
+
+func TestTheRequestOfABrowser(t *testing.T) {
+	octets, err := os.ReadFile(browser)
+	require.NoError(t, err)
+	require.Len(t, octets, 620)
+	var h head
+	require.True(t, understood(&h, octets))
+	require.Len(t, h.fields, 12)
+	require.Equal(t, len(octets), h.length)
+	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&h, octets) }))
+}
+
+// What a head costs goes by the clock, and neighbours only make it dearer: so the shortest of many runs counts.
+func TestCostOfAHead(t *testing.T) {
+	if race.Enabled || testing.CoverMode() != "" {
+		t.Skip("the detector and the counters change the price")
+	}
+	const most, runs, n = 400 * time.Nanosecond, 200, 1000
+	octets, err := os.ReadFile(browser)
+	require.NoError(t, err)
+	var h head
+	best := time.Hour
+	for i := 0; i < runs || best > most*n && i < 10*runs; i++ {
+		began := time.Now()
+		for range n {
+			understood(&h, octets)
+		}
+		best = min(best, time.Since(began))
+	}
+	t.Logf("%v a head, at most %v", best/n, most)
+	require.LessOrEqual(t, best/n, most)
+}

@@ -1,0 +1,126 @@
+package httpd_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// mill is a stream on which the same request comes again and again, and which forgets what it is given.
+type mill struct {
+	monitor.Stream
+	request []byte
+	there   bool
+	sent    int
+	reader  act.Waker
+}
+
+func (m *mill) Lend(int) ([]byte, error) {
+	if !m.there {
+		return nil, monitor.ErrWouldBlock
+	}
+	m.there = false
+	return m.request, nil
+}
+
+func (m *mill) Send(head, p []byte, _ int) (int, error) {
+	m.sent += len(head) + len(p)
+	return len(p), nil
+}
+
+func (m *mill) Queued() (int, error) { return 0, nil }
+
+func (m *mill) AwaitInput(w act.Waker) {
+	if m.reader = w; m.there {
+		w.Wake()
+	}
+}
+
+// grinding returns what has a server take one request and answer it.
+func grinding(t testing.TB, h httpd.Handler, request []byte) (m *mill, once func()) {
+	if race.Enabled { // loans are spoilt then
+		t.Skip("the detector changes the price")
+	}
+	d := newDesk(t)
+	m = &mill{request: request}
+	conn := listener.NewMaker(d.s, listener.Limits{}).Conn(m)
+	d.s.Spawn((&httpd.Server{Handler: h}).Serve(conn))
+	once = func() {
+		m.there = true
+		m.reader.Wake()
+		for n := 1; n > 0; {
+			n, _ = d.s.Step(10)
+		}
+		d.now += 50 * time.Millisecond // so that the date changes, too
+	}
+	once()
+	return m, once
+}
+
+func browser(t testing.TB) []byte {
+	octets, err := os.ReadFile("testdata/browser.txt")
+	require.NoError(t, err)
+	return octets
+}
+
+// A request that comes in one piece and is answered in one go costs no allocation, from the stream and back.
+func TestAPlainRequestAllocatesNothing(t *testing.T) {
+	body := []byte("Hello, World!")
+	var site httpd.Mux
+	site.Handle("GET /{$}", hello)
+	site.Handle("/users/{id}", func(w *httpd.Response, r *httpd.Request) act.Action {
+		_, _ = w.Write(r.Value("id"))
+		return nil
+	})
+	for name, row := range map[string]struct {
+		handler httpd.Handler
+		request string
+	}{
+		"a few octets":        {hello, get + "\n"},
+		"what a browser says": {hello, strings.ReplaceAll(string(browser(t)), "\r\n", "\n")},
+		"HTTP/1.0":            {hello, "GET / HTTP/1.0\nConnection: keep-alive\n\n"},
+		"fields that are looked at": {func(w *httpd.Response, r *httpd.Request) act.Action {
+			w.Add("X", "y")
+			_, _ = w.Write(r.Header("Host"))
+			_, _ = w.Write(r.Query())
+			return nil
+		}, "GET /a?b=c HTTP/1.1\nHost: a\n\n"},
+		"whole":               {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Whole(body); return nil }, get + "\n"},
+		"an error":            {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(404); return nil }, get + "\n"},
+		"no content":          {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); return nil }, get + "\n"},
+		"streamed":            {func(w *httpd.Response, _ *httpd.Request) act.Action { _ = w.Flush(); _, _ = w.Write(body); return nil }, get + "\n"},
+		"a body":              {httpd.WithBody(0, func(w *httpd.Response, _ *httpd.Request, b []byte) act.Action { _, _ = w.Write(b); return nil }), post + "Content-Length: 5\n\nhello"},
+		"what is unread":      {hello, post + "Content-Length: 5\n\nhello"},
+		"chunks":              {hello, coded + "\n5\nhello\n0\n\n"},
+		"a Mux":               {site.Serve, get + "\n"},
+		"a Mux, with a value": {site.Serve, "GET /users/Ada%20L. HTTP/1.1\nHost: a\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, once := grinding(t, row.handler, []byte(octets(row.request)))
+			require.Zero(t, testing.AllocsPerRun(200, once))
+			require.Greater(t, m.sent, 200*len("HTTP/1.1 200 OK\r\n"))
+		})
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	for name, request := range map[string][]byte{"small": []byte(octets(get + "\n")), "browser": browser(b)} {
+		b.Run(name, func(b *testing.B) {
+			_, once := grinding(b, hello, request)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(request)))
+			for b.Loop() {
+				once()
+			}
+		})
+	}
+}

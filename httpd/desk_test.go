@@ -1,0 +1,141 @@
+package httpd_test
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// desk is a scheduler that takes a turn when the test says so, on a clock that stands still until the test moves it.
+type desk struct {
+	t    testing.TB
+	s    *act.Scheduler
+	now  time.Duration
+	logs *observer.ObservedLogs // errors
+}
+
+func (d *desk) Monotonic() time.Duration { return d.now }
+func (d *desk) Wall() time.Time          { return noon.Add(d.now) }
+
+var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+
+func newDesk(t testing.TB) *desk {
+	core, logs := observer.New(zapcore.WarnLevel)
+	d := &desk{t: t, logs: logs}
+	d.s = act.New(act.Config{Clock: d, Logger: zap.New(core)})
+	t.Cleanup(func() { _ = d.s.Close() }) // what is still open then is the business of the tests that leave it so
+	return d
+}
+
+// mostTurns is more than anything here takes, between two things that happen to a connection.
+const mostTurns = 5000
+
+// settle takes turns until nobody has anything to do.
+func (d *desk) settle() {
+	for turns := 0; ; turns++ {
+		n, err := d.s.Step(1)
+		require.NoError(d.t, err)
+		if n == 0 {
+			return
+		}
+		if turns == mostTurns {
+			require.FailNow(d.t, "it spins")
+		}
+	}
+}
+
+// pass lets time pass, and everything happen that is due meanwhile.
+func (d *desk) pass(by time.Duration) {
+	for end := d.now + by; d.now < end; d.settle() {
+		next, ok := d.s.NextDeadline()
+		if !ok || next > end {
+			next = end
+		}
+		d.now = max(next, d.now+1) // it may be a little early
+	}
+}
+
+// call is a connection to a server, from the client's side.
+type call struct {
+	*wire
+	d       *desk
+	verdict act.Directive // of its task; 0: it is not over
+	err     error
+}
+
+// dial makes a connection, on which the handler of web is not asked before something is fed.
+func (d *desk) dial(web *httpd.Server, limits listener.Limits) *call {
+	return d.dialOver(web, limits, func(w *wire) monitor.Stream { return w })
+}
+
+func (d *desk) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *call {
+	c := &call{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
+	conn := listener.NewMaker(d.s, limits).Conn(stream(c.wire))
+	d.s.Spawn(&host{call: c, conn: conn, action: web.Serve(conn)})
+	d.settle()
+	return c
+}
+
+// say feeds the pieces one after the other, each when the server has nothing left to do.
+func (c *call) say(pieces ...string) *call {
+	for _, p := range pieces {
+		c.feed(p)
+		c.d.settle()
+	}
+	return c
+}
+
+// hangUp ends the client's side and reports whether that ended the connection, in order.
+func (c *call) hangUp() *call {
+	c.finish(io.EOF)
+	c.d.settle()
+	return c
+}
+
+// heard returns what was sent since it was last called.
+func (c *call) heard() string {
+	out := string(c.out)
+	c.out = c.out[:0]
+	return out
+}
+
+// host does for the action of a connection what a service does.
+type host struct {
+	call   *call
+	conn   *listener.Conn
+	action act.Action
+}
+
+func (h *host) Act(t *act.Task) act.Directive {
+	d := h.action.Act(t)
+	if d.Finished() {
+		h.call.verdict = d
+		if d == act.Failed {
+			h.call.err = t.Err()
+		}
+		_ = h.conn.Close()
+	}
+	return d
+}
+
+func (h *host) Stop(t *act.Task, o shutdown.Order) { h.action.(act.Stopper).Stop(t, o) }
+
+func (h *host) Close() error {
+	if h.call.state == open {
+		h.conn.Abort()
+	}
+	return h.action.(io.Closer).Close()
+}
+
+func (h *host) String() string { return act.Name(h.action) }

@@ -1,0 +1,133 @@
+package httpd_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// visit runs a server, lets a client of net/http visit it, and ends it.
+func visit(web *httpd.Server, client func(at string)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
+	over := make(chan error)
+	up := make(chan struct{})
+	go func() {
+		over <- act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: time.Second, Drop: true}}, tcp.Setup,
+			func(*act.Scheduler) error { close(up); return nil })
+	}()
+	<-up
+	client("http://" + tcp.Addr().String())
+	http.DefaultClient.CloseIdleConnections()
+	cancel()
+	if err := <-over; err != nil {
+		fmt.Println(err)
+	}
+}
+
+// say prints an answer.
+func say(res *http.Response, err error) {
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body, err := io.ReadAll(res.Body)
+	fmt.Println(res.Status, strings.TrimSpace(string(body)), err)
+}
+
+func ExampleServer() {
+	hello := func(w *httpd.Response, r *httpd.Request) act.Action {
+		w.Add("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.WriteString("Hello, ")
+		_, _ = w.Write(r.Path()[1:])
+		return nil // that was the answer
+	}
+	visit(&httpd.Server{Handler: hello}, func(at string) {
+		say(http.Get(at + "/World!"))
+	})
+	// Output: 200 OK Hello, World! <nil>
+}
+
+func ExampleMux() {
+	var site httpd.Mux
+	site.Handle("GET /{$}", func(w *httpd.Response, r *httpd.Request) act.Action {
+		_, _ = w.WriteString("home")
+		return nil
+	})
+	site.Handle("GET /users/{id}", func(w *httpd.Response, r *httpd.Request) act.Action {
+		_, _ = w.Write(r.Value("id"))
+		return nil
+	})
+	visit(&httpd.Server{Handler: site.Serve}, func(at string) {
+		say(http.Get(at + "/"))
+		say(http.Get(at + "/users/Ada%20L."))
+		say(http.Post(at+"/users/7", "text/plain", nil))
+		say(http.Get(at + "/nowhere"))
+	})
+	// Output:
+	// 200 OK home <nil>
+	// 200 OK Ada L. <nil>
+	// 405 Method Not Allowed 405 Method Not Allowed <nil>
+	// 404 Not Found 404 Not Found <nil>
+}
+
+// A handler that has to wait returns an action. Here it waits for a timer; it might be another connection
+// (listener.Connect) or a function off the thread (act.Call).
+func ExampleHandler() {
+	late := func(w *httpd.Response, r *httpd.Request) act.Action {
+		return act.Seq(&listener.Sleep{For: 10 * time.Millisecond}, act.Func(func(t *act.Task) act.Directive {
+			_, err := w.WriteString("at last")
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			return act.Done
+		}))
+	}
+	visit(&httpd.Server{Handler: late}, func(at string) {
+		say(http.Get(at))
+	})
+	// Output: 200 OK at last <nil>
+}
+
+// The body streams in and out: who does not read what he gets is not read either.
+func ExampleBody_Peek() {
+	shout := func(w *httpd.Response, r *httpd.Request) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			in, err := r.Body.Peek()
+			if err != nil {
+				return listener.Next(t, err) // a Blocked waits, io.EOF is Done
+			}
+			upper := []byte(strings.ToUpper(string(in)))
+			n, err := w.Write(upper)
+			r.Body.Discard(n)
+			return listener.Next(t, err)
+		})
+	}
+	visit(&httpd.Server{Handler: shout}, func(at string) {
+		say(http.Post(at, "text/plain", io.MultiReader(strings.NewReader("in pieces, "), strings.NewReader("of no known length"))))
+	})
+	// Output: 200 OK IN PIECES, OF NO KNOWN LENGTH <nil>
+}
+
+func ExampleWithBody() {
+	length := httpd.WithBody(10, func(w *httpd.Response, r *httpd.Request, body []byte) act.Action {
+		_, _ = fmt.Fprintf(w, "%d bytes", len(body))
+		return nil
+	})
+	visit(&httpd.Server{Handler: length}, func(at string) {
+		say(http.Post(at, "text/plain", strings.NewReader("ten bytes!")))
+		say(http.Post(at, "text/plain", strings.NewReader("and eleven.")))
+	})
+	// Output:
+	// 200 OK 10 bytes <nil>
+	// 413 Content Too Large 413 Content Too Large <nil>
+}

@@ -1,0 +1,205 @@
+package httpd_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+var errOurs = errors.New("the disk is full")
+
+// failing is an action that fails.
+func failing(err error) act.Action {
+	return act.Func(func(t *act.Task) act.Directive { return t.Fail(err) })
+}
+
+// A handler that does not keep what it has said. Before the head is out that is a 500, after it the connection is
+// aborted, so that no client takes a part for the whole. It is reported in either case.
+func TestAHandlerThatFails(t *testing.T) {
+	large := []byte(strings.Repeat("x", 200<<10))
+	flushed := func(h httpd.Handler) httpd.Handler { // the same when it is too late
+		return func(w *httpd.Response, r *httpd.Request) act.Action {
+			_ = w.Flush()
+			return h(w, r)
+		}
+	}
+	for name, row := range map[string]struct {
+		handler  httpd.Handler
+		early    string // what it is answered with
+		late     string // if the head is out
+		reported string
+	}{
+		"an action that fails": {func(*httpd.Response, *httpd.Request) act.Action { return failing(errOurs) }, "500!", "aborted", "the disk is full"},
+		"an action that does not say why": {func(*httpd.Response, *httpd.Request) act.Action {
+			return act.Func(func(*act.Task) act.Directive { return act.Failed })
+		}, "500!", "aborted", "without saying why"},
+		"an action that fails after it has written": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_, _ = w.WriteString("hello")
+			return failing(errOurs)
+		}, "500!", "aborted", "the disk is full"},
+		"less than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(5)
+			_, _ = w.WriteString("hell")
+			return nil
+		}, "500!", "", "not as long"},
+		"less than was announced, and flushed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(5)
+			_, _ = w.WriteString("hell")
+			_ = w.Flush()
+			return nil
+		}, "aborted", "", "not as long"},
+		"more than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(5)
+			n, err := w.WriteString("hello!")
+			require.Zero(t, n)
+			require.Equal(t, httpd.ErrLength, err)
+			return nil
+		}, "500!", "", "not as long"},
+		"more than was announced, in pieces": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(5)
+			_, _ = w.WriteString("hell")
+			_ = w.Flush()
+			_, err := w.WriteString("o!")
+			require.Equal(t, httpd.ErrLength, err)
+			return nil
+		}, "aborted", "", "not as long"},
+		"a whole that is longer than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(5)
+			w.Whole([]byte("hello!"))
+			return nil
+		}, "500!", "", "not as long"},
+		"a file that is longer than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(5)
+			return sending(w, fileOf(t, 10), 6)
+		}, "aborted", "", "not as long"},
+		"a file of which no length was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action { return sending(w, fileOf(t, 10), 6) },
+			"500!", "aborted", "without SetLength"},
+		"a file that has become shorter": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(11)
+			return sending(w, fileOf(t, 10), 11)
+		}, "aborted", "", "unexpected EOF"},
+		"content where there is none": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_, _ = w.WriteString("hello")
+			w.SetStatus(204)
+			return nil
+		}, "500!", "", "has no content"},
+		"a whole where there is no content": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetStatus(304)
+			w.Whole([]byte("hello"))
+			return nil
+		}, "500!", "", "has no content"},
+		"a Write of which not all was taken": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			n, err := w.Write(large)
+			require.Less(t, n, len(large))
+			require.Implements(t, (*listener.Blocked)(nil), err)
+			return nil
+		}, "aborted", "aborted", "did not take everything"},
+		"a whole behind something": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_, _ = w.WriteString("hello")
+			w.Whole([]byte("hello"))
+			return nil
+		}, "500!", "aborted", "has been sent"},
+		"something behind a whole": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.Whole([]byte("hello"))
+			_, err := w.WriteString("hello")
+			require.Equal(t, httpd.ErrLate, err)
+			return nil
+		}, "500!", "aborted", "has been sent"},
+		"a field that comes too late":  {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Add("X", "a"); return nil }, "200", "aborted", "has been sent"},
+		"a length that comes too late": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetLength(0); return nil }, "200", "aborted", "has been sent"},
+		"an error that comes too late": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(404); return nil }, "404", "aborted", "has been sent"},
+		"a status that comes too late": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(404); return nil }, "404", "aborted", "has been sent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, late := range []bool{false, true} {
+				d := newDesk(t)
+				want, h := row.early, row.handler
+				if late {
+					want, h = row.late, flushed(h)
+				}
+				if want == "" {
+					continue
+				}
+				c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
+				c.room = 20_000
+				c.say(octets(get + "\n"))
+				if c.state == aborted {
+					require.Equal(t, want, "aborted", "late: %v", late)
+					require.Equal(t, act.Failed, c.verdict)
+				} else {
+					require.Equal(t, want, statuses(c.check(t)), "late: %v", late)
+				}
+				if want == "200" || want == "404" {
+					require.Zero(t, d.logs.Len())
+					continue
+				}
+				require.Equal(t, 1, d.logs.Len(), "reported once")
+				said := d.logs.All()[0].ContextMap()
+				require.Contains(t, said["error"], row.reported)
+				require.Equal(t, "httpd: GET /", said["task"])
+			}
+		})
+	}
+}
+
+// RFC 9110 5.5, RFC 9112 2.2: nothing that a handler says can end a field, and nothing that is the server's is said
+// twice.
+func TestAFieldThatMayNotBe(t *testing.T) {
+	for _, f := range [][2]string{{"X", "a\r\nY: b"}, {"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\x00b"}, {"X", "\x7f"}, {"X", "\x1b[2J"},
+		{"X\r\nY", "a"}, {"X ", "a"}, {"", "a"}, {"X:", "a"}, {"\xc3\x89", "a"}, {"Date", "a"}, {"date", "a"}, {"Content-Length", "1"},
+		{"CONTENT-LENGTH", "1"}, {"Transfer-Encoding", "chunked"}, {"Connection", "close"}} {
+		for name, h := range map[string]httpd.Handler{
+			"field":   func(w *httpd.Response, _ *httpd.Request) act.Action { w.Add(f[0], f[1]); return nil },
+			"trailer": func(w *httpd.Response, _ *httpd.Request) act.Action { w.AddTrailer(f[0], f[1]); return nil },
+		} {
+			if name == "trailer" && strings.EqualFold(f[0], "date") {
+				continue
+			}
+			d := newDesk(t)
+			c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(octets(get + "\n"))
+			require.Equal(t, "500!", statuses(c.check(t)), "%s %q", name, f)
+			require.Contains(t, d.logs.All()[0].ContextMap()["error"], "not a ")
+		}
+	}
+}
+
+// A panic ends the connection at once and is reported with the request; the other connections go on.
+func TestAHandlerThatPanics(t *testing.T) {
+	for name, h := range map[string]httpd.Handler{
+		"at once": func(*httpd.Response, *httpd.Request) act.Action { panic("ours") },
+		"later": func(w *httpd.Response, r *httpd.Request) act.Action {
+			return act.Func(func(*act.Task) act.Directive { panic("ours") })
+		},
+		"in its second turn": func(w *httpd.Response, r *httpd.Request) act.Action {
+			first := true
+			return act.Func(func(*act.Task) act.Directive {
+				if first {
+					first = false
+					return act.Yield
+				}
+				panic("ours")
+			})
+		},
+		"with a status that is none": func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(199); return nil },
+		"with a negative length":     func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetLength(-1); return nil },
+		"by taking more than there is": func(_ *httpd.Response, r *httpd.Request) act.Action {
+			r.Body.Discard(1)
+			return nil
+		},
+	} {
+		d := newDesk(t)
+		other := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(octets(get))
+		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(octets(get + "\n"))
+		require.Equal(t, aborted, c.state, name)
+		require.Empty(t, string(c.out), name)
+		require.Equal(t, 1, d.logs.Len(), name)
+		require.Equal(t, "httpd: GET /", d.logs.All()[0].ContextMap()["task"], name)
+		require.Equal(t, "200", statuses(other.say(octets("\n")).check(t)), name)
+	}
+}

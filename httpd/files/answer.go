@@ -1,0 +1,209 @@
+package files
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// answer is the action of one request.
+//
+//	look, off the thread ──▶ reply: an error, a redirection, 304, 412, 416, the head alone, a small file
+//	                           │
+//	                           ▼ a large one
+//	                         send ◀──▶ fetch, off the thread; not for an *os.File, which is sent as it is
+type answer struct {
+	server *Server
+	w      *httpd.Response
+	r      *httpd.Request
+	head   bool // nobody wants the content
+	stage  stage
+	found
+
+	body   []piece // still to be sent
+	buffer []byte
+	unsent []byte // of the buffer
+}
+
+type stage uint8
+
+const (
+	looking stage = iota
+	replying
+	sending
+)
+
+// Act takes the answer a turn further.
+func (a *answer) Act(t *act.Task) act.Directive {
+	switch a.stage {
+	case looking:
+		a.stage = replying
+		return t.Offload(func() { a.look(a.server, !a.head) })
+	case replying:
+		a.stage = sending
+		if d := a.reply(t); d != act.Yield {
+			return d
+		}
+	}
+	return a.send(t)
+}
+
+// reply says everything but the content of a large file, which is Yield.
+func (a *answer) reply(t *act.Task) act.Directive {
+	code := 0
+	if a.err != nil {
+		code = status(a.err)
+	}
+	switch {
+	case code == 500: // which httpd says to the client, and the rest to the log
+		return t.Fail(fmt.Errorf("files: %w", a.err))
+	case code != 0:
+		a.w.Error(code)
+		return act.Done
+	case a.slash:
+		a.w.Error(301)
+		a.w.Add("Location", withSlash(a.r.Path(), a.r.Query()))
+		return act.Done
+	}
+	v := versionOf(a.modified, a.size)
+	switch v.status(a.r) {
+	case 412:
+		a.w.Error(412)
+		return act.Done
+	case 304: // with no more than a cache needs to know which of its own it is (RFC 9110 15.4.5)
+		a.w.SetStatus(304)
+		if v.tag != "" {
+			a.w.Add("ETag", v.tag)
+		}
+		return act.Done
+	}
+	return a.represent(t, v)
+}
+
+// represent sends the file or parts of it.
+func (a *answer) represent(t *act.Task, v version) act.Directive {
+	var parts []span
+	obeyed := false
+	if !a.head && a.parted {
+		parts, obeyed = ranges(v.rangeField(a.r), a.size)
+	}
+	if obeyed && len(parts) == 0 {
+		a.w.Error(416)
+		a.w.Add("Content-Range", noRange(a.size))
+		return act.Done
+	}
+	contentType, length := typeOf(a.name, a.server.Types), a.size
+	switch len(parts) {
+	case 0:
+		a.body = []piece{{span: span{0, a.size}}}
+	case 1: // never as a multipart (RFC 9110 15.3.7.2)
+		a.body, length = []piece{{span: parts[0]}}, parts[0].size
+		a.w.SetStatus(206)
+		a.w.Add("Content-Range", contentRange(parts[0], a.size))
+	default:
+		a.body, length = multipart(parts, a.size, contentType, v.boundary())
+		a.w.SetStatus(206)
+		contentType = "multipart/byteranges; boundary=" + v.boundary()
+	}
+	a.w.Add("Content-Type", contentType)
+	a.w.Add("X-Content-Type-Options", "nosniff") // what the type says, and not what it looks like
+	if a.parted {
+		a.w.Add("Accept-Ranges", "bytes")
+	}
+	if v.tag != "" {
+		a.w.Add("ETag", v.tag)
+		a.w.Add("Last-Modified", v.lastModified(t.Scheduler().Clock().Wall()))
+	}
+	return a.begin(length)
+}
+
+// begin is done with what needs no file any more.
+func (a *answer) begin(length int64) act.Directive {
+	switch {
+	case a.head:
+		a.w.SetLength(length)
+		return act.Done
+	case a.file != nil:
+		a.w.SetLength(length)
+		return act.Yield
+	case len(a.body) == 1:
+		a.w.Whole(a.content[a.body[0].from:][:a.body[0].size])
+		return act.Done
+	}
+	whole := make([]byte, 0, length)
+	for _, p := range a.body {
+		whole = append(append(whole, p.text...), a.content[p.from:][:p.size]...)
+	}
+	a.w.Whole(whole)
+	return act.Done
+}
+
+// send sends what is left of the body. Who fails here has the connection aborted: the client was told the length, and
+// must not take a part for the whole.
+func (a *answer) send(t *act.Task) act.Directive {
+	for len(a.body) > 0 {
+		p := &a.body[0]
+		n, err := a.w.WriteString(p.text)
+		if p.text = p.text[n:]; err != nil {
+			return listener.Next(t, err)
+		}
+		if d := a.copy(t, &p.span); d != act.Done {
+			return d
+		}
+		a.body = a.body[1:]
+	}
+	return act.Done
+}
+
+// copy sends octets of the file, and takes them off s.
+func (a *answer) copy(t *act.Task, s *span) act.Directive {
+	f, system := a.file.(*os.File)
+	for s.size > 0 {
+		n, err := int64(0), error(nil)
+		switch {
+		case system:
+			n, err = a.sendFile(f, *s)
+		case a.err != nil:
+			return t.Fail(fmt.Errorf("files: %w", a.err))
+		case len(a.unsent) == 0:
+			return t.Offload(func() { a.fetch(*s) })
+		default:
+			n, err = a.write()
+		}
+		s.from, s.size = s.from+n, s.size-n
+		if err != nil || system && s.size > 0 {
+			return listener.Next(t, err) // without an error SendFile has done enough for a turn
+		}
+	}
+	return act.Done
+}
+
+// sendFile says of which file there is less than there was.
+func (a *answer) sendFile(f *os.File, s span) (int64, error) {
+	n, err := a.w.SendFile(f, s.from, s.size)
+	if err == io.ErrUnexpectedEOF {
+		err = fmt.Errorf("files: %w", &fs.PathError{Op: "send", Path: a.name, Err: err})
+	}
+	return n, err
+}
+
+// write writes what was fetched.
+func (a *answer) write() (int64, error) {
+	n, err := a.w.Write(a.unsent)
+	a.unsent = a.unsent[n:]
+	return int64(n), err
+}
+
+// fetch reads the next octets, off the scheduler's thread.
+func (a *answer) fetch(s span) {
+	if a.buffer == nil {
+		a.buffer = make([]byte, small)
+	}
+	a.unsent = a.buffer[:min(s.size, small)]
+	a.err = a.read(a.unsent, s.from)
+}

@@ -1,0 +1,136 @@
+package files
+
+import (
+	"bytes"
+	"iter"
+	"time"
+)
+
+// fields are those of a request.
+type fields interface {
+	Values(name string) iter.Seq[[]byte]
+}
+
+// status evaluates what a GET or HEAD makes depend on the version of the file, in the order of RFC 9110 13.2.2:
+//
+//	If-Match              none of its tags is the file's ─────────▶ 412
+//	  or If-Unmodified-Since     the file was modified later ─────▶ 412
+//	If-None-Match         one of its tags is the file's ──────────▶ 304
+//	  or If-Modified-Since       the file was not modified later ─▶ 304
+//	otherwise ────────────────────────────────────────────────────▶ 200
+//
+// The second of a pair counts only where there is no field of the first's name at all. Without a known time those of
+// dates do not count. What is malformed errs on the safe side: a date is ignored (RFC 9110 13.1.3, 13.1.4), a list of
+// tags has no tags from its mistake on, so If-Match fails and If-None-Match has the file sent.
+func (v version) status(f fields) int {
+	if there, listed := v.listed(f, "If-Match", v.strongly); there && !listed {
+		return 412
+	} else if !there && v.compare(f, "If-Unmodified-Since") > 0 {
+		return 412
+	}
+	if there, listed := v.listed(f, "If-None-Match", v.weakly); there && listed {
+		return 304
+	} else if !there && v.compare(f, "If-Modified-Since") < 0 {
+		return 304
+	}
+	return 200
+}
+
+// rangeField is the Range field if it counts, otherwise nil: a second Range makes none of them count, and so does an
+// If-Range that does not name this version (RFC 9110 13.1.5). It is for GET alone (RFC 9110 14.2).
+func (v version) rangeField(f fields) []byte {
+	asked, n := single(f, "Range")
+	if n != 1 {
+		return nil
+	}
+	switch condition, n := single(f, "If-Range"); {
+	case n == 0:
+		return asked
+	case n == 1 && v.strongly(condition):
+		return asked
+	case n == 1:
+		// An exact match, not the comparison of dates that If-Unmodified-Since does. That a file was written only
+		// once in that second nobody knows; clients that were told of a tag use it.
+		if t, valid := date(condition); valid && v.tag != "" && t.Unix() == v.modified.Unix() {
+			return asked
+		}
+	}
+	return nil
+}
+
+// compare says whether the file was modified after the date of a field, +1, or not, -1; it is 0 if there is nothing to
+// compare: no field or more than one, no date, no known time. Dates are whole seconds, so the file's has to be.
+func (v version) compare(f fields, name string) int {
+	if text, n := single(f, name); n == 1 && v.tag != "" {
+		if t, valid := date(text); valid && v.modified.Truncate(time.Second).After(t) {
+			return 1
+		} else if valid {
+			return -1
+		}
+	}
+	return 0
+}
+
+// single is the value of a field that is no list, and how many of the name there are.
+func single(f fields, name string) (value []byte, n int) {
+	for value = range f.Values(name) {
+		if n++; n > 1 {
+			break
+		}
+	}
+	return value, n
+}
+
+// listed says whether there is a field of the name, and whether the file's tag is in one of them. Any file is in "*".
+func (v version) listed(f fields, name string, same func(tag []byte) bool) (there, listed bool) {
+	for list := range f.Values(name) {
+		there = true
+		if string(bytes.Trim(list, white)) == "*" || among(list, same) {
+			return true, true
+		}
+	}
+	return there, false
+}
+
+// among looks at the tags of a list, up to the first thing that is none. Commas may be in a tag, too.
+func among(list []byte, same func(tag []byte) bool) bool {
+	for {
+		list = bytes.TrimLeft(list, white+",") // also elements that are empty (RFC 9110 5.6.1.2)
+		n := tagLen(list)
+		tag, rest := list[:n], bytes.TrimLeft(list[n:], white)
+		if n == 0 || len(rest) > 0 && rest[0] != ',' {
+			return false
+		}
+		if same(tag) {
+			return true
+		}
+		list = rest
+	}
+}
+
+// tagLen is how many octets at the front are an entity-tag (RFC 9110 8.8.3), 0 if there is none.
+func tagLen(text []byte) int {
+	i := 0
+	if bytes.HasPrefix(text, []byte("W/")) {
+		i = len("W/")
+	}
+	if i == len(text) || text[i] != '"' {
+		return 0
+	}
+	for i++; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			return i + 1
+		case c <= ' ' || c == 0x7F:
+			return 0
+		}
+	}
+	return 0
+}
+
+// strongly and weakly are the two comparisons of RFC 9110 8.8.3.2. The file's own tag is strong.
+func (v version) strongly(tag []byte) bool { return v.tag != "" && string(tag) == v.tag }
+
+func (v version) weakly(tag []byte) bool {
+	return v.strongly(bytes.TrimPrefix(tag, []byte("W/")))
+}

@@ -1,0 +1,229 @@
+package files
+
+import (
+	"fmt"
+	"iter"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lines are the fields of a request, "Name: value" each.
+type lines []string
+
+func (l lines) Values(name string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, line := range l {
+			if value, is := strings.CutPrefix(line, name+": "); is && !yield([]byte(value)) {
+				return
+			}
+		}
+	}
+}
+
+// the file of these tests was modified half a second after this one.
+const (
+	earlier = "Sat, 01 Aug 2026 11:59:59 GMT"
+	then    = "Sat, 01 Aug 2026 12:00:00 GMT"
+	later   = "Sat, 01 Aug 2026 12:00:01 GMT"
+	tag     = `"a,b"`
+)
+
+var known = version{tag, time.Date(2026, 8, 1, 12, 0, 0, 500_000_000, time.UTC)}
+
+// outcome is what follows from the fields: a status, and of 200 whether Range counts.
+func outcome(v version, f lines) string {
+	s := fmt.Sprint(v.status(f))
+	if s == "200" && v.rangeField(append(f, "Range: bytes=0-")) != nil {
+		s = "206"
+	}
+	return s
+}
+
+type given struct {
+	name string
+	want string
+	lines
+}
+
+func evaluate(t *testing.T, v version, table []given) {
+	t.Helper()
+	for _, g := range table {
+		require.Equal(t, g.want, outcome(v, g.lines), "%s: %q", g.name, g.lines)
+	}
+}
+
+// RFC 9110 13.1.1.
+func TestIfMatch(t *testing.T) {
+	evaluate(t, known, []given{
+		{"it", "206", lines{"If-Match: " + tag}},
+		{"among others", "206", lines{`If-Match: "x", ` + tag + `, "y"`}},
+		{"on another line", "206", lines{`If-Match: "x"`, "If-Match: " + tag}},
+		{"anything", "206", lines{"If-Match: *"}},
+		{"others", "412", lines{`If-Match: "x", "a", "b"`}},
+		{"weakly is not enough", "412", lines{"If-Match: W/" + tag}},
+		{"nothing", "412", lines{"If-Match: "}},
+		{"no tag", "412", lines{"If-Match: a,b"}},
+		{"behind a mistake", "412", lines{`If-Match: x, ` + tag}},
+	})
+}
+
+// RFC 9110 13.1.4: seconds are all that a date has.
+func TestIfUnmodifiedSince(t *testing.T) {
+	evaluate(t, known, []given{
+		{"earlier", "412", lines{"If-Unmodified-Since: " + earlier}},
+		{"the same second", "206", lines{"If-Unmodified-Since: " + then}},
+		{"later", "206", lines{"If-Unmodified-Since: " + later}},
+		{"no date", "206", lines{"If-Unmodified-Since: yesterday"}},
+		{"two of them", "206", lines{"If-Unmodified-Since: " + earlier, "If-Unmodified-Since: " + earlier}},
+	})
+}
+
+// RFC 9110 13.1.2.
+func TestIfNoneMatch(t *testing.T) {
+	evaluate(t, known, []given{
+		{"it", "304", lines{"If-None-Match: " + tag}},
+		{"weakly is enough", "304", lines{"If-None-Match: W/" + tag}},
+		{"among others", "304", lines{`If-None-Match: "x",W/` + tag + `,"y"`}},
+		{"on another line", "304", lines{`If-None-Match: "x"`, "If-None-Match: " + tag}},
+		{"anything", "304", lines{"If-None-Match: *"}},
+		{"others", "206", lines{`If-None-Match: "x"`}},
+		{"nothing", "206", lines{"If-None-Match: "}},
+		{"no tag", "206", lines{"If-None-Match: a,b"}},
+		{"no quotes", "206", lines{"If-None-Match: " + strings.Trim(tag, `"`)}},
+		{"w has a case", "206", lines{"If-None-Match: w/" + tag}},
+	})
+}
+
+// RFC 9110 13.1.3.
+func TestIfModifiedSince(t *testing.T) {
+	evaluate(t, known, []given{
+		{"earlier", "206", lines{"If-Modified-Since: " + earlier}},
+		{"the same second", "304", lines{"If-Modified-Since: " + then}},
+		{"later", "304", lines{"If-Modified-Since: " + later}},
+		{"in the words of 1994", "304", lines{"If-Modified-Since: Saturday, 01-Aug-26 12:00:00 GMT"}},
+		{"in those of C", "304", lines{"If-Modified-Since: Sat Aug  1 12:00:00 2026"}},
+		{"no date", "206", lines{"If-Modified-Since: tomorrow"}},
+		{"two of them", "206", lines{"If-Modified-Since: " + later, "If-Modified-Since: " + later}},
+	})
+}
+
+// RFC 9110 13.1.5.
+func TestIfRange(t *testing.T) {
+	evaluate(t, known, []given{
+		{"it", "206", lines{"If-Range: " + tag}},
+		{"another", "200", lines{`If-Range: "x"`}},
+		{"weakly is not enough", "200", lines{"If-Range: W/" + tag}},
+		{"it is no list", "200", lines{"If-Range: " + tag + ", " + tag}},
+		{"nor anything", "200", lines{"If-Range: *"}},
+		{"the date", "206", lines{"If-Range: " + then}},
+		{"an earlier one", "200", lines{"If-Range: " + earlier}},
+		{"a later one: it has to be exact", "200", lines{"If-Range: " + later}},
+		{"nothing", "200", lines{"If-Range: "}},
+		{"two of them", "200", lines{"If-Range: " + tag, "If-Range: " + tag}},
+		{"two of Range", "200", lines{"Range: bytes=0-0"}},
+	})
+	require.Nil(t, known.rangeField(lines{"If-Range: " + tag}), "no Range at all")
+}
+
+// RFC 9110 13.2.2.
+func TestPrecedenceOfConditions(t *testing.T) {
+	evaluate(t, known, []given{
+		{"If-Match goes before If-Unmodified-Since", "206", lines{"If-Match: " + tag, "If-Unmodified-Since: " + earlier}},
+		{"also when it fails", "412", lines{`If-Match: "x"`, "If-Unmodified-Since: " + later}},
+		{"also when it is malformed", "412", lines{`If-Match: x`, "If-Unmodified-Since: " + later}},
+		{"If-None-Match goes before If-Modified-Since", "206", lines{`If-None-Match: "x"`, "If-Modified-Since: " + later}},
+		{"also when it is malformed", "206", lines{`If-None-Match: x`, "If-Modified-Since: " + later}},
+		{"412 goes before 304", "412", lines{`If-Match: "x"`, "If-None-Match: " + tag}},
+		{"also by dates", "412", lines{"If-Unmodified-Since: " + earlier, "If-Modified-Since: " + later}},
+		{"both may pass", "206", lines{"If-Match: " + tag, `If-None-Match: "x"`}},
+		{"304 goes before If-Range", "304", lines{"If-None-Match: " + tag, `If-Range: "x"`}},
+		{"If-Range is last", "200", lines{"If-Match: " + tag, `If-Range: "x"`}},
+	})
+}
+
+func TestConditionsOnAFileOfUnknownVersion(t *testing.T) {
+	evaluate(t, version{}, []given{
+		{"none", "206", nil},
+		{"it is none of them", "412", lines{"If-Match: " + tag}},
+		{"not even of nothing", "412", lines{`If-Match: ""`}},
+		{"but there is one", "206", lines{"If-Match: *"}},
+		{"it is none of them", "206", lines{"If-None-Match: " + tag}},
+		{"but there is one", "304", lines{"If-None-Match: *"}},
+		{"since when?", "206", lines{"If-Modified-Since: " + later}},
+		{"since when?", "206", lines{"If-Unmodified-Since: " + earlier}},
+		{"nobody knows", "200", lines{"If-Range: " + tag}},
+		{"nobody knows", "200", lines{"If-Range: " + then}},
+		{"nor the first day", "200", lines{"If-Range: Mon, 01 Jan 0001 00:00:00 GMT"}},
+	})
+}
+
+// RFC 9110 8.8.3, 5.6.1.
+func TestListsOfTags(t *testing.T) {
+	for list, found := range map[string]bool{
+		tag:                      true,
+		`"x",` + tag:             true,
+		"\t" + tag + " ,":        true,
+		`,, ,"x", ,` + tag:       true,
+		`"x" , W/"y",` + tag:     true,
+		`"",` + tag:              true,
+		"\"\xff\\\"," + tag:      true, // obs-text is allowed, and a backslash is nothing special
+		"\"W/\"," + tag:          true,
+		"":                       false,
+		" , ":                    false,
+		`"a,b`:                   false,
+		`a,b"`:                   false,
+		`"a, b"`:                 false,
+		`"x" ` + tag:             false,
+		`"x"` + tag:              false,
+		tag + "x":                false,
+		`"x y",` + tag:           false,
+		"\"x\ty\"," + tag:        false,
+		"\"x\x7fy\"," + tag:      false,
+		`*, ` + tag:              false,
+		`W/,` + tag:              false,
+		`W"x",` + tag:            false,
+		`W/ "x",` + tag:          false,
+		`'x',` + tag:             false,
+		`"x";` + tag:             false,
+		"W/":                     false,
+		`"`:                      false,
+		strings.Repeat(`""`, 99): false,
+	} {
+		require.Equal(t, found, among([]byte(list), known.strongly), "%q", list)
+	}
+}
+
+var (
+	tagText = `(?:W/)?"[\x21\x23-\x7E\x80-\xFF]*"`
+	oneTag  = regexp.MustCompile(tagText)
+	tags    = regexp.MustCompile(`^[ \t,]*(?:` + tagText + `[ \t]*(?:,[ \t,]*|$))*$`)
+)
+
+// latin makes a character of each octet, for expressions that cannot see octets.
+func latin(octets string) string {
+	var b strings.Builder
+	for i := range len(octets) {
+		b.WriteRune(rune(octets[i]))
+	}
+	return b.String()
+}
+
+// FuzzTags: of a list that is one, the twin finds the same; of another one, nothing is found that is not there.
+func FuzzTags(f *testing.F) {
+	f.Fuzz(func(t *testing.T, list string) {
+		got := among([]byte(list), known.weakly)
+		if !tags.MatchString(latin(list)) {
+			require.True(t, !got || strings.Contains(list, tag), "%q", list)
+			return
+		}
+		want := false
+		for _, one := range oneTag.FindAllString(latin(list), -1) {
+			want = want || strings.TrimPrefix(one, "W/") == tag
+		}
+		require.Equal(t, want, got, "%q", list)
+	})
+}

@@ -1,0 +1,343 @@
+package files_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/lab"
+)
+
+// onDisk is a tree as a directory that nothing leads out of. What is no file or directory is left out.
+func onDisk(t *testing.T, tree fstest.MapFS) fs.FS {
+	t.Helper()
+	fsys, _ := rooted(t, tree)
+	return fsys
+}
+
+func rooted(t *testing.T, tree fstest.MapFS) (fs.FS, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, f := range tree {
+		if path := filepath.Join(dir, name); f.Mode.IsRegular() {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, f.Data, 0o644))
+			require.NoError(t, os.Chtimes(path, f.ModTime, f.ModTime))
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, root.Close()) })
+	return root.FS(), dir
+}
+
+func TestADirectory(t *testing.T) {
+	lab.Balanced(t)
+	fsys, dir := rooted(t, tree)
+	outside := filepath.Join(t.TempDir(), "outside.txt")
+	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
+	require.NoError(t, os.Symlink("a.txt", filepath.Join(dir, "inside.txt")))
+	require.NoError(t, os.Symlink("docs", filepath.Join(dir, "inside")))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "outside.txt")))
+	require.NoError(t, os.Symlink(filepath.Dir(outside), filepath.Join(dir, "outside")))
+	require.NoError(t, os.Symlink("../../../../../../../etc/passwd", filepath.Join(dir, "up.txt")))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "nowhere.txt")))
+	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644))
+	door, err := net.Listen("unix", filepath.Join(dir, "s"))
+	require.NoError(t, err)
+	defer func() { _ = door.Close() }()
+
+	s := serve(t, fsys)
+	for _, x := range []struct {
+		path string
+		want int
+	}{
+		{"a.txt", 200}, {"", 200}, {"docs/", 200}, {"docs", 301}, {"inside.txt", 200}, {"inside/", 200}, {"inside", 301},
+		{"none", 404}, {"a.txt/", 404}, {"a.txt/b", 404}, {"nowhere.txt", 404}, {"pipe", 404}, {"s", 404},
+		{strings.Repeat("a", 300), 404}, {strings.Repeat("aaaaaaaaa/", 500), 404},
+	} {
+		r := s.get("/f/" + x.path)
+		require.Equal(t, x.want, r.StatusCode, x.path)
+	}
+	s.quiet()
+	for _, path := range []string{"outside.txt", "outside/outside.txt", "outside/", "up.txt", "loop"} {
+		r := s.get("/f/" + path)
+		require.Equal(t, 500, r.StatusCode, path)
+		require.Equal(t, "500 Internal Server Error\n", r.body)
+		require.NotEmpty(t, s.complains())
+		s.logs.TakeAll()
+	}
+}
+
+func TestALargeFileToASlowReaderIsTheSame(t *testing.T) {
+	lab.Balanced(t)
+	content := noise(6 << 20)
+	large := fstest.MapFS{"large.bin": file(content)}
+	for name, fsys := range map[string]fs.FS{"directory": onDisk(t, large), "memory": large, "forward": forward{large}} {
+		s := serve(t, fsys)
+		c := s.dial()
+		c.say("GET /f/large.bin")
+		res, err := http.ReadResponse(c.in, nil)
+		require.NoError(t, err)
+		var got strings.Builder
+		for i := 0; err == nil; i++ {
+			if i < 20 {
+				time.Sleep(5 * time.Millisecond)
+			}
+			_, err = io.CopyN(&got, res.Body, 100_000)
+		}
+		require.Equal(t, io.EOF, err)
+		require.True(t, got.String() == content, name)
+		s.quiet()
+	}
+}
+
+func TestManyClientsAtATime(t *testing.T) {
+	lab.Balanced(t)
+	s := serve(t, onDisk(t, tree))
+	over := make(chan error)
+	for range 20 {
+		go func() {
+			over <- func() error {
+				transport := &http.Transport{}
+				defer transport.CloseIdleConnections()
+				for range 10 {
+					for _, path := range []string{"a.txt", "large.bin", "edge.bin"} {
+						req, _ := http.NewRequest("GET", "http://"+s.addr+"/f/"+path, nil)
+						res, err := transport.RoundTrip(req)
+						if err != nil {
+							return err
+						}
+						body, err := io.ReadAll(res.Body)
+						if err != nil || string(body) != string(tree[path].Data) {
+							return fmt.Errorf("%s: %d bytes, %w", path, len(body), err)
+						}
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range 20 {
+		require.NoError(t, <-over)
+	}
+	s.quiet()
+}
+
+// enormous is more than the system takes for a client that does not read.
+const enormous = 16 << 20
+
+// RFC 9112 8: it must not be taken for whole, nor be filled up.
+func TestAFileThatBecomesShorterEndsTheConnection(t *testing.T) {
+	lab.Balanced(t)
+	content := noise(enormous)
+	fsys, dir := rooted(t, fstest.MapFS{"large.bin": file(content)})
+	s := serve(t, fsys)
+	c := s.dial()
+	c.say("GET /f/large.bin")
+	_, err := c.in.Peek(1)
+	require.NoError(t, err)
+	const left = 1 << 20
+	require.NoError(t, os.Truncate(filepath.Join(dir, "large.bin"), left))
+	r := c.hear("GET")
+	require.Error(t, r.err)
+	require.Less(t, len(r.body), enormous)
+	// Behind the new end it may be zeros: Linux overwrites what it cuts off, also where that is on its way already.
+	require.True(t, strings.HasPrefix(content, r.body[:min(left, len(r.body))]))
+	require.Equal(t, "files: send large.bin: unexpected EOF", s.complains())
+}
+
+// What is opened is what is sent.
+func TestAFileThatIsReplacedMeanwhileIsTheOldOne(t *testing.T) {
+	lab.Balanced(t)
+	content := noise(enormous)
+	fsys, dir := rooted(t, fstest.MapFS{"large.bin": file(content), "new": file("new")})
+	s := serve(t, fsys)
+	c := s.dial()
+	c.say("GET /f/large.bin")
+	_, err := c.in.Peek(1)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "large.bin")))
+	r := c.hear("GET")
+	require.NoError(t, r.err)
+	require.True(t, r.body == content)
+	require.Equal(t, "new", s.get("/f/large.bin").body)
+}
+
+// faulty is a tree whose files go wrong, and which counts those that are open.
+type faulty struct {
+	fs.FS
+	stat, open error
+	short      int64 // files end there; 0: they do not
+	opened     atomic.Int32
+	hold       chan struct{} // nil: nobody is held up
+}
+
+func (x *faulty) Stat(name string) (fs.FileInfo, error) {
+	if x.stat != nil {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: x.stat}
+	}
+	return fs.Stat(x.FS, name)
+}
+
+func (x *faulty) Open(name string) (fs.File, error) {
+	if x.hold != nil {
+		<-x.hold
+	}
+	if x.open != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: x.open}
+	}
+	f, err := x.FS.Open(name)
+	if err == nil {
+		x.opened.Add(1)
+	}
+	return &shortened{f, x}, err
+}
+
+type shortened struct {
+	fs.File
+	of *faulty
+}
+
+func (x *shortened) ReadAt(p []byte, from int64) (int, error) {
+	if most := x.of.short; most > 0 && from+int64(len(p)) > most {
+		n, _ := x.File.(io.ReaderAt).ReadAt(p[:max(0, most-from)], from)
+		return n, io.EOF
+	}
+	return x.File.(io.ReaderAt).ReadAt(p, from)
+}
+
+func (x *shortened) Close() error {
+	x.of.opened.Add(-1)
+	return x.File.Close()
+}
+
+func TestErrorsOfTheFileSystem(t *testing.T) {
+	for _, x := range []struct {
+		err  error
+		want int
+	}{
+		{fs.ErrNotExist, 404}, {fs.ErrInvalid, 404}, {fs.ErrPermission, 403}, {syscall.ENOENT, 404}, {syscall.ENOTDIR, 404},
+		{syscall.ENAMETOOLONG, 404}, {syscall.EACCES, 403}, {syscall.EPERM, 403}, {syscall.EIO, 500}, {syscall.EMFILE, 500},
+		{errors.New("the secret cause"), 500},
+	} {
+		for _, fsys := range []*faulty{{FS: tree, stat: x.err}, {FS: tree, open: x.err}} {
+			s := serve(t, fsys)
+			r := s.get("/f/a.txt")
+			require.Equal(t, x.want, r.StatusCode, x.err)
+			require.Equal(t, fmt.Sprintf("%d %s\n", x.want, http.StatusText(x.want)), r.body)
+			if x.want < 500 {
+				s.quiet()
+			} else {
+				require.Contains(t, s.complains(), "a.txt: "+x.err.Error())
+			}
+		}
+	}
+}
+
+func TestFilesAreClosedWhateverHappens(t *testing.T) {
+	fsys := &faulty{FS: tree}
+	s := serve(t, fsys)
+	for _, path := range []string{"a.txt", "large.bin", "edge.bin", "docs/"} {
+		for _, with := range []string{"X: y", "If-None-Match: *", "If-Match: x", "Range: bytes=1-2", "Range: bytes=999999-"} {
+			s.get("/f/"+path, with)
+			s.ask("HEAD /f/"+path, with)
+		}
+	}
+	require.Zero(t, fsys.opened.Load())
+	c := s.dial()
+	c.say("GET /f/large.bin")
+	_, err := c.in.Peek(1)
+	require.NoError(t, err)
+	require.NoError(t, c.conn.Close())
+	require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, lab.Patience, time.Millisecond, "the client has gone")
+}
+
+func TestASmallFileThatBecomesShorterIs500(t *testing.T) {
+	fsys := &faulty{FS: tree, short: 5}
+	s := serve(t, fsys)
+	require.Equal(t, 500, s.get("/f/a.txt").StatusCode)
+	require.Equal(t, "files: read a.txt: unexpected EOF", s.complains())
+	require.Zero(t, fsys.opened.Load())
+}
+
+func TestAFileInMemoryThatBecomesShorterEndsTheConnection(t *testing.T) {
+	for _, short := range []int64{64 << 10, 100_000} {
+		fsys := &faulty{FS: tree, short: short}
+		s := serve(t, fsys)
+		c := s.dial()
+		c.say("GET /f/large.bin")
+		got, err := io.ReadAll(c.in)
+		require.Error(t, err, "a reset, and not the end of a response")
+		require.Less(t, len(got), 300_000)
+		require.Equal(t, "files: read large.bin: unexpected EOF", s.complains())
+		require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, lab.Patience, time.Millisecond)
+	}
+}
+
+func TestAFileInMemoryOfWhichNothingCanBeReadIs500(t *testing.T) {
+	fsys := &faulty{FS: tree, short: 1}
+	s := serve(t, fsys)
+	require.Equal(t, 500, s.get("/f/large.bin").StatusCode, "nothing had been sent yet")
+	require.Equal(t, "files: read large.bin: unexpected EOF", s.complains())
+}
+
+// The goroutine that opens a file is given up with the server, and closes what it has opened.
+func TestAServerEndsWhileAFileIsBeingOpened(t *testing.T) {
+	fsys := &faulty{FS: tree, hold: make(chan struct{})}
+	s := serve(t, fsys)
+	c := s.dial()
+	c.say("GET /f/large.bin")
+	c.say("GET /f/a.txt")
+	time.Sleep(20 * time.Millisecond)
+	require.Error(t, s.stop(), "it was cut off")
+	close(fsys.hold)
+	require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, lab.Patience, time.Millisecond)
+}
+
+// seeking hides io.ReaderAt, forward also io.Seeker. Both run on any system.
+type (
+	seeking struct{ fs.FS }
+	forward struct{ fs.FS }
+)
+
+func (x seeking) Open(name string) (fs.File, error) {
+	f, err := x.FS.Open(name)
+	if seeker, is := f.(io.Seeker); is {
+		return struct {
+			fs.File
+			io.Seeker
+		}{f, seeker}, err
+	}
+	return f, err
+}
+
+func (x forward) Open(name string) (fs.File, error) {
+	f, err := x.FS.Open(name)
+	return struct{ fs.File }{f}, err
+}
+
+// A thread of the scheduler that waits for a file serves nobody else meanwhile.
+func TestASlowFileSystemHoldsUpNobody(t *testing.T) {
+	fsys := &faulty{FS: tree, hold: make(chan struct{})}
+	s := serve(t, fsys)
+	c := s.dial()
+	c.say("GET /f/a.txt")
+	require.Equal(t, 404, s.get("/elsewhere").StatusCode)
+	close(fsys.hold)
+	require.Equal(t, "0123456789", c.hear("GET").body)
+}

@@ -1,0 +1,33 @@
+package files
+
+import "strings"
+
+// piece is what is sent in one go: a text, and behind it octets of the file. Both may be empty.
+type piece struct {
+	text string
+	span
+}
+
+// multipart puts several parts of a file into one body, multipart/byteranges (RFC 9110 14.6):
+//
+//	--boundary CRLF fields CRLF octets     for each part; CRLF goes before all but the first
+//	CRLF --boundary-- CRLF
+func multipart(parts []span, size int64, contentType, boundary string) (body []piece, length int64) {
+	between := "--" + boundary
+	for _, part := range parts {
+		body = append(body, piece{between + "\r\nContent-Type: " + contentType +
+			"\r\nContent-Range: " + contentRange(part, size) + "\r\n\r\n", part})
+		between = "\r\n--" + boundary
+	}
+	body = append(body, piece{text: between + "--\r\n"})
+	for _, p := range body {
+		length += int64(len(p.text)) + p.size
+	}
+	return body, length
+}
+
+// boundary is made of the file's tag, since there is no randomness here. So a file that has another one's answer in
+// it, or an old one of its own, does not have its boundary, which is all that RFC 2046 5.1.1 needs. It needs no quotes.
+func (v version) boundary() string {
+	return "part-of-" + strings.Trim(v.tag, `"`) + "-by-daimon"
+}

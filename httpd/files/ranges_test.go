@@ -1,0 +1,197 @@
+package files
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// said is what becomes of a Range field for so many octets: "ignored", "416", or the parts.
+func said(field string, size int64) string {
+	parts, obeyed := ranges([]byte(field), size)
+	switch {
+	case !obeyed:
+		return "ignored"
+	case len(parts) == 0:
+		return "416"
+	}
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = strings.TrimSuffix(strings.TrimPrefix(contentRange(p, size), "bytes "), fmt.Sprintf("/%d", size))
+	}
+	return strings.Join(all, ", ")
+}
+
+type row struct{ name, field, want string }
+
+func (r row) check(t *testing.T) {
+	require.Equal(t, r.want, said(r.field, 100), "%s: %q", r.name, r.field)
+}
+
+// RFC 9110 14.1.1: what a Range field is made of.
+func TestSyntaxOfRanges(t *testing.T) {
+	for _, r := range []row{
+		{"first and last", "bytes=0-4", "0-4"},
+		{"a single octet", "bytes=99-99", "99-99"},
+		{"everything", "bytes=0-99", "0-99"},
+		{"zeros at the front", "bytes=000-0004", "0-4"},
+		{"a unit has no case", "BYTES=0-4", "0-4"},
+		{"several", "bytes=0-4,10-19,95-99", "0-4, 10-19, 95-99"},
+		{"in their order", "bytes=95-99,0-4", "95-99, 0-4"},
+		{"white space in the list", "bytes=0-4 ,\t10-19\t, 95-99", "0-4, 10-19, 95-99"},
+		{"empty elements, 5.6.1.2", "bytes=,0-4,, ,10-19,", "0-4, 10-19"},
+		{"white space at the front, too", "bytes= 0-4", "0-4"},
+
+		{"no unit", "0-4", "ignored"},
+		{"an empty unit", "=0-4", "ignored"},
+		{"another unit, 14.2", "octets=0-4", "ignored"},
+		{"a unit with a letter that folds to s", "byte\u017f=0-4", "ignored"},
+		{"white space before the sign", "bytes =0-4", "ignored"},
+		{"white space in a range", "bytes=0 -4", "ignored"},
+		{"other white space, 5.6.3", "bytes=0-4,\v5-6", "ignored"},
+		{"nothing", "", "ignored"},
+		{"no ranges", "bytes=", "ignored"},
+		{"only empty elements", "bytes=, ,", "ignored"},
+		{"no number at all", "bytes=-", "ignored"},
+		{"no dash", "bytes=5", "ignored"},
+		{"two dashes", "bytes=0--4", "ignored"},
+		{"a dash too many", "bytes=0-4-", "ignored"},
+		{"signs", "bytes=+0-+4", "ignored"},
+		{"hexadecimal", "bytes=0x0-0x4", "ignored"},
+		{"other digits", "bytes=\u0660-\u0664", "ignored"},
+		{"one mistake spoils it all", "bytes=0-4,x", "ignored"},
+		{"the last before the first", "bytes=4-0", "ignored"},
+		{"the last before the first, behind the end", "bytes=104-100", "ignored"},
+		{"the unit again", "bytes=0-4, bytes=5-9", "ignored"},
+		{"other separators", "bytes=0-4;5-9", "ignored"},
+	} {
+		r.check(t)
+	}
+}
+
+// RFC 9110 14.1.2: what can be had of 100 octets.
+func TestRangesThatCanBeHad(t *testing.T) {
+	const large = "99999999999999999999999"
+	for _, r := range []row{
+		{"an open end", "bytes=90-", "90-99"},
+		{"an end behind the end", "bytes=90-100", "90-99"},
+		{"an end beyond all numbers", "bytes=90-" + large, "90-99"},
+		{"a suffix", "bytes=-5", "95-99"},
+		{"a suffix of all", "bytes=-100", "0-99"},
+		{"a suffix of more", "bytes=-101", "0-99"},
+		{"a suffix beyond all numbers", "bytes=-" + large, "0-99"},
+		{"a part of them", "bytes=100-,0-4,-0", "0-4"},
+
+		{"from behind the end", "bytes=100-", "416"},
+		{"from beyond all numbers", "bytes=" + large + "-", "416"},
+		{"from the largest number", fmt.Sprintf("bytes=%d-", int64(math.MaxInt64)), "416"},
+		{"an empty suffix", "bytes=-0", "416"},
+		{"none of them", "bytes=100-,200-300,-0", "416"},
+	} {
+		r.check(t)
+	}
+}
+
+// RFC 9110 14.2, 17.15: what costs more than the file.
+func TestRangesThatAreAnAttack(t *testing.T) {
+	many := func(n int, one string) string { return "bytes=" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
+	for _, r := range []row{
+		{"as many as are served", many(maxRanges, "0-0"), strings.TrimSuffix(strings.Repeat("0-0, ", maxRanges), ", ")},
+		{"one more", many(maxRanges+1, "0-0"), "ignored"},
+		{"one more that cannot be had", many(maxRanges, "0-0") + ",100-", "ignored"},
+		{"empty elements do not count", many(10_000, "") + "0-0", "0-0"},
+		{"as many octets as there are", "bytes=50-,0-49", "50-99, 0-49"},
+		{"overlapping, but not more", "bytes=0-49,25-74", "0-49, 25-74"},
+		{"one octet more", "bytes=0-99,0-0", "ignored"},
+		{"all of it, again and again", many(8, "0-"), "ignored"},
+	} {
+		r.check(t)
+	}
+	require.Equal(t, "ignored", said("bytes=0-,0-,0-,0-", math.MaxInt64), "the sum does not overflow")
+	require.Equal(t, fmt.Sprintf("0-%d", int64(math.MaxInt64-1)), said("bytes=0-", math.MaxInt64))
+}
+
+// Content-Range has no way to name no octet at all (RFC 9110 14.4).
+func TestAnEmptyFileHasNoRanges(t *testing.T) {
+	for _, field := range []string{"bytes=0-", "bytes=0-0", "bytes=-1", "bytes=-0", "bytes=5-"} {
+		require.Equal(t, "ignored", said(field, 0), field)
+	}
+}
+
+func TestContentRange(t *testing.T) {
+	require.Equal(t, "bytes 0-4/100", contentRange(span{0, 5}, 100))
+	require.Equal(t, "bytes 9223372036854775806-9223372036854775806/9223372036854775807",
+		contentRange(span{math.MaxInt64 - 1, 1}, math.MaxInt64))
+	require.Equal(t, "bytes */100", noRange(100))
+}
+
+// FuzzRange: whatever is asked for, it is bounded, and it is what the slow twin makes of it.
+func FuzzRange(f *testing.F) {
+	f.Fuzz(func(t *testing.T, field string, size int64) {
+		parts, obeyed := ranges([]byte(field), size)
+		require.LessOrEqual(t, len(parts), maxRanges)
+		left := size
+		for _, p := range parts {
+			require.True(t, obeyed && p.from >= 0 && p.size > 0 && p.from <= size-p.size, "%+v of %d", p, size)
+			left -= p.size
+			require.GreaterOrEqual(t, left, int64(0), "the sum")
+		}
+		require.Equal(t, twin(field, size), said(field, size), "%q of %d", field, size)
+	})
+}
+
+var oneRange = regexp.MustCompile(`^([0-9]*)-([0-9]*)$`)
+
+// twin is ranges by way of regular expressions and numbers of any size.
+func twin(field string, size int64) string {
+	unit, set, found := strings.Cut(field, "=")
+	if !found || strings.ToLower(unit) != "bytes" || size <= 0 {
+		return "ignored"
+	}
+	asked, sum, all := 0, new(big.Int), []string{}
+	for spec := range strings.SplitSeq(set, ",") {
+		if spec = strings.Trim(spec, " \t"); spec == "" {
+			continue
+		}
+		m := oneRange.FindStringSubmatch(spec)
+		if m == nil || spec == "-" {
+			return "ignored"
+		}
+		asked++
+		first, last := large(m[1]), large(m[2])
+		switch {
+		case m[1] == "":
+			first, last = big.NewInt(max(0, size-last.Int64())), big.NewInt(size-1)
+		case m[2] == "" || last.Cmp(big.NewInt(size)) >= 0 && last.Cmp(first) >= 0:
+			last = big.NewInt(size - 1)
+		case last.Cmp(first) < 0:
+			return "ignored"
+		}
+		if first.Cmp(big.NewInt(size)) < 0 {
+			all = append(all, fmt.Sprintf("%d-%d", first, last))
+			sum.Add(sum, new(big.Int).Add(new(big.Int).Sub(last, first), big.NewInt(1)))
+		}
+	}
+	switch {
+	case asked == 0, asked > maxRanges, sum.Cmp(big.NewInt(size)) > 0:
+		return "ignored"
+	case len(all) == 0:
+		return "416"
+	}
+	return strings.Join(all, ", ")
+}
+
+// large is a number, or the largest if it is larger.
+func large(digits string) *big.Int {
+	n, most := new(big.Int), big.NewInt(math.MaxInt64)
+	n.SetString("0"+digits, 10)
+	if n.Cmp(most) > 0 {
+		return most
+	}
+	return n
+}

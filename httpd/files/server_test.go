@@ -1,0 +1,407 @@
+package files_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/files"
+)
+
+var modified = time.Date(2026, 8, 1, 12, 0, 0, 500_000_000, time.UTC)
+
+const lastModified = "Sat, 01 Aug 2026 12:00:00 GMT"
+
+func file(content string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte(content), ModTime: modified, Mode: 0o644}
+}
+
+// noise is n bytes, each time the same.
+func noise(n int) string {
+	b := make([]byte, n)
+	source := rand.NewChaCha8([32]byte{1})
+	_, _ = source.Read(b)
+	return string(b)
+}
+
+var tree = fstest.MapFS{
+	"index.html":          file("<h1>home</h1>"),
+	"a.txt":               file("0123456789"),
+	"empty.txt":           file(""),
+	"noext":               file("?"),
+	"docs/index.html":     file("<h1>docs</h1>"),
+	"docs/a b.txt":        file("a b"),
+	"docs/100%.txt":       file("all"),
+	"bare/b.txt":          file("b"),
+	"odd:name/index.html": file("odd"),
+	".env":                file("secret"),
+	".git/config":         file("secret"),
+	"docs/.htpasswd":      file("secret"),
+	"secret/index.html":   {Mode: fs.ModeNamedPipe | 0o644, ModTime: modified},
+	"pipe":                {Mode: fs.ModeNamedPipe | 0o644, ModTime: modified},
+	"edge.bin":            file(noise(64 << 10)),
+	"large.bin":           file(noise(300_000)),
+}
+
+func TestPaths(t *testing.T) {
+	s := serve(t, tree)
+	c := s.dial()
+	for _, x := range []struct{ path, want string }{
+		{"/f/", "200 <h1>home</h1>"},
+		{"/f/index.html", "200 <h1>home</h1>"},
+		{"/f/a.txt", "200 0123456789"},
+		{"/f/%61.tx%74", "200 0123456789"},
+		{"/f/a.txt?v=1", "200 0123456789"},
+		{"/f/empty.txt", "200 "},
+		{"/f/docs/", "200 <h1>docs</h1>"},
+		{"/f/docs/a%20b.txt", "200 a b"},
+		{"/f/docs/100%25.txt", "200 all"},
+		{"/f/docs", "301 ./docs/"},
+		{"/f/docs?a=b&c=/d", "301 ./docs/?a=b&c=/d"},
+		{"/f/%64ocs", "301 ./%64ocs/"},
+		{"/f/odd:name", "301 ./odd:name/"},
+		{"/f/bare", "301 ./bare/"},
+		{"/f/bare/", "404"},
+		{"/f/none", "404"},
+		{"/f/a.txt/", "404"},
+		{"/f/a.txt/b", "404"},
+		{"/f/pipe", "404"},
+		{"/f/secret/", "404"},
+		{"/f/.env", "404"},
+		{"/f/%2eenv", "404"},
+		{"/f/.git/config", "404"},
+		{"/f/.git/", "404"},
+		{"/f/.git", "404"},
+		{"/f/docs/.htpasswd", "404"},
+		{"/f/..", "404"},
+		{"/f/../f/a.txt", "404"},
+		{"/f/docs/../a.txt", "404"},
+		{"/f/docs/%2e%2e/a.txt", "404"},
+		{"/f/docs/..%2fa.txt", "404"},
+		{"/f/docs/..%2F..%2f..%2fetc/passwd", "404"},
+		{"/f/docs%2Fa%20b.txt", "404"},
+		{"/f/docs%2F", "404"},
+		{"/f/docs%5Ca%20b.txt", "404"},
+		{"/f/docs%252fa%20b.txt", "404"},
+		{"/f/a.txt%00", "404"},
+		{"/f/a.txt%00.html", "404"},
+		{"/f/%ff", "404"},
+		{"/f/%", "404"},
+		{"/f//a.txt", "404"},
+		{"/f/docs//a%20b.txt", "404"},
+		{"/f/./a.txt", "404"},
+		{"/f/" + strings.Repeat("a/", 5000) + "b", "404"},
+		{"/f/" + strings.Repeat("a", 5000), "404"},
+	} {
+		r := c.ask("GET " + x.path)
+		said := fmt.Sprint(r.StatusCode)
+		switch r.StatusCode {
+		case 200:
+			said += " " + r.body
+		case 301:
+			said += " " + r.Header.Get("Location")
+		default:
+			require.NotContains(t, r.body, "secret")
+		}
+		require.Equal(t, x.want, said, x.path)
+	}
+	s.quiet()
+}
+
+// Without a wildcard it is the whole path that names the file.
+func TestPathsWithoutAMux(t *testing.T) {
+	s := begin(t, (&files.Server{FS: tree, Index: "b.txt", Hidden: true}).Serve)
+	for path, want := range map[string]int{
+		"/a.txt": 200, "/bare/": 200, "/.env": 200, "/": 404, "//a.txt": 404, "/../a.txt": 404, "/%2e%2e/a.txt": 404,
+		"/.": 404, "/./": 404, "/docs/%2e%2e/a.txt": 404, "/..%2fa.txt": 404, "//bare": 404, "/bare": 301,
+	} {
+		require.Equal(t, want, s.get(path).StatusCode, path)
+	}
+	require.Equal(t, 405, s.ask("OPTIONS *").StatusCode)
+	require.Equal(t, 200, s.get("http://b/a.txt").StatusCode)
+}
+
+func TestMethods(t *testing.T) {
+	s := serve(t, tree)
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"} {
+		r := s.ask(method+" /f/a.txt", "Content-Length: 0")
+		if r.StatusCode != 501 { // a method that the Mux does not know
+			require.Equal(t, 405, r.StatusCode, method)
+			require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
+		}
+	}
+}
+
+// fields are those of a response, without what differs each time.
+func fields(r reply) string {
+	r.Header.Del("Date")
+	var b bytes.Buffer
+	_ = r.Header.Write(&b)
+	return fmt.Sprintf("%d\n%s", r.StatusCode, strings.ReplaceAll(b.String(), "\r", ""))
+}
+
+func TestFields(t *testing.T) {
+	s := serve(t, tree)
+	const validators = `Etag: "18c7aca4a9dae500-a"` + "\nLast-Modified: " + lastModified + "\n"
+	for _, x := range []struct {
+		ask  string
+		with []string
+		want string
+	}{
+		{"GET /f/a.txt", nil, "200\nAccept-Ranges: bytes\nContent-Length: 10\nContent-Type: text/plain; charset=utf-8\n" +
+			validators + "X-Content-Type-Options: nosniff\n"},
+		{"GET /f/a.txt", []string{"Range: bytes=2-3"}, "206\nAccept-Ranges: bytes\nContent-Length: 2\n" +
+			"Content-Range: bytes 2-3/10\nContent-Type: text/plain; charset=utf-8\n" + validators + "X-Content-Type-Options: nosniff\n"},
+		{"GET /f/a.txt", []string{"If-None-Match: *"}, "304\n" + `Etag: "18c7aca4a9dae500-a"` + "\n"},
+		{"GET /f/a.txt", []string{"If-Match: a"}, "412\nContent-Length: 24\nContent-Type: text/plain; charset=utf-8\n"},
+		{"GET /f/a.txt", []string{"Range: bytes=10-"},
+			"416\nContent-Length: 26\nContent-Range: bytes */10\nContent-Type: text/plain; charset=utf-8\n"},
+		{"GET /f/noext", nil, "200\nAccept-Ranges: bytes\nContent-Length: 1\nContent-Type: application/octet-stream\n" +
+			`Etag: "18c7aca4a9dae500-1"` + "\nLast-Modified: " + lastModified + "\nX-Content-Type-Options: nosniff\n"},
+		{"GET /f/docs", nil, "301\nContent-Length: 22\nContent-Type: text/plain; charset=utf-8\nLocation: ./docs/\n"},
+	} {
+		r := s.ask(x.ask, x.with...)
+		require.Equal(t, x.want, fields(r), "%s %q", x.ask, x.with)
+	}
+}
+
+// RFC 9110 9.3.2, 14.2: what GET says without a range, and no content.
+func TestHeadSaysWhatGetSays(t *testing.T) {
+	for _, fsys := range []fs.FS{tree, forward{tree}} {
+		s := serve(t, fsys)
+		c := s.dial()
+		for _, path := range []string{"a.txt", "empty.txt", "docs/", "docs", "none", "edge.bin", "large.bin"} {
+			get, head := c.ask("GET /f/"+path), c.ask("HEAD /f/"+path)
+			require.Equal(t, fields(get), fields(head), path)
+			require.Empty(t, head.body)
+			require.Equal(t, fields(get), fields(c.ask("HEAD /f/"+path, "Range: bytes=0-0")), "a range is for GET alone")
+		}
+	}
+}
+
+// A file may be read in whatever way, and is the same.
+func TestKindsOfFiles(t *testing.T) {
+	for name, fsys := range map[string]fs.FS{
+		"io.ReaderAt": tree, "io.Seeker": seeking{tree}, "neither": forward{tree}, "directory": onDisk(t, tree),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, fsys)
+			c := s.dial()
+			for _, path := range []string{"a.txt", "empty.txt", "edge.bin", "large.bin"} {
+				content := string(tree[path].Data)
+				r := c.ask("GET /f/" + path)
+				require.Equal(t, 200, r.StatusCode)
+				require.True(t, r.body == content, path)
+				require.Equal(t, int64(len(content)), r.ContentLength)
+				if path == "empty.txt" {
+					continue
+				}
+				one := c.ask("GET /f/"+path, "Range: bytes=3-")
+				many := c.ask("GET /f/"+path, "Range: bytes=-2,4-5,0-0,5-"+fmt.Sprint(len(content)/2))
+				if name == "neither" && len(content) > 64<<10 {
+					require.Equal(t, 200, one.StatusCode, "there are no ranges")
+					require.Empty(t, one.Header.Get("Accept-Ranges"))
+					require.Equal(t, 200, many.StatusCode)
+					continue
+				}
+				require.Equal(t, 206, one.StatusCode)
+				require.True(t, one.body == content[3:], path)
+				require.Equal(t, parts(t, many), []part{
+					{fmt.Sprintf("bytes %d-%d/%[3]d", len(content)-2, len(content)-1, len(content)), content[len(content)-2:]},
+					{fmt.Sprintf("bytes 4-5/%d", len(content)), content[4:6]},
+					{fmt.Sprintf("bytes 0-0/%d", len(content)), content[:1]},
+					{fmt.Sprintf("bytes 5-%d/%d", len(content)/2, len(content)), content[5 : len(content)/2+1]},
+				})
+			}
+			s.quiet()
+		})
+	}
+}
+
+type part struct{ where, content string }
+
+// parts takes a multipart/byteranges apart. Its length was announced, so the reader has checked that.
+func parts(t *testing.T, r reply) (all []part) {
+	t.Helper()
+	require.Equal(t, 206, r.StatusCode)
+	require.Empty(t, r.Header.Get("Content-Range"), "that is the parts'")
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	require.NoError(t, err)
+	require.Equal(t, "multipart/byteranges", kind)
+	require.Equal(t, int64(len(r.body)), r.ContentLength)
+	in := multipart.NewReader(strings.NewReader(r.body), parameters["boundary"])
+	for {
+		p, err := in.NextRawPart()
+		if err == io.EOF {
+			return all
+		}
+		require.NoError(t, err)
+		require.NotEmpty(t, p.Header.Get("Content-Type"))
+		content, err := io.ReadAll(p)
+		require.NoError(t, err)
+		all = append(all, part{p.Header.Get("Content-Range"), string(content)})
+	}
+}
+
+func TestTypesOfTheServer(t *testing.T) {
+	s := begin(t, (&files.Server{FS: tree, Types: map[string]string{"": "text/x-guess", ".txt": "text/x-own"}}).Serve)
+	require.Equal(t, "text/x-own", s.get("/a.txt").Header.Get("Content-Type"))
+	require.Equal(t, "text/x-guess", s.get("/noext").Header.Get("Content-Type"))
+	require.Equal(t, "text/html; charset=utf-8", s.get("/").Header.Get("Content-Type"))
+}
+
+// Embedded files have no time.
+func TestFilesOfUnknownVersion(t *testing.T) {
+	s := serve(t, fstest.MapFS{"a.txt": {Data: []byte("0123456789")}})
+	for _, with := range [][]string{nil, {"If-Modified-Since: " + lastModified}, {`If-None-Match: "x"`}} {
+		r := s.get("/f/a.txt", with...)
+		require.Equal(t, 200, r.StatusCode)
+		require.Empty(t, r.Header.Get("ETag"))
+		require.Empty(t, r.Header.Get("Last-Modified"))
+	}
+	require.Equal(t, "234", s.get("/f/a.txt", "Range: bytes=2-4").body)
+	require.Len(t, parts(t, s.get("/f/a.txt", "Range: bytes=2-4,6-")), 2)
+}
+
+// RFC 9110 8.8.2.1.
+func TestATimeToComeIsNow(t *testing.T) {
+	s := serve(t, fstest.MapFS{"a.txt": {Data: []byte("a"), ModTime: time.Now().Add(time.Hour)}})
+	said, err := http.ParseTime(s.get("/f/a.txt").Header.Get("Last-Modified"))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), said, 10*time.Second)
+}
+
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	s := serve(t, tree)
+	c := s.dial()
+	paths := []string{"a.txt", "large.bin", "docs/", "edge.bin", "none", "large.bin", "a.txt"}
+	for _, path := range paths {
+		c.say("GET /f/" + path)
+	}
+	for _, path := range paths {
+		r := c.hear("GET")
+		require.NoError(t, r.err)
+		if f := tree[path]; f != nil {
+			require.True(t, string(f.Data) == r.body, path)
+		}
+	}
+}
+
+func TestAnOldClientGetsALargeFile(t *testing.T) {
+	s := serve(t, tree)
+	c := s.dial()
+	_, err := io.WriteString(c.conn, "GET /f/large.bin HTTP/1.0\r\n\r\n")
+	require.NoError(t, err)
+	r := c.hear("GET")
+	require.NoError(t, r.err)
+	require.Equal(t, int64(300_000), r.ContentLength)
+	require.True(t, r.body == string(tree["large.bin"].Data))
+}
+
+func TestAServerWithoutFilesIsAMistake(t *testing.T) {
+	require.PanicsWithValue(t, "files: Server without an FS", func() { (&files.Server{}).Serve(nil, nil) })
+}
+
+// pick is one of the choices; none is none.
+func pick(r *rand.Rand, name string, choices ...string) []string {
+	if c := choices[r.IntN(len(choices))]; c != "" {
+		return []string{name + ": " + c}
+	}
+	return nil
+}
+
+// What http.ServeContent says of a request, we say. Left out is where we differ on purpose: HEAD with a range, which
+// RFC 9110 14.2 ignores; malformed ranges, which net/http answers with 416; "-0", of which it sends the part
+// "10-9"; "*" in a list; dates with a wrong day.
+func TestWeAgreeWithServeContent(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	content := tree["a.txt"].Data
+	s := serve(t, tree)
+	c := s.dial()
+	const ours = `"18c7aca4a9dae500-a"`
+	ask := func(path string, content []byte, tag string) {
+		n := func() string { return fmt.Sprint(1 + r.IntN(len(content)+3)) }
+		from, to := r.IntN(len(content)+2), r.IntN(5)
+		dates := []string{"", "", lastModified, "Sat, 01 Aug 2026 11:59:59 GMT", "Sat, 01 Aug 2026 12:00:01 GMT",
+			"Saturday, 01-Aug-26 12:00:00 GMT", "Sat Aug  1 12:00:00 2026", "never", "0"}
+		lists := []string{"", "", "*", tag, "W/" + tag, `"x"`, `"x", ` + tag, `,"x,y" ,W/` + tag, `x`, `"x`, "x, " + tag}
+		var with []string
+		with = append(with, pick(r, "If-Match", append(lists, "", "", "", "", "", "", "", "", "", "")...)...)
+		with = append(with, pick(r, "If-Unmodified-Since", append(dates, "", "", "", "", "", "")...)...)
+		with = append(with, pick(r, "If-None-Match", append(lists, "", "", "", "", "", "")...)...)
+		with = append(with, pick(r, "If-Modified-Since", append(dates, "", "", "", "", "")...)...)
+		with = append(with, pick(r, "If-Range", append(dates, "", "", "", "", tag, `"x"`, "W/"+tag)...)...)
+		method := "HEAD"
+		if r.IntN(5) > 0 {
+			method = "GET"
+			with = append(with, pick(r, "Range", "", fmt.Sprintf("bytes=%d-%d", from, from+to), "bytes="+n()+"-", "bytes=-"+n(),
+				"bytes= "+n()+"- ,", "bytes=-"+n()+",-"+n(), "bytes=0-,"+n()+"-", "bytes=99999999-")...)
+		}
+
+		req := httptest.NewRequest(method, "/a.txt", nil)
+		for _, f := range with {
+			name, value, _ := strings.Cut(f, ": ")
+			req.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		w.Header().Set("ETag", tag)
+		http.ServeContent(w, req, "a.txt", modified, bytes.NewReader(content))
+		want := w.Result()
+
+		got := c.ask(method+" /f/"+path, with...)
+		require.Equal(t, want.StatusCode, got.StatusCode, "%s %q", method, with)
+		require.Equal(t, want.Header.Get("Content-Range"), got.Header.Get("Content-Range"), "%s %q", method, with)
+		switch {
+		case strings.HasPrefix(want.Header.Get("Content-Type"), "multipart/"):
+			body := w.Body.String()
+			require.Equal(t, parts(t, reply{want, body, nil}), parts(t, got), "%q", with)
+		case want.StatusCode < 300:
+			require.Equal(t, w.Body.String(), got.body, "%s %q", method, with)
+			require.Equal(t, want.Header.Get("Content-Length"), got.Header.Get("Content-Length"))
+			require.Equal(t, want.Header.Get("Accept-Ranges"), got.Header.Get("Accept-Ranges"))
+			require.Equal(t, want.Header.Get("Last-Modified"), got.Header.Get("Last-Modified"))
+		}
+	}
+	rounds := 1500
+	if testing.Short() {
+		rounds = 300
+	}
+	for i := range rounds {
+		ask("a.txt", content, ours)
+		if i%10 == 0 {
+			ask("large.bin", tree["large.bin"].Data, `"18c7aca4a9dae500-493e0"`)
+		}
+	}
+	s.quiet()
+}
+
+// The ways to look for a file that http.FileServerFS has, too.
+func TestWeAgreeWithFileServer(t *testing.T) {
+	s := serve(t, tree)
+	theirs := http.StripPrefix("/f", http.FileServerFS(tree))
+	for _, path := range []string{"/f/", "/f/a.txt", "/f/docs", "/f/docs/", "/f/bare", "/f/none", "/f/docs/a%20b.txt",
+		"/f/none/", "/f/docs/none", "/f/odd:name/", "/f/large.bin"} {
+		w := httptest.NewRecorder()
+		theirs.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		got := s.get(path)
+		require.Equal(t, w.Code, got.StatusCode, path)
+		if w.Code == 200 {
+			require.True(t, w.Body.String() == got.body, path)
+		}
+	}
+}
+
+var _ httpd.Handler = (&files.Server{}).Serve

@@ -1,0 +1,78 @@
+package httpd_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// FuzzConnection says anything in any pieces: the handler sees what it sees of the whole, the answers are the same, and
+// they are what a strict client takes, up to the end.
+func FuzzConnection(f *testing.F) {
+	d := newDesk(f)
+	f.Fuzz(func(t *testing.T, says string, cuts []byte) {
+		d.t = t
+		whole := d.story(t, []string{says}, false)
+		require.Equal(t, whole, d.story(t, cut(says, cuts), false), "piece by piece")
+		require.Equal(t, whole, d.story(t, cut(says, cuts), true), "in pieces")
+	})
+}
+
+// cut makes pieces of which the lengths are given, and given again.
+func cut(says string, lengths []byte) (pieces []string) {
+	for i := 0; says != ""; i++ {
+		n := 1
+		if len(lengths) > 0 {
+			n = min(len(says), 1+int(lengths[i%len(lengths)]))
+		}
+		pieces, says = append(pieces, says[:n]), says[n:]
+	}
+	return pieces
+}
+
+// story is all that can be known of a conversation. An interim answer depends on how the request comes.
+func (d *desk) story(t *testing.T, pieces []string, atOnce bool) (told string) {
+	k := &book{}
+	small := httpd.WithBody(100, func(w *httpd.Response, r *httpd.Request, body []byte) act.Action {
+		k.entries[len(k.entries)-1] += fmt.Sprintf(" %q", body)
+		return nil
+	})
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		if string(r.Path()) == "/small" {
+			k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Minor() == 0})
+			k.entries = append(k.entries, k.entry(r))
+			return small(w, r)
+		}
+		return k.serve(w, r)
+	}}, listener.Limits{})
+	if atOnce {
+		c.feed(pieces...)
+		d.settle()
+	} else {
+		c.say(pieces...)
+	}
+	told = string(c.state)
+	c.hangUp()
+	require.Equal(t, closed, c.state)
+	require.Equal(t, act.Done, c.verdict, "%v", c.err)
+	all, err := understand(string(c.out), true, k.asked...)
+	if n := len(all); err == nil && n > 0 && all[n-1].cut { // what is refused may have been a HEAD
+		all, err = understand(string(c.out), true, append(k.asked, asked{head: true})...)
+	}
+	require.NoError(t, err)
+	answered := 0
+	for _, a := range all {
+		if require.False(t, a.cut); a.status >= 200 {
+			answered++
+			told += fmt.Sprintf("\n%v %q %q", a, a.fields, a.body)
+		}
+	}
+	require.GreaterOrEqual(t, answered, len(k.entries))
+	require.LessOrEqual(t, answered, len(k.entries)+1, "nobody was asked")
+	return told + "\n" + k.String()
+}

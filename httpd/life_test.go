@@ -1,0 +1,288 @@
+package httpd_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// RFC 9112 9.3, RFC 9110 7.6.1: who stays. "close" wins, and nothing behind it is processed (9112 9.6).
+func TestWhetherAConnectionPersists(t *testing.T) {
+	table(t, map[string][]row{
+		"HTTP/1.1 stays unless it is told to close": {
+			{get + "\n", "200", "GET /"},
+			{get + "Connection: keep-alive\n\n", "200", "GET /"},
+			{get + "Connection: close\n\n", "200!", "GET /"},
+			{get + "Connection: Close\n\n", "200!", "GET /"},
+			{get + "connection: a, CLOSE ,b\n\n", "200!", "GET /"},
+			{get + "Connection: a\nConnection: b, close\n\n", "200!", "GET /"},
+			{get + "Connection: keep-alive, close\n\n", "200!", "GET /"},
+			{get + "Connection: close\nConnection: keep-alive\n\n", "200!", "GET /"},
+			{get + "Connection: ,\t, close\t,,\n\n", "200!", "GET /"},
+			{get + "Connection: closed, clos, xclose, close;a, \"close\"\n\n", "200", "GET /"},
+			{get + "Connection:\n\n", "200", "GET /"},
+			{get + "Proxy-Connection: close\n\n", "200", "GET / Proxy-Connection=close"},
+			{get + "X: close\nClose: yes\n\n", "200", "GET / X=close Close=yes"},
+		},
+		"HTTP/1.0 closes unless it is told to stay": {
+			{"GET / HTTP/1.0\nHost: a\n\n", "200!", "GET / 1.0"},
+			{"GET / HTTP/1.0\nHost: a\nConnection: keep-alive\n\n", "200", "GET / 1.0"},
+			{"GET / HTTP/1.0\nHost: a\nConnection: a,\tKeep-Alive\n\n", "200", "GET / 1.0"},
+			{"GET / HTTP/1.0\nHost: a\nConnection: keep-alive\nConnection: close\n\n", "200!", "GET / 1.0"},
+			{"GET / HTTP/1.0\nHost: a\nConnection: a\n\n", "200!", "GET / 1.0"},
+			{"GET / HTTP/1.0\nHost: a\nKeep-Alive: timeout=5\n\n", "200!", "GET / 1.0 Keep-Alive=timeout=5"},
+		},
+		"one behind the other": {
+			{get + "\n" + post + "Content-Length: 1\n\nx" + coded + "\n1\ny\n0\n\n" + "HEAD / HTTP/1.1\nHost: a\n\n" + get + "\n",
+				"200 200 200 200 200", `GET /; POST / "x"; POST / "y"; HEAD /; GET /`},
+			{get + "\n" + get + "Connection: close\n\n" + get + "\n", "200 200!", "GET /; GET /"},
+			{get + "\n" + "GET /\n\n" + get + "\n", "200 400!", "GET /"},
+			{get + "\nGET / HTTP/1.0\nHost: a\n\n" + get + "\n", "200 200!", "GET /; GET / 1.0"},
+		},
+	})
+}
+
+// late is a handler that answers after as many milliseconds as the path says.
+func late(w *httpd.Response, r *httpd.Request) act.Action {
+	var ms int
+	path := string(r.Path())
+	if _, err := fmt.Sscanf(path, "/%d", &ms); err != nil {
+		w.Error(404)
+		return nil
+	}
+	return act.Seq(&listener.Sleep{For: time.Duration(ms) * time.Millisecond}, act.Func(func(*act.Task) act.Directive {
+		_, _ = w.WriteString(path)
+		return act.Done
+	}))
+}
+
+// RFC 9112 9.3.2: the answers come in the order of the requests, however long each takes.
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
+	paths := []string{"/50", "/x", "/1", "/0", "/300", "/x", "/2"}
+	for _, p := range paths {
+		c.feed(octets("GET " + p + " HTTP/1.1\nHost: a\n\n"))
+	}
+	d.settle()
+	require.Empty(t, string(c.out))
+	d.pass(40 * time.Millisecond)
+	require.Empty(t, string(c.out))
+	d.pass(10 * time.Millisecond)
+	require.Equal(t, "200 404", statuses(c.check(t)))
+	d.pass(time.Second)
+	all := c.check(t)
+	require.Equal(t, "200 404 200 200 200 404 200", statuses(all))
+	for i, a := range all {
+		if a.status == 200 {
+			require.Equal(t, paths[i], a.body)
+		}
+	}
+	c.bye(t)
+}
+
+// A client that sends requests and never reads: what is kept for it is bounded, and so is the work.
+func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
+	for name, n := range map[string]int{"small": 100, "of 4 KiB": 4 << 10, "large": 100 << 10} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			handled := 0
+			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				handled++
+				return filling(w, n)
+			}}
+			limits := listener.Limits{High: 20_000, Read: 10_000}
+			c := d.dial(web, limits)
+			c.room = 0
+			asks := min(2000, 20<<20/n)
+			for range asks {
+				c.feed(octets(get + "\n"))
+			}
+			d.settle()
+			require.LessOrEqual(t, len(c.queue), limits.High+8<<10)
+			require.Positive(t, handled)
+			require.LessOrEqual(t, handled, 1+(limits.High+8<<10)/n)
+			unread := len(c.in)
+			require.Greater(t, unread, asks/2, "what is not answered is not read")
+			for range 20 { // and it goes on as fast as the client does, in order
+				before := handled
+				c.take(10 * n)
+				d.settle()
+				require.InDelta(t, 10, handled-before, float64(10+20_000/n))
+				require.LessOrEqual(t, len(c.queue), limits.High+8<<10)
+			}
+			c.take(plenty)
+			d.settle()
+			require.Equal(t, asks, handled)
+			require.Len(t, c.check(t), asks)
+			c.bye(t)
+		})
+	}
+}
+
+// A turn is not for one connection alone.
+func TestADeepPipelineTakesTurns(t *testing.T) {
+	d := newDesk(t)
+	k := &book{}
+	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
+	c.feed(strings.Repeat(octets(get+"\n"), 1000))
+	for n := 1; n > 0; {
+		before := len(k.entries)
+		n, _ = d.s.Step(1)
+		require.LessOrEqual(t, len(k.entries)-before, 64)
+	}
+	require.Len(t, k.entries, 1000)
+	require.Len(t, c.check(t), 1000)
+}
+
+// RFC 9110 10.1.1: 100 is for who waits for it, when the handler wants the body and it has not come.
+func TestExpectations(t *testing.T) {
+	const expecting = post + "Expect: 100-Continue\nContent-Length: 5\n\n"
+	unread := func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(403); return nil }
+	flushed := func(w *httpd.Response, r *httpd.Request) act.Action {
+		_ = w.Flush()
+		return (&book{}).serve(w, r)
+	}
+	for name, row := range map[string]struct {
+		handler httpd.Handler
+		says    []string
+		answers []string // after each
+	}{
+		"it waits for it": {nil, []string{expecting, "hello", get + "\n"}, []string{"100", "100 200", "100 200 200"}},
+		"it waits, with chunks": {nil, []string{coded + "Expect: 100-continue\n\n", "5\nhello\n", "0\n\n", get + "\n"},
+			[]string{"100", "100", "100 200", "100 200 200"}},
+		"the body has come":               {nil, []string{expecting + "hello", get + "\n"}, []string{"200", "200 200"}},
+		"some of it has come":             {nil, []string{expecting + "h", "ello", get + "\n"}, []string{"", "200", "200 200"}},
+		"the size of a chunk has come":    {nil, []string{coded + "Expect: 100-continue\n\n5", "\nhello\n0\n\n"}, []string{"100", "100 200"}},
+		"there is no body":                {nil, []string{get + "Expect: 100-continue\n\n", get + "\n"}, []string{"200", "200 200"}},
+		"an empty one":                    {nil, []string{post + "Expect: 100-continue\nContent-Length: 0\n\n"}, []string{"200"}},
+		"HTTP/1.0 is never told":          {nil, []string{"POST / HTTP/1.0\nExpect: 100-continue\nContent-Length: 5\n\n", "hello"}, []string{"", "200!"}},
+		"the handler does not want it":    {unread, []string{expecting, "hello"}, []string{"403!", "403!"}},
+		"it has come, and is not wanted":  {unread, []string{expecting + "hello"}, []string{"403!"}},
+		"the handler has answered before": {flushed, []string{expecting, "hello"}, []string{"200…", "200!"}},
+		"twice":                           {nil, []string{expecting, "hello" + expecting, "hello"}, []string{"100", "100 200 100", "100 200 100 200"}},
+		"too large": {httpd.WithBody(4, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil }), []string{expecting, "hello"},
+			[]string{"413!", "413!"}},
+	} {
+		d := newDesk(t)
+		h := row.handler
+		if h == nil {
+			h = (&book{}).serve
+		}
+		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
+		for i, s := range row.says {
+			c.say(octets(s))
+			old := asked{old: strings.Contains(row.says[0], "1.0")}
+			all, err := understand(string(c.out), c.state != open, old)
+			require.NoError(t, err, name)
+			require.Equal(t, row.answers[i], statuses(all), name)
+		}
+		require.Equal(t, strings.HasSuffix(row.answers[len(row.answers)-1], "!"), c.state == closed, name)
+	}
+}
+
+// RFC 9112 9.3: what the handler leaves of a body is thrown away, up to 256 KiB; of more the connection is closed, and
+// says so if that is known by then.
+func TestWhatAHandlerDoesNotRead(t *testing.T) {
+	const most = 256 << 10
+	chunks := func(n, of int) string {
+		return strings.Repeat(fmt.Sprintf("%x\n%s\n", of, strings.Repeat("x", of)), n/of) + "0\n\n"
+	}
+	early := func(took int) httpd.Handler { // answers when it has read so much
+		return func(w *httpd.Response, r *httpd.Request) act.Action {
+			left := took
+			return act.Func(func(t *act.Task) act.Directive {
+				for left > 0 {
+					in, err := r.Body.Peek()
+					if err != nil {
+						return listener.Next(t, err)
+					}
+					n := min(left, len(in))
+					r.Body.Discard(n)
+					left -= n
+				}
+				_, _ = w.WriteString("early")
+				return act.Done
+			})
+		}
+	}
+	for name, row := range map[string]struct {
+		took    int
+		says    string
+		answers string
+		state   state
+	}{
+		"a little":               {0, post + "Content-Length: 5\n\nhello", "200 200", open},
+		"as much as is allowed":  {0, post + fmt.Sprintf("Content-Length: %d\n\n", most) + strings.Repeat("x", most), "200 200", open},
+		"more":                   {0, post + fmt.Sprintf("Content-Length: %d\n\n", most+1) + strings.Repeat("x", most+1), "200!", closed},
+		"the rest of a lot":      {most, post + fmt.Sprintf("Content-Length: %d\n\n", 2*most) + strings.Repeat("x", 2*most), "200 200", open},
+		"too much of more":       {10, post + fmt.Sprintf("Content-Length: %d\n\n", most+11) + strings.Repeat("x", most+11), "200!", closed},
+		"chunks":                 {0, coded + "\n" + chunks(most, 1<<10), "200 200", open},
+		"many small chunks":      {0, coded + "\n" + chunks(10_000, 1), "200 200", open},
+		"the rest of chunks":     {2 * most, coded + "\n" + chunks(3*most, 1<<10), "200 200", open},
+		"too many chunks":        {0, coded + "\n" + chunks(2*most, 1<<10), "200", closed},
+		"too many small chunks":  {0, coded + "\n" + chunks(2*most, 1), "200", closed},
+		"too many, behind some":  {most, coded + "\n" + chunks(3*most, 1<<10), "200", closed},
+		"chunks that go wrong":   {0, coded + "\n1\nx\nx\n", "200", closed},
+		"a body without its end": {0, post + "Content-Length: 5\n\nhell", "200", open},
+	} {
+		for _, piece := range []int{1 << 10, 1 << 20} {
+			d := newDesk(t)
+			c := d.dial(&httpd.Server{Handler: early(row.took)}, listener.Limits{})
+			for says := octets(row.says + strings.Repeat(behind, min(1, strings.Count(row.answers, " ")))); says != ""; {
+				n := min(piece, len(says))
+				c.say(says[:n])
+				says = says[n:]
+			}
+			all, err := understand(string(c.out), c.state != open)
+			require.NoError(t, err, name)
+			require.Equal(t, row.answers, statuses(all), "%s by %d", name, piece)
+			require.Equal(t, row.state, c.state, name)
+		}
+	}
+}
+
+// A client that ends its side has its answers still to come.
+func TestAHalfClosedClientIsAnswered(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
+	c.say(octets("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).hangUp()
+	require.Equal(t, open, c.state)
+	d.pass(time.Second)
+	all, err := understand(string(c.out), true)
+	require.NoError(t, err)
+	require.Equal(t, "200 200", statuses(all))
+	require.Equal(t, closed, c.state)
+	require.Equal(t, act.Done, c.verdict)
+}
+
+// A client that resets the connection is gone in whatever phase it is.
+func TestAClientThatGoesAway(t *testing.T) {
+	for name, says := range map[string]string{"between two requests": "", "in a head": "GET /", "in an answer": get + "\n", "in a body": post + "Content-Length: 9\n\nx"} {
+		d := newDesk(t)
+		web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+			if r.Body.Length() > 0 {
+				return (&book{}).serve(w, r)
+			}
+			return filling(w, 1<<20)
+		}}
+		c := d.dial(web, listener.Limits{})
+		c.room = 1000
+		c.say(octets(says))
+		c.finish(syscall.ECONNRESET)
+		d.settle()
+		require.Equal(t, aborted, c.state, name)
+		require.Equal(t, act.Failed, c.verdict, name)
+		require.ErrorIs(t, c.err, syscall.ECONNRESET, name)
+		require.NotErrorIs(t, c.err, io.EOF)
+	}
+}

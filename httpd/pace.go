@@ -1,0 +1,55 @@
+package httpd
+
+import "time"
+
+// pace is how fast a client takes what it is sent, in however many responses: it is held to a rate from when something
+// could not go out at once, until all has gone out.
+type pace struct {
+	put   int64         // octets given to the connection, and those that were queued at the beginning
+	mark  int64         // how many of them the client had taken when it was last looked at
+	since time.Duration // when that was
+}
+
+// until is when it is looked at again.
+func (p *pace) until(v *Server) time.Duration {
+	if p == nil { // all has gone out meanwhile
+		return never
+	}
+	return p.since + or(v.Timeouts.Write, time.Minute)
+}
+
+// give gives octets to the connection.
+func (x *session) give(octets []byte) (int, error) {
+	if x.pace != nil && x.conn.Queued() == 0 {
+		x.pace = nil
+	}
+	n, err := x.conn.Write(octets)
+	x.given(int64(n))
+	return n, err
+}
+
+func (x *session) given(n int64) {
+	if x.pace != nil {
+		x.pace.put += n
+	}
+}
+
+// stalled is asked when there is no room for more. It tells whether the client has been too slow for as long as
+// Timeouts.Write, and begins anew if it has not.
+func (x *session) stalled() bool {
+	now, queued := x.home.s.Now(), int64(x.conn.Queued())
+	if x.pace == nil {
+		x.pace = &pace{put: queued, since: now}
+		return false
+	}
+	p := x.pace
+	taken := p.put - queued
+	switch until := p.until(x.server); {
+	case now < until:
+		return false
+	case float64(taken-p.mark) < (until-p.since).Seconds()*slowest:
+		return true
+	}
+	p.since, p.mark = now, taken
+	return false
+}

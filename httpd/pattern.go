@@ -1,0 +1,305 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// pattern says which requests go somewhere, in the language of net/http's ServeMux since Go 1.22:
+//
+//	[METHOD ][HOST]/[PATH]
+//
+//	GET /a          this path, by GET or HEAD; without a method by any
+//	/a/             everything below it, and "/a/" itself, but not "/a"
+//	/a/{$}          "/a/" and nothing below it
+//	/a/{name}       one segment more, whatever it is; it is not empty
+//	/a/{name...}    as "/a/", and the rest has a name
+//	host/a          only for this host, by any port and in any case
+//
+// A segment is compared by its decoded octets: "/%61" is "/a", and an escaped slash is part of its segment.
+//
+// Of the patterns that match a request, one with a host goes before one without; then the one that matches fewer
+// requests. If it is not clear which of two that is, they conflict, and the second is refused (tree.add).
+//
+// What can never match is refused as well, where ServeMux takes some of it: an empty segment, "." and ".." (also
+// escaped), CONNECT, a host that no Host field has.
+type pattern struct {
+	text     string
+	method   string // "" is any
+	host     string // in lower case; "" is any
+	segments []segment
+	names    []string // of the wildcards, from left to right
+}
+
+// bounds of a pattern.
+const (
+	maxWildcards = 16
+	maxHost      = 255 // octets; RFC 1035 2.3.4
+)
+
+// segment is what stands between two slashes.
+type segment struct {
+	kind kind
+	text string // decoded, of a literal; the name, of a wildcard
+}
+
+type kind uint8
+
+const (
+	literal   kind = iota
+	wildcard       // {name}
+	remainder      // {name...}, and without a name what ends in a slash: always the last
+	dollar         // {$}: always the last
+)
+
+var (
+	errPatternMethod  = errors.New("its method is no token")
+	errPatternConnect = errors.New("it can never match, since CONNECT is for proxies")
+	errPatternPath    = errors.New("it has no path, which begins with a slash")
+	errPatternHost    = errors.New("its host is none that a request can name; it is written without a port, IPv6 in brackets")
+	errPatternClean   = errors.New(`it can never match, since a path with an empty, a "." or a ".." segment does not`)
+	errPatternBraces  = errors.New("a wildcard is a whole segment, from { to }")
+	errPatternLast    = errors.New("{$} and {name...} are for the last segment")
+	errPatternName    = errors.New("the name of a wildcard is an identifier of Go")
+	errPatternTwice   = errors.New("two wildcards have the same name")
+	errPatternMany    = fmt.Errorf("it has more than %d wildcards", maxWildcards)
+)
+
+// parsePattern takes the text apart. Its errors are one sentence, with the text in it.
+func parsePattern(text string) (pattern, error) {
+	p := pattern{text: text}
+	path, err := p.front()
+	if err == nil {
+		err = p.path(path)
+	}
+	if err != nil {
+		return pattern{}, fmt.Errorf("httpd: pattern %q: %w", text, err)
+	}
+	return p, nil
+}
+
+// front takes method and host, and returns the path.
+func (p *pattern) front() (path string, err error) {
+	place := p.text
+	if i := strings.IndexAny(place, white); i >= 0 {
+		p.method, place = place[:i], strings.TrimLeft(place[i:], white)
+	}
+	slash := max(strings.IndexByte(place, '/'), 0)
+	host, path := []byte(place[:slash]), place[slash:]
+	switch {
+	case !only([]byte(p.method), token):
+		return "", errPatternMethod
+	case p.method == "CONNECT":
+		return "", errPatternConnect
+	case path == "" || path[0] != '/':
+		return "", errPatternPath
+	case len(host) > maxHost || !validHost(host) || len(withoutPort(host)) < len(host):
+		return "", errPatternHost
+	case !clean([]byte(path)):
+		return "", errPatternClean
+	}
+	p.host = strings.ToLower(string(host))
+	return path, nil
+}
+
+func (p *pattern) path(path string) error {
+	texts := strings.Split(path[1:], "/")
+	for i, text := range texts {
+		s, err := parseSegment(text, i == len(texts)-1)
+		if err != nil {
+			return err
+		}
+		p.segments = append(p.segments, s)
+		if s.kind == literal || s.kind == dollar || s.text == "" {
+			continue
+		}
+		if slices.Contains(p.names, s.text) {
+			return errPatternTwice
+		}
+		p.names = append(p.names, s.text)
+	}
+	if len(p.names) > maxWildcards {
+		return errPatternMany
+	}
+	return nil
+}
+
+func parseSegment(text string, last bool) (segment, error) {
+	if text == "" {
+		return segment{kind: remainder}, nil
+	}
+	switch strings.IndexByte(text, '{') {
+	case -1:
+		return segment{literal, literally(text)}, nil
+	case 0:
+		return parseWildcard(text, last)
+	}
+	return segment{}, errPatternBraces
+}
+
+func parseWildcard(text string, last bool) (segment, error) {
+	name, closed := strings.CutSuffix(text[1:], "}")
+	name, dots := strings.CutSuffix(name, "...")
+	switch {
+	case !closed:
+		return segment{}, errPatternBraces
+	case !last && (dots || name == "$"):
+		return segment{}, errPatternLast
+	case name == "$" && !dots:
+		return segment{kind: dollar}, nil
+	case !identifier(name):
+		return segment{}, errPatternName
+	case dots:
+		return segment{remainder, name}, nil
+	}
+	return segment{wildcard, name}, nil
+}
+
+// literally is the text decoded, or as it is when it has an escape that is none: so does ServeMux, and "/100%"
+// matches "/100%25".
+func literally(text string) string {
+	if decoded, ok := unescape(nil, []byte(text)); ok {
+		return string(decoded)
+	}
+	return text
+}
+
+func identifier(name string) bool {
+	for i, c := range name {
+		if c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// conflict is why two patterns cannot be in one tree, or nil: there are requests that both match, and neither goes
+// before the other.
+func (p *pattern) conflict(o *pattern) error {
+	if p.host != o.host {
+		return nil
+	}
+	switch compareMethods(p.method, o.method) | comparePaths(p.segments, o.segments) {
+	case same:
+		return fmt.Errorf("httpd: pattern %q matches the same requests as %q", p.text, o.text)
+	case wider | narrower:
+		return fmt.Errorf("httpd: pattern %q conflicts with %q: some requests match both, and neither is more specific", p.text, o.text)
+	}
+	return nil
+}
+
+// relation is how what one thing matches lies to what another one matches. Of things with parts it is the union of
+// how the parts lie: so wider in one and narrower in another is both, and apart in one is apart.
+type relation uint8
+
+const (
+	wider    relation = 1 << iota // it matches what the other does not
+	narrower                      // the other matches what it does not
+	apart                         // nothing matches both; what else is set has no meaning
+	same     relation = 0
+)
+
+func compareMethods(a, b string) relation {
+	switch {
+	case a == b:
+		return same
+	case a == "" || a == "GET" && b == "HEAD":
+		return wider
+	case b == "" || b == "GET" && a == "HEAD":
+		return narrower
+	}
+	return apart
+}
+
+// comparePaths goes along both while there are segments of both. If one is longer, the other must end in a remainder,
+// which was then found to be wider.
+func comparePaths(a, b []segment) relation {
+	r, n := same, min(len(a), len(b))
+	for i := range n {
+		r |= compareSegments(a[i], b[i])
+	}
+	if len(a) > n && b[n-1].kind != remainder || len(b) > n && a[n-1].kind != remainder {
+		return apart
+	}
+	return r
+}
+
+func compareSegments(a, b segment) relation {
+	switch {
+	case a.kind == b.kind && (a.kind != literal || a.text == b.text):
+		return same
+	case a.kind == remainder || a.kind == wildcard && b.kind == literal:
+		return wider
+	case b.kind == remainder || b.kind == wildcard && a.kind == literal:
+		return narrower
+	}
+	return apart
+}
+
+// clean tells whether a path is one that may match: it begins with a slash, and no segment is empty (but for what is
+// behind a last slash) or one of dots.
+func clean(path []byte) bool {
+	if len(path) == 0 || path[0] != '/' {
+		return false
+	}
+	for left := path[1:]; len(left) > 0; {
+		i := bytes.IndexByte(left, '/')
+		if i < 0 {
+			return !dots(left)
+		}
+		if i == 0 || dots(left[:i]) {
+			return false
+		}
+		left = left[i+1:]
+	}
+	return true
+}
+
+// dots tells whether a segment is "." or "..", each dot as it is or escaped.
+func dots(segment []byte) bool {
+	n := 0
+	for ; len(segment) > 0; n++ {
+		switch {
+		case segment[0] == '.':
+			segment = segment[1:]
+		case len(segment) >= 3 && equalFold(segment[:3], "%2e"):
+			segment = segment[3:]
+		default:
+			return false
+		}
+	}
+	return n == 1 || n == 2
+}
+
+// unescape appends the text with its escapes replaced by what they stand for (RFC 3986 2.1), and tells whether each
+// of them is one.
+func unescape(to, text []byte) (octets []byte, ok bool) {
+	for i := 0; i < len(text); i++ {
+		b := text[i]
+		if b == '%' {
+			if i+2 >= len(text) || !hex[text[i+1]] || !hex[text[i+2]] {
+				return to, false
+			}
+			b = nibble(text[i+1])<<4 | nibble(text[i+2])
+			i += 2
+		}
+		to = append(to, b)
+	}
+	return to, true
+}
+
+// withoutPort is the host of "host:port", which may be an IPv6 address in brackets.
+func withoutPort(host []byte) []byte {
+	name := 0
+	if len(host) > 0 && host[0] == '[' {
+		name = bytes.IndexByte(host, ']') + 1
+	}
+	if i := bytes.IndexByte(host[name:], ':'); i >= 0 {
+		return host[:name+i]
+	}
+	return host
+}

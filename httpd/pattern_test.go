@@ -1,0 +1,194 @@
+package httpd
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// String is the pattern as it was understood: literals in quotes, wildcards in braces.
+func (p pattern) String() string {
+	said := p.method + " " + p.host
+	for _, s := range p.segments {
+		said += "/" + [...]string{literal: "'" + s.text + "'", wildcard: "{" + s.text + "}", remainder: "{" + s.text + "...}", dollar: "$"}[s.kind]
+	}
+	return said
+}
+
+func TestPatternsThatAreRight(t *testing.T) {
+	for text, want := range map[string]string{
+		"/":                   " /{...}",
+		"/{$}":                " /$",
+		"/a":                  " /'a'",
+		"/a/":                 " /'a'/{...}",
+		"/a/{$}":              " /'a'/$",
+		"/{a}/b/{c}":          " /{a}/'b'/{c}",
+		"/{a...}":             " /{a...}",
+		"/a/{b}/{c...}":       " /'a'/{b}/{c...}",
+		"/{_}/{größe}/{b2}":   " /{_}/{größe}/{b2}",
+		"GET /":               "GET /{...}",
+		"GET \t /a":           "GET /'a'",
+		" /a":                 " /'a'", // no method
+		"M-SEARCH /a":         "M-SEARCH /'a'",
+		"get /a":              "get /'a'", // another method than GET (RFC 9110 9.1)
+		"GET /a b":            "GET /'a b'",
+		"example.com/":        " example.com/{...}",
+		"GET Example.COM/a":   "GET example.com/'a'",
+		"[::1]/":              " [::1]/{...}",
+		"/%61%2Fb/c%20d":      " /'a/b'/'c d'",
+		"/100%":               " /'100%'", // no escape
+		"/a}":                 " /'a}'",
+		"/%7Bnot%7D":          " /'{not}'",
+		"/...":                " /'...'",
+		"/.well-known/..a":    " /'.well-known'/'..a'",
+		"/ü":                  " /'ü'",
+		"/" + wildcardsOf(16): " /" + wildcardsOf(16),
+	} {
+		p, err := parsePattern(text)
+		require.NoError(t, err)
+		require.Equal(t, want, p.String(), "%q", text)
+		require.Equal(t, text, p.text)
+	}
+}
+
+// wildcardsOf is "{a}/{b}" and so on.
+func wildcardsOf(n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, "{"+string(rune('a'+i))+"}")
+	}
+	return strings.Join(names, "/")
+}
+
+func TestPatternsThatAreRefused(t *testing.T) {
+	for text, want := range map[string]error{
+		"":                             errPatternPath,
+		"a":                            errPatternPath,
+		"GET":                          errPatternPath,
+		"GET ":                         errPatternPath,
+		"GET a":                        errPatternPath,
+		"G(T /a":                       errPatternMethod,
+		"/a b":                         errPatternMethod,
+		"GET POST /a":                  errPatternHost,
+		"CONNECT /a":                   errPatternConnect,
+		"{a}/b":                        errPatternHost,
+		"a:80/":                        errPatternHost,
+		":/":                           errPatternHost,
+		"::1/":                         errPatternHost,
+		"[::1]:80/":                    errPatternHost,
+		"[g]/":                         errPatternHost,
+		"ü/":                           errPatternHost,
+		"\u212a/":                      errPatternHost, // its lower case is k
+		strings.Repeat("a", 256) + "/": errPatternHost,
+		"//":                           errPatternClean,
+		"/a//b":                        errPatternClean,
+		"http://a/b":                   errPatternHost,
+		"/a/.":                         errPatternClean,
+		"/../a":                        errPatternClean,
+		"/a/%2E%2e/b":                  errPatternClean,
+		"/.%2e/":                       errPatternClean,
+		"/a{b}":                        errPatternBraces,
+		"/{a}b":                        errPatternBraces,
+		"/{":                           errPatternBraces,
+		"/{a":                          errPatternBraces,
+		"/{a/b}":                       errPatternBraces,
+		"/{$}/":                        errPatternLast,
+		"/{$}/a":                       errPatternLast,
+		"/{a...}/":                     errPatternLast,
+		"/{a...}/b":                    errPatternLast,
+		"/{}":                          errPatternName,
+		"/{...}":                       errPatternName,
+		"/{$...}":                      errPatternName,
+		"/{1}":                         errPatternName,
+		"/{a-b}":                       errPatternName,
+		"/{a}{b}":                      errPatternName,
+		"/{\xff}":                      errPatternName,
+		"/{a}/{a}":                     errPatternTwice,
+		"/{a}/{a...}":                  errPatternTwice,
+		"/" + wildcardsOf(17):          errPatternMany,
+	} {
+		_, err := parsePattern(text)
+		require.ErrorIs(t, err, want, "%q", text)
+	}
+	_, err := parsePattern("/{$}/a")
+	require.EqualError(t, err, `httpd: pattern "/{$}/a": {$} and {name...} are for the last segment`)
+}
+
+func TestPatternsThatConflict(t *testing.T) {
+	const alike, crossing, none = "matches the same requests as", "conflicts with", ""
+	for _, c := range []struct{ a, b, want string }{
+		{"/a", "/a", alike},
+		{"/a", "/%61", alike},
+		{"/{a}", "/{b}", alike},
+		{"/a/", "/a/{b...}", alike},
+		{"/a/{$}", "/a/{$}", alike},
+		{"GET /a", "GET /a", alike},
+		{"a.com/b", "A.COM/b", alike},
+		{"/a", "/b", none},
+		{"/a", "/a/", none},
+		{"/a", "/a/{$}", none},
+		{"/a/{$}", "/a/{b}", none},
+		{"/a/b", "/a/{b}", none},
+		{"/a/b", "/a/", none},
+		{"/a/{b}", "/a/{b...}", none},
+		{"/", "/{a}/{b}/c", none},
+		{"a.com/{b}", "/c", none},
+		{"a.com/", "b.com/", none},
+		{"GET /a", "POST /a", none},
+		{"GET /a", "/a", none},
+		{"HEAD /a", "GET /a", none},
+		{"HEAD /a", "/{b}", none},
+		{"GET /{a}", "POST /b", none},
+		{"/a/{b}", "/{a}/b", crossing},
+		{"/a/", "/{b}/c", crossing},
+		{"/a/{b}/", "/{a}/b/c/d", crossing},
+		{"GET /", "/a", crossing},
+		{"HEAD /{a}", "GET /b", crossing},
+		{"POST /{a}", "/b", crossing},
+		{"GET /a/{b}", "HEAD /{a}/b", crossing},
+		{"/a/{b}/c", "/{a}/b/d", none},
+		{"/%2F/{b}", "/{a}/b", crossing},
+		{"/%2F", "/{$}", none},
+	} {
+		for range 2 { // it is so from both sides
+			var table tree[int]
+			require.NoError(t, table.add(c.a, 0))
+			err := table.add(c.b, 1)
+			if c.want == none {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "httpd: pattern \""+c.b+"\" "+c.want+" \""+c.a+"\"")
+			}
+			c.a, c.b = c.b, c.a
+		}
+	}
+}
+
+// accepts tells whether ServeMux takes a pattern, beside those it has.
+func accepts(mux *http.ServeMux, text string, h http.Handler) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	mux.Handle(text, h)
+	return
+}
+
+var ourRefusals = []error{errPatternConnect, errPatternHost, errPatternClean, errPatternMany}
+
+// FuzzPattern: what we take, ServeMux takes; what it takes we refuse only if it can never match or is over a bound.
+func FuzzPattern(f *testing.F) {
+	for _, text := range []string{"GET a.b/c/{d}/{e...}", "/{$}", "/%61%2f/%zz/", "a /{b}/c/"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parsePattern(text)
+		switch theirs := accepts(new(http.ServeMux), text, http.NotFoundHandler()); {
+		case err == nil:
+			require.True(t, theirs, "%q is %v", text, p)
+		case theirs:
+			require.True(t, slices.ContainsFunc(ourRefusals, func(e error) bool { return errors.Is(err, e) }), "%q: %v", text, err)
+		}
+	})
+}

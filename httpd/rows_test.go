@@ -1,0 +1,206 @@
+package httpd_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// octets are those that a text of the tests stands for: a line ends in CRLF, ␊ is a bare LF and ␍ a bare CR.
+func octets(text string) string { return symbols.Replace(text) }
+
+var symbols = strings.NewReplacer("\n", "\r\n", "␊", "\n", "␍", "\r")
+
+// row is a conversation: what a client says, in the symbols of octets, and what should become of it.
+type row struct {
+	says    string
+	answers string // "200 200 400!": the last one closes
+	seen    string // by the handler: "GET /a; POST /b 5 octets"
+}
+
+// behind is what each row is followed by: if the connection is still open it is answered, and shows that the server
+// knows where the row has ended; if not, it must not be looked at.
+const behind = "GET /behind HTTP/1.1\nHost: a\n\n"
+
+// run runs a row as a whole, cut at every place, and octet by octet; and each with the pieces coming one after the
+// other, and being there all at once.
+func (r row) run(t *testing.T, d *desk) {
+	t.Helper()
+	says, answers, seen := octets(r.says+behind), r.answers, r.seen
+	if !strings.HasSuffix(answers, "!") {
+		answers, seen = join(answers, "200", " "), join(seen, "GET /behind", "; ")
+	}
+	for _, pieces := range ways(says) {
+		for _, atOnce := range []bool{false, true} {
+			k := &book{}
+			c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
+			if atOnce {
+				c.feed(pieces...)
+				d.settle()
+			} else {
+				c.say(pieces...)
+			}
+			all := c.check(t, k.questions(says)...)
+			if got := statuses(all); got != answers || k.String() != seen {
+				require.Equal(t, answers+" for "+seen, got+" for "+k.String(), "%.200q in %.40q", r.says, pieces)
+			}
+			c.bye(t)
+		}
+	}
+}
+
+func join(list, more, by string) string {
+	if list == "" {
+		return more
+	}
+	return list + by + more
+}
+
+// ways are those in which a text may come: in one piece, in two, and octet by octet. Long ones are not cut everywhere.
+func ways(text string) (all [][]string) {
+	all = append(all, []string{text}, strings.Split(text, ""))
+	all[1] = make([]string, len(text))
+	for i := range len(text) {
+		all[1][i] = text[i : i+1]
+	}
+	for i := 1; i < len(text); i += 1 + len(text)/600 {
+		all = append(all, []string{text[:i], text[i:]})
+	}
+	if len(text) > 20_000 {
+		all = append(all[:1:1], all[2:]...)
+		for i := max(1, len(text)-2*len(behind)); i < len(text); i++ {
+			all = append(all, []string{text[:i], text[i:]})
+		}
+	}
+	return all
+}
+
+// check wants the answers to be what a strict client takes, and the connection to have ended as the last of them says.
+func (c *call) check(t *testing.T, questions ...asked) []answer {
+	t.Helper()
+	all, err := understand(string(c.out), c.state != open, questions...)
+	require.NoError(t, err)
+	closes := len(all) > 0 && all[len(all)-1].closes
+	if closes != (c.state == closed) || c.state == aborted {
+		require.FailNow(t, "it says one thing and does another", "%s, and it is %s", statuses(all), c.state)
+	}
+	return all
+}
+
+// bye has the client end its side, which ends the connection without another word.
+func (c *call) bye(t *testing.T) {
+	t.Helper()
+	said := len(c.out)
+	c.hangUp()
+	require.Equal(t, closed, c.state)
+	require.Equal(t, act.Done, c.verdict)
+	require.Empty(t, string(c.out[said:]), "after the end")
+	require.Empty(t, c.queue)
+}
+
+// book is a handler that notes what it sees, reads the whole body, and answers with its length.
+type book struct {
+	entries []string
+	asked   []asked
+}
+
+func (k *book) String() string { return strings.Join(k.entries, "; ") }
+
+func (k *book) serve(w *httpd.Response, r *httpd.Request) act.Action {
+	k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Minor() == 0})
+	k.entries = append(k.entries, k.entry(r)+" …")
+	p := &reading{k: k, w: w, r: r, entry: len(k.entries) - 1}
+	if string(r.Path()) == "/unread" {
+		_, _ = w.WriteString("whatever")
+		return nil
+	}
+	if _, err := r.Body.Peek(); err == io.EOF && p.ended(err) {
+		return nil
+	}
+	return p
+}
+
+// entry is what is not as it nearly always is.
+func (k *book) entry(r *httpd.Request) string {
+	e := fmt.Sprintf("%s %s", r.Method(), r.Target())
+	path := string(r.Path())
+	if len(r.Query()) > 0 {
+		path += "?" + string(r.Query())
+	}
+	if path != string(r.Target()) {
+		e += " path=" + path
+	}
+	if r.Minor() != 1 {
+		e += " 1.0"
+	}
+	if string(r.Host()) != "a" {
+		e += " host=" + string(r.Host())
+	}
+	for name, value := range r.Fields() {
+		switch strings.ToLower(string(name)) {
+		case "host", "content-length", "transfer-encoding", "connection":
+		default:
+			e += fmt.Sprintf(" %s=%s", name, value)
+		}
+	}
+	return e
+}
+
+// questions are the requests that the handler was asked, and the one that it was not.
+func (k *book) questions(says string) []asked {
+	return append(k.asked, asked{head: strings.HasPrefix(says, "HEAD ")})
+}
+
+// reading is what a book does with a body.
+type reading struct {
+	k     *book
+	w     *httpd.Response
+	r     *httpd.Request
+	entry int
+	body  []byte
+}
+
+func (p *reading) Act(t *act.Task) act.Directive {
+	for {
+		in, err := p.r.Body.Peek()
+		if err != nil {
+			if p.ended(err) {
+				return act.Done
+			}
+			return listener.Next(t, err)
+		}
+		n := (len(in) + 1) / 2 // half of it, so that there is more to come
+		p.body = append(p.body, in[:n]...)
+		p.r.Body.Discard(n)
+	}
+}
+
+// ended answers, if that is the end of the body.
+func (p *reading) ended(err error) bool {
+	e := &p.k.entries[p.entry]
+	if _, blocked := err.(listener.Blocked); blocked {
+		return false
+	}
+	*e = strings.TrimSuffix(*e, " …")
+	if err != io.EOF {
+		*e += " failed"
+		return false
+	}
+	if len(p.body) > 0 {
+		*e += fmt.Sprintf(" %q", p.body)
+	}
+	for _, name := range []string{"Sum", "Z", "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"} {
+		if v := p.r.Body.Trailer(name); v != nil {
+			*e += fmt.Sprintf(" +%s=%s", name, v)
+		}
+	}
+	_, _ = fmt.Fprint(p.w, len(p.body))
+	return true
+}

@@ -1,0 +1,153 @@
+package httpd_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+const coded = "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n"
+
+func TestRulesOfBodies(t *testing.T) {
+	table(t, map[string][]row{
+		"9112 6.3: a coding, a length, or nothing": {
+			{post + "\n", "200", "POST /"},
+			{post + "Content-Length: 0\n\n", "200", "POST /"},
+			{post + "Content-Length: 5\n\nhello", "200", `POST / "hello"`},
+			{post + "Content-Length: 00005\n\nhello", "200", `POST / "hello"`},
+			{post + "Content-Length: \t5 \t\n\n\nllo", "200", `POST / "\r\nllo"`},
+			{coded + "\n5\nhello\n0\n\n", "200", `POST / "hello"`},
+			{post + "Content-Length: 28\n\n" + "GET /x HTTP/1.1\nHost: a\n\n", "200", `POST / "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"`},
+			{"POST / HTTP/1.0\nContent-Length: 5\nConnection: keep-alive\nHost: a\n\nhello", "200", `POST / 1.0 "hello"`},
+		},
+		"9110 8.6: a Content-Length that is none": refused(400,
+			post+"Content-Length:\n\nhello", post+"Content-Length: +5\n\nhello", post+"Content-Length: -5\n\nhello", post+"Content-Length: 0x5\n\nhello",
+			post+"Content-Length: 5h\n\nhello", post+"Content-Length: 5 5\n\nhello", post+"Content-Length: 5.0\n\nhello", post+"Content-Length: 5e0\n\nhello",
+			post+"Content-Length: 1_0\n\nhello", post+"Content-Length: 5,\n\nhello", post+"Content-Length: ,5\n\nhello", post+"Content-Length: 5, 5\n\nhello",
+			post+"Content-Length: 5, 6\n\nhello", post+"Content-Length: \"5\"\n\nhello", post+"Content-Length: 5;a\n\nhello", post+"Content-Length: \u0665\n\nhello",
+			post+"Content-Length: 5\nContent-Length: 5\n\nhello", post+"Content-Length: 5\nContent-Length: 6\n\nhello",
+			post+"Content-Length: 0\ncontent-length: 0\n\n", post+"Content-Length: 9223372036854775808\n\nhello",
+			post+"Content-Length: 18446744073709551621\n\nhello", post+"Content-Length: "+strings.Repeat("9", 1000)+"\n\nhello"),
+		"9112 6.1: a coding that does not end in chunked": refused(400,
+			post+"Transfer-Encoding:\n\n0\n\n", post+"Transfer-Encoding: gzip\n\n0\n\n", post+"Transfer-Encoding: identity\n\n0\n\n",
+			post+"Transfer-Encoding: chunked, gzip\n\n0\n\n", post+"Transfer-Encoding: chunked, identity\n\n0\n\n",
+			post+"Transfer-Encoding: chunked\nTransfer-Encoding: gzip\n\n0\n\n", post+"Transfer-Encoding: chunked, chunked\n\n0\n\n",
+			coded+"Transfer-Encoding: chunked\n\n0\n\n", post+"Transfer-Encoding: chunked,\n\n0\n\n"),
+		"9112 6.1: a coding that we do not know": refused(501,
+			post+"Transfer-Encoding: gzip, chunked\n\n0\n\n", post+"Transfer-Encoding: gzip\nTransfer-Encoding: chunked\n\n0\n\n",
+			post+"Transfer-Encoding: identity, chunked\n\n0\n\n", post+"Transfer-Encoding: a;b=\"c\", chunked\n\n0\n\n"),
+		"9112 6.1: HTTP/1.0 has no codings": refused(400,
+			"POST / HTTP/1.0\nHost: a\nTransfer-Encoding: chunked\n\n0\n\n", "POST / HTTP/1.0\nTransfer-Encoding: chunked\nConnection: keep-alive\n\n0\n\n"),
+		"9112 7: the names of codings are compared without regard to case": {
+			{post + "Transfer-Encoding: CHUNKED\n\n1\nx\n0\n\n", "200", `POST / "x"`},
+			{post + "tRANSFER-eNCODING: \t Chunked\t\n\n1\nx\n0\n\n", "200", `POST / "x"`},
+		},
+		"9112 7.1: chunks": {
+			{coded + "\n0\n\n", "200", "POST /"},
+			{coded + "\n000\n\n", "200", "POST /"},
+			{coded + "\n5\nhello\n0006\n world\n0\n\n", "200", `POST / "hello world"`},
+			{coded + "\na\n0123456789\nA\n0123456789\n0\n\n", "200", `POST / "01234567890123456789"`},
+			{coded + "\n3\n\n␍\n0\n\n", "200", `POST / "\r\n\r"`},
+			{coded + "\n8\n0\n\nx\n\n0\n\n", "200", `POST / "0\r\n\r\nx\r\n"`},
+		},
+		"9112 7.1.1: extensions are of no importance": {
+			{coded + "\n1;a\nx\n0;b=c\n\n", "200", `POST / "x"`},
+			{coded + "\n1 ; a = \"b;c\"\nx\n0\t;\n\n", "200", `POST / "x"`},
+			{coded + "\n1;" + strings.Repeat("a", 252) + "\nx\n0\n\n", "200", `POST / "x"`},
+			{coded + "\n1;\xe9\t\nx\n0\n\n", "200", `POST / "x"`},
+		},
+		"9112 7.1.2: trailers are kept apart": {
+			{coded + "\n1\nx\n0\nSum: 1\nZ:\n\n", "200", `POST / "x" +Sum=1 +Z=`},
+			{coded + "Sum: 2\n\n0\nsum: 1\n\n", "200", `POST / Sum=2 +Sum=1`},
+			{coded + "\n0\nAuthorization: a\nSet-Cookie: b\n\n", "200", "POST /"},
+			{coded + "\n0\n" + strings.Repeat("X: a\n", 99) + "Sum: 1\n\n", "200", "POST / +Sum=1"},
+		},
+		"9112 6: no other field changes where a body ends": {
+			{"GET / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "200", `GET / "hello"`},
+			{"HEAD / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "200", `HEAD / "hello"`},
+			{"DELETE / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n", "200", `DELETE / "hello"`},
+			{"OPTIONS * HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "200", `OPTIONS * "hello"`},
+			{"TRACE / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "200", `TRACE / "hello"`},
+			{post + "Content-Type: multipart/byteranges; boundary=x\n\n", "200", "POST / Content-Type=multipart/byteranges; boundary=x"},
+			{post + "Range: bytes=0-1\nContent-Length: 5\n\nhello", "200", `POST / Range=bytes=0-1 "hello"`},
+			{post + "Content-Range: bytes 0-1/5\nContent-Length: 5\n\nhello", "200", `POST / Content-Range=bytes 0-1/5 "hello"`},
+			{post + "Upgrade: websocket\nConnection: upgrade\nContent-Length: 5\n\nhello", "200", `POST / Upgrade=websocket "hello"`},
+			{post + "Connection: content-length\nContent-Length: 5\n\nhello", "200", `POST / "hello"`},
+			{coded + "Connection: transfer-encoding\n\n5\nhello\n0\n\n", "200", `POST / "hello"`},
+			{post + "TE: trailers\nTrailer: Content-Length\nContent-Length: 5\n\nhello", "200", `POST / TE=trailers Trailer=Content-Length "hello"`},
+		},
+		"9110 7.8: Upgrade is ignored": {
+			{get + "Upgrade: websocket\nConnection: upgrade\n\n", "200", "GET / Upgrade=websocket"},
+			{get + "Upgrade: h2c\nConnection: Upgrade, HTTP2-Settings\nHTTP2-Settings: a\n\n", "200", "GET / Upgrade=h2c HTTP2-Settings=a"},
+			{"GET / HTTP/1.0\nHost: a\nUpgrade: a/1\n\n", "200!", "GET / 1.0 Upgrade=a/1"},
+		},
+		"9110 10.1.1: other expectations": refused(417, get+"Expect: a\n\n", post+"Expect: 100-continued\nContent-Length: 5\n\nhello",
+			post+"Expect: 100-continue;a\nContent-Length: 5\n\nhello", post+"Expect:\nContent-Length: 5\n\nhello"),
+	})
+}
+
+// What is wrong with a body is found behind its head: the handler has been asked, and is told.
+func TestRulesOfBodiesThatGoWrong(t *testing.T) {
+	failed := func(status int, says ...string) (rows []row) {
+		for _, s := range says {
+			rows = append(rows, row{coded + "\n" + s, fmt.Sprintf("%d!", status), "POST / failed"})
+		}
+		return rows
+	}
+	table(t, map[string][]row{
+		"9112 7.1: a size is hexadecimal digits": failed(400, "\n", "g\n", "-1\n", "+1\nx\n0\n\n", "0x1\nx\n0\n\n", " 1\nx\n0\n\n", "\t1\nx\n0\n\n",
+			";a\n", "1_0\n", "1,\n", "1.\n", "\"1\"\n", "1 \nx\n0\n\n", "1\t\nx\n0\n\n", "1 1\nx\n0\n\n", "\xef\xbc\x91\nx\n0\n\n",
+			"8000000000000000\n", "ffffffffffffffff\n", "10000000000000001\nx\n0\n\n", "100000000000000000000000000000001\nx\n0\n\n",
+			strings.Repeat("0", 256)+"1\nx\n"),
+		"9112 7.1: CRLF and nothing else behind a size": failed(400, "1␊x\n0\n\n", "1␍x\n0\n\n", "1␍␍\nx\n0\n\n", "1\x00\nx\n", "1x\n", "1;a␊x\n0\n\n", "1;␊x\n0\n\n",
+			"1;a␍x\n0\n\n", "1 ␊x\n"),
+		"9112 7.1: CRLF behind the data":       failed(400, "1\nxy\n0\n\n", "1\nx␊0\n\n", "1\nx␍0\n\n", "1\nx0\n\n", "2\nx\n0\n\n", "1\nx␍␍␊", "1\nx ␍␊", "1\nx␊\n"),
+		"9112 7.1: CRLF behind the last chunk": failed(400, "0␊␊", "0\n␊", "0␊\n", "0\n␍␍", "0\nx\n\n", "0\n \n\n"),
+		"9112 7.1.1: no control characters in an extension, and few octets": append(failed(400, "1;a\x00\nx\n", "1;a\x7f\nx\n", "1;\x0b\nx\n", "1;\x1b[2J\nx\n",
+			"1;"+strings.Repeat("a", 254)+"\nx\n"), failed(400, strings.Repeat("1;"+strings.Repeat("a", 250)+"\nx\n", 66))...),
+		"9110 6.5.1: no trailer changes the message": failed(400, "0\nContent-Length: 5\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n",
+			"0\nConnection: close\n\n", "0\nUpgrade: a\n\n", "0\nExpect: 100-continue\n\n", "0\nSum: 1\nCONTENT-LENGTH: 0\n\n"),
+		"9112 7.1.2: a trailer is a field": failed(400, "0\nSum : 1\n\n", "0\n Sum: 1\n\n", "0\nSum: 1\n 2\n\n", "0\nSum\n\n", "0\n: 1\n\n", "0\nSum: 1␊\n",
+			"0\nSum: 1␍Z: 2\n\n", "0\nSum: \x00\n\n", "0\n␊Sum: 1\n\n"),
+		"trailers of 8 KiB, a hundred of them": append(failed(431, "0\n"+strings.Repeat("X: a\n", 101)+"\n", "0\nX: "+strings.Repeat("a", 8<<10)+"\n\n"),
+			row{coded + "\n0\nX: " + strings.Repeat("a", 8<<10-len("X: \r\n\r\n")) + "\n\n", "200", "POST /"}),
+	})
+}
+
+// 9112 6.3, 8: what ends before its end is never taken for whole, and is not answered if it is not even a request.
+func TestRulesOfWhatIsCutOff(t *testing.T) {
+	d := newDesk(t)
+	for _, says := range []string{get + "Content-Length: 5\n\nhello", coded + "\n5;a\nhello\n0\nSum: 1\n\n", "\n" + get + "\n"} {
+		says := octets(says)
+		body := strings.Index(says, "\r\n\r\n") + 4
+		for n := range len(says) {
+			for _, end := range []error{io.EOF, syscall.ECONNRESET} {
+				k := &book{}
+				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(says[:n])
+				c.finish(end)
+				d.settle()
+				switch {
+				case n < body || end != io.EOF:
+					require.Empty(t, string(c.out), "%q", says[:n])
+				default:
+					require.Equal(t, "400!", statuses(c.check(t)), "%q", says[:n])
+				}
+				if n < body {
+					require.Empty(t, k.entries)
+				} else {
+					require.Contains(t, k.String(), " failed")
+				}
+				require.NotEqual(t, open, c.state)
+				require.Equal(t, end == io.EOF, c.state == closed && c.verdict == act.Done, "%q, %v: %v", says[:n], end, c.err)
+			}
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package httpd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// session is the action of a connection: one request after the other, in order (RFC 9112 9.3.2).
+//
+//	          head               answer            sent, persistent          body read
+//	awaiting ──────▶ handling ──────────▶ sending ──────────────────▶ draining ──────────▶ awaiting
+//	   │                │                    │                           │
+//	   │ refusal        │ failure: 500       │ the last one              │ too much of it
+//	   └──────────▶ sending ◀──┘             └────────▶ closing ◀────────┘
+//
+// At rest it holds a timer and no buffer.
+type session struct {
+	server   *Server
+	home     *home
+	conn     *listener.Conn
+	exchange *exchange // nil at rest
+	timer    act.Timer
+	pace     *pace         // of a client that does not take all at once; else nil
+	limit    time.Duration // when what it awaits must be there; 0: not set yet
+	phase    phase
+	served   bool // a request; so it is idle, and not new, between two
+	stopping bool // told of an order
+}
+
+type phase uint8
+
+const (
+	awaiting phase = iota // a head
+	handling
+	sending
+	draining // what the handler has left of the body
+	closing
+	aborted
+)
+
+// requestsATurn bounds how many pipelined requests are answered in a turn.
+const requestsATurn = 64
+
+// drainable is how much of a body is thrown away for the sake of the connection.
+const drainable = 256 << 10
+
+// Act takes the connection as far as it goes. A phase that is over answers Done: the next one has begun.
+func (x *session) Act(t *act.Task) act.Directive {
+	if x.exchange != nil {
+		x.exchange.in.Body.woken()
+	}
+	defer x.keep()
+	d := act.Done
+	for requests := 0; d == act.Done; {
+		switch x.phase {
+		case awaiting:
+			if requests++; requests > requestsATurn {
+				return act.Yield
+			}
+			d = x.await(t)
+		case handling:
+			d = x.handle(t)
+		case sending:
+			d = x.send(t)
+		case draining:
+			d = x.drain(t)
+		case closing:
+			return x.close(t)
+		case aborted:
+			return act.Done
+		}
+	}
+	return d
+}
+
+// keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, also after a
+// panic.
+func (x *session) keep() {
+	if x.exchange != nil {
+		x.exchange.in.keep()
+	}
+}
+
+// await reads a head, of which more may come than has so far.
+func (x *session) await(t *act.Task) act.Directive {
+	in, err := x.conn.Peek(1)
+	if err != nil {
+		return x.silence(t, err)
+	}
+	e := x.engage()
+	if err := e.out.ready(); err != nil { // a client that does not read gets no more to read
+		return x.hold(t, err)
+	}
+	for {
+		e.in.octets = in
+		over, bad := e.in.head.read(in)
+		switch {
+		case bad != nil:
+			return x.refuse(t, bad)
+		case over:
+			return x.understand(t)
+		}
+		if in, err = x.conn.Peek(len(in) + 1); err != nil {
+			return x.silence(t, err)
+		}
+	}
+}
+
+// engage gives the connection an exchange.
+func (x *session) engage() *exchange {
+	if x.exchange == nil {
+		x.exchange, x.limit = x.home.take(x), 0
+	}
+	return x.exchange
+}
+
+// silence is called when no head is there, or not all of it.
+func (x *session) silence(t *act.Task, err error) act.Directive {
+	now, begun := t.Scheduler().Now(), x.exchange != nil
+	blocked, is := err.(listener.Blocked)
+	switch {
+	case err == listener.ErrTooLong:
+		return x.refuse(t, errLargeHead)
+	case err == io.EOF, is && x.stopping && !begun:
+		return x.depart()
+	case !is:
+		return x.abort(t, err)
+	case x.limit == 0:
+		x.limit = max(1, now+x.patience())
+	case now >= x.limit && begun:
+		return x.refuse(t, errSlowHead)
+	case now >= x.limit:
+		return x.depart()
+	}
+	blocked.Arm(t)
+	x.wakeAt(t, x.limit)
+	return act.Wait
+}
+
+// patience is how long the client may take with what is awaited.
+func (x *session) patience() time.Duration {
+	if x.served && x.exchange == nil {
+		return or(x.server.Timeouts.Idle, 75*time.Second)
+	}
+	return or(x.server.Timeouts.Head, 10*time.Second)
+}
+
+// wakeAt sees to it that there is a turn at the given time. The timer is lazy: one that is too early costs a turn,
+// where to set it for every request would cost every request.
+func (x *session) wakeAt(t *act.Task, when time.Duration) {
+	if when < never && (!x.timer.Armed() || x.timer.When() > when) {
+		t.WakeAt(&x.timer, when)
+	}
+}
+
+// understand takes the head, in the turn in which it has ended.
+func (x *session) understand(t *act.Task) act.Directive {
+	e := x.exchange
+	x.conn.Discard(e.in.head.length)
+	if err := e.in.understand(); err != nil {
+		return x.refuse(t, err)
+	}
+	e.out.mute = string(e.in.Method()) == "HEAD"
+	x.phase = handling
+	return act.Done
+}
+
+// handle lets the handler answer.
+func (x *session) handle(t *act.Task) act.Directive {
+	e := x.exchange
+	if e.action == nil {
+		if e.action = x.server.Handler(&e.out, &e.in); e.action == nil {
+			return x.answered(t)
+		}
+		if x.stopping {
+			x.Stop(t, t.Order())
+		}
+	} else if err := e.out.push(); err != nil && !isBlocked(err) {
+		return x.failed(t, err)
+	}
+	switch d := e.action.Act(t); d {
+	case act.Done:
+		return x.answered(t)
+	case act.Failed:
+		return x.failed(t, cmp.Or(t.Err(), errUnsaid))
+	case act.Wait, act.Async:
+		x.deliver(t)
+		return d
+	default:
+		return d
+	}
+}
+
+// deliver sends what the handler has written when it waits, and has a turn come for what there is no room for.
+func (x *session) deliver(t *act.Task) {
+	w := &x.exchange.out
+	if len(w.body) > 0 {
+		_ = w.Flush() // an error stays for the next call
+	}
+	if blocked, is := w.push().(listener.Blocked); is {
+		blocked.Arm(t)
+	}
+}
+
+// answered is called when the handler is done.
+func (x *session) answered(t *act.Task) act.Directive {
+	if err := x.exchange.out.finish(); err != nil {
+		return x.failed(t, err)
+	}
+	x.closeAction()
+	x.phase = sending
+	return act.Done
+}
+
+var errUnsaid = errors.New("httpd: the handler has failed without saying why")
+
+// failed is called when the handler is not going to answer: we do, if it is not too late.
+func (x *session) failed(t *act.Task, err error) act.Directive {
+	x.closeAction()
+	if x.exchange.out.sent {
+		return x.abort(t, err)
+	}
+	bad := (*refusal)(nil)
+	if !errors.As(err, &bad) {
+		x.exchange.failure, bad = err, errHandler
+	}
+	return x.refuse(t, bad)
+}
+
+// refuse answers with an error, as the last thing on this connection.
+func (x *session) refuse(t *act.Task, err error) act.Directive {
+	bad := err.(*refusal)
+	x.home.s.Logger().Debug("a request is refused", zap.Error(bad))
+	e := x.engage()
+	e.out.mute = string(e.in.Method()) == "HEAD"
+	if err := e.out.refuse(bad.status); err != nil {
+		return x.abort(t, err)
+	}
+	x.phase = sending
+	return act.Done
+}
+
+// send sends what is left of the response.
+func (x *session) send(t *act.Task) act.Directive {
+	w := &x.exchange.out
+	if err := w.push(); err != nil {
+		return x.hold(t, err)
+	}
+	b := &x.exchange.in.Body
+	switch {
+	case w.last:
+		x.phase = closing
+	case b.kind == ended:
+		x.next()
+	default:
+		x.phase, b.most = draining, b.taken+drainable
+	}
+	return act.Done
+}
+
+// drain throws away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
+func (x *session) drain(t *act.Task) act.Directive {
+	b := &x.exchange.in.Body
+	for {
+		in, err := b.Peek()
+		switch {
+		case err == io.EOF:
+			x.next()
+			return act.Done
+		case isBlocked(err):
+			return listener.Next(t, err)
+		case err != nil, b.taken+int64(len(in)) > b.most:
+			return x.depart()
+		}
+		b.Discard(len(in))
+	}
+}
+
+// next begins to wait for the next request.
+func (x *session) next() {
+	x.release()
+	x.phase, x.served = awaiting, true
+}
+
+// hold waits until the client has taken more. Who does not is cut off.
+func (x *session) hold(t *act.Task, err error) act.Directive {
+	if isBlocked(err) {
+		return listener.Next(t, err)
+	}
+	return x.abort(t, err)
+}
+
+// depart begins to close: nothing further is read.
+func (x *session) depart() act.Directive {
+	x.engage()
+	x.phase = closing
+	return act.Done
+}
+
+// close closes in stages (RFC 9112 9.6), when everything is on its way: that may take a slow client longer than
+// listener.Limits.Linger.
+func (x *session) close(t *act.Task) act.Directive {
+	if err := x.conn.Sent(); err != nil {
+		return x.hold(t, x.exchange.out.blocked(err))
+	}
+	_ = x.conn.Close() // an error means that the client has gone
+	if err := x.exchange.failure; err != nil {
+		return t.Fail(err)
+	}
+	x.release()
+	return act.Done
+}
+
+// abort ends the connection so that the client sees that something is missing. What a client has done is no failure
+// of ours.
+func (x *session) abort(t *act.Task, err error) act.Directive {
+	x.conn.Abort()
+	x.phase = aborted
+	if bad := (*refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
+		t.Scheduler().Logger().Debug("a connection is cut", zap.Error(err))
+		return act.Done
+	}
+	return t.Fail(err)
+}
+
+func (x *session) closeAction() {
+	c, ok := x.exchange.action.(io.Closer)
+	if x.exchange.action = nil; ok {
+		_ = c.Close() // nobody is left to be told of its error
+	}
+}
+
+func (x *session) release() {
+	if x.exchange != nil {
+		x.home.give(x.exchange)
+		x.exchange, x.limit = nil, 0
+	}
+}
+
+// Stop passes an order on to the handler's action, and has the connection end with the response.
+func (x *session) Stop(t *act.Task, o shutdown.Order) {
+	x.stopping = true
+	if x.exchange != nil {
+		if st, ok := x.exchange.action.(act.Stopper); ok {
+			st.Stop(t, o)
+		}
+	}
+}
+
+// Close closes the handler's action, if it has not finished.
+func (x *session) Close() error {
+	if x.exchange != nil {
+		x.closeAction()
+		x.release()
+	}
+	return nil
+}
+
+// String names the request, or says that there is none. It has no octet that a request line may not have.
+func (x *session) String() string {
+	if x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0 {
+		return "httpd: no request"
+	}
+	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), x.exchange.in.Target())
+}

@@ -1,0 +1,124 @@
+package httpd_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// smuggled is what must never be taken for a request of its own.
+const smuggled = "GET /smuggled HTTP/1.1\nHost: a\n\n"
+
+// Two servers that disagree about where a request ends let its sender put one of his own into somebody else's
+// connection. So where two could disagree nobody is asked, and the connection ends. See RFC 9112 11.2.
+func TestNothingIsSmuggled(t *testing.T) {
+	var says []string
+	add := func(format string, of ...string) {
+		for _, s := range of {
+			says = append(says, fmt.Sprintf(format, s))
+		}
+	}
+	codings := []string{"chunked", "Chunked", "CHUNKED", "\tchunked", "chunked\t", "chunked, chunked", "identity", "gzip", "", "chunked,", ",chunked",
+		"chunked;x", "xchunked", "chunkedx", "chunke", "\"chunked\"", "'chunked'", "chunked x", "x chunked", "chunked, identity", "identity, chunked",
+		"\x0bchunked", "\x0cchunked", "chunked\x0b", "\x85chunked", "chunked\x85", "\xa0chunked", "\u00a0chunked", "chunked\x00", "\x00chunked",
+		"chun\u212aed", "␍chunked", "chunked␍", "␊chunked", "chunked␊", "\n chunked", "\n\tchunked", "chunked\n ", "chunked\n \n"}
+	// CL.TE and TE.CL: both are there, in either order and every spelling.
+	for _, te := range codings {
+		add("POST / HTTP/1.1\nHost: a\nContent-Length: 6\nTransfer-Encoding: %s\n\n0\n\n"+smuggled, te)
+		add("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: %s\nContent-Length: 6\n\n0\n\n"+smuggled, te)
+		add("POST / HTTP/1.0\nConnection: keep-alive\nTransfer-Encoding: %s\n\n0\n\n"+smuggled, te)
+	}
+	// TE.TE: one of two servers does not recognise it.
+	for _, te := range codings[5:] {
+		add("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: %s\n\n0\n\n"+smuggled, te)
+		add("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nTransfer-Encoding: %s\n\n0\n\n"+smuggled, te)
+		add("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: %s\nTransfer-Encoding: chunked\n\n0\n\n"+smuggled, te)
+	}
+	add("POST / HTTP/1.1\nHost: a\n%s\n\n0\n\n"+smuggled, "Transfer-Encoding : chunked", "Transfer-Encoding\t: chunked", " Transfer-Encoding: chunked",
+		"Transfer-Encoding\x00: chunked", "Transfer-Encoding\x0b: chunked", "X: y␊Transfer-Encoding: chunked", "X: y␍Transfer-Encoding: chunked",
+		"X: y␍␍Transfer-Encoding: chunked", "Transfer\u2010Encoding: chunked", "Tran\u017ffer-Encoding: chunked", "\u00a0Transfer-Encoding: chunked",
+		"Transfer-Encoding\n: chunked", ": Transfer-Encoding: chunked", "Transfer-Encoding", "Transfer-Encoding chunked", "X:\n Transfer-Encoding: chunked")
+	// CL.CL and lengths that two servers read in two ways.
+	for _, cl := range []string{"0\nContent-Length: 33", "33\nContent-Length: 0", "33\ncontent-length: 33", "33, 33", "0,33", "33,0", "+33", "-33", " 33 0", "0x21",
+		"33\x00", "33\x0b", "\x0b33", "33␊0", "33␍0", "\n 33", "33\n 0", "33;", "33.", "3_3", "", " ", "\t", "NaN", "\xb3\xb3", "４", "18446744073709551616",
+		"18446744073709551649", "4294967296000000000000000033", "1e1", "'33'", "\"33\"", "33\x85", "33\xa0"} {
+		add("POST / HTTP/1.1\nHost: a\nContent-Length: %s\n\n"+smuggled, cl)
+		add("GET / HTTP/1.1\nHost: a\nContent-Length: %s\n\n"+smuggled, cl)
+	}
+	add("POST / HTTP/1.1\nHost: a\n%s\n\n"+smuggled, "Content-Length : 33", "Content-Length\t: 33", " Content-Length: 33", "Content-Length\x00: 33", "Content-Length\x0b: 33",
+		"Content\u2010Length: 33", "X: y␊Content-Length: 33", "X: y␍Content-Length: 33", "X:\n Content-Length: 33", "Content-Length 33", "\u00a0Content-Length: 33")
+	// Lines that one server ends and another does not.
+	for _, end := range []string{"␊", "␍", "␊␍", "␍␍\n", "\x00\n", "\x0b\n", "\x0c\n", " \n ", "\u2028", "\x85"} {
+		add("GET / HTTP/1.1%sHost: a\n\n"+smuggled, end)
+		add("GET / HTTP/1.1\nHost: a%sX: y\n\n"+smuggled, end)
+	}
+	add("GET / HTTP/1.1\nHost: a\n%s"+smuggled, "␊", "␍", " \n", "\t\n", "\x00\n", "␍␍\n", "␊\n")
+	// Targets that end twice.
+	add("GET %s HTTP/1.1\nHost: a\n\n"+smuggled, "/ HTTP/1.1␊X: ", "/ HTTP/1.1", "/␍", "/\x00", "/\t", "/ /", "http://b/ HTTP/1.1␊", "http://b\x00/", "http://b\\@c/", "http://b#@c/",
+		"/\u00a0HTTP/1.1", "/\x85", "http://b@c/", "//b\x0b")
+	// Whom it is for.
+	add("GET / HTTP/1.1\n%s\n\n"+smuggled, "Host: a\nHost: b", "Host: a\nhost: a", "Host: a, b", "Host: a\n b", "Host: a\x00b", "Host: a\tb", "Host: a b", "Host: a@b", "Host : a", " Host: a",
+		"Host: a/b", "Host: a:80@b", "Host: a:80, b", "Host\x00: a", "X: y␊Host: a", "X: y")
+	d := newDesk(t)
+	for _, s := range says {
+		for _, r := range []row{{says: s}, {says: get + "\n" + s}} {
+			for _, pieces := range [][]string{{octets(r.says)}, strings.SplitAfter(octets(r.says), ""), halves(octets(r.says))} {
+				k := &book{}
+				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
+				all := c.check(t)
+				require.True(t, c.state == closed && all[len(all)-1].status >= 400, "%q: %s", s, statuses(all))
+				require.NotContains(t, k.String(), "smuggled", "%q", s)
+				require.Equal(t, strings.Count(r.says, get+"\n"), len(k.entries), "%q", s)
+				require.NotContains(t, string(c.out), "smuggled")
+			}
+		}
+	}
+	t.Logf("%d ways", len(says))
+}
+
+func halves(text string) []string { return []string{text[:len(text)/2], text[len(text)/2:]} }
+
+// The same in a body, where the handler has been asked and is told.
+func TestNothingIsSmuggledInChunks(t *testing.T) {
+	for _, body := range []string{"␊", "0␊", "0␍", "0\n␊", "0␊\n", "0\n␍␍", "0 \n\n", "0\x00\n\n", "0\x0b\n\n", "00000000000000001\x00\nx\n0\n\n", "0x0\n\n", "+0\n\n", "-0\n\n", "-1\n\n",
+		" 0\n\n", "\t0\n\n", "0_0\n\n", "0,0\n\n", "\u0660\n\n", "g\n\n", "\n\n", "\"0\"\n\n", "0\n \n\n", "0;␊\n", "0;a␊\n", "0;a␍\n", "0;a\x00\n\n", "0;\"␊\"\n\n", "0;a=\"\n\"\n\n",
+		"10000000000000000\n\n", "fffffffffffffffe\n\n", "8000000000000000\n\n", "100000000000000000000000000000000\n\n",
+		"1\nx␊0\n\n", "1\nx␍0\n\n", "1\nx0\n\n", "1\nxx\n0\n\n", "1\nx\n\n0\n\n", "1\nx \n0\n\n", "2\nx\n0\n\n", "0\nx\n\n", "1␊x\n0\n\n", "1;\nx␊0\n\n",
+		"0\nContent-Length: 33\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n", "0\nConnection: keep-alive\n\n", "0\nX: y␊\n", "0\nX: y␍\n\n", "0\nX : y\n\n", "0\n X: y\n\n",
+		"0\nX: y\n z\n\n", "0\nX\n\n", "0\n: y\n\n", "0\nX: \x00\n\n"} {
+		d := newDesk(t)
+		says := octets(coded + "\n" + body + smuggled)
+		for _, pieces := range [][]string{{says}, strings.SplitAfter(says, ""), halves(says)} {
+			k := &book{}
+			c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
+			require.Equal(t, "400!", statuses(c.check(t)), "%q", body)
+			require.Equal(t, "POST / failed", k.String(), "%q", body)
+		}
+	}
+}
+
+// A body that looks like a request is a body, whatever the method and whoever reads it.
+func TestABodyIsNoRequest(t *testing.T) {
+	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "BREW"} {
+		inner := octets(smuggled)
+		for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(inner), inner),
+			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)} {
+			says := method + " / HTTP/1.1\r\nHost: a\r\n" + framing
+			for _, path := range []string{"/", "/unread"} {
+				d := newDesk(t)
+				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + octets(behind)) {
+					k := &book{}
+					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
+					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))
+					require.Len(t, k.entries, 2)
+					require.Equal(t, "GET /behind", k.entries[1])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package httpd_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// lasts wants the connection to be open until shortly before a time is over, and to have ended then, as what it was
+// answered and how.
+func (c *call) lasts(t *testing.T, d time.Duration, answers string, how state) {
+	t.Helper()
+	c.d.pass(d - time.Millisecond)
+	require.Equal(t, open, c.state, "too early")
+	c.d.pass(2 * time.Millisecond)
+	require.Equal(t, how, c.state)
+	all, err := understand(string(c.out), true)
+	require.NoError(t, err)
+	require.Equal(t, answers, statuses(all))
+	require.Equal(t, act.Done, c.verdict, "a slow client is no failure of ours")
+	require.Zero(t, c.d.logs.Len())
+}
+
+const untold = 1000 * time.Hour
+
+func TestTheFirstOctetAndTheHeadTake10s(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: (&book{}).serve}
+	d.dial(web, listener.Limits{}).lasts(t, 10*time.Second, "", closed)
+	c := d.dial(web, listener.Limits{})
+	d.pass(9 * time.Second)
+	c.say("G").lasts(t, 10*time.Second, "408!", closed)
+	c = d.dial(web, listener.Limits{}).say(octets(get)) // all but its end
+	c.lasts(t, 10*time.Second, "408!", closed)
+	c = d.dial(web, listener.Limits{}).say(octets(get + "\n"))
+	d.pass(50 * time.Second)
+	c.say("G").lasts(t, 10*time.Second, "200 408!", closed)
+}
+
+// Slow loris: single octets do not move the end.
+func TestAnOctetASecondIsNoHead(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{})
+	for _, octet := range octets("GET / HTT") {
+		c.say(string(octet))
+		d.pass(time.Second)
+		require.Equal(t, open, c.state)
+	}
+	c.say("P").lasts(t, time.Second, "408!", closed)
+}
+
+func TestAConnectionIsIdleFor75s(t *testing.T) {
+	d := newDesk(t)
+	k := &book{}
+	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
+	for range 5 {
+		c.say(octets(get + "\n"))
+		d.pass(74 * time.Second)
+	}
+	c.lasts(t, time.Second, "200 200 200 200 200", closed)
+	require.Len(t, k.entries, 5)
+}
+
+func TestTimeoutsAsConfigured(t *testing.T) {
+	d := newDesk(t)
+	h := (&book{}).serve
+	for _, f := range []time.Duration{time.Millisecond * 10, time.Minute, time.Hour} {
+		all := httpd.Timeouts{Head: f, Idle: 2 * f, Body: 3 * f, Write: 4 * f}
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).lasts(t, f, "", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say("G").lasts(t, f, "408!", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(octets(get+"\n")).lasts(t, 2*f, "200", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(octets(post+"Content-Length: 5\n\n")).lasts(t, 3*f, "408!", closed)
+		c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: all}, listener.Limits{})
+		c.room = 0
+		c.say(octets(get+"\n")).lasts(t, 4*f, "", aborted)
+	}
+	none := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
+	for _, says := range []string{"", "G", get, get + "\n", post + "Content-Length: 5\n\n", coded + "\n"} {
+		c := d.dial(&httpd.Server{Handler: h, Timeouts: none}, listener.Limits{}).say(octets(says))
+		d.pass(untold)
+		require.Equal(t, open, c.state, says)
+		c.hangUp()
+	}
+	c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: none}, listener.Limits{})
+	c.room = 0
+	c.say(octets(get + "\n"))
+	d.pass(untold)
+	require.Equal(t, open, c.state)
+	c.take(plenty)
+	d.settle()
+	require.Equal(t, "200", statuses(c.check(t)))
+}
+
+// 240 octets a second after 5 s: whoever is slower is cut when he is 5 s late.
+func TestABodyMayTake5sAndASecondForEach240Octets(t *testing.T) {
+	for _, says := range []string{post + "Content-Length: 100000\n\n", coded + "\n186a0\n"} {
+		for rate, lasts := range map[int]time.Duration{0: 5 * time.Second, 24: 5 * time.Second, 120: 10 * time.Second, 200: 30 * time.Second, 239: 1200 * time.Second} {
+			d := newDesk(t)
+			c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(octets(says))
+			began, sent := d.now, 0
+			for c.state == open && sent+rate < 100_000 && d.now < time.Hour {
+				d.pass(time.Second / 2)
+				c.feed(strings.Repeat("x", (rate+1)/2))
+				sent += (rate + 1) / 2
+				d.settle()
+			}
+			if rate >= 239 { // an odd one is rounded up
+				require.Equal(t, open, c.state)
+				continue
+			}
+			require.Equal(t, "408!", statuses(c.check(t)))
+			require.InDelta(t, lasts, d.now-began, float64(lasts)/8, "%d octets a second", rate)
+		}
+	}
+}
+
+// Only that time counts in which the handler wants more: this one looks a minute after it was told that there is some.
+func TestWhileNobodyReadsABodyItMayTakeItsTime(t *testing.T) {
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		told, pause := false, (*listener.Sleep)(nil)
+		return act.Func(func(t *act.Task) act.Directive {
+			if told {
+				told, pause = false, &listener.Sleep{For: time.Minute}
+			}
+			if pause != nil {
+				if d := pause.Act(t); d != act.Done {
+					return d
+				}
+				pause = nil
+			}
+			in, err := r.Body.Peek()
+			r.Body.Discard(len(in))
+			_, told = err.(listener.Blocked)
+			return listener.Next(t, err)
+		})
+	}}
+	d := newDesk(t)
+	c := d.dial(web, listener.Limits{}).say(octets(post + "Content-Length: 10\n\n"))
+	for range 10 {
+		d.pass(time.Second / 4)
+		c.say("x")
+		d.pass(time.Minute)
+	}
+	require.Equal(t, "200", statuses(c.check(t)))
+}
+
+// What nobody wants has to come at that rate, too; that answer is out.
+func TestABodyThatIsThrownAwayHasToCome(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("early"); return nil }}
+	d.dial(web, listener.Limits{}).say(octets(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
+}
+
+// When the head is out nobody can be told that he was too slow.
+func TestASlowBodyBehindTheHeadOfAnAnswerIsAborted(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		_ = w.Flush()
+		return (&book{}).serve(w, r)
+	}}
+	d.dial(web, listener.Limits{}).say(octets(post+"Content-Length: 5\n\n")).lasts(t, 5*time.Second, "200…", aborted)
+}
+
+// download are the ways in which a lot is sent.
+var downloads = map[string]httpd.Handler{
+	"whole": func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.Whole([]byte(strings.Repeat("x", 1<<20)))
+		return nil
+	},
+	"written": func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 1<<20) },
+	"written and announced, in HTTP/1.0": func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.SetLength(1 << 20)
+		return filling(w, 1<<20)
+	},
+	"written for ever": func(w *httpd.Response, _ *httpd.Request) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			_, err := w.Write(make([]byte, 100))
+			return listener.Next(t, err)
+		})
+	},
+	"small, and the last": func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.Close()
+		w.Whole([]byte(strings.Repeat("x", 50_000)))
+		return nil
+	},
+}
+
+// Who takes less than 240 octets a second for a minute is cut off; who takes more is served for as long as it takes.
+func TestAnAnswerHasToBeTaken(t *testing.T) {
+	f := fileOf(t, 1<<20)
+	file := func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.SetLength(1 << 20)
+		return sending(w, f, 1<<20)
+	}
+	stream := func(w *wire) monitor.Stream { return w }
+	over := func(w *wire) monitor.Stream { return fileWire{w} }
+	type way struct {
+		h    httpd.Handler
+		over func(*wire) monitor.Stream
+	}
+	ways := map[string]way{"a file, read": {file, stream}, "a file, not read": {file, over}}
+	for name, h := range downloads {
+		ways[name] = way{h, stream}
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			for _, rate := range []int{0, 200, 300} {
+				d := newDesk(t)
+				c := d.dialOver(&httpd.Server{Handler: way.h}, listener.Limits{}, way.over)
+				c.room = 5000
+				c.say(octets(get + "\n"))
+				if rate == 0 {
+					c.lasts(t, time.Minute, "200…", aborted)
+					continue
+				}
+				for range 150 {
+					d.pass(time.Second)
+					c.take(rate)
+					d.settle()
+				}
+				if rate == 300 {
+					require.Equal(t, open, c.state)
+					continue
+				}
+				require.Equal(t, aborted, c.state)
+				require.Equal(t, act.Done, c.verdict)
+			}
+		})
+	}
+}
+
+// It is the client who has to be fast, not the handler.
+func TestAHandlerMayTakeItsTime(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		var all []act.Action
+		for range 5 {
+			all = append(all, filling(w, 7000), &listener.Sleep{For: 10 * time.Minute}, filling(w, 100), &listener.Sleep{For: 10 * time.Minute})
+		}
+		return act.Seq(all...)
+	}}
+	c := d.dial(web, listener.Limits{High: 5000})
+	c.room = 0
+	c.say(octets(get + "\n"))
+	for range 1205 {
+		d.pass(5 * time.Second)
+		c.take(5000 - c.room)
+		d.settle()
+	}
+	require.Equal(t, "200", statuses(c.check(t)), "%v", c.err)
+}
+
+// Who asks for more and more, and takes a little of it now and then, is as slow.
+func TestAPipelineHasToBeTaken(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 3000) }}, listener.Limits{})
+	c.room = 0
+	for range 1000 {
+		c.feed(octets(get + "\n"))
+	}
+	d.settle()
+	for range 50 {
+		d.pass(2 * time.Second)
+		c.take(100)
+		d.settle()
+	}
+	require.Equal(t, aborted, c.state)
+}

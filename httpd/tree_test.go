@@ -1,0 +1,521 @@
+package httpd
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// treeOf leads each pattern to itself.
+func treeOf(t testing.TB, patterns ...string) *tree[string] {
+	table := new(tree[string])
+	for _, text := range patterns {
+		require.NoError(t, table.add(text, text))
+	}
+	return table
+}
+
+// askTree says in a word what becomes of a request "METHOD [host]/path": the pattern and its values, or the status.
+func askTree(t testing.TB, table *tree[string], request string) string {
+	method, place, _ := strings.Cut(request, " ")
+	slash := strings.IndexByte(place, '/')
+	var v values
+	of, pattern, found := table.match([]byte(method), []byte(place[:slash]), []byte(place[slash:]), &v)
+	require.Equal(t, of, pattern)
+	switch found {
+	case noPath:
+		require.Empty(t, v.names)
+		return "404"
+	case noMethod:
+		require.Empty(t, v.names)
+		return "405 " + strings.Join(table.allow([]byte(place[:slash]), []byte(place[slash:])), ", ")
+	}
+	for _, name := range v.names {
+		pattern += fmt.Sprintf(" %s=%s", name, v.get(name))
+	}
+	return pattern
+}
+
+func TestMatch(t *testing.T) {
+	for rule, c := range map[string]struct {
+		patterns []string
+		asked    map[string]string
+	}{
+		"nothing was added": {nil, map[string]string{
+			"GET /": "404", "GET a.com/b": "404",
+		}},
+		"a literal is that path": {[]string{"/a/b"}, map[string]string{
+			"GET /a/b": "/a/b", "POST /a/b": "/a/b", "GET /a": "404", "GET /a/": "404", "GET /a/b/": "404", "GET /a/b/c": "404", "GET /A/b": "404",
+		}},
+		"a slash at the end is everything below": {[]string{"/", "/a/"}, map[string]string{
+			"GET /": "/", "GET /b": "/", "GET /b/c/": "/", "GET /a/": "/a/", "GET /a/b": "/a/", "GET /a/b/c/": "/a/",
+			"GET /a": "/", // where ServeMux redirects
+		}},
+		"{$} is the slash alone": {[]string{"/{$}", "/a/{$}", "/a/{b...}"}, map[string]string{
+			"GET /": "/{$}", "GET /b": "404", "GET /a": "404", "GET /a/": "/a/{$}", "GET /a/c": "/a/{b...} b=c",
+		}},
+		"{name} is one segment": {[]string{"/a/{b}", "/a/{b}/c/{d}"}, map[string]string{
+			"GET /a/x": "/a/{b} b=x", "GET /a/": "404", "GET /a/x/": "404", "GET /a/x/c/y": "/a/{b}/c/{d} b=x d=y", "GET /a/x/d/y": "404",
+			"GET /a/{b}": "/a/{b} b={b}", "GET /a/...": "/a/{b} b=...",
+		}},
+		"{name...} is the rest": {[]string{"/a/{b...}"}, map[string]string{
+			"GET /a": "404", "GET /a/": "/a/{b...} b=", "GET /a/x": "/a/{b...} b=x", "GET /a/x/y/": "/a/{b...} b=x/y/",
+		}},
+		"the most specific wins": {[]string{"/", "/{x}/", "/a/", "/a/{x}", "/a/b", "/a/{x}/c", "/a/{x}/c/{y...}"}, map[string]string{
+			"GET /a/b": "/a/b", "GET /a/c": "/a/{x} x=c", "GET /a/c/d": "/a/", "GET /a/c/c": "/a/{x}/c x=c", "GET /b": "/", "GET /b/": "/{x}/ x=b",
+			"GET /a/b/c/": "/a/{x}/c/{y...} x=b y=", "GET /a/b/": "/a/",
+		}},
+		"a way that leads nowhere is gone back": {[]string{"/a/b/z", "/{x}/b/{y}", "/{x...}"}, map[string]string{
+			"GET /a/b/z": "/a/b/z", "GET /a/b/y": "/{x}/b/{y} x=a y=y", "GET /a/b/z/": "/{x...} x=a/b/z/", "GET /b/c": "/{x...} x=b/c",
+		}},
+		"GET is HEAD as well": {[]string{"GET /a", "GET /b", "HEAD /b", "POST /b"}, map[string]string{
+			"GET /a": "GET /a", "HEAD /a": "GET /a", "GET /b": "GET /b", "HEAD /b": "HEAD /b", "POST /a": "405 GET, HEAD",
+			"PUT /b": "405 GET, HEAD, POST", "get /a": "405 GET, HEAD", "GET /c": "404",
+		}},
+		"a method goes before none": {[]string{"/a", "POST /a", "GET /a", "/{x}", "/"}, map[string]string{
+			"GET /a": "GET /a", "HEAD /a": "GET /a", "POST /a": "POST /a", "PUT /a": "/a", "PUT /b": "/{x} x=b", "GET /": "/",
+		}},
+		"HEAD alone is not GET": {[]string{"HEAD /a"}, map[string]string{
+			"HEAD /a": "HEAD /a", "GET /a": "405 HEAD",
+		}},
+		"another method may be on another way": {[]string{"POST /a/b", "GET /a/{x}", "PUT /a/"}, map[string]string{
+			"POST /a/b": "POST /a/b", "GET /a/b": "GET /a/{x} x=b", "PUT /a/b": "PUT /a/", "DELETE /a/b": "405 GET, HEAD, POST, PUT",
+			"DELETE /a/b/c": "405 PUT",
+		}},
+		"a name is that of its pattern": {[]string{"GET /{a}", "POST /{b}"}, map[string]string{
+			"GET /x": "GET /{a} a=x", "POST /x": "POST /{b} b=x",
+		}},
+		"a host goes before none": {[]string{"a.com/", "GET a.com/{x}", "/b", "POST /c", "GET b.com/c"}, map[string]string{
+			"GET a.com/b": "GET a.com/{x} x=b", "POST a.com/b": "a.com/", "GET b.com/b": "/b", "GET /b": "/b", "POST b.com/c": "POST /c",
+			"PUT b.com/c": "405 GET, HEAD, POST", "GET a.com.b/b": "/b", "GET b.com/d": "404",
+		}},
+		"a host has any port and any case": {[]string{"a.com/", "B.com/", "[::1]/"}, map[string]string{
+			"GET a.com:80/": "a.com/", "GET A.COM:/": "a.com/", "GET b.COM/": "B.com/", "GET [::1]/": "[::1]/", "GET [::1]:80/": "[::1]/",
+			"GET :80/": "404", "GET a.com./": "404", "GET " + strings.Repeat("a", 300) + "/": "404",
+		}},
+		"segments are compared decoded": {[]string{"GET /a b/{x}", "/%63/{x...}", "/100%"}, map[string]string{
+			"GET /a%20b/%C3%BC": "GET /a b/{x} x=ü", "GET /%61%20b/y": "GET /a b/{x} x=y", "GET /c/%64/e%2e": "/%63/{x...} x=d/e.", "GET /100%25": "/100%",
+			"GET /%63/%00": "/%63/{x...} x=\x00",
+		}},
+		"an escaped slash splits nothing": {[]string{"/{x}", "/a/{y}", "/a%2fb", "/{x}/c/{z...}", "/{$}"}, map[string]string{
+			"GET /a%2Fc": "/{x} x=a/c", "GET /a%2Fb": "/a%2fb", "GET /a%2Fb/c/%2f/d": "/{x}/c/{z...} x=a/b z=//d",
+			"GET /%2F": "/{x} x=/", // ServeMux takes it for /{$}
+		}},
+		"a bad escape is nothing": {[]string{"/", "/{x}"}, map[string]string{
+			"GET /%": "404", "GET /%6": "404", "GET /a/%6g": "404", "GET /%%": "404", "GET /a/%/b": "404", "GET /%2/": "404",
+		}},
+		"only a clean path is something": {[]string{"/", "/{x}", "/a/{x...}"}, map[string]string{
+			"GET //": "404", "GET //a": "404", "GET /a//": "404", "GET /a//b": "404", "GET /.": "404", "GET /./": "404", "GET /a/..": "404",
+			"GET /a/../b": "404", "GET /a/%2e": "404", "GET /a/.%2E/b": "404", "GET /%2e%2E": "404", "GET /a/...": "/a/{x...} x=...",
+			"GET /.a": "/{x} x=.a", "GET /%2ea": "/{x} x=.a", "GET /a/..%2f": "/a/{x...} x=../", "GET /%2e%2e%2e": "/{x} x=...",
+		}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			for range 2 { // in whatever order they are added
+				table := treeOf(t, c.patterns...)
+				for request, want := range c.asked {
+					require.Equal(t, want, askTree(t, table, request), "%s", request)
+				}
+				slices.Reverse(c.patterns)
+			}
+		})
+	}
+}
+
+// "*", and what is no path at all.
+func TestMatchOfNoPath(t *testing.T) {
+	var v values
+	for _, path := range []string{"", "*", "a", "%2F"} {
+		_, _, found := treeOf(t, "/").match([]byte("OPTIONS"), nil, []byte(path), &v)
+		require.Equal(t, noPath, found)
+		require.Nil(t, treeOf(t, "GET /").allow(nil, []byte(path)))
+	}
+}
+
+// All of those that patterns name, where a pattern has no method.
+func TestTreeAllows(t *testing.T) {
+	table := treeOf(t, "PUT /a", "GET /b", "/c")
+	require.Equal(t, []string{"PUT"}, table.allow(nil, []byte("/a")))
+	require.Equal(t, []string{"GET", "HEAD"}, table.allow([]byte("h:80"), []byte("/b")))
+	require.Equal(t, []string{"GET", "HEAD", "PUT"}, table.allow(nil, []byte("/c")))
+	require.Nil(t, table.allow(nil, []byte("/d")))
+}
+
+func TestTreeAsItWasAfterARefusal(t *testing.T) {
+	table := treeOf(t, "GET /{a}/b")
+	require.Error(t, table.add("POST /c/{", ""))
+	require.Error(t, table.add("GET /c/{d}", ""))
+	require.Equal(t, "404", askTree(t, table, "GET /c/x"))
+	require.NoError(t, table.add("POST /c/{e}", "POST /c/{e}"))
+	require.Equal(t, "POST /c/{e} e=x", askTree(t, table, "POST /c/x"))
+}
+
+func TestMatchValues(t *testing.T) {
+	table := treeOf(t, "/a/{one}/{two...}", "/b")
+	path := []byte("/a/x/y/z")
+	var v values
+	require.Nil(t, v.get("one"))
+	match := func(path []byte) verdict { _, _, found := table.match([]byte("GET"), nil, path, &v); return found }
+
+	require.Equal(t, matched, match(path))
+	require.Same(t, &path[3], &v.get("one")[0]) // a span of the path
+	require.Equal(t, 1, cap(v.get("one")))      // and no more of it
+	require.Equal(t, "y/z", string(v.get("two")))
+	require.Nil(t, v.get("three"))
+
+	kept := bytes.Clone(path)
+	v.moved(kept)
+	require.Same(t, &kept[3], &v.get("one")[0])
+
+	require.Equal(t, matched, match([]byte("/a/%78/")))
+	v.moved(nil) // it has its own
+	require.Equal(t, "x", string(v.get("one")))
+	require.Equal(t, []byte{}, v.get("two"))
+
+	for _, other := range []string{"/b", "/c", "/a/%78/%", "//"} {
+		match([]byte(other))
+		require.Nil(t, v.get("one"), "of the match before")
+	}
+}
+
+func TestMatchOfSixteenWildcards(t *testing.T) {
+	table := treeOf(t, "/"+wildcardsOf(16)+"/")
+	var v values
+	_, _, found := table.match([]byte("GET"), nil, []byte("/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18"), &v)
+	require.Equal(t, matched, found)
+	require.Equal(t, "1", string(v.get("a")))
+	require.Equal(t, "16", string(v.get("p")))
+}
+
+func TestMatchDoesNotAllocate(t *testing.T) {
+	table := treeOf(t, "GET /a/{x}/c", "GET /a/b/d", "a.com/{x...}", "POST /e")
+	var v values
+	for _, c := range []struct{ host, path string }{
+		{"", "/a/b/c"}, {"A.com:80", "/a/b/c"}, {"b.com", "/a/b/d"}, {"", "/e"}, {"", "/f"}, {"", "/a/b%62/%63"}, {"", "/%"},
+	} {
+		method, host, path := []byte("GET"), []byte(c.host), []byte(c.path)
+		require.Zero(t, testing.AllocsPerRun(100, func() { // it warms up once: that is when scratch is made
+			table.match(method, host, path, &v)
+			v.get("x")
+		}), "%v", c)
+	}
+}
+
+// Any number of threads: the race detector looks on.
+func TestTreeIsReadByMany(t *testing.T) {
+	table := treeOf(t, "GET /a/{x}/c", "GET /a/b/d", "a.com/{x...}")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			var v values
+			for range 1000 {
+				table.match([]byte("GET"), []byte("A.com"), []byte("/a/%62/c"), &v)
+				table.allow(nil, []byte("/a/b/c"))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// What ServeMux does otherwise, and what we do. If ServeMux changes its mind, this says so.
+func TestMatchDiffersFromServeMux(t *testing.T) {
+	for name, c := range map[string]struct{ patterns, request, theirs, ours string }{
+		"it redirects to the slash":            {"/a/", "GET /a", "307", "404"},
+		"it redirects rather than take less":   {"/a/ /", "GET /a", "307", "/"},
+		"it allows what it would redirect":     {"GET_/a/", "POST /a", "405 GET, HEAD", "404"},
+		"it cleans":                            {"/a/ /b", "GET /a/../b", "307", "404"},
+		"it hands on escaped dots":             {"/{x...}", "GET /%2e%2e/b", "/{x...} x=../b", "404"},
+		"it confuses an escaped slash":         {"/{$} /{x}", "GET /%2F", "/{$}", "/{x} x=/"},
+		"it loses an escaped slash":            {"/{x}", "GET /%2F", "404", "/{x} x=/"},
+		"its hosts have a case":                {"a.com/", "GET A.com/", "404", "a.com/"},
+		"its IPv6 has no brackets with a port": {"[::1]/", "GET [::1]:80/", "404", "[::1]/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table, mux := new(tree[string]), new(http.ServeMux)
+			for _, text := range strings.Fields(c.patterns) {
+				text = strings.ReplaceAll(text, "_", " ")
+				require.NoError(t, table.add(text, text))
+				mux.Handle(text, echoPattern)
+			}
+			require.Equal(t, c.theirs, askServeMux(mux, c.request))
+			require.Equal(t, c.ours, askTree(t, table, c.request))
+		})
+	}
+}
+
+// echoPattern answers with the pattern and its values, as askTree says them.
+var echoPattern = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprint(w, r.Pattern)
+	p, err := parsePattern(r.Pattern)
+	for _, name := range p.names {
+		fmt.Fprintf(w, " %s=%s", name, r.PathValue(name))
+	}
+	if err != nil {
+		panic(err)
+	}
+})
+
+// askServeMux is askTree for ServeMux.
+func askServeMux(mux *http.ServeMux, request string) string {
+	method, place, _ := strings.Cut(request, " ")
+	slash := strings.IndexByte(place, '/')
+	target, err := url.ParseRequestURI(place[slash:])
+	if err != nil {
+		return "404"
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, &http.Request{Method: method, URL: target, Host: place[:slash], ProtoMajor: 1, ProtoMinor: 1})
+	switch w.Code {
+	case http.StatusOK:
+		return w.Body.String()
+	case http.StatusMethodNotAllowed:
+		return "405 " + w.Header().Get("Allow")
+	}
+	return fmt.Sprint(w.Code)
+}
+
+// drawn draws patterns and requests that have much in common.
+type drawn struct{ *rand.Rand }
+
+func (d drawn) oneOf(all ...string) string { return all[d.IntN(len(all))] }
+
+func (d drawn) method() string { return d.oneOf("GET", "GET", "HEAD", "POST", "PUT") }
+
+func (d drawn) pattern() string {
+	text := d.oneOf("", "", d.method()+" ") + d.oneOf("", "", "", "a.com", "b.com")
+	for i := range d.IntN(5) {
+		text += "/" + d.oneOf("a", "a", "b", "b", "%61", "a%2Fb", "c.d", fmt.Sprintf("{w%d}", i), fmt.Sprintf("{v%d}", i))
+	}
+	ends := []string{"", "", "/", "/{$}", "/{r...}"}
+	if text == "" || !strings.Contains(text, "/") {
+		ends = ends[2:]
+	}
+	return text + d.oneOf(ends...)
+}
+
+// place is a host and a path.
+func (d drawn) place() string {
+	text := d.oneOf("", "a.com", "a.com:80", "b.com", "c.com")
+	for range d.IntN(5) {
+		text += "/" + d.oneOf("a", "a", "b", "b", "%61", "a%2Fb", "a%2fb%2F", "c.d", "c%2ed", "e", "...", "%25")
+	}
+	if d.IntN(3) == 0 || !strings.Contains(text, "/") {
+		text += "/"
+	}
+	return text
+}
+
+var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "DELETE"}
+
+// TestMatchAsServeMux: for sets of patterns drawn by a seed, ServeMux refuses the same ones for a conflict, and has
+// the same to say about requests: pattern, values, status and Allow. Left out are places where it redirects one of
+// the methods to the path with a slash, since then it does not say what it would do otherwise.
+func TestMatchAsServeMux(t *testing.T) {
+	compared, redirected, conflicts := 0, 0, 0
+	for seed := range uint64(400) {
+		d := drawn{rand.New(rand.NewPCG(seed, 1))}
+		table, mux := new(tree[string]), new(http.ServeMux)
+		for range 1 + d.IntN(25) {
+			text := d.pattern()
+			err := table.add(text, text)
+			require.Equal(t, accepts(mux, text, echoPattern), err == nil, "seed %d: %v", seed, err)
+			if err != nil {
+				conflicts++
+			}
+		}
+		for range 50 {
+			place := d.place()
+			theirs := make([]string, len(everyMethod))
+			for i, m := range everyMethod {
+				theirs[i] = askServeMux(mux, m+" "+place)
+			}
+			if slices.Contains(theirs, "307") {
+				redirected++
+				continue
+			}
+			compared++
+			for i, m := range everyMethod {
+				require.Equal(t, theirs[i], askTree(t, table, m+" "+place), "seed %d: %s %s", seed, m, place)
+			}
+		}
+	}
+	t.Logf("%d places compared, %d left out, %d conflicts", compared, redirected, conflicts)
+	require.Greater(t, compared, 4*redirected)
+	require.Greater(t, conflicts, 500)
+}
+
+// matches is the slow and obvious twin: whether a pattern matches a path, segment by segment.
+func (p *pattern) matches(path string) bool {
+	var said []string
+	for _, s := range strings.Split(path[1:], "/") {
+		s, err := url.PathUnescape(s)
+		if err != nil || s == "." || s == ".." {
+			return false
+		}
+		said = append(said, s)
+	}
+	if slices.Contains(said[:len(said)-1], "") {
+		return false
+	}
+	for i, s := range p.segments {
+		switch {
+		case s.kind == remainder:
+			return i < len(said)
+		case i == len(said), s.kind == dollar && said[i] != "", s.kind == wildcard && said[i] == "", s.kind == literal && said[i] != s.text:
+			return false
+		}
+	}
+	return len(said) == len(p.segments)
+}
+
+// best finds by looking at all patterns of a tree: those that match, the most specific first.
+func best(table *tree[string], method, host, path string) []*pattern {
+	var all []*pattern
+	for _, r := range table.routes {
+		if r.host == "" || strings.EqualFold(r.host, string(withoutPort([]byte(host)))) {
+			if r.matches(path) && r.serves([]byte(method)) {
+				all = append(all, &r.pattern)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *pattern) int {
+		if a.host != b.host {
+			return cmp.Compare(len(b.host), len(a.host))
+		}
+		if compareMethods(a.method, b.method)|comparePaths(a.segments, b.segments) == wider {
+			return 1
+		}
+		return -1
+	})
+	return all
+}
+
+// FuzzMatch: the twin finds the same pattern; with its values put in, a pattern is the path; without escapes they
+// are spans of it.
+func FuzzMatch(f *testing.F) {
+	f.Add(uint64(1), "GET", "a.com:80", "/a/b")
+	f.Add(uint64(2), "HEAD", "", "/a%2Fb/%61/")
+	f.Add(uint64(3), "POST", "[::1]:8", "/../%2e%2/")
+	f.Fuzz(func(t *testing.T, seed uint64, method, host, path string) {
+		d := drawn{rand.New(rand.NewPCG(seed, 2))}
+		var table tree[string]
+		for range 20 {
+			text := d.pattern()
+			_ = table.add(text, text)
+		}
+		var v values
+		octets := []byte(path)
+		_, text, found := table.match([]byte(method), []byte(host), octets, &v)
+		if path == "" || path[0] != '/' {
+			require.Equal(t, noPath, found)
+			return
+		}
+		want := best(&table, method, host, path)
+		require.Equal(t, len(want) > 0, found == matched)
+		if found != matched {
+			require.Equal(t, found == noMethod, len(table.allow([]byte(host), octets)) > 0)
+			return
+		}
+		require.Equal(t, want[0].text, text)
+		decoded, err := url.PathUnescape(path)
+		require.NoError(t, err)
+		if filled := want[0].filled(&v); want[0].ends("") {
+			require.True(t, strings.HasPrefix(decoded, filled))
+		} else {
+			require.Equal(t, decoded, filled)
+		}
+		for _, name := range v.names {
+			if value := v.get(name); decoded == path && len(value) > 0 {
+				require.Same(t, &octets[v.spans[slices.Index(v.names, name)].from], &value[0])
+			}
+		}
+	})
+}
+
+// filled is the pattern as a path, with values for wildcards.
+func (p *pattern) filled(v *values) string {
+	text := ""
+	for _, s := range p.segments {
+		text += "/"
+		switch {
+		case s.kind == literal:
+			text += s.text
+		case s.kind != dollar && s.text != "":
+			text += string(v.get(s.text))
+		}
+	}
+	return text
+}
+
+// ends tells whether the last segment is {name...}.
+func (p *pattern) ends(name string) bool {
+	s := p.segments[len(p.segments)-1]
+	return s.kind == remainder && s.text == name
+}
+
+var tenLiterals = []string{"GET /", "GET /about", "GET /users", "POST /users", "GET /users/me", "GET /orders/open", "GET /orders/closed",
+	"GET /static/site.css", "GET /healthz", "GET /metrics"}
+
+func BenchmarkMatch(b *testing.B) {
+	wild := append([]string{"GET /users/{id}", "GET /users/{id}/orders/{order}", "GET /files/{path...}", "api.example.com/{x...}"}, tenLiterals...)
+	for _, c := range []struct {
+		name, host, path string
+		patterns         []string
+	}{
+		{"one literal", "", "/healthz", tenLiterals},
+		{"two literals", "", "/orders/closed", tenLiterals},
+		{"wildcards", "", "/users/123/orders/456", wild},
+		{"rest", "", "/files/a/b/c/d.txt", wild},
+		{"host", "API.example.com:8080", "/a/b/c", wild},
+		{"escaped", "", "/users/1%323/orders/456", wild},
+		{"nothing", "", "/wp-login.php", tenLiterals[1:]},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			table := treeOf(b, c.patterns...)
+			method, host, path := []byte("GET"), []byte(c.host), []byte(c.path)
+			var v values
+			b.ReportAllocs()
+			for b.Loop() {
+				table.match(method, host, path, &v)
+			}
+		})
+	}
+}
+
+// BenchmarkServeMux is for comparison: two literals and wildcards of BenchmarkMatch.
+func BenchmarkServeMux(b *testing.B) {
+	for _, path := range []string{"/orders/closed", "/users/123/orders/456"} {
+		mux := new(http.ServeMux)
+		for _, text := range append([]string{"GET /users/{id}", "GET /users/{id}/orders/{order}"}, tenLiterals...) {
+			mux.Handle(text, echoPattern)
+		}
+		r := httptest.NewRequest("GET", path, nil)
+		b.Run(path[1:], func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				mux.Handler(r)
+			}
+		})
+	}
+}
+
+func BenchmarkTreeAdd(b *testing.B) {
+	for b.Loop() {
+		table := new(tree[string])
+		for i := range 1000 {
+			if err := table.add(fmt.Sprintf("GET /api/v1/thing%d/{id}", i), ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
