@@ -106,12 +106,14 @@ func (b *Body) Peek() ([]byte, error) {
 func (b *Body) more() ([]byte, error) {
 	if b.kind == sized {
 		in, err := b.e.x.conn.Peek(1)
-		return in[:min(int64(len(in)), b.left)], err
+		n := min(int64(len(in)), b.left)
+		return in[:n:n], err // who appends to it must not write over the next request
 	}
 	for want := 1; ; {
 		in, err := b.e.x.conn.Peek(want)
 		if b.piece > 0 || err != nil {
-			return in[:min(len(in), b.piece)], err
+			n := min(len(in), b.piece)
+			return in[:n:n], err
 		}
 		taken, data, over, err := b.chunks.next(in)
 		if err != nil {

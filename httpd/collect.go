@@ -28,6 +28,9 @@ func WithBody(most int, h func(w *Response, r *Request, body []byte) act.Action)
 	}
 }
 
+// atFirst is how much of a body there is room for before it has come: what costs memory is octets, not the announcement.
+const atFirst = 64 << 10
+
 // collector gathers a body, and goes on as what its handler makes of it.
 type collector struct {
 	w    *Response
@@ -53,7 +56,7 @@ func (c *collector) Act(t *act.Task) act.Directive {
 			return t.Fail(errLarge)
 		}
 		if c.body == nil && c.r.Body.Length() > 0 {
-			c.body = make([]byte, 0, c.r.Body.Length())
+			c.body = make([]byte, 0, min(c.r.Body.Length(), atFirst))
 		}
 		c.body = append(c.body, in...)
 		c.r.Body.Discard(len(in))

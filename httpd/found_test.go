@@ -57,3 +57,13 @@ func TestTrailersThatAreLargerThanTheLimitOfTheConnectionWereAFailureOfTheHandle
 	require.Contains(t, c.heard(), "HTTP/1.1 431 ")
 	require.Equal(t, act.Done, c.verdict)
 }
+
+func TestARefusedRequestBehindOneWithALongerTargetWasAPanic(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
+	c.say("GET /" + strings.Repeat("x", 100) + " HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.Contains(t, c.heard(), "HTTP/1.1 200 ")
+	c.say("GET / HTTP/1.1\r\n\r\n")
+	require.Contains(t, c.heard(), "HTTP/1.1 400 ")
+	require.Equal(t, act.Done, c.verdict)
+}

@@ -117,7 +117,7 @@ func absolute(target []byte) ([]byte, error) {
 		}
 		authority := target[len(scheme):]
 		if i := bytes.IndexAny(authority, "/?"); i >= 0 {
-			authority = authority[:i]
+			authority = authority[:i:i]
 		}
 		if len(authority) == 0 || authority[0] == ':' || !validHost(authority) {
 			return nil, errHost // 9110 4.2.1: an http URI with an empty host is invalid

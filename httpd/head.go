@@ -24,7 +24,7 @@ type head struct {
 	begun   bool // the request line was read
 	spoiled bool // by a control character: a line that has one is refused, but only when it has ended
 	length  int  // of the whole head, once it has ended
-	special [specials]int
+	special [specials]uint8
 }
 
 // field is a field line.

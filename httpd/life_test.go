@@ -233,6 +233,7 @@ func TestWhatAHandlerDoesNotRead(t *testing.T) {
 		"too many small chunks":  {0, coded + "\n" + chunks(2*most, 1), "200", closed},
 		"too many, behind some":  {most, coded + "\n" + chunks(3*most, 1<<10), "200", closed},
 		"chunks that go wrong":   {0, coded + "\n1\nx\nx\n", "200", closed},
+		"more than there are":    {0, post + "Content-Length: 999999999999999999\n\nx", "200!", closed},
 		"a body without its end": {0, post + "Content-Length: 5\n\nhell", "200", open},
 	} {
 		for _, piece := range []int{1 << 10, 1 << 20} {
@@ -263,6 +264,21 @@ func TestAHalfClosedClientIsAnswered(t *testing.T) {
 	require.Equal(t, "200 200", statuses(all))
 	require.Equal(t, closed, c.state)
 	require.Equal(t, act.Done, c.verdict)
+
+	c = d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 200_000) }}, listener.Limits{})
+	c.room = 0
+	c.say(octets(get + "\n")).hangUp()
+	for range 20 {
+		require.Equal(t, open, c.state)
+		c.take(10_000)
+		d.settle()
+	}
+	c.take(plenty)
+	d.settle()
+	all, err = understand(string(c.out), true)
+	require.NoError(t, err)
+	require.Equal(t, "200", statuses(all))
+	require.Len(t, all[0].body, 200_000)
 }
 
 // A client that resets the connection is gone in whatever phase it is.

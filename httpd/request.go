@@ -27,7 +27,7 @@ type Request struct {
 
 func (r *Request) reset() {
 	r.head.reset()
-	r.octets, r.kept, r.authority, r.pattern = nil, false, nil, ""
+	r.octets, r.kept, r.authority, r.path, r.query, r.pattern = nil, false, nil, span{}, span{}, ""
 	r.values.names = nil
 	r.Body.reset()
 }

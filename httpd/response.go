@@ -20,7 +20,7 @@ import (
 type Response struct {
 	e         *exchange
 	status    int
-	fields    []byte // of the handler, each with its CRLF
+	fields    []byte // of the handler, each behind a CRLF
 	trailers  []byte
 	body      []byte // gathered
 	whole     []byte // sent as it is, without a copy
@@ -138,8 +138,8 @@ func validField(name, value string) bool {
 }
 
 func appendField(to []byte, name, value string) []byte {
-	to = append(append(to, name...), ": "...)
-	return append(append(to, value...), "\r\n"...)
+	to = append(append(append(to, "\r\n"...), name...), ": "...)
+	return append(to, value...)
 }
 
 // bytesOf lends the octets of s to somebody who only reads them.
@@ -320,23 +320,25 @@ func (w *Response) begin(final bool) {
 	w.emit(head)
 }
 
-// head appends everything up to the empty line.
+// head appends everything up to the empty line. Fields begin with the end of the line before, so that one copy fewer is
+// needed.
 func (w *Response) head(to []byte, length int64) []byte {
-	to = w.e.x.home.date.begin(w.e.x.home.s, to, w.status)
+	h := w.e.x.home
+	to = h.date.begin(h.s, to, w.status, w.coding == byLength)
 	switch w.coding {
 	case byLength:
-		to = append(strconv.AppendInt(append(to, "Content-Length: "...), length, 10), "\r\n"...)
+		to = strconv.AppendInt(to, length, 10)
 	case byChunks:
-		to = append(to, "Transfer-Encoding: chunked\r\n"...)
+		to = append(to, "\r\nTransfer-Encoding: chunked"...)
 	}
 	switch {
 	case w.last:
-		to = append(to, "Connection: close\r\n"...)
+		to = append(to, "\r\nConnection: close"...)
 	case w.e.in.head.minor == 0:
-		to = append(to, "Connection: keep-alive\r\n"...)
+		to = append(to, "\r\nConnection: keep-alive"...)
 	}
 	to = append(to, w.fields...)
-	return append(to, "\r\n"...)
+	return append(to, headEnd...)
 }
 
 // send sends content, which there should be room for.
@@ -359,7 +361,8 @@ func (w *Response) send(p []byte) {
 
 var (
 	lineEnd   = []byte("\r\n")
-	lastChunk = []byte("0\r\n")
+	headEnd   = []byte("\r\n\r\n")
+	lastChunk = []byte("0")
 )
 
 // emit gives octets to the connection, and keeps those for which it has no room.
@@ -481,7 +484,7 @@ func (w *Response) end() {
 	}
 	w.emit(lastChunk)
 	w.emit(w.trailers)
-	w.emit(lineEnd)
+	w.emit(headEnd)
 }
 
 // refuse answers with nothing but a status, and closes.

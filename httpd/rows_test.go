@@ -63,21 +63,14 @@ func join(list, more, by string) string {
 	return list + by + more
 }
 
-// ways are those in which a text may come: in one piece, in two, and octet by octet. Long ones are not cut everywhere.
+// ways are those in which a text may come: in one piece, octet by octet, and in two. Of a long one there are not all.
 func ways(text string) (all [][]string) {
-	all = append(all, []string{text}, strings.Split(text, ""))
-	all[1] = make([]string, len(text))
-	for i := range len(text) {
-		all[1][i] = text[i : i+1]
+	all = append(all, []string{text})
+	if len(text) < 20_000 {
+		all = append(all, cut(text, nil))
 	}
-	for i := 1; i < len(text); i += 1 + len(text)/600 {
+	for i := 1; i < len(text); i += 1 + len(text)*len(text)/2_000_000 {
 		all = append(all, []string{text[:i], text[i:]})
-	}
-	if len(text) > 20_000 {
-		all = append(all[:1:1], all[2:]...)
-		for i := max(1, len(text)-2*len(behind)); i < len(text); i++ {
-			all = append(all, []string{text[:i], text[i:]})
-		}
 	}
 	return all
 }

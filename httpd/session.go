@@ -125,7 +125,7 @@ func (x *session) engage() *exchange {
 
 // silence is called when no head is there, or not all of it.
 func (x *session) silence(t *act.Task, err error) act.Directive {
-	now, begun := t.Scheduler().Now(), x.exchange != nil
+	now, begun := t.Scheduler().Now(), x.begun()
 	blocked, is := err.(listener.Blocked)
 	switch {
 	case err == listener.ErrTooLong:
@@ -144,6 +144,11 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	blocked.Arm(t)
 	x.wakeAt(t, x.limit)
 	return act.Wait
+}
+
+// begun tells whether some of a head is there. Empty lines are none of it (RFC 9112 2.2).
+func (x *session) begun() bool {
+	return x.exchange != nil && (x.exchange.in.head.begun || x.conn.Buffered() > x.exchange.in.head.start)
 }
 
 // patience is how long the client may take with what is awaited.
@@ -285,10 +290,14 @@ func (x *session) drain(t *act.Task) act.Directive {
 	}
 }
 
-// next begins to wait for the next request.
+// next begins to wait for the next request, which may be there already.
 func (x *session) next() {
-	x.release()
-	x.phase, x.served = awaiting, true
+	x.phase, x.served, x.limit = awaiting, true, 0
+	if x.conn.Buffered() > 0 {
+		x.exchange.reset()
+	} else {
+		x.release()
+	}
 }
 
 // hold waits until the client has taken more. Who does not is cut off.

@@ -27,7 +27,7 @@ var texts = map[int]string{
 var lines = func() (all [maxStatus + 1 - minStatus]string) {
 	for i := range all {
 		// The space behind the code stays where there is no reason (RFC 9112 4).
-		all[i] = "HTTP/1.1 " + strconv.Itoa(minStatus+i) + " " + texts[minStatus+i] + "\r\n"
+		all[i] = "HTTP/1.1 " + strconv.Itoa(minStatus+i) + " " + texts[minStatus+i]
 	}
 	return all
 }()

@@ -148,6 +148,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
 	}
+	if b := c.busy; b != nil && len(b.gather) > 0 && len(b.gather)+len(p) <= gathered && b.write == 0 {
+		b.gather = append(b.gather, p...) // as what was gathered before it in this turn: there was room
+		return len(p), nil
+	}
 	queued, err := c.stream.Queued()
 	if err != nil {
 		return 0, err
