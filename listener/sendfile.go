@@ -98,7 +98,7 @@ func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 
 // blocked says why there is no room; nil: there is.
 func (c *Conn) blocked() error {
-	if err := c.Flush(); err != nil { // what was gathered may be all that is in the way
+	if err := c.send(); err != nil { // what was gathered may be all that is in the way
 		return err
 	}
 	_, err := c.Write(nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 func TestWhatIsWrittenInATurnGoesOutInOneCallForEachConnection(t *testing.T) {
@@ -93,6 +94,65 @@ func TestFlushSendsAtOnce(t *testing.T) {
 	require.Equal(t, 2, l.OS.Count("send"))
 	c.Abort()
 	require.Equal(t, net.ErrClosed, c.Flush())
+}
+
+// The kernel is asked for what is queued, once, and for nothing when nothing is.
+func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{Low: 1})
+	defer c.Abort()
+	require.NoError(t, c.Flush())
+	require.Zero(t, l.OS.Count("send"), "at rest")
+	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] } // nobody tells of room
+	l.OS.Most = 1000
+	l.Turn(func(*act.Task) {
+		n, err := c.Write(make([]byte, 5000))
+		require.NoError(t, err)
+		require.Equal(t, 5000, n)
+	})
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		if err := c.Sent(); err != nil {
+			return listener.Next(t, err)
+		}
+		return act.Done
+	})).begun(l)
+	for queued := 4000; queued > 0; queued -= 1000 {
+		require.Equal(t, queued, c.Queued())
+		require.Equal(t, 1, o.turns)
+		l.OS.Forget()
+		require.NoError(t, c.Flush())
+		require.Equal(t, 1, l.OS.Count("send"))
+	}
+	require.Equal(t, act.Done, o.over(l), "who waits hears of it")
+	l.OS.Forget()
+	l.Turn(func(*act.Task) {
+		require.NoError(t, c.Flush())
+		require.Zero(t, l.OS.Count("send"), "nothing is queued any more")
+		_, _ = c.WriteString("gathered")
+		require.NoError(t, c.Flush())
+		require.Equal(t, 1, l.OS.Count("send"), "once for what was gathered")
+	})
+	lab.Hear(t, peer, string(make([]byte, 5000))+"gathered")
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "send" {
+			return syscall.EAGAIN
+		}
+		return nil
+	}
+	l.Turn(func(*act.Task) {
+		_, _ = c.WriteString("refused")
+		l.OS.Forget()
+		require.NoError(t, c.Flush())
+		require.Equal(t, 1, l.OS.Count("send"), "what has just been refused is not tried again")
+		_, _ = c.WriteString(", and again")
+		require.NoError(t, c.Flush())
+		require.Equal(t, 2, l.OS.Count("send"), "both together")
+	})
+	l.OS.Fail = func(string, int) error { return syscall.EPIPE }
+	require.Equal(t, syscall.EPIPE, c.Flush())
+	_, err := c.Write(nil)
+	require.Equal(t, syscall.EPIPE, err, "and it is kept")
+	l.OS.Fail = nil
 }
 
 // What is written while the turn is being ended goes out in the same turn too.

@@ -19,7 +19,7 @@ func init() {
 func (k *socket) seen() audit.Socket {
 	return audit.Socket{
 		FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
-		Dialing: k.state&dialing != 0,
-		Reader:  audit.Waits(k.reader), Writer: k.out != nil && audit.Waits(k.out.writer),
+		Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
+		Reader: audit.Waits(k.reader), Writer: k.out != nil && audit.Waits(k.out.writer),
 	}
 }

@@ -28,13 +28,6 @@ func Waiting(a *Account) int { return int(a.waiting.Load()) }
 // Starved is how many wait for a descriptor.
 func Starved(e *IO) int { return len(e.starved) }
 
-// Flush sends what is queued as if there were room.
-func Flush(s Stream) {
-	if k := s.(*socket); k.queued() > 0 {
-		k.flush()
-	}
-}
-
 // ClosePlainly is the close that Close is not.
 func ClosePlainly(s Stream) {
 	k := s.(*socket)

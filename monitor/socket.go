@@ -78,6 +78,7 @@ const (
 	lingering                          // Close was called
 	discarding                         // in IO.again
 	full                               // SendFile found no room, and the event that tells of some is still to come
+	forEnd                             // reader waits for the end, and not for input; see AwaitEnd
 )
 
 // outbound is the busy half of a socket.
@@ -152,21 +153,18 @@ func (k *socket) refused(p []byte, err error) (int, error) {
 		return 0, ErrWouldBlock
 	case err == io.EOF:
 		k.state |= finished
+		k.peerClosed() // no event may have told of it yet
 		return 0, k.eof()
 	}
+	k.fail(err) // kept, or whoever asks later hears of an orderly end
 	return 0, err
 }
 
 // eof says what an EOF is. After a reset the system tells of that once, and whoever asks later reads an
 // orderly end: the sender may have heard it, or, if the reset came behind the peer's end, nobody yet.
 func (k *socket) eof() error {
-	if (k.out == nil || k.out.err == nil) && k.ready&netpoll.Error != 0 {
-		if err := k.source.io.os.SocketError(int(k.fd)); err != nil {
-			k.fail(err)
-		}
-	}
-	if k.out != nil && k.out.err != nil {
-		return k.out.err
+	if err := k.broken(); err != nil {
+		return err
 	}
 	return io.EOF
 }
@@ -182,6 +180,9 @@ func (k *socket) shortRead() {
 }
 
 func (k *socket) Send(head, p []byte, high int) (int, error) {
+	if len(head)+len(p) == 0 {
+		return 0, k.resend()
+	}
 	if err := k.sendable(); err != nil {
 		return 0, err
 	}
@@ -204,6 +205,21 @@ func (k *socket) Send(head, p []byte, high int) (int, error) {
 	more := p[sent:min(len(p), sent+room)]
 	o.enqueue(more)
 	return sent + len(more), nil
+}
+
+// resend is Send with nothing to send. A send that is cut short has the kernel tell of room, as the one before
+// it had, so that trying loses no event.
+func (k *socket) resend() error {
+	if k.fd < 0 || k.state&lingering != 0 {
+		return net.ErrClosed
+	}
+	if k.queued() > 0 {
+		k.flush()
+	}
+	if k.out != nil {
+		return k.out.err
+	}
+	return nil
 }
 
 func (k *socket) sendable() error {
@@ -229,6 +245,7 @@ func (k *socket) queued() int {
 
 func (k *socket) AwaitInput(w act.Waker) {
 	k.reader = w
+	k.state &^= forEnd
 	switch {
 	case k.state&dialing != 0:
 	case k.fd < 0, k.ready&netpoll.In != 0, k.out != nil && k.out.err != nil: // Lend may do better
@@ -257,6 +274,9 @@ func (k *socket) event(r netpoll.Ready) {
 	if r&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r |= netpoll.In // the call that says what happened is a receive
 	}
+	if r&netpoll.PeerClosed != 0 {
+		k.peerClosed()
+	}
 	k.ready |= r
 	if k.state&lingering != 0 {
 		k.linger()
@@ -264,6 +284,12 @@ func (k *socket) event(r netpoll.Ready) {
 	}
 	if r&(netpoll.Out|netpoll.Error) != 0 {
 		k.room()
+	}
+	if k.state&forEnd != 0 {
+		if r&netpoll.Error != 0 {
+			_ = k.broken() // which wakes
+		}
+		return
 	}
 	if r&netpoll.In != 0 || k.state&dialing != 0 {
 		k.reader.Wake()

@@ -22,6 +22,10 @@ type Stream interface {
 	// Send takes head whole, and of p what goes out at once and as much more as may be queued before more
 	// than high bytes are. It returns how much of p was taken. What is taken is sent without further calls.
 	// An error, also a late one of what was queued, says that nothing was taken and nothing more will be.
+	//
+	// With nothing to send, also after CloseWrite, it tries once more to send what is queued, for who wants to
+	// see how far a slow peer is: systems tell of room late (Linux when a third of the send buffer is free, which
+	// may be a megabyte). It loses no wake-up, and does nothing when nothing is queued.
 	Send(head, p []byte, high int) (int, error)
 	// Queued is how many bytes were taken and not yet sent. The error is the one that Send would return.
 	Queued() (int, error)
@@ -48,6 +52,17 @@ type Stream interface {
 
 	LocalAddr() net.Addr
 	PeerAddr() net.Addr
+}
+
+// Ender is a Stream that tells of its end apart from its input.
+type Ender interface {
+	Stream
+	// AwaitEnd says whether the peer has closed its side (half; bytes of it may still be unread before that),
+	// and why the Stream is broken, if it is: the error that Send would return but for CloseWrite. It keeps w, in
+	// place of an earlier one and of that of AwaitInput, which in turn replaces it, and wakes it when one of the
+	// two becomes true that was not, and when the Stream is given up; never for bytes. With an error nothing is
+	// left to wait for, and w is not kept. Nothing is received.
+	AwaitEnd(w act.Waker) (half bool, err error)
 }
 
 // FileSender is a Stream that has a shorter way for the bytes of a file than through memory. Not every Stream

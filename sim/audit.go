@@ -32,7 +32,9 @@ func (r *runner) lost(s audit.Socket) {
 		if s.Reader && out {
 			r.w.wrong("%v: lost wake-up: a task waits for descriptor %d to be connected, and it is", r, s.FD)
 		}
-	case s.Reader && (in || s.In):
+	case s.Reader && s.ForEnd && r.server.kernel.gone(s.FD, s.Half):
+		r.w.wrong("%v: lost wake-up: a task waits for the end of descriptor %d, which has come", r, s.FD)
+	case s.Reader && !s.ForEnd && (in || s.In):
 		r.w.wrong("%v: lost wake-up: a task waits for input on descriptor %d, where there is some", r, s.FD)
 	case (s.Writer || s.Queued > 0) && out:
 		r.w.wrong("%v: lost readiness: %d bytes wait for room on descriptor %d, where there is some", r, s.Queued, s.FD)

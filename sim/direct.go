@@ -281,6 +281,9 @@ func (k *stream) sendable() error {
 }
 
 func (k *stream) Send(head, p []byte, high int) (int, error) {
+	if _, err := k.Queued(); len(head)+len(p) == 0 && err == errWriteClosed {
+		return 0, nil // what is queued is always under way
+	}
 	if err := k.sendable(); err != nil {
 		return 0, err
 	}

@@ -160,6 +160,15 @@ func (k *kernel) level(fd int) (in, out, coming bool) {
 	return e.readable(), e.writable() && e.settled(), coming
 }
 
+// gone tells whether there is news of a connection's end, for who knows half of it or nothing.
+func (k *kernel) gone(fd int, half bool) bool {
+	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil || k.files[fd].end == nil {
+		return false
+	}
+	e := k.files[fd].end
+	return e.err != 0 || e.ended && !half
+}
+
 // forRunner is the OS of one scheduler.
 func (k *kernel) forRunner(r *runner) monitor.OS { return &view{kernel: k, r: r} }
 

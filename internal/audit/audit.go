@@ -9,6 +9,8 @@ type Socket struct {
 	Reader, Writer bool // a task waits for input, for room
 	Queued         int  // bytes that the system has not taken yet
 	Dialing        bool // the reader waits for the connection
+	ForEnd         bool // the reader waits for the end, and not for input
+	Half           bool // it knows that the peer has closed its side
 }
 
 var (

@@ -1,0 +1,278 @@
+package listener_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// mourner asks in every turn whether its peer has gone, and waits for nothing else.
+type mourner struct {
+	c     *listener.Conn
+	turns int
+	half  bool
+	err   error
+	over  bool
+}
+
+func (m *mourner) Act(t *act.Task) act.Directive {
+	m.turns++
+	m.half, m.err = m.c.Ended(t)
+	if m.err != nil || m.over {
+		return act.Done
+	}
+	return act.Wait
+}
+
+// mourn has a mourner wait for the end of c, which is not near.
+func mourn(l *lab.Lab, c *listener.Conn) *mourner {
+	l.T.Helper()
+	m := &mourner{c: c}
+	l.S.Spawn(m)
+	m.quiet(l, 1)
+	require.False(l.T, m.half)
+	require.NoError(l.T, m.err)
+	return m
+}
+
+// woken wants m to have its nth turn, and then no other.
+func (m *mourner) woken(l *lab.Lab, n int) {
+	l.T.Helper()
+	l.Until("it is woken", func() bool { return m.turns >= n })
+	m.quiet(l, n)
+}
+
+func (m *mourner) quiet(l *lab.Lab, n int) {
+	l.T.Helper()
+	l.For(10 * time.Millisecond)
+	require.Equal(l.T, n, m.turns)
+}
+
+func TestWhoWaitsForTheEndHearsOfItOnceAndNotOfBytes(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		c, peer := l.Conn(network, listener.Limits{})
+		lab.Say(t, peer, "unread before, ")
+		l.For(5 * time.Millisecond)
+		m := mourn(l, c)
+		for range 3 {
+			lab.Say(t, peer, "x")
+			m.quiet(l, 1)
+		}
+		require.NoError(t, peer.(interface{ CloseWrite() error }).CloseWrite())
+		m.woken(l, 2)
+		require.True(t, m.half)
+		require.NoError(t, m.err)
+		require.Zero(t, l.OS.Count("receive"), "nothing is taken")
+		require.True(t, listener.AtRest(c))
+
+		l.Turn(func(*act.Task) {
+			in, err := c.Peek(100)
+			require.Error(t, err)
+			require.Equal(t, "unread before, xxx", string(in))
+			_, err = c.WriteString("the other way")
+			require.NoError(t, err)
+		})
+		lab.Hear(t, peer, "the other way")
+		m.quiet(l, 2)
+		c.Abort()
+		m.woken(l, 3)
+		require.Equal(t, net.ErrClosed, m.err)
+	}
+}
+
+func TestAResetIsHeardAtOnceAndBehindAnEnd(t *testing.T) {
+	for _, fin := range []bool{false, true} {
+		l := lab.New(t, act.Config{})
+		c, peer := l.Conn("tcp", listener.Limits{})
+		lab.Say(t, peer, "unread")
+		m := mourn(l, c)
+		turn := 2
+		if fin {
+			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
+			m.woken(l, turn)
+			require.True(t, m.half)
+			require.NoError(t, m.err)
+			turn++
+		}
+		lab.Rush(t, peer)
+		m.woken(l, turn)
+		require.Error(t, m.err)
+		l.Turn(func(task *act.Task) {
+			in, err := c.Peek(100)
+			require.Equal(t, "unread", string(in), "it is still there")
+			require.Equal(t, m.err, err)
+			_, err = c.WriteString("x")
+			require.Equal(t, m.err, err, "it is kept")
+			_, err = c.Ended(task)
+			require.Equal(t, m.err, err)
+		})
+		c.Abort()
+	}
+}
+
+func TestAResetIsHeardWhileSomethingIsQueued(t *testing.T) {
+	for _, fin := range []bool{false, true} {
+		l := lab.New(t, act.Config{})
+		c, peer := l.Conn("tcp", listener.Limits{})
+		l.Turn(func(*act.Task) {
+			for {
+				if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+					break
+				}
+			}
+		})
+		m := mourn(l, c)
+		turn := 2
+		if fin {
+			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
+			m.woken(l, turn)
+			turn++
+		}
+		lab.Rush(t, peer)
+		m.woken(l, turn)
+		require.Error(t, m.err)
+		_, err := c.Write(nil)
+		require.Equal(t, m.err, err)
+		c.Abort()
+	}
+}
+
+// A Unix peer that goes with something unread says so by an error.
+func TestAUnixPeerThatHasNotReadAllIsAReset(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{})
+	defer c.Abort()
+	l.Turn(func(*act.Task) { _, _ = c.WriteString("never read") })
+	m := mourn(l, c)
+	require.NoError(t, peer.Close())
+	m.woken(l, 2)
+	require.Error(t, m.err)
+}
+
+func TestWhatEndedBeforeItIsAskedIsToldWithoutWaking(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(*testing.T, net.Conn)
+		half bool
+	}{
+		"end":   {func(t *testing.T, peer net.Conn) { require.NoError(t, peer.Close()) }, true},
+		"reset": {func(t *testing.T, peer net.Conn) { lab.Rush(t, peer) }, false},
+	} {
+		for _, heard := range []bool{false, true} { // by who reads
+			t.Run(name, func(t *testing.T) {
+				l := lab.New(t, act.Config{})
+				c, peer := l.Conn("tcp", listener.Limits{})
+				defer c.Abort()
+				l.For(time.Millisecond)
+				row.end(t, peer)
+				l.For(5 * time.Millisecond)
+				var said error
+				if heard {
+					l.Turn(func(*act.Task) { _, said = c.Peek(1) })
+					require.Error(t, said)
+				}
+				m := &mourner{c: c}
+				l.S.Spawn(m)
+				m.woken(l, 1)
+				if row.half {
+					require.True(t, m.half)
+					require.NoError(t, m.err)
+					return
+				}
+				require.Error(t, m.err)
+				_, again := c.Peek(1)
+				require.Equal(t, m.err, again)
+				if heard {
+					require.Equal(t, said, m.err)
+				}
+			})
+		}
+	}
+}
+
+// Both sides have ended, which the system reports as it does an error.
+func TestAnOrderlyEndOfBothSidesIsNoError(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		l := lab.New(t, act.Config{})
+		c, peer := l.Conn(network, listener.Limits{})
+		m := mourn(l, c)
+		l.Turn(func(*act.Task) { require.NoError(t, c.CloseWrite()) })
+		require.NoError(t, peer.Close())
+		m.woken(l, 2)
+		require.True(t, m.half)
+		require.NoError(t, m.err)
+		l.Turn(func(*act.Task) { require.NoError(t, c.Close()) })
+		m.woken(l, 3)
+		require.Equal(t, net.ErrClosed, m.err)
+	}
+}
+
+// There is one place for both kinds of waiting, and the later counts.
+func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	m := mourn(l, c)
+	reads := 0
+	reader := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		reads++
+		in, err := c.Peek(1)
+		c.Discard(len(in))
+		if reads == 2 {
+			return act.Done
+		}
+		return listener.Next(t, err)
+	})).begun(l)
+	lab.Say(t, peer, "x")
+	reader.over(l)
+	m.quiet(l, 1)
+
+	turns := 0
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive { // asks for both: the later
+		if turns++; turns == 1 {
+			_, err := c.Peek(1)
+			listener.Next(t, err)
+			_, err = c.Ended(t)
+			if err == nil {
+				return act.Wait
+			}
+		}
+		return act.Done
+	}))
+	l.For(time.Millisecond)
+	lab.Say(t, peer, "y")
+	l.For(5 * time.Millisecond)
+	require.Equal(t, 1, turns)
+	require.NoError(t, peer.Close())
+	l.Until("the end", func() bool { return turns == 2 })
+	m.over = true
+	c.Abort()
+}
+
+func TestAStreamThatDoesNotTellIsNotWaitedFor(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	stream, peer := l.Stream("tcp", nil)
+	c := listener.NewMaker(l.S, listener.Limits{}).Conn(struct{ monitor.Stream }{stream})
+	defer c.Abort()
+	l.Turn(func(task *act.Task) {
+		require.NoError(t, peer.Close())
+		half, err := c.Ended(task)
+		require.False(t, half)
+		require.NoError(t, err)
+	})
+}
+
+func TestAskingForTheEndDoesNotAllocate(t *testing.T) {
+	l := lab.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	l.Turn(func(task *act.Task) {
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Ended(task) }))
+	})
+}

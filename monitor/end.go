@@ -1,0 +1,46 @@
+package monitor
+
+import (
+	"net"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// AwaitEnd implements Ender. There is one place for whoever waits to hear of the peer, and a bit says what for.
+func (k *socket) AwaitEnd(w act.Waker) (half bool, err error) {
+	half = k.ready&netpoll.PeerClosed != 0
+	if k.fd < 0 || k.state&lingering != 0 {
+		return half, net.ErrClosed
+	}
+	if err := k.broken(); err != nil {
+		return half, err
+	}
+	k.reader = w
+	k.state |= forEnd
+	return half, nil
+}
+
+// broken says why nothing can be sent any more. Error alone does not tell: it may be that both sides have
+// closed in order. What the system says once is kept.
+func (k *socket) broken() error {
+	if k.out != nil && k.out.err != nil {
+		return k.out.err
+	}
+	if k.ready&netpoll.Error == 0 {
+		return nil
+	}
+	err := k.source.io.os.SocketError(int(k.fd))
+	if err != nil {
+		k.fail(err)
+	}
+	return err
+}
+
+// peerClosed notes that the peer sends nothing more, which an event tells or a receive, whichever is first.
+func (k *socket) peerClosed() {
+	if k.ready&netpoll.PeerClosed == 0 && k.state&forEnd != 0 {
+		k.reader.Wake()
+	}
+	k.ready |= netpoll.PeerClosed
+}

@@ -1,0 +1,71 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// TestEnded has tasks that never read, and wait for nothing but the end of their peer: bytes, an end, and a reset
+// behind it. Who does not hear of it stays for ever.
+func TestEnded(t *testing.T) {
+	sim.TestWith(t, sim.Options{Faults: sim.Anything()}, func(w *sim.World) {
+		serve := func(local bool) func(*listener.Conn) act.Action {
+			return func(c *listener.Conn) act.Action { return &witness{w: w, c: c, local: local} }
+		}
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: serve(false)}
+		unix := &service.Unix{Path: "/run/wake", Handler: serve(true)}
+		_, err := w.Server("wake", act.Config{Schedulers: pick(w, 1, 2)}, tcp.Setup, unix.Setup)
+		require.NoError(t, err)
+		for range 5 {
+			w.Client("10.0.0.1:7007", leave)
+			w.Client("unix:/run/wake", leave)
+		}
+	})
+}
+
+// leave talks for a while to somebody who does not read, and goes in two steps, or in one.
+func leave(c *sim.Client) error {
+	for range c.Rand().IntN(5) {
+		if _, err := c.Write([]byte("are you there?")); err != nil {
+			return err
+		}
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Second))))
+	}
+	if c.Rand().IntN(2) == 0 {
+		if err := c.CloseWrite(); err != nil {
+			return err
+		}
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Second))))
+	}
+	c.Abort()
+	return nil
+}
+
+type witness struct {
+	w     *sim.World
+	c     *listener.Conn
+	local bool
+	half  bool
+	idle  int // turns without news
+}
+
+func (x *witness) Act(t *act.Task) act.Directive {
+	half, err := x.c.Ended(t)
+	if half == x.half && err == nil {
+		if x.idle++; x.idle > 2 { // the first turn, and an order
+			x.w.Errorf("woken for nothing")
+		}
+	}
+	x.half = half
+	if err != nil || half && x.local { // a Unix socket knows no reset
+		return act.Done
+	}
+	return act.Wait
+}
