@@ -108,7 +108,7 @@ func statusOf(line string) (int, error) {
 		return 0, errors.New("a status line of another shape")
 	}
 	status, err := strconv.Atoi(line[9:12])
-	if err != nil || status < 100 || status > 599 || line[13:] != httpd.Text(status) {
+	if err != nil || status < 100 || status > 599 || line[13:] != httpd.StatusText(status) {
 		return 0, errors.New("a status line that says something else")
 	}
 	return status, nil

@@ -177,7 +177,7 @@ var goOn = []byte("HTTP/1.1 100 Continue\r\n\r\n")
 // patience is how long the server is going to wait for more.
 func (b *Body) patience() time.Duration {
 	grace := or(b.e.x.server.Timeouts.Body, 5*time.Second)
-	return grace + time.Duration(b.taken)*(time.Second/slowest) - b.waiting
+	return grace + time.Duration(min(b.taken, 1<<40))*(time.Second/slowest) - b.waiting // 1<<40 would be a century
 }
 
 // woken ends a wait for more, with the turn: the handler may not want it any longer.

@@ -49,6 +49,9 @@ func (c *collector) Act(t *act.Task) act.Directive {
 			if c.next = c.h(c.w, c.r, c.body); c.next == nil {
 				return act.Done
 			}
+			if o := t.Order(); o != nil {
+				c.Stop(t, o) // it was told before there was an action to pass that on to
+			}
 			c.body = nil
 		case err != nil:
 			return listener.Next(t, err)

@@ -95,10 +95,12 @@ func TestAHandlerThatFails(t *testing.T) {
 			return nil
 		}, "500!", "", "has no content"},
 		"a Write of which not all was taken": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			n, err := w.Write(large)
-			require.Less(t, n, len(large))
-			require.Implements(t, (*listener.Blocked)(nil), err)
-			return nil
+			return act.Func(func(*act.Task) act.Directive {
+				n, err := w.Write(large)
+				require.Less(t, n, len(large))
+				require.Implements(t, (*listener.Blocked)(nil), err)
+				return act.Done
+			})
 		}, "aborted", "aborted", "did not take everything"},
 		"a whole behind something": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_, _ = w.WriteString("hello")
@@ -146,6 +148,22 @@ func TestAHandlerThatFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A handler may not mind that a body goes wrong; but nobody knows where the next request is.
+func TestAHandlerThatDoesNotMindWhatIsWrongWithABody(t *testing.T) {
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		_, err := r.Body.Peek()
+		_, again := r.Body.Peek()
+		require.Equal(t, err, again)
+		_, _ = w.WriteString(err.Error())
+		return nil
+	}}
+	d := newDesk(t)
+	c := d.dial(web, listener.Limits{}).say(octets(coded + "\nxyz\n" + behind))
+	all := c.check(t)
+	require.Equal(t, "200!", statuses(all))
+	require.Contains(t, all[0].body, "chunk size")
 }
 
 // RFC 9110 5.5, RFC 9112 2.2: nothing that a handler says can end a field, and nothing that is the server's is said

@@ -1,7 +1,10 @@
 package httpd_test
 
 import (
+	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // What follows was found by the simulation: sim.TestHTTP.
@@ -66,4 +70,153 @@ func TestARefusedRequestBehindOneWithALongerTargetWasAPanic(t *testing.T) {
 	c.say("GET / HTTP/1.1\r\n\r\n")
 	require.Contains(t, c.heard(), "HTTP/1.1 400 ")
 	require.Equal(t, act.Done, c.verdict)
+}
+
+// What follows was found by readers.
+
+// An answer to HEAD is never held up, so a handler that streams without end was asked for more for ever.
+func TestAHeadOfAnEndlessAnswerKeptTheHandlerBusy(t *testing.T) {
+	for name, verdict := range map[string]act.Directive{"yields": act.Yield, "waits": act.Wait} {
+		t.Run(name, func(t *testing.T) {
+			turns, over := 0, false
+			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				return act.All(act.Func(func(t *act.Task) act.Directive {
+					turns++
+					for err := error(nil); err == nil; {
+						_, err = w.WriteString("and so on")
+					}
+					_ = t.Waker() // of an event that may never come
+					return verdict
+				}), closer(func() { over = true }))
+			}}
+			d := newDesk(t)
+			c := d.dial(web, listener.Limits{}).say("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+			require.Contains(t, c.heard(), "HTTP/1.1 200 OK\r\n")
+			require.Equal(t, 1, turns)
+			require.True(t, over, "its action is closed")
+			require.Equal(t, open, c.state)
+		})
+	}
+}
+
+// closer is an action that is only there to be closed.
+type closer func()
+
+func (closer) Act(*act.Task) act.Directive { return act.Wait }
+func (f closer) Close() error              { f(); return nil }
+
+func TestALargeAnswerOfAHandlerThatReturnsNilWasCutForASlowClient(t *testing.T) {
+	large := strings.Repeat("large", 100_000)
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		for piece := range strings.SplitSeq(large, "l") {
+			_, err := w.WriteString(piece)
+			require.NoError(t, err)
+		}
+		return nil
+	}}
+	d := newDesk(t)
+	c := d.dial(web, listener.Limits{})
+	c.room = 0
+	c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	for range 100 {
+		c.take(10_000)
+		d.settle()
+	}
+	require.True(t, strings.HasSuffix(c.heard(), "\r\nContent-Length: 400000\r\n\r\n"+strings.ReplaceAll(large, "l", "")))
+	require.Equal(t, open, c.state)
+}
+
+// A proxy whose other side resets has failed; the service takes a reset for the end of its own connection.
+func TestTheFailureOfAHandlerWasTakenForTheEndOfTheClient(t *testing.T) {
+	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action {
+		return act.Func(func(t *act.Task) act.Directive { return t.Fail(fmt.Errorf("backend: %w", syscall.ECONNRESET)) })
+	}}
+	d := newDesk(t)
+	c := d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.Contains(t, c.heard(), "HTTP/1.1 500 ")
+	require.ErrorContains(t, c.err, "backend: ")
+	require.NotErrorIs(t, c.err, syscall.ECONNRESET)
+}
+
+func TestEmptyLinesBehindAnAnswerEndedTheConnectionWith408(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n\r\n")
+	require.Contains(t, c.heard(), "HTTP/1.1 200 OK")
+	d.pass(70 * time.Second)
+	c.say("\r\n")
+	require.Empty(t, c.heard())
+	require.Equal(t, open, c.state)
+	d.pass(6 * time.Second)
+	require.Empty(t, c.heard())
+	require.Equal(t, closed, c.state, "idle for 75 s, whatever empty lines come")
+
+	c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	for range 8 {
+		c.say("\r\n")
+	}
+	require.NotContains(t, c.heard(), "400")
+	c.say("\r\n")
+	require.Contains(t, c.heard(), "HTTP/1.1 400 ", "the bound holds across turns")
+}
+
+func TestAClientThatHadGoneHadNoAddress(t *testing.T) {
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		_, _ = w.WriteString(r.RemoteAddr().String())
+		return nil
+	}}
+	d := newDesk(t)
+	c := d.dialOver(web, listener.Limits{}, func(w *wire) monitor.Stream { return nowhere{w} })
+	require.True(t, strings.HasSuffix(c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").heard(), "\r\n\r\nunknown"))
+}
+
+// nowhere is a wire of which the system does not know any more where it led.
+type nowhere struct{ *wire }
+
+func (nowhere) PeerAddr() net.Addr { return nil }
+
+func TestAStatusWithoutContentMayComeWithALength(t *testing.T) {
+	for status, head := range map[int]string{204: "204 No Content", 304: "304 Not Modified"} {
+		web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(3)
+			w.SetStatus(status)
+			return nil
+		}}
+		d := newDesk(t)
+		require.Contains(t, d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").heard(), "HTTP/1.1 "+head)
+	}
+}
+
+// A log hears of each request once, also of what was refused, cut or never answered.
+func TestAnsweredIsCalledOnceForEachRequest(t *testing.T) {
+	var log []string
+	web := &httpd.Server{
+		Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+			switch string(r.Path()) {
+			case "/panic":
+				panic("as it was told")
+			case "/cut":
+				w.SetLength(10)
+				_ = w.Flush()
+			case "/whole":
+				w.Whole(make([]byte, 5000))
+			case "/missing":
+				w.Error(404)
+			default:
+				_, _ = w.Write(r.Path())
+			}
+			return nil
+		},
+		Answered: func(w *httpd.Response, r *httpd.Request) {
+			log = append(log, fmt.Sprintf("%s %s %d %d", r.Method(), r.Target(), w.Status(), w.Written()))
+		},
+	}
+	d := newDesk(t)
+	for _, path := range []string{"/a", "/whole", "/missing", "/cut", "/panic"} {
+		d.dial(web, listener.Limits{}).say("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n").hangUp()
+	}
+	d.dial(web, listener.Limits{}).say("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\n").hangUp()
+	d.dial(web, listener.Limits{}).say("GET\r\n").hangUp()
+	d.dial(web, listener.Limits{}).say("\r\n").hangUp()
+	require.Equal(t, []string{"GET /a 200 2", "GET /whole 200 5000", "GET /missing 404 14", "GET /cut 200 0", "GET /panic 200 0",
+		"HEAD /a 200 2", "GET /b 400 16", "  400 16"}, log)
 }

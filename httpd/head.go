@@ -18,12 +18,12 @@ type head struct {
 	target  span
 	minor   byte // of the version, 0 or 1
 	fields  []field
-	start   int // of the present line
-	looked  int // up to where its end was looked for
-	blank   int
-	begun   bool // the request line was read
-	spoiled bool // by a control character: a line that has one is refused, but only when it has ended
-	length  int  // of the whole head, once it has ended
+	start   int   // of the present line
+	looked  int   // up to where its end was looked for
+	blank   uint8 // empty lines before the request line
+	begun   bool  // the request line was read
+	spoiled bool  // by a control character: a line that has one is refused, but only when it has ended
+	length  int   // of the whole head, once it has ended
 	special [specials]uint8
 }
 

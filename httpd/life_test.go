@@ -30,6 +30,7 @@ func TestWhetherAConnectionPersists(t *testing.T) {
 			{get + "Connection: ,\t, close\t,,\n\n", "200!", "GET /"},
 			{get + "Connection: closed, clos, xclose, close;a, \"close\"\n\n", "200", "GET /"},
 			{get + "Connection:\n\n", "200", "GET /"},
+			{get + "Connection: close\u00a0, \u0085close\n\n", "200", "GET /"},
 			{get + "Proxy-Connection: close\n\n", "200", "GET / Proxy-Connection=close"},
 			{get + "X: close\nClose: yes\n\n", "200", "GET / X=close Close=yes"},
 		},

@@ -149,6 +149,17 @@ func TestTheHandlersActionIsToldAndClosed(t *testing.T) {
 	}
 }
 
+// One that is made after the order is told before its first turn.
+func TestAnActionIsToldOfAnEarlierOrder(t *testing.T) {
+	d := newDesk(t)
+	notes := ""
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return &life{w: w, notes: &notes} }}
+	c := d.dial(web, listener.Limits{}).say(octets(get))
+	require.NoError(t, d.obey(draining, func() { c.feed("\r\n") }))
+	require.Equal(t, "sac", notes)
+	require.Equal(t, "200!", statuses(c.check(t)))
+}
+
 // An action that has finished was told for a time when an order came while its answer was on its way.
 func TestAnActionThatHasFinishedIsNotTold(t *testing.T) {
 	d := newDesk(t)

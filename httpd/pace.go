@@ -37,17 +37,18 @@ func (x *session) given(n int64) {
 // stalled is asked when there is no room for more. It tells whether the client has been too slow for as long as
 // Timeouts.Write, and begins anew if it has not.
 func (x *session) stalled() bool {
-	now, queued := x.home.s.Now(), int64(x.conn.Queued())
-	if x.pace == nil {
-		x.pace = &pace{put: queued, since: now}
+	now, p := x.home.s.Now(), x.pace
+	if p == nil {
+		x.pace = &pace{put: int64(x.conn.Queued()), since: now}
 		return false
 	}
-	p := x.pace
-	taken := p.put - queued
-	switch until := p.until(x.server); {
-	case now < until:
+	until := p.until(x.server)
+	if now < until {
 		return false
-	case float64(taken-p.mark) < (until-p.since).Seconds()*slowest:
+	}
+	_ = x.conn.Flush() // a system may tell late that there is room; an error is the next call's
+	taken := p.put - int64(x.conn.Queued())
+	if float64(taken-p.mark) < (until-p.since).Seconds()*slowest {
 		return true
 	}
 	p.since, p.mark = now, taken

@@ -91,8 +91,29 @@ func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// RemoteAddr is the address of the client; nil when the system no longer knows.
-func (r *Request) RemoteAddr() net.Addr { return r.Body.e.x.conn.RemoteAddr() }
+// RemoteAddr is the address of the client, or one of network "unknown" when the system no longer knows. It costs a system
+// call.
+func (r *Request) RemoteAddr() net.Addr {
+	if a := r.Body.e.x.conn.RemoteAddr(); a != nil {
+		return a
+	}
+	return unknown{}
+}
+
+// unknown is the address of a client that has gone.
+type unknown struct{}
+
+func (unknown) Network() string { return "unknown" }
+func (unknown) String() string  { return "unknown" }
+
+// Ended tells whether the client has closed its side of the connection: it will send nothing more, but it may still
+// read. If it has not, t, the task of the handler's action, is given a turn when it does. Who streams to clients that
+// only listen asks in each turn. It must be asked before Body.Peek in a turn that waits for the body as well. A client
+// that has reset the connection need not be asked for: the action is closed then.
+func (r *Request) Ended(t *act.Task) bool {
+	half, err := r.Body.e.x.conn.Ended(t)
+	return half || err != nil
+}
 
 // Scheduler is where the request is handled.
 func (r *Request) Scheduler() *act.Scheduler { return r.Body.e.x.home.s }

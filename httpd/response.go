@@ -25,14 +25,18 @@ type Response struct {
 	body      []byte // gathered
 	whole     []byte // sent as it is, without a copy
 	pending   []byte // what the connection had no room for
-	announced int64  // by SetLength, -1: not
-	left      int64  // sized: what is still to be written
+	written   int64
+	announced int64 // by SetLength, -1: not
+	left      int64 // sized: what is still to be written
 	coding    coding
-	mute      bool // it answers HEAD: everything as with GET, but no content
-	sent      bool // the head is out
-	last      bool // the connection is closed behind it
-	short     bool // the latest Write did not take all
-	err       error
+	mute      bool  // it answers HEAD: everything as with GET, but no content
+	sent      bool  // the head is out
+	finished  bool  // the handler has answered
+	last      bool  // the connection is closed behind it
+	roomy     bool  // the handler has not returned: it cannot wait
+	short     bool  // the latest Write did not take all
+	err       error // why the answer is none
+	lost      error // err, if it is the connection's
 	cause     listener.Blocked
 }
 
@@ -50,7 +54,7 @@ const (
 const gathered = 4 << 10
 
 var (
-	// ErrNoContent is returned for content where the status has none: 204 and 304.
+	// ErrNoContent is returned for content where the status has none: 204, 205 and 304.
 	ErrNoContent = errors.New("httpd: a response with this status has no content")
 	// ErrLength is returned for more content than SetLength has announced, and is the failure of an answer with less.
 	ErrLength = errors.New("httpd: the content is not as long as was announced")
@@ -67,9 +71,9 @@ func (w *Response) reset() {
 		w.body, w.fields, w.pending = nil, nil, nil
 	}
 	w.fields, w.trailers, w.body, w.pending = w.fields[:0], w.trailers[:0], w.body[:0], w.pending[:0]
-	w.whole, w.err, w.cause = nil, nil, nil
-	w.status, w.announced, w.left, w.coding = 200, -1, 0, byLength
-	w.mute, w.sent, w.last, w.short = false, false, false, false
+	w.whole, w.err, w.lost, w.cause = nil, nil, nil, nil
+	w.status, w.announced, w.left, w.coding, w.written = 200, -1, 0, byLength, 0
+	w.mute, w.sent, w.finished, w.last, w.roomy, w.short = false, false, false, false, false, false
 }
 
 // SetStatus sets the status code, from 200 to 599; it is 200 otherwise. It panics on any other. One that comes when the
@@ -84,6 +88,12 @@ func (w *Response) SetStatus(code int) {
 		w.status = code
 	}
 }
+
+// Status is the status code, as it was sent or is going to be.
+func (w *Response) Status() int { return w.status }
+
+// Written is how many bytes of content were given to the connection so far; with HEAD, how many would have been.
+func (w *Response) Written() int64 { return w.written }
 
 // Add adds a field. A name that is no token, a value with a control character (RFC 9110 5.5), a field that is the
 // server's, and one that comes when the head is out, make the answer fail: see Handler.
@@ -169,11 +179,11 @@ func (w *Response) Error(code int) {
 	w.SetStatus(code)
 	w.announced, w.whole, w.trailers = -1, nil, w.trailers[:0]
 	w.fields, w.body, w.short = w.fields[:0], w.body[:0], false
-	if bodiless(code) {
+	if empty(code) {
 		return
 	}
 	w.fields = appendField(w.fields, "Content-Type", "text/plain; charset=utf-8")
-	w.body = append(append(strconv.AppendInt(w.body, int64(code), 10), ' '), Text(code)...)
+	w.body = append(append(strconv.AppendInt(w.body, int64(code), 10), ' '), StatusText(code)...)
 	w.body = append(w.body, '\n')
 }
 
@@ -182,6 +192,13 @@ func (w *Response) fail(err error) {
 	if w.err == nil {
 		w.err = err
 	}
+}
+
+// lose notes that the client cannot be told anything any more.
+func (w *Response) lose(err error) error {
+	w.fail(err)
+	w.lost = w.err
+	return w.err
 }
 
 // Whole sets all of the content at once, whatever its length, and takes no copy of it: p must not be changed any more.
@@ -195,29 +212,35 @@ func (w *Response) Whole(p []byte) {
 
 // Write takes p, or as much of it as there is room for, and returns how much. With less than all of p the error is a
 // listener.Blocked, woken when there is room again, or says why nothing can be written any more: ErrLength,
-// ErrNoContent, ErrSlow, or what became of the connection. Who ignores it has not answered: see Handler.
+// ErrNoContent, ErrSlow, or what became of the connection. An action that ignores it has not answered: see Handler.
+//
+// Before the Handler has returned there is always room: what is written then is kept, however much it is. For what is
+// large and at hand Whole is better, and for what is larger than that an action.
 func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(len(p)); err != nil {
 		return 0, err
 	}
-	if len(w.body)+len(p) <= gathered && (!w.sent || w.e.x.conn.Room() > 0) {
+	if w.roomy || len(w.body)+len(p) <= gathered && (!w.sent || w.e.x.conn.Room() > 0) {
 		w.body = append(w.body, p...)
 		w.short = false
 		return len(p), nil
 	}
-	for taken := 0; ; {
-		if err := w.Flush(); err != nil {
-			w.short = taken < len(p)
+	for taken := 0; taken < len(p); {
+		err := w.Flush()
+		if err == nil && w.mute { // its head is out: who goes on writing is told to wait, and is not asked again
+			w.cause = nothing{}
+			err = (*blockedResponse)(w)
+		}
+		if err != nil {
+			w.short = !w.mute
 			return taken, err
 		}
-		if taken == len(p) {
-			w.short = false
-			return taken, nil
-		}
-		n := min(len(p)-taken, w.room())
+		n := min(len(p)-taken, w.e.x.conn.Room())
 		w.send(p[taken : taken+n])
 		taken += n
 	}
+	w.short = false
+	return len(p), w.err
 }
 
 // WriteString is Write.
@@ -227,7 +250,7 @@ func (w *Response) WriteString(s string) (int, error) { return w.Write(bytesOf(s
 func (w *Response) writable(n int) error {
 	switch {
 	case w.err != nil:
-	case bodiless(w.status) && n > 0:
+	case empty(w.status) && n > 0:
 		return ErrNoContent
 	case w.whole != nil:
 		w.fail(ErrLate)
@@ -253,7 +276,7 @@ func (w *Response) flush() {
 	if !w.sent {
 		w.begin(false)
 	}
-	if len(w.body) > 0 {
+	if len(w.body) > 0 && w.err == nil {
 		body := w.body
 		w.body = w.body[:0]
 		w.send(body)
@@ -279,10 +302,12 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	}
 	if w.mute {
 		w.left -= n
+		w.written += n
 		return n, nil
 	}
 	sent, err := w.e.x.conn.SendFile(f, offset, n)
 	w.left -= sent
+	w.written += sent
 	w.e.x.given(sent)
 	if err != nil {
 		return sent, w.blocked(err)
@@ -291,29 +316,41 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	return sent, nil
 }
 
-// begin sends the head. All of the content is there if it is final.
+// begin sends the head, unless it would not be true. All of the content is there if it is final, or given by Whole.
 func (w *Response) begin(final bool) {
-	w.sent = true
-	length := w.announced
-	if total := int64(len(w.body) + len(w.whole)); final && length < 0 {
-		length = total
-	}
-	switch {
+	total := int64(len(w.body) + len(w.whole))
+	final = final || w.whole != nil
+	switch sized := w.announced >= 0; {
+	case empty(w.status) && total > 0:
+		w.fail(ErrNoContent)
 	case bodiless(w.status):
 		w.coding = byNothing
-	case w.announced >= 0, final && (len(w.trailers) == 0 || w.whole != nil || w.e.in.head.minor == 0):
-		w.coding, w.left = byLength, length
+	case sized && (total > w.announced || final && total < w.announced && !w.mute):
+		w.fail(ErrLength)
+	case sized:
+		w.coding, w.left = byLength, w.announced
+	case final && (len(w.trailers) == 0 || w.whole != nil || w.e.in.head.minor == 0):
+		w.coding, w.left = byLength, total
 	case w.e.in.head.minor > 0:
 		w.coding = byChunks
 	default:
 		w.coding, w.last = byEnd, true
 	}
+	if w.err == nil {
+		w.sendHead(final)
+	}
+}
+
+// sendHead sends the head, and small content with it.
+func (w *Response) sendHead(final bool) {
+	w.sent = true
 	w.last = w.last || w.e.lasts(final)
 	x := w.e.x
-	head := w.head(x.home.scratch[:0], length)
-	if final && w.coding == byLength && !w.mute && len(head)+len(w.body) <= gathered { // nearly always: one call
+	head := w.head(x.home.scratch[:0], w.left)
+	if w.coding == byLength && !w.mute && len(head)+len(w.body) <= gathered { // nearly always: one call
 		head = append(head, w.body...)
 		w.left -= int64(len(w.body))
+		w.written += int64(len(w.body))
 		w.body = w.body[:0]
 	}
 	x.home.scratch = head
@@ -343,6 +380,7 @@ func (w *Response) head(to []byte, length int64) []byte {
 
 // send sends content, which there should be room for.
 func (w *Response) send(p []byte) {
+	w.written += int64(len(p))
 	if w.coding == byLength {
 		w.left -= int64(len(p))
 	}
@@ -373,7 +411,7 @@ func (w *Response) emit(p []byte) {
 	if len(w.pending) == 0 {
 		n, err := w.e.x.give(p)
 		if p = p[n:]; err != nil && !isBlocked(err) {
-			w.fail(err)
+			w.lose(err)
 		}
 	}
 	w.pending = append(w.pending, p...)
@@ -384,17 +422,9 @@ func isBlocked(err error) bool {
 	return is
 }
 
-// room is how much content can be sent now.
-func (w *Response) room() int {
-	if w.mute {
-		return 1 << 30
-	}
-	return w.e.x.conn.Room()
-}
-
 // push sends what is left, and tells why not all of it.
 func (w *Response) push() error {
-	for w.err == nil && len(w.pending)+len(w.whole) > 0 {
+	for w.err == nil && (len(w.pending) > 0 || w.finished && len(w.whole) > 0) {
 		rest := &w.pending
 		if len(w.pending) == 0 {
 			rest = &w.whole
@@ -426,11 +456,9 @@ func (w *Response) blocked(err error) error {
 	cause, is := err.(listener.Blocked)
 	switch {
 	case !is:
-		w.fail(err)
-		return w.err
+		return w.lose(err)
 	case w.e.x.stalled():
-		w.fail(ErrSlow)
-		return w.err
+		return w.lose(ErrSlow)
 	}
 	w.cause = cause
 	return (*blockedResponse)(w)
@@ -442,14 +470,15 @@ func (w *Response) finish() error {
 		w.fail(errShort)
 	}
 	if w.err == nil && !w.sent {
-		w.complete()
+		w.begin(true)
 	}
 	if w.err != nil {
 		return w.err
 	}
 	body := w.body
-	w.body = w.body[:0]
+	w.body, w.finished = w.body[:0], true
 	w.send(body)
+	w.written += int64(len(w.whole))
 	switch w.coding {
 	case byChunks:
 		w.end()
@@ -462,19 +491,6 @@ func (w *Response) finish() error {
 		w.whole = nil
 	}
 	return w.err
-}
-
-// complete begins a response of which all is there.
-func (w *Response) complete() {
-	total := int64(len(w.body) + len(w.whole))
-	switch {
-	case bodiless(w.status) && total > 0:
-		w.fail(ErrNoContent)
-	case w.announced >= 0 && w.announced != total && !w.mute:
-		w.fail(ErrLength)
-	default:
-		w.begin(true)
-	}
 }
 
 // end sends what comes behind the last chunk.
@@ -501,6 +517,12 @@ type blockedResponse Response
 func (*blockedResponse) Error() string {
 	return "httpd: the client has not taken enough of the response yet"
 }
+
+// nothing is a Blocked that nobody is woken from.
+type nothing struct{}
+
+func (nothing) Error() string { return "httpd: nothing more is wanted" }
+func (nothing) Arm(*act.Task) {}
 
 // Arm has the task woken when there is room, and when the client was too slow.
 func (w *blockedResponse) Arm(t *act.Task) {

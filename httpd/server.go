@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -18,7 +19,10 @@ import (
 //
 // An action that fails is answered with 500 if nothing of the answer has been sent, otherwise the connection is
 // aborted, so that no client takes a part for the whole. Its error is reported in either case. So is a panic, which
-// aborts the connection.
+// aborts the connection without an answer. An action whose client has reset the connection is closed; one whose client
+// has only closed its side is not, since that client may still read: see Request.Ended.
+//
+// What is written before a Handler returns is kept, however much it is. An action is to heed what Write returns.
 type Handler func(w *Response, r *Request) act.Action
 
 // Server makes the actions of connections: its Serve is the handler of a service.
@@ -31,6 +35,10 @@ type Handler func(w *Response, r *Request) act.Action
 type Server struct {
 	Handler  Handler
 	Timeouts Timeouts
+	// Answered is called once for each request when its response has been given to the connection, or when it is clear
+	// that no more of it will be: for a log. It is called for refusals, too: then there may be no method and no target.
+	// It must not block, nor keep what it is given. Nil is not called.
+	Answered func(w *Response, r *Request)
 }
 
 // Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not move it.
@@ -44,8 +52,8 @@ type Timeouts struct {
 	// Body is how long the server waits, all in all, for a body that comes slower than 240 bytes a second. Only the
 	// time counts in which a handler wants more of it. 0 means 5 s.
 	Body time.Duration
-	// Write is how long a client may take for each 240 bytes a second that long: in 60 s at least 14,400 bytes of
-	// what waits to be sent. Who takes fewer is cut off. 0 means 60 s.
+	// Write is how long a client may take less than 240 bytes a second of what waits to be sent; then it is cut off.
+	// 0 means 60 s, so 14,400 bytes.
 	Write time.Duration
 }
 
@@ -75,7 +83,7 @@ func or(d, standard time.Duration) time.Duration {
 // never is later than any server lives, and can be added to.
 const never time.Duration = math.MaxInt64 / 2
 
-// home is what all connections of a scheduler share: the exchanges that are not in use, and today's date.
+// home is what all connections of a scheduler share: the exchanges that are not in use, and the second's date.
 type home struct {
 	s       *act.Scheduler
 	idle    []*exchange
@@ -118,13 +126,34 @@ type exchange struct {
 	action act.Action // the handler's, if it is not done in one go
 	// failure is the handler's. The client has been told, and in the end the task fails with it.
 	failure error
+	told    bool // Server.Answered has been called
 }
 
 func (e *exchange) reset() {
 	e.in.reset()
 	e.out.reset()
-	e.action, e.failure = nil, nil
+	e.action, e.failure, e.told = nil, nil, false
 }
+
+// over tells whoever wants to know that this is what became of a request.
+func (e *exchange) over() {
+	if e.x.server.Answered == nil || e.told || e.in.head.length == 0 && !e.out.sent {
+		return // or it is none
+	}
+	e.told = true
+	e.x.server.Answered(&e.out, &e.in)
+}
+
+// caused tells whether err comes from the connection, and not from something else that the handler was busy with.
+func (e *exchange) caused(err error) bool {
+	return e.out.lost != nil && errors.Is(err, e.out.lost) || e.in.Body.err != nil && errors.Is(err, e.in.Body.err)
+}
+
+// failure is a handler's. It does not unwrap: the reset of another connection that a handler has met must not be taken,
+// by the service, for one of this connection, which is no failure.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
 
 // lasts tells whether the connection cannot go on behind the response. All of the content is there if it is final.
 func (e *exchange) lasts(final bool) bool {

@@ -32,8 +32,11 @@ type session struct {
 	pace     *pace         // of a client that does not take all at once; else nil
 	limit    time.Duration // when what it awaits must be there; 0: not set yet
 	phase    phase
-	served   bool // a request; so it is idle, and not new, between two
-	stopping bool // told of an order
+	blank    uint8 // empty lines before the next request, which have been discarded
+	begun    bool  // part of a head has come, so limit is for the rest
+	served   bool  // a request; so it is idle, and not new, between two
+	idle     bool  // closed between two requests
+	stopping bool  // told of an order
 }
 
 type phase uint8
@@ -49,6 +52,10 @@ const (
 
 // requestsATurn bounds how many pipelined requests are answered in a turn.
 const requestsATurn = 64
+
+// idleLinger is how long a client may take to close its side of an idle connection. Many do not look at those, and
+// there is nothing to protect but a request that may be on its way: so an order does not have to wait for them.
+const idleLinger = 500 * time.Millisecond
 
 // drainable is how much of a body is thrown away for the sake of the connection.
 const drainable = 256 << 10
@@ -118,27 +125,33 @@ func (x *session) await(t *act.Task) act.Directive {
 // engage gives the connection an exchange.
 func (x *session) engage() *exchange {
 	if x.exchange == nil {
-		x.exchange, x.limit = x.home.take(x), 0
+		x.exchange = x.home.take(x)
+		x.exchange.in.head.blank = x.blank
 	}
 	return x.exchange
 }
 
 // silence is called when no head is there, or not all of it.
 func (x *session) silence(t *act.Task, err error) act.Directive {
-	now, begun := t.Scheduler().Now(), x.begun()
+	if x.skip(); x.exchange != nil && !x.begun {
+		x.begun, x.limit = true, 0
+	}
+	now := t.Scheduler().Now()
 	blocked, is := err.(listener.Blocked)
 	switch {
 	case err == listener.ErrTooLong:
 		return x.refuse(t, errLargeHead)
-	case err == io.EOF, is && x.stopping && !begun:
+	case err == io.EOF, is && x.stopping && !x.begun:
+		x.idle = !x.begun
 		return x.depart()
 	case !is:
 		return x.abort(t, err)
 	case x.limit == 0:
 		x.limit = max(1, now+x.patience())
-	case now >= x.limit && begun:
+	case now >= x.limit && x.begun:
 		return x.refuse(t, errSlowHead)
 	case now >= x.limit:
+		x.idle = true
 		return x.depart()
 	}
 	blocked.Arm(t)
@@ -146,14 +159,18 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	return act.Wait
 }
 
-// begun tells whether some of a head is there. Empty lines are none of it (RFC 9112 2.2).
-func (x *session) begun() bool {
-	return x.exchange != nil && (x.exchange.in.head.begun || x.conn.Buffered() > x.exchange.in.head.start)
+// skip discards empty lines before a request: they begin none, so the connection is at rest (RFC 9112 2.2).
+func (x *session) skip() {
+	if e := x.exchange; e != nil && !e.in.head.begun && e.in.head.start == x.conn.Buffered() {
+		x.conn.Discard(e.in.head.start)
+		x.blank = e.in.head.blank
+		x.release()
+	}
 }
 
 // patience is how long the client may take with what is awaited.
 func (x *session) patience() time.Duration {
-	if x.served && x.exchange == nil {
+	if x.served && !x.begun {
 		return or(x.server.Timeouts.Idle, 75*time.Second)
 	}
 	return or(x.server.Timeouts.Head, 10*time.Second)
@@ -183,7 +200,9 @@ func (x *session) understand(t *act.Task) act.Directive {
 func (x *session) handle(t *act.Task) act.Directive {
 	e := x.exchange
 	if e.action == nil {
-		if e.action = x.server.Handler(&e.out, &e.in); e.action == nil {
+		e.out.roomy = true
+		e.action = x.server.Handler(&e.out, &e.in)
+		if e.out.roomy = false; e.action == nil {
 			return x.answered(t)
 		}
 		if x.stopping {
@@ -192,17 +211,24 @@ func (x *session) handle(t *act.Task) act.Directive {
 	} else if err := e.out.push(); err != nil && !isBlocked(err) {
 		return x.failed(t, err)
 	}
-	switch d := e.action.Act(t); d {
-	case act.Done:
-		return x.answered(t)
-	case act.Failed:
-		return x.failed(t, cmp.Or(t.Err(), errUnsaid))
-	case act.Wait, act.Async:
+	d := e.action.Act(t)
+	if d == act.Wait || d == act.Async {
 		x.deliver(t)
-		return d
-	default:
-		return d
 	}
+	if d == act.Wait && e.in.Body.since == 0 { // who waits for the body hears it from there
+		if _, err := x.conn.Ended(t); err != nil {
+			x.closeAction()
+			return x.abort(t, err)
+		}
+	}
+	switch {
+	case d == act.Failed:
+		return x.failed(t, cmp.Or(t.Err(), errUnsaid))
+	case d == act.Done,
+		d != act.Async && e.out.mute && e.out.sent: // a HEAD has its answer: nothing would ever hold up who goes on writing
+		return x.answered(t)
+	}
+	return d
 }
 
 // deliver sends what the handler has written when it waits, and has a turn come for what there is no room for.
@@ -231,12 +257,13 @@ var errUnsaid = errors.New("httpd: the handler has failed without saying why")
 // failed is called when the handler is not going to answer: we do, if it is not too late.
 func (x *session) failed(t *act.Task, err error) act.Directive {
 	x.closeAction()
-	if x.exchange.out.sent {
-		return x.abort(t, err)
+	e, bad := x.exchange, (*refusal)(nil)
+	if !errors.As(err, &bad) && !e.caused(err) {
+		err, bad = &failure{err}, errHandler
+		e.failure = err
 	}
-	bad := (*refusal)(nil)
-	if !errors.As(err, &bad) {
-		x.exchange.failure, bad = err, errHandler
+	if e.out.sent || bad == nil {
+		return x.abort(t, err)
 	}
 	return x.refuse(t, bad)
 }
@@ -260,6 +287,7 @@ func (x *session) send(t *act.Task) act.Directive {
 	if err := w.push(); err != nil {
 		return x.hold(t, err)
 	}
+	x.exchange.over()
 	b := &x.exchange.in.Body
 	switch {
 	case w.last:
@@ -292,7 +320,7 @@ func (x *session) drain(t *act.Task) act.Directive {
 
 // next begins to wait for the next request, which may be there already.
 func (x *session) next() {
-	x.phase, x.served, x.limit = awaiting, true, 0
+	x.phase, x.served, x.begun, x.limit, x.blank = awaiting, true, false, 0, 0
 	if x.conn.Buffered() > 0 {
 		x.exchange.reset()
 	} else {
@@ -321,6 +349,9 @@ func (x *session) close(t *act.Task) act.Directive {
 	if err := x.conn.Sent(); err != nil {
 		return x.hold(t, x.exchange.out.blocked(err))
 	}
+	if x.idle {
+		_ = x.conn.CloseWithin(idleLinger)
+	}
 	_ = x.conn.Close() // an error means that the client has gone
 	if err := x.exchange.failure; err != nil {
 		return t.Fail(err)
@@ -334,6 +365,9 @@ func (x *session) close(t *act.Task) act.Directive {
 func (x *session) abort(t *act.Task, err error) act.Directive {
 	x.conn.Abort()
 	x.phase = aborted
+	if x.exchange != nil {
+		x.exchange.over()
+	}
 	if bad := (*refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
 		t.Scheduler().Logger().Debug("a connection is cut", zap.Error(err))
 		return act.Done
@@ -351,7 +385,7 @@ func (x *session) closeAction() {
 func (x *session) release() {
 	if x.exchange != nil {
 		x.home.give(x.exchange)
-		x.exchange, x.limit = nil, 0
+		x.exchange = nil
 	}
 }
 
@@ -369,15 +403,21 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 func (x *session) Close() error {
 	if x.exchange != nil {
 		x.closeAction()
+		x.exchange.over()
 		x.release()
 	}
 	return nil
 }
 
-// String names the request, or says that there is none. It has no octet that a request line may not have.
+// mostNamed bounds what of a path is in a name.
+const mostNamed = 200
+
+// String names the request, or says that there is none. It has no octet that a request line may not have, and not the
+// query, which may be nobody's business.
 func (x *session) String() string {
 	if x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0 {
 		return "httpd: no request"
 	}
-	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), x.exchange.in.Target())
+	path := x.exchange.in.Path()
+	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), path[:min(len(path), mostNamed)])
 }

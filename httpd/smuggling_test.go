@@ -88,7 +88,7 @@ func TestNothingIsSmuggledInChunks(t *testing.T) {
 	for _, body := range []string{"␊", "0␊", "0␍", "0\n␊", "0␊\n", "0\n␍␍", "0 \n\n", "0\x00\n\n", "0\x0b\n\n", "00000000000000001\x00\nx\n0\n\n", "0x0\n\n", "+0\n\n", "-0\n\n", "-1\n\n",
 		" 0\n\n", "\t0\n\n", "0_0\n\n", "0,0\n\n", "\u0660\n\n", "g\n\n", "\n\n", "\"0\"\n\n", "0\n \n\n", "0;␊\n", "0;a␊\n", "0;a␍\n", "0;a\x00\n\n", "0;\"␊\"\n\n", "0;a=\"\n\"\n\n",
 		"10000000000000000\n\n", "fffffffffffffffe\n\n", "8000000000000000\n\n", "100000000000000000000000000000000\n\n",
-		"1\nx␊0\n\n", "1\nx␍0\n\n", "1\nx0\n\n", "1\nxx\n0\n\n", "1\nx\n\n0\n\n", "1\nx \n0\n\n", "2\nx\n0\n\n", "0\nx\n\n", "1␊x\n0\n\n", "1;\nx␊0\n\n",
+		"1\nx␊0\n\n", "1\nx␍0\n\n", "1\nx0\n\n", "1\nxx\n0\n\n", "1\nx\n\n0\n\n", "1\nx \n0\n\n", "2\nx\n0\n\n", "1\nxy␊0\n\n", "1\nx␍y0\n\n", "0\nx\n\n", "1␊x\n0\n\n", "1;\nx␊0\n\n",
 		"0\nContent-Length: 33\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n", "0\nConnection: keep-alive\n\n", "0\nX: y␊\n", "0\nX: y␍\n\n", "0\nX : y\n\n", "0\n X: y\n\n",
 		"0\nX: y\n z\n\n", "0\nX\n\n", "0\n: y\n\n", "0\nX: \x00\n\n"} {
 		d := newDesk(t)

@@ -2,8 +2,8 @@ package httpd
 
 import "strconv"
 
-// Text is the reason phrase of a status code (RFC 9110 15), empty for one that is not known here.
-func Text(code int) string { return texts[code] }
+// StatusText is the reason phrase of a status code (RFC 9110 15), empty for one that is not known here.
+func StatusText(code int) string { return texts[code] }
 
 var texts = map[int]string{
 	100: "Continue", 101: "Switching Protocols", 103: "Early Hints",
@@ -38,3 +38,6 @@ const minStatus, maxStatus = 200, 599
 
 // bodiless tells whether a response with this status has no content, whatever its fields say (RFC 9112 6.3).
 func bodiless(status int) bool { return status == 204 || status == 304 }
+
+// empty tells whether a response with this status must not have content: 205 says so with a length (RFC 9110 15.3.6).
+func empty(status int) bool { return bodiless(status) || status == 205 }

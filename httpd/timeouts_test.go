@@ -42,6 +42,9 @@ func TestTheFirstOctetAndTheHeadTake10s(t *testing.T) {
 	c = d.dial(web, listener.Limits{}).say(octets(get + "\n"))
 	d.pass(50 * time.Second)
 	c.say("G").lasts(t, 10*time.Second, "200 408!", closed)
+	c = d.dial(web, listener.Limits{}).say(octets(get))
+	d.pass(9 * time.Second)
+	c.say(octets("\n"+get)).lasts(t, 10*time.Second, "200 408!", closed)
 }
 
 // Slow loris: single octets do not move the end.
@@ -236,25 +239,40 @@ func TestAnAnswerHasToBeTaken(t *testing.T) {
 	}
 }
 
-// It is the client who has to be fast, not the handler.
+// It is the client who has to be fast, not the handler: this one is held up for a moment, and then takes its time.
 func TestAHandlerMayTakeItsTime(t *testing.T) {
-	d := newDesk(t)
-	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		var all []act.Action
-		for range 5 {
-			all = append(all, filling(w, 7000), &listener.Sleep{For: 10 * time.Minute}, filling(w, 100), &listener.Sleep{For: 10 * time.Minute})
-		}
-		return act.Seq(all...)
-	}}
-	c := d.dial(web, listener.Limits{High: 5000})
-	c.room = 0
-	c.say(octets(get + "\n"))
-	for range 1205 {
-		d.pass(5 * time.Second)
-		c.take(5000 - c.room)
-		d.settle()
+	const burst, times = 12_000, 5
+	f := fileOf(t, burst)
+	written := func(w *httpd.Response) act.Action { return filling(w, burst) }
+	for name, way := range map[string]struct {
+		part func(*httpd.Response) act.Action
+		over func(*wire) monitor.Stream
+	}{
+		"written":          {written, func(w *wire) monitor.Stream { return w }},
+		"a file, read":     {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, func(w *wire) monitor.Stream { return w }},
+		"a file, not read": {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, func(w *wire) monitor.Stream { return fileWire{w} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				w.SetLength(burst * times)
+				var all []act.Action
+				for range times {
+					all = append(all, way.part(w), &listener.Sleep{For: 10 * time.Minute})
+				}
+				return act.Seq(all...)
+			}}
+			c := d.dialOver(web, listener.Limits{High: 5000}, way.over)
+			c.room = 0
+			c.say(octets(get + "\n"))
+			for d.now < times*10*time.Minute+time.Minute {
+				d.pass(5 * time.Second)
+				c.take(5000 - c.room)
+				d.settle()
+			}
+			require.Equal(t, "200", statuses(c.check(t)), "%v", c.err)
+		})
 	}
-	require.Equal(t, "200", statuses(c.check(t)), "%v", c.err)
 }
 
 // Who asks for more and more, and takes a little of it now and then, is as slow.

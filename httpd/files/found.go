@@ -133,8 +133,18 @@ func status(err error) int {
 		return 404
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG): // "a.txt/b", and what nothing can be called
 		return 404
+	case errors.Is(err, syscall.ELOOP), escapes(err): // links that lead nowhere, or nowhere that is ours
+		return 404
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return 503
 	case errors.Is(err, fs.ErrPermission):
 		return 403
 	}
 	return 500
+}
+
+// escapes tells of a link that leads out of an os.Root. Package os has no name for that error, only these words.
+func escapes(err error) bool {
+	p := (*fs.PathError)(nil)
+	return errors.As(err, &p) && p.Err.Error() == "path escapes from parent"
 }

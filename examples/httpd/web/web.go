@@ -31,7 +31,8 @@ func Hello(w *httpd.Response, _ *httpd.Request) act.Action {
 	return nil
 }
 
-// Echo sends the body back as it comes. A client that does not read is not read either.
+// Echo sends the body back as it comes. A client that does not read is not read either; so one that reads nothing before
+// it has sent all, as browsers do, can send no more than the buffers of the system take, some megabytes.
 func Echo(w *httpd.Response, r *httpd.Request) act.Action {
 	w.Add("Content-Type", "application/octet-stream")
 	if n := r.Body.Length(); n >= 0 {

@@ -1,0 +1,153 @@
+package httpd_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// A step is one thing that a handler does to its Response, whether it makes sense there or not.
+type step struct {
+	what string
+	n    int
+}
+
+func (s step) do(w *httpd.Response, f *os.File) error {
+	var err error
+	switch s.what {
+	case "write":
+		_, err = w.Write(bytes.Repeat([]byte("z"), s.n))
+	case "flush":
+		err = w.Flush()
+	case "status":
+		w.SetStatus([]int{200, 204, 304, 404, 206}[s.n%5])
+	case "length":
+		w.SetLength(int64(s.n))
+	case "whole":
+		w.Whole(bytes.Repeat([]byte("w"), s.n))
+	case "error":
+		w.Error([]int{404, 500, 304}[s.n%3])
+	case "close":
+		w.Close()
+	case "trailer":
+		w.AddTrailer("X-T", "v")
+	case "file":
+		_, err = w.SendFile(f, 0, int64(s.n))
+	case "field":
+		w.Add("X-A", "v")
+	}
+	return err
+}
+
+// steps are a handler of these steps, which does not care what they return unless it has to wait.
+func steps(all []step, f *os.File, w *httpd.Response) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		for len(all) > 0 {
+			s := all[0]
+			all = all[1:]
+			switch s.what {
+			case "wait":
+				t.Waker().Remote().Wake()
+				return act.Wait
+			case "yield":
+				return act.Yield
+			}
+			if blocked, is := s.do(w, f).(listener.Blocked); is {
+				return listener.Next(t, blocked)
+			}
+		}
+		return act.Done
+	})
+}
+
+// Whatever a handler does to its Response, in whatever order: the client either gets a response whose end it can see,
+// with the next one behind it or the end of the connection, as the head says; or the connection is reset.
+func TestWhateverAHandlerDoes(t *testing.T) {
+	kinds := []string{"write", "write", "write", "flush", "status", "length", "whole", "error", "close", "file", "trailer", "wait",
+		"yield", "field"}
+	sizes := []int{0, 1, 3, 10, 4096, 5000, 100_000}
+	f := fileOf(t, 200_000)
+	seeds := uint64(10_000)
+	if race.Enabled {
+		seeds /= 10
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var all []step
+		for range 1 + r.IntN(5) {
+			all = append(all, step{kinds[r.IntN(len(kinds))], sizes[r.IntN(len(sizes))]})
+		}
+		method, version := []string{"GET", "HEAD"}[r.IntN(2)], []string{"0", "1", "1", "1"}[r.IntN(4)]
+		first := true
+		handler := func(w *httpd.Response, _ *httpd.Request) act.Action {
+			if !first {
+				_, _ = w.WriteString("second")
+				return nil
+			}
+			first = false
+			return steps(all, f, w)
+		}
+		d := newDesk(t)
+		c := d.dialOver(&httpd.Server{Handler: handler}, listener.Limits{}, func(w *wire) monitor.Stream {
+			if seed%2 == 0 {
+				return w
+			}
+			return fileWire{w}
+		})
+		if r.IntN(3) == 0 {
+			c.room = 1000
+		}
+		c.say(method + " / HTTP/1." + version + "\r\nHost: x\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		for range 50 {
+			c.take(10_000)
+			d.settle()
+		}
+		require.Empty(t, fault(c, method), "seed %d: %s HTTP/1.%s %v\n%s: %.300q", seed, method, version, all, c.state, c.heard())
+		_ = d.s.Close() // the connection is open where it should be
+	}
+}
+
+// fault is what is wrong with what the client has heard.
+func fault(c *call, method string) string {
+	out := c.heard()
+	if c.state == aborted && !strings.Contains(out, "\r\n\r\n") {
+		return ""
+	}
+	if !strings.HasPrefix(out, "HTTP/1.1 ") {
+		return "something stands before the head"
+	}
+	in := bufio.NewReader(strings.NewReader(out))
+	response, err := http.ReadResponse(in, &http.Request{Method: method})
+	if err != nil {
+		return err.Error()
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if c.state == aborted {
+		return ""
+	}
+	if err != nil {
+		return fmt.Sprintf("cut, and the end is orderly: %v", err)
+	}
+	rest, _ := io.ReadAll(in)
+	switch {
+	case len(rest) > 0 && !(strings.HasPrefix(string(rest), "HTTP/1.1 200 ") && strings.HasSuffix(string(rest), "second")):
+		return "something stands behind the response"
+	case len(rest) == 0 && c.state == open:
+		return "no second response"
+	}
+	return ""
+}

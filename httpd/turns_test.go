@@ -1,0 +1,143 @@
+package httpd_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// A request is the handler's until it has answered: in each of its turns all of it is there, though what was lent in the
+// turn in which it came has long been somebody else's.
+func TestARequestIsThereInEachTurn(t *testing.T) {
+	for _, says := range []string{
+		"GET /a/b%20c?d HTTP/1.1\nHost: b:80\nX: y\nX: z\n\n",
+		"GET http://c/a/e HTTP/1.1\nHost: b\nX: y\n\n",
+		"POST /a/ HTTP/1.0\nContent-Length: 5\nConnection: keep-alive\n\nhello",
+		"POST /a/f?d HTTP/1.1\nHost:\nTransfer-Encoding: chunked\n\n5\nhello\n0\nSum: 1\n\n",
+	} {
+		var seen []string
+		see := func(r *httpd.Request) {
+			k := &book{}
+			seen = append(seen, fmt.Sprintf("%s %s %q %s %v", k.entry(r), r.Pattern(), r.Value("name"), r.Header("x"), r.RemoteAddr()))
+		}
+		var site httpd.Mux
+		site.Handle("/a/{name...}", func(w *httpd.Response, r *httpd.Request) act.Action {
+			see(r)
+			look := act.Func(func(*act.Task) act.Directive { see(r); return act.Done })
+			return act.Seq(look, &listener.Sleep{For: time.Second}, look, act.Func(func(t *act.Task) act.Directive {
+				in, err := r.Body.Peek()
+				if err == io.EOF {
+					return act.Done
+				}
+				r.Body.Discard(len(in))
+				return listener.Next(t, err)
+			}), look, &listener.Sleep{For: time.Second}, look, act.Func(func(*act.Task) act.Directive {
+				_, _ = w.Write(r.Body.Trailer("sum"))
+				return act.Done
+			}))
+		})
+		d := newDesk(t)
+		for _, pieces := range [][]string{{octets(says)}, cut(octets(says), nil)} {
+			seen = nil
+			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).say(pieces...)
+			other := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
+			for range 3 {
+				other.say(octets("GET /somebody/else HTTP/1.1\nHost: somebody\nX: else\n\n"))
+				d.pass(time.Second)
+			}
+			require.Len(t, seen, 5, says)
+			for _, s := range seen {
+				require.Equal(t, seen[0], s)
+			}
+			all, err := understand(string(c.out), false, asked{old: seen[0][0] == 'P' && says[9] == 'H'})
+			require.NoError(t, err)
+			require.Equal(t, "200", statuses(all))
+			require.Equal(t, strings.Count(says, "Sum"), len(all[0].body), "the trailer")
+		}
+	}
+}
+
+// An action that has its work done by another goroutine (act.Call, Task.Offload) is answered like any other.
+func TestAHandlerMayOffload(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		var found string
+		asked := false
+		return act.Func(func(t *act.Task) act.Directive {
+			if !asked {
+				asked = true
+				return t.Offload(func() { found = "found" })
+			}
+			_, _ = fmt.Fprintf(w, "%s %s", found, r.Path())
+			return act.Done
+		})
+	}}
+	c := d.dial(web, listener.Limits{}).say(octets("GET /1 HTTP/1.1\nHost: a\n\nGET /2 HTTP/1.1\nHost: a\n\n"))
+	var all []answer
+	for end := time.Now().Add(lab.Patience); len(all) < 2 && time.Now().Before(end); all = c.check(t) {
+		time.Sleep(100 * time.Microsecond)
+		d.settle()
+	}
+	require.Len(t, all, 2)
+	require.Equal(t, "found /1 found /2", all[0].body+" "+all[1].body)
+}
+
+// Whoever appends to what he was lent got in the way of what lay behind it, for a time: the rest of the target, and of
+// the body the next request.
+func TestWhoAppendsToALoanGetsACopy(t *testing.T) {
+	spoil := func(p []byte) { _ = append(p, '#') }
+	k := &book{}
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		for _, p := range [][]byte{r.Host(), r.Method(), r.Target(), r.Path(), r.Query(), r.Header("X")} {
+			spoil(p)
+		}
+		in, _ := r.Body.Peek()
+		spoil(in)
+		return k.serve(w, r)
+	}}
+	d := newDesk(t)
+	says := "POST http://a/b?c HTTP/1.1\nHost: a\nX: y\n"
+	c := d.dial(web, listener.Limits{}).say(octets(says + "Content-Length: 5\n\nhello" + says + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n" + get + "\n"))
+	require.Equal(t, "200 200 200", statuses(c.check(t)), k)
+	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
+}
+
+// An empty line is no request (RFC 9112 2.2), so who has sent only that is idle: it is closed without a 408, which it
+// might take for the answer to what it asks next, and at once on an order.
+func TestAnEmptyLineWasTakenForABeginning(t *testing.T) {
+	for _, lines := range []string{"\n", "\n\n\n"} {
+		d := newDesk(t)
+		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(octets(get + "\n" + lines))
+		d.pass(time.Hour)
+		require.Equal(t, closed, c.state)
+		all, err := understand(string(c.out), true)
+		require.NoError(t, err)
+		require.Equal(t, "200", statuses(all))
+		c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(octets(get + "\n" + lines))
+		began := d.now
+		require.NoError(t, d.obey(draining, nil))
+		require.Equal(t, began, d.now)
+	}
+}
+
+// What a body costs is in proportion to what has come of it, not to what was announced.
+func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: httpd.WithBody(64<<20, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })}
+	before := heap()
+	var all []*call
+	for range 10 {
+		all = append(all, d.dial(web, listener.Limits{}).say(octets(post+"Content-Length: 60000000\n\nx")))
+	}
+	require.Less(t, int64(heap()-before), int64(10<<20))
+	require.Equal(t, open, all[0].state)
+}
