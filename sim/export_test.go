@@ -13,3 +13,6 @@ func (c *Client) Arrived() int {
 	}
 	return int(c.end.out.arrived)
 }
+
+// Hides tells whether a receive may say that there is no more although there is.
+func (w *World) Hides() bool { return w.faults.FalseEmpty > 0 || w.faults.ShortRead > 0 }

@@ -1,0 +1,342 @@
+package sim_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/httpd"
+)
+
+// slow is a surfer's connection as it reads from it.
+type slow struct{ s *surfer }
+
+func (r slow) Read(p []byte) (int, error) {
+	s := r.s
+	if s.doze > 0 && s.c.Rand().IntN(2) == 0 {
+		s.c.Sleep(time.Duration(s.c.Rand().Int64N(int64(s.doze))))
+	}
+	return s.c.Read(p[:min(len(p), s.slurp)])
+}
+
+// errOver ends what is heard as it may end.
+var errOver = errors.New("it is over")
+
+// listen is the strand that reads.
+func (s *surfer) listen() error {
+	if s.glutton {
+		for begun := &s.plan[0].reply.begun; !*begun && !s.c.Hurt() && s.w.Now() < 5*time.Minute; {
+			s.c.Sleep(100 * time.Millisecond)
+		}
+		s.glutton = s.plan[0].reply.begun
+	}
+	s.c.Sleep(s.lag)
+	if s.ending == falls && s.times.Head < 0 { // nobody else ends it
+		_ = s.c.SetReadDeadline(s.c.Now().Add(5 * time.Minute))
+	}
+	for _, q := range s.plan {
+		s.part = 0
+		if err := s.hear(q); err != nil {
+			return err
+		}
+		s.heard++
+	}
+	switch {
+	case s.glutton:
+		return s.wrong("it has been waited for for %v", s.lag)
+	case s.ending == leaves:
+		return nil
+	}
+	return s.end()
+}
+
+// hear hears one answer. An error says that it was the last thing to be heard, errOver that nothing is wrong with that.
+func (s *surfer) hear(q *question) error {
+	a := &q.reply
+	if err := s.goOn(q); err != nil {
+		return err
+	}
+	late, err := s.late(q)
+	switch {
+	case err != nil:
+		return err
+	case late:
+		s.seen.tooLate++
+		return s.refused(q, 408)
+	case q.malformed > 0:
+		return s.refused(q, q.malformed)
+	case a.refused > 0:
+		return s.refused(q, a.refused)
+	case !a.begun:
+		_, _ = s.in.Peek(40)
+		p, _ := s.in.Peek(s.in.Buffered())
+		return s.wrong("%.40q is heard, and the handler has not begun to answer", p)
+	}
+	if err := s.text(a.text(q), a.at); err != nil {
+		return err
+	}
+	if err := s.content(q); err != nil {
+		return err
+	}
+	s.seen.answers++
+	if len(q.body) > 0 {
+		s.seen.bodies++
+	}
+	if a.last {
+		return s.end()
+	}
+	return nil
+}
+
+// goOn waits for the answer, and hears 100 (Continue) before it.
+func (s *surfer) goOn(q *question) error {
+	a := &q.reply
+	for {
+		if _, err := s.in.Peek(1); err != nil {
+			return s.cut(err)
+		}
+		if s.going > q.n || !a.goesOn && !a.mayGoOn {
+			return nil
+		}
+		if a.mayGoOn {
+			p, err := s.in.Peek(len("HTTP/1.1 100"))
+			if err == nil && string(p) != "HTTP/1.1 100" {
+				return nil
+			}
+		}
+		if err := s.expect([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
+			return err
+		}
+		s.going, s.part = q.n+1, 0
+		s.seen.continued++
+	}
+}
+
+// late tells whether the answer is that the head of a request came too late.
+func (s *surfer) late(q *question) (bool, error) {
+	if q.reply.begun || q.reply.refused > 0 || s.times.Head < 0 {
+		return false, nil
+	}
+	drips := s.drips == theHead && q.n == len(s.plan)-1
+	fallen := s.ending == falls && s.stop >= 0 && s.stop < q.from+q.head
+	if p, _ := s.in.Peek(len("HTTP/1.1 408")); !drips && !fallen && (!s.c.Held() || string(p) != "HTTP/1.1 408") {
+		return false, nil
+	}
+	head := s.head()
+	took := s.w.Now() - q.spoken
+	if took < head-10*time.Millisecond || drips && took > head+5*time.Second && !s.c.Held() {
+		return true, s.wrong("a head is too late after %v, and %v is the bound", took, head)
+	}
+	return true, nil
+}
+
+func (s *surfer) head() time.Duration { return cmp.Or(s.times.Head, 10*time.Second) }
+
+// refused hears an answer that is the server's own.
+func (s *surfer) refused(q *question, status int) error {
+	s.seen.refused++
+	if err := s.text(refusal(status), time.Time{}); err != nil {
+		return err
+	}
+	if q.method == "HEAD" {
+		known := !q.vague && (status != 408 || q.reply.refused > 0) // otherwise it depends on how much of the head has come
+		if _, err := s.in.Peek(1); known || err != nil {
+			return s.end()
+		}
+	}
+	if err := s.expect([]byte(plainly(status))); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// content hears what comes behind the head.
+func (s *surfer) content(q *question) error {
+	a := &q.reply
+	switch {
+	case q.method == "HEAD":
+		return nil
+	case a.coding == byLength, a.coding == byEnd:
+		return s.expect(a.content)
+	case a.coding == byChunks:
+		return s.chunks(a)
+	}
+	return nil
+}
+
+// chunks hears a content in whatever pieces, and what is behind it.
+func (s *surfer) chunks(a *reply) error {
+	for rest := a.content; ; {
+		n, err := s.size()
+		switch {
+		case err != nil:
+			return err
+		case n == 0 && (len(rest) > 0 || !a.over):
+			return s.wrong("the content ends with %d bytes to come", len(rest))
+		case n == 0:
+			return s.expect([]byte(a.trailers + "\r\n"))
+		case n > len(rest):
+			return s.wrong("a chunk has %d bytes of %d at most", n, len(rest))
+		}
+		if err := s.expect(rest[:n]); err != nil {
+			return err
+		}
+		if err := s.expect([]byte("\r\n")); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+}
+
+// size hears the size of a chunk.
+func (s *surfer) size() (int, error) {
+	var line []byte
+	for len(line) < 20 && !bytes.HasSuffix(line, []byte("\r\n")) {
+		b, err := s.in.ReadByte()
+		if err != nil {
+			return 0, s.cut(err)
+		}
+		s.part++
+		line = append(line, b)
+	}
+	n, err := strconv.ParseInt(string(bytes.TrimSuffix(line, []byte("\r\n"))), 16, 32)
+	if err != nil || string(line) != strconv.FormatInt(n, 16)+"\r\n" {
+		return 0, s.wrong("%q is heard as the size of a chunk", line)
+	}
+	return int(n), nil
+}
+
+// expect hears exactly that.
+func (s *surfer) expect(want []byte) error {
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(s.in, got)
+	s.part += n
+	if !bytes.Equal(got[:n], want[:n]) {
+		i := 0
+		for got[i] == want[i] {
+			i++
+		}
+		return s.wrong("%.60q is heard and not %.60q, behind %d bytes", got[i:n], want[i:], i)
+	}
+	if err != nil {
+		return s.cut(err)
+	}
+	return nil
+}
+
+// text hears the head of an answer that was begun at that time, if it is known.
+func (s *surfer) text(want string, at time.Time) error {
+	before, behind, _ := strings.Cut(want, dated)
+	if err := s.expect([]byte(before)); err != nil {
+		return err
+	}
+	date := make([]byte, len(dated))
+	n, err := io.ReadFull(s.in, date)
+	if s.part += n; err != nil {
+		return s.cut(err)
+	}
+	if err := s.date(string(date), at); err != nil {
+		return err
+	}
+	return s.expect([]byte(behind))
+}
+
+// date looks at a Date of an answer that was begun then.
+func (s *surfer) date(text string, at time.Time) error {
+	t, err := time.Parse(httpd.TimeFormat, text)
+	if err != nil || t.Format(httpd.TimeFormat) != text {
+		return s.wrong("%q is heard as a date", text)
+	}
+	if age := at.Sub(t); !at.IsZero() && !s.skewed && (age < 0 || age > 2100*time.Millisecond) {
+		return s.wrong("%v is heard as the date of what was answered at %v", t, at)
+	}
+	return nil
+}
+
+// end hears that there is no more.
+func (s *surfer) end() error {
+	_, err := s.in.Peek(1)
+	if err == nil {
+		p, _ := s.in.Peek(s.in.Buffered())
+		return s.wrong("%.60q is heard behind the last answer", p)
+	}
+	if err != io.EOF {
+		return s.cut(err)
+	}
+	if s.heard == len(s.plan) && !s.plan[s.heard-1].reply.departs && s.ending == falls && !s.ordered && !s.breaks() && !s.silent() {
+		return s.wrong("the connection was closed, %v after the last word", s.w.Now()-s.latest)
+	}
+	return errOver
+}
+
+// cut is called when the connection has ended. It decides whether it may, here.
+func (s *surfer) cut(err error) error {
+	if !s.gone {
+		s.seen.cut++
+	}
+	orderly := err == io.EOF || err == io.ErrUnexpectedEOF
+	switch {
+	case s.gone, s.c.Hurt(), s.breaks() && (!orderly || s.part == 0 || s.broken || s.place == overUnix):
+		return errOver
+	case errors.Is(err, os.ErrDeadlineExceeded) && s.ending == falls:
+		return errOver
+	case s.ordered && s.hosted == nil: // it was never accepted
+		return errOver
+	case orderly && s.part == 0 && s.mayEnd():
+		return errOver
+	}
+	return s.wrong("the connection has ended, %d bytes into the answer: %v", s.part, err)
+}
+
+// breaks tells whether the server has a reason to break the connection off.
+func (s *surfer) breaks() bool {
+	if s.gone || s.over || s.aborted || s.c.Hurt() || s.lenient() {
+		return true
+	}
+	if s.dawdles {
+		return false
+	}
+	return s.times.Head >= 0 && (s.c.Held() || s.lag > 2*time.Second) || s.limits.Linger < time.Hour && (s.c.Held() || s.lag > 2*time.Second)
+}
+
+// mayEnd tells whether the server may have closed the connection instead of answering the next request.
+func (s *surfer) mayEnd() bool {
+	q := s.plan[s.heard]
+	begun := s.stop < 0 || s.stop > q.from+q.lead
+	complete := s.stop < 0 || s.stop >= q.from+q.head
+	switch {
+	case s.heard > 0 && s.plan[s.heard-1].reply.departs:
+		return true
+	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.Hides() || s.place == directly): // who has not asked does not know
+		s.seen.unanswered++
+		return true
+	case s.mute:
+		return !complete
+	case s.ending == falls && !begun && s.times.Head >= 0:
+		return s.silent()
+	}
+	return false
+}
+
+// silent tells whether it has been so for long enough to be left.
+func (s *surfer) silent() bool {
+	most := s.head() - 2*time.Second // it may have been accepted before it knew
+	if s.heard > 0 && (s.heard == len(s.plan) || s.stop <= s.plan[s.heard].from) {
+		most = cmp.Or(s.times.Idle, 75*time.Second) - 10*time.Millisecond
+	}
+	return s.w.Now() >= s.latest+most
+}
+
+func (s *surfer) wrong(format string, args ...any) error {
+	err := fmt.Errorf("answer %d: "+format, append([]any{s.heard}, args...)...)
+	if s.heard < len(s.plan) {
+		err = fmt.Errorf("%w\n%s", err, s.plan[s.heard].story())
+	}
+	return err
+}

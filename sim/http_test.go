@@ -1,0 +1,211 @@
+package sim_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// TestHTTP has clients talk to a server of HTTP/1.1, each of which knows to the last byte what it must hear.
+//
+//	question_test.go   what a client asks
+//	reply_test.go      what the handler does about it, and what must be heard of it
+//	surfer_test.go     how a client behaves
+//	hearing_test.go    whether it has heard that, and whether the connection may have ended where it has
+func TestHTTP(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "noise")
+	require.NoError(t, os.WriteFile(path, noise, 0o600))
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	var seen tally
+	o := sim.Options{Faults: sim.Anything(), Panics: true}
+	const often = 65536 / 5
+	o.Faults.ShortRead, o.Faults.ShortWrite, o.Faults.FalseEmpty, o.Faults.FalseFull = often, often, often, often
+	sim.TestWith(t, o, func(w *sim.World) {
+		h := &site{w: w, seen: &seen, file: file}
+		h.open(t)
+	})
+	t.Log(seen)
+}
+
+// tally is what a test has seen: a scenario in which nothing happens finds nothing.
+type tally struct {
+	connections, answers, cut, refused, tooLate, continued, bodies, unanswered int
+}
+
+func (n tally) String() string {
+	return fmt.Sprintf("%d connections: %d answers heard whole, of which %d refusals and %d for being late, %d cut; %d bodies, %d continued; "+
+		"%d connections that an order has ended", n.connections, n.answers, n.refused, n.tooLate, n.cut, n.bodies, n.continued, n.unanswered)
+}
+
+// site is the server.
+type site struct {
+	w       *sim.World
+	seen    *tally
+	file    *os.File // of noise
+	limits  listener.Limits
+	times   httpd.Timeouts
+	surfers []*surfer
+	present *hosted // the connection that has its turn
+	skewed  bool    // the wall clock has jumped
+	ordered bool
+	given   time.Duration // when
+	terms   shutdown.Policy
+}
+
+func (h *site) open(t testing.TB) {
+	w := h.w
+	h.limits = patient(w)
+	h.limits.Read, h.limits.Linger = pick(w, 0, 2000, 20_000), pick(w, 5*time.Second, time.Hour, time.Hour, time.Hour)
+	h.times = pick(w, httpd.Timeouts{}, httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1},
+		httpd.Timeouts{Head: 5 * time.Second, Idle: 8 * time.Second, Body: 5 * time.Second, Write: 10 * time.Second})
+	web := &httpd.Server{Handler: h.answer, Timeouts: h.times, Answered: h.answered}
+	serve := func(c *listener.Conn) act.Action { return &hosted{site: h, c: c, inner: web.Serve(c)} }
+	tcp := &service.TCP{Address: overTCP, Handler: serve, MaxConns: pick(w, 0, 0, 5), Limits: h.limits}
+	unix := &service.Unix{Path: overUnix[len("unix:"):], Handler: serve, Limits: h.limits}
+	direct := &sim.Direct{Address: directly, Handler: serve, Limits: h.limits}
+	cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
+	cfg.Trace = &act.Trace{Ended: func(_ *act.Task, err error) {
+		if p := (*act.Panic)(nil); errors.As(err, &p) && p.Value != errOnPurpose {
+			w.Errorf("%v\n%s", p, p.Stack)
+		}
+	}}
+	v, err := w.Server("web", cfg, tcp.Setup, unix.Setup, direct.Setup)
+	require.NoError(t, err)
+	h.crowd(pick(w, []string{overTCP}, []string{overTCP, overUnix}, []string{overTCP, directly}))
+	if w.Rand().IntN(2) == 0 {
+		h.end(v)
+	}
+}
+
+// Where the server is.
+const overTCP, overUnix, directly = "10.0.0.1:80", "unix:/run/web", "10.0.0.1:8080"
+
+// crowd has the clients come, some of them late.
+func (h *site) crowd(places []string) {
+	w := h.w
+	for n := range pick(w, 8, 16, 32) {
+		s := &surfer{site: h, n: n, place: pick(w, places...)}
+		h.surfers = append(h.surfers, s)
+		if n == 0 || w.Rand().IntN(2) == 0 {
+			w.Client(s.place, s.surf)
+		} else {
+			w.At(time.Duration(w.Rand().Int64N(int64(time.Second))), func() { w.Client(s.place, s.surf) })
+		}
+	}
+}
+
+// notice is how long before an order what was asked must have come, to be answered: events may be told late.
+const notice = 100 * time.Millisecond
+
+// end gives the server an order.
+func (h *site) end(v *sim.Server) {
+	w := h.w
+	terms := pick(w, shutdown.Suspend, shutdown.Halt, shutdown.Unbounded, shutdown.Unbounded, shutdown.Policy{})
+	if terms == (shutdown.Policy{}) {
+		for given := false; !given; {
+			terms, given = order(w)
+		}
+	}
+	at := notice + time.Duration(w.Rand().Int64N(int64(pick(w, 5*time.Millisecond, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second))))
+	w.At(at-notice, func() {
+		for _, s := range h.surfers {
+			s.arrived = -1
+			if s.hosted != nil {
+				s.arrived = s.c.Arrived()
+			}
+		}
+	})
+	w.At(at, func() {
+		h.ordered, h.given, h.terms = true, w.Now(), terms.Resolved()
+		v.Shutdown(shutdown.Now{Terms: terms})
+	})
+}
+
+// lenient tells whether an order has come by which connections may be cut now.
+func (h *site) lenient() bool {
+	switch {
+	case !h.ordered:
+		return false
+	case h.terms.Kind == shutdown.Endless:
+		return false
+	case h.terms.Kind == shutdown.Bounded && h.terms.Turns == 0:
+		return h.w.Now() >= h.given+h.terms.Time
+	}
+	return true
+}
+
+// hosted is a connection of the server's, and looks after its action.
+type hosted struct {
+	*site
+	c       *listener.Conn
+	inner   act.Action
+	surfer  *surfer // nil: has said nothing yet
+	called  int     // handlers, in this turn
+	open    int     // actions of handlers
+	next    int     // the number of the next request
+	logged  int     // of those that the handler has seen
+	told    bool
+	stopped bool // behind an answer that is the last
+}
+
+func (v *hosted) Act(t *act.Task) act.Directive {
+	v.present, v.called = v, 0
+	wall, now := t.Scheduler().Clock().Wall(), v.w.Now()
+	v.skewed = v.skewed || !wall.Equal(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(now))
+	if v.surfer == nil {
+		v.meet()
+	}
+	d := v.inner.Act(t)
+	if most := cmp.Or(v.limits.High, 64<<10) + 4<<10; v.c.Queued() > most {
+		v.w.Errorf("%d bytes are queued, of %d at most", v.c.Queued(), most)
+	}
+	if v.called > 64 {
+		v.w.Errorf("%d requests are answered in one turn", v.called)
+	}
+	return d
+}
+
+// meet finds out who it is: over TCP by the address.
+func (v *hosted) meet() {
+	at := v.c.RemoteAddr()
+	for _, s := range v.surfers {
+		if at != nil && s.c != nil && s.place != overUnix && s.c.LocalAddr().String() == at.String() {
+			v.surfer, s.hosted = s, v
+		}
+	}
+}
+
+func (v *hosted) Stop(t *act.Task, o shutdown.Order) {
+	v.told = true
+	v.inner.(act.Stopper).Stop(t, o)
+}
+
+func (v *hosted) Close() error {
+	err := v.inner.(io.Closer).Close()
+	if v.open != 0 {
+		v.w.Errorf("a connection has ended, and %d actions of its handler have not", v.open)
+	}
+	if v.logged != v.next {
+		v.w.Errorf("a connection has ended, and %d answers of %d were told of", v.logged, v.next)
+	}
+	if name := act.Name(v.inner); name != "httpd: no request" {
+		v.w.Errorf("a connection has ended, and keeps its exchange: %s", name)
+	}
+	return err
+}

@@ -1,0 +1,746 @@
+package sim_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// reply is what the handler does about a question, and, as far as it has, what must be heard of that.
+type reply struct {
+	status    int
+	adds      [][2]string // fields
+	announced bool        // its length
+	closes    bool
+	whole     bool // the content is not written, but given as it is
+	canned    bool // it is Response.Error
+	collect   int  // by WithBody, with this limit; -1: not
+	tolerant  bool // of a body that cannot be read
+	atOnce    bool // without an action
+	early     bool // it is begun before there is one
+	steps     []step
+	content   []byte
+
+	// What has become of it.
+	begun    bool
+	at       time.Time // on the wall clock
+	coding   coding
+	last     bool
+	refused  int  // with this status, in place of the answer
+	over     bool // it is answered
+	departs  bool // the connection is closed behind it, though it does not say so
+	goesOn   bool // 100 (Continue) is in front of it
+	mayGoOn  bool // or may be
+	trailers string
+}
+
+type coding int
+
+const (
+	byLength coding = iota
+	byChunks
+	byEnd
+	byNothing
+)
+
+// step is one of those that a handler takes.
+type step struct {
+	do   stepKind
+	n    int
+	from int // of a file
+	d    time.Duration
+}
+
+type stepKind int
+
+const (
+	doWrite   stepKind = iota // the next n bytes of the content
+	doFile                    // the next n bytes of the content, which are those of a file
+	doEcho                    // what is left of the body
+	doRead                    // n bytes of the body, or all
+	doSleep                   // for d
+	doFlush                   // and nothing else
+	doYield                   // and come again
+	doOffload                 // nothing
+	doTrailer                 // is added
+	doFail                    // with an error
+	doPanic                   // instead
+)
+
+// gathered is how much is kept back for the sake of a length.
+const gathered = 4 << 10
+
+func (q *question) drawReply(r *rand.Rand) {
+	a := &q.reply
+	a.status, a.collect = pickFrom(r, 200, 200, 200, 201, 404, 503, 299), -1
+	for i := range r.IntN(3) {
+		a.adds = append(a.adds, [2]string{fmt.Sprint("X-Answer-", i), fmt.Sprint(r.Uint32())})
+	}
+	a.closes = r.IntN(100) == 0
+	a.tolerant = r.IntN(4) == 0
+	kind := r.IntN(17)
+	switch {
+	case q.surfer.glutton, q.surfer.dawdles:
+		kind = pickFrom(r, 4, 9, 15)
+	case q.surfer.deep:
+		kind = r.IntN(2)
+	}
+	switch kind {
+	case 0, 1, 2:
+		a.atOnce = true
+		q.pieces(r, r.IntN(1<<r.IntN(13)))
+	case 16:
+		a.atOnce = true
+		q.pieces(r, q.amount(r))
+	case 3:
+		a.bare(r)
+	case 4:
+		a.atOnce, a.whole = r.IntN(2) == 0, true
+		a.content = content(r, q.amount(r))
+	case 5:
+		q.collects(r)
+	case 6:
+		a.read(r, len(q.body))
+		q.pieces(r, r.IntN(1000))
+	case 7, 8:
+		if r.IntN(4) == 0 {
+			q.pieces(r, q.amount(r))
+		}
+		a.steps = append(a.steps, step{do: doEcho})
+		a.content = append(a.content, q.body...)
+		a.tolerant = false
+		if r.IntN(4) == 0 {
+			q.pieces(r, q.amount(r))
+		}
+	case 9:
+		q.pieces(r, r.IntN(5000))
+		n := q.amount(r)
+		from := r.IntN(len(noise) - n + 1)
+		a.content = append(a.content, noise[from:from+n]...)
+		a.steps = append(a.steps, step{do: doFile, n: n, from: from})
+		q.pieces(r, r.IntN(1000))
+		a.announced = true
+	case 10:
+		q.pieces(r, r.IntN(3000))
+		if r.IntN(8) == 0 {
+			a.steps = append(a.steps, step{do: pickFrom(r, doFail, doPanic)})
+		}
+	default:
+		q.pieces(r, q.amount(r))
+		a.read(r, len(q.body))
+		q.pieces(r, r.IntN(1<<r.IntN(14)))
+	}
+	if !a.atOnce && kind != 5 {
+		a.disturb(r)
+		a.early = r.IntN(3) == 0
+	}
+	a.announced = a.announced || r.IntN(3) == 0 && !a.canned && a.status != 204 && a.status != 304
+}
+
+// amount draws how long a content is.
+func (q *question) amount(r *rand.Rand) int {
+	switch {
+	case q.surfer.glutton:
+		return len(noise)/2 + r.IntN(1000)
+	case q.surfer.dawdles: // so that the server is done with it before the client
+		return r.IntN(64 << 10)
+	}
+	return amount(r)
+}
+
+// pieces has n more bytes written.
+func (q *question) pieces(r *rand.Rand, n int) {
+	a := &q.reply
+	a.content = append(a.content, content(r, n)...)
+	for largest := max(1, 1<<r.IntN(17), n/50); n > 0; {
+		piece := min(n, 1+r.IntN(largest))
+		a.steps = append(a.steps, step{do: doWrite, n: piece})
+		n -= piece
+	}
+}
+
+// read has some of the body read, or all.
+func (a *reply) read(r *rand.Rand, most int) {
+	n := pickFrom(r, 0, 1+r.IntN(most+1), 1<<30)
+	if most > drainable && r.IntN(3) == 0 { // to leave as much as may be left, or a byte more
+		n = max(0, most-drainable-1+r.IntN(3))
+	}
+	if n > 0 {
+		a.steps = append(a.steps, step{do: doRead, n: n})
+	}
+}
+
+// bare is an answer without content, or with one that the server has made.
+func (a *reply) bare(r *rand.Rand) {
+	a.status, a.atOnce = pickFrom(r, 204, 304, 404, 500), true
+	if a.status >= 400 {
+		a.canned, a.adds = true, [][2]string{{"Content-Type", "text/plain; charset=utf-8"}}
+		a.content = []byte(plainly(a.status))
+	}
+}
+
+func plainly(status int) string { return fmt.Sprintf("%d %s\n", status, reasons[status]) }
+
+// reasons are the phrases of the statuses that are seen here (RFC 9110 15). That of 299 is empty.
+var reasons = map[int]string{200: "OK", 201: "Created", 204: "No Content", 304: "Not Modified", 400: "Bad Request", 404: "Not Found",
+	408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long", 417: "Expectation Failed", 431: "Request Header Fields Too Large",
+	500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable", 505: "HTTP Version Not Supported"}
+
+// collects has the whole body taken at once.
+func (q *question) collects(r *rand.Rand) {
+	q.reply.collect = max(1, len(q.body)-pickFrom(r, 1, 0, 0, 0, -1, -1000))
+	q.reply.content = content(r, r.IntN(1000))
+}
+
+// disturb puts in what takes time.
+func (a *reply) disturb(r *rand.Rand) {
+	for range r.IntN(4) {
+		x := step{do: pickFrom(r, doSleep, doSleep, doFlush, doYield, doYield, doOffload, doTrailer)}
+		if a.whole && x.do == doFlush {
+			continue // what is whole cannot begin earlier
+		}
+		if x.do == doSleep {
+			x.d = time.Duration(r.Int64N(int64(pickFrom(r, time.Millisecond, 100*time.Millisecond, time.Second))))
+		}
+		at := r.IntN(len(a.steps) + 1)
+		a.steps = append(a.steps[:at:at], append([]step{x}, a.steps[at:]...)...)
+	}
+}
+
+// dated stands for the value of the field Date.
+var dated = strings.Repeat("\x00", len(httpd.TimeFormat))
+
+// text is everything up to the content.
+func (a *reply) text(q *question) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a.status, reasons[a.status], dated)
+	switch a.coding {
+	case byLength:
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(a.content))
+	case byChunks:
+		b.WriteString("Transfer-Encoding: chunked\r\n")
+	}
+	switch {
+	case a.last:
+		b.WriteString("Connection: close\r\n")
+	case q.minor == 0:
+		b.WriteString("Connection: keep-alive\r\n")
+	}
+	for _, f := range a.adds {
+		fmt.Fprintf(&b, "%s: %s\r\n", f[0], f[1])
+	}
+	b.WriteString("\r\n")
+	return b.String()
+}
+
+// refusal is the text of an answer by which the server refuses a question, and closes.
+func refusal(status int) string {
+	a := reply{status: status, content: []byte(plainly(status)), last: true, adds: plain}
+	return a.text(&question{})
+}
+
+var plain = [][2]string{{"Content-Type", "text/plain; charset=utf-8"}}
+
+// answer is the handler.
+func (h *site) answer(w *httpd.Response, r *httpd.Request) act.Action {
+	v := h.present
+	q := v.receive(r)
+	if q == nil {
+		return nil
+	}
+	x := &answering{hosted: v, q: q, a: &q.reply, out: w, in: r}
+	x.look()
+	x.prepare()
+	switch {
+	case x.a.collect >= 0:
+		x.inner = httpd.WithBody(x.a.collect, x.collected)(w, r)
+		x.a.mayGoOn = q.expects
+		if x.inner == nil {
+			x.finish()
+			return nil
+		}
+	case x.a.atOnce:
+		if x.steps(nil); x.at != len(x.a.steps) {
+			h.w.Errorf("step %d of a reply that takes no time had to wait", x.at)
+		}
+		x.finish()
+		return nil
+	case x.a.early:
+		for ; x.at < len(x.a.steps) && x.a.steps[x.at].do == doWrite; x.at++ {
+			_ = x.step(nil, &x.a.steps[x.at])
+			x.within = 0
+		}
+	}
+	v.open++
+	x.waits = true
+	return x
+}
+
+// answered is called when an answer is on its way, or is not going to be.
+func (h *site) answered(w *httpd.Response, r *httpd.Request) {
+	var s, n int
+	if _, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n); err != nil || s >= len(h.surfers) || n >= len(h.surfers[s].plan) {
+		return // one that was refused
+	}
+	q := h.surfers[s].plan[n]
+	if !q.called {
+		return
+	}
+	if q.hosted.logged++; q.told {
+		h.w.Errorf("an answer to %v is told of twice", q)
+	}
+	q.told = true
+	a, status, want := &q.reply, q.reply.status, int64(len(q.reply.content))
+	if a.refused > 0 {
+		status, want = a.refused, int64(len(plainly(a.refused)))
+	}
+	if w.Written() > want || !q.surfer.breaks() && ((a.begun || a.refused > 0) && w.Status() != status || a.over && q.method != "HEAD" && w.Written() < want) {
+		h.w.Errorf("the answer to %v has the status %d and %d bytes, and is told of as %d and %d", q, status, want, w.Status(), w.Written())
+	}
+}
+
+// receive finds the question, which must be the next that was sent on this connection, as it was.
+func (v *hosted) receive(r *httpd.Request) *question {
+	v.called++
+	var s, n int
+	_, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n)
+	if err != nil || s >= len(v.surfers) || n >= len(v.surfers[s].plan) {
+		v.w.Errorf("the handler sees a request that nobody has sent: %q", r.Path())
+		return nil
+	}
+	q := v.surfers[s].plan[n]
+	if v.surfer == nil {
+		v.surfer, q.surfer.hosted = q.surfer, v
+	}
+	switch {
+	case v.surfer != q.surfer || v.surfer.hosted != v:
+		v.w.Errorf("the handler sees %v on the connection of %v", q, v.surfer.c)
+	case v.open > 0:
+		v.w.Errorf("the handler sees %v before it has answered the one before", q)
+	case v.stopped:
+		v.w.Errorf("the handler sees %v behind an answer that was the last", q)
+	case q.n != v.next:
+		v.w.Errorf("the handler sees %v, but it is the turn of number %d", q, v.next)
+	case q.surfer.sent < q.from+q.head:
+		v.w.Errorf("the handler sees %v, of which %d octets were sent", q, q.surfer.sent-q.from)
+	case q.malformed > 0:
+		v.w.Errorf("the handler sees %v, which should be refused", q)
+	}
+	if v.c.Room() == 0 {
+		v.w.Errorf("the handler sees %v, and there is no room for its answer", q)
+	}
+	v.next++
+	q.called, q.hosted = true, v
+	return q
+}
+
+func (q *question) String() string { return fmt.Sprintf("request %d of %v", q.n, q.surfer.c) }
+
+// story is all there is to know about a question, for who has to find out what went wrong.
+func (q *question) story() string {
+	a := q.reply
+	a.content = nil
+	return fmt.Sprintf("the request is %.500q\nwith a body of %d bytes, its reply %+v with a content of %d", q.octets[:q.head], len(q.body), a, len(q.reply.content))
+}
+
+// answering is the action of a reply. It keeps account of what the server must make of it.
+type answering struct {
+	*hosted
+	q        *question
+	a        *reply
+	out      *httpd.Response
+	in       *httpd.Request
+	inner    act.Action // of WithBody
+	at       int        // step
+	within   int        // bytes of it
+	did      bool       // the half of it
+	written  int        // of the content
+	gathered int
+	taken    int   // of the body
+	peeked   bool  // at the body
+	bad      error // why no more of the body can be read
+	trailers int
+	sleep    *listener.Sleep
+	waits    bool // the handler has returned: before, there is room for everything
+	told     bool
+	closed   bool
+	since    time.Duration // since when it waits for more of the body
+	waited   time.Duration
+}
+
+var errOnPurpose = errors.New("on purpose")
+
+// look sees to it that the request is what was sent. It may be asked in any turn.
+func (x *answering) look() {
+	r, q := x.in, x.q
+	if string(r.Method()) != q.method || string(r.Path()) != q.path || string(r.Query()) != q.query || string(r.Host()) != q.host || r.Minor() != q.minor {
+		x.w.Errorf("%v is seen as %q %q?%q of %q, minor version %d", q, r.Method(), r.Path(), r.Query(), r.Host(), r.Minor())
+	}
+	i := 0
+	for name, value := range r.Fields() {
+		if i < len(q.fields) && (string(name) != q.fields[i][0] || string(value) != q.fields[i][1]) {
+			x.w.Errorf("a field of %v is seen as %q: %q, and is %q", q, name, value, q.fields[i])
+		}
+		i++
+	}
+	if i != len(q.fields) {
+		x.w.Errorf("%v is seen with %d fields of %d", q, i, len(q.fields))
+	}
+}
+
+// prepare says what there is to say before the content.
+func (x *answering) prepare() {
+	x.out.SetStatus(x.a.status)
+	for _, f := range x.a.adds {
+		x.out.Add(f[0], f[1])
+	}
+	if x.a.announced {
+		x.out.SetLength(int64(len(x.a.content)))
+	}
+	if x.a.closes {
+		x.out.Close()
+	}
+	if n, want := x.in.Body.Length(), int64(len(x.q.body)); n != want && !x.q.chunked || n != -1 && x.q.chunked {
+		x.w.Errorf("the body of %v is said to have %d bytes of %d", x.q, n, want)
+	}
+}
+
+func (x *answering) Act(t *act.Task) act.Directive {
+	switch {
+	case x.closed:
+		x.w.Errorf("the action of %v has a turn behind its end", x.q)
+	case x.hosted.told && !x.told:
+		x.w.Errorf("%v is answered under an order that its action was not told of", x.q)
+	}
+	x.look()
+	var d act.Directive
+	if x.inner != nil {
+		d = x.inner.Act(t)
+	} else {
+		d = x.steps(t)
+	}
+	if (d == act.Wait || d == act.Async) && x.gathered > 0 {
+		x.begin(false)
+	}
+	switch {
+	case d == act.Failed:
+		x.fails(t.Err())
+	case d == act.Done:
+		x.finish()
+	case d != act.Async && x.q.method == "HEAD" && x.a.begun: // it has its answer, and the action is not asked again
+		x.end()
+	}
+	return d
+}
+
+func (x *answering) Stop(*act.Task, shutdown.Order) {
+	if x.told {
+		x.w.Errorf("the action of %v is told twice of an order", x.q)
+	}
+	x.told = true
+}
+
+func (x *answering) Close() error {
+	if x.closed {
+		x.w.Errorf("the action of %v is closed twice", x.q)
+	}
+	x.closed = true
+	x.open--
+	return nil
+}
+
+func (x *answering) steps(t *act.Task) act.Directive {
+	for ; x.at < len(x.a.steps); x.at++ {
+		if d := x.step(t, &x.a.steps[x.at]); d != act.Done {
+			return d
+		}
+		x.within, x.did = 0, false
+	}
+	return act.Done
+}
+
+// step is Done when it is over.
+func (x *answering) step(t *act.Task, s *step) act.Directive {
+	switch s.do {
+	case doWrite:
+		n, err := x.write(x.a.content[x.written : x.written+s.n-x.within])
+		if x.within += n; err != nil {
+			return listener.Next(t, err)
+		}
+	case doFile:
+		x.begin(false)
+		n, err := x.out.SendFile(x.file, int64(s.from+x.within), int64(s.n-x.within))
+		x.within, x.written = x.within+int(n), x.written+int(n)
+		if err != nil || x.within < s.n {
+			return listener.Next(t, err)
+		}
+	case doEcho:
+		return x.echo(t)
+	case doRead:
+		return x.read(t, s.n)
+	case doSleep:
+		return x.rest(t, s.d)
+	case doFlush:
+		x.begin(false)
+		if err := x.out.Flush(); err != nil {
+			return listener.Next(t, err)
+		}
+	case doTrailer:
+		x.trailers++
+		x.out.AddTrailer(trailer(x.trailers))
+	case doYield:
+		if !x.did {
+			x.did = true
+			return act.Yield
+		}
+	case doOffload:
+		if !x.did {
+			return t.Offload(func() { x.did = true })
+		}
+	case doFail:
+		return t.Fail(errOnPurpose)
+	case doPanic:
+		x.surfer.aborted, x.stopped = true, true
+		panic(errOnPurpose)
+	}
+	return act.Done
+}
+
+func trailer(n int) (name, value string) { return fmt.Sprint("X-Behind-", n), strings.Repeat("y", n) }
+
+func (x *answering) rest(t *act.Task, d time.Duration) act.Directive {
+	if x.sleep == nil {
+		x.sleep = &listener.Sleep{For: d}
+	}
+	if d := x.sleep.Act(t); d != act.Done {
+		return d
+	}
+	x.sleep = nil
+	return act.Done
+}
+
+// write writes p or a part of it.
+func (x *answering) write(p []byte) (int, error) {
+	if x.gathered+len(p) > gathered && x.waits {
+		x.begin(false)
+	}
+	n, err := x.out.Write(p)
+	if !x.a.begun {
+		x.gathered += n
+	}
+	x.written += n
+	return n, err
+}
+
+// echo answers with the body.
+func (x *answering) echo(t *act.Task) act.Directive {
+	for {
+		in, err := x.peek()
+		switch {
+		case err == io.EOF:
+			return act.Done
+		case err != nil:
+			return listener.Next(t, err)
+		}
+		n, err := x.write(in)
+		x.discard(n)
+		if err != nil {
+			return listener.Next(t, err)
+		}
+		if x.q.n%2 == 0 {
+			return act.Yield
+		}
+	}
+}
+
+// read reads so much of the body. What cannot be read may be put up with.
+func (x *answering) read(t *act.Task, most int) act.Directive {
+	for x.within < most {
+		in, err := x.peek()
+		switch {
+		case err == io.EOF, x.bad != nil && x.a.tolerant:
+			return act.Done
+		case err != nil:
+			return listener.Next(t, err)
+		}
+		n := min(len(in), most-x.within)
+		x.within += n
+		x.discard(n)
+	}
+	return act.Done
+}
+
+func (x *answering) discard(n int) {
+	x.in.Body.Discard(n)
+	x.taken += n
+}
+
+// peek looks at the body.
+func (x *answering) peek() ([]byte, error) {
+	q := x.q
+	in, err := x.in.Body.Peek()
+	_, blocked := err.(listener.Blocked)
+	if blocked && q.expects && !x.peeked && !x.a.begun {
+		x.a.goesOn = true
+	}
+	x.peeked = true
+	x.wait(blocked)
+	switch {
+	case blocked:
+	case err == io.EOF:
+		x.ended()
+	case err != nil:
+		x.bad = err
+		x.verdict(err)
+	case len(in) > len(q.body)-x.taken || !bytes.Equal(in, q.body[x.taken:x.taken+len(in)]):
+		x.w.Errorf("the body of %v is not what was sent, somewhere in %d bytes from %d of %d on", q, len(in), x.taken, len(q.body))
+	}
+	return in, err
+}
+
+// ended looks at a body at its end.
+func (x *answering) ended() {
+	q := x.q
+	if x.taken != len(q.body) || q.cut || q.badBody > 0 {
+		x.w.Errorf("the body of %v ends behind %d bytes of %d", q, x.taken, len(q.body))
+	}
+	for _, f := range q.trailers {
+		if got := x.in.Body.Trailer(f[0]); string(got) != f[1] {
+			x.w.Errorf("a trailer of %v is seen as %q and not %q", q, got, f[1])
+		}
+	}
+}
+
+// bound is how long it may wait for the body, all in all.
+func (x *answering) bound() time.Duration {
+	return cmp.Or(x.times.Body, 5*time.Second) + time.Duration(x.taken)*time.Second/240
+}
+
+// wait keeps account of how long it waits.
+func (x *answering) wait(blocked bool) {
+	now := x.w.Now()
+	if x.since > 0 {
+		x.waited += now - x.since
+		x.since = 0
+	}
+	if blocked {
+		x.since = max(1, now)
+		if x.times.Body >= 0 && x.waited > x.bound()+1500*time.Millisecond {
+			x.w.Errorf("the body of %v is waited for for %v, and %v is the bound", x.q, x.waited, x.bound())
+		}
+	}
+}
+
+// verdict is the status for a body that cannot be read, or for what else fails a handler.
+func (x *answering) verdict(err error) int {
+	q, text := x.q, err.Error()
+	switch {
+	case errors.Is(err, errOnPurpose):
+		return 500
+	case strings.HasSuffix(text, "a body that comes too slowly"):
+		if x.inner == nil && (x.times.Body < 0 || x.waited < x.bound()-10*time.Millisecond) {
+			x.w.Errorf("%v is said to be too slow, after %v of %v", q, x.waited, x.bound())
+		}
+		return 408
+	case strings.HasSuffix(text, "the connection has ended in the middle of a body"):
+		if s := q.surfer; (!q.cut || !s.mute) && !s.gone && !s.over {
+			x.w.Errorf("the body of %v is said to have ended", q)
+		}
+		return 400
+	case x.a.collect >= 0 && strings.HasSuffix(text, "longer than the handler wants"):
+		if len(q.body) <= x.a.collect {
+			x.w.Errorf("the body of %v is said to have more than %d bytes, and has %d", q, x.a.collect, len(q.body))
+		}
+		return 413
+	case q.badBody > 0 && strings.HasPrefix(text, "httpd: ") && !errors.Is(err, os.ErrDeadlineExceeded):
+		if x.inner == nil && x.taken != len(q.body) {
+			x.w.Errorf("the body of %v is said to be bad behind %d bytes, not %d", q, x.taken, len(q.body))
+		}
+		return q.badBody
+	}
+	if !q.surfer.breaks() {
+		x.w.Errorf("%v fails without a reason: %w", q, err)
+	}
+	return 500
+}
+
+// collected is what WithBody calls.
+func (x *answering) collected(_ *httpd.Response, _ *httpd.Request, body []byte) act.Action {
+	x.peeked, x.taken = true, len(body)
+	if len(body) > x.a.collect || !bytes.Equal(body, x.q.body) {
+		x.w.Errorf("the body of %v is collected as %d bytes, not quite the %d that were sent", x.q, len(body), len(x.q.body))
+	}
+	x.ended()
+	_, _ = x.write(x.a.content)
+	return nil
+}
+
+// begin is when the head of the response is made: with everything, or before.
+func (x *answering) begin(final bool) {
+	a, q := x.a, x.q
+	if a.begun {
+		return
+	}
+	a.begun, a.at = true, x.in.Scheduler().Clock().Wall()
+	switch {
+	case a.status == 204 || a.status == 304:
+		a.coding = byNothing
+	case a.announced, final && (x.trailers == 0 || a.whole || q.minor == 0):
+		a.coding = byLength
+	case q.minor > 0:
+		a.coding = byChunks
+	default:
+		a.coding = byEnd
+	}
+	known := 0 // to be left of the body
+	if !q.chunked && final {
+		known = len(q.body) - x.taken
+	}
+	a.last = a.closes || a.coding == byEnd || x.hosted.told || !q.keeps || x.bad != nil || q.expects && !x.peeked || known > drainable
+}
+
+// finish is when the handler has answered.
+func (x *answering) finish() {
+	a := x.a
+	if a.canned {
+		x.out.Error(a.status)
+	}
+	if a.whole {
+		x.out.Whole(a.content)
+	}
+	x.begin(true)
+	x.end()
+}
+
+// end is when nothing more is to be said.
+func (x *answering) end() {
+	a, q := x.a, x.q
+	a.over = true
+	for n := range x.trailers {
+		name, value := trailer(n + 1)
+		a.trailers += name + ": " + value + "\r\n"
+	}
+	a.departs = !a.last && (q.badBody > 0 || q.cut || len(q.body)-x.taken > drainable)
+	x.stopped = a.last || a.departs
+}
+
+// fails is when it has not.
+func (x *answering) fails(err error) {
+	x.stopped = true
+	if status := x.verdict(err); x.a.begun {
+		x.surfer.aborted = true
+	} else {
+		x.a.refused = status
+	}
+}

@@ -1,0 +1,279 @@
+package sim_test
+
+import (
+	"bufio"
+	"cmp"
+	"math/rand/v2"
+	"time"
+
+	"github.com/daimon-go/daimon/sim"
+)
+
+// surfer is a client. One strand of it writes what it asks, another reads what comes.
+type surfer struct {
+	*site
+	n      int
+	place  string
+	c      *sim.Client
+	plan   []*question
+	hosted *hosted // its connection, once the server has made an action of it
+	manner
+
+	// What the strand that writes knows.
+	out    []byte // to be sent
+	sent   int    // octets, or on their way
+	latest time.Duration
+	mute   bool // it has closed its side
+	gone   bool // it has broken off
+	broken bool // a write has failed
+
+	// What the strand that reads knows.
+	in    *bufio.Reader
+	heard int  // answers
+	part  int  // octets of the one that is being heard
+	going int  // one more than the number of the latest request of which 100 (Continue) was heard
+	over  bool // it is not going to hear more
+
+	aborted bool // the server has a reason to break off
+	arrived int  // octets that the server had got a while before the order; -1: it did not know of the connection
+}
+
+// manner is how a surfer behaves.
+type manner struct {
+	deep   bool          // asks very much at once
+	depth  int           // requests that are not answered
+	most   int           // octets in one write
+	gap    time.Duration // at most, between two
+	lag    time.Duration // before it begins to read
+	slurp  int           // octets in one read
+	doze   time.Duration // at most, between two
+	stop   int           // octets that it sends; -1: all
+	drips  drips         // of the last request, too slowly
+	ending ending
+
+	glutton bool // asks for very much, and does not read
+	dawdles bool // asks for as much, and reads late
+}
+
+// drips is what comes byte by byte.
+type drips int
+
+const (
+	nothing drips = iota
+	theHead
+	theBody
+)
+
+// ending is what a surfer does when it has sent everything, or as much as it wants.
+type ending int
+
+const (
+	leaves     ending = iota // when it has heard everything
+	halfCloses               // and reads to the end
+	falls                    // silent, and waits for the server
+	resets                   // at some time
+	closes                   // at some time
+)
+
+// surf is the script.
+func (s *surfer) surf(c *sim.Client) error {
+	s.c = c
+	s.seen.connections++
+	s.behave(c.Rand())
+	s.intend(c.Rand())
+	s.in = bufio.NewReaderSize(slow{s}, 16+c.Rand().IntN(5000))
+	c.Go(s.speak)
+	err := s.listen()
+	s.over = true
+	if err == errOver {
+		return nil
+	}
+	return err
+}
+
+func (s *surfer) behave(r *rand.Rand) {
+	s.manner = manner{depth: 1 + r.IntN(32), most: 1 << 30, slurp: 1 << 30, stop: -1}
+	s.ending = pickFrom(r, leaves, leaves, leaves, halfCloses, halfCloses, halfCloses, halfCloses, falls, falls, resets, closes)
+	switch r.IntN(14) {
+	case 0:
+		s.deep, s.depth, s.lag = true, 1<<30, time.Duration(r.Int64N(int64(2*time.Second)))
+	case 1, 2:
+		s.depth = 1
+	case 3:
+		s.most, s.gap = 1, time.Millisecond
+	case 4, 5:
+		s.most, s.gap = 1+r.IntN(2000), time.Duration(r.Int64N(int64(50*time.Millisecond)))
+	case 6, 7:
+		s.slurp, s.doze = 1+r.IntN(2000), 1+time.Duration(r.Int64N(int64(10*time.Millisecond)))
+	case 8:
+		s.lag = time.Duration(r.Int64N(int64(pickFrom(r, 2*time.Second, 200*time.Second))))
+	case 9:
+		if s.times.Write >= 0 && r.IntN(3) == 0 {
+			s.glutton, s.lag, s.ending = true, 3*cmp.Or(s.times.Write, time.Minute)+5*time.Second, leaves
+		}
+	case 10, 11:
+		if s.times.Write <= 0 && s.limits.Linger < 12*time.Second {
+			s.dawdles, s.lag, s.ending = true, 12*time.Second, leaves
+		}
+	}
+}
+
+// intend draws what it is going to ask.
+func (s *surfer) intend(r *rand.Rand) {
+	n := 1 + r.IntN(1<<r.IntN(8))
+	switch {
+	case s.deep:
+		n = 200 + r.IntN(200)
+	case s.glutton, s.dawdles:
+		n = 1
+	}
+	asked, told := 0, 0
+	for i := range n {
+		q := s.ask(i, i == n-1)
+		q.from = asked
+		asked, told = q.to(), told+len(q.reply.content)
+		s.plan = append(s.plan, q)
+	}
+	s.slurp = max(s.slurp, told/300)
+	last := s.plan[n-1]
+	switch {
+	case s.ending == leaves && n > 1 && last.malformed == 0 && s.times.Head >= 0 && r.IntN(3) == 0:
+		if s.drips = theHead; len(last.octets)-last.head > 2*drops && last.badBody == 0 {
+			s.drips = theBody
+		} else if last.method == "HEAD" || last.lead > 0 { // nobody knows how much of it counts
+			s.drips = nothing
+		}
+	case s.ending == leaves:
+	case s.ending == resets, s.ending == closes:
+		s.stop = r.IntN(asked + 1)
+	case last.malformed == 0 && r.IntN(3) == 0: // within the last one
+		s.stop = last.from + pickFrom(r, 0, r.IntN(len(last.octets)), last.head+r.IntN(len(last.octets)-last.head+1))
+	}
+	for _, q := range s.plan {
+		q.cut = s.stop >= 0 && s.stop < q.to()
+	}
+	last.cut = last.cut || s.drips == theBody
+}
+
+// speak is the strand that writes.
+func (s *surfer) speak(*sim.Client) error {
+	for _, q := range s.plan {
+		s.await(func() bool { return q.n-s.heard < s.depth })
+		if s.over || s.broken {
+			return nil
+		}
+		q.spoken = s.w.Now()
+		switch {
+		case s.drips != nothing && q.n == len(s.plan)-1:
+			s.drip(q)
+			return nil
+		case q.expects:
+			s.say(q.octets[:q.head])
+			s.expecting(q)
+			s.say(q.octets[q.head:])
+		default:
+			s.say(q.octets)
+		}
+		if s.stop >= 0 && s.stop <= q.to() {
+			break
+		}
+	}
+	s.flush()
+	s.leave()
+	return nil
+}
+
+// expecting waits until the body is asked for, or not so long.
+func (s *surfer) expecting(q *question) {
+	s.flush()
+	patience := pickFrom(s.c.Rand(), 1, time.Second, time.Hour)
+	if s.lag > 0 || s.doze > 0 {
+		patience = min(patience, time.Second)
+	}
+	until := s.w.Now() + patience
+	if s.stop < 0 || s.stop > q.from+q.head {
+		s.await(func() bool { return s.going > q.n || s.heard == q.n && s.part > 0 || s.w.Now() >= until })
+	}
+}
+
+// drops is how many octets it sends one by one. That takes longer than any time-out of those that are drawn.
+const drops = 40
+
+// drip sends some octets one by one.
+func (s *surfer) drip(q *question) {
+	s.await(func() bool { return s.heard == q.n })
+	q.spoken = s.w.Now()
+	left := q.octets
+	if s.drips == theBody {
+		s.out, left = append(s.out, left[:q.head]...), left[q.head:]
+	}
+	for _, b := range left[:min(drops, len(left)-1)] {
+		s.out = append(s.out, b)
+		s.flush()
+		if s.c.Sleep(time.Second); s.over || s.broken {
+			return
+		}
+	}
+}
+
+// leave ends what it has to say.
+func (s *surfer) leave() {
+	switch r := s.c.Rand(); s.ending {
+	case halfCloses:
+		s.mute = true
+		s.broken = s.c.CloseWrite() != nil || s.broken
+	case resets, closes:
+		if s.c.Sleep(time.Duration(r.Int64N(int64(200 * time.Millisecond)))); s.over {
+			return
+		}
+		if s.gone = true; s.ending == resets {
+			s.c.Abort()
+		} else {
+			_ = s.c.Close()
+		}
+	}
+}
+
+// say has octets sent now, or together with more.
+func (s *surfer) say(p []byte) {
+	s.out = append(s.out, p...)
+	if s.c.Rand().IntN(3) == 0 || len(s.out) > 1000 {
+		s.flush()
+	}
+}
+
+func (s *surfer) flush() {
+	if s.stop >= 0 {
+		s.out = s.out[:max(0, min(len(s.out), s.stop-s.sent))]
+	}
+	r, p := s.c.Rand(), s.out
+	most := s.most
+	switch {
+	case s.gap > time.Millisecond:
+		most = max(most, len(p)/20)
+	case s.gap > 0:
+		most = max(most, len(p)/500)
+	}
+	for len(p) > 0 && !s.over && !s.broken && !s.gone {
+		n := min(len(p), 1+r.IntN(most))
+		s.sent += n
+		if _, err := s.c.Write(p[:n]); err != nil {
+			s.broken = true
+		}
+		s.latest = s.w.Now()
+		p = p[n:]
+		if s.gap > 0 && r.IntN(2) == 0 {
+			s.c.Sleep(time.Duration(r.Int64N(int64(s.gap))))
+		}
+	}
+	s.out = s.out[:0]
+}
+
+// await waits until f, and sends what there is before.
+func (s *surfer) await(f func() bool) {
+	for d := 50 * time.Microsecond; !s.over && !s.broken && !f(); d = min(2*d, 20*time.Millisecond) {
+		if s.flush(); !f() {
+			s.c.Sleep(d)
+		}
+	}
+}
