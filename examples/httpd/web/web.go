@@ -27,7 +27,7 @@ var plainText = httpd.NewField("Content-Type", "text/plain; charset=utf-8")
 // Hello is answered in the turn that asks for it.
 func Hello(w *httpd.Response, _ *httpd.Request) act.Action {
 	w.AddField(plainText) // Content-Type, checked once; Add does for others
-	_, _ = w.WriteString("Hello, World!") // there is always room for so little
+	_, _ = w.WriteString("Hello, World!")
 	return nil
 }
 
