@@ -162,7 +162,9 @@ func (t *Task) wake() {
 
 func (t *Task) stopTimers() {
 	for t.timers != nil {
-		t.timers.Stop()
+		if !t.timers.Stop() {
+			panic("act: a Timer was overwritten while it was armed")
+		}
 	}
 }
 

@@ -268,3 +268,26 @@ func TestWithinThatWasClosedSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.NoError(t, s.Close())
 }
+
+// A Sleep that was found finished in a turn of another cause, before its timer had fired, left that armed: whoever used
+// it again then had one timer twice in his list, and his end was a loop without one.
+func TestAFinishedSleepMayBeUsedAgain(t *testing.T) {
+	l, clock := virtual(t)
+	var s listener.Sleep
+	sleeps := 0
+	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+		for sleeps < 3 {
+			if sleeps > 0 && s.Act(t) == act.Wait {
+				return act.Yield // it looks at the clock in every round
+			}
+			sleeps++
+			s = listener.Sleep{For: time.Second}
+		}
+		return s.Act(t)
+	}))
+	for range 10 { // a turn or less at a time: the clock is read before each, and timers fire in passes only
+		_, _ = l.S.Step(1)
+		clock.now.Add(int64(time.Second / 2))
+	}
+	require.Equal(t, act.Done, o.over(l))
+}

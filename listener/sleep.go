@@ -28,6 +28,7 @@ func (s *Sleep) Act(t *act.Task) act.Directive {
 		s.until = s.timer.When()
 	}
 	if t.Scheduler().Now() >= s.until {
+		s.timer.Stop() // another cause may have been first in this pass
 		return act.Done
 	}
 	if !s.timer.Armed() {

@@ -16,3 +16,6 @@ func (c *Client) Arrived() int {
 
 // Hides tells whether a receive may say that there is no more although there is.
 func (w *World) Hides() bool { return w.faults.FalseEmpty > 0 || w.faults.ShortRead > 0 }
+
+// Chokes tells whether a send may take less than there is room for.
+func (w *World) Chokes() bool { return w.faults.FalseFull > 0 || w.faults.ShortWrite > 0 }

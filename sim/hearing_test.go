@@ -22,7 +22,12 @@ func (r slow) Read(p []byte) (int, error) {
 	if s.doze > 0 && s.c.Rand().IntN(2) == 0 {
 		s.c.Sleep(time.Duration(s.c.Rand().Int64N(int64(s.doze))))
 	}
-	return s.c.Read(p[:min(len(p), s.slurp)])
+	if s.lost != nil { // a reset is told of once
+		return 0, s.lost
+	}
+	n, err := s.c.Read(p[:min(len(p), s.slurp)])
+	s.lost = err
+	return n, err
 }
 
 // errOver ends what is heard as it may end.
@@ -34,7 +39,7 @@ func (s *surfer) listen() error {
 		for begun := &s.plan[0].reply.begun; !*begun && !s.c.Hurt() && s.w.Now() < 5*time.Minute; {
 			s.c.Sleep(100 * time.Millisecond)
 		}
-		s.glutton = s.plan[0].reply.begun
+		s.glutton = s.plan[0].reply.begun && !s.w.Chokes() // otherwise the system takes a little more each time it is asked
 	}
 	s.c.Sleep(s.lag)
 	if s.ending == falls && s.times.Head < 0 { // nobody else ends it

@@ -29,9 +29,10 @@ type surfer struct {
 
 	// What the strand that reads knows.
 	in    *bufio.Reader
-	heard int  // answers
-	part  int  // octets of the one that is being heard
-	going int  // one more than the number of the latest request of which 100 (Continue) was heard
+	heard int // answers
+	part  int // octets of the one that is being heard
+	going int // one more than the number of the latest request of which 100 (Continue) was heard
+	lost  error
 	over  bool // it is not going to hear more
 
 	aborted bool // the server has a reason to break off
