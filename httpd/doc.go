@@ -33,10 +33,10 @@
 // # Bounds
 //
 // A request line has at most 16 KiB (414), a head 64 KiB and 100 fields (431), with at most 8 empty lines before it;
-// of a listener.Conn with a smaller Limits.Read, that many. A chunk's size line has 256 bytes, all extensions of a body
+// less if listener.Limits.Read is less. A chunk's size line has 256 bytes, all extensions of a body
 // 16 KiB, trailers 8 KiB and 100 fields. Of a body that the handler does not want 256 KiB are thrown away; behind more
-// the connection is closed. Pipelined requests are parsed while less than listener.Limits.High of output is queued, 64 in a turn.
-// [Timeouts] bound the rest. There is no bound on a body that is streamed; [WithBody] has one.
+// the connection is closed. Pipelined requests are parsed while less than listener.Limits.High of output is queued, and
+// 64 in a turn. [Timeouts] bound the rest. There is no bound on a body that is streamed; [WithBody] has one.
 //
 // A connection at rest holds a timer and no buffer, less than 384 bytes with all that the packages below keep for it.
 //

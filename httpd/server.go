@@ -37,7 +37,8 @@ type Server struct {
 	Timeouts Timeouts
 	// Answered is called once for each request when its response has been given to the connection, or when it is clear
 	// that no more of it will be: for a log. It is called for refusals, too: then there may be no method and no target.
-	// It must not block, nor keep what it is given. Nil is not called.
+	// It must not block, nor keep what it is given, and it is not called for a request that an order drops in the middle
+	// of an offloaded function. Nil is not called.
 	Answered func(w *Response, r *Request)
 }
 
@@ -127,12 +128,13 @@ type exchange struct {
 	// failure is the handler's. The client has been told, and in the end the task fails with it.
 	failure error
 	told    bool // Server.Answered has been called
+	away    bool // the action belongs to an offloaded function
 }
 
 func (e *exchange) reset() {
 	e.in.reset()
 	e.out.reset()
-	e.action, e.failure, e.told = nil, nil, false
+	e.action, e.failure, e.told, e.away = nil, nil, false, false
 }
 
 // over tells whoever wants to know that this is what became of a request.

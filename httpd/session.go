@@ -22,6 +22,8 @@ import (
 //	   │ refusal        │ failure: 500       │ the last one              │ too much of it
 //	   └──────────▶ sending ◀──┘             └────────▶ closing ◀────────┘
 //
+// What fails behind the head of its response is aborted, at once.
+//
 // At rest it holds a timer and no buffer.
 type session struct {
 	server   *Server
@@ -212,7 +214,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 		return x.failed(t, err)
 	}
 	d := e.action.Act(t)
-	if d == act.Wait || d == act.Async {
+	if e.away = d == act.Async; d == act.Wait || d == act.Async {
 		x.deliver(t)
 	}
 	if d == act.Wait && e.in.Body.since == 0 { // who waits for the body hears it from there
@@ -399,12 +401,15 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
-// Close closes the handler's action, if it has not finished.
+// Close closes the handler's action, if it has not finished. The exchange is left to the collector: after a drop in the
+// middle of an offloaded function this may be another goroutine.
 func (x *session) Close() error {
-	if x.exchange != nil {
+	if e := x.exchange; e != nil {
 		x.closeAction()
-		x.exchange.over()
-		x.release()
+		if !e.away {
+			e.over()
+		}
+		x.exchange = nil
 	}
 	return nil
 }
