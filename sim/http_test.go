@@ -161,6 +161,7 @@ type hosted struct {
 	next    int     // the number of the next request
 	logged  int     // of those that the handler has seen
 	told    bool
+	away    bool // its action belongs to an offloaded function
 	stopped bool // behind an answer that is the last
 }
 
@@ -172,6 +173,7 @@ func (v *hosted) Act(t *act.Task) act.Directive {
 		v.meet()
 	}
 	d := v.inner.Act(t)
+	v.away = d == act.Async
 	if most := cmp.Or(v.limits.High, 64<<10) + 4<<10; v.c.Queued() > most {
 		v.w.Errorf("%d bytes are queued, of %d at most", v.c.Queued(), most)
 	}
@@ -201,7 +203,7 @@ func (v *hosted) Close() error {
 	if v.open != 0 {
 		v.w.Errorf("a connection has ended, and %d actions of its handler have not", v.open)
 	}
-	if v.logged != v.next {
+	if v.logged != v.next && !v.away {
 		v.w.Errorf("a connection has ended, and %d answers of %d were told of", v.logged, v.next)
 	}
 	if name := act.Name(v.inner); name != "httpd: no request" {

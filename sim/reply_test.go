@@ -424,6 +424,7 @@ func (x *answering) Act(t *act.Task) act.Directive {
 		x.w.Errorf("%v is answered under an order that its action was not told of", x.q)
 	}
 	x.look()
+	x.away = false
 	var d act.Directive
 	if x.inner != nil {
 		d = x.inner.Act(t)
@@ -506,6 +507,7 @@ func (x *answering) step(t *act.Task, s *step) act.Directive {
 		}
 	case doOffload:
 		if !x.did {
+			x.away = true
 			return t.Offload(func() { x.did = true })
 		}
 	case doFail:
