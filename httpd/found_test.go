@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -219,4 +220,27 @@ func TestAnsweredIsCalledOnceForEachRequest(t *testing.T) {
 	d.dial(web, listener.Limits{}).say("\r\n").hangUp()
 	require.Equal(t, []string{"GET /a 200 2", "GET /whole 200 5000", "GET /missing 404 14", "GET /cut 200 0", "GET /panic 200 0",
 		"HEAD /a 200 2", "GET /b 400 16", "  400 16"}, log)
+}
+
+// Found by the simulation.
+func TestAPanicBehindAnOffloadedFunctionWasNotToldToTheLog(t *testing.T) {
+	told, back := 0, false
+	web := &httpd.Server{
+		Handler: func(*httpd.Response, *httpd.Request) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				if back {
+					panic("as it was told")
+				}
+				back = true
+				return t.Offload(func() {})
+			})
+		},
+		Answered: func(*httpd.Response, *httpd.Request) { told++ },
+	}
+	d := newDesk(t)
+	d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	for end := time.Now().Add(lab.Patience); told == 0 && time.Now().Before(end); d.settle() {
+		time.Sleep(100 * time.Microsecond)
+	}
+	require.Equal(t, 1, told)
 }

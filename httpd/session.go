@@ -213,6 +213,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	} else if err := e.out.push(); err != nil && !isBlocked(err) {
 		return x.failed(t, err)
 	}
+	e.away = false // also for one that panics now
 	d := e.action.Act(t)
 	if e.away = d == act.Async; d == act.Wait || d == act.Async {
 		x.deliver(t)

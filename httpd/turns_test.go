@@ -122,7 +122,7 @@ func TestAnEmptyLineWasTakenForABeginning(t *testing.T) {
 		all, err := understand(string(c.out), true)
 		require.NoError(t, err)
 		require.Equal(t, "200", statuses(all))
-		c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(octets(get + "\n" + lines))
+		d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(octets(get + "\n" + lines))
 		began := d.now
 		require.NoError(t, d.obey(draining, nil))
 		require.Equal(t, began, d.now)

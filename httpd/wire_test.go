@@ -40,7 +40,7 @@ const (
 )
 
 // plenty is room for all that a server says.
-const plenty = 1 << 40
+const plenty = 1 << 30
 
 func (w *wire) Lend(most int) ([]byte, error) {
 	w.spoil()
