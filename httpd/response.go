@@ -15,8 +15,8 @@ import (
 // Content-Length by itself. A longer one is announced by SetLength, or it is sent in chunks; to a client of HTTP/1.0
 // its end is the connection's.
 //
-// Date, Content-Length, Transfer-Encoding and Connection are the server's. There is no Content-Type unless Add sets
-// one, and no guess.
+// Date, Content-Length, Transfer-Encoding and Connection are the server's. There is no Content-Type unless the handler
+// adds one, and no guess.
 type Response struct {
 	e         *exchange
 	status    int

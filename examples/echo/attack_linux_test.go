@@ -258,7 +258,7 @@ func TestSendersThatNeverRead(t *testing.T) {
 
 		grown := s.Peak(t) - memory
 		t.Logf("p99 of neighbours %v, %v during, %v after; %d KiB grown", before, during, after, grown>>10)
-		require.Less(t, grown, int64(64<<20))
+		require.Less(t, grown, 64<<20)
 		require.Less(t, during, 10*before+grace)
 		require.Less(t, after, 10*before+grace)
 		for _, g := range all {
@@ -369,7 +369,7 @@ func TestStormOfConnectAndReset(t *testing.T) {
 		}))
 		s.settles(t, open)
 		grown := s.Peak(t) - memory
-		require.Less(t, grown, int64(32<<20), "10 KiB for each connection that never was")
+		require.Less(t, grown, 32<<20, "10 KiB for each connection that never was")
 		require.NoError(t, whole(s.dial(t), content(1, 1<<20), 1<<20))
 		s.Stop(t)
 	})

@@ -62,7 +62,7 @@ func TestTenThousandConnections(t *testing.T) {
 
 		threads := len(s.threads(t))
 		t.Logf("%d B resident for a connection, %d B once it was used; %d threads", silent/n, used/n, threads)
-		require.Less(t, used/n, int64(each))
+		require.Less(t, used/n, each)
 		require.LessOrEqual(t, threads, defaultReactors+12)
 		require.NoError(t, pingAll(clients), "all of them still answer")
 	})

@@ -1,0 +1,41 @@
+package httpd_test
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+)
+
+// A client that takes 40 kB a second is slow, and not stuck. Linux tells of room in a send buffer of megabytes so late that
+// it looked as if it were, and it was cut off. One that takes nothing is.
+func TestASlowReaderIsNoStuckOne(t *testing.T) {
+	const write = 2 * time.Second
+	large := make([]byte, 16<<20)
+	at := serve(t, &httpd.Server{
+		Timeouts: httpd.Timeouts{Write: write},
+		Handler:  func(w *httpd.Response, _ *httpd.Request) act.Action { w.Whole(large); return nil },
+	})
+	visit := func() *net.TCPConn {
+		c, err := net.Dial("tcp", at)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		_, err = io.WriteString(c, octets(get+"\n"))
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
+		return c.(*net.TCPConn)
+	}
+	slow, stuck := visit(), visit()
+	piece := make([]byte, 4000)
+	for begun := time.Now(); time.Since(begun) < 4*write; time.Sleep(100 * time.Millisecond) {
+		_, err := io.ReadFull(slow, piece)
+		require.NoError(t, err, "after %v", time.Since(begun))
+	}
+	n, err := io.Copy(io.Discard, stuck)
+	require.Error(t, err, "reset, after %d bytes", n)
+}
