@@ -25,6 +25,8 @@ func TestASlowReaderIsNoStuckOne(t *testing.T) {
 		c, err := net.Dial("tcp", at)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
+		// Of a large one the system tells its peer only when a good part is free.
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(32<<10))
 		_, err = io.WriteString(c, octets(get+"\n"))
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
