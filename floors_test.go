@@ -68,7 +68,7 @@ const floors = `
 	# 6: examples
 	examples/internal/cli   act demon listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal syscall time
-	examples/internal/smoke   github.com/stretchr/testify/require go.uber.org/goleak
+	examples/internal/smoke   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix
 	                  net os os/exec regexp syscall testing time
 	examples/chat/chat      act listener
 	examples/chat           examples/chat/chat examples/internal/cli

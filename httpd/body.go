@@ -223,7 +223,7 @@ func (b *Body) Trailer(name string) []byte {
 		return nil
 	}
 	for _, f := range b.chunks.trailers.fields {
-		if sameName(f.name.of(b.octets), name) {
+		if equalFold(f.name.of(b.octets), name) {
 			return f.value.of(b.octets)
 		}
 	}

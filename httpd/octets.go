@@ -60,21 +60,28 @@ func blank(b byte) bool { return b == white[0] || b == white[1] }
 // white is all the white space there is (9112 5).
 const white = " \t"
 
-// equalFold compares with a word in lower case, as ASCII does.
-func equalFold(text []byte, lower string) bool {
-	if len(text) != len(lower) {
+// equalFold compares without regard to case, as ASCII does.
+func equalFold(text []byte, word string) bool {
+	if len(text) != len(word) {
 		return false
 	}
 	for i, b := range text {
-		if 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
-		}
-		if b != lower[i] {
+		if lower[b] != lower[word[i]] {
 			return false
 		}
 	}
 	return true
 }
+
+var lower = func() (table [256]byte) {
+	for i := range table {
+		table[i] = byte(i)
+		if 'A' <= i && i <= 'Z' {
+			table[i] += 'a' - 'A'
+		}
+	}
+	return table
+}()
 
 // What follows looks at eight octets at a time, the first in the lowest bits of a word, and sets the top bits of those
 // that are not wanted. Sums carry, and differences borrow, into the octet above, so only the lowest of these bits says

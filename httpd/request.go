@@ -61,7 +61,7 @@ func (r *Request) Minor() int { return int(r.head.minor) }
 // Header is the value of the first field with this name, without regard to case; nil if there is none.
 func (r *Request) Header(name string) []byte {
 	for i := range r.head.fields {
-		if f := &r.head.fields[i]; int(f.name.to-f.name.from) == len(name) && sameName(f.name.of(r.octets), name) {
+		if f := &r.head.fields[i]; equalFold(f.name.of(r.octets), name) {
 			return f.value.of(r.octets)
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Request) Header(name string) []byte {
 func (r *Request) Values(name string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for n, v := range r.Fields() {
-			if sameName(n, name) && !yield(v) {
+			if equalFold(n, name) && !yield(v) {
 				return
 			}
 		}
@@ -184,26 +184,3 @@ func (h *head) persists(octets []byte) bool {
 	})
 	return keeps && !closes
 }
-
-// sameName compares without regard to case, as ASCII does.
-func sameName(text []byte, name string) bool {
-	if len(text) != len(name) {
-		return false
-	}
-	for i, b := range text {
-		if lower[b] != lower[name[i]] {
-			return false
-		}
-	}
-	return true
-}
-
-var lower = func() (table [256]byte) {
-	for i := range table {
-		table[i] = byte(i)
-		if 'A' <= i && i <= 'Z' {
-			table[i] += 'a' - 'A'
-		}
-	}
-	return table
-}()

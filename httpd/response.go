@@ -442,11 +442,11 @@ func (w *Response) ready() error {
 	if err := w.push(); err != nil {
 		return err
 	}
-	if conn := w.e.x.conn; conn.Room() == 0 {
-		_ = conn.Flush() // the next call says what was wrong
+	for conn := w.e.x.conn; conn.Room() == 0; {
 		if _, err := conn.Write(nil); err != nil {
 			return w.blocked(err)
 		}
+		_ = conn.Flush() // what was gathered is all that was in the way; the next call says what was wrong
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/examples/internal/smoke"
 )
@@ -44,7 +43,7 @@ func switches(all []thread) (n int64) {
 // buffer, a goroutine or a thread.
 func TestTenThousandConnections(t *testing.T) {
 	const n, each = 10_000, 3 << 10
-	descriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
+	smoke.AllowDescriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
 	smoke.UnderEachIdle(t, func(t *testing.T, idle smoke.Idle) {
 		s := start(t, idle...)
 		open, memory := s.warm(t), s.Resident(t)
@@ -79,19 +78,6 @@ func pingAll(clients []client) error {
 		}
 		return nil
 	})
-}
-
-// descriptors lets this process, and what it starts, have n of them.
-func descriptors(t *testing.T, n uint64) {
-	t.Helper()
-	var limit unix.Rlimit
-	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
-	if limit.Cur >= n {
-		return
-	}
-	limit.Cur, limit.Max = n, max(n, limit.Max)
-	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit),
-		"this test needs %d descriptors: raise the hard limit (ulimit -Hn) of whoever runs it", n)
 }
 
 const (

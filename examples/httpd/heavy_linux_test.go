@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/examples/internal/smoke"
 )
@@ -222,7 +221,7 @@ func TestSlowLoris(t *testing.T) {
 // Ten thousand clients that have been answered and stay cost a small record each.
 func TestTenThousandIdleConnections(t *testing.T) {
 	const n, each = 10_000, 3 << 10
-	descriptors(t, n+200)
+	smoke.AllowDescriptors(t, n+200)
 	server := plain(t)
 	first := smoke.Dial(t, server.Addr)
 	require.NoError(t, visit(first))
@@ -249,19 +248,6 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	}
 	require.Zero(t, server.Exit(t))
 	require.Less(t, time.Since(begun), 4*time.Second, "the idle hold nobody up")
-}
-
-// descriptors raises what the test itself and the server, its child, may have.
-func descriptors(t *testing.T, n uint64) {
-	t.Helper()
-	var limit unix.Rlimit
-	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
-	if limit.Cur >= n {
-		return
-	}
-	limit.Cur, limit.Max = n, max(n, limit.Max)
-	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit),
-		"this test needs %d descriptors: raise the hard limit (ulimit -Hn) of whoever runs it", n)
 }
 
 // wrk is what others measure with; here it only must not see an error.
