@@ -75,6 +75,14 @@ func (q *seq) Close() error {
 	return closeEach(left)
 }
 
+// Abandon keeps the action under way, which has offloaded something, and closes the others.
+func (q *seq) Abandon() Action {
+	child := q.children[q.at]
+	q.children[q.at] = nil
+	defer closeEach(q.children)
+	return AbandonAction(child)
+}
+
 // siblings are actions side by side.
 type siblings struct {
 	name     string
@@ -169,6 +177,17 @@ func (g *siblings) Stop(t *Task, o shutdown.Order) {
 	for _, child := range g.children {
 		stopAction(t, o, child)
 	}
+}
+
+// Abandon is for the only one that has not finished.
+func (g *siblings) Abandon() Action {
+	for i, child := range g.children {
+		if child != nil {
+			g.children[i] = nil
+			return AbandonAction(child)
+		}
+	}
+	return nil
 }
 
 // Close closes who has not finished.

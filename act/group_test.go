@@ -537,7 +537,8 @@ func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s.Spawn(act.Func(forever))
-	s.Post(func(s *act.Scheduler) { s.Tie(1) })
+	tie := tied{}
+	s.Post(func(s *act.Scheduler) { s.Tie(&tie); s.Tie(&tie) })
 	_, err := s.Step(100)
 	require.NoError(t, err)
 	elsewhere := func(f func() error) error {
@@ -554,16 +555,67 @@ func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 	n, err := s.Step(1)
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "at home it goes on")
-	s.Tie(-1)
-	require.PanicsWithValue(t, "act: Tie taken back more often than given", func() { s.Tie(-1) })
-	s.Tie(1) // as it was
+	require.Equal(t, 2, tie.asked)
+	tie.gone = true
+	_, err = s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, 3, tie.asked)
 	s.Shutdown(plain(haltAndDrop))
 	requireCut(t, elsewhere(s.Run))
+	require.Equal(t, 3, tie.asked, "it has said that nothing is left")
+}
+
+// tied lives on a thread until it is gone.
+type tied struct {
+	asked int
+	gone  bool
+}
+
+func (x *tied) Untie() bool {
+	x.asked++
+	return x.gone
+}
+
+// A goroutine that ends takes its thread with it, so what lives there is dropped there.
+func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 1})
+	closed, on := 0, false
+	s := g.Schedulers()[0]
+	err := g.Run(t.Context(), func(s *act.Scheduler) error {
+		s.Tie(&tied{gone: true})
+		s.Spawn(closing{forever, &closed})
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			t.Own(&closer{func() error { on = s.Here(); return nil }})
+			runtime.Goexit()
+			return act.Done
+		}))
+		return nil
+	})
+	require.ErrorIs(t, err, act.ErrGoexit)
+	require.Equal(t, 1, closed)
+	require.True(t, on)
+	require.False(t, s.Here())
+	require.Equal(t, 2, requireCut(t, g.Close()).Tasks)
+}
+
+func TestHereIsTheThreadInsideRun(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	here, elsewhere := false, make(chan bool)
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		here = s.Here()
+		go func() { elsewhere <- s.Here() }()
+		require.False(t, <-elsewhere)
+		return act.Done
+	}))
+	require.False(t, s.Here())
+	require.NoError(t, s.Run())
+	require.True(t, here)
+	require.False(t, s.Here())
 }
 
 func TestAGroupRunsWhatIsTiedToItsThreads(t *testing.T) {
 	g, _ := newGroup(t, act.Config{Schedulers: 2})
-	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Tie(1); s.Spawn(yields(2)); return nil }))
+	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Tie(&tied{}); s.Spawn(yields(2)); return nil }))
 	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(2)); return nil }))
 	require.NoError(t, g.Close())
 }

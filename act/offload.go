@@ -2,7 +2,6 @@ package act
 
 import (
 	"errors"
-	"runtime/debug"
 
 	"github.com/daimon-go/daimon/internal/inbox"
 )
@@ -15,8 +14,8 @@ import (
 // it gets no turn, no Stop and no Close, so f may use the action's own fields, and nothing of the
 // scheduler's. The task's next turn comes when f has returned; wake-ups meanwhile are absorbed by it.
 // An order waits for f within its bound. If the task is dropped, f is abandoned: it does not hold Run,
-// and the action is closed when f returns, by f's goroutine if the scheduler has been closed by then. A
-// panic or Goexit in f fails the task.
+// and the action, or what its Abandon leaves of it, is closed when f returns, by f's goroutine if the
+// scheduler has been closed by then. A panic or Goexit in f fails the task.
 //
 // To wait for a function and for something else, see Call.
 func (t *Task) Offload(f func()) Directive {
@@ -29,6 +28,23 @@ func (t *Task) Offload(f func()) Directive {
 	x.offload = &offload{task: t, f: f}
 	x.offload.node.Of = x.offload
 	return Async
+}
+
+// Abandoner is an Action with parts that an offloaded function does not need, such as a connection or a
+// coroutine around the action that has offloaded it. When its task is dropped while the function runs,
+// Abandon is called on the scheduler's thread: it closes those parts and returns what belongs to the
+// function, which is closed when that has returned; nil: nothing. Neither Act nor Close is called then.
+// Parents pass it on to the child that answered Async, by AbandonAction.
+type Abandoner interface {
+	Abandon() Action
+}
+
+// AbandonAction is a.Abandon() if a is an Abandoner, else a itself: all of it belongs to the function.
+func AbandonAction(a Action) Action {
+	if x, ok := a.(Abandoner); ok {
+		return x.Abandon()
+	}
+	return a
 }
 
 // send hands the work of t to the executor.
@@ -85,7 +101,7 @@ func catch(f func()) (p *Panic) {
 			return
 		}
 		if v := recover(); v != nil { // nil: a Goexit goes on
-			p = &Panic{v, debug.Stack()}
+			p = panicOf(v)
 		}
 	}()
 	f()

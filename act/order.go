@@ -227,6 +227,10 @@ func (s *Scheduler) drop(t *Task) {
 		t.state = abandoned
 		t.stopTimers() // here: leave may be on another goroutine
 		s.uncount(t.flags)
+		if p := s.guard(func() { t.action = AbandonAction(t.action) }); p != nil {
+			s.report(t, p)
+			t.action = nil
+		}
 		return
 	}
 	s.remove(t)

@@ -257,6 +257,7 @@ func (s *Scheduler) begin() error {
 	}
 	s.touch()
 	s.inside = true
+	s.at.Store(s.thread)
 	threads.enter(s.thread)
 	s.now = s.clock.Monotonic()
 	return nil
@@ -264,7 +265,13 @@ func (s *Scheduler) begin() error {
 
 // exit leaves Run or Step, also by a panic or Goexit.
 func (s *Scheduler) exit() {
+	if s.broken != nil && len(s.tied) > 0 { // this thread may be about to end, and nobody could drop them on another
+		s.cut = s.census()
+		s.dropAll()
+	}
+	s.untie()
 	s.inside = false
+	s.at.Store(0)
 	threads.leave(s.thread)
 	runtime.UnlockOSThread()
 }
@@ -272,7 +279,7 @@ func (s *Scheduler) exit() {
 // rightThread notes the present thread, unless something lives on another one.
 func (s *Scheduler) rightThread() error {
 	id := thread.ID()
-	if s.tied > 0 && id != s.thread {
+	if len(s.tied) > 0 && id != s.thread {
 		return ErrWrongThread
 	}
 	s.thread = id

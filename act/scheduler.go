@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 )
 
 // Scheduler runs actions on one thread, one turn at a time. Its life is: New (or a Group's), Run or
-// Step as often as wanted, Close. Only Post and Shutdown (and Execute, Clock, Group, Index, Logger)
+// Step as often as wanted, Close. Only Post and Shutdown (and Here, Execute, Clock, Group, Index, Logger)
 // may be called from other goroutines; every other method belongs to the thread that is in Run or
 // Step, or between two of those to whoever runs it next.
 type Scheduler struct {
@@ -75,7 +77,8 @@ type Scheduler struct {
 	counts bool        // in Group.active
 	gone   atomic.Bool // not in Run
 	thread uint64      // of the latest Run or Step
-	tied   int
+	at     atomic.Uint64 // thread while in Run or Step, else 0
+	tied   []Tied
 	word   uint // see touch
 }
 
@@ -207,17 +210,33 @@ func (s *Scheduler) endTurn() {
 	s.ends = s.ends[:0]
 }
 
-// Tie adds n to what lives on the present thread and nowhere else, such as coroutines. While there is
-// any, Run, Step and Close on another thread return ErrWrongThread.
-func (s *Scheduler) Tie(n int) {
+// Here tells whether the caller is on the thread that is in Run or Step of s, inside that call. Any
+// goroutine. Elsewhere than on Linux a coroutine does not recognise its scheduler's thread.
+func (s *Scheduler) Here() bool {
+	at := s.at.Load()
+	return at != 0 && at == thread.ID()
+}
+
+// Tied is what lives on the thread of Run or Step and nowhere else, such as coroutines.
+type Tied interface {
+	// Untie ends what can be ended without loss, and reports whether nothing is left that lives on this
+	// thread. It is called there, whenever Run, Step or Close is about to return.
+	Untie() bool
+}
+
+// Tie is called by who makes something that lives on this thread only. From then on Run, Step and
+// Close on another one return ErrWrongThread, until x has said that nothing is left.
+func (s *Scheduler) Tie(x Tied) {
 	s.touch()
-	if s.tied == 0 {
+	if !s.inside {
 		s.thread = thread.ID() // in a set-up function no Run has noted it
 	}
-	if s.tied += n; s.tied < 0 {
-		panic("act: Tie taken back more often than given")
+	if !slices.Contains(s.tied, x) {
+		s.tied = append(s.tied, x)
 	}
 }
+
+func (s *Scheduler) untie() { s.tied = slices.DeleteFunc(s.tied, Tied.Untie) }
 
 // Errors of Run, Step and Close.
 var (
@@ -229,7 +248,8 @@ var (
 )
 
 // Close drops what is left, reporting it as a *shutdown.Cut, and closes the Locals, the latest first.
-// Post and Shutdown do nothing from then on. A second Close returns nil, one in a turn ErrRunning.
+// Post and Shutdown do nothing from then on. A second Close returns nil, one in a turn ErrRunning. While
+// coroutines live on another thread it is ErrWrongThread.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil
@@ -237,6 +257,8 @@ func (s *Scheduler) Close() error {
 	if s.inside {
 		return ErrRunning
 	}
+	runtime.LockOSThread() // as in Run: a coroutine wants the thread to be locked as often as when it was made
+	defer runtime.UnlockOSThread()
 	if err := s.rightThread(); err != nil {
 		return err
 	}
@@ -257,6 +279,7 @@ func (s *Scheduler) Close() error {
 		n.Of.receive(s)
 		n = next
 	}
+	s.untie()
 	if cut != nil {
 		cut.Dropped = true
 		return cut

@@ -25,6 +25,15 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
+// panicOf makes a Panic of what recover has returned. One that was caught and raised again, as by a
+// coroutine, keeps its stack.
+func panicOf(v any) *Panic {
+	if p, ok := v.(*Panic); ok {
+		return p
+	}
+	return &Panic{v, debug.Stack()}
+}
+
 // errUnsaid stands for the reason of an action that answered Failed without Task.Fail.
 var errUnsaid = errors.New("failed without saying why")
 
@@ -104,7 +113,7 @@ func (s *Scheduler) rescue(taken *int) {
 		return
 	}
 	*taken++
-	s.bury(t, &Panic{v, debug.Stack()})
+	s.bury(t, panicOf(v))
 }
 
 // bury ends the turn and the life of t after a panic. What panics on the way is reported in its name,
@@ -136,7 +145,7 @@ func (s *Scheduler) guard(f func()) (p *Panic) {
 			return
 		}
 		if v := recover(); v != nil {
-			p = &Panic{v, debug.Stack()}
+			p = panicOf(v)
 		} else if s.broken == nil {
 			s.broken = ErrGoexit
 		}
@@ -155,6 +164,8 @@ type condemned struct {
 func (c condemned) Act(t *Task) Directive { return t.Fail(c.p) }
 
 func (c condemned) String() string { return Name(c.of) }
+
+func (c condemned) Abandon() Action { return AbandonAction(c.of) }
 
 func (c condemned) Close() error {
 	if cl, ok := c.of.(io.Closer); ok {

@@ -74,6 +74,9 @@ func (c *collector) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
+// Abandon passes on to the action that the handler has made, which has offloaded something.
+func (c *collector) Abandon() act.Action { return act.AbandonAction(c.next) }
+
 // Close closes the action that the handler has made.
 func (c *collector) Close() error {
 	if cl, ok := c.next.(io.Closer); ok {

@@ -402,8 +402,16 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
-// Close closes the handler's action, if it has not finished. The exchange is left to the collector: after a drop in the
-// middle of an offloaded function this may be another goroutine.
+// Abandon leaves the handler's action to the function that it has offloaded. The exchange is the collector's: the
+// function may still read of the request.
+func (x *session) Abandon() act.Action {
+	a := x.exchange.action
+	x.exchange = nil
+	return act.AbandonAction(a)
+}
+
+// Close closes the handler's action, if it has not finished. The exchange is left to the collector: somebody may have
+// kept the request or the response.
 func (x *session) Close() error {
 	if e := x.exchange; e != nil {
 		x.closeAction()

@@ -92,6 +92,13 @@ func (w *within) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
+// Abandon passes on to what is bounded, which has offloaded something.
+func (w *within) Abandon() act.Action {
+	w.closed = true
+	_ = w.sleep.Close()
+	return act.AbandonAction(w.a)
+}
+
 func (w *within) Close() error {
 	if w.closed {
 		return nil

@@ -53,6 +53,13 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
+// Abandon aborts the connection at once: the function that the action has offloaded may take its time, and knows
+// nothing of connections.
+func (x *session) Abandon() act.Action {
+	x.conn.Abort()
+	return act.AbandonAction(x.action)
+}
+
 // Close aborts the connection if the action has not finished: it panicked, or was dropped.
 func (x *session) Close() error {
 	if x.conn != nil {
