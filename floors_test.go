@@ -57,6 +57,9 @@ const floors = `
 	# 4: what makes tasks
 	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
+	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
+	coro              act shutdown listener future context go.uber.org/zap iter net os reflect runtime runtime/debug time
+
 	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
 	httpd             act shutdown listener go.uber.org/zap net os time unsafe
 	httpd/files       act httpd listener io/fs os syscall time
@@ -188,6 +191,7 @@ var doors = map[string][]string{
 	"act/idle.go":         {"time.NewTimer"},                              // the Idler of a scheduler without descriptors
 	"act/group.go":        {"go"},                                         // the threads, and who waits for each
 	"act/executor.go":     {"go"},                                         // the default Executor
+	"coro/routine.go":     {"time.AfterFunc"},                             // a stopped body that does not end is reported
 	"demon/pause.go":      {"time.NewTimer"},                              // the strategy "poll", an Idler
 	"internal/lab/lab.go": {"go", "time.After", "time.Now", "time.Sleep"}, // a part of tests
 	"monitor/signals.go":  {"go"},                                         // os/signal hands over on a channel

@@ -74,9 +74,9 @@ type Scheduler struct {
 	trace  *Trace
 	logger *zap.Logger
 	crash  bool
-	counts bool        // in Group.active
-	gone   atomic.Bool // not in Run
-	thread uint64      // of the latest Run or Step
+	counts bool          // in Group.active
+	gone   atomic.Bool   // not in Run
+	thread uint64        // of the latest Run or Step
 	at     atomic.Uint64 // thread while in Run or Step, else 0
 	tied   []Tied
 	word   uint // see touch

@@ -1,0 +1,246 @@
+package coro
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// ErrStopped is returned by a call that waits, or would have to, once the coroutine's task has been dropped.
+var ErrStopped = errors.New("coro: the coroutine is stopped")
+
+// Co is the coroutine as its body sees it. Its methods are for the body only. Those that return an error
+// may suspend the body; the error is ErrStopped, that of a scope (see Within, WithContext, UntilOrder), or what the
+// method says.
+type Co struct {
+	program  *program
+	task     *act.Task // nil before the first turn
+	crew     *crew
+	worker   *worker    // nil before the first turn and after the end
+	child    act.Action // what Do waits for
+	scope    *scope     // the innermost
+	conn     *Conn      // what Serve has given it
+	sleep    *listener.Sleep
+	ctx      context.Context // see Context
+	cancel   context.CancelCauseFunc
+	err      error
+	panicked *act.Panic
+	slack    uint8 // calls of a Conn that this turn may still make
+	running  bool
+	refused  uint8 // calls since it was stopped
+	stopped  bool
+	parted   bool // child belongs to an offloaded function
+	unwound  bool
+}
+
+// callsATurn is how many calls of Conns are made before a body has to give up its turn, so that a peer that
+// sends without end cannot keep the thread: each takes at most Limits.Read, so 1 MiB by default.
+const callsATurn = 16
+
+// Scheduler is where the coroutine lives, for good.
+func (co *Co) Scheduler() *act.Scheduler { return co.task.Scheduler() }
+
+// Task is the coroutine's task.
+func (co *Co) Task() *act.Task { return co.task }
+
+// Order is the latest order that made the terms stricter, nil if there is none.
+func (co *Co) Order() shutdown.Order { return co.task.Order() }
+
+// Context returns a context that ends, with ErrStopped as its cause, when the body ends or is stopped. It is
+// for functions off the thread, which take one.
+func (co *Co) Context() context.Context {
+	if co.ctx == nil {
+		co.ctx, co.cancel = context.WithCancelCause(context.Background())
+	}
+	return co.ctx
+}
+
+// Yield gives up the turn; the body goes on in the next round.
+func (co *Co) Yield() error { return co.pause(act.Yield) }
+
+// Sleep lets d pass. It is never early.
+func (co *Co) Sleep(d time.Duration) error {
+	if co.sleep == nil {
+		co.sleep = new(listener.Sleep)
+	}
+	*co.sleep = listener.Sleep{For: d}
+	return co.Do(co.sleep)
+}
+
+// Do does a to its end, and closes it if it is an io.Closer. The error is what a has failed with. If the
+// coroutine is stopped meanwhile, or a scope ends, a is closed unfinished; but while a function runs that a
+// has offloaded, a scope is not looked at.
+func (co *Co) Do(a act.Action) error {
+	if err := co.enter(); err != nil {
+		co.close(a)
+		return err
+	}
+	co.child = a
+	defer co.leave(a)
+	for {
+		d := a.Act(co.task)
+		switch d {
+		case act.Done:
+			return nil
+		case act.Failed:
+			if err := co.task.Err(); err != nil {
+				return err
+			}
+			return errUnsaid
+		}
+		if err := co.suspend(d); err != nil {
+			return err
+		}
+	}
+}
+
+var errUnsaid = errors.New("coro: the action failed without saying why")
+
+// leave closes what Do has done, or given up.
+func (co *Co) leave(a act.Action) {
+	co.child = nil
+	if !co.parted {
+		co.close(a)
+	}
+}
+
+func (co *Co) close(a act.Action) {
+	if c, ok := a.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			co.task.Scheduler().Logger().Warn("closing failed", zap.Error(err))
+		}
+	}
+}
+
+// Await waits for anything that has a waker. ready is called now and in each turn until it returns true: it
+// looks at what is waited for, and leaves w, which is good for that turn, with whoever makes it true.
+func (co *Co) Await(ready func(w act.Waker) bool) error {
+	if err := co.enter(); err != nil {
+		return err
+	}
+	for !ready(co.task.Waker()) {
+		if err := co.suspend(act.Wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unblock is for calls that return a listener.Blocked: it waits until the call may do better and returns nil.
+// Any other err, nil also, is returned at once.
+//
+//	for {
+//		n, err := c.Under().SendFile(f, at, left)
+//		at, left = at+n, left-n
+//		if err = co.Unblock(err); err != nil || left == 0 {
+//			return err
+//		}
+//	}
+func (co *Co) Unblock(err error) error {
+	b, ok := err.(listener.Blocked)
+	if !ok {
+		return err
+	}
+	if err := co.enter(); err != nil {
+		return err
+	}
+	return co.wait(b)
+}
+
+func (co *Co) wait(b listener.Blocked) error {
+	b.Arm(co.task)
+	return co.suspend(act.Wait)
+}
+
+// Offload has f called by the Group's Executor, where it may block, and waits for it. A panic or Goexit in f
+// is an error. If the wait ends first, f goes on and its result is lost, so f must touch only what it has
+// captured by value; co.Context tells it.
+func Offload[T any](co *Co, f func() (T, error)) (T, error) {
+	call := act.Call[T]{F: f}
+	err := co.Do(&call)
+	return call.Value, err
+}
+
+// Value waits for f and returns its outcome.
+func Value[T any](co *Co, f *future.Future[T]) (T, error) {
+	if err := co.Do(f.Await()); err != nil && !f.Resolved() {
+		return *new(T), err
+	}
+	return f.Value()
+}
+
+// pause gives up the turn with d.
+func (co *Co) pause(d act.Directive) error {
+	if err := co.enter(); err != nil {
+		return err
+	}
+	return co.suspend(d)
+}
+
+// enter begins a call that may suspend the body. Within a scope that has ended it is refused, but not without
+// giving up the turn: a body that does not look at errors must not keep the thread.
+func (co *Co) enter() error {
+	if co.crew == nil || co.crew.current != co {
+		panic("coro: a Co was used outside of its body: each coroutine has its own")
+	}
+	if co.stopped {
+		return co.refuse()
+	}
+	if co.scope == nil {
+		return nil
+	}
+	err := co.scope.over(co)
+	if err != nil {
+		co.worker.yield(act.Yield)
+		if co.stopped {
+			return ErrStopped
+		}
+	}
+	return err
+}
+
+// suspend answers d, and returns in the next turn. The error says that there is no use in trying again. Scopes are
+// looked at before and not afterwards: what has come in the same turn as the end of a scope is not lost. An offloaded
+// function they have to wait for.
+func (co *Co) suspend(d act.Directive) error {
+	if co.scope != nil && d != act.Async {
+		if err := co.scope.arm(co); err != nil {
+			return err
+		}
+	}
+	co.worker.yield(d)
+	if co.stopped {
+		return ErrStopped
+	}
+	return nil
+}
+
+// refuse is for calls after the coroutine was stopped: at the second the body is unwound.
+func (co *Co) refuse() error {
+	if co.refused++; co.refused < 2 {
+		return ErrStopped
+	}
+	co.refused, co.unwound = 2, true
+	runtime.Goexit()
+	return nil
+}
+
+// call is for each call of a Conn: at the last one of a turn the body gives that up.
+func (co *Co) call() error {
+	if err := co.enter(); err != nil {
+		return err
+	}
+	if co.slack--; co.slack == 0 {
+		return co.suspend(act.Yield)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// Package coro writes actions in straight lines. A body is an ordinary function; where it would have to wait
+// it is suspended, its task's turn ends, and it goes on in the next one:
+//
+//	server := &service.TCP{Address: ":7007", Handler: coro.Serve(func(c *coro.Conn) error {
+//		_, err := io.Copy(c, c)
+//		return err
+//	})}
+//
+// A [Co] is what a body calls to wait: for time, for an action, for a function off the thread, for anything
+// that has a waker. A [Conn] is a net.Conn on it, so what speaks a protocol over one (bufio, crypto/tls,
+// http.ReadRequest) works, and holds up its own task and nobody else.
+//
+//	            the body calls                    the task's next turn
+//	body ──▶ Read, Sleep, Do, … ──▶ Wait, Yield ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▶ the call returns ──▶ body
+//
+// # What it costs
+//
+// A coroutine is a goroutine of its own that only ever runs in the turns of its task, on the scheduler's
+// thread: a suspension and the way back cost two switches, about as much as the cheapest system call, and
+// the stack takes two to four KiB more than a state machine does. A finished coroutine is used again, so
+// a short body does not pay for a new one.
+//
+// # Rules
+//
+// A body is code of its scheduler: what it does between two suspensions is one turn, it must not block by any
+// other means (a channel, a mutex that is held, a call of the system that sleeps), and what it shares with
+// other tasks of the scheduler needs no lock. Its Co is for itself: not for another goroutine, and not for
+// another coroutine either. It must not lock its thread (runtime.LockOSThread), which ends the process.
+//
+// A coroutine is made in the first turn of its action and lives on that thread. While there is any, Run, Step
+// and Close on another thread return act.ErrWrongThread; and the goroutine that runs them must not change how
+// often it has locked its thread, or the runtime ends the process.
+//
+// # Ends
+//
+// When body returns, the action is Done, or Failed with its error. A panic fails it, with the body's stack; so
+// does runtime.Goexit, as a test's FailNow calls it. When the task is dropped, the call that waits returns
+// [ErrStopped], and the body should return: its deferred functions run. One more call that would wait returns
+// ErrStopped, too; at the second the body is unwound, by runtime.Goexit, so that again its deferred functions
+// run and nothing else. A body that goes on computing holds up its thread, which is logged after [Patience].
+package coro

@@ -1,0 +1,478 @@
+package coro_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+var haltAndDrop = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+
+// newScheduler returns one that is closed at the end of the test.
+func newScheduler(t testing.TB, cfg act.Config) (*act.Scheduler, *observer.ObservedLogs) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	cfg.Logger = zap.New(core)
+	s := act.New(cfg)
+	t.Cleanup(func() { _ = s.Close() })
+	return s, logs
+}
+
+// letters is a body that writes a letter in each of n turns.
+func letters(log *strings.Builder, letter string, n int) act.Action {
+	return coro.New(func(co *coro.Co) error {
+		for range n - 1 {
+			log.WriteString(letter)
+			if err := co.Yield(); err != nil {
+				return err
+			}
+		}
+		log.WriteString(letter)
+		return nil
+	})
+}
+
+func TestBodiesTakeTurns(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var log strings.Builder
+	s.Spawn(letters(&log, "A", 2))
+	s.Spawn(letters(&log, "B", 3))
+	s.Spawn(letters(&log, "C", 5))
+	require.NoError(t, s.Run())
+	require.Equal(t, "ABCABCBCCC", log.String())
+	require.Zero(t, logs.Len())
+}
+
+func TestHowABodyEnds(t *testing.T) {
+	errNo := errors.New("no")
+	for _, row := range []struct {
+		name string
+		body func(*coro.Co) error
+		want string // what is logged, and with which stack
+		in   string
+	}{
+		{"nil", func(*coro.Co) error { return nil }, "", ""},
+		{"an error", func(*coro.Co) error { return errNo }, "no", ""},
+		{"a panic", func(*coro.Co) error { boom(); return nil }, "panic: boom", "coro_test.boom"},
+		{"a panic in a later turn", func(co *coro.Co) error { _ = co.Yield(); boom(); return nil }, "panic: boom", "coro_test.boom"},
+		{"a panic of nil", func(*coro.Co) error { panic(nil) }, "panic: panic called with nil argument", "coro_test"},
+		{"a panic of its outermost deferred function", func(*coro.Co) error { defer boom(); return nil }, "panic: boom", "coro_test.boom"},
+		{"Goexit", func(*coro.Co) error { leave(); return nil }, "panic: coro: runtime.Goexit in the body", "coro_test.leave"},
+		{"Goexit in a later turn", func(co *coro.Co) error { _ = co.Yield(); leave(); return nil }, "panic: coro: runtime.Goexit in the body", "coro_test.leave"},
+		{"Goexit of its outermost deferred function", func(*coro.Co) error { defer leave(); return nil }, "panic: coro: runtime.Goexit in the body", "coro_test.leave"},
+		{"a panic in an action that it does", func(co *coro.Co) error {
+			return co.Do(act.Func(func(*act.Task) act.Directive { boom(); return act.Done }))
+		}, "panic: boom", "coro_test.boom"},
+		{"a panic that it recovers", func(co *coro.Co) (err error) {
+			defer func() { err = fmt.Errorf("%v", recover()) }()
+			boom()
+			return nil
+		}, "boom", ""},
+		{"a panic in a coroutine that it does", func(co *coro.Co) error {
+			return co.Do(coro.New(func(*coro.Co) error { boom(); return nil }))
+		}, "panic: boom", "coro_test.boom"},
+		{"an action that fails without saying why", func(co *coro.Co) error {
+			return co.Do(act.Func(func(*act.Task) act.Directive { return act.Failed }))
+		}, "coro: the action failed without saying why", ""},
+		{"an action without a verdict", func(co *coro.Co) error {
+			return co.Do(act.Func(func(*act.Task) act.Directive { return 0 }))
+		}, "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, logs := newScheduler(t, act.Config{})
+			other := 0
+			s.Spawn(coro.New(row.body))
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				for other = range 5 {
+					_ = co.Yield()
+				}
+				return nil
+			}))
+			require.NoError(t, s.Run())
+			require.Equal(t, 4, other, "disturbs nobody")
+			if row.want == "" {
+				require.Zero(t, logs.Len())
+				return
+			}
+			require.Equal(t, 1, logs.Len(), logs.All())
+			fields := logs.All()[0].ContextMap()
+			require.Equal(t, row.want, fields["error"])
+			require.Contains(t, fields["task"], "TestHowABodyEnds")
+			if row.in != "" {
+				require.Contains(t, fields["stack"], row.in)
+			}
+		})
+	}
+}
+
+func boom()  { panic("boom") }
+func leave() { runtime.Goexit() }
+
+func TestAFinishedCoroutineIsUsedAgain(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	before := runtime.NumGoroutine()
+	most := 0
+	var next func(n int) act.Action
+	next = func(n int) act.Action {
+		return coro.New(func(co *coro.Co) error {
+			most = max(most, runtime.NumGoroutine())
+			if n > 0 {
+				s.Spawn(next(n - 1))
+			}
+			return nil
+		})
+	}
+	s.Spawn(next(1000))
+	require.NoError(t, s.Run())
+	require.LessOrEqual(t, most, before+2)
+	require.Equal(t, before, runtime.NumGoroutine(), "none is left when nobody needs one")
+}
+
+func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	before := runtime.NumGoroutine()
+	most := 0
+	for range 1000 {
+		s.Spawn(coro.New(func(co *coro.Co) error {
+			live, _ := coro.Count(s)
+			most = max(most, live)
+			return co.Yield()
+		}))
+	}
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		live, resting := coro.Count(s)
+		if live > 0 {
+			return act.Yield
+		}
+		require.Equal(panicking{}, 256, resting)
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 1000, most)
+	live, resting := coro.Count(s)
+	require.Zero(t, live+resting)
+	require.Equal(t, before, runtime.NumGoroutine())
+}
+
+// panicking is a requirement on a coroutine's or a scheduler's goroutine, which FailNow must not end.
+type panicking struct{}
+
+func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (panicking) FailNow()                          { panic("a requirement is not met") }
+
+// stops are the calls that suspend.
+var stops = map[string]func(co *coro.Co) error{
+	"Yield": (*coro.Co).Yield,
+	"Sleep": func(co *coro.Co) error { return co.Sleep(time.Hour) },
+	"Do":    func(co *coro.Co) error { return co.Do(act.Func(forever)) },
+	"Do of a coroutine": func(co *coro.Co) error {
+		return co.Do(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) }))
+	},
+	"Await": func(co *coro.Co) error { return co.Await(func(act.Waker) bool { return false }) },
+	"within a scope": func(co *coro.Co) error {
+		return co.Within(time.Hour, func() error { return co.Sleep(2 * time.Hour) })
+	},
+}
+
+func forever(t *act.Task) act.Directive {
+	t.Waker()
+	return act.Wait
+}
+
+func TestADroppedBodyIsStoppedWhereverItWaits(t *testing.T) {
+	for name, wait := range stops {
+		for _, how := range []string{"Close", "an order that drops"} {
+			t.Run(name+" by "+how, func(t *testing.T) {
+				s, logs := newScheduler(t, act.Config{})
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				var log []string
+				s.Spawn(coro.New(func(co *coro.Co) error {
+					defer func() { log = append(log, "deferred") }()
+					ctx := co.Context()
+					err := wait(co)
+					log = append(log, err.Error(), context.Cause(ctx).Error())
+					return err
+				}))
+				_, err := s.Step(1)
+				require.NoError(t, err)
+				if how == "Close" {
+					err = s.Close()
+				} else {
+					s.Shutdown(haltAndDrop)
+					err = s.Run()
+				}
+				var cut *shutdown.Cut
+				require.ErrorAs(t, err, &cut)
+				require.Contains(t, fmt.Sprint(cut.Names), "TestADroppedBodyIsStopped")
+				stopped := coro.ErrStopped.Error()
+				require.Equal(t, []string{stopped, stopped, "deferred"}, log)
+				require.Zero(t, logs.Len(), logs.All())
+				live, resting := coro.Count(s)
+				require.Zero(t, live+resting)
+			})
+		}
+	}
+}
+
+func TestAStoppedBodyThatGoesOnIsUnwoundAtItsSecondCall(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var log []string
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		defer func() { log = append(log, "outer") }()
+		defer func() {
+			for {
+				log = append(log, "again")
+				_ = co.Yield()
+			}
+		}()
+		for {
+			log = append(log, fmt.Sprint(co.Sleep(time.Hour)))
+		}
+	}))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	_ = s.Close()
+	stopped := coro.ErrStopped.Error()
+	require.Equal(t, []string{stopped, stopped, "again", "outer"}, log)
+	require.Zero(t, logs.Len(), logs.All())
+}
+
+func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
+	for name, row := range map[string]struct {
+		body func() error
+		want string
+	}{
+		"an error":     {func() error { return errors.New("not rolled back") }, "not rolled back"},
+		"wrapped":      {func() error { return fmt.Errorf("reading: %w", coro.ErrStopped) }, ""},
+		"a panic":      {func() error { boom(); return nil }, "panic: boom"},
+		"a Goexit":     {func() error { leave(); return nil }, "panic: coro: runtime.Goexit in the body"},
+		"nothing":      {func() error { return nil }, ""},
+		"its deferred": {func() error { defer boom(); return nil }, "panic: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := newScheduler(t, act.Config{})
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				_ = co.Sleep(time.Hour)
+				return row.body()
+			}))
+			s.Spawn(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) }))
+			_, err := s.Step(2)
+			require.NoError(t, err)
+			require.Error(t, s.Close())
+			if row.want == "" {
+				require.Zero(t, logs.Len(), logs.All())
+				return
+			}
+			require.Equal(t, 1, logs.Len(), logs.All())
+			require.Equal(t, row.want, logs.All()[0].ContextMap()["error"])
+		})
+	}
+}
+
+func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		err := co.Sleep(time.Hour)
+		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < lab.Patience; {
+		}
+		return err
+	}))
+	s.Shutdown(haltAndDrop)
+	s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
+	require.Error(t, s.Run())
+	// An order that comes before the first turn leaves nobody to stop.
+	require.Zero(t, logs.Len())
+
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		s.Shutdown(haltAndDrop)
+		err := co.Sleep(time.Hour)
+		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < lab.Patience; {
+		}
+		return err
+	}))
+	require.Error(t, s.Run())
+	require.Equal(t, 1, logs.Len())
+	require.Equal(t, "a stopped coroutine does not end, and holds up its thread", logs.All()[0].Message)
+	require.Contains(t, logs.All()[0].ContextMap()["task"], "OnlyComputes")
+}
+
+func TestCoroutinesStayOnTheirThread(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	elsewhere := func(f func() error) error {
+		result := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: surely another thread
+			result <- f()
+		}()
+		return <-result
+	}
+	over := false
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		for !over {
+			_ = co.Yield()
+		}
+		return nil
+	}))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	require.ErrorIs(t, elsewhere(s.Run), act.ErrWrongThread)
+	require.ErrorIs(t, elsewhere(s.Close), act.ErrWrongThread)
+	over = true
+	require.NoError(t, s.Run())
+	s.Spawn(coro.New(func(co *coro.Co) error { return co.Yield() }))
+	require.NoError(t, elsewhere(s.Run), "with no coroutine left it may move")
+	require.NoError(t, elsewhere(s.Close))
+}
+
+func TestAGroupSuspendsAndResumesItsCoroutines(t *testing.T) {
+	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked})
+	before := runtime.NumGoroutine()
+	var log [2]strings.Builder
+	require.Error(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+		s.Spawn(letters(&log[s.Index()], "A", 3))
+		s.Spawn(coro.New(func(co *coro.Co) error {
+			s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
+			return co.Sleep(time.Millisecond)
+		}))
+		return nil
+	}))
+	require.Equal(t, "A A", log[0].String()+" "+log[1].String())
+	require.NoError(t, g.Run(t.Context()))
+	require.Equal(t, "AAA AAA", log[0].String()+" "+log[1].String())
+
+	var stopped [2]bool
+	require.Error(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+		s.Spawn(coro.New(func(co *coro.Co) error {
+			s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
+			err := co.Sleep(time.Hour)
+			stopped[s.Index()] = errors.Is(err, coro.ErrStopped)
+			return err
+		}))
+		return nil
+	}))
+	require.Error(t, g.Close())
+	require.Equal(t, [2]bool{true, true}, stopped)
+	for end := time.Now().Add(lab.Patience); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // the threads end by themselves
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+}
+
+func TestAGoexitOfAnActionStopsTheCoroutinesOfItsThread(t *testing.T) {
+	g := act.NewGroup(act.Config{Schedulers: 1, Logger: zap.NewNop()})
+	var got error
+	err := g.Run(t.Context(), func(s *act.Scheduler) error {
+		s.Spawn(coro.New(func(co *coro.Co) error { got = co.Sleep(time.Hour); return got }))
+		s.Spawn(act.Seq(&listener.Sleep{For: time.Millisecond}, act.Func(func(*act.Task) act.Directive { leave(); return act.Done })))
+		return nil
+	})
+	require.ErrorIs(t, err, act.ErrGoexit)
+	require.ErrorIs(t, got, coro.ErrStopped)
+	require.Error(t, g.Close())
+}
+
+func TestADropDuringAnOffloadStopsTheBodyAtOnceAndOnItsThread(t *testing.T) {
+	for name, around := range map[string]func(act.Action) act.Action{
+		"by itself":            func(a act.Action) act.Action { return a },
+		"in a coroutine":       func(a act.Action) act.Action { return coro.New(func(co *coro.Co) error { return co.Do(a) }) },
+		"in Within":            func(a act.Action) act.Action { return listener.Within(time.Hour, a) },
+		"in Seq and coroutine": func(a act.Action) act.Action { return act.Seq(coro.New(func(co *coro.Co) error { return co.Do(a) })) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := newScheduler(t, act.Config{})
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			release, ended := make(chan bool), make(chan bool)
+			var got error
+			s.Spawn(around(coro.New(func(co *coro.Co) error {
+				got = co.Do(act.Func(func(t *act.Task) act.Directive {
+					return t.Offload(func() { <-release; close(ended) })
+				}))
+				return got
+			})))
+			_, err := s.Step(1)
+			require.NoError(t, err)
+			var cut *shutdown.Cut
+			require.ErrorAs(t, s.Close(), &cut)
+			require.Equal(t, 1, cut.Offloads)
+			require.ErrorIs(t, got, coro.ErrStopped)
+			close(release)
+			<-ended
+			require.Zero(t, logs.Len(), logs.All())
+		})
+	}
+}
+
+func TestACoBelongsToItsBody(t *testing.T) {
+	const sentence = "panic: coro: a Co was used outside of its body: each coroutine has its own"
+	s, logs := newScheduler(t, act.Config{})
+	var kept *coro.Co
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		kept = co
+		return co.Do(coro.New(func(*coro.Co) error { return co.Yield() }))
+	}))
+	lab.Step(t, s)
+	s.Spawn(act.Func(func(*act.Task) act.Directive { _ = kept.Yield(); return act.Done }))
+	require.NoError(t, s.Run())
+	require.Equal(t, 2, logs.Len(), logs.All())
+	for _, l := range logs.All() {
+		require.Equal(t, sentence, l.ContextMap()["error"])
+	}
+}
+
+// selfish closes a coroutine from within.
+type selfish struct{ a act.Action }
+
+func TestABodyCannotCloseItself(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	x := selfish{}
+	x.a = coro.New(func(*coro.Co) error { return x.a.(interface{ Close() error }).Close() })
+	s.Spawn(x.a)
+	require.NoError(t, s.Run())
+	require.Equal(t, 1, logs.Len())
+	require.Equal(t, "panic: coro: a body closed its own coroutine", logs.All()[0].ContextMap()["error"])
+}
+
+func TestAFinishedCoroutineAnswersItsVerdictAgain(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	errNo := errors.New("no")
+	runs := 0
+	good := coro.New(func(*coro.Co) error { runs++; return nil })
+	bad := coro.New(func(*coro.Co) error { runs++; return errNo })
+	never := coro.New(func(*coro.Co) error { runs++; return nil })
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		for range 3 {
+			require.Equal(panicking{}, act.Done, good.Act(t))
+			require.Equal(panicking{}, act.Failed, bad.Act(t))
+			require.Equal(panicking{}, errNo, t.Err())
+		}
+		require.NoError(panicking{}, never.(interface{ Close() error }).Close())
+		require.Equal(panicking{}, act.Failed, never.Act(t))
+		require.Equal(panicking{}, coro.ErrStopped, t.Err())
+		return act.Done
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 2, runs)
+	require.Zero(t, logs.Len(), logs.All())
+}
