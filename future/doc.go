@@ -11,6 +11,9 @@
 //	use(f.Value())
 //
 //	g := future.Map(f, half)              // on s: half is called with the value, a failure passes through
+//	h := g.Within(time.Second)            // that, or a failure
+//
+// [Go] makes one of a function that may block, [Do] of an action or a coroutine.
 //
 // # Waiting
 //

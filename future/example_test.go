@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
@@ -175,4 +176,37 @@ func ExampleFuture_schedulers() {
 	// Output:
 	// <nil>
 	// [loaded loaded loaded] <nil>
+}
+
+// What an action finds out, and how long somebody is willing to wait for it.
+func ExampleDo() {
+	s := act.New(act.Config{})
+	defer s.Close()
+
+	rolls := 0
+	six := act.Func(func(*act.Task) act.Directive {
+		if rolls++; rolls%6 != 0 {
+			return act.Yield
+		}
+		return act.Done
+	})
+	future.Do(s, six, func() int { return rolls }).Within(time.Second).Handle(func(n int, err error) {
+		fmt.Println(n, err)
+	})
+	fmt.Println(s.Run())
+	// Output:
+	// 6 <nil>
+	// <nil>
+}
+
+func ExampleFuture_Within() {
+	s := act.New(act.Config{})
+	defer s.Close()
+
+	f := future.New[int](s) // nobody will resolve it
+	f.Within(time.Millisecond).Handle(func(n int, err error) { fmt.Println(n, err) })
+	fmt.Println(s.Run())
+	// Output:
+	// 0 future: not resolved within 1ms: i/o timeout
+	// <nil>
 }

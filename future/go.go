@@ -7,29 +7,6 @@ import "github.com/daimon-go/daimon/act"
 // it captured by value, and a panic or Goexit in it is a failure. Until fn has returned it holds Run; an
 // order waits for it within its bounds, and if they are too narrow the future fails with ErrDropped.
 func Go[T any](s *act.Scheduler, fn func() (T, error)) *Future[T] {
-	w := &work[T]{call: act.Call[T]{F: fn}, to: New[T](s)}
-	s.Spawn(w)
-	return w.to
-}
-
-type work[T any] struct {
-	call act.Call[T]
-	to   *Future[T]
-}
-
-func (w *work[T]) Act(t *act.Task) act.Directive {
-	switch w.call.Act(t) {
-	case act.Wait:
-		return act.Wait
-	case act.Failed:
-		w.to.settle(w.call.Value, t.Err())
-	default:
-		w.to.settle(w.call.Value, nil)
-	}
-	return act.Done
-}
-
-func (w *work[T]) Close() error {
-	w.to.drop()
-	return w.call.Close()
+	call := &act.Call[T]{F: fn}
+	return Do(s, call, func() T { return call.Value })
 }

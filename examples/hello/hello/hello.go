@@ -1,6 +1,6 @@
 // Package hello reads requests line by line and gives each the same answer: as much of HTTP/1.1 as curl
-// and wrk notice. It is no HTTP server: it looks at no path, knows no bodies and no chunks. Package httpd
-// is going to replace it.
+// and wrk notice. It is no HTTP server: it looks at no path, knows no bodies and no chunks. Package httpd is
+// one; this shows a protocol of lines.
 package hello
 
 import (

@@ -1,0 +1,408 @@
+package sim_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// What follows is the same work in other forms: coroutines, tasklets, futures.
+
+// TestForms is an echo server whose connections are coroutines, with chores of all forms beside them.
+func TestForms(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
+		v, err := w.Server("forms", cfg, formsOf(w, patient(w))...)
+		require.NoError(t, err)
+		visited(w, v, "10.0.0.1:7007", "unix:/run/forms")
+	})
+}
+
+// formsOf are the set-up functions of the server.
+func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error {
+	tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+	unix := &service.Unix{Path: "/run/forms", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+	var last *future.Future[time.Duration] // goes round the schedulers
+	return []func(*act.Scheduler) error{watch(w), tcp.Setup, unix.Setup, func(s *act.Scheduler) error {
+		if last == nil {
+			last = future.New[time.Duration](s)
+		}
+		box := monitor.NewMailbox[time.Duration](4)
+		for _, body := range []func(*coro.Co) error{
+			dozing(w), boasting(w, box), hearing(w, box), working(w), racing(w), paired(w), wishing(w, last),
+		} {
+			s.Spawn(coro.New(bodies.Get(s).counted(body)))
+		}
+		return nil
+	}}
+}
+
+// bodies counts, on each scheduler, the bodies that have begun and not ended. When the scheduler is closed there
+// must be none: all of them have been stopped, and their deferred functions have run.
+var bodies = act.NewLocal(func(*act.Scheduler) *census { panic("not watched") })
+
+type census struct {
+	w     *sim.World
+	s     *act.Scheduler
+	alive int
+}
+
+func watch(w *sim.World) func(*act.Scheduler) error {
+	return func(s *act.Scheduler) error {
+		_, _ = coro.Count(s) // before: so this is closed earlier
+		bodies.Put(s, &census{w: w, s: s})
+		return nil
+	}
+}
+
+func (c *census) Close() error {
+	if live, _ := coro.Count(c.s); live != 0 || c.alive != 0 {
+		c.w.Errorf("%d coroutines are left, and %d bodies", live, c.alive)
+	}
+	return nil
+}
+
+// counted is body, watched: it ends, and what it gets in the end is what a body is promised.
+func (c *census) counted(body func(*coro.Co) error) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		c.alive++
+		defer func() { c.alive-- }()
+		err := body(co)
+		if errors.Is(err, coro.ErrStopped) {
+			if co.Yield() != coro.ErrStopped {
+				c.w.Errorf("a stopped body may go on")
+			}
+			return err
+		}
+		return err
+	}
+}
+
+// echoing sends back what comes, now by lending it, now through a buffer.
+func echoing(w *sim.World) func(*coro.Conn) error {
+	return func(c *coro.Conn) error {
+		return bodies.Get(c.Co().Scheduler()).counted(func(*coro.Co) error {
+			if w.Rand().IntN(2) == 0 {
+				_, err := io.Copy(c, c)
+				return err
+			}
+			p := make([]byte, 1+w.Rand().IntN(3000))
+			for {
+				n, err := c.Read(p)
+				if err != nil {
+					return err
+				}
+				if _, err := c.Write(p[:n]); err != nil {
+					return err
+				}
+			}
+		})(c.Co())
+	}
+}
+
+// untilOrder is a chore: it goes on until there is an order, and a little longer.
+func untilOrder(co *coro.Co, f func() error) error {
+	for co.Order() == nil {
+		if err := f(); err != nil && !errors.Is(err, coro.ErrOrdered) {
+			return err
+		}
+	}
+	return nil
+}
+
+// dozing sleeps, is not woken early, and gives up its sleep for an order.
+func dozing(w *sim.World) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		return untilOrder(co, func() error {
+			d := time.Duration(w.Rand().Int64N(int64(3 * time.Second)))
+			due := co.Scheduler().Now() + d
+			err := co.UntilOrder(func() error { return co.Sleep(d) })
+			if err == nil && w.Now() < due {
+				w.Errorf("a sleep until %v ended at %v", due, w.Now())
+			}
+			return err
+		})
+	}
+}
+
+// boasting sends its numbers, one after the other.
+func boasting(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		n := time.Duration(0)
+		return untilOrder(co, func() error {
+			if box.Send(n) {
+				n++
+			}
+			if w.Rand().IntN(3) == 0 {
+				return co.Yield()
+			}
+			return co.Sleep(time.Duration(w.Rand().Int64N(int64(time.Second))))
+		})
+	}
+}
+
+// hearing takes them, all and in order.
+func hearing(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		next := time.Duration(0)
+		return untilOrder(co, func() error {
+			receive := &listener.Receive[time.Duration]{From: box}
+			err := co.UntilOrder(func() error { return co.Do(receive) })
+			if err == nil && receive.Value != next {
+				w.Errorf("%d was received instead of %d", receive.Value, next)
+			}
+			if err == nil {
+				next++
+			}
+			return err
+		})
+	}
+}
+
+// working has functions called elsewhere, as one that is waited for and as one that owns the action meanwhile.
+func working(w *sim.World) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		return untilOrder(co, func() error {
+			if w.Rand().IntN(2) == 0 {
+				n := w.Rand().IntN(100)
+				got, err := coro.Offload(co, func() (int, error) { return n + 1, nil })
+				if err == nil && got != n+1 {
+					w.Errorf("a function returned %d instead of %d", got, n+1)
+				}
+				return errors.Join(err, co.Sleep(100*time.Millisecond))
+			}
+			x := &owned{}
+			if err := co.Do(x); err != nil {
+				return err
+			}
+			if !x.done {
+				w.Errorf("an offload was done, and its function has not run")
+			}
+			return co.Sleep(100 * time.Millisecond)
+		})
+	}
+}
+
+// owned belongs to its function.
+type owned struct{ begun, done bool }
+
+func (x *owned) Act(t *act.Task) act.Directive {
+	if !x.begun {
+		x.begun = true
+		return t.Offload(func() { x.done = true })
+	}
+	return act.Done
+}
+
+// racing bounds what it does in time, scope within scope.
+func racing(w *sim.World) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		return untilOrder(co, func() error {
+			long, short := time.Duration(w.Rand().Int64N(int64(time.Second))), time.Duration(w.Rand().Int64N(int64(time.Second)))
+			begun := co.Scheduler().Now()
+			err := co.Within(long, func() error {
+				return co.Within(short, func() error { return co.Sleep(time.Hour) })
+			})
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				return err
+			}
+			if passed := w.Now() - begun; passed < min(long, short) {
+				w.Errorf("what was bounded by %v and %v was ended after %v", long, short, passed)
+			}
+			return nil
+		})
+	}
+}
+
+// paired does two things at once, or the faster of them.
+func paired(w *sim.World) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		s := co.Scheduler()
+		return untilOrder(co, func() error {
+			ended := [2]bool{}
+			sleeper := func(i int) act.Action {
+				d := time.Duration(w.Rand().Int64N(int64(time.Second)))
+				return coro.New(bodies.Get(s).counted(func(co *coro.Co) error {
+					err := co.Sleep(d)
+					ended[i] = err == nil
+					return err
+				}))
+			}
+			if w.Rand().IntN(2) == 0 {
+				if err := co.Do(act.All(sleeper(0), sleeper(1))); err != nil {
+					return err
+				}
+				if ended != [2]bool{true, true} {
+					w.Errorf("both have ended, but have not: %v", ended)
+				}
+				return nil
+			}
+			if err := co.Do(act.First(sleeper(0), sleeper(1))); err != nil {
+				return err
+			}
+			if ended[0] == ended[1] {
+				w.Errorf("one of two has ended first, but has not: %v", ended)
+			}
+			return nil
+		})
+	}
+}
+
+// wishing waits for a future that its like on some scheduler resolves, and for some that it makes of others.
+func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) error {
+	return func(co *coro.Co) error {
+		s := co.Scheduler()
+		if s.Index() == 0 {
+			w.After(time.Second, func() { _ = first.Resolve(w.Now()) })
+		}
+		err := co.UntilOrder(func() error {
+			then, err := coro.Value(co, first)
+			if err == nil && then > w.Now() {
+				w.Errorf("a future was resolved at %v and seen at %v", then, w.Now())
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, coro.ErrOrdered) {
+			return err
+		}
+		return untilOrder(co, func() error {
+			d, n := time.Duration(w.Rand().Int64N(int64(time.Second))), w.Rand().IntN(100)
+			f := future.Do(s, &listener.Sleep{For: d}, func() int { return n })
+			got, err := coro.Value(co, future.Map(f, func(n int) (int, error) { return n + 1, nil }).Within(time.Second/2))
+			switch late := errors.Is(err, os.ErrDeadlineExceeded); {
+			case late && d < time.Second/2-slackOfAWorld:
+				w.Errorf("a value of %v did not come within %v", d, time.Second/2)
+			case late, errors.Is(err, future.ErrDropped):
+				return nil
+			case err == nil && got != n+1:
+				w.Errorf("%d came out instead of %d", got, n+1)
+			}
+			return err
+		})
+	}
+}
+
+// slackOfAWorld is what a world may take for the turns between a deadline and whom it concerns.
+const slackOfAWorld = 50 * time.Millisecond
+
+// TestFormsAreCutAtEveryTurn gives each kind of order at the end of the first turn, the second, and so on, until
+// the work has ended before its order: at each suspension of each body there is a world in which it is cut there.
+func TestFormsAreCutAtEveryTurn(t *testing.T) {
+	for _, terms := range []shutdown.Policy{
+		shutdown.Suspend,
+		{Kind: shutdown.Suspending, Drop: true},
+		shutdown.Halt,
+		{Kind: shutdown.Halting, Drop: true},
+		{Turns: 1, Time: time.Millisecond},
+		{Turns: 1, Drop: true},
+		{Turns: 3, Time: time.Millisecond, Drop: true},
+		{Time: 1},
+		{Time: time.Millisecond, Drop: true},
+		shutdown.Unbounded,
+	} {
+		t.Run(terms.String(), func(t *testing.T) {
+			worlds := 0
+			for at := 1; cutAt(t, terms, at); at++ {
+				worlds++
+			}
+			require.Greater(t, worlds, 30)
+		})
+	}
+}
+
+// cutAt runs a world whose order comes at the end of a turn, and reports whether there was such a turn.
+func cutAt(t *testing.T, terms shutdown.Policy, at int) (given bool) {
+	w := sim.New(sim.Options{Seed: 1})
+	var v *sim.Server
+	turns := 0
+	trace := &act.Trace{TurnEnd: func(x *act.Task, _ act.Directive) {
+		if turns++; turns == at {
+			given = true
+			v.Shutdown(shutdown.Now{Terms: terms})
+		}
+	}}
+	tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: coro.Serve(echoing(w))}
+	v, err := w.Server("forms", act.Config{Trace: trace}, watch(w), tcp.Setup, func(s *act.Scheduler) error {
+		s.Spawn(coro.New(bodies.Get(s).counted(everything)))
+		s.Spawn(coro.New(bodies.Get(s).counted(everything)))
+		return nil
+	})
+	require.NoError(t, err)
+	w.Client("10.0.0.1:7007", func(c *sim.Client) error {
+		for range 3 {
+			if _, err := c.Write([]byte("hello")); err != nil {
+				return err
+			}
+			if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(t, w.Run(), "the order came after turn %d", at)
+	return given
+}
+
+// everything suspends itself in every way there is, once.
+func everything(co *coro.Co) error {
+	s := co.Scheduler()
+	for _, f := range []func() error{
+		co.Yield,
+		func() error { return co.Sleep(time.Millisecond) },
+		func() error {
+			_, err := coro.Offload(co, func() (int, error) { return 1, nil })
+			return err
+		},
+		func() error { return co.Do(&owned{}) },
+		func() error {
+			_, err := coro.Value(co, future.Do(s, &listener.Sleep{For: time.Millisecond}, func() int { return 1 }))
+			return err
+		},
+		func() error {
+			if err := co.Within(time.Millisecond, func() error { return co.Sleep(time.Hour) }); !errors.Is(err, os.ErrDeadlineExceeded) {
+				return err
+			}
+			return nil
+		},
+		func() error {
+			return co.Do(act.All(
+				coro.New(func(co *coro.Co) error { return co.Sleep(2 * time.Millisecond) }),
+				coro.New(func(co *coro.Co) error { return co.Sleep(time.Millisecond) }),
+			))
+		},
+		func() error {
+			return co.Do(coro.New(func(co *coro.Co) error { return co.Do(act.Seq(&listener.Sleep{For: time.Millisecond}, &owned{})) }))
+		},
+		func() error {
+			c, err := coro.Dial(co, "10.0.0.1:7007", listener.Limits{})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if _, err := fmt.Fprintln(c, "hello"); err != nil {
+				return err
+			}
+			_, err = io.ReadFull(c, make([]byte, 6))
+			return err
+		},
+	} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
