@@ -7,7 +7,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // parted has a part that its offloaded function does not need.
@@ -82,24 +81,6 @@ func TestAPanicOfAbandonIsReportedAndHarmsNobody(t *testing.T) {
 	exec.run()
 	require.Equal(t, 1, other)
 	require.Equal(t, 1, logs.Len())
-}
-
-func TestATaskKnowsHowManyTurnsAreLeft(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var left []int
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		n, bounded := t.TurnsLeft()
-		if !bounded {
-			n = -1
-		}
-		left = append(left, n)
-		return act.Yield
-	}))
-	_, err := s.Step(2)
-	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Turns: 3, Drop: true}))
-	requireCut(t, s.Run())
-	require.Equal(t, []int{-1, -1, 2, 1, 0}, left)
 }
 
 func TestAPanicThatIsRaisedAgainKeepsItsStack(t *testing.T) {

@@ -75,12 +75,6 @@ func (t *Task) Demon() bool { return t.flags&isDemon != 0 }
 // Action is what the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
-// TurnsLeft is how many further turns the task is granted, if the order in force bounds them.
-func (t *Task) TurnsLeft() (n int, bounded bool) {
-	t.s.touch()
-	return int(t.left), t.s.terms.Turns > 0
-}
-
 // Order is the latest order that made the terms stricter, nil if there is none. It may be read
 // anywhere in the tree of actions.
 func (t *Task) Order() shutdown.Order {

@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
+	"github.com/daimon-go/daimon/tasklet"
 )
 
 // What follows is the same work in other forms: coroutines, tasklets, futures.
@@ -47,7 +48,7 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 		} {
 			s.Spawn(coro.New(bodies.Get(s).counted(body)))
 		}
-		return nil
+		return phases(w, s)
 	}}
 }
 
@@ -56,9 +57,10 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 var bodies = act.NewLocal(func(*act.Scheduler) *census { panic("not watched") })
 
 type census struct {
-	w     *sim.World
-	s     *act.Scheduler
-	alive int
+	w      *sim.World
+	s      *act.Scheduler
+	alive  int
+	closed bool
 }
 
 func watch(w *sim.World) func(*act.Scheduler) error {
@@ -70,6 +72,7 @@ func watch(w *sim.World) func(*act.Scheduler) error {
 }
 
 func (c *census) Close() error {
+	c.closed = true
 	if live, _ := coro.Count(c.s); live != 0 || c.alive != 0 {
 		c.w.Errorf("%d coroutines are left, and %d bodies", live, c.alive)
 	}
@@ -296,6 +299,101 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 	}
 }
 
+// phases has some tasklets that share a table.
+func phases(w *sim.World, s *act.Scheduler) error {
+	shared := &table{w: w, on: tasklet.On(s), census: bodies.Get(s)}
+	for range 3 {
+		x := &phased{table: shared}
+		if err := shared.on.Schedule(x, pick(w, tasklet.Sync, tasklet.Async)); err != nil {
+			return err
+		}
+		shared.all = append(shared.all, x)
+	}
+	return nil
+}
+
+type table struct {
+	w      *sim.World
+	on     *tasklet.Scheduler
+	census *census
+	all    []*phased
+}
+
+// phased goes from phase to phase as it is drawn, and looks whether it is where it has asked to be.
+type phased struct {
+	*table
+	in, done bool
+	asked    tasklet.Directive // 0: others have meddled
+}
+
+func (x *phased) Task(s *tasklet.Scheduler) (d tasklet.Directive) {
+	here := s.Act().Here()
+	switch {
+	case x.in:
+		x.w.Errorf("a tasklet is in two phases")
+	case x.census.closed:
+		x.w.Errorf("a phase runs when its scheduler is closed")
+	case x.asked != 0 && here != (x.asked == tasklet.Sync):
+		x.w.Errorf("a phase was to be %v, and is not", x.asked)
+	}
+	x.in = true
+	defer func() {
+		x.in, x.asked, x.done = false, d, d == tasklet.Done
+		if d == tasklet.Wait { // for somebody who may say either
+			x.asked = 0
+		}
+	}()
+	if s.Order() != nil {
+		return tasklet.Done
+	}
+	return x.step(s, here)
+}
+
+// step draws what comes next.
+func (x *phased) step(s *tasklet.Scheduler, here bool) tasklet.Directive {
+	w := x.w
+	d := time.Duration(w.Rand().Int64N(int64(time.Second)))
+	switch w.Rand().IntN(16) { // mostly it rests
+	case 0:
+		return tasklet.Sync
+	case 1:
+		return tasklet.Async
+	case 2: // resumed before it waits
+		x.check(s.Suspend(x).Resume(tasklet.Sync))
+	case 3, 4: // resumed by somebody else, some time
+		w.After(d, s.Suspend(x).ResumeLater(pick(w, tasklet.Sync, tasklet.Async)))
+	case 5: // somebody else goes on, whatever he was about
+		other := x.all[w.Rand().IntN(len(x.all))]
+		if other.asked = 0; !other.done {
+			x.check(s.Schedule(other, pick(w, tasklet.Sync, tasklet.Async)))
+		}
+		return pick(w, tasklet.Sync, tasklet.Async)
+	case 6:
+		other := x.all[w.Rand().IntN(len(x.all))]
+		if was := other.asked; !other.done {
+			other.asked = 0
+			if err := tasklet.With(s, other); errors.Is(err, tasklet.ErrInPhase) {
+				other.asked = was
+			} else {
+				x.check(err)
+			}
+		}
+		return tasklet.Sync
+	default:
+		if !here {
+			return tasklet.Sync
+		}
+		return s.Await(x, &listener.Sleep{For: d})
+	}
+	return tasklet.Wait
+}
+
+func (x *phased) check(err error) {
+	if err != nil {
+		x.w.Errorf("%v", err)
+	}
+}
+
 // slackOfAWorld is what a world may take for the turns between a deadline and whom it concerns.
 const slackOfAWorld = 50 * time.Millisecond
 
@@ -339,7 +437,7 @@ func cutAt(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	v, err := w.Server("forms", act.Config{Trace: trace}, watch(w), tcp.Setup, func(s *act.Scheduler) error {
 		s.Spawn(coro.New(bodies.Get(s).counted(everything)))
 		s.Spawn(coro.New(bodies.Get(s).counted(everything)))
-		return nil
+		return tasklet.On(s).Schedule(&eachPhase{w: w}, tasklet.Sync)
 	})
 	require.NoError(t, err)
 	w.Client("10.0.0.1:7007", func(c *sim.Client) error {
@@ -355,6 +453,28 @@ func cutAt(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	})
 	require.NoError(t, w.Run(), "the order came after turn %d", at)
 	return given
+}
+
+// eachPhase is in each kind of phase, and waits in each way.
+type eachPhase struct {
+	w    *sim.World
+	next int
+}
+
+func (x *eachPhase) Task(s *tasklet.Scheduler) tasklet.Directive {
+	x.next++
+	switch x.next {
+	case 1, 5: // SYNC
+		return tasklet.Async
+	case 2: // ASYNC
+		return tasklet.Sync
+	case 3:
+		return s.Await(x, &listener.Sleep{For: time.Millisecond})
+	case 4, 6: // SYNC and ASYNC
+		x.w.After(time.Millisecond, s.Suspend(x).ResumeLater(tasklet.Sync))
+		return tasklet.Wait
+	}
+	return tasklet.Done
 }
 
 // everything suspends itself in every way there is, once.

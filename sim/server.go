@@ -83,6 +83,7 @@ func (v *Server) Shutdown(o shutdown.Order) { v.group.Shutdown(o) }
 // ordered is told of every order to one of the schedulers. Several merge to the strictest.
 func (v *Server) ordered(r *runner, o shutdown.Order) {
 	r.orders++
+	r.newer = r.spawned
 	v.order, v.given = o, v.w.now
 	terms, due := o.Policy().Resolved(), time.Duration(0)
 	switch {
@@ -148,6 +149,7 @@ type runner struct {
 	over    bool          // its order has been carried out
 	accepts int           // calls in this turn
 	orders  int           // given to it
+	newer   uint64        // tasks with a higher number came after the latest of them
 	model
 }
 
@@ -217,7 +219,8 @@ func (r *runner) end(err error) {
 	r.over = true
 	r.w.disable(r)
 	for _, x := range r.sorted() {
-		if o := r.server.order; o != nil && x.told == 0 && x.state != away && o.Policy().Kind != shutdown.Suspending {
+		unbegun := x.state == ready && x.serial > r.newer // its first turn, before which it would be told, does not come
+		if o := r.server.order; o != nil && x.told == 0 && x.state != away && !unbegun && o.Policy().Kind != shutdown.Suspending {
 			r.w.wrong("%v was told of no order", x)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package main_test holds the echo server to its promises from outside. It builds the program, starts
 // it as its user would, talks to it over sockets, sends it signals, and reads /proc for what it costs.
-// It imports nothing of the server's, so all of it would hold for any other program with the same flags.
+// It imports nothing of the server's, so all of it holds for any other program with the same flags: see variable.
 //
 // The server runs as a process of its own, its clients run in the test. CPU time is the kernel's count
 // for that process, so a busy machine does not falsify it; latency is compared with that of the same
@@ -31,6 +31,23 @@ const (
 	patience = smoke.Patience  // what a client or a test waits for before it calls the server stuck
 	prompt   = 3 * time.Second // "at once", on a machine that does other things; a lingering close takes 5 s
 )
+
+// variable names the folder of another program to be held to the same: examples/echo-coro's test does so.
+const variable = "DAIMON_ECHO"
+
+// A program is what is tested.
+type program struct {
+	folder string
+	name   string // what it says of itself
+	idle   int    // bytes of resident memory that an idle connection may take, once it was used
+}
+
+var subject = func() program {
+	if other := os.Getenv(variable); other != "" {
+		return program{folder: other, name: filepath.Base(other), idle: 6 << 10} // it has a stack for each
+	}
+	return program{folder: ".", name: "echo", idle: 3 << 10}
+}()
 
 // defaultReactors is how many there are where nobody says: not one for each CPU if GOMAXPROCS or a quota, which
 // the server has from us, allows fewer at a time. It is read before go test -cpu changes it for the test alone.
@@ -64,7 +81,7 @@ var (
 
 func build(name string, flags ...string) (string, error) {
 	path := filepath.Join(binaries, name)
-	arguments := slices.Concat([]string{"build", "-o", path}, flags, []string{"."})
+	arguments := slices.Concat([]string{"build", "-o", path}, flags, []string{subject.folder})
 	out, err := exec.Command("go", arguments...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(arguments, " "), err, out)

@@ -35,7 +35,7 @@ func TestBadFlags(t *testing.T) {
 		naming string
 	}{
 		{"an idle strategy that there is not", []string{"-idle", "nonsense"},
-			`echo: -idle must be interrupt, poll, hybrid or busy, not "nonsense"`},
+			subject.name + `: -idle must be interrupt, poll, hybrid or busy, not "nonsense"`},
 		{"fewer reactors than none", []string{"-reactors", "-1"}, "-1"},
 		{"reactors that are no number", []string{"-reactors", "two"}, "two"},
 		{"fewer connections than none", []string{"-max-conns", "-5"}, "-5"},
@@ -45,7 +45,7 @@ func TestBadFlags(t *testing.T) {
 		{"a flag that there is not", []string{"-verbosity"}, "verbosity"},
 		{"an argument", []string{"stray"}, "stray"},
 		{"a Unix socket without a path", []string{"-addr", "unix:"},
-			`echo: invalid value "unix:" for flag -addr: missing path`},
+			subject.name + `: invalid value "unix:" for flag -addr: missing path`},
 	} {
 		t.Run(row.name, func(t *testing.T) { launch{flags: row.flags}.refused(t, 2, row.naming) })
 	}
@@ -68,7 +68,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 func TestBadAddress(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, addr, naming string }{
-		{"no port", "127.0.0.1", "echo: cannot listen on 127.0.0.1: missing port in address"},
+		{"no port", "127.0.0.1", subject.name + ": cannot listen on 127.0.0.1: missing port in address"},
 		{"a port out of range", "127.0.0.1:99999", "99999"},
 		{"a port that is no number", "127.0.0.1:echos", "127.0.0.1:echos"},
 		{"a host that there cannot be", "no such host:7007", "no such host:7007"},
@@ -221,7 +221,7 @@ func TestWhatIsNoStaleSocketIsNotTouched(t *testing.T) {
 			row.there(t, path)
 			before, err := os.Lstat(path)
 			require.NoError(t, err)
-			launch{addr: "unix:" + path}.refused(t, 1, "echo: cannot listen on unix:"+path+": "+row.says)
+			launch{addr: "unix:" + path}.refused(t, 1, subject.name+": cannot listen on unix:"+path+": "+row.says)
 			after, err := os.Lstat(path)
 			require.NoError(t, err)
 			require.True(t, os.SameFile(before, after), "replaced")

@@ -1,0 +1,139 @@
+package fetch_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/fetch/fetch"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve answers each connection as f does, and returns the address.
+func serve(t *testing.T, network string, f func(c net.Conn)) string {
+	at := "127.0.0.1:0"
+	if network == "unix" {
+		at = filepath.Join(t.TempDir(), "socket")
+	}
+	l, err := net.Listen(network, at)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				f(c)
+			}()
+		}
+	}()
+	if network == "unix" {
+		return "unix:" + at
+	}
+	return l.Addr().String()
+}
+
+// refusing is an address at which nobody listens.
+func refusing(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func TestAllFormsDoTheSame(t *testing.T) {
+	sends := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
+	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) } // until the client gives up
+	for _, row := range []struct {
+		name string
+		a, b func(t *testing.T) string
+		want string // of the lines, or of the error
+	}{
+		{"two lists", func(t *testing.T) string { return serve(t, "tcp", sends("c\na\n")) },
+			func(t *testing.T) string { return serve(t, "unix", sends("b\nd")) }, "a b c d"},
+		{"an empty one", func(t *testing.T) string { return serve(t, "tcp", sends("")) },
+			func(t *testing.T) string { return serve(t, "tcp", sends("b\n\n\nd\n")) }, "b d"},
+		{"one in pieces", func(t *testing.T) string {
+			return serve(t, "tcp", func(c net.Conn) {
+				for i := range 10 {
+					fmt.Fprintf(c, "%d", i)
+					time.Sleep(5 * time.Millisecond)
+				}
+			})
+		}, func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, "0123456789 b"},
+		{"nobody there", func(t *testing.T) string { return serve(t, "tcp", sends("a")) }, refusing, "connection refused"},
+		{"one that is silent", func(t *testing.T) string { return serve(t, "tcp", silent) },
+			func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, os.ErrDeadlineExceeded.Error()},
+		{"one that never ends", func(t *testing.T) string {
+			return serve(t, "tcp", func(c net.Conn) {
+				for {
+					if _, err := c.Write(make([]byte, 1<<16)); err != nil {
+						return
+					}
+				}
+			})
+		}, func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, "more than a list may have"},
+	} {
+		for name, form := range fetch.Forms {
+			t.Run(row.name+" as "+name, func(t *testing.T) {
+				core, logs := observer.New(zap.WarnLevel)
+				s := act.New(act.Config{Logger: zap.New(core)})
+				var got []string
+				begun := time.Now()
+				form(s, row.a(t), row.b(t), func(lines []string, err error) {
+					if err != nil {
+						lines = []string{err.Error()}
+					}
+					got = append(got, strings.Join(lines, " "))
+				})
+				require.NoError(t, s.Run())
+				require.NoError(t, s.Close())
+				require.Len(t, got, 1, "one report")
+				require.Contains(t, got[0], row.want)
+				require.Less(t, time.Since(begun), 10*fetch.Patience)
+				require.Zero(t, logs.Len(), logs.All())
+			})
+		}
+	}
+}
+
+func TestAllFormsCanBeCut(t *testing.T) {
+	for name, form := range fetch.Forms {
+		t.Run(name, func(t *testing.T) {
+			there, over := make(chan bool, 2), make(chan bool)
+			defer close(over) // so that the calls that block return, and goleak finds nobody
+			silent := func(net.Conn) {
+				there <- true
+				<-over
+			}
+			s := act.New(act.Config{Logger: zap.NewNop()})
+			reports := 0
+			form(s, serve(t, "tcp", silent), serve(t, "tcp", silent), func([]string, error) { reports++ })
+			go func() {
+				<-there
+				<-there
+				s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+			}()
+			var cut *shutdown.Cut
+			require.ErrorAs(t, s.Run(), &cut)
+			require.NoError(t, s.Close())
+			require.LessOrEqual(t, reports, 1)
+		})
+	}
+}

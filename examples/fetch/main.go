@@ -1,0 +1,54 @@
+// Command fetch connects to two addresses at once, reads lines from both until they close, and prints them all,
+// sorted. It gives up after a second.
+//
+//	seq 1 2 9 | nc -l 127.0.0.1 7101 -N &
+//	seq 2 2 9 | nc -l 127.0.0.1 7102 -N &
+//	go run ./examples/fetch -as coroutine 127.0.0.1:7101 127.0.0.1:7102
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/fetch/fetch"
+	"github.com/daimon-go/daimon/examples/internal/cli"
+)
+
+func main() {
+	names := strings.Join(slices.Sorted(maps.Keys(fetch.Forms)), ", ")
+	as := flag.String("as", "action", "the `form` of the program: "+names)
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: fetch [-as form] address address")
+		flag.PrintDefaults()
+	}
+	cli.Parse("fetch", func() error {
+		switch {
+		case fetch.Forms[*as] == nil:
+			return fmt.Errorf("-as must be one of %s: %q", names, *as)
+		case flag.NArg() < 2:
+			return errors.New("missing address")
+		case flag.NArg() > 2:
+			return fmt.Errorf("unexpected argument: %q", flag.Arg(2))
+		}
+		return nil
+	})
+	var outcome error
+	cli.Tool("fetch", func(s *act.Scheduler) error {
+		fetch.Forms[*as](s, flag.Arg(0), flag.Arg(1), func(lines []string, err error) {
+			if outcome = err; err == nil {
+				_, outcome = fmt.Println(strings.Join(lines, "\n"))
+			}
+		})
+		return nil
+	})
+	if outcome != nil {
+		fmt.Fprintln(os.Stderr, "fetch:", outcome)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,113 @@
+package tasklet
+
+import (
+	"io"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Await suspends t until a has finished, and then resumes it with Sync. It is for SYNC phases:
+//
+//	return s.Await(t, f.Await())                  // a future
+//	return s.Await(t, &listener.Sleep{For: d})    // or any other leaf of the action tree
+//
+// The action becomes a task beside t. If t goes on for another reason a is closed. That a fails is not
+// reported: the next phase asks Err. If a is dropped or panics, Err is act.ErrDropped. Only the latest Await
+// of a tasklet counts. Elsewhere than on the thread in Run it is a bug and panics.
+func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
+	if err := identify(t); err != nil {
+		panic(err.Error())
+	}
+	if a == nil {
+		panic("tasklet: no action to await")
+	}
+	c := s.core
+	if !c.here() {
+		panic("tasklet: Await is for phases on the thread in Run")
+	}
+	c.mu.Lock()
+	e := c.known[t]
+	if e == nil {
+		e = c.admit(t)
+	}
+	if e.await != nil {
+		c.giveUp(e)
+	}
+	w := &awaiting{e: e, a: a}
+	e.await, e.awaited = w, nil
+	c.suspend(e)
+	beneath := c.desk.s
+	c.unlock()
+	beneath.Spawn(w)
+	return Wait
+}
+
+// Err is, in a phase, why the action of the latest Await of its tasklet failed; nil if it was done, and if
+// there was none.
+func (s *Scheduler) Err() error {
+	if s.entry == nil {
+		return nil
+	}
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	return s.entry.awaited
+}
+
+// awaiting is a task that resumes e when a has finished. It is given up when e.await is another.
+type awaiting struct {
+	e     *entry
+	a     act.Action
+	waker act.Waker // the thread's
+}
+
+func (w *awaiting) Act(t *act.Task) act.Directive {
+	w.waker = t.Waker()
+	if !w.wanted() {
+		return act.Done
+	}
+	d := w.a.Act(t)
+	switch d {
+	case act.Done:
+		w.finish(nil)
+	case act.Failed:
+		w.finish(t.Err())
+		return act.Done
+	}
+	return d
+}
+
+func (w *awaiting) wanted() bool {
+	w.e.core.mu.Lock()
+	defer w.e.core.mu.Unlock()
+	return w.e.await == w
+}
+
+func (w *awaiting) finish(err error) {
+	e, c := w.e, w.e.core
+	c.mu.Lock()
+	if e.await == w {
+		e.await, e.awaited = nil, err
+		c.resume(e, Sync)
+	}
+	c.unlock()
+}
+
+// String names the action.
+func (w *awaiting) String() string { return act.Name(w.a) }
+
+// Stop passes the order on.
+func (w *awaiting) Stop(t *act.Task, o shutdown.Order) {
+	if st, ok := w.a.(act.Stopper); ok {
+		st.Stop(t, o)
+	}
+}
+
+// Close is the end of the action, finished or not.
+func (w *awaiting) Close() error {
+	w.finish(act.ErrDropped)
+	if c, ok := w.a.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package tasklet_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+var errNo = errors.New("no")
+
+// awaits awaits what f makes in its first phase, and notes in its second how that has ended.
+func awaits(h *history, f func(s *tasklet.Scheduler) act.Action) tasklet.Tasklet {
+	begun := false
+	return &phases{"T", func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		if !begun {
+			begun = true
+			return s.Await(t, f(s))
+		}
+		h.note("T")
+		if err := s.Err(); err != nil {
+			h.note(":" + err.Error())
+		}
+		return done
+	}}
+}
+
+func TestAwait(t *testing.T) {
+	for name, row := range map[string]struct {
+		f    func(s *tasklet.Scheduler) act.Action
+		want string
+		log  int
+	}{
+		"a future": {func(s *tasklet.Scheduler) act.Action {
+			f := future.New[int](s.Act())
+			go func() { _ = f.Resolve(1) }()
+			return f.Await()
+		}, "T", 0},
+		"one that fails": {func(s *tasklet.Scheduler) act.Action {
+			f := future.New[int](s.Act())
+			_ = f.Fail(errNo)
+			return f.Await()
+		}, "T:no", 0},
+		"a sleep":         {func(*tasklet.Scheduler) act.Action { return &listener.Sleep{For: time.Millisecond} }, "T", 0},
+		"a call":          {func(*tasklet.Scheduler) act.Action { return &act.Call[int]{F: func() (int, error) { return 0, errNo }} }, "T:no", 0},
+		"one that panics": {func(*tasklet.Scheduler) act.Action { return act.Func(func(*act.Task) act.Directive { panic("boom") }) }, "T:act: dropped before it had finished", 1},
+		"several": {func(s *tasklet.Scheduler) act.Action {
+			return act.First(future.New[int](s.Act()).Await(), &listener.Sleep{For: time.Millisecond})
+		}, "T", 0},
+		"offloaded": {func(*tasklet.Scheduler) act.Action {
+			begun := false
+			return act.Func(func(t *act.Task) act.Directive {
+				if begun {
+					return act.Done
+				}
+				begun = true
+				return t.Offload(func() {})
+			})
+		}, "T", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			s, logs := observed(act.Config{})
+			schedule(t, s, sync_, awaits(h, row.f))
+			inTime(t, func() { require.NoError(t, s.Run()) })
+			require.Equal(t, row.want, h.take())
+			require.Equal(t, row.log, logs.Len())
+		})
+	}
+}
+
+// closing is an action that never ends, and notes that it was closed and told.
+type closing struct{ h *history }
+
+func (c closing) Act(t *act.Task) act.Directive  { t.Waker(); c.h.note("a"); return act.Wait }
+func (c closing) Stop(*act.Task, shutdown.Order) { c.h.note("(a)") }
+func (c closing) Close() error                   { c.h.note("!"); return nil }
+
+// The action is given up when the tasklet goes on for another reason, and does not hold Run.
+func TestAwaitIsGivenUp(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(s *tasklet.Scheduler, x tasklet.Tasklet) error
+		want string
+	}{
+		"resumed":   {func(s *tasklet.Scheduler, x tasklet.Tasklet) error { return s.Suspend(x).Resume(sync_) }, "aT!"},
+		"scheduled": {func(s *tasklet.Scheduler, x tasklet.Tasklet) error { return s.Schedule(x, async) }, "aT!"},
+		"ended":     {func(s *tasklet.Scheduler, x tasklet.Tasklet) error { return s.Schedule(x, done) }, "a!"},
+		"with":      {tasklet.With, "aT!"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, h := tasklet.NewScheduler(), &history{}
+			x := awaits(h, func(*tasklet.Scheduler) act.Action { return closing{h} })
+			ender := &phases{"E", nil}
+			ender.f = func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+				if h.count("a") == 0 {
+					return sync_
+				}
+				require.NoError(t, row.end(s, x))
+				return done
+			}
+			schedule(t, s, sync_, x, ender)
+			inTime(t, func() { require.NoError(t, s.Run()) })
+			got := h.take()
+			require.ElementsMatch(t, []byte(row.want), []byte(got), got)
+		})
+	}
+}
+
+// The answer of the phase counts: one that awaits and does not wait has given up.
+func TestAwaitWithoutWaitIsGivenUp(t *testing.T) {
+	s, h := tasklet.NewScheduler(), &history{}
+	begun := false
+	schedule(t, s, sync_, &phases{"T", func(x tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		h.note("T")
+		if begun {
+			return done
+		}
+		begun = true
+		s.Await(x, closing{h})
+		s.Await(x, closing{h})
+		return sync_
+	}})
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.Equal(t, "!!TT", sorted(h.take()))
+}
+
+// In the next Run a tasklet whose action was cut goes on, and is told why.
+func TestAwaitThatIsCut(t *testing.T) {
+	s, h := tasklet.NewScheduler(), &history{}
+	schedule(t, s, sync_, awaits(h, func(*tasklet.Scheduler) act.Action { return closing{h} }))
+	go func() {
+		for h.count("a") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		s.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
+	}()
+	var cut *shutdown.Cut
+	inTime(t, func() { cut = requireCut(t, s.Run()) })
+	require.Equal(t, 2, cut.Tasks)
+	require.Equal(t, "a(a)a!", h.take())
+	require.NoError(t, s.Run())
+	require.Equal(t, "T:act: dropped before it had finished", h.take())
+}
+
+func TestErrOfNobody(t *testing.T) {
+	require.NoError(t, tasklet.NewScheduler().Err())
+}

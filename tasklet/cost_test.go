@@ -1,0 +1,96 @@
+package tasklet_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+// spin is a tasklet that goes on.
+type spin struct{ n int }
+
+func (p *spin) Task(*tasklet.Scheduler) tasklet.Directive { p.n++; return tasklet.Sync }
+
+func TestAllocations(t *testing.T) {
+	a := act.New(act.Config{})
+	defer a.Close()
+	s := tasklet.On(a)
+	x, y := &spin{}, &spin{}
+	right := s.Suspend(y)
+	schedule(t, s, tasklet.Sync, x)
+	_, err := a.Step(1000)
+	require.NoError(t, err)
+	for name, do := range map[string]func(){
+		"a SYNC phase": func() { _, _ = a.Step(1) },
+		"Schedule":     func() { _ = s.Schedule(x, tasklet.Sync); _, _ = a.Step(10) },
+		"a resumption": func() { _ = s.Schedule(y, tasklet.Wait); _ = right.Resume(tasklet.Sync); _, _ = a.Step(200) },
+	} {
+		do()
+		require.Zero(t, testing.AllocsPerRun(100, do), name)
+	}
+}
+
+func BenchmarkSyncPhase(b *testing.B) {
+	for name, n := range map[string]int{"alone": 1, "of 100": 100} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			a := act.New(act.Config{})
+			defer a.Close()
+			s := tasklet.On(a)
+			for range n {
+				_ = s.Schedule(&spin{}, tasklet.Sync)
+			}
+			_, _ = a.Step(1000)
+			b.ResetTimer()
+			_, _ = a.Step(b.N)
+		})
+	}
+}
+
+// A tasklet from its Schedule to its end.
+func BenchmarkLife(b *testing.B) {
+	b.ReportAllocs()
+	a := act.New(act.Config{})
+	defer a.Close()
+	s := tasklet.On(a)
+	_, _ = a.Step(10)
+	for range b.N {
+		_ = s.Schedule(tasklet.NewDone(), tasklet.Sync)
+		for n := 1; n > 0; {
+			n, _ = a.Step(10)
+		}
+	}
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	b.ReportAllocs()
+	s := tasklet.NewScheduler()
+	all := make([]spin, 100)
+	for i := range b.N {
+		_ = s.Schedule(&all[i%100], tasklet.Sync)
+	}
+}
+
+func BenchmarkInline(b *testing.B) {
+	b.ReportAllocs()
+	s, x := tasklet.Inline(), tasklet.NewDone()
+	for range b.N {
+		_ = s.Schedule(x, tasklet.Sync)
+	}
+}
+
+// There and back: an ASYNC phase and the SYNC phase that follows.
+func BenchmarkAsyncPhase(b *testing.B) {
+	b.ReportAllocs()
+	s, n := tasklet.NewScheduler(), 0
+	_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		if n++; n > 2*b.N {
+			return tasklet.Done
+		}
+		return []tasklet.Directive{tasklet.Sync, tasklet.Async}[n%2]
+	}), tasklet.Sync)
+	_ = s.Run()
+}

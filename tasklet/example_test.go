@@ -1,0 +1,261 @@
+package tasklet_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+// query is a tasklet of three phases.
+type query struct {
+	prices map[string]int // shared: SYNC phases only
+	name   string
+
+	phase   int
+	request string
+	reply   int
+}
+
+func (q *query) Task(*tasklet.Scheduler) tasklet.Directive {
+	switch q.phase++; q.phase {
+	case 1: // SYNC: build the request from what is shared
+		q.request = fmt.Sprintf("%s, of %d", q.name, len(q.prices))
+		return tasklet.Async
+	case 2: // ASYNC: a call that blocks
+		q.reply = ask(q.request)
+		return tasklet.Sync
+	}
+	q.prices[q.name] = q.reply // SYNC: merge the reply
+	return tasklet.Done
+}
+
+func ask(request string) int {
+	time.Sleep(time.Millisecond)
+	return len(strings.Split(request, ",")[0])
+}
+
+// Requests are built and replies merged without a lock, the calls in between overlap.
+func Example() {
+	s := tasklet.NewScheduler()
+	prices := map[string]int{}
+	for _, name := range []string{"apple", "fig", "pear"} {
+		_ = s.Schedule(&query{prices: prices, name: name}, tasklet.Sync)
+	}
+	fmt.Println(s.Run(), prices)
+	// Output: <nil> map[apple:5 fig:3 pear:4]
+}
+
+// beat waits for a timer three times.
+type beat struct{ n int }
+
+func (b *beat) Task(s *tasklet.Scheduler) tasklet.Directive {
+	fmt.Println("beat", b.n)
+	if b.n++; b.n == 3 {
+		return tasklet.Done
+	}
+	time.AfterFunc(time.Millisecond, s.Suspend(b).ResumeLater(tasklet.Sync))
+	return tasklet.Wait // also right if the timer was faster
+}
+
+// A timer resumes a tasklet that waits.
+func ExampleRescheduler_ResumeLater() {
+	s := tasklet.NewScheduler()
+	_ = s.Schedule(&beat{}, tasklet.Sync)
+	fmt.Println(s.Run())
+	// Output:
+	// beat 0
+	// beat 1
+	// beat 2
+	// <nil>
+}
+
+// The last directive wins.
+func ExampleScheduler_Schedule() {
+	s := tasklet.NewScheduler()
+	say := func(what string) tasklet.Tasklet {
+		return tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+			fmt.Println(what)
+			return tasklet.Done
+		})
+	}
+	a, b, c := say("A"), say("B"), say("C")
+	_ = s.Schedule(a, tasklet.Sync)
+	_ = s.Schedule(b, tasklet.Sync)
+	_ = s.Schedule(c, tasklet.Sync)
+	_ = s.Schedule(a, tasklet.Sync)
+	_ = s.Schedule(c, tasklet.Done)
+	_ = s.Run()
+	fmt.Println(s.Schedule(a, tasklet.Async))
+	// Output:
+	// B
+	// A
+	// tasklet: the scheduler is not running
+}
+
+// A placeholder holds Run until it is resumed with Done.
+func ExampleNewWait() {
+	s := tasklet.NewScheduler()
+	more := s.Suspend(tasklet.NewWait())
+	go func() {
+		_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+			fmt.Println("from elsewhere")
+			return tasklet.Done
+		}), tasklet.Sync)
+		_ = more.Resume(tasklet.Done)
+	}()
+	fmt.Println(s.Run())
+	// Output:
+	// from elsewhere
+	// <nil>
+}
+
+// A goroutine without a scheduler has its phases run where they are scheduled.
+func ExampleInline() {
+	s := tasklet.Inline()
+	left := 3
+	count := tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		fmt.Println("phase", left)
+		if left--; left == 0 {
+			return tasklet.Done
+		}
+		return tasklet.Sync
+	})
+	fmt.Println(s.Schedule(count, tasklet.Sync))
+	fmt.Println(s.Run())
+	// Output:
+	// phase 3
+	// phase 2
+	// phase 1
+	// <nil>
+	// tasklet: a scheduler made by Inline or On has no Run of its own
+}
+
+// With runs the first phase on the spot; what follows runs under the scheduler that it was given.
+func ExampleWith() {
+	s := tasklet.NewScheduler()
+	phase := 0
+	t := tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		phase++
+		fmt.Println("phase", phase)
+		if phase == 2 {
+			return tasklet.Done
+		}
+		return tasklet.Sync
+	})
+	fmt.Println(tasklet.With(s, t))
+	fmt.Println("and then")
+	fmt.Println(s.Run())
+	// Output:
+	// phase 1
+	// <nil>
+	// and then
+	// phase 2
+	// <nil>
+}
+
+// lookup awaits a future.
+type lookup struct{ answer *future.Future[int] }
+
+func (l *lookup) Task(s *tasklet.Scheduler) tasklet.Directive {
+	if l.answer == nil {
+		l.answer = future.Go(s.Act(), func() (int, error) { return 42, errors.New("but not sure") })
+		return s.Await(l, l.answer.Await())
+	}
+	fmt.Println(l.answer.Value())
+	fmt.Println(s.Err())
+	return tasklet.Done
+}
+
+// A tasklet waits for whatever actions wait for: a future, a Sleep, a Call.
+func ExampleScheduler_Await() {
+	s := tasklet.NewScheduler()
+	_ = s.Schedule(&lookup{}, tasklet.Sync)
+	fmt.Println(s.Run())
+	// Output:
+	// 0 but not sure
+	// but not sure
+	// <nil>
+}
+
+// single runs functions one after the other on a goroutine of its own.
+type single chan func()
+
+func (e single) Execute(f func()) { e <- f }
+
+// Where ASYNC phases run, and what the scheduler beneath is like, is for the API to say. Phases pass it on.
+func ExampleAPI() {
+	e := make(single, 100)
+	go func() {
+		for f := range e {
+			f()
+		}
+	}()
+	defer close(e)
+	api := tasklet.API{
+		Executor:     e,
+		NewScheduler: func() *act.Scheduler { return act.New(act.Config{Turns: 16}) },
+	}
+	s := api.New()
+	phase := 0
+	_ = s.Schedule(tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+		if phase++; phase == 1 {
+			return tasklet.Async
+		}
+		fmt.Println("inherited:", s.API().Executor == e)
+		return tasklet.Done
+	}), tasklet.Sync)
+	fmt.Println(s.Run())
+	// Output:
+	// inherited: true
+	// <nil>
+}
+
+// clerk serves until it is told of the end.
+type clerk struct{ served int }
+
+func (c *clerk) String() string { return "clerk" }
+
+func (c *clerk) Task(s *tasklet.Scheduler) tasklet.Directive {
+	if c.served++; c.served == 3 {
+		s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 2}})
+	}
+	return tasklet.Sync
+}
+
+func (c *clerk) Stop(_ *tasklet.Scheduler, o shutdown.Order) {
+	fmt.Println("after", c.served, "of them:", o.Policy())
+}
+
+// A bound in turns counts SYNC phases. Who is left is named, and kept for the next Run.
+func ExampleScheduler_Shutdown() {
+	s := tasklet.NewScheduler()
+	c := &clerk{}
+	_ = s.Schedule(c, tasklet.Sync)
+	fmt.Println(s.Run())
+	fmt.Println(c.served, "served")
+	// Output:
+	// after 3 of them: drain, 2 turns a task
+	// shutdown: left 1 task (clerk); order: shutdown.Now; terms: drain, 2 turns a task
+	// 5 served
+}
+
+// On a reactor tasklets are tasks among others, and end with it.
+func ExampleOn() {
+	s := act.New(act.Config{})
+	defer s.Close()
+	tasklets := tasklet.On(s)
+	_ = tasklets.Schedule(tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+		fmt.Println("a phase, on the thread in Run:", s.Act().Here())
+		return tasklet.Done
+	}), tasklet.Sync)
+	fmt.Println(s.Run())
+	// Output:
+	// a phase, on the thread in Run: true
+	// <nil>
+}

@@ -1,0 +1,190 @@
+package tasklet_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+func boom(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive { panic("boom") }
+
+func exit(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+	runtime.Goexit()
+	return done
+}
+
+func nothing(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive { return 0 }
+
+// first answers d in the first phase, and then does as f.
+func first(name string, d tasklet.Directive, f func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive) tasklet.Tasklet {
+	begun := false
+	return &phases{name, func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		if !begun {
+			begun = true
+			return d
+		}
+		return f(t, s)
+	}}
+}
+
+func TestAPanicIsReportedOnceAndRunGoesOn(t *testing.T) {
+	for name, row := range map[string]struct {
+		x    tasklet.Tasklet
+		want string
+	}{
+		"SYNC":                  {&phases{"T", boom}, "panic: boom"},
+		"ASYNC":                 {first("T", async, boom), "panic: boom"},
+		"Goexit in ASYNC":       {first("T", async, exit), "panic: runtime.Goexit"},
+		"no directive":          {&phases{"T", nothing}, "panic: tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done"},
+		"no directive in ASYNC": {first("T", async, nothing), "panic: tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done"},
+		"an *act.Panic raised again": {first("T", async, func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+			panic(&act.Panic{Value: "boom", Stack: []byte("!")})
+		}), "panic: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			s, logs := observed(trace(h))
+			schedule(t, s, sync_, row.x, h.play("B", sync_, async, sync_))
+			inTime(t, func() { require.NoError(t, s.Run()) })
+			require.Equal(t, []string{"T"}, failed(logs))
+			require.Equal(t, 1, logs.Len())
+			require.Equal(t, row.want, logs.All()[0].ContextMap()["error"])
+			require.NotEmpty(t, logs.All()[0].ContextMap()["stack"])
+			require.Contains(t, h.take(), "[T: "+row.want+"]", "its task has failed")
+			require.NoError(t, s.Run(), "nobody is left")
+		})
+	}
+}
+
+// It is reported all the same when nobody runs any more.
+func TestAPanicAfterRunIsReported(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		s, logs := observed(act.Config{})
+		in, out := make(chan bool), make(chan bool)
+		schedule(t, s, sync_, first("T", async, func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+			in <- true
+			<-out
+			panic("boom")
+		}))
+		go func() {
+			<-in
+			s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
+		}()
+		inTime(t, func() { require.Error(t, s.Run()) })
+		close(out)
+		require.Eventually(t, func() bool { return logs.Len() == 1 }, patience, 1e6)
+		require.Equal(t, []string{"T"}, failed(logs))
+		require.NoError(t, s.Run())
+	}
+}
+
+func TestGoexitInSYNCEndsTheGoroutineOfRunAndNothingElse(t *testing.T) {
+	s, h := tasklet.NewScheduler(), &history{}
+	schedule(t, s, sync_, &phases{"T", exit}, h.play("B"))
+	over := make(chan bool)
+	go func() {
+		defer close(over)
+		_ = s.Run() // does not return: its goroutine ends
+		h.note("!")
+	}()
+	<-over
+	require.Empty(t, h.take())
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.Equal(t, "B", h.take())
+}
+
+func TestAPanicInWithLeavesBothSchedulersUsable(t *testing.T) {
+	for name, f := range map[string]func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive{
+		"panic": boom, "no directive": nothing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			outer, logs := observed(act.Config{})
+			inner := tasklet.NewScheduler()
+			bad := &phases{"bad", f}
+			schedule(t, inner, sync_, bad, h.play("I"))
+			schedule(t, outer, sync_, &phases{"with", func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+				_ = tasklet.With(inner, bad)
+				h.note("!")
+				return done
+			}}, &phases{"catches", func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+				require.Panics(t, func() { _ = tasklet.With(inner, bad) })
+				h.note("c")
+				return done
+			}}, h.play("O", sync_))
+			inTime(t, func() { require.NoError(t, outer.Run()) })
+			require.Equal(t, "cOO", h.take())
+			require.Equal(t, []string{"with"}, failed(logs), "whose turn it was")
+			inTime(t, func() { require.NoError(t, inner.Run()) })
+			require.Equal(t, "I", h.take(), "bad is forgotten")
+		})
+	}
+}
+
+func TestWrongUseSaysSo(t *testing.T) {
+	s := tasklet.NewScheduler()
+	for _, row := range []struct {
+		want string
+		f    func()
+	}{
+		{"tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done", func() { _ = s.Schedule(tasklet.NewDone(), 0) }},
+		{"tasklet: Directive(9) is no directive: give Sync, Async, Wait or Done", func() { _ = s.Suspend(tasklet.NewDone()).Resume(9) }},
+		{"tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done", func() { s.Suspend(tasklet.NewDone()).ResumeLater(0) }},
+		{"tasklet: no tasklet", func() { _ = s.Schedule(nil, sync_) }},
+		{"tasklet: no tasklet", func() { _ = tasklet.With(s, nil) }},
+		{"tasklet: Shutdown without an order", func() { s.Shutdown(nil) }},
+		{"tasklet: Await is for phases on the thread in Run", func() { s.Await(tasklet.NewDone(), act.Seq()) }},
+		{"tasklet: it cannot be compared with ==: use a pointer: tasklet_test.uncomparable", func() { s.Await(uncomparable{}, act.Seq()) }},
+		{"tasklet: no action to await", func() { s.Await(tasklet.NewDone(), nil) }},
+		{"tasklet: API.NewScheduler returned no scheduler", func() {
+			_ = tasklet.API{NewScheduler: func() *act.Scheduler { return nil }}.New().Run()
+		}},
+	} {
+		require.PanicsWithValue(t, row.want, row.f)
+	}
+}
+
+// uncomparable is a tasklet that == cannot tell from another.
+type uncomparable []int
+
+func (uncomparable) Task(*tasklet.Scheduler) tasklet.Directive { return done }
+
+func TestATaskletThatCannotBeComparedIsRefused(t *testing.T) {
+	x := uncomparable{}
+	for _, s := range []*tasklet.Scheduler{tasklet.NewScheduler(), tasklet.Inline()} {
+		for _, err := range []error{s.Schedule(x, sync_), s.Suspend(x).Resume(sync_), tasklet.With(s, x)} {
+			require.ErrorIs(t, err, tasklet.ErrIncomparable)
+			require.EqualError(t, err, "tasklet: it cannot be compared with ==: use a pointer: tasklet_test.uncomparable")
+		}
+	}
+	schedule(t, tasklet.Inline(), sync_, &x)
+}
+
+func TestDirectivesAreNamedAsInTheirBook(t *testing.T) {
+	require.Equal(t, "SYNC ASYNC WAIT DONE Directive(0)",
+		sync_.String()+" "+async.String()+" "+wait.String()+" "+done.String()+" "+tasklet.Directive(0).String())
+}
+
+// A scheduler that is closed before the task had its last turn reports it all the same.
+func TestAPanicBeforeCloseIsReported(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	exec := &later{}
+	a := act.New(act.Config{Executor: exec, Logger: zap.New(core)})
+	s := tasklet.On(a)
+	schedule(t, s, sync_, first("T", async, boom))
+	for n := 1; n > 0; {
+		n, _ = a.Step(10)
+	}
+	require.True(t, exec.run())
+	require.Zero(t, logs.Len())
+	require.Error(t, a.Close())
+	require.Equal(t, []string{"T"}, failed(logs))
+	require.NotEmpty(t, logs.All()[0].ContextMap()["stack"])
+}

@@ -1,0 +1,148 @@
+package tasklet_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	sync_ = tasklet.Sync
+	async = tasklet.Async
+	wait  = tasklet.Wait
+	done  = tasklet.Done
+)
+
+// patience bounds what should happen at once on a machine that does other things too.
+const patience = 20 * time.Second
+
+// history is the order in which things happened. Any goroutine.
+type history struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (h *history) note(s string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b.WriteString(s)
+}
+
+func (h *history) count(s string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Count(h.b.String(), s)
+}
+
+// take returns the history so far and begins a new one.
+func (h *history) take() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer h.b.Reset()
+	return h.b.String()
+}
+
+// script is a tasklet that notes its name in each phase and gives one answer after the other, Done in the end.
+type script struct {
+	h       *history
+	name    string
+	answers []tasklet.Directive
+}
+
+func (p *script) String() string { return p.name }
+
+func (p *script) Task(*tasklet.Scheduler) tasklet.Directive {
+	p.h.note(p.name)
+	if len(p.answers) == 0 {
+		return done
+	}
+	d := p.answers[0]
+	p.answers = p.answers[1:]
+	return d
+}
+
+// play returns a script.
+func (h *history) play(name string, answers ...tasklet.Directive) *script {
+	return &script{h, name, answers}
+}
+
+// phases is a tasklet with a name that calls f.
+type phases struct {
+	name string
+	f    func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive
+}
+
+func (p *phases) String() string { return p.name }
+
+func (p *phases) Task(s *tasklet.Scheduler) tasklet.Directive { return p.f(p, s) }
+
+// told is a script that notes the orders it is told of.
+type told struct{ *script }
+
+func (p told) Stop(s *tasklet.Scheduler, o shutdown.Order) { p.h.note("(" + p.name + ")") }
+
+// observed returns a scheduler and what those beneath it log.
+func observed(cfg act.Config) (*tasklet.Scheduler, *observer.ObservedLogs) {
+	api, logs := observedAPI(cfg)
+	return api.New(), logs
+}
+
+func observedAPI(cfg act.Config) (tasklet.API, *observer.ObservedLogs) {
+	core, logs := observer.New(zap.WarnLevel)
+	cfg.Logger = zap.New(core)
+	return tasklet.API{NewScheduler: func() *act.Scheduler { return act.New(cfg) }}, logs
+}
+
+func schedule(t testing.TB, s *tasklet.Scheduler, d tasklet.Directive, all ...tasklet.Tasklet) {
+	t.Helper()
+	for _, x := range all {
+		require.NoError(t, s.Schedule(x, d))
+	}
+}
+
+// terms is the order to end on them.
+func terms(p shutdown.Policy) shutdown.Order { return shutdown.Now{Terms: p} }
+
+// inTime fails the test if f has not returned after a time that only a hang takes.
+func inTime(t testing.TB, f func()) {
+	t.Helper()
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		f()
+	}()
+	select {
+	case <-end:
+	case <-time.After(patience):
+		require.FailNow(t, "hangs")
+	}
+}
+
+// failed returns the names of those whose failure was reported.
+func failed(logs *observer.ObservedLogs) (names []string) {
+	for _, e := range logs.FilterMessage("a task failed").All() {
+		names = append(names, e.ContextMap()["task"].(string))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sorted is for what happens in no order.
+func sorted(s string) string {
+	b := []byte(s)
+	slices.Sort(b)
+	return string(b)
+}

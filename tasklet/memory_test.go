@@ -1,0 +1,311 @@
+package tasklet_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+// What is said during a phase, and what comes of it. A phase of T says all of it, in order, and answers; the
+// history shows T's phases, and B's, which is scheduled behind.
+func TestWhatIsSaidDuringAPhase(t *testing.T) {
+	type word = func(s *tasklet.Scheduler, t tasklet.Tasklet, r tasklet.Rescheduler) error
+	say := func(d tasklet.Directive) word {
+		return func(s *tasklet.Scheduler, t tasklet.Tasklet, _ tasklet.Rescheduler) error { return s.Schedule(t, d) }
+	}
+	resume := func(d tasklet.Directive) word {
+		return func(_ *tasklet.Scheduler, _ tasklet.Tasklet, r tasklet.Rescheduler) error { return r.Resume(d) }
+	}
+	suspend := func(s *tasklet.Scheduler, t tasklet.Tasklet, _ tasklet.Rescheduler) error {
+		s.Suspend(t)
+		return nil
+	}
+	for _, row := range []struct {
+		name    string
+		words   []word
+		answers []tasklet.Directive
+		want    string // . is Run's return, with T waiting
+	}{
+		{"WAIT waits", nil, []tasklet.Directive{wait}, "TB."},
+		{"a resumption before WAIT is consumed by it", []word{resume(sync_)}, []tasklet.Directive{wait}, "TBT"},
+		{"by that one only", []word{resume(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"several are one", []word{resume(sync_), resume(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"it waits for a WAIT", []word{resume(sync_)}, []tasklet.Directive{sync_, sync_, wait, wait}, "TBTTT."},
+		{"it does not delay DONE", []word{resume(sync_)}, []tasklet.Directive{done}, "TB"},
+		{"a later DONE is", []word{resume(sync_), resume(done)}, []tasklet.Directive{wait}, "TB"},
+		{"resuming with WAIT does nothing", []word{resume(wait)}, []tasklet.Directive{wait}, "TB."},
+		{"Suspend takes nothing back", []word{resume(sync_), suspend}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"Schedule WAIT takes it back", []word{resume(sync_), say(wait)}, []tasklet.Directive{wait}, "TB."},
+		{"and may be taken back", []word{say(wait), resume(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"Schedule SYNC, then WAIT, is SYNC", []word{say(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"superseded by the answer", []word{say(sync_)}, []tasklet.Directive{sync_, wait}, "TBT."},
+		{"superseded by the answer DONE", []word{say(sync_)}, []tasklet.Directive{done}, "TB"},
+		{"the answer wins over WAIT", []word{say(wait)}, []tasklet.Directive{sync_, wait}, "TBT."},
+		{"Schedule DONE is final", []word{say(done)}, []tasklet.Directive{sync_}, "TB"},
+		{"also before WAIT", []word{say(done)}, []tasklet.Directive{wait}, "TB"},
+		{"Schedule after DONE is another life", []word{say(done), say(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"in which what was resumed is forgotten", []word{resume(sync_), say(done), say(sync_), resume(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"ASYNC said, then WAIT, is ASYNC", []word{say(async)}, []tasklet.Directive{wait, wait}, "TBt."},
+		{"ASYNC resumed, then WAIT, is ASYNC", []word{resume(async)}, []tasklet.Directive{wait, wait}, "TBt."},
+		{"what is said last counts", []word{say(async), resume(sync_)}, []tasklet.Directive{wait, wait}, "TBT."},
+		{"resumed or scheduled", []word{resume(sync_), say(async)}, []tasklet.Directive{wait, wait}, "TBt."},
+		{"what was said is of this phase, what was resumed is not", []word{resume(async), say(sync_)},
+			[]tasklet.Directive{sync_, wait, wait}, "TBTt."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := &history{}
+			exec := &later{}
+			a := act.New(act.Config{Executor: exec})
+			defer a.Close()
+			s := tasklet.On(a)
+			answers, first := row.answers, true
+			x := &phases{"T", func(t1 tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+				if s.Act().Here() {
+					h.note("T")
+				} else {
+					h.note("t")
+				}
+				if first {
+					first = false
+					r := s.Suspend(t1)
+					for _, w := range row.words {
+						require.NoError(t, w(s, t1, r))
+					}
+				}
+				if len(answers) == 0 {
+					return done
+				}
+				d := answers[0]
+				answers = answers[1:]
+				return d
+			}}
+			schedule(t, s, sync_, x, h.play("B"))
+			steps(t, a, exec)
+			if !a.Finished() {
+				h.note(".")
+			}
+			require.Equal(t, row.want, h.take())
+		})
+	}
+}
+
+// later is an Executor whose functions run when steps finds nothing else to do.
+type later struct {
+	mu sync.Mutex
+	fs []func()
+}
+
+func (l *later) Execute(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fs = append(l.fs, f)
+}
+
+func (l *later) run() (ran bool) {
+	l.mu.Lock()
+	fs := l.fs
+	l.fs = nil
+	l.mu.Unlock()
+	for _, f := range fs {
+		f()
+	}
+	return len(fs) > 0
+}
+
+// steps takes turns, and runs what was given to exec, until there is neither.
+func steps(t testing.TB, s *act.Scheduler, exec *later) {
+	t.Helper()
+	for n, ran := 1, false; n > 0 || ran; {
+		var err error
+		n, err = s.Step(100)
+		require.NoError(t, err)
+		ran = n == 0 && exec.run()
+	}
+}
+
+func TestResumeAfterDoneDoesNothing(t *testing.T) {
+	h := &history{}
+	s := tasklet.NewScheduler()
+	x := h.play("T")
+	old := s.Suspend(x)
+	require.NoError(t, s.Schedule(x, sync_))
+	require.NoError(t, s.Run())
+	require.Equal(t, "T", h.take())
+
+	require.NoError(t, old.Resume(sync_))
+	require.NoError(t, s.Run())
+	require.Empty(t, h.take(), "it is no member any more")
+
+	young := s.Suspend(x)
+	for _, d := range []tasklet.Directive{sync_, async, done} {
+		require.NoError(t, old.Resume(d))
+		old.ResumeLater(d)()
+	}
+	require.NoError(t, young.Resume(sync_))
+	x.answers = []tasklet.Directive{sync_}
+	require.NoError(t, s.Run())
+	require.Equal(t, "TT", h.take(), "a Rescheduler belongs to one life")
+	require.NoError(t, tasklet.Rescheduler{}.Resume(sync_))
+}
+
+// alone fails the test if it is entered twice at once.
+type alone struct {
+	in     atomic.Bool
+	phases atomic.Int64
+	f      func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive
+	twice  atomic.Int64
+}
+
+func (a *alone) Task(s *tasklet.Scheduler) tasklet.Directive {
+	if !a.in.CompareAndSwap(false, true) {
+		a.twice.Add(1)
+		return done
+	}
+	defer a.in.Store(false)
+	a.phases.Add(1)
+	return a.f(a, s)
+}
+
+// Another goroutine resumes while the phase goes on to say Wait: sometimes before, sometimes after.
+func TestAResumptionIsNeverLost(t *testing.T) {
+	const tries = 100_000
+	s := tasklet.NewScheduler()
+	hand, left := make(chan tasklet.Rescheduler, 1), tries
+	x := &alone{f: func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		if left--; left < 0 {
+			return done
+		}
+		hand <- s.Suspend(t)
+		if left%3 == 0 {
+			runtime.Gosched()
+		}
+		return wait
+	}}
+	go func() {
+		for i := range tries {
+			d := sync_
+			if i%5 == 0 {
+				d = async
+			}
+			_ = (<-hand).Resume(d)
+		}
+	}()
+	schedule(t, s, sync_, x)
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.EqualValues(t, tries+1, x.phases.Load())
+	require.Zero(t, x.twice.Load())
+}
+
+// Whoever resumes, schedules or runs it, under whichever scheduler.
+func TestATaskletIsNeverInTwoPhases(t *testing.T) {
+	const phases = 20_000
+	first, second := tasklet.NewScheduler(), tasklet.NewScheduler()
+	shared := tasklet.Inline()
+	x := &alone{}
+	x.f = func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+		n := x.phases.Load()
+		if n%7 == 0 {
+			runtime.Gosched()
+		}
+		if n > phases {
+			return done
+		}
+		return []tasklet.Directive{sync_, wait, sync_, wait, async}[rand.N(5)]
+	}
+	holds := []tasklet.Rescheduler{first.Suspend(tasklet.NewWait()), second.Suspend(tasklet.NewWait())}
+	var runs, storm sync.WaitGroup
+	for _, s := range []*tasklet.Scheduler{first, second} {
+		runs.Go(func() { _ = s.Run() })
+		for _, d := range []tasklet.Directive{sync_, async} {
+			storm.Go(func() {
+				for x.phases.Load() < phases {
+					_ = s.Schedule(x, d)
+					_ = s.Suspend(x).Resume(d)
+					runtime.Gosched()
+				}
+			})
+		}
+		storm.Go(func() {
+			for x.phases.Load() < phases {
+				_ = tasklet.With(s, x)
+				_ = tasklet.With(shared, x)
+				runtime.Gosched()
+			}
+		})
+	}
+	inTime(t, storm.Wait)
+	for i, s := range []*tasklet.Scheduler{first, second} {
+		require.NoError(t, s.Schedule(x, done))
+		require.NoError(t, holds[i].Resume(done))
+	}
+	inTime(t, runs.Wait)
+	require.Zero(t, x.twice.Load())
+	require.False(t, x.in.Load())
+}
+
+// One that is in a phase elsewhere is waited for, without spinning, and then goes on.
+func TestWhoIsInAPhaseElsewhereIsWaitedFor(t *testing.T) {
+	for _, d := range []tasklet.Directive{sync_, async} {
+		h := &history{}
+		in, out := make(chan bool), make(chan bool)
+		x := tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+			h.note("T")
+			if h.count("T") == 1 {
+				in <- true
+				<-out
+			}
+			return done
+		})
+		other := tasklet.NewScheduler()
+		hold := other.Suspend(tasklet.NewWait())
+		var ends sync.WaitGroup
+		ends.Go(func() { _ = tasklet.With(tasklet.Inline(), x) })
+		<-in
+		require.ErrorIs(t, tasklet.With(other, x), tasklet.ErrInPhase)
+		ends.Go(func() { _ = other.Run() })
+		require.Eventually(t, func() bool { return other.Act() != nil }, patience, 1e6)
+		schedule(t, other, d, x)
+		schedule(t, other, sync_, tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { h.note("B"); close(out); return done }))
+		require.NoError(t, hold.Resume(done))
+		inTime(t, ends.Wait)
+		require.Equal(t, "TBT", h.take())
+	}
+}
+
+func TestDoneDropsEveryReference(t *testing.T) {
+	s := tasklet.NewScheduler()
+	defer runtime.KeepAlive(s)
+	var kept []tasklet.Rescheduler
+	for name, end := range map[string]func(x *script){
+		"a phase": func(x *script) { schedule(t, s, sync_, x); require.NoError(t, s.Run()) },
+		"an ASYNC phase": func(x *script) {
+			x.answers = []tasklet.Directive{async}
+			schedule(t, s, sync_, x)
+			require.NoError(t, s.Run())
+		},
+		"Schedule": func(x *script) { schedule(t, s, done, x) },
+		"With":     func(x *script) { require.NoError(t, tasklet.With(s, x)) },
+		"a panic": func(x *script) {
+			x.h = nil
+			require.Panics(t, func() { _ = tasklet.With(s, x) })
+		},
+	} {
+		x := (&history{}).play("T")
+		gone := weak.Make(x)
+		kept = append(kept, s.Suspend(x))
+		end(x)
+		x = nil
+		runtime.GC()
+		runtime.GC()
+		require.Nil(t, gone.Value(), name)
+	}
+	runtime.KeepAlive(kept)
+}

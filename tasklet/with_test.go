@@ -1,0 +1,292 @@
+package tasklet_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+func TestWithRunsAPhaseNowAndFollowsItsAnswer(t *testing.T) {
+	for name, row := range map[string]struct {
+		before tasklet.Directive // what x was scheduled with
+		answer tasklet.Directive
+		want   string // ! is the end of With
+	}{
+		"a stranger":               {0, done, "X!AB"},
+		"a stranger goes on":       {0, sync_, "X!ABX"},
+		"who queues leaves it":     {sync_, done, "X!AB"},
+		"to go to the tail":        {sync_, sync_, "X!ABX"},
+		"who waits":                {wait, sync_, "X!ABX"},
+		"a stranger that goes off": {0, wait, "X!AB."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, h := tasklet.NewScheduler(), &history{}
+			x := h.play("X", row.answer)
+			if row.before != 0 {
+				schedule(t, s, row.before, x)
+			}
+			schedule(t, s, sync_, h.play("A"), h.play("B"))
+			require.NoError(t, tasklet.With(s, x))
+			h.note("!")
+			if row.answer == wait {
+				s.Shutdown(terms(shutdown.Policy{Time: time.Millisecond, Drop: true}))
+				requireCut(t, s.Run())
+				h.note(".")
+			} else {
+				require.NoError(t, s.Run())
+			}
+			require.Equal(t, row.want, h.take())
+		})
+	}
+}
+
+// Each phase has its own scheduler, as deep as the Withs go, and what they answer goes to the right one.
+func TestWithsNest(t *testing.T) {
+	a, b, c, h := tasklet.NewScheduler(), tasklet.NewScheduler(), tasklet.Inline(), &history{}
+	on := func(name string, s *tasklet.Scheduler, inner tasklet.Tasklet, answer tasklet.Directive) tasklet.Tasklet {
+		seen := false
+		return &phases{name, func(t1 tasklet.Tasklet, view *tasklet.Scheduler) tasklet.Directive {
+			h.note(name)
+			if seen {
+				return done
+			}
+			seen = true
+			require.ErrorIs(t, tasklet.With(s, t1), tasklet.ErrInPhase, "of itself")
+			if inner != nil {
+				require.NoError(t, tasklet.With(map[string]*tasklet.Scheduler{"A": b, "B": c}[name], inner))
+			}
+			require.NoError(t, view.Schedule(h.play("+"+name), sync_))
+			h.note("-")
+			return answer
+		}}
+	}
+	x := on("A", a, on("B", b, on("C", c, nil, sync_), sync_), sync_)
+	schedule(t, a, sync_, x)
+	require.NoError(t, a.Run())
+	require.Equal(t, "ABC-+CC--+AA", h.take(), "the Inline is finished in its With, the other not begun")
+	require.NoError(t, b.Run())
+	require.Equal(t, "+BB", h.take())
+}
+
+func TestWithOnAnotherGoroutineHoldsRunLikeASYNC(t *testing.T) {
+	s, h := tasklet.NewScheduler(), &history{}
+	hold := s.Suspend(tasklet.NewWait())
+	in := make(chan bool)
+	var with sync.WaitGroup
+	with.Go(func() {
+		for s.Act() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		h.note("<")
+		_ = tasklet.With(s, tasklet.New(func(view *tasklet.Scheduler) tasklet.Directive {
+			close(in)
+			time.Sleep(20 * time.Millisecond)
+			_ = view.Schedule(h.play("S"), sync_)
+			time.Sleep(20 * time.Millisecond)
+			h.note(">")
+			return done
+		}))
+	})
+	go func() { <-in; _ = hold.Resume(done) }()
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.Equal(t, "<S>", h.take())
+	with.Wait()
+}
+
+func TestInlineRunsSYNCBeforeScheduleReturns(t *testing.T) {
+	s, h := tasklet.Inline(), &history{}
+	schedule(t, s, sync_, h.play("A", sync_, sync_))
+	require.Equal(t, "AAA", h.take())
+
+	schedule(t, s, sync_, &phases{"outer", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		schedule(t, s, sync_, h.play("A", sync_), h.play("B", sync_))
+		h.note("|")
+		return done
+	}})
+	require.Equal(t, "|ABAB", h.take(), "nested ones only queue, and the outermost runs them")
+
+	right := s.Suspend(h.play("W", wait))
+	require.Empty(t, h.take())
+	require.NoError(t, right.Resume(sync_))
+	require.Equal(t, "W", h.take(), "who waits is run by whoever resumes it")
+	right.ResumeLater(sync_)()
+	require.Equal(t, "W", h.take())
+}
+
+func TestInlineHasNoASYNCAndNoRun(t *testing.T) {
+	s, h := tasklet.Inline(), &history{}
+	require.ErrorIs(t, s.Run(), tasklet.ErrNoRun)
+	require.Nil(t, s.Act())
+	s.Shutdown(terms(shutdown.Halt))
+	require.Nil(t, s.Order())
+
+	x := h.play("X")
+	require.ErrorIs(t, s.Schedule(x, async), tasklet.ErrNotRunning)
+	require.ErrorIs(t, s.Suspend(x).Resume(async), tasklet.ErrNotRunning)
+	require.Empty(t, h.take())
+	schedule(t, s, sync_, x)
+	require.Equal(t, "X", h.take())
+
+	err := s.Schedule(&phases{"outer", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		require.ErrorIs(t, s.Run(), tasklet.ErrNested)
+		schedule(t, s, sync_, h.play("Y", async), h.play("Z"))
+		return async
+	}}, sync_)
+	require.ErrorIs(t, err, tasklet.ErrNotRunning, "as the answer of a phase")
+	require.Equal(t, "YZ", h.take(), "their bodies never ran")
+	require.ErrorIs(t, tasklet.With(s, h.play("W", async)), tasklet.ErrNotRunning)
+}
+
+func TestInlineGoesOnAfterAPanic(t *testing.T) {
+	s, h := tasklet.Inline(), &history{}
+	outer := func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		schedule(t, s, sync_, &phases{"bad", boom}, h.play("A"))
+		return done
+	}
+	require.PanicsWithValue(t, "boom", func() { _ = s.Schedule(&phases{"outer", outer}, sync_) })
+	require.Empty(t, h.take())
+	schedule(t, s, sync_, h.play("B"))
+	require.Equal(t, "AB", h.take())
+	require.PanicsWithValue(t, "boom", func() { _ = tasklet.With(s, &phases{"with", boom}) })
+	schedule(t, s, sync_, h.play("C"))
+	require.Equal(t, "C", h.take())
+}
+
+// A tasklet that is in a phase elsewhere waits, and Schedule says so.
+func TestInlineDoesNotWaitForAPhaseElsewhere(t *testing.T) {
+	s, h := tasklet.Inline(), &history{}
+	schedule(t, tasklet.Inline(), sync_, &phases{"T", func(x tasklet.Tasklet, _ *tasklet.Scheduler) tasklet.Directive {
+		h.note("T")
+		if h.count("T") == 1 {
+			require.ErrorIs(t, s.Schedule(x, sync_), tasklet.ErrInPhase)
+			defer func() { _ = s.Suspend(x) }()
+		}
+		return done
+	}})
+	require.Equal(t, "T", h.take())
+}
+
+// Several goroutines on one Inline: nobody's phases overlap, and all run.
+func TestInlineIsSafeForSeveralGoroutines(t *testing.T) {
+	s, n := tasklet.Inline(), 0 // a plain int
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 1000 {
+				_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { n++; return done }), sync_)
+			}
+		})
+	}
+	all.Wait()
+	schedule(t, s, sync_, tasklet.NewDone())
+	require.Equal(t, 4000, n)
+}
+
+func TestReadyMadeTasklets(t *testing.T) {
+	s := tasklet.NewScheduler()
+	require.NotEqual(t, tasklet.NewDone(), &struct{}{})
+	require.NotSame(t, tasklet.NewWait(), tasklet.NewWait())
+	schedule(t, s, sync_, tasklet.NewDone(), tasklet.NewWait(), tasklet.NewWait())
+	s.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, "2 × tasklet of WAIT ", names(cut))
+}
+
+func TestOnAGroup(t *testing.T) {
+	const schedulers, tasklets = 2, 100
+	core, logs := observer.New(zap.WarnLevel)
+	g := act.NewGroup(act.Config{Schedulers: schedulers, Logger: zap.New(core)})
+	h := &history{}
+	var counts [schedulers]int // each is its scheduler's own
+	var mu sync.Mutex
+	var on []*tasklet.Scheduler
+	err := g.Run(t.Context(), func(a *act.Scheduler) error {
+		s := tasklet.On(a)
+		require.Same(t, a, s.Act())
+		mu.Lock()
+		on = append(on, s)
+		mu.Unlock()
+		for range tasklets {
+			left := 4
+			x := tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+				switch left--; left {
+				case 2:
+					return async
+				case 1:
+					return sync_
+				case 0:
+					counts[a.Index()]++
+					return done
+				}
+				require.True(t, s.Act().Here())
+				require.ErrorIs(t, s.Run(), tasklet.ErrNested)
+				return sync_
+			})
+			schedule(t, s, sync_, x)
+		}
+		require.ErrorIs(t, s.Run(), tasklet.ErrNoRun)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, [schedulers]int{tasklets, tasklets}, counts)
+
+	left := on[0].Suspend(h.play("L")) // holds the next Run
+	g.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
+	require.Equal(t, "L ", names(requireCut(t, g.Run(t.Context()))))
+	require.NoError(t, left.Resume(sync_))
+	schedule(t, on[1], sync_, h.play("M"))
+	require.NoError(t, g.Run(t.Context()))
+	require.ElementsMatch(t, []byte("LM"), []byte(h.take()))
+
+	_ = on[0].Suspend(h.play("N"))
+	require.Zero(t, logs.FilterMessage("a task failed").Len())
+	require.NoError(t, g.Close(), "it has no task yet")
+	require.Equal(t, []string{"N"}, failed(logs), "but is reported")
+	for _, s := range on {
+		require.ErrorIs(t, s.Schedule(h.play("X"), sync_), tasklet.ErrNotRunning)
+		require.ErrorIs(t, s.Suspend(h.play("X")).Resume(sync_), tasklet.ErrNotRunning)
+		require.ErrorIs(t, tasklet.With(s, h.play("X")), tasklet.ErrNotRunning)
+		require.Nil(t, s.Act())
+	}
+	require.NoError(t, left.Resume(sync_))
+	require.Empty(t, h.take())
+}
+
+// A guest that nobody has used costs nothing: not even a pass.
+func TestOnDoesNotHoldRun(t *testing.T) {
+	a := act.New(act.Config{})
+	s := tasklet.On(a)
+	require.NoError(t, a.Run())
+	h := &history{}
+	schedule(t, s, sync_, h.play("A", sync_))
+	require.NoError(t, a.Run())
+	require.Equal(t, "AA", h.take())
+	require.NoError(t, a.Close())
+}
+
+// The refusal must not depend on who drives: in steps, too, the thread is the synchronous one.
+func TestOnRefusesAnExecutorOfTheThread(t *testing.T) {
+	h := &history{}
+	a := act.New(act.Config{Executor: at(func(f func()) { f() })})
+	defer a.Close()
+	s := tasklet.On(a)
+	var err error
+	schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+		err = s.Schedule(h.play("A"), async)
+		return done
+	}})
+	for n := 1; n > 0; {
+		n, _ = a.Step(10)
+	}
+	require.True(t, errors.Is(err, tasklet.ErrSynchronous))
+	require.Empty(t, h.take())
+}
