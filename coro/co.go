@@ -136,7 +136,7 @@ func (co *Co) Await(ready func(w act.Waker) bool) error {
 }
 
 // Unblock is for calls that return a listener.Blocked: it waits until the call may do better and returns nil.
-// Any other err, nil also, is returned at once.
+// With a nil err it is one of the calls of a Conn, of which a turn has so many; any other it returns at once.
 //
 //	for {
 //		n, err := c.Under().SendFile(f, at, left)
@@ -146,6 +146,9 @@ func (co *Co) Await(ready func(w act.Waker) bool) error {
 //		}
 //	}
 func (co *Co) Unblock(err error) error {
+	if err == nil {
+		return co.call()
+	}
 	b, ok := err.(listener.Blocked)
 	if !ok {
 		return err
@@ -163,7 +166,7 @@ func (co *Co) wait(b listener.Blocked) error {
 
 // Offload has f called by the Group's Executor, where it may block, and waits for it. A panic or Goexit in f
 // is an error. If the wait ends first, f goes on and its result is lost, so f must touch only what it has
-// captured by value; co.Context tells it.
+// captured by value. co.Context, taken before, tells it of the end of the body, but not of a scope's.
 func Offload[T any](co *Co, f func() (T, error)) (T, error) {
 	call := act.Call[T]{F: f}
 	err := co.Do(&call)
@@ -234,13 +237,16 @@ func (co *Co) refuse() error {
 	return nil
 }
 
-// call is for each call of a Conn: at the last one of a turn the body gives that up.
+// call is for each call of a Conn: for one too many in a turn the body has to wait for the next.
 func (co *Co) call() error {
 	if err := co.enter(); err != nil {
 		return err
 	}
-	if co.slack--; co.slack == 0 {
-		return co.suspend(act.Yield)
+	if co.slack == 0 {
+		if err := co.suspend(act.Yield); err != nil {
+			return err
+		}
 	}
+	co.slack--
 	return nil
 }

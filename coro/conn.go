@@ -28,7 +28,8 @@ func (co *Co) Conn(under *listener.Conn) *Conn { return &Conn{under, co} }
 // Co is the coroutine that the Conn was made for.
 func (c *Conn) Co() *Co { return c.co }
 
-// Under is what the Conn lies on, for what a net.Conn cannot say: see Co.Unblock.
+// Under is what the Conn lies on, for what a net.Conn cannot say: see Co.Unblock. What it lends is good until the next
+// call that may suspend the body.
 func (c *Conn) Under() *listener.Conn { return c.under }
 
 // caller is the coroutine that makes the present call.
@@ -51,9 +52,6 @@ func (c *Conn) Read(p []byte) (int, error) {
 		b, blocked := err.(listener.Blocked)
 		if !blocked {
 			return n, err
-		}
-		if n > 0 {
-			return n, nil
 		}
 		if err := co.wait(b); err != nil {
 			return 0, err
@@ -89,15 +87,16 @@ func (c *Conn) Write(p []byte) (int, error) {
 // WriteTo writes to w what comes, until the peer sends no more: io.Copy does so. Between two connections of one
 // scheduler nothing is copied on the way, and while it waits no buffer is held.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
-	if to, ok := w.(*Conn); ok && to.under.Scheduler() == c.under.Scheduler() {
-		return c.pour(to.under)
+	co := c.caller()
+	if to, ok := w.(*Conn); ok {
+		to.caller()
+		return c.pour(co, to.under)
 	}
-	return c.copy(w)
+	return c.copy(co, w)
 }
 
 // pour lends to what c has received, turn by turn.
-func (c *Conn) pour(to *listener.Conn) (total int64, err error) {
-	co := c.caller()
+func (c *Conn) pour(co *Co, to *listener.Conn) (total int64, err error) {
 	for {
 		if err := co.call(); err != nil {
 			return total, err
@@ -122,13 +121,12 @@ func (c *Conn) pour(to *listener.Conn) (total int64, err error) {
 }
 
 // copy has a buffer only while there is something in it, since w may suspend the body for long.
-func (c *Conn) copy(w io.Writer) (total int64, err error) {
-	co := c.caller()
+func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 	for {
 		if err := co.call(); err != nil {
 			return total, err
 		}
-		_, err := c.under.Peek(1)
+		in, err := c.under.Peek(1)
 		switch b, blocked := err.(listener.Blocked); {
 		case blocked:
 			err = co.wait(b)
@@ -136,7 +134,7 @@ func (c *Conn) copy(w io.Writer) (total int64, err error) {
 			return total, nil
 		case err == nil:
 			var n int64
-			n, err = c.pass(w)
+			n, err = c.pass(w, in)
 			total += n
 		}
 		if err != nil {
@@ -146,14 +144,12 @@ func (c *Conn) copy(w io.Writer) (total int64, err error) {
 }
 
 // pass writes to w what is unread, as much as a buffer holds.
-func (c *Conn) pass(w io.Writer) (int64, error) {
+func (c *Conn) pass(w io.Writer, in []byte) (int64, error) {
 	crew := c.co.crew
-	buffer := crew.buffer()
-	defer func() { crew.buffers = append(crew.buffers, buffer) }()
-	n, err := c.under.Read(buffer)
-	if err != nil {
-		return 0, err
-	}
+	buffer := crew.takeBuffer()
+	defer crew.giveBuffer(buffer)
+	n := copy(buffer, in)
+	c.under.Discard(n)
 	written, err := w.Write(buffer[:n])
 	if err == nil && written < n {
 		err = io.ErrShortWrite
@@ -161,15 +157,26 @@ func (c *Conn) pass(w io.Writer) (int64, error) {
 	return int64(written), err
 }
 
-// buffer returns one of 16 KiB, of which there are as many as bodies are in the middle of a copy at once.
-func (c *crew) buffer() []byte {
+const (
+	bufferSize = 16 << 10
+	spare      = 16 // buffers that a scheduler keeps
+)
+
+// takeBuffer is for a body in the middle of a copy: there are as many as those.
+func (c *crew) takeBuffer() []byte {
 	n := len(c.buffers)
 	if n == 0 {
-		return make([]byte, 16<<10)
+		return make([]byte, bufferSize)
 	}
 	b := c.buffers[n-1]
 	c.buffers = c.buffers[:n-1]
 	return b
+}
+
+func (c *crew) giveBuffer(b []byte) {
+	if len(c.buffers) < spare {
+		c.buffers = append(c.buffers, b)
+	}
 }
 
 // CloseWrite ends what this side writes: the peer reads io.EOF behind the last byte. Reading goes on.

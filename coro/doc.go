@@ -31,6 +31,18 @@
 // and Close on another thread return act.ErrWrongThread; and the goroutine that runs them must not change how
 // often it has locked its thread, or the runtime ends the process.
 //
+// # Locks
+//
+// A mutex that a coroutine holds while it is suspended blocks the whole thread when another one of the scheduler
+// wants it, and then nobody can give it back. A tls.Conn has such: leave it to one coroutine. Where one is to read
+// while the other writes, call Handshake before, and see to it that a Write never waits: put a net.Conn whose Write is
+// that of [Conn.Under] under the tls.Conn, and before each part of at most 16 KiB wait until Under().Sent() is nil
+// (see [Co.Unblock]). Else a peer that does not read, and sends a bad record, stops the scheduler: Read answers with
+// an alert, for which it needs the mutex that Write holds.
+//
+// HandshakeContext with a context that can end closes the connection from a goroutine of its own, which a Conn is not
+// for: use Handshake within [Co.WithContext] or [Co.Within].
+//
 // # Ends
 //
 // When body returns, the action is Done, or Failed with its error. A panic fails it, with the body's stack; so

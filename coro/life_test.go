@@ -139,7 +139,7 @@ func TestAFinishedCoroutineIsUsedAgain(t *testing.T) {
 	s.Spawn(next(1000))
 	require.NoError(t, s.Run())
 	require.LessOrEqual(t, most, before+2)
-	require.Equal(t, before, runtime.NumGoroutine(), "none is left when nobody needs one")
+	require.LessOrEqual(t, runtime.NumGoroutine(), before, "none is left when nobody needs one")
 }
 
 func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
 	require.Equal(t, 1000, most)
 	live, resting := coro.Count(s)
 	require.Zero(t, live+resting)
-	require.Equal(t, before, runtime.NumGoroutine())
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
 // panicking is a requirement on a coroutine's or a scheduler's goroutine, which FailNow must not end.

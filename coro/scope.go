@@ -57,14 +57,23 @@ func (co *Co) Within(d time.Duration, f func() error) error {
 	defer timer.Stop()
 	co.task.WakeAfter(&timer, d)
 	until := timer.When()
-	late := fmt.Errorf("coro: not finished within %v: %w", d, os.ErrDeadlineExceeded)
 	return co.within(&scope{end: func(co *Co) error {
 		if co.task.Scheduler().Now() < until {
 			return nil
 		}
-		return late
+		return &lateError{d}
 	}}, f)
 }
+
+// lateError is a net.Error as those of deadlines are: crypto/tls goes on with a connection after one.
+type lateError struct{ d time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("coro: not finished within %v: %v", e.d, os.ErrDeadlineExceeded)
+}
+func (*lateError) Unwrap() error   { return os.ErrDeadlineExceeded }
+func (*lateError) Timeout() bool   { return true }
+func (*lateError) Temporary() bool { return true }
 
 // WithContext calls f and cuts it short when ctx ends: what waits in it then, or would, returns context.Cause(ctx). The
 // deadline of a context is on the system's clock; Within is on the scheduler's.

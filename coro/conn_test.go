@@ -1,0 +1,516 @@
+package coro_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// The contract of net.Conn by hand: nettest.TestConn uses a connection from many goroutines, and that a Conn is not for.
+
+// late wants the error of a deadline as package net returns it.
+func late(t require.TestingT, err error) {
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
+}
+
+func TestReadAndTheEnd(t *testing.T) {
+	for _, network := range networks {
+		t.Run(network, func(t *testing.T) {
+			l := bench(t)
+			var log trace
+			p, peer := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
+				read := func(n int) {
+					p := make([]byte, n)
+					n, err := c.Read(p)
+					log.add("%q", p[:n])
+					if err != nil {
+						log.add("%v", err)
+					}
+				}
+				read(0)
+				read(3)
+				read(3)
+				read(3)
+				read(0)
+				read(3)
+				require.NoError(panicking{}, c.Close())
+				read(0)
+				read(3)
+				return c.Close()
+			})
+			lab.Say(t, peer, "hello")
+			require.NoError(t, peer.(interface{ CloseWrite() error }).CloseWrite())
+			require.NoError(t, p.end())
+			closed := net.ErrClosed.Error()
+			require.Equal(t, `"" "hel" "lo" "" EOF "" "" EOF "" `+closed+` "" `+closed, log.String())
+		})
+	}
+}
+
+func TestWhatIsClosedIsClosed(t *testing.T) {
+	l := bench(t)
+	p, _ := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+		require.NoError(panicking{}, c.Close())
+		for name, f := range map[string]func() error{
+			"Read":             func() error { _, err := c.Read(make([]byte, 1)); return err },
+			"Write":            func() error { _, err := c.Write([]byte("x")); return err },
+			"Write of nothing": func() error { _, err := c.Write(nil); return err },
+			"WriteTo":          func() error { _, err := io.Copy(io.Discard, c); return err },
+			"WriteTo itself":   func() error { _, err := io.Copy(c, c); return err },
+			"CloseWrite":       c.CloseWrite,
+			"SetDeadline":      func() error { return c.SetDeadline(time.Now()) },
+			"SetReadDeadline":  func() error { return c.SetReadDeadline(time.Now()) },
+			"SetWriteDeadline": func() error { return c.SetWriteDeadline(time.Now()) },
+		} {
+			require.ErrorIs(panicking{}, f(), net.ErrClosed, name)
+		}
+		require.Nil(panicking{}, c.LocalAddr())
+		require.Nil(panicking{}, c.RemoteAddr())
+		return c.Close()
+	})
+	require.NoError(t, p.end(), "a second Close")
+}
+
+func TestAddresses(t *testing.T) {
+	for _, network := range networks {
+		l := bench(t)
+		var local, remote net.Addr
+		p, peer := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
+			local, remote = c.LocalAddr(), c.RemoteAddr()
+			return nil
+		})
+		require.NoError(t, p.end())
+		require.Equal(t, peer.LocalAddr().String(), remote.String())
+		require.Equal(t, network, remote.Network())
+		if network == "tcp" {
+			require.Equal(t, peer.RemoteAddr().String(), local.String())
+		}
+	}
+}
+
+func TestAConnKnowsItsCoroutineAndWhatItLiesOn(t *testing.T) {
+	l := bench(t)
+	under, _ := l.Conn("tcp", listener.Limits{})
+	p := play(l, func(co *coro.Co) error {
+		c := co.Conn(under)
+		require.Same(panicking{}, co, c.Co())
+		require.Same(panicking{}, under, c.Under())
+		require.Same(panicking{}, l.S, co.Scheduler())
+		return c.Close()
+	})
+	require.NoError(t, p.end())
+}
+
+func TestALargeWriteIsWhole(t *testing.T) {
+	for _, network := range networks {
+		t.Run(network, func(t *testing.T) {
+			l := bench(t)
+			data := noise(1 << 20)
+			p, peer := converse(l, network, listener.Limits{High: 8 << 10, Low: 1 << 10}, func(c *coro.Conn) error {
+				n, err := c.Write(data)
+				require.Equal(panicking{}, len(data), n)
+				return err
+			})
+			got := make(chan []byte, 1)
+			go func() {
+				all, _ := io.ReadAll(peer)
+				got <- all
+			}()
+			require.NoError(t, p.end())
+			l.Until("it has arrived", func() bool { return len(got) == 1 })
+			require.Equal(t, data, <-got)
+		})
+	}
+}
+
+// full writes until there is no room, and wants to be held up.
+func full(c *coro.Conn) error {
+	for {
+		if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+			return err
+		}
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	read := func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err }
+	discard := func(c *coro.Conn) error { _, err := io.Copy(io.Discard, c); return err }
+	echoing := func(c *coro.Conn) error { _, err := io.Copy(c, c); return err }
+	past, soon := -time.Hour, 10*time.Millisecond
+	for _, row := range []struct {
+		name string
+		set  func(c *coro.Conn, at time.Time) error
+		at   time.Duration
+		wait func(c *coro.Conn) error
+	}{
+		{"Read, past", (*coro.Conn).SetReadDeadline, past, read},
+		{"Read, future", (*coro.Conn).SetReadDeadline, soon, read},
+		{"Read, both", (*coro.Conn).SetDeadline, soon, read},
+		{"Write, past", (*coro.Conn).SetWriteDeadline, past, full},
+		{"Write, future", (*coro.Conn).SetWriteDeadline, soon, full},
+		{"Write, both", (*coro.Conn).SetDeadline, soon, full},
+		{"WriteTo", (*coro.Conn).SetReadDeadline, soon, discard},
+		{"WriteTo itself", (*coro.Conn).SetReadDeadline, soon, echoing},
+	} {
+		for _, network := range networks {
+			t.Run(row.name+" over "+network, func(t *testing.T) {
+				l := bench(t)
+				var took time.Duration
+				p, _ := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
+					begun := time.Now()
+					if err := row.set(c, begun.Add(row.at)); err != nil {
+						return err
+					}
+					err := row.wait(c)
+					took = time.Since(begun)
+					require.Equal(panicking{}, err, row.wait(c), "and again")
+					c.Under().Abort()
+					return err
+				})
+				late(t, p.end())
+				require.Less(t, took, lab.Patience/2)
+				if row.at > 0 {
+					require.GreaterOrEqual(t, took, row.at)
+				}
+			})
+		}
+	}
+}
+
+func TestADeadlineIsForItsOwnSideAndCanBeTakenAway(t *testing.T) {
+	l := bench(t)
+	past := time.Now().Add(-time.Second)
+	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+		buffer := make([]byte, 5)
+		require.NoError(panicking{}, c.SetReadDeadline(past))
+		_, err := c.Write([]byte("A"))
+		require.NoError(panicking{}, err, "writes")
+		_, err = c.Read(buffer)
+		late(panicking{}, err)
+
+		require.NoError(panicking{}, c.SetReadDeadline(time.Time{}))
+		require.NoError(panicking{}, c.SetWriteDeadline(past))
+		_, err = c.Write([]byte("B"))
+		late(panicking{}, err)
+		_, err = io.ReadFull(c, buffer)
+		require.NoError(panicking{}, err, "reads")
+
+		require.NoError(panicking{}, c.SetDeadline(time.Time{}))
+		_, err = c.Write([]byte("C"))
+		return err
+	})
+	l.For(time.Millisecond)
+	lab.Say(t, peer, "hello")
+	require.NoError(t, p.end())
+	lab.Hear(t, peer, "AC")
+}
+
+func TestTheOtherCoroutineMovesADeadline(t *testing.T) {
+	for name, wait := range map[string]func(c *coro.Conn) error{
+		"Read":           func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"Write":          full,
+		"WriteTo":        func(c *coro.Conn) error { _, err := io.Copy(io.Discard, c); return err },
+		"WriteTo itself": func(c *coro.Conn) error { _, err := io.Copy(c, c); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := bench(t)
+			p, _ := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+				require.NoError(panicking{}, c.SetDeadline(time.Now().Add(time.Hour)))
+				var err error
+				moved := false
+				return errors.Join(both(c.Co(),
+					func(co *coro.Co) error {
+						err = wait(c)
+						require.True(panicking{}, moved)
+						c.Under().Abort()
+						return nil
+					},
+					func(co *coro.Co) error {
+						if err := co.Sleep(10 * time.Millisecond); err != nil {
+							return err
+						}
+						moved = true
+						return c.SetDeadline(time.Now())
+					}), err)
+			})
+			late(t, p.end())
+		})
+	}
+}
+
+func TestCloseByTheOtherCoroutineIsTold(t *testing.T) {
+	for name, wait := range map[string]func(c, to *coro.Conn) error{
+		"Read":            func(c, _ *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"Write":           func(c, _ *coro.Conn) error { return full(c) },
+		"WriteTo":         func(c, _ *coro.Conn) error { _, err := io.Copy(io.Discard, c); return err },
+		"WriteTo another": func(c, to *coro.Conn) error { _, err := io.Copy(to, c); return err },
+		"WriteTo another that has no room": func(c, to *coro.Conn) error {
+			for err := error(nil); err == nil; {
+				_, err = to.Under().Write(make([]byte, 64<<10))
+			}
+			_, err := io.Copy(to, c)
+			return err
+		},
+	} {
+		for _, order := range []string{"the waiter is first", "the closer is first"} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				l := bench(t)
+				other, _ := l.Conn("tcp", listener.Limits{})
+				p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+					to := c.Co().Conn(other)
+					var err error
+					waiter := func(co *coro.Co) error { err = wait(c, to); return nil }
+					closer := func(co *coro.Co) error { _ = co.Sleep(20 * time.Millisecond); return c.Close() }
+					if order == "the closer is first" {
+						waiter, closer = closer, waiter
+					}
+					defer to.Under().Abort()
+					return errors.Join(both(c.Co(), waiter, closer), err)
+				})
+				if strings.Contains(name, "no room") {
+					lab.Say(t, peer, "hello")
+				}
+				require.ErrorIs(t, p.end(), net.ErrClosed)
+				_ = peer.Close()
+				l.For(time.Millisecond)
+			})
+		}
+	}
+}
+
+func TestCloseWriteEndsOneSide(t *testing.T) {
+	for _, network := range networks {
+		l := bench(t)
+		p, peer := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
+			_, err := c.Write([]byte("bye"))
+			require.NoError(panicking{}, err)
+			require.NoError(panicking{}, c.CloseWrite())
+			got, err := io.ReadAll(c)
+			require.Equal(panicking{}, "answer", string(got))
+			require.NoError(panicking{}, err)
+			_, err = c.Write([]byte("more"))
+			return err
+		})
+		l.For(time.Millisecond)
+		lab.Hear(t, peer, "bye")
+		lab.HearEnd(t, peer)
+		lab.Say(t, peer, "answer")
+		_ = peer.Close()
+		require.Error(t, p.end())
+	}
+}
+
+func TestAPeerThatHasGoneIsAnErrorAndNoHang(t *testing.T) {
+	for name, wait := range map[string]func(c *coro.Conn) error{
+		"Read":           func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"Write":          full,
+		"WriteTo itself": echo,
+	} {
+		t.Run(name+", reset", func(t *testing.T) {
+			l := bench(t)
+			p, peer := converse(l, "tcp", listener.Limits{}, wait)
+			l.For(time.Millisecond)
+			lab.Rush(t, peer)
+			err := p.end()
+			require.True(t, gone(err), err)
+		})
+	}
+	for _, network := range networks {
+		t.Run("Write to who has closed, "+network, func(t *testing.T) {
+			l := bench(t)
+			p, peer := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
+				for {
+					if _, err := c.Write([]byte("anybody there?")); err != nil {
+						return err
+					}
+					if err := c.Co().Sleep(time.Millisecond); err != nil {
+						return err
+					}
+				}
+			})
+			_ = peer.Close()
+			err := p.end()
+			require.True(t, gone(err), err)
+		})
+	}
+}
+
+func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
+	const sentence = "panic: coro: a Conn was used by somebody who is no coroutine of its task"
+	uses := map[string]func(c, other *coro.Conn){
+		"Read":     func(c, _ *coro.Conn) { _, _ = c.Read(make([]byte, 1)) },
+		"Write":    func(c, _ *coro.Conn) { _, _ = c.Write(make([]byte, 1)) },
+		"io.Copy":  func(c, _ *coro.Conn) { _, _ = io.Copy(io.Discard, c) },
+		"pour":     func(c, other *coro.Conn) { _, _ = io.Copy(other, c) },
+		"be given": func(c, other *coro.Conn) { _, _ = io.Copy(c, other) },
+	}
+	for name, use := range uses {
+		t.Run(name, func(t *testing.T) {
+			s, logs := steppedScheduler(t)
+			m := listener.NewMaker(s, listener.Limits{})
+			var kept *coro.Conn
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				kept = co.Conn(m.Conn(&quiet{}))
+				return co.Sleep(time.Hour)
+			}))
+			s.Spawn(coro.New(func(co *coro.Co) error { use(kept, co.Conn(m.Conn(&quiet{in: []byte("hello")}))); return nil }))
+			s.Spawn(act.Func(func(*act.Task) act.Directive { use(kept, kept); return act.Done }))
+			_, err := s.Step(3)
+			require.NoError(t, err)
+			require.Equal(t, []string{sentence, sentence}, failures(logs.All()))
+		})
+	}
+	t.Run("one of a body that has not begun", func(t *testing.T) {
+		s, logs := newScheduler(t, act.Config{})
+		s.Spawn(act.Func(func(*act.Task) act.Directive {
+			_, _ = new(coro.Co).Conn(nil).Read(nil)
+			return act.Done
+		}))
+		require.NoError(t, s.Run())
+		require.Equal(t, []string{sentence}, failures(logs.All()))
+	})
+}
+
+func TestAConnCanBeUsedByABodyWithinTheBody(t *testing.T) {
+	l := bench(t)
+	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+		return c.Co().Do(coro.New(func(*coro.Co) error {
+			_, err := io.ReadFull(c, make([]byte, 5))
+			return err
+		}))
+	})
+	l.For(time.Millisecond)
+	lab.Say(t, peer, "hello")
+	require.NoError(t, p.end())
+}
+
+// firehose is a Stream on which there is always more, and always room.
+type firehose struct {
+	quiet
+	reads int
+}
+
+func (f *firehose) Lend(int) ([]byte, error) { f.reads++; return []byte("water"), nil }
+
+// Other tasks have their turns however much comes: sixteen calls are made in each, then those are asked.
+func TestAFirehoseIsOneOfMany(t *testing.T) {
+	f, p, written := &firehose{}, make([]byte, 5), 0
+	read := func(c *coro.Conn) error { _, err := c.Read(p); return err }
+	write := func(c *coro.Conn) error { _, err := c.Write(p); written++; return err }
+	for name, call := range map[string]func(c *coro.Conn) error{
+		"Read":           read,
+		"Write":          write,
+		"both":           func(c *coro.Conn) error { return errors.Join(read(c), write(c)) },
+		"WriteTo":        func(c *coro.Conn) error { _, err := io.Copy(io.Discard, c); return err },
+		"WriteTo itself": echo,
+		"Read in many scopes": func(c *coro.Conn) error {
+			return c.Co().Within(time.Hour, func() error { return read(c) })
+		},
+		"Peek and Unblock": func(c *coro.Conn) error {
+			err := c.Co().Unblock(nil)
+			_, _ = c.Under().Peek(1)
+			c.Under().Discard(5)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := steppedScheduler(t)
+			*f, written = firehose{}, 0
+			c := listener.NewMaker(s, listener.Limits{}).Conn(f)
+			var log trace
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				conn := co.Conn(c)
+				for {
+					if err := call(conn); err != nil {
+						return err
+					}
+				}
+			}))
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				log.add("%d other", f.reads+written)
+				return act.Yield
+			}))
+			_, err := s.Step(6)
+			require.NoError(t, err)
+			require.Equal(t, "16 other 32 other 48 other", log.String())
+			require.Error(t, s.Close())
+			require.Zero(t, logs.Len(), logs.All())
+		})
+	}
+}
+
+// A peer that sends without end on one real connection leaves the others of its scheduler their share.
+func TestARealFirehoseKeepsNobodyWaiting(t *testing.T) {
+	v := serving{handler: coro.Serve(func(c *coro.Conn) error { _, err := io.Copy(struct{ io.Writer }{io.Discard}, c); return err }),
+		cfg: act.Config{Schedulers: 1}}.start(t)
+	stop := make(chan bool)
+	done := make(chan bool)
+	c := v.dial()
+	go func() {
+		defer close(done)
+		for p := noise(1 << 20); ; {
+			select {
+			case <-stop:
+				_ = c.Close()
+				return
+			default:
+				_, _ = c.Write(p)
+			}
+		}
+	}()
+	for range 10 {
+		v.On(0, func(*act.Scheduler) {})
+	}
+	close(stop)
+	<-done
+	v.drain()
+}
+
+func TestReadsErrorIsTheSystems(t *testing.T) {
+	l := bench(t)
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "receive" {
+			return fmt.Errorf("receiving: %w", syscall.EIO)
+		}
+		return nil
+	}
+	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+		_, err := c.Read(make([]byte, 1))
+		c.Under().Abort()
+		return err
+	})
+	lab.Say(t, peer, "x")
+	require.ErrorIs(t, p.end(), syscall.EIO)
+}
+
+func TestAWriteOfNothingWaitsForNoRoom(t *testing.T) {
+	l := bench(t)
+	p, _ := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+		for err := error(nil); err == nil; {
+			_, err = c.Under().Write(make([]byte, 64<<10))
+		}
+		defer c.Under().Abort()
+		return c.Co().Within(time.Hour, func() error {
+			n, err := c.Write(nil)
+			require.Zero(panicking{}, n)
+			return err
+		})
+	})
+	require.NoError(t, p.end())
+}

@@ -1,0 +1,161 @@
+//go:build !race
+
+package coro_test
+
+import (
+	"io"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// The lowest of several counts: neighbours on the machine only make it dearer.
+func TestTheCostOfASwitch(t *testing.T) {
+	const most = 250
+	best := time.Duration(1 << 62)
+	for tries := 0; tries < 10 && (best > most || tries < 3); tries++ {
+		r := benchmarked(200_000, func(co *coro.Co) error { return co.Yield() })
+		best = min(best, r)
+	}
+	t.Logf("%d ns there and back", best)
+	if testing.CoverMode() == "" {
+		require.LessOrEqual(t, int(best), most)
+	}
+}
+
+// benchmarked is the time of one of n calls in a body of its own.
+func benchmarked(n int, call func(co *coro.Co) error) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		for {
+			if err := call(co); err != nil {
+				return err
+			}
+		}
+	}))
+	_, _ = s.Step(100)
+	begun := time.Now()
+	_, _ = s.Step(n)
+	return time.Since(begun) / time.Duration(n)
+}
+
+// A coroutine that is made for its body costs several times as much as one that has rested. They are measured side by
+// side, so that both have the same neighbours.
+func TestTheCostOfAShortBodyIsLessOnACoroutineUsedAgain(t *testing.T) {
+	const pairs, n = 15, 2000
+	var ratios []float64
+	for range pairs {
+		ratios = append(ratios, float64(made(n))/float64(usedAgain(n)))
+	}
+	slices.Sort(ratios)
+	t.Logf("made / used again: %.1f", ratios[pairs/2])
+	require.Greater(t, ratios[pairs/2], 1.3)
+}
+
+func made(n int) time.Duration {
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	begun := time.Now()
+	for range n {
+		s.Spawn(coro.New(func(*coro.Co) error { return nil }))
+		_ = s.Run() // which leaves no coroutine
+	}
+	return time.Since(begun)
+}
+
+func usedAgain(n int) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	s.Spawn(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) })) // while one lives the others rest
+	_, _ = s.Step(1)
+	begun := time.Now()
+	for range n {
+		s.Spawn(coro.New(func(*coro.Co) error { return nil }))
+		_, _ = s.Step(1)
+	}
+	return time.Since(begun)
+}
+
+func TestWhatWaitsDoesNotAlloc(t *testing.T) {
+	for name, call := range map[string]func(co *coro.Co) error{
+		"Yield":   (*coro.Co).Yield,
+		"Sleep":   func(co *coro.Co) error { return co.Sleep(0) },
+		"Await":   func(co *coro.Co) error { return co.Await(truly) },
+		"Unblock": func(co *coro.Co) error { return co.Unblock(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := steppedScheduler(t)
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				for {
+					for range 2 {
+						if err := call(co); err != nil {
+							return err
+						}
+					}
+					if err := co.Yield(); err != nil {
+						return err
+					}
+				}
+			}))
+			_, err := s.Step(1000)
+			require.NoError(t, err)
+			require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = s.Step(10) }))
+		})
+	}
+}
+
+func truly(act.Waker) bool { return true }
+
+func TestAMessageThatIsWaitedForDoesNotAlloc(t *testing.T) {
+	for name, body := range map[string]func(*coro.Conn) error{
+		"io.Copy": echo,
+		"Read and Write": func(c *coro.Conn) error {
+			p := make([]byte, 64)
+			for {
+				n, err := c.Read(p)
+				if err != nil {
+					return err
+				}
+				if _, err := c.Write(p[:n]); err != nil {
+					return err
+				}
+			}
+		},
+		"WriteTo a Writer": func(c *coro.Conn) error { _, err := c.WriteTo(struct{ io.Writer }{c}); return err },
+	} {
+		for _, network := range networks {
+			t.Run(name+" over "+network, func(t *testing.T) {
+				l := bench(t)
+				p, peer := converse(l, network, listener.Limits{}, body)
+				ping, pong := make([]byte, 64), make([]byte, 64)
+				message := func() {
+					_, _ = peer.Write(ping)
+					for n := 1; n > 0; {
+						n, _ = l.S.Step(4)
+					}
+					_, _ = peer.Read(pong)
+				}
+				for range 10 {
+					message()
+				}
+				require.Zero(t, testing.AllocsPerRun(300, message))
+				_ = peer.Close()
+				require.NoError(t, ended(p.end()))
+				lab.Step(t, l.S)
+			})
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package coro_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// run plays one body on a scheduler of its own.
+func run(body func(co *coro.Co) error) {
+	err := act.Run(context.Background(), act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		s.Spawn(coro.New(body))
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// visit runs a server for one client, which is a goroutine of package net.
+func visit(body func(*coro.Conn) error, client func(net.Conn)) {
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
+		s.Execute(func() {
+			defer cancel()
+			conn, err := net.Dial("tcp", server.Addr().String())
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			client(conn)
+		})
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// Two bodies take turns on one thread: what they share needs no lock.
+func ExampleNew() {
+	count := func(name string) act.Action {
+		return coro.New(func(co *coro.Co) error {
+			for i := range 3 {
+				fmt.Print(name, i, " ")
+				if err := co.Yield(); err != nil {
+					return err // the task was dropped
+				}
+			}
+			return nil
+		})
+	}
+	s := act.New(act.Config{})
+	s.Spawn(count("a"))
+	s.Spawn(count("b"))
+	if err := s.Run(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: a0 b0 a1 b1 a2 b2
+}
+
+// An echo server. While io.Copy waits for this client the others have their turns.
+func ExampleServe() {
+	echo := func(c *coro.Conn) error {
+		_, err := io.Copy(c, c)
+		return err
+	}
+	visit(echo, func(client net.Conn) {
+		fmt.Fprint(client, "is anybody there?")
+		_ = client.(*net.TCPConn).CloseWrite()
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s\n", answer)
+	})
+	// Output: is anybody there?
+}
+
+// What reads lines from an io.Reader reads them from a Conn.
+func ExampleConn() {
+	shout := func(c *coro.Conn) error {
+		lines := bufio.NewScanner(c)
+		for lines.Scan() {
+			if _, err := fmt.Fprintln(c, strings.ToUpper(lines.Text())); err != nil {
+				return err
+			}
+		}
+		return lines.Err()
+	}
+	visit(shout, func(client net.Conn) {
+		fmt.Fprint(client, "one line\nand another\n")
+		_ = client.(*net.TCPConn).CloseWrite()
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s", answer)
+	})
+	// Output:
+	// ONE LINE
+	// AND ANOTHER
+}
+
+// A body does any action, and those that act composes.
+func ExampleCo_Do() {
+	run(func(co *coro.Co) error {
+		err := co.Do(act.First(
+			&listener.Sleep{For: time.Hour},
+			&listener.Sleep{For: time.Millisecond},
+		))
+		fmt.Println("the shorter one:", err)
+		return err
+	})
+	// Output: the shorter one: <nil>
+}
+
+// Everything that waits within the scope is bounded, however deep it is called.
+func ExampleCo_Within() {
+	run(func(co *coro.Co) error {
+		err := co.Within(5*time.Millisecond, func() error {
+			for {
+				if err := co.Sleep(time.Millisecond); err != nil {
+					return err
+				}
+			}
+		})
+		fmt.Println(err)
+		fmt.Println(errors.Is(err, os.ErrDeadlineExceeded))
+		return nil
+	})
+	// Output:
+	// coro: not finished within 5ms: i/o timeout
+	// true
+}
+
+// A context that somebody else cancels ends the wait.
+func ExampleCo_WithContext() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(time.Millisecond, func() { cancel(errors.New("nobody needs it any more")) })
+	run(func(co *coro.Co) error {
+		fmt.Println(co.WithContext(ctx, func() error { return co.Sleep(time.Hour) }))
+		return nil
+	})
+	// Output: nobody needs it any more
+}
+
+// Between two requests a server of connections that are kept alive leaves when it is told to; one that has begun to
+// read a request goes on and answers.
+func ExampleCo_UntilOrder() {
+	answer := func(c *coro.Conn) error {
+		r := bufio.NewReader(c)
+		for {
+			err := c.Co().UntilOrder(func() error {
+				_, err := r.Peek(1) // what it has read stays there
+				return err
+			})
+			if errors.Is(err, coro.ErrOrdered) {
+				_, err = fmt.Fprint(c, "good-bye")
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			name, err := r.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprint(c, "hello, ", name); err != nil {
+				return err
+			}
+			if name == "the end\n" {
+				c.Co().Scheduler().Group().Shutdown(shutdown.Now{})
+			}
+		}
+	}
+	visit(answer, func(client net.Conn) {
+		fmt.Fprint(client, "Ada\nthe end\n")
+		answers, _ := io.ReadAll(client)
+		fmt.Printf("%s\n", answers)
+	})
+	// Output:
+	// hello, Ada
+	// hello, the end
+	// good-bye
+}
+
+// A function that blocks is called elsewhere; the body waits, and the thread does not.
+func ExampleOffload() {
+	run(func(co *coro.Co) error {
+		addresses, err := coro.Offload(co, func() ([]string, error) {
+			return net.LookupHost("127.0.0.1")
+		})
+		fmt.Println(addresses, err)
+		return err
+	})
+	// Output: [127.0.0.1] <nil>
+}
+
+// Two functions at once, of which each has its future.
+func ExampleValue() {
+	run(func(co *coro.Co) error {
+		a := future.Go(co.Scheduler(), func() (int, error) { return 20, nil })
+		b := future.Go(co.Scheduler(), func() (int, error) { return 22, nil })
+		sum := 0
+		for _, f := range []*future.Future[int]{a, b} {
+			n, err := coro.Value(co, f)
+			if err != nil {
+				return err
+			}
+			sum += n
+		}
+		fmt.Println(sum)
+		return nil
+	})
+	// Output: 42
+}
+
+// A client.
+func ExampleDial() {
+	echo := func(c *coro.Conn) error { _, err := io.Copy(c, c); return err }
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(echo)}
+	ctx, cancel := context.WithCancel(context.Background())
+	client := coro.New(func(co *coro.Co) error {
+		defer cancel()
+		return co.Within(time.Second, func() error {
+			c, err := coro.Dial(co, server.Addr().String(), listener.Limits{})
+			if err != nil {
+				return err
+			}
+			defer func() { _ = c.Close() }()
+			fmt.Fprintln(c, "hello")
+			line, err := bufio.NewReader(c).ReadString('\n')
+			fmt.Print(line)
+			return err
+		})
+	})
+	err := act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
+		s.Spawn(client)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// hello
+	// <nil>
+}
+
+// Two coroutines of one task: one writes questions, the other reads answers, and neither waits for the other. The task
+// goes on when both have ended.
+func Example_twoCoroutines() {
+	talk := func(c *coro.Conn) error {
+		return c.Co().Do(act.All(
+			coro.New(func(co *coro.Co) error {
+				for i := range 3 {
+					if _, err := fmt.Fprintf(c, "question %d\n", i); err != nil {
+						return err
+					}
+					if err := co.Sleep(time.Millisecond); err != nil {
+						return err
+					}
+				}
+				return c.CloseWrite()
+			}),
+			coro.New(func(*coro.Co) error {
+				answers := bufio.NewScanner(c)
+				for answers.Scan() {
+					fmt.Println("answer to", answers.Text())
+				}
+				return answers.Err()
+			}),
+		))
+	}
+	visit(talk, func(client net.Conn) { _, _ = io.Copy(client, client) })
+	// Output:
+	// answer to question 0
+	// answer to question 1
+	// answer to question 2
+}
+
+// A listener.Conn can do what a net.Conn cannot say: a file goes out without being read.
+func ExampleCo_Unblock() {
+	file, err := os.CreateTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }()
+	size, _ := file.WriteString("To be, or not to be")
+	give := func(c *coro.Conn) error {
+		offset, left := int64(0), int64(size)
+		for {
+			n, err := c.Under().SendFile(file, offset, left)
+			offset, left = offset+n, left-n
+			if err = c.Co().Unblock(err); err != nil || left == 0 {
+				return err
+			}
+		}
+	}
+	visit(give, func(client net.Conn) {
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s\n", answer)
+	})
+	// Output: To be, or not to be
+}
+
+// A condition of one's own: the body leaves its waker with whoever makes it true.
+func ExampleCo_Await() {
+	s := act.New(act.Config{})
+	ready := false
+	var waiting act.Waker
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		err := co.Await(func(w act.Waker) bool {
+			waiting = w
+			return ready
+		})
+		fmt.Println("it is ready")
+		return err
+	}))
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		fmt.Println("it is made")
+		ready = true
+		waiting.Wake()
+		return nil
+	}))
+	if err := s.Run(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// it is made
+	// it is ready
+}

@@ -1,0 +1,246 @@
+package coro_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+)
+
+var networks = []string{"tcp", "unix"}
+
+// server is a service whose connections are served by a body.
+type server struct {
+	*lab.Running
+	network string
+	socket  interface {
+		Addr() net.Addr
+		Open() int
+	}
+}
+
+// serve starts one with two schedulers.
+func serve(t testing.TB, network string, body func(*coro.Conn) error) *server {
+	t.Helper()
+	return serving{network: network, handler: coro.Serve(body)}.start(t)
+}
+
+// serving is what may be different about a server.
+type serving struct {
+	network  string
+	handler  func(*listener.Conn) act.Action
+	maxConns int
+	limits   listener.Limits
+	cfg      act.Config
+}
+
+func (v serving) start(t testing.TB) *server {
+	t.Helper()
+	if v.cfg.Schedulers == 0 {
+		v.cfg.Schedulers = 2
+	}
+	if v.network == "unix" {
+		x := &service.Unix{Path: filepath.Join(lab.Folder(t), "s"), Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
+		return &server{lab.Start(t, v.cfg, x.Setup), v.network, x}
+	}
+	x := &service.TCP{Address: "127.0.0.1:0", Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
+	return &server{lab.Start(t, v.cfg, x.Setup), "tcp", x}
+}
+
+// address is one for coro.Dial.
+func (v *server) address() string {
+	if v.network == "unix" {
+		return "unix:" + v.socket.Addr().String()
+	}
+	return v.socket.Addr().String()
+}
+
+func (v *server) dial() net.Conn {
+	v.T.Helper()
+	c, err := net.Dial(v.socket.Addr().Network(), v.socket.Addr().String())
+	require.NoError(v.T, err)
+	require.NoError(v.T, c.SetDeadline(time.Now().Add(lab.Patience)))
+	v.T.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// failures are the tasks that were reported, by what they failed with.
+func (v *server) failures() []string { return failures(v.Logs.FilterMessage("a task failed").All()) }
+
+// drain wants everything to end by itself, nothing to have failed, and no coroutine to be left.
+func (v *server) drain() {
+	v.T.Helper()
+	v.Group.Shutdown(lab.Drain)
+	require.NoError(v.T, v.End())
+	require.Empty(v.T, v.failures())
+	require.Zero(v.T, v.socket.Open())
+}
+
+// steppedScheduler is newScheduler for a test that steps on its own thread.
+func steppedScheduler(t *testing.T) (*act.Scheduler, *observer.ObservedLogs) {
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread) // after the scheduler's Close
+	return newScheduler(t, act.Config{})
+}
+
+// bench is a lab whose scheduler is stepped on a thread of the test's own, as coroutines want it.
+func bench(t *testing.T) *lab.Lab {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	l := lab.New(t, act.Config{})
+	t.Cleanup(func() {
+		for _, e := range l.Logs.FilterMessage("a task failed").All() {
+			t.Errorf("a task failed: %v", e.ContextMap())
+		}
+	})
+	return l
+}
+
+// played is a body that a bench plays. What it requires it requires of panicking.
+type played struct {
+	l    *lab.Lab
+	over bool
+	err  error
+}
+
+// play spawns body.
+func play(l *lab.Lab, body func(co *coro.Co) error) *played {
+	p := &played{l: l}
+	l.S.Spawn(p.action(body))
+	return p
+}
+
+// action is body, watched.
+func (p *played) action(body func(co *coro.Co) error) act.Action {
+	return coro.New(func(co *coro.Co) error {
+		p.err = errors.New("a panic or Goexit")
+		defer func() {
+			p.over = true
+			if v := recover(); v != nil {
+				p.err = fmt.Errorf("panic: %v", v)
+			}
+		}()
+		p.err = body(co)
+		return nil
+	})
+}
+
+// end steps until the body has ended, and returns its error.
+func (p *played) end() error {
+	p.l.T.Helper()
+	p.l.Until("the body ends", func() bool { return p.over })
+	return p.err
+}
+
+// converse plays body over one end of a connection; the test has the other.
+func converse(l *lab.Lab, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
+	under, peer := l.Conn(network, limits)
+	return play(l, func(co *coro.Co) error {
+		c := co.Conn(under)
+		defer func() { _ = c.Close() }()
+		return body(c)
+	}), peer
+}
+
+// both does two bodies side by side in the task of co.
+func both(co *coro.Co, a, b func(co *coro.Co) error) error {
+	return co.Do(act.All(coro.New(a), coro.New(b)))
+}
+
+// noise is bytes that nothing finds by chance.
+func noise(n int) []byte {
+	p := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(p)
+	return p
+}
+
+// echoed sends data to an echo, ends its side, wants the same back, and closes.
+func echoed(c net.Conn, data []byte) error {
+	defer func() { _ = c.Close() }()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.Write(data)
+		sent <- errors.Join(err, c.(interface{ CloseWrite() error }).CloseWrite())
+	}()
+	got, err := io.ReadAll(c)
+	if err := errors.Join(err, <-sent); err != nil {
+		return err
+	}
+	if !bytes.Equal(data, got) {
+		return fmt.Errorf("%d bytes came back as %d others", len(data), len(got))
+	}
+	return nil
+}
+
+// together calls f n times at once.
+func together(n int, f func(i int) error) error {
+	results := make(chan error, n)
+	for i := range n {
+		go func() { results <- f(i) }()
+	}
+	var errs []error
+	for range n {
+		errs = append(errs, <-results)
+	}
+	return errors.Join(errs...)
+}
+
+// trace is a history as a string.
+type trace struct{ strings.Builder }
+
+func (x *trace) add(format string, args ...any) {
+	if x.Len() > 0 {
+		x.WriteString(" ")
+	}
+	fmt.Fprintf(x, format, args...)
+}
+
+func failures(logged []observer.LoggedEntry) (errs []string) {
+	for _, e := range logged {
+		errs = append(errs, fmt.Sprint(e.ContextMap()["error"]))
+	}
+	return errs
+}
+
+// errGone stands for any error that says that the peer is no longer there.
+var errGone = errors.New("the peer has gone")
+
+func gone(err error) bool { return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) }
+
+// quiet is a Stream without a socket: one message comes, is answered, and then nothing happens any more.
+type quiet struct {
+	monitor.Stream
+	in   []byte
+	wake act.Waker
+}
+
+func (q *quiet) Lend(int) ([]byte, error) {
+	if in := q.in; in != nil {
+		q.in = nil
+		return in, nil
+	}
+	return nil, monitor.ErrWouldBlock
+}
+func (q *quiet) Send(head, p []byte, _ int) (int, error) { return len(p), nil }
+func (q *quiet) Queued() (int, error)                    { return 0, nil }
+func (q *quiet) AwaitInput(w act.Waker)                  { q.wake = w }
+func (q *quiet) Abort()                                  {}

@@ -1,0 +1,147 @@
+//go:build !race
+
+package coro_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// echoes are handlers that do the same.
+var echoes = map[string]func(*listener.Conn) act.Action{
+	"state machine": func(c *listener.Conn) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			in, err := c.Peek(1)
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			n, err := c.Write(in)
+			c.Discard(n)
+			return listener.Next(t, err)
+		})
+	},
+	"io.Copy": coro.Serve(func(c *coro.Conn) error {
+		_, err := io.Copy(c, c)
+		return err
+	}),
+	"io.Copy to a Writer": coro.Serve(func(c *coro.Conn) error {
+		_, err := io.Copy(struct{ io.Writer }{c}, c)
+		return err
+	}),
+	"Read and Write": coro.Serve(func(c *coro.Conn) error {
+		var p [512]byte
+		for {
+			n, err := c.Read(p[:])
+			if err != nil {
+				return err
+			}
+			if _, err := c.Write(p[:n]); err != nil {
+				return err
+			}
+		}
+	}),
+	"Peek of a bufio.Reader": coro.Serve(func(c *coro.Conn) error {
+		for r := bufio.NewReaderSize(c, 512); ; {
+			p, err := r.Peek(1)
+			if err != nil {
+				return err
+			}
+			_, _ = c.Write(p)
+			_, _ = r.Discard(r.Buffered())
+		}
+	}),
+}
+
+// idle is the bytes per connection, of the heap and of stacks, when n of them have echoed a message and wait. The
+// streams are real if network names some.
+func idle(t *testing.T, handler func(*listener.Conn) act.Action, n int, network string) (heap, stack int) {
+	l := bench(t)
+	s := act.New(act.Config{}) // without the frames of lab.OS
+	e, err := monitor.Engine(s)
+	require.NoError(t, err)
+	m := listener.NewMaker(s, listener.Limits{})
+	streams, message := make([]monitor.Stream, n), make([]byte, 64)
+	for i := range streams {
+		if network == "" {
+			streams[i] = &quiet{in: message}
+			continue
+		}
+		fd, peer := l.Pair(network)
+		stream, err := e.NewSource(network, nil).Adopt(fd)
+		require.NoError(t, err)
+		lab.Say(t, peer, string(message))
+		streams[i] = stream
+	}
+	before := memory()
+	for _, stream := range streams {
+		s.Spawn(handler(m.Conn(stream)))
+	}
+	for taken := n; taken > 0; {
+		var err error
+		taken, err = s.Step(n)
+		require.NoError(t, err)
+	}
+	after := memory()
+	_ = s.Close()
+	return (int(after.HeapAlloc) - int(before.HeapAlloc)) / n, (int(after.StackInuse) - int(before.StackInuse)) / n
+}
+
+func memory() (m runtime.MemStats) {
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m
+}
+
+// What a coroutine takes while it waits is the runtime's, for the most part: a goroutine and its stack, of 2 or 4 KiB.
+// To that its own part is small; above all there is no buffer.
+func TestTheCostOfAnIdleConnectionInMemory(t *testing.T) {
+	for _, network := range []string{"", "tcp", "unix"} {
+		const n = 500
+		heap0, stack0 := idle(t, echoes["state machine"], n, network)
+		for _, name := range slices.Sorted(maps.Keys(echoes)) {
+			heap, stack := idle(t, echoes[name], n, network)
+			more := heap + stack - heap0 - stack0
+			t.Logf("%4s %-22s %5d bytes of heap and %5d of stack, %5d more than a state machine", network, name, heap, stack, more)
+			require.Less(t, more, 8<<10)
+		}
+	}
+}
+
+// A crowd that copies at once has a buffer each; few are kept behind it.
+func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
+	const n = 300
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	m := listener.NewMaker(s, listener.Limits{})
+	s.Hold(1)
+	before := memory()
+	for range n {
+		under := m.Conn(&quiet{in: []byte("hello")})
+		s.Spawn(coro.New(func(co *coro.Co) error {
+			_, err := io.Copy(sink(func(p []byte) (int, error) { return 0, errors.Join(co.Yield(), errWhy) }), co.Conn(under))
+			under.Abort()
+			require.ErrorIs(panicking{}, err, errWhy)
+			return nil
+		}))
+	}
+	lab.Step(t, s)
+	after := memory()
+	s.Hold(-1)
+	require.Less(t, int(after.HeapAlloc)-int(before.HeapAlloc), n*8<<10)
+}

@@ -1,0 +1,440 @@
+package coro_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+var (
+	errWhy   = errors.New("because")
+	errOther = errors.New("another reason")
+)
+
+// waits are calls that wait for ever, if nobody ends them.
+func waits(co *coro.Co, c *coro.Conn) map[string]func() error {
+	return map[string]func() error{
+		"Sleep":   func() error { return co.Sleep(time.Hour) },
+		"Yield":   func() error { return yielding(co) },
+		"Await":   func() error { return co.Await(func(act.Waker) bool { return false }) },
+		"Do":      func() error { return co.Do(act.Func(forever)) },
+		"Read":    func() error { _, err := c.Read(make([]byte, 1)); return err },
+		"Write":   func() error { return full(c) },
+		"WriteTo": func() error { _, err := io.Copy(c, c); return err },
+		"copying": func() error { _, err := io.Copy(io.Discard, c); return err },
+		"Unblock": func() error {
+			for {
+				_, err := c.Under().Peek(1)
+				if err := co.Unblock(err); err != nil {
+					return err
+				}
+			}
+		},
+		"Value":         func() error { _, err := coro.Value(co, future.New[int](co.Scheduler())); return err },
+		"a scope in it": func() error { return co.Within(time.Hour, func() error { return co.Sleep(time.Hour) }) },
+	}
+}
+
+func yielding(co *coro.Co) error {
+	for {
+		if err := co.Yield(); err != nil {
+			return err
+		}
+	}
+}
+
+func TestAScopeCutsShortWhateverWaitsInIt(t *testing.T) {
+	for scope, end := range map[string]func(co *coro.Co, f func() error) error{
+		"Within": func(co *coro.Co, f func() error) error { return co.Within(5*time.Millisecond, f) },
+		"WithContext": func(co *coro.Co, f func() error) error {
+			ctx, cancel := context.WithTimeout(co.Context(), 5*time.Millisecond)
+			defer cancel()
+			return co.WithContext(ctx, f)
+		},
+		"UntilOrder": func(co *coro.Co, f func() error) error {
+			s := co.Scheduler()
+			time.AfterFunc(5*time.Millisecond, func() { s.Shutdown(lab.Drain) })
+			return co.UntilOrder(f)
+		},
+	} {
+		for name := range waits(nil, nil) {
+			t.Run(scope+" and "+name, func(t *testing.T) {
+				l := bench(t)
+				p, _ := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+					defer c.Under().Abort()
+					co := c.Co()
+					err := end(co, waits(co, c)[name])
+					require.NoError(panicking{}, co.Sleep(time.Millisecond), "behind it all is well")
+					return err
+				})
+				err := p.end()
+				switch scope {
+				case "Within":
+					late(t, err)
+					require.EqualError(t, err, "coro: not finished within 5ms: i/o timeout")
+				case "WithContext":
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				case "UntilOrder":
+					require.ErrorIs(t, err, coro.ErrOrdered)
+				}
+			})
+		}
+	}
+}
+
+func TestACallInAScopeThatHasEndedIsRefused(t *testing.T) {
+	past, cancel := context.WithCancelCause(context.Background())
+	cancel(errWhy)
+	for name, end := range map[string]func(co *coro.Co, f func() error) error{
+		"Within": func(co *coro.Co, f func() error) error {
+			return co.Within(-1, func() error { _ = yielding(co); return f() })
+		},
+		"WithContext": func(co *coro.Co, f func() error) error { return co.WithContext(past, f) },
+		"UntilOrder": func(co *coro.Co, f func() error) error {
+			co.Scheduler().Shutdown(lab.Drain)
+			return errors.Join(co.Yield(), co.UntilOrder(f))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := bench(t)
+			p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+				co := c.Co()
+				return end(co, func() error {
+					want := co.Yield()
+					require.Error(panicking{}, want)
+					for name, call := range waits(co, c) {
+						require.Equal(panicking{}, want, call(), name)
+					}
+					closed := &closing{}
+					require.Equal(panicking{}, want, co.Do(closed))
+					require.Equal(panicking{}, closing{0, 1}, *closed, "closed, and not begun")
+					_, err := coro.Dial(co, "127.0.0.1:1", listener.Limits{})
+					require.Equal(panicking{}, want, err)
+					_, err = coro.Offload(co, func() (int, error) { panic("called") })
+					require.Equal(panicking{}, want, err)
+					require.Equal(panicking{}, want, co.WithContext(context.Background(), func() error { panic("called") }))
+					require.Equal(panicking{}, want, co.UntilOrder(func() error { panic("called") }))
+					return nil
+				})
+			})
+			lab.Say(t, peer, "what came is not read")
+			require.NoError(t, p.end())
+		})
+	}
+}
+
+// closing counts what is done to it.
+type closing struct{ acts, closes int }
+
+func (c *closing) Act(*act.Task) act.Directive { c.acts++; return act.Yield }
+func (c *closing) Close() error                { c.closes++; return nil }
+
+func TestWithContextEndsWithTheContextsCause(t *testing.T) {
+	soon := func(f func()) { time.AfterFunc(3*time.Millisecond, f) }
+	for _, row := range []struct {
+		name   string
+		ctx    func() (context.Context, func())
+		body   func(co *coro.Co) error
+		cancel func(co *coro.Co, cancel func())
+		want   error
+	}{
+		{name: "by another goroutine", cancel: func(_ *coro.Co, cancel func()) { soon(cancel) }, want: errWhy},
+		{name: "before", cancel: func(_ *coro.Co, cancel func()) { cancel() }, want: errWhy},
+		{name: "by another task", cancel: func(co *coro.Co, cancel func()) {
+			co.Scheduler().Spawn(act.Seq(&listener.Sleep{For: time.Millisecond},
+				act.Func(func(*act.Task) act.Directive { cancel(); return act.Done })))
+		}, want: errWhy},
+		{name: "by a deadline", ctx: func() (context.Context, func()) {
+			return context.WithTimeoutCause(context.Background(), 3*time.Millisecond, errWhy)
+		}, want: errWhy},
+		{name: "after", body: func(co *coro.Co) error { return co.Sleep(time.Millisecond) },
+			cancel: func(*coro.Co, func()) {}, want: nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := bench(t)
+			p := play(l, func(co *coro.Co) error {
+				base, stop := context.WithCancelCause(context.Background())
+				ctx, cancel := context.Context(base), func() { stop(errWhy) }
+				if row.ctx != nil {
+					ctx, cancel = row.ctx()
+					defer cancel()
+				}
+				if row.cancel != nil {
+					row.cancel(co, cancel)
+				}
+				if row.body == nil {
+					row.body = func(co *coro.Co) error { return co.Sleep(time.Hour) }
+				}
+				err := co.WithContext(ctx, func() error { return row.body(co) })
+				stop(errOther)
+				require.NoError(panicking{}, co.Sleep(3*time.Millisecond), "nobody is in it any more")
+				return err
+			})
+			require.Equal(t, row.want, p.end())
+		})
+	}
+}
+
+func TestTheOuterScopeIsTheReason(t *testing.T) {
+	canceled, cancel := context.WithCancelCause(context.Background())
+	cancel(errWhy)
+	l := bench(t)
+	var log trace
+	p := play(l, func(co *coro.Co) error {
+		outer := co.Within(5*time.Millisecond, func() error {
+			log.add("inner: %v.", co.Within(time.Millisecond, func() error { return co.Sleep(time.Hour) }))
+			log.add("cancelled: %v.", co.WithContext(canceled, func() error { return co.Sleep(time.Hour) }))
+			return co.WithContext(canceled, func() error {
+				for {
+					if err := co.Yield(); !errors.Is(err, errWhy) {
+						return err
+					}
+				}
+			})
+		})
+		log.add("outer: %v.", outer)
+		log.add("none: %v.", co.Yield())
+		return nil
+	})
+	require.NoError(t, p.end())
+	require.Equal(t, "inner: coro: not finished within 1ms: i/o timeout. cancelled: because. "+
+		"outer: coro: not finished within 5ms: i/o timeout. none: <nil>.",
+		log.String())
+}
+
+// What has come in the turn in which its time was over has come.
+func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
+	for name, scope := range map[string]func(co *coro.Co, f func() error) error{
+		"Within": func(co *coro.Co, f func() error) error { return co.Within(time.Millisecond, f) },
+		"WithContext": func(co *coro.Co, f func() error) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+			defer cancel()
+			return co.WithContext(ctx, f)
+		},
+		"UntilOrder": func(co *coro.Co, f func() error) error { return co.UntilOrder(f) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := bench(t)
+			came, begun := false, false
+			var waker act.Waker
+			p := play(l, func(co *coro.Co) error {
+				return scope(co, func() error {
+					err := co.Await(func(w act.Waker) bool { waker, begun = w, true; return came })
+					require.Error(panicking{}, co.Yield(), "it has ended")
+					return err
+				})
+			})
+			l.Turn(func(task *act.Task) {
+				require.True(panicking{}, begun)
+				time.Sleep(5 * time.Millisecond)
+				task.Scheduler().Shutdown(lab.Drain)
+				came = true
+				waker.Wake()
+			})
+			require.NoError(t, p.end())
+		})
+	}
+}
+
+func TestAScopeEndsWhatTheBodyDoes(t *testing.T) {
+	l := bench(t)
+	var inner error
+	p := play(l, func(co *coro.Co) error {
+		return co.Within(2*time.Millisecond, func() error {
+			return co.Do(act.All(act.Func(forever), coro.New(func(co *coro.Co) error {
+				inner = co.Within(time.Hour, func() error { return co.Sleep(time.Hour) })
+				return inner
+			})))
+		})
+	})
+	late(t, p.end())
+	require.ErrorIs(t, inner, coro.ErrStopped, "the scopes of who waits for it are not its own")
+}
+
+func TestAScopeWithinWhatTheBodyDoesIsItsOwn(t *testing.T) {
+	l := bench(t)
+	p := play(l, func(co *coro.Co) error {
+		err := co.Do(coro.New(func(co *coro.Co) error {
+			return co.Within(time.Millisecond, func() error { return co.Sleep(time.Hour) })
+		}))
+		require.NoError(panicking{}, co.Sleep(time.Millisecond))
+		return err
+	})
+	late(t, p.end())
+}
+
+// An action that has offloaded a function belongs to that until it has returned.
+func TestAScopeWaitsForAnOffloadedFunction(t *testing.T) {
+	for name, early := range map[string]bool{"that ends meanwhile": false, "that ends in the same turn": true} {
+		t.Run(name, func(t *testing.T) {
+			l := bench(t)
+			returned := false
+			p := play(l, func(co *coro.Co) error {
+				ctx, cancel := context.WithCancelCause(context.Background())
+				return co.WithContext(ctx, func() error {
+					first := true
+					err := co.Do(act.Func(func(t *act.Task) act.Directive {
+						if !first {
+							return act.Done
+						}
+						if first = false; early {
+							cancel(errWhy)
+						}
+						return t.Offload(func() {
+							cancel(errWhy)
+							time.Sleep(5 * time.Millisecond)
+							returned = true
+						})
+					}))
+					require.True(panicking{}, returned)
+					require.NoError(panicking{}, err, "it was done before anybody looked")
+					return co.Yield()
+				})
+			})
+			require.Equal(t, errWhy, p.end())
+		})
+	}
+}
+
+func TestABodyThatIgnoresTheEndOfAScopeKeepsNobodyWaiting(t *testing.T) {
+	for name, call := range map[string]func(co *coro.Co) error{
+		"Yield":         (*coro.Co).Yield,
+		"Sleep":         func(co *coro.Co) error { return co.Sleep(time.Hour) },
+		"Await":         func(co *coro.Co) error { return co.Await(func(act.Waker) bool { return false }) },
+		"Await what is": func(co *coro.Co) error { return co.Await(func(act.Waker) bool { return true }) },
+		"Do":            func(co *coro.Co) error { return co.Do(act.Func(forever)) },
+		"Unblock":       func(co *coro.Co) error { return co.Unblock(nil) },
+		"Unblock what waits": func(co *coro.Co) error {
+			_, empty := monitor.NewMailbox[int](1).Take()
+			return co.Unblock(empty)
+		},
+		"Within":     func(co *coro.Co) error { return co.Within(time.Hour, func() error { return nil }) },
+		"UntilOrder": func(co *coro.Co) error { return co.UntilOrder(func() error { return nil }) },
+		"WithContext": func(co *coro.Co) error {
+			return co.WithContext(context.Background(), func() error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := steppedScheduler(t)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(errWhy)
+			var log trace
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				return co.WithContext(ctx, func() error {
+					for {
+						if err := call(co); !errors.Is(err, errWhy) {
+							return err
+						}
+						log.add("A")
+					}
+				})
+			}))
+			s.Spawn(act.Func(func(*act.Task) act.Directive { log.add("B"); return act.Yield }))
+			_, err := s.Step(6)
+			require.NoError(t, err)
+			require.Equal(t, "B A B A B", log.String())
+			require.Error(t, s.Close())
+			require.Equal(t, "B A B A B", log.String(), "and is stopped as ever")
+			require.Zero(t, logs.Len(), logs.All())
+		})
+	}
+}
+
+func TestAPanicLeavesItsScopes(t *testing.T) {
+	l := bench(t)
+	p := play(l, func(co *coro.Co) error {
+		func() {
+			defer func() { require.Equal(panicking{}, "boom", recover()) }()
+			_ = co.Within(time.Millisecond, func() error {
+				return co.Within(time.Hour, func() error { boom(); return nil })
+			})
+		}()
+		return co.Sleep(5 * time.Millisecond)
+	})
+	require.NoError(t, p.end())
+}
+
+func TestABodyIsToldOfAnOrderAndGoesOn(t *testing.T) {
+	l := bench(t)
+	p := play(l, func(co *coro.Co) error {
+		require.Nil(panicking{}, co.Order())
+		require.NoError(panicking{}, co.UntilOrder(func() error { return co.Yield() }), "there is none")
+		co.Scheduler().Shutdown(lab.Drain)
+		err := co.UntilOrder(func() error { return yielding(co) })
+		require.Equal(panicking{}, shutdown.Order(lab.Drain), co.Order())
+		require.NoError(panicking{}, co.Sleep(time.Millisecond))
+		return err
+	})
+	require.ErrorIs(t, p.end(), coro.ErrOrdered)
+}
+
+// A server that keeps connections alive owes an answer to whoever has begun to ask, and to nobody else.
+func TestAnOrderEndsTheWaitForARequestAndNotTheRequest(t *testing.T) {
+	asked := make(chan bool, 1)
+	v := serve(t, "tcp", func(c *coro.Conn) error {
+		r := bufio.NewReader(c)
+		for {
+			if err := c.Co().UntilOrder(func() error { _, err := r.Peek(1); return err }); err != nil {
+				if errors.Is(err, coro.ErrOrdered) {
+					return nil
+				}
+				return err
+			}
+			asked <- true
+			request, err := http.ReadRequest(r)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(c, "you are at %s\n", request.URL.Path); err != nil {
+				return err
+			}
+		}
+	})
+	idle, busy, never := v.dial(), v.dial(), v.dial()
+	for _, c := range []io.Writer{idle, busy} {
+		_, err := io.WriteString(c, "GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		lab.Receive(t, asked)
+	}
+	lab.Hear(t, idle, "you are at /one\n")
+	lab.Hear(t, busy, "you are at /one\n")
+	lab.Say(t, busy, "GET /two HTTP")
+	lab.Receive(t, asked)
+	v.Group.Shutdown(lab.Drain)
+	lab.HearEnd(t, idle)
+	lab.HearEnd(t, never)
+	lab.Say(t, busy, "/1.1\r\nHost: x\r\n\r\n")
+	lab.Hear(t, busy, "you are at /two\n")
+	lab.HearEnd(t, busy)
+	for _, c := range []io.Closer{idle, busy, never} {
+		_ = c.Close()
+	}
+	v.drain()
+}
+
+func TestTheDeadlineOfWithinIsOnTheSchedulersClock(t *testing.T) {
+	require.NotErrorIs(t, coro.ErrOrdered, os.ErrDeadlineExceeded)
+	l := bench(t)
+	begun := time.Now()
+	p := play(l, func(co *coro.Co) error {
+		return co.Within(20*time.Millisecond, func() error { return co.Sleep(time.Hour) })
+	})
+	late(t, p.end())
+	require.GreaterOrEqual(t, time.Since(begun), 20*time.Millisecond, "never early")
+}

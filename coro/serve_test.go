@@ -1,0 +1,173 @@
+package coro_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+)
+
+func TestHowAServedConnectionEnds(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		body   func(*coro.Conn) error
+		logged string
+		reset  bool
+	}{
+		{"nil", func(*coro.Conn) error { return nil }, "", false},
+		{"io.EOF", func(*coro.Conn) error { return io.EOF }, "", false},
+		{"an error", func(*coro.Conn) error { return errWhy }, "because", false},
+		{"an error around io.EOF", func(*coro.Conn) error { return fmt.Errorf("early: %w", io.EOF) }, "early: EOF", false},
+		{"io.ErrUnexpectedEOF", func(*coro.Conn) error { return io.ErrUnexpectedEOF }, "unexpected EOF", false},
+		{"what a peer that has gone leaves", func(*coro.Conn) error { return syscall.ECONNRESET }, "", false},
+		{"a panic", func(*coro.Conn) error { boom(); return nil }, "panic: boom", true},
+		{"a panic of a later turn", func(c *coro.Conn) error { _ = c.Co().Yield(); boom(); return nil }, "panic: boom", true},
+		{"FailNow of a test", func(c *coro.Conn) error { (&testing.T{}).FailNow(); return nil },
+			"panic: coro: runtime.Goexit in the body", true},
+		{"Close of its own", func(c *coro.Conn) error { return c.Close() }, "", false},
+		{"a panic after a Close", func(c *coro.Conn) error { _ = c.Close(); boom(); return nil }, "panic: boom", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			v := serve(t, "tcp", func(c *coro.Conn) error {
+				if _, err := io.WriteString(c, "hello"); err != nil {
+					return err
+				}
+				if _, err := c.Read(make([]byte, 1)); err != nil {
+					return err
+				}
+				return row.body(c)
+			})
+			for range 2 { // the scheduler lives on
+				c := v.dial()
+				lab.Say(t, c, "?")
+				got, err := io.ReadAll(c)
+				require.Equal(t, row.reset, errors.Is(err, syscall.ECONNRESET), err)
+				if !row.reset {
+					require.Equal(t, "hello", string(got))
+				}
+				_ = c.Close()
+			}
+			v.Group.Shutdown(lab.Drain)
+			require.NoError(t, v.End())
+			if row.logged == "" {
+				require.Empty(t, v.failures())
+				return
+			}
+			require.Equal(t, []string{row.logged, row.logged}, v.failures())
+			require.Contains(t, v.Logs.FilterMessage("a task failed").All()[0].ContextMap()["task"], "TestHowAServedConnectionEnds",
+				"the body is named, and not what Serve makes of it")
+		})
+	}
+}
+
+func TestAResetByThePeerFailsNobody(t *testing.T) {
+	v := serve(t, "tcp", echo)
+	for range 10 {
+		c := v.dial()
+		lab.Say(t, c, "hello")
+		lab.Hear(t, c, "hello")
+		lab.Rush(t, c)
+	}
+	v.drain()
+}
+
+func TestADropResetsConnections(t *testing.T) {
+	for name, body := range map[string]func(*coro.Conn) error{
+		"in a Read":        func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"in a Sleep":       func(c *coro.Conn) error { return c.Co().Sleep(time.Hour) },
+		"that will not go": func(c *coro.Conn) error { _ = c.Co().Sleep(time.Hour); return yielding(c.Co()) },
+		"and closes it": func(c *coro.Conn) error {
+			_ = c.Co().Sleep(time.Hour)
+			c.Under().Abort()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan bool, 1)
+			v := serve(t, "tcp", func(c *coro.Conn) error { begun <- true; return body(c) })
+			c := v.dial()
+			lab.Receive(t, begun)
+			v.Group.Shutdown(lab.Cut)
+			require.ErrorContains(t, v.End(), "TestADropResetsConnections")
+			_, err := io.ReadAll(c)
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+			require.Zero(t, v.socket.Open())
+			require.Empty(t, v.failures())
+		})
+	}
+}
+
+func TestAConnectionGoesOnUnderAnOrder(t *testing.T) {
+	v := serve(t, "tcp", echo)
+	c := v.dial()
+	lab.Say(t, c, "hello")
+	lab.Hear(t, c, "hello")
+	v.Group.Shutdown(lab.Drain)
+	time.Sleep(5 * time.Millisecond)
+	require.NoError(t, echoed(c, noise(100_000)))
+	require.NoError(t, v.End())
+}
+
+func TestMaxConnsIsTheMostBodiesAtOnce(t *testing.T) {
+	v := serving{handler: coro.Serve(echo), maxConns: 3}.start(t)
+	var all []net.Conn
+	for range 3 {
+		c := v.dial()
+		lab.Say(t, c, "hello")
+		lab.Hear(t, c, "hello")
+		all = append(all, c)
+	}
+	fourth := v.dial()
+	lab.Say(t, fourth, "hello")
+	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+	_, err := fourth.Read(make([]byte, 1))
+	late(t, err)
+	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(t, all[0].Close())
+	lab.Hear(t, fourth, "hello")
+	for _, c := range append(all, fourth) {
+		_ = c.Close()
+	}
+	v.drain()
+}
+
+func TestManyComeAndGoOverTheSameCoroutines(t *testing.T) {
+	v := serving{handler: coro.Serve(echo), cfg: act.Config{Schedulers: 1}}.start(t)
+	for range 20 {
+		require.NoError(t, together(10, func(int) error {
+			c, err := net.Dial("tcp", v.address())
+			if err != nil {
+				return err
+			}
+			defer func() { _ = c.Close() }()
+			return echoed(c, noise(100))
+		}))
+	}
+	v.On(0, func(s *act.Scheduler) {
+		live, resting := coro.Count(s)
+		require.LessOrEqual(panicking{}, live+resting, 20)
+	})
+	v.drain()
+}
+
+func TestServeWithoutABody(t *testing.T) {
+	require.PanicsWithValue(t, "coro: Serve without a body", func() { coro.Serve(nil) })
+	require.PanicsWithValue(t, "coro: New without a body", func() { coro.New(nil) })
+}
+
+func TestABodyIsNamedAfterItsFunction(t *testing.T) {
+	a := coro.Serve(echo)(new(listener.Conn))
+	require.True(t, strings.HasSuffix(act.Name(a), "coro_test.echo"), act.Name(a))
+	require.Contains(t, act.Name(coro.New(func(*coro.Co) error { return nil })), "TestABodyIsNamed")
+}
