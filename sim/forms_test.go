@@ -284,6 +284,7 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 		}
 		return untilOrder(co, func() error {
 			d, n := time.Duration(w.Rand().Int64N(int64(time.Second))), w.Rand().IntN(100)
+			begun := w.Now()
 			f := future.Do(s, &listener.Sleep{For: d}, func() int { return n })
 			got, err := coro.Value(co, future.Map(f, func(n int) (int, error) { return n + 1, nil }).Within(time.Second/2))
 			switch late := errors.Is(err, os.ErrDeadlineExceeded); {
@@ -293,6 +294,8 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 				return nil
 			case err == nil && got != n+1:
 				w.Errorf("%d came out instead of %d", got, n+1)
+			case err == nil && w.Now()-begun > time.Second/2+slackOfAWorld:
+				w.Errorf("a wait that was bounded by %v took %v", time.Second/2, w.Now()-begun)
 			}
 			return err
 		})

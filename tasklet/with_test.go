@@ -276,7 +276,7 @@ func TestOnDoesNotHoldRun(t *testing.T) {
 // The refusal must not depend on who drives: in steps, too, the thread is the synchronous one.
 func TestOnRefusesAnExecutorOfTheThread(t *testing.T) {
 	h := &history{}
-	a := act.New(act.Config{Executor: at(func(f func()) { f() })})
+	a := act.New(act.Config{Executor: at(func(f func()) { f() }), Logger: zap.NewNop()})
 	defer a.Close()
 	s := tasklet.On(a)
 	var err error
