@@ -472,7 +472,7 @@ func TestWhatABodyHasDoneIsNotToldOfAnOrder(t *testing.T) {
 	var log trace
 	p := play(l, func(co *coro.Co) error {
 		_ = co.Within(time.Millisecond, func() error { return co.Do(told{&log}) })
-		return co.Sleep(5 * time.Millisecond)
+		return co.Await(func(act.Waker) bool { return co.Order() != nil }) // an order wakes everybody
 	})
 	l.For(3 * time.Millisecond)
 	l.S.Shutdown(lab.Drain)

@@ -143,7 +143,7 @@ func TestAFinishedCoroutineIsUsedAgain(t *testing.T) {
 }
 
 func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
+	s, logs := newScheduler(t, act.Config{})
 	before := runtime.NumGoroutine()
 	most := 0
 	for range 1000 {
@@ -162,6 +162,7 @@ func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
+	require.Zero(t, logs.Len(), logs.All())
 	require.Equal(t, 1000, most)
 	live, resting := coro.Count(s)
 	require.Zero(t, live+resting)
@@ -302,7 +303,11 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 	// An order that comes before the first turn leaves nobody to stop.
 	require.Zero(t, logs.Len())
 
+	prompt := func(co *coro.Co) error { return co.Sleep(time.Hour) }
+	s.Spawn(coro.New(prompt))
 	s.Spawn(coro.New(func(co *coro.Co) error {
+		s.Spawn(coro.New(prompt))
+		_ = co.Yield() // all have begun
 		s.Shutdown(haltAndDrop)
 		err := co.Sleep(time.Hour)
 		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < lab.Patience; {
@@ -310,6 +315,7 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 		return err
 	}))
 	require.Error(t, s.Run())
+	time.Sleep(50 * time.Millisecond) // of those that have ended there is nothing to report
 	require.Equal(t, 1, logs.Len())
 	require.Equal(t, "a stopped coroutine does not end, and holds up its thread", logs.All()[0].Message)
 	require.Contains(t, logs.All()[0].ContextMap()["task"], "OnlyComputes")

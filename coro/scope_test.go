@@ -191,6 +191,33 @@ func TestWithContextEndsWithTheContextsCause(t *testing.T) {
 	}
 }
 
+// attended is a context that counts who waits for its end.
+type attended struct {
+	context.Context
+	done    chan struct{}
+	waiting int
+}
+
+func (a *attended) Done() <-chan struct{} { return a.done } // package context knows its own
+
+func (a *attended) AfterFunc(func()) (stop func() bool) {
+	a.waiting++
+	return func() bool { a.waiting--; return true }
+}
+
+func TestWithContextIsForgottenByItsContext(t *testing.T) {
+	l := bench(t)
+	ctx := &attended{context.Background(), make(chan struct{}), 0}
+	p := play(l, func(co *coro.Co) error {
+		return co.WithContext(ctx, func() error {
+			require.Equal(panicking{}, 1, ctx.waiting)
+			return co.Yield()
+		})
+	})
+	require.NoError(t, p.end())
+	require.Zero(t, ctx.waiting)
+}
+
 func TestTheOuterScopeIsTheReason(t *testing.T) {
 	canceled, cancel := context.WithCancelCause(context.Background())
 	cancel(errWhy)
@@ -365,7 +392,18 @@ func TestAPanicLeavesItsScopes(t *testing.T) {
 				return co.Within(time.Hour, func() error { boom(); return nil })
 			})
 		}()
-		return co.Sleep(5 * time.Millisecond)
+		return errors.Join(co.Sleep(5*time.Millisecond), co.Yield())
+	})
+	require.NoError(t, p.end())
+}
+
+func TestAScopeLeavesNoTimer(t *testing.T) {
+	l := bench(t)
+	p := play(l, func(co *coro.Co) error {
+		err := co.Within(time.Hour, func() error { return co.Yield() })
+		_, armed := co.Scheduler().NextDeadline()
+		require.False(panicking{}, armed)
+		return err
 	})
 	require.NoError(t, p.end())
 }
