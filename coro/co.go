@@ -26,8 +26,10 @@ type Co struct {
 	task     *act.Task // nil before the first turn
 	crew     *crew
 	worker   *worker    // nil before the first turn and after the end
-	child    act.Action // what Do waits for
+	child    act.Action // what Do does
+	outcome  error      // of child, once it is over
 	scope    *scope     // the innermost
+	outer    *Co        // whose body was running when this was resumed
 	conn     *Conn      // what Serve has given it
 	sleep    *listener.Sleep
 	ctx      context.Context // see Context
@@ -78,7 +80,7 @@ func (co *Co) Sleep(d time.Duration) error {
 
 // Do does a to its end, and closes it if it is an io.Closer. The error is what a has failed with. If the
 // coroutine is stopped meanwhile, or a scope ends, a is closed unfinished; but while a function runs that a
-// has offloaded, a scope is not looked at.
+// has offloaded, a scope is not looked at. A panic of a fails the task, and the body is stopped.
 func (co *Co) Do(a act.Action) error {
 	if err := co.enter(); err != nil {
 		co.close(a)
@@ -86,21 +88,36 @@ func (co *Co) Do(a act.Action) error {
 	}
 	co.child = a
 	defer co.leave(a)
-	for {
-		d := a.Act(co.task)
-		switch d {
-		case act.Done:
-			return nil
-		case act.Failed:
-			if err := co.task.Err(); err != nil {
-				return err
-			}
-			return errUnsaid
-		}
-		if err := co.suspend(d); err != nil {
-			return err
-		}
+	co.worker.yield(do)
+	if co.stopped {
+		return ErrStopped
 	}
+	return co.outcome
+}
+
+// do is what a body answers that has an action to be done: the turn goes on with that.
+const do = act.Done
+
+// attend calls the action that the body does, and tells whether the body is to go on. Scopes are looked at when the
+// action has not ended, so that what comes in the same turn as the end of a scope is not lost; an offloaded function they
+// have to wait for.
+func (co *Co) attend() (d act.Directive, over bool) {
+	co.outcome = nil
+	switch d = co.child.Act(co.task); d {
+	case act.Done:
+		return d, true
+	case act.Failed:
+		if co.outcome = co.task.Err(); co.outcome == nil {
+			co.outcome = errUnsaid
+		}
+		return d, true
+	case act.Async:
+		return d, false
+	}
+	if co.scope != nil {
+		co.outcome = co.scope.arm(co)
+	}
+	return d, co.outcome != nil
 }
 
 var errUnsaid = errors.New("coro: the action failed without saying why")
@@ -123,16 +140,15 @@ func (co *Co) close(a act.Action) {
 
 // Await waits for anything that has a waker. ready is called now and in each turn until it returns true: it
 // looks at what is waited for, and leaves w, which is good for that turn, with whoever makes it true.
-func (co *Co) Await(ready func(w act.Waker) bool) error {
-	if err := co.enter(); err != nil {
-		return err
+func (co *Co) Await(ready func(w act.Waker) bool) error { return co.Do(condition(ready)) }
+
+type condition func(act.Waker) bool
+
+func (ready condition) Act(t *act.Task) act.Directive {
+	if ready(t.Waker()) {
+		return act.Done
 	}
-	for !ready(co.task.Waker()) {
-		if err := co.suspend(act.Wait); err != nil {
-			return err
-		}
-	}
-	return nil
+	return act.Wait
 }
 
 // Unblock is for calls that return a listener.Blocked: it waits until the call may do better and returns nil.
@@ -212,10 +228,9 @@ func (co *Co) enter() error {
 }
 
 // suspend answers d, and returns in the next turn. The error says that there is no use in trying again. Scopes are
-// looked at before and not afterwards: what has come in the same turn as the end of a scope is not lost. An offloaded
-// function they have to wait for.
+// looked at before and not afterwards: what has come in the same turn as the end of a scope is not lost.
 func (co *Co) suspend(d act.Directive) error {
-	if co.scope != nil && d != act.Async {
+	if co.scope != nil {
 		if err := co.scope.arm(co); err != nil {
 			return err
 		}

@@ -96,28 +96,32 @@ func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 }
 
 // pour lends to what c has received, turn by turn.
-func (c *Conn) pour(co *Co, to *listener.Conn) (total int64, err error) {
-	for {
-		if err := co.call(); err != nil {
-			return total, err
-		}
-		in, err := c.under.Peek(1)
+func (c *Conn) pour(co *Co, to *listener.Conn) (int64, error) {
+	p := &pouring{from: c.under, to: to}
+	err := co.Do(p)
+	return p.total, err
+}
+
+// pouring is an action, and so needs neither the body nor its stack while it waits.
+type pouring struct {
+	from, to *listener.Conn
+	total    int64
+}
+
+func (p *pouring) Act(t *act.Task) act.Directive {
+	for range callsATurn {
+		in, err := p.from.Peek(1)
 		if len(in) > 0 {
 			var n int
-			n, err = to.Write(in)
-			c.under.Discard(n)
-			total += int64(n)
-		}
-		switch b, blocked := err.(listener.Blocked); {
-		case blocked:
-			err = co.wait(b)
-		case err == io.EOF:
-			return total, nil
+			n, err = p.to.Write(in)
+			p.from.Discard(n)
+			p.total += int64(n)
 		}
 		if err != nil {
-			return total, err
+			return listener.Next(t, err)
 		}
 	}
+	return act.Yield
 }
 
 // copy has a buffer only while there is something in it, since w may suspend the body for long.

@@ -41,7 +41,7 @@ func (r *routine) Act(t *act.Task) act.Directive {
 			co.begin(t)
 		}
 		co.slack = callsATurn
-		if d := co.crew.resume(co); !co.ended() {
+		if d := co.turn(); !co.ended() {
 			return d
 		}
 	}
@@ -52,6 +52,21 @@ func (r *routine) Act(t *act.Task) act.Directive {
 		return t.Fail(co.err)
 	}
 	return act.Done
+}
+
+// turn lets the body go on until it answers. An action that it does takes its turns here, on the scheduler's stack: to
+// switch to the body and back only to hear that it waits costs more than most of them do.
+func (co *Co) turn() act.Directive {
+	for {
+		if co.child != nil {
+			if d, over := co.attend(); !over {
+				return d
+			}
+		}
+		if d := co.crew.resume(co); d != do || co.ended() {
+			return d
+		}
+	}
 }
 
 func (co *Co) begin(t *act.Task) {

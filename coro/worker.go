@@ -79,10 +79,9 @@ func (c *crew) Close() error {
 // resume lets the body go on until it answers. A panic in it has been caught; one that comes through here is
 // what is left of a Goexit, and of the coroutine.
 func (c *crew) resume(co *Co) act.Directive {
-	outer := c.current
-	c.current, co.running = co, true
-	defer func() { c.current, co.running = outer, false }()
+	co.outer, c.current, co.running = c.current, co, true
 	d, _ := co.worker.next()
+	c.current, co.running = co.outer, false
 	return d
 }
 
@@ -119,6 +118,7 @@ func (w *worker) play() {
 			co.panicked = panicOf(v)
 			return
 		}
+		w.crew.current, co.running = co.outer, false // resume is not going to
 		co.panicked = &act.Panic{Value: errGoexit, Stack: debug.Stack()}
 		panic(co.panicked)
 	}()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -53,6 +54,8 @@ func TestServersEchoWholeBytes(t *testing.T) {
 		"epoll, short writes":      {programs.Epoll, 1, 3, 12, 16 << 20},
 		"epoll, one conn, one msg": {programs.Epoll, 1, 1, 1, 64},
 		"plain":                    {programs.Plain, 1, 100, 5000, 64},
+		"reads":                    {programs.Reads, 1, 100, 5000, 64},
+		"reads, its buffer":        {programs.Reads, 1, 3, 100, 64 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clients := load.Generator{Program: programs.Load, Conns: row.conns, CPU: -1}
@@ -65,7 +68,7 @@ func TestServersEchoWholeBytes(t *testing.T) {
 }
 
 func TestServersEchoTheRestAfterTheClientsHalfClose(t *testing.T) {
-	for _, program := range []string{programs.Epoll, programs.Plain} {
+	for _, program := range []string{programs.Epoll, programs.Plain, programs.Reads} {
 		c, err := net.Dial("tcp", startTest(t, program, 1).Addr())
 		require.NoError(t, err)
 		sent := bytes.Repeat([]byte("daimon and his twin "), 1<<19)
@@ -125,10 +128,15 @@ func echoButSpoil(l net.Listener, nth int, spoil func(net.Conn, []byte)) {
 	}
 }
 
+// small is a measurement in which the plain server stands for Daimon.
+func small() Options {
+	return Options{Pairs: 3, Reactors: 1, Server: programs.Plain, Conns: 10, Messages: 500, Size: 64}
+}
+
 func TestRunPrintsEveryPairAndJudgesTheMedian(t *testing.T) {
 	var out strings.Builder
-	o := Options{Pairs: 3, Reactors: 1, Server: programs.Plain, Plain: true,
-		Conns: 10, Messages: 500, Size: 64}
+	o := small()
+	o.Plain = true
 	require.NoError(t, run(context.Background(), &out, o))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2+3+3, out.String())
@@ -140,4 +148,33 @@ func TestRunPrintsEveryPairAndJudgesTheMedian(t *testing.T) {
 	}
 	o.Max = 0.001
 	require.ErrorContains(t, run(context.Background(), &out, o), "is above 0.001")
+}
+
+func TestRunComparesCoroutinesWithTheSubject(t *testing.T) {
+	var out strings.Builder
+	o := small()
+	o.Coro, o.Pairs, o.MaxCoro = true, 1, 0.001
+	require.ErrorContains(t, run(context.Background(), &out, o), "the median ratio coro/plain, ")
+	lines := strings.Split(out.String(), "\n")
+	require.Equal(t, strings.Fields("pair reads coro plain epoll control reads/plain coro/plain plain/epoll control/epoll"), strings.Fields(lines[1]))
+	o.MaxCoro = 1000
+	require.NoError(t, run(context.Background(), io.Discard, o))
+}
+
+func TestIdleConnectionsTakeMemory(t *testing.T) {
+	var out strings.Builder
+	o := small()
+	o.Coro, o.Pairs, o.Max, o.Idle = true, 1, 0.001, 500
+	require.NoError(t, run(context.Background(), &out, o), "limits are for CPU")
+	lines := strings.Split(out.String(), "\n")
+	require.Contains(t, lines[0], "conns 500, one message of 64 bytes each")
+	var reads, coro, plain float64
+	_, err := fmt.Sscanf(strings.TrimSpace(lines[2]), "1 %f %f %f", &reads, &coro, &plain)
+	require.NoError(t, err, out.String())
+	for _, growth := range []float64{reads, coro, plain} {
+		require.Greater(t, growth, 2048.0) // a stack, to begin with
+		require.Less(t, growth, 100_000.0)
+	}
+	o.Idle = 1<<31 - 1
+	require.ErrorContains(t, run(context.Background(), &out, o), "ulimit")
 }

@@ -1,6 +1,7 @@
-// Command echo measures the CPU time that a server spends on one echoed message: Daimon's
-// examples/echo against a C epoll loop, in interleaved pairs, with the C server against itself as the
-// control. See ../README.md.
+// Command echo measures the CPU time that a server spends on one echoed message: Daimon's examples/echo
+// against a C epoll loop, and examples/echo-coro against the former, in interleaved pairs, with the C server
+// against itself as the control; or, with -idle, the memory that it spends on a connection on which nothing
+// happens. See ../README.md.
 package main
 
 import (
@@ -22,9 +23,11 @@ type Options struct {
 	Pairs, Reactors       int
 	Conns, Messages, Size int
 	Server                string  // a binary; "": Daimon's examples/echo, built here
+	Coro                  bool    // examples/echo-coro and reads beside it
 	Plain                 bool    // package net beside them
 	Apart                 bool    // the load generator has a CPU of its own
-	Max                   float64 // the median ratio that is still good; 0: any
+	Max, MaxCoro          float64 // the median ratios that are still good; 0: any
+	Idle                  int     // connections; 0: CPU is measured, not memory
 }
 
 func main() {
@@ -35,11 +38,14 @@ func main() {
 	flag.IntVar(&o.Size, "size", 64, "bytes of a message")
 	flag.IntVar(&o.Reactors, "reactors", 1, "reactors of each server")
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr and -reactors) instead of examples/echo")
+	flag.BoolVar(&o.Coro, "coro", false, "measure examples/echo-coro and reads too, against examples/echo")
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
-	flag.Float64Var(&o.Max, "max", 0, "fail when the median ratio is above this (0: never)")
+	flag.Float64Var(&o.Max, "max", 0, "fail when the median of daimon/epoll is above this (0: never)")
+	flag.Float64Var(&o.MaxCoro, "max-coro", 0, "with -coro: fail when the median of coro/daimon is above this (0: never)")
+	flag.IntVar(&o.Idle, "idle", 0, "measure memory, with so many idle connections, instead of CPU")
 	flag.Parse()
-	valid := min(o.Pairs, o.Conns, o.Messages, o.Size, o.Reactors) >= 1
+	valid := min(o.Pairs, o.Conns, o.Messages, o.Size, o.Reactors) >= 1 && o.Idle >= 0
 	command.Main("bench/echo", valid, "numbers start at 1", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
@@ -54,7 +60,10 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	servers := o.columns(programs)
+	servers, ratios := o.columns(programs)
+	if o.Idle > 0 {
+		return o.memory(ctx, out, servers, ratios)
+	}
 	stop, err := server.StartAll(ctx, servers)
 	defer stop()
 	if err != nil {
@@ -64,49 +73,60 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if clients.CPU, err = load.CPU(o.Reactors, o.Apart); err != nil {
 		return err
 	}
-	return o.measure(ctx, out, clients, servers)
+	return o.cpu(ctx, out, clients, servers, ratios)
 }
 
-// columns are the servers: the subject, the C server, the C server again, and perhaps the plain one.
-func (o Options) columns(p Programs) (all []*server.Process) {
+// columns are the servers, and what is divided by what: the subject and all behind it by the C server, which stands
+// next to both the subject and its own control; those with coroutines, before it, by the subject.
+func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.Ratio) {
+	add := func(name, program string) (column int) {
+		servers = append(servers, &server.Process{Name: name, Program: program, Reactors: o.Reactors})
+		return len(servers) - 1
+	}
+	divide := func(of, by int, limit float64) { ratios = append(ratios, pairs.Ratio{Of: of, To: by, Limit: limit}) }
 	name := "daimon"
 	if o.Server != "" {
 		name = filepath.Base(o.Server)
 	}
-	all = []*server.Process{{Name: name, Program: p.Subject}, {Name: "epoll", Program: p.Epoll},
-		{Name: "control", Program: p.Epoll}, {Name: "plain", Program: p.Plain}}
-	if !o.Plain {
-		all = all[:3]
+	if o.Coro {
+		reads, coro := add("reads", p.Reads), add("coro", p.Coro)
+		divide(reads, coro+1, 0)
+		divide(coro, coro+1, o.MaxCoro)
 	}
-	for _, s := range all {
-		s.Reactors = o.Reactors
+	subject := add(name, p.Subject)
+	epoll := add("epoll", p.Epoll)
+	divide(subject, epoll, o.Max)
+	divide(add("control", p.Epoll), epoll, 0)
+	if o.Plain {
+		divide(add("plain", p.Plain), epoll, 0)
 	}
-	return all
+	return servers, ratios
 }
 
-// measure divides everything by the C server, which stands next to both the subject and its own control.
-func (o Options) measure(ctx context.Context, out io.Writer, clients load.Generator, servers []*server.Process) error {
+// cpu prints the table of messages.
+func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator, servers []*server.Process, ratios []pairs.Ratio) error {
 	run := func(i int) (float64, error) {
 		cost, err := clients.Run(ctx, servers[i], talk(o.Size), o.Messages)
 		return cost.CPU, err
 	}
-	const subject, base = 0, 1
-	var table pairs.Table
-	for i, s := range servers {
-		if _, err := run(i); err != nil { // warms up, counts nowhere
+	for i := range servers { // warms up, counts nowhere
+		if _, err := run(i); err != nil {
 			return err
 		}
-		table.Columns = append(table.Columns, s.Name)
-		if i != base {
-			table.Ratios = append(table.Ratios, pairs.Ratio{Of: i, To: base})
-		}
 	}
-	table.Ratios[subject].Limit = o.Max
 	fmt.Fprintf(out, "server CPU per message of %d bytes, ns; conns %d, messages %d, reactors %d, load on CPU %d (-1: any)\n",
 		o.Size, o.Conns, o.Messages, o.Reactors, clients.CPU)
+	table := pairs.Table{Columns: names(servers), Ratios: ratios}
 	medians, err := table.Measure(out, o.Pairs, run)
 	if err != nil {
 		return err
 	}
 	return table.Judge(medians)
+}
+
+func names(servers []*server.Process) (all []string) {
+	for _, s := range servers {
+		all = append(all, s.Name)
+	}
+	return all
 }
