@@ -16,9 +16,11 @@
 // # What it costs
 //
 // A coroutine is a goroutine of its own that only ever runs in the turns of its task, on the scheduler's
-// thread: a suspension and the way back cost two switches, about as much as the cheapest system call, and
-// the stack takes two to four KiB more than a state machine does. A finished coroutine is used again, so
-// a short body does not pay for a new one.
+// thread. To go on costs it a switch there and one back, together 150 ns, about as much as the cheapest
+// system call; what it does as an action ([Co.Do], and io.Copy between two connections) takes its turns
+// without the body and costs what actions cost. At rest it has a stack of 2 KiB, or more if its frames are
+// large: a buffer that is a variable of the body lies there. A finished coroutine is used again, so a short
+// body does not pay for a new one.
 //
 // # Rules
 //
