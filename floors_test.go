@@ -41,7 +41,7 @@ const floors = `
 
 	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
 	demon             act shutdown time
-	future            act shutdown internal/inbox go.uber.org/zap os runtime runtime/debug time
+	future            act shutdown internal/inbox go.uber.org/zap os runtime time
 	monitor           act shutdown netpoll internal/audit internal/inbox
 	                  go.uber.org/zap net net/netip os os/signal syscall time
 
@@ -59,7 +59,7 @@ const floors = `
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act shutdown listener future context go.uber.org/zap iter net os reflect runtime runtime/debug time
-	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime runtime/debug
+	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
 	httpd             act shutdown listener go.uber.org/zap net os time unsafe

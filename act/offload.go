@@ -101,7 +101,7 @@ func catch(f func()) (p *Panic) {
 			return
 		}
 		if v := recover(); v != nil { // nil: a Goexit goes on
-			p = panicOf(v)
+			p = Recovered(v)
 		}
 	}()
 	f()

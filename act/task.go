@@ -90,6 +90,13 @@ func (t *Task) Err() error {
 	return t.s.err
 }
 
+// Failure is Err for who has just heard Failed, and never nil: an action that did not say why has an error that says
+// so.
+func (t *Task) Failure() error {
+	t.s.touch()
+	return t.s.failure()
+}
+
 // Fail sets Err and returns Failed. A nil err is a bug and panics.
 func (t *Task) Fail(err error) Directive {
 	t.s.touch()

@@ -25,9 +25,9 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// panicOf makes a Panic of what recover has returned. One that was caught and raised again, as by a
-// coroutine, keeps its stack.
-func panicOf(v any) *Panic {
+// Recovered makes a Panic of what recover has returned, with the stack of whoever calls it: the deferred function.
+// One that was caught and raised again, as by a coroutine, keeps its own.
+func Recovered(v any) *Panic {
 	if p, ok := v.(*Panic); ok {
 		return p
 	}
@@ -113,7 +113,7 @@ func (s *Scheduler) rescue(taken *int) {
 		return
 	}
 	*taken++
-	s.bury(t, panicOf(v))
+	s.bury(t, Recovered(v))
 }
 
 // bury ends the turn and the life of t after a panic. What panics on the way is reported in its name,
@@ -145,7 +145,7 @@ func (s *Scheduler) guard(f func()) (p *Panic) {
 			return
 		}
 		if v := recover(); v != nil {
-			p = panicOf(v)
+			p = Recovered(v)
 		} else if s.broken == nil {
 			s.broken = ErrGoexit
 		}

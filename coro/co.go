@@ -107,9 +107,7 @@ func (co *Co) attend() (d act.Directive, over bool) {
 	case act.Done:
 		return d, true
 	case act.Failed:
-		if co.outcome = co.task.Err(); co.outcome == nil {
-			co.outcome = errUnsaid
-		}
+		co.outcome = co.task.Failure()
 		return d, true
 	case act.Async:
 		return d, false
@@ -119,8 +117,6 @@ func (co *Co) attend() (d act.Directive, over bool) {
 	}
 	return d, co.outcome != nil
 }
-
-var errUnsaid = errors.New("coro: the action failed without saying why")
 
 // leave closes what Do has done, or given up.
 func (co *Co) leave(a act.Action) {

@@ -87,7 +87,7 @@ func TestHowABodyEnds(t *testing.T) {
 		}, "panic: boom", "coro_test.boom"},
 		{"an action that fails without saying why", func(co *coro.Co) error {
 			return co.Do(act.Func(func(*act.Task) act.Directive { return act.Failed }))
-		}, "coro: the action failed without saying why", ""},
+		}, "failed without saying why", ""},
 		{"an action without a verdict", func(co *coro.Co) error {
 			return co.Do(act.Func(func(*act.Task) act.Directive { return 0 }))
 		}, "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed", ""},

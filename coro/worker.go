@@ -115,7 +115,7 @@ func (w *worker) play() {
 			return
 		}
 		if v := recover(); v != nil {
-			co.panicked = panicOf(v)
+			co.panicked = act.Recovered(v)
 			return
 		}
 		w.crew.current, co.running = co.outer, false // resume is not going to
@@ -127,10 +127,3 @@ func (w *worker) play() {
 }
 
 var errGoexit = errors.New("coro: runtime.Goexit in the body")
-
-func panicOf(v any) *act.Panic {
-	if p, ok := v.(*act.Panic); ok { // of a coroutine that this one was waiting for
-		return p
-	}
-	return &act.Panic{Value: v, Stack: debug.Stack()}
-}

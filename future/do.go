@@ -1,9 +1,7 @@
 package future
 
 import (
-	"errors"
 	"io"
-	"runtime/debug"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -25,16 +23,10 @@ type doing[T any] struct {
 	to    *Future[T]
 }
 
-var errUnsaid = errors.New("future: the action failed without saying why")
-
 func (x *doing[T]) Act(t *act.Task) (d act.Directive) {
 	defer func() {
 		if v := recover(); v != nil {
-			p, ok := v.(*act.Panic)
-			if !ok {
-				p = &act.Panic{Value: v, Stack: debug.Stack()}
-			}
-			_ = x.to.Fail(p)
+			_ = x.to.Fail(act.Recovered(v))
 			d = act.Done
 		}
 	}()
@@ -42,11 +34,7 @@ func (x *doing[T]) Act(t *act.Task) (d act.Directive) {
 	case act.Done:
 		x.to.settle(x.value(), nil)
 	case act.Failed:
-		err := t.Err()
-		if err == nil {
-			err = errUnsaid
-		}
-		x.to.settle(*new(T), err)
+		x.to.settle(*new(T), t.Failure())
 	default:
 		return d
 	}

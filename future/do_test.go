@@ -51,7 +51,7 @@ func TestDoHasTheOutcomeOfItsAction(t *testing.T) {
 	}{
 		{"done", done, seven, "7"},
 		{"failed", failNo, seven, "no"},
-		{"failed without a reason", func(*act.Task) act.Directive { return act.Failed }, seven, "future: the action failed without saying why"},
+		{"failed without a reason", func(*act.Task) act.Directive { return act.Failed }, seven, "failed without saying why"},
 		{"a panic", func(*act.Task) act.Directive { panic("boom") }, seven, "panic: boom"},
 		{"a panic with a stack", func(*act.Task) act.Directive { panic(&act.Panic{Value: "deep"}) }, seven, "panic: deep"},
 		{"a panic of value", done, func() int { panic("boom") }, "panic: boom"},

@@ -1,10 +1,6 @@
 package future
 
-import (
-	"runtime/debug"
-
-	"github.com/daimon-go/daimon/act"
-)
+import "github.com/daimon-go/daimon/act"
 
 // Map returns a future of what fn makes of f's value: a value, or a failure. If f fails, so does the
 // result, with the same error and without a call of fn.
@@ -153,7 +149,7 @@ func (c *chain[T, U]) Close() error {
 func caught[T, U any](fn func(T, error) (U, error), from *Future[T]) (u U, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &act.Panic{Value: v, Stack: debug.Stack()}
+			err = act.Recovered(v)
 		}
 	}()
 	return fn(from.Value())

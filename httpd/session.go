@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -226,7 +225,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	}
 	switch {
 	case d == act.Failed:
-		return x.failed(t, cmp.Or(t.Err(), errUnsaid))
+		return x.failed(t, t.Failure())
 	case d == act.Done,
 		d != act.Async && e.out.mute && e.out.sent: // a HEAD has its answer: nothing would ever hold up who goes on writing
 		return x.answered(t)
@@ -254,8 +253,6 @@ func (x *session) answered(t *act.Task) act.Directive {
 	x.phase = sending
 	return act.Done
 }
-
-var errUnsaid = errors.New("httpd: the handler has failed without saying why")
 
 // failed is called when the handler is not going to answer: we do, if it is not too late.
 func (x *session) failed(t *act.Task, err error) act.Directive {

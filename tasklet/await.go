@@ -71,7 +71,7 @@ func (w *awaiting) Act(t *act.Task) act.Directive {
 	case act.Done:
 		w.finish(nil)
 	case act.Failed:
-		w.finish(t.Err())
+		w.finish(t.Failure())
 		return act.Done
 	}
 	return d

@@ -2,7 +2,6 @@ package tasklet
 
 import (
 	"errors"
-	"runtime/debug"
 
 	"go.uber.org/zap"
 
@@ -30,14 +29,12 @@ func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 	return answer
 }
 
+// caught is the error of what recover has returned: nil after a Goexit.
 func caught(v any) error {
-	switch p := v.(type) {
-	case nil:
+	if v == nil {
 		v = errors.New("runtime.Goexit")
-	case *act.Panic:
-		return p
 	}
-	return &act.Panic{Value: v, Stack: debug.Stack()}
+	return act.Recovered(v)
 }
 
 // finish ends a phase that was none of a turn, and that has answered d.
