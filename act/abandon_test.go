@@ -84,10 +84,24 @@ func TestAPanicOfAbandonIsReportedAndHarmsNobody(t *testing.T) {
 }
 
 func TestAPanicThatIsRaisedAgainKeepsItsStack(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	s.Spawn(act.Func(func(*act.Task) act.Directive { panic(&act.Panic{Value: "boom", Stack: []byte("where it was")}) }))
-	require.NoError(t, s.Run())
-	fields := logs.All()[0].ContextMap()
-	require.Equal(t, "panic: boom", fields["error"])
-	require.Equal(t, "where it was", string(fields["stack"].(string)))
+	p := &act.Panic{Value: "boom", Stack: []byte("where it was")}
+	for name, raise := range map[string]func(){"by Raise": p.Raise, "as it is": func() { panic(p) }} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := newScheduler(t, act.Config{})
+			s.Spawn(act.Func(func(*act.Task) act.Directive { raise(); return act.Done }))
+			require.NoError(t, s.Run())
+			require.Equal(t, 1, logs.Len())
+			fields := logs.All()[0].ContextMap()
+			require.Equal(t, "panic: boom", fields["error"])
+			require.Equal(t, "where it was", fields["stack"])
+		})
+	}
+	t.Run("and who does not know of it sees both", func(t *testing.T) {
+		defer func() {
+			err := recover().(error)
+			require.EqualError(t, err, "panic: boom\n\nwhere it was")
+			require.ErrorIs(t, err, p)
+		}()
+		p.Raise()
+	})
 }

@@ -56,7 +56,8 @@ type Config struct {
 	// Clock is where the time comes from; nil means the system's.
 	Clock Clock
 
-	// Crash lets a panic of an action end the process, as Go does, instead of failing its task.
+	// Crash lets a panic of an action end the process, as Go does, instead of failing its task. One in a function off
+	// the thread (Offload, Call) fails its task all the same.
 	Crash bool
 }
 

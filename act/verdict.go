@@ -25,11 +25,23 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
+// Raise panics again with what was caught elsewhere, on the stack of a coroutine, say. Recovered returns p; whoever
+// does not recover ends the process with the stack of p printed.
+func (p *Panic) Raise() { panic(raised{p}) }
+
+type raised struct{ *Panic }
+
+func (r raised) Error() string { return fmt.Sprintf("%v\n\n%s", r.Panic, r.Stack) }
+func (r raised) Unwrap() error { return r.Panic }
+
 // Recovered makes a Panic of what recover has returned, with the stack of whoever calls it: the deferred function.
-// One that was caught and raised again, as by a coroutine, keeps its own.
+// One that was raised again keeps its own.
 func Recovered(v any) *Panic {
-	if p, ok := v.(*Panic); ok {
-		return p
+	switch v := v.(type) {
+	case *Panic:
+		return v
+	case raised:
+		return v.Panic
 	}
 	return &Panic{v, debug.Stack()}
 }

@@ -31,6 +31,7 @@ type Co struct {
 	scope    *scope     // the innermost
 	outer    *Co        // whose body was running when this was resumed
 	conn     *Conn      // what Serve has given it
+	dialled  []*listener.Conn
 	sleep    *listener.Sleep
 	ctx      context.Context // see Context
 	cancel   context.CancelCauseFunc
@@ -81,6 +82,8 @@ func (co *Co) Sleep(d time.Duration) error {
 // Do does a to its end, and closes it if it is an io.Closer. The error is what a has failed with. If the
 // coroutine is stopped meanwhile, or a scope ends, a is closed unfinished; but while a function runs that a
 // has offloaded, a scope is not looked at. A panic of a fails the task, and the body is stopped.
+//
+// Most actions are for one Do: a listener.Receive that is done answers Done again, at once and with the old value.
 func (co *Co) Do(a act.Action) error {
 	if err := co.enter(); err != nil {
 		co.close(a)

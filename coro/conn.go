@@ -3,6 +3,7 @@ package coro
 import (
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -14,7 +15,8 @@ import (
 // not have been sent. After 16 calls a body gives up its turn, so that its peer cannot keep the thread.
 //
 // It suspends whichever coroutine calls it, and is for those of one task: of two that act.All does, one may read
-// while the other writes.
+// while the other writes. All its methods belong to the thread: another goroutine, such as the one that
+// tls.Conn.HandshakeContext starts for a context that can be cancelled, must not even close it.
 type Conn struct {
 	under *listener.Conn
 	co    *Co
@@ -189,9 +191,10 @@ func (c *Conn) CloseWrite() error { return c.under.CloseWrite() }
 // Close gives the connection up and returns at once: what was written is still sent, see listener.Conn.Close. Whoever
 // else of the task waits for it is told.
 func (c *Conn) Close() error {
-	if c.co.worker != nil {
-		c.co.task.Waker().Wake()
+	if crew := c.co.crew; crew != nil && crew.current != nil {
+		crew.current.task.Waker().Wake()
 	}
+	c.co.dialled = slices.DeleteFunc(c.co.dialled, func(d *listener.Conn) bool { return d == c.under })
 	return c.under.Close()
 }
 
@@ -213,7 +216,8 @@ func (c *Conn) SetWriteDeadline(at time.Time) error { return c.under.SetWriteDea
 // Serve makes the Handler of a service of one that is written in straight lines. When body returns the connection is
 // closed in stages, after a panic or a drop it is aborted. io.EOF, as a Read at the end returns it, is no failure.
 //
-// On an order it goes on until body returns: see Co.UntilOrder.
+// On an order it goes on until body returns: see Co.UntilOrder. Run waits for the last bytes of a closed connection,
+// and for its peer to close, up to Limits.Linger.
 func Serve(body func(*Conn) error) func(*listener.Conn) act.Action {
 	if body == nil {
 		panic("coro: Serve without a body")
@@ -234,12 +238,23 @@ func Serve(body func(*Conn) error) func(*listener.Conn) act.Action {
 	}
 }
 
-// Dial connects to address, "host:port" or "unix:" and a path. The connection is the body's to close. Bound it with
+// Dial connects to address, "host:port" or "unix:" and a path. The connection is the body's to close; if that is stopped
+// or panics before, it is aborted. (One that another task is to have is dialled by a listener.Connect.) Bound it with
 // Within: the system may try for minutes. It fails with a *listener.ConnectError.
 func Dial(co *Co, address string, l listener.Limits) (*Conn, error) {
 	connect := listener.Connect{Address: address, Limits: l}
 	if err := co.Do(&connect); err != nil {
 		return nil, err
 	}
-	return co.Conn(connect.Conn()), nil
+	c := connect.Conn()
+	co.dialled = append(co.dialled, c)
+	return co.Conn(c), nil
+}
+
+// abortDialled is for a body that did not come to it: it may have been unwound in the middle of its cleaning up.
+func (co *Co) abortDialled() {
+	for _, c := range co.dialled {
+		c.Abort()
+	}
+	co.dialled = nil
 }

@@ -294,6 +294,42 @@ func TestCloseByTheOtherCoroutineIsTold(t *testing.T) {
 	}
 }
 
+// What was broken: it woke the others only while the coroutine lived that the Conn was made for.
+func TestCloseIsToldAlsoOfAConnWhoseCoroutineHasEnded(t *testing.T) {
+	v := serve(t, "tcp", echo)
+	l := bench(t)
+	other, _ := l.Conn("tcp", listener.Limits{})
+	p := play(l, func(co *coro.Co) error {
+		to := co.Conn(other)
+		defer to.Under().Abort()
+		for err := error(nil); err == nil; {
+			_, err = to.Under().Write(make([]byte, 64<<10))
+		}
+		var c *coro.Conn
+		dial := coro.New(func(co *coro.Co) (err error) {
+			c, err = coro.Dial(co, v.address(), listener.Limits{})
+			return err
+		})
+		if err := co.Do(dial); err != nil {
+			return err
+		}
+		_, err := c.Write([]byte("to be copied, for which there is no room"))
+		require.NoError(panicking{}, err)
+		return both(co,
+			func(*coro.Co) error {
+				_, err := io.Copy(to, c)
+				require.ErrorIs(panicking{}, err, net.ErrClosed)
+				return nil
+			},
+			func(co *coro.Co) error {
+				_ = co.Sleep(20 * time.Millisecond)
+				return c.Close()
+			})
+	})
+	require.NoError(t, p.end())
+	v.drain()
+}
+
 func TestCloseWriteEndsOneSide(t *testing.T) {
 	for _, network := range networks {
 		l := bench(t)

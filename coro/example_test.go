@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -338,4 +339,36 @@ func ExampleCo_Await() {
 	// Output:
 	// it is made
 	// it is ready
+}
+
+// Two coroutines of one connection would do the same: one hears the peer, one the mailbox.
+func ExampleCo_Unblock_mailbox() {
+	s := act.New(act.Config{})
+	defer s.Close()
+
+	box := monitor.NewMailbox[string](4)
+	go func() {
+		box.Send("one")
+		box.Send("two")
+		box.Close()
+	}()
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		for {
+			text, err := box.Take()
+			switch {
+			case err == nil:
+				fmt.Println(text)
+			case errors.Is(err, monitor.ErrMailboxClosed):
+				return nil
+			}
+			if err := co.Unblock(err); err != nil { // waits, if there was nothing
+				return err
+			}
+		}
+	}))
+	fmt.Println(s.Run())
+	// Output:
+	// one
+	// two
+	// <nil>
 }

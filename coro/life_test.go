@@ -74,6 +74,14 @@ func TestHowABodyEnds(t *testing.T) {
 		{"Goexit", func(*coro.Co) error { leave(); return nil }, "panic: coro: runtime.Goexit in the body", "coro_test.leave"},
 		{"Goexit in a later turn", func(co *coro.Co) error { _ = co.Yield(); leave(); return nil }, "panic: coro: runtime.Goexit in the body", "coro_test.leave"},
 		{"Goexit of its outermost deferred function", func(*coro.Co) error { defer leave(); return nil }, "panic: coro: runtime.Goexit in the body", "coro_test.leave"},
+		{"Goexit, and then a panic of a deferred function", func(*coro.Co) error { defer boom(); leave(); return nil }, "panic: boom", "coro_test.boom"},
+		{"Goexit, and then a panic that is recovered", func(*coro.Co) error {
+			defer func() { _ = recover() }()
+			defer boom()
+			leave()
+			return nil
+		}, "panic: coro: runtime.Goexit in the body", ""},
+		{"a panic, and then another", func(*coro.Co) error { defer boom(); panic("first") }, "panic: boom", "coro_test.boom"},
 		{"a panic in an action that it does", func(co *coro.Co) error {
 			return co.Do(act.Func(func(*act.Task) act.Directive { boom(); return act.Done }))
 		}, "panic: boom", "coro_test.boom"},
@@ -255,6 +263,22 @@ func TestAStoppedBodyThatGoesOnIsUnwoundAtItsSecondCall(t *testing.T) {
 	require.Zero(t, logs.Len(), logs.All())
 }
 
+func TestAPanicOfABodyThatIsUnwoundIsSeen(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		defer boom()
+		for {
+			_ = co.Sleep(time.Hour)
+		}
+	}))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	require.Error(t, s.Close())
+	require.Equal(t, []string{"panic: boom"}, failures(logs.All()))
+}
+
 func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
 	for name, row := range map[string]struct {
 		body func() error
@@ -264,6 +288,7 @@ func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
 		"wrapped":      {func() error { return fmt.Errorf("reading: %w", coro.ErrStopped) }, ""},
 		"a panic":      {func() error { boom(); return nil }, "panic: boom"},
 		"a Goexit":     {func() error { leave(); return nil }, "panic: coro: runtime.Goexit in the body"},
+		"both":         {func() error { defer boom(); leave(); return nil }, "panic: boom"},
 		"nothing":      {func() error { return nil }, ""},
 		"its deferred": {func() error { defer boom(); return nil }, "panic: boom"},
 	} {

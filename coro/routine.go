@@ -45,8 +45,8 @@ func (r *routine) Act(t *act.Task) act.Directive {
 			return d
 		}
 	}
-	if co.panicked != nil {
-		panic(co.panicked)
+	if co.panicked != nil { // again: the first time it has come through resume
+		co.panicked.Raise()
 	}
 	if co.err != nil {
 		return t.Fail(co.err)
@@ -100,10 +100,10 @@ func (r *routine) Close() error {
 	}
 	co.stop()
 	switch {
-	case co.unwound:
+	case co.unwound && co.panicked.Value == errGoexit:
 		co.panicked, co.err = nil, ErrStopped
 	case co.panicked != nil:
-		panic(co.panicked)
+		co.panicked.Raise()
 	}
 	if errors.Is(co.err, ErrStopped) {
 		return nil
@@ -139,7 +139,7 @@ func (co *Co) stop() {
 	})
 	defer watch.Stop()
 	defer func() {
-		if v := recover(); v != nil && v != any(co.panicked) {
+		if v := recover(); v != nil && act.Recovered(v) != co.panicked {
 			panic(v)
 		}
 	}()

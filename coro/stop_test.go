@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -176,6 +177,59 @@ func TestADialThatIsStoppedLeavesNoDescriptor(t *testing.T) {
 		return err
 	})
 	require.Error(t, p.end())
+}
+
+// What was broken: the unwinding at the second call left the function that was going to close.
+func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
+	for name, end := range map[string]func(co *coro.Co, c *coro.Conn) error{
+		"by a time-out, and cleaning up for too long": func(co *coro.Co, c *coro.Conn) error {
+			defer func() {
+				for range 3 {
+					_, _ = c.Write([]byte("bye"))
+				}
+				_ = c.Close()
+			}()
+			_, err := c.Read(make([]byte, 1))
+			return err
+		},
+		"by a time-out, and not cleaning up": func(co *coro.Co, c *coro.Conn) error {
+			_, err := c.Read(make([]byte, 1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := serve(t, "tcp", echo)
+			l := bench(t)
+			p := play(l, func(co *coro.Co) error {
+				for range 20 {
+					err := co.Do(listener.Within(time.Millisecond, coro.New(func(co *coro.Co) error {
+						c, err := coro.Dial(co, v.address(), listener.Limits{})
+						if err != nil {
+							return err
+						}
+						return end(co, c)
+					})))
+					require.ErrorIs(panicking{}, err, os.ErrDeadlineExceeded)
+				}
+				return nil
+			})
+			require.NoError(t, p.end()) // and bench counts the descriptors
+			v.drain()
+		})
+	}
+}
+
+func TestABodyThatPanicsKeepsNoConnectionThatItHasDialled(t *testing.T) {
+	v := serve(t, "tcp", echo)
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		_, err := coro.Dial(co, v.address(), listener.Limits{})
+		require.NoError(panicking{}, err)
+		panic("boom")
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, []string{"panic: boom"}, failures(logs.All()))
+	v.drain() // which waits for the server to see that the client has gone
 }
 
 // Deferred functions of the usual kind: one flushes, one ends the TLS, one closes.

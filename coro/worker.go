@@ -76,8 +76,7 @@ func (c *crew) Close() error {
 	return nil
 }
 
-// resume lets the body go on until it answers. A panic in it has been caught; one that comes through here is
-// what is left of a Goexit, and of the coroutine.
+// resume lets the body go on until it answers. A panic in it comes through here, raised again by play.
 func (c *crew) resume(co *Co) act.Directive {
 	co.outer, c.current, co.running = c.current, co, true
 	d, _ := co.worker.next()
@@ -100,8 +99,10 @@ func (w *worker) work(yield func(act.Directive) bool) {
 	}
 }
 
-// play runs a body to its end. A Goexit takes the coroutine along. Left to itself iter.Pull would have the
-// caller's goroutine exit as well; a panic raised on the way out it only passes on.
+// play runs a body to its end. A Goexit takes the coroutine along, and left to itself iter.Pull would have the caller's
+// goroutine exit as well; a panic that is raised on the way out it only passes on. So that is what is done. Behind a panic
+// there may be a Goexit, which goes on when the panic has been recovered, and which nothing tells of: so a panic costs the
+// coroutine, too.
 func (w *worker) play() {
 	co := w.co
 	returned := false
@@ -114,16 +115,19 @@ func (w *worker) play() {
 		if returned {
 			return
 		}
+		w.crew.current, co.running = co.outer, false // resume is not going to
 		if v := recover(); v != nil {
 			co.panicked = act.Recovered(v)
-			return
+		} else {
+			co.panicked = &act.Panic{Value: errGoexit, Stack: debug.Stack()}
 		}
-		w.crew.current, co.running = co.outer, false // resume is not going to
-		co.panicked = &act.Panic{Value: errGoexit, Stack: debug.Stack()}
-		panic(co.panicked)
+		co.abortDialled()
+		co.panicked.Raise()
 	}()
 	co.err = co.program.body(co)
-	returned = true
+	if returned = true; co.stopped {
+		co.abortDialled()
+	}
 }
 
 var errGoexit = errors.New("coro: runtime.Goexit in the body")

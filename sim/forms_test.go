@@ -511,6 +511,58 @@ func everything(co *coro.Co) error {
 			return co.Do(coro.New(func(co *coro.Co) error { return co.Do(act.Seq(&listener.Sleep{For: time.Millisecond}, &owned{})) }))
 		},
 		func() error {
+			return co.Do(act.First(
+				coro.New(func(co *coro.Co) error { return co.Sleep(time.Millisecond) }),
+				coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) }),
+			))
+		},
+		func() error {
+			box := monitor.NewMailbox[int](1)
+			s.Spawn(coro.New(func(co *coro.Co) error { defer box.Close(); return co.Sleep(time.Millisecond) }))
+			for {
+				_, err := box.Take()
+				if errors.Is(err, monitor.ErrMailboxClosed) {
+					return nil
+				}
+				if err = co.Unblock(err); err != nil {
+					return err
+				}
+			}
+		},
+		func() error {
+			over := false
+			var waker act.Waker
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				err := co.Sleep(time.Millisecond)
+				over = true
+				waker.Wake()
+				return err
+			}))
+			return co.Await(func(w act.Waker) bool { waker = w; return over })
+		},
+		func() error {
+			err := co.UntilOrder(func() error { return co.Sleep(time.Millisecond) })
+			if errors.Is(err, coro.ErrOrdered) {
+				return nil
+			}
+			return err
+		},
+		func() error { // a Write that waits for room: nobody reads what comes back
+			c, err := coro.Dial(co, "10.0.0.1:7007", listener.Limits{High: 1000})
+			if err != nil {
+				return err
+			}
+			defer c.Under().Abort()
+			err = co.Within(5*time.Millisecond, func() error {
+				_, err := c.Write(make([]byte, 10<<20))
+				return err
+			})
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil
+			}
+			return err
+		},
+		func() error {
 			c, err := coro.Dial(co, "10.0.0.1:7007", listener.Limits{})
 			if err != nil {
 				return err
