@@ -224,7 +224,7 @@ func TestTheOuterScopeIsTheReason(t *testing.T) {
 	l := bench(t)
 	var log trace
 	p := play(l, func(co *coro.Co) error {
-		outer := co.Within(5*time.Millisecond, func() error {
+		outer := co.Within(300*time.Millisecond, func() error {
 			log.add("inner: %v.", co.Within(time.Millisecond, func() error { return co.Sleep(time.Hour) }))
 			log.add("cancelled: %v.", co.WithContext(canceled, func() error { return co.Sleep(time.Hour) }))
 			return co.WithContext(canceled, func() error {
@@ -241,7 +241,7 @@ func TestTheOuterScopeIsTheReason(t *testing.T) {
 	})
 	require.NoError(t, p.end())
 	require.Equal(t, "inner: coro: not finished within 1ms: i/o timeout. cancelled: because. "+
-		"outer: coro: not finished within 5ms: i/o timeout. none: <nil>.",
+		"outer: coro: not finished within 300ms: i/o timeout. none: <nil>.",
 		log.String())
 }
 

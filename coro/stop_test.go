@@ -202,7 +202,7 @@ func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
 			l := bench(t)
 			p := play(l, func(co *coro.Co) error {
 				for range 20 {
-					err := co.Do(listener.Within(time.Millisecond, coro.New(func(co *coro.Co) error {
+					err := co.Do(listener.Within(20*time.Millisecond, coro.New(func(co *coro.Co) error {
 						c, err := coro.Dial(co, v.address(), listener.Limits{})
 						if err != nil {
 							return err
