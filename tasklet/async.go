@@ -1,7 +1,15 @@
 package tasklet
 
-// launch hands entries to the executor.
-func launch(entries []*entry, api API, d *desk) {
+// launch has e handed to the executor, if it has not got it already.
+func (c *core) launch(e *entry) {
+	if !e.sent {
+		e.sent = true
+		c.launches = append(c.launches, e)
+	}
+}
+
+// execute hands entries to the executor.
+func execute(entries []*entry, api API, d *desk) {
 	for _, e := range entries {
 		if api.Executor != nil {
 			api.Executor.Execute(e.async)
@@ -12,11 +20,12 @@ func launch(entries []*entry, api API, d *desk) {
 }
 
 // async is called by the executor: an ASYNC phase, if e is still due for one. Who has been scheduled
-// otherwise meanwhile, or whose Run has ended, is not.
+// otherwise meanwhile, or whose Run has ended, is not, nor who has yet to be told of an order: that ends in put.
 func (e *entry) async() {
 	c := e.core
 	here := c.here()
 	c.mu.Lock()
+	e.sent = false
 	switch {
 	case c.desk == nil, e.place != handed, e.untold != nil:
 		c.mu.Unlock()

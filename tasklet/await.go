@@ -99,7 +99,7 @@ func (w *awaiting) String() string { return act.Name(w.a) }
 // Stop passes the order on.
 func (w *awaiting) Stop(t *act.Task, o shutdown.Order) {
 	if st, ok := w.a.(act.Stopper); ok {
-		st.Stop(t, o)
+		st.Stop(t, origin(o))
 	}
 }
 

@@ -1,6 +1,7 @@
 package tasklet
 
 import (
+	"reflect"
 	"sync"
 
 	"go.uber.org/zap"
@@ -35,7 +36,7 @@ type core struct {
 	draining bool               // somebody runs the phases of an Inline
 	closed   bool               // the scheduler of a guest has been closed
 	order    shutdown.Order     // as the task of the latest turn has it
-	orders   []shutdown.Order   // for this Run, or the next
+	orders   []*given           // for this Run, or the next
 	refused  error              // what this Run has to tell of the executor
 	offloads int                // members that were dropped in a phase elsewhere
 	logger   *zap.Logger        // of the latest scheduler beneath
@@ -71,13 +72,13 @@ func (c *core) unlock() {
 	if ring {
 		d.ring(open)
 	}
-	launch(launches, api, d)
+	execute(launches, api, d)
 }
 
 // admit makes t a member that is nowhere yet.
 func (c *core) admit(t Tasklet) *entry {
 	c.born++
-	e := &entry{core: c, tasklet: t, hash: occupied.hash(t), born: c.born}
+	e := &entry{core: c, tasklet: t, hash: occupied.hash(t), kind: reflect.TypeOf(t), born: c.born}
 	e.view = Scheduler{c, e}
 	c.known[t] = e
 	return e
@@ -129,8 +130,8 @@ func (c *core) put(e *entry, d Directive) {
 		e.place = waiting
 	case Async:
 		e.place = handed
-		if c.desk != nil && e.untold == nil {
-			c.launches = append(c.launches, e)
+		if c.desk != nil {
+			c.launch(e)
 		}
 	}
 	if e.await != nil && d != Wait {
@@ -258,7 +259,6 @@ func (c *core) settle() {
 			work = append(work, chore{e, true})
 		}
 	}
-	clear(c.changed)
 	c.changed, c.given = c.changed[:0], nil
 	c.unlock()
 	for _, w := range work {
@@ -274,6 +274,5 @@ func (c *core) settle() {
 	for _, a := range given {
 		a.waker.Wake()
 	}
-	clear(work)
 	c.work = work
 }

@@ -28,10 +28,10 @@ func (d *desk) Act(t *act.Task) act.Directive {
 	d.bell.Set(t.Waker())
 	c := d.c
 	c.mu.Lock()
-	c.order = t.Order()
+	c.order = origin(t.Order())
 	for _, e := range d.left {
 		if e.place == handed {
-			c.launches = append(c.launches, e)
+			c.launch(e)
 		}
 	}
 	d.left, d.open = nil, true
@@ -53,7 +53,7 @@ func (d *desk) ring(open bool) {
 func (d *desk) Stop(_ *act.Task, o shutdown.Order) {
 	d.c.mu.Lock()
 	defer d.c.mu.Unlock()
-	d.c.order = o
+	d.c.order = origin(o)
 }
 
 // Close is the end of a guest. An owner has detached before. Of the members, act has counted and dropped those
@@ -92,28 +92,66 @@ func (c *core) attach(s *act.Scheduler) {
 			d.left = append(d.left, e)
 		}
 	}
-	c.start(c.orders)
+	c.start()
 }
 
 // more tells whether somebody became a member while act.Run was about to return, and lets Run go on with
-// those, under the orders that it has been given.
+// those, under what is left of the orders that it has been given.
 func (c *core) more() bool {
 	c.mu.Lock()
 	if len(c.known) == 0 {
 		c.mu.Unlock()
 		return false
 	}
-	c.start(c.orders)
+	c.start()
 	return true
 }
 
-// start settles, and gives the orders.
-func (c *core) start(orders []shutdown.Order) {
-	s, orders := c.desk.s, slices.Clone(orders)
+// start settles, and gives the orders: for the first time, or what is left of them.
+func (c *core) start() {
+	s, orders := c.desk.s, slices.Clone(c.orders)
 	c.settle()
-	for _, o := range orders {
-		s.Shutdown(o)
+	now := s.Clock().Monotonic()
+	for _, g := range orders {
+		if !g.terms.Given {
+			g.terms, _ = g.terms.Merge(g.order.Policy(), now)
+			s.Shutdown(g.order)
+			continue
+		}
+		p := g.order.Policy().Resolved()
+		switch left := g.terms.Until - now; {
+		case p.Time == 0:
+		case left > 0:
+			p.Time = min(p.Time, left)
+		case p.Kind < shutdown.Halting:
+			p.Kind = shutdown.Halting // the time is up: no further turn
+		}
+		s.Shutdown(rest{g.order, p})
 	}
+}
+
+// given is an order to a Run.
+type given struct {
+	order shutdown.Order
+	terms shutdown.Terms // when that was, on the clock of the scheduler beneath; the zero Terms: before Run
+}
+
+// rest is an order that is given again, after it was spent with an act.Run that turned out not to be the last of
+// its Run: its bound in time does not begin afresh. Tasklets see the order itself.
+type rest struct {
+	shutdown.Order
+	left shutdown.Policy
+}
+
+// Policy is what is left.
+func (r rest) Policy() shutdown.Policy { return r.left }
+
+// origin is o as it was given first.
+func origin(o shutdown.Order) shutdown.Order {
+	if r, again := o.(rest); again {
+		return r.Order
+	}
+	return o
 }
 
 // detach takes the members off again. Their tasks are about to be closed, and must not take that for their
@@ -128,8 +166,7 @@ func (c *core) detach() {
 	for _, e := range c.changed {
 		e.changed = false
 	}
-	clear(c.changed)
-	c.changed, c.given, c.dirty = c.changed[:0], nil, false
+	c.changed, c.work, c.given, c.dirty = nil, nil, nil, false // entries keep the scheduler beneath
 }
 
 // account says what Run has to say: it adds to a Cut the members that had no task yet, and the phases that
@@ -139,6 +176,7 @@ func (c *core) account(err error) error {
 	var late []Tasklet
 	c.mu.Lock()
 	if errors.As(err, &cut) {
+		cut.Order = origin(cut.Order)
 		cut.Offloads += c.offloads
 		for _, e := range c.members() {
 			if !e.tasked {

@@ -46,6 +46,15 @@
 // Under Run these only note what is to be done: no phase is begun inside another, so a phase may think of
 // what it says as happening after it, and a chain of any length takes no stack.
 //
+// # Giving back what a tasklet holds
+//
+// Nobody closes a tasklet: it may have another life, here or under another scheduler, and is not its scheduler's
+// own. What a phase takes for itself is given back by its deferred functions, which run however it ends, by panic
+// and Goexit too. What is held from one phase to the next is given back by the last one, or by Stop if an order
+// comes first; a [Stopper] may end its tasklet there. Neither comes after a panic in an earlier phase, an order
+// that suspends and drops, or the Close of the scheduler given to [On]. What must be given back whatever happens
+// is held by an action instead, which is always closed: see [Scheduler.Await], and Spawn of [Scheduler.Act].
+//
 // # The states of a tasklet
 //
 //	Schedule, Suspend, Resume, or the answer of a phase

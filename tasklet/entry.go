@@ -2,6 +2,7 @@ package tasklet
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -20,25 +21,28 @@ import (
 // Who is to begin a phase while its tasklet is in one elsewhere is blocked until that has ended.
 type entry struct {
 	core *core
-	hash uint64 // of the tasklet
+	hash uint64       // of the tasklet
+	kind reflect.Type // of the tasklet; its name when it has been let go
 	view Scheduler
 	born uint64 // the order of admission
 
 	// Guarded by core.mu.
 	tasklet    Tasklet // nil some time after it is gone
 	place      place
-	blocked    Directive // what it is blocked for
-	said       Directive // by Schedule in this phase, for its Wait
-	resumed    Directive // by a Rescheduler, for the next Wait
-	gone       bool      // this life is over
-	changed    bool      // in core.changed
-	tasked     bool      // has a task; written on the thread only
-	err        error     // why it is gone, until that is reported
-	refused    bool      // the executor was too quick
-	untold     shutdown.Order
-	await      *awaiting // what it waits for
-	awaited    error     // how that ended
-	prev, next *entry    // in core.queue
+	blocked    Directive      // what it is blocked for
+	said       Directive      // by Schedule in this phase, for its Wait
+	resumed    Directive      // by a Rescheduler, for the next Wait
+	gone       bool           // this life is over
+	changed    bool           // in core.changed
+	tasked     bool           // has a task; written on the thread only
+	err        error          // why it is gone, until that is reported
+	refused    bool           // the executor was too quick
+	sent       bool           // the executor has async, and has not called it yet
+	patient    bool           // in the patients of an occupant
+	untold     shutdown.Order // to be told before the next phase
+	await      *awaiting      // what it waits for
+	awaited    error          // how that ended
+	prev, next *entry         // in core.queue
 
 	// The thread's.
 	waker act.Waker // of the latest turn
@@ -92,13 +96,17 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	c := e.core
 	e.waker = t.Waker()
 	c.mu.Lock()
-	c.order = t.Order()
-	if e.untold != nil {
-		c.mu.Unlock()
+	c.order = origin(t.Order())
+	switch {
+	case e.untold == nil:
+	case c.order == nil:
+		e.spend()
+	default:
 		e.tell()
 		c.mu.Lock()
 	}
-	// An order makes all ready at once and may bound their turns, so none is to be empty.
+	// An order makes all ready at once and may bound their turns: who queues has his phase in the turn that
+	// he gets, whoever is the head. For who does not queue, being told costs a turn: see Scheduler.Shutdown.
 	if e.place != queued || c.queue.head != e && c.order == nil || !c.begin(e, Sync) {
 		return e.verdict(t, act.Wait)
 	}
@@ -134,18 +142,24 @@ func (e *entry) verdict(t *act.Task, d act.Directive) act.Directive {
 // Stop tells the tasklet, now or after the phase that it is in.
 func (e *entry) Stop(_ *act.Task, o shutdown.Order) {
 	e.core.mu.Lock()
-	e.core.order = o
+	e.core.order = origin(o)
 	if _, wants := e.tasklet.(Stopper); wants && !e.gone {
-		e.untold = o
+		e.untold = e.core.order
 	}
-	e.core.mu.Unlock()
 	e.tell()
 }
 
-// tell calls Stop like a phase that answers what e was about to do anyway.
+// spend forgets an order whose Run ended before it could be told.
+func (e *entry) spend() {
+	e.untold = nil
+	if e.place == handed {
+		e.core.launch(e) // async has kept out of the way
+	}
+}
+
+// tell calls Stop like a phase that answers what e was about to do anyway. It unlocks.
 func (e *entry) tell() {
 	c := e.core
-	c.mu.Lock()
 	o := e.untold
 	if o == nil || e.gone || e.place == inPhase || !occupied.enter(e.tasklet, e.hash, e) {
 		c.mu.Unlock()
@@ -182,12 +196,23 @@ func (e *entry) Close() error {
 	return nil
 }
 
-// String names the tasklet.
-func (e *entry) String() string { return name(e.tasklet) }
+// String names the tasklet. One that has been let go meanwhile, elsewhere, is named by its type.
+func (e *entry) String() string {
+	e.core.mu.Lock()
+	t := e.tasklet
+	e.core.mu.Unlock()
+	if t == nil {
+		return e.kind.String()
+	}
+	return name(t)
+}
 
 func name(t Tasklet) string {
 	if s, ok := t.(fmt.Stringer); ok {
-		return s.String()
+		return fmt.Sprint(named{s})
 	}
 	return fmt.Sprintf("%T", t)
 }
+
+// named is printed by its String alone, and by fmt, which survives one that panics.
+type named struct{ fmt.Stringer }

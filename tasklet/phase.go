@@ -81,6 +81,7 @@ func retry(entries []*entry) {
 	for _, e := range entries {
 		c := e.core
 		c.mu.Lock()
+		e.patient = false
 		switch {
 		case e.gone:
 		case e.place == blocked:

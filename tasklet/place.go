@@ -53,14 +53,16 @@ type occupant struct {
 
 func (s *shards) hash(t Tasklet) uint64 { return maphash.Comparable(seed, t) }
 
-// enter has t in a phase, unless it is in one. Then patient, if it is not nil, is remembered.
+// enter has t in a phase, unless it is in one. Then patient, if it is not nil, is remembered, once; its core is
+// locked.
 func (s *shards) enter(t Tasklet, hash uint64, patient *entry) bool {
 	sh := &s[hash%uint64(len(s))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for i := range sh.in {
 		if o := &sh.in[i]; o.tasklet == t {
-			if patient != nil {
+			if patient != nil && !patient.patient {
+				patient.patient = true
 				o.patients = append(o.patients, patient)
 			}
 			return false

@@ -40,13 +40,16 @@ func NewScheduler() *Scheduler { return API{}.New() }
 
 // On returns a scheduler whose tasklets are tasks of s beside others, on a reactor of a Group or in a
 // simulation: SYNC phases are turns of s, the members hold the Run of s, its orders and its Close are theirs.
-// It has no Run of its own, and counts as running from now on until s is closed. On belongs to the thread of
-// s, as Spawn does.
-func On(s *act.Scheduler) *Scheduler {
+// It has no Run of its own, and counts as running from now on until s is closed. Each s has one: who asks again
+// shares its tasklets with who asked before, so a service may ask at every request. On belongs to the thread of s,
+// as Spawn does.
+func On(s *act.Scheduler) *Scheduler { return guests.Get(s).root() }
+
+var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	c := newCore(API{}, guest)
 	c.attach(s)
-	return c.root()
-}
+	return c
+})
 
 // Scheduler keeps tasklets, its members, from when they are scheduled or suspended until they answer Done,
 // and runs their phases. There are three kinds: those of API.New have a Run, those of On are guests of a
@@ -127,11 +130,13 @@ func (s *Scheduler) Suspend(t Tasklet) Rescheduler {
 //
 // It returns nil after a complete end, and a *shutdown.Cut when an order left something: forgotten if the
 // order drops, otherwise kept for the next Run. A panic in a phase fails that tasklet and is reported by the
-// scheduler beneath; Run goes on. ErrSynchronous is joined to the rest if the executor earned it.
+// scheduler beneath; Run goes on. A Goexit in an ASYNC phase is such a panic. One in a SYNC phase, a test's FailNow
+// say, ends the goroutine of Run: its tasklet is forgotten, Run does not return, and another may run the others.
+// ErrSynchronous is joined to the rest if the executor earned it.
 //
 // If another goroutine is in Run, it blocks until that has left, and then runs what there is. Inside a phase
-// it returns ErrNested. (What it cannot notice is an ASYNC phase that uses a handle other than its own: that
-// one waits for itself.)
+// it returns ErrNested. (What it cannot notice is a phase that uses a handle other than its own elsewhere than on the
+// thread in Run: an ASYNC phase, or one of With, also outside of Run, waits for itself there, for ever.)
 func (s *Scheduler) Run() error {
 	c := s.core
 	switch {
@@ -161,14 +166,21 @@ func (s *Scheduler) Run() error {
 // not end a tasklet that goes from one to the next. A tasklet that waits is woken for nothing: who wants to
 // know of the end is a Stopper. Under an order SYNC phases may run in another order than they were scheduled
 // in. The scheduler of an Inline obeys nobody; one made by On passes it on to all that share its s.
+//
+// To be told makes everybody ready once, and that is a turn: a SYNC phase of who queues, an empty one of who
+// waits or is in an ASYNC phase. So under Turns: n those have n-1 SYNC phases left, and under Turns: 1 none: they
+// are cut when they come to it. Turns: 2 and more let everybody merge what an ASYNC phase has found.
 func (s *Scheduler) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("tasklet: Shutdown without an order")
 	}
-	c := s.core
+	c, g := s.core, &given{order: o}
+	if a := s.Act(); a != nil && c.kind == owner {
+		g.terms, _ = g.terms.Merge(o.Policy(), a.Clock().Monotonic())
+	}
 	c.mu.Lock()
 	if c.kind == owner {
-		c.orders = append(c.orders, o)
+		c.orders = append(c.orders, g)
 	}
 	d := c.desk
 	c.mu.Unlock()

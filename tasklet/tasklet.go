@@ -14,18 +14,20 @@ import (
 // it: the same in all phases of a life, not to be handed to others.
 //
 // Tasklets are told apart by ==, so one is best a pointer, to a struct that is not empty: Go may give all
-// empty ones the same address. One that cannot be compared is refused with ErrIncomparable.
+// empty ones the same address. One that cannot be compared, not even with itself, is refused with
+// ErrIncomparable.
 //
 // A Tasklet that is a fmt.Stringer is called so in logs, traces and Cuts. Its String is called on the
-// thread in Run, also while an ASYNC phase runs.
+// thread in Run, also while an ASYNC phase runs. One that panics is survived.
 type Tasklet interface {
 	Task(s *Scheduler) Directive
 }
 
 // Stopper is a Tasklet that wants to be told of orders. Stop is called on the thread in Run, never beside
 // a phase: between two of them, once for each order that makes the terms stricter. Who is in an ASYNC
-// phase is told after it, of the latest. Stop must not block; what it resumes and schedules counts as in a phase. One
-// that is no Stopper goes on as if nothing had been said, and can look at Scheduler.Order.
+// phase is told after it, of the latest, and before the next; if Run has ended meanwhile, not at all. Stop must
+// not block; what it resumes and schedules counts as in a phase. One that is no Stopper goes on as if nothing had
+// been said, and can look at Scheduler.Order.
 type Stopper interface {
 	Stop(s *Scheduler, o shutdown.Order)
 }
@@ -108,7 +110,7 @@ var (
 	ErrNoRun = errors.New("tasklet: a scheduler made by Inline or On has no Run of its own")
 	// ErrSynchronous is returned for an ASYNC phase that the executor was about to run on the thread in Run.
 	ErrSynchronous = errors.New("tasklet: the executor runs on the synchronous thread")
-	// ErrIncomparable is returned for a tasklet that cannot be told from others.
+	// ErrIncomparable is returned for a tasklet that cannot be told from others, or is not equal to itself.
 	ErrIncomparable = errors.New("tasklet: it cannot be compared with ==: use a pointer")
 )
 
@@ -117,8 +119,9 @@ func identify(t Tasklet) error {
 	if t == nil {
 		panic("tasklet: no tasklet")
 	}
-	if v := reflect.ValueOf(t); v.Kind() != reflect.Pointer && !v.Comparable() { // the latter allocates
-		return fmt.Errorf("%w: %T", ErrIncomparable, t)
+	same := t
+	if v := reflect.ValueOf(t); v.Kind() != reflect.Pointer && (!v.Comparable() || t != same) { // Comparable allocates
+		return fmt.Errorf("%w: %T", ErrIncomparable, t) // not the same: there is a NaN in it
 	}
 	return nil
 }

@@ -4,8 +4,9 @@ import "errors"
 
 // With runs a phase of t now, on the calling goroutine, under s, and then follows its answer. t need not be
 // a member; if it is, it is taken from where it is. In a SYNC phase of s it is a part of that phase. On
-// another goroutine during a Run of s it counts as an ASYNC phase, and Run waits for it. Withs nest, also
-// those of one scheduler in those of another.
+// another goroutine during a Run of s it counts as an ASYNC phase, and Run waits for it. Under an Inline that
+// another goroutine is about it counts as one, too: it is not put off, and runs beside the phases there. Withs
+// nest, also those of one scheduler in those of another.
 //
 // It returns ErrInPhase, without a phase, if t is in one already; ErrIncomparable; and ErrNotRunning if the
 // answer is Async and s does not run: t is then forgotten. A panic in the phase goes on to the caller; t is
@@ -58,8 +59,10 @@ func (e *entry) with(drains bool) error {
 // ErrNotRunning, also as the answer of a phase: Schedule returns it then, and the tasklet is forgotten. A
 // panic goes on to the caller; what is left in the queue runs with the next call.
 //
-// It is meant for one goroutine at a time. Others that come meanwhile only queue: the one that is there runs
-// their phases, too, and gets their errors. Orders are for those who run; an Inline obeys none.
+// It is meant for one goroutine at a time. What others Schedule and Resume meanwhile is only queued: the one that
+// is there runs their phases, too, and gets their errors. Their With is not: it runs its phase at once, beside
+// those. (To wait would be to wait for oneself in a phase that calls With, and Go does not tell one goroutine from
+// another.) Orders are for those who run; an Inline obeys none.
 func Inline() *Scheduler { return newCore(API{}, inline).root() }
 
 // drain runs what is queued, unless somebody is about it.

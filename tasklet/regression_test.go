@@ -1,0 +1,334 @@
+package tasklet_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/tasklet"
+)
+
+// called is a tasklet that waits, and calls f when it is named.
+type called struct{ f func() string }
+
+func (c *called) String() string                            { return c.f() }
+func (c *called) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
+
+// Who is named when Run has ended may be let go beside that. (That nothing orders the two is for the race detector.)
+func TestWhoIsLetGoAfterRunHasAName(t *testing.T) {
+	for name, waits := range map[string]bool{"before": true, "meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			s, _ := observed(trace(h))
+			b := h.play("B")
+			over, begun := make(chan bool), false
+			a := &called{func() string {
+				switch {
+				case begun:
+					time.Sleep(10 * time.Millisecond)
+				case s.Act() == nil: // in the Close that follows Run
+					begun = true
+					go func() { defer close(over); _ = s.Schedule(b, done) }()
+					if waits {
+						<-over
+					}
+				}
+				return "A"
+			}}
+			schedule(t, s, wait, a, b)
+			s.Shutdown(terms(shutdown.Halt))
+			require.Equal(t, "A B ", names(requireCut(t, s.Run())))
+			<-over
+			got := h.take()
+			require.NotContains(t, got, "nil")
+			if waits {
+				require.Contains(t, got, "[*tasklet_test.script: ")
+			}
+		})
+	}
+}
+
+func TestAStringThatPanicsIsSurvived(t *testing.T) {
+	bad := func() *called { return &called{func() string { panic("boom") }} }
+	t.Run("in a Cut", func(t *testing.T) {
+		s := tasklet.NewScheduler()
+		schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+			s.Act().Spawn(act.Func(func(*act.Task) act.Directive {
+				schedule(t, s, sync_, bad()) // has no task yet
+				s.Shutdown(terms(shutdown.Halt))
+				return act.Done
+			}))
+			return done
+		}})
+		require.Contains(t, names(requireCut(t, s.Run())), "boom")
+	})
+	t.Run("in a report", func(t *testing.T) {
+		api, logs := observedAPI(act.Config{})
+		a := api.NewScheduler()
+		require.NoError(t, tasklet.On(a).Schedule(bad(), wait))
+		require.NoError(t, a.Close())
+		require.Equal(t, 1, logs.Len())
+		require.Contains(t, failed(logs)[0], "boom")
+	})
+}
+
+// Who does not queue when an order comes spends a turn on being told.
+func TestToBeToldIsATurn(t *testing.T) {
+	for turns, want := range map[int]string{1: "t", 2: "tT"} {
+		h, s := &history{}, tasklet.NewScheduler()
+		schedule(t, s, sync_, first("T", async, func(_ tasklet.Tasklet, view *tasklet.Scheduler) tasklet.Directive {
+			if h.count("t") > 0 {
+				h.note("T")
+				return done
+			}
+			h.note("t")
+			s.Shutdown(terms(shutdown.Policy{Turns: turns, Time: patience}))
+			for view.Order() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond)
+			return sync_
+		}))
+		inTime(t, func() { require.Equal(t, turns == 1, s.Run() != nil) })
+		require.Equal(t, want, h.take(), "%d turns", turns)
+	}
+}
+
+// stale is a script whose first phase ends when the Run of its order has.
+type stale struct {
+	*script
+	in, out chan bool
+}
+
+func (p *stale) Task(s *tasklet.Scheduler) tasklet.Directive {
+	if p.h.count(p.name) == 0 {
+		p.in <- true
+		<-p.out
+	}
+	return p.script.Task(s)
+}
+
+func (p *stale) Stop(*tasklet.Scheduler, shutdown.Order) { p.h.note("(T)") }
+
+func TestASpentOrderIsNotTold(t *testing.T) {
+	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async} {
+		t.Run(name, func(t *testing.T) {
+			a, h := act.New(act.Config{}), &history{}
+			defer a.Close()
+			s := tasklet.On(a)
+			x := &stale{h.play("T", answer), make(chan bool), make(chan bool)}
+			schedule(t, s, async, x)
+			_, err := a.Step(10) // it has a task
+			require.NoError(t, err)
+			go func() { <-x.in; s.Shutdown(terms(shutdown.Halt)) }()
+			inTime(t, func() { requireCut(t, a.Run()) })
+			close(x.out)
+			inTime(t, func() { require.NoError(t, a.Run()) })
+			require.Equal(t, "TT", h.take())
+		})
+	}
+}
+
+// Nor does it keep an ASYNC phase from its beginning.
+func TestASpentOrderHoldsNoASYNCPhase(t *testing.T) {
+	exec, h := &later{}, &history{}
+	a := act.New(act.Config{Executor: exec})
+	defer a.Close()
+	s := tasklet.On(a)
+	x := &between{told{h.play("T", async)}, func() {
+		s.Shutdown(terms(shutdown.Halt))
+		_, err := a.Step(10)
+		requireCut(t, err)
+	}}
+	schedule(t, s, async, x)
+	_, _ = a.Step(10)
+	require.True(t, exec.run())
+	require.True(t, exec.run(), "too early: nobody has noticed yet that the order is spent")
+	require.Equal(t, "T", h.take())
+	steps(t, a, exec)
+	require.Equal(t, "T", h.take())
+}
+
+func TestOnTwiceIsTheSame(t *testing.T) {
+	a, h := act.New(act.Config{}), &history{}
+	defer a.Close()
+	x := h.play("X")
+	schedule(t, tasklet.On(a), wait, x)
+	a.Spawn(act.Func(func(t *act.Task) act.Directive {
+		_ = tasklet.On(t.Scheduler()).Schedule(x, done)
+		return act.Done
+	}))
+	inTime(t, func() { require.NoError(t, a.Run()) })
+	require.Empty(t, h.take())
+}
+
+// number is a tasklet that may not be equal to itself.
+type number float64
+
+func (number) Task(*tasklet.Scheduler) tasklet.Directive { return done }
+
+func TestATaskletThatIsNotItselfIsRefused(t *testing.T) {
+	s := tasklet.NewScheduler()
+	require.ErrorIs(t, s.Schedule(number(math.NaN()), sync_), tasklet.ErrIncomparable)
+	schedule(t, s, sync_, number(1))
+	inTime(t, func() { require.NoError(t, s.Run()) })
+}
+
+// However often it is said, the executor has it once, and who waits for it is remembered once.
+func TestNothingGrowsWithWhatIsSaid(t *testing.T) {
+	exec, h := &later{}, &history{}
+	a := act.New(act.Config{Executor: exec})
+	defer a.Close()
+	s := tasklet.On(a)
+	x := h.play("X", async)
+	for range 100 {
+		schedule(t, s, async, x)
+		schedule(t, s, wait, x)
+	}
+	require.Len(t, exec.fs, 1)
+	schedule(t, s, async, x)
+	steps(t, a, exec)
+	require.Equal(t, "XX", h.take(), "and again after that")
+
+	y := &phases{"Y", func(y tasklet.Tasklet, _ *tasklet.Scheduler) tasklet.Directive {
+		if h.note("Y"); h.count("Y") == 2 {
+			return wait // under s: the same life
+		}
+		for range 100 {
+			schedule(t, s, sync_, y)
+			_, _ = a.Step(100)
+		}
+		require.Equal(t, 1, tasklet.Patients(y))
+		return done
+	}}
+	for range 2 {
+		schedule(t, tasklet.Inline(), sync_, y)
+		steps(t, a, exec)
+		require.Equal(t, "YY", h.take(), "and again after that")
+	}
+}
+
+// ending schedules another x each time that Run is about to return.
+type ending struct {
+	s    *tasklet.Scheduler
+	left int
+}
+
+func (d *ending) Untie() bool {
+	if d.left--; d.left >= 0 {
+		_ = d.s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+			time.Sleep(5 * time.Millisecond)
+			return done
+		}), sync_)
+	}
+	return d.left < 0
+}
+
+func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
+	for name, before := range map[string]bool{"given before Run": true, "given in Run": false} {
+		t.Run(name, func(t *testing.T) {
+			s, order := tasklet.NewScheduler(), terms(shutdown.Policy{Time: 50 * time.Millisecond})
+			d := &ending{s, 1000}
+			x := &known{order: order}
+			schedule(t, s, wait, x)
+			schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+				s.Act().Tie(d)
+				if !before {
+					s.Shutdown(order)
+				}
+				return done
+			}})
+			if before {
+				s.Shutdown(order)
+			}
+			var err error
+			inTime(t, func() { err = s.Run() })
+			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
+			require.Greater(t, d.left, 900)
+		})
+	}
+}
+
+// known ends when it is told, of one order and no other.
+type known struct{ order shutdown.Order }
+
+func (*known) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
+
+func (k *known) Stop(s *tasklet.Scheduler, o shutdown.Order) {
+	if o == k.order && s.Order() == k.order {
+		_ = s.Schedule(k, done)
+	}
+}
+
+// It is told between two phases, also if the next is ASYNC.
+func TestAStopperIsToldBeforeItsASYNCPhaseBegins(t *testing.T) {
+	exec, h := &later{}, &history{}
+	a := act.New(act.Config{Executor: exec})
+	defer a.Close()
+	s := tasklet.On(a)
+	x := &between{told{h.play("T", async)}, func() {
+		s.Shutdown(terms(shutdown.Unbounded))
+		for n := 1; n > 0; {
+			n, _ = a.Step(10)
+		}
+	}}
+	schedule(t, s, async, x)
+	_, _ = a.Step(10)
+	require.True(t, exec.run())
+	require.Equal(t, "T", h.take())
+	_ = exec.run()
+	require.Empty(t, h.take(), "has not been told yet")
+	steps(t, a, exec)
+	require.Equal(t, "(T)T", h.take())
+}
+
+// between calls f in its first phase.
+type between struct {
+	told
+	f func()
+}
+
+func (b *between) Task(s *tasklet.Scheduler) tasklet.Directive {
+	d := b.told.Task(s)
+	if b.f != nil {
+		b.f()
+		b.f = nil
+	}
+	return d
+}
+
+// What is held by an action that is awaited is given back whatever ends the tasklet.
+func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
+	for name, end := range map[string]func(s *tasklet.Scheduler, x tasklet.Tasklet){
+		"suspended and dropped": func(s *tasklet.Scheduler, _ tasklet.Tasklet) {
+			s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
+		},
+		"a panic in Stop": func(s *tasklet.Scheduler, _ tasklet.Tasklet) { s.Shutdown(terms(shutdown.Unbounded)) },
+		"forgotten":       func(s *tasklet.Scheduler, x tasklet.Tasklet) { _ = s.Schedule(x, done) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := observed(act.Config{})
+			h := &history{}
+			x := &anxious{h: h}
+			schedule(t, s, sync_, x)
+			go func() {
+				for h.count("a") == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				end(s, x)
+			}()
+			inTime(t, func() { _ = s.Run() })
+			require.Equal(t, 1, h.count("!"))
+		})
+	}
+}
+
+// anxious awaits, and panics when it is told.
+type anxious struct{ h *history }
+
+func (x *anxious) Task(s *tasklet.Scheduler) tasklet.Directive { return s.Await(x, closing{x.h}) }
+func (*anxious) Stop(*tasklet.Scheduler, shutdown.Order)       { panic("boom") }
