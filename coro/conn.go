@@ -1,12 +1,10 @@
 package coro
 
 import (
-	"io"
 	"net"
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -86,105 +84,6 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// WriteTo writes to w what comes, until the peer sends no more: io.Copy does so. Between two connections of one
-// scheduler nothing is copied on the way, and while it waits no buffer is held.
-func (c *Conn) WriteTo(w io.Writer) (int64, error) {
-	co := c.caller()
-	if to, ok := w.(*Conn); ok {
-		to.caller()
-		return c.pour(co, to.under)
-	}
-	return c.copy(co, w)
-}
-
-// pour lends to what c has received, turn by turn.
-func (c *Conn) pour(co *Co, to *listener.Conn) (int64, error) {
-	p := &pouring{from: c.under, to: to}
-	err := co.Do(p)
-	return p.total, err
-}
-
-// pouring is an action, and so needs neither the body nor its stack while it waits.
-type pouring struct {
-	from, to *listener.Conn
-	total    int64
-}
-
-func (p *pouring) Act(t *act.Task) act.Directive {
-	for range callsATurn {
-		in, err := p.from.Peek(1)
-		if len(in) > 0 {
-			var n int
-			n, err = p.to.Write(in)
-			p.from.Discard(n)
-			p.total += int64(n)
-		}
-		if err != nil {
-			return listener.Next(t, err)
-		}
-	}
-	return act.Yield
-}
-
-// copy has a buffer only while there is something in it, since w may suspend the body for long.
-func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
-	for {
-		if err := co.call(); err != nil {
-			return total, err
-		}
-		in, err := c.under.Peek(1)
-		switch b, blocked := err.(listener.Blocked); {
-		case blocked:
-			err = co.wait(b)
-		case err == io.EOF:
-			return total, nil
-		case err == nil:
-			var n int64
-			n, err = c.pass(w, in)
-			total += n
-		}
-		if err != nil {
-			return total, err
-		}
-	}
-}
-
-// pass writes to w what is unread, as much as a buffer holds.
-func (c *Conn) pass(w io.Writer, in []byte) (int64, error) {
-	crew := c.co.crew
-	buffer := crew.takeBuffer()
-	defer crew.giveBuffer(buffer)
-	n := copy(buffer, in)
-	c.under.Discard(n)
-	written, err := w.Write(buffer[:n])
-	if err == nil && written < n {
-		err = io.ErrShortWrite
-	}
-	return int64(written), err
-}
-
-const (
-	bufferSize = 16 << 10
-	spare      = 16 // buffers that a scheduler keeps
-)
-
-// takeBuffer is for a body in the middle of a copy: there are as many as those.
-func (c *crew) takeBuffer() []byte {
-	n := len(c.buffers)
-	if n == 0 {
-		return make([]byte, bufferSize)
-	}
-	b := c.buffers[n-1]
-	c.buffers = c.buffers[:n-1]
-	return b
-}
-
-func (c *crew) giveBuffer(b []byte) {
-	if len(c.buffers) < spare {
-		c.buffers = append(c.buffers, b)
-	}
-}
-
 // CloseWrite ends what this side writes: the peer reads io.EOF behind the last byte. Reading goes on.
 func (c *Conn) CloseWrite() error { return c.under.CloseWrite() }
 
@@ -212,49 +111,3 @@ func (c *Conn) SetReadDeadline(at time.Time) error { return c.under.SetReadDeadl
 
 // SetWriteDeadline has Write return os.ErrDeadlineExceeded from then on; the zero Time takes it away.
 func (c *Conn) SetWriteDeadline(at time.Time) error { return c.under.SetWriteDeadline(at) }
-
-// Serve makes the Handler of a service of one that is written in straight lines. When body returns the connection is
-// closed in stages, after a panic or a drop it is aborted. io.EOF, as a Read at the end returns it, is no failure.
-//
-// On an order it goes on until body returns: see Co.UntilOrder. Run waits for the last bytes of a closed connection,
-// and for its peer to close, up to Limits.Linger.
-func Serve(body func(*Conn) error) func(*listener.Conn) act.Action {
-	if body == nil {
-		panic("coro: Serve without a body")
-	}
-	p := &program{of: body, body: func(co *Co) error {
-		if err := body(co.conn); err != io.EOF {
-			return err
-		}
-		return nil
-	}}
-	return func(under *listener.Conn) act.Action {
-		x := &struct {
-			Co
-			Conn
-		}{Co{program: p}, Conn{under: under}}
-		x.Conn.co, x.Co.conn = &x.Co, &x.Conn
-		return (*routine)(&x.Co)
-	}
-}
-
-// Dial connects to address, "host:port" or "unix:" and a path. The connection is the body's to close; if that is stopped
-// or panics before, it is aborted. (One that another task is to have is dialled by a listener.Connect.) Bound it with
-// Within: the system may try for minutes. It fails with a *listener.ConnectError.
-func Dial(co *Co, address string, l listener.Limits) (*Conn, error) {
-	connect := listener.Connect{Address: address, Limits: l}
-	if err := co.Do(&connect); err != nil {
-		return nil, err
-	}
-	c := connect.Conn()
-	co.dialled = append(co.dialled, c)
-	return co.Conn(c), nil
-}
-
-// abortDialled is for a body that did not come to it: it may have been unwound in the middle of its cleaning up.
-func (co *Co) abortDialled() {
-	for _, c := range co.dialled {
-		c.Abort()
-	}
-	co.dialled = nil
-}
