@@ -58,7 +58,7 @@ const floors = `
 	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
-	coro              act shutdown listener future context go.uber.org/zap iter net os reflect runtime runtime/debug time
+	coro              act shutdown listener future context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error

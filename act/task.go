@@ -209,7 +209,7 @@ func Name(a Action) string {
 	case fmt.Stringer:
 		return fmt.Sprint(named{a})
 	case Func:
-		return funcName(a)
+		return FuncName(a)
 	}
 	return fmt.Sprintf("%T", a)
 }

@@ -193,9 +193,10 @@ func misplacedAsync(d Directive) string {
 	return "act: an action called t.Offload and then returned " + d.String() + " instead of what Offload returned"
 }
 
-func funcName(f Func) string {
+// FuncName is what logs and Cuts call a function: its name in the program. f is of any type of function.
+func FuncName(f any) string {
 	if fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer()); fn != nil {
 		return fn.Name()
 	}
-	return "act.Func"
+	return fmt.Sprintf("%T", f)
 }

@@ -2,8 +2,6 @@ package coro
 
 import (
 	"errors"
-	"reflect"
-	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -149,6 +147,4 @@ func (co *Co) stop() {
 // String names the function of the body.
 func (r *routine) String() string { return r.program.String() }
 
-func (p *program) String() string {
-	return runtime.FuncForPC(reflect.ValueOf(p.of).Pointer()).Name()
-}
+func (p *program) String() string { return act.FuncName(p.of) }

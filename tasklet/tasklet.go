@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -77,12 +77,7 @@ type function struct {
 
 func (f *function) Task(s *Scheduler) Directive { return f.f(s) }
 
-func (f *function) String() string {
-	if fn := runtime.FuncForPC(reflect.ValueOf(f.f).Pointer()); fn != nil {
-		return fn.Name()
-	}
-	return "tasklet.New"
-}
+func (f *function) String() string { return act.FuncName(f.f) }
 
 // NewDone returns a tasklet whose phase answers Done: scheduled, it is a place in the queue and nothing
 // else. Each is a tasklet of its own.
