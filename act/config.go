@@ -118,6 +118,9 @@ func (cfg Config) resolved() Config {
 	return cfg
 }
 
+// DefaultLogger is what a nil Config.Logger stands for.
+func DefaultLogger() *zap.Logger { return toStderr() }
+
 // toStderr samples: a server must not be drowned by what a million clients make fail.
 func toStderr() *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()

@@ -13,6 +13,24 @@ type Executor interface {
 	Execute(f func())
 }
 
+// Reserver is an Executor that can set goroutines aside; the default one can.
+type Reserver interface {
+	// Reserve returns an Executor of n goroutines that what is given to the other cannot take. Any goroutine.
+	Reserve(n int) Executor
+}
+
+// Reserve returns an Executor for work that must not wait behind that of others: n goroutines of its own, if the
+// Group's Executor is a Reserver, beside the Offloads; else that Executor itself. See Call.On. Any goroutine.
+func (s *Scheduler) Reserve(n int) Executor {
+	if n < 1 {
+		panic("act: Reserve of no goroutines")
+	}
+	if r, ok := s.group.cfg.Executor.(Reserver); ok {
+		return r.Reserve(n)
+	}
+	return s.group.cfg.Executor
+}
+
 // pool is the Executor of a Group that is given none: at most limit goroutines, made when there is work
 // and gone when there is none. What they cannot take at once waits in order.
 //
@@ -30,6 +48,9 @@ func (p *pool) Execute(f func()) {
 	p.given.Push(&inbox.Node[func()]{Of: f})
 	p.recruit()
 }
+
+// Reserve makes a second pool: goroutines are the same everywhere, what is scarce are the places.
+func (p *pool) Reserve(n int) Executor { return &pool{limit: int32(n)} }
 
 // recruit starts one goroutine more, if the limit allows it.
 func (p *pool) recruit() {

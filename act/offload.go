@@ -109,7 +109,7 @@ func catch(f func()) (p *Panic) {
 	return nil
 }
 
-// Call is a leaf that has F called by the Group's Executor and waits for it. Unlike Offload it is one
+// Call is a leaf that has F called off the thread and waits for it. Unlike Offload it is one
 // of several things that a task can wait for: F runs beside the turns of its task, so it must touch
 // only what it captured by value. A Call that is closed before F has returned forgets it; F does not
 // hold Run any more then. It is used by pointer, once:
@@ -123,7 +123,8 @@ func catch(f func()) (p *Panic) {
 // On an order it goes on until F returns.
 type Call[T any] struct {
 	F     func() (T, error)
-	Value T // what F returned, after Done
+	On    Executor // who calls F; nil: the Group's Executor
+	Value T        // what F returned, after Done
 
 	under *call[T]
 	err   error
@@ -134,7 +135,11 @@ type Call[T any] struct {
 // F is a failure.
 func (c *Call[T]) Act(t *Task) Directive {
 	if c.under == nil && !c.ended.Finished() {
-		c.under = startCall(t.s, c.F)
+		on := c.On
+		if on == nil {
+			on = t.s.group.cfg.Executor
+		}
+		c.under = startCall(t.s, on, c.F)
 	}
 	if u := c.under; u != nil {
 		if !u.over {
@@ -173,10 +178,10 @@ type call[T any] struct {
 	waker Waker // the latest
 }
 
-func startCall[T any](s *Scheduler, f func() (T, error)) *call[T] {
+func startCall[T any](s *Scheduler, on Executor, f func() (T, error)) *call[T] {
 	u := &call[T]{}
 	u.node.Of = u
-	s.Execute(func() {
+	on.Execute(func() {
 		defer s.deliver(&u.node)
 		u.err = errGoexit // unless f returns
 		if p := catch(func() { u.value, u.err = f() }); p != nil {

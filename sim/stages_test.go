@@ -1,0 +1,245 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+)
+
+// TestStages is a few processes with engines over one store that they share, some of which get orders or die, while
+// tasks are suspended, resumed and cancelled from anywhere. Each stage of each task finishes once.
+func TestStages(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		y := newYard(w)
+		for _, name := range []string{"A", "B", "C"} {
+			v := y.process(t, name)
+			if terms, given := order(w); given {
+				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+			}
+		}
+		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+		y.process(t, "last", last.Setup)
+		for range 10 + w.Rand().IntN(20) {
+			w.At(y.moment(), y.enqueue)
+		}
+		for range w.Rand().IntN(60) {
+			w.At(y.moment(), y.meddle)
+		}
+		w.Client("10.0.0.1:7007", y.visit)
+	})
+}
+
+// way is a chain of three stages.
+var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").Then("c-d", "work", "D").MustBuild()
+
+// yard is where the tasks of a world are.
+type yard struct {
+	w       *sim.World
+	store   stage.Store
+	engines []*stage.Engine
+	tasks   []stage.ID
+	stopped map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
+}
+
+func newYard(w *sim.World) *yard {
+	begun := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	store := memory.New(func() time.Time { return begun.Add(w.Now()) })
+	return &yard{w: w, store: &rickety{store, w}, stopped: map[stage.ID]bool{}}
+}
+
+// process is one with an engine.
+func (y *yard) process(t *testing.T, name string, setup ...func(*act.Scheduler) error) *sim.Server {
+	w := y.w
+	e, err := stage.New(stage.Config{
+		Store: y.store, Chains: map[string]*stage.Chain{"thing": way}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
+		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, 100*time.Millisecond, 4*time.Second),
+		Poll: pick(w, 50*time.Millisecond, 2*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
+	})
+	require.NoError(t, err)
+	y.engines = append(y.engines, e)
+	v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2), Turns: pick(w, 0, 1)}, append(setup, e.Setup)...)
+	require.NoError(t, err)
+	return v
+}
+
+// moment is one in the storm.
+func (y *yard) moment() time.Duration {
+	return time.Duration(y.w.Rand().Int64N(int64(time.Minute)))
+}
+
+func (y *yard) engine() *stage.Engine { return y.engines[y.w.Rand().IntN(len(y.engines))] }
+
+// work is the processor of all stages. What a stage leaves is the way so far.
+func (y *yard) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+	w := y.w
+	so := string(t.Data) + t.Stage + " "
+	if want := strings.Join(dynamic(t.Stage), " ") + " "; so != want {
+		w.Errorf("task %d is at %s, and has been at %q", t.ID, t.Stage, t.Data)
+	}
+	switch {
+	case w.Happens(2000):
+		return nil, errors.New("a bad day")
+	case w.Happens(500):
+		return nil, stage.Permanent(errors.New("not to be done"))
+	case w.Happens(500):
+		return nil, stage.ErrSuspended
+	case w.Happens(500):
+		panic("a bug")
+	}
+	refuse := w.Happens(1000)
+	return func(tx stage.Tx) error {
+		tx.SetData([]byte(so))
+		if refuse {
+			return errors.New("cannot be written")
+		}
+		if y.stopped[t.ID] {
+			w.Errorf("task %d finishes %s although it is suspended or cancelled", t.ID, t.Stage)
+		}
+		return nil
+	}, nil
+}
+
+// dynamic are the dynamic stages up to one.
+func dynamic(to string) (names []string) {
+	for _, s := range way.Stages() {
+		if s.Dynamic() {
+			names = append(names, s.Name)
+		}
+		if s.Name == to {
+			break
+		}
+	}
+	return names
+}
+
+func (y *yard) enqueue() {
+	if id, err := y.engine().Enqueue(context.Background(), "thing", nil); err == nil {
+		y.tasks = append(y.tasks, id)
+	}
+}
+
+// meddle suspends, resumes or cancels something.
+func (y *yard) meddle() {
+	if len(y.tasks) == 0 {
+		return
+	}
+	ctx, e, id := context.Background(), y.engine(), y.tasks[y.w.Rand().IntN(len(y.tasks))]
+	switch y.w.Rand().IntN(8) {
+	case 0:
+		if ok, _ := e.Cancel(ctx, id); ok {
+			y.stopped[id] = true
+		}
+	case 1, 2, 3:
+		if ok, _ := e.Suspend(ctx, id); ok {
+			y.stopped[id] = true
+		}
+	default:
+		y.resume(e, id)
+	}
+}
+
+func (y *yard) resume(e *stage.Engine, id stage.ID) {
+	was := y.stopped[id]
+	y.stopped[id] = false // before: it may be under way again when Resume returns
+	if ok, err := e.ResumeFailed(context.Background(), id); !ok && err == nil {
+		y.stopped[id] = was
+	}
+}
+
+// visit waits until the storm is over, resumes what is at rest, and comes back when everything must be done.
+func (y *yard) visit(c *sim.Client) error {
+	ctx := context.Background()
+	c.Sleep(3*time.Minute - y.w.Now()) // a function may be late by one
+	tasks, err := y.store.List(ctx, stage.Filter{})
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		y.resume(y.engines[len(y.engines)-1], t.ID)
+	}
+	c.Sleep(5 * time.Minute)
+	if tasks, err = y.store.List(ctx, stage.Filter{}); err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
+		if !finished && t.Status != stage.Cancelled {
+			y.w.Errorf("not finished at the end: %+v", t)
+		}
+	}
+	if !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.Stage == "D" }) {
+		y.w.Errorf("none of %d tasks has finished", len(tasks))
+	}
+	return nil
+}
+
+// rickety is a store that now and then does not answer: before it has done what it was to do, or after that.
+type rickety struct {
+	stage.Store
+	w *sim.World
+}
+
+var errRickety = errors.New("the store does not answer")
+
+// shaky is one call of it.
+func shaky[T any](r *rickety, f func() (T, error)) (v T, err error) {
+	if r.w.Happens(300) {
+		return v, errRickety
+	}
+	got, err := f()
+	if r.w.Happens(300) {
+		return v, errRickety
+	}
+	return got, err
+}
+
+func (r *rickety) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
+	return shaky(r, func() (stage.ID, error) { return r.Store.Enqueue(ctx, kind, at, data) })
+}
+
+func (r *rickety) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	return shaky(r, func() ([]stage.Task, error) { return r.Store.Claim(ctx, c) })
+}
+
+func (r *rickety) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
+	return shaky(r, func() (stage.Task, error) { return r.Store.Enter(ctx, l, at, attempt) })
+}
+
+func (r *rickety) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+	_, err := shaky(r, func() (struct{}, error) { return struct{}{}, r.Store.Finish(ctx, l, p, commit) })
+	return err
+}
+
+func (r *rickety) Return(ctx context.Context, l stage.Lease, b stage.Return) (stage.Status, error) {
+	return shaky(r, func() (stage.Status, error) { return r.Store.Return(ctx, l, b) })
+}
+
+func (r *rickety) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
+	return shaky(r, func() ([]stage.Beat, error) { return r.Store.Heartbeat(ctx, leases, length) })
+}
+
+func (r *rickety) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+	return shaky(r, func() (bool, error) { return r.Store.Suspend(ctx, id) })
+}
+
+func (r *rickety) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+	return shaky(r, func() (bool, error) { return r.Store.Resume(ctx, id, failed) })
+}
+
+func (r *rickety) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+	return shaky(r, func() (bool, error) { return r.Store.Cancel(ctx, id) })
+}

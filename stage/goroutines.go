@@ -1,0 +1,114 @@
+package stage
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// goroutines is the host without a Group: a goroutine for each task that is worked on, and one for the heartbeats
+// while there is any.
+type goroutines struct {
+	e     *Engine
+	epoch time.Time
+	bell  chan struct{} // for Run
+	look  chan struct{} // for the heart
+
+	mu      sync.Mutex
+	beating bool           // there is a heart
+	own     sync.WaitGroup // the heart and its heartbeats
+	asking  atomic.Bool    // a heartbeat is under way
+}
+
+func newGoroutines(e *Engine) *goroutines {
+	return &goroutines{e: e, epoch: time.Now(), bell: make(chan struct{}, 1), look: make(chan struct{}, 1)}
+}
+
+func (g *goroutines) now() time.Duration { return time.Since(g.epoch) }
+
+func (g *goroutines) ring() {
+	for _, c := range []chan struct{}{g.bell, g.look} {
+		select {
+		case c <- struct{}{}:
+		default: // it rings already
+		}
+	}
+}
+
+func (g *goroutines) take(works []*work) {
+	for _, w := range works {
+		go g.walk(w)
+	}
+	if len(works) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.beating {
+		g.beating = true
+		g.own.Go(g.heart)
+	}
+}
+
+// rest waits until nothing runs but processors.
+func (g *goroutines) rest() {
+	g.ring()
+	g.own.Wait()
+}
+
+// walk takes the steps of w. A processor that calls Goexit takes the goroutine with it: another goes on.
+func (g *goroutines) walk(w *work) {
+	defer func() {
+		if w.over() {
+			g.e.remove(w)
+		} else {
+			go g.walk(w)
+		}
+	}()
+	for !w.over() {
+		if after := w.step(); after > 0 {
+			pause(w.held, after)
+		}
+	}
+}
+
+// pause waits for d, or until ctx has ended.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// heart beats until nobody holds a lease. It does not wait for the store: a lease that ends meanwhile has ended.
+func (g *goroutines) heart() {
+	t := time.NewTicker(g.e.cfg.Heartbeat)
+	defer t.Stop()
+	for {
+		select {
+		case <-g.look:
+			if g.atRest() {
+				return
+			}
+		case <-t.C:
+			g.e.expire()
+			if g.asking.CompareAndSwap(false, true) {
+				g.own.Go(func() {
+					defer g.asking.Store(false)
+					g.e.beat()
+				})
+			}
+		}
+	}
+}
+
+// atRest ends the heart if nobody needs it: who takes works after that makes another.
+func (g *goroutines) atRest() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.beating = g.e.holding()
+	return !g.beating
+}

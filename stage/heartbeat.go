@@ -1,0 +1,89 @@
+package stage
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// beat renews the leases of all that is worked on here, in one transaction, and passes on what the store wants.
+func (e *Engine) beat() {
+	ctx, works := e.living(), e.beating()
+	if len(works) == 0 {
+		return
+	}
+	leases := make([]Lease, len(works))
+	for i, w := range works {
+		leases[i] = w.lease
+	}
+	asked := e.clock()
+	beats, err := e.cfg.Store.Heartbeat(ctx, leases, e.cfg.Lease)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.cfg.Logger.Error("a heartbeat was not heard", zap.Int("tasks", len(works)), zap.Error(err))
+		}
+		return
+	}
+	for i, b := range beats {
+		works[i].heard(b, asked+e.cfg.Lease)
+	}
+}
+
+// beating returns those who have a lease to be renewed.
+func (e *Engine) beating() (works []*work) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.works {
+		if w.held.Err() == nil {
+			works = append(works, w)
+		}
+	}
+	return works
+}
+
+// holding tells whether anybody has a lease.
+func (e *Engine) holding() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.works {
+		if w.held.Err() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// heard takes the answer to a heartbeat. The lease may have been given back meanwhile.
+func (w *work) heard(b Beat, until time.Duration) {
+	w.e.mu.Lock()
+	parting := w.parting
+	if !b.Lost {
+		w.until = max(w.until, until)
+	}
+	w.e.mu.Unlock()
+	switch {
+	case b.Lost && !parting:
+		w.lose(ErrLeaseLost)
+	case b.Wanted == Suspension:
+		w.stop(ErrSuspended)
+	case b.Wanted == Ending:
+		w.stop(ErrCancelled)
+	}
+}
+
+// expire ends the contexts of those whose lease has ended without a heartbeat that was answered: whatever the
+// reason, somebody else may have claimed the task.
+func (e *Engine) expire() {
+	now := e.clock()
+	for _, w := range e.claimed() {
+		if w.expired(now) {
+			w.lose(ErrLeaseLost)
+		}
+	}
+}
+
+func (w *work) expired(now time.Duration) bool {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	return w.until <= now
+}

@@ -1,0 +1,231 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Setup is a set-up function for a Group: it makes the engine a service of that scheduler, or of the first of those
+// that call it, instead of Run.
+//
+//	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
+//
+// Whatever the engine does is a turn there: it claims, each task takes its next step, a heartbeat is due. What waits
+// for the store, or is a processor's, is done by the Group's Executor, if that is an act.Reserver on goroutines of
+// its own: as many as there are Workers, one for heartbeats, one for what is asked by Ask; else it needs as many.
+//
+// On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted); it holds Run until
+// all tasks have gone back to their last static stage, within the order's bounds. What is left then is named in the
+// Cut, and claimed by others when its lease has ended.
+func (e *Engine) Setup(s *act.Scheduler) error {
+	if x, ok := e.where().(*seat); ok && x.s.Group() == s.Group() {
+		return nil
+	}
+	x := &seat{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), asks: s.Reserve(1)}
+	if err := e.begin(x); err != nil {
+		return err
+	}
+	s.Install(x)
+	return nil
+}
+
+// Ask is a leaf that has f called off the thread, where heartbeats and processors do not hold it up, for an action that
+// suspends, resumes, cancels, or looks:
+//
+//	suspend := stage.Ask(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
+func Ask[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
+	call := &act.Call[T]{F: func() (T, error) { return f(e.living()) }}
+	if x, ok := e.where().(*seat); ok {
+		call.On = x.asks
+	}
+	return call
+}
+
+// seat is the host in a Group: the demon that claims and beats. Its works are errands, tasks of its scheduler.
+type seat struct {
+	e                   *Engine
+	s                   *act.Scheduler
+	bodies, beats, asks act.Executor
+
+	bell act.Bell
+	rung atomic.Bool
+
+	claim *act.Call[struct{}]
+	poll  time.Duration // when to claim if nobody rings
+	timer act.Timer     // for then
+	beat  *act.Call[struct{}]
+	pulse time.Duration // when to beat if anybody holds a lease
+	heart act.Timer     // for then
+
+	mu   sync.Mutex
+	got  []*work // by the claim, until its turn
+	gone bool    // nobody takes any more
+}
+
+func (x *seat) String() string { return "stage.Engine " + x.e.cfg.Worker }
+
+func (x *seat) now() time.Duration { return x.s.Clock().Monotonic() }
+
+func (x *seat) ring() {
+	x.rung.Store(true)
+	x.bell.Ring()
+}
+
+// rest has nothing to wait for: the Group does.
+func (x *seat) rest() {}
+
+// take is for works that came by Fire, from any goroutine. Those that no scheduler takes are given back.
+func (x *seat) take(works []*work) {
+	if len(works) > 0 && !x.s.Post(func(*act.Scheduler) { x.spawn(works) }) {
+		x.e.giveUp(works)
+	}
+	x.ring()
+}
+
+func (x *seat) spawn(works []*work) {
+	for _, w := range works {
+		x.s.Spawn(&errand{x: x, w: w})
+	}
+}
+
+// Act looks what has been claimed and heard, and what is due.
+func (x *seat) Act(t *act.Task) act.Directive {
+	x.bell.Set(t.Waker())
+	rung := x.rung.Swap(false)
+	now := x.s.Now()
+	stopping, idle := x.e.state()
+	if stopping && idle {
+		return act.Done
+	}
+	x.claiming(t, now, rung && !stopping)
+	x.beating(t, now)
+	if x.claim == nil {
+		t.WakeAt(&x.timer, x.poll)
+	}
+	if x.e.holding() {
+		t.WakeAt(&x.heart, x.pulse)
+	}
+	return act.Wait
+}
+
+// claiming takes what has been claimed, and claims if it is time.
+func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
+	if x.claim != nil {
+		d := x.claim.Act(t)
+		if d == act.Failed && !errors.Is(t.Err(), ErrStopped) {
+			x.e.deaf(t.Err())
+			rung = false // not before the next poll
+		}
+		if d != act.Wait {
+			x.claim = nil
+			x.spawn(x.granted())
+		}
+	}
+	switch {
+	case x.claim != nil && rung:
+		x.rung.Store(true) // for when it has returned
+	case x.claim == nil && (rung || now >= x.poll):
+		x.poll = now + x.e.polling()
+		x.claim = &act.Call[struct{}]{F: x.ask, On: x.bodies}
+		x.claim.Act(t)
+	}
+}
+
+// ask claims, off the thread.
+func (x *seat) ask() (struct{}, error) {
+	works, err := x.e.claim(x.e.living())
+	x.mu.Lock()
+	if !x.gone {
+		x.got = append(x.got, works...)
+		works = nil
+	}
+	x.mu.Unlock()
+	x.e.giveUp(works)
+	return struct{}{}, err
+}
+
+func (x *seat) granted() []*work {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	works := x.got
+	x.got = nil
+	return works
+}
+
+// beating beats if it is time, and does not wait for the store: a lease that ends meanwhile has ended.
+func (x *seat) beating(t *act.Task, now time.Duration) {
+	if x.beat != nil && x.beat.Act(t) != act.Wait {
+		x.beat = nil
+	}
+	if now < x.pulse {
+		return
+	}
+	x.pulse = now + x.e.cfg.Heartbeat
+	x.e.expire()
+	if x.beat == nil && x.e.holding() {
+		x.beat = &act.Call[struct{}]{F: func() (struct{}, error) { x.e.beat(); return struct{}{}, nil }, On: x.beats}
+		x.beat.Act(t)
+	}
+}
+
+// Stop sends all tasks back.
+func (x *seat) Stop(*act.Task, shutdown.Order) { x.e.interrupt() }
+
+// Close gives back what a claim still brings.
+func (x *seat) Close() error {
+	x.mu.Lock()
+	x.gone = true
+	x.mu.Unlock()
+	if works := x.granted(); len(works) > 0 {
+		x.bodies.Execute(func() { x.e.giveUp(works) })
+	}
+	x.e.conclude()
+	return nil
+}
+
+// errand is the task of one work: a turn, and a function off the thread, for each of its steps.
+type errand struct {
+	x     *seat
+	w     *work
+	call  *act.Call[time.Duration]
+	timer act.Timer
+	due   time.Duration // of the next step
+}
+
+// String is the work's.
+func (r *errand) String() string { return r.w.String() }
+
+// Act takes the next step when the last has been taken, and it is time.
+func (r *errand) Act(t *act.Task) act.Directive {
+	if r.call != nil {
+		if r.call.Act(t) == act.Wait {
+			return act.Wait
+		}
+		r.due = r.x.s.Now() + r.call.Value // nothing after a Goexit, which the next step makes a failure
+		r.call = nil
+	}
+	if r.w.over() {
+		return act.Done // Close removes it
+	}
+	if r.x.s.Now() < r.due {
+		t.WakeAt(&r.timer, r.due)
+		return act.Wait
+	}
+	r.call = &act.Call[time.Duration]{F: func() (time.Duration, error) { return r.w.step(), nil }, On: r.x.bodies}
+	return r.call.Act(t)
+}
+
+// Close is the end of the work here, however it comes. A step under way still returns, and is the last.
+func (r *errand) Close() error {
+	if r.call != nil {
+		_ = r.call.Close()
+	}
+	r.x.e.remove(r.w)
+	return nil
+}

@@ -1,0 +1,304 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// work is a claimed task on its way along its chain, one step after another. Its host decides on which goroutine each
+// is taken; a step may block. Between two steps, and only there, it can be left where it is.
+//
+//	claimed ─▶ begin ─▶ process ─▶ finish ─▶ enter ─▶ process ─▶ … ─▶ finish, and over
+//	              │        │          │         │
+//	              └────────┴──────────┴─────────┴──────▶ giveBack, and over
+//
+// A step that finds the lease lost is the last.
+type work struct {
+	e     *Engine
+	chain *Chain
+	lease Lease
+	log   *zap.Logger
+
+	// Of whoever takes the steps.
+	task    Task // as it is in the store
+	next    step // nil: over
+	commit  Commit
+	back    Return
+	refused int // how often in a row the store has not answered
+
+	// held ends when the lease is lost; ctx, the processor's, ends then and when the stage is not to go on.
+	held context.Context
+	ctx  context.Context
+	lose context.CancelCauseFunc
+	stop context.CancelCauseFunc
+
+	// Under the engine's mu.
+	until   time.Duration // the end of the lease, by the host's clock
+	parting bool          // it is being given back, so its lease ends without being lost
+	at      string        // task.Stage, for others
+}
+
+// step does one thing and says what to do next, and after how long.
+type step func(*work) (step, time.Duration)
+
+func newWork(e *Engine, t Task, until time.Duration) *work {
+	w := &work{e: e, chain: e.cfg.Chains[t.Kind], lease: t.Lease(), task: t, next: (*work).begin, until: until, at: t.Stage}
+	w.held, w.lose = context.WithCancelCause(context.Background())
+	w.ctx, w.stop = context.WithCancelCause(w.held)
+	w.log = e.cfg.Logger.With(zap.String("kind", t.Kind), zap.Int64("task", int64(t.ID)))
+	return w
+}
+
+// String says what is being done.
+func (w *work) String() string {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	return fmt.Sprintf("%v at %s", &w.task, w.at)
+}
+
+// step takes the next step, and returns after how long to take the one behind it. It returns early by a Goexit of the
+// processor; another goroutine then goes on.
+func (w *work) step() (after time.Duration) {
+	f := w.next
+	w.next = (*work).escaped
+	w.next, after = f(w)
+	return after
+}
+
+// over tells whether there is no further step.
+func (w *work) over() bool { return w.next == nil }
+
+// begin looks where the claim has found the task.
+func (w *work) begin() (step, time.Duration) {
+	s, err := w.chain.Find(w.task.Stage)
+	switch {
+	case err != nil:
+		return w.failed(Permanent(err))
+	case s.Dynamic():
+		return (*work).process, 0
+	case s == w.chain.Last():
+		return w.giveBackAs(Return{Status: Normal})
+	case w.task.Attempt >= w.e.cfg.Attempts:
+		return w.failedFor(w.task.Attempt, Permanent(errWorkerLost))
+	}
+	return (*work).enter, 0
+}
+
+// enter shows the next dynamic stage.
+func (w *work) enter() (step, time.Duration) {
+	if why := context.Cause(w.ctx); why != nil {
+		return w.leave(why)
+	}
+	next, err := w.chain.Next(w.task.Stage)
+	if err != nil {
+		return w.failed(Permanent(err))
+	}
+	t, err := w.e.cfg.Store.Enter(w.held, w.lease, next.Name, w.task.Attempt)
+	switch {
+	case err == nil:
+		w.refused = 0
+		w.reach(t)
+		return (*work).process, 0
+	case refusal(err):
+		return w.leave(err)
+	}
+	return w.again((*work).enter, err)
+}
+
+// process calls the processor.
+func (w *work) process() (step, time.Duration) {
+	if why := context.Cause(w.ctx); why != nil {
+		return w.leave(why)
+	}
+	commit, err := w.compute()
+	if why := context.Cause(w.ctx); why != nil {
+		return w.leave(why) // whatever it has returned
+	}
+	switch {
+	case errors.Is(err, ErrSuspended):
+		return w.giveBackAs(Return{Status: Suspended})
+	case err != nil:
+		return w.failed(err)
+	}
+	w.commit = commit
+	return (*work).finish, 0
+}
+
+// compute calls the processor, with the listeners. A panic is an error.
+func (w *work) compute() (commit Commit, err error) {
+	err = guarded(func() error {
+		s, err := w.chain.Find(w.task.Stage)
+		if err != nil {
+			return err
+		}
+		p, err := w.e.cfg.Provider.Processor(s.Processor)
+		if err == nil && p == nil {
+			err = fmt.Errorf("stage: no processor %q", s.Processor)
+		}
+		if err != nil {
+			return Permanent(err)
+		}
+		t := w.task
+		commit, err = Listened(p, w.e.cfg.Listeners...).Process(w.ctx, &t)
+		return err
+	})
+	return commit, err
+}
+
+// finish has written what the processor has computed, together with the static stage. A request is refused by the
+// store from here on: whether the stage has finished is not known here before it answers.
+func (w *work) finish() (step, time.Duration) {
+	next, err := w.chain.Next(w.task.Stage)
+	if err != nil {
+		return w.failed(Permanent(err))
+	}
+	last := next == w.chain.Last()
+	w.part(last)
+	written, commit := watched(w.commit)
+	err = w.e.cfg.Store.Finish(w.held, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
+	switch {
+	case err == nil && last:
+		return nil, 0
+	case err == nil:
+		w.refused, w.commit = 0, nil
+		w.task.Stage, w.task.Attempt, w.task.Failure = next.Name, 0, ""
+		w.reach(w.task)
+		return (*work).enter, 0
+	}
+	w.part(false)
+	switch {
+	case refusal(err):
+		return w.leave(err)
+	case *written != nil:
+		return w.failed(*written)
+	}
+	return w.again((*work).finish, err)
+}
+
+// watched is commit, and where its last error is found: so that of an error of the store is told apart.
+func watched(commit Commit) (*error, Commit) {
+	failure := new(error)
+	if commit == nil {
+		return failure, nil
+	}
+	return failure, func(tx Tx) error {
+		*failure = errGoexit // unless it returns
+		*failure = guarded(func() error { return commit(tx) })
+		return *failure
+	}
+}
+
+// errWorkerLost is the failure of a task whose workers have been lost too often: it may be what ends them.
+var errWorkerLost = errors.New("stage: too many workers were lost with it")
+
+// failed makes the failure of a stage that of the task.
+func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.task.Attempt+1, err) }
+
+// failedFor is failed for the so-manieth time.
+func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
+	r := Return{Status: Error, Attempt: attempt, Failure: err.Error()}
+	if lasting := (permanent{}); !errors.As(err, &lasting) && attempt < w.e.cfg.Attempts {
+		r.Runs, r.After = true, max(0, w.e.cfg.Backoff(attempt))
+	}
+	fields := []zap.Field{zap.String("stage", w.task.Stage), zap.Int("attempt", attempt), zap.Bool("again", r.Runs), zap.Error(err)}
+	if p := (*act.Panic)(nil); errors.As(err, &p) {
+		fields = append(fields, zap.ByteString("stack", p.Stack))
+	}
+	w.log.Warn("a stage has failed", fields...)
+	return w.giveBackAs(r)
+}
+
+// escaped is the step behind a Goexit.
+func (w *work) escaped() (step, time.Duration) { return w.failed(errGoexit) }
+
+var errGoexit = errors.New("stage: the processor has called runtime.Goexit")
+
+// leave gives up the stage, which is neither attempt nor failure.
+func (w *work) leave(why error) (step, time.Duration) {
+	r := Return{Status: Normal, Attempt: w.task.Attempt, Failure: w.task.Failure, Runs: true}
+	switch {
+	case errors.Is(why, ErrLeaseLost):
+		return w.lost()
+	case errors.Is(why, ErrSuspended):
+		r.Status = Resumed // if it is not wanted any more; else the store knows better
+	}
+	return w.giveBackAs(r)
+}
+
+// giveBackAs gives the task back at its last static stage.
+func (w *work) giveBackAs(r Return) (step, time.Duration) {
+	r.Stage = w.task.Stage
+	if s, err := w.chain.Find(r.Stage); err == nil && s.Dynamic() {
+		before, _ := w.chain.Previous(r.Stage)
+		r.Stage = before.Name
+	}
+	w.back, w.commit = r, nil
+	return (*work).giveBack, 0
+}
+
+// giveBack ends the lease, and with it the work.
+func (w *work) giveBack() (step, time.Duration) {
+	w.part(true)
+	_, err := w.e.cfg.Store.Return(w.held, w.lease, w.back)
+	switch {
+	case err == nil:
+		return nil, 0
+	case refusal(err):
+		return w.lost()
+	}
+	return w.again((*work).giveBack, err)
+}
+
+// lost ends the work when somebody else may have the task.
+func (w *work) lost() (step, time.Duration) {
+	w.log.Warn("a lease is lost", zap.String("stage", w.task.Stage), zap.Int64("token", w.lease.Token))
+	return nil, 0
+}
+
+// again takes a step once more that the store has not answered: after 50 ms, later after 1 s, as long as there is the
+// lease.
+func (w *work) again(same step, err error) (step, time.Duration) {
+	if context.Cause(w.held) != nil {
+		return w.lost()
+	}
+	if w.refused++; w.refused == 1 {
+		w.log.Error("the store does not answer", zap.Error(err))
+	}
+	return same, min(time.Second, 50*time.Millisecond<<min(w.refused-1, 5))
+}
+
+// refusal tells the answers of a store from its troubles.
+func refusal(err error) bool {
+	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrCancelled)
+}
+
+// reach notes what the store has now.
+func (w *work) reach(t Task) {
+	w.task = t
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	w.at = t.Stage
+}
+
+// part says whether the lease is about to end in good order.
+func (w *work) part(parting bool) {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	w.parting = parting
+}
+
+// guarded is f, whose panic is an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = act.Recovered(v)
+		}
+	}()
+	return f()
+}
