@@ -26,20 +26,20 @@ func TestStages(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newYard(w)
 		for _, name := range []string{"A", "B", "C"} {
-			v := y.process(t, name)
+			v := y.process(t, name, nil)
 			if terms, given := order(w); given {
 				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
 			}
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
-		y.process(t, "last", last.Setup)
+		y.process(t, "last", nil, last.Setup)
 		for range 10 + w.Rand().IntN(20) {
 			w.At(y.moment(), y.enqueue)
 		}
 		for range w.Rand().IntN(60) {
 			w.At(y.moment(), y.meddle)
 		}
-		w.Client("10.0.0.1:7007", y.visit)
+		w.Client("10.0.0.1:7007", y.visit(3*time.Minute, 5*time.Minute)) // a function may be late by one
 	})
 }
 
@@ -49,31 +49,61 @@ var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").The
 // yard is where the tasks of a world are.
 type yard struct {
 	w       *sim.World
-	store   stage.Store
+	store   *rickety
 	engines []*stage.Engine
 	tasks   []stage.ID
 	stopped map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
 }
 
 func newYard(w *sim.World) *yard {
-	begun := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	store := memory.New(func() time.Time { return begun.Add(w.Now()) })
-	return &yard{w: w, store: &rickety{store, w}, stopped: map[stage.ID]bool{}}
+	y := &yard{w: w, stopped: map[stage.ID]bool{}}
+	y.store = &rickety{memory.New(y.wall), y, pick[sim.Weight](w, 0, 500, 8000), false}
+	return y
+}
+
+// wall is the clock of the store.
+func (y *yard) wall() time.Time {
+	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(y.w.Now())
 }
 
 // process is one with an engine.
-func (y *yard) process(t *testing.T, name string, setup ...func(*act.Scheduler) error) *sim.Server {
+func (y *yard) process(t *testing.T, name string, trace *act.Trace, setup ...func(*act.Scheduler) error) *sim.Server {
 	w := y.w
 	e, err := stage.New(stage.Config{
 		Store: y.store, Chains: map[string]*stage.Chain{"thing": way}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
-		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, 100*time.Millisecond, 4*time.Second),
-		Poll: pick(w, 50*time.Millisecond, 2*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
+		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, time.Second, 4*time.Second),
+		Poll: pick(w, time.Second, 5*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
 	})
 	require.NoError(t, err)
 	y.engines = append(y.engines, e)
-	v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2), Turns: pick(w, 0, 1)}, append(setup, e.Setup)...)
+	cfg := act.Config{Schedulers: pick(w, 1, 2), Turns: pick(w, 0, 1), Trace: trace}
+	var v *sim.Server
+	v, err = w.Server(name, cfg, append(setup, e.Setup, func(s *act.Scheduler) error {
+		orderly.Put(s, closer(func() { y.over(name, v) }))
+		return nil
+	})...)
 	require.NoError(t, err)
 	return v
+}
+
+// orderly is closed when a process has ended.
+var orderly = act.NewLocal(func(*act.Scheduler) closer { panic("not put") })
+
+type closer func()
+
+func (f closer) Close() error { f(); return nil }
+
+// over looks at what a process leaves that was not cut: nothing.
+func (y *yard) over(name string, v *sim.Server) {
+	tasks, err := y.store.List(context.Background(), stage.Filter{Status: stage.InProcessing})
+	if v.Err() != nil || err != nil || y.store.silent {
+		return
+	}
+	for _, t := range tasks {
+		if t.Worker == name && t.Due.After(y.wall()) {
+			y.w.Errorf("%s has ended in order, and still has %+v", name, t)
+		}
+	}
 }
 
 // moment is one in the storm.
@@ -160,21 +190,67 @@ func (y *yard) resume(e *stage.Engine, id stage.ID) {
 	}
 }
 
-// visit waits until the storm is over, resumes what is at rest, and comes back when everything must be done.
-func (y *yard) visit(c *sim.Client) error {
-	ctx := context.Background()
-	c.Sleep(3*time.Minute - y.w.Now()) // a function may be late by one
-	tasks, err := y.store.List(ctx, stage.Filter{})
-	if err != nil {
-		return err
+// TestStagesAreCutAtEveryTurn gives each kind of order at the end of the first turn of a process, the second, and so
+// on, until its work has ended before. Another process finishes what is left.
+func TestStagesAreCutAtEveryTurn(t *testing.T) {
+	for _, terms := range everyTerms {
+		t.Run(terms.String(), func(t *testing.T) {
+			worlds := 0
+			for at := 1; ordered(t, terms, at); at++ {
+				worlds++
+			}
+			require.Greater(t, worlds, 30, "turns")
+		})
 	}
+}
+
+// ordered runs a world whose order comes at the end of a turn, and reports whether there was such a turn.
+func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
+	w := sim.New(sim.Options{Seed: 1})
+	y := newYard(w)
+	var v *sim.Server
+	turns := 0
+	v = y.process(t, "first", &act.Trace{TurnEnd: func(*act.Task, act.Directive) {
+		if turns++; turns == at && w.Now() < 10*time.Second {
+			given = true
+			v.Shutdown(shutdown.Now{Terms: terms})
+		}
+	}})
+	for range 3 {
+		y.enqueue()
+	}
+	w.At(20*time.Second, func() { y.process(t, "second", nil) })
+	last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+	_, err := w.Server("echo", act.Config{}, last.Setup)
+	require.NoError(t, err)
+	w.Client("10.0.0.1:7007", y.visit(30*time.Second, 20*time.Second))
+	require.NoError(t, w.Run(), "the order came after turn %d", at)
+	return given
+}
+
+// visit is a script that waits until the storm is over, resumes what is at rest, and comes back when everything must
+// be done.
+func (y *yard) visit(calm, done time.Duration) sim.Script {
+	return func(c *sim.Client) error {
+		c.Sleep(calm - y.w.Now())
+		if err := y.resumeAll(); err != nil {
+			return err
+		}
+		c.Sleep(done)
+		return y.allDone()
+	}
+}
+
+func (y *yard) resumeAll() error {
+	tasks, err := y.store.List(context.Background(), stage.Filter{})
 	for _, t := range tasks {
 		y.resume(y.engines[len(y.engines)-1], t.ID)
 	}
-	c.Sleep(5 * time.Minute)
-	if tasks, err = y.store.List(ctx, stage.Filter{}); err != nil {
-		return err
-	}
+	return err
+}
+
+func (y *yard) allDone() error {
+	tasks, err := y.store.List(context.Background(), stage.Filter{})
 	for _, t := range tasks {
 		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
 		if !finished && t.Status != stage.Cancelled {
@@ -184,24 +260,31 @@ func (y *yard) visit(c *sim.Client) error {
 	if !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.Stage == "D" }) {
 		y.w.Errorf("none of %d tasks has finished", len(tasks))
 	}
-	return nil
+	return err
 }
 
-// rickety is a store that now and then does not answer: before it has done what it was to do, or after that.
+// rickety is a store that now and then does not answer: before it has done what it was to do, or after that. Then is
+// a good time to meddle.
 type rickety struct {
 	stage.Store
-	w *sim.World
+	y      *yard
+	much   sim.Weight
+	silent bool // it has not answered at least once
 }
 
 var errRickety = errors.New("the store does not answer")
 
 // shaky is one call of it.
 func shaky[T any](r *rickety, f func() (T, error)) (v T, err error) {
-	if r.w.Happens(300) {
+	w := r.y.w
+	if w.Happens(r.much) {
+		r.silent = true
 		return v, errRickety
 	}
 	got, err := f()
-	if r.w.Happens(300) {
+	if w.Happens(r.much) {
+		r.silent = true
+		w.After(time.Duration(w.Rand().Int64N(int64(50*time.Millisecond))), r.y.meddle)
 		return v, errRickety
 	}
 	return got, err
