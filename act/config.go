@@ -35,7 +35,8 @@ type Config struct {
 	// each.
 	Inbox int
 
-	// Offloads bounds the goroutines of the default Executor, for the Group as a whole; 0 means 64.
+	// Offloads bounds the goroutines of the default Executor, for the Group as a whole, beside those that are set
+	// aside (Scheduler.Reserve); 0 means 64.
 	Offloads int
 
 	// Executor runs offloaded functions; nil means a pool of at most Offloads goroutines that are made when

@@ -19,7 +19,7 @@ import (
 )
 
 // Scheduler runs actions on one thread, one turn at a time. Its life is: New (or a Group's), Run or
-// Step as often as wanted, Close. Only Post and Shutdown (and Here, Execute, Clock, Group, Index, Logger)
+// Step as often as wanted, Close. Only Post and Shutdown (and Here, Execute, Reserve, Clock, Group, Index, Logger)
 // may be called from other goroutines; every other method belongs to the thread that is in Run or
 // Step, or between two of those to whoever runs it next.
 type Scheduler struct {
