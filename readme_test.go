@@ -29,11 +29,13 @@ func TestReadmeShowsTheCodeThatRuns(t *testing.T) {
 func TestReadmeTestsEveryModule(t *testing.T) {
 	command := regexp.MustCompile(`(?m)^    (go test .*)$`).FindStringSubmatch(text(t, "README.md"))
 	require.NotNil(t, command)
-	modules, err := filepath.Glob("*/go.mod")
-	require.NoError(t, err)
-	for _, path := range modules {
-		if dir := filepath.Dir(path); dir != "tools" { // has no packages
-			require.Contains(t, command[1], " -C "+dir+" ")
+	for _, pattern := range []string{"*/go.mod", "*/*/go.mod"} {
+		modules, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range modules {
+			if dir := filepath.ToSlash(filepath.Dir(path)); dir != "tools" { // has no packages
+				require.Contains(t, command[1], " -C "+dir+" ")
+			}
 		}
 	}
 }
@@ -54,7 +56,7 @@ func TestReadmeNamesWhatTheTestsNeed(t *testing.T) {
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
 func TestDocumentsLinkToWhatIsThere(t *testing.T) {
-	for _, pattern := range []string{"*.md", "*/*.md"} {
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
 		documents, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, document := range documents {

@@ -85,8 +85,9 @@ type Engine struct {
 	hungry   bool          // the last claim got all that it asked for: there may be more
 	quiet    chan struct{} // closed when nothing is claimed or being claimed; nil: nobody waits for that
 	jitter   *rand.Rand
-	life     context.Context // of what the engine asks the store by itself
+	life     context.Context // of what the engine asks the store by itself; it ends with a Stop
 	end      context.CancelFunc
+	cuts     error // of the first Stop in this life that had to leave something
 }
 
 // host is where the steps of an Engine's tasks are taken, and what keeps its time: goroutines, or a scheduler.
@@ -247,9 +248,6 @@ func (e *Engine) where() host {
 	return e.host
 }
 
-// clock is the host's.
-func (e *Engine) clock() time.Duration { return e.where().now() }
-
 // stop ends the context of a task that is worked on here.
 func (e *Engine) stop(id ID, why error) {
 	for _, w := range e.claimed() {
@@ -284,7 +282,8 @@ func (e *Engine) claim(ctx context.Context) ([]*work, error) {
 	if room == 0 || err != nil {
 		return nil, err
 	}
-	asked := e.clock()
+	now := e.where().now
+	asked := now()
 	tasks, err := e.cfg.Store.Claim(ctx, Claim{
 		Worker: e.cfg.Worker, Kinds: e.kinds, Limit: room, Length: e.cfg.Lease, Enter: e.enter,
 	})
@@ -294,7 +293,7 @@ func (e *Engine) claim(ctx context.Context) ([]*work, error) {
 	e.hungry = len(tasks) == room
 	works := make([]*work, len(tasks))
 	for i, t := range tasks {
-		works[i] = newWork(e, t, asked+e.cfg.Lease)
+		works[i] = newWork(e, t, now, asked+e.cfg.Lease)
 		e.works = append(e.works, works[i])
 		if e.stopping {
 			works[i].stop(ErrInterrupted)
@@ -411,7 +410,7 @@ func (e *Engine) begin(h host) error {
 	if e.life.Err() != nil {
 		e.life, e.end = context.WithCancel(context.Background())
 	}
-	e.host, e.running, e.stopping = h, true, false
+	e.host, e.running, e.stopping, e.cuts = h, true, false, nil
 	return nil
 }
 
@@ -430,10 +429,20 @@ func (e *Engine) state() (stopping, idle bool) {
 }
 
 // over ends what the engine still asks the store.
-func (e *Engine) over() {
+func (e *Engine) over(cut error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.cuts == nil {
+		e.cuts = cut
+	}
 	e.end()
+}
+
+// outcome is how this life has ended.
+func (e *Engine) outcome() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cuts
 }
 
 // living is the context of what the engine asks the store by itself.

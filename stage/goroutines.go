@@ -16,9 +16,9 @@ type goroutines struct {
 	look  chan struct{} // for the heart
 
 	mu      sync.Mutex
-	beating bool           // there is a heart
-	own     sync.WaitGroup // the heart and its heartbeats
-	asking  atomic.Bool    // a heartbeat is under way
+	beating bool          // there is a heart
+	ended   chan struct{} // closed when the latest heart has ended with its heartbeats; nil: there was none
+	asking  atomic.Bool   // a heartbeat is under way
 }
 
 func newGoroutines(e *Engine) *goroutines {
@@ -46,15 +46,20 @@ func (g *goroutines) take(works []*work) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.beating {
-		g.beating = true
-		g.own.Go(g.heart)
+		g.beating, g.ended = true, make(chan struct{})
+		go g.heart(g.ended)
 	}
 }
 
 // rest waits until nothing runs but processors.
 func (g *goroutines) rest() {
 	g.ring()
-	g.own.Wait()
+	g.mu.Lock()
+	ended := g.ended
+	g.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
 }
 
 // walk takes the steps of w. A processor that calls Goexit takes the goroutine with it: another goes on.
@@ -84,7 +89,10 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // heart beats until nobody holds a lease. It does not wait for the store: a lease that ends meanwhile has ended.
-func (g *goroutines) heart() {
+func (g *goroutines) heart(ended chan<- struct{}) {
+	defer close(ended)
+	var beats sync.WaitGroup
+	defer beats.Wait()
 	t := time.NewTicker(g.e.cfg.Heartbeat)
 	defer t.Stop()
 	for {
@@ -94,9 +102,12 @@ func (g *goroutines) heart() {
 				return
 			}
 		case <-t.C:
+			if g.atRest() {
+				return // whoever has the engine now would not ring here
+			}
 			g.e.expire()
 			if g.asking.CompareAndSwap(false, true) {
-				g.own.Go(func() {
+				beats.Go(func() {
 					defer g.asking.Store(false)
 					g.e.beat()
 				})

@@ -13,10 +13,10 @@ func (e *Engine) beat() {
 		return
 	}
 	leases := make([]Lease, len(works))
+	until := make([]time.Duration, len(works))
 	for i, w := range works {
-		leases[i] = w.lease
+		leases[i], until[i] = w.lease, w.now()+e.cfg.Lease
 	}
-	asked := e.clock()
 	beats, err := e.cfg.Store.Heartbeat(ctx, leases, e.cfg.Lease)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -25,7 +25,7 @@ func (e *Engine) beat() {
 		return
 	}
 	for i, b := range beats {
-		works[i].heard(b, asked+e.cfg.Lease)
+		works[i].heard(b, until[i])
 	}
 }
 
@@ -74,15 +74,15 @@ func (w *work) heard(b Beat, until time.Duration) {
 // expire ends the contexts of those whose lease has ended without a heartbeat that was answered: whatever the
 // reason, somebody else may have claimed the task.
 func (e *Engine) expire() {
-	now := e.clock()
 	for _, w := range e.claimed() {
-		if w.expired(now) {
+		if w.expired() {
 			w.lose(ErrLeaseLost)
 		}
 	}
 }
 
-func (w *work) expired(now time.Duration) bool {
+func (w *work) expired() bool {
+	now := w.now()
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	return w.until <= now

@@ -18,26 +18,39 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	defer e.conclude()
-	for ctx.Err() == nil {
+	defer e.stopAfter(ctx)()
+	for life := e.living(); life.Err() == nil; { // until the end of a Stop, also one of somebody else
 		bell := e.alone.bell
-		works, err := e.claim(e.living())
-		if errors.Is(err, ErrStopped) {
-			return e.Stop(shutdown.Now{Terms: shutdown.Unbounded}) // ends with the Stop that there has been
-		}
-		if err != nil {
+		works, err := e.claim(life)
+		e.alone.take(works)
+		if err != nil && !errors.Is(err, ErrStopped) && life.Err() == nil {
 			e.deaf(err)
 			bell = nil // not before the next poll
 		}
-		e.alone.take(works)
 		poll := time.NewTimer(e.polling())
 		select {
-		case <-ctx.Done():
+		case <-life.Done():
 		case <-bell:
 		case <-poll.C:
 		}
 		poll.Stop()
 	}
-	return e.Stop(cancelled{ctx, e.cfg.Shutdown})
+	return e.outcome()
+}
+
+// stopAfter has the engine stop when ctx has ended, also while it waits for the store. The function that it returns
+// waits for that, or calls it off.
+func (e *Engine) stopAfter(ctx context.Context) (settle func()) {
+	stopped := make(chan struct{})
+	off := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		_ = e.Stop(cancelled{ctx, e.cfg.Shutdown})
+	})
+	return func() {
+		if !off() {
+			<-stopped
+		}
+	}
 }
 
 // deaf logs that the store has not answered a claim.
@@ -78,7 +91,7 @@ func (e *Engine) Stop(o shutdown.Order) error {
 	case <-bound.Done():
 	}
 	cut := e.cut(o)
-	e.over()
+	e.over(cut)
 	e.where().rest()
 	return cut
 }

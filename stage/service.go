@@ -64,7 +64,7 @@ type seat struct {
 	heart act.Timer     // for then
 
 	mu   sync.Mutex
-	got  []*work // by the claim, until its turn
+	got  []*work // by the claim, or by Fire, until its turn
 	gone bool    // nobody takes any more
 }
 
@@ -80,12 +80,21 @@ func (x *seat) ring() {
 // rest has nothing to wait for: the Group does.
 func (x *seat) rest() {}
 
-// take is for works that came by Fire, from any goroutine. Those that no scheduler takes are given back.
+// take is for works that came by Fire, from any goroutine.
 func (x *seat) take(works []*work) {
-	if len(works) > 0 && !x.s.Post(func(*act.Scheduler) { x.spawn(works) }) {
-		x.e.giveUp(works)
-	}
+	x.leave(works)
 	x.ring()
+}
+
+// leave puts works down for the next turn. If there is none they are given back.
+func (x *seat) leave(works []*work) {
+	x.mu.Lock()
+	if !x.gone {
+		x.got = append(x.got, works...)
+		works = nil
+	}
+	x.mu.Unlock()
+	x.e.giveUp(works)
 }
 
 func (x *seat) spawn(works []*work) {
@@ -124,9 +133,9 @@ func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
 		}
 		if d != act.Wait {
 			x.claim = nil
-			x.spawn(x.granted())
 		}
 	}
+	x.spawn(x.granted())
 	switch {
 	case x.claim != nil && rung:
 		x.rung.Store(true) // for when it has returned
@@ -140,13 +149,7 @@ func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
 // ask claims, off the thread.
 func (x *seat) ask() (struct{}, error) {
 	works, err := x.e.claim(x.e.living())
-	x.mu.Lock()
-	if !x.gone {
-		x.got = append(x.got, works...)
-		works = nil
-	}
-	x.mu.Unlock()
-	x.e.giveUp(works)
+	x.leave(works)
 	return struct{}{}, err
 }
 
@@ -177,7 +180,7 @@ func (x *seat) beating(t *act.Task, now time.Duration) {
 // Stop sends all tasks back.
 func (x *seat) Stop(*act.Task, shutdown.Order) { x.e.interrupt() }
 
-// Close gives back what a claim still brings.
+// Close gives back what a claim still brings, and waits for the store no longer.
 func (x *seat) Close() error {
 	x.mu.Lock()
 	x.gone = true
@@ -185,6 +188,7 @@ func (x *seat) Close() error {
 	if works := x.granted(); len(works) > 0 {
 		x.bodies.Execute(func() { x.e.giveUp(works) })
 	}
+	x.e.over(nil)
 	x.e.conclude()
 	return nil
 }

@@ -23,6 +23,8 @@ type work struct {
 	e     *Engine
 	chain *Chain
 	lease Lease
+	name  string
+	now   func() time.Duration // the clock of the host that has claimed it
 	log   *zap.Logger
 
 	// Of whoever takes the steps.
@@ -39,7 +41,7 @@ type work struct {
 	stop context.CancelCauseFunc
 
 	// Under the engine's mu.
-	until   time.Duration // the end of the lease, by the host's clock
+	until   time.Duration // the end of the lease, by now
 	parting bool          // it is being given back, so its lease ends without being lost
 	at      string        // task.Stage, for others
 }
@@ -47,8 +49,11 @@ type work struct {
 // step does one thing and says what to do next, and after how long.
 type step func(*work) (step, time.Duration)
 
-func newWork(e *Engine, t Task, until time.Duration) *work {
-	w := &work{e: e, chain: e.cfg.Chains[t.Kind], lease: t.Lease(), task: t, next: (*work).begin, until: until, at: t.Stage}
+func newWork(e *Engine, t Task, now func() time.Duration, until time.Duration) *work {
+	w := &work{
+		e: e, chain: e.cfg.Chains[t.Kind], lease: t.Lease(), name: t.String(), now: now, task: t, next: (*work).begin,
+		until: until, at: t.Stage,
+	}
 	w.held, w.lose = context.WithCancelCause(context.Background())
 	w.ctx, w.stop = context.WithCancelCause(w.held)
 	w.log = e.cfg.Logger.With(zap.String("kind", t.Kind), zap.Int64("task", int64(t.ID)))
@@ -59,7 +64,7 @@ func newWork(e *Engine, t Task, until time.Duration) *work {
 func (w *work) String() string {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
-	return fmt.Sprintf("%v at %s", &w.task, w.at)
+	return w.name + " at " + w.at
 }
 
 // step takes the next step, and returns after how long to take the one behind it. It returns early by a Goexit of the
@@ -83,7 +88,7 @@ func (w *work) begin() (step, time.Duration) {
 	case s.Dynamic():
 		return (*work).process, 0
 	case s == w.chain.Last():
-		return w.giveBackAs(Return{Status: Normal})
+		return w.giveBackAs(w.unharmed(Normal))
 	case w.task.Attempt >= w.e.cfg.Attempts:
 		return w.failedFor(w.task.Attempt, Permanent(errWorkerLost))
 	}
@@ -120,11 +125,8 @@ func (w *work) process() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.leave(why) // whatever it has returned
 	}
-	switch {
-	case errors.Is(err, ErrSuspended):
-		return w.giveBackAs(Return{Status: Suspended})
-	case err != nil:
-		return w.failed(err)
+	if err != nil {
+		return w.endedBy(err)
 	}
 	w.commit = commit
 	return (*work).finish, 0
@@ -173,12 +175,23 @@ func (w *work) finish() (step, time.Duration) {
 	}
 	w.part(false)
 	switch {
+	case *written != nil:
+		return w.endedBy(*written)
 	case refusal(err):
 		return w.leave(err)
-	case *written != nil:
-		return w.failed(*written)
 	}
 	return w.again((*work).finish, err)
+}
+
+// endedBy is what the error of a processor comes to, or that of its commit.
+func (w *work) endedBy(err error) (step, time.Duration) {
+	if why := context.Cause(w.ctx); why != nil {
+		return w.leave(why)
+	}
+	if errors.Is(err, ErrSuspended) {
+		return w.giveBackAs(w.unharmed(Suspended))
+	}
+	return w.failed(err)
 }
 
 // watched is commit, and where its last error is found: so that of an error of the store is told apart.
@@ -202,7 +215,7 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 
 // failedFor is failed for the so-manieth time.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
-	r := Return{Status: Error, Attempt: attempt, Failure: err.Error()}
+	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // which survives an Error that panics
 	if lasting := (permanent{}); !errors.As(err, &lasting) && attempt < w.e.cfg.Attempts {
 		r.Runs, r.After = true, max(0, w.e.cfg.Backoff(attempt))
 	}
@@ -221,7 +234,8 @@ var errGoexit = errors.New("stage: the processor has called runtime.Goexit")
 
 // leave gives up the stage, which is neither attempt nor failure.
 func (w *work) leave(why error) (step, time.Duration) {
-	r := Return{Status: Normal, Attempt: w.task.Attempt, Failure: w.task.Failure, Runs: true}
+	r := w.unharmed(Normal)
+	r.Runs = true
 	switch {
 	case errors.Is(why, ErrLeaseLost):
 		return w.lost()
@@ -229,6 +243,11 @@ func (w *work) leave(why error) (step, time.Duration) {
 		r.Status = Resumed // if it is not wanted any more; else the store knows better
 	}
 	return w.giveBackAs(r)
+}
+
+// unharmed is a Return that counts as nothing.
+func (w *work) unharmed(s Status) Return {
+	return Return{Status: s, Attempt: w.task.Attempt, Failure: w.task.Failure}
 }
 
 // giveBackAs gives the task back at its last static stage.

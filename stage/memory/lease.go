@@ -173,7 +173,7 @@ func (s *Store) held(l stage.Lease, now time.Time) (*entry, error) {
 func (s *Store) finished(l stage.Lease, p stage.Passage, now time.Time) bool {
 	e, err := s.find(l.Task)
 	switch {
-	case err != nil || e.task.Token != l.Token || e.task.Stage != p.To || p.From == p.To:
+	case err != nil || e.task.Token != l.Token || e.task.Stage != p.To:
 		return false
 	case p.Last:
 		return e.task.Status == stage.Normal && e.task.Due.IsZero()

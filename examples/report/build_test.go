@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// The words of the repository's own documents, and of files made for it, are counted as somebody else counts them.
+func TestBuild(t *testing.T) {
+	d := newDesk(t)
+	paths, err := filepath.Glob("../../*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for i, path := range paths {
+		paths[i], err = filepath.Abs(path)
+		require.NoError(t, err)
+	}
+	files := append(paths,
+		d.write("empty", ""),
+		d.write("a word", "word"),
+		d.write("no word", "...\n\n — \n"),
+		d.write("-flag", "A name like a flag."),
+		d.write("new\nline", "A name of two lines."),
+		d.write("long line", strings.Repeat("again and ", 50_000)),
+		d.write("many lines", text(5000)))
+	for i, path := range files {
+		if here, ok := strings.CutPrefix(path, d.dir); ok {
+			files[i] = "." + here // paths are kept from the root
+		}
+	}
+	out := d.run("build", files...)
+	for i, path := range files {
+		if here, ok := strings.CutPrefix(path, "."); ok {
+			files[i] = d.dir + here
+		}
+	}
+	require.Regexp(t, `(?m)^1 .*\.md: added$`, out)
+	require.Contains(t, out, fmt.Sprintf("%d \"new\\nline\": FINISHED\n", len(paths)+5))
+	require.True(t, strings.HasSuffix(out, fmt.Sprintf("\n%d finished\n", len(files))), out)
+	d.reports(files...)
+
+	require.Equal(t, expected(t, files[0])+expected(t, files[1]), d.run("show", "1", "2"))
+	list := strings.Split(d.run("list"), "\n")
+	require.Regexp(t, `^ID +STAGE +STATUS +ATTEMPT +AGAIN +WORKER +FILE +FAILURE$`, list[0])
+	require.Regexp(t, `^1 +FINISHED +NORMAL +0 +- +- +\S+\.md +-$`, list[1])
+	require.Len(t, list, 1+len(files)+1)
+	require.Equal(t, "nothing to do\n", d.run("build"))
+}
+
+// What cannot be reported on fails for good, by name, and disturbs no other.
+func TestFilesWithoutAReport(t *testing.T) {
+	d := newDesk(t)
+	d.write("good", text(3))
+	d.write("nul", "a\x00b")
+	d.write("latin1", "Stra\xdfe")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(d.dir, "pipe"), 0o600))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(d.dir, "link")))
+	says := []struct{ file, sentence string }{
+		{"absent", "stat " + d.dir + "/absent: no such file or directory"},
+		{"link", "stat " + d.dir + "/link: no such file or directory"},
+		{"good/x", "stat " + d.dir + "/good/x: not a directory"},
+		{".", d.dir + ": it is a directory"},
+		{"pipe", d.dir + "/pipe: it is no regular file"},
+		{"nul", d.dir + "/nul: it is not a text in UTF-8"},
+		{"latin1", d.dir + "/latin1: it is not a text in UTF-8"},
+	}
+	if os.Geteuid() != 0 { // who may read everything
+		require.NoError(t, os.Chmod(d.write("secret", "x"), 0))
+		says = append(says, struct{ file, sentence string }{"secret", "open " + d.dir + "/secret: permission denied"})
+	}
+	files := []string{"good"}
+	for _, s := range says {
+		files = append(files, s.file)
+	}
+	out, said := d.fails("build", files...)
+	require.Equal(t, fmt.Sprintf("report build: no report on %d of the files; see report list\n", len(says)), said)
+	require.True(t, strings.HasSuffix(out, fmt.Sprintf("\n1 finished, %d failed\n", len(says))), out)
+	d.reports(filepath.Join(d.dir, "good"))
+	list := d.run("list")
+	for i, s := range says {
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d +CREATED +ERROR +1 +- +- +`, i+2), list)
+		require.Contains(t, list, s.sentence+"\n")
+		require.Contains(t, out, fmt.Sprintf("%d %s: CREATED, ERROR, failures: 1: %s\n", i+2, s.file, s.sentence))
+	}
+	require.Equal(t, "nothing to do\n", d.run("build"), "they are not tried again")
+
+	_, said = d.fails("show", "2", "1", "99")
+	require.Equal(t, "report show: there is no report 2: CREATED, ERROR, failures: 1: "+says[0].sentence+"\n"+
+		"report show: stage: no such task: 99\n", said)
+	d.write("absent", "here it is")
+	require.Equal(t, "2 is left as it is: CREATED, ERROR, failures: 1: "+says[0].sentence+"\n", d.run("resume", "2"))
+	require.Equal(t, "2 is resumed\n", d.run("resume", "-failed", "2"))
+	d.run("build")
+	d.reports(filepath.Join(d.dir, "good"), filepath.Join(d.dir, "absent"))
+}
+
+// A report is on what was read, whatever has become of the file since.
+func TestAFileThatIsGoneBetweenTheStages(t *testing.T) {
+	d := newDesk(t)
+	path := d.write("file", "to be or not to be")
+	text := expected(t, path)
+	p := d.start("build", "-pace", "50ms", path)
+	var r = d.opened(p)
+	d.becomes(r, 1, "BUILDING_REPORT", stage.InProcessing)
+	require.NoError(t, os.Remove(path))
+	require.Zero(t, p.Exit(t))
+	require.Equal(t, text, d.run("show", "1"))
+}
+
+// A file that is changed while it is read is read again.
+func TestAFileThatIsChangedWhileItIsRead(t *testing.T) {
+	d := newDesk(t)
+	path := d.write("file", text(20))
+	p := d.start("build", "-pace", "20ms", path)
+	r := d.opened(p)
+	d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
+	time.Sleep(100 * time.Millisecond) // some lines
+	d.write("file", text(21))
+	failed := d.becomes(r, 1, "CREATED", stage.Error)
+	require.Equal(t, path+": it was changed while it was read", failed.Failure)
+	require.Equal(t, 1, failed.Attempt)
+	require.False(t, failed.Due.IsZero())
+	require.Regexp(t, `(?m)^1 +CREATED +ERROR +1 +(in \S+|now) +- +file +`+path+`: it was changed`, d.run("list"))
+	require.Zero(t, p.Exit(t), p.Said())
+	d.reports(path)
+}
+
+// Two processes share the work: each task is claimed once, by one of them, and each stage of it is done once.
+func TestTwoProcesses(t *testing.T) {
+	d := newDesk(t)
+	var paths [2][]string
+	for i := range 60 {
+		paths[i%2] = append(paths[i%2], d.write(fmt.Sprintf("file %d", i), text(5+i%7)))
+	}
+	var both [2]*smoke.Program
+	for i := range both {
+		both[i] = d.start("build", append([]string{"-pace", "3ms", "-workers", "4"}, paths[i]...)...)
+	}
+	for _, p := range both {
+		require.Zero(t, p.Exit(t), p.Said())
+		require.Empty(t, p.Said())
+	}
+	d.reports(append(paths[0], paths[1]...)...)
+	tasks, err := d.open().Store.List(context.Background(), stage.Filter{})
+	require.NoError(t, err)
+	shares := map[string]int{}
+	for _, task := range tasks {
+		require.EqualValues(t, 1, task.Token, "claims of %v", task)
+		shares[task.Worker]++
+	}
+	require.Len(t, shares, 2, shares)
+}

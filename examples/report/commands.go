@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// build adds the files and works.
+func build(ctx context.Context, o *options) error {
+	r, err := report.Create(ctx, o.db)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	log := logger()
+	w := &report.Work{
+		Reports: r, Files: o.files, Pace: o.pace, Stay: o.stay,
+		Workers: o.workers, Attempts: o.attempts, Lease: o.lease, Logger: log, Out: os.Stdout,
+	}
+	err = act.Run(ctx, act.Config{Schedulers: 1, Logger: log}, w.Setup, monitor.Signals(report.Terms))
+	var cut *shutdown.Cut
+	switch {
+	case w.Failure() != nil:
+		return w.Failure()
+	case errors.As(err, &cut): // an orderly end all the same: who is not heard of any more is replaced
+		fmt.Fprintln(os.Stderr, "report build:", cut)
+		return nil
+	case err != nil:
+		return err
+	}
+	return w.Conclude(ctx)
+}
+
+// logger takes errors only, most of them of a database that does not answer. What is warned of, stages that fail and
+// leases that are lost, is told on standard output.
+func logger() *zap.Logger {
+	encoding := zap.NewDevelopmentEncoderConfig()
+	encoding.StacktraceKey = ""
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.ErrorLevel))
+}
+
+func list(ctx context.Context, o *options) error {
+	return opened(ctx, o, func(r *report.Reports) error { return r.List(ctx, os.Stdout) })
+}
+
+func show(ctx context.Context, o *options) error {
+	return each(ctx, o, func(r *report.Reports, id stage.ID) error {
+		text, err := r.Text(ctx, id)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Print(text)
+		return err
+	})
+}
+
+func suspend(ctx context.Context, o *options) error {
+	return change(ctx, o, "suspended", func(r *report.Reports, id stage.ID) (bool, error) { return r.Store.Suspend(ctx, id) })
+}
+
+func resume(ctx context.Context, o *options) error {
+	return change(ctx, o, "resumed", func(r *report.Reports, id stage.ID) (bool, error) {
+		return r.Store.Resume(ctx, id, o.failed)
+	})
+}
+
+func cancel(ctx context.Context, o *options) error {
+	return change(ctx, o, "cancelled", func(r *report.Reports, id stage.ID) (bool, error) { return r.Store.Cancel(ctx, id) })
+}
+
+// change asks for something and says for each task whether that made a difference.
+func change(ctx context.Context, o *options, done string, ask func(*report.Reports, stage.ID) (bool, error)) error {
+	return each(ctx, o, func(r *report.Reports, id stage.ID) error {
+		changed, err := ask(r, id)
+		if err != nil {
+			return err
+		}
+		if changed {
+			fmt.Printf("%d is %s\n", id, done)
+			return nil
+		}
+		t, err := r.Store.Get(ctx, id)
+		if err == nil {
+			fmt.Printf("%d is left as it is: %s\n", id, report.Condition(&t))
+		}
+		return err
+	})
+}
+
+// each does f for every ID, also behind one that fails.
+func each(ctx context.Context, o *options, f func(*report.Reports, stage.ID) error) error {
+	return opened(ctx, o, func(r *report.Reports) error {
+		var failed []error
+		for _, id := range o.ids {
+			failed = append(failed, f(r, id))
+		}
+		return errors.Join(failed...)
+	})
+}
+
+// opened lends the database, which has to be there.
+func opened(ctx context.Context, o *options, f func(*report.Reports) error) error {
+	r, err := report.Open(o.db)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return f(r)
+}
+
+func schema(context.Context, *options) error {
+	_, err := fmt.Print(report.Schema())
+	return err
+}

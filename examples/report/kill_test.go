@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Killed wherever it may be, again and again, it goes on: in the end every report is there, right, and once. After each
+// kill the database has the rows that the stages say, and no others.
+func TestKill(t *testing.T) {
+	d := newDesk(t)
+	var paths []string
+	for i := range 30 {
+		paths = append(paths, d.write(fmt.Sprintf("file %d", i), text(20+i%20)))
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	flags := []string{"-pace", "3ms", "-workers", "3", "-lease", "300ms", "-attempts", "1000"}
+
+	p := d.start("build", append(flags, paths...)...)
+	r := d.opened(p)
+	smoke.Eventually(t, smoke.Patience, "all files to be added", func() bool {
+		tasks, err := r.Store.List(context.Background(), stage.Filter{})
+		return err == nil && len(tasks) == len(paths)
+	})
+	kills, halfway := 0, 0
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		time.Sleep(time.Duration(random.Int64N(int64(400 * time.Millisecond))))
+		if p.Gone() {
+			break
+		}
+		p.Signal(t, syscall.SIGKILL)
+		smoke.Eventually(t, smoke.Patience, "the end", p.Gone)
+		kills++
+		d.consistent(r)
+		held, err := r.Store.List(context.Background(), stage.Filter{Status: stage.InProcessing})
+		require.NoError(t, err)
+		halfway += len(held)
+		p = d.start("build", flags...)
+	}
+	require.Zero(t, p.Exit(t), p.Said())
+	require.Empty(t, p.Said())
+	t.Log(kills, "kills;", halfway, "tasks were found in processing after them")
+	require.NotZero(t, halfway)
+	d.reports(paths...)
+}
+
+// A signal ends it in order: at once, with everything back at a static stage, to be taken up by the next at once, and
+// no attempt lost.
+func TestSignal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			d := newDesk(t)
+			long, short, waits := d.write("long", text(10_000)), d.write("short", "word"), d.write("waits", text(1))
+			p := d.start("build", "-pace", "30ms", "-workers", "2", long, short, waits)
+			r := d.opened(p)
+			d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
+			d.becomes(r, 2, "BUILDING_REPORT", stage.InProcessing)
+
+			p.Signal(t, sig)
+			require.Zero(t, p.ExitWithin(t, soon))
+			require.Empty(t, p.Said())
+			require.Contains(t, p.Out(), "\n3 to go on with\n")
+			d.consistent(r)
+			for i, at := range []string{"CREATED", "WORDS_COUNTED", "CREATED"} {
+				task := d.task(r, stage.ID(i+1))
+				require.Equal(t, at, task.Stage)
+				require.Equal(t, stage.Normal, task.Status)
+				require.Zero(t, task.Attempt)
+				require.False(t, task.Due.IsZero() || task.Due.After(time.Now()), "claimed by the next, at once")
+			}
+			require.True(t, endsWith(d.run("build"), "\n3 finished\n"))
+			d.reports(long, short, waits)
+		})
+	}
+}
+
+// Files that there was no time to add are named.
+func TestASignalWhileFilesAreAdded(t *testing.T) {
+	d := newDesk(t)
+	d.write("f", text(1000))
+	files := strings.Fields(strings.Repeat("f ", 20_000))
+	p := d.start("build", append([]string{"-pace", "1s"}, files...)...)
+	r := d.opened(p)
+	p.Signal(t, syscall.SIGTERM)
+	require.Zero(t, p.ExitWithin(t, soon))
+	require.Regexp(t, `\n\d+ to go on with\nnot added any more: \d+, from f on\n$`, p.Out())
+	tasks, err := r.Store.List(context.Background(), stage.Filter{})
+	require.NoError(t, err)
+	require.Contains(t, p.Out(), fmt.Sprintf("\n%d to go on with\nnot added any more: %d, from", len(tasks), len(files)-len(tasks)))
+}

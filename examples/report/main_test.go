@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/stage"
+)
+
+func TestMain(m *testing.M) {
+	smoke.Main(m, func() {
+		flag.CommandLine = flag.NewFlagSet(os.Args[0], flag.ExitOnError) // without those of a test binary
+		main()
+	})
+}
+
+// desk is a directory for a database and files, and what processes are started with.
+type desk struct {
+	*testing.T
+	dir, db string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Parallel() // most of it is waiting
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	return &desk{t, dir, filepath.Join(dir, "report.db")}
+}
+
+// write makes a file.
+func (d *desk) write(name, text string) string {
+	d.Helper()
+	path := filepath.Join(d.dir, name)
+	require.NoError(d, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// start starts the program with a command, for this database.
+func (d *desk) start(command string, arguments ...string) *smoke.Program {
+	d.Helper()
+	cmd := smoke.Command(d.T, append([]string{command, "-db", d.db}, arguments...)...)
+	cmd.Dir = d.dir
+	return smoke.Run(d.T, cmd)
+}
+
+// run is a command that is expected to end well without a word on standard error.
+func (d *desk) run(command string, arguments ...string) (out string) {
+	d.Helper()
+	p := d.start(command, arguments...)
+	require.Zero(d, p.Exit(d.T), p.Said())
+	require.Empty(d, p.Said())
+	return p.Out()
+}
+
+// fails is a command that is expected to end with status 1.
+func (d *desk) fails(command string, arguments ...string) (out, said string) {
+	d.Helper()
+	p := d.start(command, arguments...)
+	require.Equal(d, 1, p.Exit(d.T))
+	return p.Out(), p.Said()
+}
+
+// open is a second connection to the database.
+func (d *desk) open() *report.Reports {
+	d.Helper()
+	r, err := report.Open(d.db)
+	require.NoError(d, err)
+	d.Cleanup(func() { require.NoError(d, r.Close()) })
+	return r
+}
+
+// task is a task as it is.
+func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
+	d.Helper()
+	task, err := r.Store.Get(context.Background(), id)
+	require.NoError(d, err)
+	return task
+}
+
+// becomes waits until a task is at a stage, with a status.
+func (d *desk) becomes(r *report.Reports, id stage.ID, at string, status stage.Status) stage.Task {
+	d.Helper()
+	var task stage.Task
+	smoke.Eventually(d.T, smoke.Patience, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
+		task = d.task(r, id)
+		return task.Stage == at && task.Status == status
+	})
+	return task
+}
+
+// consistent requires that what a stage brings is there exactly when the stage is, and once.
+func (d *desk) consistent(r *report.Reports) {
+	d.Helper()
+	var wrong int
+	require.NoError(d, r.Store.DB().QueryRow(`SELECT count(*) FROM daimon_task AS t WHERE
+		(stage IN ('WORDS_COUNTED', 'BUILDING_REPORT', 'FINISHED')) <> (SELECT count(*) FROM counts WHERE task = t.id)
+		OR (SELECT count(*) FROM words WHERE task = t.id) <>
+			coalesce((SELECT min(different, 1000) FROM counts WHERE task = t.id), 0)
+		OR (stage = 'FINISHED') <> (SELECT count(*) FROM reports WHERE task = t.id)`).Scan(&wrong))
+	require.Zero(d, wrong, "tasks whose rows do not fit their stage")
+}
+
+// reports requires that the database has these reports, right, and no others.
+func (d *desk) reports(paths ...string) {
+	d.Helper()
+	r := d.open()
+	d.consistent(r)
+	tasks, err := r.Store.List(context.Background(), stage.Filter{})
+	require.NoError(d, err)
+	var got []string
+	for _, task := range tasks {
+		if task.Stage == "FINISHED" {
+			path := string(task.Data)
+			got = append(got, path)
+			text, err := r.Text(context.Background(), task.ID)
+			require.NoError(d, err)
+			require.Equal(d, expected(d.T, path), text)
+		}
+	}
+	require.ElementsMatch(d, paths, got)
+}
+
+// expected is the report on a file, made slowly and in another way.
+func expected(t *testing.T, path string) string {
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	inside := func(c rune) bool { return c == '\'' || c == '’' || unicode.IsMark(c) }
+	counts, n := map[string]int{}, 0
+	for _, word := range strings.FieldsFunc(string(content), func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsNumber(c) && !inside(c)
+	}) {
+		if word = strings.TrimRight(strings.TrimLeftFunc(word, inside), "'’"); word != "" {
+			counts[strings.ToLower(word)]++
+			n++
+		}
+	}
+	text := fmt.Sprintf("%s\nas it was on %s\n\n%10d bytes\n%10d lines\n%10d words\n%10d different words\n", path,
+		info.ModTime().UTC().Format("2006-01-02 15:04:05 UTC"), len(content), strings.Count(string(content), "\n"), n, len(counts))
+	var lines []string
+	for word, times := range counts {
+		lines = append(lines, fmt.Sprintf("%10d %5.1f %%  %s\n", times, float64(times)/float64(n)*100, word))
+	}
+	if len(lines) == 0 {
+		return text
+	}
+	slices.SortFunc(lines, func(a, b string) int { // the most frequent first, then by the words, which end the lines
+		if c := strings.Compare(b[:10], a[:10]); c != 0 {
+			return c
+		}
+		return strings.Compare(a[20:], b[20:])
+	})
+	return text + "\nThe most frequent words:\n\n" + strings.Join(lines[:min(10, len(lines))], "")
+}
+
+// text is one of so many lines.
+func text(lines int) string {
+	var b strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&b, "This is line %d: what isn't in a word isn't counted — not even “this”.\n", i+1)
+	}
+	return b.String()
+}
+
+// soon is a bound for what takes a heartbeat or less, on a machine that has much to do.
+const soon = 5 * time.Second

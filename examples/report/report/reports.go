@@ -1,0 +1,128 @@
+package report
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/sqlite"
+)
+
+//go:embed tables.sql
+var tables string
+
+// Reports is a database of reports, and of the tasks that make them. Any number of processes may have it open.
+type Reports struct {
+	// Store has the tasks. To suspend, resume, cancel and look nobody needs an Engine.
+	Store *sqlite.Store
+}
+
+// Schema is all the SQL that makes the tables: those of the tasks, and those of the reports.
+func Schema() string { return sqlite.Migrations() + "\n" + tables }
+
+// Open opens a database that there is.
+func Open(path string) (*Reports, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no database %s; build makes one", path)
+	}
+	store, err := sqlite.Open(path, sqlite.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return &Reports{store}, nil
+}
+
+// Create is Open, and makes what is missing: the database, or the tables of the reports in one that has none.
+func Create(ctx context.Context, path string) (*Reports, error) {
+	store, err := sqlite.Open(path, sqlite.Config{})
+	if err != nil {
+		return nil, err
+	}
+	err = store.Update(ctx, func(tx *sql.Tx) error {
+		_, err := tx.Exec(tables)
+		return err
+	})
+	if err != nil {
+		_ = store.Close()
+		return nil, err
+	}
+	return &Reports{store}, nil
+}
+
+// Close closes the database.
+func (r *Reports) Close() error { return r.Store.Close() }
+
+// Text returns the report that a task has made.
+func (r *Reports) Text(ctx context.Context, id stage.ID) (text string, err error) {
+	t, err := r.Store.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if t.Stage != chain.Last().Name {
+		return "", fmt.Errorf("there is no report %d: %s", id, Condition(&t))
+	}
+	err = r.Store.DB().QueryRowContext(ctx, "SELECT text FROM reports WHERE task = ?", id).Scan(&text)
+	return text, err
+}
+
+// insertCount writes what the first stage brings. Rows that are there already are an error: each stage finishes once.
+func insertCount(tx *sql.Tx, id stage.ID, c *count) error {
+	_, err := tx.Exec(`INSERT INTO counts (task, changed, bytes, lines, words, different, rest)
+		VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		id, c.changed.UTC().Format(time.RFC3339Nano), c.bytes, c.lines, c.words, c.different, c.rest)
+	if err != nil {
+		return err
+	}
+	insert, err := tx.Prepare("INSERT INTO words (task, word, n) VALUES (?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for _, f := range c.top {
+		if _, err := insert.Exec(id, f.word, f.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count reads what the first stage has written, with as many of the words as a report names.
+func (r *Reports) count(ctx context.Context, id stage.ID) (*count, error) {
+	c, changed := &count{}, ""
+	err := r.Store.DB().QueryRowContext(ctx, `SELECT changed, bytes, lines, words, different, rest FROM counts WHERE task = ?`, id).
+		Scan(&changed, &c.bytes, &c.lines, &c.words, &c.different, &c.rest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, stage.Permanent(fmt.Errorf("somebody has deleted the counts of task %d", id))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.changed, err = time.Parse(time.RFC3339Nano, changed); err != nil {
+		return nil, stage.Permanent(err)
+	}
+	rows, err := r.Store.DB().QueryContext(ctx, "SELECT word, n FROM words WHERE task = ? ORDER BY n DESC, word LIMIT ?", id, maxTop)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var f frequency
+		if err := rows.Scan(&f.word, &f.n); err != nil {
+			return nil, err
+		}
+		c.top = append(c.top, f)
+	}
+	return c, rows.Err()
+}
+
+// insertReport writes what the second stage brings.
+func insertReport(tx *sql.Tx, id stage.ID, text string) error {
+	_, err := tx.Exec("INSERT INTO reports (task, text) VALUES (?, ?)", id, text)
+	return err
+}

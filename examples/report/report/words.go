@@ -1,0 +1,81 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What is kept of a file is bounded, however large it is.
+const (
+	maxWord      = 64      // characters of a word; one that is longer is counted, and no more known of it
+	maxDifferent = 1 << 17 // words of one file that are told apart; further ones are counted, and no more
+	maxKept      = 1000    // words of one file that go into the database, the most frequent ones
+)
+
+// words counts the words of a text that it is given a character at a time. A word begins with a letter or a digit;
+// there may be apostrophes in it. Upper case is lower case.
+type words struct {
+	n      int64 // of all that have ended
+	counts map[string]*int64
+	rest   int64 // of n, those that are in no count
+
+	length int // of the word under way, in characters; 0: none
+	word   []byte
+}
+
+func newWords() *words { return &words{counts: map[string]*int64{}} }
+
+// add takes the next character.
+func (w *words) add(c rune) {
+	switch {
+	case unicode.IsLetter(c) || unicode.IsNumber(c):
+	case w.length > 0 && (c == '\'' || c == '’' || unicode.IsMark(c)):
+	default:
+		w.end()
+		return
+	}
+	if w.length++; w.length <= maxWord {
+		w.word = utf8.AppendRune(w.word, unicode.ToLower(c))
+	}
+}
+
+// end ends the word under way.
+func (w *words) end() {
+	if w.length == 0 {
+		return
+	}
+	word := bytes.TrimRight(w.word, "'’")
+	n := w.counts[string(word)]
+	if n == nil && w.length <= maxWord && len(w.counts) < maxDifferent {
+		n = new(int64)
+		w.counts[string(word)] = n
+	}
+	if w.n++; n != nil && w.length <= maxWord {
+		*n++
+	} else {
+		w.rest++
+	}
+	w.length, w.word = 0, w.word[:0]
+}
+
+// frequency is how often a word is in a text.
+type frequency struct {
+	word string
+	n    int64
+}
+
+// top returns the most frequent words, at most so many: the most frequent first, of equally frequent ones in the
+// order of their bytes.
+func (w *words) top(most int) []frequency {
+	all := make([]frequency, 0, len(w.counts))
+	for word, n := range w.counts {
+		all = append(all, frequency{word, *n})
+	}
+	slices.SortFunc(all, func(a, b frequency) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.word, b.word))
+	})
+	return slices.Clone(all[:min(most, len(all))])
+}

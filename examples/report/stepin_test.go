@@ -1,0 +1,98 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// One process works; others look, suspend, resume and cancel.
+func TestStepIn(t *testing.T) {
+	d := newDesk(t)
+	first, second, third := d.write("first", text(100)), d.write("second", text(10_000)), d.write("third", text(2))
+	p := d.start("build", "-stay", "-workers", "2", "-pace", "20ms", first, second, third)
+	r := d.opened(p)
+	d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
+	d.becomes(r, 2, "COUNTING_WORDS", stage.InProcessing)
+
+	t.Run("suspend", func(t *testing.T) {
+		require.Equal(t, "1 is suspended\n3 is suspended\n", d.run("suspend", "1", "3"))
+		begun := time.Now()
+		d.becomes(r, 1, "CREATED", stage.Suspended) // 100 lines take two seconds
+		require.Less(t, time.Since(begun), soon)
+		d.becomes(r, 3, "CREATED", stage.Suspended)
+		require.Equal(t, "1 is left as it is: CREATED, SUSPENDED\n", d.run("suspend", "1"))
+		d.consistent(r)
+	})
+
+	t.Run("list shows who works on what", func(t *testing.T) {
+		list := d.run("list")
+		require.Regexp(t, `(?m)^2 +COUNTING_WORDS +IN_PROCESSING +0 +- +\S+:\d+:\d+ +second +-$`, list)
+		require.Regexp(t, `(?m)^3 +CREATED +SUSPENDED +0 +- +- +third +-$`, list)
+	})
+
+	t.Run("resume", func(t *testing.T) {
+		require.Equal(t, "1 is resumed\n2 is left as it is: COUNTING_WORDS, IN_PROCESSING\n", d.run("resume", "1", "2"))
+		d.becomes(r, 1, "FINISHED", stage.Normal)
+	})
+
+	t.Run("cancel", func(t *testing.T) {
+		require.Equal(t, "2 is cancelled\n1 is left as it is: FINISHED\n3 is cancelled\n", d.run("cancel", "2", "1", "3"))
+		d.becomes(r, 2, "CREATED", stage.Cancelled)
+		require.Equal(t, "2 is left as it is: CREATED, CANCELLED\n", d.run("resume", "-failed", "2"))
+	})
+
+	t.Run("what stays takes up what others add", func(t *testing.T) {
+		fourth := d.write("fourth", text(1))
+		require.Regexp(t, `^4 fourth: added\n(?s:.*)\n1 finished\n$`, d.run("build", fourth))
+		require.False(t, p.Gone())
+		smoke.Eventually(t, smoke.Patience, "news of the fourth", func() bool {
+			return strings.Contains(p.Out(), "4 fourth: FINISHED\n")
+		})
+	})
+
+	p.Signal(t, syscall.SIGTERM)
+	require.Zero(t, p.Exit(t))
+	require.Empty(t, p.Said())
+	require.True(t, endsWith(p.Out(), "\n2 finished, 2 cancelled\n"), p.Out())
+	require.Contains(t, p.Out(), "\n1 first: FINISHED\n")
+	d.reports(first, d.dir+"/fourth")
+}
+
+// Suspended between the two stages, it goes on with the second.
+func TestSuspendedInTheSecondStage(t *testing.T) {
+	d := newDesk(t)
+	path := d.write("file", "word")
+	p := d.start("build", "-pace", "100ms", path)
+	r := d.opened(p)
+	d.becomes(r, 1, "BUILDING_REPORT", stage.InProcessing)
+	require.Equal(t, "1 is suspended\n", d.run("suspend", "1"))
+	require.Zero(t, p.Exit(t), "nothing is left to do")
+	require.True(t, endsWith(p.Out(), "\n1 file: WORDS_COUNTED, SUSPENDED\n1 suspended\n"), p.Out())
+	d.consistent(r)
+	d.run("resume", "1")
+	out := d.run("build")
+	require.NotContains(t, out, "COUNTING_WORDS")
+	require.True(t, endsWith(out, "1 file: FINISHED\n1 finished\n"), out)
+	d.reports(path)
+}
+
+// opened is a second connection to the database that p makes.
+func (d *desk) opened(p *smoke.Program) *report.Reports {
+	d.Helper()
+	smoke.Eventually(d.T, smoke.Patience, "the first file to be added", func() bool {
+		require.False(d, p.Gone() && p.Out() == "", p.Said())
+		return strings.Contains(p.Out(), ": added\n")
+	})
+	return d.open()
+}
+
+// endsWith tells whether a text ends with another, which may begin with the end of the line before.
+func endsWith(text, end string) bool { return strings.HasSuffix("\n"+text, end) }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/examples/internal/smoke"
+	"github.com/daimon-go/daimon/examples/report/report"
+)
+
+// What is not understood is said in one sentence, and nothing is made.
+func TestWrongArguments(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []struct{ arguments, says string }{
+		{"", "report: missing command; -h lists them"},
+		{"biuld", `report: no command "biuld"; -h lists them`},
+		{"-db x list", `report: the command comes before the flags: "-db"`},
+
+		{"build -workers 0", "report build: -workers must be above 0: 0"},
+		{"build -workers many", `report build: invalid value "many" for flag -workers: parse error`},
+		{"build -attempts -1", "report build: -attempts must be above 0: -1"},
+		{"build -lease 99ms", "report build: -lease must be at least 100ms: 99ms"},
+		{"build -pace -1ms", "report build: -pace must not be negative: -1ms"},
+		{"build -pace 3 file", `report build: invalid value "3" for flag -pace: it needs a unit, as in 3s`},
+		{"build -failed", "report build: flag provided but not defined: -failed"},
+		{"build file -pace 1ms", `report build: flags come before files: "-pace"`},
+		{"build -db= file", "report build: -db needs a file"},
+
+		{"list 1", `report list: unexpected argument "1"`},
+		{"list -db=", "report list: -db needs a file"},
+		{"schema -db x", "report schema: flag provided but not defined: -db"},
+
+		{"show", "report show: missing ID"},
+		{"suspend", "report suspend: missing ID"},
+		{"resume -failed", "report resume: missing ID"},
+		{"cancel", "report cancel: missing ID"},
+		{"suspend x", `report suspend: no ID of a task: "x"`},
+		{"suspend 1 0", `report suspend: no ID of a task: "0"`},
+		{"cancel 1 -1", `report cancel: flags come before IDs: "-1"`},
+		{"show 99999999999999999999", `report show: no ID of a task: "99999999999999999999"`},
+		{"suspend -failed 1", "report suspend: flag provided but not defined: -failed"},
+	} {
+		t.Run(wrong.arguments, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := smoke.Command(t, strings.Fields(wrong.arguments)...)
+			cmd.Dir = dir
+			p := smoke.Run(t, cmd)
+			require.Equal(t, 2, p.Exit(t))
+			require.Empty(t, p.Out())
+			require.Equal(t, wrong.says+"\n", p.Said())
+			made, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, made)
+		})
+	}
+	p := smoke.Start(t, nil, "build", "") // a shell's "$nothing"
+	require.Equal(t, 2, p.Exit(t))
+	require.Equal(t, "report build: a file needs a name\n", p.Said())
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for arguments, says := range map[string]string{
+		"-h": "usage: report COMMAND [flags] [arguments]\n", "help": "  suspend  [flags] ID...", "--help": "  build ",
+		"build -h": "usage: report build [flags] [FILE...]\n", "resume -help": "-failed",
+	} {
+		p := smoke.Start(t, nil, strings.Fields(arguments)...)
+		require.Zero(t, p.Exit(t))
+		require.Contains(t, p.Said(), says)
+	}
+}
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	p := smoke.Start(t, nil, "schema")
+	require.Zero(t, p.Exit(t))
+	require.Equal(t, report.Schema(), p.Out())
+	for _, table := range []string{"daimon_task", "counts", "words", "reports"} {
+		require.Contains(t, p.Out(), "CREATE TABLE IF NOT EXISTS "+table+" (")
+	}
+}
+
+// A database that is none is an error of one sentence, and so is a task that there is not.
+func TestNoDatabase(t *testing.T) {
+	d := newDesk(t)
+	for _, command := range []string{"list", "show 1", "suspend 1", "resume 1", "cancel 1"} {
+		words := strings.Fields(command)
+		_, said := d.fails(words[0], words[1:]...)
+		require.Equal(t, "report "+words[0]+": there is no database "+d.db+"; build makes one\n", said)
+		require.NoFileExists(t, d.db)
+	}
+	file := d.write("file", text(100))
+	for name, db := range map[string]string{
+		"a text": file, "a directory": d.dir, "in no directory": filepath.Join(d.dir, "absent", "report.db"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := smoke.Start(t, nil, "build", "-db", db, file)
+			require.Equal(t, 1, p.Exit(t))
+			require.Empty(t, p.Out())
+			require.Equal(t, 1, strings.Count(p.Said(), "\n"), p.Said())
+			require.Contains(t, p.Said(), db)
+		})
+	}
+	require.Equal(t, text(100), read(t, file))
+
+	d.run("build", file)
+	for _, command := range []string{"show", "suspend", "resume", "cancel"} {
+		_, said := d.fails(command, "2")
+		require.Equal(t, "report "+command+": stage: no such task: 2\n", said)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
+}

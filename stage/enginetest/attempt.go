@@ -1,0 +1,149 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+func testAttempts(w *world) {
+	const rest = 50 * time.Millisecond
+	p := w.tape()
+	var elapsed func() time.Duration
+	cfg := w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if t.Attempt > 0 {
+			w.note("after %q, rested: %t", t.Failure, elapsed() >= rest)
+		}
+		return nil, fmt.Errorf("no luck %d", t.Attempt)
+	}})
+	cfg.Store, cfg.Attempts = p, 3
+	cfg.Backoff = func(n int) time.Duration {
+		elapsed = since()
+		w.note("attempt %d has failed", n)
+		return rest
+	}
+	w.start(cfg)
+	id := w.enqueue("report")
+	w.eventually("it has failed for good", func() bool { return w.see(id) == created+", ERROR" && w.get(id).Attempt == 3 })
+	t := w.get(id)
+	w.Equal("no luck 2", t.Failure)
+	w.True(t.Due.IsZero())
+	w.Equal([]string{
+		"attempt 1 has failed", `after "no luck 0", rested: true`,
+		"attempt 2 has failed", `after "no luck 1", rested: true`,
+	}, testOnly(w.noted(), "a"))
+	w.Equal([]string{
+		isLoading, "CREATED, ERROR: no luck 0", isLoading, "CREATED, ERROR: no luck 1", isLoading, "CREATED, ERROR: no luck 2",
+	}, p.history(id))
+}
+
+// testOnly are the notes that begin so.
+func testOnly(notes []string, prefix string) (some []string) {
+	for _, n := range notes {
+		if n[:len(prefix)] == prefix {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+func testPermanent(w *world) {
+	w.start(w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if t.Kind == "short" {
+			return func(stage.Tx) error { return stage.Permanent(errors.New("cannot be written")) }, nil
+		}
+		return nil, fmt.Errorf("page 7: %w", stage.Permanent(errors.New("cannot be read")))
+	}}))
+	for kind, says := range map[string]string{"report": "page 7: cannot be read", "short": "cannot be written"} {
+		id := w.enqueue(kind)
+		w.becomes(id, created+", ERROR")
+		t := w.get(id)
+		w.Equal(1, t.Attempt)
+		w.Equal(says, t.Failure)
+		w.True(t.Due.IsZero())
+		w.Equal(1, w.times(id, "load"))
+	}
+}
+
+func testAttemptsAnew(w *world) {
+	luck := func(id string) stage.ProcessorFunc {
+		return func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			w.note("%s, attempt %d, failure %q", id, t.Attempt, t.Failure)
+			if w.times(t.ID, id) < 3 {
+				return nil, errors.New("no " + id)
+			}
+			return nil, nil
+		}
+	}
+	cfg := w.config(processors{"load": luck("load"), "build": luck("build")})
+	cfg.Attempts = 3
+	cfg.Backoff = func(int) time.Duration { return -time.Second } // at once
+	w.start(cfg)
+	id := w.enqueue("report")
+	w.becomes(id, isFinished)
+	w.Equal([]string{
+		`load, attempt 0, failure ""`, `load, attempt 1, failure "no load"`, `load, attempt 2, failure "no load"`,
+		`build, attempt 0, failure ""`, `build, attempt 1, failure "no build"`, `build, attempt 2, failure "no build"`,
+	}, w.noted())
+	t := w.get(id)
+	w.Zero(t.Attempt)
+	w.Empty(t.Failure)
+}
+
+func testInterrupted(w *world) {
+	ps := processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		w.note("attempt %d", t.Attempt)
+		switch w.times(t.ID, "build") {
+		case 1:
+			return nil, errors.New("once")
+		case 2:
+			<-ctx.Done()
+			w.note("%v", stage.CheckSuspended(ctx))
+			return nil, errors.New("in vain")
+		}
+		return nil, nil
+	}}
+	r := w.start(w.config(ps))
+	id := r.enqueue("report")
+	w.begins(id, "build", 2)
+	w.NoError(r.stop(shutdown10))
+	t := w.get(id)
+	w.Equal(loaded+", NORMAL", state(t))
+	w.Equal(1, t.Attempt)
+	w.Equal("once", t.Failure)
+	w.False(t.Due.IsZero(), "others may claim it")
+	w.start(w.config(ps))
+	w.becomes(id, isFinished)
+	w.Equal([]string{"attempt 0", "attempt 1", stage.ErrInterrupted.Error(), "attempt 1"}, w.noted())
+	w.Equal(1, w.times(id, "load"))
+}
+
+// testCommitInterrupted ends the context of a stage whose commit looks at it.
+func testCommitInterrupted(w *world) {
+	h := newHold(finish)
+	h.arm()
+	g := w.gate()
+	g.before = h.before
+	stopped := make(chan struct{})
+	cfg := w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+		context.AfterFunc(ctx, func() { close(stopped) })
+		return func(stage.Tx) error { return stage.CheckSuspended(ctx) }, nil
+	}})
+	cfg.Store = g
+	r := w.start(cfg)
+	id := r.enqueue("short")
+	w.comes("its end is about to be written", h.arrived)
+	w.aside(func() {
+		<-stopped
+		close(h.release)
+	})
+	w.NoError(r.stop(shutdown10))
+	t := w.get(id)
+	w.Equal(isNew, state(t))
+	w.Zero(t.Attempt)
+	w.Empty(t.Failure)
+	w.False(t.Due.IsZero())
+}

@@ -1,0 +1,94 @@
+package enginetest
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Benchmark measures engines over the stores that open returns, in both hosts: how many tasks of one stage that does
+// nothing they work off in a second ("tasks/s"; a task is two transactions, of which several tasks share the first),
+// and how long a processor waits for a task that is enqueued in its own process ("p50-µs", "p99-µs"). open has b close
+// the store.
+func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
+	for _, in := range []struct {
+		name string
+		run  func(context.Context, *stage.Engine) error
+	}{
+		{"goroutines", func(ctx context.Context, e *stage.Engine) error { return e.Run(ctx) }},
+		{"group", func(ctx context.Context, e *stage.Engine) error {
+			return act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Unbounded}, e.Setup)
+		}},
+	} {
+		b.Run("tasks/"+in.name, func(b *testing.B) { benchmarkTasks(b, open(b), in.run) })
+		b.Run("latency/"+in.name, func(b *testing.B) { benchmarkLatency(b, open(b), in.run) })
+	}
+}
+
+// benched is an engine whose tasks have one stage.
+func benched(b *testing.B, s stage.Store, p stage.ProcessorFunc) *stage.Engine {
+	e, err := stage.New(stage.Config{
+		Store: s, Chains: map[string]*stage.Chain{"job": stage.Begin("NEW").Then("DOING", "p", "DONE").MustBuild()},
+		Provider: stage.Processors{"p": p},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+func benchmarkTasks(b *testing.B, s stage.Store, run func(context.Context, *stage.Engine) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	e := benched(b, s, func(context.Context, *stage.Task) (stage.Commit, error) {
+		if left.Add(-1) == 0 {
+			stop()
+		}
+		return nil, nil
+	})
+	for range b.N {
+		if _, err := e.Enqueue(ctx, "job", nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	if err := run(ctx, e); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+}
+
+func benchmarkLatency(b *testing.B, s stage.Store, run func(context.Context, *stage.Engine) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	begun := make(chan time.Time, 1)
+	e := benched(b, s, func(context.Context, *stage.Task) (stage.Commit, error) {
+		begun <- time.Now()
+		return nil, nil
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, e) }()
+	waits := make([]time.Duration, b.N)
+	for i := range waits {
+		enqueued := time.Now()
+		if _, err := e.Enqueue(ctx, "job", nil); err != nil {
+			b.Fatal(err)
+		}
+		waits[i] = (<-begun).Sub(enqueued)
+		time.Sleep(time.Millisecond) // so that the engine is at rest again
+	}
+	stop()
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
+	slices.Sort(waits)
+	for name, at := range map[string]int{"p50-µs": b.N / 2, "p99-µs": b.N * 99 / 100} {
+		b.ReportMetric(float64(waits[at].Nanoseconds())/1000, name)
+	}
+}

@@ -1,0 +1,113 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// testCancel cancels a task in every condition, and then asks for everything else in vain.
+func testCancel(w *world) {
+	cfg := w.config(processors{
+		"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			switch string(t.Data) {
+			case "failed":
+				return nil, stage.Permanent(errors.New("never"))
+			case "in back-off":
+				return nil, errors.New("not yet")
+			}
+			return nil, nil
+		},
+		"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			if string(t.Data) == "running" {
+				<-ctx.Done()
+				w.note("%v", stage.CheckSuspended(ctx))
+			}
+			return nil, stage.CheckSuspended(ctx)
+		},
+	})
+	cfg.Backoff = func(int) time.Duration { return never }
+	r := w.start(cfg)
+	for _, row := range []struct {
+		name, before, after string
+		answer              bool
+	}{
+		{"running", isBuilding, loaded + ", CANCELLED", true},
+		{"failed", created + ", ERROR", created + ", CANCELLED", true},
+		{"in back-off", created + ", ERROR", created + ", CANCELLED", true},
+		{"suspended", created + ", SUSPENDED", created + ", CANCELLED", true},
+		{"queued", isNew, created + ", CANCELLED", true},
+		{"finished", isFinished, isFinished, false},
+	} {
+		id := w.prepared(row.name)
+		w.becomes(id, row.before)
+		ok, err := r.Cancel(w.ctx, id)
+		w.NoError(err)
+		w.Equal(row.answer, ok, row.name)
+		w.becomes(id, row.after)
+		t := w.get(id)
+		w.True(t.Due.IsZero(), row.name)
+		for _, ask := range []func(context.Context, stage.ID) (bool, error){r.Cancel, r.Suspend, r.Resume, r.ResumeFailed} {
+			ok, err := ask(w.ctx, id)
+			w.NoError(err)
+			w.False(ok, row.name)
+		}
+		w.Equal(t, w.get(id), row.name)
+	}
+	w.Equal([]string{stage.ErrCancelled.Error()}, w.noted())
+}
+
+// prepared is a task that is on its way to the condition.
+func (w *world) prepared(condition string) stage.ID {
+	w.t.Helper()
+	kind := "report"
+	if condition == "queued" || condition == "suspended" {
+		kind = "of nobody here"
+	}
+	id, err := w.other.Enqueue(w.ctx, kind, created, []byte(condition))
+	w.NoError(err)
+	if condition == "suspended" {
+		w.yes(w.other.Suspend(w.ctx, id))
+	}
+	return id
+}
+
+func testCancelSwallowed(w *world) {
+	for _, elsewhere := range []bool{false, true} {
+		r := w.start(w.config(processors{"build": w.swallows("build")}))
+		id := r.enqueue("report")
+		w.begins(id, "build", 1)
+		if elsewhere {
+			w.yes(w.other.Cancel(w.ctx, id))
+		} else {
+			w.yes(r.Cancel(w.ctx, id))
+		}
+		w.becomes(id, loaded+", CANCELLED")
+		w.Empty(w.noted(), "its commit is not called")
+		w.Empty(w.get(id).Data)
+		w.becomes(w.enqueue("short"), isFinished)
+		w.Equal(1, w.times(id, "build"), "it is not tried again")
+		w.NoError(r.stop(shutdown10))
+	}
+}
+
+// testCancelSuspended cancels while a suspension is wanted that nobody has heard of.
+func testCancelSuspended(w *world) {
+	release := make(chan struct{})
+	cfg := w.config(processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+		<-release
+		return nil, stage.CheckSuspended(ctx)
+	}})
+	cfg.Heartbeat = patience / 2
+	r := w.start(cfg)
+	id := r.enqueue("report")
+	w.begins(id, "build", 1)
+	w.yes(w.other.Suspend(w.ctx, id))
+	w.yes(w.other.Cancel(w.ctx, id))
+	w.no(w.other.Resume(w.ctx, id, true))
+	w.no(w.other.Suspend(w.ctx, id))
+	close(release)
+	w.becomes(id, loaded+", CANCELLED")
+}

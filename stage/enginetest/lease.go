@@ -1,0 +1,281 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// lease is short enough to wait for its end, and long enough for a living worker on a busy machine.
+const lease = 1200 * time.Millisecond
+
+// ends lets the lease of a task end now, as if its worker had not been heard of for long.
+func (w *world) ends(id stage.ID) {
+	w.t.Helper()
+	t := w.get(id)
+	_, err := w.other.Heartbeat(w.ctx, []stage.Lease{t.Lease()}, time.Millisecond)
+	w.NoError(err)
+}
+
+// elsewhere is the config of an engine in another process.
+func (w *world) elsewhere(ps processors) stage.Config {
+	cfg := w.config(ps)
+	cfg.Store = w.other
+	return cfg
+}
+
+// testLongStage has a stage of several leases.
+func testLongStage(w *world) {
+	ps := processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+		select {
+		case <-ctx.Done():
+			return nil, stage.CheckSuspended(ctx)
+		case <-time.After(5 * lease / 2):
+			return nil, nil
+		}
+	}}
+	cfg := w.config(ps)
+	cfg.Lease = lease
+	r := w.start(cfg)
+	id := r.enqueue("short")
+	w.begins(id, "load", 1)
+	w.start(w.elsewhere(ps))
+	w.becomes(id, isFinished)
+	w.Equal(1, w.times(id, "load"))
+	w.EqualValues(1, w.get(id).Token)
+}
+
+// testUnheard has an engine none of whose heartbeats reaches the store.
+func testUnheard(w *world) {
+	g := w.gate()
+	g.before = func(op string) error {
+		if op == heartbeat {
+			return errTrouble
+		}
+		return nil
+	}
+	ps := processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		if w.times(t.ID, "build") == 1 {
+			<-ctx.Done()
+			w.note("%v", stage.CheckSuspended(ctx))
+			return w.writes("the first"), nil
+		}
+		w.note("attempt %d", t.Attempt)
+		return w.writes("the second"), nil
+	}}
+	cfg := w.config(ps)
+	cfg.Store, cfg.Lease = g, lease
+	r := w.start(cfg)
+	id := r.enqueue("report")
+	w.begins(id, "build", 1)
+	elapsed := since()
+	w.start(w.elsewhere(ps))
+	w.becomes(id, isFinished)
+	w.GreaterOrEqual(elapsed(), lease/2, "not before the end of the lease")
+	w.ElementsMatch([]string{stage.ErrLeaseLost.Error(), "attempt 1", "committed"}, w.notedAll(3))
+	w.Equal("the second", string(w.get(id).Data))
+	w.Equal(1, w.times(id, "load"), "earlier stages are not repeated")
+}
+
+// testFenced lets the first worker come too late with each thing that it can do, while the second is at work.
+func testFenced(w *world) {
+	for _, op := range []string{enter, finish, giveBack} {
+		h := newHold(op)
+		h.arm()
+		g := w.gate()
+		var answer atomic.Value
+		g.deaf = true
+		g.before = func(op string) error {
+			if op == heartbeat {
+				return errTrouble
+			}
+			return h.before(op)
+		}
+		g.after = func(done string, err error) error {
+			if done == op && err != nil {
+				answer.Store(err)
+			}
+			return err
+		}
+		cfg := w.config(processors{"load": func(context.Context, *stage.Task) (stage.Commit, error) {
+			if op == giveBack {
+				return nil, stage.Permanent(errors.New("the first fails"))
+			}
+			return w.writes("the first"), nil
+		}})
+		cfg.Store = g
+		cfg.Workers = 1 // so it does not take the task again itself
+		first := w.start(cfg)
+		id := first.enqueue("report")
+		w.comes("the first worker is about to "+op, h.arrived)
+		w.ends(id)
+
+		release := make(chan struct{})
+		second := w.start(w.elsewhere(processors{"build": func(context.Context, *stage.Task) (stage.Commit, error) {
+			<-release
+			return w.writes("the second"), nil
+		}}))
+		w.becomes(id, isBuilding)
+		before := w.get(id)
+		close(h.release)
+		w.eventually("the first has an answer", func() bool { return answer.Load() != nil })
+		w.ErrorIs(answer.Load().(error), stage.ErrLeaseLost, op)
+		now := w.get(id)
+		before.Due, before.Changed = now.Due, now.Changed // there are heartbeats
+		w.Equal(before, now, op)
+		close(release)
+		w.becomes(id, isFinished)
+		w.Equal("the second", string(w.get(id).Data))
+		w.NoError(first.stop(shutdown10))
+		w.NoError(second.stop(shutdown10))
+	}
+}
+
+// mortal is an engine that the store stops to answer when somebody calls kill.
+func (w *world) mortal(ps func(kill func()) processors) *run {
+	var dead atomic.Bool
+	g := w.gate()
+	g.before = func(string) error {
+		if dead.Load() {
+			return errTrouble
+		}
+		return nil
+	}
+	cfg := w.config(ps(func() { dead.Store(true) }))
+	cfg.Store, cfg.Heartbeat = g, patience/2 // none is under way when it dies
+	return w.start(cfg)
+}
+
+func testDeath(w *world) {
+	r := w.mortal(func(kill func()) processors {
+		return processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+			kill()
+			return w.writes("the dead"), nil
+		}}
+	})
+	id := r.enqueue("report")
+	w.begins(id, "build", 1)
+	w.eventually("it has returned", func() bool { return w.running() == 0 })
+	w.ends(id)
+	w.start(w.elsewhere(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		w.note("attempt %d", t.Attempt)
+		return w.writes("the living"), nil
+	}}))
+	w.becomes(id, isFinished)
+	w.Equal([]string{"attempt 1", "committed"}, w.noted())
+	t := w.get(id)
+	w.Equal("the living", string(t.Data))
+	w.Zero(t.Attempt, "the stage has finished")
+	w.EqualValues(2, t.Token)
+	w.Equal(1, w.times(id, "load"), "earlier stages are not repeated")
+	w.Equal(2, w.times(id, "build"))
+}
+
+// testDeaths is about a task that ends whoever works on it.
+func testDeaths(w *world) {
+	id := w.enqueue("report")
+	for n := range 2 {
+		w.mortal(func(kill func()) processors {
+			return processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+				kill()
+				<-ctx.Done()
+				return nil, nil
+			}}
+		})
+		w.begins(id, "build", n+1)
+		w.ends(id)
+	}
+	cfg := w.elsewhere(nil)
+	cfg.Attempts = 2
+	last := w.start(cfg)
+	w.becomes(id, loaded+", ERROR")
+	t := w.get(id)
+	w.Contains(t.Failure, "workers were lost")
+	w.Equal(2, t.Attempt)
+	w.True(t.Due.IsZero(), "it is over")
+	w.Equal(2, w.times(id, "build"))
+	w.Equal(1, w.times(id, "load"))
+	w.yes(last.ResumeFailed(w.ctx, id))
+	w.becomes(id, isFinished)
+}
+
+// testDeathBetween has a worker that dies when a stage is finished and the next not begun.
+func testDeathBetween(w *world) {
+	g := w.gate()
+	var dead atomic.Bool
+	g.before = func(op string) error {
+		if op == enter {
+			dead.Store(true)
+		}
+		if dead.Load() {
+			return errTrouble
+		}
+		return nil
+	}
+	cfg := w.config(nil)
+	cfg.Store, cfg.Heartbeat = g, patience/2
+	r := w.start(cfg)
+	id := r.enqueue("report")
+	w.eventually("it dies", dead.Load)
+	w.Equal(loaded+", IN_PROCESSING", w.see(id))
+	w.ends(id)
+	w.start(w.elsewhere(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		w.note("attempt %d", t.Attempt)
+		return nil, nil
+	}}))
+	w.becomes(id, isFinished)
+	w.Equal([]string{"attempt 0"}, w.noted(), "no stage was lost")
+	w.Equal(1, w.times(id, "load"))
+}
+
+// testSuspendLost suspends a task whose worker is dead already.
+func testSuspendLost(w *world) {
+	r := w.mortal(func(kill func()) processors {
+		return processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+			kill()
+			<-ctx.Done()
+			return nil, nil
+		}}
+	})
+	id := r.enqueue("report")
+	w.begins(id, "build", 1)
+	w.yes(w.other.Suspend(w.ctx, id))
+	w.Equal(isBuilding, w.see(id))
+	w.ends(id)
+	second := w.start(w.elsewhere(nil))
+	w.becomes(id, isSuspended)
+	w.Equal(1, w.times(id, "build"), "the stage does not begin once more")
+	second.resume(id)
+	w.becomes(id, isFinished)
+}
+
+// testFoundDynamic is about tasks that are at a dynamic stage when they are claimed: left there by a worker that is
+// gone, or put there by somebody.
+func testFoundDynamic(w *world) {
+	lost := w.enqueue("report")
+	_, err := w.other.Claim(w.ctx, stage.Claim{
+		Worker: "gone", Kinds: []string{"report"}, Limit: 1, Length: time.Millisecond,
+		Enter: func(*stage.Task) (string, int) { return building, 0 },
+	})
+	w.NoError(err)
+	w.Equal(isBuilding, w.see(lost))
+	put, err := w.other.Enqueue(w.ctx, "report", building, nil)
+	w.NoError(err)
+	p := w.tape()
+	cfg := w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		w.Equal(map[stage.ID]int{lost: 1, put: 0}[t.ID], t.Attempt)
+		return nil, nil
+	}})
+	cfg.Store = p
+	w.start(cfg)
+	for _, id := range []stage.ID{lost, put} {
+		w.becomes(id, isFinished)
+		w.Equal(1, w.times(id, "build"), "the stage is not skipped")
+		w.Zero(w.times(id, "load"))
+		w.eventually("all is seen", func() bool { return len(p.history(id)) == 3 })
+		w.Equal([]string{loaded + ", IN_PROCESSING", isBuilding, isFinished}, p.history(id), "first it goes back")
+	}
+}

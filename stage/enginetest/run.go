@@ -1,0 +1,127 @@
+package enginetest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Pair is a Store that brings a second connection to the same tasks, as another process has it. What a test looks at
+// it sees through Other, and so do engines that are elsewhere.
+type Pair struct {
+	stage.Store
+	Other stage.Store
+}
+
+// Run tests engines over the stores that open returns: one for each test, empty, with a clock that goes. open has t
+// close them. A store that can be opened twice should come as a Pair.
+func Run(t *testing.T, open func(t *testing.T) stage.Store) {
+	for _, h := range []host{goroutines, group} {
+		t.Run("life/"+h.name, func(t *testing.T) { testLife(newWorld(t, open, h), false) })
+	}
+	t.Run("life/Fire", func(t *testing.T) { testLife(newWorld(t, open, goroutines), true) })
+	for _, h := range []host{goroutines, group} {
+		t.Run(h.name, func(t *testing.T) {
+			for _, test := range timed {
+				t.Run(test.name, func(t *testing.T) { test.do(newWorld(t, open, h)) })
+			}
+			all := tests
+			if h.name == group.name {
+				all = slices.Concat(tests, inGroup)
+			}
+			for _, test := range all {
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					test.do(newWorld(t, open, h))
+				})
+			}
+		})
+	}
+}
+
+// test is one of the suite, for one host after the other.
+type test struct {
+	name string
+	do   func(w *world)
+}
+
+// timed are the tests that measure time, and have the machine for themselves.
+var timed = []test{
+	{"forty-two finish while three are suspended", func(w *world) { testFortyFive(w, false) }},
+	{"forty-two finish while three are suspended from elsewhere", func(w *world) { testFortyFive(w, true) }},
+	{"a stop sends a long stage back within its bound", testStop},
+	{"a stop names who ignores it", testStopNames},
+}
+
+var tests = []test{
+	{"what is enqueued here begins at once", testEnqueueHere},
+	{"what comes from elsewhere is found by polling", testEnqueueElsewhere},
+	{"each task is given to one", testFireOnce},
+	{"fire claims as many as there is room for", testFireRoom},
+	{"fire brings tasks to a running engine", testFireRunning},
+	{"an engine runs once at a time", testRunOnce},
+	{"wait", testWait},
+	{"kinds", testKinds},
+
+	{"listeners are called in order", testListeners},
+	{"an error before a stage", testBefore},
+	{"an error after a stage", testAfter},
+	{"nobody hears of a stage that has not ended well", testNoAfter},
+
+	{"suspend answers true, then false", testSuspend},
+	{"suspended in the queue", testSuspendQueued},
+	{"suspended in back-off", testSuspendBackoff},
+	{"nothing to suspend", testNothingToSuspend},
+	{"suspended between stages", testSuspendBetween},
+	{"suspended before the end of a stage is written", testSuspendFinish},
+	{"suspended after the last stage", testSuspendAfter},
+	{"a processor that swallows its suspension", testSwallowed},
+	{"a processor that makes an error of its suspension", testSuspendError},
+	{"a processor that suspends its task", testSuspendsItself},
+	{"a commit that suspends its task", testCommitSuspends},
+	{"resume withdraws a suspension", testWithdraw},
+	{"resume withdraws a suspension that was heard", testWithdrawHeard},
+	{"resume of what has failed", testResumeFailed},
+	{"cancel", testCancel},
+	{"a processor that swallows its cancellation", testCancelSwallowed},
+	{"cancel instead of suspend", testCancelSuspended},
+	{"a suspended task survives its worker", testSuspendLost},
+
+	{"a long stage in a living worker", testLongStage},
+	{"a worker whose heartbeats are not heard", testUnheard},
+	{"a worker that has lost its lease can change nothing", testFenced},
+	{"a worker that dies", testDeath},
+	{"too many workers are lost", testDeaths},
+	{"a worker that dies between stages", testDeathBetween},
+	{"found at a dynamic stage", testFoundDynamic},
+
+	{"attempts", testAttempts},
+	{"permanent errors", testPermanent},
+	{"each stage has its own attempts", testAttemptsAnew},
+	{"an interruption is neither attempt nor error", testInterrupted},
+
+	{"a commit that finds itself interrupted", testCommitInterrupted},
+
+	{"a stop in a later stage", testStopLater},
+	{"a stop of the engine alone", testStopAlone},
+	{"the late change nothing", testLate},
+	{"again after a stop", testAgain},
+	{"the end of a context is a stop", testContext},
+	{"a stop that halts", testHalt},
+	{"a stop while the store hangs", testStopHanging},
+	{"a claim that comes after the end", testLateClaim},
+	{"stops at every moment", testStops},
+
+	{"troubles are the task's", testTroubles},
+	{"a store that fails", testStoreFails},
+	{"a store whose answers are lost", testAnswersLost},
+	{"requests that the store does not answer", testRequestsFail},
+}
+
+// inGroup are the tests that make sense in a Group only.
+var inGroup = []test{
+	{"asked in a turn", testAsk},
+	{"processors hold nobody up", testSlots},
+	{"an executor of one's own", testExecutor},
+}

@@ -1,0 +1,402 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// within is the order of the tests that measure it.
+var within = shutdown.Policy{Time: 200 * time.Millisecond, Drop: true}
+
+// testStop stops a stage of 5 s. On a machine that does other things too it is back in time in one of five rounds.
+func testStop(w *world) {
+	for round := 0; ; round++ {
+		w.Less(round, 5, "it never was back within the bound")
+		ps := processors{"load": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			if w.times(t.ID, "load") > 1 {
+				return nil, nil
+			}
+			select {
+			case <-time.After(5 * time.Second):
+			case <-ctx.Done():
+				w.note("%v", stage.CheckSuspended(ctx))
+			}
+			return w.writes("too late"), nil
+		}}
+		r := w.start(w.config(ps))
+		id := r.enqueue("report")
+		w.begins(id, "load", 1)
+		elapsed := since()
+		err := r.stop(within)
+		took := elapsed()
+		if took >= within.Time {
+			continue
+		}
+		w.NoError(err)
+		t := w.get(id)
+		w.Equal(isNew, state(t))
+		w.Zero(t.Attempt)
+		w.Empty(t.Failure)
+		w.False(t.Due.IsZero(), "it can be claimed")
+		w.Equal([]string{stage.ErrInterrupted.Error()}, w.noted())
+		w.start(w.elsewhere(ps))
+		w.becomes(id, isFinished)
+		w.Equal(2, w.times(id, "load"))
+		return
+	}
+}
+
+// ignores is a processor that the first time ignores everything until c is closed, and then would write.
+func (w *world) ignores(id string, c <-chan struct{}) stage.ProcessorFunc {
+	return func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if w.times(t.ID, id) == 1 {
+			<-c
+			return w.writes("late"), nil
+		}
+		w.note("attempt %d", t.Attempt)
+		return w.writes("in time"), nil
+	}
+}
+
+// cuts is a stop that leaves tasks undone.
+func (r *run) cuts(terms shutdown.Policy) *shutdown.Cut {
+	r.w.t.Helper()
+	var cut *shutdown.Cut
+	r.w.True(errors.As(r.stop(terms), &cut))
+	return cut
+}
+
+func testStopNames(w *world) {
+	release := make(chan struct{})
+	defer close(release)
+	r := w.start(w.config(processors{"build": w.ignores("build", release)}))
+	id := r.enqueue("report")
+	quick := r.enqueue("short")
+	w.begins(id, "build", 1)
+	w.becomes(quick, isFinished)
+	elapsed := since()
+	cut := r.cuts(within)
+	w.GreaterOrEqual(elapsed(), within.Time)
+	w.Equal(1, cut.Tasks)
+	w.True(cut.Dropped)
+	w.Contains(cut.Names, shutdown.Count{Name: fmt.Sprintf("report %d at BUILDING_REPORT", id), N: 1})
+	w.ErrorContains(cut, "at BUILDING_REPORT")
+	w.Equal(isBuilding, w.see(id), "until the end of its lease")
+}
+
+// testLate is about a processor that comes back when its engine has stopped without it: before its lease has ended, or
+// after that.
+func testLate(w *world) {
+	for _, early := range []bool{true, false} {
+		release := make(chan struct{})
+		ps := processors{"build": w.ignores("build", release)}
+		r := w.start(w.config(ps))
+		id := r.enqueue("report")
+		w.begins(id, "build", 1)
+		r.cuts(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})
+		w.Equal(isBuilding, w.see(id))
+		if early {
+			close(release)
+			w.eventually("the late one has returned", func() bool { return w.running() == 0 })
+		}
+		w.Equal(isBuilding, w.see(id), "it has changed nothing")
+		w.ends(id)
+		rescuer := w.start(w.elsewhere(ps))
+		w.becomes(id, isFinished)
+		if !early {
+			close(release)
+			w.eventually("the late one has returned", func() bool { return w.running() == 0 })
+		}
+		w.Equal([]string{"attempt 1", "committed"}, w.noted(), "a worker was lost")
+		t := w.get(id)
+		w.Equal("in time", string(t.Data))
+		w.EqualValues(2, t.Token)
+		w.Equal(1, w.times(id, "load"))
+		w.NoError(rescuer.stop(shutdown10))
+	}
+}
+
+func testStopLater(w *world) {
+	r := w.start(w.config(processors{"build": w.watches("build")}))
+	var ids []stage.ID
+	for range 5 {
+		ids = append(ids, r.enqueue("report"))
+	}
+	for _, id := range ids {
+		w.begins(id, "build", 1)
+	}
+	w.NoError(r.stop(shutdown10))
+	for _, id := range ids {
+		t := w.get(id)
+		w.Equal(loaded+", NORMAL", state(t))
+		w.False(t.Due.IsZero())
+	}
+	w.start(w.elsewhere(processors{"build": w.watches("build")}))
+	w.become(ids, isFinished)
+	for _, id := range ids {
+		w.Equal(1, w.times(id, "load"))
+		w.Equal(2, w.times(id, "build"))
+	}
+}
+
+// testStopAlone calls Stop, and gives no order to whatever the engine runs in. That has nothing left, and ends.
+func testStopAlone(w *world) {
+	r := w.start(w.config(processors{"load": w.watches("load")}))
+	id := r.enqueue("short")
+	w.begins(id, "load", 1)
+	w.NoError(r.Stop(shutdown.Now{Terms: shutdown10}))
+	t := w.get(id)
+	w.Equal(isNew, state(t))
+	w.False(t.Due.IsZero())
+	w.NoError(r.Stop(shutdown.Now{Terms: shutdown10}), "once more")
+	w.NoError(r.stop(shutdown10))
+	_, err := r.Fire(w.ctx)
+	w.ErrorIs(err, stage.ErrStopped)
+	w.host.start(w, r.Engine)
+	w.becomes(id, isFinished)
+}
+
+// testAgain runs one engine three times, also after a stop that was ignored.
+func testAgain(w *world) {
+	release := make(chan struct{})
+	cfg := w.config(processors{"build": w.ignores("build", release)})
+	cfg.Workers = 2
+	e := w.engine(cfg)
+	r := w.host.start(w, e)
+	w.becomes(r.enqueue("short"), isFinished)
+	w.NoError(r.stop(shutdown10))
+
+	_, err := e.Fire(w.ctx)
+	w.ErrorIs(err, stage.ErrStopped)
+	id := r.enqueue("report")
+	w.yes(e.Suspend(w.ctx, id)) // requests work all the same
+	w.yes(e.Resume(w.ctx, id))
+	w.Equal(created+", RESUMED", w.see(id), "it is claimed by nobody")
+
+	r = w.host.start(w, e)
+	w.begins(id, "build", 1)
+	r.cuts(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})
+
+	r = w.host.start(w, e)
+	w.becomes(r.enqueue("short"), isFinished)
+	close(release)
+	w.becomes(r.enqueue("short"), isFinished)
+	w.NoError(r.stop(shutdown10))
+	w.Equal(isBuilding, w.see(id), "its lease is a long one")
+}
+
+// testContext ends the context of Run, or of the Group's.
+func testContext(w *world) {
+	for _, listens := range []bool{true, false} {
+		release := make(chan struct{})
+		terms := shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}
+		load := w.ignores("load", release)
+		if listens {
+			load, terms = w.watches("load"), shutdown10
+		}
+		cfg := w.config(processors{"load": load})
+		cfg.Shutdown = terms
+		e := w.engine(cfg)
+		ctx, cancel := context.WithCancel(w.ctx)
+		ended := make(chan error, 1)
+		w.aside(func() {
+			if w.host.name == goroutines.name {
+				ended <- e.Run(ctx)
+			} else {
+				ended <- act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: terms, Logger: zap.NewNop()}, e.Setup)
+			}
+		})
+		id := w.enqueue("report")
+		w.begins(id, "load", 1)
+		cancel()
+		err := <-ended
+		close(release)
+		if listens {
+			w.NoError(err)
+			w.Equal(isNew, w.see(id))
+			w.yes(w.other.Cancel(w.ctx, id)) // it is not for the next
+			continue
+		}
+		var cut *shutdown.Cut
+		w.ErrorAs(err, &cut)
+		w.ErrorContains(err, "at LOADING_DATA")
+		w.ErrorContains(err, "the context has ended")
+	}
+}
+
+func testHalt(w *world) {
+	r := w.start(w.config(processors{"build": w.watches("build")}))
+	id := r.enqueue("report")
+	w.begins(id, "build", 1)
+	elapsed := since()
+	cut := r.cuts(abrupt)
+	w.Less(elapsed(), patience/2)
+	w.Equal(1, cut.Tasks)
+	w.ends(id)
+	w.start(w.elsewhere(processors{"build": w.watches("build")}))
+	w.becomes(id, isFinished)
+	w.Equal(1, w.times(id, "load"))
+	w.Equal(2, w.times(id, "build"))
+}
+
+// hangs is a Store that does not answer one operation as long as somebody waits for it.
+type hangs struct {
+	stage.Store
+	op   string
+	hung atomic.Int32
+}
+
+func (s *hangs) hang(ctx context.Context, op string) error {
+	if op != s.op {
+		return nil
+	}
+	s.hung.Add(1)
+	defer s.hung.Add(-1)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *hangs) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	if err := s.hang(ctx, claim); err != nil {
+		return nil, err
+	}
+	return s.Store.Claim(ctx, c)
+}
+
+func (s *hangs) Heartbeat(ctx context.Context, leases []stage.Lease, d time.Duration) ([]stage.Beat, error) {
+	if err := s.hang(ctx, heartbeat); err != nil {
+		return nil, err
+	}
+	return s.Store.Heartbeat(ctx, leases, d)
+}
+
+// testStopHanging stops engines that wait for the store: by an order, and by the end of their context.
+func testStopHanging(w *world) {
+	for _, op := range []string{claim, heartbeat} {
+		for _, byContext := range []bool{false, true} {
+			s := &hangs{Store: w.store, op: op}
+			cfg := w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+				<-ctx.Done()
+				return nil, nil
+			}})
+			cfg.Store, cfg.Shutdown = s, within
+			id := w.enqueue("short")
+			e := w.engine(cfg)
+			if byContext {
+				ctx, cancel := context.WithCancel(w.ctx)
+				ended := make(chan struct{})
+				w.aside(func() {
+					defer close(ended)
+					if w.host.name == goroutines.name {
+						_ = e.Run(ctx)
+					} else {
+						_ = act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: within, Logger: zap.NewNop()}, e.Setup)
+					}
+				})
+				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
+				cancel()
+				w.comes("the engine ends", ended)
+			} else {
+				r := w.host.start(w, e)
+				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
+				_ = r.stop(within)
+			}
+			w.eventually("nobody waits for the store", func() bool { return s.hung.Load() == 0 })
+			w.Equal(isNew, w.see(id), "%s", op)
+			w.yes(w.other.Cancel(w.ctx, id))
+		}
+	}
+}
+
+// testLateClaim has a claim whose answer comes when the engine has stopped: the engine's own, and that of a Fire.
+func testLateClaim(w *world) {
+	for _, byFire := range []bool{false, true} {
+		h := newHold(claim)
+		g := w.gate()
+		g.after = h.after
+		cfg := w.config(nil)
+		cfg.Store, cfg.Poll = g, never
+		r := w.start(cfg)
+		w.becomes(r.enqueue("short"), isFinished)
+		w.NoError(r.Wait(w.ctx))
+		pass(50 * time.Millisecond) // the claims that were rung for
+		h.arm()
+		var id stage.ID
+		if byFire {
+			id = w.enqueue("short")
+			w.aside(func() { _, _ = r.Fire(w.ctx) })
+		} else {
+			id = r.enqueue("short")
+		}
+		w.comes("a claim", h.arrived)
+		w.aside(func() {
+			pass(60 * time.Millisecond)
+			close(h.release)
+		})
+		_ = r.stop(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})
+		w.comes("the claim returns", h.release)
+		w.becomes(id, isNew)
+		w.NoError(r.Wait(w.ctx))
+		t := w.get(id)
+		w.EqualValues(1, t.Token, "it was claimed")
+		w.Zero(t.Attempt)
+		w.False(t.Due.IsZero())
+		w.Zero(w.times(id, "load"))
+		w.yes(w.other.Cancel(w.ctx, id))
+	}
+}
+
+// testStops stops an engine that hurries through many stages, again and again, gently and abruptly, and lets it finish
+// in the end: each stage has been written once.
+func testStops(w *world) {
+	b := stage.Begin("0")
+	for i := range 8 {
+		b.Then(fmt.Sprint(i, "+"), "step", fmt.Sprint(i+1))
+	}
+	chain := b.MustBuild()
+	g := w.gate()
+	cfg := w.config(processors{"step": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		return func(tx stage.Tx) error {
+			tx.SetData(append(t.Data, t.Stage[0]))
+			return nil
+		}, nil
+	}})
+	cfg.Chains = map[string]*stage.Chain{"steps": chain}
+	cfg.Store, cfg.Lease, cfg.Attempts = g, lease, 1000
+	e := w.engine(cfg)
+	var ids []stage.ID
+	for round := range 12 {
+		for range 4 {
+			id, err := w.other.Enqueue(w.ctx, "steps", "0", nil)
+			w.NoError(err)
+			ids = append(ids, id)
+		}
+		r := w.host.start(w, e)
+		w.eventually("it has begun", func() bool { return w.times(ids[4*round], "step") > round%4 })
+		terms := shutdown10
+		if round%2 == 1 {
+			terms = abrupt
+		}
+		err := r.stop(terms)
+		if round%2 == 0 {
+			w.NoError(err)
+		}
+	}
+	w.host.start(w, e)
+	w.become(ids, "8, NORMAL")
+	for _, id := range ids {
+		w.Equal("01234567", string(w.get(id).Data))
+		for i := range 8 {
+			w.LessOrEqual(g.times(id, fmt.Sprint(i+1)), 1)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// provides is a Provider made of a function.
+type provides func(id string) (stage.Processor, error)
+
+func (f provides) Processor(id string) (stage.Processor, error) { return f(id) }
+
+// hears is a Listener made of functions.
+type hears struct{ before, after func() error }
+
+func (l hears) Before(context.Context, *stage.Task) error { return ask(l.before) }
+func (l hears) After(context.Context, *stage.Task) error  { return ask(l.after) }
+
+func ask(f func() error) error {
+	if f == nil {
+		return nil
+	}
+	return f()
+}
+
+// dumb is an error that cannot say what it is.
+type dumb struct{}
+
+func (dumb) Error() string { panic("speechless") }
+
+func panics() error { panic("boom") }
+
+func goexits() error {
+	runtime.Goexit()
+	return nil
+}
+
+// computes is a processor that calls f, and returns what it returns.
+func computes(f func() error) stage.Processor {
+	return stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { return nil, f() })
+}
+
+// commits is a processor whose commit is f.
+func commits(f func() error) stage.Processor {
+	return stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+		return func(stage.Tx) error { return f() }, nil
+	})
+}
+
+// testTroubles lets more tasks get into trouble than there are workers. The others are none the worse.
+func testTroubles(w *world) {
+	const bad = created + ", ERROR"
+	for _, row := range []struct {
+		name     string
+		begin    string // where the tasks are enqueued
+		provider provides
+		see      string
+		attempt  int
+		says     string
+	}{
+		{"unknown processor", created, func(string) (stage.Processor, error) { return stage.Processors{}.Processor("trouble") },
+			bad, 1, `no processor "trouble"`},
+		{"provider fails", created, func(string) (stage.Processor, error) { return nil, errors.New("not at home") },
+			bad, 1, "not at home"},
+		{"provider has nil", created, func(string) (stage.Processor, error) { return nil, nil }, bad, 1, `no processor "trouble"`},
+		{"provider panics", created, func(string) (stage.Processor, error) { return nil, panics() }, bad, 2, "boom"},
+		{"processor panics", created, play(computes(panics)), bad, 2, "boom"},
+		{"processor exits", created, play(computes(goexits)), bad, 2, "Goexit"},
+		{"commit fails", created, play(commits(func() error { return errors.New("disk full") })), bad, 2, "disk full"},
+		{"commit panics", created, play(commits(panics)), bad, 2, "boom"},
+		{"commit exits", created, play(commits(goexits)), bad, 2, "Goexit"},
+		{"before panics", created, play(computes(quiet), hears{before: panics}), bad, 2, "boom"},
+		{"before exits", created, play(computes(quiet), hears{before: goexits}), bad, 2, "Goexit"},
+		{"after panics", created, play(computes(quiet), hears{after: panics}), bad, 2, "boom"},
+		{"after exits", created, play(computes(quiet), hears{after: goexits}), bad, 2, "Goexit"},
+		{"dumb error", created, play(computes(func() error { return dumb{} })), bad, 2, ""},
+		{"nil of a type", created, play(computes(func() error { return (*nobody)(nil) })), bad, 2, ""},
+		{"stage is gone", "GONE", play(computes(quiet)), "GONE, ERROR", 1, `not in the chain: "GONE"`},
+		{"stage is the last", finished, play(computes(quiet)), isFinished, 0, ""},
+	} {
+		var meeting sync.WaitGroup
+		meeting.Add(2)
+		cfg := w.config(processors{"build": func(context.Context, *stage.Task) (stage.Commit, error) {
+			meeting.Done()
+			meeting.Wait()
+			return nil, nil
+		}})
+		good := cfg.Provider
+		cfg.Provider = provides(func(id string) (stage.Processor, error) {
+			if id == "trouble" {
+				return row.provider(id)
+			}
+			return good.Processor(id)
+		})
+		cfg.Chains = map[string]*stage.Chain{
+			"bad": stage.Begin(created).Then(loading, "trouble", finished).MustBuild(), "report": report, "short": short,
+		}
+		cfg.Workers, cfg.Attempts = 2, 2
+		r := w.start(cfg)
+		for range 5 {
+			id, err := w.other.Enqueue(w.ctx, "bad", row.begin, nil)
+			w.NoError(err)
+			well := r.enqueue("short")
+			w.eventually(row.name, func() bool {
+				t := w.get(id)
+				return state(t) == row.see && t.Due.IsZero()
+			})
+			t := w.get(id)
+			w.Contains(t.Failure, row.says, row.name)
+			w.Equal(row.attempt, t.Attempt, row.name)
+			w.becomes(well, isFinished)
+		}
+		one, two := r.enqueue("report"), r.enqueue("report") // each of which waits for the other
+		w.becomes(one, isFinished)
+		w.becomes(two, isFinished)
+		w.NoError(r.stop(shutdown10))
+	}
+}
+
+// nobody is an error that is there only as a type.
+type nobody struct{ name string }
+
+func (n *nobody) Error() string { return n.name }
+
+func quiet() error { return nil }
+
+// play is a Provider of one processor.
+func play(p stage.Processor, ls ...stage.Listener) provides {
+	return func(string) (stage.Processor, error) { return stage.Listened(p, ls...), nil }
+}
+
+// testStoreFails has a store whose every operation fails some times in a row, and one whose transactions fail when the
+// commit has been called.
+func testStoreFails(w *world) {
+	for _, op := range []string{claim, enter, finish, giveBack, heartbeat, "commit"} {
+		left := newCountdown(2)
+		g := w.gate()
+		g.before = func(called string) error {
+			if called == op {
+				return left.trouble()
+			}
+			return nil
+		}
+		if op == "commit" {
+			g.spoil = left.trouble
+		}
+		w.survives(g, op, patience)
+		w.Zero(left.n, op)
+	}
+}
+
+// testAnswersLost has a store that does everything, and whose answers do not arrive some times in a row.
+func testAnswersLost(w *world) {
+	for _, op := range []string{claim, enter, finish, giveBack, heartbeat} {
+		left := newCountdown(2)
+		g := w.gate()
+		g.after = func(called string, err error) error {
+			if called == op && err == nil {
+				return left.trouble()
+			}
+			return err
+		}
+		length := patience
+		if op == claim { // what is claimed for nobody
+			length = lease
+		}
+		w.survives(g, op, length)
+		w.Zero(left.n, op)
+	}
+}
+
+// countdown is so many troubles.
+type countdown struct {
+	mu sync.Mutex
+	n  int
+}
+
+func newCountdown(n int) *countdown { return &countdown{n: n} }
+
+func (c *countdown) trouble() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == 0 {
+		return nil
+	}
+	c.n--
+	return errTrouble
+}
+
+// survives runs tasks through the gate, which fail once by themselves. Each stage is written once.
+func (w *world) survives(g *gate, op string, lease time.Duration) {
+	w.t.Helper()
+	step := func(letter string, failures int, id string) stage.ProcessorFunc {
+		return func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			pass(20 * time.Millisecond)
+			if w.times(t.ID, id) <= failures {
+				return nil, errors.New("no luck")
+			}
+			return func(tx stage.Tx) error {
+				tx.SetData([]byte(string(t.Data) + letter))
+				return nil
+			}, nil
+		}
+	}
+	cfg := w.config(processors{"load": step("L", 0, "load"), "build": step("B", 1, "build")})
+	cfg.Store, cfg.Lease, cfg.Heartbeat = g, lease, 5*time.Millisecond
+	cfg.Attempts = 10
+	r := w.start(cfg)
+	var ids []stage.ID
+	for range 3 {
+		ids = append(ids, r.enqueue("report"))
+	}
+	w.become(ids, isFinished)
+	w.eventually("the end is known here, too", func() bool { return w.running() == 0 })
+	for _, id := range ids {
+		w.Equal("LB", string(w.get(id).Data), op)
+		w.Equal(1, g.times(id, loaded), op)
+		w.Equal(1, g.times(id, finished), op)
+		w.Equal(1, w.times(id, "load"), op)
+		w.Equal(2, w.times(id, "build"), op)
+	}
+	w.NoError(r.stop(shutdown10))
+}
+
+func testRequestsFail(w *world) {
+	release := make(chan struct{})
+	left := newCountdown(0)
+	g := w.gate()
+	g.before = func(op string) error {
+		if op == enqueue || op == suspend || op == resume || op == cancel {
+			return left.trouble()
+		}
+		return nil
+	}
+	cfg := w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+		<-release
+		return nil, stage.CheckSuspended(ctx)
+	}})
+	cfg.Store = g
+	r := w.start(cfg)
+	id := r.enqueue("short")
+	w.begins(id, "load", 1)
+	left.mu.Lock()
+	left.n = 5
+	left.mu.Unlock()
+	for _, f := range []func(context.Context, stage.ID) (bool, error){r.Suspend, r.Resume, r.ResumeFailed, r.Cancel} {
+		ok, err := f(w.ctx, id)
+		w.ErrorIs(err, errTrouble)
+		w.False(ok)
+	}
+	_, err := r.Enqueue(w.ctx, "short", nil)
+	w.ErrorIs(err, errTrouble)
+	close(release)
+	w.becomes(id, isFinished)
+	w.Equal(1, w.times(id, "load"), "nothing has happened")
+}

@@ -1,0 +1,354 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// patience bounds what should happen soon on a machine that does other things too.
+const patience = 20 * time.Second
+
+// never is too long for a test.
+const never = time.Hour
+
+// world is one store, and what a test does with it.
+type world struct {
+	*require.Assertions
+	t     *testing.T
+	host  host
+	ctx   context.Context // ends when something hangs
+	store stage.Store     // for the engines
+	other stage.Store     // for everybody else
+
+	mu    sync.Mutex
+	busy  int            // processors that have not returned
+	begun map[string]int // by task and processor
+	notes []string
+}
+
+func newWorld(t *testing.T, open func(t *testing.T) stage.Store, h host) *world {
+	s := open(t)
+	other := s
+	if p, ok := s.(Pair); ok {
+		s, other = p.Store, p.Other
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	w := &world{Assertions: require.New(t), t: t, host: h, ctx: ctx, store: s, other: other, begun: map[string]int{}}
+	t.Cleanup(func() { // behind those of the runs
+		w.eventually("all processors have returned", func() bool { return w.running() == 0 })
+		cancel()
+	})
+	return w
+}
+
+// The chain of most tests.
+const (
+	created  = "CREATED"
+	loading  = "LOADING_DATA"
+	loaded   = "DATA_LOADED"
+	building = "BUILDING_REPORT"
+	finished = "FINISHED"
+)
+
+var report = stage.Begin(created).Then(loading, "load", loaded).Then(building, "build", finished).MustBuild()
+
+// short has one stage to be worked on.
+var short = stage.Begin(created).Then(loading, "load", finished).MustBuild()
+
+// processors are those of a test by their ids. Who is missing does nothing.
+type processors map[string]stage.ProcessorFunc
+
+// idle is a processor that does nothing.
+func idle(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }
+
+// provider counts who begins.
+func (w *world) provider(ps processors) stage.Provider {
+	all := processors{"load": idle, "build": idle}
+	maps.Copy(all, ps)
+	p := stage.Processors{}
+	for id, f := range all {
+		p[id] = stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			w.count(t.ID, id, +1)
+			defer w.count(t.ID, id, -1)
+			return f(ctx, t)
+		})
+	}
+	return p
+}
+
+func (w *world) count(task stage.ID, id string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy += n; n > 0 {
+		w.begun[fmt.Sprint(task, " ", id)]++
+	}
+}
+
+// running is how many processors have not returned.
+func (w *world) running() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.busy
+}
+
+// times is how often a processor has begun with a task.
+func (w *world) times(task stage.ID, id string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun[fmt.Sprint(task, " ", id)]
+}
+
+// note adds to the notes of a test.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, fmt.Sprintf(format, args...))
+}
+
+// noted returns them, and begins anew.
+func (w *world) noted() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	notes := w.notes
+	w.notes = nil
+	return notes
+}
+
+// config is what tests change. Its polls and heartbeats are quick, and nobody loses a lease.
+func (w *world) config(ps processors) stage.Config {
+	return stage.Config{
+		Store:     w.store,
+		Chains:    map[string]*stage.Chain{"report": report, "short": short},
+		Provider:  w.provider(ps),
+		Poll:      20 * time.Millisecond,
+		Heartbeat: 50 * time.Millisecond,
+		Lease:     patience,
+		Backoff:   func(int) time.Duration { return 0 },
+		Logger:    zap.NewNop(),
+	}
+}
+
+func (w *world) engine(cfg stage.Config) *stage.Engine {
+	w.t.Helper()
+	e, err := stage.New(cfg)
+	w.NoError(err)
+	return e
+}
+
+// start runs an engine of cfg in the host of the test.
+func (w *world) start(cfg stage.Config) *run {
+	w.t.Helper()
+	return w.host.start(w, w.engine(cfg))
+}
+
+// enqueue adds a task from elsewhere.
+func (w *world) enqueue(kind string) stage.ID {
+	w.t.Helper()
+	id, err := w.other.Enqueue(w.ctx, kind, created, nil)
+	w.NoError(err)
+	return id
+}
+
+// get returns a task as others see it.
+func (w *world) get(id stage.ID) stage.Task {
+	w.t.Helper()
+	t, err := w.other.Get(w.ctx, id)
+	w.NoError(err)
+	return t
+}
+
+// see is where a task is, and what is being done about it.
+func (w *world) see(id stage.ID) string {
+	w.t.Helper()
+	return state(w.get(id))
+}
+
+func state(t stage.Task) string { return fmt.Sprintf("%s, %s", t.Stage, t.Status) }
+
+// What see returns, mostly.
+const (
+	isNew       = created + ", NORMAL"
+	isLoading   = loading + ", IN_PROCESSING"
+	isBuilding  = building + ", IN_PROCESSING"
+	isFinished  = finished + ", NORMAL"
+	isSuspended = loaded + ", SUSPENDED"
+)
+
+// becomes waits until a task is seen like that.
+func (w *world) becomes(id stage.ID, what string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprint("task ", id, " is at ", what), func() bool { return w.see(id) == what })
+}
+
+// become is becomes for several.
+func (w *world) become(ids []stage.ID, what string) {
+	w.t.Helper()
+	for _, id := range ids {
+		w.becomes(id, what)
+	}
+}
+
+// yes is for requests that are to be answered with true.
+func (w *world) yes(ok bool, err error) {
+	w.t.Helper()
+	w.NoError(err)
+	w.True(ok)
+}
+
+// no is for requests that are to be answered with false.
+func (w *world) no(ok bool, err error) {
+	w.t.Helper()
+	w.NoError(err)
+	w.False(ok)
+}
+
+// eventually waits until f is true.
+func (w *world) eventually(what string, f func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			w.FailNow("it did not happen: " + what)
+		}
+	}
+}
+
+// comes waits for c to be closed, or to have something.
+func (w *world) comes(what string, c <-chan struct{}) {
+	w.t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		w.FailNow("it did not happen: " + what)
+	}
+}
+
+// together calls f so many times at once, and returns when all have returned.
+func together(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// aside calls f on a goroutine, which ends before the test does.
+func (w *world) aside(f func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	w.t.Cleanup(func() { w.comes("what was begun aside has ended", ended) })
+}
+
+// pass waits for so long where waiting is what the test is about.
+func pass(d time.Duration) { time.Sleep(d) }
+
+// since begins to measure.
+func since() func() time.Duration {
+	begin := time.Now()
+	return func() time.Duration { return time.Since(begin) }
+}
+
+// host is where engines run.
+type host struct {
+	name  string
+	start func(w *world, e *stage.Engine) *run
+}
+
+// run is an engine that runs.
+type run struct {
+	*stage.Engine
+	w     *world
+	group *act.Group                   // or nil
+	order func(o shutdown.Order) error // gives it, and returns how Run has ended
+	over  bool
+}
+
+var (
+	goroutines = host{"goroutines", onGoroutines}
+	group      = host{"Group", func(w *world, e *stage.Engine) *run { return inAGroup(w, e, act.Config{}) }}
+)
+
+// abrupt ends a run at once.
+var abrupt = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+
+func onGoroutines(w *world, e *stage.Engine) *run {
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(w.ctx)
+	go func() {
+		defer close(ended)
+		_ = e.Run(ctx)
+	}()
+	return w.runs(e, func(o shutdown.Order) error {
+		err := e.Stop(o)
+		cancel()
+		w.comes("Run ends", ended)
+		return err
+	})
+}
+
+func inAGroup(w *world, e *stage.Engine, cfg act.Config) *run {
+	ended := make(chan struct{})
+	var err error
+	cfg.Schedulers, cfg.Threads, cfg.Logger = 2, act.Locked, zap.NewNop()
+	g := act.NewGroup(cfg)
+	go func() {
+		defer close(ended)
+		err = g.Run(context.Background(), e.Setup)
+	}()
+	w.t.Cleanup(func() { _ = g.Close() }) // behind that of the run
+	r := w.runs(e, func(o shutdown.Order) error {
+		g.Shutdown(o)
+		w.comes("the Group ends", ended)
+		return err
+	})
+	r.group = g
+	return r
+}
+
+func (w *world) runs(e *stage.Engine, order func(o shutdown.Order) error) *run {
+	r := &run{Engine: e, w: w, order: order}
+	w.t.Cleanup(func() {
+		if !r.over {
+			_ = r.stop(abrupt)
+		}
+	})
+	return r
+}
+
+// stop ends the run on the terms, and returns how.
+func (r *run) stop(terms shutdown.Policy) error {
+	r.over = true
+	return r.order(shutdown.Now{Terms: terms})
+}
+
+// enqueue adds a task here.
+func (r *run) enqueue(kind string) stage.ID {
+	r.w.t.Helper()
+	id, err := r.Enqueue(r.w.ctx, kind, nil)
+	r.w.NoError(err)
+	return id
+}
+
+// suspend is asked of this engine.
+func (r *run) suspend(id stage.ID) {
+	r.w.t.Helper()
+	r.w.yes(r.Suspend(r.w.ctx, id))
+}
+
+func (r *run) resume(id stage.ID) {
+	r.w.t.Helper()
+	r.w.yes(r.Resume(r.w.ctx, id))
+}

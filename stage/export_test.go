@@ -1,0 +1,37 @@
+package stage
+
+import (
+	"context"
+	"time"
+)
+
+// Work is a claimed task, for tests that take its steps themselves.
+type Work = work
+
+// Stepped makes e an engine that does nothing by itself.
+func Stepped(e *Engine, now func() time.Duration) { e.host = stepped{now} }
+
+type stepped struct{ clock func() time.Duration }
+
+func (s stepped) now() time.Duration { return s.clock() }
+func (stepped) take([]*work)         {}
+func (stepped) ring()                {}
+func (stepped) rest()                {}
+
+// Step takes the next step and tells whether it was the last.
+func (w *work) Step() (over bool) {
+	w.step()
+	if w.over() {
+		w.e.remove(w)
+	}
+	return w.over()
+}
+
+// Lease is the one that it began with, Cause why its context has ended, if it has.
+func (w *work) Lease() Lease { return w.lease }
+func (w *work) Cause() error { return context.Cause(w.ctx) }
+
+func (e *Engine) Claimed() []*Work { return e.claimed() }
+func (e *Engine) Beat()            { e.beat() }
+func (e *Engine) Expire()          { e.expire() }
+func (e *Engine) Interrupt()       { e.interrupt() }

@@ -1,0 +1,30 @@
+package memory_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Harness {
+		clock := time.Unix(1e9, 0)
+		s := memory.New(func() time.Time { return clock })
+		return storetest.Harness{
+			Store:   s,
+			Again:   func() stage.Store { return s },
+			Advance: func(d time.Duration) { clock = clock.Add(d) },
+		}
+	})
+}
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Benchmark(b, func(*testing.B) stage.Store { return memory.New(nil) })
+}

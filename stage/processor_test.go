@@ -1,0 +1,100 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+)
+
+func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
+	require.NoError(t, stage.Permanent(nil))
+	cause := errors.New("no such page")
+	err := stage.Permanent(fmt.Errorf("page 7: %w", cause))
+	require.EqualError(t, err, "page 7: no such page")
+	require.ErrorIs(t, err, cause)
+}
+
+func TestProcessorsAreFoundByTheirIDs(t *testing.T) {
+	ps := stage.Processors{"load": processor(func(context.Context) {}), "nil": nil}
+	p, err := ps.Processor("load")
+	require.NoError(t, err)
+	require.NotNil(t, p)
+	for _, id := range []string{"build", "nil", ""} {
+		p, err = ps.Processor(id)
+		require.EqualError(t, err, fmt.Sprintf("stage: no processor %q", id))
+		require.Nil(t, p)
+	}
+}
+
+func TestAContextThatHasNotEndedIsToGoOn(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	require.NoError(t, stage.CheckSuspended(ctx))
+	cancel(stage.ErrSuspended)
+	require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrSuspended)
+}
+
+// tells is a Listener that notes, and may end the stage.
+type tells struct {
+	name  string
+	told  *string
+	after func()
+}
+
+func (l tells) Before(context.Context, *stage.Task) error { *l.told += l.name; return nil }
+func (l tells) After(context.Context, *stage.Task) error {
+	*l.told += "/" + l.name
+	if l.after != nil {
+		l.after()
+	}
+	return nil
+}
+
+func TestListenersAreCalledInOrderAsLongAsAllIsWell(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error // of the processor
+		ends bool  // during the first After
+		want string
+	}{
+		"all is well":          {nil, false, "abp/a/b"},
+		"the processor fails":  {errors.New("no luck"), false, "abp"},
+		"suspended in between": {nil, true, "abp/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := ""
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			a, b := tells{name: "a", told: &told}, tells{name: "b", told: &told}
+			if row.ends {
+				a.after = func() { cancel(stage.ErrSuspended) }
+			}
+			p := stage.Listened(stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+				told += "p"
+				return func(stage.Tx) error { return nil }, row.err
+			}), a, b)
+			commit, err := p.Process(ctx, &stage.Task{})
+			require.Equal(t, row.want, told)
+			require.Equal(t, row.want == "abp/a/b", err == nil)
+			require.Equal(t, err == nil, commit != nil, "nothing is to be written")
+		})
+	}
+}
+
+func TestAnUnknownKindIsRefusedByName(t *testing.T) {
+	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
+	id, err := e.Enqueue(t.Context(), "tusk", nil)
+	require.ErrorIs(t, err, stage.ErrUnknownKind)
+	require.EqualError(t, err, `stage: no chain for this kind of task: "tusk"`)
+	require.Zero(t, id)
+}
+
+func TestATaskIsNamedByKindAndNumber(t *testing.T) {
+	task := &stage.Task{ID: 7, Kind: "report", Token: 3}
+	require.Equal(t, "report 7", task.String())
+	require.Equal(t, stage.Lease{Task: 7, Token: 3}, task.Lease())
+}

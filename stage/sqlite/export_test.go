@@ -1,0 +1,12 @@
+package sqlite
+
+import "database/sql"
+
+// OpenClock is Open with another clock.
+var OpenClock = open
+
+// Writer is the connection that writes.
+func (s *Store) Writer() *sql.DB { return s.writer }
+
+// Due is the statement that Claim finds tasks with.
+const Due = due

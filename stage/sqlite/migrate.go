@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// migration brings a database from the schema with the number before to its own.
+type migration struct {
+	number int
+	name   string
+	sql    string
+}
+
+// migrations are numbered from 1, without a gap. One that has been released does not change any more.
+var migrations = readMigrations()
+
+func readMigrations() (all []migration) {
+	entries, err := files.ReadDir("migrations") // sorted by name
+	if err != nil {
+		panic(err)
+	}
+	for i, entry := range entries {
+		text, err := files.ReadFile(path.Join("migrations", entry.Name()))
+		name := strings.TrimSuffix(entry.Name(), ".sql")
+		if err != nil || !strings.HasPrefix(name, fmt.Sprintf("%04d_", i+1)) {
+			panic(fmt.Sprintf("sqlite: %s is not migration %d (%v)", entry.Name(), i+1, err))
+		}
+		all = append(all, migration{i + 1, name, string(text)})
+	}
+	return all
+}
+
+// bookkeeping is the table of the migrations that a database has had.
+const bookkeeping = `CREATE TABLE IF NOT EXISTS daimon_migration (
+	number  INTEGER PRIMARY KEY,
+	name    TEXT    NOT NULL,
+	applied INTEGER NOT NULL
+) STRICT;
+`
+
+// record is the SQL that writes down that m was applied. It is for older programs of SQLite as well, which have no
+// fractions of a second.
+func (m migration) record() string {
+	return fmt.Sprintf("INSERT INTO daimon_migration (number, name, applied)\n"+
+		"VALUES (%d, '%s', strftime('%%s', 'now') * 1000) ON CONFLICT (number) DO NOTHING;\n", m.number, m.name)
+}
+
+// Migrations returns all that Open does to a database, as SQL, for those who want to read it or do it themselves:
+//
+//	sqlite3 tasks.db < that
+//
+// Open then finds nothing to do. It does no harm to do it twice, or to a database that has had some of it.
+func Migrations() string {
+	var text strings.Builder
+	for _, m := range migrations {
+		fmt.Fprintf(&text, "-- %s\nBEGIN IMMEDIATE;\n%s%s%sCOMMIT;\n", m.name, bookkeeping, m.sql, m.record())
+	}
+	return text.String()
+}
+
+// migrate applies the migrations that the database has not had. Each is a transaction of its own, in which it is found
+// out, too, whether another process has been faster.
+func (s *Store) migrate(ctx context.Context) error {
+	for more := true; more; {
+		err := s.write(ctx, "migrate", func(tx *sql.Tx) (err error) {
+			more, err = s.migrateOnce(tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// migrateOnce applies the next migration, and tells whether there was one.
+func (s *Store) migrateOnce(tx *sql.Tx) (bool, error) {
+	if _, err := tx.Exec(bookkeeping); err != nil {
+		return false, err
+	}
+	var had int
+	if err := tx.QueryRow(`SELECT coalesce(max(number), 0) FROM daimon_migration`).Scan(&had); err != nil {
+		return false, err
+	}
+	if had > len(migrations) {
+		return false, fmt.Errorf("it has had migration %d, of which this program, with %d, is too old to know", had, len(migrations))
+	}
+	if had == len(migrations) {
+		return false, nil
+	}
+	next := migrations[had]
+	if _, err := tx.Exec(next.sql + next.record()); err != nil {
+		return false, fmt.Errorf("migration %s: %w", next.name, err)
+	}
+	return true, nil
+}

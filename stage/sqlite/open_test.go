@@ -1,0 +1,334 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/sqlite"
+)
+
+func TestPaths(t *testing.T) {
+	for _, name := range []string{
+		"plain.db", "with spaces", "what?mode=memory", "#1", "100%", "%41", "a&b=c", "a+b", "ünïcode 😀", "it's", `"quoted"`,
+		"semi;colon", "file:x", "[brackets]", `back\slash`,
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		s, err := sqlite.Open(path, sqlite.Config{})
+		require.NoError(t, err, name)
+		_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
+		require.NoError(t, err, name)
+		all, err := s.List(t.Context(), stage.Filter{})
+		require.NoError(t, err, name)
+		require.Len(t, all, 1, "the readers have opened the same file")
+		require.NoError(t, s.Close())
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 1, name)
+		require.Equal(t, name, entries[0].Name(), "this file and no other")
+	}
+}
+
+// TestRelativePath goes elsewhere after it has opened a database.
+func TestRelativePath(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	s := open(t, "tasks.db", sqlite.Config{})
+	t.Chdir(t.TempDir())
+	_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	_, err = s.Get(t.Context(), 1)
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(dir, "tasks.db"))
+	require.NoFileExists(t, "tasks.db")
+}
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	newer := filepath.Join(dir, "newer.db")
+	require.NoError(t, open(t, newer, sqlite.Config{}).Close())
+	foreign := filepath.Join(dir, "foreign.db")
+	for path, text := range map[string]string{
+		newer:   `INSERT INTO daimon_migration VALUES (1000, '1000_future', 0)`,
+		foreign: `CREATE TABLE daimon_migration (something TEXT)`,
+	} {
+		db := raw(t, path)
+		do(t, db, text)
+		require.NoError(t, db.Close())
+	}
+
+	for _, row := range []struct{ name, path, want string }{
+		{"nothing", "", "no path"},
+		{"in memory", ":memory:", "is no file; see package memory"},
+		{"a URI", "file:tasks.db?mode=memory", "is a URI"},
+		{"a NUL", "a\x00b", `NUL in the path "a\x00b"`},
+		{"no such directory", filepath.Join(dir, "missing", "tasks.db"), "unable to open database file"},
+		{"a directory", dir, "unable to open database file"},
+		{"below a file", filepath.Join(file("plain", "x"), "tasks.db"), "unable to open database file"},
+		{"no database", file("text", strings.Repeat("this is no database. ", 100)), "file is not a database"},
+		{"newer", newer, "has had migration 1000, of which this program, with 1, is too old to know"},
+		{"somebody else's tables", foreign, "no such column: number"},
+	} {
+		s, err := sqlite.Open(row.path, sqlite.Config{})
+		require.Nil(t, s, row.name)
+		require.ErrorContains(t, err, row.want, row.name)
+		require.ErrorContains(t, err, "sqlite: ", row.name)
+		if strings.HasPrefix(row.path, dir) {
+			require.ErrorContains(t, err, row.path, row.name)
+		}
+	}
+	if runtime.GOOS == "linux" {
+		_, err := sqlite.Open("/proc/tasks.db", sqlite.Config{}) // where not even root can write
+		require.ErrorContains(t, err, "/proc/tasks.db: ")
+	}
+	require.Empty(t, descriptors(t, dir))
+	require.Equal(t, 2, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
+}
+
+func TestUnwritable(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root writes everywhere")
+	}
+	path := newPath(t)
+	require.NoError(t, open(t, path, sqlite.Config{}).Close())
+	require.NoError(t, os.Chmod(path, 0o400))
+	_, err := sqlite.Open(path, sqlite.Config{})
+	require.ErrorContains(t, err, path)
+	require.ErrorContains(t, err, "readonly")
+}
+
+// descriptors are those of this process whose files are below dir.
+func descriptors(t *testing.T, dir string) (open []string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	links, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	for _, link := range links {
+		if file, err := os.Readlink(link); err == nil && strings.HasPrefix(file, dir) {
+			open = append(open, file)
+		}
+	}
+	return open
+}
+
+func TestClose(t *testing.T) {
+	dir := t.TempDir()
+	s, err := sqlite.Open(filepath.Join(dir, "tasks.db"), sqlite.Config{})
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+			require.NoError(t, err)
+			_, err = s.List(t.Context(), stage.Filter{})
+			require.NoError(t, err)
+		})
+	}
+	all.Wait()
+	if runtime.GOOS == "linux" {
+		require.NotEmpty(t, descriptors(t, dir))
+	}
+	require.NoError(t, s.Close())
+	require.Empty(t, descriptors(t, dir))
+	require.NoFileExists(t, filepath.Join(dir, "tasks.db-wal"), "all is in the one file")
+	_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.ErrorContains(t, err, "closed")
+	_, err = s.Get(t.Context(), 1)
+	require.ErrorContains(t, err, "closed")
+	require.NoError(t, s.Close(), "once more")
+}
+
+func TestSettings(t *testing.T) {
+	for _, row := range []struct {
+		cfg  sqlite.Config
+		want string
+	}{
+		{sqlite.Config{}, "2"},              // FULL
+		{sqlite.Config{Relaxed: true}, "1"}, // NORMAL
+	} {
+		s := open(t, newPath(t), row.cfg)
+		for pragma, want := range map[string]string{"synchronous": row.want, "journal_mode": "wal", "foreign_keys": "1"} {
+			var got string
+			require.NoError(t, s.Writer().QueryRow(`PRAGMA `+pragma).Scan(&got))
+			require.Equal(t, want, got, pragma)
+		}
+		require.Equal(t, 1, s.Writer().Stats().MaxOpenConnections)
+		require.Equal(t, 4, s.DB().Stats().MaxOpenConnections)
+		_, err := s.DB().Exec(`DELETE FROM daimon_task`)
+		require.ErrorContains(t, err, "readonly")
+	}
+	s := open(t, newPath(t), sqlite.Config{Readers: 2})
+	require.Equal(t, 2, s.DB().Stats().MaxOpenConnections)
+}
+
+// TestChecks writes what no transition does.
+func TestChecks(t *testing.T) {
+	s := open(t, newPath(t), sqlite.Config{})
+	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	for name, change := range map[string]string{
+		"a status that there is not": `status = 'DONE'`,
+		"a wish that there is not":   `status = 'IN_PROCESSING', wanted = 'RESUME'`,
+		"a wish without a worker":    `wanted = 'SUSPEND'`,
+		"processing without a lease": `status = 'IN_PROCESSING', due = NULL`,
+		"suspended and due":          `status = 'SUSPENDED'`,
+		"a text where a number is":   `attempt = 'many'`,
+	} {
+		err := s.Update(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.Exec(`UPDATE daimon_task SET `+change+` WHERE id = ?`, id)
+			return err
+		})
+		require.Error(t, err, name)
+	}
+}
+
+// TestNumbers deletes the last task by hand: its number is not given again.
+func TestNumbers(t *testing.T) {
+	s := open(t, newPath(t), sqlite.Config{})
+	first, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec(`DELETE FROM daimon_task`)
+		return err
+	}))
+	second, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	require.Greater(t, second, first)
+}
+
+// schema is all that is in a database but its contents.
+func schema(t *testing.T, db *sql.DB) (all []string) {
+	t.Helper()
+	rows, err := db.Query(`SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name`)
+	require.NoError(t, err)
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		all = append(all, text)
+	}
+	require.NoError(t, rows.Err())
+	return all
+}
+
+func TestMigrationsByHand(t *testing.T) {
+	ours := open(t, newPath(t), sqlite.Config{})
+	want := schema(t, ours.DB())
+	ways := map[string]func(path, text string){
+		"by a driver": func(path, text string) { do(t, raw(t, path), text) },
+	}
+	if program, err := exec.LookPath("sqlite3"); err == nil {
+		ways["by sqlite3"] = func(path, text string) {
+			cmd := exec.CommandContext(t.Context(), program, "-bail", path)
+			cmd.Stdin = strings.NewReader(text)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Empty(t, string(out))
+		}
+	}
+	for name, apply := range ways {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			apply(path, sqlite.Migrations())
+			db := raw(t, path)
+			require.Equal(t, want, schema(t, db))
+			var applied int64
+			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&applied))
+			require.WithinDuration(t, time.Now(), time.UnixMilli(applied), time.Minute)
+
+			s := open(t, path, sqlite.Config{})
+			require.Equal(t, want, schema(t, s.DB()), "nothing was left to do")
+			id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+			require.NoError(t, err)
+			apply(path, sqlite.Migrations())
+			require.Equal(t, want, schema(t, s.DB()), "once more")
+			_, err = s.Get(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, 1, count(t, s.DB(), `daimon_migration`))
+			var again int64
+			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&again))
+			require.Equal(t, applied, again)
+		})
+	}
+}
+
+// TestMigrationsKeep puts the tables into a database that somebody has.
+func TestMigrationsKeep(t *testing.T) {
+	path := newPath(t)
+	do(t, raw(t, path), `CREATE TABLE report (body TEXT); INSERT INTO report VALUES ('kept')`)
+	for range 3 {
+		s := open(t, path, sqlite.Config{})
+		_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	db := raw(t, path)
+	require.Equal(t, 1, count(t, db, `report WHERE body = 'kept'`))
+	require.Equal(t, 3, count(t, db, `daimon_task`))
+	require.Equal(t, 1, count(t, db, `daimon_migration`))
+}
+
+func init() {
+	children["open"] = func(path string) error { return openMany(context.Background(), path) }
+}
+
+// openMany opens a database from many goroutines and adds a task from each.
+func openMany(ctx context.Context, path string) error {
+	errs := make(chan error)
+	for range 4 {
+		go func() {
+			s, err := sqlite.Open(path, sqlite.Config{})
+			if err == nil {
+				_, err = s.Enqueue(ctx, "a", "CREATED", nil)
+			}
+			if s != nil {
+				_ = s.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range 4 {
+		if err := <-errs; err != nil {
+			return fmt.Errorf("open: %w", err)
+		}
+	}
+	return nil
+}
+
+// TestOpenAtOnce opens a database that is not there yet, from many processes and goroutines.
+func TestOpenAtOnce(t *testing.T) {
+	for range 3 {
+		path := newPath(t)
+		var waits []func() (string, error)
+		for range 3 {
+			waits = append(waits, startChild(t, "open", path))
+		}
+		require.NoError(t, openMany(t.Context(), path))
+		for _, wait := range waits {
+			out, err := wait()
+			require.NoError(t, err, out)
+		}
+		db := raw(t, path)
+		require.Equal(t, 16, count(t, db, `daimon_task`))
+		require.Equal(t, 1, count(t, db, `daimon_migration`))
+		intact(t, db)
+	}
+}

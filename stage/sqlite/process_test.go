@@ -1,0 +1,522 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/sqlite"
+)
+
+// What follows happens to engines in processes of their own, which die or stand still.
+
+func init() {
+	children["works"] = works
+	children["fires"] = fires
+}
+
+// halves is the chain of these tests: each stage inserts a row.
+var halves = stage.Begin("NEW").Then("FIRST", "insert", "HALF").Then("SECOND", "insert", "WHOLE").MustBuild()
+
+const insertion = `INSERT INTO step (task, stage) VALUES (?, ?)`
+
+// makeTables makes the table of those rows. That a stage has two of them is no error here but a finding.
+func makeTables(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec(`CREATE TABLE step (task INTEGER NOT NULL, stage TEXT NOT NULL)`)
+		return err
+	}))
+}
+
+func insertStep(_ context.Context, t *stage.Task) (stage.Commit, error) {
+	return func(tx stage.Tx) error {
+		_, err := sqlite.SQL(tx).Exec(insertion, t.ID, t.Stage)
+		return err
+	}, nil
+}
+
+// engineOf is one over s, with a lease that does not last.
+func engineOf(t testing.TB, s stage.Store, p stage.ProcessorFunc) *stage.Engine {
+	t.Helper()
+	e, err := stage.New(impatient(s, p))
+	require.NoError(t, err)
+	return e
+}
+
+func impatient(s stage.Store, p stage.ProcessorFunc) stage.Config {
+	return stage.Config{
+		Store: s, Chains: map[string]*stage.Chain{"job": halves}, Provider: stage.Processors{"insert": p},
+		Lease: time.Second, Heartbeat: 100 * time.Millisecond, Poll: 50 * time.Millisecond, Logger: zap.NewNop(),
+	}
+}
+
+// settled waits until no task is to run.
+func settled(t testing.TB, s stage.Store) []stage.Task {
+	t.Helper()
+	var tasks []stage.Task
+	require.Eventually(t, func() bool {
+		var err error
+		tasks, err = s.List(t.Context(), stage.Filter{})
+		require.NoError(t, err)
+		for _, x := range tasks {
+			if !x.Due.IsZero() {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, 10*time.Millisecond)
+	return tasks
+}
+
+// works is a process with an engine that works until it is killed. It says what it does, a line each, and comes to an
+// end of its own making where the environment says so.
+func works(path string) error {
+	s, err := sqlite.Open(path, sqlite.Config{})
+	if err != nil {
+		return err
+	}
+	m := &mortal{Store: s, end: os.Getenv(endVariable)}
+	process := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		fmt.Println("process", t.Stage)
+		m.reach("in " + t.Stage)
+		if gate := os.Getenv(gateVariable); gate != "" {
+			for _, err := os.Stat(gate); err != nil; _, err = os.Stat(gate) {
+				time.Sleep(5 * time.Millisecond)
+			}
+			<-ctx.Done()
+			fmt.Println("cause", context.Cause(ctx))
+			time.Sleep(300 * time.Millisecond) // more heartbeats, if there still are any
+		}
+		commit, err := insertStep(ctx, t)
+		return func(tx stage.Tx) error {
+			err := commit(tx)
+			m.reach("writing " + t.Stage)
+			return err
+		}, err
+	}
+	cfg := impatient(m, process)
+	e, err := stage.New(cfg)
+	if err != nil {
+		return err
+	}
+	return e.Run(context.Background())
+}
+
+const (
+	endVariable  = "DAIMON_SQLITE_END"  // the point at which the process kills itself
+	gateVariable = "DAIMON_SQLITE_GATE" // a file: processors wait until it is there, and then for the end of their context
+)
+
+// mortal is a store whose process ends at a point.
+type mortal struct {
+	stage.Store
+	end string
+}
+
+func (m *mortal) reach(point string) {
+	if point == m.end {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+func (m *mortal) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	tasks, err := m.Store.Claim(ctx, c)
+	if len(tasks) > 0 {
+		m.reach("claimed at " + tasks[0].Stage)
+	}
+	return tasks, err
+}
+
+func (m *mortal) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
+	m.reach("before " + at)
+	t, err := m.Store.Enter(ctx, l, at, attempt)
+	m.reach("entered " + at)
+	fmt.Println("enter", err)
+	return t, err
+}
+
+func (m *mortal) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+	m.reach("computed " + p.From)
+	err := m.Store.Finish(ctx, l, p, commit)
+	m.reach("finished " + p.From)
+	fmt.Println("finish", err)
+	return err
+}
+
+func (m *mortal) Return(ctx context.Context, l stage.Lease, r stage.Return) (stage.Status, error) {
+	s, err := m.Store.Return(ctx, l, r)
+	fmt.Println("return", err)
+	return s, err
+}
+
+// TestKilledAtEveryBoundary kills a process, by SIGKILL, at each point of a task's way where something may be half
+// done. What it has written is there exactly if the stage says so, and another one finishes the task.
+func TestKilledAtEveryBoundary(t *testing.T) {
+	for _, row := range []struct {
+		end     string
+		at      string // the stage that is left in the database
+		rows    int
+		repeats string // the stage that is processed a second time
+	}{
+		{"claimed at FIRST", "FIRST", 0, ""},
+		{"in FIRST", "FIRST", 0, "FIRST"},
+		{"computed FIRST", "FIRST", 0, "FIRST"},
+		{"writing FIRST", "FIRST", 0, "FIRST"},
+		{"finished FIRST", "HALF", 1, ""},
+		{"before SECOND", "HALF", 1, ""},
+		{"entered SECOND", "SECOND", 1, ""},
+		{"in SECOND", "SECOND", 1, "SECOND"},
+		{"writing SECOND", "SECOND", 1, "SECOND"},
+		{"finished SECOND", "WHOLE", 2, ""},
+	} {
+		t.Run(row.end, func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			s := open(t, path, sqlite.Config{})
+			makeTables(t, s)
+			id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
+			require.NoError(t, err)
+
+			said, err := startChild(t, "works", path, endVariable+"="+row.end)()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit, said)
+			require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal(), said)
+
+			left, err := s.Get(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, row.at, left.Stage)
+			require.Equal(t, row.rows, count(t, s.DB(), "step"))
+			if row.at != "WHOLE" {
+				require.Equal(t, stage.InProcessing, left.Status)
+			}
+
+			var processed []string
+			e := engineOf(t, s, func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+				processed = append(processed, t.Stage)
+				return insertStep(ctx, t)
+			})
+			runs(t, e)
+			done := settled(t, s)[0]
+			require.Equal(t, "WHOLE", done.Stage)
+			require.Equal(t, stage.Normal, done.Status)
+			for _, at := range []string{"FIRST", "SECOND"} {
+				require.Equal(t, 1, count(t, s.DB(), "step WHERE stage = ?", at))
+				times := strings.Count(said, "process "+at) + strings.Count(strings.Join(processed, " "), at)
+				want := 1
+				if at == row.repeats {
+					want = 2
+				}
+				require.Equal(t, want, times, "how often %s is processed", at)
+			}
+			intact(t, s.DB())
+		})
+	}
+}
+
+// runs runs e until the test ends.
+func runs(t testing.TB, e *stage.Engine) {
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { _ = e.Run(ctx) })
+	t.Cleanup(func() { stop(); all.Wait() })
+}
+
+// TestAProcessThatStoodStillChangesNothing stops a process, by SIGSTOP, for longer than its lease. Another finishes
+// its task; when it goes on, each of its changes is refused, and its processor is told.
+func TestAProcessThatStoodStillChangesNothing(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{})
+	makeTables(t, s)
+	id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
+	require.NoError(t, err)
+
+	gate := filepath.Join(t.TempDir(), "gate")
+	cmd := childCommand(t, "works", path, gateVariable+"="+gate)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	require.Equal(t, "process FIRST", lines.Text())
+	time.Sleep(1500 * time.Millisecond)
+	held, err := s.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), held.Token)
+	require.True(t, held.Due.After(time.Now()), "a living worker keeps its task beyond the lease: %v", held.Due)
+
+	stopBetweenWrites(t, cmd.Process, raw(t, path))
+	runs(t, engineOf(t, s, insertStep))
+	done := settled(t, s)[0]
+	require.Equal(t, "WHOLE", done.Stage)
+	require.Equal(t, int64(2), done.Token)
+
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	require.True(t, lines.Scan())
+	require.Equal(t, "cause stage: lease lost", lines.Text())
+	time.Sleep(time.Second)
+	require.NoError(t, cmd.Process.Kill())
+	for lines.Scan() { // whatever else it has tried
+		require.Contains(t, lines.Text(), stage.ErrLeaseLost.Error())
+	}
+	_ = cmd.Wait()
+	after, err := s.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, done, after)
+	require.Equal(t, 2, count(t, s.DB(), "step"))
+}
+
+// stopBetweenWrites stops a process. One that stands still in the middle of a write holds up everybody else for as long
+// as it does, so that is tried again.
+func stopBetweenWrites(t testing.TB, p *os.Process, db *sql.DB) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		require.NoError(t, p.Signal(syscall.SIGSTOP))
+		if _, err := db.Exec(`BEGIN IMMEDIATE`); err == nil {
+			do(t, db, `COMMIT`)
+			return true
+		}
+		require.NoError(t, p.Signal(syscall.SIGCONT))
+		return false
+	}, 20*time.Second, 7*time.Millisecond)
+}
+
+// TestEveryUpdateOfAnOldLeaseIsRefused is the same without a processor that listens: each change there is.
+func TestEveryUpdateOfAnOldLeaseIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), sqlite.Config{})
+	makeTables(t, s)
+	id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
+	require.NoError(t, err)
+	claim := stage.Claim{Worker: "w", Kinds: []string{"job"}, Limit: 1, Length: 200 * time.Millisecond,
+		Enter: func(*stage.Task) (string, int) { return "FIRST", 0 }}
+	old, err := s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	time.Sleep(300 * time.Millisecond) // by the clock of the database
+	for _, now := range []string{"before another claim", "after another claim"} {
+		if now == "after another claim" {
+			again, err := s.Claim(t.Context(), claim)
+			require.NoError(t, err)
+			require.Len(t, again, 1)
+		}
+		was, err := s.Get(t.Context(), id)
+		require.NoError(t, err)
+		l := old[0].Lease()
+		_, err = s.Enter(t.Context(), l, "FIRST", 0)
+		require.ErrorIs(t, err, stage.ErrLeaseLost, now)
+		err = s.Finish(t.Context(), l, stage.Passage{From: "FIRST", To: "HALF"}, func(stage.Tx) error { panic("not called") })
+		require.ErrorIs(t, err, stage.ErrLeaseLost, now)
+		_, err = s.Return(t.Context(), l, stage.Return{Stage: "NEW", Status: stage.Error})
+		require.ErrorIs(t, err, stage.ErrLeaseLost, now)
+		beats, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, []stage.Beat{{Lost: true}}, beats, now)
+		is, err := s.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, was, is, now)
+	}
+}
+
+// fires is a process that fires from four goroutines at a time, with eight workers, until all is done. It says
+// whatever goes wrong.
+func fires(path string) error {
+	s, err := sqlite.Open(path, sqlite.Config{Relaxed: true})
+	if err != nil {
+		return err
+	}
+	log, err := zap.NewDevelopment() // to standard error
+	if err != nil {
+		return err
+	}
+	cfg := impatient(s, insertStep)
+	cfg.Lease, cfg.Logger = time.Minute, log
+	e, err := stage.New(cfg)
+	if err != nil {
+		return err
+	}
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() { errs <- fireAll(e) }()
+	}
+	for range cap(errs) {
+		err = errors.Join(err, <-errs)
+	}
+	return errors.Join(err, e.Wait(context.Background()), s.Close())
+}
+
+// fireAll fires until nothing is left for anybody.
+func fireAll(e *stage.Engine) error {
+	ctx := context.Background()
+	for looks := 1; ; looks++ {
+		n, err := e.Fire(ctx)
+		if err != nil {
+			return err
+		}
+		if n > 0 || looks%20 != 0 {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		left, err := e.List(ctx, stage.Filter{Stage: "NEW", Limit: 1})
+		if err != nil || len(left) == 0 {
+			return err
+		}
+	}
+}
+
+func TestTwoProcessesShareAThousandTasks(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{Relaxed: true})
+	makeTables(t, s)
+	const tasks = 1000
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		for range tasks {
+			_, err := tx.Exec(`INSERT INTO daimon_task (kind, stage, status, due, created, changed) VALUES ('job', 'NEW', 'NORMAL', 0, 0, 0)`)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	first, second := startChild(t, "fires", path), startChild(t, "fires", path)
+	for _, wait := range []func() (string, error){first, second} {
+		said, err := wait()
+		require.NoError(t, err, said)
+		require.Empty(t, said, "nothing has gone wrong")
+	}
+	require.Equal(t, tasks, count(t, s.DB(), "daimon_task WHERE stage = 'WHOLE' AND status = 'NORMAL' AND token = 1"))
+	for _, at := range []string{"FIRST", "SECOND"} {
+		require.Equal(t, tasks, count(t, s.DB(), "step WHERE stage = ?", at))
+		require.Equal(t, tasks, count(t, s.DB(), "(SELECT DISTINCT task FROM step WHERE stage = ?)", at))
+	}
+	workers := count(t, s.DB(), "(SELECT DISTINCT worker FROM daimon_task)")
+	require.Equal(t, 2, workers, "both have worked")
+	intact(t, s.DB())
+}
+
+// TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing has somebody hold the write lock for ten seconds, in the
+// middle of the stages of eight tasks.
+func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{Busy: time.Second})
+	makeTables(t, s)
+	other := raw(t, path)
+	var locked sync.WaitGroup
+	locked.Add(1)
+	cfg := impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		locked.Wait()
+		return insertStep(ctx, x)
+	})
+	cfg.Lease = 30 * time.Second
+	e, err := stage.New(cfg)
+	require.NoError(t, err)
+	for range 8 {
+		_, err := e.Enqueue(t.Context(), "job", nil)
+		require.NoError(t, err)
+	}
+	n, err := e.Fire(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 8, n)
+
+	do(t, other, `BEGIN IMMEDIATE`)
+	locked.Done()
+	time.Sleep(9 * time.Second)
+	_, err = e.Enqueue(t.Context(), "job", nil)
+	require.ErrorContains(t, err, "another process has been writing", "who asks is told")
+	do(t, other, `COMMIT`)
+
+	require.NoError(t, e.Wait(t.Context()))
+	for _, x := range settled(t, s) {
+		require.Equal(t, "WHOLE", x.Stage)
+		require.Equal(t, int64(1), x.Token)
+	}
+	require.Equal(t, 16, count(t, s.DB(), "step"))
+}
+
+// TestAFullDiskHoldsUpAndLosesNothing lets the database grow no further while tasks are being worked on.
+func TestAFullDiskHoldsUpAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), sqlite.Config{})
+	makeTables(t, s)
+	large := strings.Repeat("x", 1<<20)
+	var refused sync.WaitGroup
+	refused.Add(1)
+	once := sync.OnceFunc(refused.Done)
+	cfg := impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		return func(tx stage.Tx) error {
+			_, err := sqlite.SQL(tx).Exec(insertion, x.ID, x.Stage+large)
+			if err != nil {
+				once()
+			}
+			return err
+		}, nil
+	})
+	cfg.Backoff, cfg.Attempts = func(int) time.Duration { return 50 * time.Millisecond }, 1000
+	e, err := stage.New(cfg)
+	require.NoError(t, err)
+	for range 3 {
+		_, err := e.Enqueue(t.Context(), "job", nil)
+		require.NoError(t, err)
+	}
+	var pages int
+	require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
+	do(t, s.Writer(), `PRAGMA max_page_count = `+strconv.Itoa(pages+2))
+	runs(t, e)
+	refused.Wait()
+	require.Zero(t, count(t, s.DB(), "step"))
+	do(t, s.Writer(), `PRAGMA max_page_count = 1000000`)
+	for _, x := range settled(t, s) {
+		require.Equal(t, "WHOLE", x.Stage, x.Failure)
+	}
+	require.Equal(t, 6, count(t, s.DB(), "step"))
+	intact(t, s.DB())
+}
+
+// TestAStageIsSeenAndHoldsUpNobody looks, with another connection, at a task whose processor is at work.
+func TestAStageIsSeenAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{})
+	makeTables(t, s)
+	other := raw(t, path)
+	begun, release := make(chan struct{}), make(chan struct{})
+	e := engineOf(t, s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		begun <- struct{}{}
+		<-release
+		return insertStep(ctx, x)
+	})
+	_, err := e.Enqueue(t.Context(), "job", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	for _, at := range []string{"FIRST", "SECOND"} {
+		<-begun
+		var seen, status string
+		require.NoError(t, other.QueryRow(`SELECT stage, status FROM daimon_task`).Scan(&seen, &status))
+		require.Equal(t, at+" IN_PROCESSING", seen+" "+status)
+		do(t, other, insertion, 0, "somebody else's")
+		require.Zero(t, count(t, other, "step WHERE stage = ?", at), "before the stage ends")
+		release <- struct{}{}
+	}
+	require.NoError(t, e.Wait(t.Context()))
+	require.Equal(t, 2, count(t, other, "step WHERE task > 0"))
+}

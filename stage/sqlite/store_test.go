@@ -1,0 +1,124 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/storetest"
+)
+
+// TestStore runs the suite on files, with two Stores on each, and a clock that is a table.
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		path := newPath(t)
+		db := raw(t, path)
+		do(t, db, `CREATE TABLE test_clock (now INTEGER)`)
+		do(t, db, `INSERT INTO test_clock VALUES (1000000000000)`)
+		connect := func() *sqlite.Store {
+			s, err := sqlite.OpenClock(path, sqlite.Config{}, `(SELECT now FROM test_clock)`)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			return s
+		}
+		s := connect()
+		t.Cleanup(func() { intact(t, s.DB()) })
+		return storetest.Harness{
+			Store: s,
+			Again: func() stage.Store { return connect() },
+			Advance: func(d time.Duration) {
+				require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+					_, err := tx.Exec(`UPDATE test_clock SET now = now + ?`, d.Milliseconds())
+					return err
+				}))
+			},
+		}
+	})
+}
+
+// TestClock lets real leases end.
+func TestClock(t *testing.T) {
+	s := open(t, newPath(t), sqlite.Config{})
+	begun := time.Now().Truncate(time.Millisecond)
+	_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	const length = 300 * time.Millisecond
+	claim := func() []stage.Task {
+		claimed, err := s.Claim(t.Context(), stage.Claim{
+			Kinds: []string{"a"}, Limit: 1, Length: length, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+		})
+		require.NoError(t, err)
+		return claimed
+	}
+	first := claim()
+	require.Len(t, first, 1)
+	claimed := time.Now()
+	require.WithinRange(t, first[0].Created, begun, claimed.Add(time.Millisecond))
+	require.WithinRange(t, first[0].Due, begun.Add(length), claimed.Add(length+time.Millisecond))
+	time.Sleep(length / 2)
+	beats, err := s.Heartbeat(t.Context(), []stage.Lease{first[0].Lease()}, length)
+	require.NoError(t, err)
+	require.Equal(t, []stage.Beat{{}}, beats)
+	renewed := time.Now()
+	require.Eventually(t, func() bool { return len(claim()) == 1 }, 10*time.Second, 5*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(renewed), length-50*time.Millisecond)
+	beats, err = s.Heartbeat(t.Context(), []stage.Lease{first[0].Lease()}, length)
+	require.NoError(t, err)
+	require.Equal(t, []stage.Beat{{Lost: true}}, beats)
+}
+
+// TestRounding has lengths that the clock does not have.
+func TestRounding(t *testing.T) {
+	path := newPath(t)
+	db := raw(t, path)
+	do(t, db, `CREATE TABLE test_clock (now INTEGER)`)
+	do(t, db, `INSERT INTO test_clock VALUES (5000)`)
+	s, err := sqlite.OpenClock(path, sqlite.Config{}, `(SELECT now FROM test_clock)`)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	claimed, err := s.Claim(t.Context(), stage.Claim{
+		Kinds: []string{"a"}, Limit: 1, Length: 1500 * time.Microsecond, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+	})
+	require.NoError(t, err)
+	require.Equal(t, time.UnixMilli(5002).UTC(), claimed[0].Due, "up, since a lease may be longer but not shorter")
+}
+
+// TestPlan keeps claims from looking at all tasks, and from sorting them.
+func TestPlan(t *testing.T) {
+	s := open(t, newPath(t), sqlite.Config{})
+	var id, parent, unused int
+	var detail string
+	require.NoError(t, s.DB().QueryRow(`EXPLAIN QUERY PLAN `+sqlite.Due, "a", 1, 1).Scan(&id, &parent, &unused, &detail))
+	require.Equal(t, "SEARCH daimon_task USING COVERING INDEX daimon_task_due (kind=? AND due<?)", detail)
+	rows, err := s.DB().Query(`EXPLAIN QUERY PLAN `+sqlite.Due, "a", 1, 1)
+	require.NoError(t, err)
+	steps := 0
+	for rows.Next() {
+		steps++
+	}
+	require.NoError(t, rows.Err())
+	require.Equal(t, 1, steps, "one search, nothing sorted")
+}
+
+func BenchmarkStore(b *testing.B) {
+	for name, cfg := range map[string]sqlite.Config{"FULL": {}, "NORMAL": {Relaxed: true}} {
+		b.Run(name, func(b *testing.B) {
+			storetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newPath(b), cfg) })
+		})
+	}
+}
+
+func BenchmarkEngine(b *testing.B) {
+	for name, cfg := range map[string]sqlite.Config{"full": {}, "relaxed": {Relaxed: true}} {
+		b.Run(name, func(b *testing.B) {
+			enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newPath(b), cfg) })
+		})
+	}
+}

@@ -1,0 +1,249 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/sqlite"
+)
+
+var last = stage.Passage{From: "WORKING", To: "DONE", Last: true}
+
+// claimed adds a task and claims it.
+func claimed(t testing.TB, s stage.Store, length time.Duration) stage.Lease {
+	t.Helper()
+	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	tasks, err := s.Claim(t.Context(), stage.Claim{
+		Kinds: []string{"a"}, Limit: 1, Length: length, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+	})
+	require.NoError(t, err)
+	require.Len(t, tasks, 1)
+	require.Equal(t, id, tasks[0].ID)
+	return tasks[0].Lease()
+}
+
+// withReports is a store with a table of somebody's own.
+func withReports(t testing.TB, cfg sqlite.Config) (s *sqlite.Store, path string) {
+	t.Helper()
+	path = newPath(t)
+	s = open(t, path, cfg)
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec(`CREATE TABLE report (task INTEGER NOT NULL REFERENCES daimon_task (id), body TEXT NOT NULL) STRICT`)
+		return err
+	}))
+	return s, path
+}
+
+func insert(tx *sql.Tx, id stage.ID) error {
+	_, err := tx.Exec(`INSERT INTO report (task, body) VALUES (?, 'done')`, id)
+	return err
+}
+
+// TestCommit looks from another connection for the rows of a stage and for its end: both or nothing.
+func TestCommit(t *testing.T) {
+	s, path := withReports(t, sqlite.Config{})
+	other := open(t, path, sqlite.Config{})
+	seen := func(id stage.ID) (int, string) {
+		task, err := other.Get(t.Context(), id)
+		require.NoError(t, err)
+		return count(t, other.DB(), `report WHERE task = ?`, id), task.Stage + " " + string(task.Status)
+	}
+	is := func(l stage.Lease, rows int, state string) {
+		t.Helper()
+		n, at := seen(l.Task)
+		require.Equal(t, rows, n)
+		require.Equal(t, state, at)
+	}
+
+	l := claimed(t, s, time.Minute)
+	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		require.NoError(t, insert(sqlite.SQL(tx), l.Task))
+		is(l, 0, "WORKING IN_PROCESSING")
+		return nil
+	}))
+	is(l, 1, "DONE NORMAL")
+
+	refused := errors.New("on purpose")
+	for name, end := range map[string]func() error{
+		"an error": func() error { return refused },
+		"a panic":  func() error { panic("on purpose") },
+		"a Goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		l := claimed(t, s, time.Minute)
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer func() { _ = recover() }()
+			err := s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
+				return end()
+			})
+			require.Equal(t, refused, err, name)
+		})
+		all.Wait()
+		is(l, 0, "WORKING IN_PROCESSING")
+		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			return insert(sqlite.SQL(tx), l.Task)
+		}), name)
+		is(l, 1, "DONE NORMAL")
+	}
+	intact(t, s.DB())
+}
+
+// TestCommitEnds has commits that do what is not theirs to do: they get an error, and nothing has changed.
+func TestCommitEnds(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		name string
+		end  func(tx *sql.Tx)
+	}{
+		{"Commit", func(tx *sql.Tx) { require.Error(t, tx.Commit()) }},
+		{"Rollback", func(tx *sql.Tx) { require.NoError(t, tx.Rollback()) }},
+		{"COMMIT", func(tx *sql.Tx) { _, err := tx.Exec(`COMMIT`); require.Error(t, err) }},
+		{"ROLLBACK", func(tx *sql.Tx) { _, err := tx.Exec(`ROLLBACK`); require.NoError(t, err) }},
+		{"ROLLBACK and more", func(tx *sql.Tx) {
+			_, err := tx.Exec(`ROLLBACK`)
+			require.NoError(t, err)
+			_, err = tx.Exec(`INSERT INTO report (task, body) VALUES (1, 'by itself')`)
+			require.Error(t, err)
+		}},
+		{"COMMIT and BEGIN", func(tx *sql.Tx) {
+			_, err := tx.Exec(`COMMIT`)
+			require.Error(t, err)
+			_, err = tx.Exec(`BEGIN; INSERT INTO report (task, body) VALUES (1, 'by itself'); COMMIT`)
+			require.Error(t, err)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, _ := withReports(t, sqlite.Config{})
+			l := claimed(t, s, time.Minute)
+			before, err := s.Get(t.Context(), l.Task)
+			require.NoError(t, err)
+			err = s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+				tx.SetData([]byte("lost"))
+				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
+				row.end(sqlite.SQL(tx))
+				return nil
+			})
+			require.ErrorContains(t, err, "the transaction was ended by who was to write in it, and nothing has changed")
+			err = s.Update(t.Context(), func(tx *sql.Tx) error {
+				require.NoError(t, insert(tx, l.Task))
+				row.end(tx)
+				return nil
+			})
+			require.ErrorContains(t, err, "the transaction was ended by who was to write in it, and nothing has changed")
+			after, err := s.Get(t.Context(), l.Task)
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+			require.Zero(t, count(t, s.DB(), `report`))
+
+			require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+			require.Equal(t, 1, count(t, s.DB(), `report`), "and the store goes on")
+		})
+	}
+
+	t.Run("a context of its own", func(t *testing.T) {
+		s, _ := withReports(t, sqlite.Config{})
+		l := claimed(t, s, time.Minute)
+		err := s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			_, err := sqlite.SQL(tx).ExecContext(ended, `INSERT INTO report (task, body) VALUES (1, 'late')`)
+			return err
+		})
+		require.Equal(t, context.Canceled, err)
+		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+	})
+
+	t.Run("rows that stay open", func(t *testing.T) {
+		s, _ := withReports(t, sqlite.Config{})
+		l := claimed(t, s, time.Minute)
+		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			rows, err := sqlite.SQL(tx).Query(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 1000`)
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			require.NoError(t, rows.Err())
+			return insert(sqlite.SQL(tx), l.Task)
+		}))
+		claimed(t, s, time.Minute)
+	})
+}
+
+func TestSQLOfOthers(t *testing.T) {
+	s := memory.New(nil)
+	l := claimed(t, s, time.Minute)
+	require.PanicsWithValue(t, "sqlite: SQL is for transactions of this package's Store, and this is a *memory.tx", func() {
+		_ = s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			sqlite.SQL(tx)
+			return nil
+		})
+	})
+}
+
+// TestSQLTooLate keeps a transaction for later.
+func TestSQLTooLate(t *testing.T) {
+	s, _ := withReports(t, sqlite.Config{})
+	l := claimed(t, s, time.Minute)
+	var kept stage.Tx
+	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		kept = tx
+		return nil
+	}))
+	require.ErrorIs(t, insert(sqlite.SQL(kept), l.Task), sql.ErrTxDone)
+	kept.SetData([]byte("late"))
+	task, err := s.Get(t.Context(), l.Task)
+	require.NoError(t, err)
+	require.Empty(t, task.Data)
+}
+
+// TestCommitOutlivesLease is a commit that takes longer than the lease: nobody can have come in.
+func TestCommitOutlivesLease(t *testing.T) {
+	s, path := withReports(t, sqlite.Config{})
+	other := open(t, path, sqlite.Config{})
+	l := claimed(t, s, 30*time.Millisecond)
+	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		time.Sleep(60 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := other.Claim(ctx, stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return insert(sqlite.SQL(tx), l.Task)
+	}))
+	task, err := other.Get(t.Context(), l.Task)
+	require.NoError(t, err)
+	require.Equal(t, "DONE", task.Stage)
+}
+
+func TestUpdate(t *testing.T) {
+	s, _ := withReports(t, sqlite.Config{})
+	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error { return insert(tx, id) }))
+	require.Equal(t, 1, count(t, s.DB(), `report`))
+
+	refused := errors.New("on purpose")
+	require.Equal(t, refused, s.Update(t.Context(), func(tx *sql.Tx) error {
+		require.NoError(t, insert(tx, id))
+		return refused
+	}), "as it is")
+	require.Panics(t, func() {
+		_ = s.Update(t.Context(), func(tx *sql.Tx) error {
+			require.NoError(t, insert(tx, id))
+			panic("on purpose")
+		})
+	})
+	require.ErrorContains(t, s.Update(t.Context(), func(tx *sql.Tx) error { return insert(tx, id+1) }), "FOREIGN KEY")
+	require.Equal(t, 1, count(t, s.DB(), `report`))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Update(ended, func(tx *sql.Tx) error { return insert(tx, id) }), context.Canceled)
+	require.Equal(t, 1, count(t, s.DB(), `report`))
+}

@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"time"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// connect opens a pool of at most n connections, each with these parameters and those of all.
+func (s *Store) connect(file string, parameters url.Values, n int) (*sql.DB, error) {
+	parameters.Set("_foreign_keys", "1")
+	parameters.Set("_dqs", "0") // "text" is a column and never a text
+	parameters.Set("_error_rc", "1")
+	c, err := sqlite.NewConnector(file + "?" + parameters.Encode())
+	if err != nil {
+		return nil, s.failed("open", err)
+	}
+	db := sql.OpenDB(&connector{c, s})
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return db, nil
+}
+
+// connector gives connections that the store can veto.
+type connector struct {
+	driver.Connector
+	store *Store
+}
+
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err == nil {
+		conn.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
+			if c.store.vetoed.Load() {
+				return 1 // makes a rollback of it
+			}
+			return 0
+		})
+	}
+	return conn, err
+}
+
+// write calls do in a transaction that keeps all other writers out, and commits it if do returns nil. A panic or a
+// Goexit of do rolls it back.
+//
+// ctx ends the waiting, first for this process's other writes and then for those of others, and nothing else: what
+// has begun is short, and SQLite is not interrupted in it.
+func (s *Store) write(ctx context.Context, what string, do func(tx *sql.Tx) error) error {
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return s.failed(what, err)
+	}
+	defer func() { _ = conn.Close() }()
+	var tx *sql.Tx
+	if err := s.patiently(ctx, func() (err error) {
+		tx, err = conn.BeginTx(context.Background(), nil)
+		return err
+	}); err != nil {
+		return s.failed(what, err)
+	}
+	defer func() {
+		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			// SQLite has ended it before, or cannot: in either case the next one begins on a new connection.
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}()
+	if err := do(tx); err != nil {
+		return s.failed(what, err)
+	}
+	return s.failed(what, tx.Commit())
+}
+
+// patiently does what another process may keep from being done: again and again, until Config.Busy is over or ctx has
+// ended. It does not leave that to SQLite, which would sleep up to 100 ms at a time: too long beside a process that
+// writes all the time.
+func (s *Store) patiently(ctx context.Context, do func() error) error {
+	begun := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 8*time.Millisecond) {
+		err := do()
+		switch {
+		case !is(err, lib.SQLITE_BUSY):
+			return err
+		case time.Since(begun) >= s.busy:
+			return fmt.Errorf("for %v another process has been writing: %w", s.busy, err)
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// is tells whether err is SQLite's with that code; of extended codes the low byte counts.
+func is(err error, code int) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code() == code || e.Code()&0xff == code)
+}
+
+// errEnded is for who has a transaction of ours and ends it.
+var errEnded = errors.New("the transaction was ended by who was to write in it, and nothing has changed")
+
+// vetoing calls do, which calls others, and sees to it that the transaction is still there behind that.
+func (s *Store) vetoing(do func() error) error {
+	s.vetoed.Store(true)
+	defer s.vetoed.Store(false)
+	err := do()
+	if errors.Is(err, sql.ErrTxDone) || is(err, lib.SQLITE_CONSTRAINT_COMMITHOOK) {
+		return errEnded
+	}
+	return err
+}
+
+// transaction is the Tx of a Commit.
+type transaction struct {
+	*sql.Tx
+	data []byte
+	set  bool
+}
+
+func (t *transaction) SetData(data []byte) { t.data, t.set = append([]byte(nil), data...), true }
+
+// SQL gives the transaction in which a stage ends, so that the rows that it writes are there exactly when the stage's
+// static one is. It is for a Commit that was called by this store, and only until that returns; it panics for the Tx
+// of another store. The Commit must not end the transaction itself: then nothing has changed, and Finish returns an
+// error. What it has changed is nobody else's to see until then; what others have changed stands still.
+//
+//	return func(tx stage.Tx) error {
+//		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
+//		return err
+//	}, nil
+func SQL(tx stage.Tx) *sql.Tx {
+	t, ok := tx.(*transaction)
+	if !ok {
+		panic(fmt.Sprintf("sqlite: SQL is for transactions of this package's Store, and this is a %T", tx))
+	}
+	return t.Tx
+}

@@ -1,0 +1,78 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Benchmark measures what an engine asks of a store, one caller at a time. open is called for each of the benchmarks,
+// and has b close what it opens; the clock of the store must go.
+func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
+	ctx := context.Background()
+	data := []byte("some 30 bytes, as a task's are")
+	fill := func(b *testing.B, s stage.Store, n int) {
+		for range n {
+			if _, err := s.Enqueue(ctx, "a", created, data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	claim := func(b *testing.B, s stage.Store, length time.Duration) []stage.Task {
+		claimed, err := s.Claim(ctx, stage.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Enter: keep})
+		if err != nil || len(claimed) != 8 {
+			b.Fatal(len(claimed), err)
+		}
+		return claimed
+	}
+
+	b.Run("Enqueue", func(b *testing.B) {
+		s := open(b)
+		b.ReportAllocs()
+		for b.Loop() {
+			fill(b, s, 1)
+		}
+	})
+	b.Run("Claim of 8", func(b *testing.B) {
+		s := open(b)
+		fill(b, s, 1000)
+		b.ReportAllocs()
+		for b.Loop() {
+			claim(b, s, 0) // and they are due again
+		}
+	})
+	b.Run("Enter and Finish", func(b *testing.B) {
+		s := open(b)
+		fill(b, s, 8)
+		l := claim(b, s, time.Hour)[0].Lease()
+		commit := func(tx stage.Tx) error {
+			tx.SetData(data)
+			return nil
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Enter(ctx, l, working, 0); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Finish(ctx, l, passage, commit); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Heartbeat of 8", func(b *testing.B) {
+		s := open(b)
+		fill(b, s, 8)
+		var leases []stage.Lease
+		for _, t := range claim(b, s, time.Hour) {
+			leases = append(leases, t.Lease())
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Heartbeat(ctx, leases, time.Hour); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

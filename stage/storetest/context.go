@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// calls are all methods, as they would succeed for a claimed task, but for the context.
+func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
+	return map[string]func(context.Context, stage.Store) error{
+		"Enqueue": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Enqueue(ctx, "b", created, nil)
+			return err
+		},
+		"Claim": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length, Enter: keep})
+			return err
+		},
+		"Enter": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Enter(ctx, t.Lease(), "ELSEWHERE", 9)
+			return err
+		},
+		"Finish": func(ctx context.Context, s stage.Store) error {
+			return s.Finish(ctx, t.Lease(), last, func(tx stage.Tx) error {
+				tx.SetData(nil)
+				return nil
+			})
+		},
+		"Return": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Return(ctx, t.Lease(), failed)
+			return err
+		},
+		"Heartbeat": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Heartbeat(ctx, []stage.Lease{t.Lease()}, 9*length)
+			return err
+		},
+		"Suspend": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Suspend(ctx, t.ID)
+			return err
+		},
+		"Resume": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Resume(ctx, t.ID, true)
+			return err
+		},
+		"Cancel": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Cancel(ctx, t.ID)
+			return err
+		},
+		"Get": func(ctx context.Context, s stage.Store) error {
+			_, err := s.Get(ctx, t.ID)
+			return err
+		},
+		"List": func(ctx context.Context, s stage.Store) error {
+			_, err := s.List(ctx, stage.Filter{})
+			return err
+		},
+	}
+}
+
+func testEndedContext(f *fixture) {
+	ended, cancel := context.WithCancel(f.ctx)
+	cancel()
+	late, cancel := context.WithDeadline(f.ctx, time.Unix(0, 0))
+	defer cancel()
+	f.enqueue("fresh")
+	t := f.asked(f.claimed("a"), f.suspend)
+	before, err := f.b.List(f.ctx, stage.Filter{})
+	f.NoError(err)
+	for name, call := range calls(t) {
+		for range 20 { // whichever of two things a select finds first
+			f.ErrorIs(call(ended, f.a), context.Canceled, name)
+		}
+		f.ErrorIs(call(late, f.a), context.DeadlineExceeded, name)
+		after, err := f.b.List(f.ctx, stage.Filter{})
+		f.NoError(err)
+		f.Equal(before, after, name)
+	}
+}
+
+// testContextEnds asks for changes of a task while a commit holds it.
+func testContextEnds(f *fixture) {
+	t := f.claimed("a")
+	writing, goOn := make(chan struct{}), make(chan struct{})
+	var finished error
+	wait := start(1, func(int) {
+		finished = f.a.Finish(f.ctx, t.Lease(), last, func(stage.Tx) error {
+			close(writing)
+			<-goOn
+			return nil
+		})
+	})
+	<-writing
+	all := calls(t)
+	for _, name := range []string{"Enter", "Finish", "Return", "Suspend", "Cancel"} {
+		for _, s := range []stage.Store{f.a, f.b} {
+			ctx, cancel := context.WithTimeout(f.ctx, 20*time.Millisecond)
+			err := all[name](ctx, s)
+			cancel()
+			f.ErrorIs(err, context.DeadlineExceeded, name)
+		}
+	}
+	close(goOn)
+	wait()
+	f.NoError(finished)
+	want := f.get(t.ID)
+	f.Equal(done, want.Stage)
+	f.Equal(stage.Normal, want.Status)
+	f.Equal(t.Data, want.Data, "and nothing of what was given up comes later")
+	f.Empty(want.Wanted)
+}

@@ -1,0 +1,236 @@
+package storetest
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+func testEnqueue(f *fixture) {
+	id := f.enqueue("report")
+	f.Positive(id)
+	t := f.get(id)
+	f.False(t.Created.IsZero())
+	f.Equal(plain(stage.Task{
+		ID: id, Kind: "report", Stage: created, Status: stage.Normal, Data: []byte("data of report"),
+		Due: t.Created, Created: t.Created, Changed: t.Created,
+	}), plain(t), "normal, due at once, with no attempts, no worker, no token")
+
+	f.advance(length)
+	second := f.enqueue("report")
+	f.NotEqual(id, second)
+	f.Equal(length, f.get(second).Created.Sub(t.Created), "the clock is the store's")
+	f.same(t)
+}
+
+func testData(f *fixture) {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for _, row := range []struct {
+		name string
+		data []byte
+	}{
+		{"none", nil},
+		{"empty", []byte{}},
+		{"a NUL", []byte{0}},
+		{"every byte", every},
+		{"no text", []byte{0xff, 0xfe, 0}},
+		{"1 MiB", bytes.Repeat(every, 4096)},
+	} {
+		same := func(got []byte) {
+			f.True(bytes.Equal(row.data, got), row.name) // Equal would print it
+			if len(row.data) == 0 {
+				f.Nil(got, row.name)
+			}
+		}
+		id, err := f.a.Enqueue(f.ctx, row.name, created, row.data)
+		f.NoError(err, row.name)
+		same(f.get(id).Data)
+		t := f.claim(row.name)
+		same(t.Data)
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(tx stage.Tx) error {
+			tx.SetData([]byte("something else"))
+			return nil
+		}), row.name)
+		f.Equal("something else", string(f.get(id).Data))
+		_, err = f.a.Enter(f.ctx, t.Lease(), working, 0)
+		f.NoError(err)
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, func(tx stage.Tx) error {
+			tx.SetData([]byte("the latest counts"))
+			tx.SetData(row.data)
+			return nil
+		}), row.name)
+		same(f.get(id).Data)
+		listed, err := f.b.List(f.ctx, stage.Filter{Kind: row.name})
+		f.NoError(err)
+		f.Len(listed, 1)
+		same(listed[0].Data)
+	}
+}
+
+// testBytes writes into all bytes that it has given, and that it was given.
+func testBytes(f *fixture) {
+	spoil := func(data []byte) {
+		for i := range data {
+			data[i] = 'x'
+		}
+	}
+	given := []byte("as enqueued")
+	id, err := f.a.Enqueue(f.ctx, "report", created, given)
+	f.NoError(err)
+	spoil(given)
+
+	var seen []byte
+	tasks, err := f.a.Claim(f.ctx, stage.Claim{
+		Kinds: []string{"report"}, Limit: 1, Length: length,
+		Enter: func(t *stage.Task) (string, int) {
+			seen = t.Data
+			*t = stage.Task{ID: t.ID, Kind: "spoilt", Stage: "SPOILT", Data: t.Data, Token: 77}
+			return working, 0
+		},
+	})
+	f.NoError(err)
+	f.Equal(plain(f.get(id)), plain(tasks[0]))
+	spoil(seen)
+	spoil(tasks[0].Data)
+	f.Equal("as enqueued", string(f.get(id).Data))
+	f.Equal("report", f.get(id).Kind)
+
+	t, err := f.a.Enter(f.ctx, tasks[0].Lease(), working, 0)
+	f.NoError(err)
+	spoil(t.Data)
+	f.Equal("as enqueued", string(f.get(id).Data))
+
+	given = []byte("as finished")
+	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(tx stage.Tx) error {
+		tx.SetData(given)
+		spoil(given)
+		return nil
+	}))
+	for _, s := range []stage.Store{f.a, f.b} {
+		t, err = s.Get(f.ctx, id)
+		f.NoError(err)
+		f.Equal("as finished", string(t.Data))
+		spoil(t.Data)
+		tasks, err = s.List(f.ctx, stage.Filter{})
+		f.NoError(err)
+		f.Equal("as finished", string(tasks[0].Data))
+		spoil(tasks[0].Data)
+		f.Equal("as finished", string(f.get(id).Data))
+	}
+}
+
+// testNames uses names that would do harm where texts are put together.
+func testNames(f *fixture) {
+	for _, name := range []string{`it's`, `"; DROP TABLE daimon_task; --`, "%_*?", "Überblick 報告 😀", " ", strings.Repeat("long ", 100)} {
+		id, err := f.a.Enqueue(f.ctx, name, name, nil)
+		f.NoError(err, name)
+		tasks, err := f.a.Claim(f.ctx, stage.Claim{
+			Worker: name, Kinds: []string{name}, Limit: 10, Length: length,
+			Enter: func(*stage.Task) (string, int) { return name + "ING", 0 },
+		})
+		f.NoError(err, name)
+		f.Equal([]stage.ID{id}, ids(tasks), name)
+		t := f.get(id)
+		f.Equal(plain(t), plain(tasks[0]))
+		f.Equal([]string{name, name + "ING", name}, []string{t.Kind, t.Stage, t.Worker})
+		listed, err := f.b.List(f.ctx, stage.Filter{Kind: name, Stage: name + "ING"})
+		f.NoError(err, name)
+		f.Equal([]stage.ID{id}, ids(listed), name)
+		_, err = f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: name + "ED", Status: stage.Error, Failure: name})
+		f.NoError(err)
+		t = f.get(id)
+		f.Equal([]string{name + "ED", name}, []string{t.Stage, t.Failure})
+	}
+}
+
+func testNotFound(f *fixture) {
+	id := f.enqueue("report")
+	for _, id := range []stage.ID{0, -1, id + 1, math.MaxInt64, math.MinInt64} {
+		t, err := f.a.Get(f.ctx, id)
+		f.ErrorIs(err, stage.ErrNotFound)
+		f.Zero(t)
+		for name, do := range map[string]func() (bool, error){
+			"suspend":       func() (bool, error) { return f.a.Suspend(f.ctx, id) },
+			"resume":        func() (bool, error) { return f.a.Resume(f.ctx, id, false) },
+			"resume failed": func() (bool, error) { return f.a.Resume(f.ctx, id, true) },
+			"cancel":        func() (bool, error) { return f.a.Cancel(f.ctx, id) },
+		} {
+			done, err := do()
+			f.ErrorIs(err, stage.ErrNotFound, name)
+			f.False(done, name)
+		}
+		for _, token := range []int64{0, 1} {
+			l := stage.Lease{Task: id, Token: token}
+			_, err = f.a.Enter(f.ctx, l, working, 0)
+			f.ErrorIs(err, stage.ErrLeaseLost)
+			f.ErrorIs(f.a.Finish(f.ctx, l, passage, nil), stage.ErrLeaseLost)
+			f.ErrorIs(f.a.Finish(f.ctx, l, last, nil), stage.ErrLeaseLost)
+			_, err = f.a.Return(f.ctx, l, stage.Return{Stage: created, Status: stage.Normal})
+			f.ErrorIs(err, stage.ErrLeaseLost)
+			beats, err := f.a.Heartbeat(f.ctx, []stage.Lease{l}, length)
+			f.NoError(err)
+			f.Equal([]stage.Beat{{Lost: true}}, beats)
+		}
+	}
+}
+
+func testList(f *fixture) {
+	none, err := f.a.List(f.ctx, stage.Filter{})
+	f.NoError(err)
+	f.Empty(none)
+
+	a1, b2, a3, b4, a5 := f.enqueue("a"), f.enqueue("b"), f.enqueue("a"), f.enqueue("b"), f.enqueue("a")
+	_, err = f.a.Suspend(f.ctx, a3)
+	f.NoError(err)
+	_, err = f.a.Suspend(f.ctx, b4)
+	f.NoError(err)
+	f.Len(f.claims(1, "a"), 1) // a1
+	for _, row := range []struct {
+		name   string
+		filter stage.Filter
+		want   []stage.ID
+	}{
+		{"all", stage.Filter{}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"a kind", stage.Filter{Kind: "a"}, []stage.ID{a1, a3, a5}},
+		{"a kind that is not there", stage.Filter{Kind: "c"}, []stage.ID{}},
+		{"a stage", stage.Filter{Stage: working}, []stage.ID{a1}},
+		{"a stage of many", stage.Filter{Stage: created}, []stage.ID{b2, a3, b4, a5}},
+		{"a status", stage.Filter{Status: stage.Suspended}, []stage.ID{a3, b4}},
+		{"a status that none has", stage.Filter{Status: stage.Error}, []stage.ID{}},
+		{"kind, stage and status", stage.Filter{Kind: "b", Stage: created, Status: stage.Suspended}, []stage.ID{b4}},
+		{"nothing has it all", stage.Filter{Kind: "b", Stage: working, Status: stage.Suspended}, []stage.ID{}},
+		{"behind a number", stage.Filter{After: b2}, []stage.ID{a3, b4, a5}},
+		{"behind a number, of a kind", stage.Filter{After: a1, Kind: "a"}, []stage.ID{a3, a5}},
+		{"behind the last", stage.Filter{After: a5}, []stage.ID{}},
+		{"behind all numbers", stage.Filter{After: math.MaxInt64}, []stage.ID{}},
+		{"behind less than the first", stage.Filter{After: math.MinInt64}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"some", stage.Filter{Limit: 2}, []stage.ID{a1, b2}},
+		{"as many as there are", stage.Filter{Limit: 5}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"more than there are", stage.Filter{Limit: 1000}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"a page of a kind: the limit counts what passes", stage.Filter{Kind: "a", After: a1, Limit: 1}, []stage.ID{a3}},
+	} {
+		tasks, err := f.b.List(f.ctx, row.filter)
+		f.NoError(err, row.name)
+		f.Equal(row.want, ids(tasks), row.name)
+		for _, t := range tasks {
+			f.same(t)
+		}
+	}
+
+	var paged []stage.ID
+	for after := stage.ID(0); ; {
+		page, err := f.b.List(f.ctx, stage.Filter{After: after, Limit: 2})
+		f.NoError(err)
+		if len(page) == 0 {
+			break
+		}
+		paged = append(paged, ids(page)...)
+		after = page[len(page)-1].ID
+	}
+	f.Equal([]stage.ID{a1, b2, a3, b4, a5}, paged, "page by page")
+}

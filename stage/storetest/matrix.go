@@ -1,0 +1,284 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// conditions are all that a task can be in, as far as a store tells them apart.
+var conditions = []struct {
+	name string
+	make func(f *fixture, kind string) stage.Task
+}{
+	{"new", func(f *fixture, kind string) stage.Task { return f.get(f.enqueue(kind)) }},
+	{"claimed", func(f *fixture, kind string) stage.Task { return f.claimed(kind) }},
+	{"claimed, to be suspended", func(f *fixture, kind string) stage.Task {
+		return f.asked(f.claimed(kind), f.suspend)
+	}},
+	{"claimed, to be cancelled", func(f *fixture, kind string) stage.Task {
+		return f.asked(f.claimed(kind), f.cancel)
+	}},
+	{"its lease has ended", func(f *fixture, kind string) stage.Task {
+		t := f.claimed(kind)
+		f.advance(length)
+		return t
+	}},
+	{"ended, to be suspended", func(f *fixture, kind string) stage.Task {
+		t := f.asked(f.claimed(kind), f.suspend)
+		f.advance(length)
+		return t
+	}},
+	{"ended, to be cancelled", func(f *fixture, kind string) stage.Task {
+		t := f.claimed(kind)
+		f.advance(length)
+		return f.asked(t, f.cancel)
+	}},
+	{"claimed again", func(f *fixture, kind string) stage.Task {
+		f.claimed(kind)
+		f.advance(length)
+		return f.claim(kind)
+	}},
+	{"between two stages", func(f *fixture, kind string) stage.Task {
+		t := f.claimed(kind)
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
+		return f.get(t.ID)
+	}},
+	{"between, to be suspended", func(f *fixture, kind string) stage.Task {
+		t := f.claimed(kind)
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
+		return f.asked(t, f.suspend)
+	}},
+	{"between, lease has ended", func(f *fixture, kind string) stage.Task {
+		t := f.claimed(kind)
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
+		f.advance(length)
+		return f.get(t.ID)
+	}},
+	{"interrupted", func(f *fixture, kind string) stage.Task {
+		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	}},
+	{"interrupted, rests", func(f *fixture, kind string) stage.Task {
+		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Hour})
+	}},
+	{"suspended", func(f *fixture, kind string) stage.Task { return f.asked(f.get(f.enqueue(kind)), f.suspend) }},
+	{"suspended at work", func(f *fixture, kind string) stage.Task {
+		return f.returned(f.asked(f.claimed(kind), f.suspend), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	}},
+	{"resumed", func(f *fixture, kind string) stage.Task {
+		return f.asked(f.asked(f.get(f.enqueue(kind)), f.suspend), f.resume)
+	}},
+	{"failed", func(f *fixture, kind string) stage.Task { return f.returned(f.claimed(kind), failed) }},
+	{"failed, rests", func(f *fixture, kind string) stage.Task {
+		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Error, Attempt: 1, Runs: true, After: time.Hour})
+	}},
+	{"failed for good", func(f *fixture, kind string) stage.Task {
+		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Error, Attempt: 1})
+	}},
+	{"cancelled", func(f *fixture, kind string) stage.Task { return f.asked(f.get(f.enqueue(kind)), f.cancel) }},
+	{"cancelled at work", func(f *fixture, kind string) stage.Task {
+		return f.returned(f.asked(f.claimed(kind), f.cancel), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	}},
+	{"finished", func(f *fixture, kind string) stage.Task {
+		t := f.claimed(kind)
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, nil))
+		return f.get(t.ID)
+	}},
+}
+
+// asked asks for something and says that it made a difference.
+func (f *fixture) asked(t stage.Task, ask func(stage.ID) (bool, error)) stage.Task {
+	f.t.Helper()
+	made, err := ask(t.ID)
+	f.NoError(err)
+	f.True(made)
+	return f.get(t.ID)
+}
+
+func (f *fixture) returned(t stage.Task, r stage.Return) stage.Task {
+	f.t.Helper()
+	_, err := f.a.Return(f.ctx, t.Lease(), r)
+	f.NoError(err)
+	return f.get(t.ID)
+}
+
+// requests says what comes of what anybody may ask for: no, and nothing has changed, or what the task is then.
+const requests = `
+                          suspend                claim          cancel                resume                resume failed
+new                       SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
+claimed                   IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
+claimed, to be suspended  no                     no             IN_PROCESSING+CANCEL  IN_PROCESSING         IN_PROCESSING
+claimed, to be cancelled  no                     no             no                    no                    no
+its lease has ended       IN_PROCESSING+SUSPEND  IN_PROCESSING  IN_PROCESSING+CANCEL  no                    no
+ended, to be suspended    no             IN_PROCESSING+SUSPEND  IN_PROCESSING+CANCEL  IN_PROCESSING         IN_PROCESSING
+ended, to be cancelled    no             IN_PROCESSING+CANCEL   no                    no                    no
+claimed again             IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
+between two stages        IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
+between, to be suspended  no                     no             IN_PROCESSING+CANCEL  IN_PROCESSING         IN_PROCESSING
+between, lease has ended  IN_PROCESSING+SUSPEND  IN_PROCESSING  IN_PROCESSING+CANCEL  no                    no
+interrupted               SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
+interrupted, rests        SUSPENDED never        no             CANCELLED never       no                    no
+suspended                 no                     no             CANCELLED never       RESUMED               RESUMED
+suspended at work         no                     no             CANCELLED never       RESUMED               RESUMED
+resumed                   SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
+failed                    SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    RESUMED
+failed, rests             SUSPENDED never        no             CANCELLED never       no                    RESUMED
+failed for good           no                     no             CANCELLED never       no                    RESUMED
+cancelled                 no                     no             no                    no                    no
+cancelled at work         no                     no             no                    no                    no
+finished                  no                     no             no                    no                    no
+`
+
+func testRequests(f *fixture) {
+	operations := map[string]func(t stage.Task) (bool, error){
+		"suspend":       func(t stage.Task) (bool, error) { return f.suspend(t.ID) },
+		"resume":        func(t stage.Task) (bool, error) { return f.resume(t.ID) },
+		"resume failed": func(t stage.Task) (bool, error) { return f.resumeFailed(t.ID) },
+		"cancel":        func(t stage.Task) (bool, error) { return f.cancel(t.ID) },
+		"claim":         func(t stage.Task) (bool, error) { return len(f.claims(10, t.Kind)) == 1, nil },
+	}
+	f.fill(requests, func(t stage.Task, operation string) string {
+		made, err := operations[operation](t)
+		f.NoError(err)
+		if made {
+			return f.brief(t.ID)
+		}
+		return "no"
+	})
+}
+
+// leases says what comes of what the holder of the latest lease does: lost, suspended and cancelled are errors, again
+// is no error and no call of commit; with all of them nothing has changed. Else it is what the task is then.
+const leases = `
+                          enter          finish                finish last   return           heartbeat
+new                       lost           lost                  lost          lost             lost
+claimed                   IN_PROCESSING  IN_PROCESSING         NORMAL never  RESUMED          IN_PROCESSING
+claimed, to be suspended  suspended      suspended             suspended     SUSPENDED never  IN_PROCESSING+SUSPEND
+claimed, to be cancelled  cancelled      cancelled             cancelled     CANCELLED never  IN_PROCESSING+CANCEL
+its lease has ended       lost           lost                  lost          lost             lost
+ended, to be suspended    lost           lost                  lost          lost             lost
+ended, to be cancelled    lost           lost                  lost          lost             lost
+claimed again             IN_PROCESSING  IN_PROCESSING         NORMAL never  RESUMED          IN_PROCESSING
+between two stages        IN_PROCESSING  again                 refused       RESUMED          IN_PROCESSING
+between, to be suspended  suspended      again                 suspended     SUSPENDED never  IN_PROCESSING+SUSPEND
+between, lease has ended  lost           lost                  lost          lost             lost
+interrupted               lost           lost                  lost          lost             lost
+interrupted, rests        lost           lost                  lost          lost             lost
+suspended                 lost           lost                  lost          lost             lost
+suspended at work         lost           lost                  lost          lost             lost
+resumed                   lost           lost                  lost          lost             lost
+failed                    lost           lost                  lost          lost             lost
+failed, rests             lost           lost                  lost          lost             lost
+failed for good           lost           lost                  lost          lost             lost
+cancelled                 lost           lost                  lost          lost             lost
+cancelled at work         lost           lost                  lost          lost             lost
+finished                  lost           lost                  again         lost             lost
+`
+
+func testLeases(f *fixture) {
+	called := false
+	commit := func(stage.Tx) error {
+		called = true
+		return nil
+	}
+	operations := map[string]func(l stage.Lease) error{
+		"enter": func(l stage.Lease) error {
+			_, err := f.b.Enter(f.ctx, l, working, 0)
+			return err
+		},
+		"finish":      func(l stage.Lease) error { return f.b.Finish(f.ctx, l, passage, commit) },
+		"finish last": func(l stage.Lease) error { return f.b.Finish(f.ctx, l, last, commit) },
+		"return": func(l stage.Lease) error {
+			_, err := f.b.Return(f.ctx, l, stage.Return{Stage: created, Status: stage.Resumed, Runs: true})
+			return err
+		},
+		"heartbeat": func(l stage.Lease) error {
+			beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{l}, length)
+			f.NoError(err)
+			if beats[0].Lost {
+				return stage.ErrLeaseLost
+			}
+			f.Equal(f.get(l.Task).Wanted, beats[0].Wanted)
+			return nil
+		},
+	}
+	f.fill(leases, func(t stage.Task, operation string) string {
+		do := operations[operation]
+		for _, token := range []int64{0, t.Token - 1, t.Token + 1, -t.Token} {
+			if token != t.Token {
+				f.ErrorIs(do(stage.Lease{Task: t.ID, Token: token}), stage.ErrLeaseLost)
+			}
+		}
+		f.same(t)
+		called = false
+		err := do(t.Lease())
+		switch {
+		case err != nil:
+			f.False(called)
+			return outcome(err)
+		case strings.HasPrefix(operation, "finish") && !called:
+			return "again"
+		}
+		return f.brief(t.ID)
+	})
+}
+
+// outcome is an error in a word.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, stage.ErrNotFound):
+		return "not found"
+	case errors.Is(err, stage.ErrLeaseLost):
+		return "lost"
+	case errors.Is(err, stage.ErrSuspended):
+		return "suspended"
+	case errors.Is(err, stage.ErrCancelled):
+		return "cancelled"
+	}
+	return "refused"
+}
+
+// brief is what the task is now.
+func (f *fixture) brief(id stage.ID) string {
+	f.t.Helper()
+	t := f.get(id)
+	text := string(t.Status)
+	if t.Wanted != stage.Nothing {
+		text += "+" + string(t.Wanted)
+	}
+	if t.Due.IsZero() {
+		text += " never"
+	}
+	return text
+}
+
+// changes are the answers behind which something has changed.
+var changes = regexp.MustCompile(`^[A-Z]`)
+
+// fill works a table out, with a new task for each of its cells.
+func (f *fixture) fill(want string, do func(t stage.Task, column string) string) {
+	columns := regexp.MustCompile(`\s{2,}`)
+	lines := strings.Split(strings.TrimRight(strings.TrimLeft(want, "\n"), "\n"), "\n")
+	head := columns.Split(strings.TrimSpace(lines[0]), -1)
+	f.Len(lines, len(conditions)+1, "each condition")
+	for i, row := range conditions {
+		cells := columns.Split(lines[i+1], -1)
+		f.Equal(row.name, cells[0])
+		f.Len(cells, len(head)+1, row.name)
+		for j, column := range head {
+			name := fmt.Sprintf("%s: %s", row.name, column)
+			t := row.make(f, name)
+			got := do(t, column)
+			f.Equal(cells[j+1], got, name)
+			if !changes.MatchString(got) {
+				f.Equal(plain(t), plain(f.get(t.ID)), name)
+			}
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Each history has a seed, so many steps, and at most so many tasks: few, so that much happens to each.
+const (
+	seeds = 8
+	steps = 500
+	tasks = 12
+)
+
+// testRandom compares random histories of a store with those of its twin.
+func testRandom(t *testing.T, open func(t *testing.T) Harness) {
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			h := &history{
+				fixture: newFixture(t, open), r: rand.New(rand.NewPCG(seed, 0)), twin: &twin{tasks: map[stage.ID]stage.Task{}},
+			}
+			h.begin()
+			for range steps {
+				h.step()
+			}
+		})
+	}
+}
+
+// history is a store beside its twin. What they answer is compared as text, with times from base on.
+type history struct {
+	*fixture
+	twin   *twin
+	r      *rand.Rand
+	base   time.Time
+	ids    []stage.ID
+	leases []stage.Lease // all that were ever given
+	log    []string
+}
+
+// begin adds a task, which tells what time it is.
+func (h *history) begin() {
+	id, err := h.a.Enqueue(h.ctx, "a", created, nil)
+	h.NoError(err)
+	h.base = h.get(id).Created
+	h.twin.now, h.twin.id = h.base, id
+	_, err = h.twin.Enqueue(h.ctx, "a", created, nil)
+	h.NoError(err)
+	h.ids = append(h.ids, id)
+}
+
+// step does one thing to both and compares what they answer, and all tasks then.
+func (h *history) step() {
+	name, do := h.operation()
+	got := do(h.side(h.r.IntN(2)))
+	want := do(h.twin)
+	h.log = append(h.log, fmt.Sprintf("%s: %s", name, got))
+	if got != want {
+		h.fail("it answers\n\t%s\nbut the twin\n\t%s", got, want)
+	}
+	all, err := h.side(h.r.IntN(2)).List(h.ctx, stage.Filter{})
+	h.NoError(err)
+	twins, _ := h.twin.List(h.ctx, stage.Filter{})
+	if got, want := h.texts(all), h.texts(twins); got != want {
+		h.fail("then it has\n%s\nbut the twin\n%s", got, want)
+	}
+	for _, t := range all {
+		h.leases = append(h.leases, t.Lease())
+	}
+	slices.SortFunc(h.leases, func(l, m stage.Lease) int { return int((l.Task-m.Task)*1000) + int(l.Token-m.Token) })
+	h.leases = slices.Compact(h.leases)
+}
+
+func (h *history) fail(format string, args ...any) {
+	h.t.Helper()
+	h.Fail("it differs from its twin", "%s\n\nThe last operations:\n%s", fmt.Sprintf(format, args...),
+		strings.Join(h.log[max(0, len(h.log)-15):], "\n"))
+}
+
+// operation draws what to do next. The function is called for the store and then for the twin, and returns the answer.
+func (h *history) operation() (name string, do func(s stage.Store) string) {
+	switch n := h.r.IntN(100); {
+	case n < 5 && len(h.ids) < tasks:
+		return h.enqueue()
+	case n < 20:
+		return h.claim()
+	case n < 30:
+		return h.enter()
+	case n < 50:
+		return h.finish()
+	case n < 60:
+		return h.giveBack()
+	case n < 67:
+		return h.heartbeat()
+	case n < 75:
+		return h.request("Suspend", stage.Store.Suspend)
+	case n < 85:
+		failed := h.r.IntN(2) == 0
+		return h.request(fmt.Sprintf("Resume failed=%v", failed), func(s stage.Store, ctx context.Context, id stage.ID) (bool, error) {
+			return s.Resume(ctx, id, failed)
+		})
+	case n < 87:
+		return h.request("Cancel", stage.Store.Cancel)
+	case n < 90:
+		return h.list()
+	}
+	d := time.Duration(h.r.IntN(4000)) * time.Millisecond
+	return fmt.Sprintf("Advance %v", d), func(s stage.Store) string {
+		if s == h.twin {
+			h.twin.now = h.twin.now.Add(d)
+		} else {
+			h.advance(d)
+		}
+		return "ok"
+	}
+}
+
+func (h *history) enqueue() (string, func(stage.Store) string) {
+	kind, data := h.one("a", "b", "c"), []byte(h.one("", "one", "two"))
+	return fmt.Sprintf("Enqueue %s %q", kind, data), func(s stage.Store) string {
+		id, err := s.Enqueue(h.ctx, kind, created, data)
+		if s != h.twin {
+			h.Positive(id)
+			h.NotContains(h.ids, id, "never given twice")
+			h.ids = append(h.ids, id)
+			h.twin.id = id
+		}
+		return fmt.Sprintf("%d %s", id, outcome(err))
+	}
+}
+
+func (h *history) claim() (string, func(stage.Store) string) {
+	var kinds []string
+	for range h.r.IntN(4) {
+		kinds = append(kinds, h.one("a", "b", "c"))
+	}
+	c := stage.Claim{
+		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Length: h.time(),
+	}
+	lost := h.r.IntN(3)
+	return fmt.Sprintf("Claim %s %v, %d for %v", c.Worker, kinds, c.Limit, c.Length), func(s stage.Store) string {
+		var seen []string
+		c.Enter = func(t *stage.Task) (string, int) {
+			if text := h.text(*t); !slices.Contains(seen, text) {
+				seen = append(seen, text)
+			}
+			if t.Status == stage.InProcessing {
+				return t.Stage, t.Attempt + lost
+			}
+			return fmt.Sprintf("S%d", t.ID%3), t.Attempt
+		}
+		claimed, err := s.Claim(h.ctx, c)
+		if s != h.twin {
+			h.twin.tokens = map[stage.ID]int64{}
+			for _, t := range claimed {
+				h.twin.tokens[t.ID] = t.Token
+			}
+		}
+		slices.Sort(seen)
+		return fmt.Sprintf("%s\n\tof %s\n\t%s", strings.ReplaceAll(h.texts(claimed), "\n", "\n\t"), strings.Join(seen, "\n\t   "), outcome(err))
+	}
+}
+
+func (h *history) enter() (string, func(stage.Store) string) {
+	l, at, attempt := h.lease(), h.one("S0", "S1", "S2"), h.r.IntN(3)
+	return fmt.Sprintf("Enter %v %s %d", l, at, attempt), func(s stage.Store) string {
+		t, err := s.Enter(h.ctx, l, at, attempt)
+		if err != nil {
+			h.Zero(t)
+			return outcome(err)
+		}
+		return h.text(t)
+	}
+}
+
+func (h *history) finish() (string, func(stage.Store) string) {
+	l := h.lease()
+	p := stage.Passage{From: h.one("S0", "S1", "S2"), To: h.one("T0", "T1"), Last: h.r.IntN(4) == 0}
+	if h.r.IntN(4) > 0 {
+		p.From = h.twin.tasks[l.Task].Stage
+	}
+	refused := errors.New("refused")
+	how := h.one("no commit", "nothing", "data", "none", "an error")
+	return fmt.Sprintf("Finish %v %v, %s", l, p, how), func(s stage.Store) string {
+		called := false
+		commit := func(tx stage.Tx) error {
+			called = true
+			switch how {
+			case "data":
+				tx.SetData([]byte("of " + p.From))
+			case "none":
+				tx.SetData([]byte{})
+			case "an error":
+				tx.SetData([]byte("lost"))
+				return refused
+			}
+			return nil
+		}
+		if how == "no commit" {
+			commit = nil
+		}
+		err := s.Finish(h.ctx, l, p, commit)
+		return fmt.Sprintf("called=%v %s %v", called, outcome(err), err == refused)
+	}
+}
+
+func (h *history) giveBack() (string, func(stage.Store) string) {
+	r := stage.Return{
+		Stage: h.one("T0", "T1"), Status: stage.Status(h.one("NORMAL", "ERROR", "RESUMED", "SUSPENDED", "CANCELLED")),
+		Attempt: h.r.IntN(3), Failure: h.one("", "no luck", "no more"), Runs: h.r.IntN(4) > 0, After: h.time(),
+	}
+	switch r.Status {
+	case stage.Resumed:
+		r.Runs = true
+	case stage.Suspended, stage.Cancelled:
+		r.Runs = false
+	}
+	l := h.lease()
+	return fmt.Sprintf("Return %v %+v", l, r), func(s stage.Store) string {
+		status, err := s.Return(h.ctx, l, r)
+		return fmt.Sprintf("%s %s", status, outcome(err))
+	}
+}
+
+func (h *history) heartbeat() (string, func(stage.Store) string) {
+	var leases []stage.Lease
+	for range h.r.IntN(5) {
+		leases = append(leases, h.lease())
+	}
+	d := h.time()
+	return fmt.Sprintf("Heartbeat %v for %v", leases, d), func(s stage.Store) string {
+		beats, err := s.Heartbeat(h.ctx, leases, d)
+		return fmt.Sprintf("%v %s", beats, outcome(err))
+	}
+}
+
+type request func(s stage.Store, ctx context.Context, id stage.ID) (bool, error)
+
+func (h *history) request(name string, ask request) (string, func(stage.Store) string) {
+	id := h.ids[h.r.IntN(len(h.ids))]
+	if h.r.IntN(20) == 0 {
+		id += 1000
+	}
+	return fmt.Sprintf("%s %d", name, id), func(s stage.Store) string {
+		made, err := ask(s, h.ctx, id)
+		return fmt.Sprintf("%v %s", made, outcome(err))
+	}
+}
+
+func (h *history) list() (string, func(stage.Store) string) {
+	f := stage.Filter{
+		Kind: h.one("", "a", "b"), Stage: h.one("", created, "S0", "T0"), Status: stage.Status(h.one("", "", "NORMAL", "ERROR")),
+		Limit: h.r.IntN(4),
+	}
+	if h.r.IntN(2) == 0 {
+		f.After = h.ids[h.r.IntN(len(h.ids))]
+	}
+	return fmt.Sprintf("List %+v", f), func(s stage.Store) string {
+		found, err := s.List(h.ctx, f)
+		return fmt.Sprintf("%s %s", h.texts(found), outcome(err))
+	}
+}
+
+func (h *history) one(of ...string) string { return of[h.r.IntN(len(of))] }
+
+// time is short beside what Advance draws, or long.
+func (h *history) time() time.Duration {
+	return time.Duration([]int{0, h.r.IntN(2000), 10_000}[h.r.IntN(3)]) * time.Millisecond
+}
+
+// lease is mostly one that has not ended, if there is any; else one that somebody has had, or that was never given.
+func (h *history) lease() stage.Lease {
+	var live []stage.Lease
+	for _, l := range h.leases {
+		if h.twin.holds(l) {
+			live = append(live, l)
+		}
+	}
+	if len(live) > 0 && h.r.IntN(5) > 0 {
+		return live[h.r.IntN(len(live))]
+	}
+	if len(h.leases) == 0 {
+		return stage.Lease{Task: h.ids[0]}
+	}
+	l := h.leases[h.r.IntN(len(h.leases))]
+	if h.r.IntN(10) == 0 {
+		l.Token++
+	}
+	return l
+}
+
+func (h *history) texts(tasks []stage.Task) string {
+	var lines []string
+	for _, t := range tasks {
+		lines = append(lines, h.text(t))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// text is all of a task in a line.
+func (h *history) text(t stage.Task) string {
+	since := func(at time.Time) string {
+		if at.IsZero() {
+			return "never"
+		}
+		return at.Sub(h.base).String()
+	}
+	return fmt.Sprintf("%d %s at %s, %s%s, data %q, attempt %d %q, due %s, %s with token %d, created %s, changed %s",
+		t.ID, t.Kind, t.Stage, t.Status, t.Wanted, t.Data, t.Attempt, t.Failure, since(t.Due), t.Worker, t.Token,
+		since(t.Created), since(t.Changed))
+}

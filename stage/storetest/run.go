@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Harness is a store without tasks, and what a test needs beside.
+type Harness struct {
+	Store stage.Store
+
+	// Again returns a second connection to the same tasks, as another process has it. A store that lives in one
+	// process returns itself.
+	Again func() stage.Store
+
+	// Advance puts the store's clock forward, by whole milliseconds. Else it stands still.
+	Advance func(time.Duration)
+}
+
+// Run tests a store. open is called for each test, and has t close what it opens.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	for _, test := range []struct {
+		name string
+		do   func(f *fixture)
+	}{
+		{"a new task", testEnqueue},
+		{"data", testData},
+		{"bytes are not shared", testBytes},
+		{"names", testNames},
+		{"no such task", testNotFound},
+		{"list", testList},
+
+		{"what a claim gives", testClaim},
+		{"the order of claims", testClaimOrder},
+		{"which tasks a claim gives", testClaimFilter},
+		{"what a claim asks", testClaimEnter},
+		{"a claim that panics", testClaimPanics},
+		{"leases end", testLeaseEnds},
+		{"tokens rise", testTokens},
+
+		{"enter", testEnter},
+		{"finish", testFinish},
+		{"finish without a commit", testFinishNil},
+		{"finish again", testFinishAgain},
+		{"finish elsewhere", testFinishElsewhere},
+		{"a commit that fails", testCommitFails},
+		{"return", testReturn},
+		{"return what is wanted", testReturnWanted},
+		{"failures are texts", testFailure},
+		{"heartbeats answer", testHeartbeat},
+		{"heartbeats renew", testHeartbeatRenews},
+
+		{"suspend and resume", testSuspendResume},
+		{"cancel", testCancel},
+		{"requests in every condition", testRequests},
+		{"leases in every condition", testLeases},
+
+		{"ended contexts", testEndedContext},
+		{"a context that ends while waiting", testContextEnds},
+
+		{"claims at once", testClaimsAtOnce},
+		{"requests at once", testRequestsAtOnce},
+		{"finishes at once", testFinishesAtOnce},
+		{"a suspension meets a finish", testSuspendFinish},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.do(newFixture(t, open)) })
+	}
+	t.Run("random", func(t *testing.T) { testRandom(t, open) })
+}
+
+// fixture is a harness in a test. What a writes b has to see, and the other way round.
+type fixture struct {
+	*require.Assertions
+	t       *testing.T
+	ctx     context.Context // ends when something hangs
+	a, b    stage.Store
+	advance func(time.Duration)
+}
+
+func newFixture(t *testing.T, open func(t *testing.T) Harness) *fixture {
+	h := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return &fixture{require.New(t), t, ctx, h.Store, h.Again(), h.Advance}
+}
+
+// What most tests use. The stages are those of a chain: CREATED, WORKING, DONE.
+const (
+	length  = 10 * time.Second
+	created = "CREATED"
+	working = "WORKING"
+	done    = "DONE"
+)
+
+var passage = stage.Passage{From: working, To: done}
+
+// last is passage at the end of a chain.
+var last = stage.Passage{From: working, To: done, Last: true}
+
+// enqueue adds a task.
+func (f *fixture) enqueue(kind string) stage.ID {
+	f.t.Helper()
+	id, err := f.a.Enqueue(f.ctx, kind, created, []byte("data of "+kind))
+	f.NoError(err)
+	return id
+}
+
+// keep is a Claim.Enter that shows tasks as working.
+func keep(t *stage.Task) (string, int) { return working, t.Attempt }
+
+// claims claims.
+func (f *fixture) claims(limit int, kinds ...string) []stage.Task {
+	f.t.Helper()
+	tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: "ann", Kinds: kinds, Limit: limit, Length: length, Enter: keep})
+	f.NoError(err)
+	return tasks
+}
+
+// claim claims the one task of the kind.
+func (f *fixture) claim(kind string) stage.Task {
+	f.t.Helper()
+	tasks := f.claims(10, kind)
+	f.Len(tasks, 1)
+	return tasks[0]
+}
+
+// claimed is a new task that has been claimed.
+func (f *fixture) claimed(kind string) stage.Task {
+	f.t.Helper()
+	f.enqueue(kind)
+	return f.claim(kind)
+}
+
+// get returns the task, as the other connection sees it.
+func (f *fixture) get(id stage.ID) stage.Task {
+	f.t.Helper()
+	t, err := f.b.Get(f.ctx, id)
+	f.NoError(err)
+	return t
+}
+
+// same says that the task is what it was.
+func (f *fixture) same(was stage.Task) {
+	f.t.Helper()
+	f.Equal(plain(was), plain(f.get(was.ID)))
+}
+
+// plain makes tasks comparable, with times of any place and nature.
+func plain(t stage.Task) stage.Task {
+	for _, at := range []*time.Time{&t.Due, &t.Created, &t.Changed} {
+		if !at.IsZero() {
+			*at = at.Round(0).UTC()
+		}
+	}
+	return t
+}
+
+func ids(tasks []stage.Task) []stage.ID {
+	all := []stage.ID{}
+	for _, t := range tasks {
+		all = append(all, t.ID)
+	}
+	return all
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// goroutines is how many ask at once.
+const goroutines = 8
+
+// start calls do n times at once. wait waits until all have returned or ended otherwise.
+func start(n int, do func(i int)) (wait func()) {
+	var all sync.WaitGroup
+	ready := make(chan struct{})
+	for i := range n {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			<-ready
+			do(i)
+		}()
+	}
+	close(ready)
+	return all.Wait
+}
+
+func together(n int, do func(i int)) { start(n, do)() }
+
+// side is the connection of a goroutine.
+func (f *fixture) side(i int) stage.Store { return []stage.Store{f.a, f.b}[i%2] }
+
+func testClaimsAtOnce(f *fixture) {
+	const tasks = 120
+	kinds := []string{"a", "b", "c"}
+	for i := range tasks {
+		f.enqueue(kinds[i%3])
+	}
+	var got [goroutines][]stage.Task
+	var errs [goroutines]error
+	together(goroutines, func(i int) {
+		for limit := i; ; limit++ {
+			claimed, err := f.side(i).Claim(f.ctx, stage.Claim{
+				Worker: fmt.Sprint(i), Kinds: kinds, Limit: 1 + limit%4, Length: length, Enter: keep,
+			})
+			if len(claimed) == 0 || err != nil {
+				errs[i] = err
+				return
+			}
+			got[i] = append(got[i], claimed...)
+		}
+	})
+	seen := map[stage.ID]bool{}
+	for i := range goroutines {
+		f.NoError(errs[i])
+		for _, t := range got[i] {
+			f.False(seen[t.ID], "%v was given twice", &t)
+			seen[t.ID] = true
+			f.Equal(fmt.Sprint(i), t.Worker)
+			f.same(t)
+		}
+	}
+	f.Len(seen, tasks)
+}
+
+func testRequestsAtOnce(f *fixture) {
+	for range 10 {
+		id := f.enqueue("a")
+		for _, row := range []struct {
+			name string
+			ask  func(s stage.Store) (bool, error)
+		}{
+			{"suspend", func(s stage.Store) (bool, error) { return s.Suspend(f.ctx, id) }},
+			{"resume", func(s stage.Store) (bool, error) { return s.Resume(f.ctx, id, true) }},
+			{"cancel", func(s stage.Store) (bool, error) { return s.Cancel(f.ctx, id) }},
+		} {
+			var made atomic.Int32
+			var errs [goroutines]error
+			together(goroutines, func(i int) {
+				ok, err := row.ask(f.side(i))
+				if errs[i] = err; ok {
+					made.Add(1)
+				}
+			})
+			for _, err := range errs {
+				f.NoError(err, row.name)
+			}
+			f.EqualValues(1, made.Load(), "exactly one made the difference: %s", row.name)
+		}
+	}
+}
+
+func testFinishesAtOnce(f *fixture) {
+	for range 10 {
+		for _, p := range []stage.Passage{passage, last} {
+			t := f.claimed("a")
+			var calls atomic.Int32
+			var errs [goroutines]error
+			together(goroutines, func(i int) {
+				errs[i] = f.side(i).Finish(f.ctx, t.Lease(), p, func(tx stage.Tx) error {
+					calls.Add(1)
+					tx.SetData([]byte("done"))
+					return nil
+				})
+			})
+			for _, err := range errs {
+				f.NoError(err)
+			}
+			f.EqualValues(1, calls.Load(), "one of them finishes it, the others find that")
+			f.Equal("done", string(f.get(t.ID).Data))
+			if !p.Last {
+				f.NoError(f.finish(t))
+			}
+		}
+	}
+}
+
+// finish ends a task that is between two stages.
+func (f *fixture) finish(t stage.Task) error {
+	_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: done, Status: stage.Normal})
+	return err
+}
+
+// testSuspendFinish lets a suspension meet the end of the last stage: one of them comes first.
+func testSuspendFinish(f *fixture) {
+	for range 20 {
+		t := f.claimed("a")
+		var suspended bool
+		var suspendErr, finishErr error
+		together(2, func(i int) {
+			if i == 0 {
+				finishErr = f.a.Finish(f.ctx, t.Lease(), last, nil)
+			} else {
+				suspended, suspendErr = f.b.Suspend(f.ctx, t.ID)
+			}
+		})
+		f.NoError(suspendErr)
+		if suspended {
+			f.ErrorIs(finishErr, stage.ErrSuspended)
+			f.Equal("IN_PROCESSING+SUSPEND", f.brief(t.ID))
+			status, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+			f.NoError(err)
+			f.Equal(stage.Suspended, status)
+		} else {
+			f.NoError(finishErr)
+			f.Equal("NORMAL never", f.brief(t.ID))
+		}
+	}
+}
