@@ -24,6 +24,9 @@
 // An [Engine] claims tasks and has its processors work on them, on goroutines ([Engine.Run]) or as a service of a
 // Group ([Engine.Setup]). Any number of engines, in any number of processes, share a [Store].
 //
+// Whoever only wants to add, suspend, resume, cancel or look needs no processors and does not run: the methods of the
+// Store do, or an Engine that is not told to Run.
+//
 // # What is promised
 //
 // A dynamic stage is entered, and a task goes back, in a transaction of its own. A processor computes first and writes

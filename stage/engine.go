@@ -116,6 +116,10 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg = cfg.resolved()
+	if cfg.Worker == "" {
+		host, _ := os.Hostname() // without a name there is still the rest
+		cfg.Worker = fmt.Sprintf("%s:%d:%d", host, os.Getpid(), engines.Add(1))
+	}
 	seed := fnv.New64a()
 	_, _ = seed.Write([]byte(cfg.Worker))
 	e := &Engine{
@@ -156,10 +160,6 @@ func (cfg Config) check() error {
 }
 
 func (cfg Config) resolved() Config {
-	if cfg.Worker == "" {
-		host, _ := os.Hostname() // without a name there is still the rest
-		cfg.Worker = fmt.Sprintf("%s:%d:%d", host, os.Getpid(), engines.Add(1))
-	}
 	zero(&cfg.Workers, 8)
 	zero(&cfg.Attempts, 5)
 	zero(&cfg.Lease, 15*time.Second)
@@ -284,6 +284,8 @@ func (e *Engine) claim(ctx context.Context) ([]*work, error) {
 	}
 	now := e.where().now
 	asked := now()
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2) // what is claimed later is as good as lost
+	defer cancel()
 	tasks, err := e.cfg.Store.Claim(ctx, Claim{
 		Worker: e.cfg.Worker, Kinds: e.kinds, Limit: room, Length: e.cfg.Lease, Enter: e.enter,
 	})

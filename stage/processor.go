@@ -62,6 +62,12 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
+// IsPermanent tells whether trying again would not mend err.
+func IsPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p)
+}
+
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }

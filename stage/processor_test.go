@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
 )
@@ -97,4 +98,19 @@ func TestATaskIsNamedByKindAndNumber(t *testing.T) {
 	task := &stage.Task{ID: 7, Kind: "report", Token: 3}
 	require.Equal(t, "report 7", task.String())
 	require.Equal(t, stage.Lease{Task: 7, Token: 3}, task.Lease())
+}
+
+func TestAnEngineOnGoroutinesMayBeAskedInAnyGroup(t *testing.T) {
+	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	s := act.New(act.Config{})
+	suspend := stage.Ask(e, func(ctx context.Context) (bool, error) { return e.Suspend(ctx, id) })
+	s.Spawn(act.Func(suspend.Act))
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.True(t, suspend.Value)
+	require.NoError(t, s.Close())
+	task, err := e.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, stage.Suspended, task.Status)
 }

@@ -36,11 +36,16 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 }
 
 // Ask is a leaf that has f called off the thread, where heartbeats and processors do not hold it up, for an action that
-// suspends, resumes, cancels, or looks:
+// suspends, resumes, cancels, or looks. They are called one after another; ctx ends when f has taken as long as a lease
+// lasts, so that a store that does not answer holds up the others no longer.
 //
 //	suspend := stage.Ask(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
 func Ask[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
-	call := &act.Call[T]{F: func() (T, error) { return f(e.living()) }}
+	call := &act.Call[T]{F: func() (T, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Lease)
+		defer cancel()
+		return f(ctx)
+	}}
 	if x, ok := e.where().(*seat); ok {
 		call.On = x.asks
 	}

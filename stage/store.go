@@ -32,15 +32,19 @@ type Store interface {
 	// Finish ends a dynamic stage: in one transaction it calls commit, unless that is nil, and makes the task reach
 	// p.To, with no attempt and no failure. If p.Last it is then Normal, never due, and given back; otherwise the
 	// holder goes on with it. An error of commit is returned as it is, and nothing has changed then; so it is when
-	// commit panics. commit may be called again after a transaction that failed.
+	// commit panics. commit may be called again after a transaction that failed. An error of the store's own that
+	// trying again would not mend, since commit has spoilt its transaction, is Permanent.
 	//
 	// If somebody wants the task to be suspended or cancelled it changes nothing, calls nothing, and answers
 	// ErrSuspended or ErrCancelled. If this holder has finished this very stage before, in a call whose answer was
-	// lost, it calls nothing and answers nil.
+	// lost, and done nothing since, it calls nothing and answers nil, whatever somebody wants by now. If the task is at
+	// another stage than p.From, that is an error. A lease that ends while commit runs is still good for this.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
 	// Return gives the task back, as r says, unless somebody wants it to be suspended or cancelled: then it is
-	// Suspended or Cancelled at r.Stage, never due, with r's attempt and failure. It returns the status.
+	// Suspended or Cancelled at r.Stage, never due, with r's attempt and failure. It returns the status. The store
+	// makes r.Failure a text that all stores can keep: U+FFFD stands for NUL and for what is no UTF-8, and what is
+	// beyond MaxFailure is cut off, behind a whole rune.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
 	// Heartbeat renews those of the leases that have not ended, all for so long from now, and answers for each, in
@@ -48,7 +52,8 @@ type Store interface {
 	Heartbeat(ctx context.Context, leases []Lease, length time.Duration) ([]Beat, error)
 
 	// Suspend takes a task that is due some time out of work: at once if no worker has it, else as something that
-	// is Wanted. It reports whether that made a difference. ErrNotFound if there is no such task, here and below.
+	// is Wanted. One whose lease has ended has it until the next claim. It reports whether that made a difference.
+	// ErrNotFound if there is no such task, here and below.
 	Suspend(ctx context.Context, id ID) (bool, error)
 
 	// Resume makes a Suspended task Resumed and due at once, and withdraws a suspension that is still wanted. If

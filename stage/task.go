@@ -48,7 +48,8 @@ type Task struct {
 	Status Status
 	Wanted Wanted // only beside InProcessing
 
-	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData).
+	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData): nil if that
+	// is empty. Whoever gets or gives it has bytes of his own.
 	Data []byte
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost with it. Failure is
@@ -64,7 +65,8 @@ type Task struct {
 	Worker string
 	Token  int64
 
-	Created, Changed time.Time
+	Created time.Time
+	Changed time.Time // by anything but a heartbeat
 }
 
 // MaxFailure bounds Task.Failure, in bytes.
@@ -72,6 +74,13 @@ const MaxFailure = 4096
 
 // String names the task for a log.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
+
+// Runs tells whether somebody is working on it or is going to: it is neither finished nor suspended nor cancelled, and
+// has not failed for good.
+func (t *Task) Runs() bool { return !t.Due.IsZero() }
+
+// Finished tells whether it has reached the last stage of its chain.
+func (t *Task) Finished() bool { return t.Status == Normal && !t.Runs() }
 
 // Lease is what the present holder of the task has.
 func (t *Task) Lease() Lease { return Lease{t.ID, t.Token} }

@@ -179,6 +179,8 @@ func (w *work) finish() (step, time.Duration) {
 		return w.endedBy(*written)
 	case refusal(err):
 		return w.leave(err)
+	case IsPermanent(err): // the store's, of a commit that has spoilt the transaction
+		return w.failed(err)
 	}
 	return w.again((*work).finish, err)
 }
@@ -216,19 +218,20 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 // failedFor is failed for the so-manieth time.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // which survives an Error that panics
-	if lasting := (permanent{}); !errors.As(err, &lasting) && attempt < w.e.cfg.Attempts {
+	if !IsPermanent(err) && attempt < w.e.cfg.Attempts {
 		r.Runs, r.After = true, max(0, w.e.cfg.Backoff(attempt))
 	}
 	fields := []zap.Field{zap.String("stage", w.task.Stage), zap.Int("attempt", attempt), zap.Bool("again", r.Runs), zap.Error(err)}
 	if p := (*act.Panic)(nil); errors.As(err, &p) {
-		fields = append(fields, zap.ByteString("stack", p.Stack))
+		w.log.Error("a stage has panicked", append(fields, zap.ByteString("stack", p.Stack))...)
+	} else {
+		w.log.Warn("a stage has failed", fields...)
 	}
-	w.log.Warn("a stage has failed", fields...)
 	return w.giveBackAs(r)
 }
 
 // escaped is the step behind a Goexit.
-func (w *work) escaped() (step, time.Duration) { return w.failed(errGoexit) }
+func (w *work) escaped() (step, time.Duration) { return w.endedBy(errGoexit) }
 
 var errGoexit = errors.New("stage: the processor has called runtime.Goexit")
 

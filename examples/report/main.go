@@ -9,7 +9,7 @@
 //
 // Ctrl-C ends it in order: what it worked on can be gone on with at once. What a killed process worked on is taken up
 // when its lease has ended, 5 s after it was heard of last (-lease). That counts as a failure of the stage, since it may
-// be what kills its workers: after five (-attempts) it has failed for good, until somebody resumes it (resume -failed).
+// be what kills its workers: after a hundred (-attempts) it has failed for good, until somebody resumes it (resume -failed).
 //
 // The status is 0 after an orderly end, also one that a signal has asked for; 1 if something has failed, such as a
 // file that cannot be read; 2 if it does not understand what it is to do.
@@ -123,7 +123,7 @@ func usage(out io.Writer) {
 
 func buildFlags(o *options) {
 	flag.IntVar(&o.workers, "workers", 8, "the `number` of files that are worked on at a time")
-	flag.IntVar(&o.attempts, "attempts", 5, "the `number` of times that a stage is begun until it has failed for good")
+	flag.IntVar(&o.attempts, "attempts", 100, "the `number` of times that a stage is begun until it has failed for good")
 	flag.BoolVar(&o.stay, "stay", false, "go on when nothing is left to be done, for what others add")
 	cli.Duration(flag.CommandLine, &o.lease, "lease", 5*time.Second,
 		"the `duration` for which a task stays with a process that is not heard of")

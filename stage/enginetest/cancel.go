@@ -76,7 +76,11 @@ func (w *world) prepared(condition string) stage.ID {
 
 func testCancelSwallowed(w *world) {
 	for _, elsewhere := range []bool{false, true} {
-		r := w.start(w.config(processors{"build": w.swallows("build")}))
+		cfg := w.config(processors{"build": w.swallows("build")})
+		if !elsewhere {
+			cfg.Heartbeat = patience / 2 // what is asked here is heard at once
+		}
+		r := w.start(cfg)
 		id := r.enqueue("report")
 		w.begins(id, "build", 1)
 		if elsewhere {

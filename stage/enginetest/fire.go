@@ -13,9 +13,18 @@ import (
 // shutdown10 is what an orderly end has time for.
 var shutdown10 = shutdown.Policy{Time: patience / 2, Drop: true}
 
-// testEnqueueHere has an engine that practically does not poll.
+// testEnqueueHere has an engine that practically does not poll. In the end half of it is taken, and it never is idle.
 func testEnqueueHere(w *world) {
-	cfg := w.config(processors{"build": w.watches("build")})
+	release := make(chan struct{})
+	cfg := w.config(processors{
+		"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			if string(t.Data) == "long" {
+				<-release
+			}
+			return nil, nil
+		},
+		"build": w.watches("build"),
+	})
 	cfg.Poll, cfg.Workers = never, 2
 	r := w.start(cfg)
 	w.becomes(r.enqueue("short"), isFinished)
@@ -25,11 +34,15 @@ func testEnqueueHere(w *world) {
 	w.becomes(id, isSuspended)
 	r.resume(id)
 	w.becomes(id, isFinished)
+	long, err := r.Enqueue(w.ctx, "short", []byte("long"))
+	w.NoError(err)
 	var many []stage.ID
 	for range 20 {
 		many = append(many, r.enqueue("short"))
 	}
 	w.become(many, isFinished)
+	close(release)
+	w.becomes(long, isFinished)
 }
 
 func testEnqueueElsewhere(w *world) {
@@ -124,6 +137,38 @@ func testFireRoom(w *world) {
 		w.LessOrEqual(n, 3)
 	}
 	w.become(ids, isFinished)
+}
+
+// testFireBeside enqueues and fires while a claim is under way that has asked for all the room. It brings one task.
+func testFireBeside(w *world) {
+	release := make(chan struct{})
+	h := newHold(claim)
+	g := w.gate()
+	g.after = h.after
+	cfg := w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if string(t.Data) == "long" {
+			<-release
+		}
+		return nil, nil
+	}})
+	cfg.Store, cfg.Poll, cfg.Workers = g, never, 3
+	r := w.start(cfg)
+	w.becomes(r.enqueue("short"), isFinished)
+	w.NoError(r.Wait(w.ctx))
+	pass(50 * time.Millisecond) // the claims that were rung for
+	h.arm()
+	long, err := r.Enqueue(w.ctx, "short", []byte("long"))
+	w.NoError(err)
+	w.comes("a claim", h.arrived)
+	second := r.enqueue("short")
+	n, err := r.Fire(w.ctx)
+	w.NoError(err)
+	w.Zero(n, "the room is asked for")
+	w.Equal(isNew, w.see(second))
+	close(h.release)
+	w.becomes(second, isFinished)
+	close(release)
+	w.becomes(long, isFinished)
 }
 
 // testFireRunning fires an engine that does not look by itself.

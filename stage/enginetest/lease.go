@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,11 +13,16 @@ import (
 // lease is short enough to wait for its end, and long enough for a living worker on a busy machine.
 const lease = 1200 * time.Millisecond
 
-// ends lets the lease of a task end now, as if its worker had not been heard of for long.
+// ends lets the present lease of a task end now, as if its worker had not been heard of for long.
 func (w *world) ends(id stage.ID) {
 	w.t.Helper()
 	t := w.get(id)
-	_, err := w.other.Heartbeat(w.ctx, []stage.Lease{t.Lease()}, time.Millisecond)
+	w.endsLease(t.Lease())
+}
+
+func (w *world) endsLease(l stage.Lease) {
+	w.t.Helper()
+	_, err := w.other.Heartbeat(w.ctx, []stage.Lease{l}, time.Millisecond)
 	w.NoError(err)
 }
 
@@ -48,8 +54,8 @@ func testLongStage(w *world) {
 	w.EqualValues(1, w.get(id).Token)
 }
 
-// testUnheard has an engine none of whose heartbeats reaches the store.
-func testUnheard(w *world) {
+// testUnheard has an engine none of whose heartbeats reaches the store: they fail, or there is no answer at all.
+func testUnheard(w *world, hanging bool) {
 	g := w.gate()
 	g.before = func(op string) error {
 		if op == heartbeat {
@@ -57,10 +63,15 @@ func testUnheard(w *world) {
 		}
 		return nil
 	}
+	if hanging {
+		g.Store, g.before = &hangs{Store: w.store, op: heartbeat}, nil
+	}
+	elapsed := since()
 	ps := processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		if w.times(t.ID, "build") == 1 {
 			<-ctx.Done()
 			w.note("%v", stage.CheckSuspended(ctx))
+			w.note("too early: %t", elapsed() < lease)
 			return w.writes("the first"), nil
 		}
 		w.note("attempt %d", t.Attempt)
@@ -71,13 +82,46 @@ func testUnheard(w *world) {
 	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
-	elapsed := since()
 	w.start(w.elsewhere(ps))
 	w.becomes(id, isFinished)
-	w.GreaterOrEqual(elapsed(), lease/2, "not before the end of the lease")
-	w.ElementsMatch([]string{stage.ErrLeaseLost.Error(), "attempt 1", "committed"}, w.notedAll(3))
+	w.ElementsMatch([]string{stage.ErrLeaseLost.Error(), "too early: false", "attempt 1", "committed"}, w.notedAll(4))
 	w.Equal("the second", string(w.get(id).Data))
 	w.Equal(1, w.times(id, "load"), "earlier stages are not repeated")
+}
+
+// testLossHeard has the store end a lease of which the worker believes that it has it for long.
+func testLossHeard(w *world) {
+	cfg := w.config(processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		if w.times(t.ID, "build") == 1 {
+			<-ctx.Done()
+			w.note("%v", stage.CheckSuspended(ctx))
+			return w.writes("the lost"), nil
+		}
+		return nil, nil
+	}})
+	cfg.Attempts = 1000
+	r := w.start(cfg)
+	id := r.enqueue("report")
+	w.begins(id, "build", 1)
+	t := w.get(id)
+	w.eventually("it is heard", func() bool {
+		w.endsLease(t.Lease()) // unless a heartbeat comes in between
+		return w.running() == 0 || w.times(id, "build") > 1
+	})
+	w.becomes(id, isFinished)
+	w.Equal([]string{stage.ErrLeaseLost.Error()}, w.notedAll(1))
+	w.Equal(1, w.times(id, "load"))
+}
+
+// testContextEnds looks whether what hangs on the context of a processor goes with it.
+func testContextEnds(w *world) {
+	gone := make(chan struct{})
+	r := w.start(w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+		context.AfterFunc(ctx, func() { close(gone) })
+		return nil, nil
+	}}))
+	w.becomes(r.enqueue("short"), isFinished)
+	w.comes("the end of the context", gone)
 }
 
 // testFenced lets the first worker come too late with each thing that it can do, while the second is at work.
@@ -231,25 +275,34 @@ func testDeathBetween(w *world) {
 	w.Equal(1, w.times(id, "load"))
 }
 
-// testSuspendLost suspends a task whose worker is dead already.
+// testSuspendLost suspends a task whose worker is dead already: in a stage, and between two.
 func testSuspendLost(w *world) {
-	r := w.mortal(func(kill func()) processors {
-		return processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
-			kill()
-			<-ctx.Done()
-			return nil, nil
-		}}
+	w.suspendLost(isBuilding)
+	w.suspendLost(loaded + ", IN_PROCESSING")
+}
+
+func (w *world) suspendLost(at string) {
+	id, err := w.other.Enqueue(w.ctx, "report", loaded, nil)
+	w.NoError(err)
+	_, err = w.other.Claim(w.ctx, stage.Claim{
+		Worker: "dead", Kinds: []string{"report"}, Limit: 1, Length: patience,
+		Enter: func(*stage.Task) (string, int) { return strings.TrimSuffix(at, ", IN_PROCESSING"), 0 },
 	})
-	id := r.enqueue("report")
-	w.begins(id, "build", 1)
+	w.NoError(err)
 	w.yes(w.other.Suspend(w.ctx, id))
-	w.Equal(isBuilding, w.see(id))
+	w.Equal(at, w.see(id))
 	w.ends(id)
-	second := w.start(w.elsewhere(nil))
+	p := w.tape()
+	cfg := w.config(nil)
+	cfg.Store = p
+	r := w.start(cfg)
 	w.becomes(id, isSuspended)
-	w.Equal(1, w.times(id, "build"), "the stage does not begin once more")
-	second.resume(id)
+	w.eventually("all is seen", func() bool { return len(p.history(id)) == 2 })
+	w.Equal([]string{loaded + ", IN_PROCESSING", isSuspended}, p.history(id), "no stage is shown")
+	w.Zero(w.times(id, "build"), "the stage does not begin")
+	r.resume(id)
 	w.becomes(id, isFinished)
+	w.NoError(r.stop(shutdown10))
 }
 
 // testFoundDynamic is about tasks that are at a dynamic stage when they are claimed: left there by a worker that is

@@ -59,6 +59,7 @@ var tests = []test{
 	{"what comes from elsewhere is found by polling", testEnqueueElsewhere},
 	{"each task is given to one", testFireOnce},
 	{"fire claims as many as there is room for", testFireRoom},
+	{"fire while another claim is under way", testFireBeside},
 	{"fire brings tasks to a running engine", testFireRunning},
 	{"an engine runs once at a time", testRunOnce},
 	{"wait", testWait},
@@ -89,7 +90,10 @@ var tests = []test{
 	{"a suspended task survives its worker", testSuspendLost},
 
 	{"a long stage in a living worker", testLongStage},
-	{"a worker whose heartbeats are not heard", testUnheard},
+	{"a worker whose heartbeats are not heard", func(w *world) { testUnheard(w, false) }},
+	{"a worker whose heartbeats are not answered", func(w *world) { testUnheard(w, true) }},
+	{"a lost lease is heard of with a heartbeat", testLossHeard},
+	{"the context of a processor ends", testContextEnds},
 	{"a worker that has lost its lease can change nothing", testFenced},
 	{"a worker that dies", testDeath},
 	{"too many workers are lost", testDeaths},
@@ -116,6 +120,7 @@ var tests = []test{
 	{"troubles are the task's", testTroubles},
 	{"a store that fails", testStoreFails},
 	{"a store whose answers are lost", testAnswersLost},
+	{"a store that does not answer is not pressed", testPatience},
 	{"requests that the store does not answer", testRequestsFail},
 }
 

@@ -234,15 +234,18 @@ func testContext(w *world) {
 }
 
 func testHalt(w *world) {
-	r := w.start(w.config(processors{"build": w.watches("build")}))
+	release := make(chan struct{})
+	ps := processors{"build": w.ignores("build", release)}
+	r := w.start(w.config(ps))
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	elapsed := since()
 	cut := r.cuts(abrupt)
 	w.Less(elapsed(), patience/2)
+	close(release)
 	w.Equal(1, cut.Tasks)
 	w.ends(id)
-	w.start(w.elsewhere(processors{"build": w.watches("build")}))
+	w.start(w.elsewhere(ps))
 	w.becomes(id, isFinished)
 	w.Equal(1, w.times(id, "load"))
 	w.Equal(2, w.times(id, "build"))
@@ -308,6 +311,8 @@ func testStopHanging(w *world) {
 			} else {
 				r := w.host.start(w, e)
 				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
+				pass(3 * cfg.Heartbeat)
+				w.EqualValues(1, s.hung.Load(), "it is not asked once more")
 				_ = r.stop(within)
 			}
 			w.eventually("nobody waits for the store", func() bool { return s.hung.Load() == 0 })

@@ -45,7 +45,9 @@ func (w *world) begins(id stage.ID, processor string, n int) {
 }
 
 func testSuspend(w *world) {
-	r := w.start(w.config(processors{"build": w.watches("build")}))
+	cfg := w.config(processors{"build": w.watches("build")})
+	cfg.Heartbeat = patience / 2 // what is asked here is heard at once
+	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	w.yes(r.Suspend(w.ctx, id))
@@ -147,7 +149,7 @@ func testSuspendBetween(w *world) {
 		g, p := w.gate(), w.tape()
 		g.Store, g.before = p, h.before
 		cfg := w.config(nil)
-		cfg.Store = g
+		cfg.Store, cfg.Heartbeat = g, patience/2 // the store says so
 		r := w.start(cfg)
 		id := r.enqueue("report")
 		w.comes("it is between two stages", h.arrived)
@@ -181,7 +183,7 @@ func testSuspendFinish(w *world) {
 			}
 			return w.writes("built"), nil
 		}})
-		cfg.Store = g
+		cfg.Store, cfg.Heartbeat = g, patience/2 // the store says so
 		r := w.start(cfg)
 		id := r.enqueue("report")
 		w.comes("its end is about to be written", h.arrived)

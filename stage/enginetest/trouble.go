@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -172,6 +173,31 @@ func testAnswersLost(w *world) {
 		w.survives(g, op, length)
 		w.Zero(left.n, op)
 	}
+}
+
+// testPatience counts how often a store is asked that does not answer.
+func testPatience(w *world) {
+	var deaf atomic.Bool
+	var asked atomic.Int32
+	deaf.Store(true)
+	g := w.gate()
+	g.before = func(op string) error {
+		if op != enter || !deaf.Load() {
+			return nil
+		}
+		asked.Add(1)
+		return errTrouble
+	}
+	cfg := w.config(nil)
+	cfg.Store = g
+	r := w.start(cfg)
+	id := r.enqueue("report")
+	w.eventually("it is asked again", func() bool { return asked.Load() > 1 })
+	pass(250 * time.Millisecond)
+	w.LessOrEqual(asked.Load(), int32(5), "at 0, 50, 150, 350, 750 ms")
+	deaf.Store(false)
+	w.becomes(id, isFinished)
+	w.Equal(1, w.times(id, "load"))
 }
 
 // countdown is so many troubles.

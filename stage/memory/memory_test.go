@@ -13,16 +13,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) storetest.Harness {
-		clock := time.Unix(1e9, 0)
-		s := memory.New(func() time.Time { return clock })
-		return storetest.Harness{
-			Store:   s,
-			Again:   func() stage.Store { return s },
-			Advance: func(d time.Duration) { clock = clock.Add(d) },
-		}
-	})
+func TestStore(t *testing.T) { storetest.Run(t, open) }
+
+func TestRandom(t *testing.T) { storetest.Random(t, 15, open) }
+
+// open gives a store whose clock is the test's.
+func open(*testing.T) storetest.Harness {
+	clock := time.Unix(1e9, 0)
+	s := memory.New(func() time.Time { return clock })
+	return storetest.Harness{
+		Store:   s,
+		Again:   func() stage.Store { return s },
+		Advance: func(d time.Duration) { clock = clock.Add(d) },
+	}
 }
 
 func BenchmarkStore(b *testing.B) {

@@ -315,7 +315,7 @@ func openMany(ctx context.Context, path string) error {
 
 // TestOpenAtOnce opens a database that is not there yet, from many processes and goroutines.
 func TestOpenAtOnce(t *testing.T) {
-	for range 3 {
+	for range 2 {
 		path := newPath(t)
 		var waits []func() (string, error)
 		for range 3 {

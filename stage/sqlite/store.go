@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
+
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -166,8 +168,11 @@ func (s *Store) failed(what string, err error) error {
 			return err
 		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case is(err, lib.SQLITE_CONSTRAINT): // as a rule of somebody's tables that is looked at when a commit is over
+		err = stage.Permanent(err)
 	}
 	return fmt.Errorf("sqlite: %s in %s: %w", what, s.path, err)
 }

@@ -136,6 +136,7 @@ func TestCommitEnds(t *testing.T) {
 				return nil
 			})
 			require.ErrorContains(t, err, "the transaction was ended by who was to write in it, and nothing has changed")
+			require.True(t, stage.IsPermanent(err))
 			err = s.Update(t.Context(), func(tx *sql.Tx) error {
 				require.NoError(t, insert(tx, l.Task))
 				row.end(tx)
@@ -160,6 +161,27 @@ func TestCommitEnds(t *testing.T) {
 			return err
 		})
 		require.Equal(t, context.Canceled, err)
+		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+	})
+
+	t.Run("a rule that is broken in the end", func(t *testing.T) {
+		s, _ := withReports(t, sqlite.Config{})
+		require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+			_, err := tx.Exec(`CREATE TABLE page (report INTEGER REFERENCES daimon_task DEFERRABLE INITIALLY DEFERRED)`)
+			return err
+		}))
+		l := claimed(t, s, time.Minute)
+		before, err := s.Get(t.Context(), l.Task)
+		require.NoError(t, err)
+		err = s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			_, err := sqlite.SQL(tx).Exec(`INSERT INTO page (report) VALUES (1000)`)
+			return err
+		})
+		require.ErrorContains(t, err, "FOREIGN KEY")
+		require.True(t, stage.IsPermanent(err), "trying again would not mend it")
+		after, err := s.Get(t.Context(), l.Task)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
 		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
 	})
 

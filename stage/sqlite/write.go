@@ -68,12 +68,7 @@ func (s *Store) write(ctx context.Context, what string, do func(tx *sql.Tx) erro
 	}); err != nil {
 		return s.failed(what, err)
 	}
-	defer func() {
-		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-			// SQLite has ended it before, or cannot: in either case the next one begins on a new connection.
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-		}
-	}()
+	defer func() { _ = tx.Rollback() }() // behind a Commit it does nothing
 	if err := do(tx); err != nil {
 		return s.failed(what, err)
 	}
@@ -108,7 +103,7 @@ func is(err error, code int) bool {
 }
 
 // errEnded is for who has a transaction of ours and ends it.
-var errEnded = errors.New("the transaction was ended by who was to write in it, and nothing has changed")
+var errEnded = stage.Permanent(errors.New("the transaction was ended by who was to write in it, and nothing has changed"))
 
 // vetoing calls do, which calls others, and sees to it that the transaction is still there behind that.
 func (s *Store) vetoing(do func() error) error {

@@ -84,18 +84,17 @@ func testBytes(f *fixture) {
 	f.NoError(err)
 	spoil(given)
 
-	var seen []byte
 	tasks, err := f.a.Claim(f.ctx, stage.Claim{
 		Kinds: []string{"report"}, Limit: 1, Length: length,
 		Enter: func(t *stage.Task) (string, int) {
-			seen = t.Data
+			spoil(t.Data)
 			*t = stage.Task{ID: t.ID, Kind: "spoilt", Stage: "SPOILT", Data: t.Data, Token: 77}
 			return working, 0
 		},
 	})
 	f.NoError(err)
+	f.Equal("as enqueued", string(tasks[0].Data))
 	f.Equal(plain(f.get(id)), plain(tasks[0]))
-	spoil(seen)
 	spoil(tasks[0].Data)
 	f.Equal("as enqueued", string(f.get(id).Data))
 	f.Equal("report", f.get(id).Kind)

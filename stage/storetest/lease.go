@@ -437,4 +437,10 @@ func testHeartbeatRenews(f *fixture) {
 	f.NoError(err)
 	f.Equal([]stage.Beat{{Lost: true}}, beats)
 	f.same(t)
+
+	t = f.claimed("c")
+	beats, err = f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease(), t.Lease()}, 0)
+	f.NoError(err)
+	f.Equal([]stage.Beat{{}, {}}, beats, "one answer, however often it is asked, even if that ends it")
+	f.claim("c")
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Each history has a seed, so many steps, and at most so many tasks: few, so that much happens to each.
+// Each history has so many steps, and at most so many tasks: few, so that much happens to each.
 const (
-	seeds = 8
 	steps = 500
 	tasks = 12
 )
 
-// testRandom compares random histories of a store with those of its twin.
-func testRandom(t *testing.T, open func(t *testing.T) Harness) {
+// Random compares random histories of a store with those of its twin, one for each seed. Run does it with three; a fast
+// store can afford more.
+func Random(t *testing.T, seeds int, open func(t *testing.T) Harness) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			h := &history{

@@ -70,7 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.do(newFixture(t, open)) })
 	}
-	t.Run("random", func(t *testing.T) { testRandom(t, open) })
+	t.Run("random", func(t *testing.T) { Random(t, 3, open) })
 }
 
 // fixture is a harness in a test. What a writes b has to see, and the other way round.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqlite_test
 
 import (
@@ -290,6 +292,8 @@ func stopBetweenWrites(t testing.TB, p *os.Process, db *sql.DB) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		require.NoError(t, p.Signal(syscall.SIGSTOP))
+		_, err := syscall.Wait4(p.Pid, nil, syscall.WUNTRACED, nil) // until all its threads stand
+		require.NoError(t, err)
 		if _, err := db.Exec(`BEGIN IMMEDIATE`); err == nil {
 			do(t, db, `COMMIT`)
 			return true
