@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,10 @@ func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
 	err := stage.Permanent(fmt.Errorf("page 7: %w", cause))
 	require.EqualError(t, err, "page 7: no such page")
 	require.ErrorIs(t, err, cause)
+	require.True(t, stage.IsPermanent(err))
+	require.True(t, stage.IsPermanent(fmt.Errorf("again: %w", err)))
+	require.False(t, stage.IsPermanent(cause))
+	require.False(t, stage.IsPermanent(nil))
 }
 
 func TestProcessorsAreFoundByTheirIDs(t *testing.T) {
@@ -92,6 +97,30 @@ func TestAnUnknownKindIsRefusedByName(t *testing.T) {
 	require.ErrorIs(t, err, stage.ErrUnknownKind)
 	require.EqualError(t, err, `stage: no chain for this kind of task: "tusk"`)
 	require.Zero(t, id)
+}
+
+func TestWhetherATaskRunsOrHasFinished(t *testing.T) {
+	for _, row := range []struct {
+		status         stage.Status
+		due            bool
+		runs, finished bool
+	}{
+		{stage.Normal, true, true, false},
+		{stage.Normal, false, false, true},
+		{stage.InProcessing, true, true, false},
+		{stage.Resumed, true, true, false},
+		{stage.Error, true, true, false}, // it is tried again
+		{stage.Error, false, false, false},
+		{stage.Suspended, false, false, false},
+		{stage.Cancelled, false, false, false},
+	} {
+		task := &stage.Task{Status: row.status}
+		if row.due {
+			task.Due = time.Unix(1e9, 0)
+		}
+		require.Equal(t, row.runs, task.Runs(), "%v", row)
+		require.Equal(t, row.finished, task.Finished(), "%v", row)
+	}
 }
 
 func TestATaskIsNamedByKindAndNumber(t *testing.T) {

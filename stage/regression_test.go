@@ -99,33 +99,49 @@ func TestAStopBesideAFire(t *testing.T) {
 }
 
 // A lease that was claimed on goroutines was looked at with the clock of the Group that the engine joined later, and
-// was taken for one that had ended.
+// was taken for one that had ended, or was not renewed.
 func TestALeaseIsReadWithTheClockItWasClaimedBy(t *testing.T) {
-	const lease = 400 * time.Millisecond
-	g := act.NewGroup(act.Config{Schedulers: 1, Threads: act.Locked, Logger: zap.NewNop()})
-	time.Sleep(2 * lease) // its clock is ahead by that
-	var cause error
-	e := engineOf(t, memory.New(nil), 1, processor(func(ctx context.Context) {
-		select {
-		case <-time.After(lease):
-		case <-ctx.Done():
-		}
-		cause = stage.CheckSuspended(ctx)
-	}), func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = lease, 20*time.Millisecond })
-	id, err := e.Enqueue(t.Context(), "task", nil)
-	require.NoError(t, err)
-	_, err = e.Fire(t.Context())
-	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- g.Run(context.Background(), e.Setup) }()
-	inTime(t, func() { require.NoError(t, e.Wait(context.Background())) })
-	require.NoError(t, cause)
-	task, err := e.Get(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, "1", task.Stage)
-	g.Shutdown(abrupt)
-	<-ended
-	_ = g.Close()
+	const lease = 800 * time.Millisecond
+	for _, first := range []string{"Group", "engine"} {
+		t.Run("an older "+first, func(t *testing.T) {
+			t.Parallel()
+			var cause error
+			var g *act.Group
+			var e *stage.Engine
+			makeGroup := func() {
+				g = act.NewGroup(act.Config{Schedulers: 1, Threads: act.Locked, Logger: zap.NewNop()})
+			}
+			makeEngine := func() {
+				e = engineOf(t, memory.New(nil), 1, processor(func(ctx context.Context) {
+					select {
+					case <-time.After(2 * lease):
+					case <-ctx.Done():
+					}
+					cause = stage.CheckSuspended(ctx)
+				}), func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = lease, 20*time.Millisecond })
+			}
+			if first == "Group" {
+				makeGroup()
+				time.Sleep(3 * lease / 2) // so far its clock is ahead
+				makeEngine()
+			} else {
+				makeEngine()
+				time.Sleep(3 * lease / 2)
+				makeGroup()
+			}
+			_, err := e.Enqueue(t.Context(), "task", nil)
+			require.NoError(t, err)
+			_, err = e.Fire(t.Context())
+			require.NoError(t, err)
+			ended := make(chan error, 1)
+			go func() { ended <- g.Run(context.Background(), e.Setup) }()
+			inTime(t, func() { require.NoError(t, e.Wait(context.Background())) })
+			require.NoError(t, cause)
+			g.Shutdown(abrupt)
+			<-ended
+			_ = g.Close()
+		})
+	}
 }
 
 // deaf is a Store that cannot be claimed from.

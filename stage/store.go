@@ -38,7 +38,8 @@ type Store interface {
 	// If somebody wants the task to be suspended or cancelled it changes nothing, calls nothing, and answers
 	// ErrSuspended or ErrCancelled. If this holder has finished this very stage before, in a call whose answer was
 	// lost, and done nothing since, it calls nothing and answers nil, whatever somebody wants by now. If the task is at
-	// another stage than p.From, that is an error. A lease that ends while commit runs is still good for this.
+	// another stage than p.From, somebody has moved it: ErrLeaseLost. A lease that ends while commit runs is still good
+	// for this.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
 	// Return gives the task back, as r says, unless somebody wants it to be suspended or cancelled: then it is
@@ -112,6 +113,9 @@ type Filter struct {
 	Status Status
 	After  ID  // only those with a higher number
 	Limit  int // 0: all
+
+	// Running leaves out those that are finished, suspended, cancelled, or have failed for good: see Task.Runs.
+	Running bool
 }
 
 // Tx is the transaction in which a stage ends: what is done in it is there exactly when the stage's static one is. A

@@ -78,7 +78,7 @@ func testCancelSwallowed(w *world) {
 	for _, elsewhere := range []bool{false, true} {
 		cfg := w.config(processors{"build": w.swallows("build")})
 		if !elsewhere {
-			cfg.Heartbeat = patience / 2 // what is asked here is heard at once
+			cfg = heartless(cfg) // what is asked here is heard at once
 		}
 		r := w.start(cfg)
 		id := r.enqueue("report")
@@ -100,12 +100,10 @@ func testCancelSwallowed(w *world) {
 // testCancelSuspended cancels while a suspension is wanted that nobody has heard of.
 func testCancelSuspended(w *world) {
 	release := make(chan struct{})
-	cfg := w.config(processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+	r := w.start(heartless(w.config(processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
 		<-release
 		return nil, stage.CheckSuspended(ctx)
-	}})
-	cfg.Heartbeat = patience / 2
-	r := w.start(cfg)
+	}})))
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	w.yes(w.other.Suspend(w.ctx, id))

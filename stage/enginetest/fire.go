@@ -165,6 +165,7 @@ func testFireBeside(w *world) {
 	w.NoError(err)
 	w.Zero(n, "the room is asked for")
 	w.Equal(isNew, w.see(second))
+	pass(20 * time.Millisecond) // what has rung is heard
 	close(h.release)
 	w.becomes(second, isFinished)
 	close(release)

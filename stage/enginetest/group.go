@@ -50,6 +50,21 @@ func testAsk(w *world) {
 	w.ErrorContains(err, "as it is")
 }
 
+// testAskLong asks what takes longer than a lease.
+func testAskLong(w *world) {
+	cfg := w.config(nil)
+	cfg.Lease = lease
+	r := w.start(cfg)
+	_, err := asks(r, func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	w.ErrorIs(err, context.DeadlineExceeded)
+	n, err := asks(r, func(ctx context.Context) (int, error) { return 42, ctx.Err() })
+	w.NoError(err)
+	w.Equal(42, n)
+}
+
 // testSlots takes all places of the Group's executor, and all that the engine has for processors, for several leases.
 func testSlots(w *world) {
 	release := make(chan struct{})
@@ -87,7 +102,7 @@ type counts struct{ n atomic.Int32 }
 
 func (x *counts) Execute(f func()) {
 	x.n.Add(1)
-	go f()
+	begin(f)
 }
 
 func testExecutor(w *world) {

@@ -39,7 +39,7 @@ func testLongStage(w *world) {
 		select {
 		case <-ctx.Done():
 			return nil, stage.CheckSuspended(ctx)
-		case <-time.After(5 * lease / 2):
+		case <-after(5 * lease / 2):
 			return nil, nil
 		}
 	}}
@@ -99,7 +99,7 @@ func testLossHeard(w *world) {
 		}
 		return nil, nil
 	}})
-	cfg.Attempts = 1000
+	cfg.Attempts, cfg.Lease = 1000, never
 	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
@@ -188,8 +188,8 @@ func (w *world) mortal(ps func(kill func()) processors) *run {
 		}
 		return nil
 	}
-	cfg := w.config(ps(func() { dead.Store(true) }))
-	cfg.Store, cfg.Heartbeat = g, patience/2 // none is under way when it dies
+	cfg := heartless(w.config(ps(func() { dead.Store(true) }))) // none is under way when it dies
+	cfg.Store = g
 	return w.start(cfg)
 }
 
@@ -259,8 +259,8 @@ func testDeathBetween(w *world) {
 		}
 		return nil
 	}
-	cfg := w.config(nil)
-	cfg.Store, cfg.Heartbeat = g, patience/2
+	cfg := heartless(w.config(nil))
+	cfg.Store = g
 	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.eventually("it dies", dead.Load)

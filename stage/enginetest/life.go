@@ -144,7 +144,9 @@ func testFortyFive(w *world, elsewhere bool) {
 		for range 42 {
 			others = append(others, w.enqueue("report"))
 		}
-		w.become(three, isBuilding)
+		for _, id := range three {
+			w.begins(id, "build", 1)
+		}
 		together(3, func(i int) {
 			took[i] = never
 			elapsed := since()

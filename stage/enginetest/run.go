@@ -121,12 +121,15 @@ var tests = []test{
 	{"a store that fails", testStoreFails},
 	{"a store whose answers are lost", testAnswersLost},
 	{"a store that does not answer is not pressed", testPatience},
+	{"a claim that hangs is given up", testClaimHangs},
+	{"a transaction that cannot be mended", testSpoilt},
 	{"requests that the store does not answer", testRequestsFail},
 }
 
 // inGroup are the tests that make sense in a Group only.
 var inGroup = []test{
 	{"asked in a turn", testAsk},
+	{"asked for too long", testAskLong},
 	{"processors hold nobody up", testSlots},
 	{"an executor of one's own", testExecutor},
 }

@@ -26,7 +26,7 @@ func testStop(w *world) {
 				return nil, nil
 			}
 			select {
-			case <-time.After(5 * time.Second):
+			case <-after(5 * time.Second):
 			case <-ctx.Done():
 				w.note("%v", stage.CheckSuspended(ctx))
 			}
@@ -207,18 +207,20 @@ func testContext(w *world) {
 		cfg.Shutdown = terms
 		e := w.engine(cfg)
 		ctx, cancel := context.WithCancel(w.ctx)
-		ended := make(chan error, 1)
+		var err error
+		ended := make(chan struct{})
 		w.aside(func() {
+			defer close(ended)
 			if w.host.name == goroutines.name {
-				ended <- e.Run(ctx)
+				err = e.Run(ctx)
 			} else {
-				ended <- act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: terms, Logger: zap.NewNop()}, e.Setup)
+				err = act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: terms, Logger: zap.NewNop()}, e.Setup)
 			}
 		})
 		id := w.enqueue("report")
 		w.begins(id, "load", 1)
 		cancel()
-		err := <-ended
+		w.comes("the end", ended)
 		close(release)
 		if listens {
 			w.NoError(err)
@@ -251,17 +253,20 @@ func testHalt(w *world) {
 	w.Equal(2, w.times(id, "build"))
 }
 
-// hangs is a Store that does not answer one operation as long as somebody waits for it.
+// hangs is a Store that does not answer one operation as long as somebody waits for it, until it is mended.
 type hangs struct {
 	stage.Store
-	op   string
-	hung atomic.Int32
+	op    string
+	hung  atomic.Int32 // by now
+	asked atomic.Int32 // so far
+	well  atomic.Bool
 }
 
 func (s *hangs) hang(ctx context.Context, op string) error {
-	if op != s.op {
+	if op != s.op || s.well.Load() {
 		return nil
 	}
+	s.asked.Add(1)
 	s.hung.Add(1)
 	defer s.hung.Add(-1)
 	<-ctx.Done()
@@ -320,6 +325,19 @@ func testStopHanging(w *world) {
 			w.yes(w.other.Cancel(w.ctx, id))
 		}
 	}
+}
+
+// testClaimHangs has a store that does not answer claims for some time.
+func testClaimHangs(w *world) {
+	s := &hangs{Store: w.store, op: claim}
+	cfg := w.config(nil)
+	cfg.Store, cfg.Lease = s, lease
+	r := w.start(cfg)
+	id := r.enqueue("short")
+	w.eventually("it is asked again", func() bool { return s.asked.Load() == 2 })
+	w.EqualValues(1, s.hung.Load(), "the first is given up")
+	s.well.Store(true)
+	w.becomes(id, isFinished)
 }
 
 // testLateClaim has a claim whose answer comes when the engine has stopped: the engine's own, and that of a Fire.

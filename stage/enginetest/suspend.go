@@ -45,9 +45,7 @@ func (w *world) begins(id stage.ID, processor string, n int) {
 }
 
 func testSuspend(w *world) {
-	cfg := w.config(processors{"build": w.watches("build")})
-	cfg.Heartbeat = patience / 2 // what is asked here is heard at once
-	r := w.start(cfg)
+	r := w.start(heartless(w.config(processors{"build": w.watches("build")}))) // what is asked here is heard at once
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	w.yes(r.Suspend(w.ctx, id))
@@ -148,8 +146,8 @@ func testSuspendBetween(w *world) {
 		h.arm()
 		g, p := w.gate(), w.tape()
 		g.Store, g.before = p, h.before
-		cfg := w.config(nil)
-		cfg.Store, cfg.Heartbeat = g, patience/2 // the store says so
+		cfg := heartless(w.config(nil)) // the store says so
+		cfg.Store = g
 		r := w.start(cfg)
 		id := r.enqueue("report")
 		w.comes("it is between two stages", h.arrived)
@@ -177,13 +175,13 @@ func testSuspendFinish(w *world) {
 		h := newHold(finish)
 		g := w.gate()
 		g.before = h.before
-		cfg := w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		cfg := heartless(w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 			if w.times(t.ID, "build") == 1 {
 				h.arm()
 			}
 			return w.writes("built"), nil
-		}})
-		cfg.Store, cfg.Heartbeat = g, patience/2 // the store says so
+		}})) // the store says so
+		cfg.Store = g
 		r := w.start(cfg)
 		id := r.enqueue("report")
 		w.comes("its end is about to be written", h.arrived)

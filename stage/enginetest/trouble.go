@@ -175,6 +175,29 @@ func testAnswersLost(w *world) {
 	}
 }
 
+// testSpoilt has a store that says that trying again is in vain.
+func testSpoilt(w *world) {
+	left := newCountdown(1)
+	g := w.gate()
+	g.before = func(op string) error {
+		if op != finish {
+			return nil
+		}
+		return stage.Permanent(left.trouble())
+	}
+	cfg := w.config(nil)
+	cfg.Store = g
+	r := w.start(cfg)
+	id := r.enqueue("short")
+	w.becomes(id, created+", ERROR")
+	t := w.get(id)
+	w.Equal(errTrouble.Error(), t.Failure)
+	w.Equal(1, t.Attempt)
+	w.False(t.Runs())
+	w.yes(r.ResumeFailed(w.ctx, id))
+	w.becomes(id, isFinished)
+}
+
 // testPatience counts how often a store is asked that does not answer.
 func testPatience(w *world) {
 	var deaf atomic.Bool

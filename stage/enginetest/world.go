@@ -139,6 +139,12 @@ func (w *world) config(ps processors) stage.Config {
 	}
 }
 
+// heartless is cfg without heartbeats to speak of.
+func heartless(cfg stage.Config) stage.Config {
+	cfg.Lease, cfg.Heartbeat = 2*never, never
+	return cfg
+}
+
 func (w *world) engine(cfg stage.Config) *stage.Engine {
 	w.t.Helper()
 	e, err := stage.New(cfg)
@@ -228,7 +234,7 @@ func (w *world) comes(what string, c <-chan struct{}) {
 	w.t.Helper()
 	select {
 	case <-c:
-	case <-time.After(patience):
+	case <-after(patience):
 		w.FailNow("it did not happen: " + what)
 	}
 }
@@ -244,13 +250,22 @@ func together(n int, f func(i int)) {
 
 // aside calls f on a goroutine, which ends before the test does.
 func (w *world) aside(f func()) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f()
-	}()
+	ended := begin(f)
 	w.t.Cleanup(func() { w.comes("what was begun aside has ended", ended) })
 }
+
+// begin calls f on a goroutine, and tells when it has returned.
+func begin(f func()) (ended <-chan struct{}) {
+	c := make(chan struct{})
+	go func() {
+		defer close(c)
+		f()
+	}()
+	return c
+}
+
+// after is when so long has passed.
+func after(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // pass waits for so long where waiting is what the test is about.
 func pass(d time.Duration) { time.Sleep(d) }
@@ -285,33 +300,25 @@ var (
 var abrupt = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 
 func onGoroutines(w *world, e *stage.Engine) *run {
-	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(w.ctx)
-	go func() {
-		defer close(ended)
-		_ = e.Run(ctx)
-	}()
+	ended := begin(func() { _ = e.Run(ctx) })
 	return w.runs(e, func(o shutdown.Order) error {
 		err := e.Stop(o)
 		cancel()
-		w.comes("Run ends", ended)
+		<-ended
 		return err
 	})
 }
 
 func inAGroup(w *world, e *stage.Engine, cfg act.Config) *run {
-	ended := make(chan struct{})
 	var err error
 	cfg.Schedulers, cfg.Threads, cfg.Logger = 2, act.Locked, zap.NewNop()
 	g := act.NewGroup(cfg)
-	go func() {
-		defer close(ended)
-		err = g.Run(context.Background(), e.Setup)
-	}()
+	ended := begin(func() { err = g.Run(context.Background(), e.Setup) })
 	w.t.Cleanup(func() { _ = g.Close() }) // behind that of the run
 	r := w.runs(e, func(o shutdown.Order) error {
 		g.Shutdown(o)
-		w.comes("the Group ends", ended)
+		<-ended
 		return err
 	})
 	r.group = g
@@ -331,7 +338,9 @@ func (w *world) runs(e *stage.Engine, order func(o shutdown.Order) error) *run {
 // stop ends the run on the terms, and returns how.
 func (r *run) stop(terms shutdown.Policy) error {
 	r.over = true
-	return r.order(shutdown.Now{Terms: terms})
+	var err error
+	r.w.comes("the engine stops", begin(func() { err = r.order(shutdown.Now{Terms: terms}) }))
+	return err
 }
 
 // enqueue adds a task here.

@@ -2,10 +2,7 @@ package memory
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -80,7 +77,7 @@ func (s *Store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 		return err
 	}
 	if e.task.Stage != p.From {
-		return fmt.Errorf("stage/memory: %v is at %s, not at %s", &e.task, e.task.Stage, p.From)
+		return stage.ErrLeaseLost // somebody else has moved it, or this call has come late
 	}
 	tx := tx{data: e.task.Data}
 	if commit != nil {
@@ -130,7 +127,7 @@ func (s *Store) Return(ctx context.Context, l stage.Lease, r stage.Return) (stag
 	e.task.Status = r.Status
 	e.task.Wanted = stage.Nothing
 	e.task.Attempt = r.Attempt
-	e.task.Failure = readable(r.Failure)
+	e.task.Failure = stage.Legible(r.Failure)
 	e.task.Changed = now
 	s.setDue(e, due)
 	return r.Status, nil
@@ -190,19 +187,4 @@ func (e *entry) wanted() error {
 		return stage.ErrCancelled
 	}
 	return nil
-}
-
-// readable makes s a text that every store can keep: valid UTF-8 without NUL, of at most MaxFailure bytes.
-func readable(s string) string {
-	const replacement = string(utf8.RuneError)
-	s = s[:min(len(s), stage.MaxFailure+utf8.UTFMax)] // an error may be of any length; a rune that this cuts is cut off
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
-	if len(s) <= stage.MaxFailure {
-		return s
-	}
-	end := stage.MaxFailure
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
 }

@@ -115,7 +115,8 @@ func (e *entry) snapshot() stage.Task {
 func (e *entry) passes(f stage.Filter) bool {
 	return (f.Kind == "" || f.Kind == e.task.Kind) &&
 		(f.Stage == "" || f.Stage == e.task.Stage) &&
-		(f.Status == "" || f.Status == e.task.Status)
+		(f.Status == "" || f.Status == e.task.Status) &&
+		(!f.Running || e.task.Runs())
 }
 
 // copied keeps the bytes of the caller and of the store apart. Nothing is nil.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -183,7 +180,7 @@ func (s *Store) passed(tx *sql.Tx, l stage.Lease, p stage.Passage) (bool, error)
 	case wanted != stage.Nothing:
 		return false, wish(wanted)
 	case at != p.From:
-		return false, fmt.Errorf("task %d is at %s, not at %s", l.Task, at, p.From)
+		return false, stage.ErrLeaseLost // somebody else has moved it, or this call has come late
 	}
 	return false, nil
 }
@@ -191,7 +188,7 @@ func (s *Store) passed(tx *sql.Tx, l stage.Lease, p stage.Passage) (bool, error)
 // Return gives a task back; see stage.Store.
 func (s *Store) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
 	err = s.write(ctx, "return", func(tx *sql.Tx) error {
-		err := tx.Stmt(s.back).QueryRow(l.Task, l.Token, r.Stage, r.Status, r.Attempt, readable(r.Failure), r.Runs,
+		err := tx.Stmt(s.back).QueryRow(l.Task, l.Token, r.Stage, r.Status, r.Attempt, stage.Legible(r.Failure), r.Runs,
 			milliseconds(r.After)).Scan(&status)
 		if errors.Is(err, sql.ErrNoRows) {
 			return stage.ErrLeaseLost
@@ -234,19 +231,4 @@ func (s *Store) Heartbeat(ctx context.Context, leases []stage.Lease, length time
 		beats[i] = answers[l]
 	}
 	return beats, nil
-}
-
-// readable makes s a text that every store can keep: valid UTF-8 without NUL, of at most MaxFailure bytes.
-func readable(s string) string {
-	const replacement = string(utf8.RuneError)
-	s = s[:min(len(s), stage.MaxFailure+utf8.UTFMax)] // an error may be of any length; a rune that this cuts is cut off
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
-	if len(s) <= stage.MaxFailure {
-		return s
-	}
-	end := stage.MaxFailure
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
 }

@@ -69,6 +69,9 @@ func Migrations() string {
 // migrate applies the migrations that the database has not had. Each is a transaction of its own, in which it is found
 // out, too, whether another process has been faster.
 func (s *Store) migrate(ctx context.Context) error {
+	if s.migrated() {
+		return nil // and nobody who writes is waited for
+	}
 	for more := true; more; {
 		err := s.write(ctx, "migrate", func(tx *sql.Tx) (err error) {
 			more, err = s.migrateOnce(tx)
@@ -79,6 +82,13 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// migrated tells whether the database has had all there are. One that it cannot ask has not.
+func (s *Store) migrated() bool {
+	var had int
+	err := s.reader.QueryRow(`SELECT max(number) FROM daimon_migration`).Scan(&had)
+	return err == nil && had == len(migrations)
 }
 
 // migrateOnce applies the next migration, and tells whether there was one.

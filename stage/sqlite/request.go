@@ -11,22 +11,28 @@ import (
 
 // Enqueue adds a task; see stage.Store.
 func (s *Store) Enqueue(ctx context.Context, kind, at string, data []byte) (id stage.ID, err error) {
-	if len(data) == 0 {
-		data = nil
-	}
 	err = s.write(ctx, "enqueue", func(tx *sql.Tx) error {
-		r, err := tx.Stmt(s.enqueue).Exec(kind, at, data)
-		if err != nil {
-			return err
-		}
-		number, err := r.LastInsertId()
-		id = stage.ID(number)
+		id, err = s.EnqueueIn(tx, kind, at, data)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	return id, nil
+}
+
+// EnqueueIn is Enqueue in a transaction of yours, of this store's Update or SQL: the task is there exactly if your rows
+// are. at is the first stage of its chain. Engines find it when they poll.
+func (s *Store) EnqueueIn(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
+	if len(data) == 0 {
+		data = nil
+	}
+	r, err := tx.Stmt(s.enqueue).Exec(kind, at, data)
+	if err != nil {
+		return 0, err
+	}
+	id, err := r.LastInsertId()
+	return stage.ID(id), err
 }
 
 // Suspend takes a task out of work; see stage.Store.
@@ -71,14 +77,22 @@ func missing(id stage.ID, err error) error {
 // Get returns a task; see stage.Store. No write holds it up.
 func (s *Store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	t, err := scan(s.get.QueryRowContext(ctx, id))
-	return t, s.failed("get", missing(id, err))
+	return t, s.failed("get", because(ctx, missing(id, err)))
+}
+
+// because is err, and for a ctx that has ended its: the driver may say how it was interrupted, and not why.
+func because(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // List returns tasks; see stage.Store. No write holds it up. It looks at all tasks behind f.After until it has enough.
 func (s *Store) List(ctx context.Context, f stage.Filter) ([]stage.Task, error) {
 	found, err := s.query(ctx, f)
 	if err != nil {
-		return nil, s.failed("list", err)
+		return nil, s.failed("list", because(ctx, err))
 	}
 	return found, nil
 }
@@ -88,7 +102,7 @@ func (s *Store) query(ctx context.Context, f stage.Filter) (found []stage.Task, 
 	if limit <= 0 {
 		limit = -1 // all
 	}
-	rows, err := s.list.QueryContext(ctx, f.After, f.Kind, f.Stage, f.Status, limit)
+	rows, err := s.list.QueryContext(ctx, f.After, f.Kind, f.Stage, f.Status, f.Running, limit)
 	if err != nil {
 		return nil, err
 	}

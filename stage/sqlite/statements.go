@@ -37,7 +37,8 @@ func (s *Store) prepare() error {
 		{&s.list, s.reader, `
 			SELECT ` + columns + ` FROM daimon_task
 			WHERE id > ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR stage = ?3) AND (?4 = '' OR status = ?4)
-			ORDER BY id LIMIT ?5`},
+				AND (NOT ?5 OR due IS NOT NULL)
+			ORDER BY id LIMIT ?6`},
 
 		{&s.clock, s.writer, `SELECT $now`},
 		{&s.enqueue, s.writer, `

@@ -18,8 +18,8 @@ import (
 
 // Config is how a Store is opened. The zero Config is a good one.
 type Config struct {
-	// Busy is how long a write waits for the writes of other processes before it is an error that says so; 0 means
-	// 10 s. It waits in the order of chance, not in that of arrival.
+	// Busy is how long a write waits for others before it is an error that says so; 0 means 10 s. Those of this process
+	// come in order, those of several processes in the order of chance.
 	Busy time.Duration
 
 	// Relaxed lets the disk have a transaction a little later than whoever is told that it is done (synchronous =
@@ -37,8 +37,9 @@ type Store struct {
 	busy time.Duration
 	now  string // the clock, as an expression of SQL: milliseconds since 1970
 
-	writer *sql.DB // one connection
-	reader *sql.DB // query_only
+	writer *sql.DB       // one connection
+	turn   chan struct{} // full while somebody writes
+	reader *sql.DB       // query_only
 	prepared
 
 	// vetoed is while the SQL of others runs in a transaction of the writer: nothing can be committed then, whatever
@@ -70,7 +71,7 @@ func open(path string, cfg Config, now string) (*Store, error) {
 	if cfg.Readers == 0 {
 		cfg.Readers = 4
 	}
-	s := &Store{path: path, busy: cfg.Busy, now: now}
+	s := &Store{path: path, busy: cfg.Busy, now: now, turn: make(chan struct{}, 1)}
 	if s.writer, err = s.connect(file, url.Values{
 		"_txlock":      {"immediate"}, // so that nothing is decided that another process could undo
 		"_synchronous": {map[bool]string{false: "FULL", true: "NORMAL"}[cfg.Relaxed]},
@@ -116,7 +117,8 @@ func location(path string) (string, error) {
 // setUp makes the database and its connections ready.
 func (s *Store) setUp(ctx context.Context) error {
 	var mode string
-	err := s.patiently(ctx, func() error { return s.writer.QueryRow(`PRAGMA journal_mode = WAL`).Scan(&mode) })
+	begun := time.Now()
+	err := s.patiently(ctx, begun, func() error { return s.writer.QueryRow(`PRAGMA journal_mode = WAL`).Scan(&mode) })
 	if err == nil && mode != "wal" {
 		err = fmt.Errorf("its journal mode stays %s, and cannot be WAL", mode)
 	}
@@ -126,7 +128,7 @@ func (s *Store) setUp(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	return s.failed("open", s.patiently(ctx, s.prepare))
+	return s.failed("open", s.patiently(ctx, begun, s.prepare))
 }
 
 // Close closes all connections. Calls that are under way end first or with an error; those to come end with one.

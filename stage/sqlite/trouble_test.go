@@ -87,12 +87,21 @@ func TestLocked(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), 100*time.Millisecond)
 	require.Less(t, time.Since(begun), 5*time.Second)
 
-	_, err = sqlite.Open(path, sqlite.Config{Busy: 100 * time.Millisecond})
-	require.ErrorContains(t, err, "for 100ms another process has been writing", "Open waits, too")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err = s.Cancel(ctx, id)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	begun = time.Now()
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			_, err := s.Suspend(t.Context(), id)
+			require.ErrorContains(t, err, "for 100ms another process has been writing")
+		})
+	}
+	all.Wait()
+	require.Less(t, time.Since(begun), 19*100*time.Millisecond, "they wait together and not one behind the other")
 
 	task, err := s.Get(t.Context(), id)
 	require.NoError(t, err, "who reads is not held up")
@@ -201,8 +210,12 @@ func hit(s *sqlite.Store, n int) error {
 	if err != nil {
 		return err
 	}
+	length := 10 * time.Second
+	if n%3 == 0 {
+		length = 10 * time.Millisecond // which ends, now and then
+	}
 	claimed, err := s.Claim(ctx, stage.Claim{
-		Kinds: []string{"a", "b"}, Limit: 1 + n%2, Length: 50 * time.Millisecond,
+		Kinds: []string{"a", "b"}, Limit: 1 + n%2, Length: length,
 		Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
 	})
 	if err != nil {
@@ -214,7 +227,7 @@ func hit(s *sqlite.Store, n int) error {
 				return err
 			}
 		}
-		if _, err := s.Heartbeat(ctx, []stage.Lease{t.Lease()}, 50*time.Millisecond); err != nil {
+		if _, err := s.Heartbeat(ctx, []stage.Lease{t.Lease()}, length); err != nil {
 			return err
 		}
 		if n%7 == 0 {

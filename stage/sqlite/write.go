@@ -54,16 +54,16 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Goexit of do rolls it back.
 //
 // ctx ends the waiting, first for this process's other writes and then for those of others, and nothing else: what
-// has begun is short, and SQLite is not interrupted in it.
+// has begun is short, and SQLite is not interrupted in it. Both together take no longer than Config.Busy.
 func (s *Store) write(ctx context.Context, what string, do func(tx *sql.Tx) error) error {
-	conn, err := s.writer.Conn(ctx)
-	if err != nil {
+	begun := time.Now()
+	if err := s.takeTurn(ctx); err != nil {
 		return s.failed(what, err)
 	}
-	defer func() { _ = conn.Close() }()
+	defer func() { <-s.turn }()
 	var tx *sql.Tx
-	if err := s.patiently(ctx, func() (err error) {
-		tx, err = conn.BeginTx(context.Background(), nil)
+	if err := s.patiently(ctx, begun, func() (err error) {
+		tx, err = s.writer.BeginTx(context.Background(), nil)
 		return err
 	}); err != nil {
 		return s.failed(what, err)
@@ -75,11 +75,33 @@ func (s *Store) write(ctx context.Context, what string, do func(tx *sql.Tx) erro
 	return s.failed(what, tx.Commit())
 }
 
+// takeTurn waits for the other writes of this process, in the order in which they came. The pool would do that in any
+// order, and would let a call wait for as many times Config.Busy as there are others before it.
+func (s *Store) takeTurn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(s.busy)
+	defer late.Stop()
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-late.C:
+		return fmt.Errorf("for %v another process has been writing, or others in this one", s.busy)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // patiently does what another process may keep from being done: again and again, until Config.Busy is over or ctx has
 // ended. It does not leave that to SQLite, which would sleep up to 100 ms at a time: too long beside a process that
 // writes all the time.
-func (s *Store) patiently(ctx context.Context, do func() error) error {
-	begun := time.Now()
+func (s *Store) patiently(ctx context.Context, begun time.Time, do func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 8*time.Millisecond) {
 		err := do()
 		switch {

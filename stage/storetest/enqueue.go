@@ -203,6 +203,8 @@ func testList(f *fixture) {
 		{"a status that none has", stage.Filter{Status: stage.Error}, []stage.ID{}},
 		{"kind, stage and status", stage.Filter{Kind: "b", Stage: created, Status: stage.Suspended}, []stage.ID{b4}},
 		{"nothing has it all", stage.Filter{Kind: "b", Stage: working, Status: stage.Suspended}, []stage.ID{}},
+		{"those that run", stage.Filter{Running: true}, []stage.ID{a1, b2, a5}},
+		{"those of a kind that run", stage.Filter{Running: true, Kind: "b"}, []stage.ID{b2}},
 		{"behind a number", stage.Filter{After: b2}, []stage.ID{a3, b4, a5}},
 		{"behind a number, of a kind", stage.Filter{After: a1, Kind: "a"}, []stage.ID{a3, a5}},
 		{"behind the last", stage.Filter{After: a5}, []stage.ID{}},

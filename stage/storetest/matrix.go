@@ -163,7 +163,7 @@ its lease has ended       lost           lost                  lost          los
 ended, to be suspended    lost           lost                  lost          lost             lost
 ended, to be cancelled    lost           lost                  lost          lost             lost
 claimed again             IN_PROCESSING  IN_PROCESSING         NORMAL never  RESUMED          IN_PROCESSING
-between two stages        IN_PROCESSING  again                 refused       RESUMED          IN_PROCESSING
+between two stages        IN_PROCESSING  again                 lost          RESUMED          IN_PROCESSING
 between, to be suspended  suspended      again                 suspended     SUSPENDED never  IN_PROCESSING+SUSPEND
 between, lease has ended  lost           lost                  lost          lost             lost
 interrupted               lost           lost                  lost          lost             lost

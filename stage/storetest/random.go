@@ -258,7 +258,7 @@ func (h *history) request(name string, ask request) (string, func(stage.Store) s
 func (h *history) list() (string, func(stage.Store) string) {
 	f := stage.Filter{
 		Kind: h.one("", "a", "b"), Stage: h.one("", created, "S0", "T0"), Status: stage.Status(h.one("", "", "NORMAL", "ERROR")),
-		Limit: h.r.IntN(4),
+		Limit: h.r.IntN(4), Running: h.r.IntN(3) == 0,
 	}
 	if h.r.IntN(2) == 0 {
 		f.After = h.ids[h.r.IntN(len(h.ids))]

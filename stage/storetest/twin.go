@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -100,7 +99,7 @@ func (s *twin) Finish(_ context.Context, l stage.Lease, p stage.Passage, commit 
 		return stage.ErrCancelled
 	}
 	if t.Stage != p.From {
-		return errors.New("it is elsewhere")
+		return stage.ErrLeaseLost
 	}
 	if commit != nil {
 		if err := commit(twinTx{&t}); err != nil {
@@ -245,6 +244,9 @@ func (s *twin) List(_ context.Context, f stage.Filter) (all []stage.Task, _ erro
 			continue
 		}
 		if f.Kind != "" && f.Kind != t.Kind || f.Stage != "" && f.Stage != t.Stage || f.Status != "" && f.Status != t.Status {
+			continue
+		}
+		if f.Running && t.Due.IsZero() {
 			continue
 		}
 		if f.Limit > 0 && len(all) == f.Limit {

@@ -1,0 +1,98 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+)
+
+// worked is an engine with one task that has worked on it as long as it wanted to, and what it has logged.
+func worked(t *testing.T, s stage.Store, p stage.ProcessorFunc) *observer.ObservedLogs {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	e := engineOf(t, s, 2, p, func(cfg *stage.Config) {
+		cfg.Logger, cfg.Attempts = zap.New(core), 2
+		cfg.Backoff = func(int) time.Duration { return 0 }
+	})
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	for n := 1; n > 0; {
+		n, err = e.Fire(t.Context())
+		require.NoError(t, err)
+		inTime(t, func() { require.NoError(t, e.Wait(context.Background())) })
+	}
+	require.NoError(t, e.Stop(shutdown.Now{}))
+	for _, entry := range logs.All() {
+		fields := entry.ContextMap()
+		require.Equal(t, "task", fields["kind"])
+		require.EqualValues(t, id, fields["task"])
+	}
+	return logs
+}
+
+func TestAFailureIsLoggedAsAWarning(t *testing.T) {
+	logs := worked(t, memory.New(nil), func(context.Context, *stage.Task) (stage.Commit, error) {
+		return nil, errors.New("no luck")
+	}).All()
+	require.Len(t, logs, 2)
+	for i, entry := range logs {
+		require.Equal(t, zapcore.WarnLevel, entry.Level)
+		require.Equal(t, "a stage has failed", entry.Message)
+		fields := entry.ContextMap()
+		require.Equal(t, "0+", fields["stage"])
+		require.EqualValues(t, i+1, fields["attempt"])
+		require.Equal(t, i == 0, fields["again"])
+		require.Equal(t, "no luck", fields["error"])
+	}
+}
+
+func TestAPanicIsLoggedAsAnErrorWithItsStack(t *testing.T) {
+	logs := worked(t, memory.New(nil), func(context.Context, *stage.Task) (stage.Commit, error) { panic("boom") }).All()
+	require.Len(t, logs, 2)
+	for _, entry := range logs {
+		require.Equal(t, zapcore.ErrorLevel, entry.Level)
+		require.Equal(t, "a stage has panicked", entry.Message)
+		require.Contains(t, entry.ContextMap()["error"], "boom")
+		require.Contains(t, entry.ContextMap()["stack"], "log_test.go")
+	}
+}
+
+func TestWhatGoesWellIsNotLogged(t *testing.T) {
+	require.Zero(t, worked(t, memory.New(nil), func(context.Context, *stage.Task) (stage.Commit, error) {
+		return nil, nil
+	}).Len())
+}
+
+// stubborn is a Store that cannot be entered some times in a row.
+type stubborn struct {
+	stage.Store
+	left atomic.Int32
+}
+
+func (s *stubborn) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
+	if s.left.Add(-1) >= 0 {
+		return stage.Task{}, errors.New("no answer")
+	}
+	return s.Store.Enter(ctx, l, at, attempt)
+}
+
+func TestAStoreThatDoesNotAnswerIsLoggedOnce(t *testing.T) {
+	s := &stubborn{Store: memory.New(nil)}
+	s.left.Store(3)
+	logs := worked(t, s, func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }).All()
+	require.Len(t, logs, 1)
+	require.Equal(t, zapcore.ErrorLevel, logs[0].Level)
+	require.Equal(t, "the store does not answer", logs[0].Message)
+	require.Equal(t, "no answer", logs[0].ContextMap()["error"])
+}
