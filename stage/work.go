@@ -203,7 +203,6 @@ func watched(commit Commit) (*error, Commit) {
 		return failure, nil
 	}
 	return failure, func(tx Tx) error {
-		*failure = errGoexit // unless it returns
 		*failure = guarded(func() error { return commit(tx) })
 		return *failure
 	}

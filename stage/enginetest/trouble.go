@@ -265,7 +265,7 @@ func (w *world) survives(g *gate, op string, lease time.Duration) {
 		ids = append(ids, r.enqueue("report"))
 	}
 	w.become(ids, isFinished)
-	w.eventually("the end is known here, too", func() bool { return w.running() == 0 })
+	w.NoError(r.Wait(w.ctx)) // the end is known here, too
 	for _, id := range ids {
 		w.Equal("LB", string(w.get(id).Data), op)
 		w.Equal(1, g.times(id, loaded), op)
