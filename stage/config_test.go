@@ -33,16 +33,16 @@ func TestWhatIsWrongWithAConfigIsSaidAtOnce(t *testing.T) {
 			[]string{"Store is missing", "Chains is empty", "Provider is missing"}},
 		"an empty kind": {func(cfg *stage.Config) { cfg.Chains[""] = reportChain().MustBuild() },
 			[]string{"Chains has a kind without a name"}},
-		"a nil chain":        {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
-		"a nil listener":     {func(cfg *stage.Config) { cfg.Listeners = []stage.Listener{nil} }, []string{"Listeners has a nil"}},
-		"negative workers":   {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
-		"negative attempts":  {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
-		"a negative poll":    {func(cfg *stage.Config) { cfg.Poll = -1 }, []string{"Poll is negative: -1ns"}},
-		"a negative lease":   {func(cfg *stage.Config) { cfg.Lease = -time.Second }, []string{"Lease is negative: -1s"}},
-		"a negative beat":    {func(cfg *stage.Config) { cfg.Heartbeat = -time.Second }, []string{"Heartbeat is negative: -1s"}},
-		"a beat too slow":    {func(cfg *stage.Config) { cfg.Heartbeat = 15 * time.Second }, []string{"Heartbeat (15s) must be below Lease (15s)"}},
-		"a lease too short":  {func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 10, 20 }, []string{"Heartbeat (20ns) must be below Lease (10ns)"}},
-		"no room for a beat": {func(cfg *stage.Config) { cfg.Lease = 1 }, []string{"Heartbeat (1ns) must be below Lease (1ns)"}},
+		"a nil chain":       {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
+		"a nil listener":    {func(cfg *stage.Config) { cfg.Listeners = []stage.Listener{nil} }, []string{"Listeners has a nil"}},
+		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
+		"negative attempts": {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
+		"a negative poll":   {func(cfg *stage.Config) { cfg.Poll = -1 }, []string{"Poll is negative: -1ns"}},
+		"a negative lease":  {func(cfg *stage.Config) { cfg.Lease = -time.Second }, []string{"Lease is negative: -1s"}},
+		"a negative beat":   {func(cfg *stage.Config) { cfg.Heartbeat = -time.Second }, []string{"Heartbeat is negative: -1s"}},
+		"a beat too slow":   {func(cfg *stage.Config) { cfg.Heartbeat = 15 * time.Second }, []string{"Heartbeat (15s) must be below Lease (15s)"}},
+		"a lease too short": {func(cfg *stage.Config) { cfg.Lease = 10 }, []string{"Lease is less than stores can count: 10ns"}},
+		"a beat too long":   {func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 10e6, 20e6 }, []string{"Heartbeat (20ms) must be below Lease (10ms)"}},
 		"all of it": {func(cfg *stage.Config) {
 			cfg.Store, cfg.Provider, cfg.Workers, cfg.Attempts, cfg.Poll = nil, nil, -1, -1, -1
 			cfg.Chains = map[string]*stage.Chain{"": nil}
@@ -64,7 +64,7 @@ func TestWhatIsWrongWithAConfigIsSaidAtOnce(t *testing.T) {
 }
 
 func TestShortLeasesHaveHeartbeats(t *testing.T) {
-	for _, lease := range []time.Duration{0, 2, 3, time.Millisecond, time.Second, time.Hour} {
+	for _, lease := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond, time.Second, time.Hour} {
 		cfg := good()
 		cfg.Lease = lease
 		_, err := stage.New(cfg)

@@ -85,9 +85,7 @@ type Engine struct {
 	hungry   bool          // the last claim got all that it asked for: there may be more
 	quiet    chan struct{} // closed when nothing is claimed or being claimed; nil: nobody waits for that
 	jitter   *rand.Rand
-	life     context.Context // of what the engine asks the store by itself; it ends with a Stop
-	end      context.CancelFunc
-	cuts     error // of the first Stop in this life that had to leave something
+	life     *life
 }
 
 // host is where the steps of an Engine's tasks are taken, and what keeps its time: goroutines, or a scheduler.
@@ -98,7 +96,7 @@ type host interface {
 	// ring says that there may be something to claim, or nothing left. Any goroutine.
 	ring()
 	// rest returns when nothing runs any more but steps. Any goroutine but a scheduler's.
-	rest()
+	rest(*life)
 }
 
 // Errors of an Engine.
@@ -116,6 +114,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg = cfg.resolved()
+	cfg.Chains = maps.Clone(cfg.Chains)
 	if cfg.Worker == "" {
 		host, _ := os.Hostname() // without a name there is still the rest
 		cfg.Worker = fmt.Sprintf("%s:%d:%d", host, os.Getpid(), engines.Add(1))
@@ -125,9 +124,9 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg:    cfg,
 		kinds:  slices.Sorted(maps.Keys(cfg.Chains)),
+		life:   newLife(),
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
 	}
-	e.life, e.end = context.WithCancel(context.Background())
 	e.alone = newGoroutines(e)
 	e.host = e.alone
 	return e, nil
@@ -151,6 +150,7 @@ func (cfg Config) check() error {
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
 	say(cfg.Attempts >= 0, "Attempts is negative: %d", cfg.Attempts)
 	say(cfg.Lease >= 0, "Lease is negative: %v", cfg.Lease)
+	say(cfg.Lease <= 0 || cfg.Lease >= time.Millisecond, "Lease is less than stores can count: %v", cfg.Lease)
 	say(cfg.Heartbeat >= 0, "Heartbeat is negative: %v", cfg.Heartbeat)
 	say(cfg.Poll >= 0, "Poll is negative: %v", cfg.Poll)
 	if r := cfg.resolved(); cfg.Lease >= 0 && cfg.Heartbeat >= 0 {
@@ -166,7 +166,7 @@ func (cfg Config) resolved() Config {
 	zero(&cfg.Heartbeat, max(1, min(time.Second, cfg.Lease/3)))
 	zero(&cfg.Poll, time.Second)
 	if cfg.Backoff == nil {
-		cfg.Backoff = func(n int) time.Duration { return min(time.Second<<min(n-1, 16), 5*time.Minute) }
+		cfg.Backoff = doubling
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = act.DefaultLogger()
@@ -174,6 +174,9 @@ func (cfg Config) resolved() Config {
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	return cfg
 }
+
+// doubling is the Backoff where none is given.
+func doubling(n int) time.Duration { return min(time.Second<<min(n-1, 16), 5*time.Minute) }
 
 // zero gives what is not set its meaning.
 func zero[T comparable](field *T, meaning T) {
@@ -277,18 +280,25 @@ func (e *Engine) Fire(ctx context.Context) (int, error) {
 }
 
 // claim asks the store for as many tasks as there is room for.
-func (e *Engine) claim(ctx context.Context) ([]*work, error) {
+func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	room, err := e.reserve()
 	if room == 0 || err != nil {
 		return nil, err
 	}
 	now := e.where().now
 	asked := now()
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2) // what is claimed later is as good as lost
+	var tasks []Task
+	defer func() { works = e.admit(tasks, room, now, asked) }() // also if the store panics
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2)      // what is claimed later is as good as lost
 	defer cancel()
-	tasks, err := e.cfg.Store.Claim(ctx, Claim{
+	tasks, err = e.cfg.Store.Claim(ctx, Claim{
 		Worker: e.cfg.Worker, Kinds: e.kinds, Limit: room, Length: e.cfg.Lease, Enter: e.enter,
 	})
+	return nil, err
+}
+
+// admit makes works of what was claimed instead of the room. Their leases count from when they were asked for.
+func (e *Engine) admit(tasks []Task, room int, now func() time.Duration, asked time.Duration) []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.claiming -= room
@@ -296,13 +306,13 @@ func (e *Engine) claim(ctx context.Context) ([]*work, error) {
 	works := make([]*work, len(tasks))
 	for i, t := range tasks {
 		works[i] = newWork(e, t, now, asked+e.cfg.Lease)
-		e.works = append(e.works, works[i])
 		if e.stopping {
 			works[i].stop(ErrInterrupted)
 		}
 	}
+	e.works = append(e.works, works...)
 	e.settle()
-	return works, err
+	return works
 }
 
 // reserve takes all the room there is.
@@ -338,8 +348,8 @@ func (e *Engine) enter(t *Task) (string, int) {
 	return t.Stage, t.Attempt
 }
 
-// giveUp gives works back that no host takes, on this goroutine. Where the store does not answer, their leases end.
-func (e *Engine) giveUp(works []*work) {
+// sendBack gives works back that no host takes, on this goroutine. Where the store does not answer, their leases end.
+func (e *Engine) sendBack(works []*work) {
 	for _, w := range works {
 		w.stop(ErrInterrupted)
 		for after := time.Duration(0); after == 0 && !w.over(); {
@@ -402,79 +412,9 @@ func (e *Engine) polling() time.Duration {
 	return e.cfg.Poll/2 + time.Duration(e.jitter.Int64N(int64(e.cfg.Poll)))
 }
 
-// begin makes the engine one that runs on h, perhaps after a Stop.
-func (e *Engine) begin(h host) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.running {
-		return ErrRunning
-	}
-	if e.life.Err() != nil {
-		e.life, e.end = context.WithCancel(context.Background())
-	}
-	e.host, e.running, e.stopping, e.cuts = h, true, false, nil
-	return nil
-}
-
-// conclude makes the engine one that does not run.
-func (e *Engine) conclude() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.host, e.running = e.alone, false
-}
-
 // state tells whether the engine is to end, and whether nothing is claimed or being claimed.
 func (e *Engine) state() (stopping, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stopping, len(e.works)+e.claiming == 0
-}
-
-// over ends what the engine still asks the store.
-func (e *Engine) over(cut error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cuts == nil {
-		e.cuts = cut
-	}
-	e.end()
-}
-
-// outcome is how this life has ended.
-func (e *Engine) outcome() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.cuts
-}
-
-// living is the context of what the engine asks the store by itself.
-func (e *Engine) living() context.Context {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.life
-}
-
-// interrupt ends the contexts of all that is worked on, and lets no more be claimed.
-func (e *Engine) interrupt() {
-	e.mu.Lock()
-	e.stopping = true
-	e.mu.Unlock()
-	for _, w := range e.claimed() {
-		w.stop(ErrInterrupted)
-	}
-	e.where().ring()
-}
-
-// cut forgets those who have not come back, and names them. Their leases end by themselves.
-func (e *Engine) cut(o shutdown.Order) error {
-	cut := &shutdown.Cut{Order: o, Dropped: true}
-	for _, w := range e.claimed() {
-		w.lose(ErrLeaseLost)
-		cut.Tasks++
-		cut.Name(w.String(), 1)
-	}
-	if cut.Tasks == 0 {
-		return nil
-	}
-	return cut
 }

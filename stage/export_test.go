@@ -16,7 +16,7 @@ type stepped struct{ clock func() time.Duration }
 func (s stepped) now() time.Duration { return s.clock() }
 func (stepped) take([]*work)         {}
 func (stepped) ring()                {}
-func (stepped) rest()                {}
+func (stepped) rest(*life)           {}
 
 // Step takes the next step and tells whether it was the last.
 func (w *work) Step() (over bool) {
@@ -35,3 +35,5 @@ func (e *Engine) Claimed() []*Work { return e.claimed() }
 func (e *Engine) Beat()            { e.beat() }
 func (e *Engine) Expire()          { e.expire() }
 func (e *Engine) Interrupt()       { e.interrupt() }
+
+func (e *Engine) Polling() time.Duration { return e.polling() }

@@ -15,10 +15,7 @@ type goroutines struct {
 	bell  chan struct{} // for Run
 	look  chan struct{} // for the heart
 
-	mu      sync.Mutex
-	beating bool          // there is a heart
-	ended   chan struct{} // closed when the latest heart has ended with its heartbeats; nil: there was none
-	asking  atomic.Bool   // a heartbeat is under way
+	mu sync.Mutex // of what lives have of their hearts
 }
 
 func newGoroutines(e *Engine) *goroutines {
@@ -43,22 +40,22 @@ func (g *goroutines) take(works []*work) {
 	if len(works) == 0 {
 		return
 	}
+	l := g.e.living()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.beating {
-		g.beating, g.ended = true, make(chan struct{})
-		go g.heart(g.ended)
+	if !l.beating {
+		l.beating, l.rested = true, make(chan struct{})
+		go g.heart(l, l.rested)
 	}
 }
 
-// rest waits until nothing runs but processors.
-func (g *goroutines) rest() {
-	g.ring()
+// rest waits until nothing of l runs but processors.
+func (g *goroutines) rest(l *life) {
 	g.mu.Lock()
-	ended := g.ended
+	rested := l.rested
 	g.mu.Unlock()
-	if ended != nil {
-		<-ended
+	if rested != nil {
+		<-rested
 	}
 }
 
@@ -88,27 +85,31 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// heart beats until nobody holds a lease. It does not wait for the store: a lease that ends meanwhile has ended.
-func (g *goroutines) heart(ended chan<- struct{}) {
-	defer close(ended)
+// heart beats until nobody holds a lease, or l has ended. It does not wait for the store: a lease that ends meanwhile
+// has ended.
+func (g *goroutines) heart(l *life, rested chan<- struct{}) {
+	defer close(rested)
 	var beats sync.WaitGroup
 	defer beats.Wait()
+	var asking atomic.Bool
 	t := time.NewTicker(g.e.cfg.Heartbeat)
 	defer t.Stop()
 	for {
 		select {
+		case <-l.Done():
+			return
 		case <-g.look:
-			if g.atRest() {
+			if g.atRest(l) {
 				return
 			}
 		case <-t.C:
-			if g.atRest() {
+			if g.atRest(l) {
 				return // whoever has the engine now would not ring here
 			}
 			g.e.expire()
-			if g.asking.CompareAndSwap(false, true) {
+			if asking.CompareAndSwap(false, true) {
 				beats.Go(func() {
-					defer g.asking.Store(false)
+					defer asking.Store(false)
 					g.e.beat()
 				})
 			}
@@ -116,10 +117,10 @@ func (g *goroutines) heart(ended chan<- struct{}) {
 	}
 }
 
-// atRest ends the heart if nobody needs it: who takes works after that makes another.
-func (g *goroutines) atRest() bool {
+// atRest ends the heart of l if nobody needs it: who takes works after that makes another.
+func (g *goroutines) atRest(l *life) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.beating = g.e.holding()
-	return !g.beating
+	l.beating = g.e.holding()
+	return !l.beating
 }

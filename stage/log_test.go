@@ -87,12 +87,15 @@ func (s *stubborn) Enter(ctx context.Context, l stage.Lease, at string, attempt 
 	return s.Store.Enter(ctx, l, at, attempt)
 }
 
-func TestAStoreThatDoesNotAnswerIsLoggedOnce(t *testing.T) {
+func TestAStoreThatFailsIsLoggedMoreAndMoreSeldom(t *testing.T) {
 	s := &stubborn{Store: memory.New(nil)}
 	s.left.Store(3)
 	logs := worked(t, s, func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }).All()
-	require.Len(t, logs, 1)
-	require.Equal(t, zapcore.ErrorLevel, logs[0].Level)
-	require.Equal(t, "the store does not answer", logs[0].Message)
-	require.Equal(t, "no answer", logs[0].ContextMap()["error"])
+	require.Len(t, logs, 2) // of three
+	for i, entry := range logs {
+		require.Equal(t, zapcore.ErrorLevel, entry.Level)
+		require.Equal(t, "the store has failed, and is asked again", entry.Message)
+		require.Equal(t, "no answer", entry.ContextMap()["error"])
+		require.EqualValues(t, i+1, entry.ContextMap()["times"])
+	}
 }

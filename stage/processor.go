@@ -28,7 +28,8 @@ func (f ProcessorFunc) Process(ctx context.Context, t *Task) (Commit, error) { r
 // Provider gives the processors of a chain by their ids.
 type Provider interface {
 	// Processor returns the processor with that id. It is asked whenever a stage begins, from any goroutine, and
-	// must not block. An error is the task's, and Permanent.
+	// must not block. An error is the task's, as if the processor had returned it: it is tried again, perhaps by an
+	// engine of another release that knows the processor.
 	Processor(id string) (Processor, error)
 }
 

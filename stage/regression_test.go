@@ -205,3 +205,244 @@ func TestWhatIsFiredForASchedulerThatClosesGoesBack(t *testing.T) {
 	require.Equal(t, "0", task.Stage)
 	require.Zero(t, task.Attempt)
 }
+
+// A Stop that was slow to wake up cut the works of the next Run.
+func TestALateStopLeavesTheNextRunAlone(t *testing.T) {
+	s := memory.New(nil)
+	e := engineOf(t, s, 1, processor(func(ctx context.Context) { <-ctx.Done() }))
+	for range 4 {
+		_, err := e.Enqueue(t.Context(), "task", nil)
+		require.NoError(t, err)
+	}
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second, stops := make(chan error, 1), make(chan error, 1), make(chan error, 4)
+		go func() { first <- e.Run(t.Context()) }()
+		require.Eventually(t, func() bool {
+			x, err := s.Get(t.Context(), 1)
+			return err == nil && x.Status == stage.InProcessing
+		}, patience, 100*time.Microsecond)
+		for range cap(stops) {
+			go func() { stops <- e.Stop(shutdown.Now{Terms: shutdown.Policy{Time: patience, Drop: true}}) }()
+		}
+		require.NoError(t, <-first)
+		go func() { second <- e.Run(ctx) }()
+		for range cap(stops) {
+			require.NoError(t, <-stops)
+		}
+		cancel()
+		require.NoError(t, <-second)
+	}
+}
+
+// After a Group whose set-up had failed Fire claimed tasks, and no heartbeat was ever sent for them.
+func TestAnEngineIsAsBeforeAfterASetUpThatFailed(t *testing.T) {
+	s := memory.New(nil)
+	e := engineOf(t, s, 1, processor(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+	}), func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 200*time.Millisecond, 20*time.Millisecond })
+	failed := errors.New("failed")
+	err := act.Run(t.Context(), act.Config{Schedulers: 1, Logger: zap.NewNop()}, e.Setup, func(*act.Scheduler) error { return failed })
+	require.ErrorIs(t, err, failed)
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // once, unless the machine stands still for a lease
+		_, err := e.Fire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, e.Wait(t.Context()))
+		x, err := s.Get(t.Context(), id)
+		require.NoError(t, err)
+		return x.Finished()
+	}, patience, time.Millisecond)
+}
+
+// A Backoff that panicked was called again and again, and its task never returned.
+func TestABackoffThatPanicsIsCalledOnce(t *testing.T) {
+	s := memory.New(nil)
+	calls := 0
+	e := engineOf(t, s, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("bad") }),
+		func(cfg *stage.Config) { cfg.Backoff = func(int) time.Duration { calls++; panic("backoff") } })
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(t.Context()))
+	x, err := s.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, stage.Error, x.Status)
+	require.True(t, x.Runs())
+	require.Equal(t, 1, calls)
+}
+
+// fragile is a store whose first Claim panics.
+type fragile struct {
+	stage.Store
+	claimed bool
+}
+
+func (f *fragile) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	if !f.claimed {
+		f.claimed = true
+		panic("once")
+	}
+	return f.Store.Claim(ctx, c)
+}
+
+// After a Claim that panicked the engine had no room any more.
+func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
+	e := engineOf(t, &fragile{Store: memory.New(nil)}, 1, processor(func(context.Context) {}))
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	require.Panics(t, func() { _, _ = e.Fire(t.Context()) })
+	n, err := e.Fire(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.NoError(t, e.Wait(t.Context()))
+	x, err := e.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, x.Finished())
+}
+
+// An engine looked into a map that its owner had changed since.
+func TestChainsAreThoseOfTheBeginning(t *testing.T) {
+	var chains map[string]*stage.Chain
+	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) { chains = cfg.Chains })
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	delete(chains, "task")
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(t.Context()))
+	x, err := e.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, x.Finished())
+}
+
+// A task of the next release was in Error for ever when an engine of this one had met it.
+func TestAnUnknownStageIsLeftToAnotherRelease(t *testing.T) {
+	s := memory.New(nil)
+	soon := func(cfg *stage.Config) { cfg.Backoff = func(int) time.Duration { return 0 } }
+	old := engineOf(t, s, 1, processor(func(context.Context) {}), soon)
+	id, err := s.Enqueue(t.Context(), "task", "NEW", nil)
+	require.NoError(t, err)
+	_, err = old.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, old.Wait(t.Context()))
+	x, err := s.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, stage.Error, x.Status)
+	require.True(t, x.Runs())
+	next := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) {
+		cfg.Chains = map[string]*stage.Chain{"task": stage.Begin("NEW").Then("DOING", "p", "DONE").MustBuild()}
+	})
+	_, err = next.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, next.Wait(t.Context()))
+	x, err = s.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "DONE", x.Stage)
+}
+
+// What a processor does to its snapshot is nothing to the engine.
+func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
+	e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
+		*x = stage.Task{ID: 77, Stage: "elsewhere"}
+		return nil, nil
+	}))
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(t.Context()))
+	x, err := e.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "2", x.Stage)
+}
+
+// slow is a store whose answers take their time, by a clock that the test has.
+type slow struct {
+	stage.Store
+	now *time.Duration
+}
+
+func (s slow) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	tasks, err := s.Store.Claim(ctx, c)
+	*s.now += 600 * time.Millisecond
+	return tasks, err
+}
+
+func (s slow) Heartbeat(ctx context.Context, l []stage.Lease, d time.Duration) ([]stage.Beat, error) {
+	beats, err := s.Store.Heartbeat(ctx, l, d)
+	*s.now += 600 * time.Millisecond
+	return beats, err
+}
+
+// A lease counts from when it was asked for: the store has begun to count before it has answered.
+func TestALeaseIsNotReckonedFromTheAnswer(t *testing.T) {
+	var now time.Duration
+	store := slow{memory.New(func() time.Time { return time.Unix(0, 0).Add(now) }), &now}
+	e := engineOf(t, store, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Lease = time.Second })
+	stage.Stepped(e, func() time.Duration { return now })
+	_, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	w := e.Claimed()[0]
+	e.Expire()
+	require.NoError(t, w.Cause())
+	e.Beat() // asked at 0.6 s, so it is good until 1.6 s; now it is 1.2 s
+	now += 300 * time.Millisecond
+	e.Expire()
+	require.NoError(t, w.Cause())
+	now += 200 * time.Millisecond
+	e.Expire()
+	require.ErrorIs(t, w.Cause(), stage.ErrLeaseLost)
+}
+
+// unavailable is a store that cannot write at first, and says that the commit is not to blame.
+type unavailable struct {
+	stage.Store
+	left int
+}
+
+func (u *unavailable) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+	full := errors.New("the disk is full")
+	if u.left--; u.left >= 0 {
+		err := u.Store.Finish(ctx, l, p, func(tx stage.Tx) error { return errors.Join(commit(tx), full) })
+		return fmt.Errorf("%w: %w", stage.ErrUnavailable, err)
+	}
+	return u.Store.Finish(ctx, l, p, commit)
+}
+
+func TestACommitIsNotToBlameForItsStore(t *testing.T) {
+	commits := 0
+	u := &unavailable{Store: memory.New(nil), left: 3}
+	e := engineOf(t, u, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+		return func(stage.Tx) error { commits++; return nil }, nil
+	}), func(cfg *stage.Config) { cfg.Attempts = 1 })
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(t.Context()))
+	x, err := e.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, x.Finished(), "%+v", x)
+	require.Equal(t, 4, commits)
+}
+
+// Engines that poll at the same interval do not do so at the same time.
+func TestPollsAreSpread(t *testing.T) {
+	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Poll = time.Second })
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		d := e.Polling()
+		require.GreaterOrEqual(t, d, 500*time.Millisecond)
+		require.Less(t, d, 1500*time.Millisecond)
+		seen[d] = true
+	}
+	require.Greater(t, len(seen), 90)
+}

@@ -19,12 +19,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.conclude()
 	defer e.stopAfter(ctx)()
-	for life := e.living(); life.Err() == nil; { // until the end of a Stop, also one of somebody else
+	life := e.living()
+	for life.Err() == nil { // until the end of a Stop, also one of somebody else
 		bell := e.alone.bell
 		works, err := e.claim(life)
 		e.alone.take(works)
 		if err != nil && !errors.Is(err, ErrStopped) && life.Err() == nil {
-			e.deaf(err)
+			e.unanswered(err)
 			bell = nil // not before the next poll
 		}
 		poll := time.NewTimer(e.polling())
@@ -35,7 +36,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		poll.Stop()
 	}
-	return e.outcome()
+	return e.finish(life, nil)
 }
 
 // stopAfter has the engine stop when ctx has ended, also while it waits for the store. The function that it returns
@@ -53,8 +54,8 @@ func (e *Engine) stopAfter(ctx context.Context) (settle func()) {
 	}
 }
 
-// deaf logs that the store has not answered a claim.
-func (e *Engine) deaf(err error) {
+// unanswered logs that the store has not answered a claim.
+func (e *Engine) unanswered(err error) {
 	e.cfg.Logger.Error("nothing can be claimed: the store does not answer", zap.Error(err))
 }
 
@@ -76,7 +77,7 @@ func (c cancelled) Error() string {
 // nothing. A bound in turns has no meaning here. In a Group the order to the Group does the same.
 func (e *Engine) Stop(o shutdown.Order) error {
 	terms := o.Policy().Resolved()
-	life := e.living()
+	life := e.interrupt()
 	bound, cancel := context.WithCancel(life)
 	switch {
 	case terms.Kind == shutdown.Halting, terms.Kind == shutdown.Suspending:
@@ -85,13 +86,11 @@ func (e *Engine) Stop(o shutdown.Order) error {
 		bound, cancel = context.WithTimeout(life, terms.Time)
 	}
 	defer cancel()
-	e.interrupt()
 	select {
 	case <-e.idle():
 	case <-bound.Done():
 	}
-	cut := e.cut(o)
-	e.over(cut)
-	e.where().rest()
+	cut := e.finish(life, o)
+	e.where().rest(life)
 	return cut
 }

@@ -83,23 +83,23 @@ func (x *seat) ring() {
 }
 
 // rest has nothing to wait for: the Group does.
-func (x *seat) rest() {}
+func (x *seat) rest(*life) {}
 
 // take is for works that came by Fire, from any goroutine.
 func (x *seat) take(works []*work) {
-	x.leave(works)
+	x.put(works)
 	x.ring()
 }
 
-// leave puts works down for the next turn. If there is none they are given back.
-func (x *seat) leave(works []*work) {
+// put puts works down for the next turn. If there is none they are given back.
+func (x *seat) put(works []*work) {
 	x.mu.Lock()
 	if !x.gone {
 		x.got = append(x.got, works...)
 		works = nil
 	}
 	x.mu.Unlock()
-	x.e.giveUp(works)
+	x.e.sendBack(works)
 }
 
 func (x *seat) spawn(works []*work) {
@@ -133,7 +133,7 @@ func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
 	if x.claim != nil {
 		d := x.claim.Act(t)
 		if d == act.Failed && !errors.Is(t.Err(), ErrStopped) {
-			x.e.deaf(t.Err())
+			x.e.unanswered(t.Err())
 			rung = false // not before the next poll
 		}
 		if d != act.Wait {
@@ -154,7 +154,7 @@ func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
 // ask claims, off the thread.
 func (x *seat) ask() (struct{}, error) {
 	works, err := x.e.claim(x.e.living())
-	x.leave(works)
+	x.put(works)
 	return struct{}{}, err
 }
 
@@ -191,9 +191,9 @@ func (x *seat) Close() error {
 	x.gone = true
 	x.mu.Unlock()
 	if works := x.granted(); len(works) > 0 {
-		x.bodies.Execute(func() { x.e.giveUp(works) })
+		x.bodies.Execute(func() { x.e.sendBack(works) })
 	}
-	x.e.over(nil)
+	x.e.living().end()
 	x.e.conclude()
 	return nil
 }

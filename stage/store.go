@@ -33,7 +33,8 @@ type Store interface {
 	// p.To, with no attempt and no failure. If p.Last it is then Normal, never due, and given back; otherwise the
 	// holder goes on with it. An error of commit is returned as it is, and nothing has changed then; so it is when
 	// commit panics. commit may be called again after a transaction that failed. An error of the store's own that
-	// trying again would not mend, since commit has spoilt its transaction, is Permanent.
+	// trying again would not mend, since commit has spoilt its transaction, is Permanent; one of commit that is the
+	// store's trouble, such as a full disk, is ErrUnavailable, too.
 	//
 	// If somebody wants the task to be suspended or cancelled it changes nothing, calls nothing, and answers
 	// ErrSuspended or ErrCancelled. If this holder has finished this very stage before, in a call whose answer was
@@ -126,7 +127,9 @@ type Tx interface {
 }
 
 // Commit writes the results of a stage. It is called when the stage has been computed, while the store may hold up
-// other writers: it should do nothing but write. It may be called again if the transaction has failed.
+// other writers, heartbeats too: it should do nothing but write, and for much less than a lease, or others lose theirs.
+// It must not call the Engine or the Store, which would wait for it for ever; to enqueue a task there, a store of SQL
+// has a function for its transaction. It may be called again if the transaction has failed.
 type Commit func(Tx) error
 
 // Errors of a Store, to be found with errors.Is.
@@ -135,4 +138,7 @@ var (
 	ErrLeaseLost = errors.New("stage: lease lost")
 	ErrSuspended = errors.New("stage: suspended")
 	ErrCancelled = errors.New("stage: cancelled")
+
+	// ErrUnavailable is beside the error of a Commit that was not its own fault: it is called again.
+	ErrUnavailable = errors.New("stage: the store is not available")
 )

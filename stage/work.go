@@ -64,8 +64,11 @@ func newWork(e *Engine, t Task, now func() time.Duration, until time.Duration) *
 func (w *work) String() string {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
-	return w.name + " at " + w.at
+	return w.text()
 }
+
+// text is String, under the engine's mu.
+func (w *work) text() string { return w.name + " at " + w.at }
 
 // step takes the next step, and returns after how long to take the one behind it. It returns early by a Goexit of the
 // processor; another goroutine then goes on.
@@ -84,7 +87,7 @@ func (w *work) begin() (step, time.Duration) {
 	s, err := w.chain.Find(w.task.Stage)
 	switch {
 	case err != nil:
-		return w.failed(Permanent(err))
+		return w.failed(err) // and an engine of another release may know the stage
 	case s.Dynamic():
 		return (*work).process, 0
 	case s == w.chain.Last():
@@ -98,7 +101,7 @@ func (w *work) begin() (step, time.Duration) {
 // enter shows the next dynamic stage.
 func (w *work) enter() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
-		return w.leave(why)
+		return w.stopped(why)
 	}
 	next, err := w.chain.Next(w.task.Stage)
 	if err != nil {
@@ -111,7 +114,9 @@ func (w *work) enter() (step, time.Duration) {
 		w.reach(t)
 		return (*work).process, 0
 	case refusal(err):
-		return w.leave(err)
+		return w.stopped(err)
+	case IsPermanent(err):
+		return w.failed(err)
 	}
 	return w.again((*work).enter, err)
 }
@@ -119,11 +124,11 @@ func (w *work) enter() (step, time.Duration) {
 // process calls the processor.
 func (w *work) process() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
-		return w.leave(why)
+		return w.stopped(why)
 	}
 	commit, err := w.compute()
 	if why := context.Cause(w.ctx); why != nil {
-		return w.leave(why) // whatever it has returned
+		return w.stopped(why) // whatever it has returned
 	}
 	if err != nil {
 		return w.endedBy(err)
@@ -144,9 +149,9 @@ func (w *work) compute() (commit Commit, err error) {
 			err = fmt.Errorf("stage: no processor %q", s.Processor)
 		}
 		if err != nil {
-			return Permanent(err)
+			return err
 		}
-		t := w.task
+		t := w.task // the processor's own
 		commit, err = Listened(p, w.e.cfg.Listeners...).Process(w.ctx, &t)
 		return err
 	})
@@ -175,10 +180,12 @@ func (w *work) finish() (step, time.Duration) {
 	}
 	w.part(false)
 	switch {
+	case errors.Is(err, ErrUnavailable):
+		return w.again((*work).finish, err)
 	case *written != nil:
 		return w.endedBy(*written)
 	case refusal(err):
-		return w.leave(err)
+		return w.stopped(err)
 	case IsPermanent(err): // the store's, of a commit that has spoilt the transaction
 		return w.failed(err)
 	}
@@ -188,7 +195,7 @@ func (w *work) finish() (step, time.Duration) {
 // endedBy is what the error of a processor comes to, or that of its commit.
 func (w *work) endedBy(err error) (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
-		return w.leave(why)
+		return w.stopped(why)
 	}
 	if errors.Is(err, ErrSuspended) {
 		return w.giveBackAs(w.unharmed(Suspended))
@@ -218,7 +225,7 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // which survives an Error that panics
 	if !IsPermanent(err) && attempt < w.e.cfg.Attempts {
-		r.Runs, r.After = true, max(0, w.e.cfg.Backoff(attempt))
+		r.Runs, r.After = true, w.backoff(attempt)
 	}
 	fields := []zap.Field{zap.String("stage", w.task.Stage), zap.Int("attempt", attempt), zap.Bool("again", r.Runs), zap.Error(err)}
 	if p := (*act.Panic)(nil); errors.As(err, &p) {
@@ -229,13 +236,23 @@ func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	return w.giveBackAs(r)
 }
 
+// backoff is Config.Backoff; in place of one that panics stands the default.
+func (w *work) backoff(n int) (d time.Duration) {
+	err := guarded(func() error { d = w.e.cfg.Backoff(n); return nil })
+	if err != nil {
+		w.log.Error("Config.Backoff has panicked", zap.Error(err))
+		d = doubling(n)
+	}
+	return max(0, d)
+}
+
 // escaped is the step behind a Goexit.
 func (w *work) escaped() (step, time.Duration) { return w.endedBy(errGoexit) }
 
 var errGoexit = errors.New("stage: the processor has called runtime.Goexit")
 
-// leave gives up the stage, which is neither attempt nor failure.
-func (w *work) leave(why error) (step, time.Duration) {
+// stopped gives up the stage, which is neither attempt nor failure.
+func (w *work) stopped(why error) (step, time.Duration) {
 	r := w.unharmed(Normal)
 	r.Runs = true
 	switch {
@@ -270,7 +287,7 @@ func (w *work) giveBack() (step, time.Duration) {
 	switch {
 	case err == nil:
 		return nil, 0
-	case refusal(err):
+	case refusal(err), IsPermanent(err):
 		return w.lost()
 	}
 	return w.again((*work).giveBack, err)
@@ -285,11 +302,11 @@ func (w *work) lost() (step, time.Duration) {
 // again takes a step once more that the store has not answered: after 50 ms, later after 1 s, as long as there is the
 // lease.
 func (w *work) again(same step, err error) (step, time.Duration) {
-	if context.Cause(w.held) != nil {
+	if context.Cause(w.held) != nil || w.expired() {
 		return w.lost()
 	}
-	if w.refused++; w.refused == 1 {
-		w.log.Error("the store does not answer", zap.Error(err))
+	if w.refused++; w.refused&(w.refused-1) == 0 { // the first time, the second, the fourth, …
+		w.log.Error("the store has failed, and is asked again", zap.Int("times", w.refused), zap.Error(err))
 	}
 	return same, min(time.Second, 50*time.Millisecond<<min(w.refused-1, 5))
 }

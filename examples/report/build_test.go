@@ -99,7 +99,7 @@ func TestFilesWithoutAReport(t *testing.T) {
 	require.Equal(t, "report show: there is no report 2: CREATED, ERROR, failures: 1: "+says[0].sentence+"\n"+
 		"report show: stage: no such task: 99\n", said)
 	d.write("absent", "here it is")
-	require.Equal(t, "2 is left as it is: CREATED, ERROR, failures: 1: "+says[0].sentence+"\n", d.run("resume", "2"))
+	require.Equal(t, "2 is left as it is, since it has failed (see -failed): CREATED, ERROR, failures: 1: "+says[0].sentence+"\n", d.run("resume", "2"))
 	require.Equal(t, "2 is resumed\n", d.run("resume", "-failed", "2"))
 	d.run("build")
 	d.reports(filepath.Join(d.dir, "good"), filepath.Join(d.dir, "absent"))
@@ -130,7 +130,7 @@ func TestAFileThatIsChangedWhileItIsRead(t *testing.T) {
 	failed := d.becomes(r, 1, "CREATED", stage.Error)
 	require.Equal(t, path+": it was changed while it was read", failed.Failure)
 	require.Equal(t, 1, failed.Attempt)
-	require.False(t, failed.Due.IsZero())
+	require.True(t, failed.Runs())
 	require.Regexp(t, `(?m)^1 +CREATED +ERROR +1 +(in \S+|now) +- +file +`+path+`: it was changed`, d.run("list"))
 	require.Zero(t, p.Exit(t), p.Said())
 	d.reports(path)

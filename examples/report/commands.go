@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
 // build adds the files and works.
@@ -26,7 +27,7 @@ func build(ctx context.Context, o *options) error {
 	log := logger()
 	w := &report.Work{
 		Reports: r, Files: o.files, Pace: o.pace, Stay: o.stay,
-		Workers: o.workers, Attempts: o.attempts, Lease: o.lease, Logger: log, Out: os.Stdout,
+		Workers: o.workers, Attempts: o.attempts, Lease: o.lease, Logger: log, Out: o.out,
 	}
 	err = act.Run(ctx, act.Config{Schedulers: 1, Logger: log}, w.Setup, monitor.Signals(report.Terms))
 	var cut *shutdown.Cut
@@ -51,7 +52,7 @@ func logger() *zap.Logger {
 }
 
 func list(ctx context.Context, o *options) error {
-	return opened(ctx, o, func(r *report.Reports) error { return r.List(ctx, os.Stdout) })
+	return opened(ctx, o, func(r *report.Reports) error { return r.List(ctx, o.out) })
 }
 
 func show(ctx context.Context, o *options) error {
@@ -60,41 +61,48 @@ func show(ctx context.Context, o *options) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Print(text)
+		_, err = fmt.Fprint(o.out, text)
 		return err
 	})
 }
 
 func suspend(ctx context.Context, o *options) error {
-	return change(ctx, o, "suspended", func(r *report.Reports, id stage.ID) (bool, error) { return r.Store.Suspend(ctx, id) })
+	return change(ctx, o, "suspended", stage.Suspension, (*sqlite.Store).Suspend)
 }
 
 func resume(ctx context.Context, o *options) error {
-	return change(ctx, o, "resumed", func(r *report.Reports, id stage.ID) (bool, error) {
-		return r.Store.Resume(ctx, id, o.failed)
+	return change(ctx, o, "resumed", stage.Nothing, func(s *sqlite.Store, ctx context.Context, id stage.ID) (bool, error) {
+		return s.Resume(ctx, id, o.failed)
 	})
 }
 
 func cancel(ctx context.Context, o *options) error {
-	return change(ctx, o, "cancelled", func(r *report.Reports, id stage.ID) (bool, error) { return r.Store.Cancel(ctx, id) })
+	return change(ctx, o, "cancelled", stage.Ending, (*sqlite.Store).Cancel)
 }
 
-// change asks for something and says for each task whether that made a difference.
-func change(ctx context.Context, o *options, done string, ask func(*report.Reports, stage.ID) (bool, error)) error {
+// change asks for something and says for each task whether that made a difference: at once, or as soon as who works on
+// it has heard what is wanted.
+func change(ctx context.Context, o *options, done string, wanted stage.Wanted,
+	ask func(*sqlite.Store, context.Context, stage.ID) (bool, error)) error {
 	return each(ctx, o, func(r *report.Reports, id stage.ID) error {
-		changed, err := ask(r, id)
+		changed, err := ask(r.Store, ctx, id)
 		if err != nil {
 			return err
 		}
-		if changed {
-			fmt.Printf("%d is %s\n", id, done)
-			return nil
-		}
 		t, err := r.Store.Get(ctx, id)
-		if err == nil {
-			fmt.Printf("%d is left as it is: %s\n", id, report.Condition(&t))
+		switch {
+		case err != nil:
+			return err
+		case changed && wanted != stage.Nothing && t.Wanted == wanted:
+			fmt.Fprintf(o.out, "%d is going to be %s\n", id, done)
+		case changed:
+			fmt.Fprintf(o.out, "%d is %s\n", id, done)
+		case wanted == stage.Nothing && t.Status == stage.Error:
+			fmt.Fprintf(o.out, "%d is left as it is, since it has failed (see -failed): %s\n", id, report.Condition(&t))
+		default:
+			fmt.Fprintf(o.out, "%d is left as it is: %s\n", id, report.Condition(&t))
 		}
-		return err
+		return nil
 	})
 }
 
@@ -119,7 +127,7 @@ func opened(ctx context.Context, o *options, f func(*report.Reports) error) erro
 	return f(r)
 }
 
-func schema(context.Context, *options) error {
-	_, err := fmt.Print(report.Schema())
+func schema(_ context.Context, o *options) error {
+	_, err := fmt.Fprint(o.out, report.Schema())
 	return err
 }

@@ -12,7 +12,7 @@
 // be what kills its workers: after a hundred (-attempts) it has failed for good, until somebody resumes it (resume -failed).
 //
 // The status is 0 after an orderly end, also one that a signal has asked for; 1 if something has failed, such as a
-// file that cannot be read; 2 if it does not understand what it is to do.
+// file that cannot be read, or standard output that cannot be written; 2 if it does not understand what it is to do.
 package main
 
 import (
@@ -54,7 +54,8 @@ func commands() []command {
 
 // options are what the command line says, whatever the command.
 type options struct {
-	db string
+	out *output
+	db  string
 
 	files             []string
 	workers, attempts int
@@ -75,7 +76,7 @@ func main() {
 		exit("report", err, 2)
 	}
 	os.Args = os.Args[1:] // the rest is for package flag
-	var o options
+	o := options{out: &output{to: os.Stdout}}
 	if c.name != "schema" {
 		flag.StringVar(&o.db, "db", "report.db", "the `file` that has the database")
 	}
@@ -88,7 +89,7 @@ func main() {
 	}
 	name := "report " + c.name
 	cli.Parse(name, func() error { return c.check(&o) })
-	if err := c.run(context.Background(), &o); err != nil {
+	if err := errors.Join(c.run(context.Background(), &o), o.out.failure()); err != nil {
 		exit(name, err, 1)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/examples/internal/smoke"
 	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/stage"
 )
 
 // What is not understood is said in one sentence, and nothing is made.
@@ -111,6 +112,43 @@ func TestNoDatabase(t *testing.T) {
 	for _, command := range []string{"show", "suspend", "resume", "cancel"} {
 		_, said := d.fails(command, "2")
 		require.Equal(t, "report "+command+": stage: no such task: 2\n", said)
+	}
+}
+
+// What cannot be said is a failure, and what was to be done is done all the same.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	d := newDesk(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil { // where there is none: a file that is open for reading only
+		full, err = os.Open(d.write("file", ""))
+	}
+	require.NoError(t, err)
+	defer full.Close()
+	unheard := func(command string, arguments ...string) {
+		t.Helper()
+		if command != "schema" {
+			arguments = append([]string{"-db", d.db}, arguments...)
+		}
+		cmd := smoke.Command(t, append([]string{command}, arguments...)...)
+		cmd.Dir, cmd.Stdout = d.dir, full
+		p := smoke.Run(t, cmd)
+		require.Equal(t, 1, p.Exit(t))
+		require.Regexp(t, "^report "+command+": write /dev/stdout: .*\n$", p.Said())
+	}
+	unheard("build", d.write("a", text(3)), d.write("b", text(3)))
+	d.reports(d.dir+"/a", d.dir+"/b")
+	unheard("list")
+	unheard("show", "1", "2")
+	unheard("schema")
+	r := d.open()
+	id, err := r.Store.Enqueue(t.Context(), "report", "CREATED", nil)
+	require.NoError(t, err)
+	for _, row := range []struct {
+		command string
+		then    stage.Status
+	}{{"suspend", stage.Suspended}, {"resume", stage.Resumed}, {"cancel", stage.Cancelled}} {
+		unheard(row.command, "3")
+		require.Equal(t, row.then, d.task(r, id).Status)
 	}
 }
 

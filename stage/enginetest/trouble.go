@@ -65,10 +65,10 @@ func testTroubles(w *world) {
 		says     string
 	}{
 		{"unknown processor", created, func(string) (stage.Processor, error) { return stage.Processors{}.Processor("trouble") },
-			bad, 1, `no processor "trouble"`},
+			bad, 2, `no processor "trouble"`},
 		{"provider fails", created, func(string) (stage.Processor, error) { return nil, errors.New("not at home") },
-			bad, 1, "not at home"},
-		{"provider has nil", created, func(string) (stage.Processor, error) { return nil, nil }, bad, 1, `no processor "trouble"`},
+			bad, 2, "not at home"},
+		{"provider has nil", created, func(string) (stage.Processor, error) { return nil, nil }, bad, 2, `no processor "trouble"`},
 		{"provider panics", created, func(string) (stage.Processor, error) { return nil, panics() }, bad, 2, "boom"},
 		{"processor panics", created, play(computes(panics)), bad, 2, "boom"},
 		{"processor exits", created, play(computes(goexits)), bad, 2, "Goexit"},
@@ -81,7 +81,7 @@ func testTroubles(w *world) {
 		{"after exits", created, play(computes(quiet), hears{after: goexits}), bad, 2, "Goexit"},
 		{"dumb error", created, play(computes(func() error { return dumb{} })), bad, 2, ""},
 		{"nil of a type", created, play(computes(func() error { return (*nobody)(nil) })), bad, 2, ""},
-		{"stage is gone", "GONE", play(computes(quiet)), "GONE, ERROR", 1, `not in the chain: "GONE"`},
+		{"stage is gone", "GONE", play(computes(quiet)), "GONE, ERROR", 2, `not in the chain: "GONE"`},
 		{"stage is the last", finished, play(computes(quiet)), isFinished, 0, ""},
 	} {
 		var meeting sync.WaitGroup

@@ -5,8 +5,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -129,6 +132,9 @@ func wish(w stage.Wanted) error {
 // Finish ends a dynamic stage; see stage.Store. SQL gives commit the transaction. All other writes to the database wait
 // while commit runs, heartbeats too, so commit must not call methods of the Store that write; a lease that ends
 // meanwhile is still good for this. Reads go on.
+//
+// An error of commit that has one of SQLite's in it, of the kind that passes (a full disk, I/O, locks, no memory), is
+// stage.ErrUnavailable as well, unless it is Permanent.
 func (s *Store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	var refused error
 	err := s.write(ctx, "finish", func(tx *sql.Tx) error {
@@ -152,10 +158,20 @@ func (s *Store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 			return errEnded // and begun anew, and meanwhile the task has moved
 		})
 	})
-	if refused != nil {
-		return refused
+	switch {
+	case refused == nil:
+		return err
+	case passing(refused):
+		return s.failed("finish", fmt.Errorf("%w: %w", stage.ErrUnavailable, refused))
 	}
-	return err
+	return refused
+}
+
+// passing tells whether what a Commit has run into is SQLite's own trouble, which may be over some time later.
+func passing(err error) bool {
+	return !stage.IsPermanent(err) && slices.ContainsFunc([]int{
+		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM,
+	}, func(code int) bool { return is(err, code) })
 }
 
 // passed tells whether the holder of l has made this passage before, and else whether it may.

@@ -98,3 +98,14 @@ func count(t testing.TB, db *sql.DB, from string, args ...any) (n int) {
 	require.NoError(t, db.QueryRow(`SELECT count(*) FROM `+from, args...).Scan(&n))
 	return n
 }
+
+// makeTables makes the table of those rows. That a stage has two of them is no error here but a finding.
+func makeTables(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec(`CREATE TABLE step (task INTEGER NOT NULL, stage TEXT NOT NULL)`)
+		return err
+	}))
+}
+
+const insertion = `INSERT INTO step (task, stage) VALUES (?, ?)`

@@ -57,7 +57,10 @@ func (m migration) record() string {
 //
 //	sqlite3 tasks.db < that
 //
-// Open then finds nothing to do. It does no harm to do it twice, or to a database that has had some of it.
+// That is for a database that has had none of it. Open then finds nothing to do; it is also what brings an older
+// database up to date, since it looks first what that has had. This text does not, for SQL alone cannot: each migration
+// is one transaction and notes what it was, in daimon_migration, but one that alters a table fails where it was applied
+// before. Those that there are by now only make what is missing, so it does no harm to do them twice.
 func Migrations() string {
 	var text strings.Builder
 	for _, m := range migrations {

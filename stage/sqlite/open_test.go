@@ -102,16 +102,33 @@ func TestOpenErrors(t *testing.T) {
 	require.Equal(t, 2, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
 }
 
+// TestUnwritable has databases that can be found but not written.
 func TestUnwritable(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root writes everywhere")
+	rows := []struct {
+		name, says string
+		spoil      func(path string) error
+	}{
+		{"a directory in place of the WAL", "unable to open database file", func(path string) error {
+			return os.Mkdir(path+"-wal", 0o700)
+		}},
 	}
-	path := newPath(t)
-	require.NoError(t, open(t, path, sqlite.Config{}).Close())
-	require.NoError(t, os.Chmod(path, 0o400))
-	_, err := sqlite.Open(path, sqlite.Config{})
-	require.ErrorContains(t, err, path)
-	require.ErrorContains(t, err, "readonly")
+	if os.Getuid() != 0 { // who writes everywhere
+		rows = append(rows, struct {
+			name, says string
+			spoil      func(path string) error
+		}{"no permission", "readonly", func(path string) error { return os.Chmod(path, 0o400) }})
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			path := newPath(t)
+			require.NoError(t, open(t, path, sqlite.Config{}).Close())
+			require.NoError(t, row.spoil(path))
+			_, err := sqlite.Open(path, sqlite.Config{})
+			require.ErrorContains(t, err, path)
+			require.ErrorContains(t, err, row.says)
+			require.Empty(t, descriptors(t, filepath.Dir(path)))
+		})
+	}
 }
 
 // descriptors are those of this process whose files are below dir.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,19 +33,8 @@ func init() {
 	children["fires"] = fires
 }
 
-// halves is the chain of these tests: each stage inserts a row.
+// halves is the chain of these tests: each stage inserts a row, see makeTables.
 var halves = stage.Begin("NEW").Then("FIRST", "insert", "HALF").Then("SECOND", "insert", "WHOLE").MustBuild()
-
-const insertion = `INSERT INTO step (task, stage) VALUES (?, ?)`
-
-// makeTables makes the table of those rows. That a stage has two of them is no error here but a finding.
-func makeTables(t testing.TB, s *sqlite.Store) {
-	t.Helper()
-	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
-		_, err := tx.Exec(`CREATE TABLE step (task INTEGER NOT NULL, stage TEXT NOT NULL)`)
-		return err
-	}))
-}
 
 func insertStep(_ context.Context, t *stage.Task) (stage.Commit, error) {
 	return func(tx stage.Tx) error {
@@ -62,27 +52,33 @@ func engineOf(t testing.TB, s stage.Store, p stage.ProcessorFunc) *stage.Engine 
 }
 
 func impatient(s stage.Store, p stage.ProcessorFunc) stage.Config {
+	cfg := patient(s, p)
+	cfg.Lease, cfg.Heartbeat, cfg.Poll = time.Second, 100*time.Millisecond, 50*time.Millisecond
+	return cfg
+}
+
+// patient is what an engine has by default.
+func patient(s stage.Store, p stage.ProcessorFunc) stage.Config {
 	return stage.Config{
-		Store: s, Chains: map[string]*stage.Chain{"job": halves}, Provider: stage.Processors{"insert": p},
-		Lease: time.Second, Heartbeat: 100 * time.Millisecond, Poll: 50 * time.Millisecond, Logger: zap.NewNop(),
+		Store: s, Chains: map[string]*stage.Chain{"job": halves}, Provider: stage.Processors{"insert": p}, Logger: zap.NewNop(),
 	}
 }
 
 // settled waits until no task is to run.
 func settled(t testing.TB, s stage.Store) []stage.Task {
 	t.Helper()
-	var tasks []stage.Task
 	require.Eventually(t, func() bool {
-		var err error
-		tasks, err = s.List(t.Context(), stage.Filter{})
+		left, err := s.List(t.Context(), stage.Filter{Running: true, Limit: 1})
 		require.NoError(t, err)
-		for _, x := range tasks {
-			if !x.Due.IsZero() {
-				return false
-			}
-		}
-		return true
+		return len(left) == 0
 	}, time.Minute, 10*time.Millisecond)
+	return list(t, s)
+}
+
+func list(t testing.TB, s stage.Store) []stage.Task {
+	t.Helper()
+	tasks, err := s.List(t.Context(), stage.Filter{})
+	require.NoError(t, err)
 	return tasks
 }
 
@@ -342,7 +338,7 @@ func TestEveryUpdateOfAnOldLeaseIsRefused(t *testing.T) {
 // fires is a process that fires from four goroutines at a time, with eight workers, until all is done. It says
 // whatever goes wrong.
 func fires(path string) error {
-	s, err := sqlite.Open(path, sqlite.Config{Relaxed: true})
+	s, err := sqlite.Open(path, sqlite.Config{})
 	if err != nil {
 		return err
 	}
@@ -350,8 +346,8 @@ func fires(path string) error {
 	if err != nil {
 		return err
 	}
-	cfg := impatient(s, insertStep)
-	cfg.Lease, cfg.Logger = time.Minute, log
+	cfg := patient(s, insertStep)
+	cfg.Logger = log
 	e, err := stage.New(cfg)
 	if err != nil {
 		return err
@@ -388,7 +384,7 @@ func fireAll(e *stage.Engine) error {
 func TestTwoProcessesShareAThousandTasks(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
-	s := open(t, path, sqlite.Config{Relaxed: true})
+	s := open(t, path, sqlite.Config{})
 	makeTables(t, s)
 	const tasks = 1000
 	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
@@ -417,21 +413,20 @@ func TestTwoProcessesShareAThousandTasks(t *testing.T) {
 }
 
 // TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing has somebody hold the write lock for ten seconds, in the
-// middle of the stages of eight tasks.
+// middle of the stages of eight tasks. Store and engine are as they are by default.
 func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
-	s := open(t, path, sqlite.Config{Busy: time.Second})
+	s, hasty := open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{Busy: time.Second})
 	makeTables(t, s)
 	other := raw(t, path)
-	var locked sync.WaitGroup
-	locked.Add(1)
-	cfg := impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
-		locked.Wait()
+	locked := make(chan struct{})
+	var processed atomic.Int64
+	e, err := stage.New(patient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		processed.Add(1)
+		<-locked
 		return insertStep(ctx, x)
-	})
-	cfg.Lease = 30 * time.Second
-	e, err := stage.New(cfg)
+	}))
 	require.NoError(t, err)
 	for range 8 {
 		_, err := e.Enqueue(t.Context(), "job", nil)
@@ -442,10 +437,14 @@ func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
 	require.Equal(t, 8, n)
 
 	do(t, other, `BEGIN IMMEDIATE`)
-	locked.Done()
-	time.Sleep(9 * time.Second)
-	_, err = e.Enqueue(t.Context(), "job", nil)
-	require.ErrorContains(t, err, "another process has been writing", "who asks is told")
+	over := time.After(10 * time.Second)
+	close(locked)
+	_, err = hasty.Enqueue(t.Context(), "job", "NEW", nil)
+	require.ErrorContains(t, err, "for 1s another process has been writing", "who asks is told")
+	<-over
+	for _, x := range list(t, s) {
+		require.Equal(t, "FIRST IN_PROCESSING", x.Stage+" "+string(x.Status), "who reads is not held up")
+	}
 	do(t, other, `COMMIT`)
 
 	require.NoError(t, e.Wait(t.Context()))
@@ -454,28 +453,27 @@ func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
 		require.Equal(t, int64(1), x.Token)
 	}
 	require.Equal(t, 16, count(t, s.DB(), "step"))
+	require.EqualValues(t, 16, processed.Load(), "nothing is computed twice")
 }
 
-// TestAFullDiskHoldsUpAndLosesNothing lets the database grow no further while tasks are being worked on.
+// TestAFullDiskHoldsUpAndLosesNothing lets the database grow no further while tasks are being worked on, for longer
+// than a lease. What is computed is kept until it can be written, and that is no attempt.
 func TestAFullDiskHoldsUpAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), sqlite.Config{})
 	makeTables(t, s)
 	large := strings.Repeat("x", 1<<20)
-	var refused sync.WaitGroup
-	refused.Add(1)
-	once := sync.OnceFunc(refused.Done)
-	cfg := impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+	var processed, refused atomic.Int64
+	e, err := stage.New(impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		processed.Add(1)
 		return func(tx stage.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(insertion, x.ID, x.Stage+large)
 			if err != nil {
-				once()
+				refused.Add(1)
 			}
 			return err
 		}, nil
-	})
-	cfg.Backoff, cfg.Attempts = func(int) time.Duration { return 50 * time.Millisecond }, 1000
-	e, err := stage.New(cfg)
+	}))
 	require.NoError(t, err)
 	for range 3 {
 		_, err := e.Enqueue(t.Context(), "job", nil)
@@ -485,13 +483,21 @@ func TestAFullDiskHoldsUpAndLosesNothing(t *testing.T) {
 	require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
 	do(t, s.Writer(), `PRAGMA max_page_count = `+strconv.Itoa(pages+2))
 	runs(t, e)
-	refused.Wait()
+	time.Sleep(1500 * time.Millisecond)
+	require.Greater(t, refused.Load(), int64(6), "each several times")
 	require.Zero(t, count(t, s.DB(), "step"))
+	for _, x := range list(t, s) {
+		require.Equal(t, "FIRST IN_PROCESSING", x.Stage+" "+string(x.Status), x.Failure)
+		require.Zero(t, x.Attempt)
+		require.Empty(t, x.Failure)
+	}
 	do(t, s.Writer(), `PRAGMA max_page_count = 1000000`)
 	for _, x := range settled(t, s) {
 		require.Equal(t, "WHOLE", x.Stage, x.Failure)
+		require.Equal(t, int64(1), x.Token)
 	}
 	require.Equal(t, 6, count(t, s.DB(), "step"))
+	require.EqualValues(t, 6, processed.Load(), "nothing is computed twice")
 	intact(t, s.DB())
 }
 

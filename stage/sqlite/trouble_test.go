@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,7 +151,10 @@ func TestFull(t *testing.T) {
 		},
 	} {
 		limit(2)
-		require.ErrorContains(t, do(), "full", name)
+		err := do()
+		require.ErrorContains(t, err, "full", name)
+		require.Equal(t, strings.Contains(name, "commit"), errors.Is(err, stage.ErrUnavailable), name)
+		require.False(t, stage.IsPermanent(err), name)
 		after, err := s.List(t.Context(), stage.Filter{})
 		require.NoError(t, err, name)
 		require.Equal(t, before, after, name)
@@ -168,6 +172,51 @@ func TestFull(t *testing.T) {
 	}))
 	require.Equal(t, 1, count(t, s.DB(), `report`))
 	intact(t, s.DB())
+}
+
+// TestTroubleOfACommit tells SQLite's own trouble from the others, which are the commit's.
+func TestTroubleOfACommit(t *testing.T) {
+	s, _ := withReports(t, sqlite.Config{})
+	l := claimed(t, s, time.Minute)
+	var pages int
+	require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
+	do(t, s.Writer(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+2))
+	full := func(tx stage.Tx) error {
+		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, strings.Repeat("x", 100_000))
+		return err
+	}
+	for _, row := range []struct {
+		name        string
+		commit      func(stage.Tx) error
+		unavailable bool
+	}{
+		{"a full disk", full, true},
+		{"a full disk, in other words", func(tx stage.Tx) error { return fmt.Errorf("to write a report: %w", full(tx)) }, true},
+		{"a full disk, for good", func(tx stage.Tx) error { return stage.Permanent(full(tx)) }, false},
+		{"a broken rule", func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
+		{"no SQL", func(tx stage.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
+		{"something else", func(stage.Tx) error { return errors.New("on purpose") }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var cause error
+			err := s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+				cause = row.commit(tx)
+				return cause
+			})
+			require.Error(t, cause)
+			require.ErrorIs(t, err, cause)
+			require.Equal(t, row.unavailable, errors.Is(err, stage.ErrUnavailable), err)
+			if !row.unavailable {
+				require.Equal(t, cause, err, "as it is")
+			}
+			task, err := s.Get(t.Context(), l.Task)
+			require.NoError(t, err)
+			require.Equal(t, "WORKING", task.Stage)
+		})
+	}
+	do(t, s.Writer(), `PRAGMA max_page_count = 1000000`)
+	require.NoError(t, s.Finish(t.Context(), l, last, full))
+	require.Equal(t, 1, count(t, s.DB(), `report`))
 }
 
 func init() {

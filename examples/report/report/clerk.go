@@ -11,10 +11,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-const (
-	often  = 100 * time.Millisecond // between two looks at all tasks
-	addend = 64                     // files that are added between two looks
-)
+const often = 100 * time.Millisecond // between two looks at all tasks
 
 // clerk is the demon beside the engine: it adds the files, says what has become of the tasks, and orders the end when
 // nothing is left. All of that is done off the thread, since the database may block, and who reads Out as well.
@@ -49,9 +46,7 @@ func (c *clerk) Act(t *act.Task) act.Directive {
 		t.WakeAt(&c.timer, c.due)
 		return act.Wait
 	}
-	if len(c.work.files) == 0 {
-		c.due = now + often
-	}
+	c.due = now + often
 	c.round = stage.Ask(c.work.engine, c.work.round)
 	return c.round.Act(t)
 }
@@ -62,7 +57,7 @@ func (c *clerk) String() string { return "report.clerk" }
 // Stop ends the clerk when it has put down its pen.
 func (c *clerk) Stop(*act.Task, shutdown.Order) { c.told = true }
 
-// round adds some of the files, says what is new, and returns whether something is left to be done, here or
+// round adds the files, if that is still to be done, says what is new, and returns whether something is left to be done, here or
 // elsewhere. ctx ends with the engine, which is no failure.
 func (w *Work) round(ctx context.Context) (left bool, err error) {
 	w.mu.Lock()
@@ -83,33 +78,40 @@ func (w *Work) proceed(ctx context.Context) (left bool, err error) {
 		}
 		w.news = newNews(w.Out, tasks)
 	}
-	for range min(addend, len(w.files)) {
-		if err := w.add(ctx, w.files[0]); err != nil {
-			return true, fmt.Errorf("%s: %w", w.notAdded(), err)
-		}
-		w.files = w.files[1:]
+	if err := w.add(ctx); err != nil {
+		return true, fmt.Errorf("%s: %w", w.notAdded(), err)
 	}
 	left, err = w.look(ctx)
-	return left || err != nil || len(w.files) > 0, nil
+	return left || err != nil, nil
 }
 
-// add makes a task of a file. Its path is kept from the root, since who works on it may be somewhere else.
-func (w *Work) add(ctx context.Context, file string) error {
-	path, err := filepath.Abs(file)
+// add makes tasks of the files. Their paths are kept from the root, since who works on them may be somewhere else.
+func (w *Work) add(ctx context.Context) error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	paths := make([]string, len(w.files))
+	for i, file := range w.files {
+		var err error
+		if paths[i], err = filepath.Abs(file); err != nil {
+			return err
+		}
+	}
+	ids, err := w.Reports.add(ctx, paths)
 	if err != nil {
 		return err
 	}
-	id, err := w.engine.Enqueue(ctx, kind, []byte(path))
-	if err != nil {
-		return err
+	w.files = nil
+	_, _ = w.engine.Fire(ctx) // which finds them at once; otherwise it does when it polls
+	for i, id := range ids {
+		w.news.added(id, paths[i])
 	}
-	w.news.added(id, path)
 	return nil
 }
 
 // notAdded names what is still to be added.
 func (w *Work) notAdded() string {
-	return fmt.Sprintf("not added any more: %d, from %s on", len(w.files), oneLine(w.files[0]))
+	return fmt.Sprintf("not added: %d, from %s on", len(w.files), oneLine(w.files[0]))
 }
 
 // look says what is new, and returns whether something is left.
@@ -135,7 +137,7 @@ func (w *Work) Conclude(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(w.Out, w.news.summary())
-	if len(w.files) > 0 {
+	if len(w.files) > 0 { // an order came before they were added
 		fmt.Fprintln(w.Out, w.notAdded())
 	}
 	if n := w.news.failures(); n > 0 {

@@ -46,7 +46,7 @@ func worker(t *stage.Task) string {
 // again is when somebody may claim the task; one that somebody works on, when the lease has ended.
 func again(t *stage.Task, now time.Time) string {
 	switch {
-	case t.Due.IsZero():
+	case !t.Runs():
 		return "-"
 	case !t.Due.After(now):
 		return "now"

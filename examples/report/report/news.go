@@ -96,16 +96,16 @@ const (
 
 func outcomeOf(t *stage.Task) outcome {
 	switch {
-	case !t.Due.IsZero():
+	case t.Runs():
 		return todo
+	case t.Finished():
+		return finished
 	case t.Status == stage.Error:
 		return failed
 	case t.Status == stage.Suspended:
 		return suspended
-	case t.Status == stage.Cancelled:
-		return cancelled
 	}
-	return finished
+	return cancelled
 }
 
 // Condition is how matters stand with a task.

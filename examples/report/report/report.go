@@ -43,7 +43,7 @@ var chain = stage.Begin("CREATED").
 type Work struct {
 	Reports *Reports
 
-	Files []string      // are added first
+	Files []string      // are added first, in one transaction
 	Pace  time.Duration // a pause after each line that is read or written
 	Stay  bool          // goes on when nothing is left: somebody may add something
 
@@ -59,7 +59,7 @@ type Work struct {
 	engine *stage.Engine
 
 	mu    sync.Mutex // who has the pen
-	files []string   // still to be added
+	files []string   // still to be added, all or none
 	news  *news      // nil before the first look
 
 	failure error // has ended the work; of the scheduler's thread

@@ -118,5 +118,5 @@ func TestFailure(t *testing.T) {
 	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 1}, w.Setup))
 	require.ErrorContains(t, w.Failure(), "database is closed")
 	require.NoError(t, w.Conclude(t.Context()))
-	require.Equal(t, "nothing to do\nnot added any more: 2, from a on\n", out.String())
+	require.Equal(t, "nothing to do\nnot added: 2, from a on\n", out.String())
 }

@@ -58,13 +58,27 @@ func Create(ctx context.Context, path string) (*Reports, error) {
 // Close closes the database.
 func (r *Reports) Close() error { return r.Store.Close() }
 
+// add makes a task of each path, or of none.
+func (r *Reports) add(ctx context.Context, paths []string) ([]stage.ID, error) {
+	ids := make([]stage.ID, len(paths))
+	err := r.Store.Update(ctx, func(tx *sql.Tx) (err error) {
+		for i, path := range paths {
+			if ids[i], err = r.Store.EnqueueIn(tx, kind, chain.First().Name, []byte(path)); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+	return ids, err
+}
+
 // Text returns the report that a task has made.
 func (r *Reports) Text(ctx context.Context, id stage.ID) (text string, err error) {
 	t, err := r.Store.Get(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	if t.Stage != chain.Last().Name {
+	if !t.Finished() {
 		return "", fmt.Errorf("there is no report %d: %s", id, Condition(&t))
 	}
 	err = r.Store.DB().QueryRowContext(ctx, "SELECT text FROM reports WHERE task = ?", id).Scan(&text)
