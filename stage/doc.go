@@ -42,7 +42,16 @@
 // hears of it with the next heartbeat at the latest ([CheckSuspended]), and is rolled back even if it does not listen.
 //
 // A stage may begin more than once: after a crash, a failure, a suspension. What a processor does outside of its
-// transaction has to bear that.
+// transaction has to bear that. One that does not return when its context has ended keeps its place among the Workers
+// until it does; Stop names it.
+//
+// # Releases
+//
+// Chains may change from one release to the next, also while engines of both run: a task goes on from its stored stage
+// along the chain of whoever claims it. Stages can be added anywhere. An engine that does not know a stage, or its
+// processor, makes it a failure, which is tried again later, perhaps by an engine that does; so Attempts and Backoff
+// must outlast the change. Before a static stage is taken away or renamed, the tasks that rest there have to go on
+// ([Filter] finds them).
 //
 // # What it is not
 //

@@ -41,7 +41,8 @@ type Config struct {
 	Workers int
 
 	// Lease is for how long a task stays with a worker that is not heard of; 0 means 15 s. A stage may take longer:
-	// heartbeats renew it. It should be several times what the store may take to answer.
+	// heartbeats renew it. It should be several times what the store may take to answer, and what the slowest Commit
+	// takes: a store that is silent for longer costs living workers their tasks, and the tasks an attempt.
 	Lease time.Duration
 
 	// Heartbeat is how often leases are renewed, all in one transaction, and requests of other processes seen; 0
@@ -49,11 +50,12 @@ type Config struct {
 	Heartbeat time.Duration
 
 	// Poll is how often Run looks for tasks that came from elsewhere or have become due, between a half and one and
-	// a half of it; 0 means 1 s. What this engine enqueues or resumes it takes up at once.
+	// a half of it; 0 means 1 s. What this engine enqueues or resumes it takes up at once; what another process has
+	// enqueued waits for a poll.
 	Poll time.Duration
 
 	// Attempts is how often a stage is begun until it has failed for good; 0 means 5. Workers that were lost with a
-	// stage count as well; suspensions and interruptions do not.
+	// stage count as well, also one that a Stop has cut; suspensions and interruptions do not.
 	Attempts int
 
 	// Backoff is how long a task rests after its n-th attempt, from 1, has failed; nil means 1 s, doubled each time,
