@@ -400,24 +400,21 @@ func (x *phased) check(err error) {
 // slackOfAWorld is what a world may take for the turns between a deadline and whom it concerns.
 const slackOfAWorld = 50 * time.Millisecond
 
-// everyTerms are the terms of orders, one of each kind.
-var everyTerms = []shutdown.Policy{
-	shutdown.Suspend,
-	{Kind: shutdown.Suspending, Drop: true},
-	shutdown.Halt,
-	{Kind: shutdown.Halting, Drop: true},
-	{Turns: 1, Time: time.Millisecond},
-	{Turns: 1, Drop: true},
-	{Turns: 3, Time: time.Millisecond, Drop: true},
-	{Time: 1},
-	{Time: time.Millisecond, Drop: true},
-	shutdown.Unbounded,
-}
-
 // TestFormsAreCutAtEveryTurn gives each kind of order at the end of the first turn, the second, and so on, until
 // the work has ended before its order: at each suspension of each body there is a world in which it is cut there.
 func TestFormsAreCutAtEveryTurn(t *testing.T) {
-	for _, terms := range everyTerms {
+	for _, terms := range []shutdown.Policy{
+		shutdown.Suspend,
+		{Kind: shutdown.Suspending, Drop: true},
+		shutdown.Halt,
+		{Kind: shutdown.Halting, Drop: true},
+		{Turns: 1, Time: time.Millisecond},
+		{Turns: 1, Drop: true},
+		{Turns: 3, Time: time.Millisecond, Drop: true},
+		{Time: 1},
+		{Time: time.Millisecond, Drop: true},
+		shutdown.Unbounded,
+	} {
 		t.Run(terms.String(), func(t *testing.T) {
 			worlds := 0
 			for at := 1; cutAt(t, terms, at); at++ {

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -22,6 +23,8 @@ import (
 //	# seeds: 20
 //	# scenario: TestMixed
 //
+// A scenario is one of this package, or "TestStages in stage".
+//
 // To make one, change the file, put `git diff` under such a head, and take the change back.
 func TestMutants(t *testing.T) {
 	patches, err := filepath.Glob("testdata/mutants/*.patch")
@@ -42,25 +45,26 @@ type mutant struct {
 	file     string // what it changes, from the root of the module
 	seeds    string
 	scenario string
+	in       string // the package that has it
 }
 
-var mutantHead = regexp.MustCompile(`^# \S.*\n# seeds: (\d+)\n# scenario: (Test\w+)\n(?:diff .*\n)?(?:index .*\n)?--- a/(\S+)\n\+\+\+ b/(\S+)\n`)
+var mutantHead = regexp.MustCompile(`^# \S.*\n# seeds: (\d+)\n# scenario: (Test\w+)(?: in (\w+))?\n(?:diff .*\n)?(?:index .*\n)?--- a/(\S+)\n\+\+\+ b/(\S+)\n`)
 
 func readMutant(t *testing.T, path string) *mutant {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	head := mutantHead.FindStringSubmatch(string(text))
 	require.NotNil(t, head, "%s does not begin with what is broken, seeds, scenario, and the diff of one file", path)
-	require.Equal(t, head[3], head[4])
+	require.Equal(t, head[4], head[5])
 	require.Equal(t, 1, strings.Count(string(text), "\n+++ "), "%s changes more than one file", path)
-	return &mutant{patch: path, text: string(text), file: head[3], seeds: head[1], scenario: head[2]}
+	return &mutant{patch: path, text: string(text), file: head[4], seeds: head[1], scenario: head[2], in: filepath.Join("..", cmp.Or(head[3], "sim"))}
 }
 
 // mustBeFound has the tests of this package run over the changed code, and wants a Failure of them.
 func (m *mutant) mustBeFound(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "sim.test")
-	out, err := m.command(t, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", m.overlay(t, dir), "-o", program, ".").CombinedOutput()
+	out, err := m.command(t, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", m.overlay(t, dir), "-o", program, m.in).CombinedOutput()
 	require.NoError(t, err, "%s does not compile:\n%s", m.patch, out)
 	begun := time.Now()
 	run := m.command(t, program, "-test.run", "^"+m.scenario+"$", "-test.timeout", "2m")
