@@ -45,13 +45,14 @@ var modelChain = stage.Begin("A").Then("a-b", "p", "B").Then("b-c", "p", "C").Mu
 type model struct {
 	rand    *rand.Rand
 	now     time.Duration
-	store   *forgetful
+	store   *unreliable
 	engines []*stage.Engine
 	works   []*stage.Work // also of engines that are dead by now
 	holds   map[stage.Lease]*hold
 	stopped map[stage.ID]bool // Suspend or Cancel has said true
 	history []string
 	wrong   error
+	honest  bool // the store answers
 }
 
 // hold is what has happened to a task under one lease.
@@ -67,7 +68,7 @@ var (
 
 func newModel(seed uint64) *model {
 	m := &model{rand: rand.New(rand.NewPCG(seed, 0)), holds: map[stage.Lease]*hold{}, stopped: map[stage.ID]bool{}}
-	m.store = &forgetful{Store: memory.New(m.wall), m: m}
+	m.store = &unreliable{memory.New(m.wall), m.answer}
 	for range 3 {
 		m.engines = append(m.engines, m.engine())
 	}
@@ -408,7 +409,7 @@ func first(all ...string) string {
 // finish resumes all that rests, and has one engine finish it.
 func (m *model) finish() error {
 	ctx := context.Background()
-	m.store.honest = true
+	m.honest = true
 	m.now += 2 * modelLease
 	e := m.engine()
 	for range 50 {
@@ -431,51 +432,15 @@ func (m *model) finish() error {
 	return nil
 }
 
-// forgetful is a store whose answers get lost now and then, sometimes before it has done anything.
-type forgetful struct {
-	stage.Store
-	m      *model
-	honest bool
-}
-
-var errLost = errors.New("the answer is lost")
-
-func forget[T any](f *forgetful, do func() (T, error)) (none T, err error) {
-	fate := f.m.rand.IntN(12)
-	if f.honest || fate > 1 {
-		return do()
+// answer loses one in a dozen, and half of those before anything is done.
+func (m *model) answer(do func()) error {
+	fate := m.rand.IntN(12)
+	if m.honest || fate > 1 {
+		do()
+		return nil
 	}
 	if fate == 1 {
-		_, _ = do()
+		do()
 	}
-	return none, errLost
-}
-
-func (f *forgetful) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
-	return forget(f, func() (stage.Task, error) { return f.Store.Enter(ctx, l, at, attempt) })
-}
-
-func (f *forgetful) Finish(ctx context.Context, l stage.Lease, p stage.Passage, c stage.Commit) error {
-	_, err := forget(f, func() (struct{}, error) { return struct{}{}, f.Store.Finish(ctx, l, p, c) })
-	return err
-}
-
-func (f *forgetful) Return(ctx context.Context, l stage.Lease, r stage.Return) (stage.Status, error) {
-	return forget(f, func() (stage.Status, error) { return f.Store.Return(ctx, l, r) })
-}
-
-func (f *forgetful) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	return forget(f, func() ([]stage.Task, error) { return f.Store.Claim(ctx, c) })
-}
-
-func (f *forgetful) Heartbeat(ctx context.Context, l []stage.Lease, d time.Duration) ([]stage.Beat, error) {
-	return forget(f, func() ([]stage.Beat, error) { return f.Store.Heartbeat(ctx, l, d) })
-}
-
-func (f *forgetful) Suspend(ctx context.Context, id stage.ID) (bool, error) {
-	return forget(f, func() (bool, error) { return f.Store.Suspend(ctx, id) })
-}
-
-func (f *forgetful) Cancel(ctx context.Context, id stage.ID) (bool, error) {
-	return forget(f, func() (bool, error) { return f.Store.Cancel(ctx, id) })
+	return errLost
 }

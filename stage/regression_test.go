@@ -52,6 +52,19 @@ func engineOf(t testing.TB, store stage.Store, stages int, p stage.Processor, ch
 	return e
 }
 
+// worksOff has e work off one task, and returns what becomes of it.
+func worksOff(t testing.TB, e *stage.Engine) stage.Task {
+	t.Helper()
+	id, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, e.Wait(t.Context()))
+	x, err := e.Get(t.Context(), id)
+	require.NoError(t, err)
+	return x
+}
+
 func inTime(t testing.TB, f func()) {
 	t.Helper()
 	end := make(chan struct{})
@@ -265,13 +278,7 @@ func TestABackoffThatPanicsIsCalledOnce(t *testing.T) {
 	calls := 0
 	e := engineOf(t, s, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("bad") }),
 		func(cfg *stage.Config) { cfg.Backoff = func(int) time.Duration { calls++; panic("backoff") } })
-	id, err := e.Enqueue(t.Context(), "task", nil)
-	require.NoError(t, err)
-	_, err = e.Fire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, e.Wait(t.Context()))
-	x, err := s.Get(t.Context(), id)
-	require.NoError(t, err)
+	x := worksOff(t, e)
 	require.Equal(t, stage.Error, x.Status)
 	require.True(t, x.Runs())
 	require.Equal(t, 1, calls)
@@ -352,13 +359,7 @@ func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
 		*x = stage.Task{ID: 77, Stage: "elsewhere"}
 		return nil, nil
 	}))
-	id, err := e.Enqueue(t.Context(), "task", nil)
-	require.NoError(t, err)
-	_, err = e.Fire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, e.Wait(t.Context()))
-	x, err := e.Get(t.Context(), id)
-	require.NoError(t, err)
+	x := worksOff(t, e)
 	require.Equal(t, "2", x.Stage)
 }
 
@@ -423,13 +424,7 @@ func TestACommitIsNotToBlameForItsStore(t *testing.T) {
 	e := engineOf(t, u, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 		return func(stage.Tx) error { commits++; return nil }, nil
 	}), func(cfg *stage.Config) { cfg.Attempts = 1 })
-	id, err := e.Enqueue(t.Context(), "task", nil)
-	require.NoError(t, err)
-	_, err = e.Fire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, e.Wait(t.Context()))
-	x, err := e.Get(t.Context(), id)
-	require.NoError(t, err)
+	x := worksOff(t, e)
 	require.True(t, x.Finished(), "%+v", x)
 	require.Equal(t, 4, commits)
 }

@@ -65,7 +65,9 @@ var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").The
 // yard is where the tasks of a world are.
 type yard struct {
 	w       *sim.World
-	store   *rickety
+	store   *unreliable
+	often   sim.Weight // the store does not answer
+	silent  bool       // it has not, at least once
 	engines []*stage.Engine
 	tasks   []stage.ID
 	stopped map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
@@ -73,7 +75,8 @@ type yard struct {
 
 func newYard(w *sim.World) *yard {
 	y := &yard{w: w, stopped: map[stage.ID]bool{}}
-	y.store = &rickety{memory.New(y.wall), y, pick[sim.Weight](w, 0, 500, 8000), false}
+	y.often = pick[sim.Weight](w, 0, 500, 8000)
+	y.store = &unreliable{memory.New(y.wall), y.answer}
 	return y
 }
 
@@ -112,7 +115,7 @@ func (f closer) Close() error { f(); return nil }
 // over looks at what a process leaves that was not cut: nothing.
 func (y *yard) over(name string, v *sim.Server) {
 	tasks, err := y.store.List(context.Background(), stage.Filter{Status: stage.InProcessing})
-	if v.Err() != nil || err != nil || y.store.silent {
+	if v.Err() != nil || err != nil || y.silent {
 		return
 	}
 	for _, t := range tasks {
@@ -279,66 +282,19 @@ func (y *yard) allDone() error {
 	return err
 }
 
-// rickety is a store that now and then does not answer: before it has done what it was to do, or after that. Then is
+// answer is that of a store which now and then gives none: before it has done what it was to do, or after that. Then is
 // a good time to meddle.
-type rickety struct {
-	stage.Store
-	y      *yard
-	much   sim.Weight
-	silent bool // it has not answered at least once
-}
-
-var errRickety = errors.New("the store does not answer")
-
-// shaky is one call of it.
-func shaky[T any](r *rickety, f func() (T, error)) (v T, err error) {
-	w := r.y.w
-	if w.Happens(r.much) {
-		r.silent = true
-		return v, errRickety
+func (y *yard) answer(do func()) error {
+	w := y.w
+	if w.Happens(y.often) {
+		y.silent = true
+		return errLost
 	}
-	got, err := f()
-	if w.Happens(r.much) {
-		r.silent = true
-		w.After(time.Duration(w.Rand().Int64N(int64(50*time.Millisecond))), r.y.meddle)
-		return v, errRickety
+	do()
+	if w.Happens(y.often) {
+		y.silent = true
+		w.After(time.Duration(w.Rand().Int64N(int64(50*time.Millisecond))), y.meddle)
+		return errLost
 	}
-	return got, err
-}
-
-func (r *rickety) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
-	return shaky(r, func() (stage.ID, error) { return r.Store.Enqueue(ctx, kind, at, data) })
-}
-
-func (r *rickety) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	return shaky(r, func() ([]stage.Task, error) { return r.Store.Claim(ctx, c) })
-}
-
-func (r *rickety) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
-	return shaky(r, func() (stage.Task, error) { return r.Store.Enter(ctx, l, at, attempt) })
-}
-
-func (r *rickety) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
-	_, err := shaky(r, func() (struct{}, error) { return struct{}{}, r.Store.Finish(ctx, l, p, commit) })
-	return err
-}
-
-func (r *rickety) Return(ctx context.Context, l stage.Lease, b stage.Return) (stage.Status, error) {
-	return shaky(r, func() (stage.Status, error) { return r.Store.Return(ctx, l, b) })
-}
-
-func (r *rickety) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
-	return shaky(r, func() ([]stage.Beat, error) { return r.Store.Heartbeat(ctx, leases, length) })
-}
-
-func (r *rickety) Suspend(ctx context.Context, id stage.ID) (bool, error) {
-	return shaky(r, func() (bool, error) { return r.Store.Suspend(ctx, id) })
-}
-
-func (r *rickety) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
-	return shaky(r, func() (bool, error) { return r.Store.Resume(ctx, id, failed) })
-}
-
-func (r *rickety) Cancel(ctx context.Context, id stage.ID) (bool, error) {
-	return shaky(r, func() (bool, error) { return r.Store.Cancel(ctx, id) })
+	return nil
 }
