@@ -42,16 +42,7 @@ func (e *Engine) beating() (works []*work) {
 }
 
 // holding tells whether anybody has a lease.
-func (e *Engine) holding() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, w := range e.works {
-		if w.held.Err() == nil {
-			return true
-		}
-	}
-	return false
-}
+func (e *Engine) holding() bool { return len(e.beating()) > 0 }
 
 // heard takes the answer to a heartbeat. The lease may have been given back meanwhile.
 func (w *work) heard(b Beat, until time.Duration) {
