@@ -61,6 +61,9 @@ const floors = `
 	coro              act shutdown listener future context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime
 
+	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long
+	process           act shutdown future internal/inbox context go.uber.org/zap os runtime time
+
 	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
 	httpd             act shutdown listener go.uber.org/zap net os time unsafe
 	httpd/files       act httpd listener io/fs os syscall time

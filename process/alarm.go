@@ -1,0 +1,86 @@
+package process
+
+import (
+	"math"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/inbox"
+)
+
+// Alarm is a message that comes later: see Self.After.
+type Alarm struct{ alarm }
+
+// alarm is a timer of the reactor on which its process was when it was set. The process may be elsewhere when it is
+// due, or is to be stopped.
+type alarm struct {
+	own   tie // the end of the process stops it
+	at    *reactor
+	timer act.Timer
+	over  word // 1: fired or stopped
+	fire  func(r *reactor)
+	node  inbox.Node[*alarm]
+}
+
+// After sends m to p itself when d is over, not before, and whatever the bound of its mailbox. It reads the clock. The
+// end of the process stops the Alarm.
+func (p *Self[M]) After(d time.Duration, m M) *Alarm {
+	x := &Alarm{}
+	x.set(&p.core, d, func(r *reactor) { p.deliver(r, m) })
+	return x
+}
+
+// Stop stops the Alarm, and reports whether that was still to be done: m then does not come. It is for the turns of its
+// process.
+func (x *Alarm) Stop() bool { return x.stop(x.own.of.on) }
+
+// set has fire called on the present reactor of c when d is over, unless c ends before.
+func (x *alarm) set(c *core, d time.Duration, fire func(r *reactor)) {
+	x.at, x.fire, x.node.Of, x.own.ender = c.on, fire, x, x
+	c.sys.pending.Add(1)
+	x.own.add(c)
+	now := x.at.s.Clock().Monotonic()
+	x.at.s.CallAt(&x.timer, now+min(d, math.MaxInt64-now), x)
+}
+
+// Expire is the timer's.
+func (x *alarm) Expire() {
+	if x.finish() {
+		x.own.remove()
+		x.fire(x.at)
+	}
+}
+
+// stop is called on the thread of r, or of none.
+func (x *alarm) stop(r *reactor) bool {
+	if !x.finish() {
+		return false
+	}
+	x.own.remove()
+	if r == x.at {
+		x.timer.Stop()
+	} else {
+		x.at.late.Push(&x.node)
+		x.at.ring()
+	}
+	return true
+}
+
+func (x *alarm) finish() bool {
+	if !x.over.CompareAndSwap(0, 1) {
+		return false
+	}
+	x.at.sys.pending.Add(-1)
+	return true
+}
+
+func (x *alarm) ended(r *reactor, _ Notice) { x.stop(r) }
+
+// stopAlarms stops those that were stopped elsewhere.
+func (r *reactor) stopAlarms() {
+	for n := r.late.TakeAll(); n != nil; {
+		next := n.Next()
+		n.Of.timer.Stop()
+		n = next
+	}
+}

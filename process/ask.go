@@ -1,0 +1,209 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// ErrGivenUp is what a question comes to whose asker does not wait any more.
+var ErrGivenUp = errors.New("process: the question was given up")
+
+// Reply is the right to answer a question, once. It is part of the message in which the question is asked, and goes
+// wherever that goes. The zero Reply is of nobody.
+type Reply[A any] struct{ q *question[A] }
+
+// Send answers, and reports whether somebody still waited for that. from is whose turn it is, as for Ref.Send.
+func (r Reply[A]) Send(from Sender, answer A) bool {
+	return r.q != nil && r.q.answer(from, answer, nil)
+}
+
+// Fail answers with an error, which must not be nil.
+func (r Reply[A]) Fail(from Sender, err error) bool {
+	if err == nil {
+		panic("process: Fail without an error")
+	}
+	return r.q != nil && r.q.answer(from, *new(A), err)
+}
+
+// Open tells whether somebody waits for the answer.
+func (r Reply[A]) Open() bool { return r.q != nil && r.q.state.Load() == asked }
+
+const (
+	asked = iota
+	claimed
+	answered
+)
+
+// question is what an asker waits for. It ends with an answer, with the end of the one who was asked, or when the
+// asker does not wait any more, whatever comes first.
+type question[A any] struct {
+	state word
+	value A
+	err   error
+	watch *Watch
+	told  func(r *reactor) // the asker
+}
+
+func (q *question[A]) answer(from Sender, value A, err error) bool {
+	if !q.settle(value, err) {
+		return false
+	}
+	q.watch.Stop()
+	var r *reactor
+	if s := from.Scheduler(); s != nil {
+		r = places.Get(s).reactor
+	}
+	q.told(r)
+	return true
+}
+
+// settle gives q its outcome, if it has none.
+func (q *question[A]) settle(value A, err error) bool {
+	if !q.state.CompareAndSwap(asked, claimed) {
+		return false
+	}
+	q.value, q.err = value, err
+	q.state.Store(answered)
+	return true
+}
+
+// attend has q end with the process that is asked.
+func (q *question[A]) attend(to, own *core, r *reactor) {
+	q.watch = newWatch(to, own, r, func(r *reactor, _ Notice) {
+		if q.settle(*new(A), ErrDead) {
+			q.told(r)
+		}
+	})
+}
+
+// giveUp ends q on the asker's side.
+func (q *question[A]) giveUp(why error) bool {
+	if !q.settle(*new(A), why) {
+		return false
+	}
+	q.watch.Stop()
+	return true
+}
+
+// Ask is a leaf that asks a process, and has the answer in Value when it is Done. It is Failed with what Reply.Fail was
+// given, with ErrDead, with ErrFull, or with os.ErrDeadlineExceeded; a late answer finds the Reply closed then. It is
+// used by pointer, once. While the mailbox is full it waits for room, if that was made with Wait.
+//
+//	get := process.Ask[request, int]{To: counter, Message: func(r process.Reply[int]) request { return get{r} }}
+//	if d := get.Act(t); d != act.Done {
+//		return d
+//	}
+//	use(get.Value)
+//
+// On an order it goes on waiting.
+type Ask[M, A any] struct {
+	To      Ref[M]
+	Message func(Reply[A]) M
+	Within  time.Duration // 0: without a deadline
+	Value   A
+
+	q     *question[A]
+	timer act.Timer
+	due   time.Duration
+	bell  act.Bell
+	sent  bool
+}
+
+// Act asks, or looks whether there is an answer.
+func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
+	if x.q == nil {
+		x.begin(t)
+	}
+	x.bell.Set(t.Waker())
+	if x.q.state.Load() != answered && x.Within > 0 && t.Scheduler().Now() >= x.due {
+		x.q.giveUp(os.ErrDeadlineExceeded)
+	}
+	if !x.sent && x.q.state.Load() == asked {
+		err := x.To.Send(t, x.Message(Reply[A]{x.q}))
+		if b, ok := err.(*Blocked); ok {
+			b.Arm(t)
+			return act.Wait
+		}
+		if x.sent = true; err != nil {
+			x.q.giveUp(err)
+		}
+	}
+	if x.q.state.Load() != answered {
+		return act.Wait
+	}
+	x.timer.Stop()
+	if x.q.err != nil {
+		return t.Fail(x.q.err)
+	}
+	x.Value = x.q.value
+	return act.Done
+}
+
+func (x *Ask[M, A]) begin(t *act.Task) {
+	x.q = &question[A]{told: func(*reactor) { x.bell.Ring() }}
+	x.q.attend(x.To.process(), nil, nil)
+	if x.Within > 0 {
+		t.WakeAfter(&x.timer, x.Within)
+		x.due = x.timer.When()
+	}
+}
+
+// Close gives the question up.
+func (x *Ask[M, A]) Close() error {
+	if x.q != nil {
+		x.q.giveUp(ErrGivenUp)
+	}
+	x.timer.Stop()
+	return nil
+}
+
+// Call asks a process, and waits for the answer until ctx has ended. It is for goroutines that may wait: not for the
+// thread of a scheduler.
+func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
+	c := make(chan struct{})
+	q := &question[A]{told: func(*reactor) { close(c) }}
+	q.attend(to.process(), nil, nil)
+	err := to.Deliver(ctx, message(Reply[A]{q}))
+	if err == nil {
+		select {
+		case <-c:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil && q.giveUp(err) {
+		return q.value, err
+	}
+	<-c
+	return q.value, q.err
+}
+
+// Request has p ask another process, and sends p the message that as makes of the outcome: an answer, or the errors of
+// Ask. p goes on meanwhile; to wait for nothing else it just receives nothing else. as only makes the message, on any
+// thread, and no bound refuses that. within is the deadline; 0 means none.
+func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
+	q := &question[A]{}
+	var due *alarm
+	q.told = func(r *reactor) {
+		if due != nil {
+			due.stop(r)
+		}
+		p.deliver(r, as(q.value, q.err))
+	}
+	if within > 0 {
+		due = &alarm{}
+		due.set(&p.core, within, func(r *reactor) {
+			if q.giveUp(os.ErrDeadlineExceeded) {
+				p.deliver(r, as(q.value, q.err))
+			}
+		})
+	}
+	q.attend(to.process(), &p.core, p.on)
+	if err := to.Send(p, message(Reply[A]{q})); err != nil && q.giveUp(err) {
+		q.told(p.on)
+	}
+}

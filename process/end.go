@@ -1,0 +1,160 @@
+package process
+
+import (
+	"fmt"
+	"io"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+)
+
+// Exit ends the process with its present turn, in which it receives no more.
+func (p *Self[M]) Exit() {
+	if p.over == 0 {
+		p.over = Normal
+	}
+}
+
+// Exit ends p as Self.Exit does, and gives somebody its value: no bound refuses that, and it comes before any Notice.
+func Exit[M, V any](p *Self[M], to Ref[V], value V) {
+	if p.over == 0 && to.p != nil && !to.p.deliver(p.on, value) {
+		p.sys.count(p.on)
+	}
+	p.Exit()
+}
+
+// Fail ends the process with its present turn, and says why. It returns act.Failed.
+func (p *Self[M]) Fail(err error) act.Directive {
+	if err == nil {
+		panic("process: Fail without an error")
+	}
+	p.failure(err)
+	p.over = Failed
+	return act.Failed
+}
+
+// failure keeps why the process ends.
+func (c *core) failure(err error) {
+	w := c.lock()
+	c.more().err = err
+	c.unlock(w)
+}
+
+// Kill is Party's.
+func (to Ref[M]) Kill() bool { return to.p != nil && to.p.Kill() }
+
+// Kill is that of Ref.
+func (c *core) Kill() bool { return c.kill(nil, Killed, nil) }
+
+// kill has c end before its next turn.
+func (c *core) kill(r *reactor, why Reason, err error) bool {
+	w := c.lock()
+	if w&states == dead || w&killed != 0 {
+		c.unlock(w)
+		return false
+	}
+	c.why = why
+	if err != nil {
+		c.more().cause = err
+	}
+	w, wake := called(w | killed)
+	c.unlock(w)
+	if wake {
+		c.sys.schedule(c, r)
+	}
+	return true
+}
+
+// fail ends c after a panic.
+func (r *reactor) fail(c *core, p *act.Panic) {
+	r.s.Logger().Error("a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
+	c.failure(p)
+	r.end(c, Panicked)
+}
+
+// end is the end of c, which runs here, or nowhere any more. Without a reason it is that of the kill.
+func (r *reactor) end(c *core, why Reason) {
+	acting := c.body.action()
+	c.lock()
+	if why != 0 {
+		c.why = why
+	}
+	n := c.body.empty()
+	list := c.takeTies()
+	var free []waiter
+	if c.rare != nil {
+		free, c.rare.waiters = c.rare.waiters, nil
+	}
+	c.unlock(dead)
+	r.current = nil
+	if n > 0 {
+		add(&r.dropped, int64(n))
+	}
+	c.sys.census[c.home].remove(c)
+	if x, ok := acting.(io.Closer); ok {
+		r.close(c, x)
+	}
+	if list == nil && free == nil {
+		return
+	}
+	notice := c.notice()
+	for list != nil {
+		x := list
+		list, x.prev, x.next = x.next, nil, nil
+		r.guard(c, func() { x.ender.ended(r, notice) })
+	}
+	r.release(free)
+}
+
+func (r *reactor) close(c *core, x io.Closer) {
+	r.guard(c, func() {
+		if err := x.Close(); err != nil {
+			r.s.Logger().Warn("closing a process failed", zap.Stringer("process", c), zap.Error(err))
+		}
+	})
+}
+
+// guard calls what belongs to a process that is not there any more.
+func (r *reactor) guard(c *core, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			p := act.Recovered(v)
+			r.s.Logger().Error("the end of a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
+		}
+	}()
+	f()
+}
+
+// notice is that of a process that has ended.
+func (c *core) notice() Notice {
+	w := c.lock()
+	defer c.unlock(w)
+	n := Notice{Of: c.body.party(), Reason: c.why}
+	if x := c.rare; x != nil {
+		switch n.Reason {
+		case Failed, Panicked:
+			n.Err = x.err
+		case Linked:
+			n.Err = x.cause
+		}
+	}
+	return n
+}
+
+// linked is the failure of who ends with the one that n is about.
+func (n Notice) linked() error {
+	if n.Err != nil {
+		return fmt.Errorf("process: %v has ended: %s: %w", n.Of, n.Reason, n.Err)
+	}
+	return fmt.Errorf("process: %v has ended: %s", n.Of, n.Reason)
+}
+
+// Ended returns a future that is resolved when the process has ended, at once if it has already. Any goroutine.
+func Ended(of Party) *future.Future[Notice] {
+	c := of.process()
+	f := future.New[Notice](c.sys.group.Schedulers()[0])
+	newWatch(c, nil, nil, func(_ *reactor, n Notice) { _ = f.Resolve(n) })
+	return f
+}

@@ -1,0 +1,113 @@
+package process
+
+import (
+	"errors"
+	"io"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Errand is an action that is done for a process: see Do.
+type Errand struct {
+	own    tie // the end of the process is that of the errand
+	sys    *System
+	action act.Action
+	bell   act.Bell
+	over   word
+	report func(r *reactor, err error)
+}
+
+// ErrLost is what an action has come to that was dropped, or has panicked.
+var ErrLost = errors.New("process: what was to be done was dropped, or has panicked")
+
+// Do has a done as a task of the present scheduler, while p goes on and may move, and then sends p the message that as
+// makes of its failure, or of nil: whatever an action can wait for, a process can. as is called on that scheduler, and
+// only makes the message, which no bound refuses. The end of p ends the errand: a is closed.
+func Do[M any](p *Self[M], a act.Action, as func(failure error) M) *Errand {
+	x := &Errand{sys: p.sys, action: a, report: func(r *reactor, err error) { p.deliver(r, as(err)) }}
+	x.own.ender = x
+	p.sys.pending.Add(1)
+	x.own.add(&p.core)
+	p.on.s.Spawn(x)
+	return x
+}
+
+// Await is Do for a future: as makes a message of its outcome.
+func Await[M, T any](p *Self[M], f *future.Future[T], as func(T, error) M) *Errand {
+	return Do(p, f.Await(), func(error) M { return as(f.Value()) })
+}
+
+// Offload has f called off the thread, by the Group's Executor, and sends p what as makes of what it has returned. f
+// must touch only what it has captured by value.
+func Offload[M, T any](p *Self[M], f func() (T, error), as func(T, error) M) *Errand {
+	call := &act.Call[T]{F: f}
+	return Do(p, call, func(err error) M { return as(call.Value, err) })
+}
+
+// Cancel gives the errand up, and reports whether that was still to be done: no message comes then. Any goroutine.
+func (x *Errand) Cancel() bool {
+	if !x.finish() {
+		return false
+	}
+	x.own.remove()
+	x.bell.Ring()
+	return true
+}
+
+func (x *Errand) ended(*reactor, Notice) { x.Cancel() }
+
+func (x *Errand) finish() bool {
+	if !x.over.CompareAndSwap(0, 1) {
+		return false
+	}
+	x.sys.pending.Add(-1)
+	return true
+}
+
+// Act is the action's turn.
+func (x *Errand) Act(t *act.Task) act.Directive {
+	x.bell.Set(t.Waker())
+	if x.over.Load() != 0 {
+		return act.Done
+	}
+	d := x.action.Act(t)
+	switch d {
+	case act.Done:
+		x.conclude(t.Scheduler(), nil)
+	case act.Failed:
+		x.conclude(t.Scheduler(), t.Failure())
+	default:
+		return d
+	}
+	return act.Done
+}
+
+func (x *Errand) conclude(s *act.Scheduler, err error) {
+	if x.finish() {
+		x.own.remove()
+		x.report(places.Get(s).reactor, err)
+	}
+}
+
+// Stop passes the order on.
+func (x *Errand) Stop(t *act.Task, o shutdown.Order) {
+	if s, ok := x.action.(act.Stopper); ok {
+		s.Stop(t, o)
+	}
+}
+
+// Close closes the action, and tells the process if it has not been told.
+func (x *Errand) Close() (err error) {
+	if c, ok := x.action.(io.Closer); ok {
+		err = c.Close()
+	}
+	if x.finish() {
+		x.own.remove()
+		x.report(nil, ErrLost)
+	}
+	return err
+}
+
+func (x *Errand) String() string { return "process: " + act.Name(x.action) }

@@ -1,0 +1,184 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Action is what a process does, in turns, as act.Action is what a task does. Act receives what there is to receive,
+// must not block, and says how matters stand: Wait, for a message or for whatever has the process's Poke; Yield, to
+// go on as soon as it is its turn; Done; Failed. A message that comes in a turn makes another one, even if it has been
+// received already.
+//
+// An Action that is an io.Closer is closed when the process has ended, however it ended, on whichever thread it did.
+type Action[M any] interface {
+	Act(p *Self[M]) act.Directive
+}
+
+// Func is an Action made of a function.
+type Func[M any] func(p *Self[M]) act.Directive
+
+// Act calls f.
+func (f Func[M]) Act(p *Self[M]) act.Directive { return f(p) }
+
+// Handler is an Action that handles each message, and has no end of its own: see Self.Exit.
+type Handler[M any] func(p *Self[M], m M)
+
+// Act handles what there is.
+func (h Handler[M]) Act(p *Self[M]) act.Directive {
+	for {
+		m, ok := p.Receive()
+		if !ok {
+			return act.Wait
+		}
+		h(p, m)
+	}
+}
+
+// Stopper is an Action that wants to be told of orders. Stop is called once for each order that makes the terms
+// stricter, before the next turn of the process, in which it may end, or send what is to be sent before. A process
+// whose action is no Stopper goes on with what it is sent.
+type Stopper[M any] interface {
+	Stop(p *Self[M], o shutdown.Order)
+}
+
+// Options are those of one process. The zero Options are good.
+type Options struct {
+	// Name is for logs and notices; "" means its number.
+	Name string
+	// Limit bounds the messages that lie in the mailbox, with those of the turn under way until that ends; 0 means
+	// Config.Limit. Unbounded is a choice.
+	Limit int
+	// Full is what becomes of a message that finds the mailbox full.
+	Full Full
+}
+
+// Unbounded is the Limit of a mailbox that takes whatever comes.
+const Unbounded = -1
+
+// Full is what becomes of a message that finds a mailbox full.
+type Full uint8
+
+const (
+	// Wait has the sender wait. One that is a process has sent the message, beyond the bound if need be, and gets no
+	// turn until there is room; so a mailbox has at most what each of its senders sends in one turn too much. Any
+	// other is refused, with an error that knows how to wait: see Ref.Send.
+	//
+	// Two processes that wait for each other's mailboxes wait until one is killed. Who sends to itself never waits.
+	Wait Full = iota
+	// Drop forgets the message, which Stats counts.
+	Drop
+	// Fail refuses the message with ErrFull.
+	Fail
+)
+
+// Reason is why a process has ended.
+type Reason uint8
+
+const (
+	_        Reason = iota
+	Normal          // Done or Exit
+	Failed          // by itself: see Notice.Err
+	Panicked        // Notice.Err is an *act.Panic
+	Killed          // by Kill
+	Linked          // with another to which it was linked, of which Notice.Err tells
+	Stopped         // with its system: an order has ended it, or the System was closed
+)
+
+func (r Reason) String() string {
+	names := [...]string{"alive", "normal", "failed", "panic", "killed", "linked", "stopped"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// Abnormal tells whether linked processes end with one that has ended like that.
+func (r Reason) Abnormal() bool { return r != Normal && r != Stopped }
+
+// Errors of Send and of those who wait for a process.
+var (
+	ErrDead = errors.New("process: nobody is there")
+	ErrFull = errors.New("process: the mailbox is full")
+)
+
+// Ref is who a process is, for all others. Refs of one process are equal, and of no other, also when it has ended. It
+// may be kept and sent anywhere; the zero Ref is nobody. Its methods may be called on any goroutine, unless they say
+// otherwise.
+type Ref[M any] struct{ p *Self[M] }
+
+// Party is a Ref or a Self, whatever its messages are. What Parties are compared by, and kept in maps by, is Ref.
+type Party interface {
+	// ID is a number that no other process of the System has or will have; 0 for nobody.
+	ID() uint64
+	// Kill ends the process: before its next turn, or when the present one has ended. Its messages are dropped. It
+	// reports whether that was still to be done.
+	Kill() bool
+	String() string
+	process() *core
+}
+
+// ID is a number that no other process of the System has or will have; 0 for nobody.
+func (to Ref[M]) ID() uint64 {
+	if to.p == nil {
+		return 0
+	}
+	return to.p.id
+}
+
+// String is the process's name, or its number.
+func (to Ref[M]) String() string {
+	if to.p == nil {
+		return "nobody"
+	}
+	return to.p.String()
+}
+
+func (to Ref[M]) process() *core {
+	if to.p == nil {
+		return nil
+	}
+	return &to.p.core
+}
+
+// Ref is who p is, for others.
+func (p *Self[M]) Ref() Ref[M] { return Ref[M]{p} }
+
+// ID is that of Ref.
+func (c *core) ID() uint64 { return c.id }
+
+func (c *core) process() *core { return c }
+
+// Scheduler is where the present turn is taken. The next may be elsewhere.
+func (c *core) Scheduler() *act.Scheduler { return c.on.s }
+
+// System is the one that the process belongs to.
+func (c *core) System() *System { return c.sys }
+
+// Sender is who sends, or asks for a process: a process in its turn, a *act.Task in its turn, or the System, for any
+// goroutine.
+type Sender interface {
+	// Scheduler is where the turn is; nil for a System.
+	Scheduler() *act.Scheduler
+}
+
+// Spawn makes a process. Its first turn comes on an idle reactor, if there is one. With a System, Spawn may be called
+// from any goroutine. It panics without an action, in a Group without a System, and on a System that is closed.
+func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
+	if a == nil {
+		panic("process: no action to make a process of")
+	}
+	sys, r := whereabouts(from)
+	p := &Self[M]{acting: a, full: o.Full, limit: sys.limit(o.Limit)}
+	p.sys, p.body = sys, p
+	if o.Name != "" {
+		p.more().name = o.Name
+	}
+	p.word.Store(queued)
+	sys.admit(&p.core, r)
+	sys.spread(&p.core, r)
+	return Ref[M]{p}
+}

@@ -1,0 +1,308 @@
+package process
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// reactor is what a System has on each scheduler: a demon, and so a turn in each pass, in which it runs processes.
+// Tasks that are ready go first, then come the processes of its own queue, then those of others, then the kernel.
+type reactor struct {
+	sys   *System
+	s     *act.Scheduler
+	queue queue
+	idle  word // on the stack
+
+	// The rest is its thread's.
+	current *core // whose turn it is
+	next    *core // it has been handed on to here: it is running, and has the next turn
+	budget  int   // messages of a turn of the reactor
+
+	waiting bool // for a wake-up: nothing here will look by itself
+	waker   act.Waker
+	bell    act.Bell
+	late    inbox.Stack[*alarm] // to be stopped here
+
+	order shutdown.Order
+
+	holding  atomic.Bool // Run
+	dropping atomic.Bool // since its last turn
+	shut     atomic.Bool
+
+	dropped, handed, stolen counter // written here, read anywhere
+}
+
+// places has the one of each scheduler.
+var places = act.NewLocal(func(*act.Scheduler) *place { return &place{} })
+
+// place is where the reactor of a scheduler is found, if a System has been set up there.
+type place struct{ *reactor }
+
+// Most that a turn of a reactor may take.
+const (
+	slice     = time.Millisecond // in time; beyond that the next is shorter
+	mostSteal = 32
+)
+
+// Act is a turn: processes have theirs until so many messages are received, or none is ready anywhere.
+func (r *reactor) Act(t *act.Task) act.Directive {
+	r.waiting = false
+	r.sys.idle.remove(r)
+	r.heed(t)
+	r.stopAlarms()
+	if r.round() {
+		return act.Yield
+	}
+	r.waker = t.Waker()
+	r.bell.Set(r.waker) // who makes something ready from here on wakes r
+	r.waiting = true
+	if r.rest() {
+		return act.Wait
+	}
+	return act.Yield
+}
+
+// round gives turns to processes, and reports whether there may be more. What was handed on last goes to the end of
+// the queue: two that talk to each other do not keep out a third.
+func (r *reactor) round() (more bool) {
+	defer r.rescue(&more)
+	for left := r.budget; left > 0; {
+		c := r.take()
+		if c == nil {
+			return false
+		}
+		r.hold()
+		left -= r.run(c)
+	}
+	r.yield()
+	r.adapt()
+	return true
+}
+
+// take returns a process that is running from here on, and nowhere else.
+func (r *reactor) take() *core {
+	if c := r.next; c != nil {
+		r.next = nil
+		return c
+	}
+	ok, c := r.queue.tryDequeue()
+	if !ok || c == nil {
+		c = r.steal()
+	}
+	if c != nil {
+		c.begin()
+	}
+	return c
+}
+
+// steal takes half of what another has.
+func (r *reactor) steal() *core {
+	all := r.sys.reactors
+	for i := range all {
+		victim := all[(int(r.s.Index())+1+i)%len(all)]
+		if victim == r {
+			continue
+		}
+		if _, list := victim.queue.trySteal(mostSteal); list != nil {
+			return r.share(list)
+		}
+	}
+	return nil
+}
+
+// share keeps the first of what was stolen, and puts the others into the own queue.
+func (r *reactor) share(first *core) *core {
+	rest := first.next
+	first.next = nil
+	add(&r.stolen, 1)
+	for rest != nil {
+		c := rest
+		rest, c.next = c.next, nil
+		add(&r.stolen, 1)
+		r.enqueue(c)
+	}
+	return first
+}
+
+// begin makes a process running that has been taken out of a queue.
+func (c *core) begin() {
+	for looks := 0; ; looks++ {
+		w := c.word.Load()
+		if w&locked == 0 && c.word.CompareAndSwap(w, w&^states|running) {
+			return
+		}
+		patience(looks)
+	}
+}
+
+// run gives c its turn, and returns what that counts for.
+func (r *reactor) run(c *core) (cost int) {
+	r.current, c.on = c, r
+	c.left, c.cut = r.sys.cfg.Messages, false
+	if c.word.Load()&killed != 0 {
+		r.end(c, 0)
+		return 1
+	}
+	d := c.body.turn()
+	cost = max(1, int(r.sys.cfg.Messages-c.left))
+	r.conclude(c, d) // from here on c is others'
+	r.current = nil
+	return cost
+}
+
+// conclude does as the verdict of a turn says.
+func (r *reactor) conclude(c *core, d act.Directive) {
+	switch {
+	case c.over != 0:
+		r.end(c, c.over)
+	case d == act.Wait && !c.cut && !c.indebted():
+		if c.sleep() {
+			return
+		}
+		asleep, free := c.rest()
+		r.release(free)
+		if !asleep {
+			r.again(c)
+		}
+	case d == act.Done:
+		r.end(c, Normal)
+	case d == act.Failed:
+		r.end(c, Failed)
+	case d != act.Wait && d != act.Yield:
+		panic("process: an action returned " + d.String() + ": return Yield, Wait, Done or Failed")
+	case c.indebted():
+		blocks, free := c.block()
+		r.release(free)
+		if !blocks {
+			r.again(c)
+		}
+	default:
+		r.release(c.requeue())
+		r.again(c)
+	}
+}
+
+// again queues c behind its turn. If nobody else is ready here it is about to have the next one, and whoever is idle
+// had better stay so: else a process with a lot to do would go from reactor to reactor.
+func (r *reactor) again(c *core) {
+	if r.next == nil && r.queue.length() == 0 {
+		if ok, _ := r.queue.tryEnqueue(c); ok {
+			return
+		}
+	}
+	r.enqueue(c)
+}
+
+// yield lets go of what was handed on here.
+func (r *reactor) yield() {
+	if c := r.next; c != nil {
+		r.next = nil
+		r.release(c.requeue())
+		r.again(c)
+	}
+}
+
+// adapt makes the next turn shorter after one that took too long, since sockets wait for it, and else longer again.
+func (r *reactor) adapt() {
+	if r.s.Clock().Monotonic()-r.s.Now() > slice {
+		r.budget = max(1, r.budget/2)
+	} else {
+		r.budget = min(r.sys.cfg.Turn, r.budget*2)
+	}
+}
+
+// rescue makes a panic the end of the process whose turn it was.
+func (r *reactor) rescue(more *bool) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	*more = true
+	c := r.current
+	if c == nil {
+		panic(v) // it is ours
+	}
+	r.fail(c, act.Recovered(v))
+}
+
+// enqueue has c, which is queued, run here, or by whoever is idle.
+func (r *reactor) enqueue(c *core) {
+	x := r.put(c)
+	if x != r {
+		x.ring()
+		return
+	}
+	if r.waiting {
+		r.wake()
+	} else if y := r.sys.idle.pop(); y != nil {
+		y.ring() // which steals it
+	}
+}
+
+// put puts c into the queue of r, or the next one that is not locked.
+func (r *reactor) put(c *core) *reactor {
+	if ok, _ := r.queue.tryEnqueue(c); ok {
+		return r
+	}
+	return r.sys.put(c, r.s.Index())
+}
+
+// wake wakes r, on its thread: it has been waiting, and something is ready.
+func (r *reactor) wake() {
+	r.waiting = false
+	r.sys.idle.remove(r)
+	r.hold()
+	r.waker.Wake()
+}
+
+// ring wakes r, from any goroutine: one interrupt, however many ring.
+func (r *reactor) ring() { r.bell.Ring() }
+
+// rest looks for the last time before r waits, and reports whether it may.
+func (r *reactor) rest() bool {
+	sys := r.sys
+	now := sys.idle.push(r)
+	for _, other := range sys.reactors {
+		if other.queue.word.Load() != 0 {
+			sys.idle.remove(r)
+			r.waiting = false
+			return false
+		}
+	}
+	if now.idle == len(sys.reactors) && now == sys.idle.now() {
+		sys.quiet(r) // nobody has done anything since all became idle, and nothing is left
+	}
+	return true
+}
+
+func (r *reactor) hold() {
+	if !r.holding.Load() {
+		r.holding.Store(true)
+		r.s.Hold(1)
+	}
+}
+
+// letGo is the end of hold.
+func (r *reactor) letGo() {
+	if r.holding.Load() {
+		r.holding.Store(false)
+		r.s.Hold(-1)
+	}
+}
+
+// release lets those go on who have waited for room.
+func (r *reactor) release(free []waiter) {
+	for _, w := range free {
+		w.roomFor(r)
+	}
+}
+
+// String is what a Cut calls it.
+func (r *reactor) String() string { return "process.System" }
+
+// add is for a counter that only one thread writes.
+func add(c *counter, n int64) { c.Store(c.Load() + n) }

@@ -1,0 +1,260 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// Send gives m to the process, whose it is from then on: nothing is copied, so what m points to must not be touched
+// any more. Messages of one sender come in the order in which they were sent. The error is ErrDead if the process has
+// ended, ErrFull if its mailbox is full and it was made with Fail, or, if it was made with Wait and the sender is
+// neither a process nor itself, a *Blocked: m has not been sent then.
+//
+// If it is a process that sends, and the receiver sleeps or is queued anywhere, it is handed on: the receiver has the
+// next turn on this reactor, the present turn receives no more, and the sender goes on when those have had their turn
+// that were queued before. Of several receivers that goes for the first, and the others are queued.
+func (to Ref[M]) Send(from Sender, m M) error {
+	p := to.p
+	if p == nil {
+		return ErrDead
+	}
+	var r *reactor
+	if s := from.Scheduler(); s != nil {
+		r = places.Get(s).reactor
+	}
+	w := p.lock()
+	late := false
+	if w&states == dead || p.lacks(w) {
+		var err error
+		if w, late, err = p.refuse(w, r); err != nil {
+			p.unlock(w)
+			return known(err)
+		}
+	}
+	w, alone := p.put(w, m)
+	switch {
+	case w&states == sleeping && w&blocked == 0:
+		p.wake(w, r, alone)
+	case w&states == queued && r != nil && r.offers():
+		p.unlock(w)
+		r.fetch(&p.core)
+	default:
+		p.unlock(w)
+	}
+	if late {
+		r.current.borrow()
+	}
+	return nil
+}
+
+// wake has a sleeping process look at what has come: here and now, or when it is its turn.
+func (c *core) wake(w uint32, r *reactor, alone bool) {
+	if r == nil || !r.offers() {
+		c.unlock(w&^states | queued)
+		c.sys.schedule(c, r)
+		return
+	}
+	c.unlock(w&^states | running)
+	r.next = c
+	add(&r.handed, 1)
+}
+
+// offers tells whether the turn of a process goes on that can hand on the reactor.
+func (r *reactor) offers() bool { return r.current != nil && r.next == nil }
+
+// fetch takes c out of the queue that it is in, if that can be done without waiting, for the next turn here.
+func (r *reactor) fetch(c *core) {
+	owner := c.owner.Load()
+	if owner == 0 || !r.sys.reactors[owner-1].queue.tryDequeueEntry(c) {
+		return
+	}
+	c.begin()
+	r.next = c
+	add(&r.handed, 1)
+}
+
+// refuse is for a message to a process that has ended, or that has no room. Without an error it is to be sent none
+// the less, and late if the sender has to wait for room. Under the lock.
+func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error) {
+	switch {
+	case w&states == dead:
+		p.sys.count(r)
+		return w, false, ErrDead
+	case r != nil && r.current == &p.core && p.spent():
+		return w, false, nil
+	case p.full == Drop:
+		p.sys.count(r)
+		return w, false, errDropped
+	case p.full == Fail:
+		return w, false, ErrFull
+	case r == nil || r.current == nil:
+		return w, false, &Blocked{p, p.String()}
+	case r.current == &p.core:
+		return w, false, nil
+	}
+	x := p.more()
+	x.waiters = append(x.waiters, r.current)
+	return w | awaited, true, nil
+}
+
+// errDropped is for a message that was dropped, as the receiver wants it: no error for the sender.
+var errDropped = errors.New("process: dropped")
+
+func known(err error) error {
+	if err == errDropped {
+		return nil
+	}
+	return err
+}
+
+// spent tells whether the turn that is under way has made room that senders do not know of. Under the lock.
+func (p *Self[M]) spent() bool {
+	p.held = int32(len(p.out)) - p.pos
+	return int(p.held)+len(p.in) < int(p.limit)
+}
+
+// waiter is who waits for room in a mailbox.
+type waiter interface {
+	// roomFor is called once, on any goroutine; r is the reactor there, if there is one.
+	roomFor(r *reactor)
+}
+
+// borrow notes one message that there was no room for. There may be by now: then the return was first. It is for the
+// turns of c.
+func (c *core) borrow() {
+	w := c.lock()
+	c.more().debts++
+	c.unlock(w)
+}
+
+// roomFor is the return of borrow.
+func (c *core) roomFor(r *reactor) {
+	w := c.lock()
+	wake := false
+	x := c.more()
+	if x.debts--; x.debts == 0 && w&blocked != 0 {
+		w, wake = called(w &^ blocked)
+	}
+	c.unlock(w)
+	if wake {
+		c.sys.schedule(c, r)
+	}
+}
+
+// indebted tells whether the process has to wait for room. It is for its turns.
+func (c *core) indebted() bool { return c.rare != nil && c.owes() }
+
+func (c *core) owes() bool {
+	w := c.lock()
+	owes := c.rare.debts > 0
+	c.unlock(w)
+	return owes
+}
+
+// Blocked is the error of a message that there was no room for. It knows how to wait for room; then the message is to
+// be sent once more.
+type Blocked struct {
+	box mailbox
+	name string
+}
+
+// mailbox is a Self, whatever its messages are.
+type mailbox interface {
+	process() *core
+	lacks(w uint32) bool
+}
+
+func (b *Blocked) Error() string { return fmt.Sprintf("process: the mailbox of %s is full", b.name) }
+
+// Arm has t woken when there is room, or nobody any more: an action answers Wait then. See listener.Next.
+func (b *Blocked) Arm(t *act.Task) {
+	w := t.Waker()
+	if !b.await(remote{w.Remote()}) {
+		w.Wake()
+	}
+}
+
+// Wait waits for room, or until the process has ended, or ctx has. It is for goroutines that may wait: not for the
+// thread of a scheduler.
+func (b *Blocked) Wait(ctx context.Context) error {
+	c := make(chan struct{})
+	if !b.await(closing(c)) {
+		return nil
+	}
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// await puts w into line; false means that there is no line.
+func (b *Blocked) await(w waiter) bool {
+	c := b.box.process()
+	now := c.lock()
+	if now&states == dead || !b.box.lacks(now) {
+		c.unlock(now)
+		return false
+	}
+	x := c.more()
+	x.waiters = append(x.waiters, w)
+	c.unlock(now | awaited)
+	return true
+}
+
+type remote struct{ act.Remote }
+
+func (w remote) roomFor(*reactor) { w.Wake() }
+
+type closing chan struct{}
+
+func (w closing) roomFor(*reactor) { close(w) }
+
+// Deliver is Send for a goroutine that may wait: if the mailbox is full, and was made with Wait, it returns when m is
+// in it, or ctx has ended.
+func (to Ref[M]) Deliver(ctx context.Context, m M) error {
+	for {
+		err := to.Send(nowhere{}, m)
+		b, ok := err.(*Blocked)
+		if !ok {
+			return err
+		}
+		if err := b.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// nowhere is a Sender that is no turn.
+type nowhere struct{}
+
+func (nowhere) Scheduler() *act.Scheduler { return nil }
+
+// deliver gives p a message that is its own, or that stands for something that has happened: no bound refuses it.
+// r is the reactor of this thread, if it is one. It reports whether the process was there.
+func (p *Self[M]) deliver(r *reactor, m M) bool {
+	w := p.lock()
+	if w&states == dead {
+		p.unlock(w)
+		return false
+	}
+	w, _ = p.put(w, m)
+	w, wake := called(w)
+	p.unlock(w)
+	if wake {
+		p.sys.schedule(&p.core, r)
+	}
+	return true
+}
+
+// Poke gives the process a turn, as a message would. It may be called on any goroutine, also by who has the Self
+// outside of its turns.
+func (p *Self[M]) Poke() {
+	if p.call(poked) {
+		p.sys.schedule(&p.core, nil)
+	}
+}

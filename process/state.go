@@ -1,0 +1,194 @@
+package process
+
+import (
+	"fmt"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// core is what the scheduler knows of a process, whatever its messages are.
+//
+//	            a message, a poke              taken out of the queue
+//	sleeping ────────────────────▶ queued ──────────────────────────▶ running ──▶ dead
+//	   ▲  │                          ▲                                │  │  ▲
+//	   │  └── a message, handed on ──┼────────────────────────────────┼──┼──┘
+//	   │                             └────── there is more to do ─────┘  │
+//	   └──────────────────────────────────── nothing came meanwhile ─────┘
+//
+// The state is part of the word, with a lock and what has happened to the process. The word is changed by a
+// compare-and-swap while it is not locked, or by who has locked it. So a message that arrives between "nothing is
+// there" and "asleep" makes that very swap fail.
+//
+//   - Only who takes a process out of a queue may make it running, only its runner may end that.
+//   - A process is in a queue, and owner set, only while it is queued; for a moment it is queued and in none yet.
+//   - What is the runner's belongs to who holds the lock while the process sleeps: nobody runs it.
+type core struct {
+	word  word
+	owner word // in which queue it is: the reactor's index and 1; 0: in none. Changed under that queue's lock
+
+	next, prev *core // in that queue, or in the line of a thief
+
+	sys  *System
+	body body
+
+	// The runner's.
+	on   *reactor
+	left int32  // messages of this turn
+	cut  bool   // the turn was ended while there was more to receive
+	over Reason // why it is to end by itself
+
+	why Reason // of a kill, and of the end. Under the lock
+
+	// For the lists of all processes.
+	home           uint32
+	younger, older *core
+	id             uint64
+
+	rare *rare // under the lock; what few processes need
+}
+
+// body is the part of a process that knows its messages: a Self.
+type body interface {
+	// turn is one turn, in which the process looks at what has come first.
+	turn() act.Directive
+	// commit tells senders how much has been received, and returns how much room there is. Under the lock.
+	commit() (room int)
+	// empty drops all messages and returns how many there were. Under the lock.
+	empty() int
+	// action is what has the turns.
+	action() any
+	// party is the Ref.
+	party() Party
+	// stops tells whether the action is a Stopper.
+	stops() bool
+}
+
+const (
+	locked   = 1 << iota
+	mail     // there is something that the runner has not seen
+	poked    // somebody wants a turn for it, without a message
+	killed   // its next turn is its end
+	told     // an order is to be told
+	awaited  // somebody waits for room in its mailbox
+	blocked  // it waits for room in another's; nothing but that and an end gives it a turn
+	sleeping = 0
+	queued   = 1 << 14
+	running  = 2 << 14
+	dead     = 3 << 14
+	states   = dead
+
+	calls = mail | poked | killed | told // for a turn
+)
+
+// lock returns the word as it was, without locked.
+func (c *core) lock() uint32 {
+	for looks := 0; ; looks++ {
+		w := c.word.Load()
+		if w&locked == 0 && c.word.CompareAndSwap(w, w|locked) {
+			return w
+		}
+		patience(looks)
+	}
+}
+
+// unlock makes w the word.
+func (c *core) unlock(w uint32) { c.word.Store(w) }
+
+// call has a process look at something, if it is not to end already, and reports whether it has to be scheduled for
+// that: it was asleep, and is queued now.
+func (c *core) call(why uint32) bool {
+	w := c.lock()
+	if w&states == dead {
+		c.unlock(w)
+		return false
+	}
+	w, wake := called(w | why)
+	c.unlock(w)
+	return wake
+}
+
+// called is a word after something has been added to it: who sleeps is queued.
+func called(w uint32) (now uint32, wake bool) {
+	if w&states != sleeping || w&blocked != 0 && w&killed == 0 {
+		return w, false
+	}
+	return w&^(states|blocked) | queued, true
+}
+
+// sleep ends the turn of a process that has nothing to do, unless something has come: then it reports false.
+func (c *core) sleep() bool { return c.word.CompareAndSwap(running, sleeping) }
+
+// requeue ends the turn of a process that has more to do, or that has heard of something meanwhile. What it has
+// received makes room. It returns who may send now.
+func (c *core) requeue() []waiter {
+	w := c.lock()
+	w, free := c.settle(w)
+	c.unlock(w&^states | queued)
+	return free
+}
+
+// rest is sleep where that was refused: it looks what has come, which may be no more than somebody who waits for
+// room. It reports whether the process sleeps.
+func (c *core) rest() (asleep bool, free []waiter) {
+	w := c.lock()
+	w, free = c.settle(w)
+	if w&calls == 0 {
+		c.unlock(w&^states | sleeping)
+		return true, free
+	}
+	c.unlock(w&^states | queued)
+	return false, free
+}
+
+// settle commits what has been received, and takes those out of line for whom there is room now. Under the lock.
+func (c *core) settle(w uint32) (uint32, []waiter) {
+	room := c.body.commit()
+	if w&awaited == 0 || room <= 0 {
+		return w, nil
+	}
+	x := c.rare
+	n := min(room, len(x.waiters))
+	free := x.waiters[:n:n]
+	if x.waiters = x.waiters[n:]; len(x.waiters) == 0 {
+		x.waiters, w = nil, w&^awaited
+	}
+	return w, free
+}
+
+// block ends the turn of a process that has sent more than there was room for. It reports false if there is by now.
+func (c *core) block() (blocks bool, free []waiter) {
+	w := c.lock()
+	w, free = c.settle(w)
+	if c.rare.debts == 0 || w&killed != 0 {
+		c.unlock(w&^states | queued)
+		return false, free
+	}
+	c.unlock(w&^states | sleeping | blocked)
+	return true, free
+}
+
+// more is rare, made when it is first needed. Under the lock.
+func (c *core) more() *rare {
+	if c.rare == nil {
+		c.rare = &rare{}
+	}
+	return c.rare
+}
+
+// rare is what few processes need.
+type rare struct {
+	name    string
+	err     error    // what it has failed with
+	cause   error    // of the one that it was linked to
+	waiters []waiter // for room in the mailbox, in order
+	debts   int      // mailboxes in which this one waits for room
+	ties    ties     // who hears of the end, and what ends with it
+}
+
+// String is the name given, or what has the turns, with the process's number.
+func (c *core) String() string {
+	if x := c.rare; x != nil && x.name != "" {
+		return x.name
+	}
+	return fmt.Sprintf("process %d", c.id)
+}

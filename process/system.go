@@ -1,0 +1,267 @@
+package process
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Config is how a System is made. The zero Config is good.
+type Config struct {
+	// Limit bounds the messages in the mailbox of a process that says nothing else; 0 means 1024, Unbounded none.
+	Limit int
+	// Messages bounds those that a process receives in a turn; 0 means 16.
+	Messages int
+	// Turn bounds those that are received on a reactor before it looks at its sockets and timers again; 0 means 64.
+	// When that takes more than a millisecond it is made shorter, down to one.
+	Turn int
+}
+
+// System has processes on the reactors of a Group. Its methods may be called on any goroutine, unless they say
+// otherwise.
+type System struct {
+	cfg      resolved
+	mu       sync.Mutex // of set-up, and of who waits for quiescence
+	group    *act.Group
+	reactors []*reactor
+	idle     idlers
+	closed   word
+
+	census  []census
+	foreign foreign
+	pending counter // alarms and errands that will bring something by themselves
+	waiting []*future.Future[struct{}]
+	order   atomic.Pointer[shutdown.Order] // in force
+}
+
+// resolved is a Config with its meanings.
+type resolved struct {
+	Limit, Messages int32
+	Turn            int
+}
+
+// foreign counts what no reactor does.
+type foreign struct {
+	turn    word // whose queue is next
+	dropped counter
+}
+
+// New returns a System, which runs nothing before Setup. It panics on a Config that means nothing.
+func New(cfg Config) *System {
+	if cfg.Limit < Unbounded || cfg.Messages < 0 || cfg.Turn < 0 {
+		panic("process: a Config with a negative bound")
+	}
+	sys := &System{cfg: resolved{int32(cfg.Limit), int32(cfg.Messages), cfg.Turn}}
+	if cfg.Limit == 0 {
+		sys.cfg.Limit = 1024
+	}
+	if cfg.Limit == Unbounded {
+		sys.cfg.Limit = 0
+	}
+	if cfg.Messages == 0 {
+		sys.cfg.Messages = 16
+	}
+	if cfg.Turn == 0 {
+		sys.cfg.Turn = 64
+	}
+	return sys
+}
+
+func (sys *System) limit(own int) int32 {
+	switch {
+	case own == 0:
+		return sys.cfg.Limit
+	case own == Unbounded:
+		return 0
+	case own < 0:
+		panic("process: a negative Limit")
+	}
+	return int32(min(own, 1<<30))
+}
+
+// Errors of Setup.
+var (
+	ErrSecondSystem = errors.New("process: the Group has a System already")
+	ErrSecondGroup  = errors.New("process: the System is in another Group already")
+)
+
+// Setup is a set-up function for a Group, for each of its schedulers: it puts the System there. A Group has one System
+// at most. What is spawned before Run begins, in a set-up function behind this one, has its first turns when all of
+// them have been called.
+func (sys *System) Setup(s *act.Scheduler) error {
+	if err := sys.join(s.Group()); err != nil {
+		return err
+	}
+	here, r := places.Get(s), sys.reactors[s.Index()]
+	switch here.reactor {
+	case nil:
+		here.reactor = r
+		s.Attach(r)
+		r.hold() // until it has looked
+	case r: // of an earlier Run
+		if r.waiting {
+			r.wake()
+		}
+	default:
+		return ErrSecondSystem
+	}
+	return nil
+}
+
+func (sys *System) join(g *act.Group) error {
+	sys.mu.Lock()
+	defer sys.mu.Unlock()
+	if sys.group == g {
+		return nil
+	}
+	if sys.group != nil {
+		return ErrSecondGroup
+	}
+	sys.group = g
+	all := g.Schedulers()
+	sys.census = make([]census, len(all))
+	for i, s := range all {
+		r := &reactor{sys: sys, s: s, budget: sys.cfg.Turn}
+		r.queue.id = uint32(i + 1)
+		sys.reactors = append(sys.reactors, r)
+	}
+	return nil
+}
+
+// whereabouts finds the System and the reactor of a Sender.
+func whereabouts(from Sender) (*System, *reactor) {
+	if sys, ok := from.(*System); ok {
+		return sys, nil
+	}
+	r := places.Get(from.Scheduler()).reactor
+	if r == nil {
+		panic("process: the Group has no System: call its Setup in a set-up function")
+	}
+	return r.sys, r
+}
+
+// Scheduler is nil: a System is a Sender for those who are in no turn.
+func (sys *System) Scheduler() *act.Scheduler { return nil }
+
+// Stats are counts since the System was made.
+type Stats struct {
+	Alive   int64 // processes
+	Spawned int64
+	Ended   int64
+	Dropped int64 // messages to the dead, to those with Drop and no room, and those that somebody had when it ended
+	Handed  int64 // messages that were handed on
+	Stolen  int64 // processes that went to another reactor because that had nothing to do
+}
+
+// Stats counts. While processes run, the numbers are of somewhat different moments.
+func (sys *System) Stats() (n Stats) {
+	n.Dropped = sys.foreign.dropped.Load()
+	for i, r := range sys.reactors {
+		made, ended := sys.census[i].counts()
+		n.Spawned += int64(made)
+		n.Ended += int64(ended)
+		n.Dropped += r.dropped.Load()
+		n.Handed += r.handed.Load()
+		n.Stolen += r.stolen.Load()
+	}
+	n.Alive = n.Spawned - n.Ended
+	return n
+}
+
+func (sys *System) count(r *reactor) {
+	if r == nil {
+		sys.foreign.dropped.Add(1)
+	} else {
+		add(&r.dropped, 1)
+	}
+}
+
+// schedule has c, which is queued, run somewhere; r is the reactor of this thread, if it is one.
+func (sys *System) schedule(c *core, r *reactor) {
+	if r != nil {
+		r.enqueue(c)
+		return
+	}
+	sys.scatter(c)
+}
+
+// spread is schedule for a new process: if somebody is idle it goes there.
+func (sys *System) spread(c *core, r *reactor) {
+	if x := sys.idle.pop(); x != nil && x != r {
+		x.put(c).ring()
+		x.ring() // it is idle no more
+		return
+	} else if x == r && r != nil {
+		r.wake()
+	}
+	sys.schedule(c, r)
+}
+
+// scatter is schedule on a goroutine: it goes to an idle reactor, or to each in turn.
+func (sys *System) scatter(c *core) {
+	x := sys.idle.pop()
+	if x == nil {
+		x = sys.reactors[int(sys.foreign.turn.Add(1))%len(sys.reactors)]
+	}
+	if y := x.put(c); y != x {
+		y.ring()
+	}
+	x.ring()
+}
+
+// put puts c into the first queue behind that of index that is not locked.
+func (sys *System) put(c *core, index int) *reactor {
+	for looks := 0; ; looks++ {
+		index = (index + 1) % len(sys.reactors)
+		if ok, _ := sys.reactors[index].queue.tryEnqueue(c); ok {
+			return sys.reactors[index]
+		}
+		patience(looks)
+	}
+}
+
+// quiet is called when nothing is ready anywhere and nobody works, by the last to find that out.
+func (sys *System) quiet(r *reactor) {
+	if sys.pending.Load() == 0 {
+		sys.settle()
+	}
+	if r.order == nil && sys.Stats().Alive > 0 {
+		return
+	}
+	r.letGo()
+	for _, other := range sys.reactors {
+		if other.holding.Load() {
+			other.ring() // it lets go when it is the last
+		}
+	}
+}
+
+// settle tells those who wait for it that the System is quiescent.
+func (sys *System) settle() {
+	sys.mu.Lock()
+	waiting := sys.waiting
+	sys.waiting = nil
+	sys.mu.Unlock()
+	for _, f := range waiting {
+		_ = f.Resolve(struct{}{})
+	}
+}
+
+// Quiescent returns a future that is resolved as soon as the System is quiescent: all processes sleep, all reactors
+// have nothing of theirs to do, and no alarm and nothing that one awaits is under way; so nothing happens any more
+// before somebody else sends something. Tasks and connections do not count, and neither do processes that wait for
+// room in a mailbox: they sleep as the others do.
+func (sys *System) Quiescent() *future.Future[struct{}] {
+	f := future.New[struct{}](sys.group.Schedulers()[0])
+	sys.mu.Lock()
+	sys.waiting = append(sys.waiting, f)
+	sys.mu.Unlock()
+	for _, r := range sys.reactors {
+		r.ring() // the last to find nothing says so
+	}
+	return f
+}
