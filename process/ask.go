@@ -53,11 +53,7 @@ func (q *question[A]) answer(from Sender, value A, err error) bool {
 		return false
 	}
 	q.watch.Stop()
-	var r *reactor
-	if s := from.Scheduler(); s != nil {
-		r = places.Get(s).reactor
-	}
-	q.told(r)
+	q.told(reactorOf(from))
 	return true
 }
 

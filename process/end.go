@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,6 +25,9 @@ func Exit[M, V any](p *Self[M], to Ref[V], value V) {
 	}
 	p.Exit()
 }
+
+// errUnsaid stands for the reason of an action that answered Failed without Fail.
+var errUnsaid = errors.New("process: failed without saying why")
 
 // Fail ends the process with its present turn, and says why. It returns act.Failed.
 func (p *Self[M]) Fail(err error) act.Directive {
@@ -139,6 +143,9 @@ func (c *core) notice() Notice {
 		case Linked:
 			n.Err = x.cause
 		}
+	}
+	if n.Reason == Failed && n.Err == nil {
+		n.Err = errUnsaid
 	}
 	return n
 }

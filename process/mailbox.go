@@ -1,6 +1,8 @@
 package process
 
 import (
+	"math"
+
 	"github.com/daimon-go/daimon/act"
 )
 
@@ -75,8 +77,9 @@ func (p *Self[M]) look() uint32 {
 		clear(p.in)
 		p.in = p.in[:0]
 	}
-	w2, free := p.settle(w &^ (mail | poked | told))
-	p.unlock(w2)
+	p.bulk = cap(p.in)+cap(p.out) > keeps
+	now, free := p.settle(w &^ (mail | poked | told))
+	p.unlock(now)
 	p.on.release(free)
 	return w
 }
@@ -88,16 +91,18 @@ func (p *Self[M]) compact() {
 	p.out, p.pos = p.out[:n], 0
 }
 
-// commit is body's.
+// commit is body's. In an empty mailbox there is room for everybody who waits for some: one of them may have given up
+// since, and nothing would make room for the others.
 func (p *Self[M]) commit() int {
 	p.held = int32(len(p.out)) - p.pos
-	if p.held == 0 && len(p.in) == 0 && cap(p.in)+cap(p.out) > keeps {
-		p.in, p.out, p.pos = nil, nil, 0
+	n := int(p.held) + len(p.in)
+	if n == 0 && p.bulk {
+		p.in, p.out, p.pos, p.bulk = nil, nil, 0, false
 	}
-	if p.limit == 0 {
-		return 1 << 30
+	if n == 0 || p.limit == 0 {
+		return math.MaxInt
 	}
-	return int(p.limit) - int(p.held) - len(p.in)
+	return int(p.limit) - n
 }
 
 func (p *Self[M]) empty() int {

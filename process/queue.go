@@ -19,6 +19,9 @@ func (q *queue) unlock(length uint32) { q.word.Store(length << 1) }
 // length is how many there are, or were a moment ago. A queue that somebody has locked may have any number.
 func (q *queue) length() uint32 { return q.word.Load() >> 1 }
 
+// empty tells whether there are none, and nobody is about to change that.
+func (q *queue) empty() bool { return q.word.Load() == 0 }
+
 // tryEnqueue puts c, which is queued and in no queue, at the end.
 func (q *queue) tryEnqueue(c *core) (ok, wasEmpty bool) {
 	n, ok := q.tryLock()
@@ -32,7 +35,7 @@ func (q *queue) tryEnqueue(c *core) (ok, wasEmpty bool) {
 
 // tryDequeue takes the first out; nil if there is none.
 func (q *queue) tryDequeue() (ok bool, c *core) {
-	if q.word.Load() == 0 {
+	if q.empty() {
 		return true, nil
 	}
 	n, ok := q.tryLock()
@@ -65,7 +68,7 @@ func (q *queue) tryDequeueEntry(c *core) bool {
 // trySteal takes the first half of those that are here, at most most of them, as a list that only the thief can
 // reach.
 func (q *queue) trySteal(most int) (ok bool, list *core) {
-	if q.word.Load() == 0 {
+	if q.empty() {
 		return true, nil
 	}
 	n, ok := q.tryLock()

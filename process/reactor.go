@@ -27,7 +27,8 @@ type reactor struct {
 	bell    act.Bell
 	late    inbox.Stack[*alarm] // to be stopped here
 
-	order shutdown.Order
+	ordered bool            // an order is in force
+	told    *shutdown.Order // the last here
 
 	holding  atomic.Bool // Run
 	dropping atomic.Bool // since its last turn
@@ -142,7 +143,7 @@ func (c *core) begin() {
 // run gives c its turn, and returns what that counts for.
 func (r *reactor) run(c *core) (cost int) {
 	r.current, c.on = c, r
-	c.left, c.cut = r.sys.cfg.Messages, false
+	c.left, c.cut, c.late = r.sys.cfg.Messages, false, false
 	if c.word.Load()&killed != 0 {
 		r.end(c, 0)
 		return 1
@@ -160,7 +161,7 @@ func (r *reactor) conclude(c *core, d act.Directive) {
 	case c.over != 0:
 		r.end(c, c.over)
 	case d == act.Wait && !c.cut && !c.indebted():
-		if c.sleep() {
+		if !c.bulk && c.sleep() {
 			return
 		}
 		asleep, free := c.rest()
@@ -267,7 +268,7 @@ func (r *reactor) rest() bool {
 	sys := r.sys
 	now := sys.idle.push(r)
 	for _, other := range sys.reactors {
-		if other.queue.word.Load() != 0 {
+		if !other.queue.empty() {
 			sys.idle.remove(r)
 			r.waiting = false
 			return false

@@ -21,9 +21,9 @@ func (to Ref[M]) Send(from Sender, m M) error {
 	if p == nil {
 		return ErrDead
 	}
-	var r *reactor
-	if s := from.Scheduler(); s != nil {
-		r = places.Get(s).reactor
+	r := reactorOf(from)
+	if r != nil && r.sys != p.sys {
+		r = nil
 	}
 	w := p.lock()
 	late := false
@@ -46,6 +46,14 @@ func (to Ref[M]) Send(from Sender, m M) error {
 	}
 	if late {
 		r.current.borrow()
+	}
+	return nil
+}
+
+// reactorOf is the one on whose thread the caller is, nil if there is none.
+func reactorOf(from Sender) *reactor {
+	if s := from.Scheduler(); s != nil {
+		return places.Get(s).reactor
 	}
 	return nil
 }
@@ -128,6 +136,7 @@ func (c *core) borrow() {
 	w := c.lock()
 	c.more().debts++
 	c.unlock(w)
+	c.late = true
 }
 
 // roomFor is the return of borrow.
@@ -145,19 +154,19 @@ func (c *core) roomFor(r *reactor) {
 }
 
 // indebted tells whether the process has to wait for room. It is for its turns.
-func (c *core) indebted() bool { return c.rare != nil && c.owes() }
-
-func (c *core) owes() bool {
+func (c *core) indebted() bool {
+	if !c.late {
+		return false
+	}
 	w := c.lock()
-	owes := c.rare.debts > 0
-	c.unlock(w)
-	return owes
+	defer c.unlock(w)
+	return c.rare.debts > 0
 }
 
 // Blocked is the error of a message that there was no room for. It knows how to wait for room; then the message is to
 // be sent once more.
 type Blocked struct {
-	box mailbox
+	box  mailbox
 	name string
 }
 

@@ -35,6 +35,8 @@ type core struct {
 	on   *reactor
 	left int32  // messages of this turn
 	cut  bool   // the turn was ended while there was more to receive
+	late bool   // it has sent what there was no room for
+	bulk bool   // the mailbox has more memory than it keeps when it is empty
 	over Reason // why it is to end by itself
 
 	why Reason // of a kill, and of the end. Under the lock

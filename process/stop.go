@@ -9,9 +9,12 @@ import (
 
 // heed notes whether there is an order.
 func (r *reactor) heed(t *act.Task) {
-	r.dropping.Store(false)
-	if r.order = t.Order(); r.order == nil && r.sys.order.Load() != nil {
-		r.sys.order.Store(nil) // it is spent
+	if r.dropping.Load() {
+		r.dropping.Store(false)
+	}
+	if r.ordered = t.Order() != nil; !r.ordered && r.told != nil {
+		r.sys.order.CompareAndSwap(r.told, nil) // it is spent
+		r.told = nil
 	}
 }
 
@@ -19,6 +22,7 @@ func (r *reactor) heed(t *act.Task) {
 // When nothing is ready any more the System holds Run no longer; processes that sleep then go on in a later Run, or
 // end when the Group is closed.
 func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
+	r.told = &o
 	r.sys.order.Store(&o)
 	for _, c := range r.sys.census[r.s.Index()].all() {
 		if c.body.stops() && c.call(told) {
@@ -40,8 +44,8 @@ func (x *place) Drop() {
 			return
 		}
 	}
-	if n := r.bury(); n > 0 {
-		r.s.Logger().Warn("processes were ended by an order before they had nothing to do", zap.Int("processes", n))
+	if cut := r.bury(); cut > 0 {
+		r.s.Logger().Warn("processes were cut short by an order", zap.Int("processes", cut))
 	}
 }
 
@@ -62,28 +66,23 @@ func (x *place) Close() error {
 	return nil
 }
 
-// bury ends all processes, now that nobody runs them. It returns how many had something to do.
+// bury ends all processes, now that nobody runs them. It returns how many had something to do. The end of one may make
+// others ready, so what is in the queues is forgotten last.
 func (r *reactor) bury() (busy int) {
-	for _, other := range r.sys.reactors {
-		if other.next != nil {
-			other.yield()
-		}
-		for {
-			if _, c := other.queue.tryDequeue(); c == nil {
-				break
-			}
-			busy++
-		}
-	}
 	for i := range r.sys.census {
-		for {
-			all := r.sys.census[i].all()
-			if len(all) == 0 {
-				break
-			}
+		for all := r.sys.census[i].all(); len(all) > 0; all = r.sys.census[i].all() {
 			for _, c := range all {
+				if c.word.Load()&states != sleeping {
+					busy++
+				}
 				r.end(c, Stopped)
 			}
+		}
+	}
+	for _, other := range r.sys.reactors {
+		other.next = nil
+		for !other.queue.empty() {
+			other.queue.tryDequeue()
 		}
 	}
 	return busy

@@ -180,25 +180,29 @@ func (sys *System) count(r *reactor) {
 	}
 }
 
-// schedule has c, which is queued, run somewhere; r is the reactor of this thread, if it is one.
+// schedule has c, which is queued, run somewhere; r is the reactor of this thread, if it is one of these.
 func (sys *System) schedule(c *core, r *reactor) {
-	if r != nil {
+	if r != nil && r.sys == sys {
 		r.enqueue(c)
 		return
 	}
 	sys.scatter(c)
 }
 
-// spread is schedule for a new process: if somebody is idle it goes there.
+// spread is schedule for a new process: if another reactor is idle it goes there.
 func (sys *System) spread(c *core, r *reactor) {
-	if x := sys.idle.pop(); x != nil && x != r {
-		x.put(c).ring()
-		x.ring() // it is idle no more
-		return
-	} else if x == r && r != nil {
+	switch x := sys.idle.pop(); x {
+	case nil:
+		sys.schedule(c, r)
+	case r: // a task has spawned it
 		r.wake()
+		r.again(c)
+	default:
+		if y := x.put(c); y != x {
+			y.ring()
+		}
+		x.ring() // also if c is elsewhere: it is idle no more
 	}
-	sys.schedule(c, r)
 }
 
 // scatter is schedule on a goroutine: it goes to an idle reactor, or to each in turn.
@@ -229,7 +233,7 @@ func (sys *System) quiet(r *reactor) {
 	if sys.pending.Load() == 0 {
 		sys.settle()
 	}
-	if r.order == nil && sys.Stats().Alive > 0 {
+	if !r.ordered && sys.Stats().Alive > 0 {
 		return
 	}
 	r.letGo()
