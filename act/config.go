@@ -71,6 +71,9 @@ const (
 	Pinned Threads = iota
 	// Locked schedulers have a thread of their own that the system may move.
 	Locked
+	// Stepped schedulers have none: somebody Steps all of them, on one goroutine, and does not Run the Group. As in Run,
+	// one that has nothing left under an order stays at hand until none of them has.
+	Stepped
 )
 
 // Clock tells the time. Its methods are called from any goroutine.

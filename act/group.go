@@ -88,6 +88,9 @@ func spareProcessor(n int) (restore func()) {
 // together, when an order left something; any other error means that the Group is not usable any more.
 // A Group may be run again.
 func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error {
+	if g.cfg.Threads == Stepped {
+		return ErrStepped
+	}
 	if !g.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
@@ -211,6 +214,9 @@ func (g *Group) Close() error {
 // once more is not enough: one may have taken what was in its inbox, sent it on to one that had been
 // looked at already, and become quiet again.)
 func (g *Group) quiet(s *Scheduler) bool {
+	if g.cfg.Threads == Stepped {
+		return g.allFinished(s)
+	}
 	if !g.running.Load() {
 		return true // each is stepped or run by itself
 	}
@@ -230,6 +236,29 @@ func (g *Group) quiet(s *Scheduler) bool {
 		}
 	}
 	return g.ended.Load()
+}
+
+// allFinished is quiet for who Steps all of them.
+func (g *Group) allFinished(s *Scheduler) bool {
+	for _, other := range g.schedulers {
+		if !other.gone.Load() && (other.passing || !other.Finished()) {
+			return false
+		}
+	}
+	return true
+}
+
+// stepped is the end of an order for who Steps all of them: the others may be waiting for just that.
+func (g *Group) stepped(s *Scheduler) {
+	if g.cfg.Threads != Stepped {
+		return
+	}
+	s.gone.Store(true)
+	for _, other := range g.schedulers {
+		if other != s {
+			other.rouse()
+		}
+	}
 }
 
 func (g *Group) allEmpty() bool {

@@ -672,3 +672,37 @@ func TestAllMessagesAreSentencesThatSayWhereTheyComeFrom(t *testing.T) {
 		require.True(t, strings.HasPrefix(err.Error(), "act: "), err)
 	}
 }
+
+func TestTheSchedulersOfASteppedGroupEndTogether(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 2, Threads: act.Stepped})
+	require.ErrorIs(t, g.Run(t.Context()), act.ErrStepped)
+	first, second := g.Schedulers()[0], g.Schedulers()[1]
+	steps := func(s *act.Scheduler) {
+		_, err := s.Step(100)
+		require.NoError(t, err)
+	}
+	underOrder := func() (under bool) {
+		first.Spawn(act.Func(func(t *act.Task) act.Directive { under = t.Order() != nil; return act.Done }))
+		steps(first)
+		return under
+	}
+	var w act.Waker
+	done := false
+	second.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if done {
+			return act.Done
+		}
+		w = t.Waker()
+		return act.Wait
+	}))
+	g.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Hour, Drop: true}})
+	steps(first)
+	require.True(t, first.Finished())
+	steps(second)
+	require.True(t, underOrder(), "it has nothing left, and is at hand while the other has")
+	done = true
+	w.Wake()
+	steps(second)
+	steps(first)
+	require.False(t, underOrder(), "none has anything left: the order is spent")
+}

@@ -34,6 +34,7 @@ func (s *Scheduler) obey() {
 		return
 	}
 	s.orderPending.Store(true) // who gave the order may not have come to that yet
+	s.gone.Store(false)
 	s.group.busy(s)
 	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
 		if s.group.late(n.Of) {
@@ -136,6 +137,8 @@ func (s *Scheduler) conclude() error {
 	}
 	s.exhaustedCount = 0
 	s.order, s.terms, s.cut = nil, shutdown.Terms{}, nil
+	s.concluded++
+	s.group.stepped(s)
 	if s.orderPending.Store(false); !s.orders.Empty() {
 		s.orderPending.Store(true) // one has come meanwhile; who gives it stores after pushing, so one of both sees it
 	}

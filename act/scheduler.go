@@ -58,12 +58,13 @@ type Scheduler struct {
 	exhaustedCount        int
 
 	// The end.
-	order  shutdown.Order
-	terms  shutdown.Terms
-	cut    *shutdown.Cut // what was dropped on the way
-	broken error         // why nothing may run here any more
-	inside bool          // in Run or Step
-	closed bool
+	order     shutdown.Order
+	terms     shutdown.Terms
+	concluded uint          // orders that are spent, or Runs that have returned
+	cut       *shutdown.Cut // what was dropped on the way
+	broken    error         // why nothing may run here any more
+	inside    bool          // in Run or Step
+	closed    bool
 
 	slab   slab
 	self   Task // owns the timers of CallAt
@@ -244,6 +245,7 @@ var (
 	ErrWrongThread = errors.New("act: the scheduler has coroutines that live on another thread")
 	ErrGoexit      = errors.New("act: runtime.Goexit ended the goroutine of a scheduler")
 	ErrRunning     = errors.New("act: already running")
+	ErrStepped     = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
 	ErrDropped     = errors.New("act: dropped before it had finished") // only Trace.Ended sees it
 )
 

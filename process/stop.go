@@ -31,7 +31,7 @@ func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
 	}
 }
 
-// Drop ends all processes when the last reactor is told to drop what is left.
+// Drop ends all processes when the last reactor is told to drop what is left, also those that sleep.
 func (x *place) Drop() {
 	r := x.reactor
 	if r == nil {
@@ -67,8 +67,9 @@ func (x *place) Close() error {
 }
 
 // bury ends all processes, now that nobody runs them. It returns how many had something to do. The end of one may make
-// others ready, so what is in the queues is forgotten last.
+// others ready: they are queued, which wakes nobody here, and forgotten last.
 func (r *reactor) bury() (busy int) {
+	r.sys.burying.Store(1)
 	for i := range r.sys.census {
 		for all := r.sys.census[i].all(); len(all) > 0; all = r.sys.census[i].all() {
 			for _, c := range all {
@@ -79,11 +80,24 @@ func (r *reactor) bury() (busy int) {
 			}
 		}
 	}
+	r.sys.burying.Store(0)
 	for _, other := range r.sys.reactors {
 		other.next = nil
-		for !other.queue.empty() {
-			other.queue.tryDequeue()
-		}
+		other.forget()
 	}
 	return busy
+}
+
+// forget empties the queue of those who have ended. Others are newer than the end of all: they are for a later Run.
+func (r *reactor) forget() {
+	for n := r.queue.length(); n > 0; {
+		ok, c := r.queue.tryDequeue()
+		switch {
+		case c != nil && c.word.Load()&states != dead:
+			r.sys.scatter(c)
+			fallthrough
+		case ok:
+			n--
+		}
+	}
 }

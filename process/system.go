@@ -30,6 +30,7 @@ type System struct {
 	reactors []*reactor
 	idle     idlers
 	closed   word
+	burying  word // all are being ended
 
 	census  []census
 	foreign foreign
@@ -182,11 +183,14 @@ func (sys *System) count(r *reactor) {
 
 // schedule has c, which is queued, run somewhere; r is the reactor of this thread, if it is one of these.
 func (sys *System) schedule(c *core, r *reactor) {
-	if r != nil && r.sys == sys {
+	switch {
+	case sys.burying.Load() != 0:
+		sys.put(c, 0)
+	case r != nil && r.sys == sys:
 		r.enqueue(c)
-		return
+	default:
+		sys.scatter(c)
 	}
-	sys.scatter(c)
 }
 
 // spread is schedule for a new process: if another reactor is idle it goes there.

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -42,7 +43,7 @@ type Server struct {
 func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler) error) (*Server, error) {
 	v := &Server{w: w, name: name, executor: &executor{w: w}}
 	v.kernel = newKernel(v)
-	cfg.Clock, cfg.Executor, cfg.Idle = clock{w}, v.executor, nil
+	cfg.Clock, cfg.Executor, cfg.Idle, cfg.Threads = clock{w}, v.executor, nil, act.Stepped
 	cfg.Schedulers = max(1, cfg.Schedulers)
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
@@ -189,10 +190,11 @@ func (r *runner) step() {
 	}
 	r.roused = false
 	n := 1 + w.dice[schedule].below(atATime)
+	before := audit.Concluded(r.s)
 	taken, err := r.s.Step(n)
 	w.stats.Turns += taken
 	w.now += passTime
-	if err != nil || r.server.order != nil && r.s.Finished() {
+	if err != nil || audit.Concluded(r.s) > before {
 		r.end(err)
 		return
 	}

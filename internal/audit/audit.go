@@ -16,6 +16,8 @@ type Socket struct {
 var (
 	// Scheduler looks at every task and queue of an *act.Scheduler, and says what does not fit.
 	Scheduler func(s any) error
+	// Concluded is how many orders to an *act.Scheduler have been carried out.
+	Concluded func(s any) uint
 	// Waits tells whether an act.Waker would make a waiting task ready.
 	Waits func(w any) bool
 	// Sockets calls visit for each open connection of the engine of an *act.Scheduler, if it has one.

@@ -1,0 +1,334 @@
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+)
+
+// onOneAndOnTwo runs f with one reactor, where all hands on to all, and with two, between which processes move.
+func onOneAndOnTwo(t *testing.T, f func(t *testing.T, reactors int)) {
+	for reactors := 1; reactors <= 2; reactors++ {
+		t.Run(fmt.Sprintf("%d reactors", reactors), func(t *testing.T) { f(t, reactors) })
+	}
+}
+
+func TestAThousandProcessesSpawnAHundredAndFiftyEach(t *testing.T) {
+	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+		const parents, each = 1000, 150
+		var ran atomic.Int64
+		child := process.Func[int](func(*process.Self[int]) act.Directive {
+			ran.Add(1)
+			return act.Done
+		})
+		parent := process.Func[int](func(p *process.Self[int]) act.Directive {
+			for range each {
+				process.Spawn(p, child, process.Options{})
+			}
+			return act.Done
+		})
+		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+			for range parents {
+				process.Spawn(sys, parent, process.Options{})
+			}
+		})
+		r.end()
+		require.EqualValues(t, parents*each, ran.Load())
+		require.EqualValues(t, parents*(each+1), r.sys.Stats().Spawned)
+	})
+}
+
+// ordered receives numbers from 0 on, and exits with the last.
+func ordered(t *testing.T, last int) process.Handler[int] {
+	next := 0
+	return func(p *process.Self[int], m int) {
+		if m != next {
+			t.Errorf("%d came instead of %d", m, next)
+			p.Exit()
+		}
+		if next++; m == last {
+			p.Exit()
+		}
+	}
+}
+
+// Whoever sends, and also if it has to wait for room again and again.
+func TestTenThousandNumberedMessagesComeInOrder(t *testing.T) {
+	const n = 10_000
+	for _, limit := range []int{1, 10, 1024, process.Unbounded} {
+		o := process.Options{Limit: limit}
+		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
+			onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+				t.Run("from a process", func(t *testing.T) {
+					start(t, reactors, process.Config{}, func(sys *process.System) {
+						to := process.Spawn(sys, ordered(t, n-1), o)
+						i := 0
+						process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+							for range 100 {
+								if err := to.Send(p, i); err != nil {
+									return p.Fail(err)
+								}
+								i++
+							}
+							if i == n {
+								return act.Done
+							}
+							return act.Yield
+						}), process.Options{})
+					}).end()
+				})
+				t.Run("from a task", func(t *testing.T) {
+					var to process.Ref[int]
+					r := start(t, reactors, process.Config{}, func(sys *process.System) {
+						to = process.Spawn(sys, ordered(t, n-1), o)
+					})
+					i := 0
+					r.On(reactors-1, func(s *act.Scheduler) {
+						s.Spawn(act.Func(func(t *act.Task) act.Directive {
+							for ; i < n; i++ {
+								if err := to.Send(t, i); err != nil {
+									return listener.Next(t, err)
+								}
+							}
+							return act.Done
+						}))
+					})
+					r.end()
+				})
+				t.Run("from a goroutine", func(t *testing.T) {
+					var to process.Ref[int]
+					r := start(t, reactors, process.Config{}, func(sys *process.System) {
+						to = process.Spawn(sys, ordered(t, n-1), o)
+					})
+					for i := range n {
+						require.NoError(t, to.Deliver(t.Context(), i))
+					}
+					r.end()
+				})
+			})
+		})
+	}
+}
+
+// letter is a message that says from whom it is, and which one of his.
+type letter struct{ from, number int }
+
+func TestAThousandSendersAndOneReceiverWhoHasThemInTheirOrder(t *testing.T) {
+	const senders, each = 1000, 101
+	for _, limit := range []int{10, 1024, process.Unbounded} {
+		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
+			onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+				next := make([]int, senders)
+				left := senders * each
+				start(t, reactors, process.Config{Limit: limit}, func(sys *process.System) {
+					to := process.Spawn(sys, process.Handler[letter](func(p *process.Self[letter], m letter) {
+						if m.number != next[m.from] {
+							t.Errorf("sender %d: %d came instead of %d", m.from, m.number, next[m.from])
+						}
+						next[m.from]++
+						if left--; left == 0 {
+							p.Exit()
+						}
+					}), process.Options{})
+					for i := range senders {
+						n := 0
+						process.Spawn(sys, process.Func[letter](func(p *process.Self[letter]) act.Directive {
+							for range 1 + i%3 {
+								if n == each {
+									return act.Done
+								}
+								if err := to.Send(p, letter{i, n}); err != nil {
+									return p.Fail(err)
+								}
+								n++
+							}
+							return act.Yield
+						}), process.Options{})
+					}
+				}).end()
+				require.Zero(t, left)
+			})
+		})
+	}
+}
+
+func TestTwoThousandPairsExchangeTwoHundredMessagesEach(t *testing.T) {
+	const pairs, exchanges, rounds = 2000, 200, 20
+	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+		var exchanged atomic.Int64
+		var referee process.Ref[int]
+		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+			round, left := 0, 0
+			referee = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) {
+				if left--; left > 0 {
+					return
+				}
+				if round++; round > often(rounds) {
+					p.Exit()
+					return
+				}
+				for left = 0; left < pairs; left++ {
+					spawnPair(p, exchanges, &exchanged, p.Ref())
+				}
+			}), process.Options{Limit: process.Unbounded})
+			require.NoError(t, referee.Send(sys, 0))
+		})
+		r.end()
+		require.EqualValues(t, pairs*exchanges*often(rounds), exchanged.Load())
+	})
+}
+
+// spawnPair spawns two that send each other a number that goes down. The one that asks counts the answers, and tells
+// the referee that they are done.
+func spawnPair(p *process.Self[int], exchanges int, count *atomic.Int64, referee process.Ref[int]) {
+	var ask process.Ref[int]
+	answer := process.Spawn(p, process.Handler[int](func(p *process.Self[int], m int) {
+		_ = ask.Send(p, m-1)
+		if m == 1 {
+			p.Exit()
+		}
+	}), process.Options{})
+	ask = process.Spawn(p, process.Handler[int](func(p *process.Self[int], m int) {
+		if m == 0 {
+			count.Add(int64(exchanges))
+			process.Exit(p, referee, 0)
+			return
+		}
+		_ = answer.Send(p, m)
+	}), process.Options{})
+	_ = ask.Send(p, exchanges)
+}
+
+func TestTwoHundredThousandTimesOneIsSpawnedThatSendsAndTheSpawnerReceives(t *testing.T) {
+	n := often(200_000)
+	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+			spawned := 0
+			process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+				for {
+					m, ok := p.Receive()
+					switch {
+					case !ok && spawned > 0:
+						return act.Wait
+					case ok && m != spawned:
+						return p.Fail(fmt.Errorf("%d came instead of %d", m, spawned))
+					case ok && m == n:
+						return act.Done
+					}
+					spawned++
+					number, parent := spawned, p.Ref()
+					process.Spawn(p, process.Func[int](func(p *process.Self[int]) act.Directive {
+						if err := parent.Send(p, number); err != nil {
+							return p.Fail(err)
+						}
+						return act.Done
+					}), process.Options{})
+				}
+			}), process.Options{})
+		})
+		r.end()
+		require.EqualValues(t, n+1, r.sys.Stats().Spawned)
+	})
+}
+
+// What was sent has been received, has been dropped, or was refused: nothing is lost, and nothing counted twice.
+func TestReceiversThatDieEarly(t *testing.T) {
+	const senders, receivers, each = 50, 200, 500
+	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+		var sent, refused, received atomic.Int64
+		r := start(t, reactors, process.Config{Limit: 20}, func(sys *process.System) {
+			var to []process.Ref[int]
+			for i := range receivers {
+				left := i
+				to = append(to, process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) {
+					received.Add(1)
+					if left--; left <= 0 {
+						p.Exit()
+					}
+				}), process.Options{}))
+			}
+			for i := range senders {
+				n := 0
+				process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+					for range 7 {
+						switch err := to[(i+n)%receivers].Send(p, n); {
+						case err == nil:
+							sent.Add(1)
+						case errors.Is(err, process.ErrDead):
+							refused.Add(1)
+						default:
+							return p.Fail(err)
+						}
+						if n++; n == each {
+							return act.Done
+						}
+					}
+					return act.Yield
+				}), process.Options{})
+			}
+		})
+		r.quiescent() // some receivers may wait for more than was sent
+		n := r.sys.Stats()
+		require.LessOrEqual(t, n.Alive, int64(receivers))
+		require.EqualValues(t, senders*each, sent.Load()+refused.Load())
+		require.EqualValues(t, senders*each, received.Load()+n.Dropped)
+		t.Logf("%d received, %d refused, %d dropped unread", received.Load(), refused.Load(), n.Dropped-refused.Load())
+		require.Positive(t, refused.Load())
+		r.Group.Shutdown(lab.Cut)
+	})
+}
+
+
+func TestFibonacciBySpawning(t *testing.T) {
+	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+		got := 0
+		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+			root := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], v int) {
+				got = v
+				p.Exit()
+			}), process.Options{})
+			process.Spawn(sys, &fibonacci{n: 20, to: root}, process.Options{})
+		})
+		r.end()
+		require.Equal(t, 6765, got)
+		require.EqualValues(t, 1+21_891, r.sys.Stats().Spawned)
+	})
+}
+
+// fibonacci spawns one for each of the two numbers before its own, adds up what they exit with, and exits with that.
+type fibonacci struct {
+	n, sum, come int
+	to           process.Ref[int]
+	asked        bool
+}
+
+func (x *fibonacci) Act(p *process.Self[int]) act.Directive {
+	if x.n < 2 {
+		process.Exit(p, x.to, x.n)
+		return act.Wait
+	}
+	if !x.asked {
+		x.asked = true
+		for before := 1; before <= 2; before++ {
+			process.Spawn(p, &fibonacci{n: x.n - before, to: p.Ref()}, process.Options{})
+		}
+	}
+	for {
+		v, ok := p.Receive()
+		if !ok {
+			return act.Wait
+		}
+		x.sum += v
+		if x.come++; x.come == 2 {
+			process.Exit(p, x.to, x.sum)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package process
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// States says in one line what all processes do, and where they are: for a test that hangs.
+func (sys *System) States() string {
+	counts := map[string]int{}
+	for i := range sys.census {
+		for _, c := range sys.census[i].all() {
+			counts[c.describe()]++
+		}
+	}
+	var all []string
+	for what, n := range counts {
+		all = append(all, fmt.Sprintf("%d × %s", n, what))
+	}
+	slices.Sort(all)
+	for i, r := range sys.reactors {
+		all = append(all, fmt.Sprintf("%d in the queue of reactor %d, idle: %v", r.queue.length(), i, r.idle.Load() != 0))
+	}
+	return strings.Join(all, "; ")
+}
+
+func (c *core) describe() string {
+	w := c.word.Load()
+	what := map[uint32]string{sleeping: "sleeping", queued: "queued", running: "running", dead: "dead"}[w&states]
+	if owner := c.owner.Load(); owner != 0 {
+		what += fmt.Sprintf(" on %d", owner-1)
+	}
+	for _, x := range []struct {
+		bit  uint32
+		name string
+	}{{locked, "locked"}, {mail, "mail"}, {poked, "poked"}, {killed, "killed"}, {told, "told"}, {awaited, "awaited"}, {blocked, "blocked"}} {
+		if w&x.bit != 0 {
+			what += " " + x.name
+		}
+	}
+	return what
+}

@@ -1,0 +1,134 @@
+package process_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/process"
+)
+
+func TestMain(m *testing.M) {
+	// Busy reactors let go of no processor; the goroutines of these tests need some too.
+	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
+	lab.StartRuntimePoller()
+	goleak.VerifyTestMain(m)
+}
+
+// often is n, or a tenth of that under the race detector, with which everything takes ten times as long.
+func often(n int) int {
+	if race.Enabled {
+		return n / 10
+	}
+	return n
+}
+
+// running is a System on a Group that runs while the test goes on.
+type running struct {
+	*lab.Running
+	sys *process.System
+}
+
+// start runs a new System, on so many reactors, with what setup spawns. It is for the first scheduler only.
+func start(t testing.TB, reactors int, cfg process.Config, setup func(sys *process.System)) running {
+	t.Helper()
+	return startWith(t, act.Config{Schedulers: reactors}, cfg, setup)
+}
+
+func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *process.System)) running {
+	t.Helper()
+	sys := process.New(cfg)
+	return running{lab.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			setup(sys)
+		}
+		return nil
+	}), sys}
+}
+
+// end waits until no process is left, and Run returns. If that takes too long it says where everybody is.
+func (r running) end() {
+	r.T.Helper()
+	defer r.watch()()
+	require.NoError(r.T, r.End())
+	n := r.sys.Stats()
+	require.Zero(r.T, n.Alive)
+	require.Equal(r.T, n.Spawned, n.Ended)
+}
+
+// watch logs what everybody does if it is not stopped in time.
+func (r running) watch() (stop func()) {
+	x := time.AfterFunc(2*lab.Patience, func() { r.T.Logf("stuck: %+v: %s", r.sys.Stats(), r.sys.States()) })
+	return func() { x.Stop() }
+}
+
+// quiescent waits until nothing happens any more.
+func (r running) quiescent() {
+	r.T.Helper()
+	defer r.watch()()
+	f := r.sys.Quiescent()
+	for end := time.Now().Add(3 * lab.Patience); !f.Resolved(); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(end) {
+			require.FailNow(r.T, "never quiescent")
+		}
+	}
+}
+
+// table is a System on one scheduler that takes turns when the test says so: what happens is a string.
+type table struct {
+	t     testing.TB
+	s     *act.Scheduler
+	sys   *process.System
+	trace []byte
+}
+
+func onTheTable(t testing.TB, cfg process.Config) *table {
+	t.Helper()
+	x := &table{t: t, s: act.New(act.Config{}), sys: process.New(cfg)}
+	require.NoError(t, x.sys.Setup(x.s))
+	t.Cleanup(func() { _ = x.s.Close() }) // what sleeps holds it
+	return x
+}
+
+// step takes turns until nothing is ready, and returns what has been noted meanwhile.
+func (x *table) step() string {
+	x.t.Helper()
+	lab.Step(x.t, x.s)
+	noted := string(x.trace)
+	x.trace = x.trace[:0]
+	return noted
+}
+
+func (x *table) note(s string) { x.trace = append(x.trace, s...) }
+
+// turn has f called in a turn of a task.
+func (x *table) turn(f func(t *act.Task)) {
+	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		f(t)
+		return act.Done
+	}))
+}
+
+// sleeper spawns a process that notes its name for each message, and lets it fall asleep.
+func (x *table) sleeper(name string) process.Ref[int] {
+	ref := x.handler(func(*process.Self[int], int) { x.note(name) })
+	x.step()
+	return ref
+}
+
+func (x *table) handler(h process.Handler[int]) process.Ref[int] {
+	return process.Spawn(x.sys, h, process.Options{})
+}
+
+func (x *table) send(to process.Ref[int], all ...int) {
+	x.t.Helper()
+	for _, m := range all {
+		require.NoError(x.t, to.Send(x.sys, m))
+	}
+}
