@@ -111,15 +111,15 @@ func (p *Self[M]) empty() int {
 	return n
 }
 
-// put adds m under the lock, and returns the word with what that comes to, and whether m is for somebody who sleeps
-// with nothing else to look at.
-func (p *Self[M]) put(w uint32, m M) (now uint32, alone bool) {
+// put adds m, and returns the word with what that comes to: if p sleeps and has nothing else to look at, m is where
+// Receive looks, and nothing has to be said. Under the lock.
+func (p *Self[M]) put(w uint32, m M) uint32 {
 	if w&(states|mail) == sleeping && int(p.pos) == len(p.out) {
 		p.out, p.pos, p.held = append(p.out[:0], m), 0, 1
-		return w, true
+		return w
 	}
 	p.in = append(p.in, m)
-	return w | mail, false
+	return w | mail
 }
 
 // lacks tells whether there is no room for another message. Under the lock.

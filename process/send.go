@@ -34,10 +34,10 @@ func (to Ref[M]) Send(from Sender, m M) error {
 			return known(err)
 		}
 	}
-	w, alone := p.put(w, m)
+	w = p.put(w, m)
 	switch {
 	case w&states == sleeping && w&blocked == 0:
-		p.wake(w, r, alone)
+		p.wake(w, r)
 	case w&states == queued && r != nil && r.offers():
 		p.unlock(w)
 		r.fetch(&p.core)
@@ -59,7 +59,7 @@ func reactorOf(from Sender) *reactor {
 }
 
 // wake has a sleeping process look at what has come: here and now, or when it is its turn.
-func (c *core) wake(w uint32, r *reactor, alone bool) {
+func (c *core) wake(w uint32, r *reactor) {
 	if r == nil || !r.offers() {
 		c.unlock(w&^states | queued)
 		c.sys.schedule(c, r)
@@ -99,7 +99,7 @@ func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error
 	case p.full == Fail:
 		return w, false, ErrFull
 	case r == nil || r.current == nil:
-		return w, false, &Blocked{p, p.String()}
+		return w, false, &Blocked{p}
 	case r.current == &p.core:
 		return w, false, nil
 	}
@@ -165,10 +165,7 @@ func (c *core) indebted() bool {
 
 // Blocked is the error of a message that there was no room for. It knows how to wait for room; then the message is to
 // be sent once more.
-type Blocked struct {
-	box  mailbox
-	name string
-}
+type Blocked struct{ box mailbox }
 
 // mailbox is a Self, whatever its messages are.
 type mailbox interface {
@@ -176,7 +173,7 @@ type mailbox interface {
 	lacks(w uint32) bool
 }
 
-func (b *Blocked) Error() string { return fmt.Sprintf("process: the mailbox of %s is full", b.name) }
+func (b *Blocked) Error() string { return fmt.Sprintf("process: the mailbox of %v is full", b.box.process()) }
 
 // Arm has t woken when there is room, or nobody any more: an action answers Wait then. See listener.Next.
 func (b *Blocked) Arm(t *act.Task) {
@@ -251,8 +248,7 @@ func (p *Self[M]) deliver(r *reactor, m M) bool {
 		p.unlock(w)
 		return false
 	}
-	w, _ = p.put(w, m)
-	w, wake := called(w)
+	w, wake := called(p.put(w, m))
 	p.unlock(w)
 	if wake {
 		p.sys.schedule(&p.core, r)

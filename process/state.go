@@ -189,7 +189,10 @@ type rare struct {
 
 // String is the name given, or what has the turns, with the process's number.
 func (c *core) String() string {
-	if x := c.rare; x != nil && x.name != "" {
+	w := c.lock()
+	x := c.rare
+	c.unlock(w)
+	if x != nil && x.name != "" {
 		return x.name
 	}
 	return fmt.Sprintf("process %d", c.id)
