@@ -159,16 +159,40 @@ func (s *Scheduler) census() *shutdown.Cut {
 			cut = s.noteCut(cut, t)
 		}
 	})
-	if s.held > 0 {
+	if held := s.heldFor(); held != nil {
 		if cut == nil {
 			cut = &shutdown.Cut{}
 		}
-		cut.Lingering = s.held
+		cut.Add(held)
 	}
 	if cut != nil {
 		cut.Order, cut.Dropped = s.order, s.terms.Drop
 	}
 	return cut
+}
+
+// Accounter is a Local's value that Holds Run for something of its own. Account counts and names that in c, whose Order
+// is in force, and returns how many of the scheduler's holds are for it. It is called when Run has an end, before
+// anything is dropped.
+type Accounter interface {
+	Account(c *shutdown.Cut) (holds int)
+}
+
+// heldFor is what Hold was called for, nil if for nothing: closes, but for what an Accounter knows better.
+func (s *Scheduler) heldFor() *shutdown.Cut {
+	if s.held == 0 {
+		return nil
+	}
+	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
+	for _, v := range s.latestFirst() {
+		if a, ok := v.(Accounter); ok {
+			c.Lingering -= a.Account(c)
+		}
+	}
+	if c.Lingering == 0 && c.Processes == 0 {
+		return nil
+	}
+	return c
 }
 
 func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {

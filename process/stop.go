@@ -1,8 +1,6 @@
 package process
 
 import (
-	"go.uber.org/zap"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -31,6 +29,30 @@ func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
 	}
 }
 
+// Account counts and names the processes that are queued here, and under an order that leaves them no time those that
+// were made here and sleep.
+func (x *place) Account(c *shutdown.Cut) (holds int) {
+	r := x.reactor
+	if r == nil || !r.holding.Load() {
+		return 0
+	}
+	all := false
+	if c.Order != nil {
+		kind := c.Order.Policy().Resolved().Kind
+		all = kind == shutdown.Halting || kind == shutdown.Suspending
+	}
+	for i := range r.sys.census {
+		for _, p := range r.sys.census[i].all() {
+			asleep := p.word.Load()&states == sleeping
+			if p == r.next || p.owner.Load() == r.queue.id || all && asleep && i == r.s.Index() {
+				c.Processes++
+				c.Name(p.String(), 1)
+			}
+		}
+	}
+	return 1
+}
+
 // Drop ends all processes when the last reactor is told to drop what is left, also those that sleep.
 func (x *place) Drop() {
 	r := x.reactor
@@ -44,9 +66,7 @@ func (x *place) Drop() {
 			return
 		}
 	}
-	if cut := r.bury(); cut > 0 {
-		r.s.Logger().Warn("processes were cut short by an order", zap.Int("processes", cut))
-	}
+	r.bury()
 }
 
 // Close ends all processes when the last reactor is closed.
@@ -66,16 +86,13 @@ func (x *place) Close() error {
 	return nil
 }
 
-// bury ends all processes, now that nobody runs them. It returns how many had something to do. The end of one may make
-// others ready: they are queued, which wakes nobody here, and forgotten last.
-func (r *reactor) bury() (busy int) {
+// bury ends all processes, now that nobody runs them. The end of one may make others ready: they are queued, which wakes
+// nobody here, and forgotten last.
+func (r *reactor) bury() {
 	r.sys.burying.Store(1)
 	for i := range r.sys.census {
 		for all := r.sys.census[i].all(); len(all) > 0; all = r.sys.census[i].all() {
 			for _, c := range all {
-				if c.word.Load()&states != sleeping {
-					busy++
-				}
 				r.end(c, Stopped)
 			}
 		}
@@ -85,7 +102,6 @@ func (r *reactor) bury() (busy int) {
 		other.next = nil
 		other.forget()
 	}
-	return busy
 }
 
 // forget empties the queue of those who have ended. Others are newer than the end of all: they are for a later Run.

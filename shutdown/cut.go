@@ -18,6 +18,9 @@ type Cut struct {
 	// offloaded work was still running; Lingering what was held for nobody's task any more, such as
 	// connections still sending their last bytes.
 	Tasks, Demons, Offloads, Lingering int
+	// Processes counts those of package process: under an order that halts or suspends all that were alive, otherwise
+	// those that had something to do.
+	Processes int
 	// Dropped tells whether they are gone; otherwise a later Run goes on with them.
 	Dropped bool
 	// Names are the different names of the actions, in order of appearance, at most Named.
@@ -48,7 +51,7 @@ func (c *Cut) Error() string {
 	for _, more := range []struct {
 		n    int
 		noun string
-	}{{c.Demons, "demon"}, {c.Offloads, "running offload"}, {c.Lingering, "lingering close"}} {
+	}{{c.Demons, "demon"}, {c.Offloads, "running offload"}, {c.Lingering, "lingering close"}, {c.Processes, "process"}} {
 		if more.n > 0 {
 			fmt.Fprintf(&b, ", %s", plural(more.n, more.noun))
 		}
@@ -92,6 +95,7 @@ func (c *Cut) Add(o *Cut) {
 	c.Demons += o.Demons
 	c.Offloads += o.Offloads
 	c.Lingering += o.Lingering
+	c.Processes += o.Processes
 	c.Dropped = c.Dropped || o.Dropped
 	if c.Order == nil {
 		c.Order = o.Order
@@ -102,8 +106,11 @@ func (c *Cut) Add(o *Cut) {
 }
 
 func plural(n int, noun string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
