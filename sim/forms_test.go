@@ -25,6 +25,7 @@ import (
 
 // TestForms is an echo server whose connections are coroutines, with chores of all forms beside them.
 func TestForms(t *testing.T) {
+	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		v, err := w.Server("forms", cfg, formsOf(w, patient(w))...)

@@ -27,6 +27,7 @@ import (
 //	surfer_test.go     how a client behaves
 //	hearing_test.go    whether it has heard that, and whether the connection may have ended where it has
 func TestHTTP(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "noise")
 	require.NoError(t, os.WriteFile(path, noise, 0o600))
 	file, err := os.Open(path)

@@ -24,6 +24,7 @@ import (
 
 // TestManners is a server with manners, and guests with and without.
 func TestManners(t *testing.T) {
+	t.Parallel()
 	o := sim.Options{Faults: sim.Anything(), Panics: true}
 	const often = 65536 / 20
 	o.Faults.NoMemory, o.Faults.NoFiles, o.Faults.Aborted, o.Faults.Late = often, often, often, often

@@ -252,10 +252,14 @@ func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 	}
 }
 
-func TestMixed(t *testing.T) { sim.Test(t, mixed(t)) }
+func TestMixed(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, mixed(t))
+}
 
 // TestDirect is the same over an engine of completions.
 func TestDirect(t *testing.T) {
+	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		direct := &sim.Direct{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: patient(w)}

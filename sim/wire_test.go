@@ -296,6 +296,7 @@ func whole(t testing.TB, b *bench, all []*caller) (hurt int) {
 }
 
 func TestEchoWithoutFaults(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		b, all := town(t, Options{Seed: seed}, 12)
 		require.Zero(t, whole(t, b, all))
@@ -305,6 +306,7 @@ func TestEchoWithoutFaults(t *testing.T) {
 // Whatever goes wrong, who keeps to the rules gets everything, unless the connection itself was hit; and
 // each fault does happen.
 func TestEchoWithEachFault(t *testing.T) {
+	t.Parallel()
 	var f Faults
 	for i, n := range f.all() {
 		if slices.Contains([]string{"wall clock jump", "late offload", "lost offload", "full inbox"}, n.name) {
@@ -325,6 +327,7 @@ func TestEchoWithEachFault(t *testing.T) {
 }
 
 func TestEchoWithAllFaults(t *testing.T) {
+	t.Parallel()
 	seeds := 100
 	if testing.Short() {
 		seeds = 10

@@ -14,7 +14,7 @@ import (
 
 // skipped are tests of examples/echo whose subject is the scheduler's, or the service's, before there is a coroutine,
 // and which take their time. All others hold, with the bounds that stand there.
-const skipped = "^(TestIdleReactorsDoNotWake|TestStopWithDescriptorsExhausted)$"
+const skipped = "^(TestIdleReactorsDoNotWake|TestStopWithDescriptorsExhausted|TestDescriptorsExhausted|TestMaxConns)$"
 
 func TestFromOutsideItIsEcho(t *testing.T) {
 	const margin = 10 * time.Second // so that it is that run which times out, and says where
