@@ -36,9 +36,9 @@ func (x *Alarm) Stop() bool { return x.stop(x.own.of.on) }
 
 // set has fire called on the present reactor of c when d is over, unless c ends before.
 func (x *alarm) set(c *core, d time.Duration, fire func(r *reactor)) {
-	x.at, x.fire, x.node.Of, x.own.ender = c.on, fire, x, x
+	x.at, x.fire, x.node.Of, x.own.of, x.own.ender = c.on, fire, x, c, x
 	c.sys.pending.Add(1)
-	x.own.add(c)
+	x.own.add()
 	now := x.at.s.Clock().Monotonic()
 	x.at.s.CallAt(&x.timer, now+min(d, math.MaxInt64-now), x)
 }
@@ -46,6 +46,7 @@ func (x *alarm) set(c *core, d time.Duration, fire func(r *reactor)) {
 // Expire is the timer's.
 func (x *alarm) Expire() {
 	if x.finish() {
+		defer x.at.sys.done()
 		x.own.remove()
 		x.fire(x.at)
 	}
@@ -63,16 +64,11 @@ func (x *alarm) stop(r *reactor) bool {
 		x.at.late.Push(&x.node)
 		x.at.ring()
 	}
+	x.at.sys.done()
 	return true
 }
 
-func (x *alarm) finish() bool {
-	if !x.over.CompareAndSwap(0, 1) {
-		return false
-	}
-	x.at.sys.pending.Add(-1)
-	return true
-}
+func (x *alarm) finish() bool { return x.over.CompareAndSwap(0, 1) }
 
 func (x *alarm) ended(r *reactor, _ Notice) { x.stop(r) }
 

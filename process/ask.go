@@ -45,8 +45,12 @@ type question[A any] struct {
 	value A
 	err   error
 	watch *Watch
+	own   tie              // of a process that asks
 	told  func(r *reactor) // the asker
 }
+
+// ended is for the end of the process that asks.
+func (q *question[A]) ended(*reactor, Notice) { q.giveUp(ErrGivenUp) }
 
 func (q *question[A]) answer(from Sender, value A, err error) bool {
 	if !q.settle(value, err) {
@@ -64,12 +68,13 @@ func (q *question[A]) settle(value A, err error) bool {
 	}
 	q.value, q.err = value, err
 	q.state.Store(answered)
+	q.own.remove()
 	return true
 }
 
 // attend has q end with the process that is asked.
-func (q *question[A]) attend(to, own *core, r *reactor) {
-	q.watch = newWatch(to, own, r, func(r *reactor, _ Notice) {
+func (q *question[A]) attend(to *core, r *reactor) {
+	q.watch = newWatch(to, nil, r, func(r *reactor, _ Notice) {
 		if q.settle(*new(A), ErrDead) {
 			q.told(r)
 		}
@@ -141,7 +146,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 
 func (x *Ask[M, A]) begin(t *act.Task) {
 	x.q = &question[A]{told: func(*reactor) { x.bell.Ring() }}
-	x.q.attend(x.To.process(), nil, nil)
+	x.q.attend(x.To.process(), nil)
 	if x.Within > 0 {
 		t.WakeAfter(&x.timer, x.Within)
 		x.due = x.timer.When()
@@ -162,7 +167,7 @@ func (x *Ask[M, A]) Close() error {
 func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
 	c := make(chan struct{})
 	q := &question[A]{told: func(*reactor) { close(c) }}
-	q.attend(to.process(), nil, nil)
+	q.attend(to.process(), nil)
 	err := to.Deliver(ctx, message(Reply[A]{q}))
 	if err == nil {
 		select {
@@ -183,22 +188,27 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 // thread, and no bound refuses that. within is the deadline; 0 means none.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
+	q.own.of, q.own.ender = &p.core, q
+	q.own.add()
 	var due *alarm
+	tell := func(r *reactor) {
+		p.sys.reactors[0].guard(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
+	}
 	q.told = func(r *reactor) {
 		if due != nil {
 			due.stop(r)
 		}
-		p.deliver(r, as(q.value, q.err))
+		tell(r)
 	}
 	if within > 0 {
 		due = &alarm{}
 		due.set(&p.core, within, func(r *reactor) {
 			if q.giveUp(os.ErrDeadlineExceeded) {
-				p.deliver(r, as(q.value, q.err))
+				tell(r)
 			}
 		})
 	}
-	q.attend(to.process(), &p.core, p.on)
+	q.attend(to.process(), p.on)
 	if err := to.Send(p, message(Reply[A]{q})); err != nil && q.giveUp(err) {
 		q.told(p.on)
 	}

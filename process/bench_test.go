@@ -2,65 +2,187 @@ package process_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/process"
 )
 
-type ball struct {
-	n    *int
-	from process.Ref[ball]
+// These are on one thread: what things cost when nobody is in the way. On reactors with threads of their own, and beside
+// others, they are in bench/process.
+
+// measure runs what is on the table until all processes have ended.
+func (x *table) measure(b *testing.B) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	require.NoError(b, x.s.Run())
 }
 
-func BenchmarkPingPong(b *testing.B) {
-	sys := process.New(process.Config{})
-	g := act.NewGroup(act.Config{Schedulers: 1})
-	defer g.Close()
-	b.ReportAllocs()
-	left := b.N
-	require.NoError(b, g.Run(b.Context(), sys.Setup, func(s *act.Scheduler) error {
-		var ping, pong process.Ref[int]
-		pong = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-			if m < 0 {
-				p.Exit()
-				return
-			}
-			_ = ping.Send(p, m)
-		}), process.Options{})
-		ping = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-			if left--; left <= 0 {
-				_ = pong.Send(p, -1)
-				p.Exit()
-				return
-			}
-			_ = pong.Send(p, m)
-		}), process.Options{})
-		return ping.Send(sys, 1)
-	}))
-	st := sys.Stats()
-	require.EqualValues(b, 0, st.Alive)
-	b.Logf("%+v", st)
+// counting spawns one that takes whatever comes, n messages in all.
+func (x *table) counting(n int) process.Ref[int] {
+	received := 0
+	return process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], _ int) {
+		if received++; received == n {
+			p.Exit()
+		}
+	}), process.Options{Limit: process.Unbounded})
+}
+
+// Two messages, each of which hands the reactor on.
+func BenchmarkHandOffThereAndBack(b *testing.B) {
+	x := onTheTable(b, process.Config{})
+	var ping process.Ref[int]
+	pong := x.handler(func(p *process.Self[int], m int) {
+		_ = ping.Send(p, m)
+		if m == 0 {
+			p.Exit()
+		}
+	})
+	ping = x.handler(func(p *process.Self[int], m int) {
+		if m == 0 {
+			p.Exit()
+			return
+		}
+		_ = pong.Send(p, m-1)
+	})
+	x.send(ping, b.N)
+	x.measure(b)
 }
 
 func BenchmarkSpawnRunEnd(b *testing.B) {
-	sys := process.New(process.Config{})
-	g := act.NewGroup(act.Config{Schedulers: 1})
-	defer g.Close()
-	b.ReportAllocs()
+	x := onTheTable(b, process.Config{})
+	brief := process.Func[int](func(*process.Self[int]) act.Directive { return act.Done })
 	left := b.N
-	require.NoError(b, g.Run(b.Context(), sys.Setup, func(s *act.Scheduler) error {
-		done := process.Func[int](func(p *process.Self[int]) act.Directive { return act.Done })
-		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			for range 64 {
-				process.Spawn(p, done, process.Options{})
-			}
-			if left -= 64; left <= 0 {
-				return act.Done
-			}
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		for range min(left, 64) {
+			process.Spawn(p, brief, process.Options{})
+			left--
+		}
+		if left > 0 {
 			return act.Yield
-		}), process.Options{})
-		return nil
+		}
+		return act.Done
+	}), process.Options{})
+	x.measure(b)
+	require.EqualValues(b, b.N+1, x.sys.Stats().Ended)
+}
+
+// A task sends to somebody who is queued from the first message of its turn on. The receiver's part is in it.
+func BenchmarkSendToOneThatIsQueued(b *testing.B) {
+	x := onTheTable(b, process.Config{})
+	to, left := x.counting(b.N), b.N
+	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		for range min(left, 16) {
+			_ = to.Send(t, 0)
+			left--
+		}
+		if left > 0 {
+			return act.Yield
+		}
+		return act.Done
 	}))
+	x.measure(b)
+}
+
+// As many come as are received, and all the time there are 100,000 more, which must not cost anything.
+func BenchmarkSendToOneThatIsFarBehind(b *testing.B) {
+	x := onTheTable(b, process.Config{})
+	const behind = 100_000
+	to, left := x.counting(behind+b.N), b.N
+	for range behind {
+		x.send(to, 0)
+	}
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		for range min(left, 16) {
+			_ = to.Send(p, 0)
+			left--
+		}
+		if left > 0 {
+			return act.Yield
+		}
+		b.StopTimer() // what was there before is received now
+		return act.Done
+	}), process.Options{})
+	x.measure(b)
+}
+
+// A task asks, waits, and has the answer.
+func BenchmarkAsk(b *testing.B) {
+	x := onTheTable(b, process.Config{})
+	type question = process.Reply[int]
+	to := process.Spawn(x.sys, process.Handler[question](func(p *process.Self[question], q question) { q.Send(p, 1) }), process.Options{})
+	alone := func(q question) question { return q }
+	sum := 0
+	var ask *process.Ask[question, int]
+	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		for ; sum < b.N; ask = nil {
+			if ask == nil {
+				ask = &process.Ask[question, int]{To: to, Message: alone}
+			}
+			if d := ask.Act(t); d != act.Done {
+				return d
+			}
+			sum += ask.Value
+		}
+		to.Kill()
+		return act.Done
+	}))
+	x.measure(b)
+}
+
+func BenchmarkAlarmSetAndStopped(b *testing.B) {
+	x := onTheTable(b, process.Config{})
+	stopped := 0
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		for range b.N {
+			if p.After(time.Hour, 0).Stop() {
+				stopped++
+			}
+		}
+		return act.Done
+	}), process.Options{})
+	x.measure(b)
+	require.Equal(b, b.N, stopped)
+}
+
+// A task sends one message to each of 1000 that sleep, and they have their turns: on the reactor where they are queued,
+// or on another one that has nothing of its own and takes some of them again and again.
+func BenchmarkTurn(b *testing.B) {
+	for taker, name := range []string{"in the own queue", "stolen"} {
+		b.Run(name, func(b *testing.B) {
+			g := act.NewGroup(act.Config{Schedulers: 2})
+			defer g.Close()
+			sys, s := process.New(process.Config{}), g.Schedulers()
+			step := func(taker int) {
+				lab.Step(b, s[taker])
+				lab.Step(b, s[1-taker])
+			}
+			require.NoError(b, sys.Setup(s[0]))
+			require.NoError(b, sys.Setup(s[1]))
+			all, turns := make([]process.Ref[int], 1000), 0
+			for i := range all {
+				all[i] = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) { turns++ }), process.Options{})
+			}
+			step(0)
+			send := act.Func(func(t *act.Task) act.Directive {
+				for _, to := range all {
+					_ = to.Send(t, 0)
+				}
+				return act.Done
+			})
+			before := sys.Stats().Stolen
+			b.ReportAllocs()
+			b.ResetTimer()
+			for turns < b.N {
+				s[0].Spawn(send)
+				_, err := s[0].Step(1)
+				require.NoError(b, err)
+				step(taker)
+			}
+			require.EqualValues(b, taker*turns, sys.Stats().Stolen-before)
+		})
+	}
 }

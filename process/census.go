@@ -65,14 +65,14 @@ func (sys *System) admit(c *core, r *reactor) {
 	if sys.closed.Load() != 0 {
 		panic("process: Spawn on a closed System")
 	}
-	if len(sys.reactors) == 0 {
+	if !sys.joined.Load() {
 		panic("process: Spawn before Setup")
 	}
 	home := 0
 	if r != nil {
 		home = r.s.Index()
 	} else {
-		home = int(sys.foreign.turn.Load()) % len(sys.reactors)
+		home = int(sys.foreign.turn.Load() % uint32(len(sys.reactors)))
 	}
 	sys.census[home].add(c, home, len(sys.reactors))
 	if sys.order.Load() != nil && c.body.stops() {

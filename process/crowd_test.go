@@ -286,7 +286,6 @@ func TestReceiversThatDieEarly(t *testing.T) {
 	})
 }
 
-
 func TestFibonacciBySpawning(t *testing.T) {
 	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
 		got := 0

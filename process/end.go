@@ -131,8 +131,11 @@ func (r *reactor) guard(c *core, f func()) {
 	f()
 }
 
-// notice is that of a process that has ended.
+// notice is that of a process that has ended, or of nobody.
 func (c *core) notice() Notice {
+	if c == nil {
+		return Notice{Of: Ref[struct{}]{}, Reason: Stopped}
+	}
 	w := c.lock()
 	defer c.unlock(w)
 	n := Notice{Of: c.body.party(), Reason: c.why}
@@ -150,8 +153,11 @@ func (c *core) notice() Notice {
 	return n
 }
 
-// linked is the failure of who ends with the one that n is about.
+// linked is the failure of who ends with the one that n is about. Of a chain it tells of the first.
 func (n Notice) linked() error {
+	if n.Reason == Linked {
+		return n.Err
+	}
 	if n.Err != nil {
 		return fmt.Errorf("process: %v has ended: %s: %w", n.Of, n.Reason, n.Err)
 	}
@@ -161,6 +167,9 @@ func (n Notice) linked() error {
 // Ended returns a future that is resolved when the process has ended, at once if it has already. Any goroutine.
 func Ended(of Party) *future.Future[Notice] {
 	c := of.process()
+	if c == nil {
+		panic("process: Ended of nobody")
+	}
 	f := future.New[Notice](c.sys.group.Schedulers()[0])
 	newWatch(c, nil, nil, func(_ *reactor, n Notice) { _ = f.Resolve(n) })
 	return f

@@ -27,16 +27,22 @@ var ErrLost = errors.New("process: what was to be done was dropped, or has panic
 // only makes the message, which no bound refuses. The end of p ends the errand: a is closed.
 func Do[M any](p *Self[M], a act.Action, as func(failure error) M) *Errand {
 	x := &Errand{sys: p.sys, action: a, report: func(r *reactor, err error) { p.deliver(r, as(err)) }}
-	x.own.ender = x
+	x.own.of, x.own.ender = &p.core, x
 	p.sys.pending.Add(1)
-	x.own.add(&p.core)
+	x.own.add()
 	p.on.s.Spawn(x)
 	return x
 }
 
 // Await is Do for a future: as makes a message of its outcome.
 func Await[M, T any](p *Self[M], f *future.Future[T], as func(T, error) M) *Errand {
-	return Do(p, f.Await(), func(error) M { return as(f.Value()) })
+	return Do(p, f.Await(), func(failure error) M {
+		v, err := f.Value()
+		if errors.Is(err, future.ErrPending) {
+			err = failure // it was dropped
+		}
+		return as(v, err)
+	})
 }
 
 // Offload has f called off the thread, by the Group's Executor, and sends p what as makes of what it has returned. f
@@ -53,18 +59,13 @@ func (x *Errand) Cancel() bool {
 	}
 	x.own.remove()
 	x.bell.Ring()
+	x.sys.done()
 	return true
 }
 
 func (x *Errand) ended(*reactor, Notice) { x.Cancel() }
 
-func (x *Errand) finish() bool {
-	if !x.over.CompareAndSwap(0, 1) {
-		return false
-	}
-	x.sys.pending.Add(-1)
-	return true
-}
+func (x *Errand) finish() bool { return x.over.CompareAndSwap(0, 1) }
 
 // Act is the action's turn.
 func (x *Errand) Act(t *act.Task) act.Directive {
@@ -75,19 +76,20 @@ func (x *Errand) Act(t *act.Task) act.Directive {
 	d := x.action.Act(t)
 	switch d {
 	case act.Done:
-		x.conclude(t.Scheduler(), nil)
+		x.conclude(places.Get(t.Scheduler()).reactor, nil)
 	case act.Failed:
-		x.conclude(t.Scheduler(), t.Failure())
+		x.conclude(places.Get(t.Scheduler()).reactor, t.Failure())
 	default:
 		return d
 	}
 	return act.Done
 }
 
-func (x *Errand) conclude(s *act.Scheduler, err error) {
+func (x *Errand) conclude(r *reactor, err error) {
 	if x.finish() {
+		defer x.sys.done()
 		x.own.remove()
-		x.report(places.Get(s).reactor, err)
+		x.report(r, err)
 	}
 }
 
@@ -103,10 +105,7 @@ func (x *Errand) Close() (err error) {
 	if c, ok := x.action.(io.Closer); ok {
 		err = c.Close()
 	}
-	if x.finish() {
-		x.own.remove()
-		x.report(nil, ErrLost)
-	}
+	x.conclude(nil, ErrLost)
 	return err
 }
 

@@ -24,7 +24,7 @@ type Self[M any] struct {
 }
 
 // keeps is how many messages an empty mailbox keeps the memory for.
-const keeps = 16
+const keeps = 32
 
 // Receive returns the next message. false means that there is none, or that the turn has lasted long enough: what to
 // do is to return act.Wait, in both cases.
@@ -54,7 +54,7 @@ func (p *Self[M]) receivable() bool {
 		if p.word.Load()&mail == 0 {
 			return false
 		}
-		p.look()
+		p.look(mail)
 	}
 	if int(p.pos) < len(p.out) && (p.left <= 0 || p.on.next != nil || p.indebted()) {
 		p.cut = true
@@ -66,19 +66,22 @@ func (p *Self[M]) receivable() bool {
 // Pending is how many messages there are that Receive has not returned, as far as this turn has seen.
 func (p *Self[M]) Pending() int { return len(p.out) - int(p.pos) }
 
-// look takes in what has come, and returns the word as it was.
-func (p *Self[M]) look() uint32 {
+// look takes in what has come, and returns the word as it was. seen is what the turn heeds of it: in the middle of one
+// that is only the mail.
+func (p *Self[M]) look(seen uint32) uint32 {
 	w := p.lock()
-	p.compact()
-	if len(p.out) == 0 {
-		p.in, p.out = p.out, p.in
+	if int(p.pos) == len(p.out) {
+		p.in, p.out, p.pos = p.out[:0], p.in, 0 // what was received is zero
 	} else {
+		if int(p.pos) > len(p.out)/2 {
+			p.compact() // now and then, so that a message is moved once or twice, however many there are
+		}
 		p.out = append(p.out, p.in...)
 		clear(p.in)
 		p.in = p.in[:0]
 	}
 	p.bulk = cap(p.in)+cap(p.out) > keeps
-	now, free := p.settle(w &^ (mail | poked | told))
+	now, free := p.settle(w &^ seen)
 	p.unlock(now)
 	p.on.release(free)
 	return w
@@ -135,7 +138,7 @@ func (p *Self[M]) lacks(w uint32) bool {
 
 func (p *Self[M]) turn() act.Directive {
 	if w := p.word.Load(); w != running {
-		if w = p.look(); w&told != 0 {
+		if w = p.look(mail | poked | told); w&told != 0 {
 			p.tell()
 		}
 	}
@@ -150,9 +153,10 @@ func (p *Self[M]) stops() bool {
 	return ok
 }
 
-// tell tells the action of the present order.
+// tell tells the action of the present order, if it has not heard of it.
 func (p *Self[M]) tell() {
-	if o := p.sys.order.Load(); o != nil {
-		p.acting.(Stopper[M]).Stop(p, *o)
+	if o := p.sys.order.Load(); o != nil && p.heard != o.number {
+		p.heard = o.number
+		p.acting.(Stopper[M]).Stop(p, o.order)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/inbox"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // reactor is what a System has on each scheduler: a demon, and so a turn in each pass, in which it runs processes.
@@ -27,11 +26,13 @@ type reactor struct {
 	bell    act.Bell
 	late    inbox.Stack[*alarm] // to be stopped here
 
-	ordered bool            // an order is in force
-	told    *shutdown.Order // the last here
+	ordered bool      // an order is in force
+	orders  uint32    // how many were obeyed here
+	told    *standing // the last here
 
 	holding  atomic.Bool // Run
 	dropping atomic.Bool // since its last turn
+	present  atomic.Bool // it has been set up
 	shut     atomic.Bool
 
 	dropped, handed, stolen counter // written here, read anywhere
@@ -219,11 +220,14 @@ func (r *reactor) adapt() {
 // rescue makes a panic the end of the process whose turn it was.
 func (r *reactor) rescue(more *bool) {
 	v := recover()
+	c := r.current
 	if v == nil {
+		if c != nil { // a Goexit: this thread never looks again, and is not to be waited for
+			r.sys.lost.Add(1)
+		}
 		return
 	}
 	*more = true
-	c := r.current
 	if c == nil {
 		panic(v) // it is ours
 	}
@@ -232,10 +236,8 @@ func (r *reactor) rescue(more *bool) {
 
 // enqueue has c, which is queued, run here, or by whoever is idle.
 func (r *reactor) enqueue(c *core) {
-	x := r.put(c)
-	if x != r {
-		x.ring()
-		return
+	if x := r.put(c); x != r {
+		x.ring() // and may be in a long turn
 	}
 	if r.waiting {
 		r.wake()
@@ -267,6 +269,7 @@ func (r *reactor) ring() { r.bell.Ring() }
 func (r *reactor) rest() bool {
 	sys := r.sys
 	now := sys.idle.push(r)
+	landed := sys.pending.Load() == 0 // before the queues, where that has been put which is not pending any more
 	for _, other := range sys.reactors {
 		if !other.queue.empty() {
 			sys.idle.remove(r)
@@ -274,8 +277,8 @@ func (r *reactor) rest() bool {
 			return false
 		}
 	}
-	if now.idle == len(sys.reactors) && now == sys.idle.now() {
-		sys.quiet(r) // nobody has done anything since all became idle, and nothing is left
+	if now.idle+int(sys.lost.Load()) == len(sys.reactors) && now == sys.idle.now() {
+		sys.quiet(r, now, landed) // nobody has done anything since all became idle, and nothing is left
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/daimon-go/daimon/act"
 )
@@ -103,8 +104,7 @@ func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error
 	case r.current == &p.core:
 		return w, false, nil
 	}
-	x := p.more()
-	x.waiters = append(x.waiters, r.current)
+	p.more().enlist(r.current)
 	return w | awaited, true, nil
 }
 
@@ -173,12 +173,14 @@ type mailbox interface {
 	lacks(w uint32) bool
 }
 
-func (b *Blocked) Error() string { return fmt.Sprintf("process: the mailbox of %v is full", b.box.process()) }
+func (b *Blocked) Error() string {
+	return fmt.Sprintf("process: the mailbox of %v is full", b.box.process())
+}
 
 // Arm has t woken when there is room, or nobody any more: an action answers Wait then. See listener.Next.
 func (b *Blocked) Arm(t *act.Task) {
 	w := t.Waker()
-	if !b.await(remote{w.Remote()}) {
+	if !b.await(remote{w.Remote(), t}) {
 		w.Wake()
 	}
 }
@@ -194,7 +196,18 @@ func (b *Blocked) Wait(ctx context.Context) error {
 	case <-c:
 		return nil
 	case <-ctx.Done():
+		b.leave(c)
 		return ctx.Err()
+	}
+}
+
+// leave takes a goroutine out of line that does not wait any more.
+func (b *Blocked) leave(w closing) {
+	c := b.box.process()
+	now := c.lock()
+	defer c.unlock(now)
+	if x := c.rare; x != nil {
+		x.waiters = slices.DeleteFunc(x.waiters, func(other waiter) bool { return other == w })
 	}
 }
 
@@ -206,13 +219,42 @@ func (b *Blocked) await(w waiter) bool {
 		c.unlock(now)
 		return false
 	}
-	x := c.more()
-	x.waiters = append(x.waiters, w)
+	c.more().enlist(w)
 	c.unlock(now | awaited)
 	return true
 }
 
-type remote struct{ act.Remote }
+// enlist puts w into line. A task that looks again stands there once more; now and then those are taken out.
+func (x *rare) enlist(w waiter) {
+	if len(x.waiters) >= x.crowded {
+		x.waiters = lastOfEach(x.waiters)
+		x.crowded = 2*len(x.waiters) + 16
+	}
+	x.waiters = append(x.waiters, w)
+}
+
+// lastOfEach leaves out a task's earlier wakers, which wake nobody any more.
+func lastOfEach(line []waiter) []waiter {
+	seen := map[*act.Task]bool{}
+	kept := make([]waiter, 0, len(line))
+	for _, w := range slices.Backward(line) {
+		if r, ok := w.(remote); ok {
+			if seen[r.t] {
+				continue
+			}
+			seen[r.t] = true
+		}
+		kept = append(kept, w)
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// remote is a task that waits, with its latest waker.
+type remote struct {
+	act.Remote
+	t *act.Task
+}
 
 func (w remote) roomFor(*reactor) { w.Wake() }
 

@@ -32,12 +32,13 @@ type core struct {
 	body body
 
 	// The runner's.
-	on   *reactor
-	left int32  // messages of this turn
-	cut  bool   // the turn was ended while there was more to receive
-	late bool   // it has sent what there was no room for
-	bulk bool   // the mailbox has more memory than it keeps when it is empty
-	over Reason // why it is to end by itself
+	on    *reactor
+	left  int32  // messages of this turn
+	cut   bool   // the turn was ended while there was more to receive
+	late  bool   // it has sent what there was no room for
+	bulk  bool   // the mailbox has more memory than it keeps when it is empty
+	over  Reason // why it is to end by itself
+	heard uint32 // the number of the last order that it was told of
 
 	why Reason // of a kill, and of the end. Under the lock
 
@@ -183,6 +184,7 @@ type rare struct {
 	err     error    // what it has failed with
 	cause   error    // of the one that it was linked to
 	waiters []waiter // for room in the mailbox, in order
+	crowded int      // how many of them are a reason to look who they are
 	debts   int      // mailboxes in which this one waits for room
 	ties    ties     // who hears of the end, and what ends with it
 }

@@ -20,13 +20,29 @@ func (r *reactor) heed(t *act.Task) {
 // When nothing is ready any more the System holds Run no longer; processes that sleep then go on in a later Run, or
 // end when the Group is closed.
 func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
-	r.told = &o
-	r.sys.order.Store(&o)
+	r.told = r.sys.give(o, &r.orders)
 	for _, c := range r.sys.census[r.s.Index()].all() {
 		if c.body.stops() && c.call(told) {
 			r.enqueue(c)
 		}
 	}
+}
+
+// standing is an order that is in force, with its number: the first that obeys it gives it one.
+type standing struct {
+	number uint32
+	order  shutdown.Order
+}
+
+// give puts o in force, which is one more that a reactor obeys, if no other has been faster.
+func (sys *System) give(o shutdown.Order, obeyed *uint32) *standing {
+	sys.mu.Lock()
+	defer sys.mu.Unlock()
+	if *obeyed++; *obeyed > sys.orders {
+		sys.orders = *obeyed
+		sys.order.Store(&standing{sys.orders, o})
+	}
+	return sys.order.Load()
 }
 
 // Account counts and names the processes that are queued here, and under an order that leaves them no time those that
@@ -78,7 +94,7 @@ func (x *place) Close() error {
 	r.sys.closed.Store(1)
 	r.shut.Store(true)
 	for _, other := range r.sys.reactors {
-		if !other.shut.Load() {
+		if other.present.Load() && !other.shut.Load() {
 			return nil
 		}
 	}
@@ -89,7 +105,10 @@ func (x *place) Close() error {
 // bury ends all processes, now that nobody runs them. The end of one may make others ready: they are queued, which wakes
 // nobody here, and forgotten last.
 func (r *reactor) bury() {
-	r.sys.burying.Store(1)
+	if !r.sys.burying.CompareAndSwap(0, 1) {
+		return // two may find that they are the last
+	}
+	defer r.sys.burying.Store(0)
 	for i := range r.sys.census {
 		for all := r.sys.census[i].all(); len(all) > 0; all = r.sys.census[i].all() {
 			for _, c := range all {
@@ -97,7 +116,6 @@ func (r *reactor) bury() {
 			}
 		}
 	}
-	r.sys.burying.Store(0)
 	for _, other := range r.sys.reactors {
 		other.next = nil
 		other.forget()

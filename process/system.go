@@ -7,7 +7,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Config is how a System is made. The zero Config is good.
@@ -28,15 +27,19 @@ type System struct {
 	mu       sync.Mutex // of set-up, and of who waits for quiescence
 	group    *act.Group
 	reactors []*reactor
+	joined   atomic.Bool // group and reactors are there
 	idle     idlers
 	closed   word
 	burying  word // all are being ended
+	lost     word // reactors whose goroutine has ended
 
 	census  []census
 	foreign foreign
 	pending counter // alarms and errands that will bring something by themselves
 	waiting []*future.Future[struct{}]
-	order   atomic.Pointer[shutdown.Order] // in force
+	awaited word                     // 1: there are some
+	order   atomic.Pointer[standing] // in force
+	orders  uint32                   // the number of the last
 }
 
 // resolved is a Config with its meanings.
@@ -56,7 +59,7 @@ func New(cfg Config) *System {
 	if cfg.Limit < Unbounded || cfg.Messages < 0 || cfg.Turn < 0 {
 		panic("process: a Config with a negative bound")
 	}
-	sys := &System{cfg: resolved{int32(cfg.Limit), int32(cfg.Messages), cfg.Turn}}
+	sys := &System{cfg: resolved{int32(min(cfg.Limit, most)), int32(min(cfg.Messages, most)), min(cfg.Turn, most)}}
 	if cfg.Limit == 0 {
 		sys.cfg.Limit = 1024
 	}
@@ -72,6 +75,9 @@ func New(cfg Config) *System {
 	return sys
 }
 
+// most is more than any bound needs to be.
+const most = 1 << 30
+
 func (sys *System) limit(own int) int32 {
 	switch {
 	case own == 0:
@@ -81,7 +87,7 @@ func (sys *System) limit(own int) int32 {
 	case own < 0:
 		panic("process: a negative Limit")
 	}
-	return int32(min(own, 1<<30))
+	return int32(min(own, most))
 }
 
 // Errors of Setup.
@@ -101,9 +107,12 @@ func (sys *System) Setup(s *act.Scheduler) error {
 	switch here.reactor {
 	case nil:
 		here.reactor = r
+		r.present.Store(true)
 		s.Attach(r)
 		r.hold() // until it has looked
-	case r: // of an earlier Run
+	case r: // of an earlier Run, whose order is spent
+		sys.order.Store(nil)
+		r.dropping.Store(false)
 		if r.waiting {
 			r.wake()
 		}
@@ -130,6 +139,7 @@ func (sys *System) join(g *act.Group) error {
 		r.queue.id = uint32(i + 1)
 		sys.reactors = append(sys.reactors, r)
 	}
+	sys.joined.Store(true)
 	return nil
 }
 
@@ -160,6 +170,9 @@ type Stats struct {
 
 // Stats counts. While processes run, the numbers are of somewhat different moments.
 func (sys *System) Stats() (n Stats) {
+	if !sys.joined.Load() {
+		return n
+	}
 	n.Dropped = sys.foreign.dropped.Load()
 	for i, r := range sys.reactors {
 		made, ended := sys.census[i].counts()
@@ -212,13 +225,20 @@ func (sys *System) spread(c *core, r *reactor) {
 // scatter is schedule on a goroutine: it goes to an idle reactor, or to each in turn.
 func (sys *System) scatter(c *core) {
 	x := sys.idle.pop()
-	if x == nil {
-		x = sys.reactors[int(sys.foreign.turn.Add(1))%len(sys.reactors)]
+	nobody := x == nil
+	if nobody {
+		x = sys.reactors[sys.foreign.turn.Add(1)%uint32(len(sys.reactors))]
 	}
 	if y := x.put(c); y != x {
 		y.ring()
 	}
 	x.ring()
+	if !nobody {
+		return
+	}
+	if z := sys.idle.pop(); z != nil {
+		z.ring() // it has become idle since, while x may be in a long turn
+	}
 }
 
 // put puts c into the first queue behind that of index that is not locked.
@@ -233,9 +253,9 @@ func (sys *System) put(c *core, index int) *reactor {
 }
 
 // quiet is called when nothing is ready anywhere and nobody works, by the last to find that out.
-func (sys *System) quiet(r *reactor) {
-	if sys.pending.Load() == 0 {
-		sys.settle()
+func (sys *System) quiet(r *reactor, now moment, landed bool) {
+	if landed {
+		sys.settle(now)
 	}
 	if !r.ordered && sys.Stats().Alive > 0 {
 		return
@@ -248,11 +268,22 @@ func (sys *System) quiet(r *reactor) {
 	}
 }
 
-// settle tells those who wait for it that the System is quiescent.
-func (sys *System) settle() {
+// done is called when an alarm or an errand has brought what it brings, or is not to bring anything any more.
+func (sys *System) done() {
+	if sys.pending.Add(-1) == 0 && sys.awaited.Load() != 0 {
+		sys.reactors[0].ring() // somebody has to see it
+	}
+}
+
+// settle tells those who wait for it that the System is quiescent, if it still is: who has sent something since, and
+// then asked, is not to be told of the time before.
+func (sys *System) settle(now moment) {
 	sys.mu.Lock()
-	waiting := sys.waiting
-	sys.waiting = nil
+	var waiting []*future.Future[struct{}]
+	if now == sys.idle.now() {
+		waiting, sys.waiting = sys.waiting, nil
+		sys.awaited.Store(0)
+	}
 	sys.mu.Unlock()
 	for _, f := range waiting {
 		_ = f.Resolve(struct{}{})
@@ -267,6 +298,7 @@ func (sys *System) Quiescent() *future.Future[struct{}] {
 	f := future.New[struct{}](sys.group.Schedulers()[0])
 	sys.mu.Lock()
 	sys.waiting = append(sys.waiting, f)
+	sys.awaited.Store(1)
 	sys.mu.Unlock()
 	for _, r := range sys.reactors {
 		r.ring() // the last to find nothing says so

@@ -2,7 +2,7 @@ package process
 
 // tie is something that ends with a process, or wants to know of the end: an entry in its list.
 type tie struct {
-	of         *core
+	of         *core // set before anybody else can have x
 	prev, next *tie
 	in         bool // in the list; under the lock of of
 	ender      ender
@@ -16,15 +16,16 @@ type ender interface {
 // ties are those of one process, in the order in which they were made.
 type ties struct{ first, last *tie }
 
-// add ties x to c. It reports false if c has ended.
-func (x *tie) add(c *core) bool {
+// add ties x to the process that it is of. It reports false if that has ended.
+func (x *tie) add() bool {
+	c := x.of
 	w := c.lock()
 	defer c.unlock(w)
 	if w&states == dead {
 		return false
 	}
 	list := &c.more().ties
-	x.of, x.in = c, true
+	x.in = true
 	if x.prev = list.last; x.prev != nil {
 		x.prev.next = x
 	} else {
@@ -106,15 +107,16 @@ func (x *watcher) ended(*reactor, Notice) { x.at.remove() }
 // newWatch registers notify with of, until own ends; nil: for good.
 func newWatch(of, own *core, r *reactor, notify func(*reactor, Notice)) *Watch {
 	x := &Watch{notify: notify}
+	x.at.of, x.own.of = of, own
 	x.at.ender, x.own.ender = (*watched)(x), (*watcher)(x)
 	if own != nil {
-		x.own.add(own)
+		x.own.add()
 	}
 	switch {
 	case of == nil:
 		x.own.remove()
-		notify(r, Notice{Reason: Stopped})
-	case !x.at.add(of):
+		notify(r, of.notice())
+	case !x.at.add():
 		x.own.remove()
 		notify(r, of.notice())
 	}
@@ -171,7 +173,7 @@ func (x *Bond) carry(r *reactor, other *tie, n Notice) {
 }
 
 func (x *Bond) pass(r *reactor, c *core, n Notice) {
-	if x.rule == Any || n.Reason.Abnormal() {
+	if c != nil && (x.rule == Any || n.Reason.Abnormal()) {
 		c.kill(r, Linked, n.linked())
 	}
 }
@@ -182,13 +184,12 @@ func Link(a, b Party, rule Strictness) *Bond {
 	x := &Bond{rule: rule}
 	x.a.ender, x.b.ender = (*bondOfA)(x), (*bondOfB)(x)
 	one, two := a.process(), b.process()
-	if one == two {
-		return x
-	}
+	x.a.of, x.b.of = one, two
 	switch {
-	case !x.a.add(one):
+	case one == two:
+	case one == nil || !x.a.add():
 		x.pass(nil, two, one.notice())
-	case !x.b.add(two):
+	case two == nil || !x.b.add():
 		if x.a.remove() {
 			x.pass(nil, one, two.notice())
 		}
