@@ -166,11 +166,16 @@ func BenchmarkTurn(b *testing.B) {
 			for i := range all {
 				all[i] = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) { turns++ }), process.Options{})
 			}
+			rouser := process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
 			step(0)
 			send := act.Func(func(t *act.Task) act.Directive {
 				for _, to := range all {
 					_ = to.Send(t, 0)
 				}
+				return act.Done
+			})
+			rouse := act.Func(func(t *act.Task) act.Directive { // the reactor, whether or not it was rung
+				_ = rouser.Send(t, 0)
 				return act.Done
 			})
 			before := sys.Stats().Stolen
@@ -180,6 +185,7 @@ func BenchmarkTurn(b *testing.B) {
 				s[0].Spawn(send)
 				_, err := s[0].Step(1)
 				require.NoError(b, err)
+				s[taker].Spawn(rouse)
 				step(taker)
 			}
 			require.EqualValues(b, taker*turns, sys.Stats().Stolen-before)

@@ -76,6 +76,6 @@ func (sys *System) admit(c *core, r *reactor) {
 	}
 	sys.census[home].add(c, home, len(sys.reactors))
 	if sys.order.Load() != nil && c.body.stops() {
-		c.word.Store(queued | told)
+		c.call(told)
 	}
 }

@@ -2,11 +2,13 @@ package process_test
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
@@ -44,12 +46,15 @@ func start(t testing.TB, reactors int, cfg process.Config, setup func(sys *proce
 func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *process.System)) running {
 	t.Helper()
 	sys := process.New(cfg)
-	return running{lab.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
+	r := running{lab.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
+			s.Hold(1) // what is set up may be over before Start has seen that it has begun
 			setup(sys)
 		}
 		return nil
 	}), sys}
+	r.On(0, func(s *act.Scheduler) { s.Hold(-1) })
+	return r
 }
 
 // end waits until no process is left, and Run returns. If that takes too long it says where everybody is.
@@ -80,32 +85,63 @@ func (r running) quiescent() {
 	}
 }
 
-// table is a System on one scheduler that takes turns when the test says so: what happens is a string.
+// table is a System on one scheduler that takes turns when the test says so, and whose time passes when it says so:
+// what happens is a string.
 type table struct {
 	t     testing.TB
 	s     *act.Scheduler
 	sys   *process.System
+	clock *clock
 	trace []byte
 }
 
+// onTheTable has tasks have one turn between two of the reactor.
 func onTheTable(t testing.TB, cfg process.Config) *table {
 	t.Helper()
-	x := &table{t: t, s: act.New(act.Config{}), sys: process.New(cfg)}
+	x := &table{t: t, clock: &clock{}, sys: process.New(cfg)}
+	x.s = act.New(act.Config{Turns: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
 	t.Cleanup(func() { _ = x.s.Close() }) // what sleeps holds it
 	return x
 }
 
+// clock is a Clock that a test moves.
+type clock struct{ now atomic.Int64 }
+
+func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
+func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
+
+func (c *clock) pass(d time.Duration) { c.now.Add(int64(d)) }
+
 // step takes turns until nothing is ready, and returns what has been noted meanwhile.
 func (x *table) step() string {
 	x.t.Helper()
-	lab.Step(x.t, x.s)
+	for range 1000 {
+		n, err := x.s.Step(1000)
+		require.NoError(x.t, err)
+		if n == 0 {
+			return x.noted()
+		}
+	}
+	require.FailNow(x.t, "it goes on and on", "%.100s", x.trace)
+	return ""
+}
+
+// some takes so many turns of tasks and reactors.
+func (x *table) some(turns int) string {
+	x.t.Helper()
+	_, err := x.s.Step(turns)
+	require.NoError(x.t, err)
+	return x.noted()
+}
+
+func (x *table) note(s string) { x.trace = append(x.trace, s...) }
+
+func (x *table) noted() string {
 	noted := string(x.trace)
 	x.trace = x.trace[:0]
 	return noted
 }
-
-func (x *table) note(s string) { x.trace = append(x.trace, s...) }
 
 // turn has f called in a turn of a task.
 func (x *table) turn(f func(t *act.Task)) {
@@ -115,15 +151,13 @@ func (x *table) turn(f func(t *act.Task)) {
 	}))
 }
 
-// sleeper spawns a process that notes its name for each message, and lets it fall asleep.
-func (x *table) sleeper(name string) process.Ref[int] {
-	ref := x.handler(func(*process.Self[int], int) { x.note(name) })
-	x.step()
-	return ref
-}
-
 func (x *table) handler(h process.Handler[int]) process.Ref[int] {
 	return process.Spawn(x.sys, h, process.Options{})
+}
+
+// sleeper spawns one that notes its name for each message.
+func (x *table) sleeper(name string) process.Ref[int] {
+	return x.handler(func(*process.Self[int], int) { x.note(name) })
 }
 
 func (x *table) send(to process.Ref[int], all ...int) {

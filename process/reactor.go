@@ -15,6 +15,7 @@ type reactor struct {
 	s     *act.Scheduler
 	queue queue
 	idle  word // on the stack
+	busy  word // in a turn
 
 	// The rest is its thread's.
 	current *core // whose turn it is
@@ -56,7 +57,10 @@ func (r *reactor) Act(t *act.Task) act.Directive {
 	r.sys.idle.remove(r)
 	r.heed(t)
 	r.stopAlarms()
-	if r.round() {
+	r.busy.Store(1) // before it looks at its queue
+	more := r.round()
+	r.busy.Store(0)
+	if more {
 		return act.Yield
 	}
 	r.waker = t.Waker()

@@ -215,30 +215,33 @@ func (sys *System) spread(c *core, r *reactor) {
 		r.wake()
 		r.again(c)
 	default:
-		if y := x.put(c); y != x {
-			y.ring()
-		}
-		x.ring() // also if c is elsewhere: it is idle no more
+		sys.entrust(x, c)
+	}
+}
+
+// entrust puts c into the queue of x, or another if that is locked. x is woken in any case: it may have been idle. If it
+// is in a turn, which may be long, whoever has become idle since is woken as well, and steals c.
+func (sys *System) entrust(x *reactor, c *core) {
+	y := x.put(c)
+	y.ring()
+	if y != x {
+		x.ring()
+	}
+	if y.busy.Load() == 0 {
+		return // it looks at its queue first
+	}
+	if z := sys.idle.pop(); z != nil {
+		z.ring()
 	}
 }
 
 // scatter is schedule on a goroutine: it goes to an idle reactor, or to each in turn.
 func (sys *System) scatter(c *core) {
 	x := sys.idle.pop()
-	nobody := x == nil
-	if nobody {
+	if x == nil {
 		x = sys.reactors[sys.foreign.turn.Add(1)%uint32(len(sys.reactors))]
 	}
-	if y := x.put(c); y != x {
-		y.ring()
-	}
-	x.ring()
-	if !nobody {
-		return
-	}
-	if z := sys.idle.pop(); z != nil {
-		z.ring() // it has become idle since, while x may be in a long turn
-	}
+	sys.entrust(x, c)
 }
 
 // put puts c into the first queue behind that of index that is not locked.

@@ -20,8 +20,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestProcesses is a server whose connections ask processes, beside a crowd of others that pass on tokens, in all the
-// ways there are, and die of it. No question is left without an answer, no token is lost but with the dead, nobody has
+// TestProcesses is a server whose connections ask processes, beside a crowd of others that pass on coins, in all the
+// ways there are, and die of it. No question is left without an answer, no coin is lost but with the dead, nobody has
 // two turns at once, and each death is told as often as somebody has asked for it.
 func TestProcesses(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
@@ -60,7 +60,7 @@ type crowd struct {
 
 	elder   process.Ref[news]
 	ledger  process.Ref[int]
-	members []process.Ref[token]
+	members []process.Ref[coin]
 	clerk   process.Ref[deposit]
 
 	begun, arrived, lost, hops, queries int
@@ -83,22 +83,22 @@ func (c *crowd) gather(s *act.Scheduler) error {
 	c.clerk = process.Spawn(c.sys, process.Handler[deposit](c.book), process.Options{})
 	c.ledger = process.Spawn(c.sys, process.Handler[int](func(_ *process.Self[int], n int) { c.booked += n }), process.Options{})
 	c.elder = process.Spawn(c.sys, process.Handler[news](c.hear), process.Options{Limit: process.Unbounded})
-	c.members = make([]process.Ref[token], 2+c.w.Rand().IntN(10))
+	c.members = make([]process.Ref[coin], 2+c.w.Rand().IntN(10))
 	for i := range c.members {
 		_ = c.elder.Send(c.sys, news{birth: i})
 	}
 	for range c.w.Rand().IntN(40) {
 		c.begun++
-		_ = c.elder.Send(c.sys, news{birth: -1, token: token{hops: 1 + c.w.Rand().IntN(100)}})
+		_ = c.elder.Send(c.sys, news{birth: -1, coin: coin{hops: 1 + c.w.Rand().IntN(100)}})
 	}
 	return nil
 }
 
-// news is what the elder hears: that somebody is to be born, that somebody has ended, or a token for the crowd.
+// news is what the elder hears: that somebody is to be born, that somebody has ended, or a coin for the crowd.
 type news struct {
 	birth int // -1: none
 	death *process.Notice
-	token token
+	coin  coin
 }
 
 func (c *crowd) hear(p *process.Self[news], n news) {
@@ -108,7 +108,7 @@ func (c *crowd) hear(p *process.Self[news], n news) {
 	case n.birth >= 0:
 		c.bear(p, n.birth)
 	default:
-		_ = c.member().Send(p, n.token)
+		_ = c.member().Send(p, n.coin)
 	}
 }
 
@@ -135,24 +135,24 @@ func (c *crowd) bury(p *process.Self[news], n process.Notice) {
 	}
 }
 
-func (c *crowd) member() process.Ref[token] { return c.members[c.w.Rand().IntN(len(c.members))] }
+func (c *crowd) member() process.Ref[coin] { return c.members[c.w.Rand().IntN(len(c.members))] }
 
-// token goes from member to member.
-type token struct {
+// coin goes from member to member.
+type coin struct {
 	hops  int
 	query process.Reply[int] // it is only a question
 	asks  bool
 }
 
-// member passes on tokens.
+// member passes on coins.
 type member struct {
 	c       *crowd
 	running bool
 	closed  bool
-	away    int // tokens that are to come back
+	away    int // coins that are to come back
 }
 
-func (m *member) Act(p *process.Self[token]) act.Directive {
+func (m *member) Act(p *process.Self[coin]) act.Directive {
 	if m.running || m.closed {
 		m.c.w.Errorf("%v has two turns at once, or one after its end", p)
 	}
@@ -187,7 +187,7 @@ func (m *member) Close() error {
 	return nil
 }
 
-func (m *member) dies(p *process.Self[token]) bool {
+func (m *member) dies(p *process.Self[coin]) bool {
 	w := m.c.w
 	switch {
 	case w.Happens(m.c.deadly):
@@ -202,7 +202,7 @@ func (m *member) dies(p *process.Self[token]) bool {
 }
 
 // pass lets k go on: to another member, or to this one, later.
-func (m *member) pass(p *process.Self[token], k token) {
+func (m *member) pass(p *process.Self[coin], k coin) {
 	c, w := m.c, m.c.w
 	c.hops++
 	if err := c.ledger.Send(p, 1); err != nil && !c.ordered {
@@ -212,21 +212,21 @@ func (m *member) pass(p *process.Self[token], k token) {
 		c.arrived++
 		return
 	}
-	back := func() token { m.away--; return k }
+	back := func() coin { m.away--; return k }
 	m.away++
 	switch w.Rand().IntN(12) {
 	case 0:
-		process.Do(p, &listener.Sleep{For: c.while()}, func(error) token { return back() })
+		process.Do(p, &listener.Sleep{For: c.while()}, func(error) coin { return back() })
 	case 1:
-		process.Offload(p, func() (int, error) { return 1, nil }, func(int, error) token { return back() })
+		process.Offload(p, func() (int, error) { return 1, nil }, func(int, error) coin { return back() })
 	case 2:
 		f := future.New[int](p.Scheduler())
-		process.Await(p, f, func(int, error) token { return back() })
+		process.Await(p, f, func(int, error) coin { return back() })
 		w.After(c.while(), func() { _ = f.Resolve(1) })
 	case 3:
 		c.queries++
-		ask := func(r process.Reply[int]) token { return token{hops: 7, asks: true, query: r} }
-		process.Request(p, c.member(), ask, c.while(), func(n int, err error) token {
+		ask := func(r process.Reply[int]) coin { return coin{hops: 7, asks: true, query: r} }
+		process.Request(p, c.member(), ask, c.while(), func(n int, err error) coin {
 			if err == nil && n != 7 {
 				w.Errorf("the answer is %d", n)
 			}
@@ -248,7 +248,7 @@ func (c *crowd) while() time.Duration {
 	return time.Duration(c.w.Rand().Int64N(int64(pick(c.w, time.Millisecond, time.Second))))
 }
 
-// audit looks at the crowd long after the last token must have arrived.
+// audit looks at the crowd long after the last coin must have arrived.
 func (c *crowd) audit() {
 	n := c.sys.Stats()
 	if c.ordered {
@@ -256,10 +256,10 @@ func (c *crowd) audit() {
 	}
 	unknown := c.begun - c.arrived - c.lost // dropped as messages, among other messages; alarms of the dead
 	if n.Ended == 0 && unknown != 0 {
-		c.w.Errorf("of %d tokens %d have arrived, and nobody has died", c.begun, c.arrived)
+		c.w.Errorf("of %d coins %d have arrived, and nobody has died", c.begun, c.arrived)
 	}
 	if unknown < 0 {
-		c.w.Errorf("of %d tokens %d have arrived and %d were lost", c.begun, c.arrived, c.lost)
+		c.w.Errorf("of %d coins %d have arrived and %d were lost", c.begun, c.arrived, c.lost)
 	}
 	if c.booked != c.hops {
 		c.w.Errorf("%d of %d hops are in the ledger", c.booked, c.hops)

@@ -50,6 +50,9 @@ func (x *cell[T]) Load() T {
 	return v
 }
 
+// Peek is what is there. It is for the tester, and no step.
+func (x *cell[T]) Peek() T { return x.v }
+
 // change is a step that makes f of what is there.
 func (x *cell[T]) change(f func(T) T) (was, now T) {
 	before(unsafe.Pointer(x))

@@ -3,10 +3,6 @@ package process
 import (
 	"fmt"
 	"iter"
-	"math/rand/v2"
-	"strconv"
-	"strings"
-	"unsafe"
 )
 
 // tester lets threads take steps, one at a time, as a chooser says. A thread is a coroutine; between two of its
@@ -22,24 +18,35 @@ type tester struct {
 	chosen  bool // what happens is chosen; else it takes its straight course
 	atomic  int  // more than 0: within something that counts for one step
 	writes  int
-	efforts int // writes that can be of use to a reactor that found everything locked
-	history []event
+	efforts int     // writes that can be of use to a reactor that found everything locked
+	taken   int     // steps
+	history []event // from where it is chosen, if somebody wants to know
+	telling bool
 	finding string
+}
 
-	name func(at unsafe.Pointer) string
+// cause is what a step finds at an address, as a number that stands for the whole past of that.
+type cause struct {
+	written, read uint64
+	id            int // the same in all runs
+	ghost         *ghost
 }
 
 // thread is one of those that are interleaved.
 type thread struct {
 	name   string
+	number int
 	resume func() (struct{}, bool)
 	leave  func(struct{}) bool
 	ended  bool
+	busy   bool // in the turn of a reactor
+	brings []*ghost
 
 	ready func() bool // nil: it can go on
 	waits string      // for what, if it is not ready
 
-	writes  int // by itself
+	past    uint64 // a number that stands for all its steps, and for all that they have seen
+	writes  int    // by itself
 	efforts int
 	seen    int // writes of others when it last waited for some
 }
@@ -47,14 +54,14 @@ type thread struct {
 // event is what has happened, for people.
 type event struct {
 	by       *thread
-	at       unsafe.Pointer
+	at       *cause
 	was, now uint64
 	wrote    bool
 	note     string
 }
 
-// steps bounds those of a run. One that takes more does not come to an end.
-const steps = 20_000
+// mostSteps bounds those of a run. One that takes more does not come to an end.
+const mostSteps = 20_000
 
 func newTester(c chooser) *tester {
 	x := &tester{chooser: c, setUp: &thread{name: "set-up"}}
@@ -64,7 +71,7 @@ func newTester(c chooser) *tester {
 
 // thread makes one that does f.
 func (x *tester) thread(name string, f func()) *thread {
-	t := &thread{name: name}
+	t := &thread{name: name, number: len(x.threads), past: mix(1, uint64(len(x.threads)))}
 	t.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
 		t.leave = yield
 		defer func() {
@@ -98,7 +105,6 @@ func (x *tester) run(chosen bool) {
 func (x *tester) fail(format string, args ...any) {
 	if x.finding == "" {
 		x.finding = fmt.Sprintf(format, args...)
-		x.note("%s", x.finding)
 	}
 	if t := x.now; t != x.setUp {
 		for x.next = nil; ; {
@@ -108,7 +114,9 @@ func (x *tester) fail(format string, args ...any) {
 }
 
 func (x *tester) note(format string, args ...any) {
-	x.history = append(x.history, event{by: x.now, note: fmt.Sprintf(format, args...)})
+	if x.telling && x.chosen {
+		x.history = append(x.history, event{by: x.now, note: fmt.Sprintf(format, args...)})
+	}
 }
 
 // can tells whether t could take a step.
@@ -142,7 +150,15 @@ func (x *tester) another(t *thread) *thread {
 	if !x.chosen {
 		return all[0]
 	}
-	return all[x.choose(len(all), false)]
+	if len(all) == 1 {
+		return all[0]
+	}
+	x.seen(x.state(nil))
+	f := fork{from: -1, to: all}
+	if t != nil {
+		f.from = t.number
+	}
+	return all[x.choose(f)]
 }
 
 // pick is a choice of the world, not of the threads: 0 to n-1.
@@ -150,7 +166,10 @@ func (x *tester) pick(n int) int {
 	if !x.chosen {
 		return 0
 	}
-	return x.choose(n, false)
+	x.seen(x.state(x.now))
+	way := x.choose(fork{from: -1, to: make([]*thread, n)})
+	x.now.past = mix(x.now.past, uint64(way))
+	return way
 }
 
 // point is where another thread may go on.
@@ -159,8 +178,9 @@ func (x *tester) point() {
 	if t == x.setUp || x.atomic > 0 {
 		return
 	}
-	if len(x.history) > steps {
-		x.fail("no end: %d steps", steps)
+	t.past = mix(t.past, 1) // it has come to the next point
+	if x.taken++; x.taken > mostSteps {
+		x.fail("no end: %d steps", mostSteps)
 	}
 	if !x.chosen || !x.mayPreempt() {
 		return
@@ -169,8 +189,10 @@ func (x *tester) point() {
 	if len(all) == 0 {
 		return
 	}
-	if i := x.choose(1+len(all), true); i > 0 {
-		x.switchTo(all[i-1])
+	all = append([]*thread{t}, all...)
+	x.seen(x.state(t))
+	if i := x.choose(fork{t.number, all, true}); i > 0 {
+		x.switchTo(all[i])
 	}
 }
 
@@ -194,11 +216,19 @@ func (x *tester) await(what string, ready func() bool) {
 	t.ready = nil
 }
 
-// Before is steps.Tester's.
-func (x *tester) before() { x.point() }
-
-func (x *tester) after(at unsafe.Pointer, was, now uint64, wrote, effort bool) {
-	x.history = append(x.history, event{by: x.now, at: at, was: was, now: now, wrote: wrote})
+func (x *tester) after(p *cause, was, now uint64, wrote, effort bool) {
+	t := x.now
+	if x.telling && x.chosen {
+		x.history = append(x.history, event{by: t, at: p, was: was, now: now, wrote: wrote})
+	}
+	x.step(t.number, p.id, wrote)
+	t.past = mix(t.past, p.written)
+	if wrote {
+		t.past = mix(t.past, p.read)
+		p.written, p.read = t.past, 0
+	} else {
+		p.read += t.past
+	}
 	if wrote {
 		x.writes++
 		x.now.writes++
@@ -221,123 +251,21 @@ func (x *tester) Await(looks int) {
 	t.seen = x.writesOfOthers()
 }
 
-// chooser says how the run goes on.
-type chooser interface {
-	// choose returns 0 to of-1. A choice between threads is one of preemption, or the thread cannot go on.
-	choose(of int, preemption bool) int
-	// mayPreempt tells whether a preemption would be chosen at all.
-	mayPreempt() bool
-	// String is what repeats the run.
-	String() string
-}
-
-// course is a chooser that tries all courses with at most so many preemptions, run by run.
-type course struct {
-	bound int
-	taken []branch
-	at    int
-	spent int
-}
-
-type branch struct {
-	way, of    int
-	preemption bool
-}
-
-func (x *course) mayPreempt() bool { return x.spent < x.bound }
-
-func (x *course) choose(of int, preemption bool) int {
-	if of == 1 {
-		return 0
-	}
-	if x.at == len(x.taken) {
-		x.taken = append(x.taken, branch{0, of, preemption})
-	}
-	b := x.taken[x.at]
-	if b.of != of || b.preemption != preemption {
-		panic(fmt.Sprintf("the same choices have led elsewhere: %d ways at choice %d, which had %d", of, x.at, b.of))
-	}
-	x.at++
-	if preemption && b.way > 0 {
-		x.spent++
-	}
-	return b.way
-}
-
-// again goes back to the last fork with a way that has not been tried, and reports false if there is none.
-func (x *course) again() bool {
-	x.at, x.spent = 0, 0
-	for n := len(x.taken) - 1; n >= 0; n-- {
-		if b := &x.taken[n]; b.way+1 < b.of {
-			b.way++
-			x.taken = x.taken[:n+1]
-			return true
+// state is a number that stands for all that has happened, but for the order of what could not know of each other;
+// so it stands for what there is now. t is who would go on without a preemption.
+func (x *tester) state(t *thread) uint64 {
+	h := uint64(0)
+	for _, other := range x.threads {
+		if h = mix(h, other.past); other == t {
+			h = mix(h, 3)
 		}
 	}
-	return false
+	return h
 }
 
-func (x *course) String() string {
-	var s []string
-	for i, b := range x.taken {
-		if b.way > 0 {
-			s = append(s, fmt.Sprintf("%d:%d", i, b.way))
-		}
-	}
-	return strings.Join(s, ",")
+func mix(a, b uint64) uint64 {
+	h := (a ^ b*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	h ^= h >> 29
+	h *= 0x94d049bb133111eb
+	return h ^ h>>32
 }
-
-// replay is a chooser that takes one course: that of which String of a course has told.
-type replay struct {
-	*course
-	ways map[int]int
-}
-
-func newReplay(s string, bound int) (*replay, error) {
-	x := &replay{&course{bound: bound}, map[int]int{}}
-	for _, pair := range strings.Split(s, ",") {
-		at, way, _ := strings.Cut(pair, ":")
-		if at == "" {
-			continue
-		}
-		i, err := strconv.Atoi(at)
-		if err != nil {
-			return nil, err
-		}
-		if x.ways[i], err = strconv.Atoi(way); err != nil {
-			return nil, err
-		}
-	}
-	return x, nil
-}
-
-func (x *replay) choose(of int, preemption bool) int {
-	if of > 1 && x.at == len(x.taken) {
-		x.taken = append(x.taken, branch{min(x.ways[x.at], of-1), of, preemption})
-	}
-	return x.course.choose(of, preemption)
-}
-
-// dice is a chooser that follows a seed.
-type dice struct {
-	seed uint64
-	*rand.Rand
-	often float64 // how likely a preemption is
-}
-
-func newDice(seed uint64) *dice {
-	x := &dice{seed: seed, Rand: rand.New(rand.NewPCG(seed, 7))}
-	x.often = []float64{0.5, 0.2, 0.05, 0.02}[x.IntN(4)]
-	return x
-}
-
-func (x *dice) mayPreempt() bool { return x.Float64() < x.often }
-
-func (x *dice) choose(of int, preemption bool) int {
-	if preemption {
-		return 1 + x.IntN(of-1)
-	}
-	return x.IntN(of)
-}
-
-func (x *dice) String() string { return strconv.FormatUint(x.seed, 10) }

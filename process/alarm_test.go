@@ -1,0 +1,238 @@
+package process_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/process"
+)
+
+func TestAnAlarmIsNeverEarly(t *testing.T) {
+	for _, d := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, time.Second, time.Minute + 1, 25 * time.Hour} {
+		t.Run(d.String(), func(t *testing.T) {
+			x := takeInHand(t, 2)
+			x.later(time.Hour) // it counts from now, not from the beginning
+			rang := 0
+			x.do(x.doer(process.Options{}), func(p *doer) { p.After(d, func(*doer) { rang++ }) })
+			x.later(0)
+			require.Zero(t, rang)
+			x.later(d - 1)
+			require.Zero(t, rang)
+			x.later(1)
+			require.Equal(t, 1, rang)
+			x.later(1000 * time.Hour)
+			require.Equal(t, 1, rang, "once")
+		})
+	}
+}
+
+// The clock is read when the alarm is set: a turn that has taken long does not make it early.
+func TestAnAlarmCountsFromTheMomentWhenItIsSet(t *testing.T) {
+	x := takeInHand(t, 1)
+	rang := false
+	x.do(x.doer(process.Options{}), func(p *doer) {
+		x.clock.pass(time.Second)
+		p.After(time.Second, func(*doer) { rang = true })
+	})
+	x.later(time.Second - 1)
+	require.False(t, rang)
+	x.later(1)
+	require.True(t, rang)
+}
+
+func TestAlarmsThatAreDueAtOnce(t *testing.T) {
+	for _, d := range []time.Duration{0, -1, -time.Hour, math.MinInt64} {
+		t.Run(d.String(), func(t *testing.T) {
+			x := takeInHand(t, 1)
+			x.later(time.Hour)
+			log := ""
+			x.do(x.doer(process.Options{}), func(p *doer) {
+				p.After(d, func(*doer) { log += " alarm" })
+				log += "turn" // it is a message, and not a call
+			})
+			require.Equal(t, "turn alarm", log)
+		})
+	}
+}
+
+func TestAlarmsThatAreNeverDue(t *testing.T) {
+	for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2} {
+		t.Run(d.String(), func(t *testing.T) {
+			x := takeInHand(t, 1)
+			x.later(time.Hour)
+			ref := x.doer(process.Options{})
+			var a *process.Alarm
+			x.do(ref, func(p *doer) { a = p.After(d, func(*doer) { t.Error("too early") }) })
+			x.later(1000 * time.Hour)
+			x.do(ref, func(*doer) { require.True(t, a.Stop()) })
+		})
+	}
+}
+
+func TestAlarmsComeInTheOrderOfTheirTimes(t *testing.T) {
+	x := takeInHand(t, 1)
+	log := ""
+	x.do(x.doer(process.Options{}), func(p *doer) {
+		for i, d := range []time.Duration{3, 1, 2, 1, 0, 3} {
+			p.After(d*time.Second, func(*doer) { log += fmt.Sprintf("%d@%d ", i, x.clock.Monotonic()/time.Second) })
+		}
+	})
+	for range 3 {
+		x.later(time.Second)
+	}
+	require.Equal(t, "4@0 1@1 3@1 2@2 0@3 5@3 ", log)
+}
+
+func TestNoBoundRefusesAnAlarm(t *testing.T) {
+	for _, full := range []process.Full{process.Wait, process.Drop, process.Fail} {
+		x := takeInHand(t, 1)
+		ref, log := x.doer(process.Options{Limit: 1, Full: full}), ""
+		x.do(ref, func(p *doer) {
+			p.After(time.Second, func(*doer) { log += "alarm " })
+			p.After(time.Second, func(*doer) { log += "alarm " })
+		})
+		require.NoError(t, ref.Send(x.sys, func(*doer) { log += "message " }))
+		x.clock.pass(time.Second)
+		x.only(0)
+		require.Contains(t, []string{"message alarm alarm ", "alarm alarm message "}, log)
+		require.Zero(t, x.sys.Stats().Dropped)
+	}
+}
+
+// The alarm rings where it was set, and the message finds the process wherever that is.
+func TestAnAlarmAfterAMove(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref, rang := x.doer(process.Options{}), -1
+	x.on(0, ref, func(p *doer) { p.After(time.Second, func(p *doer) { rang = p.Scheduler().Index() }) })
+	x.on(1, ref, func(*doer) {})
+	x.clock.pass(time.Second - 1)
+	x.all()
+	require.Equal(t, -1, rang)
+	x.clock.pass(1)
+	x.only(1) // has no such timer
+	require.Equal(t, -1, rang)
+	x.all()
+	require.Equal(t, 0, rang)
+}
+
+func TestAnAlarmThatIsStopped(t *testing.T) {
+	for _, there := range []int{0, 1} {
+		t.Run([]string{"where it was set", "on the other reactor"}[there], func(t *testing.T) {
+			x := takeInHand(t, 2)
+			ref := x.doer(process.Options{})
+			var a, rings *process.Alarm
+			rang := 0
+			x.on(0, ref, func(p *doer) {
+				a = p.After(time.Second, func(*doer) { t.Error("it was stopped") })
+				rings = p.After(time.Second, func(*doer) { rang++ })
+			})
+			x.on(there, ref, func(*doer) {
+				require.True(t, a.Stop())
+				require.False(t, a.Stop(), "once is enough")
+			})
+			x.later(time.Second)
+			require.Equal(t, 1, rang)
+			x.on(there, ref, func(*doer) { require.False(t, rings.Stop(), "it has rung") })
+		})
+	}
+}
+
+// One that is due is stopped in time if its message has not been made; afterwards it has been.
+func TestStopOfAnAlarmThatIsDue(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		x := takeInHand(t, 2)
+		ref := x.doer(process.Options{})
+		var a *process.Alarm
+		rang, stopped := 0, false
+		x.on(0, ref, func(p *doer) { a = p.After(time.Second, func(*doer) { rang++ }) })
+		x.clock.pass(time.Second)
+		require.NoError(t, ref.Send(x.sys, func(*doer) { stopped = a.Stop() }))
+		x.only(first) // the timer is on 0, and comes before the demons there
+		x.all()
+		require.Equal(t, first == 1, stopped)
+		require.Equal(t, first == 0, rang == 1)
+	}
+}
+
+func TestTheEndStopsAlarms(t *testing.T) {
+	for _, there := range []int{0, 1} {
+		t.Run([]string{"where it was set", "on the other reactor"}[there], func(t *testing.T) {
+			x := takeInHand(t, 2)
+			ref := x.doer(process.Options{})
+			x.on(0, ref, func(p *doer) { p.After(time.Second, func(*doer) { t.Error("nobody is there") }) })
+			_, set := x.g.Schedulers()[0].NextDeadline()
+			require.True(t, set)
+			x.on(there, ref, leaves)
+			x.all()
+			_, set = x.g.Schedulers()[0].NextDeadline()
+			require.False(t, set, "the timer is not kept until it is due")
+			x.later(time.Second)
+		})
+	}
+}
+
+// Short lives with long alarms cost nothing once they are over, also if the alarms were set elsewhere.
+func TestAlarmsOfTheDeadAreForgotten(t *testing.T) {
+	x := takeInHand(t, 2)
+	lives := func(n int) {
+		for i := range n {
+			ref := x.doer(process.Options{})
+			x.on(0, ref, func(p *doer) { p.After(1000*time.Hour, leaves) })
+			x.on(i%2, ref, leaves)
+		}
+		x.all()
+	}
+	lives(500)
+	before := inUse()
+	lives(2000)
+	require.Less(t, inUse()-before, int64(1<<17))
+	_, set := x.g.Schedulers()[0].NextDeadline()
+	require.False(t, set)
+}
+
+func TestAlarmsOfMany(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	const many = 2000
+	begun := make([]time.Time, many)
+	late := make(chan time.Duration, many)
+	for i := range many {
+		ref := x.doer(process.Options{})
+		require.NoError(t, ref.Send(x.sys, func(p *doer) {
+			begun[i] = time.Now()
+			d := time.Duration(i%10) * time.Millisecond
+			p.After(d, func(p *doer) {
+				late <- time.Since(begun[i]) - d
+				p.Exit()
+			})
+			p.After(time.Hour, bursts)
+			if i%3 == 0 {
+				p.After(time.Hour, bursts).Stop()
+			}
+		}))
+	}
+	for range many {
+		require.GreaterOrEqual(t, <-late, time.Duration(0))
+	}
+	x.close()
+}
+
+func TestAnAlarmIsUnderWay(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	var a *process.Alarm
+	x.do(ref, func(p *doer) { a = p.After(time.Second, func(*doer) {}) })
+	quiet := x.sys.Quiescent()
+	x.all()
+	require.False(t, quiet.Resolved(), "the alarm will ring by itself")
+	x.later(time.Second)
+	require.True(t, quiet.Resolved())
+	x.do(ref, func(p *doer) { a = p.After(time.Second, leaves) })
+	quiet = x.sys.Quiescent()
+	x.do(ref, func(*doer) { a.Stop() })
+	require.True(t, quiet.Resolved())
+}

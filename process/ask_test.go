@@ -1,0 +1,806 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+)
+
+type textReply = process.Reply[string]
+
+// questionFor is one that a process answers as the test says.
+func questionFor(f func(p *doer, r textReply)) func(textReply) deed {
+	return func(r textReply) deed { return func(p *doer) { f(p, r) } }
+}
+
+// clerk asks in a task, and keeps what comes.
+type clerk struct {
+	ask     process.Ask[deed, string]
+	around  func(ask act.Action) act.Action // nil: nothing is
+	verdict act.Directive
+	err     error
+}
+
+func (c *clerk) start(s *act.Scheduler) {
+	var a act.Action = &c.ask
+	if c.around != nil {
+		a = c.around(a)
+	}
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		d := a.Act(t)
+		if d.Finished() {
+			c.verdict, c.err = d, t.Err()
+			return act.Done
+		}
+		return d
+	}))
+}
+
+// outcome is the answer, or why there is none.
+func (c *clerk) outcome() string {
+	switch c.verdict {
+	case act.Done:
+		return c.ask.Value
+	case act.Failed:
+		return c.err.Error()
+	}
+	return "waits"
+}
+
+func (x *atHand) clerk(to process.Ref[deed], message func(textReply) deed, within time.Duration) *clerk {
+	c := &clerk{ask: process.Ask[deed, string]{To: to, Message: message, Within: within}}
+	c.start(x.g.Schedulers()[0])
+	x.all()
+	return c
+}
+
+func TestAsk(t *testing.T) {
+	var kept textReply
+	for _, row := range []struct {
+		name    string
+		message func(p *doer, r textReply)
+		want    string
+	}{
+		{"an answer", func(p *doer, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
+		{"a failure", func(p *doer, r textReply) { require.True(t, r.Fail(p, errFaltered)) }, "it has faltered"},
+		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: nobody is there"},
+		{"an end by panic", func(p *doer, r textReply) { bursts(p) }, "process: nobody is there"},
+		{"an answer, and an end", func(p *doer, r textReply) { r.Send(p, "bye"); p.Exit() }, "bye"},
+		{"an answer, and a panic", func(p *doer, r textReply) { r.Send(p, "bye"); bursts(p) }, "bye"},
+		{"nothing", func(p *doer, r textReply) { kept = r }, "waits"},
+	} {
+		for _, limit := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprintf("%s, %v", row.name, limit), func(t *testing.T) {
+				x := takeInHand(t, 2)
+				var r textReply
+				c := x.clerk(x.doer(process.Options{}), questionFor(func(p *doer, q textReply) { r = q; row.message(p, q) }), limit)
+				require.Equal(t, row.want, c.outcome())
+				require.Equal(t, row.want == "waits", r.Open())
+				require.Equal(t, row.want == "waits", kept.Open())
+				require.Equal(t, row.want == "waits", r.Send(x.sys, "afterwards"))
+				x.all()
+				if row.want == "waits" {
+					require.Equal(t, "afterwards", c.outcome())
+				}
+				_, set := x.g.Schedulers()[0].NextDeadline()
+				require.False(t, set, "the deadline is forgotten")
+			})
+		}
+	}
+}
+
+func TestAFinishedAskSaysSoAgain(t *testing.T) {
+	x := takeInHand(t, 1)
+	answers := x.doer(process.Options{})
+	yes := process.Ask[deed, string]{To: answers, Message: questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })}
+	no := process.Ask[deed, string]{To: answers, Message: questionFor(func(p *doer, r textReply) { r.Fail(p, errFaltered) })}
+	turns := 0
+	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+		a, b := yes.Act(t), no.Act(t)
+		if !a.Finished() || !b.Finished() {
+			return act.Wait
+		}
+		turns++
+		require.Equal(x.t, act.Done, yes.Act(t))
+		require.Equal(x.t, act.Failed, no.Act(t))
+		require.ErrorIs(x.t, t.Err(), errFaltered)
+		return act.Done
+	}))
+	x.all()
+	require.Equal(t, 1, turns)
+}
+
+func TestAskOfTheDead(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref := x.doer(process.Options{})
+	x.do(ref, leaves)
+	c := x.clerk(ref, questionFor(func(*doer, textReply) { t.Error("asked a dead one") }), time.Second)
+	require.Equal(t, act.Failed, c.verdict)
+	require.ErrorIs(t, c.err, process.ErrDead)
+}
+
+// One who dies with the question still in its mailbox has not answered it.
+func TestAskOfOneWhoDiesBeforeItLooks(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	x.all()
+	require.NoError(t, ref.Send(x.sys, leaves))
+	c := &clerk{ask: process.Ask[deed, string]{To: ref, Message: questionFor(func(*doer, textReply) { t.Error("it was dead") })}}
+	c.start(x.g.Schedulers()[0])
+	_, err := x.g.Schedulers()[0].Step(1) // the task comes before the demons
+	require.NoError(t, err)
+	x.all()
+	require.ErrorIs(t, c.err, process.ErrDead)
+	require.EqualValues(t, 1, x.sys.Stats().Dropped)
+}
+
+// narrowGate is a process that receives only as many messages as it is let to.
+type narrowGate struct {
+	process.Ref[deed]
+	self *doer
+	open int
+}
+
+func (x *atHand) gate(o process.Options) *narrowGate {
+	g := &narrowGate{}
+	g.Ref = process.Spawn(x.sys, process.Func[deed](func(p *doer) act.Directive {
+		for g.self = p; g.open > 0; g.open-- {
+			if m, ok := p.Receive(); ok {
+				m(p)
+			}
+		}
+		return act.Wait
+	}), o)
+	x.all()
+	return g
+}
+
+// let lets n messages in.
+func (g *narrowGate) let(x *atHand, n int) {
+	g.open = n
+	g.self.Poke()
+	x.all()
+}
+
+func TestAskOfOneWhoseMailboxIsFull(t *testing.T) {
+	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
+	t.Run("Fail", func(t *testing.T) {
+		x := takeInHand(t, 1)
+		g := x.gate(process.Options{Limit: 1, Full: process.Fail})
+		require.NoError(t, g.Send(x.sys, func(*doer) {}))
+		c := x.clerk(g.Ref, yes, 0)
+		require.ErrorIs(t, c.err, process.ErrFull)
+	})
+	t.Run("Drop", func(t *testing.T) {
+		x := takeInHand(t, 1)
+		g := x.gate(process.Options{Limit: 1, Full: process.Drop})
+		require.NoError(t, g.Send(x.sys, func(*doer) {}))
+		c := x.clerk(g.Ref, yes, time.Second)
+		require.Equal(t, "waits", c.outcome(), "nobody will answer, so it had better have a deadline")
+		x.later(time.Second)
+		require.ErrorIs(t, c.err, os.ErrDeadlineExceeded)
+	})
+	t.Run("Wait, and there is room", func(t *testing.T) {
+		x := takeInHand(t, 2)
+		g := x.gate(process.Options{Limit: 1})
+		require.NoError(t, g.Send(x.sys, func(*doer) {}))
+		all := []*clerk{x.clerk(g.Ref, yes, 0), x.clerk(g.Ref, yes, time.Second), x.clerk(g.Ref, yes, 0)}
+		for _, c := range all {
+			require.Equal(t, "waits", c.outcome())
+		}
+		for range all {
+			g.let(x, 1)
+		}
+		g.let(x, 1)
+		for _, c := range all {
+			require.Equal(t, "yes", c.outcome())
+		}
+	})
+	t.Run("Wait, and an end", func(t *testing.T) {
+		x := takeInHand(t, 2)
+		g := x.gate(process.Options{Limit: 1})
+		require.NoError(t, g.Send(x.sys, func(*doer) {}))
+		c := x.clerk(g.Ref, yes, 0)
+		g.Kill()
+		x.all()
+		require.ErrorIs(t, c.err, process.ErrDead)
+	})
+	t.Run("Wait, and a deadline", func(t *testing.T) {
+		x := takeInHand(t, 2)
+		g := x.gate(process.Options{Limit: 1})
+		require.NoError(t, g.Send(x.sys, func(*doer) {}))
+		late, c := x.clerk(g.Ref, yes, time.Second), x.clerk(g.Ref, yes, 0)
+		x.later(time.Second)
+		require.ErrorIs(t, late.err, os.ErrDeadlineExceeded)
+		require.Equal(t, "waits", c.outcome())
+		g.let(x, 1) // the place in line of the one that has given up is no hindrance
+		g.let(x, 1)
+		require.Equal(t, "yes", c.outcome())
+	})
+}
+
+// Who waits for room has one place in line, however often its task looks.
+func TestALineDoesNotGrowWithLooks(t *testing.T) {
+	x := takeInHand(t, 1)
+	g := x.gate(process.Options{Limit: 1})
+	require.NoError(t, g.Send(x.sys, func(*doer) {}))
+	before := inUse()
+	c := &clerk{ask: process.Ask[deed, string]{To: g.Ref, Message: questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })}}
+	looks := 0
+	c.around = func(ask act.Action) act.Action {
+		return act.All(ask, act.Func(func(*act.Task) act.Directive {
+			if looks++; looks < 20_000 {
+				return act.Yield
+			}
+			return act.Done
+		}))
+	}
+	c.start(x.g.Schedulers()[0])
+	x.all()
+	require.Equal(t, 20_000, looks)
+	require.Less(t, inUse()-before, int64(100_000))
+	g.let(x, 1)
+	g.let(x, 1)
+	require.Equal(t, "yes", c.outcome())
+}
+
+// Nor does it grow with those who have come, and gone.
+func TestALineDoesNotGrowWithThoseWhoGiveUp(t *testing.T) {
+	x := takeInHand(t, 1)
+	g := x.gate(process.Options{Limit: 1})
+	require.NoError(t, g.Send(x.sys, func(*doer) {}))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := inUse()
+	for range 10_000 {
+		require.ErrorIs(t, g.Deliver(over, leaves), context.Canceled)
+	}
+	require.Less(t, inUse()-before, int64(100_000))
+}
+
+func TestAskWithADeadline(t *testing.T) {
+	x := takeInHand(t, 2)
+	x.later(time.Hour)
+	var kept textReply
+	c := x.clerk(x.doer(process.Options{}), questionFor(func(_ *doer, r textReply) { kept = r }), time.Second)
+	x.later(time.Second - 1)
+	require.Equal(t, "waits", c.outcome(), "never early")
+	require.True(t, kept.Open())
+	x.later(1)
+	require.Equal(t, act.Failed, c.verdict)
+	require.ErrorIs(t, c.err, os.ErrDeadlineExceeded)
+	require.False(t, kept.Open())
+	require.False(t, kept.Send(x.sys, "late"))
+	require.False(t, kept.Fail(x.sys, errFaltered))
+	x.all()
+	require.Empty(t, c.ask.Value)
+}
+
+func TestAnAskThatIsClosedGivesUp(t *testing.T) {
+	sleep := func(ask act.Action) act.Action { return act.First(ask, &listener.Sleep{For: time.Second}) }
+	within := func(ask act.Action) act.Action { return listener.Within(time.Second, ask) }
+	for name, around := range map[string]func(act.Action) act.Action{"act.First": sleep, "listener.Within": within} {
+		t.Run(name, func(t *testing.T) {
+			x := takeInHand(t, 2)
+			var kept textReply
+			ref := x.doer(process.Options{})
+			keep := questionFor(func(_ *doer, r textReply) { kept = r })
+			c := &clerk{ask: process.Ask[deed, string]{To: ref, Message: keep, Within: time.Hour}, around: around}
+			c.start(x.g.Schedulers()[0])
+			x.all()
+			require.True(t, kept.Open())
+			x.later(time.Second)
+			require.False(t, kept.Open())
+			require.False(t, kept.Send(x.sys, "late"))
+			require.Equal(t, name == "act.First", c.verdict == act.Done)
+			_, set := x.g.Schedulers()[0].NextDeadline()
+			require.False(t, set)
+
+			in := &clerk{ask: process.Ask[deed, string]{To: ref, Message: keep}, around: around}
+			in.start(x.g.Schedulers()[0])
+			x.all()
+			require.True(t, kept.Send(x.sys, "in time"))
+			x.all()
+			require.Equal(t, "in time", in.outcome())
+		})
+	}
+	x := takeInHand(t, 1)
+	var kept textReply
+	ask := &process.Ask[deed, string]{To: x.doer(process.Options{}), Message: questionFor(func(_ *doer, r textReply) { kept = r })}
+	require.NoError(t, ask.Close(), "before it has begun")
+	ask = &process.Ask[deed, string]{To: ask.To, Message: ask.Message}
+	turns := 0
+	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+		d := ask.Act(t)
+		if turns++; turns == 1 {
+			return d
+		}
+		require.NoError(x.t, ask.Close())
+		require.Equal(x.t, act.Failed, ask.Act(t))
+		require.ErrorIs(x.t, t.Err(), process.ErrGivenUp)
+		return act.Done
+	}))
+	x.all()
+	x.g.Shutdown(drains) // which makes it ready once
+	x.all()
+	require.Equal(t, 2, turns)
+	require.False(t, kept.Open())
+}
+
+// A task that is dropped has its question given up.
+func TestTheAskOfATaskThatIsDropped(t *testing.T) {
+	x := takeInHand(t, 1)
+	var kept textReply
+	ask := &process.Ask[deed, string]{To: x.doer(process.Options{}), Message: questionFor(func(_ *doer, r textReply) { kept = r })}
+	x.g.Schedulers()[0].Spawn(ask)
+	x.all()
+	require.True(t, kept.Open())
+	_ = x.g.Close()
+	require.False(t, kept.Open())
+}
+
+func TestTheAnswerMayComeFromAnywhere(t *testing.T) {
+	for name, answer := range map[string]func(x *atHand, r textReply){
+		"a goroutine": func(x *atHand, r textReply) {
+			done := make(chan bool)
+			go func() { done <- r.Send(x.sys, "yes") }()
+			require.True(x.t, lab.Receive(x.t, done))
+		},
+		"a task": func(x *atHand, r textReply) {
+			x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
+				require.True(x.t, r.Send(t, "yes"))
+				return act.Done
+			}))
+		},
+		"a third process": func(x *atHand, r textReply) {
+			x.on(1, x.doer(process.Options{}), func(p *doer) { require.True(x.t, r.Send(p, "yes")) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := takeInHand(t, 2)
+			var kept textReply
+			ref := x.doer(process.Options{})
+			keep := questionFor(func(_ *doer, r textReply) { kept = r })
+			c := x.clerk(ref, keep, time.Second)
+			answer(x, kept)
+			x.all()
+			require.Equal(t, "yes", c.outcome())
+
+			asker, got := x.doer(process.Options{}), ""
+			x.on(0, asker, func(p *doer) {
+				process.Request(p, ref, keep, time.Second, func(v string, err error) deed {
+					require.NoError(t, err)
+					return func(*doer) { got = v }
+				})
+			})
+			x.all()
+			answer(x, kept)
+			x.all()
+			require.Equal(t, "yes", got)
+			_, set := x.g.Schedulers()[0].NextDeadline()
+			require.False(t, set, "the deadline is forgotten")
+		})
+	}
+}
+
+// The one who was asked may hand the right to answer on, as long as it lives.
+func TestAReplyThatIsHandedOn(t *testing.T) {
+	for _, lives := range []bool{true, false} {
+		x := takeInHand(t, 2)
+		second := x.doer(process.Options{})
+		var kept textReply
+		c := x.clerk(x.doer(process.Options{}), questionFor(func(p *doer, r textReply) {
+			require.NoError(t, second.Send(p, func(p *doer) { kept = r }))
+			if !lives {
+				p.Exit()
+			}
+		}), 0)
+		require.Equal(t, lives, kept.Open())
+		require.Equal(t, lives, kept.Send(x.sys, "from the second"))
+		x.all()
+		if lives {
+			require.Equal(t, "from the second", c.outcome())
+		} else {
+			require.ErrorIs(t, c.err, process.ErrDead, "with the end of the one who was asked")
+		}
+	}
+}
+
+func TestAReplyIsUsedOnce(t *testing.T) {
+	x := takeInHand(t, 1)
+	c := x.clerk(x.doer(process.Options{}), questionFor(func(p *doer, r textReply) {
+		require.True(t, r.Open())
+		require.True(t, r.Send(p, "first"))
+		require.False(t, r.Open())
+		require.False(t, r.Send(p, "second"))
+		require.False(t, r.Fail(p, errFaltered))
+	}), 0)
+	require.Equal(t, "first", c.outcome())
+}
+
+func TestTheZeroReply(t *testing.T) {
+	x := takeInHand(t, 1)
+	require.False(t, textReply{}.Open())
+	require.False(t, textReply{}.Send(x.sys, "to nobody"))
+	require.False(t, textReply{}.Fail(x.sys, errFaltered))
+	require.PanicsWithValue(t, "process: Fail without an error", func() { textReply{}.Fail(x.sys, nil) })
+}
+
+// outcomes are those of requests, in order.
+type outcomes struct{ all []string }
+
+func (x *outcomes) as(v string, err error) deed {
+	if err != nil {
+		v = err.Error()
+	}
+	return func(*doer) { x.all = append(x.all, v) }
+}
+
+func TestRequest(t *testing.T) {
+	late := os.ErrDeadlineExceeded.Error()
+	for _, row := range []struct {
+		name    string
+		message func(p *doer, r textReply)
+		want    string // with a deadline
+	}{
+		{"an answer", func(p *doer, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
+		{"a failure", func(p *doer, r textReply) { require.True(t, r.Fail(p, errFaltered)) }, "it has faltered"},
+		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: nobody is there"},
+		{"a panic", func(p *doer, r textReply) { bursts(p) }, "process: nobody is there"},
+		{"nothing", func(p *doer, r textReply) {}, late},
+	} {
+		for _, within := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprintf("%s, %v", row.name, within), func(t *testing.T) {
+				x, got := takeInHand(t, 2), &outcomes{}
+				var kept textReply
+				asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
+				x.on(0, asker, func(p *doer) {
+					process.Request(p, asked, questionFor(func(p *doer, r textReply) { kept = r; row.message(p, r) }), within, got.as)
+				})
+				x.all()
+				x.later(time.Second - 1)
+				if row.want == late {
+					require.Empty(t, got.all, "never early")
+				} else {
+					require.Equal(t, []string{row.want}, got.all)
+				}
+				x.later(1)
+				x.later(time.Hour)
+				if within == 0 && row.want == late {
+					require.Empty(t, got.all)
+					require.True(t, kept.Open())
+					return
+				}
+				require.Equal(t, []string{row.want}, got.all)
+				require.False(t, kept.Open())
+				require.False(t, kept.Send(x.sys, "late"))
+				quiet := x.sys.Quiescent()
+				x.all()
+				require.Len(t, got.all, 1)
+				require.True(t, quiet.Resolved())
+			})
+		}
+	}
+}
+
+func TestRequestsThatCannotBeAsked(t *testing.T) {
+	x, got := takeInHand(t, 1), &outcomes{}
+	dead := x.doer(process.Options{})
+	x.do(dead, leaves)
+	full := x.gate(process.Options{Limit: 1, Full: process.Fail})
+	require.NoError(t, full.Send(x.sys, func(*doer) {}))
+	x.do(x.doer(process.Options{}), func(p *doer) {
+		for _, to := range []process.Ref[deed]{dead, full.Ref} {
+			for _, within := range []time.Duration{0, time.Second} {
+				process.Request(p, to, questionFor(func(*doer, textReply) { t.Error("asked") }), within, got.as)
+			}
+		}
+	})
+	x.later(time.Hour)
+	require.Equal(t, []string{
+		"process: nobody is there", "process: nobody is there",
+		"process: the mailbox is full", "process: the mailbox is full",
+	}, got.all)
+}
+
+func TestARequestGoesOnWhileTheAskerDoesOtherThings(t *testing.T) {
+	x, got := takeInHand(t, 2), &outcomes{}
+	var kept textReply
+	asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
+	x.on(0, asker, func(p *doer) {
+		process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second, got.as)
+	})
+	x.all()
+	did := 0
+	for i := range 10 {
+		x.on(i%2, asker, func(*doer) { did++ })
+	}
+	require.Equal(t, 10, did)
+	x.on(1, asked, func(p *doer) { require.True(t, kept.Send(p, "yes")) })
+	x.all()
+	require.Equal(t, []string{"yes"}, got.all)
+}
+
+// The asker that has ended waits for no answer.
+func TestARequestEndsWithItsAsker(t *testing.T) {
+	for _, there := range []int{0, 1} {
+		x, got := takeInHand(t, 2), &outcomes{}
+		var kept textReply
+		asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
+		x.on(0, asker, func(p *doer) {
+			process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second, got.as)
+		})
+		x.all()
+		require.True(t, kept.Open())
+		x.on(there, asker, leaves)
+		x.all()
+		_, set := x.g.Schedulers()[0].NextDeadline()
+		require.False(t, set, "the deadline is forgotten")
+		require.False(t, kept.Open())
+		require.False(t, kept.Send(x.sys, "late"))
+		x.later(time.Hour)
+		require.Empty(t, got.all)
+	}
+}
+
+// Whoever answers, dies or lets time pass is not harmed by what the asker makes of it.
+func TestAnAsThatPanicsInRequestHarmsNobodyElse(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(x *atHand, asked process.Ref[deed], r textReply)
+	}{
+		{"an answer", func(x *atHand, asked process.Ref[deed], r textReply) {
+			x.do(asked, func(p *doer) { require.True(t, r.Send(p, "yes")) })
+		}},
+		{"an end", func(x *atHand, asked process.Ref[deed], _ textReply) { x.do(asked, leaves) }},
+		{"a deadline", func(x *atHand, _ process.Ref[deed], _ textReply) { x.later(time.Second) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := takeInHand(t, 1)
+			asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
+			h := x.heir(asked)
+			var kept textReply
+			x.do(asker, func(p *doer) {
+				process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second,
+					func(string, error) deed { panic("burst") })
+			})
+			row.end(x, asked, kept)
+			for _, r := range h.reasons() {
+				require.Equal(t, process.Normal, r)
+			}
+			require.Equal(t, 1, x.logs.Len())
+		})
+	}
+}
+
+// An asker with a short life leaves nothing with one whom it has asked, and who does not answer.
+func TestRequestsOfTheDeadAreForgotten(t *testing.T) {
+	x := takeInHand(t, 1)
+	asked := x.doer(process.Options{Limit: process.Unbounded})
+	lives := func(n int) {
+		for range n {
+			process.Spawn(x.sys, process.Func[deed](func(p *doer) act.Directive {
+				process.Request(p, asked, questionFor(func(*doer, textReply) {}), time.Hour, (&outcomes{}).as)
+				return act.Done
+			}), process.Options{})
+		}
+		x.all()
+	}
+	lives(1000)
+	before := inUse()
+	lives(5000)
+	require.Less(t, inUse()-before, int64(1<<18))
+}
+
+func TestCall(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	ref := x.doer(process.Options{})
+	call := func(ctx context.Context, f func(p *doer, r textReply)) (string, error) {
+		return process.Call(ctx, ref, questionFor(f))
+	}
+	answer, err := call(t.Context(), func(p *doer, r textReply) { r.Send(p, "yes") })
+	require.NoError(t, err)
+	require.Equal(t, "yes", answer)
+	_, err = call(t.Context(), func(p *doer, r textReply) { r.Fail(p, errFaltered) })
+	require.ErrorIs(t, err, errFaltered)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var kept textReply
+	_, err = call(ctx, func(_ *doer, r textReply) { kept = r; cancel() })
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, kept.Open())
+	require.False(t, kept.Send(x.sys, "late"))
+
+	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = call(ctx, func(*doer, textReply) {})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	_, err = call(t.Context(), func(p *doer, _ textReply) { p.Exit() })
+	require.ErrorIs(t, err, process.ErrDead)
+	_, err = call(t.Context(), func(*doer, textReply) { t.Error("it is dead") })
+	require.ErrorIs(t, err, process.ErrDead)
+	x.close()
+}
+
+func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	begun, goOn := make(chan bool), make(chan bool)
+	busy := func(o process.Options) process.Ref[deed] {
+		o.Limit = 1
+		ref := x.doer(o)
+		require.NoError(t, ref.Send(x.sys, func(*doer) { begun <- true; <-goOn }))
+		lab.Receive(t, begun) // it counts until its turn has ended
+		return ref
+	}
+	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
+
+	fails := busy(process.Options{Full: process.Fail})
+	_, err := process.Call(t.Context(), fails, yes)
+	require.ErrorIs(t, err, process.ErrFull)
+	goOn <- true
+
+	waits := busy(process.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = process.Call(ctx, waits, yes)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	answers := make(chan string, 10)
+	for range 10 {
+		go func() {
+			answer, err := process.Call(t.Context(), waits, yes)
+			answers <- fmt.Sprint(answer, err)
+		}()
+	}
+	goOn <- true
+	for range 10 {
+		require.Equal(t, "yes<nil>", lab.Receive(t, answers))
+	}
+	fails.Kill()
+	waits.Kill()
+	x.close()
+}
+
+// The answer, the end of the one who was asked, the deadline and the end of the asker all at once: each question has
+// one outcome, at most, and one that lives hears of it.
+func TestEverythingThatEndsAQuestionAtOnce(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	const batch = 100
+	var came atomic.Int64
+	count := map[string]int{}
+	for round := range often(20_000) / batch {
+		asker := &heir{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
+		asked, replies := [batch]process.Ref[deed]{}, [batch]chan textReply{}
+		results := [batch][]error{}
+		for i := range batch {
+			asked[i], replies[i] = x.doer(process.Options{}), make(chan textReply, 1)
+		}
+		before := came.Load()
+		x.do(asker.Ref, func(p *doer) {
+			for i := range batch {
+				process.Request(p, asked[i], questionFor(func(_ *doer, r textReply) { replies[i] <- r }),
+					time.Duration(1+i)*3*time.Microsecond, func(_ string, err error) deed {
+						return func(*doer) {
+							results[i] = append(results[i], err)
+							came.Add(1)
+						}
+					})
+			}
+		})
+		var all sync.WaitGroup
+		sent := [batch]bool{}
+		all.Go(func() {
+			for i := range batch {
+				select {
+				case r := <-replies[i]:
+					sent[i] = r.Send(x.sys, "yes")
+				default: // not asked yet
+				}
+			}
+		})
+		all.Go(func() {
+			for i := range batch {
+				if i%2 == 0 {
+					asked[batch-1-i].Kill()
+				}
+			}
+		})
+		if round%4 == 0 {
+			all.Go(func() { asker.Kill() })
+		}
+		all.Wait()
+		x.quiesce()
+		if round%4 != 0 {
+			require.EqualValues(t, batch, came.Load()-before)
+		}
+		for i := range batch {
+			require.LessOrEqual(t, len(results[i]), 1)
+			for _, err := range results[i] {
+				require.Equal(t, sent[i], err == nil)
+				require.True(t, err == nil || errors.Is(err, process.ErrDead) || errors.Is(err, os.ErrDeadlineExceeded))
+				count[fmt.Sprint(err)]++
+			}
+			asked[i].Kill()
+		}
+		asker.Kill()
+		x.quiesce()
+		require.EqualValues(t, 1, x.sys.Stats().Alive)
+	}
+	t.Log(count)
+	x.close()
+}
+
+// Many tasks, processes and goroutines ask the same one, on two reactors.
+func TestManyAskTheSame(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	const each, many = 10, 50
+	counter := process.Spawn(x.sys, doesDeeds, process.Options{Limit: 3})
+	total := 0
+	next := questionFor(func(p *doer, r textReply) {
+		total++
+		r.Send(p, "yes")
+	})
+	var over sync.WaitGroup
+	over.Add(3 * many)
+	for i := range many {
+		x.On(i%2, func(s *act.Scheduler) {
+			all := []act.Action{}
+			for range each {
+				all = append(all, &process.Ask[deed, string]{To: counter, Message: next, Within: lab.Patience})
+			}
+			task := act.Seq(all...)
+			s.Spawn(act.Func(func(task_ *act.Task) act.Directive {
+				d := task.Act(task_)
+				if d == act.Failed {
+					t.Error(task_.Err())
+				}
+				if d.Finished() {
+					over.Done()
+				}
+				return d
+			}))
+		})
+		go func() {
+			defer over.Done()
+			for range each {
+				if v, err := process.Call(t.Context(), counter, next); err != nil || v != "yes" {
+					t.Error(v, err)
+				}
+			}
+		}()
+		left := each
+		var again func(p *doer)
+		again = func(p *doer) {
+			if left--; left < 0 {
+				over.Done()
+				p.Exit()
+				return
+			}
+			process.Request(p, counter, next, lab.Patience, func(v string, err error) deed {
+				if err != nil || v != "yes" {
+					t.Error(v, err)
+				}
+				return again
+			})
+		}
+		require.NoError(t, x.doer(process.Options{}).Send(x.sys, again))
+	}
+	lab.InTime(t, over.Wait)
+	x.do(counter, func(p *doer) {
+		require.Equal(t, 3*many*each, total)
+		p.Exit()
+	})
+	x.close()
+}

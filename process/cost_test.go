@@ -1,0 +1,274 @@
+package process_test
+
+import (
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/process"
+)
+
+// heap is what is in use when the collector has been.
+func heap() uint64 {
+	var m runtime.MemStats
+	for range 2 { // what has a finalizer or was in a pool goes with the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// note is a message of 16 bytes.
+type note [2]uint64
+
+func TestAMillionSleepingProcessesTakeLittleMemory(t *testing.T) {
+	const most = 256 // bytes each
+	n := 1_000_000
+	if race.Enabled {
+		n = 50_000 // it takes some times as much itself
+	}
+	x := onTheTable(t, process.Config{})
+	refs := make([]process.Ref[note], n)
+	received := 0
+	body := process.Handler[note](func(_ *process.Self[note], m note) { received += int(m[0]) })
+	before := heap()
+	for i := range refs {
+		refs[i] = process.Spawn(x.sys, body, process.Options{})
+	}
+	x.step()
+	for _, to := range refs {
+		require.NoError(t, to.Send(x.sys, note{1}))
+	}
+	x.step()
+	require.Equal(t, n, received)
+	each := float64(heap()-before) / float64(n)
+	t.Logf("%.0f bytes for each of %d that sleep and have received a message", each, n)
+	if !race.Enabled {
+		require.LessOrEqual(t, each, float64(most))
+	}
+	require.EqualValues(t, n, x.sys.Stats().Alive)
+	runtime.KeepAlive(refs)
+}
+
+// Where messages go round, nothing is allocated but what they consist of.
+func TestNoAllocForAMessage(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		send func(x *table) func()
+	}{
+		{"handed on", func(x *table) func() {
+			var a, b process.Ref[int]
+			a = x.handler(func(p *process.Self[int], m int) {
+				if m > 0 {
+					_ = b.Send(p, m-1)
+				}
+			})
+			b = x.handler(func(p *process.Self[int], m int) { _ = a.Send(p, m) })
+			return func() { _ = a.Send(x.sys, 100) }
+		}},
+		{"queued, behind others", func(x *table) func() {
+			all := make([]process.Ref[int], 10)
+			for i := range all {
+				all[i] = x.handler(func(p *process.Self[int], m int) {
+					for j := range min(m, 1) * 3 {
+						_ = all[(i+j)%len(all)].Send(p, m-1)
+					}
+				})
+			}
+			return func() { _ = all[0].Send(x.sys, 3) }
+		}},
+		{"sixteen at a time", func(x *table) func() {
+			to := x.handler(func(*process.Self[int], int) {})
+			return func() {
+				for m := range 16 {
+					_ = to.Send(x.sys, m)
+				}
+			}
+		}},
+		{"from a task", func(x *table) func() {
+			to := x.handler(func(*process.Self[int], int) {})
+			var wake act.Waker
+			x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				_ = to.Send(t, 1)
+				wake = t.Waker()
+				return act.Wait
+			}))
+			return func() { wake.Wake() }
+		}},
+		{"a turn without a message", func(x *table) func() {
+			var self *process.Self[int]
+			process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+				self = p
+				return act.Wait
+			}), process.Options{})
+			return func() { self.Poke() }
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := onTheTable(t, process.Config{})
+			send := row.send(x)
+			x.step()
+			once := func() {
+				send()
+				_, _ = x.s.Step(1 << 20)
+			}
+			for range 20 {
+				once() // mailboxes get their memory
+			}
+			require.Zero(t, testing.AllocsPerRun(200, once))
+		})
+	}
+}
+
+// Between two reactors, too, as far as can be told from a run: of a million messages none costs an allocation.
+func TestNoAllocForAMessageBetweenReactors(t *testing.T) {
+	const n, tokens, hops = 100, 200, 5000
+	refs := make([]process.Ref[int], n)
+	var hopped atomic.Int64
+	r := start(t, 2, process.Config{}, func(sys *process.System) {
+		for i := range refs {
+			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
+				if hopped.Add(1); m > 0 {
+					_ = refs[(i+m)%n].Send(p, m-1)
+				}
+			}), process.Options{})
+		}
+	})
+	round := func(hops int) {
+		for i := range tokens {
+			require.NoError(t, refs[i%n].Send(r.sys, hops))
+		}
+		r.quiescent()
+	}
+	round(often(hops)) // mailboxes get their memory
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	sent := hopped.Load()
+	round(often(hops))
+	sent = hopped.Load() - sent
+	runtime.ReadMemStats(&after)
+	allocs := after.Mallocs - before.Mallocs
+	t.Logf("%d messages, %d allocations, of the test and the runtime, too; %+v", sent, allocs, r.sys.Stats())
+	require.EqualValues(t, tokens*(often(hops)+1), sent)
+	require.Less(t, allocs, uint64(sent/50))
+	for _, to := range refs {
+		to.Kill()
+	}
+	r.end()
+}
+
+// page is a message that says by its absence that nobody has it any more.
+type page struct {
+	number int
+	_      [64]byte
+}
+
+// What Receive has returned is the receiver's: the mailbox keeps none of it.
+func TestAMailboxKeepsNothingThatWasReceived(t *testing.T) {
+	for _, n := range []int{1, 2, 10, 16, 17, 100} {
+		t.Run(strconv.Itoa(n)+" messages", func(t *testing.T) {
+			x := onTheTable(t, process.Config{})
+			received := 0
+			to := process.Spawn(x.sys, process.Handler[*page](func(_ *process.Self[*page], m *page) {
+				received += m.number
+			}), process.Options{})
+			x.step()
+			for round := range 3 {
+				var sent []weak.Pointer[page]
+				for range n {
+					m := &page{number: 1}
+					sent = append(sent, weak.Make(m))
+					require.NoError(t, to.Send(x.sys, m))
+				}
+				x.step()
+				require.Equal(t, (round+1)*n, received)
+				runtime.GC()
+				for _, m := range sent {
+					require.Nil(t, m.Value())
+				}
+			}
+			require.NoError(t, to.Send(x.sys, &page{})) // it is still in use
+		})
+	}
+}
+
+// Nor does it keep what was received while others are there that were not.
+func TestAMailboxKeepsNothingBeforeWhatIsLeft(t *testing.T) {
+	x := onTheTable(t, process.Config{})
+	take := 0
+	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
+		for range take {
+			if _, ok := p.Receive(); !ok {
+				x.note("none")
+			}
+		}
+		return act.Wait
+	}), process.Options{})
+	x.step()
+	var sent []weak.Pointer[page]
+	send := func() {
+		m := &page{}
+		sent = append(sent, weak.Make(m))
+		require.NoError(t, to.Send(x.sys, m))
+	}
+	for range 5 {
+		send()
+	}
+	x.step()
+	take = 3
+	send()
+	require.Empty(t, x.step())
+	runtime.GC()
+	for i, m := range sent {
+		require.Equal(t, i < 3, m.Value() == nil, "message %d", i)
+	}
+}
+
+// Who has the Ref of one that has ended keeps nothing of its messages.
+func TestTheDeadKeepNoMessages(t *testing.T) {
+	x := onTheTable(t, process.Config{})
+	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
+		if p.Pending() > 3 {
+			return act.Done
+		}
+		return act.Wait
+	}), process.Options{})
+	x.step()
+	var sent []weak.Pointer[page]
+	for range 5 {
+		m := &page{}
+		sent = append(sent, weak.Make(m))
+		_ = to.Send(x.sys, m)
+	}
+	x.step()
+	require.ErrorIs(t, to.Send(x.sys, &page{}), process.ErrDead)
+	runtime.GC()
+	for _, m := range sent {
+		require.Nil(t, m.Value())
+	}
+}
+
+// A mailbox that had many messages gives the memory back.
+func TestAMailboxThatWasFullGivesItsMemoryBack(t *testing.T) {
+	const n = 1_000_000
+	x := onTheTable(t, process.Config{})
+	left := 0
+	to := process.Spawn(x.sys, process.Handler[note](func(*process.Self[note], note) { left-- }), process.Options{Limit: process.Unbounded})
+	x.step()
+	before := heap()
+	for range n {
+		left++
+		require.NoError(t, to.Send(x.sys, note{}))
+	}
+	require.Greater(t, heap(), before+n*16)
+	x.step()
+	require.Zero(t, left)
+	require.Less(t, heap(), before+n)
+	require.NoError(t, to.Send(x.sys, note{}))
+}

@@ -1,0 +1,607 @@
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func TestAValueComesBeforeTheNotice(t *testing.T) {
+	for _, reactors := range []int{1, 2} {
+		x := takeInHand(t, reactors)
+		log := []string{}
+		note := func(text string) deed { return func(*doer) { log = append(log, text) } }
+		parent := x.doer(process.Options{})
+		child := x.doer(process.Options{})
+		x.do(parent, func(p *doer) {
+			process.Monitor(p, child, func(n process.Notice) deed { return note(n.Reason.String()) })
+		})
+		x.do(child, func(p *doer) {
+			require.NoError(t, parent.Send(p, note("a message")))
+			process.Exit(p, parent, note("a value"))
+			require.NoError(t, parent.Send(p, note("after the value")))
+		})
+		require.Equal(t, []string{"a message", "a value", "after the value", "normal"}, log)
+	}
+}
+
+func TestNoBoundRefusesAValue(t *testing.T) {
+	for _, full := range []process.Full{process.Wait, process.Drop, process.Fail} {
+		x := takeInHand(t, 1)
+		log := ""
+		note := func(text string) deed { return func(*doer) { log += text } }
+		parent := x.doer(process.Options{Limit: 1, Full: full})
+		child := x.doer(process.Options{})
+		require.NoError(t, child.Send(x.sys, func(p *doer) {
+			require.NoError(t, parent.Send(x.sys, note("full, ")))
+			process.Exit(p, parent, note("value"))
+		}))
+		x.all()
+		require.Equal(t, "full, value", log)
+		require.EqualValues(t, 1, x.sys.Stats().Ended)
+		require.Zero(t, x.sys.Stats().Dropped)
+	}
+}
+
+func TestAValueForTheDeadIsCounted(t *testing.T) {
+	x := takeInHand(t, 1)
+	parent := x.doer(process.Options{})
+	x.do(parent, leaves)
+	x.do(x.doer(process.Options{}), func(p *doer) { process.Exit(p, parent, leaves) })
+	require.EqualValues(t, 1, x.sys.Stats().Dropped)
+	require.EqualValues(t, 2, x.sys.Stats().Ended)
+	x.do(x.doer(process.Options{}), func(p *doer) { process.Exit(p, process.Ref[deed]{}, leaves) })
+	require.EqualValues(t, 3, x.sys.Stats().Ended, "a value for nobody is no value")
+}
+
+func TestTheFirstExitCounts(t *testing.T) {
+	x := takeInHand(t, 1)
+	log := ""
+	note := func(text string) deed { return func(*doer) { log += text } }
+	parent := x.doer(process.Options{})
+	child := x.doer(process.Options{})
+	h := x.heir(child)
+	x.do(child, func(p *doer) {
+		process.Exit(p, parent, note("first"))
+		process.Exit(p, parent, note("second"))
+		p.Exit()
+		_, ok := p.Receive()
+		require.False(t, ok)
+	})
+	require.Equal(t, "first", log)
+	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
+}
+
+func TestWhoExitsReceivesNoMore(t *testing.T) {
+	x := takeInHand(t, 1)
+	p := x.doer(process.Options{})
+	require.NoError(t, p.Send(x.sys, leaves))
+	for range 3 {
+		require.NoError(t, p.Send(x.sys, func(*doer) { t.Error("received by the dead") }))
+	}
+	x.all()
+	require.EqualValues(t, 3, x.sys.Stats().Dropped)
+	require.ErrorIs(t, p.Send(x.sys, leaves), process.ErrDead)
+	require.EqualValues(t, 4, x.sys.Stats().Dropped)
+}
+
+// The ends that a process comes to by itself, or by others, with what its Notice says.
+func TestReasons(t *testing.T) {
+	type ends = process.Func[deed]
+	verdict := func(d act.Directive) ends { return func(*doer) act.Directive { return d } }
+	turn := func(f func(p *doer)) ends { return func(p *doer) act.Directive { f(p); return act.Wait } }
+	const verdicts = ": return Yield, Wait, Done or Failed"
+	for _, row := range []struct {
+		name   string
+		action process.Action[deed]
+		want   process.Reason
+		text   string // of the Notice's error
+	}{
+		{"Done", verdict(act.Done), process.Normal, ""},
+		{"Exit", turn(leaves), process.Normal, ""},
+		{"Exit, then Fail", turn(func(p *doer) { p.Exit(); p.Fail(errFaltered) }), process.Failed, "it has faltered"},
+		{"Fail, then Exit", turn(func(p *doer) { p.Fail(errFaltered); p.Exit() }), process.Failed, "it has faltered"},
+		{"Fail in a Handler", turn(falters), process.Failed, "it has faltered"},
+		{"Fail, returned", ends(func(p *doer) act.Directive { return p.Fail(errFaltered) }), process.Failed, "it has faltered"},
+		{"Failed without Fail", verdict(act.Failed), process.Failed, "process: failed without saying why"},
+		{"a panic", turn(bursts), process.Panicked, "panic: burst"},
+		{"a panic with an error", turn(func(*doer) { panic(errFaltered) }), process.Panicked, "panic: it has faltered"},
+		{"a panic after Exit", turn(func(p *doer) { p.Exit(); bursts(p) }), process.Panicked, "panic: burst"},
+		{"a panic with nil", turn(func(*doer) { panic(error(nil)) }), process.Panicked, "panic: panic called with nil argument"},
+		{"no verdict", verdict(0), process.Panicked, "panic: process: an action returned Directive(0)" + verdicts},
+		{"Async", verdict(act.Async), process.Panicked, "panic: process: an action returned Async" + verdicts},
+		{"Fail without an error", turn(func(p *doer) { p.Fail(nil) }), process.Panicked, "panic: process: Fail without an error"},
+		{"Kill of itself", turn(func(p *doer) { p.Kill() }), process.Killed, ""},
+		{"Kill of itself, then Exit", turn(func(p *doer) { p.Kill(); p.Exit() }), process.Normal, ""},
+		{"Kill of itself, and Yield", ends(func(p *doer) act.Directive { p.Kill(); return act.Yield }), process.Killed, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := takeInHand(t, 1)
+			ref := process.Spawn(x.sys, row.action, process.Options{})
+			future := process.Ended(ref)
+			w := x.heir(ref)
+			n := onlyOne(t, w.heard())
+			require.Equal(t, process.Party(ref), n.Of)
+			require.Equal(t, row.want, n.Reason)
+			if row.text == "" {
+				require.NoError(t, n.Err)
+			} else {
+				require.ErrorContains(t, n.Err, row.text)
+			}
+			require.Equal(t, row.want != process.Normal, n.Reason.Abnormal())
+			again, err := future.Value()
+			require.NoError(t, err)
+			require.Equal(t, n, again)
+		})
+	}
+}
+
+func TestAPanicIsReportedWithItsStack(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref := x.doer(process.Options{Name: "bob"})
+	w := x.heir(ref)
+	x.do(ref, bursts)
+	var p *act.Panic
+	require.ErrorAs(t, onlyOne(t, w.heard()).Err, &p)
+	require.Equal(t, "burst", p.Value)
+	require.Contains(t, string(p.Stack), "process_test.bursts")
+	entry := onlyOne(t, x.logs.All())
+	require.Equal(t, "a process has panicked", entry.Message)
+	require.Equal(t, zapcore.ErrorLevel, entry.Level)
+	require.Equal(t, "bob", entry.ContextMap()["process"])
+	require.Equal(t, "burst", entry.ContextMap()["value"])
+	require.Contains(t, fmt.Sprintf("%s", entry.ContextMap()["stack"]), "process_test.bursts")
+}
+
+func TestAPanicHarmsNobodyElse(t *testing.T) {
+	x := takeInHand(t, 1)
+	handled := 0
+	for i := range 30 {
+		m := deed(func(*doer) { handled++ })
+		if i%3 == 0 {
+			m = bursts
+		}
+		require.NoError(t, x.doer(process.Options{}).Send(x.sys, m))
+	}
+	x.all()
+	require.Equal(t, 20, handled)
+	require.EqualValues(t, 20, x.sys.Stats().Alive)
+}
+
+func TestTheStringsOfReasons(t *testing.T) {
+	all := []string{}
+	for r := process.Normal; r <= process.Stopped+1; r++ {
+		all = append(all, r.String())
+	}
+	require.Equal(t, "normal failed panic killed linked stopped Reason(7)", strings.Join(all, " "))
+	require.False(t, process.Normal.Abnormal())
+	require.False(t, process.Stopped.Abnormal())
+}
+
+func TestKillOfOneThatSleeps(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	w := x.heir(ref)
+	require.True(t, ref.Kill())
+	require.False(t, ref.Kill(), "once is enough")
+	x.all()
+	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
+	require.False(t, ref.Kill(), "it is dead")
+}
+
+func TestKillOfOneThatIsQueuedDropsItsMessages(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	w := x.heir(ref)
+	for range 5 {
+		require.NoError(t, ref.Send(x.sys, func(*doer) { t.Error("it was killed before") }))
+	}
+	require.True(t, ref.Kill())
+	x.all()
+	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
+	require.EqualValues(t, 5, x.sys.Stats().Dropped)
+}
+
+func TestKillBeforeTheFirstTurn(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref := process.Spawn(x.sys, process.Func[deed](func(*doer) act.Directive {
+		t.Error("it was killed before")
+		return act.Done
+	}), process.Options{})
+	require.True(t, ref.Kill())
+	w := x.heir(ref)
+	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
+}
+
+func TestKillOfOneThatIsInALongTurnElsewhere(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	ref := x.doer(process.Options{})
+	begun, killed, finished := make(chan bool), make(chan bool), atomic.Bool{}
+	require.NoError(t, ref.Send(x.sys, func(*doer) {
+		close(begun)
+		<-killed
+		finished.Store(true)
+	}))
+	require.NoError(t, ref.Send(x.sys, func(p *doer) {})) // which it may or may not receive
+	lab.Receive(t, begun)
+	require.True(t, ref.Kill())
+	require.False(t, ref.Kill())
+	close(killed)
+	require.Equal(t, process.Notice{Of: ref, Reason: process.Killed}, x.ended(ref))
+	require.True(t, finished.Load(), "nobody is ended in the middle of a turn")
+	x.close()
+}
+
+func TestKillOfOneThatWaitsForRoom(t *testing.T) {
+	x := takeInHand(t, 2)
+	full, waits := x.gate(process.Options{Limit: 1}), x.doer(process.Options{})
+	h := x.heir(waits)
+	require.NoError(t, full.Send(x.sys, leaves))
+	x.do(waits, func(p *doer) { require.NoError(t, full.Send(p, leaves), "beyond the bound") })
+	require.NoError(t, waits.Send(x.sys, func(*doer) { t.Error("it waits for room") }))
+	x.all()
+	require.Empty(t, h.heard())
+	require.True(t, waits.Kill())
+	x.all()
+	require.Equal(t, []process.Reason{process.Killed}, h.reasons())
+	require.True(t, full.Kill()) // which lets those go on who are not there any more
+	x.all()
+	require.EqualValues(t, 2, x.sys.Stats().Ended)
+}
+
+func TestAnEndLetsThoseGoOnWhoWaitForRoom(t *testing.T) {
+	x := takeInHand(t, 2)
+	full := x.gate(process.Options{Limit: 1})
+	require.NoError(t, full.Send(x.sys, leaves))
+	went := 0
+	for range 3 {
+		waits := x.doer(process.Options{})
+		x.do(waits, func(p *doer) { require.NoError(t, full.Send(p, leaves)) })
+		require.NoError(t, waits.Send(x.sys, func(*doer) { went++ }))
+	}
+	x.all()
+	require.Zero(t, went)
+	full.Kill()
+	x.all()
+	require.Equal(t, 3, went)
+	require.EqualValues(t, 4, x.sys.Stats().Dropped)
+}
+
+func TestARuntimeGoexitInATurnEndsRunInsteadOfHangingIt(t *testing.T) {
+	for _, reactors := range []int{1, 2} {
+		t.Run(fmt.Sprint(reactors), func(t *testing.T) {
+			const patience = 10 * time.Second // which the others would get
+			sys := process.New(process.Config{})
+			g := act.NewGroup(act.Config{Schedulers: reactors, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
+			var ref process.Ref[deed]
+			closed := 0
+			begun := time.Now()
+			err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
+				if s.Index() == 0 {
+					ref = process.Spawn(sys, &closingDoer[deed]{doesDeeds, func() error { closed++; return nil }}, process.Options{})
+					return ref.Send(sys, func(*doer) { runtime.Goexit() })
+				}
+				return nil
+			})
+			require.ErrorIs(t, err, act.ErrGoexit)
+			require.Less(t, time.Since(begun), patience-2*time.Second, "the others have nothing to wait for")
+			_ = g.Close()
+			require.Equal(t, 1, closed)
+			n, err := process.Ended(ref).Value()
+			require.NoError(t, err)
+			require.Equal(t, process.Stopped, n.Reason)
+		})
+	}
+}
+
+// closingDoer is an Action that has to be closed.
+type closingDoer[M any] struct {
+	process.Action[M]
+	close func() error
+}
+
+func (c *closingDoer[M]) Close() error { return c.close() }
+
+// Whatever ends a process, its action is closed once, after the last turn, and before anybody hears of the end.
+func TestTheActionIsClosedOnce(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(x *atHand, ref process.Ref[deed])
+		want process.Reason
+	}{
+		{"Exit", func(x *atHand, ref process.Ref[deed]) { _ = ref.Send(x.sys, leaves) }, process.Normal},
+		{"Fail", func(x *atHand, ref process.Ref[deed]) { _ = ref.Send(x.sys, falters) }, process.Failed},
+		{"panic", func(x *atHand, ref process.Ref[deed]) { _ = ref.Send(x.sys, bursts) }, process.Panicked},
+		{"Kill", func(_ *atHand, ref process.Ref[deed]) { ref.Kill() }, process.Killed},
+		{"link", func(x *atHand, ref process.Ref[deed]) {
+			other := x.doer(process.Options{})
+			process.Link(ref, other, process.Abnormal)
+			other.Kill()
+		}, process.Linked},
+		{"a drop", func(x *atHand, _ process.Ref[deed]) {
+			x.g.Shutdown(lab.Cut)
+			for _, s := range x.g.Schedulers() {
+				_, _ = s.Step(1)
+			}
+		}, process.Stopped},
+		{"Close of the Group", func(x *atHand, _ process.Ref[deed]) { _ = x.g.Close() }, process.Stopped},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := takeInHand(t, 2)
+			log := []string{}
+			ref := process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, func() error {
+				log = append(log, "closed")
+				return nil
+			}}, process.Options{})
+			ended := process.Ended(ref)
+			ended.Handle(func(n process.Notice, _ error) { log = append(log, n.Reason.String()) })
+			x.all()
+			row.end(x, ref)
+			if row.want != process.Stopped {
+				x.all()
+				require.Equal(t, []string{"closed", row.want.String()}, log)
+			}
+			n, err := ended.Value()
+			require.NoError(t, err)
+			require.Equal(t, row.want, n.Reason)
+			_ = x.g.Close()
+			require.Equal(t, "closed", log[0])
+			require.NotContains(t, log[1:], "closed")
+		})
+	}
+}
+
+func TestACloseThatFailsOrPanicsIsLoggedAndHarmsNobody(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		close   func() error
+		message string
+		key     string
+	}{
+		{"fails", func() error { return errFaltered }, "closing a process failed", "error"},
+		{"panics", func() error { panic(errFaltered) }, "the end of a process has panicked", "value"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := takeInHand(t, 1)
+			ref := process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, row.close}, process.Options{Name: "bob"})
+			other := x.doer(process.Options{})
+			process.Link(ref, other, process.Any)
+			h := x.heir(ref, other)
+			x.do(ref, leaves)
+			require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
+			entry := onlyOne(t, x.logs.All())
+			require.Equal(t, row.message, entry.Message)
+			require.Equal(t, "bob", entry.ContextMap()["process"])
+			require.Equal(t, "it has faltered", entry.ContextMap()[row.key])
+		})
+	}
+}
+
+func TestAClosePanickingInTheDropHarmsNobody(t *testing.T) {
+	x := takeInHand(t, 2)
+	closed := 0
+	for i := range 10 {
+		process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, func() error {
+			if closed++; i%2 == 0 {
+				panic("burst")
+			}
+			return nil
+		}}, process.Options{})
+	}
+	x.all()
+	require.NoError(t, x.g.Close())
+	require.Equal(t, 10, closed)
+	require.Zero(t, x.sys.Stats().Alive)
+}
+
+func TestEnded(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	before := process.Ended(ref)
+	x.all()
+	require.False(t, before.Resolved())
+	x.do(ref, falters)
+	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFaltered}
+	for _, f := range []interface {
+		Value() (process.Notice, error)
+	}{before, process.Ended(ref)} {
+		n, err := f.Value()
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+}
+
+func TestATaskAwaitsAnEnd(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	ended := process.Ended(ref).Await()
+	over := false
+	x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
+		d := ended.Act(t)
+		over = d == act.Done
+		return d
+	}))
+	x.all()
+	require.False(t, over)
+	x.do(ref, leaves)
+	require.True(t, over)
+}
+
+func TestRefsAreIdentity(t *testing.T) {
+	x := takeInHand(t, 2)
+	seen := map[process.Ref[deed]]int{}
+	parties := map[process.Party]int{}
+	ids := map[uint64]bool{}
+	for i := range 200 {
+		ref := x.doer(process.Options{})
+		require.Zero(t, seen[ref], "also of those that have ended")
+		seen[ref], parties[ref] = i, i
+		require.NotZero(t, ref.ID())
+		require.False(t, ids[ref.ID()])
+		ids[ref.ID()] = true
+		x.do(ref, func(p *doer) {
+			require.Equal(t, ref, p.Ref())
+			require.Equal(t, i, parties[p.Ref()])
+			require.Equal(t, ref.ID(), p.ID())
+			require.Equal(t, ref.String(), p.String())
+			if i%2 == 0 {
+				p.Exit()
+			}
+		})
+	}
+	require.EqualValues(t, 100, x.sys.Stats().Alive)
+	require.Len(t, seen, 200)
+	for ref, i := range seen {
+		require.Equal(t, i, parties[ref])
+	}
+}
+
+func TestNames(t *testing.T) {
+	x := takeInHand(t, 1)
+	bob, number := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
+	require.Equal(t, "bob", bob.String())
+	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
+	require.Equal(t, "nobody", process.Ref[deed]{}.String())
+	x.do(bob, leaves)
+	x.do(number, leaves)
+	require.Equal(t, "bob", bob.String())
+	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
+}
+
+// String may be called on any goroutine, also while the process gets what few processes have.
+func TestTheNameMayBeAskedForAnywhere(t *testing.T) {
+	x := settleIn(t, act.Config{Schedulers: 2})
+	ref := x.doer(process.Options{})
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for range 100 {
+			_ = ref.String()
+		}
+	}()
+	for range 100 {
+		x.do(ref, func(p *doer) { p.After(time.Hour, leaves).Stop() })
+	}
+	lab.Receive(t, done)
+	require.NoError(t, ref.Send(x.sys, leaves))
+	x.close()
+}
+
+// The zero Ref is nobody: as one that has ended, it takes no message, and does no harm.
+func TestTheZeroRef(t *testing.T) {
+	nobody := process.Ref[deed]{}
+	x := takeInHand(t, 1)
+	t.Run("is", func(t *testing.T) {
+		require.Zero(t, nobody.ID())
+		require.Equal(t, "nobody", nobody.String())
+		require.NotEqual(t, nobody, x.doer(process.Options{}))
+	})
+	t.Run("Send", func(t *testing.T) {
+		require.ErrorIs(t, nobody.Send(x.sys, leaves), process.ErrDead)
+		require.ErrorIs(t, nobody.Deliver(t.Context(), leaves), process.ErrDead)
+	})
+	t.Run("Kill", func(t *testing.T) { require.False(t, nobody.Kill()) })
+	t.Run("Monitor", func(t *testing.T) {
+		n := onlyOne(t, x.heir(nobody).heard())
+		require.Equal(t, process.Stopped, n.Reason)
+		require.NoError(t, n.Err)
+		require.NotNil(t, n.Of)
+		require.Zero(t, n.Of.ID())
+		require.Equal(t, "nobody", n.Of.String())
+	})
+	t.Run("Link", func(t *testing.T) {
+		require.NotPanics(t, func() { process.Link(nobody, nobody, process.Any) })
+		for _, rule := range []process.Strictness{process.Abnormal, process.Any} {
+			for _, turned := range []bool{false, true} {
+				ref := x.doer(process.Options{})
+				require.NotPanics(t, func() {
+					if turned {
+						require.False(t, process.Link(ref, nobody, rule).Unlink())
+					} else {
+						require.False(t, process.Link(nobody, ref, rule).Unlink())
+					}
+				})
+				h := x.heir(ref)
+				x.all()
+				require.Equal(t, rule == process.Any, len(h.heard()) == 1, "nobody has ended as those do that are stopped")
+			}
+		}
+	})
+	t.Run("Ended", func(t *testing.T) {
+		require.PanicsWithValue(t, "process: Ended of nobody", func() { process.Ended(nobody) })
+	})
+	t.Run("Ask", func(t *testing.T) {
+		ask := process.Ask[deed, int]{To: nobody, Message: func(process.Reply[int]) deed { return leaves }}
+		var err error
+		x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+			if ask.Act(t) == act.Failed {
+				err = t.Err()
+			}
+			return act.Done
+		}))
+		x.all()
+		require.ErrorIs(t, err, process.ErrDead)
+	})
+	t.Run("Call", func(t *testing.T) {
+		_, err := process.Call(t.Context(), nobody, func(process.Reply[int]) deed { return leaves })
+		require.ErrorIs(t, err, process.ErrDead)
+	})
+	t.Run("Request", func(t *testing.T) {
+		var errs []error
+		x.do(x.doer(process.Options{}), func(p *doer) {
+			process.Request(p, nobody, func(process.Reply[int]) deed { return leaves }, time.Second, func(_ int, err error) deed {
+				return func(*doer) { errs = append(errs, err) }
+			})
+		})
+		x.later(time.Hour)
+		require.Equal(t, []error{process.ErrDead}, errs)
+	})
+}
+
+func TestAMillionDeedsLaterNothingOfTheDeadIsLeft(t *testing.T) {
+	x := takeInHand(t, 1)
+	parent := x.doer(process.Options{Limit: process.Unbounded})
+	spawn := func(n int) {
+		x.do(parent, func(p *doer) {
+			for range n {
+				ref := process.Spawn(p, doesDeeds, process.Options{Name: "short"})
+				process.Monitor(p, ref, func(process.Notice) deed { return func(*doer) {} })
+				require.NoError(t, ref.Send(p, leaves))
+			}
+		})
+	}
+	spawn(5000)
+	before := inUse()
+	for range 4 {
+		spawn(5000)
+	}
+	require.Less(t, inUse()-before, int64(1<<20))
+	require.EqualValues(t, 1, x.sys.Stats().Alive)
+	require.EqualValues(t, 25000, x.sys.Stats().Ended)
+}
+
+func TestErrorsOfEnds(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref, other := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
+	process.Link(ref, other, process.Abnormal)
+	h := x.heir(other)
+	x.do(ref, falters)
+	n := onlyOne(t, h.heard())
+	require.Equal(t, process.Linked, n.Reason)
+	require.EqualError(t, n.Err, "process: a has ended: failed: it has faltered")
+	require.True(t, errors.Is(n.Err, errFaltered))
+	require.True(t, slices.Contains(h.reasons(), process.Linked))
+}

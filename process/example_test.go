@@ -1,0 +1,522 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Processes are spawned in a set-up function behind that of their System, or later, by anybody. Run returns when all of
+// them have ended.
+func ExampleSpawn() {
+	sys := process.New(process.Config{})
+	err := act.Run(context.Background(), act.Config{}, sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() > 0 {
+			return nil // it is called for each scheduler
+		}
+		greeter := process.Spawn(sys, process.Handler[string](func(p *process.Self[string], name string) {
+			if name == "" {
+				p.Exit()
+				return
+			}
+			fmt.Println("hello,", name)
+		}), process.Options{Name: "greeter"})
+		for _, name := range []string{"ann", "bob", ""} {
+			if err := greeter.Send(sys, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// hello, ann
+	// hello, bob
+	// <nil>
+}
+
+// runProcesses runs a System on one reactor, with what setup spawns, until all processes have ended.
+func runProcesses(setup func(sys *process.System)) {
+	sys := process.New(process.Config{})
+	if err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
+		setup(sys)
+		return nil
+	}); err != nil {
+		fmt.Println(err)
+	}
+}
+
+// handOver is Ref.Send where nothing can go wrong.
+func handOver[M any](to process.Ref[M], from process.Sender, m M) {
+	if err := to.Send(from, m); err != nil {
+		fmt.Println(err)
+	}
+}
+
+// Two processes that know each other.
+func ExampleRef_Send() {
+	type ball struct {
+		from process.Ref[ball]
+		left int
+	}
+	player := func(name string) process.Handler[ball] {
+		return func(p *process.Self[ball], b ball) {
+			fmt.Println(name, b.left)
+			if b.left > 0 {
+				handOver(b.from, p, ball{p.Ref(), b.left - 1})
+			}
+			if b.left < 2 { // it was the last for this one
+				p.Exit()
+			}
+		}
+	}
+	runProcesses(func(sys *process.System) {
+		ping := process.Spawn(sys, player("ping"), process.Options{})
+		pong := process.Spawn(sys, player("pong"), process.Options{})
+		handOver(ping, sys, ball{pong, 3})
+	})
+	// Output:
+	// ping 3
+	// pong 2
+	// ping 1
+	// pong 0
+}
+
+// A Handler keeps its state in what it captures. Only its own turns touch that, so it needs no lock.
+func ExampleHandler() {
+	total := 0
+	runProcesses(func(sys *process.System) {
+		adder := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
+			if total += n; n == 0 {
+				p.Exit()
+			}
+		}), process.Options{})
+		for _, n := range []int{1, 2, 3, 0} {
+			handOver(adder, sys, n)
+		}
+	})
+	fmt.Println(total)
+	// Output: 6
+}
+
+// inPairs is an Action: it takes two messages at a time, and waits while there is only one.
+type inPairs struct {
+	first string
+	half  bool
+}
+
+func (x *inPairs) Act(p *process.Self[string]) act.Directive {
+	for {
+		m, ok := p.Receive()
+		switch {
+		case !ok:
+			return act.Wait // until there is something more
+		case m == "":
+			return act.Done
+		case x.half:
+			fmt.Println(x.first, "and", m)
+		default:
+			x.first = m
+		}
+		x.half = !x.half
+	}
+}
+
+// Close is called when the process has ended, however it did.
+func (x *inPairs) Close() error {
+	fmt.Println("closed")
+	return nil
+}
+
+func ExampleAction() {
+	runProcesses(func(sys *process.System) {
+		p := process.Spawn(sys, &inPairs{}, process.Options{})
+		for _, m := range []string{"salt", "pepper", "bread", "butter", ""} {
+			handOver(p, sys, m)
+		}
+	})
+	// Output:
+	// salt and pepper
+	// bread and butter
+	// closed
+}
+
+// Who fails to send to a full mailbox hears of it, if that is what the receiver was made with.
+func ExampleOptions() {
+	runProcesses(func(sys *process.System) {
+		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], last bool) { p.Exit() }),
+			process.Options{Limit: 2, Full: process.Fail})
+		for range 3 {
+			fmt.Println(box.Send(sys, true))
+		}
+	})
+	// Output:
+	// <nil>
+	// <nil>
+	// process: the mailbox is full
+}
+
+// A goroutine that may wait waits for room.
+func ExampleRef_Deliver() {
+	runProcesses(func(sys *process.System) {
+		slow := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
+			if n == 5 {
+				fmt.Println("all")
+				p.Exit()
+			}
+		}), process.Options{Limit: 1})
+		go func() {
+			for n := range 6 {
+				if err := slow.Deliver(context.Background(), n); err != nil {
+					fmt.Println(err)
+				}
+			}
+		}()
+	})
+	// Output: all
+}
+
+// parent hears of the end of its children as of anything else: by messages.
+func ExampleMonitor() {
+	runProcesses(func(sys *process.System) {
+		parent := process.Spawn(sys, process.Handler[process.Notice](func(p *process.Self[process.Notice], n process.Notice) {
+			switch n.Reason {
+			case 0: // not a Notice, but the message to begin
+				child := process.Spawn(p, process.Func[int](func(p *process.Self[int]) act.Directive {
+					return p.Fail(errors.New("out of ink"))
+				}), process.Options{Name: "writer"})
+				process.Monitor(p, child, func(n process.Notice) process.Notice { return n })
+			default:
+				fmt.Printf("%v: %v: %v\n", n.Of, n.Reason, n.Err)
+				p.Exit()
+			}
+		}), process.Options{})
+		handOver(parent, sys, process.Notice{})
+	})
+	// Output: writer: failed: out of ink
+}
+
+// Linked processes end together, unless it is in an orderly way.
+func ExampleLink() {
+	runProcesses(func(sys *process.System) {
+		obeys := process.Handler[string](func(p *process.Self[string], order string) {
+			if order == "fail" {
+				p.Fail(errors.New("out of ink"))
+			}
+		})
+		writer := process.Spawn(sys, obeys, process.Options{Name: "writer"})
+		reader := process.Spawn(sys, obeys, process.Options{Name: "reader"})
+		process.Link(writer, reader, process.Abnormal)
+		process.Ended(reader).Handle(func(n process.Notice, _ error) {
+			fmt.Printf("%v: %v: %v\n", n.Of, n.Reason, n.Err)
+		})
+		handOver(writer, sys, "fail")
+	})
+	// Output: reader: linked: process: writer has ended: failed: out of ink
+}
+
+// fibByValues computes by processes that end with a value each.
+func fibByValues(n int, to process.Ref[int]) process.Action[int] {
+	sum, left, begun := 0, 2, false
+	return process.Func[int](func(p *process.Self[int]) act.Directive {
+		if n < 2 {
+			process.Exit(p, to, n)
+			return act.Wait
+		}
+		if !begun {
+			begun = true
+			process.Spawn(p, fibByValues(n-1, p.Ref()), process.Options{})
+			process.Spawn(p, fibByValues(n-2, p.Ref()), process.Options{})
+		}
+		for {
+			value, ok := p.Receive()
+			if !ok {
+				return act.Wait
+			}
+			sum += value
+			if left--; left == 0 {
+				process.Exit(p, to, sum)
+			}
+		}
+	})
+}
+
+func ExampleExit() {
+	runProcesses(func(sys *process.System) {
+		printer := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], value int) {
+			fmt.Println(value)
+			p.Exit()
+		}), process.Options{})
+		process.Spawn(sys, fibByValues(15, printer), process.Options{})
+	})
+	// Output: 610
+}
+
+// lookUp is a message with the right to answer it.
+type lookUp struct {
+	key   string
+	reply process.Reply[string]
+}
+
+// phoneBook answers queries, until it is asked for nothing.
+func phoneBook(sys *process.System) process.Ref[lookUp] {
+	known := map[string]string{"ann": "12", "bob": "34"}
+	return process.Spawn(sys, process.Handler[lookUp](func(p *process.Self[lookUp], q lookUp) {
+		value, ok := known[q.key]
+		switch {
+		case q.key == "":
+			p.Exit()
+		case ok:
+			q.reply.Send(p, value)
+		case q.key == "nobody":
+			q.reply.Fail(p, errors.New("no such key"))
+		default:
+			// It is never answered.
+		}
+	}), process.Options{Name: "phoneBook"})
+}
+
+// A task, such as that of a connection, asks a process and waits for the answer.
+func ExampleAsk() {
+	sys := process.New(process.Config{})
+	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
+		db := phoneBook(sys)
+		ask := func(key string) *process.Ask[lookUp, string] {
+			return &process.Ask[lookUp, string]{
+				To:      db,
+				Message: func(r process.Reply[string]) lookUp { return lookUp{key, r} },
+				Within:  10 * time.Millisecond,
+			}
+		}
+		left := []*process.Ask[lookUp, string]{ask("ann"), ask("nobody"), ask("carol")}
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			for ; len(left) > 0; left = left[1:] {
+				switch left[0].Act(t) {
+				case act.Wait:
+					return act.Wait
+				case act.Done:
+					fmt.Println(left[0].Value)
+				case act.Failed:
+					fmt.Println(t.Failure())
+				}
+			}
+			_ = db.Send(t, lookUp{})
+			return act.Done
+		}))
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// 12
+	// no such key
+	// i/o timeout
+	// <nil>
+}
+
+// A goroutine asks a process and waits, as long as its context lets it.
+func ExampleCall() {
+	done := make(chan bool)
+	runProcesses(func(sys *process.System) {
+		db := phoneBook(sys)
+		ask := func(ctx context.Context, key string) {
+			fmt.Println(process.Call(ctx, db, func(r process.Reply[string]) lookUp { return lookUp{key, r} }))
+		}
+		go func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			ask(ctx, "bob")
+			ask(ctx, "nobody")
+			cancel()
+			ask(ctx, "carol")
+			ask(context.Background(), "")
+			close(done)
+		}()
+	})
+	<-done
+	// Output:
+	// 34 <nil>
+	//  no such key
+	//  context canceled
+	//  process: nobody is there
+}
+
+// A process that asks another goes on meanwhile, and gets the answer as a message.
+func ExampleRequest() {
+	runProcesses(func(sys *process.System) {
+		db := phoneBook(sys)
+		asker := process.Spawn(sys, process.Handler[string](func(p *process.Self[string], m string) {
+			if m != "begin" {
+				fmt.Println("got", m)
+				handOver(db, p, lookUp{})
+				p.Exit()
+				return
+			}
+			process.Request(p, db, func(r process.Reply[string]) lookUp { return lookUp{"ann", r} }, time.Minute,
+				func(value string, err error) string {
+					if err != nil {
+						return err.Error()
+					}
+					return value
+				})
+			fmt.Println("asked")
+		}), process.Options{})
+		handOver(asker, sys, "begin")
+	})
+	// Output:
+	// asked
+	// got 12
+}
+
+func ExampleSelf_After() {
+	runProcesses(func(sys *process.System) {
+		begun := time.Now()
+		sleeper := process.Spawn(sys, process.Handler[string](func(p *process.Self[string], m string) {
+			switch m {
+			case "begin":
+				p.After(time.Millisecond, "enough")
+				late := p.After(time.Hour, "too late")
+				fmt.Println(late.Stop())
+			default:
+				fmt.Println(m, time.Since(begun) >= time.Millisecond)
+				p.Exit()
+			}
+		}), process.Options{})
+		handOver(sleeper, sys, "begin")
+	})
+	// Output:
+	// true
+	// enough true
+}
+
+// Futures and functions off the thread come to a process as messages.
+func ExampleAwait() {
+	sys := process.New(process.Config{})
+	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
+		answer := future.New[int](s)
+		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			if n, ok := p.Receive(); ok {
+				fmt.Println(n)
+				return act.Done
+			}
+			process.Await(p, answer, func(n int, _ error) int { return n })
+			return act.Wait
+		}), process.Options{})
+		go func() { _ = answer.Resolve(42) }()
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// 42
+	// <nil>
+}
+
+func ExampleOffload() {
+	runProcesses(func(sys *process.System) {
+		process.Spawn(sys, process.Func[string](func(p *process.Self[string]) act.Directive {
+			if m, ok := p.Receive(); ok {
+				fmt.Println(m)
+				return act.Done
+			}
+			name := "/no/such/file"
+			process.Offload(p, func() ([]byte, error) { return os.ReadFile(name) }, func(_ []byte, err error) string {
+				return fmt.Sprint(errors.Is(err, os.ErrNotExist))
+			})
+			return act.Wait
+		}), process.Options{})
+	})
+	// Output: true
+}
+
+// Whatever an action can wait for, a process can.
+func ExampleDo() {
+	runProcesses(func(sys *process.System) {
+		process.Spawn(sys, process.Func[string](func(p *process.Self[string]) act.Directive {
+			if m, ok := p.Receive(); ok {
+				fmt.Println(m)
+				return act.Done
+			}
+			a := act.Seq(&listener.Sleep{For: time.Millisecond}, act.Func(func(t *act.Task) act.Directive {
+				return t.Fail(errors.New("overslept"))
+			}))
+			process.Do(p, a, func(failure error) string { return failure.Error() })
+			return act.Wait
+		}), process.Options{})
+	})
+	// Output: overslept
+}
+
+// When nothing happens any more, whoever has asked for that is told.
+func ExampleSystem_Quiescent() {
+	runProcesses(func(sys *process.System) {
+		begotten := 0
+		var beget process.Handler[int]
+		beget = func(p *process.Self[int], left int) {
+			if begotten++; left > 0 {
+				for range 2 {
+					handOver(process.Spawn(p, beget, process.Options{}), p, left-1)
+				}
+			}
+			p.After(time.Millisecond, 0) // also alarms are waited for
+			p.Exit()
+		}
+		all := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) { p.Exit() }), process.Options{})
+		handOver(process.Spawn(sys, beget, process.Options{}), sys, 5)
+		sys.Quiescent().Handle(func(struct{}, error) {
+			fmt.Println(begotten)
+			handOver(all, sys, 0) // which has held Run
+		})
+	})
+	// Output: 63
+}
+
+// cashDesk is told of orders, and closes the till. A process that is no Stopper goes on as before.
+type cashDesk struct {
+	process.Handler[int]
+	till *int
+}
+
+func (c cashDesk) Stop(p *process.Self[int], o shutdown.Order) {
+	fmt.Println("closing:", *c.till)
+	p.Exit()
+}
+
+func ExampleStopper() {
+	sys, till := process.New(process.Config{}), 0
+	ctx, cancel := context.WithCancel(context.Background())
+	err := act.Run(ctx, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
+		sells := process.Handler[int](func(p *process.Self[int], price int) {
+			if till += price; till == 6 {
+				cancel() // as a signal would
+			}
+		})
+		c := process.Spawn(sys, cashDesk{sells, &till}, process.Options{})
+		for _, price := range []int{1, 2, 3} {
+			handOver(c, sys, price)
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// closing: 6
+	// <nil>
+}
+
+// The end of a process as a future: for tasks, and for whoever is not a process.
+func ExampleEnded() {
+	runProcesses(func(sys *process.System) {
+		waits := process.Func[int](func(*process.Self[int]) act.Directive { return act.Wait })
+		p := process.Spawn(sys, waits, process.Options{Name: "idler"})
+		process.Ended(p).Handle(func(n process.Notice, _ error) { fmt.Println(n.Of, n.Reason) })
+		fmt.Println(p.Kill(), p.Kill())
+	})
+	// Output:
+	// true false
+	// idler killed
+}

@@ -1,0 +1,185 @@
+package process_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/process"
+)
+
+// flooded is a process with so many messages in its mailbox, each of which is noted as f.
+func (x *table) flooded(n int) process.Ref[int] {
+	to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("f") }), process.Options{Limit: process.Unbounded})
+	x.step()
+	for i := range n {
+		require.NoError(x.t, to.Send(x.sys, i))
+	}
+	return to
+}
+
+// Others wait for Config.Messages of them, tasks for Config.Turn and a turn.
+func TestAMillionMessagesDoNotKeepOthersWaiting(t *testing.T) {
+	x := onTheTable(t, process.Config{})
+	x.flooded(1_000_000)
+	other := x.sleeper("o")
+	x.some(10)
+	x.busyTask()
+	for range 100 {
+		x.some(7)
+		x.send(other, 1)
+		waited := x.some(10)
+		require.LessOrEqual(t, strings.Index(waited, "o"), 16+3, "%.100s", waited)
+		require.Contains(t, waited, "o")
+		for _, fs := range strings.FieldsFunc(waited, func(r rune) bool { return r != 'f' }) {
+			require.LessOrEqual(t, len(fs), 64)
+		}
+	}
+}
+
+// A turn is not longer because there are more messages: also not if each finds that one has come meanwhile.
+func TestMessagesThatComeToAMillionDoNotMakeATurnLonger(t *testing.T) {
+	drained := func(n int) float64 { // in ns a message
+		x := onTheTable(t, process.Config{Turn: 1})
+		to := x.flooded(n)
+		began := time.Now()
+		for turn := 0; turn*16 < n; turn++ {
+			x.some(1)
+			x.send(to, 0)
+		}
+		return float64(time.Since(began)) / float64(n)
+	}
+	few, many := 1000.0, 1000.0
+	for range 5 { // the lowest counts: neighbours only make it dearer
+		few = min(few, drained(5000))
+		many = min(many, drained(300_000))
+		if t.Logf("of 5000: %.0f ns a message, of 300,000: %.0f ns", few, many); many < 10*few {
+			return
+		}
+	}
+	require.Less(t, many, 10*few)
+}
+
+// None of a hundred that never wait is forgotten: between two turns of one each of the others has one.
+func TestThoseThatAlwaysYieldHaveTheirTurnsInTurn(t *testing.T) {
+	x := onTheTable(t, process.Config{})
+	const n = 26
+	for i := range n {
+		process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive {
+			x.note(string(rune('a' + i)))
+			return act.Yield
+		}), process.Options{})
+	}
+	all := x.some(50)
+	require.Greater(t, len(all), 10*n)
+	for i := n; i < len(all); i++ {
+		require.Equal(t, all[i-n], all[i])
+	}
+}
+
+// A reactor with nothing to do takes half of what another has, and 32 at most.
+func TestAnIdleReactorTakesHalf(t *testing.T) {
+	for _, row := range []struct{ queued, stolen int }{{1, 1}, {2, 1}, {3, 2}, {10, 5}, {63, 32}, {64, 32}, {1000, 32}} {
+		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
+			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &clock{}})
+			defer func() { _ = g.Close() }()
+			sys := process.New(process.Config{Turn: 1})
+			for _, s := range g.Schedulers() {
+				require.NoError(t, sys.Setup(s))
+			}
+			busy, idle := g.Schedulers()[0], g.Schedulers()[1]
+			busy.Spawn(act.Func(func(t *act.Task) act.Directive {
+				for range row.queued {
+					process.Spawn(t, process.Func[int](func(*process.Self[int]) act.Directive { return act.Done }), process.Options{})
+				}
+				return act.Done
+			}))
+			_, err := busy.Step(1)
+			require.NoError(t, err)
+			require.EqualValues(t, row.queued, sys.Stats().Alive)
+			_, err = idle.Step(1)
+			require.NoError(t, err)
+			require.EqualValues(t, row.stolen, sys.Stats().Stolen)
+			require.EqualValues(t, 1, sys.Stats().Ended)
+		})
+	}
+}
+
+// What only computes spreads, though one has spawned all of it.
+func TestSixtyFourThatComputeWorkOnBothReactors(t *testing.T) {
+	const n, turns, each = 64, 200, 20_000
+	var took [2]atomic.Int64
+	workers := make([]*worker, n)
+	r := start(t, 2, process.Config{}, func(sys *process.System) {
+		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			for i := range workers {
+				workers[i] = &worker{turns: turns, each: each, took: &took}
+				process.Spawn(p, workers[i], process.Options{})
+			}
+			return act.Done
+		}), process.Options{})
+	})
+	r.end()
+	for _, w := range workers {
+		require.Equal(t, workers[0].sum, w.sum)
+		require.Zero(t, w.turns)
+	}
+	stats := r.sys.Stats()
+	t.Logf("turns on each reactor: %d, %d; %+v", took[0].Load(), took[1].Load(), stats)
+	require.EqualValues(t, n*turns, took[0].Load()+took[1].Load())
+	require.Positive(t, stats.Stolen)
+	for i := range took {
+		require.Greater(t, took[i].Load(), int64(n), "reactor %d", i)
+	}
+}
+
+// worker adds numbers, so many in a turn.
+type worker struct {
+	turns, each, sum int // its own, wherever it is
+	took             *[2]atomic.Int64
+}
+
+func (w *worker) Act(p *process.Self[int]) act.Directive {
+	for i := range w.each {
+		w.sum = w.sum*31 + i
+	}
+	w.took[p.Scheduler().Index()].Add(1)
+	if w.turns--; w.turns == 0 {
+		return act.Done
+	}
+	return act.Yield
+}
+
+// Who is alone and always yields stays where it is: the other reactor is not woken again and again for nothing.
+func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
+	const turns = 100_000
+	var reactors atomic.Int64 // turns of theirs
+	on := act.Config{
+		Schedulers: 2,
+		Clock:      &clock{}, // no turn is made shorter because the machine has other things to do
+		Trace:      &act.Trace{TurnStart: func(*act.Task) { reactors.Add(1) }},
+	}
+	var moves, home int
+	r := startWith(t, on, process.Config{}, func(sys *process.System) {
+		left := turns
+		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			if at := p.Scheduler().Index(); at != home {
+				home = at
+				moves++
+			}
+			if left--; left == 0 {
+				return act.Done
+			}
+			return act.Yield
+		}), process.Options{})
+	})
+	r.end()
+	t.Logf("%d moves, %d turns of the reactors", moves, reactors.Load())
+	require.LessOrEqual(t, moves, 10)
+	require.LessOrEqual(t, reactors.Load(), int64(turns/64+500))
+}

@@ -1,0 +1,514 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+)
+
+// gate is a process that receives when it is told to, and notes what.
+type gate struct {
+	process.Ref[int]
+	x    *table
+	self *process.Self[int]
+	more int // messages it may still receive
+	exit bool
+}
+
+func (x *table) gate(o process.Options) *gate {
+	g := &gate{x: x}
+	g.Ref = process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		if g.self = p; g.exit {
+			return act.Done
+		}
+		for ; g.more > 0; g.more-- {
+			m, ok := p.Receive()
+			if !ok {
+				break
+			}
+			x.note(strconv.Itoa(m))
+		}
+		return act.Wait
+	}), o)
+	x.step()
+	return g
+}
+
+// receive has it receive n messages in one turn, and returns what happens then.
+func (g *gate) receive(n int) string {
+	g.more = n
+	g.self.Poke()
+	return g.x.step()
+}
+
+// end has it end by itself.
+func (g *gate) end() string {
+	g.exit = true
+	g.self.Poke()
+	return g.x.step()
+}
+
+// outcome is what a Send came to.
+func outcome(err error) string {
+	blocked := &process.Blocked{}
+	switch {
+	case err == nil:
+		return "sent"
+	case errors.Is(err, process.ErrFull):
+		return "full"
+	case errors.Is(err, process.ErrDead):
+		return "dead"
+	case errors.As(err, &blocked):
+		return "blocked"
+	}
+	return err.Error()
+}
+
+// Five messages go to one who has room for three and receives nothing; then it receives all it has.
+func TestWhatBecomesOfMessagesThatFindTheMailboxFull(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		options process.Options
+		sender  string
+		sends   string
+		arrive  string
+		dropped int64
+	}{
+		{"the sender, a goroutine, would have to wait", process.Options{Limit: 3}, "goroutine", "sent sent sent blocked blocked", "123", 0},
+		{"the sender, a task, would have to wait", process.Options{Limit: 3}, "task", "sent sent sent blocked blocked", "123", 0},
+		{"the sender, a process, has sent them, and waits", process.Options{Limit: 3}, "process", "sent sent sent sent sent", "12345", 0},
+		{"they are dropped", process.Options{Limit: 3, Full: process.Drop}, "goroutine", "sent sent sent sent sent", "123", 2},
+		{"a task's are dropped", process.Options{Limit: 3, Full: process.Drop}, "task", "sent sent sent sent sent", "123", 2},
+		{"a process's are dropped", process.Options{Limit: 3, Full: process.Drop}, "process", "sent sent sent sent sent", "123", 2},
+		{"they are refused", process.Options{Limit: 3, Full: process.Fail}, "goroutine", "sent sent sent full full", "123", 0},
+		{"a task's are refused", process.Options{Limit: 3, Full: process.Fail}, "task", "sent sent sent full full", "123", 0},
+		{"a process's are refused", process.Options{Limit: 3, Full: process.Fail}, "process", "sent sent sent full full", "123", 0},
+		{"there is always room", process.Options{Limit: process.Unbounded}, "goroutine", "sent sent sent sent sent", "12345", 0},
+		{"the bound is that of the System", process.Options{Full: process.Fail}, "goroutine", "sent sent sent sent full", "1234", 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := onTheTable(t, process.Config{Limit: 4})
+			to := x.gate(row.options)
+			var outcomes []string
+			five := func(from process.Sender) {
+				for m := 1; m <= 5; m++ {
+					outcomes = append(outcomes, outcome(to.Send(from, m)))
+				}
+			}
+			switch row.sender {
+			case "goroutine":
+				five(x.sys)
+			case "task":
+				x.turn(func(t *act.Task) { five(t) })
+			case "process":
+				process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+					five(p)
+					return act.Done
+				}), process.Options{})
+			}
+			x.step()
+			require.Equal(t, row.sends, strings.Join(outcomes, " "))
+			require.Equal(t, row.arrive, to.receive(100))
+			require.Equal(t, row.dropped, x.sys.Stats().Dropped)
+		})
+	}
+}
+
+func TestTheBoundOfAMailbox(t *testing.T) {
+	for _, row := range []struct {
+		name           string
+		system, itself int
+		room           int
+	}{
+		{"by default", 0, 0, 1024},
+		{"of the System", 7, 0, 7},
+		{"of its own, which is less", 7, 2, 2},
+		{"of its own, which is more", 7, 9, 9},
+		{"none of its own", 7, process.Unbounded, 5000},
+		{"none in the System", process.Unbounded, 0, 5000},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := onTheTable(t, process.Config{Limit: row.system})
+			to := x.gate(process.Options{Limit: row.itself, Full: process.Fail})
+			n := 0
+			for n < 5000 && to.Send(x.sys, 0) == nil {
+				n++
+			}
+			require.Equal(t, row.room, n)
+			to.receive(1)
+			if row.room < 5000 {
+				require.NoError(t, to.Send(x.sys, 0), "there is room for one more")
+				require.ErrorIs(t, to.Send(x.sys, 0), process.ErrFull)
+			}
+		})
+	}
+}
+
+// What a turn receives makes room when the turn ends; only the process itself knows it before.
+func TestWhatATurnReceivesCountsUntilItEnds(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	var to process.Ref[int]
+	to = process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], m int) {
+		x.note(strconv.Itoa(m))
+		if m == 1 {
+			x.note("(" + outcome(to.Send(x.sys, 3)) + " " + outcome(to.Send(p, 4)) + " " + outcome(to.Send(p, 5)) + ")")
+		}
+	}), process.Options{Full: process.Fail})
+	x.step()
+	x.send(to, 1, 2)
+	require.Equal(t, "1(full sent full)24", x.step())
+}
+
+func TestWhoSendsToItselfNeverWaits(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 1})
+	var to process.Ref[int]
+	to = x.handler(func(p *process.Self[int], m int) {
+		x.note(strconv.Itoa(m))
+		for range m {
+			_ = to.Send(p, m-1)
+		}
+	})
+	x.step()
+	x.send(to, 3)
+	require.Equal(t, "3222111111000000", x.step())
+}
+
+// What somebody exits with is refused by no bound.
+func TestAnExitValueComesThoughTheMailboxIsFull(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 1})
+	to := x.gate(process.Options{Full: process.Fail})
+	x.send(to.Ref, 1)
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		process.Exit(p, to.Ref, 2)
+		return act.Wait
+	}), process.Options{})
+	x.step()
+	require.Equal(t, "12", to.receive(2))
+}
+
+// sender is a process that sends one message a turn, all the same, and notes its name then, and what came of it if
+// that is no success.
+func (x *table) sender(name string, to process.Ref[int], m int) process.Ref[int] {
+	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		x.note(name)
+		if err := to.Send(p, m); err != nil {
+			x.note("(" + outcome(err) + ")")
+			return act.Done
+		}
+		return act.Yield
+	}), process.Options{})
+}
+
+// It has sent one message too much then, and has no turn until that one has room, too.
+func TestAProcessThatWaitsForRoomHasNoTurn(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	s := x.sender("s", to.Ref, 1)
+	require.Equal(t, "sss", x.step())
+	x.send(s, 0)
+	require.Empty(t, x.step(), "a message is no reason")
+	require.Equal(t, "1", to.receive(1), "two are left, which is as many as may be")
+	require.Equal(t, "1ss", to.receive(1), "now there is room for one, and one more is too much again")
+	require.Equal(t, "1", to.receive(1))
+	require.Equal(t, "11sss", to.receive(2))
+}
+
+func TestThoseWhoWaitForRoomGoOnInTheirOrder(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	x.send(to.Ref, 1, 2)
+	for i, name := range []string{"a", "b", "c"} {
+		x.twice(name, to.Ref, 3+i)
+	}
+	require.Equal(t, "abc", x.step())
+	require.Equal(t, "123", to.receive(3), "two are left")
+	require.Equal(t, "4a", to.receive(1))
+	require.Equal(t, "5b", to.receive(1))
+	require.Equal(t, "3c", to.receive(1))
+	require.Equal(t, "45", to.receive(2))
+}
+
+// twice spawns a process that sends a message in each of two turns, and notes its name then.
+func (x *table) twice(name string, to process.Ref[int], m int) {
+	turns := 0
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		x.note(name)
+		_ = to.Send(p, m)
+		if turns++; turns == 2 {
+			return act.Done
+		}
+		return act.Yield
+	}), process.Options{})
+}
+
+// Each has sent one message, and nothing more. They are received in one turn, after which nothing else would happen.
+func TestAllWhoWaitForRoomGoOnWhenTheMailboxIsEmpty(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 1})
+	to := x.gate(process.Options{})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		sent := false
+		process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			if x.note(name); sent {
+				return act.Done
+			}
+			sent = true
+			_ = to.Send(p, 1)
+			return act.Yield
+		}), process.Options{})
+	}
+	require.Equal(t, "abcda", x.step(), "there was room for that of the first")
+	require.Equal(t, "1111bcd", to.receive(4))
+	require.EqualValues(t, 1, x.sys.Stats().Alive)
+}
+
+func TestWhoWaitsForRoomIsReleasedByTheEndOfTheReceiver(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(to *gate) string
+	}{
+		{"it ends by itself", (*gate).end},
+		{"it is killed", func(to *gate) string {
+			to.Kill()
+			return to.x.step()
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := onTheTable(t, process.Config{Limit: 1})
+			to := x.gate(process.Options{})
+			x.sender("s", to.Ref, 1)
+			x.s.Spawn(&sendingTask{x: x, to: to.Ref})
+			require.Equal(t, "tst(blocked)", x.step(), "what the task has sent fills the mailbox")
+			require.Equal(t, "s(dead)t(dead)", row.end(to))
+			require.EqualValues(t, 0, x.sys.Stats().Alive)
+		})
+	}
+}
+
+// sendingTask sends one message after the other, and waits where it has to.
+type sendingTask struct {
+	x    *table
+	to   process.Ref[int]
+	sent int
+	wake act.Waker
+}
+
+func (a *sendingTask) Act(t *act.Task) act.Directive {
+	a.wake = t.Waker()
+	err := a.to.Send(t, 7)
+	if a.x.note("t"); err == nil {
+		a.sent++
+		return act.Yield
+	}
+	a.x.note("(" + outcome(err) + ")")
+	if errors.Is(err, process.ErrDead) {
+		return act.Done
+	}
+	return listener.Next(t, err)
+}
+
+func TestATaskWaitsForRoom(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	x.s.Spawn(&sendingTask{x: x, to: to.Ref})
+	require.Equal(t, "ttt(blocked)", x.step())
+	require.Equal(t, "7tt(blocked)", to.receive(1))
+	require.Equal(t, "77ttt(blocked)", to.receive(2))
+	require.Empty(t, x.step())
+	to.Kill()
+	require.Equal(t, "t(dead)", x.step())
+}
+
+// A task may be woken by something else than room while it waits, and begins to wait once more. What is kept for its
+// earlier waits is nobody's; when the mailbox is empty there is room for everybody.
+func TestATaskThatBeganToWaitSeveralTimesGoesOn(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	a := &sendingTask{x: x, to: to.Ref}
+	x.s.Spawn(a)
+	require.Equal(t, "ttt(blocked)", x.step())
+	for range 100 {
+		a.wake.Wake()
+		require.Equal(t, "t(blocked)", x.step())
+	}
+	require.Equal(t, "77ttt(blocked)", to.receive(2))
+	require.Equal(t, "77ttt(blocked)", to.receive(2))
+}
+
+// Who was killed while it waited has ended, and holds nobody up for good who stands behind it.
+func TestOneThatIsKilledWhileItWaitsForRoom(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	x.send(to.Ref, 1, 2)
+	a := x.sender("a", to.Ref, 3)
+	x.sender("b", to.Ref, 4)
+	require.Equal(t, "ab", x.step())
+	require.True(t, a.Kill())
+	require.Empty(t, x.step())
+	require.EqualValues(t, 1, x.sys.Stats().Ended)
+	require.ErrorIs(t, a.Send(x.sys, 0), process.ErrDead)
+	require.Equal(t, "1234bbb", to.receive(4), "what it has sent comes")
+}
+
+// Two that wait for each other wait until one of them is killed.
+func TestTwoThatWaitForRoomAtEachOthers(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 1})
+	var refs [2]process.Ref[int]
+	for i := range refs {
+		refs[i] = process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			x.note(strconv.Itoa(i))
+			if err := refs[1-i].Send(p, 0); err != nil {
+				x.note("(" + outcome(err) + ")")
+				return act.Done
+			}
+			return act.Yield
+		}), process.Options{})
+	}
+	require.Equal(t, "0101", x.step())
+	require.Empty(t, x.step())
+	refs[0].Kill()
+	require.Equal(t, "1(dead)", x.step())
+}
+
+func TestBlockedSaysWhoseMailboxItIs(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 1})
+	to := x.gate(process.Options{Name: "the archive"})
+	x.send(to.Ref, 1)
+	require.EqualError(t, to.Send(x.sys, 2), "process: the mailbox of the archive is full")
+}
+
+// A goroutine that may wait uses Deliver.
+func TestDeliverWaitsForRoom(t *testing.T) {
+	begin := func(t *testing.T, limit int) (r running, to process.Ref[int], open chan struct{}, got chan int) {
+		open, got = make(chan struct{}), make(chan int, 100)
+		received := 0
+		r = start(t, 2, process.Config{Limit: limit}, func(sys *process.System) {
+			to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+				if received == 0 && p.Pending() == 0 {
+					return act.Wait // the first turn
+				}
+				<-open // no process should, but then its mailbox is what the test wants it to be
+				m, ok := p.Receive()
+				if !ok {
+					return act.Wait
+				}
+				received++
+				if got <- m; m < 0 {
+					return act.Done
+				}
+				return act.Yield
+			}), process.Options{})
+		})
+		r.quiescent()
+		return r, to, open, got
+	}
+	fill := func(t *testing.T, r running, to process.Ref[int], n int) {
+		for m := range n {
+			require.NoError(t, to.Deliver(t.Context(), m), "there is room")
+		}
+		require.Equal(t, "blocked", outcome(to.Send(r.sys, n)))
+	}
+	t.Run("until there is some", func(t *testing.T) {
+		r, to, open, got := begin(t, 2)
+		fill(t, r, to, 2)
+		done := make(chan error, 1)
+		go func() { done <- to.Deliver(context.Background(), 2) }()
+		select {
+		case <-done:
+			require.FailNow(t, "there was no room")
+		default:
+		}
+		close(open)
+		require.NoError(t, lab.Receive(t, done))
+		for m := range 3 {
+			require.Equal(t, m, lab.Receive(t, got))
+		}
+		require.NoError(t, to.Deliver(t.Context(), -1))
+		r.end()
+	})
+	t.Run("until its context ends: then it was not sent", func(t *testing.T) {
+		r, to, open, got := begin(t, 2)
+		fill(t, r, to, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- to.Deliver(ctx, 99) }()
+		cancel()
+		require.ErrorIs(t, lab.Receive(t, done), context.Canceled)
+		close(open)
+		require.NoError(t, to.Deliver(t.Context(), -1))
+		r.end()
+		for _, m := range []int{0, 1, -1} {
+			require.Equal(t, m, lab.Receive(t, got))
+		}
+	})
+	t.Run("until the receiver is killed", func(t *testing.T) {
+		r, to, open, _ := begin(t, 1)
+		fill(t, r, to, 1)
+		done := make(chan error, 10)
+		for range 10 {
+			go func() { done <- to.Deliver(context.Background(), 1) }()
+		}
+		require.True(t, to.Kill())
+		close(open)
+		for range 10 {
+			if err := lab.Receive(t, done); err != nil { // a last turn may have made room
+				require.ErrorIs(t, err, process.ErrDead)
+			}
+		}
+		r.end()
+		require.ErrorIs(t, to.Deliver(t.Context(), 1), process.ErrDead)
+	})
+	t.Run("to nobody it does not wait", func(t *testing.T) {
+		require.ErrorIs(t, process.Ref[int]{}.Deliver(t.Context(), 1), process.ErrDead)
+	})
+}
+
+// The line is not held up by one that has given up: the room that is there is for the next.
+func TestOneThatHasGivenUpWaitingDoesNotKeepTheRoom(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	x.send(to.Ref, 1, 2)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		require.ErrorIs(t, to.Deliver(ended, 0), context.Canceled)
+	}
+	x.s.Spawn(&sendingTask{x: x, to: to.Ref})
+	require.Equal(t, "t(blocked)", x.step())
+	require.Equal(t, "1tt(blocked)", to.receive(1))
+}
+
+// A thousand goroutines, each with a message of its own, at a mailbox with room for three.
+func TestManyGoroutinesWaitForRoom(t *testing.T) {
+	const n = 1000
+	var seen [n]bool
+	left := n
+	var to process.Ref[int]
+	r := start(t, 2, process.Config{Limit: 3}, func(sys *process.System) {
+		to = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
+			if seen[m] {
+				t.Errorf("%d came twice", m)
+			}
+			seen[m] = true
+			if left--; left == 0 {
+				p.Exit()
+			}
+		}), process.Options{})
+	})
+	done := make(chan error, n)
+	for m := range n {
+		go func() { done <- to.Deliver(context.Background(), m) }()
+	}
+	for range n {
+		require.NoError(t, lab.Receive(t, done))
+	}
+	r.end()
+}

@@ -1,0 +1,296 @@
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+)
+
+// On one reactor the order of turns is a string. P sends to T, and has more to do; Q, R and others are queued.
+func TestWhoIsNextAfterASend(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(x *table, p *process.Self[int], s scene)
+		want string
+	}{
+		{"nothing is sent: those who were queued, then the sender", func(*table, *process.Self[int], scene) {}, "PQRP"},
+		{"the receiver sleeps", func(x *table, p *process.Self[int], s scene) {
+			_ = s.t.Send(p, 0)
+		}, "PTQRP"},
+		{"the receiver is queued, behind others", func(x *table, p *process.Self[int], s scene) {
+			_ = s.r.Send(p, 0)
+		}, "PRRQP"},
+		{"the receiver is the first in the queue", func(x *table, p *process.Self[int], s scene) {
+			_ = s.q.Send(p, 0)
+		}, "PQQRP"},
+		{"of several receivers only the first is handed on", func(x *table, p *process.Self[int], s scene) {
+			_ = s.t.Send(p, 0)
+			_ = s.u.Send(p, 0)
+			_ = s.v.Send(p, 0)
+		}, "PTQRUVP"},
+		{"nor is one that is queued fetched behind it", func(x *table, p *process.Self[int], s scene) {
+			_ = s.t.Send(p, 0)
+			_ = s.r.Send(p, 0)
+		}, "PTQRRP"},
+		{"a second message to it is received in the same turn", func(x *table, p *process.Self[int], s scene) {
+			_ = s.t.Send(p, 0)
+			_ = s.t.Send(p, 0)
+		}, "PTTQRP"},
+		{"nobody is handed on by a message to oneself", func(x *table, p *process.Self[int], s scene) {
+			_ = p.Ref().Send(p, 0)
+		}, "PQRPP"},
+		{"a message to the dead", func(x *table, p *process.Self[int], s scene) {
+			if err := s.dead.Send(p, 0); !errors.Is(err, process.ErrDead) {
+				x.note(fmt.Sprint(err))
+			}
+		}, "PQRP"},
+		{"nor does one to the dead keep the next from being handed on", func(x *table, p *process.Self[int], s scene) {
+			_ = s.dead.Send(p, 0)
+			_ = s.t.Send(p, 0)
+		}, "PTQRP"},
+		{"a message to nobody", func(x *table, p *process.Self[int], s scene) {
+			if err := (process.Ref[int]{}).Send(p, 0); !errors.Is(err, process.ErrDead) {
+				x.note(fmt.Sprint(err))
+			}
+		}, "PQRP"},
+		{"one that is spawned is queued", func(x *table, p *process.Self[int], s scene) {
+			process.Spawn(p, process.Func[int](func(*process.Self[int]) act.Directive {
+				x.note("N")
+				return act.Done
+			}), process.Options{})
+		}, "PQRNP"},
+		{"one that is spawned and sent to is handed on", func(x *table, p *process.Self[int], s scene) {
+			_ = process.Spawn(p, process.Handler[int](func(p *process.Self[int], _ int) {
+				x.note("N")
+				p.Exit()
+			}), process.Options{}).Send(p, 0)
+		}, "PNQRP"},
+		{"one that is killed instead is queued, to end", func(x *table, p *process.Self[int], s scene) {
+			s.t.Kill()
+			_ = s.u.Send(p, 0)
+		}, "PUQRP"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := onTheTable(t, process.Config{})
+			s := scene{x.sleeper("T"), x.sleeper("U"), x.sleeper("V"), x.sleeper("Q"), x.sleeper("R"), x.sleeper("D")}
+			s.dead.Kill()
+			x.step()
+			p := process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+				m, ok := p.Receive()
+				if !ok {
+					return act.Wait
+				}
+				if x.note("P"); m == first {
+					row.do(x, p, s)
+				}
+				return act.Yield
+			}), process.Options{})
+			x.step()
+			x.send(p, first, 0)
+			x.send(s.q, 0)
+			x.send(s.r, 0)
+			require.Equal(t, row.want, x.step())
+		})
+	}
+}
+
+const first = 1
+
+// scene are those around the sender. All but q and r sleep when it begins.
+type scene struct{ t, u, v, q, r, dead process.Ref[int] }
+
+// What a turn may still receive ends with the message that is handed on; so the receiver does not wait for the
+// sender's other messages.
+func TestATurnReceivesNoMoreOnceItHasHandedOn(t *testing.T) {
+	x := onTheTable(t, process.Config{})
+	to := x.sleeper("T")
+	x.step()
+	p := x.handler(func(p *process.Self[int], _ int) {
+		x.note("p")
+		_ = to.Send(p, 0)
+		x.note("p")
+	})
+	x.step()
+	x.send(p, 1, 2, 3)
+	require.Equal(t, "ppTppTppT", x.step())
+	require.EqualValues(t, 3, x.sys.Stats().Handed)
+}
+
+func TestATaskHandsNobodyOn(t *testing.T) {
+	x := onTheTable(t, process.Config{})
+	one, two := x.sleeper("1"), x.sleeper("2")
+	x.step()
+	x.turn(func(t *act.Task) {
+		_ = two.Send(t, 0)
+		_ = one.Send(t, 0)
+		_ = two.Send(t, 0)
+		x.note("t")
+	})
+	require.Equal(t, "t221", x.step())
+	require.Zero(t, x.sys.Stats().Handed)
+}
+
+func TestATurnReceivesSoManyMessages(t *testing.T) {
+	for _, row := range []struct {
+		messages int
+		want     string
+	}{
+		{1, "abcabcbcccc"},
+		{2, "aabbccbcccc"},
+		{3, "aabbbcccccc"},
+		{100, "aabbbcccccc"},
+	} {
+		t.Run(fmt.Sprintf("%d messages", row.messages), func(t *testing.T) {
+			x := onTheTable(t, process.Config{Messages: row.messages})
+			a, b, c := x.sleeper("a"), x.sleeper("b"), x.sleeper("c")
+			x.step()
+			x.send(a, 1, 2)
+			x.send(b, 1, 2, 3)
+			x.send(c, 1, 2, 3, 4, 5, 6)
+			require.Equal(t, row.want, x.step())
+		})
+	}
+}
+
+// Two that talk to each other hand the reactor on and on. After so many messages tasks have their turns, and whoever
+// is queued.
+func TestAChainOfHandOffsIsBounded(t *testing.T) {
+	for _, row := range []struct {
+		turn int
+		want string
+	}{
+		{1, "atbtatbtatbt"},
+		{4, "ababtababtababt"},
+		{6, "abababtabababtabababt"},
+	} {
+		t.Run(fmt.Sprintf("%d messages", row.turn), func(t *testing.T) {
+			x := onTheTable(t, process.Config{Turn: row.turn})
+			x.chat("a", "b", 0)
+			x.some(10)
+			x.busyTask()
+			require.Contains(t, x.some(100), row.want)
+		})
+	}
+}
+
+// A message takes 600 µs here. So four of them are too many, and two as well; one is not, and then two are tried again.
+func TestAChainIsShorterWhereItTakesTooLong(t *testing.T) {
+	x := onTheTable(t, process.Config{Turn: 4})
+	x.busyTask()
+	x.chat("a", "b", 600*time.Microsecond)
+	require.Contains(t, x.some(100), "tababtabtatbatbtabtatbat")
+}
+
+func TestWhoIsQueuedComesBetweenTwoThatTalk(t *testing.T) {
+	x := onTheTable(t, process.Config{Turn: 4})
+	x.chat("a", "b", 0)
+	queued := x.sleeper("q")
+	x.some(100)
+	x.send(queued, 1)
+	require.Contains(t, x.some(10), "babaqbaba")
+}
+
+// busyTask spawns a task that is always ready.
+func (x *table) busyTask() {
+	x.s.Spawn(act.Func(func(*act.Task) act.Directive {
+		x.note("t")
+		return act.Yield
+	}))
+}
+
+// chat has two send each other a message for ever. A turn takes so long.
+func (x *table) chat(one, two string, takes time.Duration) {
+	var a, b process.Ref[int]
+	answer := func(name string, to *process.Ref[int]) process.Ref[int] {
+		return x.handler(func(p *process.Self[int], m int) {
+			x.note(name)
+			x.clock.pass(takes)
+			_ = to.Send(p, m)
+		})
+	}
+	a, b = answer(one, &b), answer(two, &a)
+	x.send(a, 1)
+}
+
+// X keeps its reactor busy with one long turn, in which it sends to T again and again: so T is queued there. P, on the
+// other reactor, sends to T as well: T is taken out of the middle of that queue, and runs at once, with both messages,
+// before P goes on.
+func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
+	const rounds = 10_000
+	var queued, fetched atomic.Int64 // rounds
+	var at struct {                  // T's; P may look since T runs before it, on the same thread
+		turns, messages, reactor int
+	}
+	var dummy, to process.Ref[int]
+	r := start(t, 2, process.Config{Turn: 1 << 30}, func(sys *process.System) { // P and T are one turn of the reactor
+		dummy = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
+		to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			if p.Pending() == 0 {
+				return act.Wait
+			}
+			at.turns++
+			at.reactor = p.Scheduler().Index()
+			for {
+				if _, ok := p.Receive(); !ok {
+					return act.Wait
+				}
+				at.messages++
+			}
+		}), process.Options{})
+	})
+	r.quiescent()
+	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		_ = dummy.Send(p, 0) // it is handed on, so that nobody else is
+		for i := int64(1); i <= rounds; i++ {
+			if !reaches(t, &fetched, i-1) {
+				break
+			}
+			_ = to.Send(p, 0)
+			queued.Store(i)
+		}
+		return act.Done
+	}), process.Options{Name: "X"})
+	round := 0
+	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		here := p.Scheduler().Index()
+		if at.turns != round || at.messages != 2*round || round > 0 && at.reactor != here {
+			t.Errorf("round %d on %d: %+v", round, here, at)
+			round = rounds
+		}
+		fetched.Store(int64(round))
+		if round++; round > rounds {
+			to.Kill()
+			dummy.Kill()
+			return act.Done
+		}
+		if reaches(t, &queued, int64(round)) {
+			_ = to.Send(p, 0)
+		}
+		return act.Yield
+	}), process.Options{Name: "P"})
+	r.end()
+	require.GreaterOrEqual(t, r.sys.Stats().Handed, int64(rounds))
+}
+
+// reaches waits in the midst of a turn, as no process should, until somebody on another thread has counted to n.
+func reaches(t *testing.T, count *atomic.Int64, n int64) bool {
+	for end, looks := time.Now().Add(lab.Patience), 1; count.Load() < n; looks++ {
+		if looks%1000 > 0 {
+			continue
+		}
+		if runtime.Gosched(); time.Now().After(end) {
+			t.Errorf("%d is as far as it goes", count.Load())
+			return false
+		}
+	}
+	return true
+}

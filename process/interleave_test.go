@@ -1,0 +1,252 @@
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryInterleaving has the scheduler of processes tried with all the ways in which its threads can come between
+// each other, as far as that goes: small cases with all courses that have few preemptions, and random worlds. The
+// tester is in testdata/interleave. It stands in the place of sync and sync/atomic, by an overlay, in a program of its
+// own; so the package itself has no hooks, and what is tried is the very code.
+//
+// A failure prints a story, and what repeats it. With that in INTERLEAVE the program is run with these flags alone, and
+// shows the story of that one run, or of as much as you like:
+//
+//	INTERLEAVE='-test.run=TestInterleave/killed -schedule=3:1,17:1' go test -run TestEveryInterleaving -v ./process
+//	INTERLEAVE='-test.run=TestInterleaveRandomly -seed=4711' go test -run TestEveryInterleaving -v ./process
+//	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
+//	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more
+//
+// Each patch in testdata/interleave/faults breaks one thing that somebody might break. Its head says in comments what,
+// which cases must find that, "random" being the random worlds, and as what. All of them are compiled into the one
+// program: a function that a patch changes is there twice, and a variable chooses.
+//
+//	# What a thief has stolen is still owned by the victim.
+//	# cases: handed on while it is stolen; random
+//	# finding: is in queue
+//
+// To make one, change a function, put `git diff` under such a head, and take the change back.
+func TestEveryInterleaving(t *testing.T) {
+	program := buildInterleaving(t)
+	if flags := os.Getenv("INTERLEAVE"); flags != "" {
+		t.Logf("%s", runInterleaving(t, program, append(strings.Fields(flags), "-test.timeout=0")...))
+		return
+	}
+	t.Run("cases", func(t *testing.T) {
+		t.Parallel()
+		t.Logf("%s", runInterleaving(t, program, "-test.run=^TestInterleave", "-seeds=5000"))
+	})
+	t.Run("faults", func(t *testing.T) {
+		t.Parallel()
+		t.Logf("%s", runInterleaving(t, program, "-test.run=^TestFaults$"))
+	})
+}
+
+// runInterleaving runs the program, and returns what it says.
+func runInterleaving(t *testing.T, program string, flags ...string) []byte {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, program, append([]string{"-test.v", "-test.timeout=4m"}, flags...)...)
+	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400") // one thread runs at a time
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return out
+}
+
+// overlay is what the compiler takes instead of files, and beside them.
+type overlay struct {
+	dir     string // where it writes
+	replace map[string]string
+}
+
+const stepsPath = `"github.com/daimon-go/daimon/internal/steps`
+
+// buildInterleaving compiles the tester and the package, with all faults.
+func buildInterleaving(t *testing.T) (program string) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	x := overlay{t.TempDir(), map[string]string{}}
+	sources := x.plant(t, here)
+	for _, path := range glob(t, filepath.Join(here, "*.go")) {
+		name := filepath.Base(path)
+		switch {
+		case strings.HasSuffix(name, "_test.go"):
+			x.replace[path] = "" // it is not there
+		case name == "word.go":
+			x.replace[path] = filepath.Join(here, "testdata", "interleave", name)
+		default:
+			text := strings.NewReplacer(`"sync/atomic"`, "atomic "+stepsPath+`"`, `"sync"`, "sync "+stepsPath+`"`).Replace(sources[path])
+			x.put(t, path, text)
+		}
+	}
+	waker := filepath.Join(here, "..", "act", "waker.go")
+	x.put(t, waker, strings.Replace(read(t, waker), `"sync/atomic"`, "atomic "+stepsPath+`/bells"`, 1))
+	for _, path := range glob(t, filepath.Join(here, "testdata", "interleave", "*.go")) {
+		switch name := filepath.Base(path); name {
+		case "word.go":
+		case "steps.go":
+			x.replace[filepath.Join(here, "..", "internal", "steps", name)] = path
+			x.replace[filepath.Join(here, "..", "internal", "steps", "bells", name)] = path // those in act, which are less interesting
+		default:
+			x.replace[filepath.Join(here, name)] = path
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": x.replace})
+	require.NoError(t, err)
+	program = filepath.Join(x.dir, "interleave.test")
+	file := filepath.Join(x.dir, "overlay.json")
+	require.NoError(t, os.WriteFile(file, list, 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", file, "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// put has the compiler take text for what is at path.
+func (x *overlay) put(t *testing.T, path, text string) {
+	file := filepath.Join(x.dir, fmt.Sprintf("%d_%s", len(x.replace), filepath.Base(path)))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	x.replace[path] = file
+}
+
+func glob(t *testing.T, pattern string) []string {
+	all, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	return all
+}
+
+func read(t *testing.T, path string) string {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+var faultHead = regexp.MustCompile(`^(?:# \S.*\n)+?# cases: (.*)\n# finding: (.*)\n--- a/process/(\S+)\n\+\+\+ b/process/(\S+)\n`)
+
+// plant returns the sources of the package, in which each function that a fault changes begins by asking whether that
+// is the one, and adds the list of them.
+func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
+	sources = map[string]string{}
+	for _, path := range glob(t, filepath.Join(here, "*.go")) {
+		sources[path] = read(t, path)
+	}
+	edits := map[string]map[int]string{} // of each file: what is to be inserted at which offset
+	var list bytes.Buffer
+	patches := glob(t, filepath.Join(here, "testdata", "interleave", "faults", "*.patch"))
+	require.NotEmpty(t, patches)
+	for i, patch := range patches {
+		name := strings.TrimSuffix(filepath.Base(patch), ".patch")
+		head := faultHead.FindStringSubmatch(read(t, patch))
+		require.NotNil(t, head, "%s does not begin with what is broken, who finds it, as what, and the diff of one file", name)
+		fmt.Fprintf(&list, "\t{%q, %q, %q},\n", name, head[1], head[2])
+		path := filepath.Join(here, head[3])
+		if edits[path] == nil {
+			edits[path] = map[int]string{}
+		}
+		broken := x.patched(t, patch, head[3], sources[path])
+		for offset, text := range twice(t, name, fmt.Sprintf("__%d", i), sources[path], broken) {
+			edits[path][offset] += text
+		}
+	}
+	for path, at := range edits {
+		for _, offset := range slices.Backward(slices.Sorted(maps.Keys(at))) {
+			sources[path] = sources[path][:offset] + at[offset] + sources[path][offset:]
+		}
+	}
+	x.put(t, filepath.Join(here, "planted.go"), fmt.Sprintf("package process\n\nvar planted string\n\nvar faults = []struct{ name, cases, finding string }{\n%s}\n", &list))
+	return sources
+}
+
+// patched returns what a patch makes of a file.
+func (x *overlay) patched(t *testing.T, patch, name, text string) string {
+	dir := filepath.Join(x.dir, "patched")
+	file := filepath.Join(dir, "process", name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	c := exec.CommandContext(t.Context(), "git", "apply", patch)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GIT_DIR="+os.DevNull)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s no longer applies to %s: break the same thing there anew, and renew the patch\n%s", patch, name, out)
+	return read(t, file)
+}
+
+// twice returns what has to be inserted into a file for each function that is another in broken: at its beginning a
+// call of that one, and that one, by another name, behind it.
+func twice(t *testing.T, fault, suffix, right, broken string) (inserts map[int]string) {
+	inserts = map[int]string{}
+	others := functions(t, broken)
+	for key, f := range functions(t, right) {
+		other, ok := others[key]
+		require.True(t, ok, "%s takes %s away", fault, key)
+		if other.text == f.text {
+			continue
+		}
+		call := f.decl.Name.Name + suffix + "(" + strings.Join(names(f.decl.Type.Params), ", ") + ")"
+		if f.decl.Recv != nil {
+			call = names(f.decl.Recv)[0] + "." + call
+		}
+		if f.decl.Type.Results != nil {
+			call = "return " + call
+		} else {
+			call += "; return"
+		}
+		begin := int(f.decl.Body.Lbrace - f.decl.Pos())
+		inserts[f.offset+begin+1] = fmt.Sprintf("if planted == %q { %s };", fault, call)
+		at := int(other.decl.Name.End() - other.decl.Pos())
+		inserts[f.offset+len(f.text)] = "\n\n" + other.text[:at] + suffix + other.text[at:]
+	}
+	require.NotEmpty(t, inserts, "%s changes no function", fault)
+	return inserts
+}
+
+// function is one of a file, as it stands there.
+type function struct {
+	decl   *ast.FuncDecl
+	offset int
+	text   string
+}
+
+func functions(t *testing.T, text string) map[string]function {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "", text, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	all := map[string]function{}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			begin, end := set.Position(f.Pos()).Offset, set.Position(f.End()).Offset
+			key := f.Name.Name
+			if f.Recv != nil {
+				of := f.Recv.List[0].Type
+				key = text[set.Position(of.Pos()).Offset:set.Position(of.End()).Offset] + "." + key
+			}
+			all[key] = function{f, begin, text[begin:end]}
+		}
+	}
+	return all
+}
+
+func names(list *ast.FieldList) (all []string) {
+	for _, f := range list.List {
+		for _, n := range f.Names {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,327 @@
+package process_test
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+)
+
+// activity counts whatever happens on the schedulers of a Group.
+type activity struct{ turns, passes, looks, roused atomic.Int64 }
+
+func (a *activity) trace() *act.Trace {
+	return &act.Trace{
+		TurnStart: func(*act.Task) { a.turns.Add(1) },
+		Pass:      func(*act.Scheduler) { a.passes.Add(1) },
+		Idle:      func(*act.Scheduler, time.Duration) { a.looks.Add(1) },
+		Roused:    func(*act.Scheduler) { a.roused.Add(1) },
+	}
+}
+
+func (a *activity) counts() [4]int64 {
+	return [4]int64{a.turns.Load(), a.passes.Load(), a.looks.Load(), a.roused.Load()}
+}
+
+// steady waits until nothing happens for a while.
+func (a *activity) steady(t *testing.T) [4]int64 {
+	t.Helper()
+	for end := time.Now().Add(lab.Patience); time.Now().Before(end); {
+		before := a.counts()
+		time.Sleep(50 * time.Millisecond)
+		if a.counts() == before {
+			return before
+		}
+	}
+	require.FailNow(t, "never at rest")
+	return [4]int64{}
+}
+
+// Where all processes sleep, no reactor takes a turn, begins a pass, looks at anything, or is woken. Nor is there
+// anything that would grow with the number of those who sleep.
+func TestWhereAllSleepNothingWakes(t *testing.T) {
+	var a activity
+	const n = 10_000
+	refs := make([]process.Ref[int], n)
+	var received atomic.Int64
+	r := startWith(t, act.Config{Schedulers: 2, Trace: a.trace()}, process.Config{}, func(sys *process.System) {
+		for i := range refs {
+			refs[i] = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) { received.Add(1) }), process.Options{})
+		}
+	})
+	for i := range refs {
+		require.NoError(t, refs[i].Send(r.sys, i))
+	}
+	r.quiescent()
+	require.EqualValues(t, n, received.Load())
+	atRest := a.steady(t)
+	time.Sleep(500 * time.Millisecond)
+	require.Equal(t, atRest, a.counts(), "turns, passes, looks, wake-ups")
+
+	require.NoError(t, refs[0].Send(r.sys, 0))
+	r.quiescent()
+	after := a.steady(t)
+	require.EqualValues(t, n+1, received.Load())
+	t.Logf("one message, and to see that nothing follows: %d turns, %d passes, %d looks, %d wake-ups",
+		after[0]-atRest[0], after[1]-atRest[1], after[2]-atRest[2], after[3]-atRest[3])
+	require.LessOrEqual(t, after[0]-atRest[0], int64(20))
+	for _, to := range refs {
+		to.Kill()
+	}
+	r.end()
+}
+
+// A message to a process where everything is idle wakes one reactor, once.
+func TestAMessageWakesOneReactor(t *testing.T) {
+	const n = 100
+	var a activity
+	got := make(chan int, 1)
+	var to process.Ref[int]
+	r := startWith(t, act.Config{Schedulers: 2, Trace: a.trace()}, process.Config{}, func(sys *process.System) {
+		to = process.Spawn(sys, process.Handler[int](func(_ *process.Self[int], m int) { got <- m }), process.Options{})
+	})
+	r.quiescent()
+	before := a.steady(t)
+	for i := range n {
+		require.NoError(t, to.Send(r.sys, i))
+		lab.Receive(t, got)
+		time.Sleep(100 * time.Microsecond) // it falls asleep again
+	}
+	after := a.steady(t)
+	t.Logf("%d messages, %d wake-ups, %d turns", n, after[3]-before[3], after[0]-before[0])
+	require.LessOrEqual(t, after[3]-before[3], int64(n+n/10), "one that is about to sleep may be woken beside the other")
+	to.Kill()
+	r.end()
+}
+
+// On the table the future is resolved as soon as the reactor has had a turn to find out.
+func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
+	t.Run("with no process at all", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		f := x.sys.Quiescent()
+		require.False(t, f.Resolved(), "nobody has looked yet")
+		x.step()
+		require.True(t, f.Resolved())
+	})
+	t.Run("not while a process yields", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		goOn := true
+		process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive {
+			if goOn {
+				return act.Yield
+			}
+			return act.Wait
+		}), process.Options{})
+		f := x.sys.Quiescent()
+		x.some(1000)
+		require.False(t, f.Resolved())
+		goOn = false
+		x.step()
+		require.True(t, f.Resolved())
+	})
+	t.Run("not while messages go round", func(t *testing.T) {
+		x := onTheTable(t, process.Config{Turn: 1})
+		var to process.Ref[int]
+		to = x.handler(func(p *process.Self[int], m int) {
+			if m > 0 {
+				_ = to.Send(p, m-1)
+			}
+		})
+		x.step()
+		x.send(to, 100)
+		f := x.sys.Quiescent()
+		x.some(3)
+		require.False(t, f.Resolved())
+		x.step()
+		require.True(t, f.Resolved())
+	})
+	t.Run("each time anew", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		to := x.sleeper("t")
+		x.step()
+		for range 3 {
+			f, g := x.sys.Quiescent(), x.sys.Quiescent()
+			require.False(t, f.Resolved())
+			x.step()
+			require.True(t, f.Resolved())
+			require.True(t, g.Resolved())
+			x.send(to, 1)
+			h := x.sys.Quiescent()
+			require.Equal(t, "t", x.step())
+			require.True(t, h.Resolved())
+		}
+	})
+	t.Run("tasks do not count", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		x.busyTask()
+		f := x.sys.Quiescent()
+		x.some(20)
+		require.True(t, f.Resolved())
+	})
+	t.Run("one that waits for room sleeps", func(t *testing.T) {
+		x := onTheTable(t, process.Config{Limit: 1})
+		deaf := process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive { return act.Wait }), process.Options{})
+		process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			_ = deaf.Send(p, 1)
+			return act.Yield
+		}), process.Options{})
+		f := x.sys.Quiescent()
+		x.step()
+		require.True(t, f.Resolved())
+	})
+	t.Run("not before an alarm has come", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		x.alarm(func(p *process.Self[int]) { p.After(time.Hour, 1) })
+		f := x.sys.Quiescent()
+		x.step()
+		require.False(t, f.Resolved())
+		x.clock.pass(time.Hour)
+		require.Equal(t, "1", x.step())
+		require.True(t, f.Resolved())
+	})
+	t.Run("not before an alarm is stopped", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		var set *process.Alarm
+		to := x.alarm(func(p *process.Self[int]) {
+			if set == nil {
+				set = p.After(time.Hour, 1)
+			} else {
+				require.True(t, set.Stop())
+			}
+		})
+		f := x.sys.Quiescent()
+		x.step()
+		require.False(t, f.Resolved())
+		x.send(to, 0)
+		x.step()
+		require.True(t, f.Resolved())
+	})
+	t.Run("not before the one whose alarm it is has ended", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		to := x.alarm(func(p *process.Self[int]) { p.After(time.Hour, 1) })
+		f := x.sys.Quiescent()
+		x.step()
+		require.False(t, f.Resolved())
+		to.Kill()
+		x.step()
+		require.True(t, f.Resolved())
+	})
+	t.Run("not before what is awaited has come", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		awaited := future.New[int](x.s)
+		x.alarm(func(p *process.Self[int]) { process.Await(p, awaited, func(v int, _ error) int { return v }) })
+		f := x.sys.Quiescent()
+		x.step()
+		require.False(t, f.Resolved())
+		require.NoError(t, awaited.Resolve(7))
+		require.Equal(t, "7", x.step())
+		require.True(t, f.Resolved())
+	})
+	t.Run("not before the last errand is cancelled, wherever that is done", func(t *testing.T) {
+		x := onTheTable(t, process.Config{})
+		var errand *process.Errand
+		x.alarm(func(p *process.Self[int]) {
+			if errand == nil {
+				errand = process.Await(p, future.New[int](x.s), func(v int, _ error) int { return v })
+			}
+		})
+		f := x.sys.Quiescent()
+		x.step()
+		require.False(t, f.Resolved())
+		require.True(t, errand.Cancel())
+		x.step()
+		require.True(t, f.Resolved())
+	})
+}
+
+// alarm spawns one that calls f in its first turn and for each 0, and notes any other message.
+func (x *table) alarm(f func(p *process.Self[int])) process.Ref[int] {
+	begun := false
+	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		if !begun {
+			begun = true
+			f(p)
+		}
+		for {
+			m, ok := p.Receive()
+			switch {
+			case !ok:
+				return act.Wait
+			case m == 0:
+				f(p)
+			default:
+				x.note(string(rune('0' + m)))
+			}
+		}
+	}), process.Options{})
+}
+
+// On two reactors, whatever they are just doing: when the future is resolved every message has arrived, and nobody
+// is about to send one.
+func TestNothingIsUnderWayWhenItIsSaidToBeQuiescent(t *testing.T) {
+	const processes, hops = 20, 50
+	var left, spawned atomic.Int64
+	refs := make([]process.Ref[int], processes)
+	r := start(t, 2, process.Config{Messages: 2, Turn: 3}, func(sys *process.System) {
+		for i := range refs {
+			rng := rand.New(rand.NewPCG(3, uint64(i)))
+			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
+				switch to := refs[rng.IntN(processes)]; {
+				case m == 0:
+				case rng.IntN(10) == 0: // somebody else passes it on
+					process.Spawn(p, process.Func[int](func(p *process.Self[int]) act.Directive {
+						spawned.Add(1)
+						if err := to.Send(p, m-1); err != nil {
+							t.Error(err)
+						}
+						return act.Done
+					}), process.Options{})
+				case rng.IntN(50) == 0: // later
+					p.After(time.Duration(rng.IntN(100))*time.Microsecond, m-1)
+				default:
+					if err := to.Send(p, m-1); err != nil {
+						t.Error(err)
+					}
+				}
+				left.Add(-1)
+			}), process.Options{Limit: process.Unbounded})
+		}
+	})
+	defer r.watch()()
+	rng := rand.New(rand.NewPCG(4, 4))
+	for round := range often(500) + 200 {
+		tokens := 1 + rng.IntN(4)
+		left.Store(int64(tokens * (hops + 1)))
+		asked := rng.IntN(tokens + 1)
+		var f *future.Future[struct{}]
+		for i := range tokens + 1 {
+			if i == asked && i > 0 {
+				f = r.sys.Quiescent() // while some are on their way
+			}
+			if i < tokens {
+				require.NoError(t, refs[rng.IntN(processes)].Send(r.sys, hops))
+			}
+		}
+		if f == nil || asked < tokens {
+			f = r.sys.Quiescent()
+		}
+		for end := time.Now().Add(lab.Patience); !f.Resolved(); {
+			if time.Now().After(end) {
+				require.FailNow(t, "never quiescent", "round %d: %d left; %s", round, left.Load(), r.sys.States())
+			}
+		}
+		require.Zero(t, left.Load(), "round %d", round)
+	}
+	require.Positive(t, spawned.Load())
+	for _, to := range refs {
+		to.Kill()
+	}
+	r.end()
+}

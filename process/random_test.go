@@ -1,0 +1,130 @@
+package process_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+)
+
+// randomVariable is for how long TestFiveHundredSendToEachOtherAtRandom runs, such as "30s"; 4 s without it.
+const randomVariable = "DAIMON_PROCESS_RANDOM"
+
+// Five hundred processes pass tokens on to each other at random, from two reactors, while goroutines send and poke. No
+// process is ever on two threads at once: each counts who is inside, and has plain fields that the race detector
+// watches. No token is lost and none is doubled.
+func TestFiveHundredSendToEachOtherAtRandom(t *testing.T) {
+	const processes, tokens, outside = 500, 1500, 2
+	lasts := 4 * time.Second
+	if s := os.Getenv(randomVariable); s != "" {
+		var err error
+		lasts, err = time.ParseDuration(s)
+		require.NoError(t, err)
+	}
+	var over atomic.Bool
+	var twice, back atomic.Int64
+	all := make([]process.Ref[int], processes)
+	bodies := make([]*passer, processes)
+	r := start(t, 2, process.Config{Limit: process.Unbounded}, func(sys *process.System) {
+		for i := range all {
+			bodies[i] = &passer{all: all, rng: rand.New(rand.NewPCG(7, uint64(i))), over: &over, twice: &twice, back: &back}
+			all[i] = process.Spawn(sys, bodies[i], process.Options{})
+		}
+		for i := range tokens {
+			require.NoError(t, all[i%processes].Send(sys, i))
+		}
+	})
+	ended := make(chan int, outside)
+	for i := range outside {
+		go func() {
+			rng := rand.New(rand.NewPCG(8, uint64(i)))
+			sent := 0
+			for !over.Load() {
+				to := all[rng.IntN(processes)]
+				if rng.IntN(2) == 0 {
+					_ = to.Send(r.sys, tokens+sent)
+					sent++
+				} else {
+					bodies[rng.IntN(processes)].poke()
+				}
+				time.Sleep(time.Duration(rng.IntN(300)) * time.Microsecond)
+			}
+			ended <- sent
+		}()
+	}
+	time.Sleep(lasts)
+	over.Store(true)
+	expected := tokens
+	for range outside {
+		expected += lab.Receive(t, ended)
+	}
+	r.quiescent()
+	require.Zero(t, twice.Load(), "on two threads at once")
+	require.EqualValues(t, expected, back.Load(), "tokens")
+	for _, to := range all {
+		require.True(t, to.Kill())
+	}
+	r.end()
+	passed, moves, turns := 0, 0, 0
+	for _, b := range bodies {
+		passed, moves, turns = passed+b.passed, moves+b.moves, turns+b.turns
+	}
+	t.Logf("in %v: %d messages, %d turns, on another thread than the one before: %d, %+v", lasts, passed, turns, moves, r.sys.Stats())
+	require.Positive(t, moves)
+}
+
+// passer passes on what it receives until it is over. Then it keeps it.
+type passer struct {
+	self        atomic.Pointer[process.Self[int]]
+	inside      atomic.Int32
+	all         []process.Ref[int]
+	rng         *rand.Rand
+	over        *atomic.Bool
+	twice, back *atomic.Int64
+
+	turns, passed, moves int // plain, as what belongs to a process is
+	last                 *act.Scheduler
+}
+
+func (x *passer) poke() {
+	if p := x.self.Load(); p != nil {
+		p.Poke()
+	}
+}
+
+func (x *passer) Act(p *process.Self[int]) act.Directive {
+	if x.inside.Add(1) != 1 {
+		x.twice.Add(1)
+	}
+	defer x.inside.Add(-1)
+	if x.turns++; x.turns == 1 {
+		x.self.Store(p)
+	}
+	if s := p.Scheduler(); s != x.last {
+		x.last = s
+		x.moves++
+	}
+	for {
+		m, ok := p.Receive()
+		switch {
+		case !ok && x.rng.IntN(16) == 0:
+			return act.Yield
+		case !ok:
+			return act.Wait
+		case x.over.Load():
+			x.back.Add(1)
+			continue
+		}
+		x.passed++
+		if err := x.all[x.rng.IntN(len(x.all))].Send(p, m); err != nil {
+			return p.Fail(err)
+		}
+	}
+}

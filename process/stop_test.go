@@ -1,0 +1,756 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// mill is a System in a Group that runs as often as the test wants to.
+type mill struct {
+	t   testing.TB
+	sys *process.System
+	g   *act.Group
+}
+
+func newMill(t testing.TB, reactors int) *mill {
+	x := &mill{t, process.New(process.Config{}), act.NewGroup(act.Config{Schedulers: reactors})}
+	t.Cleanup(func() { _ = x.g.Close() })
+	return x
+}
+
+// run is a Run with an order that has been given before, if there is one, and with what is to be set up.
+func (x *mill) run(terms *shutdown.Policy, setup ...func()) error {
+	x.t.Helper()
+	if terms != nil {
+		x.g.Shutdown(shutdown.Now{Terms: *terms})
+	}
+	return runToEnd(x.t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			for _, f := range setup {
+				f()
+			}
+		}
+		return nil
+	})
+}
+
+func (x *mill) doer(o process.Options) process.Ref[deed] { return process.Spawn(x.sys, doesDeeds, o) }
+
+// closing spawns one that counts when it is closed.
+func (x *mill) closing(closed *atomic.Int64, o process.Options) process.Ref[deed] {
+	return process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, func() error { closed.Add(1); return nil }}, o)
+}
+
+// orderTaker is a process that notes which orders it is told of, and when.
+type orderTaker struct {
+	process.Handler[deed]
+	mu   sync.Mutex
+	told []string
+	then func(p *doer, o shutdown.Order) // if not nil
+}
+
+func newOrderTaker() *orderTaker { return &orderTaker{Handler: doesDeeds} }
+
+func (s *orderTaker) Stop(p *doer, o shutdown.Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := "?"
+	if o, ok := o.(namedOrder); ok {
+		name = o.name
+	}
+	s.told = append(s.told, name)
+	if s.then != nil {
+		s.then(p, o)
+	}
+}
+
+func (s *orderTaker) heard() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.told...)
+}
+
+func TestASleepingProcessHoldsRun(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	finished := func() (all bool) {
+		all = true
+		for _, s := range x.g.Schedulers() {
+			all = all && s.Finished()
+		}
+		return all
+	}
+	x.all()
+	require.False(t, finished(), "somebody may send to it")
+	x.do(ref, func(p *doer) { process.Spawn(p, doesDeeds, process.Options{Name: "child"}); p.Exit() })
+	require.False(t, finished(), "and to its child")
+	x.do(x.doer(process.Options{}), leaves)
+	require.False(t, finished())
+}
+
+func TestRunReturnsWhenTheLastHasEnded(t *testing.T) {
+	for _, reactors := range []int{1, 2, 3} {
+		x := newMill(t, reactors)
+		left := atomic.Int64{}
+		left.Store(100)
+		require.NoError(t, x.run(nil, func() {
+			for range 100 {
+				ref := x.doer(process.Options{})
+				go func() { _ = ref.Send(x.sys, func(p *doer) { left.Add(-1); p.Exit() }) }()
+			}
+		}))
+		require.Zero(t, left.Load())
+		require.Zero(t, x.sys.Stats().Alive)
+		require.NoError(t, x.run(nil), "and another one has nothing to do")
+	}
+}
+
+// What becomes, under each kind of terms, of processes that have messages, and of those that sleep.
+func TestTheTermsOfAnOrder(t *testing.T) {
+	const busy, messages, sleeping = 10, 40, 5
+	for _, row := range []struct {
+		name  string
+		terms shutdown.Policy
+		done  bool // all that there was to do
+		left  int64
+	}{
+		{"as long as it takes", shutdown.Unbounded, true, busy + sleeping},
+		{"turns", shutdown.Policy{Turns: 5}, true, busy + sleeping},
+		{"time", shutdown.Policy{Time: lab.Patience}, true, busy + sleeping},
+		{"time, then drop", shutdown.Policy{Time: lab.Patience, Drop: true}, true, 0},
+		{"the zero policy", shutdown.Policy{}, true, 0},
+		{"halt", shutdown.Halt, false, busy + sleeping},
+		{"halt, and drop", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, false, 0},
+		{"suspend", shutdown.Suspend, false, busy + sleeping},
+		{"suspend, and drop", shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, false, 0},
+	} {
+		for _, reactors := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d", row.name, reactors), func(t *testing.T) {
+				x := newMill(t, reactors)
+				var handled, closed atomic.Int64
+				all := []process.Ref[deed]{}
+				err := x.run(&row.terms, func() {
+					for i := range busy + sleeping {
+						ref := x.closing(&closed, process.Options{})
+						all = append(all, ref)
+						for range messages {
+							if i < busy {
+								require.NoError(t, ref.Send(x.sys, func(p *doer) { handled.Add(1) }))
+							}
+						}
+					}
+				})
+				want := int64(0)
+				if row.done {
+					require.NoError(t, err)
+					want = busy * messages
+				} else {
+					var cut *shutdown.Cut
+					require.ErrorAs(t, err, &cut)
+					require.Equal(t, row.terms.Drop, cut.Dropped)
+				}
+				require.Equal(t, want, handled.Load())
+				require.Equal(t, row.left, x.sys.Stats().Alive)
+				require.Equal(t, busy+sleeping-row.left, closed.Load())
+				for _, ref := range all {
+					if row.left == 0 {
+						n, err := process.Ended(ref).Value()
+						require.NoError(t, err)
+						require.Equal(t, process.Notice{Of: ref, Reason: process.Stopped}, n)
+					}
+				}
+
+				// A later Run goes on with whoever is left.
+				require.NoError(t, x.run(nil, func() {
+					for _, ref := range all {
+						_ = ref.Send(x.sys, leaves)
+					}
+				}))
+				if row.left > 0 {
+					require.EqualValues(t, busy*messages, handled.Load())
+				}
+				require.Zero(t, x.sys.Stats().Alive)
+				require.EqualValues(t, busy+sleeping, closed.Load())
+			})
+		}
+	}
+}
+
+// A process that never comes to rest is cut short by the bound in time.
+func TestATimeThatComesFirst(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		x := newMill(t, 2)
+		var turns atomic.Int64
+		var over, closed atomic.Bool
+		err := x.run(&shutdown.Policy{Time: 5 * time.Millisecond, Drop: drop}, func() {
+			process.Spawn(x.sys, &closingDoer[deed]{process.Func[deed](func(p *doer) act.Directive {
+				if turns.Add(1); over.Load() {
+					return act.Done
+				}
+				return act.Yield
+			}), func() error { closed.Store(true); return nil }}, process.Options{Name: "restless"})
+		})
+		var cut *shutdown.Cut
+		require.ErrorAs(t, err, &cut)
+		require.Equal(t, drop, cut.Dropped)
+		require.Contains(t, cut.Error(), "restless")
+		require.Positive(t, turns.Load())
+		require.Equal(t, drop, closed.Load())
+		require.Equal(t, !drop, x.sys.Stats().Alive == 1)
+		before := turns.Load()
+		over.Store(true)
+		require.NoError(t, x.run(nil))
+		require.Equal(t, !drop, turns.Load() > before)
+		require.True(t, closed.Load())
+	}
+}
+
+// A process has its messages in several turns; it is no task, and no bound in turns counts them.
+func TestTheEndWaitsForWhatProcessesSetInMotion(t *testing.T) {
+	x := newMill(t, 2)
+	var generations atomic.Int64
+	var beget func(p *doer)
+	beget = func(p *doer) {
+		if generations.Add(1) < 1000 {
+			require.NoError(t, process.Spawn(p, doesDeeds, process.Options{}).Send(p, beget))
+		}
+	}
+	require.NoError(t, x.run(&shutdown.Unbounded, func() {
+		require.NoError(t, x.doer(process.Options{}).Send(x.sys, beget))
+	}))
+	require.EqualValues(t, 1000, generations.Load())
+	require.EqualValues(t, 1000, x.sys.Stats().Alive)
+}
+
+func TestTheEndOfAContextEndsAllProcesses(t *testing.T) {
+	x := newMill(t, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended *future.Future[process.Notice]
+	handled := 0
+	lab.InTime(t, func() {
+		require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
+			if s.Index() == 0 {
+				ref := x.doer(process.Options{})
+				ended = process.Ended(ref)
+				return ref.Send(x.sys, func(p *doer) {
+					cancel()
+					for range 100 {
+						require.NoError(t, ref.Send(p, func(*doer) { handled++ }))
+					}
+				})
+			}
+			return nil
+		}))
+	})
+	require.Equal(t, 100, handled)
+	n, err := ended.Value()
+	require.NoError(t, err)
+	require.Equal(t, process.Stopped, n.Reason)
+}
+
+func TestAlarmsDoNotHoldAnOrderedEnd(t *testing.T) {
+	x := newMill(t, 2)
+	rang := false
+	require.NoError(t, x.run(&shutdown.Unbounded, func() {
+		require.NoError(t, x.doer(process.Options{}).Send(x.sys, func(p *doer) {
+			p.After(time.Hour, func(*doer) { rang = true })
+		}))
+	}))
+	require.False(t, rang)
+	require.EqualValues(t, 1, x.sys.Stats().Alive)
+}
+
+func TestErrandsHoldAnOrderedEnd(t *testing.T) {
+	x := newMill(t, 2)
+	var brought atomic.Int64
+	f := future.New[int](x.g.Schedulers()[0])
+	as := func(int, error) deed { return func(*doer) { brought.Add(1) } }
+	require.NoError(t, x.run(&shutdown.Unbounded, func() {
+		require.NoError(t, x.doer(process.Options{}).Send(x.sys, func(p *doer) {
+			process.Await(p, f, as)
+			process.Offload(p, func() (int, error) { time.Sleep(2 * time.Millisecond); return 0, f.Resolve(1) }, as)
+			process.Do(p, &listener.Sleep{For: time.Millisecond}, func(err error) deed { return as(0, err) })
+		}))
+	}))
+	require.EqualValues(t, 3, brought.Load())
+}
+
+// A Run that is suspended is gone on with: alarms ring, errands bring, and questions are answered in the next.
+func TestASuspendedRunGoesOn(t *testing.T) {
+	for _, terms := range []shutdown.Policy{shutdown.Suspend, shutdown.Halt} {
+		x := newMill(t, 2)
+		var brought []string
+		var ref process.Ref[deed]
+		note := func(what string) deed {
+			return func(p *doer) {
+				if brought = append(brought, what); len(brought) == 3 {
+					p.Exit()
+				}
+			}
+		}
+		set := func(p *doer) {
+			asked := x.doer(process.Options{Name: "asked"})
+			process.Link(p, asked, process.Any)
+			p.After(10*time.Millisecond, note("alarm"))
+			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) deed { return note("errand") })
+			process.Request(p, asked, questionFor(func(p *doer, r textReply) {
+				p.After(10*time.Millisecond, func(p *doer) { r.Send(p, "answer") })
+			}), 0, func(v string, _ error) deed { return note(v) })
+			x.g.Shutdown(namedOrder{"o", terms})
+		}
+		var cut *shutdown.Cut
+		require.ErrorAs(t, x.run(nil, func() {
+			ref = x.doer(process.Options{Name: "owner"})
+			require.NoError(t, ref.Send(x.sys, set))
+		}), &cut)
+		require.Empty(t, brought)
+		require.NoError(t, x.run(nil))
+		require.ElementsMatch(t, []string{"alarm", "errand", "answer"}, brought)
+		require.Zero(t, x.sys.Stats().Alive)
+	}
+}
+
+// What errands are dropped by an order is told to those who are left, if they have a turn before they are dropped, too.
+func TestErrandsThatAnOrderDrops(t *testing.T) {
+	x := newMill(t, 2)
+	never := future.New[int](x.g.Schedulers()[0])
+	err := x.run(&shutdown.Policy{Time: 5 * time.Millisecond, Drop: true}, func() {
+		require.NoError(t, x.doer(process.Options{}).Send(x.sys, func(p *doer) {
+			process.Await(p, never, func(_ int, err error) deed {
+				return func(*doer) {
+					if !errors.Is(err, process.ErrLost) {
+						t.Error(err)
+					}
+				}
+			})
+		}))
+	})
+	var cut *shutdown.Cut
+	require.ErrorAs(t, err, &cut)
+	require.Equal(t, 1, cut.Tasks)
+	require.Zero(t, x.sys.Stats().Alive)
+	require.NoError(t, x.run(nil))
+}
+
+func TestAStopperIsToldBeforeItsNextTurn(t *testing.T) {
+	x := takeInHand(t, 1)
+	log := []string{}
+	spawn := func(name string) process.Ref[deed] {
+		s := newOrderTaker()
+		s.then = func(*doer, shutdown.Order) { log = append(log, name+" told") }
+		return process.Spawn(x.sys, s, process.Options{Name: name})
+	}
+	asleep, queued := spawn("asleep"), spawn("queued")
+	x.all()
+	require.NoError(t, queued.Send(x.sys, func(*doer) { log = append(log, "queued's message") }))
+	x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+	x.all()
+	require.Equal(t, []string{"queued told", "queued's message", "asleep told"}, log)
+	require.True(t, asleep.Kill())
+}
+
+// Also if a message comes in the same moment, and is received in the turn that is under way.
+func TestAStopperIsToldAlsoIfAMessageComesWithTheOrder(t *testing.T) {
+	x, s := takeInHand(t, 2), newOrderTaker()
+	var ref process.Ref[deed]
+	x.on(1, x.doer(process.Options{}), func(p *doer) { ref = process.Spawn(p, s, process.Options{}) })
+	x.all()
+	received := false
+	x.on(0, ref, func(p *doer) {
+		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+		_, err := x.g.Schedulers()[1].Step(100) // it obeys, during this turn
+		require.NoError(t, err)
+		require.NoError(t, ref.Send(x.sys, func(*doer) { received = true }))
+	})
+	x.all()
+	require.True(t, received)
+	require.Equal(t, []string{"o"}, s.heard())
+}
+
+func TestAStopperIsToldOfWhatIsStricterAndOfNothingElse(t *testing.T) {
+	x := takeInHand(t, 2)
+	hold := make([]*orderTaker, 2) // one made on each
+	never := future.New[int](x.g.Schedulers()[0])
+	for i := range hold {
+		hold[i] = newOrderTaker()
+		ref := process.Spawn(x.sys, hold[i], process.Options{})
+		x.do(ref, func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) }) // so that it lasts
+	}
+	hour := func(n int) shutdown.Policy { return shutdown.Policy{Time: time.Duration(n) * time.Hour} }
+	for _, o := range []namedOrder{
+		{"a", shutdown.Unbounded}, {"a again", shutdown.Unbounded}, {"b", hour(9)}, {"later", hour(10)}, {"c", hour(8)},
+	} {
+		x.g.Shutdown(o)
+		x.all()
+	}
+	for _, s := range hold {
+		require.Equal(t, []string{"a", "b", "c"}, s.heard())
+	}
+	require.NoError(t, never.Resolve(1))
+	x.all()
+}
+
+func TestAStopperThatIsSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T) {
+	for _, on := range []int{0, 1} {
+		x := takeInHand(t, 2)
+		child := newOrderTaker()
+		never := future.New[int](x.g.Schedulers()[0])
+		parent := x.doer(process.Options{})
+		x.do(parent, func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) })
+		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+		x.all()
+		first := ""
+		x.on(on, parent, func(p *doer) {
+			require.NoError(t, process.Spawn(p, child, process.Options{}).Send(x.sys, func(*doer) { first = fmt.Sprint(child.heard()) }))
+		})
+		x.all()
+		require.Equal(t, "[o]", first)
+		require.Equal(t, []string{"o"}, child.heard())
+		require.NoError(t, never.Resolve(1))
+		x.all()
+	}
+}
+
+// One reactor has obeyed an order, and the other has not: whoever is spawned or has its turn between is told once.
+func TestAStopperIsToldOnceAlthoughReactorsObeyOneByOne(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		t.Run(fmt.Sprint(first), func(t *testing.T) {
+			x := takeInHand(t, 2)
+			never := future.New[int](x.g.Schedulers()[0])
+			x.do(x.doer(process.Options{}), func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) })
+			all := []*orderTaker{}
+			spawn := func() {
+				for range 4 { // on goroutines, they are made on each in turn
+					s := newOrderTaker()
+					all = append(all, s)
+					process.Spawn(x.sys, s, process.Options{})
+				}
+			}
+			spawn()
+			x.all()
+			spawn()
+			x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+			spawn()
+			x.only(first)
+			spawn()
+			x.sys.Quiescent() // which has all of them look into all queues
+			x.only(first)
+			x.only(1 - first)
+			spawn()
+			x.all()
+			for i, s := range all {
+				require.Equal(t, []string{"o"}, s.heard(), i)
+			}
+			require.NoError(t, never.Resolve(1))
+			x.all()
+		})
+	}
+}
+
+// An order that is spent is no business of those that come later.
+func TestAStopperIsNotToldOfASpentOrder(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		x := takeInHand(t, 2)
+		x.doer(process.Options{})
+		x.g.Shutdown(namedOrder{"spent", shutdown.Unbounded})
+		x.all()
+		all := []*orderTaker{}
+		for range 4 {
+			s := newOrderTaker()
+			all = append(all, s)
+			process.Spawn(x.sys, s, process.Options{})
+		}
+		x.sys.Quiescent() // which has all of them look into all queues
+		x.only(first)
+		x.all()
+		for _, s := range all {
+			require.Empty(t, s.heard())
+		}
+	}
+}
+
+// In Runs on threads, with everybody busy.
+func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
+	x := newMill(t, 2)
+	for range often(500) {
+		const many = 20
+		var stoppers []*orderTaker
+		var late atomic.Int64
+		ctx, cancel := context.WithCancel(t.Context())
+		lab.InTime(t, func() {
+			require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
+				if s.Index() > 0 {
+					return nil
+				}
+				stoppers = nil
+				for i := range many {
+					st := newOrderTaker()
+					st.then = func(p *doer, _ shutdown.Order) {
+						for range 3 { // one that is born late
+							late.Add(1)
+							child := newOrderTaker()
+							child.then = func(p *doer, _ shutdown.Order) { late.Add(-1); p.Exit() }
+							process.Spawn(p, child, process.Options{})
+						}
+					}
+					stoppers = append(stoppers, st)
+					ref := process.Spawn(x.sys, st, process.Options{})
+					if i%2 == 0 {
+						var again func(p *doer)
+						n := 0
+						again = func(p *doer) {
+							if n++; n == 20 && i == 0 {
+								cancel()
+							}
+							if len(st.heard()) == 0 {
+								_ = ref.Send(p, again)
+							}
+						}
+						require.NoError(t, ref.Send(x.sys, again))
+					}
+				}
+				return nil
+			}))
+		})
+		for _, s := range stoppers {
+			require.Equal(t, []string{"?"}, s.heard())
+		}
+		require.Zero(t, late.Load())
+		require.Zero(t, x.sys.Stats().Alive)
+	}
+}
+
+func TestAStopperMayEndOrSpeak(t *testing.T) {
+	for name, row := range map[string]struct {
+		then func(p *doer, o shutdown.Order)
+		want process.Reason
+	}{
+		"Exit":  {func(p *doer, _ shutdown.Order) { p.Exit() }, process.Normal},
+		"Fail":  {func(p *doer, _ shutdown.Order) { p.Fail(errFaltered) }, process.Failed},
+		"panic": {func(*doer, shutdown.Order) { panic("burst") }, process.Panicked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := takeInHand(t, 1)
+			heard := ""
+			friend := x.doer(process.Options{})
+			s := newOrderTaker()
+			s.then = func(p *doer, o shutdown.Order) {
+				require.NoError(t, friend.Send(p, func(*doer) { heard = "farewell" }))
+				row.then(p, o)
+			}
+			ref := process.Spawn(x.sys, s, process.Options{})
+			h := x.heir(ref)
+			require.NoError(t, ref.Send(x.sys, func(*doer) { t.Error("it has ended before") }))
+			x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+			x.all()
+			require.Equal(t, "farewell", heard)
+			require.Equal(t, []process.Reason{row.want}, h.reasons())
+		})
+	}
+}
+
+// One that waits for room has no turn, and so hears of nothing, before there is some. It does not hold an ordered end.
+func TestAnOrderWhileOneWaitsForRoom(t *testing.T) {
+	for _, lasting := range []bool{false, true} {
+		x, s := takeInHand(t, 2), newOrderTaker()
+		never := future.New[int](x.g.Schedulers()[0])
+		if lasting {
+			x.do(x.doer(process.Options{}), func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) })
+		}
+		g, went := x.gate(process.Options{Limit: 1}), 0
+		require.NoError(t, g.Send(x.sys, func(*doer) { went++ }))
+		waits := process.Spawn(x.sys, s, process.Options{})
+		x.do(waits, func(p *doer) { require.NoError(t, g.Send(p, func(*doer) { went++ })) })
+		require.NoError(t, waits.Send(x.sys, func(p *doer) { went++ }))
+		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+		x.all()
+		require.Equal(t, lasting, x.underOrder())
+		require.Empty(t, s.heard())
+		require.Zero(t, went)
+		g.let(x, 2)
+		require.Equal(t, 3, went)
+		if lasting {
+			require.Equal(t, []string{"o"}, s.heard())
+		} else {
+			require.Empty(t, s.heard(), "it is spent")
+		}
+		require.NoError(t, never.Resolve(1))
+		x.all()
+		require.False(t, x.underOrder())
+	}
+}
+
+// Those whom an order has dropped stay dead, also if the end of one was about to be a message to the next.
+func TestThoseWhoWereDroppedStayDead(t *testing.T) {
+	x := newMill(t, 2)
+	for range 10 {
+		var turns, closed atomic.Int64
+		const many = 100
+		var all [many]process.Ref[deed]
+		err := x.run(&shutdown.Policy{Kind: shutdown.Halting, Drop: true}, func() {
+			for i := range all {
+				all[i] = x.closing(&closed, process.Options{})
+			}
+		})
+		require.Error(t, err)
+		require.EqualValues(t, many, closed.Load())
+
+		closed.Store(0)
+		stopped := shutdown.Policy{Time: 3 * time.Millisecond, Drop: true}
+		_ = x.run(&stopped, func() {
+			for i := range all {
+				all[i] = x.closing(&closed, process.Options{Limit: 1})
+			}
+			for i := range all {
+				require.NoError(t, all[i].Send(x.sys, func(p *doer) {
+					for k := 1; k < 5; k++ {
+						process.Monitor(p, all[(i+k)%many], func(process.Notice) deed {
+							return func(*doer) { turns.Add(1) }
+						})
+						process.Link(p, all[(i+7*k)%many], process.Any)
+					}
+					p.After(0, func(p *doer) { _ = all[(i+1)%many].Send(p, func(*doer) {}) })
+				}))
+			}
+		})
+		require.EqualValues(t, many, closed.Load())
+		require.Zero(t, x.sys.Stats().Alive)
+		turns.Store(0)
+		require.NoError(t, x.run(nil))
+		require.Zero(t, turns.Load())
+		require.EqualValues(t, many, closed.Load())
+		require.Equal(t, x.sys.Stats().Spawned, x.sys.Stats().Ended)
+	}
+}
+
+func TestCloseEndsAll(t *testing.T) {
+	for _, reactors := range []int{1, 2} {
+		x := newMill(t, reactors)
+		var closed atomic.Int64
+		all := []process.Ref[deed]{}
+		ends := []*future.Future[process.Notice]{}
+		var result error
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		begun := make(chan bool)
+		called := make(chan error, 2)
+		full := process.Ref[deed]{}
+		require.NoError(t, x.run(&shutdown.Unbounded, func() {
+			for i := range 20 {
+				ref := x.closing(&closed, process.Options{Limit: 1})
+				all = append(all, ref)
+				ends = append(ends, process.Ended(ref))
+				if i > 0 {
+					process.Link(ref, all[i-1], process.Any)
+				}
+				require.NoError(t, ref.Send(x.sys, func(p *doer) {
+					p.After(time.Hour, leaves)
+					process.Request(p, all[0], questionFor(func(*doer, textReply) {}), time.Hour, func(string, error) deed { return leaves })
+				}))
+			}
+			full = process.Spawn(x.sys, process.Func[deed](func(*doer) act.Directive { return act.Wait }), process.Options{Limit: 1})
+			require.NoError(t, full.Send(x.sys, leaves))
+			go func() {
+				close(begun)
+				_, err := process.Call(ctx, all[0], questionFor(func(*doer, textReply) {}))
+				called <- err
+			}()
+			go func() { called <- full.Deliver(ctx, leaves) }()
+		}))
+		lab.Receive(t, begun)
+		result = x.g.Close()
+		require.ErrorIs(t, lab.Receive(t, called), process.ErrDead)
+		require.ErrorIs(t, lab.Receive(t, called), process.ErrDead)
+		var cut *shutdown.Cut
+		require.True(t, result == nil || errors.As(result, &cut))
+		require.EqualValues(t, 20, closed.Load())
+		for i, f := range ends {
+			n, err := f.Value()
+			require.NoError(t, err)
+			require.Equal(t, process.Notice{Of: all[i], Reason: process.Stopped}, n)
+		}
+		require.Zero(t, x.sys.Stats().Alive)
+
+		require.NoError(t, x.g.Close(), "once more")
+		require.ErrorIs(t, all[0].Send(x.sys, leaves), process.ErrDead)
+		require.ErrorIs(t, all[0].Deliver(ctx, leaves), process.ErrDead)
+		require.False(t, all[0].Kill())
+		_, err := process.Call(ctx, all[0], questionFor(func(*doer, textReply) {}))
+		require.ErrorIs(t, err, process.ErrDead)
+		require.True(t, process.Ended(all[0]).Resolved())
+		require.PanicsWithValue(t, "process: Spawn on a closed System", func() { x.doer(process.Options{}) })
+		require.ErrorIs(t, x.g.Run(ctx, x.sys.Setup), act.ErrClosed)
+	}
+}
+
+// A Group that is closed without a Run, or whose set-up has failed on the way, ends what was spawned none the less.
+func TestCloseWithoutARun(t *testing.T) {
+	t.Run("none", func(t *testing.T) {
+		x := takeInHand(t, 2)
+		ended := process.Ended(x.doer(process.Options{}))
+		_ = x.g.Close()
+		require.True(t, ended.Resolved())
+	})
+	for _, failing := range []int{0, 1} {
+		t.Run(fmt.Sprintf("a set-up that fails on %d", failing), func(t *testing.T) {
+			x := newMill(t, 2)
+			var ended *future.Future[process.Notice]
+			require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
+				if s.Index() == 0 {
+					ended = process.Ended(x.doer(process.Options{}))
+				}
+				if s.Index() == failing {
+					return errFaltered
+				}
+				return nil
+			}), errFaltered)
+			_ = x.g.Close()
+			require.True(t, ended.Resolved())
+			require.PanicsWithValue(t, "process: Spawn on a closed System", func() { x.doer(process.Options{}) })
+		})
+	}
+}
+
+// An order that only one of the schedulers gets ends that one; the processes go on elsewhere.
+func TestAnOrderForOneScheduler(t *testing.T) {
+	x := newMill(t, 2)
+	handled := atomic.Int64{}
+	lab.InTime(t, func() {
+		require.NoError(t, x.g.Run(t.Context(), x.sys.Setup, func(s *act.Scheduler) error {
+			if s.Index() > 0 {
+				return nil
+			}
+			for range 10 {
+				ref := x.doer(process.Options{})
+				var again func(p *doer)
+				n := 0
+				again = func(p *doer) {
+					handled.Add(1)
+					if n++; n == 50 {
+						p.Exit()
+						return
+					}
+					_ = ref.Send(p, again)
+				}
+				require.NoError(t, ref.Send(x.sys, again))
+			}
+			s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+			return nil
+		}))
+	})
+	require.EqualValues(t, 500, handled.Load())
+}

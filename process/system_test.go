@@ -1,0 +1,281 @@
+package process_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+var idler = process.Handler[int](func(*process.Self[int], int) {})
+
+func TestWhatIsRefusedWithASentence(t *testing.T) {
+	spawnOn := func(sys *process.System) { process.Spawn(sys, idler, process.Options{}) }
+	for _, row := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"a Limit that means nothing", func() { process.New(process.Config{Limit: -2}) }, "process: a Config with a negative bound"},
+		{"a negative number of messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
+		{"a negative Turn", func() { process.New(process.Config{Turn: -1}) }, "process: a Config with a negative bound"},
+		{"a Limit of one process", func() {
+			process.Spawn(onTheTable(t, process.Config{}).sys, idler, process.Options{Limit: -2})
+		}, "process: a negative Limit"},
+		{"no action", func() {
+			process.Spawn[int](onTheTable(t, process.Config{}).sys, nil, process.Options{})
+		}, "process: no action to make a process of"},
+		{"Spawn before Setup", func() { spawnOn(process.New(process.Config{})) }, "process: Spawn before Setup"},
+		{"Spawn after Close", func() {
+			x := onTheTable(t, process.Config{})
+			require.NoError(t, x.s.Close())
+			spawnOn(x.sys)
+		}, "process: Spawn on a closed System"},
+		{"Spawn by a task of a Group without a System", func() {
+			s := act.New(act.Config{})
+			defer func() { _ = s.Close() }()
+			var raised any
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				func() {
+					defer func() { raised = recover() }()
+					process.Spawn(t, idler, process.Options{})
+				}()
+				return act.Done
+			}))
+			_ = s.Run()
+			panic(raised)
+		}, "process: the Group has no System: call its Setup in a set-up function"},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.PanicsWithValue(t, row.want, row.do) })
+	}
+}
+
+func TestTheSmallestAndTheLargestBoundsAreGood(t *testing.T) {
+	const largest = math.MaxInt
+	for _, row := range []struct {
+		name string
+		cfg  process.Config
+		own  int
+	}{
+		{"none given", process.Config{}, 0},
+		{"one", process.Config{Limit: 1, Messages: 1, Turn: 1}, 1},
+		{"no Limit", process.Config{Limit: process.Unbounded}, process.Unbounded},
+		{"the largest Limit", process.Config{Limit: largest}, 0},
+		{"the largest Limit of its own", process.Config{}, largest},
+		{"the largest number of messages", process.Config{Messages: largest}, 0},
+		{"the largest Turn", process.Config{Turn: largest}, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := onTheTable(t, row.cfg)
+			to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("a") }), process.Options{Limit: row.own})
+			for range 3 {
+				x.send(to, 1)
+				require.Equal(t, "a", x.some(10))
+			}
+		})
+	}
+}
+
+func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
+	sys, other := process.New(process.Config{}), process.New(process.Config{})
+	g, h := act.NewGroup(act.Config{Schedulers: 2}), act.NewGroup(act.Config{Schedulers: 1})
+	defer func() {
+		require.NoError(t, g.Close())
+		require.NoError(t, h.Close())
+	}()
+	require.ErrorIs(t, g.Run(t.Context(), sys.Setup, other.Setup), process.ErrSecondSystem)
+	require.ErrorIs(t, h.Run(t.Context(), sys.Setup), process.ErrSecondGroup)
+	require.NoError(t, g.Run(t.Context(), sys.Setup, sys.Setup), "twice is once")
+}
+
+// Without a process, a System holds nothing up.
+func TestASystemWithoutProcessesDoesNotHoldRun(t *testing.T) {
+	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+		start(t, reactors, process.Config{}, func(*process.System) {}).end()
+	})
+}
+
+// A process that sleeps holds Run, since anybody may send to it.
+func TestAProcessHoldsRun(t *testing.T) {
+	var to process.Ref[int]
+	r := start(t, 2, process.Config{}, func(sys *process.System) {
+		to = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) { p.Exit() }), process.Options{})
+	})
+	r.quiescent()
+	time.Sleep(20 * time.Millisecond)
+	require.NoError(t, to.Send(r.sys, 1), "it is there")
+	r.end()
+}
+
+// suspend stops a Group, and keeps everything.
+var suspend = shutdown.Now{Terms: shutdown.Suspend}
+
+// Processes that sleep are there when the Group is run again, with what was sent to them meanwhile.
+func TestProcessesGoOnInTheNextRun(t *testing.T) {
+	const n, runs = 100, 5
+	sys := process.New(process.Config{})
+	g := act.NewGroup(act.Config{Schedulers: 2})
+	defer func() { require.NoError(t, g.Close()) }()
+	var received atomic.Int64
+	var refs []process.Ref[int]
+	for run := range runs {
+		begun, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- g.Run(context.Background(), sys.Setup, func(s *act.Scheduler) error {
+				if s.Index() > 0 {
+					return nil
+				}
+				for run == 0 && len(refs) < n {
+					refs = append(refs, process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
+						if received.Add(1); m == runs-1 {
+							p.Exit()
+						}
+					}), process.Options{}))
+				}
+				close(begun)
+				return nil
+			})
+		}()
+		lab.Receive(t, begun)
+		require.Eventually(t, func() bool { return received.Load() == int64(n*run) }, lab.Patience, time.Millisecond)
+		if run == runs-1 {
+			require.NoError(t, lab.Receive(t, ended), "none is left")
+			break
+		}
+		g.Shutdown(suspend)
+		require.Error(t, lab.Receive(t, ended), "some are left")
+		require.EqualValues(t, n, sys.Stats().Alive)
+		for _, to := range refs {
+			require.NoError(t, to.Send(sys, run+1))
+		}
+	}
+	require.Zero(t, sys.Stats().Alive)
+}
+
+// Who asks from outside need not know whether the System is set up.
+func TestStatsMayBeAskedForAtAnyTime(t *testing.T) {
+	sys := process.New(process.Config{})
+	over, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				_ = sys.Stats()
+			}
+		}
+	}()
+	g := act.NewGroup(act.Config{Schedulers: 2})
+	require.NoError(t, g.Run(t.Context(), sys.Setup, func(*act.Scheduler) error {
+		process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive { return act.Done }), process.Options{})
+		return nil
+	}))
+	require.NoError(t, g.Close())
+	close(over)
+	lab.Receive(t, asked)
+	require.EqualValues(t, 2, sys.Stats().Ended)
+}
+
+// What is spawned in a set-up function has its first turn when all of them have been called, on all schedulers.
+func TestNobodyRunsBeforeTheSetUpIsComplete(t *testing.T) {
+	sys := process.New(process.Config{})
+	g := act.NewGroup(act.Config{Schedulers: 2})
+	defer func() { require.NoError(t, g.Close()) }()
+	var complete atomic.Bool
+	var early atomic.Int64
+	require.NoError(t, g.Run(t.Context(), sys.Setup, func(s *act.Scheduler) error {
+		for range 100 {
+			process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive {
+				if !complete.Load() {
+					early.Add(1)
+				}
+				return act.Done
+			}), process.Options{})
+		}
+		time.Sleep(time.Millisecond)
+		complete.Store(s.Index() == 1)
+		return nil
+	}))
+	require.Zero(t, early.Load())
+	require.EqualValues(t, 200, sys.Stats().Ended)
+}
+
+// A Group that is not run but stepped has one history, on whichever of its schedulers things happen.
+func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
+	history := func() string {
+		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &clock{}, Logger: zap.NewNop()})
+		defer func() { _ = g.Close() }()
+		sys := process.New(process.Config{Messages: 2, Turn: 4})
+		var b strings.Builder
+		for _, s := range g.Schedulers() {
+			require.NoError(t, sys.Setup(s))
+		}
+		var ring [6]process.Ref[int]
+		for i := range ring {
+			ring[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
+				b.WriteByte(byte('a' + i))
+				b.WriteByte(byte('0' + p.Scheduler().Index()))
+				if m > 0 {
+					_ = ring[(i+1)%len(ring)].Send(p, m-1)
+					if m%3 == 0 {
+						_ = ring[(i+3)%len(ring)].Send(p, m/2)
+					}
+				}
+			}), process.Options{})
+		}
+		require.NoError(t, ring[0].Send(sys, 10))
+		f := sys.Quiescent()
+		for turns := 0; !f.Resolved(); turns++ {
+			require.Less(t, turns, 10_000)
+			for _, s := range g.Schedulers() {
+				_, err := s.Step(1)
+				require.NoError(t, err)
+			}
+		}
+		return b.String()
+	}
+	first := history()
+	t.Log(first)
+	for range 10 {
+		require.Equal(t, first, history())
+	}
+	require.Contains(t, first, "0")
+	require.Contains(t, first, "1")
+	require.Contains(t, first, "2")
+}
+
+// Two Groups have a System each; their processes send to each other as plain goroutines would.
+func TestProcessesOfTwoSystemsSendToEachOther(t *testing.T) {
+	const rounds = 2000
+	var refs [2]process.Ref[int]
+	var both [2]running
+	for i := range both {
+		both[i] = start(t, 2, process.Config{}, func(sys *process.System) {
+			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
+				if p.System() != sys {
+					t.Error("it runs elsewhere")
+				}
+				_ = refs[1-i].Send(p, m-1)
+				if m <= 1 {
+					p.Exit()
+				}
+			}), process.Options{})
+		})
+	}
+	require.NoError(t, refs[0].Send(both[0].sys, rounds))
+	for _, r := range both {
+		r.end()
+	}
+}

@@ -1,0 +1,668 @@
+package process
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// asleep spawns processes, and has them sleep.
+func (w *world) asleep(o Options, names ...string) []*proc {
+	var all []*proc
+	for _, name := range names {
+		all = append(all, w.spawn(name, o, nil))
+	}
+	w.rest(false)
+	return all
+}
+
+// spawnAt spawns a process into a queue, before anybody is idle.
+func (w *world) spawnAt(queue int, name string, first func(p *Self[msg])) *proc {
+	w.sys.foreign.turn.Store(uint32(queue + len(w.stations) - 1))
+	return w.spawn(name, Options{}, first)
+}
+
+// goroutine is a thread that is no reactor's.
+func (w *world) goroutine(name string, f func()) { w.thread(name, f) }
+
+// task has a task of a scheduler do f, now or later.
+func (w *world) task(reactor int, f func(from Sender)) {
+	x := w.stations[reactor]
+	x.todo = append(x.todo, func() { f(onThread{x}) })
+}
+
+// drain is an order without a bound that is ever reached.
+type drain struct{}
+
+func (drain) Policy() shutdown.Policy { return shutdown.Policy{} }
+
+// shutdown gives all schedulers an order.
+func (w *world) shutdown() {
+	w.given = true
+	w.sys.group.Shutdown(drain{})
+}
+
+// has sends a process what it does in its turn.
+func (w *world) has(to *proc, f func(p *Self[msg])) { _ = w.send(w.sys, "set-up", to, f) }
+
+// cases are small enough to try all courses of them.
+var cases = []small{
+	{
+		name: "two send to one that sleeps", reactors: 1, preemptions: 3,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			for _, name := range []string{"one", "two"} {
+				w.goroutine(name, func() { _ = w.send(w.sys, name, to, nil) })
+			}
+		},
+	},
+	{
+		name: "two send to one that sleeps, two reactors", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			for _, name := range []string{"one", "two"} {
+				w.goroutine(name, func() { _ = w.send(w.sys, name, to, nil) })
+			}
+		},
+	},
+	{
+		name: "two send to two that sleep", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "here", "there")
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+			w.goroutine("two", func() { _ = w.send(w.sys, "two", all[1], nil) })
+		},
+	},
+	{
+		name: "a message for one that goes to sleep", reactors: 1, preemptions: 3,
+		play: func(w *world) {
+			to := w.spawn("to", Options{}, nil)
+			w.goroutine("one", func() {
+				_ = w.send(w.sys, "one", to, nil)
+				_ = w.send(w.sys, "one", to, nil)
+			})
+		},
+	},
+	{
+		name: "a message for one that goes to sleep, from another reactor", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "to", "from")
+			w.has(all[0], nil)
+			w.has(all[1], func(p *Self[msg]) { all[1].give(p, all[0]) })
+		},
+	},
+	{
+		name: "a poke for one that goes to sleep", reactors: 1, preemptions: 3,
+		play: func(w *world) {
+			to := w.spawn("to", Options{}, nil)
+			w.goroutine("one", func() {
+				to.core.body.(*Self[msg]).Poke()
+				_ = w.send(w.sys, "one", to, nil)
+			})
+		},
+	},
+	{
+		name: "handed on while it is taken", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			var from, to *proc
+			to = w.spawn("to", Options{}, nil) // in queue 1
+			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
+		},
+	},
+	{
+		name: "handed on while it is stolen", reactors: 3, preemptions: 1,
+		play: func(w *world) {
+			var from, to *proc
+			to = w.spawn("to", Options{}, nil) // in queue 1
+			_ = w.spawn("thief's", Options{}, nil)
+			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
+		},
+	},
+	{
+		name: "handed on by two", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			for _, name := range []string{"one", "two"} {
+				var from *proc
+				from = w.spawn(name, Options{}, func(p *Self[msg]) { from.give(p, to) })
+			}
+		},
+	},
+	{
+		name: "queued while the other becomes idle", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "from", "one", "two")
+			w.goroutine("bell", func() { w.sys.reactors[1].ring() })
+			w.has(all[0], func(p *Self[msg]) {
+				all[0].give(p, all[1])
+				all[0].give(p, all[2])
+			})
+		},
+	},
+	{
+		name: "a goroutine sends while reactors become idle", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.sys.reactors[0].ring()
+			w.sys.reactors[1].ring()
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		},
+	},
+	{
+		name: "a task sends on a reactor that becomes idle", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to", "other")
+			w.sys.reactors[0].ring()
+			w.task(0, func(from Sender) {
+				_ = w.send(from, "task", to[0], nil)
+				_ = w.send(from, "task", to[1], nil)
+			})
+		},
+	},
+	{
+		name: "queued where it is locked", reactors: 3, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "from", "one", "two", "three")
+			w.has(all[0], func(p *Self[msg]) {
+				all[0].give(p, all[1])
+				all[0].give(p, all[2])
+				all[0].give(p, all[3])
+			})
+		},
+	},
+	{
+		name: "handed on after it was stolen", reactors: 3, preemptions: 1,
+		play: func(w *world) {
+			var from, to *proc
+			w.spawnAt(1, "first", nil)
+			to = w.spawnAt(1, "to", nil)
+			w.spawnAt(1, "last", nil)
+			from = w.spawnAt(0, "from", func(p *Self[msg]) { from.give(p, to) })
+		},
+	},
+	{
+		name: "a task spawns", reactors: 1, preemptions: 2,
+		play: func(w *world) {
+			w.rest(false)
+			w.task(0, func(from Sender) { w.spawnFrom(from, "new", Options{}, nil) })
+		},
+	},
+	{
+		name: "a task spawns, two reactors", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			w.rest(false)
+			w.task(0, func(from Sender) {
+				w.spawnFrom(from, "new", Options{}, nil)
+				w.spawnFrom(from, "newer", Options{}, nil)
+			})
+		},
+	},
+	{
+		name: "spawned for an idle reactor whose queue is locked", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "from", "other")
+			w.has(all[0], func(p *Self[msg]) { w.spawnFrom(p, "new", Options{}, nil) })
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+		},
+	},
+	{
+		name: "two goroutines spawn", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			w.rest(false)
+			for _, name := range []string{"one", "two"} {
+				w.goroutine(name, func() { w.spawnFrom(w.sys, name+"'s", Options{}, nil) })
+			}
+		},
+	},
+	{
+		name: "killed while it goes to sleep", reactors: 1, preemptions: 3,
+		play: func(w *world) {
+			to := w.spawn("to", Options{}, nil)
+			w.goroutine("killer", func() { to.ref.Kill() })
+		},
+	},
+	{
+		name: "killed while it is sent to", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.goroutine("killer", func() { to.ref.Kill() })
+			w.goroutine("one", func() {
+				_ = w.send(w.sys, "one", to, nil)
+				_ = w.send(w.sys, "one", to, nil)
+			})
+		},
+	},
+	{
+		name: "killed while it is handed on", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "from", "to")
+			w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
+			w.goroutine("killer", func() { all[1].ref.Kill() })
+		},
+	},
+	{
+		name: "killed while it waits for room", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.spawn("to", Options{Limit: 1}, nil)
+			var from *proc
+			from = w.spawn("from", Options{}, func(p *Self[msg]) {
+				from.give(p, to)
+				from.give(p, to)
+			})
+			w.goroutine("killer", func() { from.ref.Kill() })
+		},
+	},
+	{
+		name: "killed while two wait for each other", reactors: 1, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{Limit: 1}, "one", "two")
+			all[0].lazy, all[1].lazy = true, true
+			answer := func(p *Self[msg]) {
+				all[1].give(p, all[0])
+				all[1].give(p, all[0])
+			}
+			w.has(all[0], func(p *Self[msg]) {
+				_ = w.send(p, "one", all[1], answer)
+				_ = w.send(p, "one", all[1], nil)
+			})
+			w.run(false)
+			w.goroutine("killer", func() {
+				all[0].ref.Kill()
+				w.await("one to be dead", func() bool { return all[0].dead() })
+			})
+		},
+	},
+	{
+		name: "the receiver is killed while one waits for room", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.spawn("to", Options{Limit: 1}, nil)
+			var from *proc
+			from = w.spawn("from", Options{}, func(p *Self[msg]) {
+				from.give(p, to)
+				from.give(p, to)
+			})
+			w.goroutine("killer", func() { to.ref.Kill() })
+		},
+	},
+	{
+		name: "one waits for room that is just made", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 1}, "to")[0]
+			w.has(to, nil)
+			var from *proc
+			from = w.spawn("from", Options{}, func(p *Self[msg]) {
+				from.give(p, to)
+				from.give(p, to)
+			})
+		},
+	},
+	{
+		name: "two wait for room that is enough for one", reactors: 1, preemptions: 1,
+		play: func(w *world) {
+			to := w.spawn("to", Options{Limit: 1}, nil)
+			for _, name := range []string{"one", "two"} {
+				other := w.spawn("behind "+name, Options{}, nil)
+				var from *proc
+				from = w.spawn(name, Options{}, func(p *Self[msg]) {
+					from.give(p, other) // is handed on to, so that all of these have their turn before to
+					from.give(p, to)
+					from.give(p, to)
+				})
+			}
+		},
+	},
+	{
+		name: "sent to while it waits for room", reactors: 1, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 1}, "to")[0]
+			from := w.asleep(Options{}, "from")[0]
+			w.has(from, func(p *Self[msg]) {
+				from.give(p, to)
+				from.give(p, to)
+			})
+			sent := 0
+			for i := range 2 { // two threads, to save a preemption
+				w.goroutine("one", func() {
+					w.await("the first", func() bool { return sent == i })
+					_ = w.send(w.sys, "one", from, nil)
+					sent++
+				})
+			}
+		},
+	},
+	{
+		name: "two goroutines wait for room", reactors: 1, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 1}, "to")[0]
+			w.has(to, nil)
+			for _, name := range []string{"one", "two"} {
+				w.goroutine(name, func() { w.deliver(name, to) })
+			}
+		},
+	},
+	{
+		name: "one of two that wait for room gives up", reactors: 1, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 1}, "to")[0]
+			w.has(to, nil)
+			w.goroutine("one", func() {
+				if b, ok := w.send(w.sys, "one", to, nil).(*Blocked); ok {
+					b.await(new(signal))
+				}
+			})
+			w.goroutine("two", func() { w.deliver("two", to) })
+		},
+	},
+	{
+		name: "two that owe each other room", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			var all [2]*proc
+			for i, name := range []string{"one", "two"} {
+				all[i] = w.spawn(name, Options{Limit: 2}, func(p *Self[msg]) {
+					all[i].give(p, all[1-i])
+					all[i].give(p, all[1-i])
+				})
+			}
+		},
+	},
+	{
+		name: "a full mailbox that drops", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 1, Full: Drop}, "to")[0]
+			w.has(to, nil)
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil); _ = w.send(w.sys, "one", to, nil) })
+		},
+	},
+	{
+		name: "it ends while it is sent to", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, func(p *Self[msg]) { p.Exit() })
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil); _ = w.send(w.sys, "one", to, nil) })
+		},
+	},
+	{
+		name: "it ends while one waits for room", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 1}, "to")[0]
+			w.has(to, func(p *Self[msg]) { p.Exit() })
+			w.goroutine("one", func() { w.deliver("one", to) })
+			var from *proc
+			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
+		},
+	},
+	{
+		name: "all become idle, and that is said", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			w.asleep(Options{}, "one", "two")
+			w.goroutine("asker", w.ask)
+		},
+	},
+	{
+		name: "something is sent while all become idle", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, nil)
+			w.ask()
+			w.goroutine("one", func() {
+				_ = w.send(w.sys, "one", to, nil)
+				w.ask()
+			})
+		},
+	},
+	{
+		name: "the last process ends, and Run is let go", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, func(p *Self[msg]) { p.Exit() })
+		},
+	},
+	{
+		name: "one is spawned while Run is let go", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, func(p *Self[msg]) { p.Exit() })
+			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		},
+	},
+	{
+		name: "behind a long turn", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "long", "next", "behind")
+			w.sys.reactors[0].ring()
+			w.has(all[0], func(p *Self[msg]) {
+				all[0].give(p, all[1]) // is handed on to
+				all[0].give(p, all[2])
+				w.await("what it has sent to be received elsewhere", func() bool { return all[2].received == 1 })
+			})
+		},
+	},
+	{
+		name: "sent to while one reactor is in a long turn", reactors: 2, preemptions: 2, open: "in queue 0$",
+		play: func(w *world) {
+			all := w.asleep(Options{}, "long", "to")
+			w.sys.reactors[0].ring()
+			w.has(all[0], func(*Self[msg]) {
+				w.await("what was sent to be received elsewhere", func() bool { return all[1].received == 1 })
+			})
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+		},
+	},
+	{
+		name: "spawned while one reactor is in a long turn", reactors: 2, preemptions: 2, open: "in queue 0$",
+		play: func(w *world) {
+			all := w.asleep(Options{}, "long")
+			w.sys.reactors[0].ring()
+			began := false
+			w.has(all[0], func(*Self[msg]) {
+				w.await("what was spawned to begin elsewhere", func() bool { return began })
+			})
+			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
+		},
+	},
+	{
+		name: "more than a turn of messages", reactors: 2, preemptions: 1, cfg: Config{Messages: 1, Turn: 1},
+		play: func(w *world) {
+			all := w.asleep(Options{}, "to", "other")
+			w.has(all[0], nil)
+			w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
+			w.has(all[1], nil)
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+		},
+	},
+	{
+		name: "an order comes while one goes to sleep", reactors: 2, preemptions: 2, ordered: true,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "to", "other")
+			w.has(all[0], nil)
+			w.shutdown()
+		},
+	},
+	{
+		name: "an order comes while one is spawned", reactors: 1, preemptions: 2, ordered: true,
+		play: func(w *world) {
+			w.rest(false)
+			w.shutdown()
+			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		},
+	},
+	{
+		name: "an order comes while one is spawned, two reactors", reactors: 2, preemptions: 1, ordered: true,
+		play: func(w *world) {
+			w.rest(false)
+			w.shutdown()
+			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		},
+	},
+	{
+		name: "a queue of many, stolen from by two", reactors: 3, preemptions: 1,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "from", "a", "b", "c", "d")
+			w.has(all[0], func(p *Self[msg]) {
+				for _, to := range all[1:] {
+					all[0].give(p, to)
+				}
+			})
+		},
+	},
+	{
+		name: "an alarm is due while all become idle", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			var a *Alarm
+			var to *proc
+			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()) })
+			if !w.rest(false) {
+				return
+			}
+			w.task(a.at.s.Index(), func(Sender) {
+				a.timer.Stop()
+				a.Expire()
+			})
+			w.sys.reactors[1-a.at.s.Index()].ring()
+			w.goroutine("asker", w.ask)
+		},
+	},
+	{
+		name: "an alarm is due while it is stopped", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			var a *Alarm
+			stopped := false
+			var to *proc
+			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()) })
+			if !w.rest(false) {
+				return
+			}
+			w.has(to, func(*Self[msg]) { stopped = a.Stop() })
+			w.task(a.at.s.Index(), func(Sender) {
+				a.timer.Stop()
+				a.Expire()
+			})
+			w.checks = append(w.checks, func() {
+				if stopped {
+					to.sent--
+					w.underway--
+				}
+				if stopped == (to.heard["later"] == 1) {
+					w.fail("stopped: %v, heard: %d", stopped, to.heard["later"])
+				}
+			})
+		},
+	},
+	{
+		name: "an errand is over while all become idle", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			x, to := w.errand()
+			if !w.rest(false) {
+				return
+			}
+			at := to.core.on
+			w.task(at.s.Index(), func(Sender) {
+				x.conclude(at, nil)
+				x.bell.Ring()
+			})
+			w.sys.reactors[1-at.s.Index()].ring()
+			w.goroutine("asker", w.ask)
+		},
+	},
+	{
+		name: "an errand is cancelled while all are idle", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			x, to := w.errand()
+			if !w.rest(false) {
+				return
+			}
+			w.ask()
+			w.goroutine("one", func() {
+				w.underway--
+				to.sent--
+				x.Cancel()
+			})
+		},
+	},
+	{
+		name: "linked while one of them ends", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "one", "two")
+			w.has(all[0], func(p *Self[msg]) { p.Exit() })
+			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, Any) })
+			w.bothEnd(all)
+		},
+	},
+	{
+		name: "linked while the other of them ends", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "one", "two")
+			w.has(all[1], func(p *Self[msg]) { p.Exit() })
+			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, Any) })
+			w.bothEnd(all)
+		},
+	},
+	{
+		name: "two that are linked end at once", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "one", "two")
+			Link(all[0].ref, all[1].ref, Any)
+			for _, x := range all {
+				w.has(x, func(p *Self[msg]) { p.Exit() })
+			}
+			w.bothEnd(all)
+		},
+	},
+	{
+		name: "watched while it ends", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "one", "two")
+			w.has(all[0], func(p *Self[msg]) { p.Exit() })
+			w.has(all[1], func(p *Self[msg]) {
+				Monitor(p, all[0].ref, func(Notice) msg { return all[1].extra("notice") })
+			})
+			w.checks = append(w.checks, func() {
+				if n := all[1].heard["notice"]; n != 1 {
+					w.fail("%d notices of one end", n)
+				}
+			})
+		},
+	},
+	{
+		name: "asked while it ends", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "one", "two")
+			w.goroutine("killer", func() { all[0].ref.Kill() })
+			w.has(all[1], func(p *Self[msg]) {
+				all[0].sent++
+				Request(p, all[0].ref, func(r Reply[int]) msg {
+					return msg{"question", 1, func(p *Self[msg]) { r.Send(p, 1) }}
+				}, 0, func(int, error) msg { return all[1].extra("answer") })
+			})
+			w.checks = append(w.checks, func() {
+				if n := all[1].heard["answer"]; n != 1 {
+					w.fail("%d answers to one question", n)
+				}
+			})
+		},
+	},
+}
+
+// errand spawns a process that has one done that does not end by itself.
+func (w *world) errand() (*Errand, *proc) {
+	var x *Errand
+	var to *proc
+	to = w.spawn("to", Options{}, func(p *Self[msg]) {
+		m := to.later()
+		x = Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) msg { return m })
+	})
+	w.rest(false)
+	return x, to
+}
+
+// bothEnd is for two that are linked, and one of which ends.
+func (w *world) bothEnd(all []*proc) {
+	w.checks = append(w.checks, func() {
+		for _, x := range all {
+			if !x.dead() {
+				w.fail("%s is alive, though it was linked to one that has ended", x.name)
+			}
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package process
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// msg is a message that says from whom it is, and what its receiver is to do.
+type msg struct {
+	from string
+	n    int // of those from there to here, from 1
+	do   func(p *Self[msg])
+}
+
+// proc is a process of a world, and what its action is.
+type proc struct {
+	w     *world
+	name  string
+	core  *core
+	ref   Ref[msg]
+	first func(p *Self[msg]) // is done in its first turn
+	lazy  bool               // it receives one message a turn
+
+	bounded bool // who sends it too much has to wait
+
+	here     *thread // whose turn it has
+	began    bool
+	heard    map[string]int // the last of each sender
+	numbers  map[string]int // of those who have sent
+	sent     int            // without an error, or to the dead
+	received int
+	orders   int
+}
+
+// spawn makes a process, as set-up does.
+func (w *world) spawn(name string, o Options, first func(p *Self[msg])) *proc {
+	return w.spawnFrom(w.sys, name, o, first)
+}
+
+func (w *world) spawnFrom(from Sender, name string, o Options, first func(p *Self[msg])) *proc {
+	p := &proc{w: w, name: name, first: first, heard: map[string]int{}, numbers: map[string]int{}}
+	p.ref = Spawn(from, p, o)
+	w.discover()
+	w.returned()
+	return p
+}
+
+// Act is a turn.
+func (x *proc) Act(p *Self[msg]) act.Directive {
+	if x.here != nil {
+		x.w.fail("%s has a turn in %s and in %s at once", x.name, x.here.name, x.w.now.name)
+	}
+	x.here = x.w.now
+	defer func() { x.here = nil }()
+	x.w.note("the turn of %s", x.name)
+	if f := x.first; f != nil {
+		x.first = nil
+		f(p)
+	}
+	for {
+		m, ok := p.Receive()
+		if !ok {
+			return act.Wait
+		}
+		x.hear(m)
+		if m.do != nil {
+			m.do(p)
+		}
+		if x.lazy {
+			return act.Yield
+		}
+	}
+}
+
+func (x *proc) String() string { return x.name }
+
+func (x *proc) hear(m msg) {
+	x.received++
+	x.w.note("%s receives %s's %d", x.name, m.from, m.n)
+	if m.n <= x.heard[m.from] {
+		x.w.fail("%s receives %s's %d after its %d", x.name, m.from, m.n, x.heard[m.from])
+	}
+	x.heard[m.from] = m.n
+	if m.from == "later" {
+		x.w.underway--
+	}
+}
+
+// later is a message that comes by itself, some time.
+func (x *proc) later() msg {
+	x.w.underway++
+	return x.extra("later")
+}
+
+// extra is a message that no bound refuses.
+func (x *proc) extra(from string) msg {
+	x.sent++
+	x.numbers[from]++
+	return msg{from: from, n: x.numbers[from]}
+}
+
+func (x *proc) dead() bool { return x.core.word.Peek()&states == dead }
+
+// send sends, as the thread or process called from.
+func (w *world) send(from Sender, name string, to *proc, do func(p *Self[msg])) error {
+	to.numbers[name]++
+	m := msg{name, to.numbers[name], do}
+	err := to.ref.Send(from, m)
+	w.returned()
+	if err == nil || err == ErrDead {
+		to.sent++
+	}
+	return err
+}
+
+// give is send by a process in its turn.
+func (x *proc) give(p *Self[msg], to *proc) {
+	_ = x.w.send(p, x.name, to, nil)
+}
+
+// deliver is send by a goroutine that waits for room.
+func (w *world) deliver(name string, to *proc) {
+	for {
+		err := w.send(w.sys, name, to, nil)
+		b, ok := err.(*Blocked)
+		if !ok {
+			return
+		}
+		var heard signal
+		if b.await(&heard) {
+			w.await("room", func() bool { return heard > 0 })
+		}
+	}
+}
+
+// signal is a waiter that counts how often it is told.
+type signal int
+
+func (x *signal) roomFor(*reactor) { *x++ }
+
+// settled looks at a process when all reactors wait, and returns 1 if it is alive.
+func (x *proc) settled() int {
+	w, c := x.w, x.core
+	word := c.word.Peek()
+	p := c.body.(*Self[msg])
+	left := p.Pending() + len(p.in)
+	switch {
+	case word&locked != 0:
+		w.fail("%s is locked for ever", x.name)
+	case word&states == dead:
+		return 0
+	case word&states != sleeping:
+		w.fail("%s is %s for ever", x.name, stateName(word&states))
+	case word&blocked != 0 && c.rare.debts == 0:
+		w.fail("%s waits for room for ever: there is enough", x.name)
+	case word&blocked != 0:
+		w.fail("%s waits for room for ever: %d mailboxes have none", x.name, c.rare.debts)
+	case c.rare != nil && c.rare.debts != 0:
+		w.fail("%s sleeps, and waits for room in %d mailboxes", x.name, c.rare.debts)
+	case w.given && x.orders == 0:
+		w.fail("%s was not told of the order", x.name)
+	case left > 0:
+		w.fail("%s sleeps, and has %d messages", x.name, left)
+	case word&calls != 0:
+		w.fail("%s sleeps, and has not looked at what it was called for: %s", x.name, w.of(c).show(uint64(word)))
+	case word&awaited != 0:
+		w.fail("%s sleeps, and %d wait for room in its mailbox, which is empty", x.name, len(c.rare.waiters))
+	case c.owner.Peek() != 0:
+		w.fail("%s sleeps, and is said to be in queue %d", x.name, c.owner.Peek()-1)
+	}
+	return 1
+}
+
+// Stop is an order's.
+func (x *proc) Stop(*Self[msg], shutdown.Order) {
+	if x.orders++; x.orders > 1 {
+		x.w.fail("%s is told of one order twice", x.name)
+	}
+}
+
+// onThread is the Sender that a task is.
+type onThread struct{ *station }
+
+func (x onThread) Scheduler() *act.Scheduler { return x.s }

@@ -1,0 +1,680 @@
+package process
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+	"unsafe"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/steps"
+	bells "github.com/daimon-go/daimon/internal/steps/bells"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// world is a System whose reactors are threads of a tester, with what is known of each process and lock.
+//
+// A reactor's thread is what its scheduler's would be: it gives the demon its turns, by the real Act, when that is
+// ready by the real wakers, and does what tasks would do between two of them. The schedulers are real and never run.
+type world struct {
+	*tester
+	sys      *System
+	stations stations
+	procs    []*proc
+	known    []*proc // whose Spawn has returned: those of random worlds
+	named    int     // of those
+	byCore   map[*core]*proc
+	ghosts   map[unsafe.Pointer]*ghost
+	censuses []uint64 // how many have been made on each, as far as is known
+	wishes   []*wish
+	bells    bool // others may come between the steps of a bell
+	over     bool
+	fresh    bool // the schedulers were not there in earlier runs
+	awake    int  // processes that neither sleep nor are dead
+	underway int  // alarms and errands that have not been heard of
+	checks   []func()
+	given    bool // an order
+	coming   int  // of those, who slept before somebody's call that has not returned
+}
+
+// stations are the schedulers of one Group, which worlds use one after another.
+type stations []*station
+
+// station is a scheduler's demon. Its turn in the scheduler only notes that there is one: that of the reactor is
+// taken outside, where it can be interrupted.
+type station struct {
+	s      *act.Scheduler
+	t      *act.Task
+	r      *reactor
+	todo   []func() // what tasks do
+	due    bool     // the turn of the reactor
+	orders []shutdown.Order
+}
+
+func (x *station) Act(t *act.Task) act.Directive {
+	x.t, x.due = t, true
+	return act.Wait
+}
+
+func (x *station) Stop(_ *act.Task, o shutdown.Order) { x.orders = append(x.orders, o) }
+
+// stopped is a Clock.
+type stopped struct{}
+
+func (stopped) Monotonic() time.Duration { return 0 }
+func (stopped) Wall() time.Time          { return time.Time{} }
+
+func newStations(n int) stations {
+	g := act.NewGroup(act.Config{Schedulers: n, Inbox: 1, Clock: stopped{}, Logger: zap.NewNop()})
+	var all stations
+	for _, s := range g.Schedulers() {
+		x := &station{s: s}
+		s.Attach(x)
+		s.Hold(1) // it never is empty
+		all = append(all, x)
+	}
+	return all
+}
+
+// clear forgets what an earlier world has left.
+func (x *station) clear() {
+	if x.t != nil {
+		x.t.Waker().Wake()
+	}
+	for {
+		if n, err := x.s.Step(1); err != nil {
+			panic(err)
+		} else if n == 0 {
+			break
+		}
+	}
+	x.t.Waker().Wake() // the first turn
+	x.todo = nil
+}
+
+func newWorld(c chooser, all stations, cfg Config) *world {
+	w := &world{tester: newTester(c), stations: all, byCore: map[*core]*proc{}, ghosts: map[unsafe.Pointer]*ghost{}}
+	w.sys = New(cfg)
+	for _, x := range all {
+		x.clear()
+	}
+	steps.Watching, bells.Watching = nil, nil
+	if err := w.sys.join(all[0].s.Group()); err != nil {
+		panic(err)
+	}
+	w.censuses = make([]uint64, len(all))
+	w.know(&w.sys.idle.word, &ghost{kind: ofIdlers, name: "idle"})
+	for i, r := range w.sys.reactors {
+		x := all[i]
+		x.r = r
+		places.Get(x.s).reactor = r
+		r.hold()
+		w.know(&r.queue.word, &ghost{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
+		w.know(&r.idle, &ghost{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
+		for _, n := range []*counter{&r.handed, &r.stolen, &r.dropped} {
+			w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
+		}
+		w.thread(fmt.Sprintf("reactor %d", i), func() { w.serve(x) })
+	}
+	steps.Watching, bells.Watching = tap{w, false}, tap{w, true}
+	return w
+}
+
+// end lets the threads of reactors go, if nothing was found.
+func (w *world) end() {
+	w.over = true
+	if w.finding == "" {
+		w.run(false)
+	}
+	steps.Watching, bells.Watching = nil, nil
+	for _, x := range w.stations {
+		x.r.letGo()
+	}
+}
+
+// serve is the thread of a scheduler.
+func (w *world) serve(x *station) {
+	for !w.over {
+		ready := w.step(x)
+		for _, o := range x.orders {
+			x.r.Stop(x.t, o)
+		}
+		x.orders = nil
+		if len(x.todo) > 0 && (!ready || w.pick(2) == 0) { // a task is ready now, or later
+			f := x.todo[0]
+			x.todo = x.todo[1:]
+			f()
+		} else if !ready {
+			w.await("a wake-up", func() bool { return w.over || len(x.todo) > 0 || w.called(x) })
+		}
+		if ready {
+			w.turn(x)
+		}
+	}
+}
+
+// step tells whether the demon is ready, and begins its turn then. The turns of tasks, if there are some, are one step
+// each.
+func (w *world) step(x *station) bool {
+	w.atomic++
+	defer func() { w.atomic-- }()
+	x.due = false
+	for !x.due {
+		if n, err := x.s.Step(1); err != nil {
+			panic(err)
+		} else if n == 0 {
+			break
+		}
+	}
+	return x.due
+}
+
+// called tells whether something is in the inbox.
+func (w *world) called(x *station) bool {
+	when, more := x.s.NextDeadline()
+	return more && when <= 0 // the clock stands still
+}
+
+// turn is one of the reactor. One that has achieved nothing, because all that it looked at was locked, is not repeated
+// before somebody else has done something.
+func (w *world) turn(x *station) {
+	t := w.now
+	before, others := t.efforts, w.efforts-t.efforts
+	t.busy = true
+	d := x.r.Act(x.t)
+	t.busy = false
+	switch d {
+	case act.Yield:
+		x.t.Waker().Wake()
+		if t.efforts == before {
+			w.await("anything to run, over and over again,", func() bool { return w.efforts-t.efforts > others })
+		}
+	case act.Wait:
+	default:
+		w.fail("the turn of a reactor ends with %v", d)
+	}
+}
+
+// tap brings the steps to the world: those of the package, or those of bells.
+type tap struct {
+	w     *world
+	bells bool
+}
+
+func (x tap) Before(at unsafe.Pointer) {
+	if x.w.discover(); x.bells && !x.w.bells {
+		return
+	}
+	if x.w.at(at, x.bells).kind != ofCount {
+		x.w.point()
+	}
+}
+
+func (x tap) After(at unsafe.Pointer, was, now uint64, wrote bool) {
+	w := x.w
+	g := w.at(at, x.bells)
+	w.after(&g.cause, was, now, wrote, wrote && (g.kind == ofWord || g.kind == ofQueue))
+	g.hear(uint32(was), uint32(now), wrote)
+	for _, q := range w.wishes {
+		q.look(w)
+	}
+}
+
+func (x tap) Await(looks int) { x.w.Await(looks) }
+
+// wish is one to know when the System is quiescent.
+type wish struct {
+	f     *future.Future[struct{}]
+	quiet bool // since it was asked, if only for a moment
+}
+
+// look finds an answer that is wrong.
+func (q *wish) look(w *world) {
+	if w.quiet() {
+		q.quiet = true
+	}
+	if !q.quiet && q.f != nil && q.f.Resolved() {
+		w.fail("it was said that nothing is ready any more, which has not been so since that was asked")
+	}
+}
+
+// quiet tells whether nothing is ready. What is being sent or spawned by somebody outside of turns might as well
+// come afterwards.
+func (w *world) quiet() bool { return w.awake == w.coming && w.underway == 0 }
+
+// ask asks when the System is quiescent.
+func (w *world) ask() {
+	q := &wish{quiet: w.quiet()}
+	w.wishes = append(w.wishes, q)
+	q.f = w.sys.Quiescent()
+}
+
+// discover finds who was spawned by the present thread.
+func (w *world) discover() {
+	for i := range w.sys.census {
+		if c := &w.sys.census[i]; c.made != w.censuses[i] {
+			w.censuses[i] = c.made
+			w.born(c.first)
+		}
+	}
+}
+
+func (w *world) born(c *core) {
+	p := w.byCore[c]
+	if p == nil {
+		p = &proc{w: w, name: fmt.Sprintf("process %d", c.id), heard: map[string]int{}}
+		if own, ok := c.body.action().(*proc); ok {
+			p = own
+		}
+		w.byCore[c] = p
+		w.procs = append(w.procs, p)
+	}
+	p.core = c
+	w.awake++
+	g := &ghost{kind: ofWord, name: p.name, c: c, holder: w.now}
+	w.know(&c.word, g)
+	g.come()
+	w.know(&c.owner, &ghost{kind: ofOwner, name: p.name + "'s owner", c: c})
+}
+
+func (w *world) know(at *word, g *ghost) { w.haunt(unsafe.Pointer(at), g, false) }
+
+// haunt makes g what is known of an address.
+func (w *world) haunt(at unsafe.Pointer, g *ghost, bell bool) *ghost {
+	g.w, g.cause = w, cause{id: w.numberOf(w.nameOf(at, bell)), ghost: g}
+	w.ghosts[at] = g
+	return g
+}
+
+// at is what is known of an address.
+func (w *world) at(at unsafe.Pointer, bell bool) *ghost {
+	if g := w.ghosts[at]; g != nil {
+		return g
+	}
+	k := w.nameOf(at, bell)
+	g := &ghost{name: w.field(k)}
+	if k.of == "census" {
+		g.kind = ofCount
+	}
+	return w.haunt(at, g, bell)
+}
+
+func (w *world) of(c *core) *ghost { return w.ghosts[unsafe.Pointer(&c.word)] }
+
+// ghost is what is known of a word: who may change it, and how.
+type ghost struct {
+	cause
+	w        *world
+	kind     kind
+	name     string
+	c        *core
+	r        *reactor
+	lockedBy *thread
+	coming   bool
+	holder   *thread // who runs the process, or has it in its hands on the way into a queue; nil: it sleeps or is in one
+}
+
+type kind uint8
+
+const (
+	ofNothing kind = iota
+	ofWord
+	ofOwner
+	ofQueue
+	ofIdlers
+	ofIdle
+	ofCount // others come neither before it nor after it
+)
+
+func (g *ghost) hear(was, now uint32, wrote bool) {
+	if !wrote {
+		return
+	}
+	switch g.kind {
+	case ofWord:
+		g.locking(was&locked, now&locked, locked)
+		g.moved(was&states, now&states)
+	case ofOwner:
+		g.owned(now)
+	case ofQueue:
+		g.locking(was&1, now&1, 1)
+		if now&1 == 0 {
+			g.inOrder(now >> 1)
+		}
+	case ofIdlers:
+		g.locking(was&1, now&1, 1)
+		if now&1 == 0 {
+			g.stacked(now >> 1)
+		}
+	case ofIdle:
+		if x := g.w.ghosts[unsafe.Pointer(&g.w.sys.idle.word)]; x.lockedBy != g.w.now {
+			g.w.fail("%s is changed without the lock of the stack", g.name)
+		}
+	}
+}
+
+// locking follows who has locked the word: nobody else changes it.
+func (g *ghost) locking(was, now uint32, bit uint32) {
+	me := g.w.now
+	switch {
+	case was&bit != 0 && g.lockedBy != me:
+		g.w.fail("%s is changed by %s while %s has locked it", g.name, me.name, g.lockedBy.name)
+	case now&bit != 0:
+		g.lockedBy = me
+	case was&bit != 0:
+		g.lockedBy = nil
+	}
+}
+
+// moved follows the state of a process.
+func (g *ghost) moved(was, now uint32) {
+	w := g.w
+	if was == now {
+		return
+	}
+	asleep := func(state uint32) bool { return state == sleeping || state == dead }
+	if asleep(was) && !asleep(now) {
+		w.awake++
+	} else if !asleep(was) && asleep(now) {
+		w.awake--
+	}
+	me := w.now
+	switch {
+	case was == dead:
+		w.fail("%s is dead, and made %s", g.name, stateName(now))
+	case was == sleeping && now == queued:
+		g.holder = me
+		g.come()
+	case was == sleeping && now == running:
+		g.holder = me
+	case was == queued && now == running && g.holder != me:
+		w.fail("%s is made running by %s, which has not taken it out of a queue", g.name, me.name)
+	case was == queued && now == running:
+		g.came()
+	case was == running && g.holder != me:
+		w.fail("%s is made %s by %s, which does not run it", g.name, stateName(now), me.name)
+	case was == running && now == queued:
+	case was == running:
+		g.holder = nil
+		if now == dead && g.c.why == Panicked {
+			w.fail("%s panics: %v", g.name, g.c.rare.err)
+		}
+	default:
+		w.fail("%s is %s and made %s", g.name, stateName(was), stateName(now))
+	}
+}
+
+// come is called when a process is queued that slept, or was not there.
+func (g *ghost) come() {
+	if me := g.w.now; !me.busy {
+		g.coming = true
+		g.w.coming++
+		me.brings = append(me.brings, g)
+	}
+}
+
+// came is the end of come.
+func (g *ghost) came() {
+	if g.coming {
+		g.coming = false
+		g.w.coming--
+	}
+}
+
+// returned is called when a thread has come to the end of something that may wake processes.
+func (w *world) returned() {
+	for _, g := range w.now.brings {
+		g.came()
+	}
+	w.now.brings = nil
+}
+
+// owned follows in which queue a process is.
+func (g *ghost) owned(now uint32) {
+	w := g.w
+	c := w.of(g.c)
+	if now == 0 {
+		c.holder = w.now
+		return
+	}
+	q := w.ghosts[unsafe.Pointer(&w.sys.reactors[now-1].queue.word)]
+	switch {
+	case q.lockedBy != w.now:
+		w.fail("%s is put into %s, which is not locked", c.name, q.name)
+	case g.c.word.Peek()&states != queued:
+		w.fail("%s is put into %s while it is %s", c.name, q.name, stateName(g.c.word.Peek()&states))
+	case c.holder != w.now:
+		w.fail("%s is put into %s by %s, which does not have it", c.name, q.name, w.now.name)
+	}
+	c.holder = nil
+}
+
+// inOrder looks whether a queue is what it says.
+func (g *ghost) inOrder(length uint32) {
+	n, prev := uint32(0), (*core)(nil)
+	q := &g.r.queue
+	for c := q.first; c != nil && n <= length; c = c.next {
+		if c.prev != prev || c.owner.Peek() != q.id || c.word.Peek()&states != queued {
+			g.w.fail("%s is in %s, %s, and owned by %d", g.w.of(c).name, g.name, stateName(c.word.Peek()&states), c.owner.Peek())
+		}
+		prev = c
+		n++
+	}
+	if n != length || q.last != prev {
+		g.w.fail("%s says that it has %d processes, and has %d", g.name, length, n)
+	}
+}
+
+// stacked looks whether the stack of the idle is what it says.
+func (g *ghost) stacked(n uint32) {
+	x := &g.w.sys.idle
+	on := map[*reactor]int{}
+	for _, r := range x.stack {
+		on[r]++
+	}
+	if int(n) != len(x.stack) {
+		g.w.fail("the stack of the idle says that it has %d, and has %d", n, len(x.stack))
+	}
+	for i, r := range g.w.sys.reactors {
+		if on[r] != int(r.idle.Peek()) {
+			g.w.fail("reactor %d is %d times on the stack of the idle, and says %d", i, on[r], r.idle.Peek())
+		}
+	}
+}
+
+func stateName(state uint32) string {
+	switch state {
+	case sleeping:
+		return "sleeping"
+	case queued:
+		return "queued"
+	case running:
+		return "running"
+	}
+	return "dead"
+}
+
+// rest runs until nobody can do anything by himself, and looks whether that is as it should be. It reports false if
+// something was found.
+func (w *world) rest(chosen bool) bool {
+	w.run(chosen)
+	if w.finding == "" {
+		w.stuck()
+	}
+	if w.finding == "" {
+		w.settled()
+	}
+	return w.finding == ""
+}
+
+// stuck finds who waits for ever.
+func (w *world) stuck() {
+	var all []string
+	for _, t := range w.threads {
+		if !t.ended && t.waits != "a wake-up" {
+			all = append(all, fmt.Sprintf("%s waits for %s", t.name, t.waits))
+		}
+	}
+	if all != nil {
+		w.fail("for ever: %s", strings.Join(append(all, w.leftovers()...), "; "))
+	}
+}
+
+// leftovers tells what is ready while nobody runs it.
+func (w *world) leftovers() (all []string) {
+	for i, r := range w.sys.reactors {
+		if n := r.queue.word.Peek(); n != 0 {
+			all = append(all, fmt.Sprintf("%d in queue %d", n>>1, i))
+		}
+	}
+	return all
+}
+
+// settled looks at a world in which all reactors wait.
+func (w *world) settled() {
+	for i, r := range w.sys.reactors {
+		switch {
+		case r.queue.word.Peek() != 0:
+			w.fail("reactor %d rests, and all others do, while its queue has %d", i, r.queue.word.Peek()>>1)
+		case r.next != nil:
+			w.fail("reactor %d rests, and has the next process in its hands", i)
+		case r.idle.Peek() != 1:
+			w.fail("reactor %d rests, and nobody can wake it: it is not on the stack of the idle", i)
+		}
+	}
+	alive, holding := 0, 0
+	for _, p := range w.procs {
+		alive += p.settled()
+	}
+	for _, r := range w.sys.reactors {
+		if r.holding.Load() {
+			holding++
+		}
+	}
+	if ordered := w.sys.reactors[0].ordered; !ordered && alive > 0 && holding == 0 {
+		w.fail("%d processes are alive, and nobody holds Run", alive)
+	} else if alive == 0 && holding > 0 {
+		w.fail("no process is alive, and %d reactors hold Run", holding)
+	}
+	if n := w.sys.Stats().Alive; int(n) != alive {
+		w.fail("%d processes are alive, and the System counts %d", alive, n)
+	}
+	for _, q := range w.wishes {
+		if !q.f.Resolved() && w.sys.pending.Load() == 0 {
+			w.fail("nothing is ready any more, and nobody has said so")
+		}
+	}
+	for _, check := range w.checks {
+		check()
+	}
+	w.accounts()
+}
+
+// accounts looks whether every message was received, refused, or dropped and counted.
+func (w *world) accounts() {
+	sent, received := 0, 0
+	for _, p := range w.procs {
+		sent += p.sent
+		received += p.received
+	}
+	if dropped := int(w.sys.Stats().Dropped); sent != received+dropped+w.underway {
+		w.fail("%d messages were sent, %d received, and %d dropped", sent, received, dropped)
+	}
+}
+
+// story tells what has happened, one line a step, the latest last.
+func (w *world) story() string {
+	var b strings.Builder
+	all := w.history
+	if n := len(all) - 250; n > 0 {
+		fmt.Fprintf(&b, "\t… %d steps before\n", n)
+		all = all[n:]
+	}
+	last := (*thread)(nil)
+	for _, e := range all {
+		name := e.by.name
+		if e.by == last {
+			name = ""
+		}
+		last = e.by
+		switch {
+		case e.at == nil:
+			fmt.Fprintf(&b, "\t%-12s %s\n", name, e.note)
+		case e.at.ghost.kind == ofCount, e.at.ghost.kind == ofNothing && !e.wrote:
+		case e.wrote:
+			fmt.Fprintf(&b, "\t%-12s %s: %s → %s\n", name, e.at.ghost.name, e.at.ghost.show(e.was), e.at.ghost.show(e.now))
+		default:
+			fmt.Fprintf(&b, "\t%-12s %s is %s\n", name, e.at.ghost.name, e.at.ghost.show(e.was))
+		}
+	}
+	return b.String()
+}
+
+// nameOf is the name of an address: what it belongs to, and where it is in that.
+func (w *world) nameOf(at unsafe.Pointer, bell bool) key {
+	within := func(base unsafe.Pointer, size uintptr) bool { return uintptr(at)-uintptr(base) < size }
+	if base := unsafe.Pointer(w.sys); within(base, unsafe.Sizeof(*w.sys)) {
+		return key{"sys", 0, uintptr(at) - uintptr(base)}
+	}
+	for i, r := range w.sys.reactors {
+		if base := unsafe.Pointer(r); within(base, unsafe.Sizeof(*r)) {
+			return key{"reactor", i, uintptr(at) - uintptr(base)}
+		}
+		if base := unsafe.Pointer(&w.sys.census[i]); within(base, unsafe.Sizeof(w.sys.census[i])) {
+			return key{"census", i, uintptr(at) - uintptr(base)}
+		}
+	}
+	for _, p := range w.procs {
+		if base := unsafe.Pointer(p.core); within(base, unsafe.Sizeof(*p.core)) {
+			return key{p.name, 0, uintptr(at) - uintptr(base)}
+		}
+	}
+	if bell && !w.fresh {
+		return key{"what rings", 0, uintptr(at)} // it stays with its scheduler
+	}
+	return key{}
+}
+
+// field is the name for people.
+func (w *world) field(k key) string {
+	t := map[string]reflect.Type{"sys": reflect.TypeFor[System](), "reactor": reflect.TypeFor[reactor](), "census": reflect.TypeFor[census]()}[k.of]
+	if t == nil || !w.telling {
+		return cmp.Or(k.of, "something")
+	}
+	name := k.of
+	if k.of != "sys" {
+		name = fmt.Sprint(name, " ", k.index)
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); k.offset-f.Offset < f.Type.Size() {
+			name += "'s " + f.Name
+		}
+	}
+	return name
+}
+
+func (g *ghost) show(v uint64) string {
+	w := uint32(v)
+	switch g.kind {
+	case ofWord:
+		s := stateName(w & states)
+		for i, name := range []string{"locked", "mail", "poked", "killed", "told", "awaited", "blocked"} {
+			if w>>i&1 != 0 {
+				s += "|" + name
+			}
+		}
+		return s
+	case ofQueue, ofIdlers:
+		s := fmt.Sprint(w >> 1)
+		if w&1 != 0 {
+			s += "|locked"
+		}
+		return s
+	}
+	return fmt.Sprint(v)
+}

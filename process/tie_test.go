@@ -1,0 +1,549 @@
+package process_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+)
+
+func TestEachRegistrationMakesOneNotice(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref := x.doer(process.Options{})
+	once, often := x.heir(ref), x.heir(ref, ref, ref, ref, ref)
+	x.do(ref, falters)
+	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFaltered}
+	require.Equal(t, []process.Notice{want}, once.heard())
+	require.Equal(t, []process.Notice{want, want, want, want, want}, often.heard())
+	require.False(t, ref.Kill())
+	x.all()
+	require.Len(t, often.heard(), 5)
+}
+
+func TestNoticesComeInTheOrderOfRegistration(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref := x.doer(process.Options{})
+	log := ""
+	x.do(x.doer(process.Options{}), func(p *doer) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			w := process.Monitor(p, ref, func(process.Notice) deed { return func(*doer) { log += name } })
+			if name == "b" {
+				require.True(t, w.Stop())
+			}
+		}
+	})
+	x.do(ref, leaves)
+	require.Equal(t, "acd", log)
+}
+
+func TestMonitorOfTheDeadIsAnsweredAtOnce(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref := x.doer(process.Options{})
+	x.do(ref, bursts)
+	h := x.heir(ref, ref)
+	require.Equal(t, []process.Reason{process.Panicked, process.Panicked}, h.reasons())
+	require.Equal(t, h.heard()[0], h.heard()[1])
+}
+
+func TestNoBoundRefusesANotice(t *testing.T) {
+	for _, full := range []process.Full{process.Wait, process.Drop, process.Fail} {
+		x := takeInHand(t, 1)
+		log := ""
+		note := func(text string) deed { return func(*doer) { log += text } }
+		ref, h := x.doer(process.Options{}), x.doer(process.Options{Limit: 1, Full: full})
+		x.do(h, func(p *doer) {
+			for range 3 {
+				process.Monitor(p, ref, func(process.Notice) deed { return note("notice ") })
+			}
+		})
+		require.NoError(t, h.Send(x.sys, note("message ")))
+		ref.Kill()
+		x.only(0)
+		require.Equal(t, "message notice notice notice ", log)
+		require.Zero(t, x.sys.Stats().Dropped)
+	}
+}
+
+func TestAWatchThatIsStopped(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref, h := x.doer(process.Options{}), x.doer(process.Options{})
+	heard := 0
+	watch := func(p *doer) *process.Watch {
+		return process.Monitor(p, ref, func(process.Notice) deed { return func(*doer) { heard++ } })
+	}
+	var before, after *process.Watch
+	x.do(h, func(p *doer) {
+		before, after = watch(p), watch(p)
+		require.True(t, before.Stop())
+		require.False(t, before.Stop(), "once is enough")
+	})
+	ref.Kill()
+	x.all()
+	require.Equal(t, 1, heard)
+	require.False(t, after.Stop(), "the Notice has come")
+	x.do(h, func(p *doer) { require.False(t, watch(p).Stop(), "it came at once") })
+	require.Equal(t, 2, heard)
+}
+
+// Stop on one thread against the death on another: either Stop says that it was in time, or the Notice comes.
+func TestStopAgainstADeathElsewhere(t *testing.T) {
+	const batch = 500
+	batches := often(100_000) / batch
+	x := settleIn(t, act.Config{Schedulers: 2})
+	short := process.Func[deed](func(*doer) act.Directive { return act.Done })
+	stopped, lost := 0, 0
+	h := process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
+	for range batches {
+		left := make(chan int, 1)
+		told := [batch]int{}
+		x.do(h, func(p *doer) {
+			watches := [batch]*process.Watch{}
+			missing := batch
+			for i := range batch {
+				ref := process.Spawn(p, short, process.Options{})
+				watches[i] = process.Monitor(p, ref, func(process.Notice) deed {
+					return func(*doer) {
+						if told[i]++; told[i] > 1 {
+							t.Error("told twice, or of what was stopped")
+						}
+						if missing--; missing == 0 {
+							left <- 0
+						}
+					}
+				})
+			}
+			for i, w := range watches {
+				if w.Stop() {
+					stopped++
+					told[i]++
+					missing--
+				}
+			}
+			lost += missing
+			if missing == 0 {
+				left <- 0
+			}
+		})
+		lab.Receive(t, left)
+	}
+	x.quiesce()
+	x.do(h, func(p *doer) { p.Exit() })
+	x.close()
+	require.Equal(t, batch*batches, stopped+lost)
+	t.Logf("%d stopped, %d told", stopped, lost)
+}
+
+// What watches one that lives long leaves nothing there when it ends.
+func TestTheListOfOneWhoLivesLongDoesNotGrow(t *testing.T) {
+	x := takeInHand(t, 1)
+	target := process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
+	parent := x.doer(process.Options{})
+	watchers := func(n int) {
+		x.do(parent, func(p *doer) {
+			for range n {
+				ref := process.Spawn(p, process.Func[deed](func(p *doer) act.Directive {
+					process.Monitor(p, target, func(process.Notice) deed { t.Error("too late"); return leaves })
+					return act.Done
+				}), process.Options{})
+				if n%100 == 0 {
+					process.Link(ref, target, process.Abnormal)
+				}
+			}
+		})
+	}
+	watchers(1000)
+	before := inUse()
+	for range 100 {
+		watchers(1000)
+	}
+	require.Less(t, inUse()-before, int64(1<<20))
+	x.do(target, leaves)
+	require.EqualValues(t, 1, x.sys.Stats().Alive)
+}
+
+func TestAnAsThatPanicsInMonitorHarmsNobody(t *testing.T) {
+	x := takeInHand(t, 1)
+	ref, h := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
+	x.do(h, func(p *doer) { process.Monitor(p, ref, func(process.Notice) deed { panic("burst") }) })
+	other := x.heir(ref)
+	x.do(ref, leaves)
+	require.Equal(t, []process.Reason{process.Normal}, other.reasons())
+	entry := onlyOne(t, x.logs.All())
+	require.Equal(t, "the end of a process has panicked", entry.Message)
+	require.Equal(t, "bob", entry.ContextMap()["process"])
+	alive := false
+	x.do(h, func(*doer) { alive = true })
+	require.True(t, alive)
+}
+
+func TestWhichEndsALinkCarries(t *testing.T) {
+	for _, row := range []struct {
+		end      deed
+		reason   process.Reason
+		abnormal bool
+	}{
+		{leaves, process.Normal, false},
+		{falters, process.Failed, true},
+		{bursts, process.Panicked, true},
+		{func(p *doer) { p.Kill() }, process.Killed, true},
+		{func(p *doer) { // linked, at one remove
+			other := process.Spawn(p, doesDeeds, process.Options{})
+			process.Link(p, other, process.Abnormal)
+			other.Kill()
+		}, process.Linked, true},
+	} {
+		first := "a has ended: " + row.reason.String()
+		if row.reason == process.Linked {
+			first = "has ended: killed" // of a chain it says how that began
+		}
+		for rule, carries := range map[process.Strictness]bool{process.Abnormal: row.abnormal, process.Any: true} {
+			for _, turned := range []bool{false, true} {
+				for _, dead := range []bool{false, true} {
+					name := fmt.Sprintf("%v, any %v, turned %v, already dead %v", row.reason, rule == process.Any, turned, dead)
+					t.Run(name, func(t *testing.T) {
+						x := takeInHand(t, 2)
+						a, b := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
+						link := func() {
+							if turned {
+								process.Link(b, a, rule)
+							} else {
+								process.Link(a, b, rule)
+							}
+						}
+						ha, hb := x.heir(a), x.heir(b)
+						if !dead {
+							link()
+						}
+						x.do(a, row.end)
+						if dead {
+							require.Empty(t, hb.heard())
+							link()
+							x.all()
+						}
+						require.Equal(t, []process.Reason{row.reason}, ha.reasons())
+						if !carries {
+							require.Empty(t, hb.heard())
+							return
+						}
+						n := onlyOne(t, hb.heard())
+						require.Equal(t, process.Linked, n.Reason)
+						require.ErrorContains(t, n.Err, first)
+						if cause := onlyOne(t, ha.heard()).Err; cause != nil {
+							require.ErrorIs(t, n.Err, cause)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
+	x := takeInHand(t, 2)
+	a, b := x.doer(process.Options{}), x.doer(process.Options{})
+	h := x.heir(a, b)
+	bonds := []*process.Bond{}
+	for range 3 {
+		bonds = append(bonds, process.Link(a, b, process.Any), process.Link(b, a, process.Any))
+	}
+	for _, bond := range bonds[1:] {
+		require.True(t, bond.Unlink())
+		require.False(t, bond.Unlink())
+	}
+	a.Kill() // one is left
+	x.all()
+	require.Equal(t, []process.Reason{process.Killed, process.Linked}, h.reasons())
+	require.False(t, bonds[0].Unlink())
+}
+
+func TestOfSeveralLinksOneIsEnough(t *testing.T) {
+	x := takeInHand(t, 2)
+	a, b := x.doer(process.Options{}), x.doer(process.Options{})
+	h := x.heir(a, b)
+	for range 5 {
+		process.Link(a, b, process.Abnormal)
+		process.Link(b, a, process.Any)
+	}
+	x.do(b, leaves)
+	require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
+}
+
+func TestUnlinkedTwoEndApart(t *testing.T) {
+	x := takeInHand(t, 2)
+	a, b := x.doer(process.Options{}), x.doer(process.Options{})
+	h := x.heir(b)
+	require.True(t, process.Link(a, b, process.Any).Unlink())
+	a.Kill()
+	x.all()
+	require.Empty(t, h.heard())
+}
+
+func TestALinkToOneselfMeansNothing(t *testing.T) {
+	x := takeInHand(t, 1)
+	a := x.doer(process.Options{})
+	h := x.heir(a)
+	require.False(t, process.Link(a, a, process.Any).Unlink())
+	x.do(a, leaves)
+	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
+}
+
+func TestALinkLeavesNothingWithTheOther(t *testing.T) {
+	x := takeInHand(t, 1)
+	a := x.doer(process.Options{})
+	x.all()
+	link := func() {
+		for range 10_000 {
+			b := x.doer(process.Options{})
+			process.Link(a, b, process.Abnormal)
+			require.NoError(t, b.Send(x.sys, leaves))
+		}
+		x.all()
+	}
+	link()
+	before := inUse()
+	link()
+	require.Less(t, inUse()-before, int64(1<<18))
+	require.EqualValues(t, 1, x.sys.Stats().Alive)
+}
+
+func TestLinksInACircle(t *testing.T) {
+	for _, rule := range []process.Strictness{process.Abnormal, process.Any} {
+		x := takeInHand(t, 2)
+		all := []process.Party{}
+		for range 100 {
+			all = append(all, x.doer(process.Options{}))
+		}
+		for i := range all {
+			process.Link(all[i], all[(i+1)%len(all)], rule)
+			process.Link(all[i], all[(i*7+3)%len(all)], rule)
+		}
+		h := x.heir(all...)
+		all[50].Kill()
+		x.all()
+		require.Len(t, h.heard(), 100)
+		require.EqualValues(t, 100, x.sys.Stats().Ended)
+		require.Equal(t, process.Killed, h.reasons()[0])
+		require.Equal(t, process.Linked, h.reasons()[99])
+	}
+}
+
+func TestAChainOfLinkedEnds(t *testing.T) {
+	for _, reactors := range []int{1, 2} {
+		x := settleIn(t, act.Config{Schedulers: reactors})
+		const length = 1000
+		all := [length]process.Ref[deed]{}
+		for i := range all {
+			all[i] = x.doer(process.Options{})
+			if i > 0 {
+				process.Link(all[i-1], all[i], process.Abnormal)
+			}
+		}
+		require.NoError(t, all[0].Send(x.sys, falters))
+		last := x.ended(all[length-1])
+		require.Equal(t, process.Linked, last.Reason)
+		require.ErrorIs(t, last.Err, errFaltered)
+		require.EqualValues(t, length, x.sys.Stats().Ended)
+		for _, ref := range all[1:] {
+			require.Equal(t, process.Linked, x.ended(ref).Reason)
+		}
+		x.close()
+	}
+}
+
+// What is said of the end does not grow with the square of the chain.
+func TestALongChainOfLinkedEndsIsNotDear(t *testing.T) {
+	x := takeInHand(t, 1)
+	const length = 3000
+	all := make([]process.Ref[deed], length)
+	for i := range all {
+		all[i] = x.doer(process.Options{})
+		if i > 0 {
+			process.Link(all[i-1], all[i], process.Abnormal)
+		}
+	}
+	x.all()
+	before := inUse()
+	all[0].Kill()
+	x.all()
+	require.EqualValues(t, length, x.sys.Stats().Ended)
+	require.Less(t, inUse()-before, int64(length*1000), "bytes for those who may still be asked")
+	require.ErrorContains(t, x.heir(all[length-1]).heard()[0].Err, "has ended")
+}
+
+// Two who are linked die at the same time on two reactors: each has one end.
+func TestLinkedTwoDieAtOnce(t *testing.T) {
+	const batch = 200
+	batches := often(100_000) / batch
+	x := settleIn(t, act.Config{Schedulers: 2})
+	reasons := map[process.Reason]int{}
+	h := &heir{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
+	for range batches {
+		pairs := [batch][2]process.Ref[deed]{}
+		x.do(h.Ref, func(p *doer) {
+			for i := range pairs {
+				a, b := process.Spawn(p, doesDeeds, process.Options{}), process.Spawn(p, doesDeeds, process.Options{})
+				pairs[i] = [2]process.Ref[deed]{a, b}
+				process.Monitor(p, a, h.take)
+				process.Monitor(p, b, h.take)
+				process.Link(a, b, process.Abnormal)
+			}
+		})
+		var both sync.WaitGroup
+		for side := range 2 {
+			both.Go(func() {
+				for _, pair := range pairs {
+					_ = pair[side].Send(x.sys, falters)
+				}
+			})
+		}
+		both.Wait()
+		x.quiesce()
+		require.Len(t, h.heard(), 2*batch)
+		seen := map[uint64]bool{}
+		for _, n := range h.heard() {
+			require.False(t, seen[n.Of.ID()])
+			seen[n.Of.ID()] = true
+			reasons[n.Reason]++
+			require.ErrorIs(t, n.Err, errFaltered)
+		}
+		h.notices = nil
+	}
+	require.Equal(t, 2*batch*batches, reasons[process.Failed]+reasons[process.Linked])
+	t.Log(reasons)
+	x.do(h.Ref, leaves)
+	x.close()
+}
+
+// A third party links two of whom one, or both, are just ending: whoever is left ends as well.
+func TestALinkMadeByOthersWhileBothDie(t *testing.T) {
+	const batch = 200
+	batches := often(50_000) / batch
+	x := settleIn(t, act.Config{Schedulers: 2})
+	for round := range batches {
+		pairs := [batch][2]process.Ref[deed]{}
+		for i := range pairs {
+			pairs[i] = [2]process.Ref[deed]{x.doer(process.Options{}), x.doer(process.Options{})}
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			for i, pair := range pairs {
+				if i%2 == 0 {
+					process.Link(pair[0], pair[1], process.Abnormal)
+				} else {
+					process.Link(pair[1], pair[0], process.Abnormal)
+				}
+			}
+		})
+		all.Go(func() {
+			for _, pair := range pairs {
+				_ = pair[0].Send(x.sys, falters)
+				if round%2 == 0 {
+					_ = pair[1].Send(x.sys, leaves)
+				}
+			}
+		})
+		all.Wait()
+		x.quiesce()
+		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper")
+	}
+	x.close()
+}
+
+// Unlink on one thread against the end on another.
+func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
+	const batch = 200
+	batches := often(50_000) / batch
+	x := settleIn(t, act.Config{Schedulers: 2})
+	freed := 0
+	for range batches {
+		pairs := [batch][2]process.Ref[deed]{}
+		bonds := [batch]*process.Bond{}
+		for i := range pairs {
+			pairs[i] = [2]process.Ref[deed]{x.doer(process.Options{}), x.doer(process.Options{})}
+			bonds[i] = process.Link(pairs[i][0], pairs[i][1], process.Abnormal)
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			for _, pair := range pairs {
+				pair[0].Kill()
+			}
+		})
+		all.Go(func() {
+			for _, bond := range bonds {
+				bond.Unlink()
+			}
+		})
+		all.Wait()
+		x.quiesce()
+		for _, pair := range pairs {
+			require.False(t, pair[0].Kill(), "it is dead")
+			if pair[1].Kill() {
+				freed++
+			}
+		}
+		x.quiesce()
+		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper")
+	}
+	t.Logf("%d were free in time", freed)
+	x.close()
+}
+
+// Those who watch others that die together on two reactors hear of each exactly as often as they have asked.
+func TestManyWatchMany(t *testing.T) {
+	const many, asked = 100, 5
+	x := settleIn(t, act.Config{Schedulers: 2})
+	for range often(200) {
+		heard := [many]int{}
+		all := [many]process.Ref[deed]{}
+		for i := range all {
+			all[i] = process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
+		}
+		for i := range all {
+			require.NoError(t, all[i].Send(x.sys, func(p *doer) {
+				for k := range asked {
+					process.Monitor(p, all[(i+2*k+1)%many], func(process.Notice) deed { return func(*doer) { heard[i]++ } })
+				}
+			}))
+		}
+		x.quiesce()
+		for i := 0; i < many; i += 2 {
+			all[i].Kill()
+		}
+		x.quiesce()
+		for i := range all {
+			require.Equal(t, i%2*asked, heard[i])
+			all[i].Kill()
+		}
+		x.quiesce()
+	}
+	x.close()
+}
+
+func TestWhatANoticeSaysOfNames(t *testing.T) {
+	x := takeInHand(t, 1)
+	bob, number := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
+	h := x.heir(bob, number)
+	x.do(bob, leaves)
+	x.do(number, leaves)
+	require.Equal(t, "bob", h.heard()[0].Of.String())
+	require.Equal(t, number.ID(), h.heard()[1].Of.ID())
+	require.Equal(t, map[process.Party]string{bob: "bob", number: number.String()}[h.heard()[1].Of], number.String())
+}
+
+func TestANoticeToOneWhoHasMovedOn(t *testing.T) {
+	x := takeInHand(t, 2)
+	ref, h := x.doer(process.Options{}), &heir{Ref: x.doer(process.Options{})}
+	x.on(0, h.Ref, func(p *doer) { process.Monitor(p, ref, h.take) })
+	x.on(1, h.Ref, func(*doer) {})
+	x.on(0, ref, leaves)
+	x.only(1)
+	x.clock.pass(time.Second)
+	x.all()
+	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
+}
