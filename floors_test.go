@@ -84,7 +84,7 @@ const floors = `
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal syscall time
 	examples/internal/smoke   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix
 	                  net os os/exec regexp syscall testing time
-	examples/chat/chat      act listener
+	examples/chat/chat      act listener process shutdown net time
 	examples/chat           examples/chat/chat examples/internal/cli
 	examples/checksum/checksum   act demon crypto/sha256 os time
 	examples/checksum       examples/checksum/checksum examples/internal/cli flag os time
@@ -100,6 +100,8 @@ const floors = `
 	examples/httpd          examples/httpd/web examples/internal/cli httpd flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/cli flag os
+	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
+	examples/press          examples/press/press examples/internal/cli flag os time
 	examples/proxy/proxy    act listener time
 	examples/proxy          examples/proxy/proxy examples/internal/cli flag
 	examples/remind/remind  act listener service bufio time

@@ -75,7 +75,7 @@ func (sys *System) admit(c *core, r *reactor) {
 		home = int(sys.foreign.turn.Load() % uint32(len(sys.reactors)))
 	}
 	sys.census[home].add(c, home, len(sys.reactors))
-	if sys.order.Load() != nil && c.body.stops() {
+	if sys.order.Load() != nil && c.stops {
 		c.call(told)
 	}
 }

@@ -89,7 +89,7 @@ func (r *reactor) end(c *core, why Reason) {
 	list := c.takeTies()
 	var free []waiter
 	if c.rare != nil {
-		free, c.rare.waiters = c.rare.waiters, nil
+		free, c.rare.line = c.rare.line.waiters, line{}
 	}
 	c.unlock(dead)
 	r.current = nil

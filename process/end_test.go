@@ -280,30 +280,37 @@ func TestAnEndLetsThoseGoOnWhoWaitForRoom(t *testing.T) {
 	require.EqualValues(t, 4, x.sys.Stats().Dropped)
 }
 
-func TestARuntimeGoexitInATurnEndsRunInsteadOfHangingIt(t *testing.T) {
-	for _, reactors := range []int{1, 2} {
-		t.Run(fmt.Sprint(reactors), func(t *testing.T) {
-			const patience = 10 * time.Second // which the others would get
-			sys := process.New(process.Config{})
-			g := act.NewGroup(act.Config{Schedulers: reactors, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
-			var ref process.Ref[deed]
-			closed := 0
-			begun := time.Now()
-			err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
-				if s.Index() == 0 {
+// A Goexit ends the scheduler on whose thread it was, and Run with an error, at once: the others have nothing to wait for.
+func TestARuntimeGoexitEndsRunInsteadOfHangingIt(t *testing.T) {
+	for _, where := range []string{"a process", "a task"} {
+		for _, reactors := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d", where, reactors), func(t *testing.T) {
+				const patience = 10 * time.Second // which the others would get
+				sys := process.New(process.Config{})
+				g := act.NewGroup(act.Config{Schedulers: reactors, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
+				var ref process.Ref[deed]
+				closed := 0
+				begun := time.Now()
+				err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
+					if s.Index() > 0 {
+						return nil
+					}
 					ref = process.Spawn(sys, &closingDoer[deed]{doesDeeds, func() error { closed++; return nil }}, process.Options{})
-					return ref.Send(sys, func(*doer) { runtime.Goexit() })
-				}
-				return nil
+					if where == "a process" {
+						return ref.Send(sys, func(*doer) { runtime.Goexit() })
+					}
+					s.Spawn(act.Func(func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }))
+					return nil
+				})
+				require.ErrorIs(t, err, act.ErrGoexit)
+				require.Less(t, time.Since(begun), patience-2*time.Second)
+				_ = g.Close()
+				require.Equal(t, 1, closed)
+				n, err := process.Ended(ref).Value()
+				require.NoError(t, err)
+				require.Equal(t, process.Stopped, n.Reason)
 			})
-			require.ErrorIs(t, err, act.ErrGoexit)
-			require.Less(t, time.Since(begun), patience-2*time.Second, "the others have nothing to wait for")
-			_ = g.Close()
-			require.Equal(t, 1, closed)
-			n, err := process.Ended(ref).Value()
-			require.NoError(t, err)
-			require.Equal(t, process.Stopped, n.Reason)
-		})
+		}
 	}
 }
 

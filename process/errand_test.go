@@ -13,12 +13,13 @@ import (
 	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
-// errandTold is what the messages that errands make are collected in.
-type errandTold struct{ all []error }
+// brought is what errands have brought.
+type brought struct{ all []error }
 
-func (x *errandTold) as(err error) deed { return func(*doer) { x.all = append(x.all, err) } }
+func (x *brought) as(err error) deed { return func(*doer) { x.all = append(x.all, err) } }
 
 // chore is an action that waits until it is told how to end, and knows when it is closed.
 type chore struct {
@@ -61,7 +62,7 @@ func TestAnErrandBringsWhatItsActionHasComeTo(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := takeInHand(t, 2)
-			ref, c, got := x.doer(process.Options{}), &chore{}, &errandTold{}
+			ref, c, got := x.doer(process.Options{}), &chore{}, &brought{}
 			var e *process.Errand
 			x.on(0, ref, func(p *doer) { e = process.Do(p, c, got.as) })
 			x.on(1, ref, func(*doer) {}) // it goes on, and moves
@@ -78,7 +79,7 @@ func TestAnErrandBringsWhatItsActionHasComeTo(t *testing.T) {
 }
 
 func TestAFailureWithoutAReasonIsOneNoneTheLess(t *testing.T) {
-	x, got := takeInHand(t, 1), &errandTold{}
+	x, got := takeInHand(t, 1), &brought{}
 	x.do(x.doer(process.Options{}), func(p *doer) {
 		process.Do(p, act.Func(func(*act.Task) act.Directive { return act.Failed }), got.as)
 	})
@@ -86,7 +87,7 @@ func TestAFailureWithoutAReasonIsOneNoneTheLess(t *testing.T) {
 }
 
 func TestAnErrandWhoseActionPanics(t *testing.T) {
-	x, got := takeInHand(t, 1), &errandTold{}
+	x, got := takeInHand(t, 1), &brought{}
 	x.do(x.doer(process.Options{}), func(p *doer) {
 		process.Do(p, act.Func(func(*act.Task) act.Directive { panic("burst") }), got.as)
 	})
@@ -95,7 +96,7 @@ func TestAnErrandWhoseActionPanics(t *testing.T) {
 }
 
 func TestAnErrandThatSleeps(t *testing.T) {
-	x, got := takeInHand(t, 2), &errandTold{}
+	x, got := takeInHand(t, 2), &brought{}
 	ref := x.doer(process.Options{})
 	x.on(0, ref, func(p *doer) { process.Do(p, &listener.Sleep{For: time.Second}, got.as) })
 	x.later(time.Second - 1)
@@ -107,7 +108,7 @@ func TestAnErrandThatSleeps(t *testing.T) {
 func TestAnErrandThatIsCancelled(t *testing.T) {
 	for _, where := range []string{"before its first turn", "while it waits", "from a goroutine"} {
 		t.Run(where, func(t *testing.T) {
-			x, c, got := takeInHand(t, 2), &chore{}, &errandTold{}
+			x, c, got := takeInHand(t, 2), &chore{}, &brought{}
 			ref := x.doer(process.Options{})
 			var e *process.Errand
 			x.do(ref, func(p *doer) {
@@ -138,7 +139,7 @@ func TestAnErrandThatIsCancelled(t *testing.T) {
 
 func TestTheEndIsThatOfErrands(t *testing.T) {
 	for _, there := range []int{0, 1} {
-		x, got := takeInHand(t, 2), &errandTold{}
+		x, got := takeInHand(t, 2), &brought{}
 		ref, chores := x.doer(process.Options{}), [3]chore{}
 		pending := future.New[int](x.g.Schedulers()[0])
 		x.on(0, ref, func(p *doer) {
@@ -217,6 +218,21 @@ func TestAwait(t *testing.T) {
 			}
 		}
 	}
+}
+
+// stoppingChore ends when it is told of an order.
+type stoppingChore struct{ chore }
+
+func (c *stoppingChore) Stop(*act.Task, shutdown.Order) { c.verdict = act.Done }
+
+func TestAnOrderIsPassedOnToTheActionOfAnErrand(t *testing.T) {
+	x, c, got := takeInHand(t, 2), &stoppingChore{}, &brought{}
+	x.do(x.doer(process.Options{}), func(p *doer) { process.Do(p, c, got.as) })
+	x.g.Shutdown(drains)
+	x.all()
+	require.Equal(t, []error{nil}, got.all)
+	require.Equal(t, 1, c.closed)
+	require.False(t, x.underOrder(), "nothing else holds it")
 }
 
 // What was awaited is told to be lost, not to be pending, when an order drops the errand and the process is left.

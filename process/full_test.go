@@ -327,8 +327,7 @@ func TestATaskWaitsForRoom(t *testing.T) {
 	require.Equal(t, "t(dead)", x.step())
 }
 
-// A task may be woken by something else than room while it waits, and begins to wait once more. What is kept for its
-// earlier waits is nobody's; when the mailbox is empty there is room for everybody.
+// A task may be woken by something else than room while it waits, and begins to wait once more. It has one place in line.
 func TestATaskThatBeganToWaitSeveralTimesGoesOn(t *testing.T) {
 	x := onTheTable(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
@@ -339,7 +338,7 @@ func TestATaskThatBeganToWaitSeveralTimesGoesOn(t *testing.T) {
 		a.wake.Wake()
 		require.Equal(t, "t(blocked)", x.step())
 	}
-	require.Equal(t, "77ttt(blocked)", to.receive(2))
+	require.Equal(t, "7tt(blocked)", to.receive(1))
 	require.Equal(t, "77ttt(blocked)", to.receive(2))
 }
 

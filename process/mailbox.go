@@ -13,12 +13,13 @@ import (
 // two changed when it is empty. A message to a process that sleeps and has none goes to out at once: nobody else is
 // there. So a message that is handed on costs one lock, and none is ever moved.
 type Self[M any] struct {
-	core
-	in     []M // mail is set if there is something
+	in    []M   // mail is set if there is something
+	held  int32 // what senders have to count of out
+	limit int32 // of what lies in the mailbox; 0: none
+	core        // its beginning is what senders need, too: with in that is one cache line
+
 	out    []M // from pos on: not received yet
 	pos    int32
-	held   int32 // what senders have to count of out
-	limit  int32 // of what lies in the mailbox; 0: none
 	full   Full
 	acting Action[M]
 }
@@ -81,7 +82,7 @@ func (p *Self[M]) look(seen uint32) uint32 {
 		p.in = p.in[:0]
 	}
 	p.bulk = cap(p.in)+cap(p.out) > keeps
-	now, free := p.settle(w &^ seen)
+	now, free := p.settle(w&^seen, p.on)
 	p.unlock(now)
 	p.on.release(free)
 	return w
@@ -110,7 +111,7 @@ func (p *Self[M]) commit() int {
 
 func (p *Self[M]) empty() int {
 	n := len(p.out) - int(p.pos) + len(p.in)
-	p.in, p.out, p.pos, p.held = nil, nil, 0, 0
+	p.in, p.out, p.pos, p.held, p.acting = nil, nil, 0, 0, nil // a Ref keeps p
 	return n
 }
 
@@ -147,11 +148,6 @@ func (p *Self[M]) turn() act.Directive {
 
 func (p *Self[M]) action() any  { return p.acting }
 func (p *Self[M]) party() Party { return Ref[M]{p} }
-
-func (p *Self[M]) stops() bool {
-	_, ok := p.acting.(Stopper[M])
-	return ok
-}
 
 // tell tells the action of the present order, if it has not heard of it.
 func (p *Self[M]) tell() {

@@ -97,7 +97,7 @@ func (x *atHand) all() {
 	require.FailNow(x.t, "they do not come to rest")
 }
 
-// doer spawns a process that doesDeeds what it is sent.
+// doer spawns a process that does what it is sent.
 func (x *atHand) doer(o process.Options) process.Ref[deed] { return process.Spawn(x.sys, doesDeeds, o) }
 
 // on has to do m on a certain reactor, which looks into all queues.
@@ -170,7 +170,7 @@ func (w *heir) take(n process.Notice) deed {
 	}
 }
 
-// heir spawns one for each of these.
+// heir spawns one that monitors each of these.
 func (x *atHand) heir(of ...process.Party) *heir {
 	x.t.Helper()
 	w := &heir{Ref: x.doer(process.Options{Name: "heir", Limit: process.Unbounded})}
@@ -189,7 +189,7 @@ func onlyOne[T any](t testing.TB, all []T) T {
 	return all[0]
 }
 
-// estate is a System in a Group that runs, until its keeper leaves.
+// estate is a System in a Group that runs until its keeper leaves.
 type estate struct {
 	*lab.Running
 	sys    *process.System
@@ -210,7 +210,7 @@ func (x *estate) keep(s *act.Scheduler) error {
 	return nil
 }
 
-// close has the keeper leaves, and Run end.
+// close has the keeper leave, and Run end.
 func (x *estate) close() {
 	x.T.Helper()
 	require.NoError(x.T, x.keeper.Send(x.sys, leaves))
@@ -247,7 +247,7 @@ func (x *estate) until(what string, f func() bool) {
 	}
 }
 
-// ended returns the Notice of a process that is about to end.
+// ended returns the Notice of a process that has ended, or is about to.
 func (x *estate) ended(of process.Party) process.Notice {
 	x.T.Helper()
 	f := process.Ended(of)

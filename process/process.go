@@ -10,8 +10,8 @@ import (
 
 // Action is what a process does, in turns, as act.Action is what a task does. Act receives what there is to receive,
 // must not block, and says how matters stand: Wait, for a message or for whatever has the process's Poke; Yield, to
-// go on as soon as it is its turn; Done; Failed. A message that comes in a turn makes another one, even if it has been
-// received already.
+// go on as soon as it is its turn; Done; Failed. A message that comes in a turn, and is not received in it, makes another
+// one.
 //
 // An Action that is an io.Closer is closed when the process has ended, however it ended, on whichever thread it did.
 type Action[M any] interface {
@@ -174,6 +174,7 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	sys, r := whereabouts(from)
 	p := &Self[M]{acting: a, full: o.Full, limit: sys.limit(o.Limit)}
 	p.sys, p.body = sys, p
+	_, p.stops = a.(Stopper[M])
 	if o.Name != "" {
 		p.more().name = o.Name
 	}

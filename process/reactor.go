@@ -22,7 +22,9 @@ type reactor struct {
 	next    *core // it has been handed on to here: it is running, and has the next turn
 	budget  int   // messages of a turn of the reactor
 
-	waiting bool // for a wake-up: nothing here will look by itself
+	passed  int64    // handed on in this turn of the reactor
+	free    []waiter // what settle has returned last
+	waiting bool     // for a wake-up: nothing here will look by itself
 	waker   act.Waker
 	bell    act.Bell
 	late    inbox.Stack[*alarm] // to be stopped here
@@ -75,6 +77,7 @@ func (r *reactor) Act(t *act.Task) act.Directive {
 // round gives turns to processes, and reports whether there may be more. What was handed on last goes to the end of
 // the queue: two that talk to each other do not keep out a third.
 func (r *reactor) round() (more bool) {
+	defer r.count()
 	defer r.rescue(&more)
 	for left := r.budget; left > 0; {
 		c := r.take()
@@ -87,6 +90,14 @@ func (r *reactor) round() (more bool) {
 	r.yield()
 	r.adapt()
 	return true
+}
+
+// count publishes what happens too often to be counted where others can see it.
+func (r *reactor) count() {
+	if r.passed > 0 {
+		add(&r.handed, r.passed)
+		r.passed = 0
+	}
 }
 
 // take returns a process that is running from here on, and nowhere else.
@@ -169,7 +180,7 @@ func (r *reactor) conclude(c *core, d act.Directive) {
 		if !c.bulk && c.sleep() {
 			return
 		}
-		asleep, free := c.rest()
+		asleep, free := c.rest(r)
 		r.release(free)
 		if !asleep {
 			r.again(c)
@@ -181,13 +192,13 @@ func (r *reactor) conclude(c *core, d act.Directive) {
 	case d != act.Wait && d != act.Yield:
 		panic("process: an action returned " + d.String() + ": return Yield, Wait, Done or Failed")
 	case c.indebted():
-		blocks, free := c.block()
+		blocks, free := c.block(r)
 		r.release(free)
 		if !blocks {
 			r.again(c)
 		}
 	default:
-		r.release(c.requeue())
+		r.release(c.requeue(r))
 		r.again(c)
 	}
 }
@@ -207,7 +218,7 @@ func (r *reactor) again(c *core) {
 func (r *reactor) yield() {
 	if c := r.next; c != nil {
 		r.next = nil
-		r.release(c.requeue())
+		r.release(c.requeue(r))
 		r.again(c)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/daimon-go/daimon/act"
 )
@@ -67,8 +66,13 @@ func (c *core) wake(w uint32, r *reactor) {
 		return
 	}
 	c.unlock(w&^states | running)
+	r.handOn(c)
+}
+
+// handOn gives c, which is running, the next turn here.
+func (r *reactor) handOn(c *core) {
 	r.next = c
-	add(&r.handed, 1)
+	r.passed++
 }
 
 // offers tells whether the turn of a process goes on that can hand on the reactor.
@@ -81,8 +85,7 @@ func (r *reactor) fetch(c *core) {
 		return
 	}
 	c.begin()
-	r.next = c
-	add(&r.handed, 1)
+	r.handOn(c)
 }
 
 // refuse is for a message to a process that has ended, or that has no room. Without an error it is to be sent none
@@ -104,7 +107,11 @@ func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error
 	case r.current == &p.core:
 		return w, false, nil
 	}
-	p.more().enlist(r.current)
+	x := p.more()
+	if x.line.isLast(r.current) {
+		return w, false, nil // it waits already: once a turn is enough
+	}
+	x.line.join(r.current)
 	return w | awaited, true, nil
 }
 
@@ -122,12 +129,6 @@ func known(err error) error {
 func (p *Self[M]) spent() bool {
 	p.held = int32(len(p.out)) - p.pos
 	return int(p.held)+len(p.in) < int(p.limit)
-}
-
-// waiter is who waits for room in a mailbox.
-type waiter interface {
-	// roomFor is called once, on any goroutine; r is the reactor there, if there is one.
-	roomFor(r *reactor)
 }
 
 // borrow notes one message that there was no room for. There may be by now: then the return was first. It is for the
@@ -206,8 +207,8 @@ func (b *Blocked) leave(w closing) {
 	c := b.box.process()
 	now := c.lock()
 	defer c.unlock(now)
-	if x := c.rare; x != nil {
-		x.waiters = slices.DeleteFunc(x.waiters, func(other waiter) bool { return other == w })
+	if c.rare != nil {
+		c.rare.line.leave(w)
 	}
 }
 
@@ -219,48 +220,10 @@ func (b *Blocked) await(w waiter) bool {
 		c.unlock(now)
 		return false
 	}
-	c.more().enlist(w)
+	c.more().line.join(w)
 	c.unlock(now | awaited)
 	return true
 }
-
-// enlist puts w into line. A task that looks again stands there once more; now and then those are taken out.
-func (x *rare) enlist(w waiter) {
-	if len(x.waiters) >= x.crowded {
-		x.waiters = lastOfEach(x.waiters)
-		x.crowded = 2*len(x.waiters) + 16
-	}
-	x.waiters = append(x.waiters, w)
-}
-
-// lastOfEach leaves out a task's earlier wakers, which wake nobody any more.
-func lastOfEach(line []waiter) []waiter {
-	seen := map[*act.Task]bool{}
-	kept := make([]waiter, 0, len(line))
-	for _, w := range slices.Backward(line) {
-		if r, ok := w.(remote); ok {
-			if seen[r.t] {
-				continue
-			}
-			seen[r.t] = true
-		}
-		kept = append(kept, w)
-	}
-	slices.Reverse(kept)
-	return kept
-}
-
-// remote is a task that waits, with its latest waker.
-type remote struct {
-	act.Remote
-	t *act.Task
-}
-
-func (w remote) roomFor(*reactor) { w.Wake() }
-
-type closing chan struct{}
-
-func (w closing) roomFor(*reactor) { close(w) }
 
 // Deliver is Send for a goroutine that may wait: if the mailbox is full, and was made with Wait, it returns when m is
 // in it, or ctx has ended.

@@ -42,6 +42,8 @@ type core struct {
 
 	why Reason // of a kill, and of the end. Under the lock
 
+	stops bool // the action is a Stopper
+
 	// For the lists of all processes.
 	home           uint32
 	younger, older *core
@@ -62,8 +64,6 @@ type body interface {
 	action() any
 	// party is the Ref.
 	party() Party
-	// stops tells whether the action is a Stopper.
-	stops() bool
 }
 
 const (
@@ -123,18 +123,18 @@ func (c *core) sleep() bool { return c.word.CompareAndSwap(running, sleeping) }
 
 // requeue ends the turn of a process that has more to do, or that has heard of something meanwhile. What it has
 // received makes room. It returns who may send now.
-func (c *core) requeue() []waiter {
+func (c *core) requeue(r *reactor) []waiter {
 	w := c.lock()
-	w, free := c.settle(w)
+	w, free := c.settle(w, r)
 	c.unlock(w&^states | queued)
 	return free
 }
 
 // rest is sleep where that was refused: it looks what has come, which may be no more than somebody who waits for
 // room. It reports whether the process sleeps.
-func (c *core) rest() (asleep bool, free []waiter) {
+func (c *core) rest(r *reactor) (asleep bool, free []waiter) {
 	w := c.lock()
-	w, free = c.settle(w)
+	w, free = c.settle(w, r)
 	if w&calls == 0 {
 		c.unlock(w&^states | sleeping)
 		return true, free
@@ -144,24 +144,22 @@ func (c *core) rest() (asleep bool, free []waiter) {
 }
 
 // settle commits what has been received, and takes those out of line for whom there is room now. Under the lock.
-func (c *core) settle(w uint32) (uint32, []waiter) {
+func (c *core) settle(w uint32, r *reactor) (uint32, []waiter) {
 	room := c.body.commit()
 	if w&awaited == 0 || room <= 0 {
 		return w, nil
 	}
-	x := c.rare
-	n := min(room, len(x.waiters))
-	free := x.waiters[:n:n]
-	if x.waiters = x.waiters[n:]; len(x.waiters) == 0 {
-		x.waiters, w = nil, w&^awaited
+	line := &c.rare.line
+	if r.free = line.take(room, r.free[:0]); len(line.waiters) == 0 {
+		w &^= awaited
 	}
-	return w, free
+	return w, r.free
 }
 
 // block ends the turn of a process that has sent more than there was room for. It reports false if there is by now.
-func (c *core) block() (blocks bool, free []waiter) {
+func (c *core) block(r *reactor) (blocks bool, free []waiter) {
 	w := c.lock()
-	w, free = c.settle(w)
+	w, free = c.settle(w, r)
 	if c.rare.debts == 0 || w&killed != 0 {
 		c.unlock(w&^states | queued)
 		return false, free
@@ -180,13 +178,12 @@ func (c *core) more() *rare {
 
 // rare is what few processes need.
 type rare struct {
-	name    string
-	err     error    // what it has failed with
-	cause   error    // of the one that it was linked to
-	waiters []waiter // for room in the mailbox, in order
-	crowded int      // how many of them are a reason to look who they are
-	debts   int      // mailboxes in which this one waits for room
-	ties    ties     // who hears of the end, and what ends with it
+	name  string
+	err   error // what it has failed with
+	cause error // of the one that it was linked to
+	line  line  // for room in the mailbox
+	debts int   // mailboxes in which this one waits for room
+	ties  ties  // who hears of the end, and what ends with it
 }
 
 // String is the name given, or what has the turns, with the process's number.

@@ -22,7 +22,7 @@ func (r *reactor) heed(t *act.Task) {
 func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
 	r.told = r.sys.give(o, &r.orders)
 	for _, c := range r.sys.census[r.s.Index()].all() {
-		if c.body.stops() && c.call(told) {
+		if c.stops && c.call(told) {
 			r.enqueue(c)
 		}
 	}

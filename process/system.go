@@ -298,6 +298,9 @@ func (sys *System) settle(now moment) {
 // before somebody else sends something. Tasks and connections do not count, and neither do processes that wait for
 // room in a mailbox: they sleep as the others do.
 func (sys *System) Quiescent() *future.Future[struct{}] {
+	if !sys.joined.Load() {
+		panic("process: Quiescent before Setup")
+	}
 	f := future.New[struct{}](sys.group.Schedulers()[0])
 	sys.mu.Lock()
 	sys.waiting = append(sys.waiting, f)

@@ -22,8 +22,15 @@ import (
 )
 
 func serve(t *testing.T, w *sim.World, name string, address string, handler func(*listener.Conn) act.Action) *sim.Server {
-	tcp := &service.TCP{Address: address, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 0, 5)}
-	v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2, 3), Turns: pick(w, 0, 3)}, tcp.Setup)
+	return run(t, w, name, tcp(w, address, handler).Setup)
+}
+
+func tcp(w *sim.World, address string, handler func(*listener.Conn) act.Action) *service.TCP {
+	return &service.TCP{Address: address, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 0, 5)}
+}
+
+func run(t *testing.T, w *sim.World, name string, setup func(*act.Scheduler) error) *sim.Server {
+	v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2, 3), Turns: pick(w, 0, 3)}, setup)
 	require.NoError(t, err)
 	return v
 }
@@ -49,7 +56,7 @@ func cutOff(err error) bool {
 // TestChat has members talk, each line numbered: everybody hears the lines of another in order and none twice.
 func TestChat(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
-		serve(t, w, "chat", "10.0.0.1:7010", chat.Member)
+		run(t, w, "chat", chat.New(tcp(w, "10.0.0.1:7010", chat.Member)).Setup)
 		for i := range 6 {
 			w.Client("10.0.0.1:7010", member(fmt.Sprint("m", i), w.Rand().IntN(30)))
 		}

@@ -1,4 +1,5 @@
-// Command chat is a line chat. The first line that a member says is its name.
+// Command chat is a line chat with rooms. The first line that a member says is its name; then /join ROOM goes to another
+// room, /who tells who is there, /leave leaves, and all else is said.
 //
 //	go run ./examples/chat
 //	nc 127.0.0.1 7010
@@ -11,6 +12,6 @@ import (
 
 func main() {
 	cli.Main("chat", "127.0.0.1:7010", func(f *cli.Flags) cli.Service {
-		return f.Listen(chat.Member)
+		return chat.New(f.Listen(chat.Member))
 	})
 }

@@ -2,11 +2,14 @@ package chat
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
-	"slices"
+	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -27,35 +31,73 @@ func TestMain(m *testing.M) {
 // chat is a running one, over two reactors.
 type chat struct {
 	*lab.Running
-	server service.TCP
+	*Chat
 }
 
-func start(t *testing.T, cfg act.Config) *chat {
-	c := &chat{server: service.TCP{Address: "127.0.0.1:0", Handler: Member}}
-	c.Running = lab.Start(t, cfg, c.server.Setup)
+func start(t *testing.T, cfg act.Config) *chat { return startWith(t, cfg, 64) }
+
+// startWith is start with room for so many messages in the mailbox of a room.
+func startWith(t *testing.T, cfg act.Config, most int) *chat {
+	c := &chat{Chat: New(&service.TCP{Address: "127.0.0.1:0", Handler: Member})}
+	c.most = most
+	c.Running = lab.Start(t, cfg, c.Setup)
 	return c
 }
 
-// members is how many there are on each reactor.
-func (c *chat) members() (n [2]int) {
-	for i := range n {
-		c.On(i, func(s *act.Scheduler) { n[i] = len(rooms.Get(s).members) })
+// look asks for a room, and has none made.
+type look struct {
+	name  string
+	reply process.Reply[process.Ref[message]]
+}
+
+func (q look) at(h *hall, p *process.Self[query]) { q.reply.Send(p, h.rooms[q.name]) }
+
+// count asks how many are there.
+type count struct{ reply process.Reply[int] }
+
+func (x count) at(r *room, p *process.Self[message]) { x.reply.Send(p, len(r.members)) }
+
+// room is the one of that name; nobody if there is none.
+func (c *chat) room(name string) process.Ref[message] {
+	ref, err := process.Call(c.patience(), c.hall, func(r process.Reply[process.Ref[message]]) query { return look{name, r} })
+	require.NoError(c.T, err)
+	return ref
+}
+
+func (c *chat) patience() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
+	c.T.Cleanup(cancel)
+	return ctx
+}
+
+// members is how many there are in a room.
+func (c *chat) members(name string) int {
+	n, err := process.Call(c.patience(), c.room(name), func(r process.Reply[int]) message { return count{r} })
+	if err != nil {
+		require.ErrorIs(c.T, err, process.ErrDead)
 	}
 	return n
 }
 
-// waitFor waits until so many members are in the rooms.
+// waitFor waits until there are so many members in the lobby.
 func (c *chat) waitFor(n int) {
 	c.T.Helper()
-	require.Eventually(c.T, func() bool { m := c.members(); return m[0]+m[1] == n }, lab.Patience, time.Millisecond)
+	require.Eventually(c.T, func() bool { return c.members(lobby) == n }, lab.Patience, time.Millisecond)
 }
 
-// end wants an orderly end, with nothing cut and nothing logged, once all members have left.
+// empty waits until all have left and all rooms have ended; the hall stays.
+func (c *chat) empty() {
+	c.T.Helper()
+	require.Eventually(c.T, func() bool { return c.sys.Stats().Alive == 1 }, lab.Patience, time.Millisecond)
+}
+
+// end wants an orderly end, with nothing cut, nothing logged, and nobody left.
 func (c *chat) end() {
 	c.T.Helper()
 	c.Group.Shutdown(lab.Drain)
 	require.NoError(c.T, c.End())
 	require.Empty(c.T, c.Logs.All())
+	require.Zero(c.T, c.sys.Stats().Alive)
 }
 
 // client is somebody who has said a name and hears lines.
@@ -65,8 +107,10 @@ type client struct {
 	lines *bufio.Scanner
 }
 
-func (c *chat) client(name string, dialer net.Dialer) *client {
-	conn, err := dialer.Dial("tcp", c.server.Addr().String())
+func (c *chat) client(name string) *client { return c.clientBy(name, net.Dialer{}) }
+
+func (c *chat) clientBy(name string, dialer net.Dialer) *client {
+	conn, err := dialer.Dial("tcp", c.Addr().String())
 	require.NoError(c.T, err)
 	require.NoError(c.T, conn.SetDeadline(time.Now().Add(lab.Patience)))
 	c.T.Cleanup(func() { _ = conn.Close() })
@@ -74,7 +118,14 @@ func (c *chat) client(name string, dialer net.Dialer) *client {
 	return &client{c.T.(*testing.T), conn, bufio.NewScanner(conn)}
 }
 
-// hears returns the next line that is not the server's.
+// hearEnd also closes, since the server waits for that for some seconds.
+func hearEnd(t *testing.T, c net.Conn) {
+	t.Helper()
+	lab.HearEnd(t, c)
+	require.NoError(t, c.Close())
+}
+
+// hears returns the next line that a member has said.
 func (c *client) hears() (string, error) {
 	for c.lines.Scan() {
 		if line := c.lines.Text(); !strings.HasPrefix(line, "* ") && line != "Your name?" {
@@ -84,21 +135,20 @@ func (c *client) hears() (string, error) {
 	return "", fmt.Errorf("the end: %w", c.lines.Err())
 }
 
-// 20 members are on one reactor alone once in 500,000 times.
 func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) { lab.UnderEach(t, eachLineOnce) }
 
 func eachLineOnce(t *testing.T, cfg act.Config) {
-	const members, lines = 20, 50
+	const members, lines = 12, 30
 	c := start(t, cfg)
 	var all []*client
 	for i := range members {
-		all = append(all, c.client(fmt.Sprintf("m%d", i), net.Dialer{}))
+		all = append(all, c.client(fmt.Sprintf("m%d", i)))
 	}
 	c.waitFor(members)
-	require.NotContains(t, c.members(), 0, "a reactor without members")
 
 	type heard struct {
 		by    int
+		all   []string            // in the order in which they came
 		lines map[string][]string // by their speakers
 		err   error
 	}
@@ -116,6 +166,7 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 				if line, h.err = m.hears(); h.err != nil {
 					break
 				}
+				h.all = append(h.all, line)
 				name, text, _ := strings.Cut(line, ": ")
 				h.lines[name] = append(h.lines[name], text)
 			}
@@ -126,7 +177,8 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 	for k := range lines {
 		want = append(want, fmt.Sprint(k))
 	}
-	for range members {
+	var first heard
+	for n := range members {
 		h := <-results
 		require.NoError(t, h.err)
 		for i := range members {
@@ -134,6 +186,10 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 				require.Equal(t, want, h.lines[fmt.Sprintf("m%d", i)], "m%d as heard by m%d", i, h.by)
 			}
 		}
+		if n == 0 {
+			first = h
+		}
+		require.Equal(t, without(first.all, h.by), without(h.all, first.by), "all hear the same conversation")
 	}
 	for _, m := range all { // nothing comes twice: behind the last line is the end
 		require.NoError(t, m.Conn.(*net.TCPConn).CloseWrite())
@@ -143,78 +199,300 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 		require.Empty(t, line)
 		require.Error(t, err)
 	}
-	c.waitFor(0)
+	c.empty()
 	c.end()
+}
+
+// without is lines without those of one member.
+func without(lines []string, member int) (rest []string) {
+	for _, line := range lines {
+		if !strings.HasPrefix(line, fmt.Sprintf("m%d: ", member)) {
+			rest = append(rest, line)
+		}
+	}
+	return rest
 }
 
 func TestMembersComeAndLeave(t *testing.T) { lab.UnderEach(t, comeAndLeave) }
 
 func comeAndLeave(t *testing.T, cfg act.Config) {
 	c := start(t, cfg)
-	ada := c.client("Ada", net.Dialer{})
-	c.waitFor(1)
-	lab.Hear(t, ada, "Your name?\n* Ada has come\n")
-	ben := c.client("Ben", net.Dialer{})
-	lab.Hear(t, ada, "* Ben has come\n")
+	ada := c.client("Ada")
+	lab.Hear(t, ada, "Your name?\n* Ada has come to lobby\n")
+	ben := c.client("Ben")
+	lab.Hear(t, ada, "* Ben has come to lobby\n")
 	lab.Say(t, ben, "hello\r\n\n")
 	lab.Hear(t, ada, "Ben: hello\n")
 	lab.Rush(t, ben.Conn)
-	lab.Hear(t, ada, "* Ben has left\n")
-	require.NoError(t, ada.Close())
-	c.waitFor(0)
+	lab.Hear(t, ada, "* Ben has left lobby\n")
+	lab.Say(t, ada, "/leave\n")
+	lab.Hear(t, ada, bye)
+	hearEnd(t, ada)
+	c.empty()
 	c.end()
 }
 
-// The speaker never has more under way than it knows to be heard, so only the one who does not read can be
-// above the mark. Small buffers, so that not the system queues for it.
-func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) { lab.UnderEach(t, cutsOff) }
+func TestRoomsComeAndGo(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	ada, ben := c.client("Ada"), c.client("Ben")
+	c.waitFor(2)
+	lobbyAtFirst := c.room(lobby)
+	lab.Say(t, ada, "/join  kitchen \n")
+	hearBehind(t, ada, "* Ada has come to kitchen\n")
+	hearBehind(t, ben, "* Ada has left lobby\n")
+	kitchen := c.room("kitchen")
+	require.EqualValues(t, 3, c.sys.Stats().Alive, "the hall and two rooms")
 
-func cutsOff(t *testing.T, cfg act.Config) {
-	c := start(t, cfg)
+	lab.Say(t, ada, "nobody hears this\n/who\n")
+	lab.Hear(t, ada, "* in kitchen: Ada\n")
+	lab.Say(t, ben, "/who\n/join\n/shout\nnor this\n/join kitchen\n/who\n")
+	lab.Hear(t, ben, "* in lobby: Ben\n"+help+help+"* Ben has come to kitchen\n* in kitchen: Ada, Ben\n")
+	lab.Hear(t, ada, "* Ben has come to kitchen\n")
+	lab.Say(t, ben, "but this\n")
+	lab.Hear(t, ada, "Ben: but this\n")
+	gone := lab.Receive(t, ends(lobbyAtFirst))
+	require.Equal(t, process.Normal, gone.Reason)
+	require.Eventually(t, func() bool { return c.room(lobby).ID() == 0 }, lab.Patience, time.Millisecond)
+
+	lab.Say(t, ada, "/join lobby\n")
+	lab.Hear(t, ada, "* Ada has come to lobby\n")
+	require.NotEqual(t, lobbyAtFirst, c.room(lobby))
+	require.NotZero(t, c.room(lobby).ID())
+	lab.Hear(t, ben, "* Ada has left kitchen\n")
+	lab.Say(t, ben, "/join kitchen\n/who\n") // in one move: out of it, and into it
+	lab.Hear(t, ben, "* Ben has come to kitchen\n* in kitchen: Ben\n")
+	require.Equal(t, process.Normal, lab.Receive(t, ends(kitchen)).Reason, "nobody was there for a moment")
+	require.NoError(t, ada.Close())
+	require.NoError(t, ben.Close())
+	c.empty()
+	c.end()
+}
+
+// hearBehind reads up to text.
+func hearBehind(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	var all []byte
+	for one := make([]byte, 1); !strings.HasSuffix(string(all), text); all = append(all, one[0]) {
+		_, err := io.ReadFull(c, one)
+		require.NoError(t, err, "after %q", all)
+	}
+}
+
+// ends has the notice of the end of a process.
+func ends(of process.Party) <-chan process.Notice {
+	c := make(chan process.Notice, 1)
+	go func() {
+		for f := process.Ended(of); ; time.Sleep(time.Millisecond) {
+			if n, err := f.Value(); err == nil {
+				c <- n
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// Rooms end while others are on their way in, and nobody is lost between them: who hops is always somewhere.
+func TestManyHopFromRoomToRoom(t *testing.T) {
+	const members, hops = 10, 60
+	c := startWith(t, act.Config{Schedulers: 2}, 2)
+	results := make(chan error, members)
+	for i := range members {
+		m := c.client(fmt.Sprintf("m%d", i))
+		go func() {
+			results <- func() error {
+				for n := range hops {
+					name := fmt.Sprintf("room%d", (n*(i+1)+i)%3)
+					if _, err := fmt.Fprintf(m, "/join %s\n", name); err != nil {
+						return err
+					}
+					want := fmt.Sprintf("* m%d has come to %s", i, name)
+					for m.lines.Scan() && m.lines.Text() != want {
+					}
+					if err := m.lines.Err(); err != nil {
+						return err
+					}
+				}
+				return m.Close()
+			}()
+		}()
+	}
+	for range members {
+		require.NoError(t, <-results)
+	}
+	c.empty()
+	require.Greater(t, c.sys.Stats().Ended, int64(2), "rooms have come and gone")
+	c.end()
+}
+
+// bomb is a bug in a room.
+type bomb struct{}
+
+func (bomb) at(*room, *process.Self[message]) { panic("a bug") }
+
+// A room that panics is made anew, with those who were in it. They are told; the other rooms do not notice.
+func TestARoomThatPanicsIsMadeAnew(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	ada, ben, eve := c.client("Ada"), c.client("Ben"), c.client("Eve")
+	c.waitFor(3)
+	lab.Say(t, eve, "/join kitchen\n")
+	hearBehind(t, ada, "* Eve has left lobby\n")
+	hearBehind(t, ben, "* Eve has left lobby\n")
+	hearBehind(t, eve, "* Eve has come to kitchen\n")
+	end := ends(c.room(lobby))
+	require.NoError(t, c.room(lobby).Send(c.sys, bomb{}))
+	n := lab.Receive(t, end)
+	require.Equal(t, process.Panicked, n.Reason)
+	require.ErrorContains(t, n.Err, "a bug")
+	for _, m := range []*client{ada, ben} {
+		lab.Hear(t, m, "* lobby has broken down\n")
+	}
+	c.waitFor(2)
+	lab.Say(t, ada, "are you there?\n")
+	hearBehind(t, ben, "Ada: are you there?\n")
+	lab.Say(t, ben, "I am.\n")
+	hearBehind(t, ada, "Ben: I am.\n")
+	lab.Say(t, eve, "/who\n")
+	lab.Hear(t, eve, "* in kitchen: Eve\n")
+	require.Equal(t, 1, c.Logs.FilterMessage("a process has panicked").Len())
+	c.Logs.TakeAll()
+	for _, m := range []*client{ada, ben, eve} {
+		require.NoError(t, m.Close())
+	}
+	c.empty()
+	c.end()
+}
+
+// trap is a room of which everybody who comes in dies.
+type trap struct{ room }
+
+func (*trap) Act(p *process.Self[message]) act.Directive {
+	if _, ok := p.Receive(); ok {
+		panic("a trap")
+	}
+	return act.Wait
+}
+
+// Who cannot be let in anywhere is told so, and does not try for ever.
+func TestARoomThatPanicsEachTimeIsGivenUp(t *testing.T) {
+	made := 0
+	makeRoom = func(name string) process.Action[message] {
+		made++
+		return &trap{room: *newRoom(name)}
+	}
+	defer func() { makeRoom = aRoom }()
+	c := start(t, act.Config{Schedulers: 2})
+	ada := c.client("Ada")
+	lab.Hear(t, ada, "Your name?\n"+noWay)
+	hearEnd(t, ada)
+	c.empty()
+	require.Equal(t, 1+maxTries, made)
+	c.Logs.TakeAll()
+	c.end()
+}
+
+// The speaker never has more under way than it knows to be heard, so only the one who does not read can be behind.
+// Small buffers, so that not the system queues for it.
+func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
 	deaf := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return raw.Control(func(fd uintptr) {
 			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
 		})
 	}}
-	speaker, reader := c.client("speaker", net.Dialer{}), c.client("reader", net.Dialer{})
-	c.client("deaf", deaf)
+	speaker, reader := c.client("speaker"), c.client("reader")
+	silent := c.clientBy("deaf", deaf)
 	c.waitFor(3)
-	batch := slices.Repeat([]string{strings.Repeat("x", 1000)}, 32)
-	left := false
-	for range 500 { // 16 MB, many times what the system queues
-		lab.Say(t, speaker, strings.Join(batch, "\n")+"\n")
-		for range batch {
+	batch := strings.Repeat(strings.Repeat("x", 1000)+"\n", 32)
+	said := 0
+	for ; c.members(lobby) == 3 && said < 20_000; said += 32 { // 20 MB, many times what the system queues
+		lab.Say(t, speaker, batch)
+		for range 32 {
 			line, err := reader.hears()
 			require.NoError(t, err)
-			require.Equal(t, "speaker: "+batch[0], line)
-		}
-		if m := c.members(); m[0]+m[1] == 2 {
-			left = true
-			break
+			require.Equal(t, "speaker: "+batch[:1000], line)
 		}
 	}
-	require.True(t, left, "nobody was cut off")
+	require.Equal(t, 2, c.members(lobby), "nobody was cut off")
+	require.Greater(t, said, maxBehind)
+	_, err := io.Copy(io.Discard, silent)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.NoError(t, speaker.Close())
 	require.NoError(t, reader.Close())
-	c.waitFor(0)
+	c.empty()
 	c.end()
 }
 
-// An inbox of two takes less than is said at a time: who speaks has to wait, and nothing is lost.
-func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) { lab.UnderEach(t, heldUp) }
+// gate is a room whose process stops receiving while it is shut.
+type gate struct {
+	*room
+	shut atomic.Bool
+	self atomic.Pointer[process.Self[message]]
+}
 
-func heldUp(t *testing.T, cfg act.Config) {
-	cfg.Inbox = 2
-	c := start(t, cfg)
-	const each, speakers = 500, 6
-	var listeners []*client
-	for range 8 {
-		listeners = append(listeners, c.client("listener", net.Dialer{}))
+func (g *gate) Act(p *process.Self[message]) act.Directive {
+	g.self.Store(p)
+	if g.shut.Load() {
+		return act.Wait
 	}
-	c.waitFor(8)
+	return g.room.Act(p)
+}
+
+// While a room takes nothing its speakers are not read any more, and hear none the less; other rooms go on. Then all that
+// was said is heard, in order.
+func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
+	g := &gate{room: newRoom(lobby)}
+	makeRoom = func(name string) process.Action[message] {
+		if name == lobby {
+			return g
+		}
+		return aRoom(name)
+	}
+	defer func() { makeRoom = aRoom }()
+	c := startWith(t, act.Config{Schedulers: 2}, 2)
+	speaker, reader := c.client("s"), c.client("r")
+	c.waitFor(2)
+	g.shut.Store(true)
+
+	// The lines are short of a kilobyte, so what the system and the connection keep is a few thousand of them.
+	line := strings.Repeat("x", 900)
+	said := 0
+	require.NoError(t, speaker.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+	var err error
+	for ; err == nil && said < 100_000; said++ {
+		_, err = fmt.Fprintf(speaker, "%05d %s\n", said, line)
+	}
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "%d lines were taken", said)
+	said-- // a part of it may have been
+
+	other := c.client("o") // it waits at the door, too
+	require.NoError(t, other.Close())
+	g.shut.Store(false)
+	g.self.Load().Poke()
+	go func() { _, _ = io.Copy(io.Discard, speaker) }()
+	for n := range said {
+		heard, err := reader.hears()
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("s: %05d %s", n, line), heard)
+	}
+	lab.Rush(t, speaker.Conn)
+	require.NoError(t, reader.Close())
+	c.empty()
+	c.end()
+}
+
+// Who speaks fast against a mailbox of two, and many do, is heard all the same, each line once.
+func TestManySpeakAtATime(t *testing.T) {
+	c := startWith(t, act.Config{Schedulers: 2}, 2)
+	const each, speakers, listeners = 300, 6, 4
+	var all []*client
+	for range listeners {
+		all = append(all, c.client("listener"))
+	}
+	c.waitFor(listeners)
 	for range speakers {
 		go func() {
-			conn, err := net.Dial("tcp", c.server.Addr().String())
+			conn, err := net.Dial("tcp", c.Addr().String())
 			if err != nil {
 				return
 			}
@@ -226,24 +504,71 @@ func heldUp(t *testing.T, cfg act.Config) {
 			_, _ = io.Copy(io.Discard, conn) // a close with something unread would be a reset
 		}()
 	}
-	results := make(chan error, len(listeners))
-	for _, l := range listeners {
+	results := make(chan error, listeners)
+	for _, l := range all {
 		go func() {
-			for range speakers * each {
-				if _, err := l.hears(); err != nil {
-					results <- err
-					return
-				}
+			var err error
+			for n := 0; n < speakers*each && err == nil; n++ {
+				_, err = l.hears()
 			}
-			results <- nil
+			results <- err
 		}()
 	}
 	for range listeners {
 		require.NoError(t, <-results)
 	}
-	for _, l := range listeners {
+	for _, l := range all {
 		require.NoError(t, l.Close())
 	}
-	c.waitFor(0)
+	c.empty()
 	c.end()
+}
+
+// At the end everybody hears what was said before it, and a last line, wherever they are.
+func TestAnOrderlyEnd(t *testing.T) { lab.UnderEach(t, orderlyEnd) }
+
+func orderlyEnd(t *testing.T, cfg act.Config) {
+	c := start(t, cfg)
+	nameless, err := net.Dial("tcp", c.Addr().String())
+	require.NoError(t, err)
+	defer nameless.Close()
+	lab.Hear(t, nameless, "Your name?\n")
+	ada, ben, eve := c.client("Ada"), c.client("Ben"), c.client("Eve")
+	c.waitFor(3)
+	lab.Say(t, eve, "/join kitchen\n")
+	hearBehind(t, eve, "* Eve has come to kitchen\n")
+	hearBehind(t, ada, "* Eve has left lobby\n")
+	hearBehind(t, ben, "* Eve has left lobby\n")
+	ref := c.room(lobby)
+	for range 50 { // by somebody who is in no room: what has been sent is heard
+		require.NoError(t, ref.Deliver(c.patience(), say{&member{name: "the host"}, "last orders"}))
+	}
+	c.Group.Shutdown(lab.Drain)
+	for _, m := range []*client{ada, ben} {
+		lab.Hear(t, m, strings.Repeat("the host: last orders\n", 50)+over)
+		hearEnd(t, m)
+	}
+	lab.Hear(t, eve, over)
+	hearEnd(t, eve)
+	lab.Hear(t, nameless, over)
+	hearEnd(t, nameless)
+	c.end()
+}
+
+// Who does not read does not hold up the end for long.
+func TestTheDeafDoNotHoldUpTheEnd(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	deaf := c.client("deaf")
+	require.NoError(t, deaf.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
+	c.waitFor(1)
+	text := strings.Repeat("x", 60_000)
+	var err error
+	for n := 0; n < maxBehind; n++ {
+		require.NoError(t, c.room(lobby).Deliver(c.patience(), say{&member{name: "the host"}, text}))
+	}
+	begun := time.Now()
+	c.end()
+	require.Less(t, time.Since(begun), lab.Patience/2)
+	_, err = io.Copy(io.Discard, deaf)
+	require.True(t, err == nil || errors.Is(err, syscall.ECONNRESET), err)
 }

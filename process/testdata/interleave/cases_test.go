@@ -172,13 +172,13 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on after it was stolen", reactors: 3, preemptions: 1,
+		name: "handed on after it was stolen", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			var from, to *proc
-			w.spawnAt(1, "first", nil)
-			to = w.spawnAt(1, "to", nil)
-			w.spawnAt(1, "last", nil)
 			from = w.spawnAt(0, "from", func(p *Self[msg]) { from.give(p, to) })
+			w.spawnAt(0, "first", nil)
+			to = w.spawnAt(0, "to", nil)
+			w.spawnAt(0, "last", nil)
 		},
 	},
 	{
@@ -201,9 +201,25 @@ var cases = []small{
 	{
 		name: "spawned for an idle reactor whose queue is locked", reactors: 2, preemptions: 2,
 		play: func(w *world) {
-			all := w.asleep(Options{}, "from", "other")
-			w.has(all[0], func(p *Self[msg]) { w.spawnFrom(p, "new", Options{}, nil) })
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+			w.spawnAt(1, "loot", nil) // the other comes to steal it
+			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		},
+	},
+	{
+		name: "sent to an idle reactor whose queue is locked", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "to", "loot")
+			w.sys.reactors[0].ring()
+			w.has(all[1], nil) // there the other comes to steal it
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+		},
+	},
+	{
+		name: "a process spawns while the other reactor becomes idle", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			from := w.asleep(Options{}, "from")[0]
+			w.sys.reactors[0].ring()
+			w.has(from, func(p *Self[msg]) { w.spawnFrom(p, "new", Options{}, nil) })
 		},
 	},
 	{
@@ -313,22 +329,22 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to while it waits for room", reactors: 1, preemptions: 1,
+		name: "sent to while it waits for room", reactors: 1, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			from := w.asleep(Options{}, "from")[0]
+			from.lazy = true // so it does not look at what it is sent in its turn
+			begun := false
 			w.has(from, func(p *Self[msg]) {
+				w.has(from, nil)
+				begun = true
 				from.give(p, to)
 				from.give(p, to)
 			})
-			sent := 0
-			for i := range 2 { // two threads, to save a preemption
-				w.goroutine("one", func() {
-					w.await("the first", func() bool { return sent == i })
-					_ = w.send(w.sys, "one", from, nil)
-					sent++
-				})
-			}
+			w.goroutine("one", func() {
+				w.await("the turn", func() bool { return begun })
+				w.has(from, nil)
+			})
 		},
 	},
 	{
@@ -439,7 +455,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to while one reactor is in a long turn", reactors: 2, preemptions: 2, open: "in queue 0$",
+		name: "sent to while one reactor is in a long turn", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long", "to")
 			w.sys.reactors[0].ring()
@@ -450,7 +466,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "spawned while one reactor is in a long turn", reactors: 2, preemptions: 2, open: "in queue 0$",
+		name: "spawned while one reactor is in a long turn", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long")
 			w.sys.reactors[0].ring()

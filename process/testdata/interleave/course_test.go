@@ -13,8 +13,6 @@ type chooser interface {
 	choose(f fork) int
 	// mayPreempt tells whether a preemption would be chosen at all.
 	mayPreempt() bool
-	// seen is called before a choice, with what stands for the state.
-	seen(state uint64)
 	// step tells of one: by which thread, at what, and whether it has written.
 	step(by, at int, wrote bool)
 	// numberOf is a number for a key, the same in all runs; 0 if there is none.
@@ -103,8 +101,6 @@ func (x *reach) touches(y *reach) bool {
 func newCourse(bound int) *course { return &course{bound: bound, keys: map[key]int{}} }
 
 func (x *course) mayPreempt() bool { return x.spent < x.bound }
-
-func (x *course) seen(uint64) {}
 
 func (x *course) numberOf(k key) int {
 	if k.of == "" {
@@ -260,7 +256,6 @@ func (x *dice) choose(f fork) int {
 	return x.IntN(len(f.to))
 }
 
-func (x *dice) seen(uint64)         {}
 func (x *dice) step(int, int, bool) {}
 func (x *dice) numberOf(key) int    { return 0 }
 func (x *dice) String() string      { return strconv.FormatUint(x.seed, 10) }

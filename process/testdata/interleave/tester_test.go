@@ -25,13 +25,6 @@ type tester struct {
 	finding string
 }
 
-// cause is what a step finds at an address, as a number that stands for the whole past of that.
-type cause struct {
-	written, read uint64
-	id            int // the same in all runs
-	ghost         *ghost
-}
-
 // thread is one of those that are interleaved.
 type thread struct {
 	name   string
@@ -45,7 +38,6 @@ type thread struct {
 	ready func() bool // nil: it can go on
 	waits string      // for what, if it is not ready
 
-	past    uint64 // a number that stands for all its steps, and for all that they have seen
 	writes  int    // by itself
 	efforts int
 	seen    int // writes of others when it last waited for some
@@ -54,7 +46,7 @@ type thread struct {
 // event is what has happened, for people.
 type event struct {
 	by       *thread
-	at       *cause
+	at       *ghost
 	was, now uint64
 	wrote    bool
 	note     string
@@ -71,7 +63,7 @@ func newTester(c chooser) *tester {
 
 // thread makes one that does f.
 func (x *tester) thread(name string, f func()) *thread {
-	t := &thread{name: name, number: len(x.threads), past: mix(1, uint64(len(x.threads)))}
+	t := &thread{name: name, number: len(x.threads)}
 	t.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
 		t.leave = yield
 		defer func() {
@@ -153,7 +145,6 @@ func (x *tester) another(t *thread) *thread {
 	if len(all) == 1 {
 		return all[0]
 	}
-	x.seen(x.state(nil))
 	f := fork{from: -1, to: all}
 	if t != nil {
 		f.from = t.number
@@ -166,10 +157,7 @@ func (x *tester) pick(n int) int {
 	if !x.chosen {
 		return 0
 	}
-	x.seen(x.state(x.now))
-	way := x.choose(fork{from: -1, to: make([]*thread, n)})
-	x.now.past = mix(x.now.past, uint64(way))
-	return way
+	return x.choose(fork{from: -1, to: make([]*thread, n)})
 }
 
 // point is where another thread may go on.
@@ -178,7 +166,6 @@ func (x *tester) point() {
 	if t == x.setUp || x.atomic > 0 {
 		return
 	}
-	t.past = mix(t.past, 1) // it has come to the next point
 	if x.taken++; x.taken > mostSteps {
 		x.fail("no end: %d steps", mostSteps)
 	}
@@ -190,7 +177,6 @@ func (x *tester) point() {
 		return
 	}
 	all = append([]*thread{t}, all...)
-	x.seen(x.state(t))
 	if i := x.choose(fork{t.number, all, true}); i > 0 {
 		x.switchTo(all[i])
 	}
@@ -216,25 +202,18 @@ func (x *tester) await(what string, ready func() bool) {
 	t.ready = nil
 }
 
-func (x *tester) after(p *cause, was, now uint64, wrote, effort bool) {
+func (x *tester) after(g *ghost, was, now uint64, wrote, effort bool) {
 	t := x.now
 	if x.telling && x.chosen {
-		x.history = append(x.history, event{by: t, at: p, was: was, now: now, wrote: wrote})
+		x.history = append(x.history, event{by: t, at: g, was: was, now: now, wrote: wrote})
 	}
-	x.step(t.number, p.id, wrote)
-	t.past = mix(t.past, p.written)
-	if wrote {
-		t.past = mix(t.past, p.read)
-		p.written, p.read = t.past, 0
-	} else {
-		p.read += t.past
-	}
+	x.step(t.number, g.id, wrote)
 	if wrote {
 		x.writes++
-		x.now.writes++
+		t.writes++
 		if effort {
 			x.efforts++
-			x.now.efforts++
+			t.efforts++
 		}
 	}
 }
@@ -249,23 +228,4 @@ func (x *tester) Await(looks int) {
 		x.await("a lock", func() bool { return x.writes-t.writes > t.seen })
 	}
 	t.seen = x.writesOfOthers()
-}
-
-// state is a number that stands for all that has happened, but for the order of what could not know of each other;
-// so it stands for what there is now. t is who would go on without a preemption.
-func (x *tester) state(t *thread) uint64 {
-	h := uint64(0)
-	for _, other := range x.threads {
-		if h = mix(h, other.past); other == t {
-			h = mix(h, 3)
-		}
-	}
-	return h
-}
-
-func mix(a, b uint64) uint64 {
-	h := (a ^ b*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
-	h ^= h >> 29
-	h *= 0x94d049bb133111eb
-	return h ^ h>>32
 }

@@ -218,7 +218,7 @@ func (x tap) Before(at unsafe.Pointer) {
 func (x tap) After(at unsafe.Pointer, was, now uint64, wrote bool) {
 	w := x.w
 	g := w.at(at, x.bells)
-	w.after(&g.cause, was, now, wrote, wrote && (g.kind == ofWord || g.kind == ofQueue))
+	w.after(g, was, now, wrote, wrote && (g.kind == ofWord || g.kind == ofQueue))
 	g.hear(uint32(was), uint32(now), wrote)
 	for _, q := range w.wishes {
 		q.look(w)
@@ -286,7 +286,7 @@ func (w *world) know(at *word, g *ghost) { w.haunt(unsafe.Pointer(at), g, false)
 
 // haunt makes g what is known of an address.
 func (w *world) haunt(at unsafe.Pointer, g *ghost, bell bool) *ghost {
-	g.w, g.cause = w, cause{id: w.numberOf(w.nameOf(at, bell)), ghost: g}
+	g.w, g.id = w, w.numberOf(w.nameOf(at, bell))
 	w.ghosts[at] = g
 	return g
 }
@@ -308,7 +308,7 @@ func (w *world) of(c *core) *ghost { return w.ghosts[unsafe.Pointer(&c.word)] }
 
 // ghost is what is known of a word: who may change it, and how.
 type ghost struct {
-	cause
+	id       int // the same in all runs
 	w        *world
 	kind     kind
 	name     string
@@ -605,11 +605,11 @@ func (w *world) story() string {
 		switch {
 		case e.at == nil:
 			fmt.Fprintf(&b, "\t%-12s %s\n", name, e.note)
-		case e.at.ghost.kind == ofCount, e.at.ghost.kind == ofNothing && !e.wrote:
+		case e.at.kind == ofCount, e.at.kind == ofNothing && !e.wrote:
 		case e.wrote:
-			fmt.Fprintf(&b, "\t%-12s %s: %s → %s\n", name, e.at.ghost.name, e.at.ghost.show(e.was), e.at.ghost.show(e.now))
+			fmt.Fprintf(&b, "\t%-12s %s: %s → %s\n", name, e.at.name, e.at.show(e.was), e.at.show(e.now))
 		default:
-			fmt.Fprintf(&b, "\t%-12s %s is %s\n", name, e.at.ghost.name, e.at.ghost.show(e.was))
+			fmt.Fprintf(&b, "\t%-12s %s is %s\n", name, e.at.name, e.at.show(e.was))
 		}
 	}
 	return b.String()

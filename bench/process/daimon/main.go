@@ -1,0 +1,61 @@
+// Command daimon is what is compared with the others: processes of package process.
+package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/bench/process/measure"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/process"
+)
+
+func main() {
+	measure.Main(map[string]func(*measure.Meter){
+		"hand-off": handOff,
+		"flood":    flood,
+		"bounce":   bounce,
+		"spawn":    spawn,
+		"fresh":    fresh,
+		"sleep":    sleep,
+		"work":     work,
+		"fan-in":   fanIn,
+		"exchange": exchange,
+		"light":    light,
+	})
+}
+
+// run has a System on reactors that look at sockets as well, as those of a server do, until stop is called.
+func run(reactors int, begin func(sys *process.System, stop func())) {
+	runOn(reactors, func(_ *act.Scheduler, sys *process.System, stop func()) { begin(sys, stop) })
+}
+
+// runOn is run for who needs the last of the schedulers.
+func runOn(reactors int, begin func(s *act.Scheduler, sys *process.System, stop func())) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	sys := process.New(process.Config{})
+	err := act.Run(ctx, act.Config{Schedulers: reactors}, sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() == reactors-1 { // all others are ready
+			begin(s, sys, stop)
+		}
+		_, err := monitor.Engine(s)
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// send is to somebody who is there.
+func send[M any](to process.Ref[M], from process.Sender, m M) {
+	if err := to.Send(from, m); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// spawned is a process that handles messages.
+func spawned[M any](from process.Sender, h func(*process.Self[M], M)) process.Ref[M] {
+	return process.Spawn(from, process.Handler[M](h), process.Options{})
+}

@@ -1,0 +1,78 @@
+// Command process compares the processes of package process with goroutines that have channels, and with the actors of
+// protoactor-go: time, CPU time, allocations and memory, in interleaved pairs, with Daimon against itself as the
+// control. See ../README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/daimon-go/daimon/bench/internal/command"
+)
+
+// Options are the flags.
+type Options struct {
+	Rows    string
+	Pairs   int
+	Limits  bool
+	Profile string  // a directory; "": none
+	Scale   float64 // of how much is done
+}
+
+func main() {
+	var o Options
+	flag.StringVar(&o.Rows, "rows", strings.Join(names(), ","), "which rows are measured")
+	flag.IntVar(&o.Pairs, "pairs", 5, "how often each program is measured in each row; those of sleep at most twice")
+	flag.BoolVar(&o.Limits, "limits", false, "fail when a median ratio is above its limit")
+	flag.StringVar(&o.Profile, "profile", "", "write CPU profiles of Daimon to this `directory`, one for each row")
+	flag.Float64Var(&o.Scale, "scale", 1, "a factor for how much is done")
+	flag.Parse()
+	valid := o.Pairs >= 1 && o.Scale > 0
+	command.Main("bench/process", valid, "numbers must be above 0", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
+}
+
+// run builds, measures and prints, and leaves no process and no file behind but the profiles.
+func run(ctx context.Context, out io.Writer, o Options) error {
+	chosen, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "bench-process-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	programs, err := compile(dir)
+	if err != nil {
+		return err
+	}
+	var above error
+	for _, r := range chosen {
+		more, err := o.tables(ctx, out, programs, r)
+		if err != nil {
+			return err
+		}
+		above = errors.Join(above, more)
+	}
+	if o.Limits {
+		return above
+	}
+	return nil
+}
+
+func (o Options) chosen() (chosen []row, err error) {
+	for name := range strings.SplitSeq(o.Rows, ",") {
+		i := slices.Index(names(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("-rows takes some of %s", strings.Join(names(), ","))
+		}
+		chosen = append(chosen, rows[i])
+	}
+	return chosen, nil
+}

@@ -1,0 +1,158 @@
+// Package measure is what the programs that are compared have in common: the flags, the figures, and the work that
+// is no part of what is compared.
+package measure
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Figures are what one run of a program comes to, for each operation: a message, a round trip, a process, a slice of
+// work. Each has its own.
+type Figures struct {
+	Wall    float64 // ns
+	CPU     float64 // ns of all threads, user and system
+	Allocs  float64 // objects on the heap
+	Bytes   float64 // of the heap and of stacks, where that is what is measured; else 0
+	Crossed float64 // the part of the messages that were sent on one reactor and received on another, where that is known
+}
+
+// Meter measures one run.
+type Meter struct {
+	Reactors int // how many threads; 0: as many as the program likes
+	Laps     int // behind a first one, which only warms up
+
+	lap     int
+	begun   moment
+	profile string
+	figures Figures
+}
+
+// moment is a reading of the clocks.
+type moment struct {
+	wall    time.Time
+	cpu     time.Duration
+	objects uint64
+}
+
+// Main runs the row that the flags name, and prints its Figures.
+func Main(rows map[string]func(*Meter)) {
+	var m Meter
+	row := flag.String("row", "", "which one")
+	flag.IntVar(&m.Reactors, "reactors", 0, "how many threads; 0: as many as the program likes")
+	flag.IntVar(&m.Laps, "laps", 1, "how often, behind a first time that only warms up")
+	scale := flag.Float64("scale", 1, "a factor for how much is done in a lap")
+	flag.StringVar(&m.profile, "profile", "", "write a CPU profile to this `file`")
+	flag.Parse()
+	run := rows[*row]
+	if run == nil {
+		log.Fatalf("there is no row %q here", *row)
+	}
+	if m.Laps < 1 || *scale <= 0 {
+		log.Fatal("numbers must be above 0")
+	}
+	resize(*scale)
+	run(&m)
+	if err := json.NewEncoder(os.Stdout).Encode(m.figures); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Lap is called when everything is ready, and after each lap, with how much was done in it. It reports whether there
+// is another.
+func (m *Meter) Lap(operations int) (again bool) {
+	m.lap++
+	switch m.lap {
+	case 2: // the first has warmed up
+		m.begin()
+	case m.Laps + 2:
+		m.end(operations * m.Laps)
+		return false
+	}
+	return true
+}
+
+func (m *Meter) begin() {
+	if m.profile != "" {
+		f, err := os.Create(m.profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap)
+	m.begun = moment{time.Now(), cpu(), heap.Mallocs}
+}
+
+func (m *Meter) end(operations int) {
+	n := float64(operations)
+	m.figures.CPU = float64(cpu()-m.begun.cpu) / n
+	m.figures.Wall = float64(time.Since(m.begun.wall)) / n
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap)
+	m.figures.Allocs = float64(heap.Mallocs-m.begun.objects) / n
+	if m.profile != "" {
+		pprof.StopCPUProfile()
+	}
+}
+
+// cpu is the kernel's exact clock of this process.
+func cpu() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		log.Fatal(fmt.Errorf("clock_gettime: %w", err))
+	}
+	return time.Duration(t.Nano())
+}
+
+// Cross notes how many of all messages came from another reactor.
+func (m *Meter) Cross(crossed, all int) { m.figures.Crossed = float64(crossed) / float64(all) }
+
+// Footprint is what the heap and the stacks have, without garbage.
+func Footprint() (bytes uint64) {
+	runtime.GC()
+	runtime.GC() // what the first one has only put aside
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// Grown notes what n of something have added to a Footprint.
+func (m *Meter) Grown(before uint64, n int) {
+	m.figures.Bytes = float64(Footprint()-before) / float64(n)
+}
+
+// Dice are an own, cheap source of chance for each who needs one: xorshift.
+type Dice uint32
+
+// Roll returns a number below n.
+func (d *Dice) Roll(n int) int {
+	x := *d
+	x ^= x << 13
+	x ^= x >> 17
+	x ^= x << 5
+	*d = x
+	return int(uint64(x) * uint64(n) >> 32)
+}
+
+// Slice is work for a processor: some 200 µs.
+func Slice() {
+	d := Dice(1)
+	for range 100_000 {
+		d.Roll(2)
+	}
+	if d == 0 {
+		panic("never, but the compiler does not know")
+	}
+}

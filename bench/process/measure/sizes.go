@@ -1,0 +1,38 @@
+package measure
+
+import "time"
+
+// How much is done in a lap, by all programs alike.
+var (
+	Trips     = 50_000 // hand-off: round trips
+	Flooded   = 50_000 // flood: messages
+	Hops      = 1000   // bounce: of each ball
+	Batches   = 500    // spawn: of Batch processes
+	Sleepers  = 10_000 // sleep
+	Slices    = 5      // work: of each worker
+	Each      = 100    // fan-in: messages of each sender
+	Exchanges = 200    // exchange: of each pair
+	Requests  = 300    // light
+)
+
+// Among how many it is done.
+const (
+	Bound    = 1024 // flood: what the mailbox has room for
+	Burst    = 32   // flood: messages that a process sends in a turn
+	Bouncers = 256  // bounce
+	Balls    = 64   // bounce
+	Batch    = 64   // spawn: as many at a time
+	Workers  = 64   // work
+	Senders  = 1000 // fan-in
+	Pairs    = 2000 // exchange
+	Asked    = 4    // light: to whom each request goes
+)
+
+// Gap is between two requests of light.
+const Gap = 200 * time.Microsecond
+
+func resize(scale float64) {
+	for _, size := range []*int{&Trips, &Flooded, &Hops, &Batches, &Sleepers, &Slices, &Each, &Exchanges, &Requests} {
+		*size = max(1, int(scale*float64(*size)))
+	}
+}

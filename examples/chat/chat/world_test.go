@@ -1,0 +1,184 @@
+package chat
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// TestWorlds has members talk and go from room to room, and rooms break down. Everybody hears the lines of another in
+// order, none twice and none of its own, and comes to an end: its own one, or that of the chat, which is told. Who only
+// listens hears. In the end there is no room left.
+func TestWorlds(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		high := pick(w, 0, 1000)
+		tcp := &service.TCP{Address: "10.0.0.1:7010", Handler: Member, Limits: listener.Limits{
+			Read: pick(w, 0, 100), High: high, Low: high / 4, Linger: time.Hour,
+		}}
+		c := New(tcp)
+		c.most = pick(w, 1, 2, 64)
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), Turns: pick(w, 0, 3), Logger: zap.NewNop()}
+		v, err := w.Server("chat", cfg, c.Setup)
+		require.NoError(t, err)
+		if w.Rand().IntN(3) == 0 {
+			for range 3 {
+				w.At(while(w), func() { _ = c.hall.Send(c.sys, mine(w.Rand().IntN(10))) })
+			}
+		}
+		ends := w.Rand().IntN(3) == 0
+		if ends {
+			w.At(while(w), func() { v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Hour}}) })
+		}
+		for i := range 4 {
+			w.Client("10.0.0.1:7010", guest(fmt.Sprint("m", i), w.Rand().IntN(20), ends))
+		}
+		var s secret
+		w.Client("10.0.0.1:7010", s.listen)
+		w.Client("10.0.0.1:7010", s.tell)
+		clock := &service.TCP{Address: "10.0.0.1:37", Handler: echo.Echo}
+		_, err = w.Server("clock", act.Config{}, clock.Setup)
+		require.NoError(t, err)
+		w.Client("10.0.0.1:37", func(k *sim.Client) error {
+			k.Sleep(20*time.Minute - w.Now())
+			if alive := c.sys.Stats().Alive; alive > 1 || ends && alive > 0 {
+				w.Errorf("%d processes are left", alive)
+			}
+			return nil
+		})
+	})
+}
+
+func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))] }
+
+func while(w *sim.World) time.Duration { return time.Duration(w.Rand().Int64N(int64(3 * time.Second))) }
+
+// mine is a query that puts a bug into the n-th room.
+type mine int
+
+func (n mine) at(h *hall, p *process.Self[query]) {
+	if rooms := slices.Sorted(maps.Keys(h.rooms)); len(rooms) > 0 {
+		_ = h.rooms[rooms[int(n)%len(rooms)]].Send(p, bomb{})
+	}
+}
+
+// guest says so many lines, each numbered, here and there.
+func guest(name string, lines int, ends bool) sim.Script {
+	return func(c *sim.Client) error {
+		in := bufio.NewReader(c)
+		if _, err := in.ReadString('\n'); err != nil { // "Your name?"
+			return err
+		}
+		c.Go(func(*sim.Client) error { return listens(name, in, ends) })
+		if _, err := fmt.Fprintln(c, name); err != nil {
+			return err
+		}
+		for n := range lines {
+			line := fmt.Sprint(n)
+			switch c.Rand().IntN(10) {
+			case 0:
+				line = fmt.Sprint("/join room", c.Rand().IntN(3))
+			case 1:
+				line = "/who"
+			}
+			if _, err := fmt.Fprintln(c, line); err != nil {
+				return err
+			}
+			if c.Rand().IntN(3) > 0 {
+				c.Sleep(time.Duration(c.Rand().Int64N(int64(200 * time.Millisecond))))
+			}
+		}
+		return c.CloseWrite()
+	}
+}
+
+// listens hears until the server has closed.
+func listens(name string, in *bufio.Reader, ends bool) error {
+	heard, told := map[string]int{}, false
+	for {
+		line, err := in.ReadString('\n')
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case told:
+			return fmt.Errorf("%q was heard behind the last line", line)
+		case line == noWay || line == over && !ends:
+			return errors.New(line)
+		}
+		told = line == over
+		who, what, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		var n int
+		if _, err := fmt.Sscan(what, &n); !ok || err != nil {
+			continue // somebody has come or gone
+		}
+		if last, ok := heard[who]; ok && n <= last || who == name {
+			return fmt.Errorf("%q was heard behind line %d", line, last)
+		}
+		heard[who] = n
+	}
+}
+
+// secret is told by one and heard by another, who says nothing.
+type secret struct{ listens, heard, gone bool }
+
+func (s *secret) listen(c *sim.Client) error {
+	s.listens = true // else it was never let in
+	defer func() { s.gone = true }()
+	if _, err := fmt.Fprint(c, "silent\n/join corner\n"); err != nil {
+		return err
+	}
+	if err := c.SetReadDeadline(c.Now().Add(10 * time.Minute)); err != nil { // the talker may have been cut off
+		return err
+	}
+	for in := bufio.NewReader(c); !s.heard; {
+		line, err := in.ReadString('\n')
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		}
+		s.heard = line == "talker: psst\n" || line == over
+	}
+	return nil
+}
+
+func (s *secret) tell(c *sim.Client) error {
+	c.Go(func(c *sim.Client) error {
+		_, err := io.Copy(io.Discard, c)
+		s.gone = true
+		return err
+	})
+	if _, err := fmt.Fprint(c, "talker\n/join corner\n"); err != nil {
+		return err
+	}
+	for n := 0; !s.heard && !s.gone && n <= 100; n++ { // more than once: the room may break down
+		if n == 100 && s.listens {
+			return errors.New("the secret is not heard")
+		}
+		if _, err := fmt.Fprintln(c, "psst"); err != nil {
+			return err
+		}
+		c.Sleep(3 * time.Second)
+	}
+	return c.CloseWrite()
+}

@@ -1,0 +1,188 @@
+// Package press is a print shop on the web, of most of what Daimon has: requests are tasks beside their connections,
+// customers are processes, and jobs are tasks in stages.
+//
+//	POST /customers/ada/jobs ─▶ task ──asks──▶ process "ada" ──off the thread──▶ the job is set, and put down:
+//	                                               ▲    ▲
+//	GET  /customers/ada ──────▶ task ──asks────────┘    └─────is told───── SET ──PRINTING──▶ PRINTED
+//	GET  /jobs/1 ─────────────▶ task ──────────────────────────looks─────────────▲
+//
+// One order ends all of it. Requests that have begun go on, and the processes with them, since those go on with what
+// they are sent; the press lets go of its jobs, which are SET again; what is set later stays so. When the last request
+// is answered the processes sleep, and nothing is under way: that is the end.
+package press
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+)
+
+const (
+	maxText      = 1 << 20 // of a job, in bytes
+	maxCustomers = 10_000
+	patience     = 10 * time.Second // for a process to answer
+)
+
+// Shop is a service. Pace and Door are set before Setup, once.
+type Shop struct {
+	Pace time.Duration // how long it takes to set a job, and to print a page
+	Door               // where requests come in: a service with the handler Serve
+
+	sys    *process.System
+	engine *stage.Engine
+	web    httpd.Server
+
+	mu        sync.Mutex // for a moment only: the handlers take it
+	customers map[string]process.Ref[message]
+}
+
+// Door is a service on a socket.
+type Door interface {
+	Setup(*act.Scheduler) error
+	Addr() net.Addr
+}
+
+// Setup is a set-up function that opens the shop.
+func (x *Shop) Setup(s *act.Scheduler) error {
+	if s.Index() == 0 {
+		x.open()
+	}
+	for _, setup := range []func(*act.Scheduler) error{x.sys.Setup, x.engine.Setup, x.Door.Setup} {
+		if err := setup(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Shop) open() {
+	site := &httpd.Mux{}
+	site.Handle("POST /customers/{name}/jobs", httpd.WithBody(maxText, x.submit))
+	site.Handle("GET /customers/{name}", x.account)
+	site.Handle("GET /jobs/{id}", x.job)
+	x.web = httpd.Server{Handler: site.Serve}
+	x.sys = process.New(process.Config{})
+	x.customers = map[string]process.Ref[message]{}
+	var err error
+	x.engine, err = stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Chains:   map[string]*stage.Chain{kind: chain},
+		Provider: stage.Processors{"print": stage.ProcessorFunc(x.print)},
+	})
+	if err != nil {
+		panic(err) // all of it is said here
+	}
+}
+
+// Serve is the action of a connection.
+func (x *Shop) Serve(c *listener.Conn) act.Action { return x.web.Serve(c) }
+
+// submit answers with the number of the job when that is set.
+func (x *Shop) submit(w *httpd.Response, r *httpd.Request, body []byte) act.Action {
+	to, text := x.customer(string(r.Value("name")), true), string(body)
+	ask := &process.Ask[message, stage.ID]{To: to, Within: patience, Message: func(reply process.Reply[stage.ID]) message {
+		return submit{text, reply}
+	}}
+	return &question{ask, w, func() {
+		w.SetStatus(201)
+		say(w, fmt.Sprint("job ", ask.Value))
+	}}
+}
+
+// account answers with how matters stand for a customer.
+func (x *Shop) account(w *httpd.Response, r *httpd.Request) act.Action {
+	to := x.customer(string(r.Value("name")), false)
+	if to.ID() == 0 {
+		w.Error(404)
+		return nil
+	}
+	ask := &process.Ask[message, string]{To: to, Within: patience, Message: func(reply process.Reply[string]) message {
+		return account{reply}
+	}}
+	return &question{ask, w, func() { say(w, ask.Value) }}
+}
+
+// job answers with the stage of a job.
+func (x *Shop) job(w *httpd.Response, r *httpd.Request) act.Action {
+	id, _ := strconv.ParseInt(string(r.Value("id")), 10, 64)
+	look := stage.Ask(x.engine, func(ctx context.Context) (stage.Task, error) {
+		t, err := x.engine.Get(ctx, stage.ID(id))
+		if errors.Is(err, stage.ErrNotFound) {
+			return t, nil
+		}
+		return t, err
+	})
+	return &question{look, w, func() {
+		if look.Value.ID == 0 {
+			w.Error(404)
+			return
+		}
+		say(w, condition(&look.Value))
+	}}
+}
+
+// question is an action that asks and then answers. If there was no answer in time, it says so.
+type question struct {
+	act.Action
+	w      *httpd.Response
+	answer func()
+}
+
+func (q *question) Act(t *act.Task) act.Directive {
+	switch d := q.Action.Act(t); d {
+	case act.Done:
+		q.answer()
+	case act.Failed:
+		q.w.Error(503)
+	default:
+		return d
+	}
+	return act.Done
+}
+
+func say(w *httpd.Response, line string) { w.Whole([]byte(line + "\n")) }
+
+// Close gives the question up.
+func (q *question) Close() error { return q.Action.(io.Closer).Close() }
+
+// customer is the process of a customer. Nobody is there if it is unknown, unless it may be made; then if there are too
+// many.
+func (x *Shop) customer(name string, may bool) process.Ref[message] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	to, known := x.customers[name]
+	if !known && may && len(x.customers) < maxCustomers {
+		c := &customer{shop: x, name: name, printed: map[stage.ID]bool{}}
+		to = process.Spawn(x.sys, process.Handler[message](c.receive), process.Options{Name: "customer " + name})
+		x.customers[name] = to
+	}
+	return to
+}
+
+// Report says what has become of every job, and of the customers, after the end.
+func (x *Shop) Report(w io.Writer) {
+	if x.engine == nil {
+		return
+	}
+	tasks, err := x.engine.List(context.Background(), stage.Filter{})
+	if err != nil {
+		fmt.Fprintln(w, err)
+	}
+	for i := range tasks {
+		fmt.Fprintln(w, condition(&tasks[i]))
+	}
+	n := x.sys.Stats()
+	fmt.Fprintf(w, "jobs: %d, customers: %d, of whom are left: %d\n", len(tasks), n.Spawned, n.Alive)
+}

@@ -1,0 +1,120 @@
+package press
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/stage"
+)
+
+func TestMain(m *testing.M) {
+	lab.StartRuntimePoller()
+	goleak.VerifyTestMain(m)
+}
+
+func open(t *testing.T, pace time.Duration) (*Shop, *lab.Running) {
+	x := &Shop{Pace: pace}
+	x.Door = &service.TCP{Address: "127.0.0.1:0", Handler: x.Serve}
+	return x, lab.Start(t, act.Config{Schedulers: 2}, x.Setup)
+}
+
+// An order while customers wait and the press works: all are answered, and no job is left where it does not last.
+func TestAnOrderWhileAllAreBusy(t *testing.T) {
+	const customers, each = 4, 5
+	x, r := open(t, 10*time.Millisecond)
+	var all []net.Conn
+	for i := range customers * each {
+		c, err := net.Dial("tcp", x.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+		text := strings.Repeat("x", i*page)
+		_, err = fmt.Fprintf(c, "POST /customers/c%d/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", i%customers, len(text), text)
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	require.Eventually(t, func() bool {
+		n := 0
+		for i := range customers {
+			n += x.asks(t, fmt.Sprint("c", i))
+		}
+		return n == customers*each
+	}, lab.Patience, time.Millisecond)
+	r.Group.Shutdown(lab.Drain)
+	for _, c := range all {
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, 201, answer.StatusCode)
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, r.End())
+	require.Empty(t, r.Logs.All())
+	require.Zero(t, x.sys.Stats().Alive)
+	tasks, err := x.engine.List(context.Background(), stage.Filter{})
+	require.NoError(t, err)
+	require.Len(t, tasks, customers*each)
+	for _, task := range tasks {
+		require.Contains(t, []string{"SET", "PRINTED"}, task.Stage)
+		require.Equal(t, stage.Normal, task.Status)
+	}
+}
+
+// asks is how many jobs have come from a customer.
+func (x *Shop) asks(t *testing.T, name string) (n int) {
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
+	defer cancel()
+	text, err := process.Call(ctx, x.customer(name, false), func(r process.Reply[string]) message { return account{r} })
+	if err != nil {
+		require.ErrorIs(t, err, process.ErrDead, "it has not come yet")
+		return 0
+	}
+	var queued, set int
+	_, err = fmt.Sscanf(text, name+": to be set: %d, set: %d", &queued, &set)
+	require.NoError(t, err)
+	return queued + set
+}
+
+// filled is a message after which there is no room in the queue.
+type filled struct{}
+
+func (filled) at(c *customer, _ *process.Self[message]) { c.queue = make([]submit, maxQueue) }
+
+// The queue of a customer is bounded, and so are the customers: who comes when there is no room is turned away at once.
+func TestTooMany(t *testing.T) {
+	x, r := open(t, time.Millisecond)
+	require.NoError(t, x.customer("ada", true).Send(x.sys, filled{}))
+	x.mu.Lock()
+	for i := range maxCustomers - 1 {
+		x.customers[fmt.Sprint("c", i)] = process.Ref[message]{}
+	}
+	x.mu.Unlock()
+	for _, name := range []string{"ada", "ben"} {
+		c, err := net.Dial("tcp", x.Addr().String())
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+		_, err = fmt.Fprintf(c, "POST /customers/%s/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\ntext", name)
+		require.NoError(t, err)
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, 503, answer.StatusCode)
+		require.NoError(t, c.Close())
+	}
+	r.Group.Shutdown(lab.Drain)
+	require.NoError(t, r.End())
+	require.Empty(t, r.Logs.All())
+}
