@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -16,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,6 +23,13 @@ import (
 // each other, as far as that goes: small cases with all courses that have few preemptions, and random worlds. The
 // tester is in testdata/interleave. It stands in the place of sync and sync/atomic, by an overlay, in a program of its
 // own; so the package itself has no hooks, and what is tried is the very code.
+//
+// A step is what is done to an atomic or a mutex of this package; what is between two steps happens with the first of
+// them, so two threads that touch plain memory without a lock are a matter for the race detector. Act, wakers, locks and
+// queues are the real ones. The schedulers are real as well, but do not run: what one does between two turns of its
+// demon is one step, and so is a bell, unless a case says otherwise.
+//
+// A case whose "open" says something is known to find that; when it is mended the case says so.
 //
 // A failure prints a story, and what repeats it. With that in INTERLEAVE the program is run with these flags alone, and
 // shows the story of that one run, or of as much as you like:
@@ -46,24 +51,21 @@ import (
 func TestEveryInterleaving(t *testing.T) {
 	program := buildInterleaving(t)
 	if flags := os.Getenv("INTERLEAVE"); flags != "" {
-		t.Logf("%s", runInterleaving(t, program, append(strings.Fields(flags), "-test.timeout=0")...))
+		t.Logf("%s", runInterleaving(t, program, append(strings.Fields(flags), "-test.v", "-test.timeout=0")...))
 		return
 	}
-	t.Run("cases", func(t *testing.T) {
-		t.Parallel()
-		t.Logf("%s", runInterleaving(t, program, "-test.run=^TestInterleave", "-seeds=5000"))
-	})
-	t.Run("faults", func(t *testing.T) {
-		t.Parallel()
-		t.Logf("%s", runInterleaving(t, program, "-test.run=^TestFaults$"))
-	})
+	for _, tests := range []string{"-test.run=^TestInterleave", "-test.run=^TestFaults$"} {
+		t.Run(strings.Trim(strings.TrimPrefix(tests, "-test.run="), "^$"), func(t *testing.T) {
+			t.Parallel()
+			out := runInterleaving(t, program, tests, "-seeds=5000", "-test.timeout=4m", fmt.Sprintf("-test.v=%v", testing.Verbose()))
+			t.Logf("%s", out)
+		})
+	}
 }
 
 // runInterleaving runs the program, and returns what it says.
 func runInterleaving(t *testing.T, program string, flags ...string) []byte {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, program, append([]string{"-test.v", "-test.timeout=4m"}, flags...)...)
+	c := exec.CommandContext(t.Context(), program, flags...)
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400") // one thread runs at a time
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -48,6 +49,69 @@ func (w *world) has(to *proc, f func(p *Self[msg])) { _ = w.send(w.sys, "set-up"
 
 // cases are small enough to try all courses of them.
 var cases = []small{
+	{
+		name: "a queue by itself", reactors: 2, preemptions: 3,
+		play: func(w *world) {
+			w.withoutReactors()
+			var all []*core
+			for _, name := range []string{"a", "b", "c"} {
+				all = append(all, w.spawnAt(0, name, nil).core)
+			}
+			taken := map[*core]int{}
+			q := &w.sys.reactors[0].queue
+			w.goroutine("owner", func() {
+				if _, c := q.tryDequeue(); c != nil {
+					if ok, _ := q.tryEnqueue(c); !ok {
+						taken[c]++
+					}
+				}
+			})
+			w.goroutine("thief", func() {
+				for _, c := q.trySteal(mostSteal); c != nil; c = c.next {
+					taken[c]++
+				}
+			})
+			w.goroutine("sender", func() {
+				if q.tryDequeueEntry(all[1]) {
+					taken[all[1]]++
+				}
+			})
+			w.checks = append(w.checks, func() {
+				for c := q.first; c != nil; c = c.next {
+					taken[c]++
+				}
+				for _, c := range all {
+					if taken[c] != 1 {
+						w.fail("%s is in %d places", w.of(c).name, taken[c])
+					}
+				}
+			})
+		},
+	},
+	{
+		name: "the stack of the idle by itself", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			w.withoutReactors()
+			x, popped := &w.sys.idle, 0
+			for i, r := range w.sys.reactors {
+				w.goroutine(fmt.Sprint("reactor ", i), func() {
+					x.push(r)
+					x.remove(r)
+					x.push(r)
+				})
+			}
+			w.goroutine("sender", func() {
+				if x.pop() != nil {
+					popped++
+				}
+			})
+			w.checks = append(w.checks, func() {
+				if n := len(x.stack); n > 2 || n < 2-popped {
+					w.fail("%d are on the stack, and %d were taken off", n, popped)
+				}
+			})
+		},
+	},
 	{
 		name: "two send to one that sleeps", reactors: 1, preemptions: 3,
 		play: func(w *world) {
@@ -423,6 +487,48 @@ var cases = []small{
 			w.ask()
 			w.goroutine("one", func() {
 				_ = w.send(w.sys, "one", to, nil)
+				w.ask()
+			})
+		},
+	},
+	{
+		name: "something is sent that takes long while all become idle", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, nil)
+			w.goroutine("one", func() {
+				w.has(to, func(*Self[msg]) {
+					other := w.threads[0]
+					if other == w.now {
+						other = w.threads[1]
+					}
+					w.await("the other to rest", other.rests)
+				})
+				w.ask()
+			})
+		},
+	},
+	{
+		name: "asked after a message whose reactor somebody else has woken", reactors: 1, preemptions: 2,
+		open: "it was said that nothing is ready any more",
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.sys.reactors[0].ring()
+			w.goroutine("one", func() {
+				_ = w.send(w.sys, "one", to, nil)
+				w.ask()
+			})
+		},
+	},
+	{
+		name: "asked after a message behind another that is on its way", reactors: 1, preemptions: 1,
+		open: "it was said that nothing is ready any more",
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.strict = true
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+			w.goroutine("two", func() {
+				_ = w.send(w.sys, "two", to, nil)
 				w.ask()
 			})
 		},

@@ -23,8 +23,7 @@ type proc struct {
 
 	bounded bool // who sends it too much has to wait
 
-	here     *thread // whose turn it has
-	began    bool
+	here     *thread        // whose turn it has
 	heard    map[string]int // the last of each sender
 	numbers  map[string]int // of those who have sent
 	sent     int            // without an error, or to the dead
@@ -106,7 +105,9 @@ func (w *world) send(from Sender, name string, to *proc, do func(p *Self[msg])) 
 	to.numbers[name]++
 	m := msg{name, to.numbers[name], do}
 	err := to.ref.Send(from, m)
-	w.returned()
+	if w.returned(); w.strict {
+		w.of(to.core).came()
+	}
 	if err == nil || err == ErrDead {
 		to.sent++
 	}
@@ -137,6 +138,7 @@ func (w *world) deliver(name string, to *proc) {
 type signal int
 
 func (x *signal) roomFor(*reactor) { *x++ }
+func (x *signal) absent() bool     { return false }
 
 // settled looks at a process when all reactors wait, and returns 1 if it is alive.
 func (x *proc) settled() int {
@@ -164,7 +166,7 @@ func (x *proc) settled() int {
 	case word&calls != 0:
 		w.fail("%s sleeps, and has not looked at what it was called for: %s", x.name, w.of(c).show(uint64(word)))
 	case word&awaited != 0:
-		w.fail("%s sleeps, and %d wait for room in its mailbox, which is empty", x.name, len(c.rare.waiters))
+		w.fail("%s sleeps, and %d wait for room in its mailbox, which is empty", x.name, len(c.rare.line.waiters))
 	case c.owner.Peek() != 0:
 		w.fail("%s sleeps, and is said to be in queue %d", x.name, c.owner.Peek()-1)
 	}

@@ -17,6 +17,9 @@ const (
 	mostDone  = 4 // by a goroutine, or a task
 )
 
+// onPurpose is what a process panics with.
+const onPurpose = "on purpose"
+
 // theatre has what worlds of one to three reactors need.
 type theatre [3]stations
 
@@ -95,8 +98,13 @@ func (w *world) anything(from Sender, name string, me *proc, fuel int) {
 	case 7:
 		to.ref.p.Poke()
 	case 8:
-		if p, ok := from.(*Self[msg]); ok && w.pick(2) == 0 {
-			p.Exit()
+		if p, ok := from.(*Self[msg]); ok {
+			switch w.pick(4) {
+			case 0:
+				p.Exit()
+			case 1:
+				panic(onPurpose)
+			}
 		}
 	case 9:
 		if me == nil && from == Sender(w.sys) {

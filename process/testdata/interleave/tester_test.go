@@ -18,7 +18,7 @@ type tester struct {
 	chosen  bool // what happens is chosen; else it takes its straight course
 	atomic  int  // more than 0: within something that counts for one step
 	writes  int
-	efforts int     // writes that can be of use to a reactor that found everything locked
+	efforts int     // see after
 	taken   int     // steps
 	history []event // from where it is chosen, if somebody wants to know
 	telling bool
@@ -30,6 +30,7 @@ type thread struct {
 	name   string
 	number int
 	resume func() (struct{}, bool)
+	stop   func() // for one that has not begun
 	leave  func(struct{}) bool
 	ended  bool
 	busy   bool // in the turn of a reactor
@@ -38,7 +39,7 @@ type thread struct {
 	ready func() bool // nil: it can go on
 	waits string      // for what, if it is not ready
 
-	writes  int    // by itself
+	writes  int // by itself
 	efforts int
 	seen    int // writes of others when it last waited for some
 }
@@ -64,7 +65,7 @@ func newTester(c chooser) *tester {
 // thread makes one that does f.
 func (x *tester) thread(name string, f func()) *thread {
 	t := &thread{name: name, number: len(x.threads)}
-	t.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
+	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.leave = yield
 		defer func() {
 			if v := recover(); v != nil {
@@ -114,6 +115,12 @@ func (x *tester) note(format string, args ...any) {
 // can tells whether t could take a step.
 func (t *thread) can() bool { return !t.ended && (t.ready == nil || t.ready()) }
 
+// rests tells whether t is a reactor's that waits to be woken.
+func (t *thread) rests() bool { return t.ready != nil && t.waits == forWakeUp }
+
+// forWakeUp is what a reactor waits for when it has nothing to do: the one thing that may never come.
+const forWakeUp = "a wake-up"
+
 // others are those but t that can go on, beginning behind t.
 func (x *tester) others(t *thread) (all []*thread) {
 	at := 0
@@ -139,10 +146,7 @@ func (x *tester) another(t *thread) *thread {
 	if len(all) == 0 {
 		return nil
 	}
-	if !x.chosen {
-		return all[0]
-	}
-	if len(all) == 1 {
+	if !x.chosen || len(all) == 1 {
 		return all[0]
 	}
 	f := fork{from: -1, to: all}
@@ -202,6 +206,7 @@ func (x *tester) await(what string, ready func() bool) {
 	t.ready = nil
 }
 
+// after notes a step. An effort is a write that a reactor which has found everything locked may have waited for.
 func (x *tester) after(g *ghost, was, now uint64, wrote, effort bool) {
 	t := x.now
 	if x.telling && x.chosen {

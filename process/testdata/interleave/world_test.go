@@ -34,12 +34,14 @@ type world struct {
 	wishes   []*wish
 	bells    bool // others may come between the steps of a bell
 	over     bool
+	alone    bool // without reactors
 	fresh    bool // the schedulers were not there in earlier runs
 	awake    int  // processes that neither sleep nor are dead
 	underway int  // alarms and errands that have not been heard of
 	checks   []func()
 	given    bool // an order
 	coming   int  // of those, who slept before somebody's call that has not returned
+	strict   bool // who is coming counts as ready when another call for him has returned
 }
 
 // stations are the schedulers of one Group, which worlds use one after another.
@@ -125,6 +127,15 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 	return w
 }
 
+// withoutReactors is for cases in which nobody runs processes.
+func (w *world) withoutReactors() {
+	w.alone = true
+	for _, t := range w.threads {
+		t.stop()
+	}
+	w.threads = nil
+}
+
 // end lets the threads of reactors go, if nothing was found.
 func (w *world) end() {
 	w.over = true
@@ -150,7 +161,7 @@ func (w *world) serve(x *station) {
 			x.todo = x.todo[1:]
 			f()
 		} else if !ready {
-			w.await("a wake-up", func() bool { return w.over || len(x.todo) > 0 || w.called(x) })
+			w.await(forWakeUp, func() bool { return w.over || len(x.todo) > 0 || w.called(x) })
 		}
 		if ready {
 			w.turn(x)
@@ -315,7 +326,7 @@ type ghost struct {
 	c        *core
 	r        *reactor
 	lockedBy *thread
-	coming   bool
+	coming   *thread // whose call it is that brings it
 	holder   *thread // who runs the process, or has it in its hands on the way into a queue; nil: it sleeps or is in one
 }
 
@@ -401,7 +412,7 @@ func (g *ghost) moved(was, now uint32) {
 	case was == running && now == queued:
 	case was == running:
 		g.holder = nil
-		if now == dead && g.c.why == Panicked {
+		if now == dead && g.c.why == Panicked && g.c.rare.err.Error() != "panic: "+onPurpose {
 			w.fail("%s panics: %v", g.name, g.c.rare.err)
 		}
 	default:
@@ -412,7 +423,7 @@ func (g *ghost) moved(was, now uint32) {
 // come is called when a process is queued that slept, or was not there.
 func (g *ghost) come() {
 	if me := g.w.now; !me.busy {
-		g.coming = true
+		g.coming = me
 		g.w.coming++
 		me.brings = append(me.brings, g)
 	}
@@ -420,8 +431,8 @@ func (g *ghost) come() {
 
 // came is the end of come.
 func (g *ghost) came() {
-	if g.coming {
-		g.coming = false
+	if g.coming != nil {
+		g.coming = nil
 		g.w.coming--
 	}
 }
@@ -429,7 +440,9 @@ func (g *ghost) came() {
 // returned is called when a thread has come to the end of something that may wake processes.
 func (w *world) returned() {
 	for _, g := range w.now.brings {
-		g.came()
+		if g.coming == w.now {
+			g.came()
+		}
 	}
 	w.now.brings = nil
 }
@@ -506,8 +519,11 @@ func (w *world) rest(chosen bool) bool {
 	if w.finding == "" {
 		w.stuck()
 	}
-	if w.finding == "" {
+	if w.finding == "" && !w.alone {
 		w.settled()
+	}
+	for _, check := range w.checks {
+		check()
 	}
 	return w.finding == ""
 }
@@ -516,7 +532,7 @@ func (w *world) rest(chosen bool) bool {
 func (w *world) stuck() {
 	var all []string
 	for _, t := range w.threads {
-		if !t.ended && t.waits != "a wake-up" {
+		if !t.ended && !t.rests() {
 			all = append(all, fmt.Sprintf("%s waits for %s", t.name, t.waits))
 		}
 	}
@@ -568,9 +584,6 @@ func (w *world) settled() {
 		if !q.f.Resolved() && w.sys.pending.Load() == 0 {
 			w.fail("nothing is ready any more, and nobody has said so")
 		}
-	}
-	for _, check := range w.checks {
-		check()
 	}
 	w.accounts()
 }
