@@ -92,7 +92,8 @@ func (q *question[A]) giveUp(why error) bool {
 
 // Ask is a leaf that asks a process, and has the answer in Value when it is Done. It is Failed with what Reply.Fail was
 // given, with ErrDead, with ErrFull, or with os.ErrDeadlineExceeded; a late answer finds the Reply closed then. It is
-// used by pointer, once. While the mailbox is full it waits for room, if that was made with Wait.
+// used by pointer, once. While the mailbox is full it waits for room, if that was made with Wait; Message is called for
+// each attempt then.
 //
 //	get := process.Ask[request, int]{To: counter, Message: func(r process.Reply[int]) request { return get{r} }}
 //	if d := get.Act(t); d != act.Done {

@@ -100,10 +100,13 @@ func (r *reactor) end(c *core, why Reason) {
 	if x, ok := acting.(io.Closer); ok {
 		r.close(c, x)
 	}
-	if list == nil && free == nil {
+	if list == nil && free == nil && why != Failed {
 		return
 	}
 	notice := c.notice()
+	if list == nil && why == Failed {
+		r.s.Logger().Error("a process has failed, and nobody wants to know", zap.Stringer("process", c), zap.Error(notice.Err))
+	}
 	for list != nil {
 		x := list
 		list, x.prev, x.next = x.next, nil, nil

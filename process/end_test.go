@@ -616,3 +616,28 @@ func TestErrorsOfEnds(t *testing.T) {
 	require.True(t, errors.Is(n.Err, errFaltered))
 	require.True(t, slices.Contains(h.reasons(), process.Linked))
 }
+
+// What nobody else hears of is logged, as the failure of a task is.
+func TestAFailureThatNobodyWantsToKnowIsLogged(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		sys := process.New(process.Config{})
+		fails := process.Func[int](func(p *process.Self[int]) act.Directive { return p.Fail(errors.New("no luck")) })
+		r := lab.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
+			ref := process.Spawn(sys, fails, process.Options{Name: "Ada"})
+			if watched {
+				process.Ended(ref)
+			}
+			return nil
+		})
+		require.NoError(t, r.End())
+		if watched {
+			require.Zero(t, r.Logs.Len())
+			continue
+		}
+		require.Equal(t, 1, r.Logs.Len())
+		entry := r.Logs.All()[0]
+		require.Equal(t, zapcore.ErrorLevel, entry.Level)
+		require.Equal(t, "Ada", entry.ContextMap()["process"])
+		require.Equal(t, "no luck", entry.ContextMap()["error"])
+	}
+}

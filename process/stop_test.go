@@ -637,6 +637,26 @@ func TestThoseWhoWereDroppedStayDead(t *testing.T) {
 	}
 }
 
+// Each Run that an order has cut short says what was left, also if the one before was cut before anybody had a turn.
+func TestRunsThatAreCutOneAfterAnother(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		x := newMill(t, 2)
+		for n := range 3 {
+			var cut *shutdown.Cut
+			require.ErrorAs(t, x.run(&shutdown.Policy{Kind: shutdown.Halting, Drop: drop}, func() {
+				x.doer(process.Options{Name: "one"})
+				x.doer(process.Options{Name: "another"})
+			}), &cut)
+			if drop {
+				n = 0
+			}
+			require.Equal(t, 2*n+2, cut.Processes)
+			require.Zero(t, cut.Lingering)
+			require.Contains(t, cut.Error(), "another")
+		}
+	}
+}
+
 func TestCloseEndsAll(t *testing.T) {
 	for _, reactors := range []int{1, 2} {
 		x := newMill(t, reactors)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -98,7 +99,7 @@ var (
 
 // Setup is a set-up function for a Group, for each of its schedulers: it puts the System there. A Group has one System
 // at most. What is spawned before Run begins, in a set-up function behind this one, has its first turns when all of
-// them have been called.
+// them have been called. A Group that is run again is given it again: processes that sleep hold each Run.
 func (sys *System) Setup(s *act.Scheduler) error {
 	if err := sys.join(s.Group()); err != nil {
 		return err
@@ -113,6 +114,7 @@ func (sys *System) Setup(s *act.Scheduler) error {
 	case r: // of an earlier Run, whose order is spent
 		sys.order.Store(nil)
 		r.dropping.Store(false)
+		r.hold() // until it has looked
 		if r.waiting {
 			r.wake()
 		}
@@ -271,6 +273,11 @@ func (sys *System) quiet(r *reactor, now moment, landed bool) {
 	}
 }
 
+// empty tells whether nothing is queued anywhere, or was when each was looked at.
+func (sys *System) empty() bool {
+	return !slices.ContainsFunc(sys.reactors, func(r *reactor) bool { return !r.queue.empty() })
+}
+
 // done is called when an alarm or an errand has brought what it brings, or is not to bring anything any more.
 func (sys *System) done() {
 	if sys.pending.Add(-1) == 0 && sys.awaited.Load() != 0 {
@@ -283,7 +290,7 @@ func (sys *System) done() {
 func (sys *System) settle(now moment) {
 	sys.mu.Lock()
 	var waiting []*future.Future[struct{}]
-	if now == sys.idle.now() {
+	if sys.empty() && now == sys.idle.now() {
 		waiting, sys.waiting = sys.waiting, nil
 		sys.awaited.Store(0)
 	}
@@ -295,8 +302,8 @@ func (sys *System) settle(now moment) {
 
 // Quiescent returns a future that is resolved as soon as the System is quiescent: all processes sleep, all reactors
 // have nothing of theirs to do, and no alarm and nothing that one awaits is under way; so nothing happens any more
-// before somebody else sends something. Tasks and connections do not count, and neither do processes that wait for
-// room in a mailbox: they sleep as the others do.
+// before somebody else sends something; what others are just sending may still be on its way. Tasks and connections do
+// not count, and neither do processes that wait for room in a mailbox: they sleep as the others do.
 func (sys *System) Quiescent() *future.Future[struct{}] {
 	if !sys.joined.Load() {
 		panic("process: Quiescent before Setup")

@@ -6,7 +6,7 @@ import (
 )
 
 // What several threads read and write here is of these types, and nothing else. The tests put a file of their own in
-// the place of this one, in which each step of one thread is a choice of the tester: see model_test.go.
+// the place of this one, in which each step of one thread is a choice of the tester: see interleave_test.go.
 type (
 	word    = atomic.Uint32
 	counter = atomic.Int64

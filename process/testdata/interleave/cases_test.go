@@ -510,7 +510,6 @@ var cases = []small{
 	},
 	{
 		name: "asked after a message whose reactor somebody else has woken", reactors: 1, preemptions: 2,
-		open: "it was said that nothing is ready any more",
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.sys.reactors[0].ring()
