@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -235,4 +236,44 @@ func TestAnAlarmIsUnderWay(t *testing.T) {
 	quiet = x.sys.Quiescent()
 	x.do(ref, func(*doer) { a.Stop() })
 	require.True(t, quiet.Resolved())
+}
+
+// Nobody rings for a reactor that is in its turn: it looks by itself what it has to stop before it rests.
+func TestAnAlarmThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
+	sys := process.New(process.Config{})
+	var keeper process.Ref[int] // of Run
+	r := lab.Start(t, act.Config{Schedulers: 2}, sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			keeper = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
+		}
+		return nil
+	})
+	set := make(chan int, 1)
+	owner := process.Spawn(sys, process.Handler[string](func(p *process.Self[string], _ string) {
+		p.After(time.Hour, "")
+		set <- p.Scheduler().Index()
+	}), process.Options{})
+	require.NoError(t, owner.Send(sys, ""))
+	there := lab.Receive(t, set)
+	begun, release := make(chan int, 2), [2]chan bool{make(chan bool), make(chan bool)}
+	for range 2 { // one on each
+		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+			at := p.Scheduler().Index()
+			begun <- at
+			<-release[at]
+			return act.Done
+		}), process.Options{})
+	}
+	require.Equal(t, 1, lab.Receive(t, begun)+lab.Receive(t, begun))
+	ended := process.Ended(owner)
+	close(release[1-there])
+	owner.Kill()
+	require.Eventually(t, ended.Resolved, lab.Patience, time.Millisecond)
+	close(release[there])
+	require.Eventually(t, func() (none bool) {
+		r.On(there, func(s *act.Scheduler) { _, some := s.NextDeadline(); none = !some })
+		return none
+	}, lab.Patience, time.Millisecond)
+	keeper.Kill()
+	require.NoError(t, r.End())
 }

@@ -91,17 +91,26 @@ func (q *question[A]) giveUp(why error) bool {
 }
 
 // Ask is a leaf that asks a process, and has the answer in Value when it is Done. It is Failed with what Reply.Fail was
-// given, with ErrDead, with ErrFull, or with os.ErrDeadlineExceeded; a late answer finds the Reply closed then. It is
-// used by pointer, once. While the mailbox is full it waits for room, if that was made with Wait; Message is called for
-// each attempt then.
+// given, with ErrDead, with ErrFull if the mailbox has no room and does not make senders wait, or with
+// os.ErrDeadlineExceeded; a late answer finds the Reply closed then. While it waits for room Message is called for each
+// attempt. On an order it goes on waiting.
 //
-//	get := process.Ask[request, int]{To: counter, Message: func(r process.Reply[int]) request { return get{r} }}
-//	if d := get.Act(t); d != act.Done {
-//		return d
+// It is used by pointer, once, and kept from turn to turn by whose child it is:
+//
+//	type visit struct{ get *process.Ask[request, int] }
+//
+//	func (v *visit) Act(t *act.Task) act.Directive {
+//		if v.get == nil {
+//			v.get = &process.Ask[request, int]{To: counter, Within: time.Second, Message: newRequest}
+//		}
+//		if d := v.get.Act(t); d != act.Done {
+//			return d
+//		}
+//		use(v.get.Value)
+//		return act.Done
 //	}
-//	use(get.Value)
 //
-// On an order it goes on waiting.
+// Who ends before it is Done closes it, so that the Reply is closed as well.
 type Ask[M, A any] struct {
 	To      Ref[M]
 	Message func(Reply[A]) M
@@ -125,7 +134,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 		x.q.giveUp(os.ErrDeadlineExceeded)
 	}
 	if !x.sent && x.q.state.Load() == asked {
-		err := x.To.Send(t, x.Message(Reply[A]{x.q}))
+		err := dropped(x.To.send(t, x.Message(Reply[A]{x.q})), ErrFull)
 		if b, ok := err.(*Blocked); ok {
 			b.Arm(t)
 			return act.Wait
@@ -169,7 +178,7 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 	c := make(chan struct{})
 	q := &question[A]{told: func(*reactor) { close(c) }}
 	q.attend(to.process(), nil)
-	err := to.Deliver(ctx, message(Reply[A]{q}))
+	err := dropped(to.insist(ctx, message(Reply[A]{q})), ErrFull)
 	if err == nil {
 		select {
 		case <-c:
@@ -185,8 +194,8 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 }
 
 // Request has p ask another process, and sends p the message that as makes of the outcome: an answer, or the errors of
-// Ask. p goes on meanwhile; to wait for nothing else it just receives nothing else. as only makes the message, on any
-// thread, and no bound refuses that. within is the deadline; 0 means none.
+// Ask. p goes on meanwhile, and receives that message when it is its turn, behind those that have come before. as only
+// makes the message, on any thread, and no bound refuses that. within is the deadline; 0 means none.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
 	q.own.of, q.own.ender = &p.core, q
@@ -210,7 +219,7 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 		})
 	}
 	q.attend(to.process(), p.on)
-	if err := to.Send(p, message(Reply[A]{q})); err != nil && q.giveUp(err) {
+	if err := dropped(to.send(p, message(Reply[A]{q})), ErrFull); err != nil && q.giveUp(err) {
 		q.told(p.on)
 	}
 }

@@ -187,10 +187,8 @@ func TestAskOfOneWhoseMailboxIsFull(t *testing.T) {
 		x := takeInHand(t, 1)
 		g := x.gate(process.Options{Limit: 1, Full: process.Drop})
 		require.NoError(t, g.Send(x.sys, func(*doer) {}))
-		c := x.clerk(g.Ref, yes, time.Second)
-		require.Equal(t, "waits", c.outcome(), "nobody will answer, so it had better have a deadline")
-		x.later(time.Second)
-		require.ErrorIs(t, c.err, os.ErrDeadlineExceeded)
+		c := x.clerk(g.Ref, yes, 0)
+		require.ErrorIs(t, c.err, process.ErrFull, "nobody will answer")
 	})
 	t.Run("Wait, and there is room", func(t *testing.T) {
 		x := takeInHand(t, 2)
@@ -803,4 +801,43 @@ func TestManyAskTheSame(t *testing.T) {
 		p.Exit()
 	})
 	x.close()
+}
+
+// A question that is dropped is never going to be answered, and the asker is told so.
+func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
+	sys := process.New(process.Config{})
+	type question = process.Reply[int]
+	deaf := process.Func[question](func(*process.Self[question]) act.Directive { return act.Wait })
+	var full process.Ref[question]
+	r := lab.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
+		full = process.Spawn(sys, deaf, process.Options{Limit: 1, Full: process.Drop})
+		return full.Send(sys, question{})
+	})
+	itself := func(q question) question { return q }
+	_, err := process.Call(t.Context(), full, itself)
+	require.ErrorIs(t, err, process.ErrFull)
+	asked := make(chan error, 2)
+	r.On(0, func(s *act.Scheduler) {
+		ask := &process.Ask[question, int]{To: full, Message: itself}
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			d := ask.Act(t)
+			if d == act.Failed {
+				asked <- t.Failure()
+				return act.Done
+			}
+			return d
+		}))
+	})
+	require.ErrorIs(t, lab.Receive(t, asked), process.ErrFull)
+	process.Spawn(sys, process.Func[error](func(p *process.Self[error]) act.Directive {
+		if err, ok := p.Receive(); ok {
+			asked <- err
+			return act.Done
+		}
+		process.Request(p, full, itself, 0, func(_ int, err error) error { return err })
+		return act.Wait
+	}), process.Options{})
+	require.ErrorIs(t, lab.Receive(t, asked), process.ErrFull)
+	full.Kill()
+	require.NoError(t, r.End())
 }

@@ -43,7 +43,8 @@
 // with those to which it is linked ([Link]). Those who [Monitor] it get one [Notice] for each time they have asked; what
 // it owns ends with it: alarms, errands, registrations.
 //
-// The System holds Run while any process is alive, since anybody may send to it. On an order, those whose action is a
+// The System holds Run while any process is alive, since anybody may send to it; one without processes does not, so who
+// spawns from outside has something else that does, or spawns the first in a set-up function. On an order, those whose action is a
 // [Stopper] are told, and all go on; the System then holds Run only while something is ready or under way, alarms
 // aside. So the end comes when tasks and services have ended and all processes sleep. If the order drops what is left,
 // as the zero shutdown.Policy does, they are ended then, or when its bound has come; else they are there in the next

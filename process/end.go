@@ -11,7 +11,8 @@ import (
 	"github.com/daimon-go/daimon/future"
 )
 
-// Exit ends the process with its present turn, in which it receives no more.
+// Exit ends the process with its present turn, in which it receives no more. The first Exit counts; a Fail, a panic or
+// the verdict Failed in the same turn counts more.
 func (p *Self[M]) Exit() {
 	if p.over == 0 {
 		p.over = Normal
@@ -80,8 +81,11 @@ func (r *reactor) fail(c *core, p *act.Panic) {
 
 // end is the end of c, which runs here, or nowhere any more. Without a reason it is that of the kill.
 func (r *reactor) end(c *core, why Reason) {
+	if w := c.lock(); w&states == dead {
+		c.unlock(w)
+		return
+	}
 	acting := c.body.action()
-	c.lock()
 	if why != 0 {
 		c.why = why
 	}

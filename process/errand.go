@@ -102,10 +102,10 @@ func (x *Errand) Stop(t *act.Task, o shutdown.Order) {
 
 // Close closes the action, and tells the process if it has not been told.
 func (x *Errand) Close() (err error) {
+	defer x.conclude(nil, ErrLost) // also if the action panics here
 	if c, ok := x.action.(io.Closer); ok {
 		err = c.Close()
 	}
-	x.conclude(nil, ErrLost)
 	return err
 }
 

@@ -11,7 +11,8 @@ import (
 // Action is what a process does, in turns, as act.Action is what a task does. Act receives what there is to receive,
 // must not block, and says how matters stand: Wait, for a message or for whatever has the process's Poke; Yield, to
 // go on as soon as it is its turn; Done; Failed. A message that comes in a turn, and is not received in it, makes another
-// one.
+// one. Wait with messages that have not been received is for something else: they alone make no turn, so who has no
+// reason to let them lie receives until there is none.
 //
 // An Action that is an io.Closer is closed when the process has ended, however it ended, on whichever thread it did.
 type Action[M any] interface {
@@ -115,7 +116,7 @@ type Party interface {
 	// ID is a number that no other process of the System has or will have; 0 for nobody.
 	ID() uint64
 	// Kill ends the process: before its next turn, or when the present one has ended. Its messages are dropped. It
-	// reports whether that was still to be done.
+	// reports whether that was still to be done. One that ends by itself in its present turn has that as its Reason.
 	Kill() bool
 	String() string
 	process() *core
@@ -159,14 +160,15 @@ func (c *core) Scheduler() *act.Scheduler { return c.on.s }
 func (c *core) System() *System { return c.sys }
 
 // Sender is who sends, or asks for a process: a process in its turn, a *act.Task in its turn, or the System, for any
-// goroutine.
+// goroutine. Whatever else knows its scheduler is one on that scheduler's thread, such as a *httpd.Request.
 type Sender interface {
 	// Scheduler is where the turn is; nil for a System.
 	Scheduler() *act.Scheduler
 }
 
 // Spawn makes a process. Its first turn comes on an idle reactor, if there is one. With a System, Spawn may be called
-// from any goroutine. It panics without an action, in a Group without a System, and on a System that is closed.
+// from any goroutine. It panics without an action, in a Group without a System, before the first Setup has returned, and
+// on a System that is closed.
 func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")

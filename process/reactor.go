@@ -18,9 +18,10 @@ type reactor struct {
 	busy  word // in a turn
 
 	// The rest is its thread's.
-	current *core // whose turn it is
-	next    *core // it has been handed on to here: it is running, and has the next turn
-	budget  int   // messages of a turn of the reactor
+	current *core         // whose turn it is
+	next    *core         // it has been handed on to here: it is running, and has the next turn
+	budget  int           // messages of a turn of the reactor
+	paused  time.Duration // when the last turn ended that left somebody in the queue
 
 	passed  int64    // handed on in this turn of the reactor
 	free    []waiter // what settle has returned last
@@ -59,6 +60,7 @@ func (r *reactor) Act(t *act.Task) act.Directive {
 	r.sys.idle.remove(r)
 	r.heed(t)
 	r.stopAlarms()
+	r.call()
 	r.busy.Store(1) // before it looks at its queue
 	more := r.round()
 	r.busy.Store(0)
@@ -106,14 +108,15 @@ func (r *reactor) take() *core {
 		r.next = nil
 		return c
 	}
-	ok, c := r.queue.tryDequeue()
-	if !ok || c == nil {
-		c = r.steal()
+	for {
+		ok, c := r.queue.tryDequeue()
+		if !ok || c == nil {
+			c = r.steal()
+		}
+		if c == nil || c.begin() {
+			return c
+		}
 	}
-	if c != nil {
-		c.begin()
-	}
-	return c
 }
 
 // steal takes half of what another has.
@@ -145,12 +148,16 @@ func (r *reactor) share(first *core) *core {
 	return first
 }
 
-// begin makes a process running that has been taken out of a queue.
-func (c *core) begin() {
+// begin makes a process running that has been taken out of a queue. It reports false if that has ended: all were, while
+// somebody was about to put it there.
+func (c *core) begin() bool {
 	for looks := 0; ; looks++ {
 		w := c.word.Load()
+		if w&(locked|states) == dead {
+			return false
+		}
 		if w&locked == 0 && c.word.CompareAndSwap(w, w&^states|running) {
-			return
+			return true
 		}
 		patience(looks)
 	}
@@ -214,6 +221,17 @@ func (r *reactor) again(c *core) {
 	r.enqueue(c)
 }
 
+// call wakes somebody who is idle if the tasks of this scheduler take so long that those in the queue are better off
+// elsewhere.
+func (r *reactor) call() {
+	if r.paused == 0 || r.queue.empty() || r.s.Now()-r.paused <= slice {
+		return
+	}
+	if x := r.sys.idle.pop(); x != nil {
+		x.ring()
+	}
+}
+
 // yield lets go of what was handed on here.
 func (r *reactor) yield() {
 	if c := r.next; c != nil {
@@ -225,7 +243,7 @@ func (r *reactor) yield() {
 
 // adapt makes the next turn shorter after one that took too long, since sockets wait for it, and else longer again.
 func (r *reactor) adapt() {
-	if r.s.Clock().Monotonic()-r.s.Now() > slice {
+	if r.paused = r.s.Clock().Monotonic(); r.paused-r.s.Now() > slice {
 		r.budget = max(1, r.budget/2)
 	} else {
 		r.budget = min(r.sys.cfg.Turn, r.budget*2)
@@ -283,6 +301,10 @@ func (r *reactor) ring() { r.bell.Ring() }
 // rest looks for the last time before r waits, and reports whether it may.
 func (r *reactor) rest() bool {
 	sys := r.sys
+	if !r.late.Empty() {
+		r.waiting = false
+		return false
+	}
 	now := sys.idle.push(r)
 	landed := sys.pending.Load() == 0 // before the queues, where that has been put which is not pending any more
 	for _, other := range sys.reactors {

@@ -16,7 +16,15 @@ import (
 // If it is a process that sends, and the receiver sleeps or is queued anywhere, it is handed on: the receiver has the
 // next turn on this reactor, the present turn receives no more, and the sender goes on when those have had their turn
 // that were queued before. Of several receivers that goes for the first, and the others are queued.
+//
+// A free place is for whoever comes first, also while others wait for one. A process that sends to a full mailbox of
+// another System is refused as a task is.
 func (to Ref[M]) Send(from Sender, m M) error {
+	return dropped(to.send(from, m), nil)
+}
+
+// send is Send, but for a message that is dropped: the error is errDropped.
+func (to Ref[M]) send(from Sender, m M) error {
 	p := to.p
 	if p == nil {
 		return ErrDead
@@ -31,7 +39,7 @@ func (to Ref[M]) Send(from Sender, m M) error {
 		var err error
 		if w, late, err = p.refuse(w, r); err != nil {
 			p.unlock(w)
-			return known(err)
+			return err
 		}
 	}
 	w = p.put(w, m)
@@ -84,8 +92,9 @@ func (r *reactor) fetch(c *core) {
 	if owner == 0 || !r.sys.reactors[owner-1].queue.tryDequeueEntry(c) {
 		return
 	}
-	c.begin()
-	r.handOn(c)
+	if c.begin() {
+		r.handOn(c)
+	}
 }
 
 // refuse is for a message to a process that has ended, or that has no room. Without an error it is to be sent none
@@ -115,12 +124,13 @@ func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error
 	return w | awaited, true, nil
 }
 
-// errDropped is for a message that was dropped, as the receiver wants it: no error for the sender.
+// errDropped is for a message that was dropped, as the receiver wants it. For most senders that is no error.
 var errDropped = errors.New("process: dropped")
 
-func known(err error) error {
+// dropped is err, or what it is to the sender that the message was dropped.
+func dropped(err, as error) error {
 	if err == errDropped {
-		return nil
+		return as
 	}
 	return err
 }
@@ -228,8 +238,13 @@ func (b *Blocked) await(w waiter) bool {
 // Deliver is Send for a goroutine that may wait: if the mailbox is full, and was made with Wait, it returns when m is
 // in it, or ctx has ended.
 func (to Ref[M]) Deliver(ctx context.Context, m M) error {
+	return dropped(to.insist(ctx, m), nil)
+}
+
+// insist is send for a goroutine that may wait.
+func (to Ref[M]) insist(ctx context.Context, m M) error {
 	for {
-		err := to.Send(nowhere{}, m)
+		err := to.send(nowhere{}, m)
 		b, ok := err.(*Blocked)
 		if !ok {
 			return err

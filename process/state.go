@@ -186,7 +186,7 @@ type rare struct {
 	ties  ties  // who hears of the end, and what ends with it
 }
 
-// String is the name given, or what has the turns, with the process's number.
+// String is the name given, or the process's number.
 func (c *core) String() string {
 	w := c.lock()
 	x := c.rare

@@ -61,7 +61,7 @@ func (x *tie) remove() bool {
 	return true
 }
 
-// take empties the list, under the lock.
+// takeTies empties the list, under the lock.
 func (c *core) takeTies() *tie {
 	if c.rare == nil {
 		return nil

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,11 +27,23 @@ import (
 // A scenario is one of this package, or "TestStages in stage".
 //
 // To make one, change the file, put `git diff` under such a head, and take the change back.
+//
+// All of them take minutes. SIM_MUTANTS=2/5 in the environment takes those of the second of five parts.
 func TestMutants(t *testing.T) {
+	part, parts := 0, 1
+	if s := os.Getenv("SIM_MUTANTS"); s != "" {
+		_, err := fmt.Sscanf(s, "%d/%d", &part, &parts)
+		require.NoError(t, err, "SIM_MUTANTS=%s", s)
+		part--
+	}
+	require.True(t, 0 <= part && part < parts, "SIM_MUTANTS is none of the parts")
 	patches, err := filepath.Glob("testdata/mutants/*.patch")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(patches), 8)
-	for _, path := range patches {
+	for i, path := range patches {
+		if i%parts != part {
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".patch"), func(t *testing.T) {
 			t.Parallel() // at most GOMAXPROCS of them: one compiles while another runs
 			readMutant(t, path).mustBeFound(t)
