@@ -215,7 +215,7 @@ func (g *Group) Close() error {
 // looked at already, and become quiet again.)
 func (g *Group) quiet(s *Scheduler) bool {
 	if g.cfg.Threads == Stepped {
-		return g.allFinished(s)
+		return g.allFinished()
 	}
 	if !g.running.Load() {
 		return true // each is stepped or run by itself
@@ -239,7 +239,7 @@ func (g *Group) quiet(s *Scheduler) bool {
 }
 
 // allFinished is quiet for who Steps all of them.
-func (g *Group) allFinished(s *Scheduler) bool {
+func (g *Group) allFinished() bool {
 	for _, other := range g.schedulers {
 		if !other.gone.Load() && (other.passing || !other.Finished()) {
 			return false
