@@ -61,7 +61,7 @@ func (x *alarm) stop(r *reactor) bool {
 	if r == x.at {
 		x.timer.Stop()
 	} else {
-		x.at.late.Push(&x.node)
+		x.at.disarmed.Push(&x.node)
 		x.at.ring()
 	}
 	x.at.sys.done()
@@ -74,7 +74,7 @@ func (x *alarm) ended(r *reactor, _ Notice) { x.stop(r) }
 
 // stopAlarms stops those that were stopped elsewhere.
 func (r *reactor) stopAlarms() {
-	for n := r.late.TakeAll(); n != nil; {
+	for n := r.disarmed.TakeAll(); n != nil; {
 		next := n.Next()
 		n.Of.timer.Stop()
 		n = next

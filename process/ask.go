@@ -41,28 +41,28 @@ const (
 // question is what an asker waits for. It ends with an answer, with the end of the one who was asked, or when the
 // asker does not wait any more, whatever comes first.
 type question[A any] struct {
-	state word
-	value A
-	err   error
-	watch *Watch
-	own   tie              // of a process that asks
-	told  func(r *reactor) // the asker
+	state  word
+	value  A
+	err    error
+	watch  *Watch
+	own    tie              // of a process that asks
+	notify func(r *reactor) // the asker
 }
 
 // ended is for the end of the process that asks.
 func (q *question[A]) ended(*reactor, Notice) { q.giveUp(ErrGivenUp) }
 
 func (q *question[A]) answer(from Sender, value A, err error) bool {
-	if !q.settle(value, err) {
+	if !q.resolve(value, err) {
 		return false
 	}
 	q.watch.Stop()
-	q.told(reactorOf(from))
+	q.notify(reactorOf(from))
 	return true
 }
 
-// settle gives q its outcome, if it has none.
-func (q *question[A]) settle(value A, err error) bool {
+// resolve gives q its outcome, if it has none.
+func (q *question[A]) resolve(value A, err error) bool {
 	if !q.state.CompareAndSwap(asked, claimed) {
 		return false
 	}
@@ -75,15 +75,15 @@ func (q *question[A]) settle(value A, err error) bool {
 // attend has q end with the process that is asked.
 func (q *question[A]) attend(to *core, r *reactor) {
 	q.watch = newWatch(to, nil, r, func(r *reactor, _ Notice) {
-		if q.settle(*new(A), ErrDead) {
-			q.told(r)
+		if q.resolve(*new(A), ErrDead) {
+			q.notify(r)
 		}
 	})
 }
 
 // giveUp ends q on the asker's side.
 func (q *question[A]) giveUp(why error) bool {
-	if !q.settle(*new(A), why) {
+	if !q.resolve(*new(A), why) {
 		return false
 	}
 	q.watch.Stop()
@@ -155,7 +155,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 }
 
 func (x *Ask[M, A]) begin(t *act.Task) {
-	x.q = &question[A]{told: func(*reactor) { x.bell.Ring() }}
+	x.q = &question[A]{notify: func(*reactor) { x.bell.Ring() }}
 	x.q.attend(x.To.process(), nil)
 	if x.Within > 0 {
 		t.WakeAfter(&x.timer, x.Within)
@@ -176,7 +176,7 @@ func (x *Ask[M, A]) Close() error {
 // thread of a scheduler.
 func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
 	c := make(chan struct{})
-	q := &question[A]{told: func(*reactor) { close(c) }}
+	q := &question[A]{notify: func(*reactor) { close(c) }}
 	q.attend(to.process(), nil)
 	err := dropped(to.insist(ctx, message(Reply[A]{q})), ErrFull)
 	if err == nil {
@@ -204,7 +204,7 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 	tell := func(r *reactor) {
 		p.sys.reactors[0].guard(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
 	}
-	q.told = func(r *reactor) {
+	q.notify = func(r *reactor) {
 		if due != nil {
 			due.stop(r)
 		}
@@ -220,6 +220,6 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 	}
 	q.attend(to.process(), p.on)
 	if err := dropped(to.send(p, message(Reply[A]{q})), ErrFull); err != nil && q.giveUp(err) {
-		q.told(p.on)
+		q.notify(p.on)
 	}
 }

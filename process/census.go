@@ -1,37 +1,23 @@
 package process
 
-// census lists the processes that were made on one reactor, wherever they are now.
+// census lists the processes that had their first turn on one reactor, wherever they are now. Who ends in its first
+// turn is never in it: that makes a brief one cheaper. Before that turn a process is in a queue, or on its way there.
 type census struct {
-	word  word // 1: locked
+	word  word // locked
 	first *core
-	made  uint64
-	ended uint64
 }
 
-func (x *census) lock() {
-	for looks := 0; !x.word.CompareAndSwap(0, 1); looks++ {
-		patience(looks)
-	}
-}
-
-func (x *census) unlock() { x.word.Store(0) }
-
-// add gives c its place, and its number.
-func (x *census) add(c *core, home, of int) {
-	x.lock()
-	defer x.unlock()
-	c.home = uint32(home)
-	c.id = x.made*uint64(of) + uint64(home) + 1
-	x.made++
+func (x *census) add(c *core) {
+	w := lock(&x.word)
 	if c.older = x.first; c.older != nil {
 		c.older.younger = c
 	}
 	x.first = c
+	x.word.Store(w)
 }
 
 func (x *census) remove(c *core) {
-	x.lock()
-	defer x.unlock()
+	w := lock(&x.word)
 	if c.younger != nil {
 		c.younger.older = c.older
 	} else {
@@ -41,41 +27,38 @@ func (x *census) remove(c *core) {
 		c.older.younger = c.younger
 	}
 	c.younger, c.older = nil, nil
-	x.ended++
-}
-
-func (x *census) counts() (made, ended uint64) {
-	x.lock()
-	defer x.unlock()
-	return x.made, x.ended
+	x.word.Store(w)
 }
 
 // all returns those who are there.
 func (x *census) all() (all []*core) {
-	x.lock()
-	defer x.unlock()
+	w := lock(&x.word)
 	for c := x.first; c != nil; c = c.older {
 		all = append(all, c)
 	}
+	x.word.Store(w)
 	return all
 }
 
-// admit counts a new process in.
-func (sys *System) admit(c *core, r *reactor) {
-	if sys.closed.Load() != 0 {
-		panic("process: Spawn on a closed System")
+// enlist gives c, which has survived its first turn here, its place among all. An order may have been given to all
+// before that.
+func (r *reactor) enlist(c *core) {
+	i := r.s.Index()
+	c.home = uint32(i) + 1
+	r.sys.census[i].add(c)
+	c.remind()
+}
+
+// strike is the end of enlist.
+func (c *core) strike() {
+	if c.home > 0 {
+		c.sys.census[c.home-1].remove(c)
 	}
-	if !sys.joined.Load() {
-		panic("process: Spawn before Setup")
-	}
-	home := 0
-	if r != nil {
-		home = r.s.Index()
-	} else {
-		home = int(sys.foreign.turn.Load() % uint32(len(sys.reactors)))
-	}
-	sys.census[home].add(c, home, len(sys.reactors))
-	if sys.order.Load() != nil && c.stops {
-		c.call(told)
+}
+
+// remind has c, whose turn it is, told of the order that is in force, if it wants to be, and has not been.
+func (c *core) remind() {
+	if o := c.sys.order.Load(); o != nil && c.stops && c.heard != o.number {
+		c.call(unheard)
 	}
 }

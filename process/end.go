@@ -81,32 +81,24 @@ func (r *reactor) fail(c *core, p *act.Panic) {
 
 // end is the end of c, which runs here, or nowhere any more. Without a reason it is that of the kill.
 func (r *reactor) end(c *core, why Reason) {
-	if w := c.lock(); w&states == dead {
-		c.unlock(w)
+	if !c.die(why) {
 		return
 	}
-	acting := c.body.action()
-	if why != 0 {
-		c.why = why
-	}
-	n := c.body.empty()
-	list := c.takeTies()
-	var free []waiter
-	if c.rare != nil {
-		free, c.rare.line = c.rare.line.waiters, line{}
-	}
-	c.unlock(dead)
 	r.current = nil
-	if n > 0 {
+	r.gone++
+	acting := c.body.action()
+	if n := c.body.empty(); n > 0 {
 		add(&r.dropped, int64(n))
 	}
-	c.sys.census[c.home].remove(c)
+	c.strike()
 	if x, ok := acting.(io.Closer); ok {
 		r.close(c, x)
 	}
+	list, free := c.heirs()
 	if list == nil && free == nil && why != Failed {
 		return
 	}
+	r.count() // before anybody hears of it
 	notice := c.notice()
 	if list == nil && why == Failed {
 		r.s.Logger().Error("a process has failed, and nobody wants to know", zap.Stringer("process", c), zap.Error(notice.Err))
@@ -117,6 +109,31 @@ func (r *reactor) end(c *core, why Reason) {
 		r.guard(c, func() { x.ender.ended(r, notice) })
 	}
 	r.release(free)
+}
+
+// die makes c dead, and reports false if it was. From then on only its end touches its mailbox: all others, who have
+// locked it, see that first.
+func (c *core) die(why Reason) bool {
+	if c.word.Load()&states == dead {
+		return false
+	}
+	c.over = why
+	if !c.word.CompareAndSwap(running, dead) { // something has come meanwhile, or it is not running
+		c.lock()
+		c.unlock(dead)
+	}
+	return true
+}
+
+// heirs are those who are tied to a process that has ended, and who wait for room in its mailbox. They are told once.
+func (c *core) heirs() (list *tie, free []waiter) {
+	if c.rare == nil {
+		return nil, nil
+	}
+	w := c.lock()
+	defer c.unlock(w)
+	free, c.rare.line = c.rare.line.waiters, line{}
+	return c.takeTies(), free
 }
 
 func (r *reactor) close(c *core, x io.Closer) {
@@ -145,7 +162,10 @@ func (c *core) notice() Notice {
 	}
 	w := c.lock()
 	defer c.unlock(w)
-	n := Notice{Of: c.body.party(), Reason: c.why}
+	n := Notice{Of: c.body.party(), Reason: c.over}
+	if n.Reason == 0 {
+		n.Reason = c.why
+	}
 	if x := c.rare; x != nil {
 		switch n.Reason {
 		case Failed, Panicked:

@@ -34,7 +34,7 @@ func (c *core) describe() string {
 	for _, x := range []struct {
 		bit  uint32
 		name string
-	}{{locked, "locked"}, {mail, "mail"}, {poked, "poked"}, {killed, "killed"}, {told, "told"}, {awaited, "awaited"}, {blocked, "blocked"}} {
+	}{{locked, "locked"}, {mail, "mail"}, {poked, "poked"}, {killed, "killed"}, {unheard, "told"}, {wanted, "awaited"}, {blocked, "blocked"}} {
 		if w&x.bit != 0 {
 			what += " " + x.name
 		}

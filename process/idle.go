@@ -7,20 +7,12 @@ package process
 // another way takes itself off. It looks again when it is on it: what was enqueued before somebody could see it here
 // is found, what is enqueued afterwards wakes it.
 type idlers struct {
-	word  word // how many there are, shifted left by one; the lowest bit: locked
+	word  word // how many there are, shifted left by one, and locked
 	stack []*reactor
 	moves uint64 // how often one came or went
 }
 
-func (x *idlers) lock() {
-	for looks := 0; ; looks++ {
-		w := x.word.Load()
-		if w&1 == 0 && x.word.CompareAndSwap(w, w|1) {
-			return
-		}
-		patience(looks)
-	}
-}
+func (x *idlers) lock() { lock(&x.word) }
 
 func (x *idlers) unlock() { x.word.Store(uint32(len(x.stack)) << 1) }
 

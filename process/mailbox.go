@@ -82,7 +82,7 @@ func (p *Self[M]) look(seen uint32) uint32 {
 		p.in = p.in[:0]
 	}
 	p.bulk = cap(p.in)+cap(p.out) > keeps
-	now, free := p.settle(w&^seen, p.on)
+	now, free := p.makeRoom(w&^seen, p.on)
 	p.unlock(now)
 	p.on.release(free)
 	return w
@@ -139,7 +139,7 @@ func (p *Self[M]) lacks(w uint32) bool {
 
 func (p *Self[M]) turn() act.Directive {
 	if w := p.word.Load(); w != running {
-		if w = p.look(mail | poked | told); w&told != 0 {
+		if w = p.look(mail | poked | unheard); w&unheard != 0 {
 			p.tell()
 		}
 	}

@@ -166,8 +166,8 @@ type Sender interface {
 	Scheduler() *act.Scheduler
 }
 
-// Spawn makes a process. Its first turn comes on an idle reactor, if there is one. With a System, Spawn may be called
-// from any goroutine. It panics without an action, in a Group without a System, before the first Setup has returned, and
+// Spawn makes a process. Its first turn comes on the reactor of the Sender, behind all that are queued there, unless
+// another is idle and takes it; with a System on an idle one, if there is one, and from any goroutine. It panics without an action, in a Group without a System, before the first Setup has returned, and
 // on a System that is closed.
 func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
@@ -180,8 +180,10 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if o.Name != "" {
 		p.more().name = o.Name
 	}
-	p.word.Store(queued)
-	sys.admit(&p.core, r)
-	sys.spread(&p.core, r)
+	sys.number(&p.core, r)
+	sys.schedule(&p.core, r)
+	if sys.closed.Load() != 0 {
+		sys.bury(sys.reactors[0]) // it has come too late for the end of all
+	}
 	return Ref[M]{p}
 }

@@ -2,16 +2,16 @@ package process
 
 // queue has the processes of one reactor that are queued there: a list, so that one can be taken out of the middle,
 // and none is ever too many. Its word is a lock and how many there are. The lock is for some nanoseconds, and who
-// meets it goes elsewhere: each of the three commands says first whether it was carried out.
+// meets it goes elsewhere: each of the commands says first whether it was carried out.
 type queue struct {
-	word        word // the length, shifted left by one; the lowest bit: locked
+	word        word // the length, shifted left by one, and locked
 	first, last *core
 	id          uint32 // what the owner of those in here is
 }
 
 func (q *queue) tryLock() (length uint32, ok bool) {
-	w := q.word.Load()
-	return w >> 1, w&1 == 0 && q.word.CompareAndSwap(w, w|1)
+	w, ok := tryLock(&q.word)
+	return w >> 1, ok
 }
 
 func (q *queue) unlock(length uint32) { q.word.Store(length << 1) }
@@ -84,6 +84,27 @@ func (q *queue) trySteal(most int) (ok bool, list *core) {
 	}
 	q.unlock(n)
 	return true, list
+}
+
+// all returns those who are here. It waits for the lock.
+func (q *queue) all() (all []*core) {
+	w := lock(&q.word)
+	for c := q.first; c != nil; c = c.next {
+		all = append(all, c)
+	}
+	q.word.Store(w)
+	return all
+}
+
+// takeAll is all, and takes them out.
+func (q *queue) takeAll() (all []*core) {
+	lock(&q.word)
+	for c := q.first; c != nil; c = q.first {
+		all = append(all, c)
+		q.remove(c)
+	}
+	q.unlock(0)
+	return all
 }
 
 func (q *queue) append(c *core) {

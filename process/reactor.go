@@ -23,23 +23,24 @@ type reactor struct {
 	budget  int           // messages of a turn of the reactor
 	paused  time.Duration // when the last turn ended that left somebody in the queue
 
-	passed  int64    // handed on in this turn of the reactor
-	free    []waiter // what settle has returned last
-	waiting bool     // for a wake-up: nothing here will look by itself
-	waker   act.Waker
-	bell    act.Bell
-	late    inbox.Stack[*alarm] // to be stopped here
+	passed   int64    // handed on in this turn of the reactor
+	gone     int64    // ended
+	free     []waiter // what makeRoom has returned last
+	waiting  bool     // for a wake-up: nothing here will look by itself
+	waker    act.Waker
+	bell     act.Bell
+	disarmed inbox.Stack[*alarm] // to be stopped here
 
-	ordered bool      // an order is in force
-	orders  uint32    // how many were obeyed here
-	told    *standing // the last here
+	ordered  bool      // an order is in force
+	orders   uint32    // how many were obeyed here
+	standing *standing // the last here
 
 	holding  atomic.Bool // Run
 	dropping atomic.Bool // since its last turn
 	present  atomic.Bool // it has been set up
 	shut     atomic.Bool
 
-	dropped, handed, stolen counter // written here, read anywhere
+	made, ended, dropped, handed, stolen counter // written here, read anywhere
 }
 
 // places has the one of each scheduler.
@@ -70,7 +71,7 @@ func (r *reactor) Act(t *act.Task) act.Directive {
 	r.waker = t.Waker()
 	r.bell.Set(r.waker) // who makes something ready from here on wakes r
 	r.waiting = true
-	if r.rest() {
+	if r.lastLook() {
 		return act.Wait
 	}
 	return act.Yield
@@ -98,8 +99,11 @@ func (r *reactor) round() (more bool) {
 func (r *reactor) count() {
 	if r.passed > 0 {
 		add(&r.handed, r.passed)
-		r.passed = 0
 	}
+	if r.gone > 0 {
+		add(&r.ended, r.gone)
+	}
+	r.passed, r.gone = 0, 0
 }
 
 // take returns a process that is running from here on, and nowhere else.
@@ -166,7 +170,10 @@ func (c *core) begin() bool {
 // run gives c its turn, and returns what that counts for.
 func (r *reactor) run(c *core) (cost int) {
 	r.current, c.on = c, r
-	c.left, c.cut, c.late = r.sys.cfg.Messages, false, false
+	if c.home == 0 {
+		c.remind()
+	}
+	c.left, c.cut, c.borrowed = r.sys.cfg.Messages, false, false
 	if c.word.Load()&killed != 0 {
 		r.end(c, 0)
 		return 1
@@ -183,6 +190,23 @@ func (r *reactor) conclude(c *core, d act.Directive) {
 	switch {
 	case c.over != 0:
 		r.end(c, c.over)
+	case d == act.Done:
+		r.end(c, Normal)
+	case d == act.Failed:
+		r.end(c, Failed)
+	case d != act.Wait && d != act.Yield:
+		panic("process: an action returned " + d.String() + ": return Yield, Wait, Done or Failed")
+	default:
+		if c.home == 0 {
+			r.enlist(c)
+		}
+		r.pause(c, d)
+	}
+}
+
+// pause has c sleep, wait for room, or go on behind those who are queued.
+func (r *reactor) pause(c *core, d act.Directive) {
+	switch {
 	case d == act.Wait && !c.cut && !c.indebted():
 		if !c.bulk && c.sleep() {
 			return
@@ -192,12 +216,6 @@ func (r *reactor) conclude(c *core, d act.Directive) {
 		if !asleep {
 			r.again(c)
 		}
-	case d == act.Done:
-		r.end(c, Normal)
-	case d == act.Failed:
-		r.end(c, Failed)
-	case d != act.Wait && d != act.Yield:
-		panic("process: an action returned " + d.String() + ": return Yield, Wait, Done or Failed")
 	case c.indebted():
 		blocks, free := c.block(r)
 		r.release(free)
@@ -267,7 +285,8 @@ func (r *reactor) rescue(more *bool) {
 	r.fail(c, act.Recovered(v))
 }
 
-// enqueue has c, which is queued, run here, or by whoever is idle.
+// enqueue has c, which is queued, run here, or by whoever is idle: how long the turn under way will last, and those in
+// front of c, nobody knows.
 func (r *reactor) enqueue(c *core) {
 	if x := r.put(c); x != r {
 		x.ring() // and may be in a long turn
@@ -298,21 +317,19 @@ func (r *reactor) wake() {
 // ring wakes r, from any goroutine: one interrupt, however many ring.
 func (r *reactor) ring() { r.bell.Ring() }
 
-// rest looks for the last time before r waits, and reports whether it may.
-func (r *reactor) rest() bool {
+// lastLook looks before r waits, and reports whether it may.
+func (r *reactor) lastLook() bool {
 	sys := r.sys
-	if !r.late.Empty() {
+	if !r.disarmed.Empty() {
 		r.waiting = false
 		return false
 	}
 	now := sys.idle.push(r)
 	landed := sys.pending.Load() == 0 // before the queues, where that has been put which is not pending any more
-	for _, other := range sys.reactors {
-		if !other.queue.empty() {
-			sys.idle.remove(r)
-			r.waiting = false
-			return false
-		}
+	if !sys.empty() {
+		sys.idle.remove(r)
+		r.waiting = false
+		return false
 	}
 	if now.idle+int(sys.lost.Load()) == len(sys.reactors) && now == sys.idle.now() {
 		sys.quiet(r, now, landed) // nobody has done anything since all became idle, and nothing is left
@@ -345,5 +362,9 @@ func (r *reactor) release(free []waiter) {
 // String is what a Cut calls it.
 func (r *reactor) String() string { return "process.System" }
 
-// add is for a counter that only one thread writes.
-func add(c *counter, n int64) { c.Store(c.Load() + n) }
+// add is for a counter that only one thread writes. It returns what that is now.
+func add(c *counter, n int64) int64 {
+	n += c.Load()
+	c.Store(n)
+	return n
+}

@@ -34,10 +34,10 @@ func (to Ref[M]) send(from Sender, m M) error {
 		r = nil
 	}
 	w := p.lock()
-	late := false
+	owing := false
 	if w&states == dead || p.lacks(w) {
 		var err error
-		if w, late, err = p.refuse(w, r); err != nil {
+		if w, owing, err = p.refuse(w, r); err != nil {
 			p.unlock(w)
 			return err
 		}
@@ -52,7 +52,7 @@ func (to Ref[M]) send(from Sender, m M) error {
 	default:
 		p.unlock(w)
 	}
-	if late {
+	if owing {
 		r.current.borrow()
 	}
 	return nil
@@ -99,7 +99,7 @@ func (r *reactor) fetch(c *core) {
 
 // refuse is for a message to a process that has ended, or that has no room. Without an error it is to be sent none
 // the less, and late if the sender has to wait for room. Under the lock.
-func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error) {
+func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, owing bool, err error) {
 	switch {
 	case w&states == dead:
 		p.sys.count(r)
@@ -121,7 +121,7 @@ func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, late bool, err error
 		return w, false, nil // it waits already: once a turn is enough
 	}
 	x.line.join(r.current)
-	return w | awaited, true, nil
+	return w | wanted, true, nil
 }
 
 // errDropped is for a message that was dropped, as the receiver wants it. For most senders that is no error.
@@ -147,7 +147,7 @@ func (c *core) borrow() {
 	w := c.lock()
 	c.more().debts++
 	c.unlock(w)
-	c.late = true
+	c.borrowed = true
 }
 
 // roomFor is the return of borrow.
@@ -166,7 +166,7 @@ func (c *core) roomFor(r *reactor) {
 
 // indebted tells whether the process has to wait for room. It is for its turns.
 func (c *core) indebted() bool {
-	if !c.late {
+	if !c.borrowed {
 		return false
 	}
 	w := c.lock()
@@ -231,7 +231,7 @@ func (b *Blocked) await(w waiter) bool {
 		return false
 	}
 	c.more().line.join(w)
-	c.unlock(now | awaited)
+	c.unlock(now | wanted)
 	return true
 }
 

@@ -32,22 +32,23 @@ type core struct {
 	body body
 
 	// The runner's.
-	on    *reactor
-	left  int32  // messages of this turn
-	cut   bool   // the turn was ended while there was more to receive
-	late  bool   // it has sent what there was no room for
-	bulk  bool   // the mailbox has more memory than it keeps when it is empty
-	over  Reason // why it is to end by itself
-	heard uint32 // the number of the last order that it was told of
+	on       *reactor
+	left     int32  // messages of this turn
+	cut      bool   // the turn was ended while there was more to receive
+	borrowed bool   // it has sent what there was no room for
+	bulk     bool   // the mailbox has more memory than it keeps when it is empty
+	over     Reason // why it is to end, or has ended, if not by a kill
+	heard    uint32 // the number of the last order that it was told of
 
-	why Reason // of a kill, and of the end. Under the lock
+	why Reason // of a kill: Killed or Linked. Under the lock
 
 	stops bool // the action is a Stopper
 
-	// For the lists of all processes.
-	home           uint32
+	// Among all, from the end of the first turn on; see census.
+	home           uint32 // whose it is: a reactor's index and 1; 0: nobody's yet
 	younger, older *core
-	id             uint64
+
+	id uint64
 
 	rare *rare // under the lock; what few processes need
 }
@@ -58,7 +59,7 @@ type body interface {
 	turn() act.Directive
 	// commit tells senders how much has been received, and returns how much room there is. Under the lock.
 	commit() (room int)
-	// empty drops all messages and returns how many there were. Under the lock.
+	// empty drops all messages of one that has ended, and returns how many there were.
 	empty() int
 	// action is what has the turns.
 	action() any
@@ -67,32 +68,24 @@ type body interface {
 }
 
 const (
-	locked   = 1 << iota
-	mail     // there is something that the runner has not seen
-	poked    // somebody wants a turn for it, without a message
-	killed   // its next turn is its end
-	told     // an order is to be told
-	awaited  // somebody waits for room in its mailbox
-	blocked  // it waits for room in another's; nothing but that and an end gives it a turn
-	sleeping = 0
-	queued   = 1 << 14
+	_        = 1 << iota // locked
+	mail                 // there is something that the runner has not seen
+	poked                // somebody wants a turn for it, without a message
+	killed               // its next turn is its end
+	unheard              // an order is to be told
+	wanted               // somebody waits for room in its mailbox
+	blocked              // it waits for room in another's; nothing but that and an end gives it a turn
+	queued   = 0         // as it is when it is made
+	sleeping = 1 << 14
 	running  = 2 << 14
 	dead     = 3 << 14
 	states   = dead
 
-	calls = mail | poked | killed | told // for a turn
+	calls = mail | poked | killed | unheard // for a turn
 )
 
 // lock returns the word as it was, without locked.
-func (c *core) lock() uint32 {
-	for looks := 0; ; looks++ {
-		w := c.word.Load()
-		if w&locked == 0 && c.word.CompareAndSwap(w, w|locked) {
-			return w
-		}
-		patience(looks)
-	}
-}
+func (c *core) lock() uint32 { return lock(&c.word) }
 
 // unlock makes w the word.
 func (c *core) unlock(w uint32) { c.word.Store(w) }
@@ -125,7 +118,7 @@ func (c *core) sleep() bool { return c.word.CompareAndSwap(running, sleeping) }
 // received makes room. It returns who may send now.
 func (c *core) requeue(r *reactor) []waiter {
 	w := c.lock()
-	w, free := c.settle(w, r)
+	w, free := c.makeRoom(w, r)
 	c.unlock(w&^states | queued)
 	return free
 }
@@ -134,7 +127,7 @@ func (c *core) requeue(r *reactor) []waiter {
 // room. It reports whether the process sleeps.
 func (c *core) rest(r *reactor) (asleep bool, free []waiter) {
 	w := c.lock()
-	w, free = c.settle(w, r)
+	w, free = c.makeRoom(w, r)
 	if w&calls == 0 {
 		c.unlock(w&^states | sleeping)
 		return true, free
@@ -143,15 +136,15 @@ func (c *core) rest(r *reactor) (asleep bool, free []waiter) {
 	return false, free
 }
 
-// settle commits what has been received, and takes those out of line for whom there is room now. Under the lock.
-func (c *core) settle(w uint32, r *reactor) (uint32, []waiter) {
+// makeRoom commits what has been received, and takes those out of line for whom there is room now. Under the lock.
+func (c *core) makeRoom(w uint32, r *reactor) (uint32, []waiter) {
 	room := c.body.commit()
-	if w&awaited == 0 || room <= 0 {
+	if w&wanted == 0 || room <= 0 {
 		return w, nil
 	}
 	line := &c.rare.line
 	if r.free = line.take(room, r.free[:0]); len(line.waiters) == 0 {
-		w &^= awaited
+		w &^= wanted
 	}
 	return w, r.free
 }
@@ -159,7 +152,7 @@ func (c *core) settle(w uint32, r *reactor) (uint32, []waiter) {
 // block ends the turn of a process that has sent more than there was room for. It reports false if there is by now.
 func (c *core) block(r *reactor) (blocks bool, free []waiter) {
 	w := c.lock()
-	w, free = c.settle(w, r)
+	w, free = c.makeRoom(w, r)
 	if c.rare.debts == 0 || w&killed != 0 {
 		c.unlock(w&^states | queued)
 		return false, free

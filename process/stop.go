@@ -10,19 +10,19 @@ func (r *reactor) heed(t *act.Task) {
 	if r.dropping.Load() {
 		r.dropping.Store(false)
 	}
-	if r.ordered = t.Order() != nil; !r.ordered && r.told != nil {
-		r.sys.order.CompareAndSwap(r.told, nil) // it is spent
-		r.told = nil
+	if r.ordered = t.Order() != nil; !r.ordered && r.standing != nil {
+		r.sys.order.CompareAndSwap(r.standing, nil) // it is spent
+		r.standing = nil
 	}
 }
 
-// Stop tells the processes that want to be told, those that were made here. All others go on with what they are sent.
+// Stop tells the processes that want to be told, those that were enlisted here. All others go on with what they are sent.
 // When nothing is ready any more the System holds Run no longer; processes that sleep then go on in a later Run, or
 // end when the Group is closed.
 func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
-	r.told = r.sys.give(o, &r.orders)
+	r.standing = r.sys.give(o, &r.orders)
 	for _, c := range r.sys.census[r.s.Index()].all() {
-		if c.stops && c.call(told) {
+		if c.stops && c.call(unheard) {
 			r.enqueue(c)
 		}
 	}
@@ -46,27 +46,36 @@ func (sys *System) give(o shutdown.Order, obeyed *uint32) *standing {
 }
 
 // Account counts and names the processes that are queued here, and under an order that leaves them no time those that
-// were made here and sleep.
+// are listed here and sleep.
 func (x *place) Account(c *shutdown.Cut) (holds int) {
 	r := x.reactor
 	if r == nil || !r.holding.Load() {
 		return 0
 	}
-	all := false
-	if c.Order != nil {
-		kind := c.Order.Policy().Resolved().Kind
-		all = kind == shutdown.Halting || kind == shutdown.Suspending
+	all := r.queue.all()
+	if r.next != nil {
+		all = append(all, r.next)
 	}
-	for i := range r.sys.census {
-		for _, p := range r.sys.census[i].all() {
-			asleep := p.word.Load()&states == sleeping
-			if p == r.next || p.owner.Load() == r.queue.id || all && asleep && i == r.s.Index() {
-				c.Processes++
-				c.Name(p.String(), 1)
+	if leavesNoTime(c.Order) {
+		for _, p := range r.sys.census[r.s.Index()].all() {
+			if p.word.Load()&states == sleeping {
+				all = append(all, p)
 			}
 		}
 	}
+	for _, p := range all {
+		c.Processes++
+		c.Name(p.String(), 1)
+	}
 	return 1
+}
+
+func leavesNoTime(o shutdown.Order) bool {
+	if o == nil {
+		return false
+	}
+	kind := o.Policy().Resolved().Kind
+	return kind == shutdown.Halting || kind == shutdown.Suspending
 }
 
 // Drop ends all processes when the last reactor is told to drop what is left, also those that sleep.
@@ -82,7 +91,7 @@ func (x *place) Drop() {
 			return
 		}
 	}
-	r.bury()
+	r.sys.endAll(r)
 }
 
 // Close ends all processes when the last reactor is closed.
@@ -93,45 +102,37 @@ func (x *place) Close() error {
 	}
 	r.sys.closed.Store(1)
 	r.shut.Store(true)
-	for _, other := range r.sys.reactors {
-		if other.present.Load() && !other.shut.Load() {
-			return nil
-		}
-	}
-	r.bury()
+	r.sys.bury(r)
 	return nil
 }
 
-// bury ends all processes, now that nobody runs them. The end of one may make others ready: they are queued, which wakes
-// nobody here, and forgotten last.
-func (r *reactor) bury() {
-	if !r.sys.burying.CompareAndSwap(0, 1) {
-		return // two may find that they are the last
-	}
-	defer r.sys.burying.Store(0)
-	for i := range r.sys.census {
-		for all := r.sys.census[i].all(); len(all) > 0; all = r.sys.census[i].all() {
-			for _, c := range all {
-				r.end(c, Stopped)
-			}
+// bury ends all processes for good, once all reactors are closed. Who spawns on a System that is just being closed calls
+// it as well: one of both finds the process.
+func (sys *System) bury(by *reactor) {
+	for _, r := range sys.reactors {
+		if r.present.Load() && !r.shut.Load() {
+			return
 		}
 	}
-	for _, other := range r.sys.reactors {
-		other.next = nil
-		other.forget()
-	}
+	sys.endAll(by)
 }
 
-// forget empties the queue of those who have ended. Others are newer than the end of all: they are for a later Run.
-func (r *reactor) forget() {
-	for n := r.queue.length(); n > 0; {
-		ok, c := r.queue.tryDequeue()
-		switch {
-		case c != nil && c.word.Load()&states != dead:
-			r.sys.scatter(c)
-			fallthrough
-		case ok:
-			n--
+// endAll ends all processes, while no reactor has a turn: those that one has in its hands, those that are queued, and
+// those that are listed. What the ends make ready, or goroutines send and spawn meanwhile, is queued and wakes nobody:
+// most of that has ended when all have. What has not is there for a later Run.
+func (sys *System) endAll(by *reactor) {
+	sys.graves.Lock()
+	defer sys.graves.Unlock()
+	sys.burying.Store(1)
+	for i, r := range sys.reactors {
+		all := append(r.queue.takeAll(), sys.census[i].all()...)
+		for _, c := range append(all, r.current, r.next) {
+			if c != nil {
+				by.end(c, Stopped)
+			}
 		}
+		r.current, r.next = nil, nil
 	}
+	by.count()
+	sys.burying.Store(0)
 }

@@ -31,8 +31,9 @@ type System struct {
 	joined   atomic.Bool // group and reactors are there
 	idle     idlers
 	closed   word
-	burying  word // all are being ended
-	lost     word // reactors whose goroutine has ended
+	graves   sync.Mutex // of bury
+	burying  word       // all are being ended
+	lost     word       // reactors whose goroutine has ended
 
 	census  []census
 	foreign foreign
@@ -52,6 +53,7 @@ type resolved struct {
 // foreign counts what no reactor does.
 type foreign struct {
 	turn    word // whose queue is next
+	made    counter
 	dropped counter
 }
 
@@ -110,16 +112,15 @@ func (sys *System) Setup(s *act.Scheduler) error {
 		here.reactor = r
 		r.present.Store(true)
 		s.Attach(r)
-		r.hold() // until it has looked
 	case r: // of an earlier Run, whose order is spent
 		sys.order.Store(nil)
 		r.dropping.Store(false)
-		r.hold() // until it has looked
-		if r.waiting {
-			r.wake()
-		}
 	default:
 		return ErrSecondSystem
+	}
+	r.hold() // until it has looked
+	if r.waiting {
+		r.wake()
 	}
 	return nil
 }
@@ -175,11 +176,12 @@ func (sys *System) Stats() (n Stats) {
 	if !sys.joined.Load() {
 		return n
 	}
-	n.Dropped = sys.foreign.dropped.Load()
-	for i, r := range sys.reactors {
-		made, ended := sys.census[i].counts()
-		n.Spawned += int64(made)
-		n.Ended += int64(ended)
+	for _, r := range sys.reactors { // before those who were made, of whom are never fewer
+		n.Ended += r.ended.Load()
+	}
+	n.Spawned, n.Dropped = sys.foreign.made.Load(), sys.foreign.dropped.Load()
+	for _, r := range sys.reactors {
+		n.Spawned += r.made.Load()
 		n.Dropped += r.dropped.Load()
 		n.Handed += r.handed.Load()
 		n.Stolen += r.stolen.Load()
@@ -188,6 +190,24 @@ func (sys *System) Stats() (n Stats) {
 	return n
 }
 
+// number counts a new process, and gives it its number.
+func (sys *System) number(c *core, r *reactor) {
+	if sys.closed.Load() != 0 {
+		panic("process: Spawn on a closed System")
+	}
+	if !sys.joined.Load() {
+		panic("process: Spawn before Setup")
+	}
+	n, of := int64(0), len(sys.reactors)
+	if r == nil {
+		n = sys.foreign.made.Add(1)
+	} else {
+		n, of = add(&r.made, 1), r.s.Index()
+	}
+	c.id = uint64(n)*uint64(len(sys.reactors)+1) + uint64(of)
+}
+
+// count counts a message that is dropped.
 func (sys *System) count(r *reactor) {
 	if r == nil {
 		sys.foreign.dropped.Add(1)
@@ -200,7 +220,9 @@ func (sys *System) count(r *reactor) {
 func (sys *System) schedule(c *core, r *reactor) {
 	switch {
 	case sys.burying.Load() != 0:
-		sys.put(c, 0)
+		if x := sys.put(c, 0); sys.burying.Load() == 0 {
+			x.ring() // else the next Run looks
+		}
 	case r != nil && r.sys == sys:
 		r.enqueue(c)
 	default:
@@ -208,22 +230,14 @@ func (sys *System) schedule(c *core, r *reactor) {
 	}
 }
 
-// spread is schedule for a new process: if another reactor is idle it goes there.
-func (sys *System) spread(c *core, r *reactor) {
-	switch x := sys.idle.pop(); x {
-	case nil:
-		sys.schedule(c, r)
-	case r: // a task has spawned it
-		r.wake()
-		r.again(c)
-	default:
-		sys.entrust(x, c)
+// scatter is schedule on a goroutine. c goes to an idle reactor, or to each in turn; to another one if the queue is
+// locked there. An idle one is woken in any case: it is not on the stack any more. If c comes to one that is in a turn,
+// which may be long, whoever has become idle since is woken as well, and steals c.
+func (sys *System) scatter(c *core) {
+	x := sys.idle.pop()
+	if x == nil {
+		x = sys.reactors[sys.foreign.turn.Add(1)%uint32(len(sys.reactors))]
 	}
-}
-
-// entrust puts c into the queue of x, or another if that is locked. x is woken in any case: it may have been idle. If it
-// is in a turn, which may be long, whoever has become idle since is woken as well, and steals c.
-func (sys *System) entrust(x *reactor, c *core) {
 	y := x.put(c)
 	y.ring()
 	if y != x {
@@ -235,15 +249,6 @@ func (sys *System) entrust(x *reactor, c *core) {
 	if z := sys.idle.pop(); z != nil {
 		z.ring()
 	}
-}
-
-// scatter is schedule on a goroutine: it goes to an idle reactor, or to each in turn.
-func (sys *System) scatter(c *core) {
-	x := sys.idle.pop()
-	if x == nil {
-		x = sys.reactors[sys.foreign.turn.Add(1)%uint32(len(sys.reactors))]
-	}
-	sys.entrust(x, c)
 }
 
 // put puts c into the first queue behind that of index that is not locked.
@@ -260,7 +265,7 @@ func (sys *System) put(c *core, index int) *reactor {
 // quiet is called when nothing is ready anywhere and nobody works, by the last to find that out.
 func (sys *System) quiet(r *reactor, now moment, landed bool) {
 	if landed {
-		sys.settle(now)
+		sys.announce(now)
 	}
 	if !r.ordered && sys.Stats().Alive > 0 {
 		return
@@ -285,9 +290,9 @@ func (sys *System) done() {
 	}
 }
 
-// settle tells those who wait for it that the System is quiescent, if it still is: who has sent something since, and
+// announce tells those who wait for it that the System is quiescent, if it still is: who has sent something since, and
 // then asked, is not to be told of the time before.
-func (sys *System) settle(now moment) {
+func (sys *System) announce(now moment) {
 	sys.mu.Lock()
 	var waiting []*future.Future[struct{}]
 	if sys.empty() && now == sys.idle.now() {

@@ -63,9 +63,6 @@ func (x *tie) remove() bool {
 
 // takeTies empties the list, under the lock.
 func (c *core) takeTies() *tie {
-	if c.rare == nil {
-		return nil
-	}
 	first := c.rare.ties.first
 	c.rare.ties = ties{}
 	for x := first; x != nil; x = x.next {

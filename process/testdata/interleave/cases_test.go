@@ -609,6 +609,14 @@ var cases = []small{
 		},
 	},
 	{
+		name: "an order comes before the first turn", reactors: 1, preemptions: 2, ordered: true,
+		play: func(w *world) {
+			to := w.spawn("to", Options{}, nil)
+			w.shutdown()
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		},
+	},
+	{
 		name: "an order comes while one is spawned, two reactors", reactors: 2, preemptions: 1, ordered: true,
 		play: func(w *world) {
 			w.rest(false)
@@ -760,6 +768,43 @@ var cases = []small{
 				if n := all[1].heard["answer"]; n != 1 {
 					w.fail("%d answers to one question", n)
 				}
+			})
+		},
+	},
+	{
+		name: "one is spawned while all are closed", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			w.asleep(Options{}, "asleep")
+			w.goroutine("closer", w.close)
+			w.goroutine("one", func() { w.spawnLate("new") })
+		},
+	},
+	{
+		name: "sent to and killed while all are closed", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "to", "linked")
+			Link(all[0].ref, all[1].ref, Abnormal)
+			w.goroutine("closer", w.close)
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+			w.goroutine("killer", func() { all[0].ref.Kill() })
+		},
+	},
+	{
+		name: "one is spawned while all are dropped, and Run begins again", reactors: 1, preemptions: 2,
+		play: func(w *world) {
+			w.asleep(Options{}, "asleep")
+			w.goroutine("runner", w.runAgain)
+			w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
+		},
+	},
+	{
+		name: "sent to while all are dropped, and Run begins again", reactors: 2, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to", "other")
+			w.goroutine("runner", w.runAgain)
+			w.goroutine("one", func() {
+				_ = w.send(w.sys, "one", to[0], nil)
+				_ = w.send(w.sys, "one", to[1], nil)
 			})
 		},
 	},

@@ -44,6 +44,16 @@ func (w *world) spawnFrom(from Sender, name string, o Options, first func(p *Sel
 	return p
 }
 
+// spawnLate is spawn by a goroutine that may be too late.
+func (w *world) spawnLate(name string) {
+	defer func() {
+		if v := recover(); v != nil && v != "process: Spawn on a closed System" {
+			panic(v)
+		}
+	}()
+	w.spawn(name, Options{}, nil)
+}
+
 // Act is a turn.
 func (x *proc) Act(p *Self[msg]) act.Directive {
 	if x.here != nil {
@@ -153,6 +163,8 @@ func (x *proc) settled() int {
 		return 0
 	case word&states != sleeping:
 		w.fail("%s is %s for ever", x.name, stateName(word&states))
+	case c.home == 0:
+		w.fail("%s sleeps, and is not listed", x.name)
 	case word&blocked != 0 && c.rare.debts == 0:
 		w.fail("%s waits for room for ever: there is enough", x.name)
 	case word&blocked != 0:
@@ -165,7 +177,7 @@ func (x *proc) settled() int {
 		w.fail("%s sleeps, and has %d messages", x.name, left)
 	case word&calls != 0:
 		w.fail("%s sleeps, and has not looked at what it was called for: %s", x.name, w.of(c).show(uint64(word)))
-	case word&awaited != 0:
+	case word&wanted != 0:
 		w.fail("%s sleeps, and %d wait for room in its mailbox, which is empty", x.name, len(c.rare.line.waiters))
 	case c.owner.Peek() != 0:
 		w.fail("%s sleeps, and is said to be in queue %d", x.name, c.owner.Peek()-1)

@@ -30,10 +30,11 @@ type world struct {
 	named    int     // of those
 	byCore   map[*core]*proc
 	ghosts   map[unsafe.Pointer]*ghost
-	censuses []uint64 // how many have been made on each, as far as is known
 	wishes   []*wish
 	bells    bool // others may come between the steps of a bell
-	over     bool
+	over     bool // the threads of reactors end
+	dropped  bool // all processes have been ended once
+	closed   bool // for good
 	alone    bool // without reactors
 	fresh    bool // the schedulers were not there in earlier runs
 	awake    int  // processes that neither sleep nor are dead
@@ -109,7 +110,6 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 	if err := w.sys.join(all[0].s.Group()); err != nil {
 		panic(err)
 	}
-	w.censuses = make([]uint64, len(all))
 	w.know(&w.sys.idle.word, &ghost{kind: ofIdlers, name: "idle"})
 	for i, r := range w.sys.reactors {
 		x := all[i]
@@ -118,11 +118,12 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 		r.hold()
 		w.know(&r.queue.word, &ghost{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
 		w.know(&r.idle, &ghost{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
-		for _, n := range []*counter{&r.handed, &r.stolen, &r.dropped} {
+		for _, n := range []*counter{&r.made, &r.ended, &r.handed, &r.stolen, &r.dropped} {
 			w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
 		}
 		w.thread(fmt.Sprintf("reactor %d", i), func() { w.serve(x) })
 	}
+	w.haunt(unsafe.Pointer(&w.sys.foreign.made), &ghost{kind: ofCount, name: "a count"}, false)
 	steps.Watching, bells.Watching = tap{w, false}, tap{w, true}
 	return w
 }
@@ -265,26 +266,19 @@ func (w *world) ask() {
 	q.f = w.sys.Quiescent()
 }
 
-// discover finds who was spawned by the present thread.
+// discover finds who was spawned by the present thread, and is just being queued.
 func (w *world) discover() {
-	for i := range w.sys.census {
-		if c := &w.sys.census[i]; c.made != w.censuses[i] {
-			w.censuses[i] = c.made
-			w.born(c.first)
+	for _, r := range w.sys.reactors {
+		if c := r.queue.last; c != nil && w.byCore[c] == nil {
+			w.born(c)
 		}
 	}
 }
 
 func (w *world) born(c *core) {
-	p := w.byCore[c]
-	if p == nil {
-		p = &proc{w: w, name: fmt.Sprintf("process %d", c.id), heard: map[string]int{}}
-		if own, ok := c.body.action().(*proc); ok {
-			p = own
-		}
-		w.byCore[c] = p
-		w.procs = append(w.procs, p)
-	}
+	p := c.body.action().(*proc)
+	w.byCore[c] = p
+	w.procs = append(w.procs, p)
 	p.core = c
 	w.awake++
 	g := &ghost{kind: ofWord, name: p.name, c: c, holder: w.now}
@@ -398,6 +392,8 @@ func (g *ghost) moved(was, now uint32) {
 	switch {
 	case was == dead:
 		w.fail("%s is dead, and made %s", g.name, stateName(now))
+	case now == dead && w.over: // all are ended
+		g.came()
 	case was == sleeping && now == queued:
 		g.holder = me
 		g.come()
@@ -459,7 +455,7 @@ func (g *ghost) owned(now uint32) {
 	switch {
 	case q.lockedBy != w.now:
 		w.fail("%s is put into %s, which is not locked", c.name, q.name)
-	case g.c.word.Peek()&states != queued:
+	case !w.belongs(g.c):
 		w.fail("%s is put into %s while it is %s", c.name, q.name, stateName(g.c.word.Peek()&states))
 	case c.holder != w.now:
 		w.fail("%s is put into %s by %s, which does not have it", c.name, q.name, w.now.name)
@@ -467,12 +463,18 @@ func (g *ghost) owned(now uint32) {
 	c.holder = nil
 }
 
+// belongs tells whether c may be in a queue. If all are ended, that may come to one who is on its way there.
+func (w *world) belongs(c *core) bool {
+	state := c.word.Peek() & states
+	return state == queued || state == dead && w.dropped
+}
+
 // inOrder looks whether a queue is what it says.
 func (g *ghost) inOrder(length uint32) {
 	n, prev := uint32(0), (*core)(nil)
 	q := &g.r.queue
 	for c := q.first; c != nil && n <= length; c = c.next {
-		if c.prev != prev || c.owner.Peek() != q.id || c.word.Peek()&states != queued {
+		if c.prev != prev || c.owner.Peek() != q.id || !g.w.belongs(c) {
 			g.w.fail("%s is in %s, %s, and owned by %d", g.w.of(c).name, g.name, stateName(c.word.Peek()&states), c.owner.Peek())
 		}
 		prev = c
@@ -519,7 +521,11 @@ func (w *world) rest(chosen bool) bool {
 	if w.finding == "" {
 		w.stuck()
 	}
-	if w.finding == "" && !w.alone {
+	switch {
+	case w.finding != "" || w.alone:
+	case w.closed:
+		w.buried()
+	default:
 		w.settled()
 	}
 	for _, check := range w.checks {
@@ -549,6 +555,56 @@ func (w *world) leftovers() (all []string) {
 		}
 	}
 	return all
+}
+
+// buried looks at a world in which all reactors are closed.
+func (w *world) buried() {
+	for _, p := range w.procs {
+		if !p.dead() {
+			w.fail("%s is %s, and all reactors are closed", p.name, stateName(p.core.word.Peek()&states))
+		}
+	}
+	if n := w.sys.Stats().Alive; n != 0 {
+		w.fail("all reactors are closed, and the System counts %d who are alive", n)
+	}
+	w.accounts()
+}
+
+// endRun has the reactors go no further than to the end of a turn, as at the end of Run.
+func (w *world) endRun() {
+	w.over, w.dropped = true, true
+	w.await("the reactors", func() bool {
+		for _, t := range w.threads[:len(w.stations)] {
+			if !t.ended {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// close is the end of Run and of the Group.
+func (w *world) close() {
+	w.endRun()
+	for _, x := range w.stations {
+		_ = places.Get(x.s).Close()
+	}
+	w.closed = true
+}
+
+// runAgain is the end of Run, which drops all that is left, and the next Run.
+func (w *world) runAgain() {
+	w.endRun()
+	for _, x := range w.stations {
+		places.Get(x.s).Drop()
+	}
+	w.over = false
+	for i, x := range w.stations {
+		if err := w.sys.Setup(x.s); err != nil {
+			panic(err)
+		}
+		w.thread(fmt.Sprintf("reactor %d, again", i), func() { w.serve(x) })
+	}
 }
 
 // settled looks at a world in which all reactors wait.
@@ -676,7 +732,7 @@ func (g *ghost) show(v uint64) string {
 	switch g.kind {
 	case ofWord:
 		s := stateName(w & states)
-		for i, name := range []string{"locked", "mail", "poked", "killed", "told", "awaited", "blocked"} {
+		for i, name := range []string{"locked", "mail", "poked", "killed", "unheard", "wanted", "blocked"} {
 			if w>>i&1 != 0 {
 				s += "|" + name
 			}
