@@ -174,6 +174,9 @@ func (s *Scheduler) Clock() Clock { return s.clock }
 // Logger is Config.Logger, or what stands for it. Any goroutine.
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 
+// Crashes is Config.Crash: who runs actions of others in turns of its own lets their panics go on then. Any goroutine.
+func (s *Scheduler) Crashes() bool { return s.crash }
+
 // Execute hands f to the Group's Executor. Any goroutine.
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 

@@ -146,6 +146,10 @@ func (r *reactor) close(c *core, x io.Closer) {
 
 // guard calls what belongs to a process that is not there any more.
 func (r *reactor) guard(c *core, f func()) {
+	if r.s.Crashes() {
+		f()
+		return
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			p := act.Recovered(v)
@@ -191,13 +195,30 @@ func (n Notice) linked() error {
 	return fmt.Errorf("process: %v has ended: %s", n.Of, n.Reason)
 }
 
-// Ended returns a future that is resolved when the process has ended, at once if it has already. Any goroutine.
+// Ended returns a future that is resolved when the process has ended, at once if it has already. While it is alive it
+// is the same one for all who ask. Any goroutine.
 func Ended(of Party) *future.Future[Notice] {
 	c := of.process()
 	if c == nil {
 		panic("process: Ended of nobody")
 	}
-	f := future.New[Notice](c.sys.group.Schedulers()[0])
-	newWatch(c, nil, nil, func(_ *reactor, n Notice) { _ = f.Resolve(n) })
+	f, asked := c.endFuture()
+	if !asked {
+		newWatch(c, nil, nil, func(_ *reactor, n Notice) { _ = f.Resolve(n) })
+	}
 	return f
+}
+
+// endFuture is what Ended has returned before, or a new future.
+func (c *core) endFuture() (f *future.Future[Notice], asked bool) {
+	w := c.lock()
+	defer c.unlock(w)
+	if c.rare != nil && c.rare.end != nil {
+		return c.rare.end, true
+	}
+	f = future.New[Notice](c.sys.group.Schedulers()[0])
+	if w&states != dead {
+		c.more().end = f
+	}
+	return f, false
 }

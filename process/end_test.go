@@ -3,6 +3,8 @@ package process_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -418,10 +420,35 @@ func TestAClosePanickingInTheDropHarmsNobody(t *testing.T) {
 	require.Zero(t, x.sys.Stats().Alive)
 }
 
+// With Config.Crash the panic of a process is that of the program, with its stack.
+func TestAPanicIsThatOfTheProgramIfTheConfigSaysCrash(t *testing.T) {
+	const variable = "DAIMON_PROCESS_CRASH"
+	if os.Getenv(variable) != "" {
+		sys := process.New(process.Config{})
+		_ = act.Run(t.Context(), act.Config{Schedulers: 1, Crash: true}, sys.Setup, func(*act.Scheduler) error {
+			process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive { return explode("boom") }), process.Options{})
+			return nil
+		})
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
+	out, err := child.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "panic: boom")
+	require.Contains(t, string(out), "process_test.explode")
+	require.NotContains(t, string(out), "a process has panicked")
+}
+
+func explode(why string) act.Directive { panic(why) }
+
 func TestEnded(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref := x.doer(process.Options{})
 	before := process.Ended(ref)
+	require.Same(t, before, process.Ended(ref), "who asks again and again costs no more")
 	x.all()
 	require.False(t, before.Resolved())
 	x.do(ref, falters)

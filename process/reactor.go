@@ -270,6 +270,9 @@ func (r *reactor) adapt() {
 
 // rescue makes a panic the end of the process whose turn it was.
 func (r *reactor) rescue(more *bool) {
+	if r.s.Crashes() {
+		return
+	}
 	v := recover()
 	c := r.current
 	if v == nil {

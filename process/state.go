@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
 )
 
 // core is what the scheduler knows of a process, whatever its messages are.
@@ -177,6 +178,7 @@ type rare struct {
 	line  line  // for room in the mailbox
 	debts int   // mailboxes in which this one waits for room
 	ties  ties  // who hears of the end, and what ends with it
+	end   *future.Future[Notice]
 }
 
 // String is the name given, or the process's number.
