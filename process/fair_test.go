@@ -86,7 +86,7 @@ func TestThoseThatAlwaysYieldHaveTheirTurnsInTurn(t *testing.T) {
 func TestAnIdleReactorTakesHalf(t *testing.T) {
 	for _, row := range []struct{ queued, stolen int }{{1, 1}, {2, 1}, {3, 2}, {10, 5}, {63, 32}, {64, 32}, {1000, 32}} {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
-			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &clock{}})
+			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &handClock{}})
 			defer func() { _ = g.Close() }()
 			sys := process.New(process.Config{Turn: 1})
 			for _, s := range g.Schedulers() {
@@ -161,7 +161,7 @@ func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
 	var reactors atomic.Int64 // turns of theirs
 	on := act.Config{
 		Schedulers: 2,
-		Clock:      &clock{}, // no turn is made shorter because the machine has other things to do
+		Clock:      &handClock{}, // no turn is made shorter because the machine has other things to do
 		Trace:      &act.Trace{TurnStart: func(*act.Task) { reactors.Add(1) }},
 	}
 	var moves, home int
@@ -182,4 +182,34 @@ func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
 	t.Logf("%d moves, %d turns of the reactors", moves, reactors.Load())
 	require.LessOrEqual(t, moves, 10)
 	require.LessOrEqual(t, reactors.Load(), int64(turns/64+500))
+}
+
+// A reactor whose tasks take long is not the only one that could run what is queued there.
+func TestWhoIsQueuedBehindLongTasksGoesToAnIdleReactor(t *testing.T) {
+	x := takeInHand(t, 2)
+	x.clock.pass(time.Second)
+	x.all()
+	at := -1
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		at = p.Scheduler().Index()
+		return act.Yield
+	}), process.Options{})
+	step := func(reactor int) int {
+		n, err := x.g.Schedulers()[reactor].Step(1)
+		require.NoError(t, err)
+		return n
+	}
+	for i := range 2 {
+		step(i)
+	}
+	here := at
+	for range 10 {
+		require.Equal(t, 1, step(here))
+		require.Zero(t, step(1-here), "nobody is called for one who has the next turn where he is")
+	}
+	x.clock.pass(2 * time.Millisecond) // as tasks do
+	require.Equal(t, 1, step(here))
+	require.Equal(t, here, at)
+	require.Equal(t, 1, step(1-here))
+	require.Equal(t, 1-here, at)
 }

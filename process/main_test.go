@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,27 +90,19 @@ type table struct {
 	t     testing.TB
 	s     *act.Scheduler
 	sys   *process.System
-	clock *clock
+	clock *handClock
 	trace []byte
 }
 
 // onTheTable has tasks have one turn between two of the reactor.
 func onTheTable(t testing.TB, cfg process.Config) *table {
 	t.Helper()
-	x := &table{t: t, clock: &clock{}, sys: process.New(cfg)}
+	x := &table{t: t, clock: &handClock{}, sys: process.New(cfg)}
 	x.s = act.New(act.Config{Turns: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
 	t.Cleanup(func() { _ = x.s.Close() }) // what sleeps holds it
 	return x
 }
-
-// clock is a Clock that a test moves.
-type clock struct{ now atomic.Int64 }
-
-func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
-
-func (c *clock) pass(d time.Duration) { c.now.Add(int64(d)) }
 
 // step takes turns until nothing is ready, and returns what has been noted meanwhile.
 func (x *table) step() string {

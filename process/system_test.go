@@ -215,7 +215,7 @@ func TestNobodyRunsBeforeTheSetUpIsComplete(t *testing.T) {
 // A Group that is not run but stepped has one history, on whichever of its schedulers things happen.
 func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
 	history := func() string {
-		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &clock{}, Logger: zap.NewNop()})
+		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &handClock{}, Logger: zap.NewNop()})
 		defer func() { _ = g.Close() }()
 		sys := process.New(process.Config{Messages: 2, Turn: 4})
 		var b strings.Builder
