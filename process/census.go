@@ -59,6 +59,6 @@ func (c *core) strike() {
 // remind has c, whose turn it is, told of the order that is in force, if it wants to be, and has not been.
 func (c *core) remind() {
 	if o := c.sys.order.Load(); o != nil && c.stops && c.heard != o.number {
-		c.call(unheard)
+		c.call(unheard, nil)
 	}
 }

@@ -64,11 +64,7 @@ func (c *core) kill(r *reactor, why Reason, err error) bool {
 	if err != nil {
 		c.more().cause = err
 	}
-	w, wake := called(w | killed)
-	c.unlock(w)
-	if wake {
-		c.sys.schedule(c, r)
-	}
+	c.rouse(w|killed, r)
 	return true
 }
 

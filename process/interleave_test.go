@@ -29,8 +29,6 @@ import (
 // queues are the real ones. The schedulers are real as well, but do not run: what one does between two turns of its
 // demon is one step, and so is a bell, unless a case says otherwise.
 //
-// A case whose "open" says something is known to find that; when it is mended the case says so.
-//
 // A failure prints a story, and what repeats it. With that in INTERLEAVE the program is run with these flags alone, and
 // shows the story of that one run, or of as much as you like:
 //

@@ -147,7 +147,7 @@ func (r *reactor) share(first *core) *core {
 		c := rest
 		rest, c.next = c.next, nil
 		add(&r.stolen, 1)
-		r.enqueue(c)
+		r.enqueue(c, false)
 	}
 	return first
 }
@@ -236,7 +236,7 @@ func (r *reactor) again(c *core) {
 			return
 		}
 	}
-	r.enqueue(c)
+	r.enqueue(c, false)
 }
 
 // call wakes somebody who is idle if the tasks of this scheduler take so long that those in the queue are better off
@@ -289,14 +289,15 @@ func (r *reactor) rescue(more *bool) {
 }
 
 // enqueue has c, which is queued, run here, or by whoever is idle: how long the turn under way will last, and those in
-// front of c, nobody knows.
-func (r *reactor) enqueue(c *core) {
+// front of c, nobody knows. If r was asleep, it has just got up for c, which is its first.
+func (r *reactor) enqueue(c *core, asleep bool) {
 	if x := r.put(c); x != r {
 		x.ring() // and may be in a long turn
 	}
-	if r.waiting {
-		r.wake()
-	} else if y := r.sys.idle.pop(); y != nil {
+	if asleep {
+		return
+	}
+	if y := r.sys.idle.pop(); y != nil {
 		y.ring() // which steals it
 	}
 }
@@ -309,12 +310,16 @@ func (r *reactor) put(c *core) *reactor {
 	return r.sys.put(c, r.s.Index())
 }
 
-// wake wakes r, on its thread: it has been waiting, and something is ready.
-func (r *reactor) wake() {
+// getUp wakes r, on its thread, if it has been waiting, and tells whether it has: something is to become ready.
+func (r *reactor) getUp() bool {
+	if !r.waiting {
+		return false
+	}
 	r.waiting = false
 	r.sys.idle.remove(r)
 	r.hold()
 	r.waker.Wake()
+	return true
 }
 
 // ring wakes r, from any goroutine: one interrupt, however many ring.

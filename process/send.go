@@ -69,8 +69,7 @@ func reactorOf(from Sender) *reactor {
 // wake has a sleeping process look at what has come: here and now, or when it is its turn.
 func (c *core) wake(w uint32, r *reactor) {
 	if r == nil || !r.offers() {
-		c.unlock(w&^states | queued)
-		c.sys.schedule(c, r)
+		c.rouse(w, r)
 		return
 	}
 	c.unlock(w&^states | running)
@@ -153,15 +152,12 @@ func (c *core) borrow() {
 // roomFor is the return of borrow.
 func (c *core) roomFor(r *reactor) {
 	w := c.lock()
-	wake := false
 	x := c.more()
-	if x.debts--; x.debts == 0 && w&blocked != 0 {
-		w, wake = called(w &^ blocked)
+	if x.debts--; x.debts > 0 || w&blocked == 0 {
+		c.unlock(w)
+		return
 	}
-	c.unlock(w)
-	if wake {
-		c.sys.schedule(c, r)
-	}
+	c.rouse(w&^blocked, r)
 }
 
 // indebted tells whether the process has to wait for room. It is for its turns.
@@ -268,18 +264,10 @@ func (p *Self[M]) deliver(r *reactor, m M) bool {
 		p.unlock(w)
 		return false
 	}
-	w, wake := called(p.put(w, m))
-	p.unlock(w)
-	if wake {
-		p.sys.schedule(&p.core, r)
-	}
+	p.rouse(p.put(w, m), r)
 	return true
 }
 
 // Poke gives the process a turn, as a message would. It may be called on any goroutine, also by who has the Self
 // outside of its turns.
-func (p *Self[M]) Poke() {
-	if p.call(poked) {
-		p.sys.schedule(&p.core, nil)
-	}
-}
+func (p *Self[M]) Poke() { p.call(poked, nil) }

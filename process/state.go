@@ -91,25 +91,34 @@ func (c *core) lock() uint32 { return lock(&c.word) }
 // unlock makes w the word.
 func (c *core) unlock(w uint32) { c.word.Store(w) }
 
-// call has a process look at something, if it is not to end already, and reports whether it has to be scheduled for
-// that: it was asleep, and is queued now.
-func (c *core) call(why uint32) bool {
+// call has a process look at something. r is the reactor of this thread, if it is one.
+func (c *core) call(why uint32, r *reactor) {
 	w := c.lock()
 	if w&states == dead {
 		c.unlock(w)
-		return false
+		return
 	}
-	w, wake := called(w | why)
-	c.unlock(w)
-	return wake
+	c.rouse(w|why, r)
 }
 
-// called is a word after something has been added to it: who sleeps is queued.
-func called(w uint32) (now uint32, wake bool) {
+// rouse unlocks a process that is to see what w says now: if it sleeps it is queued. Until it is in a queue nobody may
+// find that there is nothing left to do.
+func (c *core) rouse(w uint32, r *reactor) {
 	if w&states != sleeping || w&blocked != 0 && w&killed == 0 {
-		return w, false
+		c.unlock(w)
+		return
 	}
-	return w&^(states|blocked) | queued, true
+	w = w&^(states|blocked) | queued
+	sys := c.sys
+	if sys.runs(r) {
+		asleep := r.getUp()
+		c.unlock(w)
+		r.enqueue(c, asleep)
+	} else {
+		sys.coming.Add(1)
+		c.unlock(w)
+		sys.scatter(c)
+	}
 }
 
 // sleep ends the turn of a process that has nothing to do, unless something has come: then it reports false.

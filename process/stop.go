@@ -22,8 +22,8 @@ func (r *reactor) heed(t *act.Task) {
 func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
 	r.standing = r.sys.give(o, &r.orders)
 	for _, c := range r.sys.census[r.s.Index()].all() {
-		if c.stops && c.call(unheard) {
-			r.enqueue(c)
+		if c.stops {
+			c.call(unheard, r)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (sys *System) bury(by *reactor) {
 }
 
 // endAll ends all processes, while no reactor has a turn: those that one has in its hands, those that are queued, and
-// those that are listed. What the ends make ready, or goroutines send and spawn meanwhile, is queued and wakes nobody:
-// most of that has ended when all have. What has not is there for a later Run.
+// those that are listed. What the ends make ready meanwhile ends as well; what goroutines spawn, or is there for a later
+// Run.
 func (sys *System) endAll(by *reactor) {
 	sys.graves.Lock()
 	defer sys.graves.Unlock()

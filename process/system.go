@@ -38,6 +38,7 @@ type System struct {
 	census  []census
 	foreign foreign
 	pending counter // alarms and errands that will bring something by themselves
+	coming  counter // processes that are about to be in a queue
 	waiting []*future.Future[struct{}]
 	awaited word                     // 1: there are some
 	order   atomic.Pointer[standing] // in force
@@ -119,9 +120,7 @@ func (sys *System) Setup(s *act.Scheduler) error {
 		return ErrSecondSystem
 	}
 	r.hold() // until it has looked
-	if r.waiting {
-		r.wake()
-	}
+	r.getUp()
 	return nil
 }
 
@@ -216,29 +215,31 @@ func (sys *System) count(r *reactor) {
 	}
 }
 
-// schedule has c, which is queued, run somewhere; r is the reactor of this thread, if it is one of these.
+// runs tells whether r is a reactor of sys, and is not just having all processes ended.
+func (sys *System) runs(r *reactor) bool {
+	return r != nil && r.sys == sys && sys.burying.Load() == 0
+}
+
+// schedule has c run somewhere, which is new; r is the reactor of this thread, if it is one.
 func (sys *System) schedule(c *core, r *reactor) {
-	switch {
-	case sys.burying.Load() != 0:
-		if x := sys.put(c, 0); sys.burying.Load() == 0 {
-			x.ring() // else the next Run looks
-		}
-	case r != nil && r.sys == sys:
-		r.enqueue(c)
-	default:
+	if sys.runs(r) {
+		r.enqueue(c, r.getUp())
+	} else {
+		sys.coming.Add(1)
 		sys.scatter(c)
 	}
 }
 
-// scatter is schedule on a goroutine. c goes to an idle reactor, or to each in turn; to another one if the queue is
-// locked there. An idle one is woken in any case: it is not on the stack any more. If c comes to one that is in a turn,
-// which may be long, whoever has become idle since is woken as well, and steals c.
+// scatter is schedule on a goroutine, of one that is coming. c goes to an idle reactor, or to each in turn; to another
+// one if the queue is locked there. An idle one is woken in any case: it is not on the stack any more. If c comes to one
+// that is in a turn, which may be long, whoever has become idle since is woken as well, and steals c.
 func (sys *System) scatter(c *core) {
 	x := sys.idle.pop()
 	if x == nil {
 		x = sys.reactors[sys.foreign.turn.Add(1)%uint32(len(sys.reactors))]
 	}
 	y := x.put(c)
+	sys.coming.Add(-1) // before somebody is woken by it, who may find that nothing is left to do
 	y.ring()
 	if y != x {
 		x.ring()
@@ -290,12 +291,12 @@ func (sys *System) done() {
 	}
 }
 
-// announce tells those who wait for it that the System is quiescent, if it still is: who has sent something since, and
-// then asked, is not to be told of the time before.
+// announce tells those who wait for it that the System is quiescent, if it still is, and nobody is on the way into a
+// queue, who rings when he is there: who has sent something since, and then asked, is not to be told of the time before.
 func (sys *System) announce(now moment) {
 	sys.mu.Lock()
 	var waiting []*future.Future[struct{}]
-	if sys.empty() && now == sys.idle.now() {
+	if sys.coming.Load() == 0 && sys.empty() && now == sys.idle.now() {
 		waiting, sys.waiting = sys.waiting, nil
 		sys.awaited.Store(0)
 	}

@@ -520,16 +520,23 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked after a message behind another that is on its way", reactors: 1, preemptions: 1,
-		open: "it was said that nothing is ready any more",
+		name: "asked after a message behind another that is on its way", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
-			w.strict = true
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
 			w.goroutine("two", func() {
 				_ = w.send(w.sys, "two", to, nil)
 				w.ask()
 			})
+		},
+	},
+	{
+		name: "asked before a message that is on its way", reactors: 1, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, nil)
+			w.ask()
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
 		},
 	},
 	{

@@ -115,9 +115,8 @@ func (w *world) send(from Sender, name string, to *proc, do func(p *Self[msg])) 
 	to.numbers[name]++
 	m := msg{name, to.numbers[name], do}
 	err := to.ref.Send(from, m)
-	if w.returned(); w.strict {
-		w.of(to.core).came()
-	}
+	w.returned()
+	w.of(to.core).came() // whoever has called it first: somebody who asks now is to be told of it
 	if err == nil || err == ErrDead {
 		to.sent++
 	}

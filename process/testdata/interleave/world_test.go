@@ -42,7 +42,6 @@ type world struct {
 	checks   []func()
 	given    bool // an order
 	coming   int  // of those, who slept before somebody's call that has not returned
-	strict   bool // who is coming counts as ready when another call for him has returned
 }
 
 // stations are the schedulers of one Group, which worlds use one after another.
