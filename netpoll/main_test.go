@@ -18,17 +18,10 @@ func TestMain(m *testing.M) {
 		child()
 		os.Exit(0)
 	}
-	startRuntimePoller()
-	goleak.VerifyTestMain(m)
-}
-
-// startRuntimePoller has the runtime open the descriptors of its own poller now, and not in the middle of
-// a test that counts descriptors.
-func startRuntimePoller() {
-	if r, w, err := os.Pipe(); err == nil {
-		_ = r.Close()
-		_ = w.Close()
+	if err := openRuntimePoller(); err != nil { // and not in the middle of a test that counts descriptors
+		panic(err)
 	}
+	goleak.VerifyTestMain(m)
 }
 
 func TestReadyIsWrittenAsItsParts(t *testing.T) {

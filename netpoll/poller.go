@@ -73,10 +73,14 @@ type Poller struct {
 }
 
 // OpenPoller makes a Poller. It takes two descriptors (one or three on kqueue), so EMFILE and ENFILE are
-// possible.
+// possible. The first of a program has the Go runtime open its own poller as well, which takes as many.
 func (System) OpenPoller() (*Poller, error) {
 	p := new(Poller)
 	if err := p.sel.open(); err != nil {
+		return nil, err
+	}
+	if err := openRuntimePoller(); err != nil {
+		_ = p.sel.close()
 		return nil, err
 	}
 	return p, nil

@@ -1,0 +1,31 @@
+package netpoll
+
+import (
+	"sync"
+	"time"
+)
+
+// runtimePoller is that of Go's runtime, which opens it with the first timer of the program, be it one of its own. If
+// there is no descriptor for it then it ends the program (runtime/netpoll_epoll.go, netpollinit): a server that
+// accepts until the limit, and lives on, would die of the next collection of garbage.
+var runtimePoller struct {
+	sync.Mutex
+	open bool
+}
+
+// openRuntimePoller has the runtime open its poller now, if there are descriptors enough.
+func openRuntimePoller() error {
+	runtimePoller.Lock()
+	defer runtimePoller.Unlock()
+	if runtimePoller.open {
+		return nil
+	}
+	var spare selector // takes as many as the runtime will
+	if err := spare.open(); err != nil {
+		return err
+	}
+	_ = spare.close()
+	time.AfterFunc(time.Hour, func() {}).Stop()
+	runtimePoller.open = true
+	return nil
+}
