@@ -248,6 +248,7 @@ func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
 		}), process.Options{})
 	})
 	r.quiescent()
+	fetched.Store(-1) // X begins when P has: else T might be stolen by its reactor
 	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		_ = dummy.Send(p, 0) // it is handed on, so that nobody else is
 		for i := int64(1); i <= rounds; i++ {
