@@ -136,6 +136,7 @@ func (s *Scheduler) conclude() error {
 		s.enqueue(t)
 	}
 	s.exhaustedCount = 0
+	s.leave()
 	s.order, s.terms, s.cut = nil, shutdown.Terms{}, nil
 	s.concluded++
 	s.group.stepped(s)
@@ -215,6 +216,22 @@ func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
 // the last bytes of a connection. Drop ends it at once; the value stays usable.
 type Dropper interface {
 	Drop()
+}
+
+// Leaver is a Local's value that has to do with those of other schedulers. Leave is called at the end of Run, which
+// others may not have come to: nothing here has a turn before the next Run, or at all.
+type Leaver interface {
+	Leave()
+}
+
+func (s *Scheduler) leave() {
+	for _, v := range s.latestFirst() {
+		if l, ok := v.(Leaver); ok {
+			if p := s.guard(l.Leave); p != nil {
+				s.report(local{v}, p)
+			}
+		}
+	}
 }
 
 // dropAll drops all tasks and demons but the monitors, and what the Locals keep going. What a closer

@@ -58,7 +58,19 @@ func (c *core) strike() {
 
 // remind has c, whose turn it is, told of the order that is in force, if it wants to be, and has not been.
 func (c *core) remind() {
-	if o := c.sys.order.Load(); o != nil && c.stops && c.heard != o.number {
+	if c.stops && c.news() != nil {
 		c.call(unheard, nil)
 	}
+}
+
+// news is the order in force where c is listed, or has its first turn, if c has not heard of it. It is for its turns.
+func (c *core) news() *standing {
+	r := c.on
+	if c.home > 0 {
+		r = c.sys.reactors[c.home-1]
+	}
+	if o := r.order.Load(); o != nil && c.heard != o.number {
+		return o
+	}
+	return nil
 }

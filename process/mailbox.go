@@ -149,9 +149,9 @@ func (p *Self[M]) turn() act.Directive {
 func (p *Self[M]) action() any  { return p.acting }
 func (p *Self[M]) party() Party { return Ref[M]{p} }
 
-// tell tells the action of the present order, if it has not heard of it.
+// tell tells the action of the order that is in force, if it has not heard of it.
 func (p *Self[M]) tell() {
-	if o := p.sys.order.Load(); o != nil && p.heard != o.number {
+	if o := p.news(); o != nil {
 		p.heard = o.number
 		p.acting.(Stopper[M]).Stop(p, o.order)
 	}

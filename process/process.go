@@ -40,8 +40,8 @@ func (h Handler[M]) Act(p *Self[M]) act.Directive {
 }
 
 // Stopper is an Action that wants to be told of orders. Stop is called once for each order that makes the terms
-// stricter, before the next turn of the process, in which it may end, or send what is to be sent before. A process
-// whose action is no Stopper goes on with what it is sent.
+// stricter, before the next turn of the process, in which it may end, or send what is to be sent before; of several that
+// come before that turn it is told of the last. A process whose action is no Stopper goes on with what it is sent.
 type Stopper[M any] interface {
 	Stop(p *Self[M], o shutdown.Order)
 }

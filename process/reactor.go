@@ -31,13 +31,14 @@ type reactor struct {
 	bell     act.Bell
 	disarmed inbox.Stack[*alarm] // to be stopped here
 
-	ordered  bool      // an order is in force
-	orders   uint32    // how many were obeyed here
-	standing *standing // the last here
+	ordered bool                     // an order is in force
+	orders  uint32                   // how many were obeyed here
+	order   atomic.Pointer[standing] // the last of them, while it is in force. Written here, read anywhere
 
 	holding  atomic.Bool // Run
 	dropping atomic.Bool // since its last turn
 	present  atomic.Bool // it has been set up
+	in       atomic.Bool // Run, or about to be; not one whose goroutine has ended in a turn
 	shut     atomic.Bool
 
 	made, ended, dropped, handed, stolen counter // written here, read anywhere
@@ -277,7 +278,7 @@ func (r *reactor) rescue(more *bool) {
 	c := r.current
 	if v == nil {
 		if c != nil { // a Goexit: this thread never looks again, and is not to be waited for
-			r.sys.lost.Add(1)
+			r.in.Store(false)
 		}
 		return
 	}
@@ -339,7 +340,7 @@ func (r *reactor) lastLook() bool {
 		r.waiting = false
 		return false
 	}
-	if now.idle+int(sys.lost.Load()) == len(sys.reactors) && now == sys.idle.now() {
+	if now.idle == sys.running() && now == sys.idle.now() {
 		sys.quiet(r, now, landed) // nobody has done anything since all became idle, and nothing is left
 	}
 	return true

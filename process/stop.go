@@ -10,17 +10,17 @@ func (r *reactor) heed(t *act.Task) {
 	if r.dropping.Load() {
 		r.dropping.Store(false)
 	}
-	if r.ordered = t.Order() != nil; !r.ordered && r.standing != nil {
-		r.sys.order.CompareAndSwap(r.standing, nil) // it is spent
-		r.standing = nil
+	if r.ordered = t.Order() != nil; !r.ordered && r.order.Load() != nil {
+		r.order.Store(nil) // it is spent
 	}
 }
 
-// Stop tells the processes that want to be told, those that were enlisted here. All others go on with what they are sent.
+// Stop tells the processes that want to be told, those that are listed here. All others go on with what they are sent.
 // When nothing is ready any more the System holds Run no longer; processes that sleep then go on in a later Run, or
 // end when the Group is closed.
 func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
-	r.standing = r.sys.give(o, &r.orders)
+	r.orders++
+	r.order.Store(&standing{r.orders, o})
 	for _, c := range r.sys.census[r.s.Index()].all() {
 		if c.stops {
 			c.call(unheard, r)
@@ -28,21 +28,12 @@ func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
 	}
 }
 
-// standing is an order that is in force, with its number: the first that obeys it gives it one.
+// standing is an order that is in force on a reactor, with its number there. Two that are given at once may be obeyed
+// in this order on one reactor and in that on another, where the second is one more or none; so a process hears of
+// those of one: where it is listed.
 type standing struct {
 	number uint32
 	order  shutdown.Order
-}
-
-// give puts o in force, which is one more that a reactor obeys, if no other has been faster.
-func (sys *System) give(o shutdown.Order, obeyed *uint32) *standing {
-	sys.mu.Lock()
-	defer sys.mu.Unlock()
-	if *obeyed++; *obeyed > sys.orders {
-		sys.orders = *obeyed
-		sys.order.Store(&standing{sys.orders, o})
-	}
-	return sys.order.Load()
 }
 
 // Account counts and names the processes that are queued here, and under an order that leaves them no time those that
@@ -76,6 +67,22 @@ func leavesNoTime(o shutdown.Order) bool {
 	}
 	kind := o.Policy().Resolved().Kind
 	return kind == shutdown.Halting || kind == shutdown.Suspending
+}
+
+// Leave is the end of Run here. The others, if they go on, see to what is in the queue, and may find that nothing is
+// left to do.
+func (x *place) Leave() {
+	r := x.reactor
+	if r == nil {
+		return
+	}
+	r.in.Store(false)
+	r.sys.idle.remove(r)
+	for _, other := range r.sys.reactors {
+		if other.in.Load() {
+			other.ring()
+		}
+	}
 }
 
 // Drop ends all processes when the last reactor is told to drop what is left, also those that sleep.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -773,4 +774,34 @@ func TestAnOrderForOneScheduler(t *testing.T) {
 		}))
 	})
 	require.EqualValues(t, 500, handled.Load())
+}
+
+// Two who give orders at once are obeyed here in this order and there in that. Each process hears of those of one
+// reactor, each once.
+func TestOrdersThatCross(t *testing.T) {
+	x := takeInHand(t, 2)
+	var takers []*orderTaker
+	for i, s := range x.g.Schedulers() {
+		taker := newOrderTaker()
+		takers = append(takers, taker)
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			process.Spawn(t, taker, process.Options{})
+			return act.Done
+		}))
+		x.only(i) // so it is listed here
+		s.Hold(1)
+		t.Cleanup(func() { s.Hold(-1) })
+	}
+	lax, strict := namedOrder{"lax", shutdown.Unbounded}, namedOrder{"strict", shutdown.Policy{Time: time.Hour}}
+	one, two := x.g.Schedulers()[0], x.g.Schedulers()[1]
+	one.Shutdown(strict)
+	two.Shutdown(lax)
+	x.all()
+	one.Shutdown(lax)
+	two.Shutdown(strict)
+	x.all()
+	x.g.Shutdown(namedOrder{"stricter", shutdown.Policy{Time: time.Minute}})
+	x.all()
+	require.Equal(t, []string{"strict", "stricter"}, takers[0].heard())
+	require.Equal(t, []string{"lax", "strict", "stricter"}, takers[1].heard())
 }

@@ -33,16 +33,13 @@ type System struct {
 	closed   word
 	graves   sync.Mutex // of bury
 	burying  word       // all are being ended
-	lost     word       // reactors whose goroutine has ended
 
 	census  []census
 	foreign foreign
 	pending counter // alarms and errands that will bring something by themselves
 	coming  counter // processes that are about to be in a queue
 	waiting []*future.Future[struct{}]
-	awaited word                     // 1: there are some
-	order   atomic.Pointer[standing] // in force
-	orders  uint32                   // the number of the last
+	awaited word // 1: there are some
 }
 
 // resolved is a Config with its meanings.
@@ -114,11 +111,12 @@ func (sys *System) Setup(s *act.Scheduler) error {
 		r.present.Store(true)
 		s.Attach(r)
 	case r: // of an earlier Run, whose order is spent
-		sys.order.Store(nil)
+		r.order.Store(nil)
 		r.dropping.Store(false)
 	default:
 		return ErrSecondSystem
 	}
+	r.in.Store(true)
 	r.hold() // until it has looked
 	r.getUp()
 	return nil
@@ -232,7 +230,7 @@ func (sys *System) schedule(c *core, r *reactor) {
 
 // scatter is schedule on a goroutine, of one that is coming. c goes to an idle reactor, or to each in turn; to another
 // one if the queue is locked there. An idle one is woken in any case: it is not on the stack any more. If c comes to one
-// that is in a turn, which may be long, whoever has become idle since is woken as well, and steals c.
+// that is in a turn, which may be long, or not in Run, whoever is idle now is woken as well, and steals c.
 func (sys *System) scatter(c *core) {
 	x := sys.idle.pop()
 	if x == nil {
@@ -244,8 +242,8 @@ func (sys *System) scatter(c *core) {
 	if y != x {
 		x.ring()
 	}
-	if y.busy.Load() == 0 {
-		return // it looks at its queue first
+	if y.busy.Load() == 0 && y.in.Load() {
+		return // it looks at its queue first, or has others look when it leaves
 	}
 	if z := sys.idle.pop(); z != nil {
 		z.ring()
@@ -261,6 +259,16 @@ func (sys *System) put(c *core, index int) *reactor {
 		}
 		patience(looks)
 	}
+}
+
+// running is how many reactors are in Run, of those that have been set up.
+func (sys *System) running() (n int) {
+	for _, r := range sys.reactors {
+		if r.in.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // quiet is called when nothing is ready anywhere and nobody works, by the last to find that out.

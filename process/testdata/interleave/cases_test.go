@@ -779,6 +779,26 @@ var cases = []small{
 		},
 	},
 	{
+		name: "sent to while a scheduler leaves Run", reactors: 2, preemptions: 2, ordered: true,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.shutdown()
+			w.rest(false)
+			w.stations[0].leaves = true
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		},
+	},
+	{
+		name: "the last ends, and one is spawned, while a scheduler leaves Run", reactors: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.has(to, func(p *Self[msg]) { p.Exit() })
+			w.rest(false)
+			w.stations[0].leaves = true
+			w.goroutine("one", func() { w.spawn("new", Options{}, func(p *Self[msg]) { p.Exit() }) })
+		},
+	},
+	{
 		name: "one is spawned while all are closed", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "asleep")

@@ -23,8 +23,8 @@ type small struct {
 	reactors    int
 	preemptions int
 	cfg         Config
-	bells       bool   // others may come between the steps of a bell
-	ordered     bool   // there are orders, which a Group does not forget
+	bells       bool // others may come between the steps of a bell
+	ordered     bool // there are orders, which a Group does not forget
 	play        func(w *world)
 }
 

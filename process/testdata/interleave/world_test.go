@@ -55,6 +55,7 @@ type station struct {
 	r      *reactor
 	todo   []func() // what tasks do
 	due    bool     // the turn of the reactor
+	leaves bool     // Run
 	orders []shutdown.Order
 }
 
@@ -96,7 +97,7 @@ func (x *station) clear() {
 		}
 	}
 	x.t.Waker().Wake() // the first turn
-	x.todo = nil
+	x.todo, x.leaves = nil, false
 }
 
 func newWorld(c chooser, all stations, cfg Config) *world {
@@ -115,6 +116,7 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 		x.r = r
 		places.Get(x.s).reactor = r
 		r.hold()
+		r.in.Store(true)
 		w.know(&r.queue.word, &ghost{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
 		w.know(&r.idle, &ghost{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
 		for _, n := range []*counter{&r.made, &r.ended, &r.handed, &r.stolen, &r.dropped} {
@@ -151,6 +153,10 @@ func (w *world) end() {
 // serve is the thread of a scheduler.
 func (w *world) serve(x *station) {
 	for !w.over {
+		if x.leaves {
+			places.Get(x.s).Leave()
+			return
+		}
 		ready := w.step(x)
 		for _, o := range x.orders {
 			x.r.Stop(x.t, o)
@@ -161,7 +167,7 @@ func (w *world) serve(x *station) {
 			x.todo = x.todo[1:]
 			f()
 		} else if !ready {
-			w.await(forWakeUp, func() bool { return w.over || len(x.todo) > 0 || w.called(x) })
+			w.await(forWakeUp, func() bool { return w.over || x.leaves || len(x.todo) > 0 || w.called(x) })
 		}
 		if ready {
 			w.turn(x)
@@ -614,8 +620,10 @@ func (w *world) settled() {
 			w.fail("reactor %d rests, and all others do, while its queue has %d", i, r.queue.word.Peek()>>1)
 		case r.next != nil:
 			w.fail("reactor %d rests, and has the next process in its hands", i)
-		case r.idle.Peek() != 1:
+		case r.in.Load() && r.idle.Peek() != 1:
 			w.fail("reactor %d rests, and nobody can wake it: it is not on the stack of the idle", i)
+		case !r.in.Load() && r.idle.Peek() != 0:
+			w.fail("reactor %d has left Run, and is on the stack of the idle", i)
 		}
 	}
 	alive, holding := 0, 0
@@ -629,8 +637,8 @@ func (w *world) settled() {
 	}
 	if ordered := w.sys.reactors[0].ordered; !ordered && alive > 0 && holding == 0 {
 		w.fail("%d processes are alive, and nobody holds Run", alive)
-	} else if alive == 0 && holding > 0 {
-		w.fail("no process is alive, and %d reactors hold Run", holding)
+	} else if (alive == 0 || ordered) && holding > 0 {
+		w.fail("%d processes are alive, an order is in force: %v, and %d reactors hold Run", alive, ordered, holding)
 	}
 	if n := w.sys.Stats().Alive; int(n) != alive {
 		w.fail("%d processes are alive, and the System counts %d", alive, n)
