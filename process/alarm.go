@@ -32,7 +32,7 @@ func (p *Self[M]) After(d time.Duration, m M) *Alarm {
 
 // Stop stops the Alarm, and reports whether that was still to be done: m then does not come. It is for the turns of its
 // process.
-func (x *Alarm) Stop() bool { return x.stop(x.own.of.on) }
+func (x *Alarm) Stop() bool { return x.own.of != nil && x.stop(x.own.of.on) }
 
 // set has fire called on the present reactor of c when d is over, unless c ends before.
 func (x *alarm) set(c *core, d time.Duration, fire func(r *reactor)) {

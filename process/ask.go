@@ -114,7 +114,7 @@ func (q *question[A]) giveUp(why error) bool {
 type Ask[M, A any] struct {
 	To      Ref[M]
 	Message func(Reply[A]) M
-	Within  time.Duration // 0: without a deadline
+	Within  time.Duration // 0: without a deadline; less: it has passed, and nobody is asked
 	Value   A
 
 	q     *question[A]
@@ -130,11 +130,11 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 		x.begin(t)
 	}
 	x.bell.Set(t.Waker())
-	if x.q.state.Load() != answered && x.Within > 0 && t.Scheduler().Now() >= x.due {
+	if x.q.state.Load() != answered && x.Within != 0 && t.Scheduler().Now() >= x.due {
 		x.q.giveUp(os.ErrDeadlineExceeded)
 	}
 	if !x.sent && x.q.state.Load() == asked {
-		err := dropped(x.To.send(t, x.Message(Reply[A]{x.q})), ErrFull)
+		err := dropped(x.To.send(t, x.Message(Reply[A]{x.q}), nil), ErrFull)
 		if b, ok := err.(*Blocked); ok {
 			b.Arm(t)
 			return act.Wait
@@ -157,9 +157,12 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 func (x *Ask[M, A]) begin(t *act.Task) {
 	x.q = &question[A]{notify: func(*reactor) { x.bell.Ring() }}
 	x.q.attend(x.To.process(), nil)
-	if x.Within > 0 {
+	switch {
+	case x.Within > 0:
 		t.WakeAfter(&x.timer, x.Within)
 		x.due = x.timer.When()
+	case x.Within < 0:
+		x.due = t.Scheduler().Now()
 	}
 }
 
@@ -195,14 +198,21 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 
 // Request has p ask another process, and sends p the message that as makes of the outcome: an answer, or the errors of
 // Ask. p goes on meanwhile, and receives that message when it is its turn, behind those that have come before. as only
-// makes the message, on any thread, and no bound refuses that. within is the deadline; 0 means none.
+// makes the message, on any thread, and no bound refuses that. within is the deadline, as in Ask. If the mailbox is full,
+// and was made with Wait, p waits for room as a sender does, but no longer than to the deadline.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
 	q.own.of, q.own.ender = &p.core, q
 	q.own.add()
 	var due *alarm
+	var by *loan
 	tell := func(r *reactor) {
 		p.sys.reactors[0].guard(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
+	}
+	if within < 0 {
+		q.resolve(*new(A), os.ErrDeadlineExceeded)
+		tell(p.on)
+		return
 	}
 	q.notify = func(r *reactor) {
 		if due != nil {
@@ -211,15 +221,16 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 		tell(r)
 	}
 	if within > 0 {
-		due = &alarm{}
+		due, by = &alarm{}, &loan{to: &p.core}
 		due.set(&p.core, within, func(r *reactor) {
 			if q.giveUp(os.ErrDeadlineExceeded) {
 				tell(r)
+				by.forgive(r)
 			}
 		})
 	}
 	q.attend(to.process(), p.on)
-	if err := dropped(to.send(p, message(Reply[A]{q})), ErrFull); err != nil && q.giveUp(err) {
+	if err := dropped(to.send(p, message(Reply[A]{q}), by), ErrFull); err != nil && q.giveUp(err) {
 		q.notify(p.on)
 	}
 }

@@ -513,6 +513,43 @@ func TestRequestsThatCannotBeAsked(t *testing.T) {
 	}, got.all)
 }
 
+// Who is asked has no room, and makes none: the asker waits for that until the deadline, and no longer.
+func TestTheDeadlineOfARequestHoldsWhileThereIsNoRoom(t *testing.T) {
+	x, got := takeInHand(t, 2), &outcomes{}
+	stuck := x.gate(process.Options{Limit: 1})
+	require.NoError(t, stuck.Send(x.sys, func(*doer) {}))
+	asker := x.doer(process.Options{})
+	ask := func(within time.Duration) {
+		x.do(asker, func(p *doer) {
+			process.Request(p, stuck.Ref, questionFor(func(*doer, textReply) {}), within, got.as)
+		})
+	}
+	ask(time.Second)
+	require.NoError(t, asker.Send(x.sys, got.as("a message", nil)))
+	x.later(time.Second - 1)
+	require.Empty(t, got.all, "it waits for room")
+	x.later(1)
+	require.Equal(t, []string{"a message", os.ErrDeadlineExceeded.Error()}, got.all)
+	ask(time.Second)
+	ask(0)
+	require.NoError(t, asker.Send(x.sys, got.as("another", nil)))
+	x.later(time.Hour)
+	require.Len(t, got.all, 2, "without a deadline it waits for good")
+	stuck.let(x, 4)
+	require.Len(t, got.all, 4)
+}
+
+// A deadline that has passed is none that is to come.
+func TestADeadlineThatHasPassed(t *testing.T) {
+	x, got := takeInHand(t, 2), &outcomes{}
+	nobodyAsks := questionFor(func(*doer, textReply) { t.Error("asked") })
+	ref := x.doer(process.Options{})
+	x.do(x.doer(process.Options{}), func(p *doer) { process.Request(p, ref, nobodyAsks, -1, got.as) })
+	require.Equal(t, []string{os.ErrDeadlineExceeded.Error()}, got.all)
+	c := x.clerk(ref, nobodyAsks, -time.Hour)
+	require.Equal(t, os.ErrDeadlineExceeded.Error(), c.outcome())
+}
+
 func TestARequestGoesOnWhileTheAskerDoesOtherThings(t *testing.T) {
 	x, got := takeInHand(t, 2), &outcomes{}
 	var kept textReply

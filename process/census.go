@@ -1,7 +1,8 @@
 package process
 
 // census lists the processes that had their first turn on one reactor, wherever they are now. Who ends in its first
-// turn is never in it: that makes a brief one cheaper. Before that turn a process is in a queue, or on its way there.
+// turn is never in it: that makes a brief one cheaper. Before that turn a process is in a queue, on its way there, or
+// handed on.
 type census struct {
 	word  word // locked
 	first *core

@@ -49,7 +49,8 @@
 // alarms aside. So the end comes when tasks and services have ended and all processes sleep. If the order drops what is left,
 // as the zero shutdown.Policy does, they are ended then, or when its bound has come; else they are there in the next
 // Run of the Group, until it is closed. The Reason is [Stopped]. Orders are for the whole Group, and the bound that counts
-// for processes is that in time: turns are not counted, so one that always yields needs it.
+// for processes is that in time: turns are not counted, so one that always yields needs it, and so do goroutines that go
+// on sending.
 //
 // # What it is not
 //

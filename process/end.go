@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"go.uber.org/zap"
 
@@ -128,8 +129,7 @@ func (c *core) heirs() (list *tie, free []waiter) {
 	}
 	w := c.lock()
 	defer c.unlock(w)
-	free, c.rare.line = c.rare.line.waiters, line{}
-	return c.takeTies(), free
+	return c.takeTies(), c.rare.line.take(math.MaxInt, nil)
 }
 
 func (r *reactor) close(c *core, x io.Closer) {
@@ -192,7 +192,9 @@ func (n Notice) linked() error {
 }
 
 // Ended returns a future that is resolved when the process has ended, at once if it has already. While it is alive it
-// is the same one for all who ask. Any goroutine.
+// is the same one for all who ask, so who resolves it does that for all of them. A process that sleeps does not end on an
+// order before all tasks have; so a task that awaits the end, and is no Stopper, waits for the terms of the order. Any
+// goroutine.
 func Ended(of Party) *future.Future[Notice] {
 	c := of.process()
 	if c == nil {

@@ -26,6 +26,9 @@ var ErrLost = errors.New("process: what was to be done was dropped, or has panic
 // makes of its failure, or of nil: whatever an action can wait for, a process can. as is called on that scheduler, and
 // only makes the message, which no bound refuses. The end of p ends the errand: a is closed.
 func Do[M any](p *Self[M], a act.Action, as func(failure error) M) *Errand {
+	if a == nil {
+		panic("process: no action to do")
+	}
 	x := &Errand{sys: p.sys, action: a, report: func(r *reactor, err error) { p.deliver(r, as(err)) }}
 	x.own.of, x.own.ender = &p.core, x
 	p.sys.pending.Add(1)
@@ -54,7 +57,7 @@ func Offload[M, T any](p *Self[M], f func() (T, error), as func(T, error) M) *Er
 
 // Cancel gives the errand up, and reports whether that was still to be done: no message comes then. Any goroutine.
 func (x *Errand) Cancel() bool {
-	if !x.finish() {
+	if x.sys == nil || !x.finish() {
 		return false
 	}
 	x.own.remove()

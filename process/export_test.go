@@ -41,3 +41,15 @@ func (c *core) describe() string {
 	}
 	return what
 }
+
+// Waiters is how many wait for room in the mailbox.
+func (to Ref[M]) Waiters() (n int) {
+	w := to.p.lock()
+	defer to.p.unlock(w)
+	if to.p.rare != nil {
+		for s := to.p.rare.line.first; s != nil; s = s.next {
+			n++
+		}
+	}
+	return n
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -510,4 +512,30 @@ func TestManyGoroutinesWaitForRoom(t *testing.T) {
 		require.NoError(t, lab.Receive(t, done))
 	}
 	r.end()
+}
+
+// Others come and give up, beside one who waits for long: what they leave behind is nothing.
+func TestTheLineForRoomHasOnlyThoseWhoWait(t *testing.T) {
+	x := onTheTable(t, process.Config{Limit: 1})
+	to := x.gate(process.Options{})
+	x.send(to.Ref, 1)
+	var all []context.CancelFunc
+	var done sync.WaitGroup
+	come := func() {
+		ctx, giveUp := context.WithCancel(context.Background())
+		all = append(all, giveUp)
+		before := to.Waiters()
+		done.Go(func() { _ = to.Deliver(ctx, 2) })
+		require.Eventually(t, func() bool { return to.Waiters() == before+1 }, lab.Patience, 10*time.Microsecond)
+	}
+	come()
+	for range 100 { // the next comes before the last has gone
+		come()
+		all[len(all)-2]()
+		require.Eventually(t, func() bool { return to.Waiters() == 1 }, lab.Patience, 10*time.Microsecond)
+	}
+	all[len(all)-1]()
+	done.Wait()
+	require.Zero(t, to.Waiters())
+	require.Equal(t, "1", to.receive(1))
 }

@@ -1,16 +1,18 @@
 package process
 
-import (
-	"slices"
-
-	"github.com/daimon-go/daimon/act"
-)
+import "github.com/daimon-go/daimon/act"
 
 // line has those who wait for room in a mailbox, in order. It is under the lock of the process whose mailbox it is.
 type line struct {
-	waiters []waiter
-	gone    uint32               // how many have stood before the first
-	places  map[*act.Task]uint32 // of tasks: how many stood before them when they came, ever
+	first, last *spot
+	tasks       map[*act.Task]*spot
+}
+
+// spot is where somebody stands in line.
+type spot struct {
+	waiter
+	in         bool
+	prev, next *spot
 }
 
 // waiter is who waits for room in a mailbox.
@@ -21,56 +23,62 @@ type waiter interface {
 	absent() bool
 }
 
+func (x *line) empty() bool { return x.first == nil }
+
 // join puts w at the end. A task that is there, and has looked again, keeps its place.
-func (x *line) join(w waiter) {
+func (x *line) join(w waiter) *spot {
 	t, isTask := w.(remote)
-	if !isTask {
-		x.waiters = append(x.waiters, w)
-		return
+	if s := x.tasks[t.t]; isTask && s != nil {
+		s.waiter = w
+		return s
 	}
-	if place, there := x.places[t.t]; there {
-		x.waiters[place-x.gone] = w
-		return
+	s := &spot{waiter: w, in: true, prev: x.last}
+	if s.prev != nil {
+		s.prev.next = s
+	} else {
+		x.first = s
 	}
-	if x.places == nil {
-		x.places = map[*act.Task]uint32{}
+	if x.last = s; isTask {
+		if x.tasks == nil {
+			x.tasks = map[*act.Task]*spot{}
+		}
+		x.tasks[t.t] = s
 	}
-	x.places[t.t] = x.gone + uint32(len(x.waiters))
-	x.waiters = append(x.waiters, w)
+	return s
 }
 
 // isLast tells whether w is at the end.
-func (x *line) isLast(w waiter) bool {
-	n := len(x.waiters)
-	return n > 0 && x.waiters[n-1] == w
-}
+func (x *line) isLast(w waiter) bool { return x.last != nil && x.last.waiter == w }
 
-// leave takes w out. The others keep their places.
-func (x *line) leave(w waiter) {
-	if i := slices.Index(x.waiters, w); i >= 0 {
-		x.waiters[i] = nobody{}
+// leave takes s out, and reports whether it was there.
+func (x *line) leave(s *spot) bool {
+	if !s.in {
+		return false
 	}
-	n := len(x.waiters)
-	for n > 0 && x.waiters[n-1] == waiter(nobody{}) {
-		n--
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		x.first = s.next
 	}
-	x.waiters = x.waiters[:n]
+	if s.next != nil {
+		s.next.prev = s.prev
+	} else {
+		x.last = s.prev
+	}
+	s.in, s.prev, s.next = false, nil, nil
+	if t, isTask := s.waiter.(remote); isTask {
+		delete(x.tasks, t.t)
+	}
+	return true
 }
 
 // take takes those out for whom there is room, and appends them to free.
 func (x *line) take(room int, free []waiter) []waiter {
-	n := 0
-	for ; n < len(x.waiters) && len(free) < room; n++ {
-		w := x.waiters[n]
-		if t, isTask := w.(remote); isTask {
-			delete(x.places, t.t)
-		}
-		if !w.absent() {
-			free = append(free, w)
+	for s := x.first; s != nil && len(free) < room; s = x.first {
+		if x.leave(s); !s.absent() {
+			free = append(free, s.waiter)
 		}
 	}
-	x.waiters = slices.Delete(x.waiters, 0, n)
-	x.gone += uint32(n)
 	return free
 }
 
@@ -89,14 +97,30 @@ type closing chan struct{}
 func (w closing) roomFor(*reactor) { close(w) }
 func (w closing) absent() bool     { return false }
 
-// nobody has been in line.
-type nobody struct{}
-
-func (nobody) roomFor(*reactor) {}
-func (nobody) absent() bool     { return true }
-
 // absent is for a process that waits.
 func (c *core) absent() bool {
 	w := c.word.Load()
 	return w&killed != 0 || w&states == dead
+}
+
+// loan is the room that a process has been lent for a question. At the deadline the process does not wait any more.
+type loan struct {
+	to   *core
+	lent bool // it is in line; for the turn in which it is asked, and the thread of that
+	over word
+}
+
+func (x *loan) roomFor(r *reactor) {
+	if x.over.CompareAndSwap(0, 1) {
+		x.to.roomFor(r)
+	}
+}
+
+func (x *loan) absent() bool { return x.over.Load() != 0 || x.to.absent() }
+
+// forgive is for the deadline.
+func (x *loan) forgive(r *reactor) {
+	if x.lent {
+		x.roomFor(r)
+	}
 }

@@ -1,7 +1,8 @@
 package process
 
-// locked is the lowest bit of a word that is a lock beside whatever else it says. What is done under one takes some
-// nanoseconds, so who meets it looks again, or goes elsewhere; nobody waits in the kernel.
+// locked is the lowest bit of a word that is a lock beside whatever else it says. Who meets it looks again, or goes
+// elsewhere; nobody waits in the kernel. What is done under one takes some nanoseconds, but for the lists of all that
+// orders and ends want.
 const locked = 1
 
 // tryLock locks w if nobody else has, and returns it as it was.

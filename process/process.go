@@ -14,7 +14,8 @@ import (
 // one. Wait with messages that have not been received is for something else: they alone make no turn, so who has no
 // reason to let them lie receives until there is none.
 //
-// An Action that is an io.Closer is closed when the process has ended, however it ended, on whichever thread it did.
+// An Action that is an io.Closer is closed when the process has ended, however it ended, on whichever thread it did. What
+// it sends then it sends from the System.
 type Action[M any] interface {
 	Act(p *Self[M]) act.Directive
 }
@@ -167,11 +168,15 @@ type Sender interface {
 }
 
 // Spawn makes a process. Its first turn comes on the reactor of the Sender, behind all that are queued there, unless
-// another is idle and takes it; with a System on an idle one, if there is one, and from any goroutine. It panics without an action, in a Group without a System, before the first Setup has returned, and
-// on a System that is closed.
+// another is idle and takes it; with a System on an idle one, if there is one, and from any goroutine. On a System that
+// is closed it ends at once, as Stopped. Spawn panics without an action, in a Group without a System, and before the
+// first Setup has returned.
 func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")
+	}
+	if o.Full > Fail {
+		panic(fmt.Sprintf("process: Full(%d) means nothing", o.Full))
 	}
 	sys, r := whereabouts(from)
 	p := &Self[M]{acting: a, full: o.Full, limit: sys.limit(o.Limit)}
@@ -183,7 +188,7 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	sys.number(&p.core, r)
 	sys.schedule(&p.core, r)
 	if sys.closed.Load() != 0 {
-		sys.bury(sys.reactors[0]) // it has come too late for the end of all
+		sys.bury(sys.reactors[0]) // it has come too late
 	}
 	return Ref[M]{p}
 }

@@ -18,13 +18,13 @@ import (
 // that were queued before. Of several receivers that goes for the first, and the others are queued.
 //
 // A free place is for whoever comes first, also while others wait for one. A process that sends to a full mailbox of
-// another System is refused as a task is.
+// another System is refused with a *Blocked too, and cannot wait for it: that is for a task of its own, see Do.
 func (to Ref[M]) Send(from Sender, m M) error {
-	return dropped(to.send(from, m), nil)
+	return dropped(to.send(from, m, nil), nil)
 }
 
-// send is Send, but for a message that is dropped: the error is errDropped.
-func (to Ref[M]) send(from Sender, m M) error {
+// send is Send, but for a message that is dropped: the error is errDropped. A process that asks waits for room as by.
+func (to Ref[M]) send(from Sender, m M, by *loan) error {
 	p := to.p
 	if p == nil {
 		return ErrDead
@@ -37,7 +37,7 @@ func (to Ref[M]) send(from Sender, m M) error {
 	owing := false
 	if w&states == dead || p.lacks(w) {
 		var err error
-		if w, owing, err = p.refuse(w, r); err != nil {
+		if w, owing, err = p.refuse(w, r, by); err != nil {
 			p.unlock(w)
 			return err
 		}
@@ -98,7 +98,7 @@ func (r *reactor) fetch(c *core) {
 
 // refuse is for a message to a process that has ended, or that has no room. Without an error it is to be sent none
 // the less, and late if the sender has to wait for room. Under the lock.
-func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, owing bool, err error) {
+func (p *Self[M]) refuse(w uint32, r *reactor, by *loan) (now uint32, owing bool, err error) {
 	switch {
 	case w&states == dead:
 		p.sys.count(r)
@@ -115,11 +115,16 @@ func (p *Self[M]) refuse(w uint32, r *reactor) (now uint32, owing bool, err erro
 	case r.current == &p.core:
 		return w, false, nil
 	}
-	x := p.more()
-	if x.line.isLast(r.current) {
+	line := &p.more().line
+	switch {
+	case by != nil:
+		line.join(by)
+		by.lent = true
+	case line.isLast(r.current):
 		return w, false, nil // it waits already: once a turn is enough
+	default:
+		line.join(r.current)
 	}
-	x.line.join(r.current)
 	return w | wanted, true, nil
 }
 
@@ -187,7 +192,7 @@ func (b *Blocked) Error() string {
 // Arm has t woken when there is room, or nobody any more: an action answers Wait then. See listener.Next.
 func (b *Blocked) Arm(t *act.Task) {
 	w := t.Waker()
-	if !b.await(remote{w.Remote(), t}) {
+	if b.await(remote{w.Remote(), t}) == nil {
 		w.Wake()
 	}
 }
@@ -196,39 +201,44 @@ func (b *Blocked) Arm(t *act.Task) {
 // thread of a scheduler.
 func (b *Blocked) Wait(ctx context.Context) error {
 	c := make(chan struct{})
-	if !b.await(closing(c)) {
+	s := b.await(closing(c))
+	if s == nil {
 		return nil
 	}
 	select {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		b.leave(c)
+		b.leave(s)
 		return ctx.Err()
 	}
 }
 
-// leave takes a goroutine out of line that does not wait any more.
-func (b *Blocked) leave(w closing) {
+// leave takes a goroutine out of line that does not wait any more. If it has been its turn, that is the next one's.
+func (b *Blocked) leave(s *spot) {
 	c := b.box.process()
-	now := c.lock()
-	defer c.unlock(now)
-	if c.rare != nil {
-		c.rare.line.leave(w)
+	w := c.lock()
+	var free []waiter
+	if line := &c.more().line; !line.leave(s) && w&states != dead && !b.box.lacks(w) {
+		free = line.take(1, nil)
+	}
+	c.unlock(w)
+	for _, next := range free {
+		next.roomFor(nil)
 	}
 }
 
-// await puts w into line; false means that there is no line.
-func (b *Blocked) await(w waiter) bool {
+// await puts w into line; nil means that there is no line.
+func (b *Blocked) await(w waiter) *spot {
 	c := b.box.process()
 	now := c.lock()
 	if now&states == dead || !b.box.lacks(now) {
 		c.unlock(now)
-		return false
+		return nil
 	}
-	c.more().line.join(w)
+	s := c.more().line.join(w)
 	c.unlock(now | wanted)
-	return true
+	return s
 }
 
 // Deliver is Send for a goroutine that may wait: if the mailbox is full, and was made with Wait, it returns when m is
@@ -240,7 +250,7 @@ func (to Ref[M]) Deliver(ctx context.Context, m M) error {
 // insist is send for a goroutine that may wait.
 func (to Ref[M]) insist(ctx context.Context, m M) error {
 	for {
-		err := to.send(nowhere{}, m)
+		err := to.send(nowhere{}, m, nil)
 		b, ok := err.(*Blocked)
 		if !ok {
 			return err

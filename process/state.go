@@ -153,7 +153,7 @@ func (c *core) makeRoom(w uint32, r *reactor) (uint32, []waiter) {
 		return w, nil
 	}
 	line := &c.rare.line
-	if r.free = line.take(room, r.free[:0]); len(line.waiters) == 0 {
+	if r.free = line.take(room, r.free[:0]); line.empty() {
 		w &^= wanted
 	}
 	return w, r.free

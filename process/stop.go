@@ -113,24 +113,42 @@ func (x *place) Close() error {
 	return nil
 }
 
-// bury ends all processes for good, once all reactors are closed. Who spawns on a System that is just being closed calls
-// it as well: one of both finds the process.
-func (sys *System) bury(by *reactor) {
+// shut tells whether all reactors are closed.
+func (sys *System) shut() bool {
 	for _, r := range sys.reactors {
 		if r.present.Load() && !r.shut.Load() {
-			return
+			return false
 		}
 	}
-	sys.endAll(by)
+	return sys.closed.Load() != 0
+}
+
+// bury ends all processes for good, if all reactors are closed. Who spawns on a System that is closed calls it as well:
+// one of both finds the process, unless that is spawned while all are ended, which endAll sees to.
+func (sys *System) bury(by *reactor) {
+	if sys.burying.Load() == 0 && sys.shut() {
+		sys.endAll(by)
+		sys.resolve(func() bool { return true })
+	}
 }
 
 // endAll ends all processes, while no reactor has a turn: those that one has in its hands, those that are queued, and
-// those that are listed. What the ends make ready meanwhile ends as well; what goroutines spawn, or is there for a later
-// Run.
+// those that are listed. What the ends make ready meanwhile ends as well; what is spawned meanwhile, by goroutines or by
+// those who are closed, is there for a later Run, if there is one.
 func (sys *System) endAll(by *reactor) {
 	sys.graves.Lock()
 	defer sys.graves.Unlock()
+	sys.endThose(by)
+	for sys.closed.Load() != 0 && !sys.empty() {
+		sys.endThose(by)
+	}
+}
+
+// endThose ends all who are there now.
+func (sys *System) endThose(by *reactor) {
 	sys.burying.Store(1)
+	defer sys.burying.Store(0)
+	defer by.count()
 	for i, r := range sys.reactors {
 		all := append(r.queue.takeAll(), sys.census[i].all()...)
 		for _, c := range append(all, r.current, r.next) {
@@ -140,6 +158,4 @@ func (sys *System) endAll(by *reactor) {
 		}
 		r.current, r.next = nil, nil
 	}
-	by.count()
-	sys.burying.Store(0)
 }

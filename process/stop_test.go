@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -713,7 +712,12 @@ func TestCloseEndsAll(t *testing.T) {
 		_, err := process.Call(ctx, all[0], questionFor(func(*doer, textReply) {}))
 		require.ErrorIs(t, err, process.ErrDead)
 		require.True(t, process.Ended(all[0]).Resolved())
-		require.PanicsWithValue(t, "process: Spawn on a closed System", func() { x.doer(process.Options{}) })
+		late, err := process.Ended(x.closing(&closed, process.Options{})).Value()
+		require.NoError(t, err, "a goroutine need not know whether it comes too late")
+		require.Equal(t, process.Stopped, late.Reason)
+		require.EqualValues(t, 21, closed.Load())
+		require.Zero(t, x.sys.Stats().Alive)
+		require.True(t, x.sys.Quiescent().Resolved())
 		require.ErrorIs(t, x.g.Run(ctx, x.sys.Setup), act.ErrClosed)
 	}
 }
@@ -741,7 +745,7 @@ func TestCloseWithoutARun(t *testing.T) {
 			}), errFaltered)
 			_ = x.g.Close()
 			require.True(t, ended.Resolved())
-			require.PanicsWithValue(t, "process: Spawn on a closed System", func() { x.doer(process.Options{}) })
+			require.True(t, process.Ended(x.doer(process.Options{})).Resolved())
 		})
 	}
 }

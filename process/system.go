@@ -189,9 +189,6 @@ func (sys *System) Stats() (n Stats) {
 
 // number counts a new process, and gives it its number.
 func (sys *System) number(c *core, r *reactor) {
-	if sys.closed.Load() != 0 {
-		panic("process: Spawn on a closed System")
-	}
 	if !sys.joined.Load() {
 		panic("process: Spawn before Setup")
 	}
@@ -302,9 +299,14 @@ func (sys *System) done() {
 // announce tells those who wait for it that the System is quiescent, if it still is, and nobody is on the way into a
 // queue, who rings when he is there: who has sent something since, and then asked, is not to be told of the time before.
 func (sys *System) announce(now moment) {
+	sys.resolve(func() bool { return sys.coming.Load() == 0 && sys.empty() && now == sys.idle.now() })
+}
+
+// resolve tells those who wait for it that the System is quiescent, if it is: nobody begins to wait meanwhile.
+func (sys *System) resolve(quiet func() bool) {
 	sys.mu.Lock()
 	var waiting []*future.Future[struct{}]
-	if sys.coming.Load() == 0 && sys.empty() && now == sys.idle.now() {
+	if quiet() {
 		waiting, sys.waiting = sys.waiting, nil
 		sys.awaited.Store(0)
 	}
@@ -317,7 +319,8 @@ func (sys *System) announce(now moment) {
 // Quiescent returns a future that is resolved as soon as the System is quiescent: all processes sleep, all reactors
 // have nothing of theirs to do, and no alarm and nothing that one awaits is under way; so nothing happens any more
 // before somebody else sends something; what others are just sending may still be on its way. Tasks and connections do
-// not count, and neither do processes that wait for room in a mailbox: they sleep as the others do.
+// not count, and neither do processes that wait for room in a mailbox: they sleep as the others do. It
+// is seen in Run; a System that is closed is quiescent.
 func (sys *System) Quiescent() *future.Future[struct{}] {
 	if !sys.joined.Load() {
 		panic("process: Quiescent before Setup")
@@ -329,6 +332,9 @@ func (sys *System) Quiescent() *future.Future[struct{}] {
 	sys.mu.Unlock()
 	for _, r := range sys.reactors {
 		r.ring() // the last to find nothing says so
+	}
+	if sys.shut() {
+		sys.resolve(func() bool { return true })
 	}
 	return f
 }

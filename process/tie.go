@@ -133,6 +133,9 @@ func (x *Watch) Stop() bool {
 // Monitor has p told of the end of another process, by the message that as makes of it, at once if that has ended
 // already, or is nobody: that is Stopped. Each call makes one Notice, which no bound refuses. as is called on any thread, and only makes the message.
 func Monitor[M any](p *Self[M], of Party, as func(Notice) M) *Watch {
+	if of == nil {
+		panic("process: Monitor of no Party: nobody is the zero Ref")
+	}
 	return newWatch(of.process(), &p.core, p.on, func(r *reactor, n Notice) { p.deliver(r, as(n)) })
 }
 
@@ -178,6 +181,9 @@ func (x *Bond) pass(r *reactor, c *core, n Notice) {
 // Link links two processes, by the Strictness that says which ends count. If one has ended already the other ends as
 // it would have. Any goroutine.
 func Link(a, b Party, rule Strictness) *Bond {
+	if a == nil || b == nil {
+		panic("process: Link of no Party: nobody is the zero Ref")
+	}
 	x := &Bond{rule: rule}
 	x.a.ender, x.b.ender = (*bondOfA)(x), (*bondOfB)(x)
 	one, two := a.process(), b.process()

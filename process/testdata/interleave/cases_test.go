@@ -435,6 +435,27 @@ var cases = []small{
 		},
 	},
 	{
+		name: "one of two that wait for room gives up when it is its turn", reactors: 1, preemptions: 1,
+		play: func(w *world) {
+			to := w.asleep(Options{Limit: 2}, "to")[0]
+			to.spare = 2
+			w.has(to, nil)
+			w.has(to, nil)
+			w.goroutine("one", func() {
+				if b, ok := w.send(w.sys, "one", to, nil).(*Blocked); ok {
+					if s := b.await(new(signal)); s != nil {
+						b.leave(s)
+					}
+				}
+			})
+			w.goroutine("two", func() { w.deliver("two", to) })
+			w.goroutine("maker of room", func() {
+				to.spare = 1
+				to.ref.p.Poke()
+			})
+		},
+	},
+	{
 		name: "two that owe each other room", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			var all [2]*proc
@@ -803,7 +824,7 @@ var cases = []small{
 		play: func(w *world) {
 			w.asleep(Options{}, "asleep")
 			w.goroutine("closer", w.close)
-			w.goroutine("one", func() { w.spawnLate("new") })
+			w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
 		},
 	},
 	{

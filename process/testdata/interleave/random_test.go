@@ -130,7 +130,7 @@ func (w *world) sendAnything(from Sender, name string, me, to *proc, fuel int) {
 	b, ok := w.send(from, name, to, do).(*Blocked)
 	if ok && from == Sender(w.sys) {
 		var heard signal
-		if b.await(&heard) {
+		if b.await(&heard) != nil {
 			w.await("room", func() bool { return heard > 0 })
 		}
 	}

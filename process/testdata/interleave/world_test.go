@@ -653,13 +653,14 @@ func (w *world) settled() {
 
 // accounts looks whether every message was received, refused, or dropped and counted.
 func (w *world) accounts() {
-	sent, received := 0, 0
+	sent, received, left := 0, 0, 0
 	for _, p := range w.procs {
 		sent += p.sent
 		received += p.received
+		left += p.left()
 	}
-	if dropped := int(w.sys.Stats().Dropped); sent != received+dropped+w.underway {
-		w.fail("%d messages were sent, %d received, and %d dropped", sent, received, dropped)
+	if dropped := int(w.sys.Stats().Dropped); sent != received+dropped+left+w.underway {
+		w.fail("%d messages were sent, %d received, %d dropped, and %d lie there", sent, received, dropped, left)
 	}
 }
 
