@@ -131,7 +131,8 @@ func (x *Watch) Stop() bool {
 }
 
 // Monitor has p told of the end of another process, by the message that as makes of it, at once if that has ended
-// already, or is nobody: that is Stopped. Each call makes one Notice, which no bound refuses. as is called on any thread, and only makes the message.
+// already, or is nobody: that is Stopped. Each call makes one Notice, which no bound refuses. as is called on any thread,
+// and only makes the message.
 func Monitor[M any](p *Self[M], of Party, as func(Notice) M) *Watch {
 	if of == nil {
 		panic("process: Monitor of no Party: nobody is the zero Ref")
