@@ -213,6 +213,7 @@ var doors = map[string][]string{
 	"internal/lab/lab.go":   {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
 	"monitor/signals.go":    {"go"},                                                              // os/signal hands over on a channel
 	"netpoll/listen.go":     {"time.Sleep"},                                                      // who else is binding the same path; at set-up only
+	"netpoll/runtime.go":    {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
 	"stage/goroutines.go":   {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
 	"stage/memory/store.go": {"time.Now"},                                                        // unless it is given another clock
 	"stage/run.go":          {"time.NewTimer"},                                                   // likewise
