@@ -220,7 +220,7 @@ func (g *Group) quiet(s *Scheduler) bool {
 	if !g.running.Load() {
 		return true // each is stepped or run by itself
 	}
-	if s.passing {
+	if s.passing && !s.gone.Load() {
 		return false // monitors that still have their turn may do anything
 	}
 	if s.counts {

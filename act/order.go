@@ -219,7 +219,8 @@ type Dropper interface {
 }
 
 // Leaver is a Local's value that has to do with those of other schedulers. Leave is called at the end of Run, which
-// others may not have come to: nothing here has a turn before the next Run, or at all.
+// others may not have come to, and of an order in Step: nothing here has a turn before the next Run or Step, or at all,
+// if the scheduler is broken.
 type Leaver interface {
 	Leave()
 }

@@ -269,6 +269,9 @@ func (s *Scheduler) exit() {
 		s.cut = s.census()
 		s.dropAll()
 	}
+	if s.broken != nil {
+		s.leave()
+	}
 	s.untie()
 	s.inside = false
 	s.at.Store(0)

@@ -199,13 +199,14 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 // Request has p ask another process, and sends p the message that as makes of the outcome: an answer, or the errors of
 // Ask. p goes on meanwhile, and receives that message when it is its turn, behind those that have come before. as only
 // makes the message, on any thread, and no bound refuses that. within is the deadline, as in Ask. If the mailbox is full,
-// and was made with Wait, p waits for room as a sender does, but no longer than to the deadline.
+// and was made with Wait, p waits for room as a sender does, but no longer than for the outcome; a question that is given
+// up stays there until it is received.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
 	q.own.of, q.own.ender = &p.core, q
 	q.own.add()
 	var due *alarm
-	var by *loan
+	by := &loan{to: &p.core}
 	tell := func(r *reactor) {
 		p.sys.reactors[0].guard(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
 	}
@@ -219,9 +220,10 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 			due.stop(r)
 		}
 		tell(r)
+		by.forgive(r)
 	}
 	if within > 0 {
-		due, by = &alarm{}, &loan{to: &p.core}
+		due = &alarm{}
 		due.set(&p.core, within, func(r *reactor) {
 			if q.giveUp(os.ErrDeadlineExceeded) {
 				tell(r)

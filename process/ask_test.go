@@ -878,3 +878,19 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 	full.Kill()
 	require.NoError(t, r.End())
 }
+
+// The answer has come, and there is still no room for the question of somebody else: the asker does not wait for that.
+func TestAnAnswerEndsTheWaitForRoom(t *testing.T) {
+	for _, within := range []time.Duration{0, time.Hour} {
+		x, got := takeInHand(t, 2), &outcomes{}
+		asked := x.gate(process.Options{Limit: 1})
+		require.NoError(t, asked.Send(x.sys, func(*doer) {}))
+		x.do(x.doer(process.Options{}), func(p *doer) {
+			process.Request(p, asked.Ref, questionFor(func(p *doer, r textReply) { r.Send(p, "yes") }), within, got.as)
+		})
+		x.do(x.doer(process.Options{}), func(p *doer) { require.NoError(t, asked.Send(p, func(*doer) {})) })
+		require.Empty(t, got.all)
+		asked.let(x, 2)
+		require.Equal(t, []string{"yes"}, got.all)
+	}
+}

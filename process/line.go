@@ -103,24 +103,40 @@ func (c *core) absent() bool {
 	return w&killed != 0 || w&states == dead
 }
 
-// loan is the room that a process has been lent for a question. At the deadline the process does not wait any more.
+// loan is the room that a process has been lent for a question: with the question ends the wait for room.
 type loan struct {
-	to   *core
-	lent bool // it is in line; for the turn in which it is asked, and the thread of that
-	over word
+	to    *core // who asks
+	at    *core // in whose line it is, while lent
+	spot  *spot
+	state word // 0, lent, returned
+}
+
+const (
+	lent = iota + 1
+	returned
+)
+
+// join has the loan wait in line at c. Under the lock.
+func (x *loan) join(c *core) {
+	x.at, x.spot = c, c.rare.line.join(x)
+	x.state.Store(lent)
 }
 
 func (x *loan) roomFor(r *reactor) {
-	if x.over.CompareAndSwap(0, 1) {
+	if x.state.CompareAndSwap(lent, returned) {
 		x.to.roomFor(r)
 	}
 }
 
-func (x *loan) absent() bool { return x.over.Load() != 0 || x.to.absent() }
+func (x *loan) absent() bool { return x.state.Load() == returned || x.to.absent() }
 
-// forgive is for the deadline.
+// forgive is for the end of the question.
 func (x *loan) forgive(r *reactor) {
-	if x.lent {
-		x.roomFor(r)
+	if x.state.Load() != lent {
+		return
 	}
+	w := x.at.lock()
+	x.at.rare.line.leave(x.spot)
+	x.at.unlock(w)
+	x.roomFor(r)
 }

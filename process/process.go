@@ -187,8 +187,8 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	}
 	sys.number(&p.core, r)
 	sys.schedule(&p.core, r)
-	if sys.closed.Load() != 0 {
-		sys.bury(sys.reactors[0]) // it has come too late
+	if sys.closed.Load() != 0 && sys.over() {
+		sys.tooLate(&p.core)
 	}
 	return Ref[M]{p}
 }

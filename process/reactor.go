@@ -38,7 +38,7 @@ type reactor struct {
 	holding  atomic.Bool // Run
 	dropping atomic.Bool // since its last turn
 	present  atomic.Bool // it has been set up
-	in       atomic.Bool // Run, or about to be; not one whose goroutine has ended in a turn
+	inRun    atomic.Bool // or about to be
 	shut     atomic.Bool
 
 	made, ended, dropped, handed, stolen counter // written here, read anywhere
@@ -277,9 +277,6 @@ func (r *reactor) rescue(more *bool) {
 	v := recover()
 	c := r.current
 	if v == nil {
-		if c != nil { // a Goexit: this thread never looks again, and is not to be waited for
-			r.in.Store(false)
-		}
 		return
 	}
 	*more = true

@@ -118,8 +118,7 @@ func (p *Self[M]) refuse(w uint32, r *reactor, by *loan) (now uint32, owing bool
 	line := &p.more().line
 	switch {
 	case by != nil:
-		line.join(by)
-		by.lent = true
+		by.join(&p.core)
 	case line.isLast(r.current):
 		return w, false, nil // it waits already: once a turn is enough
 	default:

@@ -1,12 +1,17 @@
 package process
 
 import (
+	"io"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// heed notes whether there is an order.
+// heed notes that there is a turn, and whether there is an order.
 func (r *reactor) heed(t *act.Task) {
+	if !r.inRun.Load() { // who Steps goes on behind an order
+		r.inRun.Store(true)
+	}
 	if r.dropping.Load() {
 		r.dropping.Store(false)
 	}
@@ -76,16 +81,16 @@ func (x *place) Leave() {
 	if r == nil {
 		return
 	}
-	r.in.Store(false)
+	r.inRun.Store(false)
 	r.sys.idle.remove(r)
 	for _, other := range r.sys.reactors {
-		if other.in.Load() {
+		if other.inRun.Load() {
 			other.ring()
 		}
 	}
 }
 
-// Drop ends all processes when the last reactor is told to drop what is left, also those that sleep.
+// Drop ends all processes when the last reactor in Run is told to drop what is left, also those that sleep.
 func (x *place) Drop() {
 	r := x.reactor
 	if r == nil {
@@ -94,7 +99,7 @@ func (x *place) Drop() {
 	r.dropping.Store(true)
 	r.letGo()
 	for _, other := range r.sys.reactors {
-		if !other.dropping.Load() {
+		if other.inRun.Load() && !other.dropping.Load() {
 			return
 		}
 	}
@@ -109,12 +114,15 @@ func (x *place) Close() error {
 	}
 	r.sys.closed.Store(1)
 	r.shut.Store(true)
-	r.sys.bury(r)
+	if r.sys.over() {
+		r.sys.endAll(r)
+		r.sys.resolve(func() bool { return true })
+	}
 	return nil
 }
 
-// shut tells whether all reactors are closed.
-func (sys *System) shut() bool {
+// over tells whether all reactors that have been set up are closed.
+func (sys *System) over() bool {
 	for _, r := range sys.reactors {
 		if r.present.Load() && !r.shut.Load() {
 			return false
@@ -123,29 +131,12 @@ func (sys *System) shut() bool {
 	return sys.closed.Load() != 0
 }
 
-// bury ends all processes for good, if all reactors are closed. Who spawns on a System that is closed calls it as well:
-// one of both finds the process, unless that is spawned while all are ended, which endAll sees to.
-func (sys *System) bury(by *reactor) {
-	if sys.burying.Load() == 0 && sys.shut() {
-		sys.endAll(by)
-		sys.resolve(func() bool { return true })
-	}
-}
-
 // endAll ends all processes, while no reactor has a turn: those that one has in its hands, those that are queued, and
 // those that are listed. What the ends make ready meanwhile ends as well; what is spawned meanwhile, by goroutines or by
-// those who are closed, is there for a later Run, if there is one.
+// those who are closed, is there for a later Run.
 func (sys *System) endAll(by *reactor) {
-	sys.graves.Lock()
+	sys.graves.Lock() // two may find that they are the last
 	defer sys.graves.Unlock()
-	sys.endThose(by)
-	for sys.closed.Load() != 0 && !sys.empty() {
-		sys.endThose(by)
-	}
-}
-
-// endThose ends all who are there now.
-func (sys *System) endThose(by *reactor) {
 	sys.burying.Store(1)
 	defer sys.burying.Store(0)
 	defer by.count()
@@ -157,5 +148,26 @@ func (sys *System) endThose(by *reactor) {
 			}
 		}
 		r.current, r.next = nil, nil
+	}
+}
+
+// tooLate ends a process that was spawned when all reactors were closed, unless the end of all has.
+func (sys *System) tooLate(c *core) {
+	for looks := 0; ; looks++ {
+		owner := c.owner.Load()
+		if owner == 0 {
+			return
+		}
+		if sys.reactors[owner-1].queue.tryDequeueEntry(c) {
+			break
+		}
+		patience(looks)
+	}
+	action := c.body.action()
+	c.die(Stopped)
+	c.body.empty()
+	sys.foreign.ended.Add(1)
+	if x, ok := action.(io.Closer); ok {
+		sys.reactors[0].close(c, x)
 	}
 }

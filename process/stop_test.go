@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -808,4 +809,78 @@ func TestOrdersThatCross(t *testing.T) {
 	x.all()
 	require.Equal(t, []string{"strict", "stricter"}, takers[0].heard())
 	require.Equal(t, []string{"lax", "strict", "stricter"}, takers[1].heard())
+}
+
+// Who Steps goes on behind an order, as Run does the next time.
+func TestSteppingGoesOnBehindAnOrder(t *testing.T) {
+	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Suspend, "halt": shutdown.Halt, "drain": shutdown.Unbounded} {
+		t.Run(name, func(t *testing.T) {
+			x := takeInHand(t, 2)
+			ref := x.doer(process.Options{})
+			x.all()
+			x.g.Shutdown(namedOrder{name, terms})
+			for i := range 4 {
+				_, _ = x.g.Schedulers()[i%2].Step(1000) // a Cut tells of who sleeps
+			}
+			ran := false
+			require.NoError(t, ref.Send(x.sys, func(*doer) { ran = true }))
+			quiet := x.sys.Quiescent()
+			x.all()
+			require.True(t, ran)
+			require.True(t, quiet.Resolved())
+			x.do(ref, leaves)
+			for _, s := range x.g.Schedulers() {
+				require.True(t, s.Finished())
+			}
+		})
+	}
+}
+
+// A System that is set up on one scheduler only is one of one reactor.
+func TestSetupOnOneSchedulerOnly(t *testing.T) {
+	for _, only := range []int{0, 1} {
+		sys := process.New(process.Config{})
+		g := act.NewGroup(act.Config{Schedulers: 2})
+		var cancelled, dropped process.Ref[deed]
+		var quiet *future.Future[struct{}]
+		require.NoError(t, runToEnd(t, g, func(s *act.Scheduler) error {
+			if s.Index() != only {
+				return nil
+			}
+			require.NoError(t, sys.Setup(s))
+			dropped = process.Spawn(sys, doesDeeds, process.Options{})
+			cancelled = process.Spawn(sys, doesDeeds, process.Options{})
+			return cancelled.Send(sys, func(p *doer) {
+				x := process.Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) deed { return leaves })
+				quiet = sys.Quiescent()
+				time.AfterFunc(time.Millisecond, func() {
+					x.Cancel()
+					for !quiet.Resolved() {
+						time.Sleep(time.Millisecond)
+					}
+					g.Shutdown(shutdown.Now{})
+				})
+			})
+		}))
+		require.Zero(t, sys.Stats().Alive, "an order that drops what is left ends who sleeps")
+		require.ErrorIs(t, dropped.Send(sys, leaves), process.ErrDead)
+		require.NoError(t, g.Close())
+	}
+}
+
+// A goroutine ends in a task: its scheduler is lost, and nobody waits for its reactor.
+func TestAReactorWhoseGoroutineHasEndedIsNotWaitedFor(t *testing.T) {
+	x := newMill(t, 2)
+	require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() > 0 {
+			return nil
+		}
+		x.doer(process.Options{})
+		s.Spawn(act.Func(func(*act.Task) act.Directive {
+			runtime.Goexit()
+			return act.Done
+		}))
+		time.AfterFunc(10*time.Millisecond, func() { x.g.Shutdown(drains) })
+		return nil
+	}), act.ErrGoexit)
 }

@@ -31,7 +31,7 @@ type System struct {
 	joined   atomic.Bool // group and reactors are there
 	idle     idlers
 	closed   word
-	graves   sync.Mutex // of bury
+	graves   sync.Mutex // of endAll
 	burying  word       // all are being ended
 
 	census  []census
@@ -52,6 +52,7 @@ type resolved struct {
 type foreign struct {
 	turn    word // whose queue is next
 	made    counter
+	ended   counter
 	dropped counter
 }
 
@@ -116,7 +117,7 @@ func (sys *System) Setup(s *act.Scheduler) error {
 	default:
 		return ErrSecondSystem
 	}
-	r.in.Store(true)
+	r.inRun.Store(true)
 	r.hold() // until it has looked
 	r.getUp()
 	return nil
@@ -173,6 +174,7 @@ func (sys *System) Stats() (n Stats) {
 	if !sys.joined.Load() {
 		return n
 	}
+	n.Ended = sys.foreign.ended.Load()
 	for _, r := range sys.reactors { // before those who were made, of whom are never fewer
 		n.Ended += r.ended.Load()
 	}
@@ -239,7 +241,7 @@ func (sys *System) scatter(c *core) {
 	if y != x {
 		x.ring()
 	}
-	if y.busy.Load() == 0 && y.in.Load() {
+	if y.busy.Load() == 0 && y.inRun.Load() {
 		return // it looks at its queue first, or has others look when it leaves
 	}
 	if z := sys.idle.pop(); z != nil {
@@ -261,7 +263,7 @@ func (sys *System) put(c *core, index int) *reactor {
 // running is how many reactors are in Run, of those that have been set up.
 func (sys *System) running() (n int) {
 	for _, r := range sys.reactors {
-		if r.in.Load() {
+		if r.inRun.Load() {
 			n++
 		}
 	}
@@ -291,8 +293,14 @@ func (sys *System) empty() bool {
 
 // done is called when an alarm or an errand has brought what it brings, or is not to bring anything any more.
 func (sys *System) done() {
-	if sys.pending.Add(-1) == 0 && sys.awaited.Load() != 0 {
-		sys.reactors[0].ring() // somebody has to see it
+	if sys.pending.Add(-1) > 0 || sys.awaited.Load() == 0 {
+		return
+	}
+	for _, r := range sys.reactors {
+		if r.inRun.Load() {
+			r.ring() // somebody has to see it
+			return
+		}
 	}
 }
 
@@ -333,7 +341,7 @@ func (sys *System) Quiescent() *future.Future[struct{}] {
 	for _, r := range sys.reactors {
 		r.ring() // the last to find nothing says so
 	}
-	if sys.shut() {
+	if sys.over() {
 		sys.resolve(func() bool { return true })
 	}
 	return f

@@ -116,7 +116,8 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 		x.r = r
 		places.Get(x.s).reactor = r
 		r.hold()
-		r.in.Store(true)
+		r.inRun.Store(true)
+		r.present.Store(true)
 		w.know(&r.queue.word, &ghost{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
 		w.know(&r.idle, &ghost{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
 		for _, n := range []*counter{&r.made, &r.ended, &r.handed, &r.stolen, &r.dropped} {
@@ -124,7 +125,9 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 		}
 		w.thread(fmt.Sprintf("reactor %d", i), func() { w.serve(x) })
 	}
-	w.haunt(unsafe.Pointer(&w.sys.foreign.made), &ghost{kind: ofCount, name: "a count"}, false)
+	for _, n := range []*counter{&w.sys.foreign.made, &w.sys.foreign.ended} {
+		w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
+	}
 	steps.Watching, bells.Watching = tap{w, false}, tap{w, true}
 	return w
 }
@@ -620,9 +623,9 @@ func (w *world) settled() {
 			w.fail("reactor %d rests, and all others do, while its queue has %d", i, r.queue.word.Peek()>>1)
 		case r.next != nil:
 			w.fail("reactor %d rests, and has the next process in its hands", i)
-		case r.in.Load() && r.idle.Peek() != 1:
+		case r.inRun.Load() && r.idle.Peek() != 1:
 			w.fail("reactor %d rests, and nobody can wake it: it is not on the stack of the idle", i)
-		case !r.in.Load() && r.idle.Peek() != 0:
+		case !r.inRun.Load() && r.idle.Peek() != 0:
 			w.fail("reactor %d has left Run, and is on the stack of the idle", i)
 		}
 	}
