@@ -46,11 +46,11 @@
 // The System holds Run while any process is alive, since anybody may send to it; one without processes does not, so who
 // spawns from outside has something else that does, or spawns the first in a set-up function. On an order, those whose
 // action is a [Stopper] are told, and all go on; the System then holds Run only while something is ready or under way,
-// alarms aside. So the end comes when tasks and services have ended and all processes sleep. If the order drops what is left,
-// as the zero shutdown.Policy does, they are ended then, or when its bound has come; else they are there in the next
-// Run of the Group, until it is closed. The Reason is [Stopped]. Orders are for the whole Group, and the bound that counts
-// for processes is that in time: turns are not counted, so one that always yields needs it, and so do goroutines that go
-// on sending.
+// alarms aside. So the end comes when tasks and services have ended and all processes sleep. If the order drops what is
+// left, as the zero shutdown.Policy does, they are ended then, or when its bound has come; else they are there in the
+// next Run of the Group, until it is closed. The Reason is [Stopped]. Orders are for the whole Group, and the bound that
+// counts for processes is that in time: turns are not counted, so one that always yields needs it, and so do goroutines
+// that go on sending.
 //
 // # What it is not
 //
