@@ -43,6 +43,9 @@ func testCancel(w *world) {
 	} {
 		id := w.prepared(row.name)
 		w.becomes(id, row.before)
+		if row.before == isBuilding { // as the store shows before the processor is called
+			w.begins(id, "build", 1)
+		}
 		ok, err := r.Cancel(w.ctx, id)
 		w.NoError(err)
 		w.Equal(row.answer, ok, row.name)
