@@ -33,6 +33,7 @@ const floors = `
 	internal/thread   golang.org/x/sys/unix runtime
 	internal/wheel
 	internal/audit
+	internal/tier     os os/exec testing
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
 	# wrap, see TestDoors; of os the environment and standard error

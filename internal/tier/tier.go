@@ -1,0 +1,66 @@
+// Package tier decides which tests run. There are three tiers:
+//
+//   - Quick, the default: what "go test ./..." runs with nothing but Go installed. No test of it depends on how
+//     busy the machine is.
+//   - Full: Quick, and what takes longer, measures time, or needs other programs. "make test" runs it.
+//   - Long: Full with all mutants, all interleavings and long random runs. "make long" runs it.
+//
+// The environment variable DAIMON_TESTS names the tier: quick, full or long.
+package tier
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Tier is a set of tests. Each tier includes the ones before it.
+type Tier int
+
+// The tiers, from the smallest to the largest.
+const (
+	Quick Tier = iota
+	Full
+	Long
+)
+
+// Current returns the tier that DAIMON_TESTS names. It panics if that is none.
+func Current() Tier {
+	switch name := os.Getenv("DAIMON_TESTS"); name {
+	case "", "quick":
+		return Quick
+	case "full":
+		return Full
+	case "long":
+		return Long
+	default:
+		panic("DAIMON_TESTS is " + name + ", not quick, full or long")
+	}
+}
+
+// Need skips the test if the current tier is below at. The reason says what the test does that the lower tiers
+// leave out.
+func Need(t testing.TB, at Tier, reason string) {
+	t.Helper()
+	if Current() < at {
+		t.Skipf("left out of this tier: %s (run it with make %s)", reason, [...]string{"quick", "test", "long"}[at])
+	}
+}
+
+// Tool returns the path of a program that the test needs. Without the program the test is skipped in the Quick
+// tier and fails in the others.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+	case Current() == Quick:
+		t.Skipf("left out of this tier: %s is not installed (make test installs it)", name)
+	default:
+		t.Fatalf("%s is not installed: %v", name, err)
+	}
+	return path
+}
+
+// Choose returns the value for the current tier: how many rounds a test takes, for example.
+func Choose[T any](quick, full, long T) T { return [...]T{quick, full, long}[Current()] }
