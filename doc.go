@@ -14,6 +14,5 @@
 //	future    values that are resolved once
 //	shutdown  the data of an orderly end
 //
-// Below them lies netpoll, which knows descriptors and no tasks. Who may import whom is a test in this
-// directory.
+// The test of this directory says which package may import which.
 package daimon

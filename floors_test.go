@@ -27,7 +27,7 @@ const floors = `
 	# 0: data, mechanisms, and pieces that know nothing of each other
 	.
 	shutdown          time
-	netpoll           golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
+	internal/netpoll  golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
 	internal/race
 	internal/thread   golang.org/x/sys/unix runtime
@@ -43,7 +43,7 @@ const floors = `
 	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
 	demon             act shutdown time
 	future            act shutdown internal/inbox go.uber.org/zap os runtime time
-	monitor           act shutdown netpoll internal/audit internal/inbox
+	monitor           act shutdown internal/netpoll internal/audit internal/inbox
 	                  go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
@@ -51,12 +51,12 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os syscall time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
-	internal/lab      act demon shutdown monitor netpoll listener context github.com/stretchr/testify/require
+	internal/lab      act demon shutdown monitor internal/netpoll listener context github.com/stretchr/testify/require
 	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 
 	# 4: what makes tasks
-	service           act shutdown netpoll monitor listener go.uber.org/zap net net/netip syscall time
+	service           act shutdown internal/netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act shutdown listener future context go.uber.org/zap iter net os runtime runtime/debug time
@@ -77,7 +77,7 @@ const floors = `
 	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown netpoll monitor listener internal/audit internal/thread
+	sim               act shutdown internal/netpoll monitor listener internal/audit internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall time unsafe
 
 	# 6: examples
@@ -205,20 +205,20 @@ func goFiles(t *testing.T) (files []string) {
 // else asks its scheduler, so one seed gives one history. A further door is a further way for two runs
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
-	"act/config.go":         {"time.Now", "time.Since"},                                          // the system's Clock
-	"act/idle.go":           {"time.NewTimer"},                                                   // the Idler of a scheduler without descriptors
-	"act/group.go":          {"go"},                                                              // the threads, and who waits for each
-	"act/executor.go":       {"go"},                                                              // the default Executor
-	"coro/routine.go":       {"time.AfterFunc"},                                                  // a stopped body that does not end is reported
-	"demon/pause.go":        {"time.NewTimer"},                                                   // the strategy "poll", an Idler
-	"internal/lab/lab.go":   {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
-	"monitor/signals.go":    {"go"},                                                              // os/signal hands over on a channel
-	"netpoll/listen.go":     {"time.Sleep"},                                                      // who else is binding the same path; at set-up only
-	"netpoll/runtime.go":    {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
-	"stage/goroutines.go":   {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
-	"stage/memory/store.go": {"time.Now"},                                                        // unless it is given another clock
-	"stage/run.go":          {"time.NewTimer"},                                                   // likewise
-	"sim/test.go":           {"time.Now", "time.Since"},                                          // how long it took, to be printed
+	"act/config.go":               {"time.Now", "time.Since"},                                          // the system's Clock
+	"act/idle.go":                 {"time.NewTimer"},                                                   // the Idler of a scheduler without descriptors
+	"act/group.go":                {"go"},                                                              // the threads, and who waits for each
+	"act/executor.go":             {"go"},                                                              // the default Executor
+	"coro/routine.go":             {"time.AfterFunc"},                                                  // a stopped body that does not end is reported
+	"demon/pause.go":              {"time.NewTimer"},                                                   // the strategy "poll", an Idler
+	"internal/lab/lab.go":         {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
+	"monitor/signals.go":          {"go"},                                                              // os/signal hands over on a channel
+	"internal/netpoll/listen.go":  {"time.Sleep"},                                                      // who else is binding the same path; at set-up only
+	"internal/netpoll/runtime.go": {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
+	"stage/goroutines.go":         {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
+	"stage/memory/store.go":       {"time.Now"},                                                        // unless it is given another clock
+	"stage/run.go":                {"time.NewTimer"},                                                   // likewise
+	"sim/test.go":                 {"time.Now", "time.Since"},                                          // how long it took, to be printed
 }
 
 // doorless are examples, and suites that tests are made of, beside which nobody else's time comes in.

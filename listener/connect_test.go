@@ -15,8 +15,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // house listens for the length of the test and greets who comes.

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // What was broken: a client that takes a little at a time was seen to take nothing, because Linux tells of room

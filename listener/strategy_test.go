@@ -14,9 +14,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // echo sends back what it receives, and ends as its peer does.

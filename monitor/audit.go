@@ -3,7 +3,7 @@ package monitor
 import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 func init() {

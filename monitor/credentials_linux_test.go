@@ -10,7 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // A receiver with SO_PASSCRED is given the bytes of one sender at a time (unix(7)): where the credentials

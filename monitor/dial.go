@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // Dial is a connect under way.

@@ -4,7 +4,7 @@ import (
 	"net"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // AwaitEnd implements Ender. There is one place for whoever waits to hear of the peer, and a bit says what for.

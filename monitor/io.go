@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 const (

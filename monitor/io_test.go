@@ -15,9 +15,9 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Error

@@ -3,7 +3,7 @@ package monitor
 import (
 	"io"
 
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // linger takes a socket that is being closed as far as it goes now. Nobody reads or writes it any more:

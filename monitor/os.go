@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // OS is the seam under the readiness engine: a poller and the socket calls, by descriptor.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // Port is a listening socket as one scheduler sees it.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // Source makes Streams of descriptors: those of one service, or of one kind of dialled connections, on

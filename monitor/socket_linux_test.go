@@ -17,8 +17,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // raw calls f with the descriptor of a connection.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // TCP is a service on a TCP port. Each scheduler has a listening socket of its own, among which the

@@ -5,9 +5,9 @@ import (
 	"net"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // Unix is a service on a stream socket of the file system. All schedulers share one listening socket. A

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // kernel is the operating system of one Server: its descriptors.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 func (h *theatre) listen(o netpoll.ListenOptions) (fd int, addr netip.AddrPort) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // internet is what the servers and clients of a world share: one space of addresses, and one file system

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // poller is what epoll(7) is, edge-triggered: a list of descriptors of which something has changed. What is

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 func (b *bench) poller() *poller {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // echoer is a small engine that keeps to the rule of package netpoll, and no more: it sends back what it

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // OS is the real one, with all calls counted that are made again and again in the life of a connection.

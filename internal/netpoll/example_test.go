@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"golang.org/x/sys/unix"
 )
 
