@@ -7,11 +7,11 @@ package main
 
 import (
 	"github.com/daimon-go/daimon/examples/chat/chat"
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
-	cli.Main("chat", "127.0.0.1:7010", func(f *cli.Flags) cli.Service {
-		return chat.New(f.Listen(chat.Member))
-	})
+	server := program.Server{Addr: "127.0.0.1:7010"}
+	server.Parse()
+	server.Run(chat.New(server.Listen(server.Addr, chat.Member)))
 }

@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/examples/checksum/checksum"
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/internal/tool"
 )
 
 func main() {
 	var every time.Duration
-	cli.Duration(flag.CommandLine, &every, "every", 100*time.Millisecond, "the `duration` between two reports of how far it is")
+	tool.Duration(&every, "every", 100*time.Millisecond, "the `duration` between two reports of how far it is")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: checksum [-every duration] file...")
 		flag.PrintDefaults()
 	}
-	cli.Parse("checksum", func() error {
+	tool.Parse("checksum", func() error {
 		switch {
 		case every <= 0:
 			return fmt.Errorf("-every must be above 0: %v", every)
@@ -31,5 +31,5 @@ func main() {
 		return nil
 	})
 	work := checksum.Work{Out: os.Stdout, Progress: os.Stderr}
-	cli.Tool("checksum", work.Setup(every, flag.Args()...))
+	tool.Run("checksum", work.Setup(every, flag.Args()...))
 }

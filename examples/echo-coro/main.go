@@ -8,11 +8,7 @@ package main
 import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/examples/echo-coro/echo"
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/program"
 )
 
-func main() {
-	cli.Main("echo-coro", "127.0.0.1:7007", func(f *cli.Flags) cli.Service {
-		return f.Listen(coro.Serve(echo.Echo))
-	})
-}
+func main() { program.Serve("127.0.0.1:7007", coro.Serve(echo.Echo)) }

@@ -9,11 +9,7 @@ package main
 
 import (
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/program"
 )
 
-func main() {
-	cli.Main("echo", "127.0.0.1:7007", func(f *cli.Flags) cli.Service {
-		return f.Listen(echo.Echo)
-	})
-}
+func main() { program.Serve("127.0.0.1:7007", echo.Echo) }

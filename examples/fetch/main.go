@@ -17,7 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/fetch/fetch"
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/internal/tool"
 )
 
 func main() {
@@ -27,7 +27,7 @@ func main() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: fetch [-as form] address address")
 		flag.PrintDefaults()
 	}
-	cli.Parse("fetch", func() error {
+	tool.Parse("fetch", func() error {
 		switch {
 		case fetch.Forms[*as] == nil:
 			return fmt.Errorf("-as must be one of %s: %q", names, *as)
@@ -39,7 +39,7 @@ func main() {
 		return nil
 	})
 	var outcome error
-	cli.Tool("fetch", func(s *act.Scheduler) error {
+	tool.Run("fetch", func(s *act.Scheduler) error {
 		fetch.Forms[*as](s, flag.Arg(0), flag.Arg(1), func(lines []string, err error) {
 			if outcome = err; err == nil {
 				_, outcome = fmt.Println(strings.Join(lines, "\n"))

@@ -6,11 +6,7 @@ package main
 
 import (
 	"github.com/daimon-go/daimon/examples/hello/hello"
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/program"
 )
 
-func main() {
-	cli.Main("hello", "127.0.0.1:7008", func(f *cli.Flags) cli.Service {
-		return f.Listen(hello.Hello)
-	})
-}
+func main() { program.Serve("127.0.0.1:7008", hello.Hello) }

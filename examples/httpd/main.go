@@ -15,8 +15,8 @@ import (
 	"os"
 
 	"github.com/daimon-go/daimon/examples/httpd/web"
-	"github.com/daimon-go/daimon/examples/internal/cli"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
@@ -28,8 +28,8 @@ func main() {
 		}
 		return err
 	})
-	cli.Main("httpd", "127.0.0.1:8080", func(f *cli.Flags) cli.Service {
-		server := &httpd.Server{Handler: web.Site(files).Serve}
-		return f.Listen(server.Serve)
-	})
+	server := program.Server{Addr: "127.0.0.1:8080"}
+	server.Parse()
+	site := &httpd.Server{Handler: web.Site(files).Serve}
+	server.Run(server.Listen(server.Addr, site.Serve))
 }

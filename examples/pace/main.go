@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/examples/pace/pace"
 )
 
@@ -17,7 +17,7 @@ func main() {
 	tasks := flag.Int("tasks", 3, "how many `tasks` there are")
 	each := flag.Int("each", 4, "how many `times` each of them talks")
 	rate := flag.Float64("rate", 5, "how many times a `second` they talk together")
-	cli.Parse("pace", func() error {
+	tool.Parse("pace", func() error {
 		switch {
 		case *tasks < 0:
 			return fmt.Errorf("-tasks must not be negative: %d", *tasks)
@@ -26,7 +26,7 @@ func main() {
 		case !(*rate >= pace.Slowest && *rate <= pace.Fastest): // nor NaN
 			return fmt.Errorf("-rate must be from %v to %v times a second: %v", pace.Slowest, pace.Fastest, *rate)
 		}
-		return cli.NoArguments()
+		return tool.NoArguments()
 	})
-	cli.Tool("pace", pace.Setup(*rate), pace.Talk(os.Stdout, *tasks, *each))
+	tool.Run("pace", pace.Setup(*rate), pace.Talk(os.Stdout, *tasks, *each))
 }

@@ -10,20 +10,20 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"time"
 
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/examples/press/press"
+	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
 	var shop press.Shop
-	cli.Duration(flag.CommandLine, &shop.Pace, "pace", 300*time.Millisecond, "the `duration` of setting a job, and of printing a page")
-	cli.Main("press", "127.0.0.1:7012", func(f *cli.Flags) cli.Service {
-		shop.Door = f.Listen(shop.Serve)
-		return &shop
-	})
+	tool.Duration(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of setting a job, and of printing a page")
+	server := program.Server{Addr: "127.0.0.1:7012"}
+	server.Parse()
+	shop.Door = server.Listen(server.Addr, shop.Serve)
+	server.Run(&shop)
 	shop.Report(os.Stdout)
 }

@@ -8,14 +8,17 @@ package main
 import (
 	"flag"
 
-	"github.com/daimon-go/daimon/examples/internal/cli"
 	"github.com/daimon-go/daimon/examples/proxy/proxy"
+	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
-	to := cli.Peer("127.0.0.1:7007")
-	flag.Var(&to, "to", "where connections are passed on to: `host:port`, or unix: and a path")
-	cli.Main("proxy", "127.0.0.1:7009", func(f *cli.Flags) cli.Service {
-		return f.Listen(proxy.To(string(to)))
+	to := "127.0.0.1:7007"
+	flag.Func("to", "where connections are passed on to: `host:port`, or unix: and a path (default "+to+")", func(text string) error {
+		to = text
+		return proxy.CheckAddress(text)
 	})
+	server := program.Server{Addr: "127.0.0.1:7009"}
+	server.Parse()
+	server.Run(server.Listen(server.Addr, proxy.To(to)))
 }

@@ -9,12 +9,12 @@ package main
 import (
 	"os"
 
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/examples/remind/remind"
 )
 
 func main() {
-	cli.Parse("remind", cli.NoArguments)
+	tool.Parse("remind", tool.NoArguments)
 	text := remind.Text{In: os.Stdin, Out: os.Stdout}
-	cli.Tool("remind", text.Setup)
+	tool.Run("remind", text.Setup)
 }

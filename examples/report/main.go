@@ -26,7 +26,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/examples/internal/cli"
+	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -88,7 +88,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	name := "report " + c.name
-	cli.Parse(name, func() error { return c.check(&o) })
+	tool.Parse(name, func() error { return c.check(&o) })
 	if err := errors.Join(c.run(context.Background(), &o), o.out.failure()); err != nil {
 		exit(name, err, 1)
 	}
@@ -126,9 +126,9 @@ func buildFlags(o *options) {
 	flag.IntVar(&o.workers, "workers", 8, "the `number` of files that are worked on at a time")
 	flag.IntVar(&o.attempts, "attempts", 100, "the `number` of times that a stage is begun until it has failed for good")
 	flag.BoolVar(&o.stay, "stay", false, "go on when nothing is left to be done, for what others add")
-	cli.Duration(flag.CommandLine, &o.lease, "lease", 5*time.Second,
+	tool.Duration(&o.lease, "lease", 5*time.Second,
 		"the `duration` for which a task stays with a process that is not heard of")
-	cli.Duration(flag.CommandLine, &o.pace, "pace", 0,
+	tool.Duration(&o.pace, "pace", 0,
 		"the `duration` of a pause after each line that is read or written, to look at while it works")
 }
 
@@ -182,7 +182,7 @@ func ids(o *options) error {
 }
 
 func nothing(o *options) error {
-	if err := cli.NoArguments(); err != nil {
+	if err := tool.NoArguments(); err != nil {
 		return err
 	}
 	return database(o)

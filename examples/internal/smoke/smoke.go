@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ func Command(t *testing.T, arguments ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self, arguments...)
+	cmd.Args[0] = strings.TrimSuffix(filepath.Base(self), ".test") // the name that it gives itself in messages
 	// By default the race detector lets a program sleep for a second at its end.
 	cmd.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
 	return cmd

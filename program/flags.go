@@ -1,0 +1,111 @@
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// maxReactors is far above any number of CPUs, and far below the threads that the runtime allows (10,000).
+const maxReactors = 1024
+
+// Parse defines the flags in [flag.CommandLine], beside those that the program has defined there, and parses the
+// command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with one
+// sentence and status 2; after -h, with the list of flags and status 0.
+func (s *Server) Parse() {
+	fs := flag.CommandLine
+	fs.Init(os.Args[0], flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // instead of the whole usage, exit prints one sentence
+	check := s.define(fs)
+	err := fs.Parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(os.Stderr)
+		fs.Usage()
+		os.Exit(0)
+	}
+	if err == nil {
+		err = check()
+	}
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if err != nil {
+		exit(err, 2)
+	}
+}
+
+// define defines the flags. The function that it returns checks their values after parsing.
+func (s *Server) define(fs *flag.FlagSet) (check func() error) {
+	if s.Addr != "" {
+		fs.StringVar(&s.Addr, "addr", s.Addr, "the address to listen on: `host:port`, or unix: and a path")
+	}
+	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns, "the largest `number` of open connections; 0: no limit")
+	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
+		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
+	idle := "" // the program has chosen
+	if s.Config.Idle == nil {
+		idle = demon.Strategies()[0]
+	}
+	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle reactor: interrupt, poll, hybrid or busy")
+	fs.Var(&drain{&s.Config.Shutdown}, "drain",
+		"the `duration` for which connections may go on after a signal; those still open then are cut")
+	return func() error {
+		switch {
+		case s.Addr == unix:
+			return fmt.Errorf("invalid value %q for flag -addr: missing path", s.Addr)
+		case s.MaxConns < 0:
+			return fmt.Errorf("-max-conns must not be negative: %d", s.MaxConns)
+		case s.Config.Schedulers < 0:
+			return fmt.Errorf("-reactors must not be negative: %d", s.Config.Schedulers)
+		case s.Config.Schedulers > maxReactors:
+			return fmt.Errorf("-reactors must be at most %d: %d", maxReactors, s.Config.Schedulers)
+		case idle == "" && s.Config.Idle != nil:
+			return nil
+		}
+		strategy, err := demon.ParseStrategy(idle)
+		if err != nil {
+			return fmt.Errorf("-idle must be %w", err)
+		}
+		s.Config.Idle = strategy
+		return nil
+	}
+}
+
+// drain is the value of a flag: the terms of an orderly end, as a duration.
+type drain struct{ terms *shutdown.Policy }
+
+func (d *drain) String() string {
+	if d.terms == nil { // package flag asks for the text of a zero value
+		return ""
+	}
+	terms := d.terms.Resolved()
+	if terms.Kind != shutdown.Bounded {
+		return terms.Kind.String()
+	}
+	return terms.Time.String()
+}
+
+// Set is called by package flag, whose error names the flag and the value.
+func (d *drain) Set(text string) error {
+	v, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		if _, err := time.ParseDuration(text + "s"); err == nil {
+			return errors.New("it needs a unit, as in " + text + "s")
+		}
+		return errors.New("it is no duration, such as 300ms, 5s or 1m30s")
+	case v < 0:
+		return errors.New("it must not be negative")
+	case v == 0:
+		*d.terms = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+	default:
+		*d.terms = shutdown.Policy{Time: v, Drop: true}
+	}
+	return nil
+}

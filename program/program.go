@@ -1,0 +1,144 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Server is a server program. Its fields are the defaults of its flags; after [Server.Parse] they have the
+// values that the command line gives. The order of calls is Parse, Listen, Run.
+type Server struct {
+	// Addr is the address to listen on: "host:port", or "unix:" and a path. The flag is -addr. If it is empty
+	// there is no such flag, for programs that find their addresses elsewhere.
+	Addr string
+	// MaxConns bounds the open connections of each address; 0 does not bound them. The flag is -max-conns.
+	MaxConns int
+	// Config is that of the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and
+	// Shutdown. Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to
+	// standard error.
+	Config act.Config
+}
+
+// Service is a part of a server program, such as a [service.TCP] or a [process.System].
+//
+// [process.System]: https://pkg.go.dev/github.com/daimon-go/daimon/process#System
+type Service interface {
+	// Setup is a set-up function as [act.Run] takes it: it is called once for each scheduler, before any of
+	// them runs.
+	Setup(*act.Scheduler) error
+}
+
+// Socket is a Service that listens on an address.
+type Socket interface {
+	Service
+	// Addr returns the address that was bound; nil before Setup.
+	Addr() net.Addr
+}
+
+// Serve is the whole main function of a server on one address: it parses the command line and serves until a
+// signal. addr is the default of the flag -addr; handler makes the action of each connection, see [service.TCP].
+func Serve(addr string, handler func(*listener.Conn) act.Action) {
+	s := Server{Addr: addr}
+	s.Parse()
+	s.Run(s.Listen(s.Addr, handler))
+}
+
+// Listen returns a service on an address, with at most MaxConns connections. It listens when it is Run; for the
+// options of a socket, give Run a [service.TCP] or [service.Unix] of your own.
+func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action) Socket {
+	if path, ok := strings.CutPrefix(addr, unix); ok {
+		return &service.Unix{Path: path, Handler: handler, MaxConns: s.MaxConns}
+	}
+	return &service.TCP{Address: addr, Handler: handler, MaxConns: s.MaxConns}
+}
+
+const unix = "unix:"
+
+// Run sets the services up in the given order, logs the address of each [Socket], and returns after an orderly
+// end: when a signal has asked for it, or when no service is left. Work that was cut then is logged and is no
+// error. If a service cannot be set up or fails, Run ends the program with status 1.
+func (s *Server) Run(services ...Service) {
+	if err := s.run(services); err != nil {
+		exit(err, 1)
+	}
+}
+
+func (s *Server) run(services []Service) error {
+	signal.Ignore(syscall.SIGPIPE) // a log that is no longer read must not end the server
+	cfg := s.Config
+	if cfg.Logger == nil {
+		cfg.Logger = logger()
+	}
+	setup := []func(*act.Scheduler) error{monitor.Signals(cfg.Shutdown)}
+	for _, v := range services {
+		setup = append(setup, v.Setup)
+	}
+	setup = append(setup, func(on *act.Scheduler) error {
+		if on.Index() == len(on.Group().Schedulers())-1 { // all services are set up on all schedulers
+			logAddresses(cfg.Logger, services)
+		}
+		return nil
+	})
+	err := act.Run(context.Background(), cfg, setup...)
+	var cut *shutdown.Cut
+	if err != nil && !errors.As(err, &cut) {
+		return err
+	}
+	logEnd(cfg.Logger, cfg.Shutdown.Resolved(), cut)
+	return nil
+}
+
+func logAddresses(log *zap.Logger, services []Service) {
+	for _, v := range services {
+		if socket, ok := v.(Socket); ok {
+			addr := socket.Addr()
+			text := addr.String()
+			if addr.Network() == "unix" {
+				text = unix + text
+			}
+			log.Info("listening on " + text)
+		}
+	}
+}
+
+// logEnd logs how the program has ended. Services and processes that an order halts are no loss.
+func logEnd(log *zap.Logger, terms shutdown.Policy, cut *shutdown.Cut) {
+	switch {
+	case cut == nil || cut.Tasks+cut.Lingering == 0:
+		log.Info("ended in order")
+	case terms.Kind == shutdown.Bounded && terms.Time > 0:
+		log.Warn(fmt.Sprintf("cut at the drain limit of %v", terms.Time), zap.Error(cut))
+	default:
+		log.Warn("cut without a drain", zap.Error(cut))
+	}
+}
+
+// logger writes lines for people to standard error; of equal lines the first ten of a second, and then every
+// thousandth.
+func logger() *zap.Logger {
+	encoding := zap.NewDevelopmentEncoderConfig()
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.InfoLevel)
+	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000))
+}
+
+func exit(err error, status int) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+	os.Exit(status)
+}
