@@ -34,6 +34,7 @@ const floors = `
 	internal/wheel
 	internal/audit
 	internal/tier     os os/exec testing
+	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
 	# wrap, see TestDoors; of os the environment and standard error

@@ -11,11 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/daimon-go/daimon/internal/mutant"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,15 +37,13 @@ import (
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
 //	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more
 //
-// Each patch in testdata/interleave/faults breaks one thing that somebody might break. Its head says in comments what,
-// which cases must find that, "random" being the random worlds, and as what. All of them are compiled into the one
-// program: a function that a patch changes is there twice, and a variable chooses.
+// Each mutant in testdata/interleave/faults breaks one thing (package internal/mutant has the form of the files). Its
+// head names the cases that must find it, "random" being the random worlds, and what they must report. All of them are
+// compiled into the one program: a function that a mutant changes is there twice, and a variable chooses.
 //
 //	# What a thief has stolen is still owned by the victim.
 //	# cases: handed on while it is stolen; random
 //	# finding: is in queue
-//
-// To make one, change a function, put `git diff` under such a head, and take the change back.
 func TestEveryInterleaving(t *testing.T) {
 	program := buildInterleaving(t)
 	if flags := os.Getenv("INTERLEAVE"); flags != "" {
@@ -137,8 +135,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-var faultHead = regexp.MustCompile(`^(?:# \S.*\n)+?# cases: (.*)\n# finding: (.*)\n--- a/process/(\S+)\n\+\+\+ b/process/(\S+)\n`)
-
 // plant returns the sources of the package, in which each function that a fault changes begins by asking whether that
 // is the one, and adds the list of them.
 func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
@@ -148,20 +144,19 @@ func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
 	}
 	edits := map[string]map[int]string{} // of each file: what is to be inserted at which offset
 	var list bytes.Buffer
-	patches := glob(t, filepath.Join(here, "testdata", "interleave", "faults", "*.patch"))
-	require.NotEmpty(t, patches)
-	for i, patch := range patches {
-		name := strings.TrimSuffix(filepath.Base(patch), ".patch")
-		head := faultHead.FindStringSubmatch(read(t, patch))
-		require.NotNil(t, head, "%s does not begin with what is broken, who finds it, as what, and the diff of one file", name)
-		fmt.Fprintf(&list, "\t{%q, %q, %q},\n", name, head[1], head[2])
-		path := filepath.Join(here, head[3])
-		if edits[path] == nil {
-			edits[path] = map[int]string{}
-		}
-		broken := x.patched(t, patch, head[3], sources[path])
-		for offset, text := range twice(t, name, fmt.Sprintf("__%d", i), sources[path], broken) {
-			edits[path][offset] += text
+	mutants, err := mutant.ReadAll(filepath.Join(here, "testdata", "interleave", "faults"))
+	require.NoError(t, err)
+	for i, m := range mutants {
+		fmt.Fprintf(&list, "\t{%q, %q, %q},\n", m.Name, m.Head["cases"], m.Head["finding"])
+		files, err := m.Apply(filepath.Dir(here))
+		require.NoError(t, err)
+		for path, broken := range files {
+			if edits[path] == nil {
+				edits[path] = map[int]string{}
+			}
+			for offset, text := range twice(t, m.Name, fmt.Sprintf("__%d", i), sources[path], broken) {
+				edits[path][offset] += text
+			}
 		}
 	}
 	for path, at := range edits {
@@ -171,20 +166,6 @@ func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
 	}
 	x.put(t, filepath.Join(here, "planted.go"), fmt.Sprintf("package process\n\nvar planted string\n\nvar faults = []struct{ name, cases, finding string }{\n%s}\n", &list))
 	return sources
-}
-
-// patched returns what a patch makes of a file.
-func (x *overlay) patched(t *testing.T, patch, name, text string) string {
-	dir := filepath.Join(x.dir, "patched")
-	file := filepath.Join(dir, "process", name)
-	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	c := exec.CommandContext(t.Context(), "git", "apply", patch)
-	c.Dir = dir
-	c.Env = append(os.Environ(), "GIT_DIR="+os.DevNull)
-	out, err := c.CombinedOutput()
-	require.NoError(t, err, "%s no longer applies to %s: break the same thing there anew, and renew the patch\n%s", patch, name, out)
-	return read(t, file)
 }
 
 // twice returns what has to be inserted into a file for each function that is another in broken: at its beginning a

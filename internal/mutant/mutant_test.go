@@ -1,0 +1,180 @@
+package mutant
+
+import (
+	"bytes"
+	"go/ast"
+	"go/build"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// catalogues are the folders of mutants, with what the head of each file has to say.
+var catalogues = []struct {
+	dir  string
+	keys []string
+}{
+	{"sim/testdata/mutants", []string{"seeds", "scenario"}},
+	{"process/testdata/interleave/faults", []string{"cases", "finding"}},
+}
+
+// TestEveryMutantApplies applies each mutant of the catalogues to today's code, and type-checks the result. Whether
+// the mutants are found is tested where the catalogues are used.
+func TestEveryMutantApplies(t *testing.T) {
+	var all []*Mutant
+	var packages []string
+	for _, c := range catalogues {
+		mutants, err := ReadAll(filepath.Join(root, c.dir))
+		require.NoError(t, err)
+		for _, m := range mutants {
+			for _, key := range c.keys {
+				require.NotEmpty(t, m.Head[key], "%s/%s.mutant has no line %q", c.dir, m.Name, "# "+key+": ")
+			}
+			all = append(all, m)
+			for _, p := range m.Packages() {
+				if !slices.Contains(packages, p) {
+					packages = append(packages, p)
+				}
+			}
+		}
+	}
+	c := checker{set: token.NewFileSet(), parsed: map[string]*ast.File{}}
+	c.importer = importer.ForCompiler(c.set, "gc", c.lookup(t, packages))
+	for _, m := range all {
+		files, err := m.Apply(root)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, p := range m.Packages() {
+			if err := c.check(filepath.Join(root, p), files); err != nil {
+				t.Errorf("mutant %s does not compile: %v", m.Name, err)
+			}
+		}
+	}
+}
+
+// checker checks the types of packages whose dependencies are compiled.
+type checker struct {
+	set      *token.FileSet
+	importer types.Importer
+	parsed   map[string]*ast.File // unchanged files, by path
+}
+
+// lookup returns a function that opens the export data of what the packages import.
+func (c *checker) lookup(t *testing.T, packages []string) importer.Lookup {
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
+	for _, p := range packages {
+		args = append(args, "./"+p)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	cmd.Stderr = &bytes.Buffer{}
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", cmd.Stderr)
+	files := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+}
+
+// check type-checks a package in which some files are changed.
+func (c *checker) check(dir string, changed map[string]string) error {
+	p, err := build.ImportDir(dir, 0)
+	if err != nil {
+		return err
+	}
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		path := filepath.Join(dir, name)
+		file := c.parsed[path]
+		if text, ok := changed[path]; ok {
+			file, err = parser.ParseFile(c.set, path, text, parser.SkipObjectResolution)
+		} else if file == nil {
+			file, err = parser.ParseFile(c.set, path, nil, parser.SkipObjectResolution)
+			c.parsed[path] = file
+		}
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	_, err = (&types.Config{Importer: c.importer}).Check(dir, c.set, files, nil)
+	return err
+}
+
+func TestApply(t *testing.T) {
+	const source = `package p
+
+// ring wakes all.
+func (x *bells[T]) ring() {
+	for _, b := range x.all { // each of them
+		// loudly
+		b.Ring()
+	}
+}
+
+func ring() {}
+
+const (
+	few  = 1
+	many = 64
+)
+`
+	for _, x := range []struct{ name, text, want string }{
+		{"comments and white space do not count", "# a\n@@ p bells.ring\n-for _, b := range x.all {\n-  b.Ring() // once\n-}\n+x.all[0].Ring()\n", "func (x *bells[T]) ring() {\n\tx.all[0].Ring()\n}"},
+		{"something more", "# a\n@@ p bells.ring\n+\t\tb.Ring()\n \t\tb.Ring()\n", "b.Ring()\n\t\tb.Ring()"},
+		{"a constant of several", "# a\n@@ p many\n-many = 64\n+many = 1\n", "many = 1\n"},
+		{"two edits", "# a\n@@ p few\n-few = 1\n+few = 2\n@@ p ring\n-{}\n+{ ring() }\n", "few = 2|{ ring() }"},
+		{"the wrong place", "# a\n@@ p ring\n-b.Ring()\n", "occur 0 times in ring"},
+		{"not the only place", "# a\n@@ p bells.ring\n-x\n", "occur 2 times in bells.ring"},
+		{"a declaration that is gone", "# a\n@@ p wake\n-x\n", "package p declares no wake"},
+		{"nothing to find", "# a\n@@ p ring\n+x\n", "has no line"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "p", "p.go")
+			require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
+			require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
+			m, err := parse("name", x.text)
+			require.NoError(t, err)
+			require.Equal(t, "a", m.What)
+			files, err := m.Apply(dir)
+			if err != nil {
+				require.ErrorContains(t, err, x.want)
+				require.ErrorContains(t, err, "renew name.mutant")
+				return
+			}
+			require.Len(t, files, 1)
+			for want := range strings.SplitSeq(x.want, "|") {
+				require.Contains(t, files[path], want)
+			}
+		})
+	}
+}
+
+func TestParse(t *testing.T) {
+	m, err := parse("name", "# What is\n# broken.\n# seeds: 20\n# scenario: TestA in b\n@@ a f\n-x\n\n@@ c/d T.f\n-y\n")
+	require.NoError(t, err)
+	require.Equal(t, "What is broken.", m.What)
+	require.Equal(t, map[string]string{"seeds": "20", "scenario": "TestA in b"}, m.Head)
+	require.Equal(t, []string{"a", "c/d"}, m.Packages())
+	for _, text := range []string{"", "# a\n", "@@ a f\n-x\n", "a\n", "# a\n@@ f\n-x\n", "# a\n@@ a f\nx\n"} {
+		_, err := parse("name", text)
+		require.Error(t, err, "%q", text)
+	}
+}
