@@ -12,7 +12,11 @@ import (
 // Seq does its actions one after the other, as statements are. It fails with the first that fails; the
 // rest are then never begun. Each is closed, if it is an io.Closer, when it has finished or when Seq
 // is closed. An order is passed on to the one under way; those that begin later look at Task.Order.
-func Seq(actions ...Action) Action { return &seq{children: slices.Clone(actions)} }
+func Seq(actions ...Action) Action {
+	q := &seq{rest: slices.Clone(actions)}
+	q.advance()
+	return q
+}
 
 // All does its actions side by side, each getting a call every turn, in order. It is done when all have
 // finished; if any failed, it then fails with what errors.Join makes of their errors. Of the unfinished
@@ -24,63 +28,53 @@ func All(actions ...Action) Action { return newSiblings("act.All", actions, len(
 // that one's verdict is its own. The others are closed.
 func First(actions ...Action) Action { return newSiblings("act.First", actions, 1) }
 
+// seq is the Child under way, or that has failed; nil when all are done.
 type seq struct {
-	children []Action
-	at       int
-	err      error // of children[at], which has failed and been closed, and is kept for String
+	Child
+	rest []Action
 }
 
 func (q *seq) Act(t *Task) Directive {
-	if q.err != nil {
-		return t.Fail(q.err)
-	}
-	for q.at < len(q.children) {
-		child := q.children[q.at]
-		d := child.Act(t)
-		if !d.Finished() {
+	for {
+		d := q.Child.Act(t)
+		if !d.Finished() || q.Action == nil {
 			return d
 		}
-		if d == Failed {
-			q.err = t.s.failure()
-			t.s.closeAction(child)
-			return Failed
+		t.s.closeAction(&q.Child)
+		if d != Done {
+			return d
 		}
-		q.children[q.at] = nil
-		q.at++
-		t.s.closeAction(child)
+		q.advance()
 	}
-	return Done
+}
+
+// advance makes the next action the one under way.
+func (q *seq) advance() {
+	q.Child = Child{}
+	if len(q.rest) > 0 {
+		q.Action, q.rest[0] = q.rest[0], nil
+		q.rest = q.rest[1:]
+	}
 }
 
 // String names the action under way, or that has failed.
 func (q *seq) String() string {
-	if q.at < len(q.children) {
-		return Name(q.children[q.at])
+	if q.Action == nil {
+		return "act.Seq"
 	}
-	return "act.Seq"
-}
-
-func (q *seq) Stop(t *Task, o shutdown.Order) {
-	if q.at < len(q.children) && q.err == nil {
-		stopAction(t, o, q.children[q.at])
-	}
+	return q.Child.String()
 }
 
 func (q *seq) Close() error {
-	left := q.children[q.at:]
-	if q.err != nil && len(left) > 0 {
-		left = left[1:]
-	}
-	q.at = len(q.children)
+	left := append([]Action{&q.Child}, q.rest...)
+	q.rest = nil
 	return closeEach(left)
 }
 
 // Abandon keeps the action under way, which has offloaded something, and closes the others.
 func (q *seq) Abandon() Action {
-	child := q.children[q.at]
-	q.children[q.at] = nil
-	defer closeEach(q.children)
-	return AbandonAction(child)
+	defer closeEach(q.rest)
+	return q.Child.Abandon()
 }
 
 // siblings are actions side by side.
@@ -192,12 +186,6 @@ func (g *siblings) Abandon() Action {
 
 // Close closes who has not finished.
 func (g *siblings) Close() error { return closeEach(g.children) }
-
-func stopAction(t *Task, o shutdown.Order, a Action) {
-	if st, ok := a.(Stopper); ok {
-		st.Stop(t, o)
-	}
-}
 
 // closeEach closes those that are closers, the last first, and forgets all. Each is deferred so that one
 // that panics does not keep the others open.

@@ -77,7 +77,9 @@ func (s *Scheduler) tell(t *Task) {
 	}
 	if st, ok := t.action.(Stopper); ok {
 		if p := s.guard(func() { st.Stop(t, s.order) }); p != nil {
-			t.action = condemned{t.action, p}
+			failed := &Child{Action: t.action} // it fails in its next turn
+			failed.fail(p)
+			t.action = failed
 		}
 		s.endTurnAfterPanic(t)
 		s.err = nil // a Fail in there has no turn to fail, and must not be taken for that of the next

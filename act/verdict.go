@@ -3,7 +3,6 @@ package act
 import (
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -164,25 +163,6 @@ func (s *Scheduler) guard(f func()) (p *Panic) {
 	}()
 	f()
 	returned = true
-	return nil
-}
-
-// condemned stands for an action that panicked outside of its turns: it fails in its next one.
-type condemned struct {
-	of Action
-	p  *Panic
-}
-
-func (c condemned) Act(t *Task) Directive { return t.Fail(c.p) }
-
-func (c condemned) String() string { return Name(c.of) }
-
-func (c condemned) Abandon() Action { return AbandonAction(c.of) }
-
-func (c condemned) Close() error {
-	if cl, ok := c.of.(io.Closer); ok {
-		return cl.Close()
-	}
 	return nil
 }
 

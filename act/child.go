@@ -1,0 +1,114 @@
+package act
+
+import (
+	"io"
+
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Child is an action that forwards to another one: its turns, orders, end and name. Embed it to put something before or
+// around an action: override a method, and call the embedded one from there.
+//
+//	type counted struct {
+//		act.Child
+//		turns int
+//	}
+//
+//	func (c *counted) Act(t *act.Task) act.Directive {
+//		c.turns++
+//		return c.Child.Act(t)
+//	}
+//
+// The zero Child has no action yet; one that is set in a turn gets an order that came before. Assign a new Child to go on
+// with another action. A Child must not be copied once it has had a turn.
+//
+// A type that has something to close itself overrides Close and Abandon: exactly one of them is called (see [Abandoner]).
+type Child struct {
+	Action Action // nil: none yet
+
+	err    *error // why it failed
+	status childStatus
+}
+
+// childStatus is 0 for most of a Child's life, so that a turn costs one comparison.
+type childStatus uint8
+
+const (
+	childDone   childStatus = 1 << iota // it has answered Done
+	childFailed                         // it has answered Failed
+	childMissed                         // an order came when there was no action
+	childGone                           // closed, or left to an offloaded function
+)
+
+// Act forwards a turn. Without an action it returns Done. A final verdict is returned again, without another call of the
+// action. An action that was closed before it had finished fails with [ErrDropped].
+func (c *Child) Act(t *Task) Directive {
+	if c.Action == nil {
+		return Done
+	}
+	if c.status != 0 {
+		switch {
+		case c.status&childDone != 0:
+			return Done
+		case c.status&childFailed != 0:
+			return t.Fail(*c.err)
+		case c.status&childGone != 0:
+			return t.Fail(ErrDropped)
+		}
+		c.status &^= childMissed
+		if o := t.Order(); o != nil {
+			stopAction(t, o, c.Action)
+		}
+	}
+	d := c.Action.Act(t)
+	switch d {
+	case Done:
+		c.status |= childDone
+	case Failed:
+		c.fail(t.Failure())
+	}
+	return d
+}
+
+func (c *Child) fail(err error) { c.status, c.err = c.status|childFailed, &err }
+
+// Stop forwards an order to an action that has not finished.
+func (c *Child) Stop(t *Task, o shutdown.Order) {
+	switch {
+	case c.Action == nil:
+		c.status |= childMissed
+	case c.status&(childDone|childFailed|childGone) == 0:
+		stopAction(t, o, c.Action)
+	}
+}
+
+// Abandon returns what of the action belongs to the function that it has offloaded: see [AbandonAction]. A later Close
+// does nothing.
+func (c *Child) Abandon() Action {
+	if c.status&childGone != 0 {
+		return nil
+	}
+	c.status |= childGone
+	return AbandonAction(c.Action)
+}
+
+// Close closes an action that is an io.Closer, once.
+func (c *Child) Close() error {
+	if c.status&childGone != 0 {
+		return nil
+	}
+	c.status |= childGone
+	if cl, ok := c.Action.(io.Closer); ok {
+		return cl.Close()
+	}
+	return nil
+}
+
+// String returns the [Name] of the action, also after its end.
+func (c *Child) String() string { return Name(c.Action) }
+
+func stopAction(t *Task, o shutdown.Order, a Action) {
+	if st, ok := a.(Stopper); ok {
+		st.Stop(t, o)
+	}
+}

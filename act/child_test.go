@@ -1,0 +1,148 @@
+package act_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// around is what embedding a Child looks like: it notes its turns, orders and end before it forwards them.
+type around struct {
+	act.Child
+	h    *history
+	make func() act.Action // in the first turn; nil: the Child is there
+}
+
+func (a *around) Act(t *act.Task) act.Directive {
+	a.h.WriteString("(")
+	if a.make != nil && a.Action == nil {
+		a.Action = a.make()
+	}
+	return a.Child.Act(t)
+}
+
+func (a *around) Stop(t *act.Task, o shutdown.Order) {
+	a.h.WriteString("!")
+	a.Child.Stop(t, o)
+}
+
+func (a *around) Abandon() act.Action {
+	a.h.WriteString("~")
+	return a.Child.Abandon()
+}
+
+func (a *around) Close() error {
+	a.h.WriteString("-")
+	return a.Child.Close()
+}
+
+func TestAChildForwardsEverything(t *testing.T) {
+	var h history
+	a := titled{&child{name: "A", answers: []act.Directive{act.Yield, act.Wait, act.Done}, h: &h}, "the action"}
+	s, _ := newScheduler(t, act.Config{})
+	x := &around{Child: act.Child{Action: a.Action}, h: &h}
+	s.Spawn(x)
+	_, err := s.Step(2)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Unbounded))
+	require.NoError(t, s.Run())
+	require.Equal(t, "(A(A!!A(A--A", h.String())
+	require.Equal(t, "the action", act.Name(&act.Child{Action: a}))
+	require.Equal(t, "nothing", act.Name(&act.Child{}))
+}
+
+func TestAChildThatHasFinishedIsLeftInPeace(t *testing.T) {
+	refusal := errors.New("refused")
+	for _, final := range []act.Directive{act.Done, act.Failed} {
+		t.Run(final.String(), func(t *testing.T) {
+			var h history
+			x := &act.Child{Action: &child{name: "A", answers: []act.Directive{final}, err: refusal, h: &h}}
+			for range 3 {
+				d, err := turn(t, x)
+				require.Equal(t, final, d)
+				require.Equal(t, final == act.Failed, err == refusal)
+			}
+			x.Stop(nil, plain(shutdown.Unbounded))
+			require.NoError(t, x.Close())
+			require.NoError(t, x.Close())
+			require.Equal(t, "A-A", h.String())
+		})
+	}
+}
+
+func TestAFailureWithoutAReasonIsAFailureOfTheChild(t *testing.T) {
+	x := &act.Child{Action: act.Func(func(*act.Task) act.Directive { return act.Failed })}
+	d, _ := turn(t, x)
+	require.Equal(t, act.Failed, d)
+	d, err := turn(t, x)
+	require.Equal(t, act.Failed, d)
+	require.EqualError(t, err, "failed without saying why")
+}
+
+func TestAChildThatWasClosedFails(t *testing.T) {
+	var h history
+	x := &act.Child{Action: &child{name: "A", answers: []act.Directive{act.Wait}, h: &h}}
+	require.NoError(t, x.Close())
+	d, err := turn(t, x)
+	require.Equal(t, act.Failed, d)
+	require.ErrorIs(t, err, act.ErrDropped)
+	x.Stop(nil, plain(shutdown.Unbounded))
+	require.Nil(t, x.Abandon())
+	require.Equal(t, "-A", h.String())
+}
+
+func TestAChildThatIsNoneIsDone(t *testing.T) {
+	x := &act.Child{}
+	d, _ := turn(t, x)
+	require.Equal(t, act.Done, d)
+	require.Nil(t, x.Abandon())
+	require.NoError(t, x.Close())
+}
+
+func TestAChildOfTheFirstTurnHearsOfAnOrderThatCameBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		orders int
+		want   string
+	}{"no order": {0, "(A(A--A"}, "one order": {1, "!(!AA(A--A"}} {
+		t.Run(name, func(t *testing.T) {
+			var h history
+			s, _ := newScheduler(t, act.Config{})
+			s.Spawn(&around{h: &h, make: func() act.Action {
+				return &child{name: "A", answers: []act.Directive{act.Yield, act.Done}, h: &h}
+			}})
+			for range c.orders {
+				s.Shutdown(plain(shutdown.Unbounded))
+			}
+			require.NoError(t, s.Run())
+			require.Equal(t, c.want, h.String())
+		})
+	}
+}
+
+func TestAnAbandonedChildBelongsToItsFunction(t *testing.T) {
+	var h history
+	exec := &later{}
+	s, _ := newScheduler(t, act.Config{Executor: exec})
+	x := &around{Child: act.Child{Action: &child{name: "A", answers: []act.Directive{act.Async}, h: &h}}, h: &h}
+	s.Spawn(x)
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	requireCut(t, s.Close())
+	require.Equal(t, "(A~", h.String())
+	require.NoError(t, x.Child.Close())
+	require.Equal(t, "(A~", h.String(), "the function has not returned")
+	exec.run()
+	require.Equal(t, "(A~-A", h.String())
+}
+
+func TestAChildThatPanicsIsClosed(t *testing.T) {
+	closed := 0
+	s, _ := newScheduler(t, act.Config{})
+	s.Spawn(&act.Child{Action: closing{func(*act.Task) act.Directive { panic("boom") }, &closed}})
+	require.NoError(t, s.Run())
+	require.Equal(t, 1, closed)
+}
