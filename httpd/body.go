@@ -205,17 +205,6 @@ func (b *Body) Discard(n int) {
 	}
 }
 
-// Read is Peek, copy and Discard in one. Unlike an io.Reader it returns a listener.Blocked instead of waiting.
-func (b *Body) Read(p []byte) (int, error) {
-	in, err := b.Peek()
-	if err != nil {
-		return 0, err
-	}
-	n := copy(p, in)
-	b.Discard(n)
-	return n, nil
-}
-
 // Trailer is the value of the first trailer field with this name (RFC 9110 6.5); nil if there is none, and until Peek
 // has returned io.EOF.
 func (b *Body) Trailer(name string) []byte {

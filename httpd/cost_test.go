@@ -98,7 +98,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 			_, _ = w.Write(r.Query())
 			return nil
 		}, "GET /a?b=c HTTP/1.1\nHost: a\n\n"},
-		"whole":               {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Whole(body); return nil }, get + "\n"},
+		"whole":               {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody(body); return nil }, get + "\n"},
 		"an error":            {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(404); return nil }, get + "\n"},
 		"no content":          {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); return nil }, get + "\n"},
 		"streamed":            {func(w *httpd.Response, _ *httpd.Request) act.Action { _ = w.Flush(); _, _ = w.Write(body); return nil }, get + "\n"},

@@ -71,7 +71,7 @@ func TestAHandlerThatFails(t *testing.T) {
 		}, "aborted", "", "not as long"},
 		"a whole that is longer than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			w.SetLength(5)
-			w.Whole([]byte("hello!"))
+			w.SetBody([]byte("hello!"))
 			return nil
 		}, "500!", "", "not as long"},
 		"a file that is longer than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
@@ -91,7 +91,7 @@ func TestAHandlerThatFails(t *testing.T) {
 		}, "500!", "", "has no content"},
 		"a whole where there is no content": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			w.SetStatus(304)
-			w.Whole([]byte("hello"))
+			w.SetBody([]byte("hello"))
 			return nil
 		}, "500!", "", "has no content"},
 		"a Write of which not all was taken": {func(w *httpd.Response, _ *httpd.Request) act.Action {
@@ -104,11 +104,11 @@ func TestAHandlerThatFails(t *testing.T) {
 		}, "aborted", "aborted", "did not take everything"},
 		"a whole behind something": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_, _ = w.WriteString("hello")
-			w.Whole([]byte("hello"))
+			w.SetBody([]byte("hello"))
 			return nil
 		}, "500!", "aborted", "has been sent"},
 		"something behind a whole": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.Whole([]byte("hello"))
+			w.SetBody([]byte("hello"))
 			_, err := w.WriteString("hello")
 			require.Equal(t, httpd.ErrLate, err)
 			return nil

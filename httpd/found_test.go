@@ -36,7 +36,7 @@ func TestABodyThatFailsBehindTheHeadOfTheAnswerWasAnsweredAgainByTheHandler(t *t
 
 func TestAClientThatReadsTooSlowlyBehindAnAnswerKeptTheSchedulerBusyForEver(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.Whole(make([]byte, 1<<20))
+		w.SetBody(make([]byte, 1<<20))
 		return nil
 	}}
 	d := newDesk(t)
@@ -188,7 +188,7 @@ func TestAStatusWithoutContentMayComeWithALength(t *testing.T) {
 }
 
 // A log hears of each request once, also of what was refused, cut or never answered.
-func TestAnsweredIsCalledOnceForEachRequest(t *testing.T) {
+func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 	var log []string
 	web := &httpd.Server{
 		Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
@@ -199,7 +199,7 @@ func TestAnsweredIsCalledOnceForEachRequest(t *testing.T) {
 				w.SetLength(10)
 				_ = w.Flush()
 			case "/whole":
-				w.Whole(make([]byte, 5000))
+				w.SetBody(make([]byte, 5000))
 			case "/missing":
 				w.Error(404)
 			default:
@@ -207,7 +207,7 @@ func TestAnsweredIsCalledOnceForEachRequest(t *testing.T) {
 			}
 			return nil
 		},
-		Answered: func(w *httpd.Response, r *httpd.Request) {
+		OnResponse: func(w *httpd.Response, r *httpd.Request) {
 			log = append(log, fmt.Sprintf("%s %s %d %d", r.Method(), r.Target(), w.Status(), w.Written()))
 		},
 	}
@@ -235,7 +235,7 @@ func TestAPanicBehindAnOffloadedFunctionWasNotToldToTheLog(t *testing.T) {
 				return t.Offload(func() {})
 			})
 		},
-		Answered: func(*httpd.Response, *httpd.Request) { told++ },
+		OnResponse: func(*httpd.Response, *httpd.Request) { told++ },
 	}
 	d := newDesk(t)
 	d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")

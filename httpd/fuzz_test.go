@@ -44,7 +44,7 @@ func (d *desk) story(t *testing.T, pieces []string, atOnce bool) (told string) {
 	})
 	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		if string(r.Path()) == "/small" {
-			k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Minor() == 0})
+			k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Proto() == "HTTP/1.0"})
 			k.entries = append(k.entries, k.entry(r))
 			return small(w, r)
 		}

@@ -38,7 +38,7 @@ func (s step) do(w *httpd.Response, f *os.File) error {
 	case "length":
 		w.SetLength(int64(s.n))
 	case "whole":
-		w.Whole(bytes.Repeat([]byte("w"), s.n))
+		w.SetBody(bytes.Repeat([]byte("w"), s.n))
 	case "error":
 		w.Error([]int{404, 500, 304}[s.n%3])
 	case "close":

@@ -165,7 +165,7 @@ func TestAnActionThatHasFinishedIsNotTold(t *testing.T) {
 	d := newDesk(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.Whole(make([]byte, 1<<20))
+		w.SetBody(make([]byte, 1<<20))
 		return stopper{&notes}
 	}}
 	c := d.dial(web, listener.Limits{})

@@ -55,8 +55,14 @@ func (r *Request) Query() []byte { return r.query.of(r.octets) }
 // the Host field. Only in HTTP/1.0 may it be missing; it may be empty.
 func (r *Request) Host() []byte { return r.authority }
 
-// Minor is the minor version: 0 of HTTP/1.0, 1 of HTTP/1.1 and of higher ones.
-func (r *Request) Minor() int { return int(r.head.minor) }
+// Proto returns the version of HTTP that the request is served with: "HTTP/1.0", or "HTTP/1.1" also for higher minor
+// versions.
+func (r *Request) Proto() string {
+	if r.head.minor == 0 {
+		return "HTTP/1.0"
+	}
+	return "HTTP/1.1"
+}
 
 // Header is the value of the first field with this name, without regard to case; nil if there is none.
 func (r *Request) Header(name string) []byte {

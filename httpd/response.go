@@ -201,8 +201,8 @@ func (w *Response) lose(err error) error {
 	return w.err
 }
 
-// Whole sets all of the content at once, whatever its length, and takes no copy of it: p must not be changed any more.
-func (w *Response) Whole(p []byte) {
+// SetBody sets all of the content at once, whatever its length, and takes no copy of it: p must not be changed any more.
+func (w *Response) SetBody(p []byte) {
 	if w.sent || len(w.body) > 0 {
 		w.fail(ErrLate)
 		return
@@ -215,7 +215,7 @@ func (w *Response) Whole(p []byte) {
 // ErrNoContent, ErrSlow, or what became of the connection. An action that ignores it has not answered: see Handler.
 //
 // Before the Handler has returned there is always room: what is written then is kept, however much it is. For what is
-// large and at hand Whole is better, and for what is larger than that an action.
+// large and at hand SetBody is better, and for what is larger than that an action.
 func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(len(p)); err != nil {
 		return 0, err
@@ -316,7 +316,7 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	return sent, nil
 }
 
-// begin sends the head, unless it would not be true. All of the content is there if it is final, or given by Whole.
+// begin sends the head, unless it would not be true. All of the content is there if it is final, or given by SetBody.
 func (w *Response) begin(final bool) {
 	total := int64(len(w.body) + len(w.whole))
 	final = final || w.whole != nil

@@ -111,10 +111,10 @@ func TestHowAnswersEnd(t *testing.T) {
 			}
 			return nil
 		}, "200 length 5: hello", "200 length 5", "200! length 5: hello", "200 length 5 keep-alive: hello"},
-		"whole": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Whole([]byte("hello")); return nil },
+		"whole": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody([]byte("hello")); return nil },
 			"200 length 5: hello", "200 length 5", "200! length 5: hello", "200 length 5 keep-alive: hello"},
 		"whole and large": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.Whole([]byte(strings.Repeat("x", large)))
+			w.SetBody([]byte(strings.Repeat("x", large)))
 			return nil
 		}, "200 length 204800: 204800 octets", "200 length 204800", "200! length 204800: 204800 octets", "200 length 204800 keep-alive: 204800 octets"},
 		"streamed": {func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, large) },

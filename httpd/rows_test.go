@@ -111,7 +111,7 @@ type book struct {
 func (k *book) String() string { return strings.Join(k.entries, "; ") }
 
 func (k *book) serve(w *httpd.Response, r *httpd.Request) act.Action {
-	k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Minor() == 0})
+	k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Proto() == "HTTP/1.0"})
 	k.entries = append(k.entries, k.entry(r)+" …")
 	p := &reading{k: k, w: w, r: r, entry: len(k.entries) - 1}
 	if string(r.Path()) == "/unread" {
@@ -134,7 +134,7 @@ func (k *book) entry(r *httpd.Request) string {
 	if path != string(r.Target()) {
 		e += " path=" + path
 	}
-	if r.Minor() != 1 {
+	if r.Proto() != "HTTP/1.1" {
 		e += " 1.0"
 	}
 	if string(r.Host()) != "a" {

@@ -35,11 +35,11 @@ type Handler func(w *Response, r *Request) act.Action
 type Server struct {
 	Handler  Handler
 	Timeouts Timeouts
-	// Answered is called once for each request when its response has been given to the connection, or when it is clear
+	// OnResponse is called once for each request when its response has been given to the connection, or when it is clear
 	// that no more of it will be: for a log. It is called for refusals, too: then there may be no method and no target.
 	// It must not block, nor keep what it is given, and it is not called for a request that an order drops in the middle
 	// of an offloaded function. Nil is not called.
-	Answered func(w *Response, r *Request)
+	OnResponse func(w *Response, r *Request)
 }
 
 // Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not move it.
@@ -127,7 +127,7 @@ type exchange struct {
 	action act.Action // the handler's, if it is not done in one go
 	// failure is the handler's. The client has been told, and in the end the task fails with it.
 	failure error
-	told    bool // Server.Answered has been called
+	told    bool // Server.OnResponse has been called
 	away    bool // the action belongs to an offloaded function
 }
 
@@ -139,11 +139,11 @@ func (e *exchange) reset() {
 
 // over tells whoever wants to know that this is what became of a request.
 func (e *exchange) over() {
-	if e.x.server.Answered == nil || e.told || e.in.head.length == 0 && !e.out.sent {
+	if e.x.server.OnResponse == nil || e.told || e.in.head.length == 0 && !e.out.sent {
 		return // or it is none
 	}
 	e.told = true
-	e.x.server.Answered(&e.out, &e.in)
+	e.x.server.OnResponse(&e.out, &e.in)
 }
 
 // caused tells whether err comes from the connection, and not from something else that the handler was busy with.

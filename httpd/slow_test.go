@@ -19,7 +19,7 @@ func TestASlowReaderIsNoStuckOne(t *testing.T) {
 	large := make([]byte, 16<<20)
 	at := serve(t, &httpd.Server{
 		Timeouts: httpd.Timeouts{Write: write},
-		Handler:  func(w *httpd.Response, _ *httpd.Request) act.Action { w.Whole(large); return nil },
+		Handler:  func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody(large); return nil },
 	})
 	visit := func() *net.TCPConn {
 		c, err := net.Dial("tcp", at)

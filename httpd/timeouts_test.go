@@ -174,7 +174,7 @@ func TestASlowBodyBehindTheHeadOfAnAnswerIsAborted(t *testing.T) {
 // download are the ways in which a lot is sent.
 var downloads = map[string]httpd.Handler{
 	"whole": func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.Whole([]byte(strings.Repeat("x", 1<<20)))
+		w.SetBody([]byte(strings.Repeat("x", 1<<20)))
 		return nil
 	},
 	"written": func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 1<<20) },
@@ -190,7 +190,7 @@ var downloads = map[string]httpd.Handler{
 	},
 	"small, and the last": func(w *httpd.Response, _ *httpd.Request) act.Action {
 		w.Close()
-		w.Whole([]byte(strings.Repeat("x", 50_000)))
+		w.SetBody([]byte(strings.Repeat("x", 50_000)))
 		return nil
 	},
 }

@@ -75,7 +75,7 @@ func (h *site) open(t testing.TB) {
 	h.limits.Read, h.limits.Linger = pick(w, 0, 2000, 20_000), pick(w, 5*time.Second, time.Hour, time.Hour, time.Hour)
 	h.times = pick(w, httpd.Timeouts{}, httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1},
 		httpd.Timeouts{Head: 5 * time.Second, Idle: 8 * time.Second, Body: 5 * time.Second, Write: 10 * time.Second})
-	web := &httpd.Server{Handler: h.answer, Timeouts: h.times, Answered: h.answered}
+	web := &httpd.Server{Handler: h.answer, Timeouts: h.times, OnResponse: h.answered}
 	serve := func(c *listener.Conn) act.Action { return &hosted{site: h, c: c, inner: web.Serve(c)} }
 	tcp := &service.TCP{Address: overTCP, Handler: serve, MaxConns: pick(w, 0, 0, 5), Limits: h.limits}
 	unix := &service.Unix{Path: overUnix[len("unix:"):], Handler: serve, Limits: h.limits}

@@ -384,8 +384,8 @@ var errOnPurpose = errors.New("on purpose")
 // look sees to it that the request is what was sent. It may be asked in any turn.
 func (x *answering) look() {
 	r, q := x.in, x.q
-	if string(r.Method()) != q.method || string(r.Path()) != q.path || string(r.Query()) != q.query || string(r.Host()) != q.host || r.Minor() != q.minor {
-		x.w.Errorf("%v is seen as %q %q?%q of %q, minor version %d", q, r.Method(), r.Path(), r.Query(), r.Host(), r.Minor())
+	if string(r.Method()) != q.method || string(r.Path()) != q.path || string(r.Query()) != q.query || string(r.Host()) != q.host || r.Proto() != fmt.Sprintf("HTTP/1.%d", q.minor) {
+		x.w.Errorf("%v is seen as %q %q?%q of %q by %s", q, r.Method(), r.Path(), r.Query(), r.Host(), r.Proto())
 	}
 	i := 0
 	for name, value := range r.Fields() {
@@ -719,7 +719,7 @@ func (x *answering) finish() {
 		x.out.Error(a.status)
 	}
 	if a.whole {
-		x.out.Whole(a.content)
+		x.out.SetBody(a.content)
 	}
 	x.begin(true)
 	x.end()

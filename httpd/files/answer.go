@@ -132,14 +132,14 @@ func (a *answer) begin(length int64) act.Directive {
 		a.w.SetLength(length)
 		return act.Yield
 	case len(a.body) == 1:
-		a.w.Whole(a.content[a.body[0].from:][:a.body[0].size])
+		a.w.SetBody(a.content[a.body[0].from:][:a.body[0].size])
 		return act.Done
 	}
 	whole := make([]byte, 0, length)
 	for _, p := range a.body {
 		whole = append(append(whole, p.text...), a.content[p.from:][:p.size]...)
 	}
-	a.w.Whole(whole)
+	a.w.SetBody(whole)
 	return act.Done
 }
 

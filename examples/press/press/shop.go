@@ -152,7 +152,7 @@ func (q *question) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-func say(w *httpd.Response, line string) { w.Whole([]byte(line + "\n")) }
+func say(w *httpd.Response, line string) { w.SetBody([]byte(line + "\n")) }
 
 // Close gives the question up.
 func (q *question) Close() error { return q.Action.(io.Closer).Close() }
