@@ -52,7 +52,7 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os syscall time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
-	internal/lab      act demon shutdown monitor internal/netpoll listener context github.com/stretchr/testify/require
+	internal/servertest      act demon shutdown monitor internal/netpoll listener context github.com/stretchr/testify/require
 	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 
@@ -209,20 +209,20 @@ func goFiles(t *testing.T) (files []string) {
 // else asks its scheduler, so one seed gives one history. A further door is a further way for two runs
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
-	"act/config.go":               {"time.Now", "time.Since"},                                          // the system's Clock
-	"act/idle.go":                 {"time.NewTimer"},                                                   // the Idler of a scheduler without descriptors
-	"act/group.go":                {"go"},                                                              // the threads, and who waits for each
-	"act/executor.go":             {"go"},                                                              // the default Executor
-	"coro/routine.go":             {"time.AfterFunc"},                                                  // a stopped body that does not end is reported
-	"demon/pause.go":              {"time.NewTimer"},                                                   // the strategy "poll", an Idler
-	"internal/lab/lab.go":         {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
-	"monitor/signals.go":          {"go"},                                                              // os/signal hands over on a channel
-	"internal/netpoll/listen.go":  {"time.Sleep"},                                                      // who else is binding the same path; at set-up only
-	"internal/netpoll/runtime.go": {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
-	"stage/goroutines.go":         {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
-	"stage/memory/store.go":       {"time.Now"},                                                        // unless it is given another clock
-	"stage/run.go":                {"time.NewTimer"},                                                   // likewise
-	"sim/test.go":                 {"time.Now", "time.Since"},                                          // how long it took, to be printed
+	"act/config.go":                  {"time.Now", "time.Since"},                                          // the system's Clock
+	"act/idle.go":                    {"time.NewTimer"},                                                   // the Idler of a scheduler without descriptors
+	"act/group.go":                   {"go"},                                                              // the threads, and who waits for each
+	"act/executor.go":                {"go"},                                                              // the default Executor
+	"coro/routine.go":                {"time.AfterFunc"},                                                  // a stopped body that does not end is reported
+	"demon/pause.go":                 {"time.NewTimer"},                                                   // the strategy "poll", an Idler
+	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
+	"monitor/signals.go":             {"go"},                                                              // os/signal hands over on a channel
+	"internal/netpoll/listen.go":     {"time.Sleep"},                                                      // who else is binding the same path; at set-up only
+	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
+	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
+	"stage/memory/store.go":          {"time.Now"},                                                        // unless it is given another clock
+	"stage/run.go":                   {"time.NewTimer"},                                                   // likewise
+	"sim/test.go":                    {"time.Now", "time.Since"},                                          // how long it took, to be printed
 }
 
 // doorless are examples, and suites that tests are made of, beside which nobody else's time comes in.

@@ -18,7 +18,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -87,7 +87,7 @@ func TestAnInterruptedOffloadLosesItsResult(t *testing.T) {
 				})
 			})
 			_ = p.end()
-			require.Equal(t, coro.ErrStopped, lab.Receive(t, ended))
+			require.Equal(t, coro.ErrStopped, servertest.Receive(t, ended))
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestValueIsTheOutcomeOfAFuture(t *testing.T) {
 		}, "value, <nil>"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.Start(t, act.Config{Schedulers: 2}, hold)
+			r := servertest.Start(t, act.Config{Schedulers: 2}, hold)
 			got := make(chan string, 1)
 			r.On(0, func(s *act.Scheduler) {
 				s.Spawn(coro.New(func(co *coro.Co) error {
@@ -157,7 +157,7 @@ func TestValueIsTheOutcomeOfAFuture(t *testing.T) {
 					return nil
 				}))
 			})
-			require.Equal(t, row.want, lab.Receive(t, got))
+			require.Equal(t, row.want, servertest.Receive(t, got))
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestValueOfAFutureWhoseTaskWasDropped(t *testing.T) {
 }
 
 func TestManyAwaitOneFuture(t *testing.T) {
-	r := lab.Start(t, act.Config{Schedulers: 2}, hold)
+	r := servertest.Start(t, act.Config{Schedulers: 2}, hold)
 	f := future.New[int](r.Group.Schedulers()[0])
 	got := make(chan int, 20)
 	for i := range 20 {
@@ -193,7 +193,7 @@ func TestManyAwaitOneFuture(t *testing.T) {
 	}
 	require.NoError(t, f.Resolve(5))
 	for range 20 {
-		require.Equal(t, 5, lab.Receive(t, got))
+		require.Equal(t, 5, servertest.Receive(t, got))
 	}
 }
 
@@ -425,9 +425,9 @@ func TestALineIsReadByTheLeafThatReadsLines(t *testing.T) {
 			}
 		}
 	})
-	lab.Say(t, peer, "hel")
+	servertest.Send(t, peer, "hel")
 	l.For(time.Millisecond)
-	lab.Say(t, peer, "lo\n")
+	servertest.Send(t, peer, "lo\n")
 	require.NoError(t, p.end())
 	require.Equal(t, "hello", got)
 }
@@ -460,7 +460,7 @@ func TestWhatABodyDoesIsToldOfAnOrder(t *testing.T) {
 			p := play(l, func(co *coro.Co) error { return co.Do(around(told{&log})) })
 			l.For(5 * time.Millisecond)
 			require.Empty(t, log.String())
-			l.S.Shutdown(lab.Drain)
+			l.S.Shutdown(servertest.Drain)
 			require.NoError(t, p.end())
 			require.Equal(t, "told", log.String())
 		})
@@ -475,7 +475,7 @@ func TestWhatABodyHasDoneIsNotToldOfAnOrder(t *testing.T) {
 		return co.Await(func(act.Waker) bool { return co.Order() != nil }) // an order wakes everybody
 	})
 	l.For(3 * time.Millisecond)
-	l.S.Shutdown(lab.Drain)
+	l.S.Shutdown(servertest.Drain)
 	require.NoError(t, p.end())
 	require.Empty(t, log.String())
 }
@@ -506,9 +506,9 @@ func TestWhatHasOffloadedIsClosedWhenTheFunctionHasReturned(t *testing.T) {
 	require.Error(t, l.S.Close())
 	require.ErrorIs(t, got, coro.ErrStopped)
 	close(x.release)
-	require.Equal(t, "stopped", lab.Receive(t, x.log))
-	require.Equal(t, "returns", lab.Receive(t, x.log))
-	require.Equal(t, "closed", lab.Receive(t, x.log))
+	require.Equal(t, "stopped", servertest.Receive(t, x.log))
+	require.Equal(t, "returns", servertest.Receive(t, x.log))
+	require.Equal(t, "closed", servertest.Receive(t, x.log))
 }
 
 func TestDial(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -54,7 +54,7 @@ func TestReadAndTheEnd(t *testing.T) {
 				read(3)
 				return c.Close()
 			})
-			lab.Say(t, peer, "hello")
+			servertest.Send(t, peer, "hello")
 			require.NoError(t, peer.(interface{ CloseWrite() error }).CloseWrite())
 			require.NoError(t, p.end())
 			closed := net.ErrClosed.Error()
@@ -184,7 +184,7 @@ func TestDeadlines(t *testing.T) {
 					return err
 				})
 				late(t, p.end())
-				require.Less(t, took, lab.Patience/2)
+				require.Less(t, took, servertest.Timeout/2)
 				if row.at > 0 {
 					require.GreaterOrEqual(t, took, row.at)
 				}
@@ -216,9 +216,9 @@ func TestADeadlineIsForItsOwnSideAndCanBeTakenAway(t *testing.T) {
 		return err
 	})
 	l.For(time.Millisecond)
-	lab.Say(t, peer, "hello")
+	servertest.Send(t, peer, "hello")
 	require.NoError(t, p.end())
-	lab.Hear(t, peer, "AC")
+	servertest.Expect(t, peer, "AC")
 }
 
 func TestTheOtherCoroutineMovesADeadline(t *testing.T) {
@@ -284,7 +284,7 @@ func TestCloseByTheOtherCoroutineIsTold(t *testing.T) {
 					return errors.Join(both(c.Co(), waiter, closer), err)
 				})
 				if strings.Contains(name, "no room") {
-					lab.Say(t, peer, "hello")
+					servertest.Send(t, peer, "hello")
 				}
 				require.ErrorIs(t, p.end(), net.ErrClosed)
 				_ = peer.Close()
@@ -344,9 +344,9 @@ func TestCloseWriteEndsOneSide(t *testing.T) {
 			return err
 		})
 		l.For(time.Millisecond)
-		lab.Hear(t, peer, "bye")
-		lab.HearEnd(t, peer)
-		lab.Say(t, peer, "answer")
+		servertest.Expect(t, peer, "bye")
+		servertest.ExpectEOF(t, peer)
+		servertest.Send(t, peer, "answer")
 		_ = peer.Close()
 		require.Error(t, p.end())
 	}
@@ -362,7 +362,7 @@ func TestAPeerThatHasGoneIsAnErrorAndNoHang(t *testing.T) {
 			l := bench(t)
 			p, peer := converse(l, "tcp", listener.Limits{}, wait)
 			l.For(time.Millisecond)
-			lab.Rush(t, peer)
+			servertest.Reset(t, peer)
 			err := p.end()
 			require.True(t, gone(err), err)
 		})
@@ -432,7 +432,7 @@ func TestAConnCanBeUsedByABodyWithinTheBody(t *testing.T) {
 		}))
 	})
 	l.For(time.Millisecond)
-	lab.Say(t, peer, "hello")
+	servertest.Send(t, peer, "hello")
 	require.NoError(t, p.end())
 }
 
@@ -531,7 +531,7 @@ func TestReadsErrorIsTheSystems(t *testing.T) {
 		c.Under().Abort()
 		return err
 	})
-	lab.Say(t, peer, "x")
+	servertest.Send(t, peer, "x")
 	require.ErrorIs(t, p.end(), syscall.EIO)
 }
 

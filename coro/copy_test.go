@@ -15,7 +15,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -42,7 +42,7 @@ func TestIOCopyIsAnEchoServer(t *testing.T) {
 }
 
 func TestEchoUnderEachIdleStrategy(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := serving{handler: coro.Serve(echo), cfg: cfg}.start(t)
 		require.NoError(t, together(10, func(i int) error {
 			c, err := net.Dial("tcp", v.address())
@@ -74,11 +74,11 @@ func TestAClientThatNeverReadsHoldsUpItselfAlone(t *testing.T) {
 						break
 					}
 					require.Less(t, sent, len(data), "without end")
-					require.Less(t, time.Since(begun), lab.Patience)
+					require.Less(t, time.Since(begun), servertest.Timeout)
 				}
 				for range 100 {
-					lab.Say(t, other, "hello")
-					lab.Hear(t, other, "hello")
+					servertest.Send(t, other, "hello")
+					servertest.Expect(t, other, "hello")
 				}
 				require.NoError(t, deaf.(interface{ CloseWrite() error }).CloseWrite())
 				got, err := io.ReadAll(deaf)
@@ -208,7 +208,7 @@ func TestWriteToSaysWhatTheWriterSays(t *testing.T) {
 				require.Equal(panicking{}, row.n, n)
 				return err
 			})
-			lab.Say(t, peer, "hello")
+			servertest.Send(t, peer, "hello")
 			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
 			require.Equal(t, row.want, p.end())
 		})
@@ -223,9 +223,9 @@ func TestWriteToEndsWithEitherConnection(t *testing.T) {
 		want error
 	}{
 		{"the source ends", func(t *testing.T, in, _ net.Conn) { require.NoError(t, in.Close()) }, nil},
-		{"the source is reset", func(t *testing.T, in, _ net.Conn) { lab.Rush(t, in) }, errGone},
+		{"the source is reset", func(t *testing.T, in, _ net.Conn) { servertest.Reset(t, in) }, errGone},
 		{"the drain is reset", func(t *testing.T, in, out net.Conn) {
-			lab.Rush(t, out)
+			servertest.Reset(t, out)
 			go func() {
 				for _, err := in.Write(noise(1000)); err == nil; _, err = in.Write(noise(1000)) {
 					time.Sleep(time.Millisecond)
@@ -242,7 +242,7 @@ func TestWriteToEndsWithEitherConnection(t *testing.T) {
 				_, err := io.Copy(to, c)
 				return err
 			})
-			lab.Say(t, in, "hello")
+			servertest.Send(t, in, "hello")
 			heard := make([]byte, 5)
 			l.Until("it is passed on", func() bool {
 				_ = out.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -277,7 +277,7 @@ func TestCopiesThatWaitAtOnceDoNotMix(t *testing.T) {
 			}), c)
 			return err
 		})
-		lab.Say(t, peer, peer.LocalAddr().String()+peer.RemoteAddr().String())
+		servertest.Send(t, peer, peer.LocalAddr().String()+peer.RemoteAddr().String())
 		require.NoError(t, peer.Close())
 		all = append(all, p)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -154,7 +154,7 @@ func TestAMessageThatIsWaitedForDoesNotAlloc(t *testing.T) {
 				require.Zero(t, testing.AllocsPerRun(300, message))
 				_ = peer.Close()
 				require.NoError(t, ended(p.end()))
-				lab.Step(t, l.S)
+				servertest.Step(t, l.S)
 			})
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -29,7 +29,7 @@ var networks = []string{"tcp", "unix"}
 
 // server is a service whose connections are served by a body.
 type server struct {
-	*lab.Running
+	*servertest.Running
 	network string
 	socket  interface {
 		Addr() net.Addr
@@ -58,11 +58,11 @@ func (v serving) start(t testing.TB) *server {
 		v.cfg.Schedulers = 2
 	}
 	if v.network == "unix" {
-		x := &service.Unix{Path: filepath.Join(lab.Folder(t), "s"), Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
-		return &server{lab.Start(t, v.cfg, x.Setup), v.network, x}
+		x := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
+		return &server{servertest.Start(t, v.cfg, x.Setup), v.network, x}
 	}
 	x := &service.TCP{Address: "127.0.0.1:0", Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
-	return &server{lab.Start(t, v.cfg, x.Setup), "tcp", x}
+	return &server{servertest.Start(t, v.cfg, x.Setup), "tcp", x}
 }
 
 // address is one for coro.Dial.
@@ -77,7 +77,7 @@ func (v *server) dial() net.Conn {
 	v.T.Helper()
 	c, err := net.Dial(v.socket.Addr().Network(), v.socket.Addr().String())
 	require.NoError(v.T, err)
-	require.NoError(v.T, c.SetDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(v.T, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 	v.T.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -88,7 +88,7 @@ func (v *server) failures() []string { return failures(v.Logs.FilterMessage("a t
 // drain wants everything to end by itself, nothing to have failed, and no coroutine to be left.
 func (v *server) drain() {
 	v.T.Helper()
-	v.Group.Shutdown(lab.Drain)
+	v.Group.Shutdown(servertest.Drain)
 	require.NoError(v.T, v.End())
 	require.Empty(v.T, v.failures())
 	require.Zero(v.T, v.socket.Open())
@@ -102,11 +102,11 @@ func steppedScheduler(t *testing.T) (*act.Scheduler, *observer.ObservedLogs) {
 }
 
 // bench is a lab whose scheduler is stepped on a thread of the test's own, as coroutines want it.
-func bench(t *testing.T) *lab.Lab {
+func bench(t *testing.T) *servertest.Stepped {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	t.Cleanup(func() {
 		for _, e := range l.Logs.FilterMessage("a task failed").All() {
 			t.Errorf("a task failed: %v", e.ContextMap())
@@ -117,13 +117,13 @@ func bench(t *testing.T) *lab.Lab {
 
 // played is a body that a bench plays. What it requires it requires of panicking.
 type played struct {
-	l    *lab.Lab
+	l    *servertest.Stepped
 	over bool
 	err  error
 }
 
 // play spawns body.
-func play(l *lab.Lab, body func(co *coro.Co) error) *played {
+func play(l *servertest.Stepped, body func(co *coro.Co) error) *played {
 	p := &played{l: l}
 	l.S.Spawn(p.action(body))
 	return p
@@ -152,7 +152,7 @@ func (p *played) end() error {
 }
 
 // converse plays body over one end of a connection; the test has the other.
-func converse(l *lab.Lab, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
+func converse(l *servertest.Stepped, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
 	under, peer := l.Conn(network, limits)
 	return play(l, func(co *coro.Co) error {
 		c := co.Conn(under)

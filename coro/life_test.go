@@ -16,7 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -318,7 +318,7 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	s.Spawn(coro.New(func(co *coro.Co) error {
 		err := co.Sleep(time.Hour)
-		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < lab.Patience; {
+		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < servertest.Timeout; {
 		}
 		return err
 	}))
@@ -335,7 +335,7 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 		_ = co.Yield() // all have begun
 		s.Shutdown(haltAndDrop)
 		err := co.Sleep(time.Hour)
-		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < lab.Patience; {
+		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < servertest.Timeout; {
 		}
 		return err
 	}))
@@ -404,7 +404,7 @@ func TestAGroupSuspendsAndResumesItsCoroutines(t *testing.T) {
 	}))
 	require.Error(t, g.Close())
 	require.Equal(t, [2]bool{true, true}, stopped)
-	for end := time.Now().Add(lab.Patience); runtime.NumGoroutine() > before && time.Now().Before(end); {
+	for end := time.Now().Add(servertest.Timeout); runtime.NumGoroutine() > before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // the threads end by themselves
 	}
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
@@ -463,7 +463,7 @@ func TestACoBelongsToItsBody(t *testing.T) {
 		kept = co
 		return co.Do(coro.New(func(*coro.Co) error { return co.Yield() }))
 	}))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	s.Spawn(act.Func(func(*act.Task) act.Directive { _ = kept.Yield(); return act.Done }))
 	require.NoError(t, s.Run())
 	require.Equal(t, 2, logs.Len(), logs.All())

@@ -15,7 +15,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -69,7 +69,7 @@ var echoes = map[string]func(*listener.Conn) act.Action{
 // streams are real if network names some.
 func idle(t *testing.T, handler func(*listener.Conn) act.Action, n int, network string) (heap, stack int) {
 	l := bench(t)
-	s := act.New(act.Config{}) // without the frames of lab.OS
+	s := act.New(act.Config{}) // without the frames of servertest.OS
 	e, err := monitor.Engine(s)
 	require.NoError(t, err)
 	m := listener.NewMaker(s, listener.Limits{})
@@ -82,7 +82,7 @@ func idle(t *testing.T, handler func(*listener.Conn) act.Action, n int, network 
 		fd, peer := l.Pair(network)
 		stream, err := e.NewSource(network, nil).Adopt(fd)
 		require.NoError(t, err)
-		lab.Say(t, peer, string(message))
+		servertest.Send(t, peer, string(message))
 		streams[i] = stream
 	}
 	before := memory()
@@ -140,7 +140,7 @@ func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
 			return nil
 		}))
 	}
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	after := memory()
 	s.Hold(-1)
 	require.Less(t, int(after.HeapAlloc)-int(before.HeapAlloc), n*8<<10)

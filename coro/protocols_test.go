@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // shouters answer each line in capitals.
@@ -61,19 +61,19 @@ func TestLinesAreReadWithWhatReadsLines(t *testing.T) {
 			t.Run(name+" over "+network, func(t *testing.T) {
 				v := serve(t, network, body)
 				c := v.dial()
-				lab.Say(t, c, "hello\n")
-				lab.Hear(t, c, "HELLO\n")
+				servertest.Send(t, c, "hello\n")
+				servertest.Expect(t, c, "HELLO\n")
 				for _, b := range "letter_by_letter\n" {
-					lab.Say(t, c, string(b))
+					servertest.Send(t, c, string(b))
 					time.Sleep(100 * time.Microsecond)
 				}
-				lab.Hear(t, c, "LETTER_BY_LETTER\n")
-				lab.Say(t, c, "two\nat_once\nand_")
-				lab.Hear(t, c, "TWO\n")
-				lab.Say(t, c, "more\n")
+				servertest.Expect(t, c, "LETTER_BY_LETTER\n")
+				servertest.Send(t, c, "two\nat_once\nand_")
+				servertest.Expect(t, c, "TWO\n")
+				servertest.Send(t, c, "more\n")
 				require.NoError(t, c.(interface{ CloseWrite() error }).CloseWrite())
-				lab.Hear(t, c, "AT_ONCE\nAND_MORE\n")
-				lab.HearEnd(t, c)
+				servertest.Expect(t, c, "AT_ONCE\nAND_MORE\n")
+				servertest.ExpectEOF(t, c)
 				v.drain()
 			})
 		}
@@ -107,7 +107,7 @@ func web(rw io.ReadWriter) error {
 func TestNetHTTPsRequestsAndAnswers(t *testing.T) {
 	v := serve(t, "tcp", func(c *coro.Conn) error { return web(c) })
 	transport := &http.Transport{}
-	client := &http.Client{Transport: transport, Timeout: lab.Patience}
+	client := &http.Client{Transport: transport, Timeout: servertest.Timeout}
 	for _, size := range []int{0, 1, 5000, 1 << 20} {
 		for _, chunked := range []bool{false, true} {
 			data := noise(size)

@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -69,7 +69,7 @@ func TestAScopeCutsShortWhateverWaitsInIt(t *testing.T) {
 		},
 		"UntilOrder": func(co *coro.Co, f func() error) error {
 			s := co.Scheduler()
-			time.AfterFunc(5*time.Millisecond, func() { s.Shutdown(lab.Drain) })
+			time.AfterFunc(5*time.Millisecond, func() { s.Shutdown(servertest.Drain) })
 			return co.UntilOrder(f)
 		},
 	} {
@@ -107,7 +107,7 @@ func TestACallInAScopeThatHasEndedIsRefused(t *testing.T) {
 		},
 		"WithContext": func(co *coro.Co, f func() error) error { return co.WithContext(past, f) },
 		"UntilOrder": func(co *coro.Co, f func() error) error {
-			co.Scheduler().Shutdown(lab.Drain)
+			co.Scheduler().Shutdown(servertest.Drain)
 			return errors.Join(co.Yield(), co.UntilOrder(f))
 		},
 	} {
@@ -133,7 +133,7 @@ func TestACallInAScopeThatHasEndedIsRefused(t *testing.T) {
 					return nil
 				})
 			})
-			lab.Say(t, peer, "what came is not read")
+			servertest.Send(t, peer, "what came is not read")
 			require.NoError(t, p.end())
 		})
 	}
@@ -270,7 +270,7 @@ func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
 			l.Turn(func(task *act.Task) {
 				require.True(panicking{}, begun)
 				time.Sleep(5 * time.Millisecond)
-				task.Scheduler().Shutdown(lab.Drain)
+				task.Scheduler().Shutdown(servertest.Drain)
 				came = true
 				waker.Wake()
 			})
@@ -413,9 +413,9 @@ func TestABodyIsToldOfAnOrderAndGoesOn(t *testing.T) {
 	p := play(l, func(co *coro.Co) error {
 		require.Nil(panicking{}, co.Order())
 		require.NoError(panicking{}, co.UntilOrder(func() error { return co.Yield() }), "there is none")
-		co.Scheduler().Shutdown(lab.Drain)
+		co.Scheduler().Shutdown(servertest.Drain)
 		err := co.UntilOrder(func() error { return yielding(co) })
-		require.Equal(panicking{}, shutdown.Order(lab.Drain), co.Order())
+		require.Equal(panicking{}, shutdown.Order(servertest.Drain), co.Order())
 		require.NoError(panicking{}, co.Sleep(time.Millisecond))
 		return err
 	})
@@ -448,18 +448,18 @@ func TestAnOrderEndsTheWaitForARequestAndNotTheRequest(t *testing.T) {
 	for _, c := range []io.Writer{idle, busy} {
 		_, err := io.WriteString(c, "GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
-		lab.Receive(t, asked)
+		servertest.Receive(t, asked)
 	}
-	lab.Hear(t, idle, "you are at /one\n")
-	lab.Hear(t, busy, "you are at /one\n")
-	lab.Say(t, busy, "GET /two HTTP")
-	lab.Receive(t, asked)
-	v.Group.Shutdown(lab.Drain)
-	lab.HearEnd(t, idle)
-	lab.HearEnd(t, never)
-	lab.Say(t, busy, "/1.1\r\nHost: x\r\n\r\n")
-	lab.Hear(t, busy, "you are at /two\n")
-	lab.HearEnd(t, busy)
+	servertest.Expect(t, idle, "you are at /one\n")
+	servertest.Expect(t, busy, "you are at /one\n")
+	servertest.Send(t, busy, "GET /two HTTP")
+	servertest.Receive(t, asked)
+	v.Group.Shutdown(servertest.Drain)
+	servertest.ExpectEOF(t, idle)
+	servertest.ExpectEOF(t, never)
+	servertest.Send(t, busy, "/1.1\r\nHost: x\r\n\r\n")
+	servertest.Expect(t, busy, "you are at /two\n")
+	servertest.ExpectEOF(t, busy)
 	for _, c := range []io.Closer{idle, busy, never} {
 		_ = c.Close()
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -50,7 +50,7 @@ func TestHowAServedConnectionEnds(t *testing.T) {
 			})
 			for range 2 { // the scheduler lives on
 				c := v.dial()
-				lab.Say(t, c, "?")
+				servertest.Send(t, c, "?")
 				got, err := io.ReadAll(c)
 				require.Equal(t, row.reset, errors.Is(err, syscall.ECONNRESET), err)
 				if !row.reset {
@@ -58,7 +58,7 @@ func TestHowAServedConnectionEnds(t *testing.T) {
 				}
 				_ = c.Close()
 			}
-			v.Group.Shutdown(lab.Drain)
+			v.Group.Shutdown(servertest.Drain)
 			require.NoError(t, v.End())
 			if row.logged == "" {
 				require.Empty(t, v.failures())
@@ -75,9 +75,9 @@ func TestAResetByThePeerFailsNobody(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	for range 10 {
 		c := v.dial()
-		lab.Say(t, c, "hello")
-		lab.Hear(t, c, "hello")
-		lab.Rush(t, c)
+		servertest.Send(t, c, "hello")
+		servertest.Expect(t, c, "hello")
+		servertest.Reset(t, c)
 	}
 	v.drain()
 }
@@ -97,8 +97,8 @@ func TestADropResetsConnections(t *testing.T) {
 			begun := make(chan bool, 1)
 			v := serve(t, "tcp", func(c *coro.Conn) error { begun <- true; return body(c) })
 			c := v.dial()
-			lab.Receive(t, begun)
-			v.Group.Shutdown(lab.Cut)
+			servertest.Receive(t, begun)
+			v.Group.Shutdown(servertest.Cut)
 			require.ErrorContains(t, v.End(), "TestADropResetsConnections")
 			_, err := io.ReadAll(c)
 			require.ErrorIs(t, err, syscall.ECONNRESET)
@@ -111,9 +111,9 @@ func TestADropResetsConnections(t *testing.T) {
 func TestAConnectionGoesOnUnderAnOrder(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	c := v.dial()
-	lab.Say(t, c, "hello")
-	lab.Hear(t, c, "hello")
-	v.Group.Shutdown(lab.Drain)
+	servertest.Send(t, c, "hello")
+	servertest.Expect(t, c, "hello")
+	v.Group.Shutdown(servertest.Drain)
 	time.Sleep(5 * time.Millisecond)
 	require.NoError(t, echoed(c, noise(100_000)))
 	require.NoError(t, v.End())
@@ -124,18 +124,18 @@ func TestMaxConnsIsTheMostBodiesAtOnce(t *testing.T) {
 	var all []net.Conn
 	for range 3 {
 		c := v.dial()
-		lab.Say(t, c, "hello")
-		lab.Hear(t, c, "hello")
+		servertest.Send(t, c, "hello")
+		servertest.Expect(t, c, "hello")
 		all = append(all, c)
 	}
 	fourth := v.dial()
-	lab.Say(t, fourth, "hello")
+	servertest.Send(t, fourth, "hello")
 	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
 	_, err := fourth.Read(make([]byte, 1))
 	late(t, err)
-	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(servertest.Timeout)))
 	require.NoError(t, all[0].Close())
-	lab.Hear(t, fourth, "hello")
+	servertest.Expect(t, fourth, "hello")
 	for _, c := range append(all, fourth) {
 		_ = c.Close()
 	}

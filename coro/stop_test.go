@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -118,7 +118,7 @@ func TestABodyWithAConnectionIsStoppedWhereverItWaits(t *testing.T) {
 					return got
 				})
 				if name != "WriteTo, for input" && name != "a handshake" && name != "Read" && name != "WriteTo a Writer, for input" {
-					lab.Say(t, peer, "hello")
+					servertest.Send(t, peer, "hello")
 				}
 				l.For(2 * time.Millisecond)
 				require.False(t, p.over, "%v", p.err)
@@ -126,7 +126,7 @@ func TestABodyWithAConnectionIsStoppedWhereverItWaits(t *testing.T) {
 				case "Close":
 					require.Error(t, l.S.Close())
 				case "an order that drops":
-					l.S.Shutdown(lab.Cut)
+					l.S.Shutdown(servertest.Cut)
 					require.Error(t, l.S.Run())
 				case "an order whose time is over":
 					l.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Millisecond, Drop: true}})
@@ -173,7 +173,7 @@ func TestADialThatIsStoppedLeavesNoDescriptor(t *testing.T) {
 	}
 	l := bench(t)
 	p := play(l, func(co *coro.Co) error {
-		_, err := coro.Dial(co, "unix:"+filepath.Join(lab.Folder(t), "nobody"), listener.Limits{})
+		_, err := coro.Dial(co, "unix:"+filepath.Join(servertest.ShortDir(t), "nobody"), listener.Limits{})
 		return err
 	})
 	require.Error(t, p.end())
@@ -251,12 +251,12 @@ func TestDeferredFunctionsOfAStoppedBodyDoWhatTheyCan(t *testing.T) {
 		return c.Co().Sleep(time.Hour)
 	})}.start(t)
 	v.trust(clientSide)
-	lab.Receive(t, begun)
-	v.Group.Shutdown(lab.Cut)
+	servertest.Receive(t, begun)
+	v.Group.Shutdown(servertest.Cut)
 	require.Error(t, v.End())
-	require.Equal(t, "flush", lab.Receive(t, ends))
-	require.Equal(t, "tls", lab.Receive(t, ends))
-	require.Equal(t, "close", lab.Receive(t, ends))
+	require.Equal(t, "flush", servertest.Receive(t, ends))
+	require.Equal(t, "tls", servertest.Receive(t, ends))
+	require.Equal(t, "close", servertest.Receive(t, ends))
 	require.Empty(t, v.failures())
 }
 

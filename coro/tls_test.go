@@ -23,7 +23,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -104,16 +104,16 @@ func TestTheEndOfTLSIsToldAndHeard(t *testing.T) {
 		return nil
 	}))
 	c := v.trust(clientSide)
-	lab.Hear(t, c, "hello")
+	servertest.Expect(t, c, "hello")
 	require.NoError(t, c.CloseWrite())
-	require.Equal(t, io.EOF, lab.Receive(t, heard), "a close_notify")
-	lab.HearEnd(t, c)
+	require.Equal(t, io.EOF, servertest.Receive(t, heard), "a close_notify")
+	servertest.ExpectEOF(t, c)
 
 	c = v.trust(clientSide)
-	lab.Hear(t, c, "hello")
-	lab.Say(t, c.NetConn(), "\x17\x03\x03\x01")
+	servertest.Expect(t, c, "hello")
+	servertest.Send(t, c.NetConn(), "\x17\x03\x03\x01")
 	require.NoError(t, c.NetConn().Close())
-	require.Equal(t, io.ErrUnexpectedEOF, lab.Receive(t, heard), "in the middle of a record")
+	require.Equal(t, io.ErrUnexpectedEOF, servertest.Receive(t, heard), "in the middle of a record")
 	v.drain()
 }
 
@@ -121,7 +121,7 @@ func TestHTTPOverTLS(t *testing.T) {
 	serverSide, clientSide := identities(t)
 	v := serve(t, "tcp", secure(serverSide, func(_ *coro.Conn, secret *tls.Conn) error { return ended(web(secret)) }))
 	transport := &http.Transport{TLSClientConfig: clientSide}
-	client := &http.Client{Transport: transport, Timeout: lab.Patience}
+	client := &http.Client{Transport: transport, Timeout: servertest.Timeout}
 	for range 3 {
 		r, err := client.Post("https://"+v.address()+"/secret", "", bytes.NewReader(noise(100_000)))
 		require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestTLSGoesOnAfterATimeOut(t *testing.T) {
 				return err
 			}))
 			c := v.trust(clientSide)
-			require.ErrorIs(t, lab.Receive(t, late), os.ErrDeadlineExceeded)
+			require.ErrorIs(t, servertest.Receive(t, late), os.ErrDeadlineExceeded)
 			require.NoError(t, echoed(c, noise(1000)))
 			v.drain()
 		})
@@ -214,9 +214,9 @@ func TestAHandshakeIsBounded(t *testing.T) {
 					return nil
 				})
 				c := v.dial()
-				lab.Say(t, c, say)
-				require.ErrorIs(t, lab.Receive(t, result), os.ErrDeadlineExceeded)
-				lab.HearEnd(t, c)
+				servertest.Send(t, c, say)
+				require.ErrorIs(t, servertest.Receive(t, result), os.ErrDeadlineExceeded)
+				servertest.ExpectEOF(t, c)
 				_ = c.Close()
 				v.drain()
 			})
@@ -247,7 +247,7 @@ func TestAClientThatGoesInTheMiddleOfAHandshakeLeavesNothing(t *testing.T) {
 				return nil
 			})
 			leave(v.dial())
-			require.Error(t, lab.Receive(t, result))
+			require.Error(t, servertest.Receive(t, result))
 			v.drain()
 		})
 	}
@@ -302,10 +302,10 @@ func TestAPeerThatSpoilsTLSHoldsUpNobodyElse(t *testing.T) {
 	}), cfg: act.Config{Schedulers: 1}}.start(t)
 	c := v.trust(clientSide)
 	time.Sleep(100 * time.Millisecond) // the writer is held up
-	lab.Say(t, c.NetConn(), "\x17\x03\x03\x00\x20 this is 32 bytes, and no record ")
+	servertest.Send(t, c.NetConn(), "\x17\x03\x03\x00\x20 this is 32 bytes, and no record ")
 	require.NoError(t, v.trust(clientSide).Close())
 	_ = c.NetConn().Close()
-	v.Group.Shutdown(lab.Drain)
+	v.Group.Shutdown(servertest.Drain)
 	require.NoError(t, v.End())
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,6 +36,6 @@ func runElsewhere(t *testing.T, s *act.Scheduler) (ended <-chan error) {
 	t.Helper()
 	result := make(chan error, 1)
 	go func() { result <- s.Run() }()
-	t.Cleanup(func() { s.Shutdown(lab.Cut) })
+	t.Cleanup(func() { s.Shutdown(servertest.Cut) })
 	return result
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -37,10 +37,10 @@ func TestEveryTicksOnAGrid(t *testing.T) {
 				ticks = append(ticks, s.Now().String())
 				return act.Wait
 			}))
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			for _, d := range row.moves {
 				c.move(d)
-				lab.Step(t, s)
+				servertest.Step(t, s)
 			}
 			require.Equal(t, row.want, strings.Join(ticks, " "))
 			require.Zero(t, logs.Len())
@@ -53,15 +53,15 @@ func TestEveryCountsFromItsFirstTurn(t *testing.T) {
 	c.move(7 * time.Second)
 	ticked := false
 	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticked = true; return act.Wait }))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	when, ok := s.NextDeadline()
 	require.True(t, ok)
 	require.LessOrEqual(t, when, 8*time.Second)
 	c.move(time.Second - 1)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.False(t, ticked)
 	c.move(1)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.True(t, ticked)
 }
 
@@ -69,9 +69,9 @@ func TestEveryNeverComesAfterTheEndOfTime(t *testing.T) {
 	s, c, _ := stepped(t)
 	c.move(time.Hour)
 	s.Install(demon.Every(math.MaxInt64, func(*act.Task) act.Directive { panic("ticked") }))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	c.move(1000 * time.Hour)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.IsType(t, &shutdown.Cut{}, s.Close(), "it is still there")
 }
 
@@ -101,10 +101,10 @@ func TestEveryVerdict(t *testing.T) {
 				ticks++
 				return row.verdict(t, ticks)
 			}))
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			for range 10 {
 				c.move(time.Second)
-				lab.Step(t, s)
+				servertest.Step(t, s)
 			}
 			require.Equal(t, row.ticks, ticks)
 			require.Equal(t, row.logged, logs.Len())
@@ -119,16 +119,16 @@ func TestEveryMayOffload(t *testing.T) {
 		ticks++
 		return t.Offload(func() { worked <- true })
 	}))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	c.move(time.Second)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	c.move(3 * time.Second)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, 1, ticks, "the function has not returned")
 	<-worked
-	require.Eventually(t, func() bool { lab.Step(t, s); return ticks == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { servertest.Step(t, s); return ticks == 2 }, 10*time.Second, time.Millisecond)
 	c.move(time.Second - 1)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, 2, ticks, "what was missed meanwhile came once")
 	<-worked
 }
@@ -148,10 +148,10 @@ func TestEveryHoldsRunUntilAnOrder(t *testing.T) {
 			}))
 			ended := runElsewhere(t, s)
 			for range 3 {
-				lab.Receive(t, ticked)
+				servertest.Receive(t, ticked)
 			}
 			s.Shutdown(shutdown.Now{Terms: policy})
-			require.NoError(t, lab.Receive(t, ended))
+			require.NoError(t, servertest.Receive(t, ended))
 			require.NoError(t, s.Close(), "nothing was left")
 		})
 	}
@@ -161,15 +161,15 @@ func TestEverySuspendedGoesOnWithOneTick(t *testing.T) {
 	s, c, _ := stepped(t)
 	ticks := 0
 	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticks++; return act.Wait }))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
 	_, err := s.Step(1)
 	require.IsType(t, &shutdown.Cut{}, err)
 	c.move(time.Hour + time.Second/2)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, 1, ticks)
 	c.move(time.Second / 2)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, 2, ticks)
 }
 
@@ -190,10 +190,10 @@ func TestStayHoldsRunUntilAnOrder(t *testing.T) {
 	posted := make(chan bool)
 	for range 3 {
 		require.True(t, s.Post(func(*act.Scheduler) { posted <- true }))
-		lab.Receive(t, posted)
+		servertest.Receive(t, posted)
 	}
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
-	require.NoError(t, lab.Receive(t, ended))
+	require.NoError(t, servertest.Receive(t, ended))
 	require.Zero(t, logs.Len(), "nobody complains that it waits for nobody")
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -90,7 +90,7 @@ func TestPauseIsCutShort(t *testing.T) {
 			done := make(chan bool)
 			i := wrapped(t, demon.Pause(never), e)
 			go func() { row.do(e, i); close(done) }()
-			lab.Receive(t, done)
+			servertest.Receive(t, done)
 			require.NotContains(t, e.String(), "b")
 			require.True(t, strings.HasSuffix(e.String(), "l"), "a pause ends with a look")
 			require.NotContains(t, e.String(), "i", "nobody is to be woken in a look")
@@ -213,7 +213,7 @@ func TestHybridLooksAWhileAfterATurnAndThenBlocks(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s, e, _ := hybrids(t)
 			s.Install(demon.Stay())
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			e.asked = nil
 			row.set(s, e)
 			require.NoError(t, s.Run())
@@ -228,7 +228,7 @@ func TestHybridInterruptedBeforeItBlocksLooks(t *testing.T) {
 	i := demon.Hybrid(time.Microsecond)(s, e)
 	i.Idle(-1) // the looks of the beginning
 	c.move(time.Microsecond)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	e.asked = nil
 	i.Interrupt()
 	i.Idle(-1)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -54,7 +54,7 @@ func TestPostsFromManyReachASleepingScheduler(t *testing.T) {
 		}
 		all.Wait()
 		s.Shutdown(shutdown.Now{})
-		require.NoError(t, lab.Receive(t, ended))
+		require.NoError(t, servertest.Receive(t, ended))
 		require.Len(t, ran, posters*each)
 		for _, times := range ran {
 			require.Equal(t, 1, times)
@@ -130,7 +130,7 @@ func TestAnOrderReachesASleepingScheduler(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 				start := time.Now()
 				s.Shutdown(shutdown.Now{})
-				require.NoError(t, lab.Receive(t, ended))
+				require.NoError(t, servertest.Receive(t, ended))
 				best = min(best, time.Since(start))
 				require.NoError(t, s.Close())
 			}
@@ -173,13 +173,13 @@ func passes(t *testing.T, idle act.Strategy, in time.Duration) int64 {
 	ended := runElsewhere(t, s)
 	settled := make(chan bool)
 	s.Post(func(*act.Scheduler) { close(settled) })
-	lab.Receive(t, settled)
+	servertest.Receive(t, settled)
 	time.Sleep(50 * time.Millisecond)
 	before := n.Load()
 	time.Sleep(in)
 	counted := n.Load() - before
 	s.Shutdown(shutdown.Now{})
-	require.NoError(t, lab.Receive(t, ended))
+	require.NoError(t, servertest.Receive(t, ended))
 	return counted
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // again is a task that waits for what f makes, each time it is resolved, n times.
@@ -41,23 +41,23 @@ func TestAllocations(t *testing.T) {
 		{"a future and a leaf", 2, func() {
 			f := future.New[int](s)
 			s.Spawn(f.Await())
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			_ = f.Resolve(1)
-			lab.Step(t, s)
+			servertest.Step(t, s)
 		}},
 		{"a future, a handler, its closure and what that has captured", 4, func() {
 			f, n := future.New[int](s), 0
 			f.Handle(func(int, error) { n++ })
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			_ = f.Resolve(1)
-			lab.Step(t, s)
+			servertest.Step(t, s)
 		}},
 		{"two futures, a callback and its closure", 4, func() {
 			f := future.New[int](s)
 			future.Map(f, double)
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			_ = f.Resolve(1)
-			lab.Step(t, s)
+			servertest.Step(t, s)
 		}},
 	} {
 		row.do()

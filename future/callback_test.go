@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -43,7 +43,7 @@ func TestCallbacksRunInOrderOfRegistration(t *testing.T) {
 					_, err := s.Step(1)
 					require.NoError(t, err)
 				case ';':
-					lab.Step(t, s)
+					servertest.Step(t, s)
 				default:
 					before := log
 					f.Handle(func(int, error) { log += string(c) })
@@ -62,7 +62,7 @@ func TestCallbacksKeepTheirOrderWhenAnOrderMakesThemReady(t *testing.T) {
 	for range 5 {
 		s.Spawn(filler)
 	}
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	// An order wakes tasks by their places, which are handed out again last in, first out. So e is woken
 	// first, and only its turn comes before the desk opens the letter.
 	f := future.New[int](s)
@@ -70,7 +70,7 @@ func TestCallbacksKeepTheirOrderWhenAnOrderMakesThemReady(t *testing.T) {
 	for _, c := range "abcde" {
 		f.Handle(func(int, error) { log += string(c) })
 	}
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
 	require.NoError(t, f.Resolve(1))
 	require.NoError(t, s.Run())
@@ -94,7 +94,7 @@ func TestACallbackIsATurnOfItsOwn(t *testing.T) {
 		log += ")"
 		return act.Done
 	}))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, "r()a()bc", log)
 }
 
@@ -104,7 +104,7 @@ func TestHandleGetsEitherOutcome(t *testing.T) {
 	note := func(v int, err error) { log = append(log, sprint(v, err)) }
 	resolved(s, 7).Handle(note)
 	failed[int](s, errNo).Handle(note)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, []string{"7 <nil>", "0 no"}, log)
 }
 
@@ -114,7 +114,7 @@ func TestAPanicInHandleIsReportedOnceAndHarmsNobody(t *testing.T) {
 	ran := false
 	f.Handle(func(int, error) { panic("boom") })
 	f.Handle(func(int, error) { ran = true })
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.True(t, ran)
 	require.Equal(t, 1, logs.Len())
 	require.Equal(t, "panic: boom", logs.All()[0].ContextMap()["error"])
@@ -128,7 +128,7 @@ func TestAGoexitInACallbackEndsRunInsteadOfHangingIt(t *testing.T) {
 		defer close(done)
 		_ = s.Run()
 	}()
-	lab.Receive(t, done)
+	servertest.Receive(t, done)
 	require.ErrorIs(t, s.Run(), act.ErrGoexit)
 }
 
@@ -148,7 +148,7 @@ func TestAPendingCallbackHoldsRun(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.Run() }()
 	go func() { _ = f.Resolve(2) }()
-	require.NoError(t, lab.Receive(t, done))
+	require.NoError(t, servertest.Receive(t, done))
 	require.Equal(t, "4", outcome(g))
 }
 
@@ -172,7 +172,7 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 			g, h := future.Map(f, double), future.Any(s, f)
 			k := future.Then(f, func(int) *future.Future[int] { return f })
 			all := future.All(s, f)
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			s.Shutdown(shutdown.Now{Terms: row.terms})
 			var cut *shutdown.Cut
 			require.ErrorAs(t, s.Run(), &cut)
@@ -196,7 +196,7 @@ func TestADrainWaitsForWhoResolves(t *testing.T) {
 	s, _ := stepped(t)
 	f := future.New[int](s)
 	g := future.Map(f, double)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
 	go func() { _ = f.Resolve(1) }()
 	require.NoError(t, s.Run())
@@ -208,7 +208,7 @@ func TestCloseFailsWhatWillNotCome(t *testing.T) {
 	f := future.New[int](s)
 	g := future.Map(future.Map(f, double), double)
 	inner := future.Then(resolved(s, 1), func(int) *future.Future[int] { return f })
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.IsType(t, &shutdown.Cut{}, s.Close())
 	for _, g := range []*future.Future[int]{g, inner} {
 		_, err := g.Value()
@@ -223,10 +223,10 @@ func TestACallbackThatIsDroppedDoesNotHoldUpTheNext(t *testing.T) {
 	f := future.New[int](s)
 	log := ""
 	f.Handle(func(int, error) { log += "a" })
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	for _, stricter := range []shutdown.Policy{{Turns: 2, Drop: true}, {Turns: 2, Drop: true, Time: time.Hour}} {
 		s.Shutdown(shutdown.Now{Terms: stricter}) // being told takes one of the two turns
-		lab.Step(t, s)
+		servertest.Step(t, s)
 	}
 	f.Handle(func(int, error) { log += "b" })
 	f.Handle(func(int, error) { log += "c" })

@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -142,7 +142,7 @@ func TestWithin(t *testing.T) {
 				if at == row.resolved {
 					resolve()
 				}
-				lab.Step(t, s)
+				servertest.Step(t, s)
 				if at < row.d && at < row.resolved {
 					require.Equal(t, "pending", outcome(g), "never early: %d", at)
 				}
@@ -159,7 +159,7 @@ func TestWithin(t *testing.T) {
 func TestWithinIsDroppedAsOtherCallbacks(t *testing.T) {
 	s, _ := stepped(t)
 	g := future.New[int](s).Within(time.Hour)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Error(t, s.Close())
 	require.Equal(t, future.ErrDropped.Error(), outcome(g))
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // collected runs the collector until there are n logs, and then some times more: for those too many.
@@ -60,7 +60,7 @@ func TestAFailureThatNobodySawIsReportedOnce(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s, logs := stepped(t)
 			row.do(s)
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			require.Equal(t, row.want, collected(logs, row.want))
 			for _, e := range logs.All() {
 				require.Equal(t, "a future failed and nobody has looked at it", e.Message)
@@ -79,8 +79,8 @@ func TestAFailureThatSomebodyMayYetSeeIsNotReported(t *testing.T) {
 func TestWhatIsDroppedIsReportedInTheCutOnly(t *testing.T) {
 	s, logs := stepped(t)
 	func() { future.Map(future.New[int](s), double) }()
-	lab.Step(t, s)
-	s.Shutdown(lab.Cut)
+	servertest.Step(t, s)
+	s.Shutdown(servertest.Cut)
 	require.ErrorContains(t, s.Run(), "dropped 1 task (*future.callback[int,int])")
 	require.Zero(t, collected(logs, 0))
 }

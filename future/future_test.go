@@ -13,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -121,12 +121,12 @@ func TestAwait(t *testing.T) {
 				for _, name := range []string{"A", "B", "C"} {
 					s.Spawn(waiter(f.Await(), name, &log))
 				}
-				lab.Step(t, s)
+				servertest.Step(t, s)
 				if !before {
 					require.Empty(t, log)
 					row.resolve(f)
 				}
-				lab.Step(t, s)
+				servertest.Step(t, s)
 				require.Equal(t, row.want, strings.Join(log, " "))
 				require.Zero(t, logs.Len())
 			})
@@ -145,7 +145,7 @@ func TestAwaitAnswersAgain(t *testing.T) {
 		}
 		return act.Done
 	}))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 }
 
 func TestAwaitOfWhatIsResolvedInTheSameTurn(t *testing.T) {
@@ -167,12 +167,12 @@ func TestAwaitBesideSomethingElse(t *testing.T) {
 	var log []string
 	s.Spawn(waiter(act.First(slow.Await(), fast.Await()), "first", &log))
 	s.Spawn(waiter(act.All(slow.Await(), fast.Await()), "all", &log))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.NoError(t, fast.Resolve(1))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, []string{"first"}, log)
 	require.NoError(t, slow.Resolve(1))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, []string{"first", "all"}, log)
 	require.Zero(t, logs.Len())
 }
@@ -241,12 +241,12 @@ func TestDerived(t *testing.T) {
 					g := row.make(s, f)
 					require.False(t, g.Resolved(), "never within the call that registers it")
 					if !before {
-						lab.Step(t, s)
+						servertest.Step(t, s)
 						require.False(t, g.Resolved())
 						how.resolve(f)
 						require.False(t, g.Resolved(), "never within Resolve")
 					}
-					lab.Step(t, s)
+					servertest.Step(t, s)
 					require.Equal(t, how.want, outcome(g))
 					require.Zero(t, logs.Len())
 				})
@@ -258,7 +258,7 @@ func TestDerived(t *testing.T) {
 func TestAPanicKeepsItsValueAndItsStack(t *testing.T) {
 	s, _ := stepped(t)
 	g := future.Map(resolved(s, 1), explodeWith)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	_, err := g.Value()
 	var p *act.Panic
 	require.ErrorAs(t, err, &p)
@@ -304,13 +304,13 @@ func TestAllAndAny(t *testing.T) {
 					resolve()
 				}
 				all, any := future.All(s, fs...), future.Any(s, fs...)
-				lab.Step(t, s)
+				servertest.Step(t, s)
 				if !before {
 					resolve()
-					lab.Step(t, s)
+					servertest.Step(t, s)
 				}
 				text := future.Map(all, func(vs []int) (string, error) { return sprint(vs), nil })
-				lab.Step(t, s)
+				servertest.Step(t, s)
 				require.Equal(t, row.all, outcome(text))
 				require.Equal(t, row.any, outcome(any))
 				require.Zero(t, logs.Len())
@@ -325,11 +325,11 @@ func TestAllInAnyOrderOfResolution(t *testing.T) {
 		fs := []*future.Future[int]{future.New[int](s), future.New[int](s), future.New[int](s)}
 		all := future.All(s, fs...)
 		for _, i := range order {
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			require.False(t, all.Resolved())
 			require.NoError(t, fs[i].Resolve(i))
 		}
-		lab.Step(t, s)
+		servertest.Step(t, s)
 		vs, err := all.Value()
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2}, vs)
@@ -341,12 +341,12 @@ func TestSomebodyFasterThanTheCallback(t *testing.T) {
 	f := future.New[int](s)
 	g := future.Map(f, double)
 	timedOut := g.Recover(mend)
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.NoError(t, g.Fail(errNo), "a time-out, say")
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, "-1", outcome(timedOut))
 	require.NoError(t, f.Resolve(1))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, "no", outcome(g))
 	require.Zero(t, logs.Len())
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // node is a future beside its slow twin: what it was made of, and what follows from that, worked out
@@ -193,13 +193,13 @@ func TestFuturesAgainstASlowTwin(t *testing.T) {
 					_, err := s.Step(w.rnd.IntN(4))
 					require.NoError(t, err)
 				case 7:
-					lab.Step(t, s)
+					servertest.Step(t, s)
 					for _, n := range w.nodes {
 						n.check(t)
 					}
 				}
 			}
-			lab.Step(t, s)
+			servertest.Step(t, s)
 			kinds := map[string]bool{}
 			for _, n := range w.nodes {
 				n.check(t)

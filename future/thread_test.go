@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -255,10 +255,10 @@ func TestAFutureIsWaitedForAfterItsHomeWasClosed(t *testing.T) {
 	f := future.New[int](home)
 	var log []string
 	s.Spawn(waiter(f.Await(), "done", &log))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.NoError(t, home.Close())
 	require.NoError(t, f.Resolve(1))
-	lab.Step(t, s)
+	servertest.Step(t, s)
 	require.Equal(t, []string{"done"}, log)
 }
 
@@ -272,7 +272,7 @@ func TestResolvingForASchedulerThatIsBeingClosed(t *testing.T) {
 			s.Spawn(f.Await())
 			future.Map(f, double)
 		}
-		lab.Step(t, s)
+		servertest.Step(t, s)
 		var resolvers sync.WaitGroup
 		for r := range 2 {
 			resolvers.Go(func() {
@@ -298,7 +298,7 @@ func TestAnOrderReachesThoseWhoWait(t *testing.T) {
 	go func() { ended <- s.Run() }()
 	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}})
 	var cut *shutdown.Cut
-	require.ErrorAs(t, lab.Receive(t, ended), &cut)
+	require.ErrorAs(t, servertest.Receive(t, ended), &cut)
 	require.Equal(t, 1, cut.Tasks, "the one that only waits for the future")
 }
 
@@ -342,6 +342,6 @@ func TestGoThatIsCut(t *testing.T) {
 	require.ErrorContains(t, s.Run(), "dropped 1 task")
 	require.Equal(t, "future: dropped before it was resolved", outcome(f))
 	close(release)
-	lab.Receive(t, returned)
+	servertest.Receive(t, returned)
 	require.Equal(t, "future: dropped before it was resolved", outcome(f))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -239,7 +239,7 @@ func TestAPanicBehindAnOffloadedFunctionWasNotToldToTheLog(t *testing.T) {
 	}
 	d := newDesk(t)
 	d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	for end := time.Now().Add(lab.Patience); told == 0 && time.Now().Before(end); d.settle() {
+	for end := time.Now().Add(servertest.Timeout); told == 0 && time.Now().Before(end); d.settle() {
 		time.Sleep(100 * time.Microsecond)
 	}
 	require.Equal(t, 1, told)

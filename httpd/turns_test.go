@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -83,7 +83,7 @@ func TestAHandlerMayOffload(t *testing.T) {
 	}}
 	c := d.dial(web, listener.Limits{}).say(octets("GET /1 HTTP/1.1\nHost: a\n\nGET /2 HTTP/1.1\nHost: a\n\n"))
 	var all []answer
-	for end := time.Now().Add(lab.Patience); len(all) < 2 && time.Now().Before(end); all = c.check(t) {
+	for end := time.Now().Add(servertest.Timeout); len(all) < 2 && time.Now().Before(end); all = c.check(t) {
 		time.Sleep(100 * time.Microsecond)
 		d.settle()
 	}

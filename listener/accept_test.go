@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
 
 // door is a port of l with a leaf that accepts there.
-func door(l *lab.Lab, places *monitor.Account) *listener.Accept {
+func door(l *servertest.Stepped, places *monitor.Account) *listener.Accept {
 	l.T.Helper()
 	fd, err := l.OS.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
 	require.NoError(l.T, err)
@@ -35,15 +35,15 @@ func door(l *lab.Lab, places *monitor.Account) *listener.Accept {
 
 func knock(t testing.TB, at net.Addr) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout(at.Network(), at.String(), lab.Patience)
+	c, err := net.DialTimeout(at.Network(), at.String(), servertest.Timeout)
 	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 // doorman is a task that accepts until its port is closed.
-func doorman(l *lab.Lab, a *listener.Accept) (*outcome, *[]*listener.Conn) {
+func doorman(l *servertest.Stepped, a *listener.Accept) (*outcome, *[]*listener.Conn) {
 	var conns []*listener.Conn
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		for {
@@ -63,7 +63,7 @@ func doorman(l *lab.Lab, a *listener.Accept) (*outcome, *[]*listener.Conn) {
 }
 
 func TestAcceptTakesOneAfterTheOther(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	a := door(l, nil)
 	o, conns := doorman(l, a)
 	for n := 1; n <= 5; n++ {
@@ -145,7 +145,7 @@ func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
 	peer := knock(t, a.Port.Addr())
 	l.Until("it has tried", func() bool { return l.OS.Count("close") == 1 })
 	require.Zero(t, a.Places.Open())
-	lab.HearEnd(t, peer)
+	servertest.ExpectEOF(t, peer)
 	short = false
 	knock(t, a.Port.Addr())
 	pass(l, clock, listener.Scarce)
@@ -188,7 +188,7 @@ func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
 }
 
 func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	a := door(l, monitor.NewAccount(2))
 	_, conns := doorman(l, a)
 	var peers []net.Conn
@@ -214,10 +214,10 @@ func TestWhatNobodyTakesIsAbortedWithTheTask(t *testing.T) {
 		"alone":     func(a act.Action) act.Action { return a },
 		"in a Seq":  func(a act.Action) act.Action { return act.Seq(a) },
 		"in an All": func(a act.Action) act.Action { return act.All(a, &listener.Sleep{For: time.Millisecond}) },
-		"Within":    func(a act.Action) act.Action { return listener.Within(lab.Patience, a) },
+		"Within":    func(a act.Action) act.Action { return listener.Within(servertest.Timeout, a) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			places := monitor.NewAccount(1)
 			a := door(l, places)
 			o := spawn(l.S, hold(a))
@@ -238,7 +238,7 @@ func TestAtTheLimitOfTwoSchedulersNobodyIsForgotten(t *testing.T) {
 	places := monitor.NewAccount(2)
 	var address atomic.Value
 	var most atomic.Int64
-	r := lab.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
 		e, err := monitor.Engine(s)
 		if err != nil {
 			return err
@@ -282,7 +282,7 @@ func TestAtTheLimitOfTwoSchedulersNobodyIsForgotten(t *testing.T) {
 		require.NoError(t, <-done)
 	}
 	require.LessOrEqual(t, most.Load(), int64(2))
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 	require.Zero(t, places.Open())
 }
@@ -302,7 +302,7 @@ func visit(at string, times int) error {
 		if err != nil {
 			return err
 		}
-		_ = c.SetDeadline(time.Now().Add(lab.Patience))
+		_ = c.SetDeadline(time.Now().Add(servertest.Timeout))
 		_, err = io.ReadFull(c, make([]byte, 5))
 		_ = c.Close()
 		if err != nil {

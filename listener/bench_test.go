@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -15,7 +15,7 @@ import (
 func BenchmarkEcho(b *testing.B) {
 	for _, network := range []string{"tcp", "unix"} {
 		b.Run(network, func(b *testing.B) {
-			l := lab.New(b, act.Config{})
+			l := servertest.New(b, act.Config{})
 			c, peer := l.Conn(network, listener.Limits{})
 			_ = peer.SetDeadline(time.Time{})
 			message := pingPong(b, l, c, peer)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -20,9 +20,9 @@ func TestAfterCloseEverythingSaysSo(t *testing.T) {
 		"Abort": (*listener.Conn).Abort,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			c, peer := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
-			lab.Say(t, peer, "unread")
+			servertest.Send(t, peer, "unread")
 			readable(l, c, 6)
 			require.Same(t, l.S, c.Scheduler())
 			require.Equal(t, peer.LocalAddr().String(), c.RemoteAddr().String())
@@ -72,24 +72,24 @@ func TestAfterCloseEverythingSaysSo(t *testing.T) {
 }
 
 func TestCloseReturnsAtOnceAndDeliversWhatWasWritten(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
-	lab.Say(t, peer, "nobody reads this")
+	servertest.Send(t, peer, "nobody reads this")
 	l.Turn(func(*act.Task) {
 		_, err := c.WriteString("goodbye")
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 	})
-	lab.Hear(t, peer, "goodbye")
-	lab.HearEnd(t, peer)
-	lab.Say(t, peer, "nor this")
+	servertest.Expect(t, peer, "goodbye")
+	servertest.ExpectEOF(t, peer)
+	servertest.Send(t, peer, "nor this")
 	require.NoError(t, peer.Close())
 	require.NoError(t, l.S.Run())
 	require.Zero(t, l.OS.Count("reset"))
 }
 
 func TestAbortThrowsAwayWhatWasNotSent(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	l.Turn(func(*act.Task) {
 		_, err := c.WriteString("goodbye")
@@ -107,7 +107,7 @@ func TestAbortThrowsAwayWhatWasNotSent(t *testing.T) {
 func TestTwoTasksOnOneConnection(t *testing.T) {
 	for _, who := range []string{"the reader closes", "the writer closes"} {
 		t.Run(who, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			c, peer := l.Conn("unix", listener.Limits{High: 10_000, Linger: time.Millisecond})
 			got, part, stop := 0, make([]byte, 10_000), false
 			reader := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
@@ -131,13 +131,13 @@ func TestTwoTasksOnOneConnection(t *testing.T) {
 				_, err := c.Write(part)
 				return listener.Next(t, err)
 			}))
-			lab.Say(t, peer, "hello")
+			servertest.Send(t, peer, "hello")
 			l.Until("one waits for input, the other for room", func() bool { return got == 5 && c.Queued() >= 10_000 })
 			turns := reader.turns + writer.turns
 			l.For(5 * time.Millisecond)
 			require.Equal(t, turns, reader.turns+writer.turns)
 			if who == "the reader closes" {
-				lab.Say(t, peer, "stop")
+				servertest.Send(t, peer, "stop")
 				require.Equal(t, act.Failed, writer.over(l))
 				require.Equal(t, net.ErrClosed, writer.err)
 				require.Equal(t, act.Done, reader.over(l))
@@ -154,17 +154,19 @@ func TestTwoTasksOnOneConnection(t *testing.T) {
 }
 
 func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
-	for name, at := range map[string]func(l *lab.Lab, end func()){
-		"in its turn":      func(_ *lab.Lab, end func()) { end() },
-		"at its end":       func(l *lab.Lab, end func()) { l.S.AtTurnEnd(turnEnd(end)) },
-		"behind its end":   func(l *lab.Lab, end func()) { l.S.AtTurnEnd(turnEnd(func() { l.S.AtTurnEnd(turnEnd(end)) })) },
-		"before its begin": func(l *lab.Lab, end func()) { end() },
+	for name, at := range map[string]func(l *servertest.Stepped, end func()){
+		"in its turn": func(_ *servertest.Stepped, end func()) { end() },
+		"at its end":  func(l *servertest.Stepped, end func()) { l.S.AtTurnEnd(turnEnd(end)) },
+		"behind its end": func(l *servertest.Stepped, end func()) {
+			l.S.AtTurnEnd(turnEnd(func() { l.S.AtTurnEnd(turnEnd(end)) }))
+		},
+		"before its begin": func(l *servertest.Stepped, end func()) { end() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			a, peerA := l.Conn("tcp", listener.Limits{})
 			b, peerB := l.Conn("tcp", listener.Limits{})
-			lab.Say(t, peerA, "unread")
+			servertest.Send(t, peerA, "unread")
 			readable(l, a, 6)
 			l.Turn(func(*act.Task) {
 				if name == "before its begin" {
@@ -182,10 +184,10 @@ func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
 				}
 			})
 			if name != "before its begin" {
-				lab.Hear(t, peerB, "unread")
-				lab.Hear(t, peerA, "to a")
+				servertest.Expect(t, peerB, "unread")
+				servertest.Expect(t, peerA, "to a")
 			}
-			lab.HearEnd(t, peerA)
+			servertest.ExpectEOF(t, peerA)
 			require.NoError(t, peerA.Close())
 			require.NoError(t, l.S.Run())
 			for range 3 { // what a had is used by others, once
@@ -194,8 +196,8 @@ func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
 					_, _ = b.WriteString("to b")
 					_, _ = c.WriteString("to c")
 				})
-				lab.Hear(t, peerB, "to b")
-				lab.Hear(t, peerC, "to c")
+				servertest.Expect(t, peerB, "to b")
+				servertest.Expect(t, peerC, "to c")
 				c.Abort()
 			}
 			b.Abort()
@@ -205,7 +207,7 @@ func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
 
 func TestHalfCloseBothWays(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{})
 		half := peer.(interface{ CloseWrite() error })
 		echo := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
@@ -222,11 +224,11 @@ func TestHalfCloseBothWays(t *testing.T) {
 			c.Discard(n)
 			return listener.Next(t, err)
 		}))
-		lab.Say(t, peer, "some words")
+		servertest.Send(t, peer, "some words")
 		require.NoError(t, half.CloseWrite())
 		require.Equal(t, act.Done, echo.over(l))
-		lab.Hear(t, peer, "some words, and that was all")
-		lab.HearEnd(t, peer)
+		servertest.Expect(t, peer, "some words, and that was all")
+		servertest.ExpectEOF(t, peer)
 		require.NoError(t, c.Close())
 		require.NoError(t, l.S.Run(), "both have ended: nothing lingers")
 	}
@@ -234,11 +236,11 @@ func TestHalfCloseBothWays(t *testing.T) {
 
 // Memory does not grow with the connections that were: what is kept for the next ones is bounded.
 func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	var conns []*listener.Conn
 	for range 100 {
 		c, peer := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
-		lab.Say(t, peer, "x")
+		servertest.Send(t, peer, "x")
 		conns = append(conns, c)
 	}
 	l.Until("all have input", func() bool {
@@ -264,7 +266,7 @@ func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
 }
 
 func TestACloseThatCannotSendTheLastBytesSaysSo(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "send" {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -56,7 +56,7 @@ func (e *calls) Execute(f func()) { e.n.Add(1); go f() }
 
 func TestConnectToEachKindOfAddress(t *testing.T) {
 	tcp := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr)
-	path := filepath.Join(lab.Folder(t), "s")
+	path := filepath.Join(servertest.ShortDir(t), "s")
 	house(t, "unix", path)
 	_, port, err := net.SplitHostPort(tcp.String())
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestConnectToEachKindOfAddress(t *testing.T) {
 	} {
 		t.Run(address, func(t *testing.T) {
 			executor := &calls{}
-			l := lab.New(t, act.Config{Executor: executor})
+			l := servertest.New(t, act.Config{Executor: executor})
 			c := &listener.Connect{Address: address}
 			var conn *listener.Conn
 			o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
@@ -102,7 +102,7 @@ func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
 		"":                       {nil, "missing port"},
 	} {
 		t.Run(address, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			c := &listener.Connect{Address: address}
 			o := spawn(l.S, c)
 			require.Equal(t, act.Failed, o.over(l))
@@ -124,7 +124,7 @@ func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
 var long = "/" + strings.Repeat("x", 200)
 
 func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
 	c := listener.Resolved(l.Engine(), vacant(t), vacant(t), good, vacant(t))
 	var conn *listener.Conn
@@ -144,13 +144,13 @@ func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 func TestAConnectionSurvivesWhoeverBoundedItsMaking(t *testing.T) {
 	at := house(t, "tcp", "127.0.0.1:0").String()
 	for name, bound := range map[string]func(act.Action) act.Action{
-		"Within":    func(a act.Action) act.Action { return listener.Within(lab.Patience, a) },
+		"Within":    func(a act.Action) act.Action { return listener.Within(servertest.Timeout, a) },
 		"act.Seq":   func(a act.Action) act.Action { return act.Seq(a) },
-		"act.First": func(a act.Action) act.Action { return act.First(a, &listener.Sleep{For: lab.Patience}) },
+		"act.First": func(a act.Action) act.Action { return act.First(a, &listener.Sleep{For: servertest.Timeout}) },
 		"act.All":   func(a act.Action) act.Action { return act.All(a, &listener.Sleep{For: 5 * time.Millisecond}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			c := &listener.Connect{Address: at}
 			bounded := bound(c)
 			var conn *listener.Conn
@@ -170,7 +170,7 @@ func TestAConnectionSurvivesWhoeverBoundedItsMaking(t *testing.T) {
 }
 
 // deaf lets no event through, so that no connect is ever decided.
-func deaf(l *lab.Lab) {
+func deaf(l *servertest.Stepped) {
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] }
 }
 
@@ -197,7 +197,7 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 		"before its begin": {Address: at},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			l.Engine()
 			deaf(l)
 			if name != "before its begin" {
@@ -217,7 +217,7 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 
 func TestAnUnresolvedNameLeavesTheThreadAlone(t *testing.T) {
 	release := make(chan struct{})
-	l := lab.New(t, act.Config{Executor: executor(func(f func()) {
+	l := servertest.New(t, act.Config{Executor: executor(func(f func()) {
 		go func() { <-release; f() }()
 	})})
 	o := spawn(l.S, &listener.Connect{Address: "no such host:80"})
@@ -237,7 +237,7 @@ func (e executor) Execute(f func()) { e(f) }
 
 // Some addresses are refused by this system, before anything is sent: a broadcast address is.
 func TestConnectPassesOverAnAddressThatCannotBeTried(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	never := netip.MustParseAddrPort("255.255.255.255:9")
 	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
 	c := listener.Resolved(l.Engine(), never, good)

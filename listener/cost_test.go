@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -25,7 +25,7 @@ func TestAConnectionAtRestIsSmall(t *testing.T) {
 }
 
 // pingPong returns a function that has one message of 64 bytes echoed.
-func pingPong(t testing.TB, l *lab.Lab, c *listener.Conn, peer net.Conn) func() {
+func pingPong(t testing.TB, l *servertest.Stepped, c *listener.Conn, peer net.Conn) func() {
 	ping, pong := make([]byte, 64), make([]byte, 64)
 	o := spawn(l.S, echo(c)).begun(l)
 	return func() {
@@ -49,7 +49,7 @@ func TestAnEchoedMessageDoesNotAllocate(t *testing.T) {
 			"":                  func(*listener.Conn) error { return nil },
 			", with a deadline": func(c *listener.Conn) error { return c.SetDeadline(time.Now().Add(time.Hour)) },
 		} {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			c, peer := l.Conn(network, listener.Limits{})
 			require.NoError(t, prepare(c))
 			message := pingPong(t, l, c, peer)
@@ -65,7 +65,7 @@ func TestAnEchoedMessageDoesNotAllocate(t *testing.T) {
 
 // One receive and one send for each message on TCP, and nothing else but the looks of the passes.
 func TestAnEchoedMessageIsTwoSystemCalls(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	message := pingPong(t, l, c, peer)
 	message()
@@ -82,7 +82,7 @@ func TestAnEchoedMessageIsTwoSystemCalls(t *testing.T) {
 }
 
 func TestAWaitForTheQueueDoesNotAllocate(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("unix", listener.Limits{})
 	part := make([]byte, 64<<10)
 	over := false
@@ -112,7 +112,7 @@ func TestAWaitForTheQueueDoesNotAllocate(t *testing.T) {
 }
 
 func TestAWriteDoesNotAllocate(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	heard := make(chan struct{})
 	go func() {
@@ -141,8 +141,8 @@ func TestAWriteDoesNotAllocate(t *testing.T) {
 // events find it. What is kept in stock for those who are busy is the same for any number.
 func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
 	const n, most = 2000, 160
-	lab.Balanced(t)
-	l := &lab.Lab{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own
+	servertest.CheckDescriptors(t)
+	l := &servertest.Stepped{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own
 	defer func() { require.NoError(t, l.S.Close()) }()
 	source, maker := l.Engine().NewSource("unix", nil), listener.NewMaker(l.S, listener.Limits{})
 	pairs := make([][2]int, n+100)
@@ -175,7 +175,7 @@ func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
 }
 
 // exchange has each connection receive a byte and send it back.
-func exchange(l *lab.Lab, conns []*listener.Conn, pairs [][2]int) {
+func exchange(l *servertest.Stepped, conns []*listener.Conn, pairs [][2]int) {
 	for _, pair := range pairs {
 		_, err := syscall.Write(pair[1], []byte("x"))
 		require.NoError(l.T, err)
@@ -206,7 +206,7 @@ func heap() int {
 // A client that is always a message ahead: there is an unread rest at the end of every turn, and one buffer
 // is enough.
 func TestAConnectionThatAlwaysKeepsARestDoesNotAllocate(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})
 	part := make([]byte, 300)
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {

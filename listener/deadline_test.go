@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
 // reader is a task that waits for input, as often as it is woken for nothing.
-func reader(l *lab.Lab, c *listener.Conn) *outcome {
+func reader(l *servertest.Stepped, c *listener.Conn) *outcome {
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		_, err := c.Peek(1)
 		return listener.Next(t, err)
@@ -24,7 +24,7 @@ func reader(l *lab.Lab, c *listener.Conn) *outcome {
 }
 
 // writer is a task that waits for room.
-func writer(l *lab.Lab, c *listener.Conn) *outcome {
+func writer(l *servertest.Stepped, c *listener.Conn) *outcome {
 	part := make([]byte, 100<<10)
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		for {
@@ -166,9 +166,9 @@ func TestADeadlineLeavesWhatIsUnread(t *testing.T) {
 	l, clock := virtual(t)
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "unread")
+	servertest.Send(t, peer, "unread")
 	readable(l, c, 6)
-	lab.Say(t, peer, "not received")
+	servertest.Send(t, peer, "not received")
 	require.NoError(t, c.SetReadDeadline(clock.Wall()))
 	l.For(time.Millisecond)
 	l.Turn(func(*act.Task) {
@@ -181,7 +181,7 @@ func TestADeadlineLeavesWhatIsUnread(t *testing.T) {
 		_, err = c.WriteString("writing goes on")
 		require.NoError(t, err)
 	})
-	lab.Hear(t, peer, "writing goes on")
+	servertest.Expect(t, peer, "writing goes on")
 	require.NoError(t, c.SetReadDeadline(time.Time{}))
 	readable(l, c, 18)
 }

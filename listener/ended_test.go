@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -32,7 +32,7 @@ func (m *mourner) Act(t *act.Task) act.Directive {
 }
 
 // mourn has a mourner wait for the end of c, which is not near.
-func mourn(l *lab.Lab, c *listener.Conn) *mourner {
+func mourn(l *servertest.Stepped, c *listener.Conn) *mourner {
 	l.T.Helper()
 	m := &mourner{c: c}
 	l.S.Spawn(m)
@@ -43,13 +43,13 @@ func mourn(l *lab.Lab, c *listener.Conn) *mourner {
 }
 
 // woken wants m to have its nth turn, and then no other.
-func (m *mourner) woken(l *lab.Lab, n int) {
+func (m *mourner) woken(l *servertest.Stepped, n int) {
 	l.T.Helper()
 	l.Until("it is woken", func() bool { return m.turns >= n })
 	m.quiet(l, n)
 }
 
-func (m *mourner) quiet(l *lab.Lab, n int) {
+func (m *mourner) quiet(l *servertest.Stepped, n int) {
 	l.T.Helper()
 	l.For(10 * time.Millisecond)
 	require.Equal(l.T, n, m.turns)
@@ -57,13 +57,13 @@ func (m *mourner) quiet(l *lab.Lab, n int) {
 
 func TestWhoWaitsForTheEndHearsOfItOnceAndNotOfBytes(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{})
-		lab.Say(t, peer, "unread before, ")
+		servertest.Send(t, peer, "unread before, ")
 		l.For(5 * time.Millisecond)
 		m := mourn(l, c)
 		for range 3 {
-			lab.Say(t, peer, "x")
+			servertest.Send(t, peer, "x")
 			m.quiet(l, 1)
 		}
 		require.NoError(t, peer.(interface{ CloseWrite() error }).CloseWrite())
@@ -80,7 +80,7 @@ func TestWhoWaitsForTheEndHearsOfItOnceAndNotOfBytes(t *testing.T) {
 			_, err = c.WriteString("the other way")
 			require.NoError(t, err)
 		})
-		lab.Hear(t, peer, "the other way")
+		servertest.Expect(t, peer, "the other way")
 		m.quiet(l, 2)
 		c.Abort()
 		m.woken(l, 3)
@@ -90,9 +90,9 @@ func TestWhoWaitsForTheEndHearsOfItOnceAndNotOfBytes(t *testing.T) {
 
 func TestAResetIsHeardAtOnceAndBehindAnEnd(t *testing.T) {
 	for _, fin := range []bool{false, true} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("tcp", listener.Limits{})
-		lab.Say(t, peer, "unread")
+		servertest.Send(t, peer, "unread")
 		m := mourn(l, c)
 		turn := 2
 		if fin {
@@ -102,7 +102,7 @@ func TestAResetIsHeardAtOnceAndBehindAnEnd(t *testing.T) {
 			require.NoError(t, m.err)
 			turn++
 		}
-		lab.Rush(t, peer)
+		servertest.Reset(t, peer)
 		m.woken(l, turn)
 		require.Error(t, m.err)
 		l.Turn(func(task *act.Task) {
@@ -120,7 +120,7 @@ func TestAResetIsHeardAtOnceAndBehindAnEnd(t *testing.T) {
 
 func TestAResetIsHeardWhileSomethingIsQueued(t *testing.T) {
 	for _, fin := range []bool{false, true} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("tcp", listener.Limits{})
 		l.Turn(func(*act.Task) {
 			for {
@@ -136,7 +136,7 @@ func TestAResetIsHeardWhileSomethingIsQueued(t *testing.T) {
 			m.woken(l, turn)
 			turn++
 		}
-		lab.Rush(t, peer)
+		servertest.Reset(t, peer)
 		m.woken(l, turn)
 		require.Error(t, m.err)
 		_, err := c.Write(nil)
@@ -147,7 +147,7 @@ func TestAResetIsHeardWhileSomethingIsQueued(t *testing.T) {
 
 // A Unix peer that goes with something unread says so by an error.
 func TestAUnixPeerThatHasNotReadAllIsAReset(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(*act.Task) { _, _ = c.WriteString("never read") })
@@ -163,11 +163,11 @@ func TestWhatEndedBeforeItIsAskedIsToldWithoutWaking(t *testing.T) {
 		half bool
 	}{
 		"end":   {func(t *testing.T, peer net.Conn) { require.NoError(t, peer.Close()) }, true},
-		"reset": {func(t *testing.T, peer net.Conn) { lab.Rush(t, peer) }, false},
+		"reset": {func(t *testing.T, peer net.Conn) { servertest.Reset(t, peer) }, false},
 	} {
 		for _, heard := range []bool{false, true} { // by who reads
 			t.Run(name, func(t *testing.T) {
-				l := lab.New(t, act.Config{})
+				l := servertest.New(t, act.Config{})
 				c, peer := l.Conn("tcp", listener.Limits{})
 				defer c.Abort()
 				l.For(time.Millisecond)
@@ -200,7 +200,7 @@ func TestWhatEndedBeforeItIsAskedIsToldWithoutWaking(t *testing.T) {
 // Both sides have ended, which the system reports as it does an error.
 func TestAnOrderlyEndOfBothSidesIsNoError(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{})
 		m := mourn(l, c)
 		l.Turn(func(*act.Task) { require.NoError(t, c.CloseWrite()) })
@@ -216,7 +216,7 @@ func TestAnOrderlyEndOfBothSidesIsNoError(t *testing.T) {
 
 // There is one place for both kinds of waiting, and the later counts.
 func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	m := mourn(l, c)
 	reads := 0
@@ -229,7 +229,7 @@ func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T
 		}
 		return listener.Next(t, err)
 	})).begun(l)
-	lab.Say(t, peer, "x")
+	servertest.Send(t, peer, "x")
 	reader.over(l)
 	m.quiet(l, 1)
 
@@ -246,7 +246,7 @@ func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T
 		return act.Done
 	}))
 	l.For(time.Millisecond)
-	lab.Say(t, peer, "y")
+	servertest.Send(t, peer, "y")
 	l.For(5 * time.Millisecond)
 	require.Equal(t, 1, turns)
 	require.NoError(t, peer.Close())
@@ -256,7 +256,7 @@ func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T
 }
 
 func TestAStreamThatDoesNotTellIsNotWaitedFor(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	c := listener.NewMaker(l.S, listener.Limits{}).Conn(struct{ monitor.Stream }{stream})
 	defer c.Abort()
@@ -269,7 +269,7 @@ func TestAStreamThatDoesNotTellIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAskingForTheEndDoesNotAllocate(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(task *act.Task) {

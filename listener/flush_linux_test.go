@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -19,7 +19,7 @@ import (
 // only when a third of the send buffer is free.
 func TestFlushSeesASlowReaderBelowTheKernelsMark(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		fd, peer := l.Pair("tcp")
 		require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<20))
 		require.NoError(t, peer.(*net.TCPConn).SetReadBuffer(32<<10))
@@ -69,13 +69,13 @@ func TestFlushSeesASlowReaderBelowTheKernelsMark(t *testing.T) {
 		require.Equal(t, act.Done, o.over(l), "the wake-up is not lost")
 		require.NotZero(t, told)
 		require.NoError(t, c.CloseWrite())
-		require.Equal(t, written, taken+lab.Receive(t, heard))
+		require.Equal(t, written, taken+servertest.Receive(t, heard))
 		c.Abort()
 	}
 }
 
 // fillUp writes until nothing moves any more.
-func fillUp(l *lab.Lab, c *listener.Conn) (written int) {
+func fillUp(l *servertest.Stepped, c *listener.Conn) (written int) {
 	for quiet := 0; quiet < 3; {
 		before := written
 		l.Turn(func(*act.Task) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -17,10 +17,10 @@ import (
 // What was broken: a deadline of now was later than the pass's reading of the clock, and the turn that set
 // it went on receiving and writing.
 func TestADeadlineOfNowHoldsInTheTurnThatSetsIt(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "here by now")
+	servertest.Send(t, peer, "here by now")
 	l.For(time.Millisecond)
 	l.Turn(func(*act.Task) {
 		time.Sleep(2 * time.Millisecond) // a turn takes time, and its clock stands still
@@ -40,7 +40,7 @@ func TestADeadlineOfNowHoldsInTheTurnThatSetsIt(t *testing.T) {
 func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
 	for name, backlog := range map[string]int{"nobody waits": 0, "somebody waits in the backlog": 2} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			a := door(l, monitor.NewAccount(1))
 			o, conns := doorman(l, a)
 			knock(t, a.Port.Addr())
@@ -63,7 +63,7 @@ func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
 
 // What was broken: the panic came when the connection stood, and left its descriptor to nobody.
 func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c := &listener.Connect{Address: house(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
 	l.Turn(func(task *act.Task) {
 		require.PanicsWithValue(t, "listener: Limits with a negative bound: {Read:-1 High:0 Low:0 Linger:0s}",
@@ -74,10 +74,10 @@ func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 
 // What was broken: who appended to a line, as for an answer, wrote over the line behind it.
 func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "one\r\ntwo\nthree")
+	servertest.Send(t, peer, "one\r\ntwo\nthree")
 	readable(l, c, 14)
 	line := &listener.Line{Conn: c}
 	l.Turn(func(*act.Task) {
@@ -92,7 +92,7 @@ func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
 		in, err := c.Peek(5) // the connection's own memory, with room behind
 		require.NoError(t, err)
 		more := append(in, " and what I say"...)
-		lab.Say(t, peer, " and what it says")
+		servertest.Send(t, peer, " and what it says")
 		for err := error(nil); err == nil && c.Buffered() < 22; {
 			l.Engine().Idle(time.Millisecond)
 			_, _ = c.Peek(22)
@@ -103,8 +103,8 @@ func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
 
 func TestAConnectErrorTellsItsAddressAndItsReason(t *testing.T) {
 	at := vacant(t).String()
-	l := lab.New(t, act.Config{})
-	o := spawn(l.S, listener.Within(lab.Patience, &listener.Connect{Address: at}))
+	l := servertest.New(t, act.Config{})
+	o := spawn(l.S, listener.Within(servertest.Timeout, &listener.Connect{Address: at}))
 	require.Equal(t, act.Failed, o.over(l))
 	var failed *listener.ConnectError
 	require.ErrorAs(t, o.err, &failed)

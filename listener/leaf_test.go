@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -162,18 +162,18 @@ func TestWithinPassesOrdersOn(t *testing.T) {
 	})
 	l.Turn(func(task *act.Task) {
 		require.Equal(t, act.Yield, w.Act(task))
-		w.Stop(task, lab.Drain)
-		require.Equal(t, []shutdown.Order{lab.Drain}, child.told)
+		w.Stop(task, servertest.Drain)
+		require.Equal(t, []shutdown.Order{servertest.Drain}, child.told)
 		require.Equal(t, act.Yield, w.Act(task))
 		require.Equal(t, act.Done, w.Act(task))
-		w.Stop(task, lab.Drain)
+		w.Stop(task, servertest.Drain)
 		require.Len(t, child.told, 1, "who has finished is told nothing")
-		listener.Within(time.Hour, act.Func(nil)).(act.Stopper).Stop(task, lab.Drain)
+		listener.Within(time.Hour, act.Func(nil)).(act.Stopper).Stop(task, servertest.Drain)
 	})
 }
 
 func TestNext(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	bad := errors.New("bad")
 	l.Turn(func(task *act.Task) {
@@ -215,7 +215,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestReceiveTakesOneValue(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	box := monitor.NewMailbox[string](4)
 	r := &listener.Receive[string]{From: box}
 	o := spawn(l.S, r)

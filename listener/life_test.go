@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -154,7 +154,7 @@ func (m *lives) deadline(w *life) {
 }
 
 // born makes a connection whose peer says what it has to in pieces, and hears all.
-func (m *lives) born(l *lab.Lab) *life {
+func (m *lives) born(l *servertest.Stepped) *life {
 	w := &life{says: make([]byte, m.r.IntN(40_000)), heard: make(chan []byte, 1)}
 	for i := range w.says {
 		w.says[i] = byte(i*7 + i>>8*13 + len(w.says))
@@ -180,7 +180,7 @@ func (m *lives) born(l *lab.Lab) *life {
 func TestAnythingMayHappenToAConnection(t *testing.T) {
 	for range 4 {
 		seed := rand.Uint64()
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		m := &lives{t: t, r: rand.New(rand.NewPCG(seed, 0))}
 		for range 10 {
 			m.now = append(m.now, m.born(l))
@@ -221,7 +221,7 @@ func TestAnythingMayHappenToAConnection(t *testing.T) {
 	}
 }
 
-func (m *lives) sound(l *lab.Lab) error {
+func (m *lives) sound(l *servertest.Stepped) error {
 	var conns []*listener.Conn
 	for _, w := range m.now {
 		conns = append(conns, w.c)

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
 // lines is a task that reads lines until an error, which it notes at their end.
-func lines(l *lab.Lab, line *listener.Line) (*outcome, *[]string) {
+func lines(l *servertest.Stepped, line *listener.Line) (*outcome, *[]string) {
 	var got []string
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		for {
@@ -62,7 +62,7 @@ func TestLine(t *testing.T) {
 				if len(row.in)/piece > 1000 {
 					continue // TestLineByLineAByteAtATime has those
 				}
-				l := lab.New(t, act.Config{})
+				l := servertest.New(t, act.Config{})
 				c, peer := l.Conn("tcp", listener.Limits{Read: row.read})
 				o, got := lines(l, &listener.Line{Conn: c, Max: row.max})
 				go func() {
@@ -89,10 +89,10 @@ func repeated(s string, n int) (all []string) {
 }
 
 func TestALineThatIsTooLongStaysUnread(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "1234567890\nnext\n")
+	servertest.Send(t, peer, "1234567890\nnext\n")
 	readable(l, c, 16)
 	line := &listener.Line{Conn: c, Max: 10}
 	l.OS.Forget()
@@ -108,9 +108,9 @@ func TestALineThatIsTooLongStaysUnread(t *testing.T) {
 
 // What was broken: it panicked.
 func TestALineOfAConnectionThatWasClosedInBetween(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
-	lab.Say(t, peer, "half a l")
+	servertest.Send(t, peer, "half a l")
 	line := &listener.Line{Conn: c}
 	l.Until("half a line", func() bool {
 		l.Turn(func(*act.Task) {
@@ -129,7 +129,7 @@ func TestALineOfAConnectionThatWasClosedInBetween(t *testing.T) {
 // What was searched is not searched again, what was received is not copied again.
 func TestALineByteByByteCostsInProportion(t *testing.T) {
 	const n = 20_000
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	o, got := lines(l, &listener.Line{Conn: c})
@@ -143,7 +143,7 @@ func TestALineByteByByteCostsInProportion(t *testing.T) {
 		require.NoError(t, err)
 		_, _ = l.S.Step(1)
 	}
-	lab.Say(t, peer, "\n")
+	servertest.Send(t, peer, "\n")
 	l.Until("the line", func() bool { return len(*got) == 1 })
 	runtime.ReadMemStats(&after)
 	require.Len(t, (*got)[0], n)
@@ -155,17 +155,17 @@ func TestALineByteByByteCostsInProportion(t *testing.T) {
 
 // What was searched of one line says nothing about the next, which may be shorter.
 func TestAShortLineBehindALongOneIsFoundAtOnce(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	line := &listener.Line{Conn: c}
-	lab.Say(t, peer, "the first half of a long line")
+	servertest.Send(t, peer, "the first half of a long line")
 	readable(l, c, 29)
 	l.Turn(func(*act.Task) {
 		_, err := line.Read()
 		require.Implements(t, (*listener.Blocked)(nil), err)
 	})
-	lab.Say(t, peer, ", and the second\nshort\n")
+	servertest.Send(t, peer, ", and the second\nshort\n")
 	readable(l, c, 52)
 	l.Turn(func(*act.Task) {
 		for _, want := range []string{"the first half of a long line, and the second", "short"} {

@@ -9,14 +9,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
 func TestMain(m *testing.M) {
 	// Busy schedulers let go of no processor; the clients of these tests need some too.
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 
@@ -30,15 +30,15 @@ func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
 func (c *clock) Wall() time.Time          { return start.Add(c.Monotonic()) }
 
 // virtual is a lab whose time passes when the test says so.
-func virtual(t testing.TB) (*lab.Lab, *clock) {
+func virtual(t testing.TB) (*servertest.Stepped, *clock) {
 	t.Helper()
 	c := &clock{}
 	c.now.Store(int64(time.Second))
-	return lab.New(t, act.Config{Clock: c}), c
+	return servertest.New(t, act.Config{Clock: c}), c
 }
 
 // pass lets time pass.
-func pass(l *lab.Lab, c *clock, d time.Duration) {
+func pass(l *servertest.Stepped, c *clock, d time.Duration) {
 	c.now.Add(int64(d))
 	for range 3 {
 		_, _ = l.S.Step(64)
@@ -52,7 +52,7 @@ type turnEnd func()
 func (f turnEnd) TurnEnd() { f() }
 
 // readable steps until c has received at least n bytes that are unread.
-func readable(l *lab.Lab, c *listener.Conn, n int) {
+func readable(l *servertest.Stepped, c *listener.Conn, n int) {
 	l.T.Helper()
 	l.Until("input", func() bool {
 		l.Turn(func(*act.Task) { _, _ = c.Peek(n) })
@@ -90,14 +90,14 @@ func (a *observed) Act(t *act.Task) act.Directive {
 }
 
 // begun steps until the task has had its first turn: what is counted from then on is counted.
-func (o *outcome) begun(l *lab.Lab) *outcome {
+func (o *outcome) begun(l *servertest.Stepped) *outcome {
 	l.T.Helper()
 	l.Until("its first turn", func() bool { return o.turns > 0 })
 	return o
 }
 
 // over steps until the task has ended.
-func (o *outcome) over(l *lab.Lab) act.Directive {
+func (o *outcome) over(l *servertest.Stepped) act.Directive {
 	l.T.Helper()
 	l.Until("the end of a task", func() bool { return o.directive.Finished() })
 	return o.directive

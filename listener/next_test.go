@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -26,13 +26,13 @@ func reads(c *listener.Conn, most int, got *[]byte) act.Func {
 }
 
 func TestNextOfAConnectionSavesTheTurnThatWouldFindNothing(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	var got []byte
 	o := spawn(l.S, reads(c, 100, &got)).begun(l)
 	for n := 1; n <= 10; n++ {
-		lab.Say(t, peer, "0123456789")
+		servertest.Send(t, peer, "0123456789")
 		l.Until("it is read", func() bool { return len(got) == 10*n })
 		require.Equal(t, 1+n, o.turns)
 		require.Equal(t, act.Wait, o.directive)
@@ -42,11 +42,11 @@ func TestNextOfAConnectionSavesTheTurnThatWouldFindNothing(t *testing.T) {
 // What is unread, or may be there, is not waited for.
 func TestNextOfAConnectionLosesNothing(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{Read: 5})
 		var got []byte
 		o := spawn(l.S, reads(c, 3, &got)).begun(l)
-		lab.Say(t, peer, "0123456789")
+		servertest.Send(t, peer, "0123456789")
 		l.Until("it is read", func() bool { return len(got) == 10 })
 		require.NoError(t, peer.Close())
 		l.Until("the end", func() bool { return o.directive == act.Done })
@@ -56,7 +56,7 @@ func TestNextOfAConnectionLosesNothing(t *testing.T) {
 }
 
 func TestNextOfAConnectionWhoseDeadlineHasPassed(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(task *act.Task) {
@@ -82,7 +82,7 @@ func TestNextOfAConnectionWhoseDeadlineHasPassed(t *testing.T) {
 }
 
 func TestNextOfAClosedConnectionGoesOn(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	c.Abort()
 	l.Turn(func(task *act.Task) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -129,7 +129,7 @@ func TestConnAgainstItsTwin(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		r := rand.New(rand.NewPCG(seed, uint64(round)))
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		m := &model{t: t, r: r}
 		heard := make([]chan []byte, 24)
 		for i := range heard {
@@ -183,10 +183,10 @@ func chunks(c net.Conn, all []byte, seed uint64) {
 }
 
 func TestPeekReceivesOnlyWhatIsMissing(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "hello")
+	servertest.Send(t, peer, "hello")
 	readable(l, c, 5)
 	l.OS.Forget()
 	l.Turn(func(*act.Task) {
@@ -205,13 +205,13 @@ func TestPeekReceivesOnlyWhatIsMissing(t *testing.T) {
 }
 
 func TestWhatIsLeftUnreadIsKeptOverTurns(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "one two ")
+	servertest.Send(t, peer, "one two ")
 	readable(l, c, 8)
 	l.Turn(func(*act.Task) { c.Discard(4) })
-	lab.Say(t, peer, "three")
+	servertest.Send(t, peer, "three")
 	for range 3 {
 		l.Turn(func(*act.Task) { require.Equal(t, 4, c.Buffered()) })
 	}
@@ -226,22 +226,22 @@ func TestWhatIsLeftUnreadIsKeptOverTurns(t *testing.T) {
 }
 
 func TestLoansStayValidInTheirTurn(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "first")
+	servertest.Send(t, peer, "first")
 	readable(l, c, 5) // the connection's own by now
 	l.Turn(func(*act.Task) {
 		own, err := c.Peek(1)
 		require.NoError(t, err)
 		c.Discard(5)
-		lab.Say(t, peer, "second")
+		servertest.Send(t, peer, "second")
 		var lent []byte
 		for len(lent) == 0 {
 			l.Engine().Idle(time.Millisecond)
 			lent, _ = c.Peek(6)
 		}
-		lab.Say(t, peer, strings.Repeat("third", 2000))
+		servertest.Send(t, peer, strings.Repeat("third", 2000))
 		var more []byte
 		for len(more) < 10_006 {
 			l.Engine().Idle(time.Millisecond)
@@ -262,11 +262,11 @@ func TestLoansStayValidInTheirTurn(t *testing.T) {
 // What was broken: the buffer of a connection that only handed out what it had kept went back to the
 // others at once when it was closed, while its bytes were still lent.
 func TestALoanOutlivesTheConnectionsCloseInItsTurn(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	a, peerA := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
 	b, peerB := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
 	l.Turn(func(*act.Task) { require.NoError(t, b.SetDeadline(time.Now().Add(time.Hour))) }) // takes memory from the stock
-	lab.Say(t, peerA, "from one to the other")
+	servertest.Send(t, peerA, "from one to the other")
 	readable(l, a, 21)
 	l.Turn(func(*act.Task) { a.Discard(5) })
 	l.Turn(func(*act.Task) {
@@ -279,16 +279,16 @@ func TestALoanOutlivesTheConnectionsCloseInItsTurn(t *testing.T) {
 		_, err = b.Write(in)
 		require.NoError(t, err)
 	})
-	lab.Hear(t, peerB, "= one to the other")
+	servertest.Expect(t, peerB, "= one to the other")
 	b.Abort()
 }
 
 // What was broken: a connection that only took what it had kept was not looked at when the turn ended.
 func TestAConnectionThatHasTakenEverythingHoldsNoBuffer(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "hello")
+	servertest.Send(t, peer, "hello")
 	readable(l, c, 5)
 	require.Equal(t, listener.Gathered, listener.Memory(c))
 	l.Turn(func(*act.Task) { c.Discard(5) })
@@ -298,7 +298,7 @@ func TestAConnectionThatHasTakenEverythingHoldsNoBuffer(t *testing.T) {
 // What was broken: with a deadline, which idle connections of a server have, it kept the buffer of what it
 // had written.
 func TestAnIdleConnectionWithADeadlineHoldsNoBuffer(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(*act.Task) {
@@ -306,14 +306,14 @@ func TestAnIdleConnectionWithADeadlineHoldsNoBuffer(t *testing.T) {
 		_, err := c.WriteString("hello")
 		require.NoError(t, err)
 	})
-	lab.Hear(t, peer, "hello")
+	servertest.Expect(t, peer, "hello")
 	require.Zero(t, listener.Memory(c))
 }
 
 // A peer that sends byte by byte: neither calls nor copies nor memory grow faster than the bytes.
 func TestAByteAtATimeCostsInProportion(t *testing.T) {
 	const n = 20_000
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	one := []byte("x")
@@ -341,10 +341,10 @@ func TestAByteAtATimeCostsInProportion(t *testing.T) {
 
 func TestReadIsBounded(t *testing.T) {
 	const limit = 1000
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{Read: limit})
 	defer c.Abort()
-	lab.Say(t, peer, strings.Repeat("x", 10*limit))
+	servertest.Send(t, peer, strings.Repeat("x", 10*limit))
 	readable(l, c, limit)
 	require.Equal(t, limit, c.Buffered())
 	l.Turn(func(*act.Task) {
@@ -368,10 +368,10 @@ func TestReadIsBounded(t *testing.T) {
 }
 
 func TestDiscardOfMoreThanThereIsIsABug(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	require.Panics(t, func() { c.Discard(1) })
-	lab.Say(t, peer, "abc")
+	servertest.Send(t, peer, "abc")
 	readable(l, c, 3)
 	require.Panics(t, func() { c.Discard(4) })
 	require.Panics(t, func() { c.Discard(-1) })
@@ -383,9 +383,9 @@ func TestDiscardOfMoreThanThereIsIsABug(t *testing.T) {
 
 func TestTheEndComesBehindTheLastBytesAndStays(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{})
-		lab.Say(t, peer, "last")
+		servertest.Send(t, peer, "last")
 		require.NoError(t, peer.(interface{ CloseWrite() error }).CloseWrite())
 		readable(l, c, 4)
 		for range 2 {
@@ -408,16 +408,16 @@ func TestTheEndComesBehindTheLastBytesAndStays(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 6, n)
 		})
-		lab.Hear(t, peer, "answer")
+		servertest.Expect(t, peer, "answer")
 		c.Abort()
 	}
 }
 
 func TestReadCopies(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "hello")
+	servertest.Send(t, peer, "hello")
 	readable(l, c, 5)
 	l.Turn(func(*act.Task) {
 		p := make([]byte, 3)
@@ -438,13 +438,13 @@ func TestReadCopies(t *testing.T) {
 
 func TestManyConnectionsLendInOneTurn(t *testing.T) {
 	const n = 40
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	conns := make([]*listener.Conn, n)
 	for i := range conns {
 		c, peer := l.Conn([]string{"tcp", "unix"}[i%2], listener.Limits{})
 		defer c.Abort()
 		conns[i] = c
-		lab.Say(t, peer, strings.Repeat(string(rune('A'+i)), 3000))
+		servertest.Send(t, peer, strings.Repeat(string(rune('A'+i)), 3000))
 	}
 	l.For(5 * time.Millisecond)
 	l.Turn(func(*act.Task) {
@@ -471,13 +471,13 @@ func TestManyConnectionsLendInOneTurn(t *testing.T) {
 // Also behind what was kept: the buffer may have more room than the limit allows.
 func TestReadIsBoundedBehindWhatWasKept(t *testing.T) {
 	const limit = 1000
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{Read: limit})
 	defer c.Abort()
-	lab.Say(t, peer, "x")
+	servertest.Send(t, peer, "x")
 	readable(l, c, 1)
 	require.Greater(t, listener.Memory(c), limit)
-	lab.Say(t, peer, strings.Repeat("x", 2*limit))
+	servertest.Send(t, peer, strings.Repeat("x", 2*limit))
 	readable(l, c, limit)
 	require.Equal(t, limit, c.Buffered())
 }

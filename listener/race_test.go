@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
 var poisoned = bytes.Repeat([]byte{0xDB}, 5)
 
 func TestALoanKeptLongerThanItsTurnIsPoisoned(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	for name, take := range map[string]bool{"what was taken": true, "what stays unread": false} {
-		lab.Say(t, peer, "hello")
+		servertest.Send(t, peer, "hello")
 		var loan []byte
 		l.Until("a loan", func() bool {
 			l.Turn(func(*act.Task) { // all of it in one piece, so it is the engine's memory
@@ -36,10 +36,10 @@ func TestALoanKeptLongerThanItsTurnIsPoisoned(t *testing.T) {
 }
 
 func TestALoanOfWhatWasKeptIsPoisonedWhenItIsTaken(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
-	lab.Say(t, peer, "hello")
+	servertest.Send(t, peer, "hello")
 	readable(l, c, 5)
 	var loan []byte
 	l.Turn(func(*act.Task) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -29,11 +29,11 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 		"Abort, for comparison":   {"tcp", (*listener.Conn).Abort, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			whole := 0
 			for range exchanges {
 				c, peer := l.Conn(row.network, listener.Limits{})
-				lab.Say(t, peer, "a request of which nobody reads the body")
+				servertest.Send(t, peer, "a request of which nobody reads the body")
 				spawn(l.S, answer(c, reply, row.end))
 				if heard := hearing(l, peer); bytes.Equal(reply, heard) {
 					whole++
@@ -63,7 +63,7 @@ func answer(c *listener.Conn, all []byte, end func(*listener.Conn)) act.Action {
 }
 
 // hearing is what a client hears that still sends; it steps the server meanwhile.
-func hearing(l *lab.Lab, peer net.Conn) []byte {
+func hearing(l *servertest.Stepped, peer net.Conn) []byte {
 	l.T.Helper()
 	heard := make(chan []byte, 1)
 	go func() {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -54,26 +54,26 @@ func refuses(call string, _ int) error {
 type plain struct{ monitor.Stream }
 
 // ways are those in which a file can go out.
-var ways = map[string]func(l *lab.Lab, network string, limits listener.Limits) (*listener.Conn, net.Conn){
-	"by the system": func(l *lab.Lab, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
+var ways = map[string]func(l *servertest.Stepped, network string, limits listener.Limits) (*listener.Conn, net.Conn){
+	"by the system": func(l *servertest.Stepped, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 		return l.Conn(network, limits)
 	},
-	"not by this system": func(l *lab.Lab, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
+	"not by this system": func(l *servertest.Stepped, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 		l.OS.Fail = refuses
 		return l.Conn(network, limits)
 	},
-	"not over this stream": func(l *lab.Lab, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
+	"not over this stream": func(l *servertest.Stepped, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 		stream, peer := l.Stream(network, nil)
 		return listener.NewMaker(l.S, limits).Conn(plain{stream}), peer
 	},
 }
 
 // eachWay runs f over TCP and over a Unix socket.
-func eachWay(t *testing.T, f func(t *testing.T, l *lab.Lab, way string, conn func(listener.Limits) (*listener.Conn, net.Conn))) {
+func eachWay(t *testing.T, f func(t *testing.T, l *servertest.Stepped, way string, conn func(listener.Limits) (*listener.Conn, net.Conn))) {
 	for way, conn := range ways {
 		for _, network := range []string{"tcp", "unix"} {
 			t.Run(way+", "+network, func(t *testing.T) {
-				l := lab.New(t, act.Config{})
+				l := servertest.New(t, act.Config{})
 				f(t, l, way, func(limits listener.Limits) (*listener.Conn, net.Conn) { return conn(l, network, limits) })
 			})
 		}
@@ -123,7 +123,7 @@ func slowly(peer net.Conn) <-chan []byte {
 }
 
 func TestAFileIsSentWholeToASlowReader(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 8<<20)
 		c, peer := conn(listener.Limits{})
 		got := slowly(peer)
@@ -133,7 +133,7 @@ func TestAFileIsSentWholeToASlowReader(t *testing.T) {
 		require.Equal(t, act.Done, o.over(l))
 		require.NoError(t, c.Close())
 		require.NoError(t, l.S.Run())
-		require.True(t, bytes.Equal(content, lab.Receive(t, got)))
+		require.True(t, bytes.Equal(content, servertest.Receive(t, got)))
 		at, err := f.Seek(0, io.SeekCurrent)
 		require.NoError(t, err)
 		require.Zero(t, at, "the file's own position")
@@ -154,7 +154,7 @@ func TestAFileIsSentWholeToASlowReader(t *testing.T) {
 }
 
 func TestOneCallSendsHalfAMebibyteAtMost(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	f, content := file(t, 2<<20)
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
@@ -176,7 +176,7 @@ func TestOneCallSendsHalfAMebibyteAtMost(t *testing.T) {
 }
 
 func TestAFileGoesBehindWhatWasWritten(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 10_000)
 		c, peer := conn(listener.Limits{})
 		defer c.Abort()
@@ -191,13 +191,13 @@ func TestAFileGoesBehindWhatWasWritten(t *testing.T) {
 			_, err := c.WriteString("tail")
 			require.NoError(t, err)
 		})
-		lab.Hear(t, peer, "head "+string(content[:10])+"head "+string(content[10:5010])+"head "+string(content[9999:])+"head tail")
+		servertest.Expect(t, peer, "head "+string(content[:10])+"head "+string(content[10:5010])+"head "+string(content[9999:])+"head tail")
 	})
 }
 
 // While something is queued the file waits, and is woken once, when the last of it has gone.
 func TestAFileWaitsForTheQueue(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	f, content := file(t, 100)
 	c, peer := l.Conn("unix", listener.Limits{Low: 30_000})
 	defer c.Abort()
@@ -223,7 +223,7 @@ func TestAFileWaitsForTheQueue(t *testing.T) {
 
 // What must not be here: a task that asks again and again, or an engine that does, while nobody reads.
 func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 16<<20)
 		c, peer := conn(listener.Limits{})
 		a := &sending{c: c, f: f, n: int64(len(content))}
@@ -244,7 +244,7 @@ func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
 		}
 
 		// Other things go on: what comes in wakes nobody who waits for room.
-		lab.Say(t, peer, "hello")
+		servertest.Send(t, peer, "hello")
 		readable(l, c, 5)
 		require.Equal(t, turns, o.turns)
 
@@ -252,13 +252,13 @@ func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
 		require.Equal(t, act.Done, o.over(l))
 		require.NoError(t, c.Close())
 		require.NoError(t, l.S.Run())
-		require.True(t, bytes.Equal(content, lab.Receive(t, got)))
+		require.True(t, bytes.Equal(content, servertest.Receive(t, got)))
 	})
 }
 
 // A small write while the file waits for room goes to the same place: in front of what was not sent yet.
 func TestWhatIsWrittenWhileAFileWaitsGoesBeforeItsRest(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	f, content := file(t, 8<<20)
 	c, peer := l.Conn("unix", listener.Limits{})
 	sent, err := int64(0), error(nil)
@@ -284,7 +284,7 @@ func TestWhatIsWrittenWhileAFileWaitsGoesBeforeItsRest(t *testing.T) {
 }
 
 func TestAFileThatIsShorterThanItWas(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 20_000)
 		c, peer := conn(listener.Limits{})
 		defer c.Abort()
@@ -299,13 +299,13 @@ func TestAFileThatIsShorterThanItWas(t *testing.T) {
 			_, err = c.WriteString("the connection is as it was")
 			require.NoError(t, err)
 		})
-		lab.Hear(t, peer, string(content[1000:7000])+"the connection is as it was")
+		servertest.Expect(t, peer, string(content[1000:7000])+"the connection is as it was")
 	})
 }
 
 // The error is of the file, says so, and harms nobody else.
 func TestWhatIsNoFileOfBytes(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		c, peer := conn(listener.Limits{})
 		defer c.Abort()
 		shut, _ := file(t, 10)
@@ -328,13 +328,13 @@ func TestWhatIsNoFileOfBytes(t *testing.T) {
 			_, err := c.WriteString("and on")
 			require.NoError(t, err)
 		})
-		lab.Hear(t, peer, "and on")
+		servertest.Expect(t, peer, "and on")
 	})
 }
 
 // An error of the disk is not one of the connection, though the system's call has told of both.
 func TestAFileThatTheSystemCannotRead(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	f, _ := file(t, 10)
@@ -351,7 +351,7 @@ func TestAFileThatTheSystemCannotRead(t *testing.T) {
 	var of *fs.PathError
 	require.ErrorAs(t, err, &of)
 	l.Turn(func(*act.Task) { _, _ = c.WriteString("still there") })
-	lab.Hear(t, peer, "still there")
+	servertest.Expect(t, peer, "still there")
 	_, err = c.SendFile(f, 0, 10)
 	require.Equal(t, syscall.EIO, err, "the file can be read: it was the connection")
 	_, err = c.WriteString("x")
@@ -359,13 +359,13 @@ func TestAFileThatTheSystemCannotRead(t *testing.T) {
 }
 
 func TestAPeerThatGoesAwayIsNoticedInTheMiddleOfAFile(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 16<<20)
 		c, peer := conn(listener.Limits{})
 		o := spawn(l.S, &sending{c: c, f: f, n: int64(len(content))}).begun(l)
 		l.Until("it waits", func() bool { return o.directive == act.Wait })
 		if _, ok := peer.(*net.TCPConn); ok {
-			lab.Rush(t, peer)
+			servertest.Reset(t, peer)
 		} else {
 			require.NoError(t, peer.Close())
 		}
@@ -408,7 +408,7 @@ func TestAFileHasADeadlineAsAWriteHas(t *testing.T) {
 }
 
 func TestAFileAfterTheEnd(t *testing.T) {
-	eachWay(t, func(t *testing.T, l *lab.Lab, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
+	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, _ := file(t, 10)
 		c, _ := conn(listener.Limits{})
 		require.NoError(t, c.CloseWrite())
@@ -429,7 +429,7 @@ func TestClosingWakesWhoSendsAFile(t *testing.T) {
 		"Abort": (*listener.Conn).Abort,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			f, content := file(t, 16<<20)
 			c, _ := l.Conn("unix", listener.Limits{Linger: time.Millisecond})
 			o := spawn(l.S, &sending{c: c, f: f, n: int64(len(content))}).begun(l)
@@ -446,7 +446,7 @@ func TestClosingWakesWhoSendsAFile(t *testing.T) {
 func TestAFileThroughSmallLimits(t *testing.T) {
 	for _, high := range []int{1, 100, listener.Gathered, listener.Gathered + 1, 9000} {
 		for way, conn := range ways {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			f, content := file(t, 1<<20)
 			c, peer := conn(l, "unix", listener.Limits{High: high})
 			got := slowly(peer)
@@ -455,7 +455,7 @@ func TestAFileThroughSmallLimits(t *testing.T) {
 			require.Equal(t, act.Done, o.over(l), "%s, %d", way, high)
 			require.NoError(t, c.Close())
 			require.NoError(t, l.S.Run())
-			require.True(t, bytes.Equal(content, lab.Receive(t, got)[100:]))
+			require.True(t, bytes.Equal(content, servertest.Receive(t, got)[100:]))
 		}
 	}
 }
@@ -463,7 +463,7 @@ func TestAFileThroughSmallLimits(t *testing.T) {
 func TestSendingAFileDoesNotAllocate(t *testing.T) {
 	for way, conn := range ways {
 		t.Run(way, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			f, _ := file(t, 1<<20)
 			c, peer := conn(l, "tcp", listener.Limits{})
 			heard := make(chan struct{})
@@ -508,7 +508,7 @@ func TestAFileThatIsMadeWhenItIsRead(t *testing.T) {
 	defer func() { _ = f.Close() }()
 	content, err := os.ReadFile("/proc/version")
 	require.NoError(t, err)
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(*act.Task) {
@@ -516,5 +516,5 @@ func TestAFileThatIsMadeWhenItIsRead(t *testing.T) {
 		require.Equal(t, io.ErrUnexpectedEOF, err)
 		require.EqualValues(t, len(content)-1, n)
 	})
-	lab.Hear(t, peer, string(content[1:]))
+	servertest.Expect(t, peer, string(content[1:]))
 }

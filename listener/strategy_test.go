@@ -13,8 +13,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -78,11 +78,11 @@ func TestUnderEachIdleStrategy(t *testing.T) {
 			idle, err := demon.ParseStrategy(name)
 			require.NoError(t, err)
 			var at net.Addr
-			r := lab.Start(t, act.Config{Schedulers: 2, Idle: idle}, serve(&at, listener.Limits{Linger: 200 * time.Millisecond}, echo))
+			r := servertest.Start(t, act.Config{Schedulers: 2, Idle: idle}, serve(&at, listener.Limits{Linger: 200 * time.Millisecond}, echo))
 			for what, play := range plays {
 				t.Run(what, func(t *testing.T) { play(t, knock(t, at)) })
 			}
-			r.Group.Shutdown(lab.Drain)
+			r.Group.Shutdown(servertest.Drain)
 			require.NoError(t, r.End())
 			require.Empty(t, r.Logs.FilterMessage("a task failed").All())
 		})
@@ -92,16 +92,16 @@ func TestUnderEachIdleStrategy(t *testing.T) {
 var plays = map[string]func(t *testing.T, c net.Conn){
 	"echo": func(t *testing.T, c net.Conn) {
 		for range 20 {
-			lab.Say(t, c, "hello")
-			lab.Hear(t, c, "hello")
+			servertest.Send(t, c, "hello")
+			servertest.Expect(t, c, "hello")
 		}
 		require.NoError(t, c.Close())
 	},
 	"half-close": func(t *testing.T, c net.Conn) {
-		lab.Say(t, c, "all I have")
+		servertest.Send(t, c, "all I have")
 		require.NoError(t, c.(*net.TCPConn).CloseWrite())
-		lab.Hear(t, c, "all I have")
-		lab.HearEnd(t, c)
+		servertest.Expect(t, c, "all I have")
+		servertest.ExpectEOF(t, c)
 	},
 	"a megabyte": func(t *testing.T, c net.Conn) {
 		all := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
@@ -114,17 +114,17 @@ var plays = map[string]func(t *testing.T, c net.Conn){
 		require.True(t, bytes.Equal(all, back))
 	},
 	"reset": func(t *testing.T, c net.Conn) {
-		lab.Say(t, c, "hello")
-		lab.Rush(t, c)
+		servertest.Send(t, c, "hello")
+		servertest.Reset(t, c)
 	},
 	"silence": func(t *testing.T, c net.Conn) {
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(5*time.Millisecond)))
 		_, err := c.Read(make([]byte, 1))
 		var n net.Error
 		require.ErrorAs(t, err, &n)
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(lab.Patience)))
-		lab.Say(t, c, "x")
-		lab.Hear(t, c, "x")
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(servertest.Timeout)))
+		servertest.Send(t, c, "x")
+		servertest.Expect(t, c, "x")
 	},
 }
 
@@ -132,7 +132,7 @@ var plays = map[string]func(t *testing.T, c net.Conn){
 func TestAFirehoseThatNeverReadsIsHeldUp(t *testing.T) {
 	var at net.Addr
 	var conns []*listener.Conn // of the first scheduler
-	r := lab.Start(t, act.Config{Schedulers: 1}, serve(&at, listener.Limits{High: 32 << 10, Read: 16 << 10},
+	r := servertest.Start(t, act.Config{Schedulers: 1}, serve(&at, listener.Limits{High: 32 << 10, Read: 16 << 10},
 		func(c *listener.Conn) act.Func { conns = append(conns, c); return echo(c) }))
 	hose := knock(t, at)
 	held := make(chan struct{})
@@ -152,12 +152,12 @@ func TestAFirehoseThatNeverReadsIsHeldUp(t *testing.T) {
 	})
 	other := knock(t, at)
 	for range 50 {
-		lab.Say(t, other, "ping")
-		lab.Hear(t, other, "ping")
+		servertest.Send(t, other, "ping")
+		servertest.Expect(t, other, "ping")
 	}
-	lab.Rush(t, hose)
+	servertest.Reset(t, hose)
 	_ = other.Close()
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 	_, err := net.Dial("tcp", at.String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)

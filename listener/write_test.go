@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
 func TestWhatIsWrittenInATurnGoesOutInOneCallForEachConnection(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	conns, peers := make([]*listener.Conn, 20), make([]net.Conn, 20)
 	for i := range conns {
 		conns[i], peers[i] = l.Conn("tcp", listener.Limits{})
@@ -39,14 +39,14 @@ func TestWhatIsWrittenInATurnGoesOutInOneCallForEachConnection(t *testing.T) {
 	})
 	require.Equal(t, len(conns), l.OS.Count("send"))
 	for _, peer := range peers {
-		lab.Hear(t, peer, "abcdefghijklmnopqrstuvwxyzabcd")
+		servertest.Expect(t, peer, "abcdefghijklmnopqrstuvwxyzabcd")
 	}
 	require.Zero(t, conns[0].Queued())
 	require.True(t, listener.AtRest(conns[0]))
 }
 
 func TestAWriteThatIsTooMuchToGatherGoesOutAtOnceWithWhatIs(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	small, rest, one := strings.Repeat("s", 100), strings.Repeat("r", listener.Gathered-100), "1"
@@ -66,7 +66,7 @@ func TestAWriteThatIsTooMuchToGatherGoesOutAtOnceWithWhatIs(t *testing.T) {
 		require.Equal(t, 1, l.OS.Count("send"), "it begins anew")
 	})
 	require.Equal(t, 2, l.OS.Count("send"))
-	lab.Hear(t, peer, small+rest+one+one)
+	servertest.Expect(t, peer, small+rest+one+one)
 
 	l.OS.Forget()
 	l.Turn(func(*act.Task) {
@@ -78,19 +78,19 @@ func TestAWriteThatIsTooMuchToGatherGoesOutAtOnceWithWhatIs(t *testing.T) {
 }
 
 func TestFlushSendsAtOnce(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	l.Turn(func(*act.Task) {
 		require.NoError(t, c.Flush(), "nothing")
 		_, err := c.WriteString("now")
 		require.NoError(t, err)
 		require.NoError(t, c.Flush())
-		lab.Hear(t, peer, "now")
+		servertest.Expect(t, peer, "now")
 		require.NoError(t, c.Flush())
 		_, err = c.WriteString("and later")
 		require.NoError(t, err)
 	})
-	lab.Hear(t, peer, "and later")
+	servertest.Expect(t, peer, "and later")
 	require.Equal(t, 2, l.OS.Count("send"))
 	c.Abort()
 	require.Equal(t, net.ErrClosed, c.Flush())
@@ -98,7 +98,7 @@ func TestFlushSendsAtOnce(t *testing.T) {
 
 // The kernel is asked for what is queued, once, and for nothing when nothing is.
 func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{Low: 1})
 	defer c.Abort()
 	require.NoError(t, c.Flush())
@@ -132,7 +132,7 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 		require.NoError(t, c.Flush())
 		require.Equal(t, 1, l.OS.Count("send"), "once for what was gathered")
 	})
-	lab.Hear(t, peer, string(make([]byte, 5000))+"gathered")
+	servertest.Expect(t, peer, string(make([]byte, 5000))+"gathered")
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "send" {
 			return syscall.EAGAIN
@@ -157,7 +157,7 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 
 // What is written while the turn is being ended goes out in the same turn too.
 func TestWhatIsWrittenAtTheEndOfTheTurnGoesOut(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(*act.Task) {
@@ -169,12 +169,12 @@ func TestWhatIsWrittenAtTheEndOfTheTurnGoesOut(t *testing.T) {
 		}))
 	})
 	require.Equal(t, 2, l.OS.Count("send"))
-	lab.Hear(t, peer, "one two")
+	servertest.Expect(t, peer, "one two")
 }
 
 func TestWaterMarks(t *testing.T) {
 	const high, low = 20_000, 5_000
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{High: high, Low: low})
 	defer c.Abort()
 	part := bytes.Repeat([]byte("0123456789"), 1000)
@@ -220,7 +220,7 @@ func TestWaterMarks(t *testing.T) {
 }
 
 func TestAWriteThatIsBlockedTellsHowMuchItTook(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{High: 50_000})
 	huge := make([]byte, 4<<20)
 	for i := range huge {
@@ -247,7 +247,7 @@ func TestAWriteThatIsBlockedTellsHowMuchItTook(t *testing.T) {
 
 // What was broken: small writes were gathered, and thrown away at the end of the turn, with no error ever.
 func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	turns := 0
@@ -284,14 +284,14 @@ func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 		_, err := c.Peek(1)
 		require.Equal(t, syscall.EPIPE, err)
 	})
-	lab.Say(t, peer, "but there is something to read")
+	servertest.Send(t, peer, "but there is something to read")
 	readable(l, c, 30)
 	require.NoError(t, c.Close())
-	lab.HearEnd(t, peer)
+	servertest.ExpectEOF(t, peer)
 }
 
 func TestAResetReachesAWriterThatIsBlocked(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	part := make([]byte, 64<<10)
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
@@ -302,7 +302,7 @@ func TestAResetReachesAWriterThatIsBlocked(t *testing.T) {
 		}
 	}))
 	l.Until("it is blocked", func() bool { return c.Queued() > 0 })
-	lab.Rush(t, peer)
+	servertest.Reset(t, peer)
 	require.Equal(t, act.Failed, o.over(l))
 	require.ErrorIs(t, o.err, syscall.ECONNRESET)
 	require.NoError(t, c.Close())
@@ -311,7 +311,7 @@ func TestAResetReachesAWriterThatIsBlocked(t *testing.T) {
 
 // What was broken: a small write after the end of writing was taken and thrown away.
 func TestAfterCloseWriteNothingIsTaken(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(*act.Task) {
@@ -323,16 +323,16 @@ func TestAfterCloseWriteNothingIsTaken(t *testing.T) {
 		require.EqualError(t, err, "monitor: the write side was closed")
 		require.NoError(t, c.CloseWrite(), "again")
 	})
-	lab.Hear(t, peer, "the last word")
-	lab.HearEnd(t, peer)
-	lab.Say(t, peer, "the other way")
+	servertest.Expect(t, peer, "the last word")
+	servertest.ExpectEOF(t, peer)
+	servertest.Send(t, peer, "the other way")
 	readable(l, c, 13)
 }
 
 // Whoever writes no more than there is room for is never held up, however the peer behaves.
 func TestRoomIsWhatWriteTakesForCertain(t *testing.T) {
 	for _, high := range []int{1, 3000, listener.Gathered, listener.Gathered + 1, 10_000, 64 << 10} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, _ := l.Conn("unix", listener.Limits{High: high})
 		require.Equal(t, max(high, listener.Gathered), c.Room(), "at rest")
 		d := rand.New(rand.NewPCG(1, uint64(high)))
@@ -386,13 +386,13 @@ func TestThereIsNoRoomForWhatWouldFail(t *testing.T) {
 		require.NoError(t, c.CloseWrite())
 		require.Zero(t, c.Room(), "after the end of writing")
 	})
-	lab.Hear(t, peer, "bye")
+	servertest.Expect(t, peer, "bye")
 	c.Abort()
 }
 
 func TestSentSaysWhenTheSystemHasAll(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("unix", listener.Limits{Low: 10_000})
 		l.Turn(func(*act.Task) {
 			require.NoError(t, c.Sent(), "nothing was written")
@@ -401,7 +401,7 @@ func TestSentSaysWhenTheSystemHasAll(t *testing.T) {
 			require.NoError(t, c.Sent())
 			require.Equal(t, 1, l.OS.Count("send"), "it was sent for that")
 		})
-		lab.Hear(t, peer, "gathered")
+		servertest.Expect(t, peer, "gathered")
 		written := 0
 		l.Turn(func(*act.Task) {
 			n, err := c.Write(make([]byte, 4<<20))
@@ -431,7 +431,7 @@ func TestSentSaysWhenTheSystemHasAll(t *testing.T) {
 		require.NoError(t, c.Sent(), "and again")
 		require.NoError(t, c.Close())
 		require.Equal(t, net.ErrClosed, c.Sent())
-		require.Equal(t, written, lab.Receive(t, heard))
+		require.Equal(t, written, servertest.Receive(t, heard))
 	}
 }
 
@@ -458,7 +458,7 @@ func TestSentSaysWhyItWillNot(t *testing.T) {
 		require.Equal(t, os.ErrDeadlineExceeded, o.err)
 		require.NoError(t, c.SetWriteDeadline(time.Time{}))
 		o = spawn(l.S, act.Func(func(t *act.Task) act.Directive { return listener.Next(t, c.Sent()) })).begun(l)
-		lab.Rush(t, peer)
+		servertest.Reset(t, peer)
 		require.Equal(t, act.Failed, o.over(l))
 		require.ErrorIs(t, o.err, syscall.ECONNRESET)
 		require.ErrorIs(t, c.Sent(), syscall.ECONNRESET)
@@ -467,7 +467,7 @@ func TestSentSaysWhyItWillNot(t *testing.T) {
 }
 
 func TestLimitsThatCannotWorkAreABug(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	for says, limits := range map[string]listener.Limits{
 		"listener: Limits with a negative bound":       {Read: -1},
 		"listener: Limits whose Low is not below High": {High: 10, Low: 10},

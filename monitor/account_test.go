@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -56,7 +56,7 @@ func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
 
 // Between "there is no place" and "wake me when there is" the place may have become free.
 func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	a := monitor.NewAccount(1)
 	require.True(t, a.Enter())
 	woken := 0
@@ -114,7 +114,7 @@ func TestNobodyIsForgottenAtTheLimit(t *testing.T) {
 			}
 		})
 	}
-	r := lab.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
 		for range guests / 2 {
 			s.Spawn(&guest{places: places, left: visits, leave: leave, inside: &inside})
 		}

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // A receiver with SO_PASSCRED is given the bytes of one sender at a time (unix(7)): where the credentials
 // change, with more behind, a read is short.
 func TestAllThatIsBehindOtherCredentialsIsReceived(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	fd, peer := l.Pair("unix")
 	stream, err := l.Engine().NewSource("unix", nil).Adopt(fd)
 	require.NoError(t, err)
@@ -27,11 +27,11 @@ func TestAllThatIsBehindOtherCredentialsIsReceived(t *testing.T) {
 	mine := unix.UnixCredentials(&unix.Ucred{Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())})
 
 	// Without the option nothing is added: bytes with no credentials stand beside those with some.
-	lab.Say(t, peer, "before")
+	servertest.Send(t, peer, "before")
 	raw(t, peer, func(fd int) error { return unix.Sendmsg(fd, []byte("beside"), mine, nil, 0) })
-	lab.Say(t, peer, "behind")
+	servertest.Send(t, peer, "behind")
 	passCredentials(1)
-	lab.Say(t, peer, "at last")
+	servertest.Send(t, peer, "at last")
 	looks := 0
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { looks += len(got); return got }
 	var got []byte
@@ -41,7 +41,7 @@ func TestAllThatIsBehindOtherCredentialsIsReceived(t *testing.T) {
 	require.Equal(t, 1, looks, "of one edge")
 	require.GreaterOrEqual(t, l.OS.Count("receive"), 4, "each was a short read")
 
-	lab.Say(t, peer, "and so on")
+	servertest.Send(t, peer, "and so on")
 	require.NoError(t, peer.Close())
 	l.Until("the end", func() bool { return end != nil })
 	require.Equal(t, io.EOF, end)

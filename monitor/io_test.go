@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -23,7 +23,7 @@ import (
 const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Error
 
 func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	require.Same(t, l.Engine(), l.Engine())
 	require.Same(t, l.S, l.Engine().Scheduler())
 	require.Equal(t, monitor.OS(l.OS), l.Engine().OS())
@@ -34,7 +34,7 @@ func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
 }
 
 func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "open" {
 			return syscall.EMFILE
@@ -51,7 +51,7 @@ func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
 
 // A scheduler that cannot see what its descriptors do is of no use any more.
 func TestAnErrorOfThePollerEndsRun(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	l.Engine()
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "wait" {
@@ -67,7 +67,7 @@ func TestAnErrorOfThePollerEndsRun(t *testing.T) {
 }
 
 func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	source := l.Engine().NewSource("tcp", nil)
 	fd, _ := l.Pair("tcp")
 	first, err := source.Adopt(fd)
@@ -100,18 +100,18 @@ func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 	require.Equal(t, monitor.ErrWouldBlock, err)
 	require.Zero(t, l.OS.Count("receive"))
 
-	lab.Say(t, peer, "for the second")
+	servertest.Send(t, peer, "for the second")
 	l.Until("a wake-up", func() bool { return woken == 1 })
 }
 
 // What one event of a batch closes, another event of the same batch may still be for.
 func TestAnEventBehindTheOneThatClosedItsDescriptorHarmsNobody(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	places := monitor.NewAccount(10)
 	for range 10 {
 		require.True(t, places.Enter())
 		stream, peer := l.Stream("tcp", places)
-		stream.Close(lab.Patience)
+		stream.Close(servertest.Timeout)
 		require.NoError(t, peer.Close())
 	}
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return append(got, got...) }
@@ -121,13 +121,13 @@ func TestAnEventBehindTheOneThatClosedItsDescriptorHarmsNobody(t *testing.T) {
 
 func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	const n = 40
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	streams := make([]monitor.Stream, n)
 	for i := range streams {
 		stream, peer := l.Stream([]string{"tcp", "unix"}[i%2], nil)
 		defer stream.Abort()
 		streams[i] = stream
-		lab.Say(t, peer, text(i))
+		servertest.Send(t, peer, text(i))
 	}
 	l.Turn(func(*act.Task) {
 		loans := make([][]byte, n)
@@ -155,13 +155,13 @@ func text(i int) string { return strings.Repeat(fmt.Sprintf("<%d>", i), 2000) }
 // What was broken: the engine took its loans back at its own place among those who had something to do at
 // the end of the turn; what came behind it received over loans that were not copied yet.
 func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	a, peerA := l.Stream("tcp", nil)
 	b, peerB := l.Stream("tcp", nil)
 	defer a.Abort()
 	defer b.Abort()
-	lab.Say(t, peerA, "the first's bytes")
-	lab.Say(t, peerB, "something else!!!")
+	servertest.Send(t, peerA, "the first's bytes")
+	servertest.Send(t, peerB, "something else!!!")
 	var loan, other []byte
 	var rest []byte
 	l.Until("both loans", func() bool {
@@ -189,10 +189,10 @@ func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
 }
 
 func TestALoanIsAtMostAsMuchAsWasAskedFor(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
-	lab.Say(t, peer, "0123456789")
+	servertest.Send(t, peer, "0123456789")
 	got := ""
 	l.Until("all", func() bool {
 		l.Turn(func(*act.Task) {
@@ -206,11 +206,11 @@ func TestALoanIsAtMostAsMuchAsWasAskedFor(t *testing.T) {
 }
 
 func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	fd, err := l.OS.ListenUnix("@", netpoll.ListenOptions{})
 	if err != nil { // no abstract names here
-		fd, err = l.OS.ListenUnix(lab.Folder(t)+"/s", netpoll.ListenOptions{})
+		fd, err = l.OS.ListenUnix(servertest.ShortDir(t)+"/s", netpoll.ListenOptions{})
 	}
 	require.NoError(t, err)
 	port, err := l.Engine().Port(fd, false)
@@ -228,8 +228,8 @@ func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
 }
 
 // asleep runs a scheduler that has an engine, with hook in between, and returns when it sleeps there.
-func asleep(t *testing.T, os *lab.OS) *lab.Running {
-	r := lab.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+func asleep(t *testing.T, os *servertest.OS) *servertest.Running {
+	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 		monitor.Inject(s, os)
 		_, err := monitor.Engine(s)
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -246,7 +246,7 @@ func asleep(t *testing.T, os *lab.OS) *lab.Running {
 }
 
 // settled waits until nobody looks for events any more.
-func settled(os *lab.OS) {
+func settled(os *servertest.OS) {
 	for before := -1; before != os.Count("wait"); time.Sleep(20 * time.Millisecond) {
 		before = os.Count("wait")
 	}
@@ -254,7 +254,7 @@ func settled(os *lab.OS) {
 
 func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
 	const n = 1000
-	os := &lab.OS{}
+	os := &servertest.OS{}
 	reached, release := make(chan struct{}, n), make(chan struct{})
 	os.Fail = func(call string, _ int) error {
 		if call == "interrupt" {
@@ -275,15 +275,15 @@ func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
 	require.Equal(t, 1, os.Count("interrupt"))
 	require.Zero(t, ran.Load(), "the thread is still asleep")
 	close(release)
-	require.Eventually(t, func() bool { return ran.Load() == n }, lab.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return ran.Load() == n }, servertest.Timeout, time.Millisecond)
 	require.LessOrEqual(t, os.Count("interrupt"), 2, "and perhaps one as it had fallen asleep again")
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 }
 
 func TestPostsToASleeperAllRunOnceOnItsThread(t *testing.T) {
 	const senders, each = 8, 10_000
-	os := &lab.OS{}
+	os := &servertest.OS{}
 	r := asleep(t, os)
 	var home uint64
 	r.On(0, func(*act.Scheduler) { home = thread.ID() })
@@ -312,16 +312,16 @@ func TestPostsToASleeperAllRunOnceOnItsThread(t *testing.T) {
 			require.Equal(t, each, next[i], "those of sender %d ran, in order", i)
 		}
 	})
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 }
 
 func TestAnOrderReachesASleeperAtOnce(t *testing.T) {
 	var took []time.Duration
 	for range 9 {
-		r := asleep(t, &lab.OS{})
+		r := asleep(t, &servertest.OS{})
 		given := time.Now()
-		r.Group.Shutdown(lab.Drain)
+		r.Group.Shutdown(servertest.Drain)
 		require.NoError(t, r.End())
 		took = append(took, time.Since(given))
 	}
@@ -331,7 +331,7 @@ func TestAnOrderReachesASleeperAtOnce(t *testing.T) {
 
 // Waiting costs nothing: neither the wait of a task for input nor the sleep of the thread.
 func TestAWaitForInputDoesNotAllocate(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("tcp", nil)
 	defer stream.Abort()
 	task := &patient{stream: stream}

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
 // entered returns a stream that has a place in an account of its own.
-func entered(l *lab.Lab, network string) (monitor.Stream, net.Conn, *monitor.Account) {
+func entered(l *servertest.Stepped, network string) (monitor.Stream, net.Conn, *monitor.Account) {
 	l.T.Helper()
 	places := monitor.NewAccount(1)
 	require.True(l.T, places.Enter())
@@ -31,9 +31,9 @@ var reply = bytes.Repeat([]byte("a reply of a megabyte."), 48<<10)
 
 // whole plays one exchange: the client sends, the server answers without reading all of that and ends the
 // connection with end. It tells whether the answer arrived whole.
-func whole(l *lab.Lab, end func(monitor.Stream)) bool {
+func whole(l *servertest.Stepped, end func(monitor.Stream)) bool {
 	stream, peer := l.Stream("tcp", nil)
-	lab.Say(l.T, peer, "a request of which nobody reads the body")
+	servertest.Send(l.T, peer, "a request of which nobody reads the body")
 	_, err := stream.Send(nil, reply, 2*len(reply))
 	require.NoError(l.T, err)
 	got := make(chan []byte, 1)
@@ -64,10 +64,10 @@ func whole(l *lab.Lab, end func(monitor.Stream)) bool {
 // What a plain close costs: RFC 9112 section 9.6.
 func TestAClosedConnectionDeliversItsLastBytesAndAPlainCloseDoesNot(t *testing.T) {
 	const exchanges = 200
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	staged, plain := 0, 0
 	for range exchanges {
-		if whole(l, func(s monitor.Stream) { s.Close(lab.Patience) }) {
+		if whole(l, func(s monitor.Stream) { s.Close(servertest.Timeout) }) {
 			staged++
 		}
 		l.Until("nothing lingers", func() bool { return monitor.Lingering(l.Engine()) == 0 })
@@ -84,10 +84,10 @@ func TestAClosedConnectionDeliversItsLastBytesAndAPlainCloseDoesNot(t *testing.T
 
 func TestWhatIsQueuedIsDeliveredAfterTheClose(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, peer, places := entered(l, network)
 		taken := fill(l, stream)
-		stream.Close(lab.Patience)
+		stream.Close(servertest.Timeout)
 		requireClosedToItsOwner(t, stream)
 		total := drained(peer)
 		l.Until("the write side is closed", func() bool { return l.OS.Count("closewrite") == 1 })
@@ -109,17 +109,17 @@ func requireClosedToItsOwner(t *testing.T, stream monitor.Stream) {
 }
 
 func TestAnExchangeThatIsOverDoesNotLinger(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "tcp")
 	require.NoError(t, peer.(*net.TCPConn).CloseWrite())
 	l.Until("EOF", func() bool { _, err := stream.Lend(1); return err == io.EOF })
 	_, err := stream.Send(nil, []byte("bye"), 3)
 	require.NoError(t, err)
-	stream.Close(lab.Patience)
+	stream.Close(servertest.Timeout)
 	require.Zero(t, places.Open(), "at once")
 	require.Equal(t, 1, l.OS.Count("closewrite"))
-	lab.Hear(t, peer, "bye")
-	lab.HearEnd(t, peer)
+	servertest.Expect(t, peer, "bye")
+	servertest.ExpectEOF(t, peer)
 }
 
 func TestTheLingerIsBounded(t *testing.T) {
@@ -138,7 +138,7 @@ func TestTheLingerIsBounded(t *testing.T) {
 		"by one that sends for ever and never reads": {"tcp", true, firehose, "reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			stream, peer, places := entered(l, row.network)
 			if row.queue {
 				fill(l, stream)
@@ -167,7 +167,7 @@ func firehose(c net.Conn) {
 }
 
 func TestALingerOfForEverIsNotOverAtOnce(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "tcp")
 	l.Turn(func(*act.Task) { stream.Close(math.MaxInt64) })
 	l.For(5 * time.Millisecond)
@@ -177,10 +177,10 @@ func TestALingerOfForEverIsNotOverAtOnce(t *testing.T) {
 }
 
 func TestALingeringCloseHoldsRun(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "tcp")
 	taken := fill(l, stream)
-	stream.Close(lab.Patience)
+	stream.Close(servertest.Timeout)
 	const pause = 50 * time.Millisecond
 	got := make(chan int)
 	begun := time.Now()
@@ -190,7 +190,7 @@ func TestALingeringCloseHoldsRun(t *testing.T) {
 		_ = peer.Close()
 		got <- int(n)
 	}()
-	lab.InTime(t, func() { require.NoError(t, l.S.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, l.S.Run()) })
 	require.GreaterOrEqual(t, time.Since(begun), pause)
 	require.Zero(t, places.Open())
 	require.Equal(t, taken, <-got)
@@ -198,27 +198,27 @@ func TestALingeringCloseHoldsRun(t *testing.T) {
 
 // All of it came with one edge, the end too: what one receive leaves, nothing else will tell of.
 func TestARunThatOnlyLingersDoesNotSleepOnUnreadInput(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "unix")
-	lab.Say(t, peer, string(make([]byte, 50_000)))
+	servertest.Send(t, peer, string(make([]byte, 50_000)))
 	require.NoError(t, peer.Close())
 	l.OS.Most = 5000
-	stream.Close(lab.Patience)
+	stream.Close(servertest.Timeout)
 	begun := time.Now()
 	require.NoError(t, l.S.Run())
-	require.Less(t, time.Since(begun), lab.Patience/2)
+	require.Less(t, time.Since(begun), servertest.Timeout/2)
 	require.Zero(t, places.Open())
 	require.Equal(t, 11, l.OS.Count("receive"))
 }
 
 func TestADropEndsALingeringClose(t *testing.T) {
-	for name, drop := range map[string]func(l *lab.Lab) error{
-		"an order that drops":      func(l *lab.Lab) error { l.S.Shutdown(lab.Cut); return l.S.Run() },
-		"the scheduler's Close":    func(l *lab.Lab) error { return l.S.Close() },
-		"an order that has a time": func(l *lab.Lab) error { l.S.Shutdown(soon); return l.S.Run() },
+	for name, drop := range map[string]func(l *servertest.Stepped) error{
+		"an order that drops":      func(l *servertest.Stepped) error { l.S.Shutdown(servertest.Cut); return l.S.Run() },
+		"the scheduler's Close":    func(l *servertest.Stepped) error { return l.S.Close() },
+		"an order that has a time": func(l *servertest.Stepped) error { l.S.Shutdown(soon); return l.S.Run() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			places := monitor.NewAccount(3)
 			var peers []net.Conn
 			for i := range 3 {
@@ -227,7 +227,7 @@ func TestADropEndsALingeringClose(t *testing.T) {
 				if i > 0 {
 					fill(l, stream)
 				}
-				stream.Close(lab.Patience)
+				stream.Close(servertest.Timeout)
 				peers = append(peers, peer)
 			}
 			var cut *shutdown.Cut
@@ -246,34 +246,38 @@ func TestADropEndsALingeringClose(t *testing.T) {
 var soon = shutdown.Now{Terms: shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}}
 
 func TestAResetEndsEveryStage(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, l *lab.Lab, s monitor.Stream, peer net.Conn){
-		"at rest":      func(*testing.T, *lab.Lab, monitor.Stream, net.Conn) {},
-		"unread input": func(t *testing.T, _ *lab.Lab, _ monitor.Stream, peer net.Conn) { lab.Say(t, peer, "unread") },
-		"a queue":      func(_ *testing.T, l *lab.Lab, s monitor.Stream, _ net.Conn) { fill(l, s) },
-		"half-closed":  func(t *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { require.NoError(t, s.CloseWrite()) },
-		"queue, half-closing": func(t *testing.T, l *lab.Lab, s monitor.Stream, _ net.Conn) {
+	for name, prepare := range map[string]func(t *testing.T, l *servertest.Stepped, s monitor.Stream, peer net.Conn){
+		"at rest": func(*testing.T, *servertest.Stepped, monitor.Stream, net.Conn) {},
+		"unread input": func(t *testing.T, _ *servertest.Stepped, _ monitor.Stream, peer net.Conn) {
+			servertest.Send(t, peer, "unread")
+		},
+		"a queue": func(_ *testing.T, l *servertest.Stepped, s monitor.Stream, _ net.Conn) { fill(l, s) },
+		"half-closed": func(t *testing.T, _ *servertest.Stepped, s monitor.Stream, _ net.Conn) {
+			require.NoError(t, s.CloseWrite())
+		},
+		"queue, half-closing": func(t *testing.T, l *servertest.Stepped, s monitor.Stream, _ net.Conn) {
 			fill(l, s)
 			require.NoError(t, s.CloseWrite())
 		},
-		"the peer half-closed": func(t *testing.T, l *lab.Lab, s monitor.Stream, peer net.Conn) {
+		"the peer half-closed": func(t *testing.T, l *servertest.Stepped, s monitor.Stream, peer net.Conn) {
 			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
 			l.Until("EOF", func() bool { _, err := s.Lend(1); return err == io.EOF })
 		},
-		"lingering": func(_ *testing.T, _ *lab.Lab, s monitor.Stream, _ net.Conn) { s.Close(lab.Patience) },
-		"lingering with a queue": func(_ *testing.T, l *lab.Lab, s monitor.Stream, _ net.Conn) {
+		"lingering": func(_ *testing.T, _ *servertest.Stepped, s monitor.Stream, _ net.Conn) { s.Close(servertest.Timeout) },
+		"lingering with a queue": func(_ *testing.T, l *servertest.Stepped, s monitor.Stream, _ net.Conn) {
 			fill(l, s)
-			s.Close(lab.Patience)
+			s.Close(servertest.Timeout)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			stream, peer, places := entered(l, "tcp")
 			prepare(t, l, stream, peer)
 			l.For(2 * time.Millisecond)
-			lab.Rush(t, peer)
+			servertest.Reset(t, peer)
 			if !monitor.IsLingering(stream) {
 				l.Until("it is told", func() bool { _, err := receiveAll(stream); return err != monitor.ErrWouldBlock })
-				stream.Close(lab.Patience)
+				stream.Close(servertest.Timeout)
 			}
 			l.Until("closed", func() bool { return places.Open() == 0 })
 			require.NoError(t, l.S.Run(), "nothing holds it")
@@ -285,12 +289,12 @@ func TestAResetEndsEveryStage(t *testing.T) {
 func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 	for call, queue := range map[string]bool{"closewrite": false, "send": true, "receive": false, "close": false} {
 		t.Run(call, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			stream, peer, places := entered(l, "tcp")
 			if queue {
 				fill(l, stream)
 			}
-			lab.Say(t, peer, "unread")
+			servertest.Send(t, peer, "unread")
 			l.For(5 * time.Millisecond)
 			l.OS.Fail = func(name string, _ int) error {
 				if name == call {
@@ -298,7 +302,7 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 				}
 				return nil
 			}
-			stream.Close(lab.Patience)
+			stream.Close(servertest.Timeout)
 			drained(peer)
 			_ = peer.(*net.TCPConn).CloseWrite() // an error means that it was reset
 			l.Until("the end", func() bool { return places.Open() == 0 })
@@ -307,13 +311,13 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 }
 
 func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	places := monitor.NewAccount(0)
 	var peers []net.Conn
 	for i := range 60 {
 		require.True(t, places.Enter())
 		stream, peer := l.Stream("tcp", places)
-		stream.Close([]time.Duration{lab.Patience, 30 * time.Millisecond, lab.Patience}[i%3])
+		stream.Close([]time.Duration{servertest.Timeout, 30 * time.Millisecond, servertest.Timeout}[i%3])
 		peers = append(peers, peer)
 	}
 	for i := range peers {
@@ -330,7 +334,7 @@ func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
 // What was broken (sim, TestManners): who steps a scheduler was told that it had nothing to do for as long as the
 // linger takes, though there was input to discard that no event would tell of.
 func TestWhoStepsIsToldOfInputToDiscard(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "unix")
 	_, err := peer.Write(make([]byte, 100))
 	require.NoError(t, err)

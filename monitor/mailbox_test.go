@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -66,7 +66,7 @@ func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
 }
 
 func TestCloseWakesWhoWaits(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	m := monitor.NewMailbox[int](1)
 	l.S.Spawn(taker(m, func(int) { t.Error("there was nothing") }))
 	n, err := l.S.Step(10)
@@ -81,7 +81,7 @@ func TestEachSendersValuesArriveInOrderAndOnce(t *testing.T) {
 	type letter struct{ from, n int }
 	m := monitor.NewMailbox[letter](256)
 	var next [senders]int
-	r := lab.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 		s.Spawn(taker(m, func(v letter) {
 			if next[v.from] != v.n {
 				panic("out of order")
@@ -113,7 +113,7 @@ func TestEachSendersValuesArriveInOrderAndOnce(t *testing.T) {
 func TestNoWakeUpIsLost(t *testing.T) {
 	const rounds = 100_000
 	boxes := [2]*monitor.Mailbox[int]{monitor.NewMailbox[int](1), monitor.NewMailbox[int](1)}
-	r := lab.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
 		me, other := boxes[s.Index()], boxes[1-s.Index()]
 		s.Spawn(taker(me, func(n int) {
 			if n < rounds {
@@ -163,7 +163,7 @@ func TestASendThatSucceededIsTakenAlsoBesideAClose(t *testing.T) {
 }
 
 func TestASendDoesNotAllocate(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	m := monitor.NewMailbox[int](8)
 	got := 0
 	l.S.Spawn(taker(m, func(int) { got++ }))

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // childVariable names the child that a test binary is to be instead of running tests.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		play()
 		os.Exit(0)
 	}
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
 // open returns a port of l's own.
-func open(l *lab.Lab) *monitor.Port {
+func open(l *servertest.Stepped) *monitor.Port {
 	l.T.Helper()
 	fd, err := l.OS.ListenTCP(loopback, netpoll.ListenOptions{First: true})
 	require.NoError(l.T, err)
@@ -31,15 +31,15 @@ func open(l *lab.Lab) *monitor.Port {
 // knock connects to a port for the length of the test.
 func knock(t testing.TB, at net.Addr) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout(at.Network(), at.String(), lab.Patience)
+	c, err := net.DialTimeout(at.Network(), at.String(), servertest.Timeout)
 	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 func TestAPortGivesEachConnectionOnce(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	port := open(l)
 	_, err := port.Accept()
 	require.Equal(t, monitor.ErrWouldBlock, err)
@@ -64,7 +64,7 @@ func TestAPortGivesEachConnectionOnce(t *testing.T) {
 }
 
 func TestAClosedPortSaysSoAndWakesWhoWaits(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	port := open(l)
 	at := port.Addr().String()
 	woken := 0
@@ -84,10 +84,10 @@ func TestAClosedPortSaysSoAndWakesWhoWaits(t *testing.T) {
 }
 
 func TestASharedPortStaysOpenForTheOthers(t *testing.T) {
-	path := filepath.Join(lab.Folder(t), "s")
-	a := lab.New(t, act.Config{})
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	a := servertest.New(t, act.Config{})
 	a.Engine() // each lab counts descriptors from its beginning
-	b := lab.New(t, act.Config{})
+	b := servertest.New(t, act.Config{})
 	fd, err := a.OS.ListenUnix(path, netpoll.ListenOptions{})
 	require.NoError(t, err)
 	first, err := a.Engine().Port(fd, true)
@@ -109,7 +109,7 @@ func TestASharedPortStaysOpenForTheOthers(t *testing.T) {
 }
 
 func TestAPortThatCannotBeWatchedIsClosedUnlessItIsShared(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	l.Engine()
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "add" {
@@ -130,7 +130,7 @@ func TestAPortThatCannotBeWatchedIsClosedUnlessItIsShared(t *testing.T) {
 
 // What was broken: whoever asked again and again, as a timer made it, was noted each time.
 func TestWhoWaitsForADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	port := open(l)
 	stream, _ := l.Stream("tcp", nil)
 	woken := 0
@@ -149,7 +149,7 @@ func TestWhoWaitsForADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T) {
 }
 
 // decided steps until it is known how a connect went.
-func decided(l *lab.Lab, d *monitor.Dial) (stream monitor.Stream, err error) {
+func decided(l *servertest.Stepped, d *monitor.Dial) (stream monitor.Stream, err error) {
 	l.T.Helper()
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		if stream, err = d.Stream(); err == monitor.ErrWouldBlock {
@@ -163,7 +163,7 @@ func decided(l *lab.Lab, d *monitor.Dial) (stream monitor.Stream, err error) {
 }
 
 func TestADialIsAStreamOrAnError(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	source := l.Engine().NewSource("tcp", nil)
 	door, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestADialIsAStreamOrAnError(t *testing.T) {
 }
 
 func TestADialClosedOnTheWayIsGone(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	door, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = door.Close() }()
@@ -209,8 +209,8 @@ func TestADialClosedOnTheWayIsGone(t *testing.T) {
 }
 
 func TestADialOnAUnixSocket(t *testing.T) {
-	l := lab.New(t, act.Config{})
-	path := filepath.Join(lab.Folder(t), "s")
+	l := servertest.New(t, act.Config{})
+	path := filepath.Join(servertest.ShortDir(t), "s")
 	source := l.Engine().NewSource("unix", nil)
 	_, err := source.DialUnix(path)
 	require.Equal(t, syscall.ENOENT, err)

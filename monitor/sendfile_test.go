@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -29,7 +29,7 @@ func file(t *testing.T, n int64) *os.File {
 }
 
 // stuff sends a file until neither the socket nor the peer takes more, and returns how much was taken.
-func stuff(l *lab.Lab, stream monitor.Stream, f *os.File) (taken int) {
+func stuff(l *servertest.Stepped, stream monitor.Stream, f *os.File) (taken int) {
 	l.T.Helper()
 	for {
 		n, err := stream.(monitor.FileSender).SendFile(f, 0, 1<<20)
@@ -52,7 +52,7 @@ func stuff(l *lab.Lab, stream monitor.Stream, f *os.File) (taken int) {
 func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		for _, low := range []int{0, 1000} {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			stream, peer := l.Stream(network, nil)
 			taken := stuff(l, stream, file(t, 16<<20))
 			q, err := stream.Queued()
@@ -79,7 +79,7 @@ func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
 
 // Word of room may come while nobody waits for it. Whoever comes then must not wait for another one.
 func TestRoomForAFileIsKnownAlsoToWhoWaitsLater(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	taken := stuff(l, stream, file(t, 16<<20))
 	_, err := io.CopyN(io.Discard, peer, int64(taken))
@@ -93,7 +93,7 @@ func TestRoomForAFileIsKnownAlsoToWhoWaitsLater(t *testing.T) {
 
 // What is queued behind a file without room is sent first, and then there is room for more of it.
 func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	f := file(t, 16<<20)
 	taken := stuff(l, stream, f)
@@ -122,24 +122,24 @@ func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
 
 // Whatever ends the wait for room ends it: a deadline, an error, the end of the Stream.
 func TestTheWaitForRoomForAFileEnds(t *testing.T) {
-	for name, end := range map[string]func(l *lab.Lab, s monitor.Stream){
-		"Wake":  func(_ *lab.Lab, s monitor.Stream) { s.Wake() },
-		"Close": func(_ *lab.Lab, s monitor.Stream) { s.Close(time.Millisecond) },
-		"Abort": func(_ *lab.Lab, s monitor.Stream) { s.Abort() },
-		"a failed send": func(l *lab.Lab, s monitor.Stream) {
+	for name, end := range map[string]func(l *servertest.Stepped, s monitor.Stream){
+		"Wake":  func(_ *servertest.Stepped, s monitor.Stream) { s.Wake() },
+		"Close": func(_ *servertest.Stepped, s monitor.Stream) { s.Close(time.Millisecond) },
+		"Abort": func(_ *servertest.Stepped, s monitor.Stream) { s.Abort() },
+		"a failed send": func(l *servertest.Stepped, s monitor.Stream) {
 			l.OS.Fail = func(string, int) error { return syscall.EPIPE }
 			_, err := s.Send(nil, []byte("x"), 10)
 			require.Equal(l.T, syscall.EPIPE, err)
 			l.OS.Fail = nil
 		},
-		"an error that is told as nothing else": func(l *lab.Lab, _ monitor.Stream) {
+		"an error that is told as nothing else": func(l *servertest.Stepped, _ monitor.Stream) {
 			l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
 				return append(got, netpoll.Event{Tag: 0, Ready: netpoll.Error})
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lab.New(t, act.Config{})
+			l := servertest.New(t, act.Config{})
 			stream, _ := l.Stream("unix", nil)
 			f := file(t, 16<<20)
 			stuff(l, stream, f)
@@ -162,7 +162,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 }
 
 func TestWhatSendFileSaysOfErrors(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
 	sender, f, said := stream.(monitor.FileSender), file(t, 10), error(nil)
 	l.OS.Fail = func(string, int) error { return said }

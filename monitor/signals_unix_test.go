@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -43,7 +43,7 @@ func TestTheFirstSignalIsAnOrder(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		told := make(chan shutdown.Order, 2)
 		terms := shutdown.Policy{Time: 10 * time.Millisecond, Drop: true}
-		r := lab.Start(t, act.Config{Schedulers: 2}, monitor.Signals(terms), func(s *act.Scheduler) error {
+		r := servertest.Start(t, act.Config{Schedulers: 2}, monitor.Signals(terms), func(s *act.Scheduler) error {
 			s.Spawn(&stubborn{told})
 			return nil
 		})
@@ -72,7 +72,7 @@ func init() {
 		err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: zap.NewNop()}, monitor.Signals(shutdown.Policy{}))
 		fmt.Println("Run:", err)
 		raise(syscall.SIGTERM)
-		time.Sleep(lab.Patience)
+		time.Sleep(servertest.Timeout)
 		fmt.Println("still there")
 	}
 	// What was broken: the first signal of the second Run was taken for the second one and ended the
@@ -140,7 +140,7 @@ func TestEachRunHasAFirstSignalOfItsOwn(t *testing.T) {
 func TestRelayedSignalsAreValuesOfAMailbox(t *testing.T) {
 	m := monitor.NewMailbox[os.Signal](4)
 	got := make(chan os.Signal, 4)
-	r := lab.Start(t, act.Config{Schedulers: 2}, monitor.Relay(m, syscall.SIGUSR2), monitor.Relay(m, syscall.SIGUSR2),
+	r := servertest.Start(t, act.Config{Schedulers: 2}, monitor.Relay(m, syscall.SIGUSR2), monitor.Relay(m, syscall.SIGUSR2),
 		func(s *act.Scheduler) error {
 			if s.Index() == 0 {
 				s.Spawn(taker(m, func(sig os.Signal) { got <- sig }))

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -46,12 +46,12 @@ func pass(t *testing.T, c net.Conn, text string) {
 }
 
 func TestAllThatIsBehindOutOfBandDataIsReceived(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
-	lab.Say(t, peer, "before")
+	servertest.Send(t, peer, "before")
 	shout(t, peer, "!")
-	lab.Say(t, peer, "behind")
+	servertest.Send(t, peer, "behind")
 	time.Sleep(10 * time.Millisecond)
 	l.OS.Forget()
 	looks := 0
@@ -64,12 +64,12 @@ func TestAllThatIsBehindOutOfBandDataIsReceived(t *testing.T) {
 }
 
 func TestAllThatIsBehindAncillaryDataIsReceived(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	defer stream.Abort()
-	lab.Say(t, peer, "before")
+	servertest.Send(t, peer, "before")
 	pass(t, peer, "beside")
-	lab.Say(t, peer, "behind")
+	servertest.Send(t, peer, "behind")
 	looks := 0
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { looks += len(got); return got }
 	var got []byte
@@ -101,7 +101,7 @@ func TestNothingIsLeftBehindByAShortRead(t *testing.T) {
 
 func exchange(t *testing.T, r *rand.Rand, network, mark string, split func(*testing.T, net.Conn, string)) {
 	t.Helper()
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream(network, nil)
 	defer stream.Abort()
 	script := make([]int, 2+r.IntN(12))
@@ -173,12 +173,12 @@ func harass(t *testing.T) (stop func()) {
 // What was broken: at the mark of out-of-band data the kernel takes a pending signal for a reason to say
 // EAGAIN; it was believed.
 func TestOneEAGAINAtTheMarkIsNotBelieved(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
-	lab.Say(t, peer, "before")
+	servertest.Send(t, peer, "before")
 	shout(t, peer, "!")
-	lab.Say(t, peer, "behind")
+	servertest.Send(t, peer, "behind")
 	time.Sleep(10 * time.Millisecond)
 	calls := 0
 	l.OS.Fail = func(call string, _ int) error {
@@ -196,7 +196,7 @@ func TestOneEAGAINAtTheMarkIsNotBelieved(t *testing.T) {
 }
 
 func TestSignalsWhileAsleepAreNoEvents(t *testing.T) {
-	sys := &lab.OS{}
+	sys := &servertest.OS{}
 	r := asleep(t, sys)
 	id := 0
 	r.On(0, func(*act.Scheduler) { id = unix.Gettid() })
@@ -210,12 +210,12 @@ func TestSignalsWhileAsleepAreNoEvents(t *testing.T) {
 	r.On(0, func(*act.Scheduler) { ran = true })
 	require.True(t, ran)
 	require.LessOrEqual(t, sys.Count("wait"), 450, "at most a pass or two each")
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 }
 
 func TestADialledConnectionDoesNotDelaySmallSegments(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	door, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = door.Close() }()

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -57,7 +57,7 @@ func receiveAll(stream monitor.Stream) (got []byte, err error) {
 }
 
 // listen gathers in *got what stream receives from now on, and notes in *end how it ends.
-func listen(l *lab.Lab, stream monitor.Stream, got *[]byte, end *error) {
+func listen(l *servertest.Stepped, stream monitor.Stream, got *[]byte, end *error) {
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		part, err := receiveAll(stream)
 		*got = append(*got, part...)
@@ -72,14 +72,14 @@ func listen(l *lab.Lab, stream monitor.Stream, got *[]byte, end *error) {
 
 func TestAMessageOnTCPIsOneReceive(t *testing.T) {
 	for network, calls := range map[string]int{"tcp": 1, "unix": 2} { // on Unix sockets a short read means nothing
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, peer := l.Stream(network, nil)
 		var got []byte
 		var end error
 		listen(l, stream, &got, &end)
 		for i := 1; i <= 20; i++ {
 			l.OS.Forget()
-			lab.Say(t, peer, "message")
+			servertest.Send(t, peer, "message")
 			l.Until("the message", func() bool { return len(got) == 7*i })
 			l.For(time.Millisecond)
 			require.Equal(t, calls, l.OS.Count("receive"), network)
@@ -95,9 +95,9 @@ func TestAMessageOnTCPIsOneReceive(t *testing.T) {
 // The end comes with the last bytes, in one event: the short read must not hide it.
 func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, peer := l.Stream(network, nil)
-		lab.Say(t, peer, "bye")
+		servertest.Send(t, peer, "bye")
 		require.NoError(t, peer.Close())
 		time.Sleep(10 * time.Millisecond)
 		var got []byte
@@ -117,7 +117,7 @@ func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
 
 // fill sends until neither the socket nor the peer takes more and some stays in the queue, and returns how
 // much was taken in all.
-func fill(l *lab.Lab, stream monitor.Stream) (taken int) {
+func fill(l *servertest.Stepped, stream monitor.Stream) (taken int) {
 	const settled = 50 * time.Millisecond // an acknowledgement may be 40 ms late, and makes room
 	part := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
 	for {
@@ -148,7 +148,7 @@ func drained(peer net.Conn) <-chan int {
 
 func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, peer := l.Stream(network, nil)
 		taken := fill(l, stream)
 		low, woken := 1000, 0
@@ -171,7 +171,7 @@ func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 }
 
 func TestTheQueueStaysBelowTheMark(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
 	defer stream.Abort()
 	part := make([]byte, 10_000)
@@ -194,7 +194,7 @@ func TestTheQueueStaysBelowTheMark(t *testing.T) {
 // A queue that is never empty, because as much is written as is sent, does not grow for ever.
 func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 	const mark = 20_000
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	defer stream.Abort()
 	fill(l, stream)
@@ -221,7 +221,7 @@ func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 
 // The low mark is not the empty queue: there is something to send until more is written.
 func TestTheLowMarkIsWhereItWasSet(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	defer stream.Abort()
 	fill(l, stream)
@@ -245,7 +245,7 @@ func TestTheLowMarkIsWhereItWasSet(t *testing.T) {
 // Systems say it in different words; whoever waits to receive must hear of it.
 func TestTheEndIsHeardAlsoIfItIsNotCalledInput(t *testing.T) {
 	for _, said := range []netpoll.Ready{netpoll.PeerClosed, netpoll.Error, netpoll.PeerClosed | netpoll.Error} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, peer := l.Stream("tcp", nil)
 		var got []byte
 		var end error
@@ -265,7 +265,7 @@ func TestTheEndIsHeardAlsoIfItIsNotCalledInput(t *testing.T) {
 
 // Bytes that go out in small pieces, with more coming behind them, keep their order.
 func TestAQueueKeepsItsOrder(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	l.OS.Most = 7
 	stream, peer := l.Stream("unix", nil)
 	defer stream.Abort()
@@ -287,7 +287,7 @@ func TestAQueueKeepsItsOrder(t *testing.T) {
 }
 
 // kick drains a queue whose Sends were cut short without the kernel's knowledge: it will tell of no room.
-func kick(l *lab.Lab, stream monitor.Stream) {
+func kick(l *servertest.Stepped, stream monitor.Stream) {
 	l.Until("the queue is empty", func() bool {
 		_, _ = stream.Send(nil, nil, 0)
 		q, _ := stream.Queued()
@@ -296,7 +296,7 @@ func kick(l *lab.Lab, stream monitor.Stream) {
 }
 
 func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	fill(l, stream)
@@ -305,7 +305,7 @@ func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
 	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 10) }, &writer))
 	l.For(2 * time.Millisecond)
 	require.Zero(t, reader+writer)
-	lab.Rush(t, peer)
+	servertest.Reset(t, peer)
 	l.Until("both are woken", func() bool { return reader == 1 && writer == 1 })
 	q, late := stream.Queued()
 	require.ErrorIs(t, late, syscall.ECONNRESET)
@@ -323,11 +323,11 @@ func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
 
 // What the peer said before it went is still there for who could not send any more.
 func TestAfterALateErrorWhatCameIsStillReceived(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	defer stream.Abort()
 	fill(l, stream)
-	lab.Say(t, peer, "I have to go")
+	servertest.Send(t, peer, "I have to go")
 	require.NoError(t, peer.Close())
 	l.Until("an error", func() bool { _, err := stream.Queued(); return err != nil })
 	got, err := receiveAll(stream)
@@ -338,7 +338,7 @@ func TestAfterALateErrorWhatCameIsStillReceived(t *testing.T) {
 
 func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, peer := l.Stream(network, nil)
 		taken := fill(l, stream)
 		require.NoError(t, stream.CloseWrite())
@@ -352,7 +352,7 @@ func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
 		total := drained(peer)
 		l.Until("the write side is closed", func() bool { return l.OS.Count("closewrite") == 1 })
 		require.Equal(t, taken, <-total, "up to the end")
-		lab.Say(t, peer, "still here")
+		servertest.Send(t, peer, "still here")
 		var got []byte
 		l.Until("the peer is heard", func() bool { got, _ = receiveAll(stream); return got != nil })
 		require.Equal(t, "still here", string(got))
@@ -366,7 +366,7 @@ func TestWhoWaitsIsWokenWhenTheStreamIsGivenUp(t *testing.T) {
 		"Close": func(s monitor.Stream) { s.Close(time.Millisecond) },
 		"Abort": monitor.Stream.Abort,
 	} {
-		l := lab.New(t, act.Config{})
+		l := servertest.New(t, act.Config{})
 		stream, _ := l.Stream("unix", nil)
 		fill(l, stream)
 		woken := 0
@@ -381,7 +381,7 @@ func TestWhoWaitsIsWokenWhenTheStreamIsGivenUp(t *testing.T) {
 }
 
 func TestWakeWakesBoth(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
 	defer stream.Abort()
 	stream.Wake() // nobody
@@ -395,20 +395,20 @@ func TestWakeWakesBoth(t *testing.T) {
 }
 
 func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	woken := 0
 	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 	l.Until("an empty queue", func() bool { return woken == 1 })
-	lab.Say(t, peer, "x")
+	servertest.Send(t, peer, "x")
 	l.For(5 * time.Millisecond) // it is known now, and nobody was waiting
 	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
 	l.Until("input", func() bool { return woken == 2 })
 }
 
 func TestAddressesAreThoseOfTheSocket(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	require.Equal(t, peer.RemoteAddr().String(), stream.LocalAddr().String())
@@ -416,7 +416,7 @@ func TestAddressesAreThoseOfTheSocket(t *testing.T) {
 }
 
 func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	places := monitor.NewAccount(1)
 	require.True(t, places.Enter())
 	l.Engine()
@@ -431,13 +431,13 @@ func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.EqualError(t, err, "monitor: watching a descriptor: no space left on device")
 	require.Zero(t, places.Open())
-	lab.HearEnd(t, peer)
+	servertest.ExpectEOF(t, peer)
 }
 
 // What was broken: a reset behind the peer's end is told to whoever sends next and to SO_ERROR, while a receive
 // says that the end has come in order, so that bytes which nobody took looked delivered.
 func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
-	l := lab.New(t, act.Config{})
+	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	require.NoError(t, peer.Close())

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -19,19 +19,19 @@ import (
 func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 	const rounds, posters, each = 50, 8, 10
 	var sleeps, ran atomic.Int64
-	os := &lab.OS{}
+	os := &servertest.OS{}
 	cfg := act.Config{Schedulers: 1, Trace: &act.Trace{Idle: func(_ *act.Scheduler, atMost time.Duration) {
 		if atMost != 0 {
 			sleeps.Add(1)
 		}
 	}}}
-	r := lab.Start(t, cfg, func(s *act.Scheduler) error {
+	r := servertest.Start(t, cfg, func(s *act.Scheduler) error {
 		monitor.Inject(s, os)
 		_, err := monitor.Engine(s)
 		s.Hold(1)
 		return err
 	})
-	require.Eventually(t, func() bool { return sleeps.Load() > 0 }, lab.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return sleeps.Load() > 0 }, servertest.Timeout, time.Millisecond)
 	for range rounds {
 		var all sync.WaitGroup
 		for range posters {
@@ -44,7 +44,7 @@ func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 		all.Wait()
 		time.Sleep(200 * time.Microsecond) // it falls asleep again
 	}
-	require.Eventually(t, func() bool { return ran.Load() == rounds*posters*each }, lab.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return ran.Load() == rounds*posters*each }, servertest.Timeout, time.Millisecond)
 	r.On(0, func(s *act.Scheduler) { s.Hold(-1) })
 	require.NoError(t, r.End())
 	writes, slept := os.Count("interrupt"), sleeps.Load()
@@ -60,7 +60,7 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 	pushed, looking, posted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	looks, sleeps := 0, 0
 	var sleeper act.Waker
-	l := lab.New(t, act.Config{Clock: &clock, Trace: &act.Trace{
+	l := servertest.New(t, act.Config{Clock: &clock, Trace: &act.Trace{
 		Pass: func(s *act.Scheduler) {
 			if looks > 0 {
 				return
@@ -96,7 +96,7 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 		sleeper = t.Waker()
 	}, &woken))
 	var err error
-	lab.InTime(t, func() { err = l.S.Run() })
+	servertest.InTime(t, func() { err = l.S.Run() })
 	require.NoError(t, err)
 	require.Equal(t, 1, woken)
 	require.Positive(t, looks)
@@ -106,8 +106,8 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 
 // The scheduler with which a Group comes to its end tells the others, and needs nobody to tell it.
 func TestTheEndOfAGroupIsNoWriteToWhoFindsIt(t *testing.T) {
-	os := &lab.OS{}
-	r := lab.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+	os := &servertest.OS{}
+	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 		monitor.Inject(s, os)
 		_, err := monitor.Engine(s)
 		s.CallAt(new(act.Timer), s.Now()+10*time.Millisecond, release{s}) // it ends in a pass that has seen nobody ready

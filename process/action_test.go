@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -248,7 +248,7 @@ func TestOneThatIsAlwaysBusyIsKilled(t *testing.T) {
 				}), process.Options{})
 			}
 		})
-		require.Eventually(t, func() bool { return turns.Load() > 100*n }, lab.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return turns.Load() > 100*n }, servertest.Timeout, time.Millisecond)
 		for _, to := range refs {
 			require.True(t, to.Kill())
 			require.False(t, to.Kill(), "that is under way")

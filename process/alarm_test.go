@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -242,7 +242,7 @@ func TestAnAlarmIsUnderWay(t *testing.T) {
 func TestAnAlarmThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
 	sys := process.New(process.Config{})
 	var keeper process.Ref[int] // of Run
-	r := lab.Start(t, act.Config{Schedulers: 2}, sys.Setup, func(s *act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 2}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			keeper = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
 		}
@@ -254,7 +254,7 @@ func TestAnAlarmThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
 		set <- p.Scheduler().Index()
 	}), process.Options{})
 	require.NoError(t, owner.Send(sys, ""))
-	there := lab.Receive(t, set)
+	there := servertest.Receive(t, set)
 	begun, release := make(chan int, 2), [2]chan bool{make(chan bool), make(chan bool)}
 	for range 2 { // one on each
 		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -264,16 +264,16 @@ func TestAnAlarmThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
 			return act.Done
 		}), process.Options{})
 	}
-	require.Equal(t, 1, lab.Receive(t, begun)+lab.Receive(t, begun))
+	require.Equal(t, 1, servertest.Receive(t, begun)+servertest.Receive(t, begun))
 	ended := process.Ended(owner)
 	close(release[1-there])
 	owner.Kill()
-	require.Eventually(t, ended.Resolved, lab.Patience, time.Millisecond)
+	require.Eventually(t, ended.Resolved, servertest.Timeout, time.Millisecond)
 	close(release[there])
 	require.Eventually(t, func() (none bool) {
 		r.On(there, func(s *act.Scheduler) { _, some := s.NextDeadline(); none = !some })
 		return none
-	}, lab.Patience, time.Millisecond)
+	}, servertest.Timeout, time.Millisecond)
 	keeper.Kill()
 	require.NoError(t, r.End())
 }

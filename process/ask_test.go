@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 )
@@ -354,7 +354,7 @@ func TestTheAnswerMayComeFromAnywhere(t *testing.T) {
 		"a goroutine": func(x *atHand, r textReply) {
 			done := make(chan bool)
 			go func() { done <- r.Send(x.sys, "yes") }()
-			require.True(x.t, lab.Receive(x.t, done))
+			require.True(x.t, servertest.Receive(x.t, done))
 		},
 		"a task": func(x *atHand, r textReply) {
 			x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -677,7 +677,7 @@ func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
 		o.Limit = 1
 		ref := x.doer(o)
 		require.NoError(t, ref.Send(x.sys, func(*doer) { begun <- true; <-goOn }))
-		lab.Receive(t, begun) // it counts until its turn has ended
+		servertest.Receive(t, begun) // it counts until its turn has ended
 		return ref
 	}
 	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
@@ -701,7 +701,7 @@ func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
 	}
 	goOn <- true
 	for range 10 {
-		require.Equal(t, "yes<nil>", lab.Receive(t, answers))
+		require.Equal(t, "yes<nil>", servertest.Receive(t, answers))
 	}
 	fails.Kill()
 	waits.Kill()
@@ -793,7 +793,7 @@ func TestManyAskTheSame(t *testing.T) {
 		x.On(i%2, func(s *act.Scheduler) {
 			all := []act.Action{}
 			for range each {
-				all = append(all, &process.Ask[deed, string]{To: counter, Message: next, Within: lab.Patience})
+				all = append(all, &process.Ask[deed, string]{To: counter, Message: next, Within: servertest.Timeout})
 			}
 			task := act.Seq(all...)
 			s.Spawn(act.Func(func(task_ *act.Task) act.Directive {
@@ -823,7 +823,7 @@ func TestManyAskTheSame(t *testing.T) {
 				p.Exit()
 				return
 			}
-			process.Request(p, counter, next, lab.Patience, func(v string, err error) deed {
+			process.Request(p, counter, next, servertest.Timeout, func(v string, err error) deed {
 				if err != nil || v != "yes" {
 					t.Error(v, err)
 				}
@@ -832,7 +832,7 @@ func TestManyAskTheSame(t *testing.T) {
 		}
 		require.NoError(t, x.doer(process.Options{}).Send(x.sys, again))
 	}
-	lab.InTime(t, over.Wait)
+	servertest.InTime(t, over.Wait)
 	x.do(counter, func(p *doer) {
 		require.Equal(t, 3*many*each, total)
 		p.Exit()
@@ -846,7 +846,7 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 	type question = process.Reply[int]
 	deaf := process.Func[question](func(*process.Self[question]) act.Directive { return act.Wait })
 	var full process.Ref[question]
-	r := lab.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
 		full = process.Spawn(sys, deaf, process.Options{Limit: 1, Full: process.Drop})
 		return full.Send(sys, question{})
 	})
@@ -865,7 +865,7 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 			return d
 		}))
 	})
-	require.ErrorIs(t, lab.Receive(t, asked), process.ErrFull)
+	require.ErrorIs(t, servertest.Receive(t, asked), process.ErrFull)
 	process.Spawn(sys, process.Func[error](func(p *process.Self[error]) act.Directive {
 		if err, ok := p.Receive(); ok {
 			asked <- err
@@ -874,7 +874,7 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 		process.Request(p, full, itself, 0, func(_ int, err error) error { return err })
 		return act.Wait
 	}), process.Options{})
-	require.ErrorIs(t, lab.Receive(t, asked), process.ErrFull)
+	require.ErrorIs(t, servertest.Receive(t, asked), process.ErrFull)
 	full.Kill()
 	require.NoError(t, r.End())
 }

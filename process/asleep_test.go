@@ -9,7 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -127,7 +127,7 @@ func (x *tally) sendUntil(r running, as int, over func() bool) (sent int64) {
 // The same for a receiver whose reactor is about to sleep, too: nobody else has anything to do. A goroutine sends, and a
 // process on the other reactor, which sleeps itself until the goroutine has it send.
 func TestAMessageThatMeetsTheReactorFallingAsleepIsNotLost(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, on act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, on act.Config) {
 		const rounds = 5000
 		got := make(chan int, 2)
 		var one, two process.Ref[int]
@@ -142,7 +142,7 @@ func TestAMessageThatMeetsTheReactorFallingAsleepIsNotLost(t *testing.T) {
 			select {
 			case m := <-got:
 				require.Equal(t, i, m)
-			case <-time.After(lab.Patience):
+			case <-time.After(servertest.Timeout):
 				require.FailNow(t, "stuck", "round %d: %+v: %s", i, r.sys.Stats(), r.sys.States())
 			}
 		}

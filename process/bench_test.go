@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -157,8 +157,8 @@ func BenchmarkTurn(b *testing.B) {
 			defer g.Close()
 			sys, s := process.New(process.Config{}), g.Schedulers()
 			step := func(taker int) {
-				lab.Step(b, s[taker])
-				lab.Step(b, s[1-taker])
+				servertest.Step(b, s[taker])
+				servertest.Step(b, s[1-taker])
 			}
 			require.NoError(b, sys.Setup(s[0]))
 			require.NoError(b, sys.Setup(s[1]))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 )
@@ -282,7 +282,7 @@ func TestReceiversThatDieEarly(t *testing.T) {
 		require.EqualValues(t, senders*each, received.Load()+n.Dropped)
 		t.Logf("%d received, %d refused, %d dropped unread", received.Load(), refused.Load(), n.Dropped-refused.Load())
 		require.Positive(t, refused.Load())
-		r.Group.Shutdown(lab.Cut)
+		r.Group.Shutdown(servertest.Cut)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
 )
@@ -26,7 +26,7 @@ func TestTwoThatChatOnEachReactorDoNotHoldUpSockets(t *testing.T) {
 	const soon, times = 20 * time.Millisecond, 4
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: echo.Echo}
 	sys := process.New(process.Config{})
-	r := running{lab.Start(t, act.Config{Schedulers: 2}, server.Setup, sys.Setup), sys}
+	r := running{servertest.Start(t, act.Config{Schedulers: 2}, server.Setup, sys.Setup), sys}
 	calm := roundTrips(t, server.Addr())
 	t.Logf("nobody is busy: 50 %% within %v, 99 %% within %v", calm.share(50), calm.share(99))
 	pairs := [2]*chat{newChat(sys), newChat(sys)}
@@ -58,7 +58,7 @@ func TestTwoThatChatOnEachReactorDoNotHoldUpSockets(t *testing.T) {
 		c.one.Kill()
 		c.two.Kill()
 	}
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 }
 
@@ -121,7 +121,7 @@ func roundTrips(t *testing.T, addr net.Addr) (all times) {
 		c, err := net.Dial("tcp", addr.String())
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 		together.Go(func() {
 			m := make([]byte, 64)
 			for len(taken[i]) < each {

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -238,7 +238,7 @@ func TestKillOfOneThatIsInALongTurnElsewhere(t *testing.T) {
 		finished.Store(true)
 	}))
 	require.NoError(t, ref.Send(x.sys, func(p *doer) {})) // which it may or may not receive
-	lab.Receive(t, begun)
+	servertest.Receive(t, begun)
 	require.True(t, ref.Kill())
 	require.False(t, ref.Kill())
 	close(killed)
@@ -345,7 +345,7 @@ func TestTheActionIsClosedOnce(t *testing.T) {
 			other.Kill()
 		}, process.Linked},
 		{"a drop", func(x *atHand, _ process.Ref[deed]) {
-			x.g.Shutdown(lab.Cut)
+			x.g.Shutdown(servertest.Cut)
 			for _, s := range x.g.Schedulers() {
 				_, _ = s.Step(1)
 			}
@@ -533,7 +533,7 @@ func TestTheNameMayBeAskedForAnywhere(t *testing.T) {
 	for range 100 {
 		x.do(ref, func(p *doer) { p.After(time.Hour, leaves).Stop() })
 	}
-	lab.Receive(t, done)
+	servertest.Receive(t, done)
 	require.NoError(t, ref.Send(x.sys, leaves))
 	x.close()
 }
@@ -649,7 +649,7 @@ func TestAFailureThatNobodyWantsToKnowIsLogged(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		sys := process.New(process.Config{})
 		fails := process.Func[int](func(p *process.Self[int]) act.Directive { return p.Fail(errors.New("no luck")) })
-		r := lab.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
+		r := servertest.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
 			ref := process.Spawn(sys, fails, process.Options{Name: "Ada"})
 			if watched {
 				process.Ended(ref)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
@@ -123,7 +123,7 @@ func TestAnErrandThatIsCancelled(t *testing.T) {
 			case "from a goroutine":
 				done := make(chan bool)
 				go func() { done <- e.Cancel() }()
-				require.True(t, lab.Receive(t, done))
+				require.True(t, servertest.Receive(t, done))
 			}
 			x.all()
 			require.Equal(t, 1, c.closed)
@@ -244,7 +244,7 @@ func TestAnAwaitThatIsDroppedIsLost(t *testing.T) {
 	x.on(0, ref, func(p *doer) {
 		process.Await(p, f, func(_ int, err error) deed { return func(*doer) { got = append(got, err) } })
 	})
-	x.g.Schedulers()[0].Shutdown(lab.Cut) // the other goes on
+	x.g.Schedulers()[0].Shutdown(servertest.Cut) // the other goes on
 	_, err := x.g.Schedulers()[0].Step(1)
 	require.ErrorContains(t, err, "process: ") // its name
 	x.all()
@@ -262,7 +262,7 @@ func TestOffload(t *testing.T) {
 	as := func(v int, err error) deed { return func(*doer) { outcomes <- outcome{v, err} } }
 	off := func(f func() (int, error)) outcome {
 		x.do(ref, func(p *doer) { process.Offload(p, f, as) })
-		return lab.Receive(t, outcomes)
+		return servertest.Receive(t, outcomes)
 	}
 	require.Equal(t, outcome{7, nil}, off(func() (int, error) { time.Sleep(time.Millisecond); return 7, nil }))
 	require.Equal(t, outcome{7, errFaltered}, off(func() (int, error) { return 7, errFaltered }))
@@ -281,11 +281,11 @@ func TestAnOffloadOfOneWhoEndsIsForgotten(t *testing.T) {
 		process.Offload(p, func() (int, error) { defer close(over); close(begun); <-goOn; return 7, nil },
 			func(int, error) deed { t.Error("nobody is there"); return leaves })
 	})
-	lab.Receive(t, begun)
+	servertest.Receive(t, begun)
 	x.do(ref, leaves)
 	x.close() // the function does not hold Run
 	close(goOn)
-	lab.Receive(t, over)
+	servertest.Receive(t, over)
 }
 
 func TestDoOfACall(t *testing.T) {
@@ -298,14 +298,14 @@ func TestDoOfACall(t *testing.T) {
 			return func(*doer) { got <- err }
 		})
 	})
-	require.NoError(t, lab.Receive(t, got))
+	require.NoError(t, servertest.Receive(t, got))
 	require.Equal(t, "seven", call.Value)
 	x.do(ref, func(p *doer) {
 		process.Do(p, listener.Within(time.Millisecond, &listener.Sleep{For: time.Hour}), func(err error) deed {
 			return func(*doer) { got <- err }
 		})
 	})
-	require.ErrorContains(t, lab.Receive(t, got), "not finished within 1ms")
+	require.ErrorContains(t, servertest.Receive(t, got), "not finished within 1ms")
 	require.NoError(t, ref.Send(x.sys, leaves))
 	x.close()
 }
@@ -331,7 +331,7 @@ func TestAnErrandThatOffloadsIsClosedAfterwards(t *testing.T) {
 		return errors.New("heard of by the log")
 	}}
 	x.do(ref, func(p *doer) { process.Do(p, a, func(error) deed { t.Error("nobody is there"); return leaves }) })
-	lab.Receive(t, begun)
+	servertest.Receive(t, begun)
 	ref.Kill()
 	require.Equal(t, process.Killed, x.ended(ref).Reason)
 	close(goOn)

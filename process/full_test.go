@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 )
@@ -428,9 +428,9 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 		default:
 		}
 		close(open)
-		require.NoError(t, lab.Receive(t, done))
+		require.NoError(t, servertest.Receive(t, done))
 		for m := range 3 {
-			require.Equal(t, m, lab.Receive(t, got))
+			require.Equal(t, m, servertest.Receive(t, got))
 		}
 		require.NoError(t, to.Deliver(t.Context(), -1))
 		r.end()
@@ -442,12 +442,12 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- to.Deliver(ctx, 99) }()
 		cancel()
-		require.ErrorIs(t, lab.Receive(t, done), context.Canceled)
+		require.ErrorIs(t, servertest.Receive(t, done), context.Canceled)
 		close(open)
 		require.NoError(t, to.Deliver(t.Context(), -1))
 		r.end()
 		for _, m := range []int{0, 1, -1} {
-			require.Equal(t, m, lab.Receive(t, got))
+			require.Equal(t, m, servertest.Receive(t, got))
 		}
 	})
 	t.Run("until the receiver is killed", func(t *testing.T) {
@@ -460,7 +460,7 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 		require.True(t, to.Kill())
 		close(open)
 		for range 10 {
-			if err := lab.Receive(t, done); err != nil { // a last turn may have made room
+			if err := servertest.Receive(t, done); err != nil { // a last turn may have made room
 				require.ErrorIs(t, err, process.ErrDead)
 			}
 		}
@@ -509,7 +509,7 @@ func TestManyGoroutinesWaitForRoom(t *testing.T) {
 		go func() { done <- to.Deliver(context.Background(), m) }()
 	}
 	for range n {
-		require.NoError(t, lab.Receive(t, done))
+		require.NoError(t, servertest.Receive(t, done))
 	}
 	r.end()
 }
@@ -526,13 +526,13 @@ func TestTheLineForRoomHasOnlyThoseWhoWait(t *testing.T) {
 		all = append(all, giveUp)
 		before := to.Waiters()
 		done.Go(func() { _ = to.Deliver(ctx, 2) })
-		require.Eventually(t, func() bool { return to.Waiters() == before+1 }, lab.Patience, 10*time.Microsecond)
+		require.Eventually(t, func() bool { return to.Waiters() == before+1 }, servertest.Timeout, 10*time.Microsecond)
 	}
 	come()
 	for range 100 { // the next comes before the last has gone
 		come()
 		all[len(all)-2]()
-		require.Eventually(t, func() bool { return to.Waiters() == 1 }, lab.Patience, 10*time.Microsecond)
+		require.Eventually(t, func() bool { return to.Waiters() == 1 }, servertest.Timeout, 10*time.Microsecond)
 	}
 	all[len(all)-1]()
 	done.Wait()

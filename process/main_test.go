@@ -10,15 +10,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
 func TestMain(m *testing.M) {
 	// Busy reactors let go of no processor; the goroutines of these tests need some too.
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 
@@ -32,7 +32,7 @@ func often(n int) int {
 
 // running is a System on a Group that runs while the test goes on.
 type running struct {
-	*lab.Running
+	*servertest.Running
 	sys *process.System
 }
 
@@ -45,7 +45,7 @@ func start(t testing.TB, reactors int, cfg process.Config, setup func(sys *proce
 func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *process.System)) running {
 	t.Helper()
 	sys := process.New(cfg)
-	r := running{lab.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
+	r := running{servertest.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			s.Hold(1) // what is set up may be over before Start has seen that it has begun
 			setup(sys)
@@ -68,7 +68,7 @@ func (r running) end() {
 
 // watch logs what everybody does if it is not stopped in time.
 func (r running) watch() (stop func()) {
-	x := time.AfterFunc(2*lab.Patience, func() { r.T.Logf("stuck: %+v: %s", r.sys.Stats(), r.sys.States()) })
+	x := time.AfterFunc(2*servertest.Timeout, func() { r.T.Logf("stuck: %+v: %s", r.sys.Stats(), r.sys.States()) })
 	return func() { x.Stop() }
 }
 
@@ -77,7 +77,7 @@ func (r running) quiescent() {
 	r.T.Helper()
 	defer r.watch()()
 	f := r.sys.Quiescent()
-	for end := time.Now().Add(3 * lab.Patience); !f.Resolved(); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(3 * servertest.Timeout); !f.Resolved(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			require.FailNow(r.T, "never quiescent")
 		}

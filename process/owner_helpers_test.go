@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -191,7 +191,7 @@ func onlyOne[T any](t testing.TB, all []T) T {
 
 // estate is a System in a Group that runs until its keeper leaves.
 type estate struct {
-	*lab.Running
+	*servertest.Running
 	sys    *process.System
 	keeper process.Ref[deed]
 }
@@ -199,7 +199,7 @@ type estate struct {
 func settleIn(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *estate {
 	t.Helper()
 	x := &estate{sys: process.New(process.Config{})}
-	x.Running = lab.Start(t, cfg, append([]func(*act.Scheduler) error{x.sys.Setup, x.keep}, setup...)...)
+	x.Running = servertest.Start(t, cfg, append([]func(*act.Scheduler) error{x.sys.Setup, x.keep}, setup...)...)
 	return x
 }
 
@@ -227,7 +227,7 @@ func (x *estate) do(to process.Ref[deed], m deed) {
 		defer close(done)
 		m(p)
 	}))
-	lab.Receive(x.T, done)
+	servertest.Receive(x.T, done)
 }
 
 // quiesce returns when nothing happens any more.
@@ -240,7 +240,7 @@ func (x *estate) quiesce() {
 // until returns when f is true.
 func (x *estate) until(what string, f func() bool) {
 	x.T.Helper()
-	for end := time.Now().Add(lab.Patience); !f(); time.Sleep(20 * time.Microsecond) {
+	for end := time.Now().Add(servertest.Timeout); !f(); time.Sleep(20 * time.Microsecond) {
 		if time.Now().After(end) {
 			require.FailNow(x.T, "it does not happen: "+what)
 		}
@@ -260,7 +260,7 @@ func (x *estate) ended(of process.Party) process.Notice {
 // runToEnd is Group.Run, if it ends.
 func runToEnd(t testing.TB, g *act.Group, setup ...func(*act.Scheduler) error) (err error) {
 	t.Helper()
-	lab.InTime(t, func() { err = g.Run(context.Background(), setup...) })
+	servertest.InTime(t, func() { err = g.Run(context.Background(), setup...) })
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -33,7 +33,7 @@ func (a *activity) counts() [4]int64 {
 // steady waits until nothing happens for a while.
 func (a *activity) steady(t *testing.T) [4]int64 {
 	t.Helper()
-	for end := time.Now().Add(lab.Patience); time.Now().Before(end); {
+	for end := time.Now().Add(servertest.Timeout); time.Now().Before(end); {
 		before := a.counts()
 		time.Sleep(50 * time.Millisecond)
 		if a.counts() == before {
@@ -91,7 +91,7 @@ func TestAMessageWakesOneReactor(t *testing.T) {
 	before := a.steady(t)
 	for i := range n {
 		require.NoError(t, to.Send(r.sys, i))
-		lab.Receive(t, got)
+		servertest.Receive(t, got)
 		time.Sleep(100 * time.Microsecond) // it falls asleep again
 	}
 	after := a.steady(t)
@@ -312,7 +312,7 @@ func TestNothingIsUnderWayWhenItIsSaidToBeQuiescent(t *testing.T) {
 		if f == nil || asked < tokens {
 			f = r.sys.Quiescent()
 		}
-		for end := time.Now().Add(lab.Patience); !f.Resolved(); {
+		for end := time.Now().Add(servertest.Timeout); !f.Resolved(); {
 			if time.Now().After(end) {
 				require.FailNow(t, "never quiescent", "round %d: %d left; %s", round, left.Load(), r.sys.States())
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -63,7 +63,7 @@ func TestFiveHundredSendToEachOtherAtRandom(t *testing.T) {
 	over.Store(true)
 	expected := tokens
 	for range outside {
-		expected += lab.Receive(t, ended)
+		expected += servertest.Receive(t, ended)
 	}
 	r.quiescent()
 	require.Zero(t, twice.Load(), "on two threads at once")

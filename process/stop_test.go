@@ -14,7 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
@@ -131,8 +131,8 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 	}{
 		{"as long as it takes", shutdown.Unbounded, true, busy + sleeping},
 		{"turns", shutdown.Policy{Turns: 5}, true, busy + sleeping},
-		{"time", shutdown.Policy{Time: lab.Patience}, true, busy + sleeping},
-		{"time, then drop", shutdown.Policy{Time: lab.Patience, Drop: true}, true, 0},
+		{"time", shutdown.Policy{Time: servertest.Timeout}, true, busy + sleeping},
+		{"time, then drop", shutdown.Policy{Time: servertest.Timeout, Drop: true}, true, 0},
 		{"the zero policy", shutdown.Policy{}, true, 0},
 		{"halt", shutdown.Halt, false, busy + sleeping},
 		{"halt, and drop", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, false, 0},
@@ -242,7 +242,7 @@ func TestTheEndOfAContextEndsAllProcesses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended *future.Future[process.Notice]
 	handled := 0
-	lab.InTime(t, func() {
+	servertest.InTime(t, func() {
 		require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
 			if s.Index() == 0 {
 				ref := x.doer(process.Options{})
@@ -492,7 +492,7 @@ func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
 		var stoppers []*orderTaker
 		var late atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
-		lab.InTime(t, func() {
+		servertest.InTime(t, func() {
 			require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
 				if s.Index() > 0 {
 					return nil
@@ -692,10 +692,10 @@ func TestCloseEndsAll(t *testing.T) {
 			}()
 			go func() { called <- full.Deliver(ctx, leaves) }()
 		}))
-		lab.Receive(t, begun)
+		servertest.Receive(t, begun)
 		result = x.g.Close()
-		require.ErrorIs(t, lab.Receive(t, called), process.ErrDead)
-		require.ErrorIs(t, lab.Receive(t, called), process.ErrDead)
+		require.ErrorIs(t, servertest.Receive(t, called), process.ErrDead)
+		require.ErrorIs(t, servertest.Receive(t, called), process.ErrDead)
 		var cut *shutdown.Cut
 		require.True(t, result == nil || errors.As(result, &cut))
 		require.EqualValues(t, 20, closed.Load())
@@ -755,7 +755,7 @@ func TestCloseWithoutARun(t *testing.T) {
 func TestAnOrderForOneScheduler(t *testing.T) {
 	x := newMill(t, 2)
 	handled := atomic.Int64{}
-	lab.InTime(t, func() {
+	servertest.InTime(t, func() {
 		require.NoError(t, x.g.Run(t.Context(), x.sys.Setup, func(s *act.Scheduler) error {
 			if s.Index() > 0 {
 				return nil

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -147,14 +147,14 @@ func TestProcessesGoOnInTheNextRun(t *testing.T) {
 				return nil
 			})
 		}()
-		lab.Receive(t, begun)
-		require.Eventually(t, func() bool { return received.Load() == int64(n*run) }, lab.Patience, time.Millisecond)
+		servertest.Receive(t, begun)
+		require.Eventually(t, func() bool { return received.Load() == int64(n*run) }, servertest.Timeout, time.Millisecond)
 		if run == runs-1 {
-			require.NoError(t, lab.Receive(t, ended), "none is left")
+			require.NoError(t, servertest.Receive(t, ended), "none is left")
 			break
 		}
 		g.Shutdown(suspend)
-		require.Error(t, lab.Receive(t, ended), "some are left")
+		require.Error(t, servertest.Receive(t, ended), "some are left")
 		require.EqualValues(t, n, sys.Stats().Alive)
 		for _, to := range refs {
 			require.NoError(t, to.Send(sys, run+1))
@@ -185,7 +185,7 @@ func TestStatsMayBeAskedForAtAnyTime(t *testing.T) {
 	}))
 	require.NoError(t, g.Close())
 	close(over)
-	lab.Receive(t, asked)
+	servertest.Receive(t, asked)
 	require.EqualValues(t, 2, sys.Stats().Ended)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -130,7 +130,7 @@ func TestStopAgainstADeathElsewhere(t *testing.T) {
 				left <- 0
 			}
 		})
-		lab.Receive(t, left)
+		servertest.Receive(t, left)
 	}
 	x.quiesce()
 	x.do(h, func(p *doer) { p.Exit() })

@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 )
 
 // One scheduler may end before the others; what comes then is theirs.
 func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		for i := range 2 {
 			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
 			w := begin(t, cfg, v.Setup)
-			w.group.Schedulers()[i].Shutdown(lab.Drain)
+			w.group.Schedulers()[i].Shutdown(servertest.Drain)
 			w.on(i, func(*act.Scheduler) {})
 			w.on(i, func(*act.Scheduler) {})
 			for range 10 {
@@ -26,33 +26,33 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 				hears("hello")(t, c)
 				require.NoError(t, c.Close())
 			}
-			require.NoError(t, w.order(lab.Drain))
+			require.NoError(t, w.order(servertest.Drain))
 		}
 	})
 }
 
 func TestWhoConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		cfg.Schedulers = 1
 		v := &service.TCP{Address: loopback, Handler: greeting}
 		w := begin(t, cfg, v.Setup)
 		var busy, all []net.Conn
 		for range 400 {
 			c := dial(t, v.Addr())
-			lab.Hear(t, c, "hello")
+			servertest.Expect(t, c, "hello")
 			busy = append(busy, c)
 		}
 		release := w.hold(0)
 		for _, c := range busy {
-			lab.Say(t, c, "x")
+			servertest.Send(t, c, "x")
 		}
 		for range 20 {
 			all = append(all, dial(t, v.Addr()))
 		}
-		w.group.Shutdown(lab.Drain)
+		w.group.Shutdown(servertest.Drain)
 		release()
 		for _, c := range all {
-			lab.Hear(t, c, "hello")
+			servertest.Expect(t, c, "hello")
 		}
 	})
 }

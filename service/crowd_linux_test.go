@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -25,7 +25,7 @@ func init() { children["crowd"] = attend }
 // there are. These are in a process of their own.
 func TestTenThousandConnectionsBringNoGoroutine(t *testing.T) {
 	allowDescriptors(t, crowd+100)
-	lab.UnderEach(t, bringNoGoroutine)
+	servertest.UnderEach(t, bringNoGoroutine)
 }
 
 func bringNoGoroutine(t *testing.T, cfg act.Config) {
@@ -54,7 +54,7 @@ func bringNoGoroutine(t *testing.T, cfg act.Config) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), cfg.Schedulers+12)
 
 	require.NoError(t, leave.Close())
-	require.NoError(t, w.order(lab.Drain))
+	require.NoError(t, w.order(servertest.Drain))
 	require.Zero(t, v.Open())
 }
 
@@ -90,7 +90,7 @@ func speak(at netip.AddrPort) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	atMost := unix.NsecToTimeval(lab.Patience.Nanoseconds())
+	atMost := unix.NsecToTimeval(servertest.Timeout.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &atMost); err != nil {
 		return -1, err
 	}

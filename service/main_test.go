@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // childVariable names the child that a test binary is to be instead of running tests.
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 	// Busy reactors let go of no processor; the clients of these tests need some too.
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -29,7 +29,7 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 	unix := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: greeting, MaxConns: most}
 	for _, kind := range []kind{{"tcp", tcp}, {"unix", unix}} {
 		t.Run(kind.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				served := make(chan net.Conn, clients)
 				for range clients {
@@ -46,11 +46,11 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 						require.LessOrEqual(t, kind.Open(), most)
 						require.Less(t, len(served), most)
 						require.NoError(t, c.Close())
-					case <-time.After(lab.Patience):
+					case <-time.After(servertest.Timeout):
 						require.FailNow(t, "the next one does not come in")
 					}
 				}
-				require.NoError(t, w.order(lab.Drain))
+				require.NoError(t, w.order(servertest.Drain))
 			})
 		})
 	}
@@ -58,7 +58,7 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 
 // A connection has its place until its descriptor is closed, also when its task is long gone.
 func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const linger = 300 * time.Millisecond
 		v := &service.TCP{
 			Address: loopback, Handler: answers("hello"), MaxConns: 1,
@@ -83,9 +83,9 @@ func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: greeting, MaxConns: 1}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	in := dial(t, v.Addr())
-	lab.Hear(t, in, "hello")
+	servertest.Expect(t, in, "hello")
 	out := dial(t, v.Addr())
-	w.group.Shutdown(lab.Drain)
+	w.group.Shutdown(servertest.Drain)
 	hearReset(t, out)
 	require.NoError(t, in.Close())
 	require.NoError(t, w.end())
@@ -97,7 +97,7 @@ func TestMaxConnsUnderChurn(t *testing.T) {
 	const clients, each = 12, 25
 	for _, most := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("at most %d", most), func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				var here, above, closed atomic.Int64
 				v := &service.TCP{Address: loopback, MaxConns: most, Handler: func(c *listener.Conn) act.Action {
 					if here.Add(1) > int64(most) {
@@ -115,7 +115,7 @@ func TestMaxConnsUnderChurn(t *testing.T) {
 				}
 				eventually(t, "all have left", func() bool { return v.Open() == 0 })
 				require.Zero(t, above.Load())
-				require.NoError(t, w.order(lab.Drain))
+				require.NoError(t, w.order(servertest.Drain))
 				require.Empty(t, w.failures())
 				require.EqualValues(t, clients*each, closed.Load())
 			})
@@ -151,7 +151,7 @@ func churn(a net.Addr, seed uint64, times int) error {
 			return err
 		}
 		tcp := c.(*net.TCPConn)
-		_ = c.SetDeadline(time.Now().Add(lab.Patience))
+		_ = c.SetDeadline(time.Now().Add(servertest.Timeout))
 		if _, err = io.ReadFull(c, make([]byte, 5)); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -45,14 +45,14 @@ func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 	const clients = 150 // more than are accepted in a turn
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				release := w.hold(0, 1)
 				var all []net.Conn
 				for range clients {
 					all = append(all, dial(t, kind.Addr()))
 				}
-				w.group.Shutdown(lab.Drain)
+				w.group.Shutdown(servertest.Drain)
 				release()
 				for _, c := range all {
 					hears("welcome")(t, c)
@@ -71,7 +71,7 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 	defer service.SetLastAccepts(bound)()
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				cfg.Schedulers = 1
 				w := begin(t, cfg, kind.Setup)
 				release := w.hold(0)
@@ -79,7 +79,7 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 				for range clients {
 					all = append(all, dial(t, kind.Addr()))
 				}
-				w.group.Shutdown(lab.Drain)
+				w.group.Shutdown(servertest.Drain)
 				release()
 				for _, c := range all[:bound] {
 					hears("welcome")(t, c)
@@ -97,7 +97,7 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 // They are told of the order, too: what is spawned under an order is told before its first turn, and
 // then there is no action yet.
 func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
 		w := begin(t, cfg, v.Setup)
@@ -114,12 +114,12 @@ func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
 func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 	for _, kind := range both(t, echo) {
 		t.Run(kind.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := dial(t, kind.Addr())
-				lab.Say(t, c, "before")
-				lab.Hear(t, c, "before")
-				w.group.Shutdown(lab.Drain)
+				servertest.Send(t, c, "before")
+				servertest.Expect(t, c, "before")
+				w.group.Shutdown(servertest.Drain)
 				eventually(t, "new connections are refused", func() bool {
 					late, err := net.Dial(kind.Addr().Network(), kind.Addr().String())
 					if err == nil {
@@ -127,8 +127,8 @@ func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 					}
 					return err != nil
 				})
-				lab.Say(t, c, "after") // who is in may stay
-				lab.Hear(t, c, "after")
+				servertest.Send(t, c, "after") // who is in may stay
+				servertest.Expect(t, c, "after")
 				require.NoError(t, c.Close())
 				require.NoError(t, w.end())
 			})
@@ -139,27 +139,27 @@ func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 func TestASuspendedServiceServesOn(t *testing.T) {
 	for _, kind := range both(t, echo) {
 		t.Run(kind.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := dial(t, kind.Addr())
-				lab.Say(t, c, "before")
-				lab.Hear(t, c, "before")
+				servertest.Send(t, c, "before")
+				servertest.Expect(t, c, "before")
 
 				var left *shutdown.Cut
 				require.ErrorAs(t, w.order(suspend), &left)
 				require.Equal(t, 1, left.Tasks)
 				require.Equal(t, 2, left.Demons)
 				require.False(t, left.Dropped)
-				lab.Say(t, c, "meanwhile")
+				servertest.Send(t, c, "meanwhile")
 				late := dial(t, kind.Addr())
-				lab.Say(t, late, "me too")
+				servertest.Send(t, late, "me too")
 
 				w.run()
-				lab.Hear(t, c, "meanwhile")
-				lab.Hear(t, late, "me too")
+				servertest.Expect(t, c, "meanwhile")
+				servertest.Expect(t, late, "me too")
 				require.NoError(t, c.Close())
 				require.NoError(t, late.Close())
-				require.NoError(t, w.order(lab.Drain))
+				require.NoError(t, w.order(servertest.Drain))
 			})
 		})
 	}
@@ -168,25 +168,25 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 // A halt leaves everything, and nobody has been told to end for good: the acceptors have. The next Run
 // ends them, and serves who is left.
 func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
 		c := dial(t, v.Addr())
-		lab.Say(t, c, "before")
-		lab.Hear(t, c, "before")
+		servertest.Send(t, c, "before")
+		servertest.Expect(t, c, "before")
 		var left *shutdown.Cut
 		require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
 		require.False(t, left.Dropped)
 		w.run()
-		lab.Say(t, c, "after")
-		lab.Hear(t, c, "after")
+		servertest.Send(t, c, "after")
+		servertest.Expect(t, c, "after")
 		require.NoError(t, c.Close())
 		require.NoError(t, w.end())
 	})
 }
 
 // One value can serve one Group after another, also the same one twice, and on the same port at once.
-func TestAServiceIsSetUpAgain(t *testing.T) { lab.UnderEach(t, setUpAgain) }
+func TestAServiceIsSetUpAgain(t *testing.T) { servertest.UnderEach(t, setUpAgain) }
 
 func setUpAgain(t *testing.T, cfg act.Config) {
 	for _, kind := range both(t, echo) {
@@ -195,15 +195,15 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				for range 2 {
 					c := dial(t, kind.Addr())
-					lab.Say(t, c, "hello")
-					lab.Hear(t, c, "hello")
+					servertest.Send(t, c, "hello")
+					servertest.Expect(t, c, "hello")
 					require.Equal(t, 1, kind.Open())
 					require.NoError(t, c.Close())
-					require.NoError(t, w.order(lab.Drain))
+					require.NoError(t, w.order(servertest.Drain))
 					require.Zero(t, kind.Open())
 					w.run(kind.Setup)
 				}
-				require.NoError(t, w.order(lab.Drain))
+				require.NoError(t, w.order(servertest.Drain))
 				require.NoError(t, w.group.Close())
 			}
 		})
@@ -213,10 +213,10 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 		w := begin(t, cfg, first.Setup)
 		c := dial(t, first.Addr())
 		require.NoError(t, c.(*net.TCPConn).CloseWrite()) // the server closes first, so TIME_WAIT is its
-		lab.HearEnd(t, c)
-		require.NoError(t, w.order(lab.Drain))
+		servertest.ExpectEOF(t, c)
+		require.NoError(t, w.order(servertest.Drain))
 		again := &service.TCP{Address: first.Addr().String(), Handler: answers("again")}
 		begin(t, cfg, again.Setup)
-		lab.Hear(t, dial(t, again.Addr()), "again")
+		servertest.Expect(t, dial(t, again.Addr()), "again")
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -52,7 +52,7 @@ func TestFiftyLoadedRoundsLeaveNothing(t *testing.T) {
 // of its own, which would be counted.
 func settled(t *testing.T, what string, most int, count func() int) {
 	t.Helper()
-	for end := time.Now().Add(lab.Patience); count() > most && time.Now().Before(end); {
+	for end := time.Now().Add(servertest.Timeout); count() > most && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	require.LessOrEqual(t, count(), most, what)
@@ -74,7 +74,7 @@ func loadedRound(t *testing.T, cfg act.Config, services ...socketed) {
 			}
 			clients.Go(func() {
 				defer cancel()
-				for end := time.Now().Add(lab.Patience); answers.Load() < 50 && time.Now().Before(end); {
+				for end := time.Now().Add(servertest.Timeout); answers.Load() < 50 && time.Now().Before(end); {
 					time.Sleep(time.Millisecond)
 				}
 			})
@@ -97,12 +97,12 @@ func loadedRound(t *testing.T, cfg act.Config, services ...socketed) {
 
 // talk goes on until the server has gone.
 func talk(a net.Addr, answers *atomic.Int64) {
-	c, err := net.DialTimeout(a.Network(), a.String(), lab.Patience)
+	c, err := net.DialTimeout(a.Network(), a.String(), servertest.Timeout)
 	if err != nil {
 		return
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(lab.Patience))
+	_ = c.SetDeadline(time.Now().Add(servertest.Timeout))
 	word := make([]byte, 64)
 	for {
 		if _, err := c.Write(word); err != nil {

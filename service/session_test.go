@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -108,7 +108,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 				return &actor{act: afterTheFirst(c, func(*act.Task) act.Directive { panic("late") }), closed: closed}
 			}, func(t *testing.T, a net.Addr) {
 				c := dial(t, a)
-				lab.Say(t, c, "x")
+				servertest.Send(t, c, "x")
 				hearReset(t, c)
 			}, []string{"panic: late"}, 1,
 		},
@@ -128,7 +128,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				var closed atomic.Int64
 				var others atomic.Bool
 				v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
@@ -143,11 +143,11 @@ func TestTheEndOfAConnection(t *testing.T) {
 
 				others.Store(true)
 				neighbour := dial(t, v.Addr())
-				lab.Say(t, neighbour, "well?")
-				lab.Hear(t, neighbour, "well?")
+				servertest.Send(t, neighbour, "well?")
+				servertest.Expect(t, neighbour, "well?")
 				require.NoError(t, neighbour.Close())
 
-				require.NoError(t, w.order(lab.Drain))
+				require.NoError(t, w.order(servertest.Drain))
 				require.Equal(t, row.reported, w.failures())
 				require.Equal(t, row.closed, closed.Load())
 			})
@@ -177,39 +177,39 @@ func resets(t *testing.T, a net.Addr) {
 // hears wants a text and then the orderly end.
 func hears(text string) func(*testing.T, net.Conn) {
 	return func(t *testing.T, c net.Conn) {
-		lab.Hear(t, c, text)
-		lab.HearEnd(t, c)
+		servertest.Expect(t, c, text)
+		servertest.ExpectEOF(t, c)
 	}
 }
 
 func TestAPeerThatResetsFailsNobody(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
 		for range 20 {
 			c := dial(t, v.Addr())
-			lab.Say(t, c, "hello")
-			lab.Hear(t, c, "hello")
-			lab.Rush(t, c)
+			servertest.Send(t, c, "hello")
+			servertest.Expect(t, c, "hello")
+			servertest.Reset(t, c)
 		}
 		eventually(t, "the connections are gone", func() bool { return v.Open() == 0 })
-		require.NoError(t, w.order(lab.Drain))
+		require.NoError(t, w.order(servertest.Drain))
 		require.Empty(t, w.failures())
 		require.Equal(t, 20, w.logs.FilterMessage("a peer has gone").Len())
 	})
 }
 
 func TestADroppedConnectionIsAborted(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 			return &actor{act: echo(c).Act, closed: &closed}
 		}}
 		w := begin(t, cfg, v.Setup)
 		c := dial(t, v.Addr())
-		lab.Say(t, c, "hello")
-		lab.Hear(t, c, "hello")
-		err := w.order(lab.Cut)
+		servertest.Send(t, c, "hello")
+		servertest.Expect(t, c, "hello")
+		err := w.order(servertest.Cut)
 		var left *shutdown.Cut
 		require.ErrorAs(t, err, &left)
 		require.Equal(t, 1, left.Tasks)
@@ -235,7 +235,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 		})
 	}) {
 		t.Run(v.name, func(t *testing.T) {
-			lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, v.Setup)
 				for range 5 {
 					c := dial(t, v.Addr())
@@ -246,7 +246,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 					require.True(t, bytes.Equal(reply, got), "%d bytes of %d", len(got), len(reply))
 					require.NoError(t, c.Close())
 				}
-				require.NoError(t, w.order(lab.Drain))
+				require.NoError(t, w.order(servertest.Drain))
 			})
 		})
 	}
@@ -255,7 +255,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 // farewell is an order of the application's own type.
 type farewell struct{ words string }
 
-func (farewell) Policy() shutdown.Policy { return lab.Drain.Terms }
+func (farewell) Policy() shutdown.Policy { return servertest.Drain.Terms }
 
 // polite says goodbye when it is told of an order, in the order's words.
 func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
@@ -275,7 +275,7 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 }
 
 func TestAConnectionIsToldOfAnOrder(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
 		w := begin(t, cfg, v.Setup)
@@ -290,7 +290,7 @@ func TestAConnectionIsToldOfAnOrder(t *testing.T) {
 }
 
 func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 			return &actor{
@@ -301,9 +301,9 @@ func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
 		}}
 		w := begin(t, cfg, v.Setup)
 		c := dial(t, v.Addr())
-		lab.Say(t, c, "hello")
-		lab.Hear(t, c, "hello")
-		require.NoError(t, w.order(lab.Drain))
+		servertest.Send(t, c, "hello")
+		servertest.Expect(t, c, "hello")
+		require.NoError(t, w.order(servertest.Drain))
 		hearReset(t, c)
 		require.Equal(t, []string{"panic: not now"}, w.failures())
 		require.EqualValues(t, 1, closed.Load())
@@ -314,6 +314,6 @@ func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo, KeepAlive: 30 * time.Second, Delay: true, Backlog: 7}
 	begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := dial(t, v.Addr())
-	lab.Say(t, c, "hello")
-	lab.Hear(t, c, "hello")
+	servertest.Send(t, c, "hello")
+	servertest.Expect(t, c, "hello")
 }

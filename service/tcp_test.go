@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
@@ -19,22 +19,22 @@ import (
 const loopback = "127.0.0.1:0"
 
 func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const clients = 64
 		x := newShares(2)
 		v := &service.TCP{Address: loopback, Handler: x.of(echo)}
 		w := begin(t, cfg, v.Setup)
 		for range clients {
 			c := dial(t, v.Addr())
-			lab.Say(t, c, "hello")
-			lab.Hear(t, c, "hello")
+			servertest.Send(t, c, "hello")
+			servertest.Expect(t, c, "hello")
 		}
 		require.EqualValues(t, clients, x.sum())
 		require.Equal(t, clients, v.Open())
 		for i := range x { // by hash of the address: that one gets less than 8 of 64 has a chance of 10⁻¹⁰
 			require.GreaterOrEqual(t, x[i].Load(), int64(8), "scheduler %d", i)
 		}
-		require.Error(t, w.order(lab.Cut))
+		require.Error(t, w.order(servertest.Cut))
 		require.Zero(t, v.Open())
 	})
 }
@@ -47,7 +47,7 @@ func TestTCPAddrIsWhatWasBound(t *testing.T) {
 	bound := v.Addr().(*net.TCPAddr)
 	require.Equal(t, "127.0.0.1", bound.IP.String())
 	require.NotZero(t, bound.Port)
-	require.NoError(t, w.order(lab.Drain))
+	require.NoError(t, w.order(servertest.Drain))
 	require.Equal(t, bound, v.Addr(), "after the end")
 }
 
@@ -83,7 +83,7 @@ func TestTCPHosts(t *testing.T) {
 					continue
 				}
 				require.NoError(t, err)
-				lab.Hear(t, c, "hello")
+				servertest.Expect(t, c, "hello")
 				require.NoError(t, c.Close())
 			}
 			for _, host := range row.not {
@@ -153,7 +153,7 @@ func TestTCPPortInUse(t *testing.T) {
 		require.Equal(t, "cannot listen on "+address+": address already in use\n", said)
 	})
 	for range 32 { // nobody has got in between
-		lab.Hear(t, dial(t, v.Addr()), "mine")
+		servertest.Expect(t, dial(t, v.Addr()), "mine")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestAServiceInOneGroupIsRefusedToAnother(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			begin(t, act.Config{Schedulers: 2}, v.Setup)
 			sentence(t, setUp(t, 1, v.Setup), "another Group")
-			lab.Hear(t, dial(t, v.Addr()), "still here")
+			servertest.Expect(t, dial(t, v.Addr()), "still here")
 		})
 	}
 }
@@ -234,7 +234,7 @@ func TestATraceMayNameTheServiceWhileItIsSetUp(t *testing.T) {
 func TestAnErrorOfAcceptThatWillNotPassEndsTheService(t *testing.T) {
 	for _, kind := range both(t, answers("hello")) {
 		t.Run(kind.name, func(t *testing.T) {
-			system := &lab.OS{Fail: func(call string, _ int) error {
+			system := &servertest.OS{Fail: func(call string, _ int) error {
 				if call == "accept" {
 					return syscall.ENOTSOCK
 				}

@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 )
 
 func TestUnixIsServedByAllSchedulers(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
 		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(answers("hello"))}
 		w := begin(t, cfg, v.Setup)
@@ -38,13 +38,13 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 			release()
 		}
 		require.EqualValues(t, 20, x.sum())
-		require.NoError(t, w.order(lab.Drain))
+		require.NoError(t, w.order(servertest.Drain))
 	})
 }
 
 // Unix sockets do not balance, but nobody is left out for ever.
 func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
-	lab.UnderEach(t, func(t *testing.T, cfg act.Config) {
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
 		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(greeting)}
 		w := begin(t, cfg, v.Setup)
@@ -61,13 +61,13 @@ func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
 			}
 			return x[0].Load() > 0 && x[1].Load() > 0
 		})
-		require.NoError(t, w.order(lab.Drain))
+		require.NoError(t, w.order(servertest.Drain))
 	})
 }
 
 // visit connects, is greeted and goes.
 func visit(a net.Addr) error {
-	c, err := net.DialTimeout(a.Network(), a.String(), lab.Patience)
+	c, err := net.DialTimeout(a.Network(), a.String(), servertest.Timeout)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func TestUnixFile(t *testing.T) {
 			}
 			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 			hears("hello")(t, dial(t, v.Addr()))
-			require.Error(t, w.order(lab.Cut))
+			require.Error(t, w.order(servertest.Cut))
 			_, err := os.Lstat(v.Path)
 			require.ErrorIs(t, err, os.ErrNotExist, "the file is removed at the end")
 		})
@@ -135,7 +135,7 @@ func TestUnixFileOfAnotherProgramSurvives(t *testing.T) {
 	require.NoError(t, os.Remove(v.Path)) // somebody takes the path by force
 	l := listen(t, v.Path)
 	defer l.Close()
-	require.Error(t, w.order(lab.Cut))
+	require.Error(t, w.order(servertest.Cut))
 	_, err = os.Lstat(v.Path)
 	require.NoError(t, err)
 }
@@ -163,7 +163,7 @@ func TestUnixAbstractName(t *testing.T) {
 	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo}).Setup)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	sentence(t, err, "unix:"+v.Path)
-	require.Error(t, w.order(lab.Cut))
+	require.Error(t, w.order(servertest.Cut))
 	_, err = net.Dial("unix", v.Path)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

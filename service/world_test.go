@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -64,7 +64,7 @@ func (w *world) run(setup ...func(*act.Scheduler) error) {
 		case err := <-w.ended:
 			w.over = true
 			require.FailNow(w.t, "the Group did not begin", "%v", err)
-		case <-time.After(lab.Patience):
+		case <-time.After(servertest.Timeout):
 			require.FailNow(w.t, "the Group does not begin")
 		}
 	}
@@ -84,7 +84,7 @@ func (w *world) end() error {
 	case err := <-w.ended:
 		w.over = true
 		return err
-	case <-time.After(lab.Patience):
+	case <-time.After(servertest.Timeout):
 		require.FailNow(w.t, "Run does not end")
 		return nil
 	}
@@ -92,7 +92,7 @@ func (w *world) end() error {
 
 func (w *world) close() {
 	if !w.over {
-		w.group.Shutdown(lab.Cut)
+		w.group.Shutdown(servertest.Cut)
 		<-w.ended
 	}
 	_ = w.group.Close() // a Cut is the business of the tests that cut
@@ -123,7 +123,7 @@ func within(t *testing.T, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(lab.Patience):
+	case <-time.After(servertest.Timeout):
 		require.FailNow(t, "it did not happen: "+what)
 	}
 }
@@ -131,7 +131,7 @@ func within(t *testing.T, done <-chan struct{}, what string) {
 // eventually waits for f to be true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	require.Eventually(t, f, lab.Patience, 2*time.Millisecond, what)
+	require.Eventually(t, f, servertest.Timeout, 2*time.Millisecond, what)
 }
 
 // descriptors lists those that are open, of the first 1024.
@@ -165,9 +165,9 @@ func setUp(t *testing.T, schedulers int, setup ...func(*act.Scheduler) error) er
 // dial connects for the length of the test.
 func dial(t *testing.T, a net.Addr) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout(a.Network(), a.String(), lab.Patience)
+	c, err := net.DialTimeout(a.Network(), a.String(), servertest.Timeout)
 	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

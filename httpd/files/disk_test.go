@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // onDisk is a tree as a directory that nothing leads out of. What is no file or directory is left out.
@@ -45,7 +45,7 @@ func rooted(t *testing.T, tree fstest.MapFS) (fs.FS, string) {
 }
 
 func TestADirectory(t *testing.T) {
-	lab.Balanced(t)
+	servertest.CheckDescriptors(t)
 	fsys, dir := rooted(t, tree)
 	outside := filepath.Join(t.TempDir(), "outside.txt")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
@@ -78,7 +78,7 @@ func TestADirectory(t *testing.T) {
 }
 
 func TestALargeFileToASlowReaderIsTheSame(t *testing.T) {
-	lab.Balanced(t)
+	servertest.CheckDescriptors(t)
 	content := noise(6 << 20)
 	large := fstest.MapFS{"large.bin": file(content)}
 	for name, fsys := range map[string]fs.FS{"directory": onDisk(t, large), "memory": large, "forward": forward{large}} {
@@ -101,7 +101,7 @@ func TestALargeFileToASlowReaderIsTheSame(t *testing.T) {
 }
 
 func TestManyClientsAtATime(t *testing.T) {
-	lab.Balanced(t)
+	servertest.CheckDescriptors(t)
 	s := serve(t, onDisk(t, tree))
 	over := make(chan error)
 	for range 20 {
@@ -137,7 +137,7 @@ const enormous = 16 << 20
 
 // RFC 9112 8: it must not be taken for whole, nor be filled up.
 func TestAFileThatBecomesShorterEndsTheConnection(t *testing.T) {
-	lab.Balanced(t)
+	servertest.CheckDescriptors(t)
 	content := noise(enormous)
 	fsys, dir := rooted(t, fstest.MapFS{"large.bin": file(content)})
 	s := serve(t, fsys)
@@ -157,7 +157,7 @@ func TestAFileThatBecomesShorterEndsTheConnection(t *testing.T) {
 
 // What is opened is what is sent.
 func TestAFileThatIsReplacedMeanwhileIsTheOldOne(t *testing.T) {
-	lab.Balanced(t)
+	servertest.CheckDescriptors(t)
 	content := noise(enormous)
 	fsys, dir := rooted(t, fstest.MapFS{"large.bin": file(content), "new": file("new")})
 	s := serve(t, fsys)
@@ -258,7 +258,7 @@ func TestFilesAreClosedWhateverHappens(t *testing.T) {
 	_, err := c.in.Peek(1)
 	require.NoError(t, err)
 	require.NoError(t, c.conn.Close())
-	require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, lab.Patience, time.Millisecond, "the client has gone")
+	require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, servertest.Timeout, time.Millisecond, "the client has gone")
 }
 
 func TestASmallFileThatBecomesShorterIs500(t *testing.T) {
@@ -279,7 +279,7 @@ func TestAFileInMemoryThatBecomesShorterEndsTheConnection(t *testing.T) {
 		require.Error(t, err, "a reset, and not the end of a response")
 		require.Less(t, len(got), 300_000)
 		require.Equal(t, "files: read large.bin: unexpected EOF", s.complains())
-		require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, lab.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, servertest.Timeout, time.Millisecond)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestAServerEndsWhileAFileIsBeingOpened(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	require.Error(t, s.stop(), "it was cut off")
 	close(fsys.hold)
-	require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, lab.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return fsys.opened.Load() == 0 }, servertest.Timeout, time.Millisecond)
 }
 
 // seeking hides io.ReaderAt, forward also io.Seeker. Both run on any system.

@@ -20,14 +20,14 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/files"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 
@@ -89,7 +89,7 @@ func (s *site) dial() *client {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	require.NoError(s.t, err)
-	require.NoError(s.t, conn.SetDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(s.t, conn.SetDeadline(time.Now().Add(servertest.Timeout)))
 	require.NoError(s.t, conn.(*net.TCPConn).SetReadBuffer(64<<10))
 	s.t.Cleanup(func() { _ = conn.Close() })
 	return &client{s.t, conn, bufio.NewReader(conn)}
@@ -142,7 +142,7 @@ func (s *site) quiet() {
 // complains waits for an error of the server, and returns it.
 func (s *site) complains() string {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.logs.Len() > 0 }, lab.Patience, time.Millisecond)
+	require.Eventually(s.t, func() bool { return s.logs.Len() > 0 }, servertest.Timeout, time.Millisecond)
 	e := s.logs.All()[0]
 	for _, f := range e.Context {
 		if err, is := f.Interface.(error); is {

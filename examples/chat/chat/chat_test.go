@@ -18,19 +18,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
 )
 
 func TestMain(m *testing.M) {
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 
 // chat is a running one, over two reactors.
 type chat struct {
-	*lab.Running
+	*servertest.Running
 	*Chat
 }
 
@@ -40,7 +40,7 @@ func start(t *testing.T, cfg act.Config) *chat { return startWith(t, cfg, 64) }
 func startWith(t *testing.T, cfg act.Config, most int) *chat {
 	c := &chat{Chat: New(&service.TCP{Address: "127.0.0.1:0", Handler: Member})}
 	c.most = most
-	c.Running = lab.Start(t, cfg, c.Setup)
+	c.Running = servertest.Start(t, cfg, c.Setup)
 	return c
 }
 
@@ -65,7 +65,7 @@ func (c *chat) room(name string) process.Ref[message] {
 }
 
 func (c *chat) patience() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Timeout)
 	c.T.Cleanup(cancel)
 	return ctx
 }
@@ -82,19 +82,19 @@ func (c *chat) members(name string) int {
 // waitFor waits until there are so many members in the lobby.
 func (c *chat) waitFor(n int) {
 	c.T.Helper()
-	require.Eventually(c.T, func() bool { return c.members(lobby) == n }, lab.Patience, time.Millisecond)
+	require.Eventually(c.T, func() bool { return c.members(lobby) == n }, servertest.Timeout, time.Millisecond)
 }
 
 // empty waits until all have left and all rooms have ended; the hall stays.
 func (c *chat) empty() {
 	c.T.Helper()
-	require.Eventually(c.T, func() bool { return c.sys.Stats().Alive == 1 }, lab.Patience, time.Millisecond)
+	require.Eventually(c.T, func() bool { return c.sys.Stats().Alive == 1 }, servertest.Timeout, time.Millisecond)
 }
 
 // end wants an orderly end, with nothing cut, nothing logged, and nobody left.
 func (c *chat) end() {
 	c.T.Helper()
-	c.Group.Shutdown(lab.Drain)
+	c.Group.Shutdown(servertest.Drain)
 	require.NoError(c.T, c.End())
 	require.Empty(c.T, c.Logs.All())
 	require.Zero(c.T, c.sys.Stats().Alive)
@@ -112,16 +112,16 @@ func (c *chat) client(name string) *client { return c.clientBy(name, net.Dialer{
 func (c *chat) clientBy(name string, dialer net.Dialer) *client {
 	conn, err := dialer.Dial("tcp", c.Addr().String())
 	require.NoError(c.T, err)
-	require.NoError(c.T, conn.SetDeadline(time.Now().Add(lab.Patience)))
+	require.NoError(c.T, conn.SetDeadline(time.Now().Add(servertest.Timeout)))
 	c.T.Cleanup(func() { _ = conn.Close() })
-	lab.Say(c.T, conn, name+"\n")
+	servertest.Send(c.T, conn, name+"\n")
 	return &client{c.T.(*testing.T), conn, bufio.NewScanner(conn)}
 }
 
 // hearEnd also closes, since the server waits for that for some seconds.
 func hearEnd(t *testing.T, c net.Conn) {
 	t.Helper()
-	lab.HearEnd(t, c)
+	servertest.ExpectEOF(t, c)
 	require.NoError(t, c.Close())
 }
 
@@ -135,7 +135,7 @@ func (c *client) hears() (string, error) {
 	return "", fmt.Errorf("the end: %w", c.lines.Err())
 }
 
-func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) { lab.UnderEach(t, eachLineOnce) }
+func TestEachLineOnceAndInTheOrderOfItsSpeaker(t *testing.T) { servertest.UnderEach(t, eachLineOnce) }
 
 func eachLineOnce(t *testing.T, cfg act.Config) {
 	const members, lines = 12, 30
@@ -213,20 +213,20 @@ func without(lines []string, member int) (rest []string) {
 	return rest
 }
 
-func TestMembersComeAndLeave(t *testing.T) { lab.UnderEach(t, comeAndLeave) }
+func TestMembersComeAndLeave(t *testing.T) { servertest.UnderEach(t, comeAndLeave) }
 
 func comeAndLeave(t *testing.T, cfg act.Config) {
 	c := start(t, cfg)
 	ada := c.client("Ada")
-	lab.Hear(t, ada, "Your name?\n* Ada has come to lobby\n")
+	servertest.Expect(t, ada, "Your name?\n* Ada has come to lobby\n")
 	ben := c.client("Ben")
-	lab.Hear(t, ada, "* Ben has come to lobby\n")
-	lab.Say(t, ben, "hello\r\n\n")
-	lab.Hear(t, ada, "Ben: hello\n")
-	lab.Rush(t, ben.Conn)
-	lab.Hear(t, ada, "* Ben has left lobby\n")
-	lab.Say(t, ada, "/leave\n")
-	lab.Hear(t, ada, bye)
+	servertest.Expect(t, ada, "* Ben has come to lobby\n")
+	servertest.Send(t, ben, "hello\r\n\n")
+	servertest.Expect(t, ada, "Ben: hello\n")
+	servertest.Reset(t, ben.Conn)
+	servertest.Expect(t, ada, "* Ben has left lobby\n")
+	servertest.Send(t, ada, "/leave\n")
+	servertest.Expect(t, ada, bye)
 	hearEnd(t, ada)
 	c.empty()
 	c.end()
@@ -237,31 +237,31 @@ func TestRoomsComeAndGo(t *testing.T) {
 	ada, ben := c.client("Ada"), c.client("Ben")
 	c.waitFor(2)
 	lobbyAtFirst := c.room(lobby)
-	lab.Say(t, ada, "/join  kitchen \n")
+	servertest.Send(t, ada, "/join  kitchen \n")
 	hearBehind(t, ada, "* Ada has come to kitchen\n")
 	hearBehind(t, ben, "* Ada has left lobby\n")
 	kitchen := c.room("kitchen")
 	require.EqualValues(t, 3, c.sys.Stats().Alive, "the hall and two rooms")
 
-	lab.Say(t, ada, "nobody hears this\n/who\n")
-	lab.Hear(t, ada, "* in kitchen: Ada\n")
-	lab.Say(t, ben, "/who\n/join\n/shout\nnor this\n/join kitchen\n/who\n")
-	lab.Hear(t, ben, "* in lobby: Ben\n"+help+help+"* Ben has come to kitchen\n* in kitchen: Ada, Ben\n")
-	lab.Hear(t, ada, "* Ben has come to kitchen\n")
-	lab.Say(t, ben, "but this\n")
-	lab.Hear(t, ada, "Ben: but this\n")
-	gone := lab.Receive(t, ends(lobbyAtFirst))
+	servertest.Send(t, ada, "nobody hears this\n/who\n")
+	servertest.Expect(t, ada, "* in kitchen: Ada\n")
+	servertest.Send(t, ben, "/who\n/join\n/shout\nnor this\n/join kitchen\n/who\n")
+	servertest.Expect(t, ben, "* in lobby: Ben\n"+help+help+"* Ben has come to kitchen\n* in kitchen: Ada, Ben\n")
+	servertest.Expect(t, ada, "* Ben has come to kitchen\n")
+	servertest.Send(t, ben, "but this\n")
+	servertest.Expect(t, ada, "Ben: but this\n")
+	gone := servertest.Receive(t, ends(lobbyAtFirst))
 	require.Equal(t, process.Normal, gone.Reason)
-	require.Eventually(t, func() bool { return c.room(lobby).ID() == 0 }, lab.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return c.room(lobby).ID() == 0 }, servertest.Timeout, time.Millisecond)
 
-	lab.Say(t, ada, "/join lobby\n")
-	lab.Hear(t, ada, "* Ada has come to lobby\n")
+	servertest.Send(t, ada, "/join lobby\n")
+	servertest.Expect(t, ada, "* Ada has come to lobby\n")
 	require.NotEqual(t, lobbyAtFirst, c.room(lobby))
 	require.NotZero(t, c.room(lobby).ID())
-	lab.Hear(t, ben, "* Ada has left kitchen\n")
-	lab.Say(t, ben, "/join kitchen\n/who\n") // in one move: out of it, and into it
-	lab.Hear(t, ben, "* Ben has come to kitchen\n* in kitchen: Ben\n")
-	require.Equal(t, process.Normal, lab.Receive(t, ends(kitchen)).Reason, "nobody was there for a moment")
+	servertest.Expect(t, ben, "* Ada has left kitchen\n")
+	servertest.Send(t, ben, "/join kitchen\n/who\n") // in one move: out of it, and into it
+	servertest.Expect(t, ben, "* Ben has come to kitchen\n* in kitchen: Ben\n")
+	require.Equal(t, process.Normal, servertest.Receive(t, ends(kitchen)).Reason, "nobody was there for a moment")
 	require.NoError(t, ada.Close())
 	require.NoError(t, ben.Close())
 	c.empty()
@@ -335,25 +335,25 @@ func TestARoomThatPanicsIsMadeAnew(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	ada, ben, eve := c.client("Ada"), c.client("Ben"), c.client("Eve")
 	c.waitFor(3)
-	lab.Say(t, eve, "/join kitchen\n")
+	servertest.Send(t, eve, "/join kitchen\n")
 	hearBehind(t, ada, "* Eve has left lobby\n")
 	hearBehind(t, ben, "* Eve has left lobby\n")
 	hearBehind(t, eve, "* Eve has come to kitchen\n")
 	end := ends(c.room(lobby))
 	require.NoError(t, c.room(lobby).Send(c.sys, bomb{}))
-	n := lab.Receive(t, end)
+	n := servertest.Receive(t, end)
 	require.Equal(t, process.Panicked, n.Reason)
 	require.ErrorContains(t, n.Err, "a bug")
 	for _, m := range []*client{ada, ben} {
-		lab.Hear(t, m, "* lobby has broken down\n")
+		servertest.Expect(t, m, "* lobby has broken down\n")
 	}
 	c.waitFor(2)
-	lab.Say(t, ada, "are you there?\n")
+	servertest.Send(t, ada, "are you there?\n")
 	hearBehind(t, ben, "Ada: are you there?\n")
-	lab.Say(t, ben, "I am.\n")
+	servertest.Send(t, ben, "I am.\n")
 	hearBehind(t, ada, "Ben: I am.\n")
-	lab.Say(t, eve, "/who\n")
-	lab.Hear(t, eve, "* in kitchen: Eve\n")
+	servertest.Send(t, eve, "/who\n")
+	servertest.Expect(t, eve, "* in kitchen: Eve\n")
 	require.Equal(t, 1, c.Logs.FilterMessage("a process has panicked").Len())
 	c.Logs.TakeAll()
 	for _, m := range []*client{ada, ben, eve} {
@@ -383,7 +383,7 @@ func TestARoomThatPanicsEachTimeIsGivenUp(t *testing.T) {
 	defer func() { makeRoom = aRoom }()
 	c := start(t, act.Config{Schedulers: 2})
 	ada := c.client("Ada")
-	lab.Hear(t, ada, "Your name?\n"+noWay)
+	servertest.Expect(t, ada, "Your name?\n"+noWay)
 	hearEnd(t, ada)
 	c.empty()
 	require.Equal(t, 1+maxTries, made)
@@ -406,7 +406,7 @@ func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
 	batch := strings.Repeat(strings.Repeat("x", 1000)+"\n", 32)
 	said := 0
 	for ; c.members(lobby) == 3 && said < 20_000; said += 32 { // 20 MB, many times what the system queues
-		lab.Say(t, speaker, batch)
+		servertest.Send(t, speaker, batch)
 		for range 32 {
 			line, err := reader.hears()
 			require.NoError(t, err)
@@ -475,7 +475,7 @@ func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf("s: %05d %s", n, line), heard)
 	}
-	lab.Rush(t, speaker.Conn)
+	servertest.Reset(t, speaker.Conn)
 	require.NoError(t, reader.Close())
 	c.empty()
 	c.end()
@@ -525,17 +525,17 @@ func TestManySpeakAtATime(t *testing.T) {
 }
 
 // At the end everybody hears what was said before it, and a last line, wherever they are.
-func TestAnOrderlyEnd(t *testing.T) { lab.UnderEach(t, orderlyEnd) }
+func TestAnOrderlyEnd(t *testing.T) { servertest.UnderEach(t, orderlyEnd) }
 
 func orderlyEnd(t *testing.T, cfg act.Config) {
 	c := start(t, cfg)
 	nameless, err := net.Dial("tcp", c.Addr().String())
 	require.NoError(t, err)
 	defer nameless.Close()
-	lab.Hear(t, nameless, "Your name?\n")
+	servertest.Expect(t, nameless, "Your name?\n")
 	ada, ben, eve := c.client("Ada"), c.client("Ben"), c.client("Eve")
 	c.waitFor(3)
-	lab.Say(t, eve, "/join kitchen\n")
+	servertest.Send(t, eve, "/join kitchen\n")
 	hearBehind(t, eve, "* Eve has come to kitchen\n")
 	hearBehind(t, ada, "* Eve has left lobby\n")
 	hearBehind(t, ben, "* Eve has left lobby\n")
@@ -543,14 +543,14 @@ func orderlyEnd(t *testing.T, cfg act.Config) {
 	for range 50 { // by somebody who is in no room: what has been sent is heard
 		require.NoError(t, ref.Deliver(c.patience(), say{&member{name: "the host"}, "last orders"}))
 	}
-	c.Group.Shutdown(lab.Drain)
+	c.Group.Shutdown(servertest.Drain)
 	for _, m := range []*client{ada, ben} {
-		lab.Hear(t, m, strings.Repeat("the host: last orders\n", 50)+over)
+		servertest.Expect(t, m, strings.Repeat("the host: last orders\n", 50)+over)
 		hearEnd(t, m)
 	}
-	lab.Hear(t, eve, over)
+	servertest.Expect(t, eve, over)
 	hearEnd(t, eve)
-	lab.Hear(t, nameless, over)
+	servertest.Expect(t, nameless, over)
 	hearEnd(t, nameless)
 	c.end()
 }
@@ -568,7 +568,7 @@ func TestTheDeafDoNotHoldUpTheEnd(t *testing.T) {
 	}
 	begun := time.Now()
 	c.end()
-	require.Less(t, time.Since(begun), lab.Patience/2)
+	require.Less(t, time.Since(begun), servertest.Timeout/2)
 	_, err = io.Copy(io.Discard, deaf)
 	require.True(t, err == nil || errors.Is(err, syscall.ECONNRESET), err)
 }

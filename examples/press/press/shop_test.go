@@ -14,21 +14,21 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/lab"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/stage"
 )
 
 func TestMain(m *testing.M) {
-	lab.StartRuntimePoller()
+	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 
-func open(t *testing.T, pace time.Duration) (*Shop, *lab.Running) {
+func open(t *testing.T, pace time.Duration) (*Shop, *servertest.Running) {
 	x := &Shop{Pace: pace}
 	x.Door = &service.TCP{Address: "127.0.0.1:0", Handler: x.Serve}
-	return x, lab.Start(t, act.Config{Schedulers: 2}, x.Setup)
+	return x, servertest.Start(t, act.Config{Schedulers: 2}, x.Setup)
 }
 
 // An order while customers wait and the press works: all are answered, and no job is left where it does not last.
@@ -40,7 +40,7 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 		c, err := net.Dial("tcp", x.Addr().String())
 		require.NoError(t, err)
 		defer c.Close()
-		require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 		text := strings.Repeat("x", i*page)
 		_, err = fmt.Fprintf(c, "POST /customers/c%d/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", i%customers, len(text), text)
 		require.NoError(t, err)
@@ -52,8 +52,8 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 			n += x.asks(t, fmt.Sprint("c", i))
 		}
 		return n == customers*each
-	}, lab.Patience, time.Millisecond)
-	r.Group.Shutdown(lab.Drain)
+	}, servertest.Timeout, time.Millisecond)
+	r.Group.Shutdown(servertest.Drain)
 	for _, c := range all {
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 
 // asks is how many jobs have come from a customer.
 func (x *Shop) asks(t *testing.T, name string) (n int) {
-	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Timeout)
 	defer cancel()
 	text, err := process.Call(ctx, x.customer(name, false), func(r process.Reply[string]) message { return account{r} })
 	if err != nil {
@@ -105,7 +105,7 @@ func TestTooMany(t *testing.T) {
 	for _, name := range []string{"ada", "ben"} {
 		c, err := net.Dial("tcp", x.Addr().String())
 		require.NoError(t, err)
-		require.NoError(t, c.SetDeadline(time.Now().Add(lab.Patience)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
 		_, err = fmt.Fprintf(c, "POST /customers/%s/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\ntext", name)
 		require.NoError(t, err)
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -114,7 +114,7 @@ func TestTooMany(t *testing.T) {
 		require.Equal(t, 503, answer.StatusCode)
 		require.NoError(t, c.Close())
 	}
-	r.Group.Shutdown(lab.Drain)
+	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 	require.Empty(t, r.Logs.All())
 }

@@ -1,4 +1,4 @@
-package lab
+package servertest
 
 import "github.com/daimon-go/daimon/shutdown"
 
@@ -6,4 +6,4 @@ import "github.com/daimon-go/daimon/shutdown"
 var Cut = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
 
 // Drain lets a Run end by itself.
-var Drain = shutdown.Now{Terms: shutdown.Policy{Time: Patience, Drop: true}}
+var Drain = shutdown.Now{Terms: shutdown.Policy{Time: Timeout, Drop: true}}

@@ -1,4 +1,4 @@
-package lab
+package servertest
 
 import (
 	"context"
@@ -21,11 +21,11 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Patience bounds what should happen at once on a machine that does other things too.
-const Patience = 20 * time.Second
+// Timeout bounds what should happen at once on a machine that does other things too.
+const Timeout = 20 * time.Second
 
-// Lab is a scheduler that takes turns when the test says so.
-type Lab struct {
+// Stepped is a scheduler that takes turns when the test says so.
+type Stepped struct {
 	T    testing.TB
 	S    *act.Scheduler
 	OS   *OS
@@ -34,28 +34,28 @@ type Lab struct {
 
 // New returns one that is closed at the end of the test. Then there must be the descriptors that there
 // were.
-func New(t testing.TB, cfg act.Config) *Lab {
+func New(t testing.TB, cfg act.Config) *Stepped {
 	t.Helper()
-	Balanced(t)
+	CheckDescriptors(t)
 	core, logs := observer.New(zapcore.DebugLevel)
 	if cfg.Logger == nil {
 		cfg.Logger = zap.New(core)
 	}
-	l := &Lab{T: t, S: act.New(cfg), OS: &OS{}, Logs: logs}
+	l := &Stepped{T: t, S: act.New(cfg), OS: &OS{}, Logs: logs}
 	monitor.Inject(l.S, l.OS)
 	t.Cleanup(func() { _ = l.S.Close() }) // a Cut is the business of the tests that cut
 	return l
 }
 
 // Engine is the scheduler's.
-func (l *Lab) Engine() *monitor.IO {
+func (l *Stepped) Engine() *monitor.IO {
 	e, err := monitor.Engine(l.S)
 	require.NoError(l.T, err)
 	return e
 }
 
 // Turn calls f in the only turn of a task, and returns when that has ended.
-func (l *Lab) Turn(f func(t *act.Task)) {
+func (l *Stepped) Turn(f func(t *act.Task)) {
 	l.T.Helper()
 	done := false
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -67,12 +67,12 @@ func (l *Lab) Turn(f func(t *act.Task)) {
 }
 
 // Until steps until f is true, also when there is no task that would hold Run.
-func (l *Lab) Until(what string, f func() bool) {
+func (l *Stepped) Until(what string, f func() bool) {
 	l.T.Helper()
 	l.S.Hold(1)
 	defer l.S.Hold(-1)
 	idle := false
-	for end := time.Now().Add(Patience); !f(); {
+	for end := time.Now().Add(Timeout); !f(); {
 		if idle {
 			time.Sleep(50 * time.Microsecond)
 		}
@@ -86,14 +86,14 @@ func (l *Lab) Until(what string, f func() bool) {
 }
 
 // For steps for so long, as quietly as Run would.
-func (l *Lab) For(d time.Duration) {
+func (l *Stepped) For(d time.Duration) {
 	l.T.Helper()
 	end := time.Now().Add(d)
 	l.Until("time passes", func() bool { return time.Now().After(end) })
 }
 
 // Stream returns a connection as the scheduler sees it and as its peer does. network is "tcp" or "unix".
-func (l *Lab) Stream(network string, places *monitor.Account) (monitor.Stream, net.Conn) {
+func (l *Stepped) Stream(network string, places *monitor.Account) (monitor.Stream, net.Conn) {
 	l.T.Helper()
 	fd, peer := l.Pair(network)
 	stream, err := l.Engine().NewSource(network, places).Adopt(fd)
@@ -102,18 +102,18 @@ func (l *Lab) Stream(network string, places *monitor.Account) (monitor.Stream, n
 }
 
 // Conn is Stream with a listener.Conn.
-func (l *Lab) Conn(network string, limits listener.Limits) (*listener.Conn, net.Conn) {
+func (l *Stepped) Conn(network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 	l.T.Helper()
 	stream, peer := l.Stream(network, nil)
 	return listener.NewMaker(l.S, limits).Conn(stream), peer
 }
 
-// Pair returns both ends of a connection. The peer's calls fail after Patience; it is closed with the test.
-func (l *Lab) Pair(network string) (fd int, peer net.Conn) {
+// Pair returns both ends of a connection. The peer's calls fail after Timeout; it is closed with the test.
+func (l *Stepped) Pair(network string) (fd int, peer net.Conn) {
 	l.T.Helper()
 	at := "127.0.0.1:0"
 	if network == "unix" {
-		at = filepath.Join(Folder(l.T), "s")
+		at = filepath.Join(ShortDir(l.T), "s")
 	}
 	door, err := net.Listen(network, at)
 	require.NoError(l.T, err)
@@ -126,27 +126,27 @@ func (l *Lab) Pair(network string) (fd int, peer net.Conn) {
 	require.NoError(l.T, err)
 	peer, err = door.Accept()
 	require.NoError(l.T, err)
-	require.NoError(l.T, peer.SetDeadline(time.Now().Add(Patience)))
+	require.NoError(l.T, peer.SetDeadline(time.Now().Add(Timeout)))
 	l.T.Cleanup(func() { _ = peer.Close() })
 	return fd, peer
 }
 
-// Folder is a new one whose name is shorter than that of t.TempDir, for the paths of sockets.
-func Folder(t testing.TB) string {
-	dir, err := os.MkdirTemp("", "lab")
+// ShortDir is a new one whose name is shorter than that of t.TempDir, for the paths of sockets.
+func ShortDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("", "daimon")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
 }
 
-// Balanced fails the test if it leaves more descriptors than it found. It comes first in a test, so that
+// CheckDescriptors fails the test if it leaves more descriptors than it found. It comes first in a test, so that
 // it judges last. Peers on other goroutines may take a moment to close theirs.
-func Balanced(t testing.TB) {
+func CheckDescriptors(t testing.TB) {
 	StartRuntimePoller()
 	before := descriptors(t)
 	t.Cleanup(func() {
 		after := descriptors(t)
-		for end := time.Now().Add(Patience / 10); len(after) > len(before) && time.Now().Before(end); after = descriptors(t) {
+		for end := time.Now().Add(Timeout / 10); len(after) > len(before) && time.Now().Before(end); after = descriptors(t) {
 			time.Sleep(time.Millisecond)
 		}
 		require.LessOrEqual(t, len(after), len(before), "descriptors: %v became %v", before, after)
@@ -171,15 +171,15 @@ func StartRuntimePoller() {
 	}
 }
 
-// Say writes text, all of it.
-func Say(t testing.TB, c net.Conn, text string) {
+// Send writes text, all of it.
+func Send(t testing.TB, c net.Conn, text string) {
 	t.Helper()
 	_, err := io.WriteString(c, text)
 	require.NoError(t, err)
 }
 
-// Hear reads exactly text.
-func Hear(t testing.TB, c net.Conn, text string) {
+// Expect reads exactly text.
+func Expect(t testing.TB, c net.Conn, text string) {
 	t.Helper()
 	got := make([]byte, len(text))
 	n, err := io.ReadFull(c, got)
@@ -187,16 +187,16 @@ func Hear(t testing.TB, c net.Conn, text string) {
 	require.Equal(t, text, string(got))
 }
 
-// HearEnd wants nothing more than the peer's orderly end.
-func HearEnd(t testing.TB, c net.Conn) {
+// ExpectEOF wants nothing more than the peer's orderly end.
+func ExpectEOF(t testing.TB, c net.Conn) {
 	t.Helper()
 	rest, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Empty(t, string(rest))
 }
 
-// Rush resets a TCP connection.
-func Rush(t testing.TB, c net.Conn) {
+// Reset resets a TCP connection.
+func Reset(t testing.TB, c net.Conn) {
 	t.Helper()
 	require.NoError(t, c.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, c.Close())
@@ -212,17 +212,17 @@ func InTime(t testing.TB, f func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(2 * Patience):
+	case <-time.After(2 * Timeout):
 		require.FailNow(t, "hangs")
 	}
 }
 
-// Receive returns what comes, within Patience.
+// Receive returns what comes, within Timeout.
 func Receive[T any](t testing.TB, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		require.FailNow(t, "nothing came")
 	}
 	return v
@@ -263,7 +263,7 @@ type Running struct {
 // Start runs setup in a new Group and returns when it takes turns. Descriptors are counted as in New.
 func Start(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *Running {
 	t.Helper()
-	Balanced(t)
+	CheckDescriptors(t)
 	core, logs := observer.New(zapcore.DebugLevel)
 	if cfg.Logger == nil {
 		cfg.Logger = zap.New(core)
@@ -283,7 +283,7 @@ func Start(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *R
 		case err := <-r.ended:
 			r.over = true
 			require.FailNow(t, "the Group did not begin", "%v", err)
-		case <-time.After(Patience):
+		case <-time.After(Timeout):
 			require.FailNow(t, "the Group does not begin")
 		}
 	}
@@ -300,7 +300,7 @@ func (r *Running) On(index int, f func(*act.Scheduler)) {
 	}))
 	select {
 	case <-done:
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		require.FailNow(r.T, "a posted function does not run")
 	}
 }
@@ -312,7 +312,7 @@ func (r *Running) End() error {
 	case err := <-r.ended:
 		r.over = true
 		return err
-	case <-time.After(3 * Patience): // a Run may have much to do
+	case <-time.After(3 * Timeout): // a Run may have much to do
 		require.FailNow(r.T, "Run does not end")
 		return nil
 	}
