@@ -16,7 +16,7 @@ import (
 )
 
 // ended has the notice of p's end noted, once it comes.
-func (x *table) ended(p process.Party) func() process.Notice {
+func (x *table) ended(p process.AnyRef) func() process.Notice {
 	f := process.Ended(p)
 	return func() process.Notice {
 		x.t.Helper()
@@ -75,7 +75,7 @@ func TestWhatAnActionMayAnswer(t *testing.T) {
 			require.Equal(t, row.trace, x.step())
 			n := ended()
 			require.Equal(t, row.reason, n.Reason)
-			require.Equal(t, process.Party(p), n.Of)
+			require.Equal(t, process.AnyRef(p), n.Of)
 			if row.err == "" {
 				require.NoError(t, n.Err)
 			} else {

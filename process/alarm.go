@@ -8,34 +8,31 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// Alarm is a message that comes later: see Self.After.
-type Alarm struct{ alarm }
-
-// alarm is a timer of the reactor on which its process was when it was set. The process may be elsewhere when it is
+// timer is a timer of the reactor on which its process was when it was set. The process may be elsewhere when it is
 // due, or is to be stopped.
-type alarm struct {
+type timer struct {
 	own   tie // the end of the process stops it
 	at    *reactor
 	timer act.Timer
 	over  word // 1: fired or stopped
 	fire  func(r *reactor)
-	node  inbox.Node[*alarm]
+	node  inbox.Node[*timer]
 }
 
-// After sends m to p itself when d is over, not before, and whatever the bound of its mailbox. It reads the clock. The
-// end of the process stops the Alarm.
-func (p *Self[M]) After(d time.Duration, m M) *Alarm {
-	x := &Alarm{}
+// After sends m to the process itself after d, never earlier. The bound of the mailbox does not apply. After reads the
+// clock. The message does not come if the process ends before, or if the Operation is cancelled, which only the turns of
+// the process may do.
+func (p *Self[M]) After(d time.Duration, m M) Operation {
+	x := &timer{}
 	x.set(&p.core, d, func(r *reactor) { p.deliver(r, m) })
 	return x
 }
 
-// Stop stops the Alarm, and reports whether that was still to be done: m then does not come. It is for the turns of its
-// process.
-func (x *Alarm) Stop() bool { return x.own.of != nil && x.stop(x.own.of.on) }
+// Cancel implements Operation. It is for the turns of the process.
+func (x *timer) Cancel() bool { return x.stop(x.own.of.on) }
 
 // set has fire called on the present reactor of c when d is over, unless c ends before.
-func (x *alarm) set(c *core, d time.Duration, fire func(r *reactor)) {
+func (x *timer) set(c *core, d time.Duration, fire func(r *reactor)) {
 	x.at, x.fire, x.node.Of, x.own.of, x.own.ender = c.on, fire, x, c, x
 	c.sys.pending.Add(1)
 	x.own.add()
@@ -44,7 +41,7 @@ func (x *alarm) set(c *core, d time.Duration, fire func(r *reactor)) {
 }
 
 // Expire is the timer's.
-func (x *alarm) Expire() {
+func (x *timer) Expire() {
 	if x.finish() {
 		defer x.at.sys.done()
 		x.own.remove()
@@ -53,7 +50,7 @@ func (x *alarm) Expire() {
 }
 
 // stop is called on the thread of r, or of none.
-func (x *alarm) stop(r *reactor) bool {
+func (x *timer) stop(r *reactor) bool {
 	if !x.finish() {
 		return false
 	}
@@ -68,9 +65,9 @@ func (x *alarm) stop(r *reactor) bool {
 	return true
 }
 
-func (x *alarm) finish() bool { return x.over.CompareAndSwap(0, 1) }
+func (x *timer) finish() bool { return x.over.CompareAndSwap(0, 1) }
 
-func (x *alarm) ended(r *reactor, _ Notice) { x.stop(r) }
+func (x *timer) ended(r *reactor, _ Notice) { x.stop(r) }
 
 // stopAlarms stops those that were stopped elsewhere.
 func (r *reactor) stopAlarms() {

@@ -67,10 +67,10 @@ func TestAlarmsThatAreNeverDue(t *testing.T) {
 			x := takeInHand(t, 1)
 			x.later(time.Hour)
 			ref := x.doer(process.Options{})
-			var a *process.Alarm
+			var a process.Operation
 			x.do(ref, func(p *doer) { a = p.After(d, func(*doer) { t.Error("too early") }) })
 			x.later(1000 * time.Hour)
-			x.do(ref, func(*doer) { require.True(t, a.Stop()) })
+			x.do(ref, func(*doer) { require.True(t, a.Cancel()) })
 		})
 	}
 }
@@ -90,9 +90,9 @@ func TestAlarmsComeInTheOrderOfTheirTimes(t *testing.T) {
 }
 
 func TestNoBoundRefusesAnAlarm(t *testing.T) {
-	for _, full := range []process.Full{process.Wait, process.Drop, process.Fail} {
+	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
 		x := takeInHand(t, 1)
-		ref, log := x.doer(process.Options{Limit: 1, Full: full}), ""
+		ref, log := x.doer(process.Options{Limit: 1, Overflow: full}), ""
 		x.do(ref, func(p *doer) {
 			p.After(time.Second, func(*doer) { log += "alarm " })
 			p.After(time.Second, func(*doer) { log += "alarm " })
@@ -126,19 +126,19 @@ func TestAnAlarmThatIsStopped(t *testing.T) {
 		t.Run([]string{"where it was set", "on the other reactor"}[there], func(t *testing.T) {
 			x := takeInHand(t, 2)
 			ref := x.doer(process.Options{})
-			var a, rings *process.Alarm
+			var a, rings process.Operation
 			rang := 0
 			x.on(0, ref, func(p *doer) {
 				a = p.After(time.Second, func(*doer) { t.Error("it was stopped") })
 				rings = p.After(time.Second, func(*doer) { rang++ })
 			})
 			x.on(there, ref, func(*doer) {
-				require.True(t, a.Stop())
-				require.False(t, a.Stop(), "once is enough")
+				require.True(t, a.Cancel())
+				require.False(t, a.Cancel(), "once is enough")
 			})
 			x.later(time.Second)
 			require.Equal(t, 1, rang)
-			x.on(there, ref, func(*doer) { require.False(t, rings.Stop(), "it has rung") })
+			x.on(there, ref, func(*doer) { require.False(t, rings.Cancel(), "it has rung") })
 		})
 	}
 }
@@ -148,11 +148,11 @@ func TestStopOfAnAlarmThatIsDue(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := takeInHand(t, 2)
 		ref := x.doer(process.Options{})
-		var a *process.Alarm
+		var a process.Operation
 		rang, stopped := 0, false
 		x.on(0, ref, func(p *doer) { a = p.After(time.Second, func(*doer) { rang++ }) })
 		x.clock.pass(time.Second)
-		require.NoError(t, ref.Send(x.sys, func(*doer) { stopped = a.Stop() }))
+		require.NoError(t, ref.Send(x.sys, func(*doer) { stopped = a.Cancel() }))
 		x.only(first) // the timer is on 0, and comes before the demons there
 		x.all()
 		require.Equal(t, first == 1, stopped)
@@ -212,7 +212,7 @@ func TestAlarmsOfMany(t *testing.T) {
 			})
 			p.After(time.Hour, bursts)
 			if i%3 == 0 {
-				p.After(time.Hour, bursts).Stop()
+				p.After(time.Hour, bursts).Cancel()
 			}
 		}))
 	}
@@ -225,7 +225,7 @@ func TestAlarmsOfMany(t *testing.T) {
 func TestAnAlarmIsUnderWay(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref := x.doer(process.Options{})
-	var a *process.Alarm
+	var a process.Operation
 	x.do(ref, func(p *doer) { a = p.After(time.Second, func(*doer) {}) })
 	quiet := x.sys.Quiescent()
 	x.all()
@@ -234,7 +234,7 @@ func TestAnAlarmIsUnderWay(t *testing.T) {
 	require.True(t, quiet.Resolved())
 	x.do(ref, func(p *doer) { a = p.After(time.Second, leaves) })
 	quiet = x.sys.Quiescent()
-	x.do(ref, func(*doer) { a.Stop() })
+	x.do(ref, func(*doer) { a.Cancel() })
 	require.True(t, quiet.Resolved())
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// ErrGivenUp is what a question comes to whose asker does not wait any more.
-var ErrGivenUp = errors.New("process: the question was given up")
+// ErrCanceled is the outcome of a question whose asker has stopped waiting.
+var ErrCanceled = errors.New("process: the question was cancelled")
 
 // Reply is the right to answer a question, once. It is part of the message in which the question is asked, and goes
 // wherever that goes. The zero Reply is of nobody.
@@ -44,19 +44,19 @@ type question[A any] struct {
 	state  word
 	value  A
 	err    error
-	watch  *Watch
+	watch  *watch
 	own    tie              // of a process that asks
 	notify func(r *reactor) // the asker
 }
 
 // ended is for the end of the process that asks.
-func (q *question[A]) ended(*reactor, Notice) { q.giveUp(ErrGivenUp) }
+func (q *question[A]) ended(*reactor, Notice) { q.giveUp(ErrCanceled) }
 
 func (q *question[A]) answer(from Sender, value A, err error) bool {
 	if !q.resolve(value, err) {
 		return false
 	}
-	q.watch.Stop()
+	q.watch.Cancel()
 	q.notify(reactorOf(from))
 	return true
 }
@@ -86,7 +86,7 @@ func (q *question[A]) giveUp(why error) bool {
 	if !q.resolve(*new(A), why) {
 		return false
 	}
-	q.watch.Stop()
+	q.watch.Cancel()
 	return true
 }
 
@@ -135,7 +135,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	}
 	if !x.sent && x.q.state.Load() == asked {
 		err := dropped(x.To.send(t, x.Message(Reply[A]{x.q}), nil), ErrFull)
-		if b, ok := err.(*Blocked); ok {
+		if b, ok := err.(Blocked); ok {
 			b.Arm(t)
 			return act.Wait
 		}
@@ -169,7 +169,7 @@ func (x *Ask[M, A]) begin(t *act.Task) {
 // Close gives the question up.
 func (x *Ask[M, A]) Close() error {
 	if x.q != nil {
-		x.q.giveUp(ErrGivenUp)
+		x.q.giveUp(ErrCanceled)
 	}
 	x.timer.Stop()
 	return nil
@@ -199,13 +199,13 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 // Request has p ask another process, and sends p the message that as makes of the outcome: an answer, or the errors of
 // Ask. p goes on meanwhile, and receives that message when it is its turn, behind those that have come before. as only
 // makes the message, on any thread, and no bound refuses that. within is the deadline, as in Ask. If the mailbox is full,
-// and was made with Wait, p waits for room as a sender does, but no longer than for the outcome; a question that is given
+// and was made with Block, p waits for room as a sender does, but no longer than for the outcome; a question that is given
 // up stays there until it is received.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
 	q.own.of, q.own.ender = &p.core, q
 	q.own.add()
-	var due *alarm
+	var due *timer
 	by := &loan{to: &p.core}
 	tell := func(r *reactor) {
 		p.sys.reactors[0].guard(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
@@ -223,7 +223,7 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 		by.forgive(r)
 	}
 	if within > 0 {
-		due = &alarm{}
+		due = &timer{}
 		due.set(&p.core, within, func(r *reactor) {
 			if q.giveUp(os.ErrDeadlineExceeded) {
 				tell(r)

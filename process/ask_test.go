@@ -178,14 +178,14 @@ func TestAskOfOneWhoseMailboxIsFull(t *testing.T) {
 	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
 	t.Run("Fail", func(t *testing.T) {
 		x := takeInHand(t, 1)
-		g := x.gate(process.Options{Limit: 1, Full: process.Fail})
+		g := x.gate(process.Options{Limit: 1, Overflow: process.Reject})
 		require.NoError(t, g.Send(x.sys, func(*doer) {}))
 		c := x.clerk(g.Ref, yes, 0)
 		require.ErrorIs(t, c.err, process.ErrFull)
 	})
 	t.Run("Drop", func(t *testing.T) {
 		x := takeInHand(t, 1)
-		g := x.gate(process.Options{Limit: 1, Full: process.Drop})
+		g := x.gate(process.Options{Limit: 1, Overflow: process.Drop})
 		require.NoError(t, g.Send(x.sys, func(*doer) {}))
 		c := x.clerk(g.Ref, yes, 0)
 		require.ErrorIs(t, c.err, process.ErrFull, "nobody will answer")
@@ -327,7 +327,7 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 		}
 		require.NoError(x.t, ask.Close())
 		require.Equal(x.t, act.Failed, ask.Act(t))
-		require.ErrorIs(x.t, t.Err(), process.ErrGivenUp)
+		require.ErrorIs(x.t, t.Err(), process.ErrCanceled)
 		return act.Done
 	}))
 	x.all()
@@ -497,7 +497,7 @@ func TestRequestsThatCannotBeAsked(t *testing.T) {
 	x, got := takeInHand(t, 1), &outcomes{}
 	dead := x.doer(process.Options{})
 	x.do(dead, leaves)
-	full := x.gate(process.Options{Limit: 1, Full: process.Fail})
+	full := x.gate(process.Options{Limit: 1, Overflow: process.Reject})
 	require.NoError(t, full.Send(x.sys, func(*doer) {}))
 	x.do(x.doer(process.Options{}), func(p *doer) {
 		for _, to := range []process.Ref[deed]{dead, full.Ref} {
@@ -682,7 +682,7 @@ func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
 	}
 	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
 
-	fails := busy(process.Options{Full: process.Fail})
+	fails := busy(process.Options{Overflow: process.Reject})
 	_, err := process.Call(t.Context(), fails, yes)
 	require.ErrorIs(t, err, process.ErrFull)
 	goOn <- true
@@ -847,7 +847,7 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 	deaf := process.Func[question](func(*process.Self[question]) act.Directive { return act.Wait })
 	var full process.Ref[question]
 	r := servertest.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
-		full = process.Spawn(sys, deaf, process.Options{Limit: 1, Full: process.Drop})
+		full = process.Spawn(sys, deaf, process.Options{Limit: 1, Overflow: process.Drop})
 		return full.Send(sys, question{})
 	})
 	itself := func(q question) question { return q }

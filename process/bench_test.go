@@ -138,7 +138,7 @@ func BenchmarkAlarmSetAndStopped(b *testing.B) {
 	stopped := 0
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		for range b.N {
-			if p.After(time.Hour, 0).Stop() {
+			if p.After(time.Hour, 0).Cancel() {
 				stopped++
 			}
 		}

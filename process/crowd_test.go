@@ -47,9 +47,9 @@ func TestAThousandProcessesSpawnAHundredAndFiftyEach(t *testing.T) {
 }
 
 // ordered receives numbers from 0 on, and exits with the last.
-func ordered(t *testing.T, last int) process.Handler[int] {
+func ordered(t *testing.T, last int) process.Action[int] {
 	next := 0
-	return func(p *process.Self[int], m int) {
+	return process.Handler(func(p *process.Self[int], m int) {
 		if m != next {
 			t.Errorf("%d came instead of %d", m, next)
 			p.Exit()
@@ -57,7 +57,7 @@ func ordered(t *testing.T, last int) process.Handler[int] {
 		if next++; m == last {
 			p.Exit()
 		}
-	}
+	})
 }
 
 // Whoever sends, and also if it has to wait for room again and again.

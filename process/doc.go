@@ -32,7 +32,7 @@
 //
 // # Mailboxes
 //
-// They are bounded, with room for 1024 messages, and whoever sends more waits: see [Options.Limit] and [Full]. Messages
+// They are bounded, with room for 1024 messages, and whoever sends more waits: see [Options.Limit] and [Overflow]. Messages
 // of one sender arrive in the order in which they were sent; those of several in any. What was sent is the receiver's:
 // it is not copied, and a sender must not touch any more what it points to. Messages to those who have ended are
 // dropped, and counted.
@@ -40,7 +40,7 @@
 // # Ends
 //
 // A process ends when its action is Done or Failed, by [Self.Exit], [Self.Fail] or [Exit], by a panic, unless the Group's
-// Config says Crash, by [Ref.Kill], and with those to which it is linked ([Link]). Those who [Monitor] it get one [Notice]
+// Config says Crash, by [Ref.Kill], and with those to which it is linked ([Link]). Those who [Watch] it get one [Notice]
 // for each time they have asked; what it owns ends with it: alarms, errands, registrations.
 //
 // The System holds Run while any process is alive, since anybody may send to it; one without processes does not, so who

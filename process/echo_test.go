@@ -72,12 +72,12 @@ type chat struct {
 
 func newChat(sys *process.System) *chat {
 	c := &chat{sys: sys}
-	answer := func(to *process.Ref[int]) process.Handler[int] {
-		return func(p *process.Self[int], m int) {
+	answer := func(to *process.Ref[int]) process.Action[int] {
+		return process.Handler(func(p *process.Self[int], m int) {
 			if c.said[p.Scheduler().Index()].Add(1); c.goesOn.Load() {
 				_ = to.Send(p, m)
 			}
-		}
+		})
 	}
 	c.one = process.Spawn(sys, answer(&c.two), process.Options{})
 	c.two = process.Spawn(sys, answer(&c.one), process.Options{})

@@ -20,7 +20,8 @@ func (p *Self[M]) Exit() {
 	}
 }
 
-// Exit ends p as Self.Exit does, and gives somebody its value: no bound refuses that, and it comes before any Notice.
+// Exit ends p as Self.Exit does, and sends value to another process: no bound refuses that, and it comes before any
+// Notice.
 func Exit[M, V any](p *Self[M], to Ref[V], value V) {
 	if p.over == 0 && to.p != nil && !to.p.deliver(p.on, value) {
 		p.sys.count(p.on)
@@ -48,7 +49,7 @@ func (c *core) failure(err error) {
 	c.unlock(w)
 }
 
-// Kill is Party's.
+// Kill is AnyRef's.
 func (to Ref[M]) Kill() bool { return to.p != nil && to.p.Kill() }
 
 // Kill is that of Ref.
@@ -195,7 +196,7 @@ func (n Notice) linked() error {
 // is the same one for all who ask, so who resolves it does that for all of them. A process that sleeps does not end on an
 // order before all tasks have; so a task that awaits the end, and is no Stopper, waits for the terms of the order. Any
 // goroutine.
-func Ended(of Party) *future.Future[Notice] {
+func Ended(of AnyRef) *future.Future[Notice] {
 	c := of.process()
 	if c == nil {
 		panic("process: Ended of nobody")

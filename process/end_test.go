@@ -29,7 +29,7 @@ func TestAValueComesBeforeTheNotice(t *testing.T) {
 		parent := x.doer(process.Options{})
 		child := x.doer(process.Options{})
 		x.do(parent, func(p *doer) {
-			process.Monitor(p, child, func(n process.Notice) deed { return note(n.Reason.String()) })
+			process.Watch(p, child, func(n process.Notice) deed { return note(n.Reason.String()) })
 		})
 		x.do(child, func(p *doer) {
 			require.NoError(t, parent.Send(p, note("a message")))
@@ -41,11 +41,11 @@ func TestAValueComesBeforeTheNotice(t *testing.T) {
 }
 
 func TestNoBoundRefusesAValue(t *testing.T) {
-	for _, full := range []process.Full{process.Wait, process.Drop, process.Fail} {
+	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
 		x := takeInHand(t, 1)
 		log := ""
 		note := func(text string) deed { return func(*doer) { log += text } }
-		parent := x.doer(process.Options{Limit: 1, Full: full})
+		parent := x.doer(process.Options{Limit: 1, Overflow: full})
 		child := x.doer(process.Options{})
 		require.NoError(t, child.Send(x.sys, func(p *doer) {
 			require.NoError(t, parent.Send(x.sys, note("full, ")))
@@ -102,9 +102,12 @@ func TestWhoExitsReceivesNoMore(t *testing.T) {
 
 // The ends that a process comes to by itself, or by others, with what its Notice says.
 func TestReasons(t *testing.T) {
-	type ends = process.Func[deed]
-	verdict := func(d act.Directive) ends { return func(*doer) act.Directive { return d } }
-	turn := func(f func(p *doer)) ends { return func(p *doer) act.Directive { f(p); return act.Wait } }
+	verdict := func(d act.Directive) process.Action[deed] {
+		return process.Func(func(*doer) act.Directive { return d })
+	}
+	turn := func(f func(p *doer)) process.Action[deed] {
+		return process.Func(func(p *doer) act.Directive { f(p); return act.Wait })
+	}
 	const verdicts = ": return Yield, Wait, Done or Failed"
 	for _, row := range []struct {
 		name   string
@@ -117,7 +120,7 @@ func TestReasons(t *testing.T) {
 		{"Exit, then Fail", turn(func(p *doer) { p.Exit(); p.Fail(errFaltered) }), process.Failed, "it has faltered"},
 		{"Fail, then Exit", turn(func(p *doer) { p.Fail(errFaltered); p.Exit() }), process.Failed, "it has faltered"},
 		{"Fail in a Handler", turn(falters), process.Failed, "it has faltered"},
-		{"Fail, returned", ends(func(p *doer) act.Directive { return p.Fail(errFaltered) }), process.Failed, "it has faltered"},
+		{"Fail, returned", process.Func(func(p *doer) act.Directive { return p.Fail(errFaltered) }), process.Failed, "it has faltered"},
 		{"Failed without Fail", verdict(act.Failed), process.Failed, "process: failed without saying why"},
 		{"a panic", turn(bursts), process.Panicked, "panic: burst"},
 		{"a panic with an error", turn(func(*doer) { panic(errFaltered) }), process.Panicked, "panic: it has faltered"},
@@ -128,7 +131,7 @@ func TestReasons(t *testing.T) {
 		{"Fail without an error", turn(func(p *doer) { p.Fail(nil) }), process.Panicked, "panic: process: Fail without an error"},
 		{"Kill of itself", turn(func(p *doer) { p.Kill() }), process.Killed, ""},
 		{"Kill of itself, then Exit", turn(func(p *doer) { p.Kill(); p.Exit() }), process.Normal, ""},
-		{"Kill of itself, and Yield", ends(func(p *doer) act.Directive { p.Kill(); return act.Yield }), process.Killed, ""},
+		{"Kill of itself, and Yield", process.Func(func(p *doer) act.Directive { p.Kill(); return act.Yield }), process.Killed, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := takeInHand(t, 1)
@@ -136,14 +139,13 @@ func TestReasons(t *testing.T) {
 			future := process.Ended(ref)
 			w := x.heir(ref)
 			n := onlyOne(t, w.heard())
-			require.Equal(t, process.Party(ref), n.Of)
+			require.Equal(t, process.AnyRef(ref), n.Of)
 			require.Equal(t, row.want, n.Reason)
 			if row.text == "" {
 				require.NoError(t, n.Err)
 			} else {
 				require.ErrorContains(t, n.Err, row.text)
 			}
-			require.Equal(t, row.want != process.Normal, n.Reason.Abnormal())
 			again, err := future.Value()
 			require.NoError(t, err)
 			require.Equal(t, n, again)
@@ -189,8 +191,6 @@ func TestTheStringsOfReasons(t *testing.T) {
 		all = append(all, r.String())
 	}
 	require.Equal(t, "normal failed panic killed linked stopped Reason(7)", strings.Join(all, " "))
-	require.False(t, process.Normal.Abnormal())
-	require.False(t, process.Stopped.Abnormal())
 }
 
 func TestKillOfOneThatSleeps(t *testing.T) {
@@ -341,7 +341,7 @@ func TestTheActionIsClosedOnce(t *testing.T) {
 		{"Kill", func(_ *atHand, ref process.Ref[deed]) { ref.Kill() }, process.Killed},
 		{"link", func(x *atHand, ref process.Ref[deed]) {
 			other := x.doer(process.Options{})
-			process.Link(ref, other, process.Abnormal)
+			process.Link(ref, other, false)
 			other.Kill()
 		}, process.Linked},
 		{"a drop", func(x *atHand, _ process.Ref[deed]) {
@@ -391,7 +391,7 @@ func TestACloseThatFailsOrPanicsIsLoggedAndHarmsNobody(t *testing.T) {
 			x := takeInHand(t, 1)
 			ref := process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, row.close}, process.Options{Name: "bob"})
 			other := x.doer(process.Options{})
-			process.Link(ref, other, process.Any)
+			process.Link(ref, other, true)
 			h := x.heir(ref, other)
 			x.do(ref, leaves)
 			require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
@@ -481,7 +481,7 @@ func TestATaskAwaitsAnEnd(t *testing.T) {
 func TestRefsAreIdentity(t *testing.T) {
 	x := takeInHand(t, 2)
 	seen := map[process.Ref[deed]]int{}
-	parties := map[process.Party]int{}
+	parties := map[process.AnyRef]int{}
 	ids := map[uint64]bool{}
 	for i := range 200 {
 		ref := x.doer(process.Options{})
@@ -531,7 +531,7 @@ func TestTheNameMayBeAskedForAnywhere(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		x.do(ref, func(p *doer) { p.After(time.Hour, leaves).Stop() })
+		x.do(ref, func(p *doer) { p.After(time.Hour, leaves).Cancel() })
 	}
 	servertest.Receive(t, done)
 	require.NoError(t, ref.Send(x.sys, leaves))
@@ -561,20 +561,20 @@ func TestTheZeroRef(t *testing.T) {
 		require.Equal(t, "nobody", n.Of.String())
 	})
 	t.Run("Link", func(t *testing.T) {
-		require.NotPanics(t, func() { process.Link(nobody, nobody, process.Any) })
-		for _, rule := range []process.Strictness{process.Abnormal, process.Any} {
+		require.NotPanics(t, func() { process.Link(nobody, nobody, true) })
+		for _, rule := range []bool{false, true} {
 			for _, turned := range []bool{false, true} {
 				ref := x.doer(process.Options{})
 				require.NotPanics(t, func() {
 					if turned {
-						require.False(t, process.Link(ref, nobody, rule).Unlink())
+						require.False(t, process.Link(ref, nobody, rule).Cancel())
 					} else {
-						require.False(t, process.Link(nobody, ref, rule).Unlink())
+						require.False(t, process.Link(nobody, ref, rule).Cancel())
 					}
 				})
 				h := x.heir(ref)
 				x.all()
-				require.Equal(t, rule == process.Any, len(h.heard()) == 1, "nobody has ended as those do that are stopped")
+				require.Equal(t, rule == true, len(h.heard()) == 1, "nobody has ended as those do that are stopped")
 			}
 		}
 	})
@@ -616,7 +616,7 @@ func TestAMillionDeedsLaterNothingOfTheDeadIsLeft(t *testing.T) {
 		x.do(parent, func(p *doer) {
 			for range n {
 				ref := process.Spawn(p, doesDeeds, process.Options{Name: "short"})
-				process.Monitor(p, ref, func(process.Notice) deed { return func(*doer) {} })
+				process.Watch(p, ref, func(process.Notice) deed { return func(*doer) {} })
 				require.NoError(t, ref.Send(p, leaves))
 			}
 		})
@@ -634,7 +634,7 @@ func TestAMillionDeedsLaterNothingOfTheDeadIsLeft(t *testing.T) {
 func TestErrorsOfEnds(t *testing.T) {
 	x := takeInHand(t, 1)
 	ref, other := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
-	process.Link(ref, other, process.Abnormal)
+	process.Link(ref, other, false)
 	h := x.heir(other)
 	x.do(ref, falters)
 	n := onlyOne(t, h.heard())

@@ -63,7 +63,7 @@ func TestAnErrandBringsWhatItsActionHasComeTo(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			x := takeInHand(t, 2)
 			ref, c, got := x.doer(process.Options{}), &chore{}, &brought{}
-			var e *process.Errand
+			var e process.Operation
 			x.on(0, ref, func(p *doer) { e = process.Do(p, c, got.as) })
 			x.on(1, ref, func(*doer) {}) // it goes on, and moves
 			require.Empty(t, got.all)
@@ -110,7 +110,7 @@ func TestAnErrandThatIsCancelled(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			x, c, got := takeInHand(t, 2), &chore{}, &brought{}
 			ref := x.doer(process.Options{})
-			var e *process.Errand
+			var e process.Operation
 			x.do(ref, func(p *doer) {
 				e = process.Do(p, c, got.as)
 				if where == "before its first turn" {
@@ -353,7 +353,7 @@ func TestCancelAgainstTheEndOfTheErrand(t *testing.T) {
 	cancelled, brought := 0, 0
 	ref := process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
 	for range often(20_000) / batch {
-		all := [batch]*process.Errand{}
+		all := [batch]process.Operation{}
 		came := [batch]bool{}
 		x.do(ref, func(p *doer) {
 			for i := range all {
@@ -411,17 +411,17 @@ func TestErrandsOfTheDeadAreForgotten(t *testing.T) {
 
 // Who waits for quiescence hears of it also when what was under way is given up, or comes to nothing, elsewhere.
 func TestNothingIsUnderWayAfterAnErrandThatBringsNothing(t *testing.T) {
-	for name, end := range map[string]func(c *chore, e *process.Errand){
-		"cancelled on a goroutine": func(_ *chore, e *process.Errand) {
+	for name, end := range map[string]func(c *chore, e process.Operation){
+		"cancelled on a goroutine": func(_ *chore, e process.Operation) {
 			done := make(chan bool)
 			go func() { done <- e.Cancel() }()
 			<-done
 		},
-		"a panic instead of a message": func(c *chore, _ *process.Errand) { c.end(act.Done) },
+		"a panic instead of a message": func(c *chore, _ process.Operation) { c.end(act.Done) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, c := takeInHand(t, 2), &chore{}
-			var e *process.Errand
+			var e process.Operation
 			x.do(x.doer(process.Options{}), func(p *doer) { e = process.Do(p, c, func(error) deed { panic("burst") }) })
 			quiet := x.sys.Quiescent()
 			x.all()

@@ -67,8 +67,8 @@ func ExampleRef_Send() {
 		from process.Ref[ball]
 		left int
 	}
-	player := func(name string) process.Handler[ball] {
-		return func(p *process.Self[ball], b ball) {
+	player := func(name string) process.Action[ball] {
+		return process.Handler(func(p *process.Self[ball], b ball) {
 			fmt.Println(name, b.left)
 			if b.left > 0 {
 				handOver(b.from, p, ball{p.Ref(), b.left - 1})
@@ -76,7 +76,7 @@ func ExampleRef_Send() {
 			if b.left < 2 { // it was the last for this one
 				p.Exit()
 			}
-		}
+		})
 	}
 	runProcesses(func(sys *process.System) {
 		ping := process.Spawn(sys, player("ping"), process.Options{})
@@ -153,7 +153,7 @@ func ExampleAction() {
 func ExampleOptions() {
 	runProcesses(func(sys *process.System) {
 		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], last bool) { p.Exit() }),
-			process.Options{Limit: 2, Full: process.Fail})
+			process.Options{Limit: 2, Overflow: process.Reject})
 		for range 3 {
 			fmt.Println(box.Send(sys, true))
 		}
@@ -185,7 +185,7 @@ func ExampleRef_Deliver() {
 }
 
 // parent hears of the end of its children as of anything else: by messages.
-func ExampleMonitor() {
+func ExampleWatch() {
 	runProcesses(func(sys *process.System) {
 		parent := process.Spawn(sys, process.Handler[process.Notice](func(p *process.Self[process.Notice], n process.Notice) {
 			switch n.Reason {
@@ -193,7 +193,7 @@ func ExampleMonitor() {
 				child := process.Spawn(p, process.Func[int](func(p *process.Self[int]) act.Directive {
 					return p.Fail(errors.New("out of ink"))
 				}), process.Options{Name: "writer"})
-				process.Monitor(p, child, func(n process.Notice) process.Notice { return n })
+				process.Watch(p, child, func(n process.Notice) process.Notice { return n })
 			default:
 				fmt.Printf("%v: %v: %v\n", n.Of, n.Reason, n.Err)
 				p.Exit()
@@ -214,7 +214,7 @@ func ExampleLink() {
 		})
 		writer := process.Spawn(sys, obeys, process.Options{Name: "writer"})
 		reader := process.Spawn(sys, obeys, process.Options{Name: "reader"})
-		process.Link(writer, reader, process.Abnormal)
+		process.Link(writer, reader, false)
 		process.Ended(reader).Handle(func(n process.Notice, _ error) {
 			fmt.Printf("%v: %v: %v\n", n.Of, n.Reason, n.Err)
 		})
@@ -382,7 +382,7 @@ func ExampleSelf_After() {
 			case "begin":
 				p.After(time.Millisecond, "enough")
 				late := p.After(time.Hour, "too late")
-				fmt.Println(late.Stop())
+				fmt.Println(late.Cancel())
 			default:
 				fmt.Println(m, time.Since(begun) >= time.Millisecond)
 				p.Exit()
@@ -456,18 +456,18 @@ func ExampleDo() {
 func ExampleSystem_Quiescent() {
 	runProcesses(func(sys *process.System) {
 		begotten := 0
-		var beget process.Handler[int]
+		var beget func(p *process.Self[int], left int)
 		beget = func(p *process.Self[int], left int) {
 			if begotten++; left > 0 {
 				for range 2 {
-					handOver(process.Spawn(p, beget, process.Options{}), p, left-1)
+					handOver(process.Spawn(p, process.Handler(beget), process.Options{}), p, left-1)
 				}
 			}
 			p.After(time.Millisecond, 0) // also alarms are waited for
 			p.Exit()
 		}
 		all := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) { p.Exit() }), process.Options{})
-		handOver(process.Spawn(sys, beget, process.Options{}), sys, 5)
+		handOver(process.Spawn(sys, process.Handler(beget), process.Options{}), sys, 5)
 		sys.Quiescent().Handle(func(struct{}, error) {
 			fmt.Println(begotten)
 			handOver(all, sys, 0) // which has held Run
@@ -478,7 +478,7 @@ func ExampleSystem_Quiescent() {
 
 // cashDesk is told of orders, and closes the till. A process that is no Stopper goes on as before.
 type cashDesk struct {
-	process.Handler[int]
+	process.Action[int]
 	till *int
 }
 

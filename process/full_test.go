@@ -61,7 +61,7 @@ func (g *gate) end() string {
 
 // outcome is what a Send came to.
 func outcome(err error) string {
-	blocked := &process.Blocked{}
+	var blocked process.Blocked
 	switch {
 	case err == nil:
 		return "sent"
@@ -88,14 +88,14 @@ func TestWhatBecomesOfMessagesThatFindTheMailboxFull(t *testing.T) {
 		{"the sender, a goroutine, would have to wait", process.Options{Limit: 3}, "goroutine", "sent sent sent blocked blocked", "123", 0},
 		{"the sender, a task, would have to wait", process.Options{Limit: 3}, "task", "sent sent sent blocked blocked", "123", 0},
 		{"the sender, a process, has sent them, and waits", process.Options{Limit: 3}, "process", "sent sent sent sent sent", "12345", 0},
-		{"they are dropped", process.Options{Limit: 3, Full: process.Drop}, "goroutine", "sent sent sent sent sent", "123", 2},
-		{"a task's are dropped", process.Options{Limit: 3, Full: process.Drop}, "task", "sent sent sent sent sent", "123", 2},
-		{"a process's are dropped", process.Options{Limit: 3, Full: process.Drop}, "process", "sent sent sent sent sent", "123", 2},
-		{"they are refused", process.Options{Limit: 3, Full: process.Fail}, "goroutine", "sent sent sent full full", "123", 0},
-		{"a task's are refused", process.Options{Limit: 3, Full: process.Fail}, "task", "sent sent sent full full", "123", 0},
-		{"a process's are refused", process.Options{Limit: 3, Full: process.Fail}, "process", "sent sent sent full full", "123", 0},
+		{"they are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "goroutine", "sent sent sent sent sent", "123", 2},
+		{"a task's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "task", "sent sent sent sent sent", "123", 2},
+		{"a process's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "process", "sent sent sent sent sent", "123", 2},
+		{"they are refused", process.Options{Limit: 3, Overflow: process.Reject}, "goroutine", "sent sent sent full full", "123", 0},
+		{"a task's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "task", "sent sent sent full full", "123", 0},
+		{"a process's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "process", "sent sent sent full full", "123", 0},
 		{"there is always room", process.Options{Limit: process.Unbounded}, "goroutine", "sent sent sent sent sent", "12345", 0},
-		{"the bound is that of the System", process.Options{Full: process.Fail}, "goroutine", "sent sent sent sent full", "1234", 0},
+		{"the bound is that of the System", process.Options{Overflow: process.Reject}, "goroutine", "sent sent sent sent full", "1234", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := onTheTable(t, process.Config{Limit: 4})
@@ -140,7 +140,7 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := onTheTable(t, process.Config{Limit: row.system})
-			to := x.gate(process.Options{Limit: row.itself, Full: process.Fail})
+			to := x.gate(process.Options{Limit: row.itself, Overflow: process.Reject})
 			n := 0
 			for n < 5000 && to.Send(x.sys, 0) == nil {
 				n++
@@ -164,7 +164,7 @@ func TestWhatATurnReceivesCountsUntilItEnds(t *testing.T) {
 		if m == 1 {
 			x.note("(" + outcome(to.Send(x.sys, 3)) + " " + outcome(to.Send(p, 4)) + " " + outcome(to.Send(p, 5)) + ")")
 		}
-	}), process.Options{Full: process.Fail})
+	}), process.Options{Overflow: process.Reject})
 	x.step()
 	x.send(to, 1, 2)
 	require.Equal(t, "1(full sent full)24", x.step())
@@ -187,7 +187,7 @@ func TestWhoSendsToItselfNeverWaits(t *testing.T) {
 // What somebody exits with is refused by no bound.
 func TestAnExitValueComesThoughTheMailboxIsFull(t *testing.T) {
 	x := onTheTable(t, process.Config{Limit: 1})
-	to := x.gate(process.Options{Full: process.Fail})
+	to := x.gate(process.Options{Overflow: process.Reject})
 	x.send(to.Ref, 1)
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		process.Exit(p, to.Ref, 2)

@@ -20,7 +20,7 @@ type Self[M any] struct {
 
 	out    []M // from pos on: not received yet
 	pos    int32
-	full   Full
+	full   Overflow
 	acting Action[M]
 }
 
@@ -146,8 +146,8 @@ func (p *Self[M]) turn() act.Directive {
 	return p.acting.Act(p)
 }
 
-func (p *Self[M]) action() any  { return p.acting }
-func (p *Self[M]) party() Party { return Ref[M]{p} }
+func (p *Self[M]) action() any   { return p.acting }
+func (p *Self[M]) party() AnyRef { return Ref[M]{p} }
 
 // tell tells the action of the order that is in force, if it has not heard of it.
 func (p *Self[M]) tell() {

@@ -142,8 +142,8 @@ func (x *table) turn(f func(t *act.Task)) {
 	}))
 }
 
-func (x *table) handler(h process.Handler[int]) process.Ref[int] {
-	return process.Spawn(x.sys, h, process.Options{})
+func (x *table) handler(h func(p *process.Self[int], m int)) process.Ref[int] {
+	return process.Spawn(x.sys, process.Handler(h), process.Options{})
 }
 
 // sleeper spawns one that notes its name for each message.

@@ -171,12 +171,12 @@ func (w *heir) take(n process.Notice) deed {
 }
 
 // heir spawns one that monitors each of these.
-func (x *atHand) heir(of ...process.Party) *heir {
+func (x *atHand) heir(of ...process.AnyRef) *heir {
 	x.t.Helper()
 	w := &heir{Ref: x.doer(process.Options{Name: "heir", Limit: process.Unbounded})}
 	x.do(w.Ref, func(p *doer) {
 		for _, of := range of {
-			process.Monitor(p, of, w.take)
+			process.Watch(p, of, w.take)
 		}
 	})
 	return w
@@ -248,7 +248,7 @@ func (x *estate) until(what string, f func() bool) {
 }
 
 // ended returns the Notice of a process that has ended, or is about to.
-func (x *estate) ended(of process.Party) process.Notice {
+func (x *estate) ended(of process.AnyRef) process.Notice {
 	x.T.Helper()
 	f := process.Ended(of)
 	x.until("the end", f.Resolved)

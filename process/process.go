@@ -20,17 +20,19 @@ type Action[M any] interface {
 	Act(p *Self[M]) act.Directive
 }
 
-// Func is an Action made of a function.
-type Func[M any] func(p *Self[M]) act.Directive
+// Func returns an Action whose turns are calls of f.
+func Func[M any](f func(p *Self[M]) act.Directive) Action[M] { return function[M](f) }
 
-// Act calls f.
-func (f Func[M]) Act(p *Self[M]) act.Directive { return f(p) }
+type function[M any] func(p *Self[M]) act.Directive
 
-// Handler is an Action that handles each message, and has no end of its own: see Self.Exit.
-type Handler[M any] func(p *Self[M], m M)
+func (f function[M]) Act(p *Self[M]) act.Directive { return f(p) }
 
-// Act handles what there is.
-func (h Handler[M]) Act(p *Self[M]) act.Directive {
+// Handler returns an Action that calls h with each message. It ends when h calls Self.Exit or Self.Fail.
+func Handler[M any](h func(p *Self[M], m M)) Action[M] { return handler[M](h) }
+
+type handler[M any] func(p *Self[M], m M)
+
+func (h handler[M]) Act(p *Self[M]) act.Directive {
 	for {
 		m, ok := p.Receive()
 		if !ok {
@@ -54,27 +56,28 @@ type Options struct {
 	// Limit bounds the messages that lie in the mailbox, with those of the turn under way until that ends; 0 means
 	// Config.Limit. Unbounded is a choice.
 	Limit int
-	// Full is what becomes of a message that finds the mailbox full.
-	Full Full
+	// Overflow is what happens to a message when the mailbox is full.
+	Overflow Overflow
 }
 
 // Unbounded is the Limit of a mailbox that takes whatever comes.
 const Unbounded = -1
 
-// Full is what becomes of a message that finds a mailbox full.
-type Full uint8
+// Overflow is what happens to a message when the mailbox is full.
+type Overflow uint8
 
 const (
-	// Wait has the sender wait. One that is a process has sent the message, beyond the bound if need be, and gets no
-	// turn until there is room; so a mailbox has at most what each of its senders sends in one turn too much. Any
-	// other is refused, with an error that knows how to wait: see Ref.Send.
+	// Block makes the sender wait. The message of a process is added beyond the bound, and the sender has no turn until
+	// there is room; so a mailbox exceeds its bound by at most what each sending process sends in one turn. Any other
+	// sender gets an error that can be waited for: see Blocked and Ref.Deliver.
 	//
-	// Two processes that wait for each other's mailboxes wait until one is killed. Who sends to itself never waits.
-	Wait Full = iota
-	// Drop forgets the message, which Stats counts.
+	// Two processes that wait for each other's mailboxes wait until one is killed. A process that sends to itself
+	// never waits.
+	Block Overflow = iota
+	// Drop drops the message, which Stats counts.
 	Drop
-	// Fail refuses the message with ErrFull.
-	Fail
+	// Reject refuses the message with ErrFull.
+	Reject
 )
 
 // Reason is why a process has ended.
@@ -98,8 +101,8 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// Abnormal tells whether linked processes end with one that has ended like that.
-func (r Reason) Abnormal() bool { return r != Normal && r != Stopped }
+// abnormal reports whether linked processes end with one that has ended for this reason.
+func (r Reason) abnormal() bool { return r != Normal && r != Stopped }
 
 // Errors of Send and of those who wait for a process.
 var (
@@ -112,8 +115,9 @@ var (
 // otherwise.
 type Ref[M any] struct{ p *Self[M] }
 
-// Party is a Ref or a Self, whatever its messages are. What Parties are compared by, and kept in maps by, is Ref.
-type Party interface {
+// AnyRef is a Ref or a Self of any message type. Compare Refs, and use them as keys of maps; a Self is not equal to its
+// Ref.
+type AnyRef interface {
 	// ID is a number that no other process of the System has or will have; 0 for nobody.
 	ID() uint64
 	// Kill ends the process: before its next turn, or when the present one has ended. Its messages are dropped. It
@@ -175,11 +179,11 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")
 	}
-	if o.Full > Fail {
-		panic(fmt.Sprintf("process: Full(%d) means nothing", o.Full))
+	if o.Overflow > Reject {
+		panic(fmt.Sprintf("process: Overflow(%d) means nothing", o.Overflow))
 	}
 	sys, r := whereabouts(from)
-	p := &Self[M]{acting: a, full: o.Full, limit: sys.limit(o.Limit)}
+	p := &Self[M]{acting: a, full: o.Overflow, limit: sys.limit(o.Limit)}
 	p.sys, p.body = sys, p
 	_, p.stops = a.(Stopper[M])
 	if o.Name != "" {

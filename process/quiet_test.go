@@ -188,12 +188,12 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 	})
 	t.Run("not before an alarm is stopped", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
-		var set *process.Alarm
+		var set process.Operation
 		to := x.alarm(func(p *process.Self[int]) {
 			if set == nil {
 				set = p.After(time.Hour, 1)
 			} else {
-				require.True(t, set.Stop())
+				require.True(t, set.Cancel())
 			}
 		})
 		f := x.sys.Quiescent()
@@ -226,7 +226,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 	})
 	t.Run("not before the last errand is cancelled, wherever that is done", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
-		var errand *process.Errand
+		var errand process.Operation
 		x.alarm(func(p *process.Self[int]) {
 			if errand == nil {
 				errand = process.Await(p, future.New[int](x.s), func(v int, _ error) int { return v })

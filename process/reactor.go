@@ -29,7 +29,7 @@ type reactor struct {
 	waiting  bool     // for a wake-up: nothing here will look by itself
 	waker    act.Waker
 	bell     act.Bell
-	disarmed inbox.Stack[*alarm] // to be stopped here
+	disarmed inbox.Stack[*timer] // to be stopped here
 
 	ordered bool                     // an order is in force
 	orders  uint32                   // how many were obeyed here

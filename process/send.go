@@ -10,15 +10,15 @@ import (
 
 // Send gives m to the process, whose it is from then on: nothing is copied, so what m points to must not be touched
 // any more. Messages of one sender come in the order in which they were sent. The error is ErrDead if the process has
-// ended, ErrFull if its mailbox is full and it was made with Fail, or, if it was made with Wait and the sender is
-// neither a process nor itself, a *Blocked: m has not been sent then.
+// ended, ErrFull if its mailbox is full and it was made with Reject, or, if it was made with Block and the sender is
+// neither a process nor itself, a Blocked: m has not been sent then.
 //
 // If it is a process that sends, and the receiver sleeps or is queued anywhere, it is handed on: the receiver has the
 // next turn on this reactor, the present turn receives no more, and the sender goes on when those have had their turn
 // that were queued before. Of several receivers that goes for the first, and the others are queued.
 //
 // A free place is for whoever comes first, also while others wait for one. A process that sends to a full mailbox of
-// another System is refused with a *Blocked too, and cannot wait for it: that is for a task of its own, see Do.
+// another System is refused with a Blocked too, and cannot wait for it: that is for a task of its own, see Do.
 func (to Ref[M]) Send(from Sender, m M) error {
 	return dropped(to.send(from, m, nil), nil)
 }
@@ -108,10 +108,10 @@ func (p *Self[M]) refuse(w uint32, r *reactor, by *loan) (now uint32, owing bool
 	case p.full == Drop:
 		p.sys.count(r)
 		return w, false, errDropped
-	case p.full == Fail:
+	case p.full == Reject:
 		return w, false, ErrFull
 	case r == nil || r.current == nil:
-		return w, false, &Blocked{p}
+		return w, false, &blockedSend{p}
 	case r.current == &p.core:
 		return w, false, nil
 	}
@@ -174,9 +174,16 @@ func (c *core) indebted() bool {
 	return c.rare.debts > 0
 }
 
-// Blocked is the error of a message that there was no room for. It knows how to wait for room; then the message is to
-// be sent once more.
-type Blocked struct{ box mailbox }
+// Blocked is the error of Ref.Send when the mailbox is full and the sender, a task, has to wait. A listener.Blocked has
+// the same methods, so an action can return listener.Next of it.
+type Blocked interface {
+	error
+	// Arm wakes the task when there is room, or when the process has ended. The task then sends the message again.
+	Arm(t *act.Task)
+}
+
+// blockedSend is the Blocked of a mailbox.
+type blockedSend struct{ box mailbox }
 
 // mailbox is a Self, whatever its messages are.
 type mailbox interface {
@@ -184,21 +191,20 @@ type mailbox interface {
 	lacks(w uint32) bool
 }
 
-func (b *Blocked) Error() string {
+func (b *blockedSend) Error() string {
 	return fmt.Sprintf("process: the mailbox of %v is full", b.box.process())
 }
 
-// Arm has t woken when there is room, or nobody any more: an action answers Wait then. See listener.Next.
-func (b *Blocked) Arm(t *act.Task) {
+// Arm implements Blocked.
+func (b *blockedSend) Arm(t *act.Task) {
 	w := t.Waker()
 	if b.await(remote{w.Remote(), t}) == nil {
 		w.Wake()
 	}
 }
 
-// Wait waits for room, or until the process has ended, or ctx has. It is for goroutines that may wait: not for the
-// thread of a scheduler.
-func (b *Blocked) Wait(ctx context.Context) error {
+// wait waits for room, or until the process has ended, or ctx has.
+func (b *blockedSend) wait(ctx context.Context) error {
 	c := make(chan struct{})
 	s := b.await(closing(c))
 	if s == nil {
@@ -214,7 +220,7 @@ func (b *Blocked) Wait(ctx context.Context) error {
 }
 
 // leave takes a goroutine out of line that does not wait any more. If it has been its turn, that is the next one's.
-func (b *Blocked) leave(s *spot) {
+func (b *blockedSend) leave(s *spot) {
 	c := b.box.process()
 	w := c.lock()
 	var free []waiter
@@ -228,7 +234,7 @@ func (b *Blocked) leave(s *spot) {
 }
 
 // await puts w into line; nil means that there is no line.
-func (b *Blocked) await(w waiter) *spot {
+func (b *blockedSend) await(w waiter) *spot {
 	c := b.box.process()
 	now := c.lock()
 	if now&states == dead || !b.box.lacks(now) {
@@ -240,7 +246,7 @@ func (b *Blocked) await(w waiter) *spot {
 	return s
 }
 
-// Deliver is Send for a goroutine that may wait: if the mailbox is full, and was made with Wait, it returns when m is
+// Deliver is Send for a goroutine that may wait: if the mailbox is full, and was made with Block, it returns when m is
 // in it, or ctx has ended.
 func (to Ref[M]) Deliver(ctx context.Context, m M) error {
 	return dropped(to.insist(ctx, m), nil)
@@ -250,11 +256,11 @@ func (to Ref[M]) Deliver(ctx context.Context, m M) error {
 func (to Ref[M]) insist(ctx context.Context, m M) error {
 	for {
 		err := to.send(nowhere{}, m, nil)
-		b, ok := err.(*Blocked)
+		b, ok := err.(*blockedSend)
 		if !ok {
 			return err
 		}
-		if err := b.Wait(ctx); err != nil {
+		if err := b.wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ type body interface {
 	// action is what has the turns.
 	action() any
 	// party is the Ref.
-	party() Party
+	party() AnyRef
 }
 
 const (

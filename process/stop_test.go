@@ -58,13 +58,13 @@ func (x *mill) closing(closed *atomic.Int64, o process.Options) process.Ref[deed
 
 // orderTaker is a process that notes which orders it is told of, and when.
 type orderTaker struct {
-	process.Handler[deed]
+	process.Action[deed]
 	mu   sync.Mutex
 	told []string
 	then func(p *doer, o shutdown.Order) // if not nil
 }
 
-func newOrderTaker() *orderTaker { return &orderTaker{Handler: doesDeeds} }
+func newOrderTaker() *orderTaker { return &orderTaker{Action: doesDeeds} }
 
 func (s *orderTaker) Stop(p *doer, o shutdown.Order) {
 	s.mu.Lock()
@@ -305,7 +305,7 @@ func TestASuspendedRunGoesOn(t *testing.T) {
 		}
 		set := func(p *doer) {
 			asked := x.doer(process.Options{Name: "asked"})
-			process.Link(p, asked, process.Any)
+			process.Link(p, asked, true)
 			p.After(10*time.Millisecond, note("alarm"))
 			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) deed { return note("errand") })
 			process.Request(p, asked, questionFor(func(p *doer, r textReply) {
@@ -619,10 +619,10 @@ func TestThoseWhoWereDroppedStayDead(t *testing.T) {
 			for i := range all {
 				require.NoError(t, all[i].Send(x.sys, func(p *doer) {
 					for k := 1; k < 5; k++ {
-						process.Monitor(p, all[(i+k)%many], func(process.Notice) deed {
+						process.Watch(p, all[(i+k)%many], func(process.Notice) deed {
 							return func(*doer) { turns.Add(1) }
 						})
-						process.Link(p, all[(i+7*k)%many], process.Any)
+						process.Link(p, all[(i+7*k)%many], true)
 					}
 					p.After(0, func(p *doer) { _ = all[(i+1)%many].Send(p, func(*doer) {}) })
 				}))
@@ -676,7 +676,7 @@ func TestCloseEndsAll(t *testing.T) {
 				all = append(all, ref)
 				ends = append(ends, process.Ended(ref))
 				if i > 0 {
-					process.Link(ref, all[i-1], process.Any)
+					process.Link(ref, all[i-1], true)
 				}
 				require.NoError(t, ref.Send(x.sys, func(p *doer) {
 					p.After(time.Hour, leaves)

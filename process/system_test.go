@@ -20,7 +20,7 @@ import (
 var idler = process.Handler[int](func(*process.Self[int], int) {})
 
 func TestWhatIsRefusedWithASentence(t *testing.T) {
-	spawnOn := func(sys *process.System) process.Party { return process.Spawn(sys, idler, process.Options{}) }
+	spawnOn := func(sys *process.System) process.AnyRef { return process.Spawn(sys, idler, process.Options{}) }
 	for _, row := range []struct {
 		name string
 		do   func()
@@ -37,11 +37,11 @@ func TestWhatIsRefusedWithASentence(t *testing.T) {
 		}, "process: no action to make a process of"},
 		{"Spawn before Setup", func() { spawnOn(process.New(process.Config{})) }, "process: Spawn before Setup"},
 		{"a Full that means nothing", func() {
-			process.Spawn(onTheTable(t, process.Config{}).sys, idler, process.Options{Full: 3})
-		}, "process: Full(3) means nothing"},
-		{"a link with no Party", func() {
-			process.Link(spawnOn(onTheTable(t, process.Config{}).sys), nil, process.Any)
-		}, "process: Link of no Party: nobody is the zero Ref"},
+			process.Spawn(onTheTable(t, process.Config{}).sys, idler, process.Options{Overflow: 3})
+		}, "process: Overflow(3) means nothing"},
+		{"a link with no process", func() {
+			process.Link(spawnOn(onTheTable(t, process.Config{}).sys), nil, true)
+		}, "process: Link without a process: the zero Ref is nobody"},
 		{"Spawn by a task of a Group without a System", func() {
 			s := act.New(act.Config{})
 			defer func() { _ = s.Close() }()

@@ -74,7 +74,7 @@ func (c *core) takeTies() *tie {
 // Notice tells of the end of a process.
 type Notice struct {
 	// Of is who has ended: a Ref.
-	Of Party
+	Of AnyRef
 	// Reason is why.
 	Reason Reason
 	// Err is nil for Normal, Stopped, and Killed; else what the process has failed with, an *act.Panic, or that of
@@ -82,16 +82,16 @@ type Notice struct {
 	Err error
 }
 
-// Watch is a registration for a Notice.
-type Watch struct {
+// watch is a registration for a Notice.
+type watch struct {
 	at, own tie
 	notify  func(*reactor, Notice)
 }
 
-// watched and watcher are the two ends of a Watch.
+// watched and watcher are the two ends of a watch.
 type (
-	watched Watch
-	watcher Watch
+	watched watch
+	watcher watch
 )
 
 func (x *watched) ended(r *reactor, n Notice) {
@@ -102,8 +102,8 @@ func (x *watched) ended(r *reactor, n Notice) {
 func (x *watcher) ended(*reactor, Notice) { x.at.remove() }
 
 // newWatch registers notify with of, until own ends; nil: for good.
-func newWatch(of, own *core, r *reactor, notify func(*reactor, Notice)) *Watch {
-	x := &Watch{notify: notify}
+func newWatch(of, own *core, r *reactor, notify func(*reactor, Notice)) *watch {
+	x := &watch{notify: notify}
 	x.at.of, x.own.of = of, own
 	x.at.ender, x.own.ender = (*watched)(x), (*watcher)(x)
 	if own != nil {
@@ -120,9 +120,8 @@ func newWatch(of, own *core, r *reactor, notify func(*reactor, Notice)) *Watch {
 	return x
 }
 
-// Stop takes the registration back, and reports whether that was still to be done: then no Notice comes. Any
-// goroutine.
-func (x *Watch) Stop() bool {
+// Cancel implements Operation.
+func (x *watch) Cancel() bool {
 	if !x.at.remove() {
 		return false
 	}
@@ -130,63 +129,54 @@ func (x *Watch) Stop() bool {
 	return true
 }
 
-// Monitor has p told of the end of another process, by the message that as makes of it, at once if that has ended
-// already, or is nobody: that is Stopped. Each call makes one Notice, which no bound refuses. as is called on any thread,
-// and only makes the message.
-func Monitor[M any](p *Self[M], of Party, as func(Notice) M) *Watch {
+// Watch sends p a message when another process ends, or at once if that has ended already. as makes the message of the
+// Notice; it is called on any thread and must do nothing else. Each call of Watch sends one message, to which the bound
+// of the mailbox does not apply. The zero Ref has ended as Stopped.
+func Watch[M any](p *Self[M], of AnyRef, as func(Notice) M) Operation {
 	if of == nil {
-		panic("process: Monitor of no Party: nobody is the zero Ref")
+		panic("process: Watch without a process: the zero Ref is nobody")
 	}
 	return newWatch(of.process(), &p.core, p.on, func(r *reactor, n Notice) { p.deliver(r, as(n)) })
 }
 
-// Strictness says which ends a link carries on.
-type Strictness uint8
-
-// The ends that a link carries on.
-const (
-	Abnormal Strictness = iota // all but Normal and Stopped
-	Any
-)
-
-// Bond is a link between two processes: the end of either ends the other, as Linked. Several between the same two are
-// no more than one, but each has to be taken back.
-type Bond struct {
-	a, b tie
-	rule Strictness
-	over word
+// link is between two processes: see Link.
+type link struct {
+	a, b   tie
+	always bool
+	over   word
 }
 
 type (
-	bondOfA Bond
-	bondOfB Bond
+	endA link
+	endB link
 )
 
-func (x *bondOfA) ended(r *reactor, n Notice) { (*Bond)(x).carry(r, &x.b, n) }
-func (x *bondOfB) ended(r *reactor, n Notice) { (*Bond)(x).carry(r, &x.a, n) }
+func (x *endA) ended(r *reactor, n Notice) { (*link)(x).carry(r, &x.b, n) }
+func (x *endB) ended(r *reactor, n Notice) { (*link)(x).carry(r, &x.a, n) }
 
 // carry carries an end on to the other side.
-func (x *Bond) carry(r *reactor, other *tie, n Notice) {
+func (x *link) carry(r *reactor, other *tie, n Notice) {
 	x.over.Store(1)
 	if other.remove() {
 		x.pass(r, other.of, n)
 	}
 }
 
-func (x *Bond) pass(r *reactor, c *core, n Notice) {
-	if c != nil && (x.rule == Any || n.Reason.Abnormal()) {
+func (x *link) pass(r *reactor, c *core, n Notice) {
+	if c != nil && (x.always || n.Reason.abnormal()) {
 		c.kill(r, Linked, n.linked())
 	}
 }
 
-// Link links two processes, by the Strictness that says which ends count. If one has ended already the other ends as
-// it would have. Any goroutine.
-func Link(a, b Party, rule Strictness) *Bond {
+// Link links two processes: the end of either ends the other, with the Reason Linked. Unless always is set, an end that
+// is Normal or Stopped does not count. If one process has ended already, the other ends at once as it would have. Several
+// links between the same two processes act as one, but each has to be cancelled. Any goroutine may call Link.
+func Link(a, b AnyRef, always bool) Operation {
 	if a == nil || b == nil {
-		panic("process: Link of no Party: nobody is the zero Ref")
+		panic("process: Link without a process: the zero Ref is nobody")
 	}
-	x := &Bond{rule: rule}
-	x.a.ender, x.b.ender = (*bondOfA)(x), (*bondOfB)(x)
+	x := &link{always: always}
+	x.a.ender, x.b.ender = (*endA)(x), (*endB)(x)
 	one, two := a.process(), b.process()
 	x.a.of, x.b.of = one, two
 	switch {
@@ -203,8 +193,8 @@ func Link(a, b Party, rule Strictness) *Bond {
 	return x
 }
 
-// Unlink takes the link back, and reports whether that was still to be done. Any goroutine.
-func (x *Bond) Unlink() bool {
+// Cancel implements Operation.
+func (x *link) Cancel() bool {
 	removed := x.a.remove()
 	return x.b.remove() || removed
 }

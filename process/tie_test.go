@@ -32,9 +32,9 @@ func TestNoticesComeInTheOrderOfRegistration(t *testing.T) {
 	log := ""
 	x.do(x.doer(process.Options{}), func(p *doer) {
 		for _, name := range []string{"a", "b", "c", "d"} {
-			w := process.Monitor(p, ref, func(process.Notice) deed { return func(*doer) { log += name } })
+			w := process.Watch(p, ref, func(process.Notice) deed { return func(*doer) { log += name } })
 			if name == "b" {
-				require.True(t, w.Stop())
+				require.True(t, w.Cancel())
 			}
 		}
 	})
@@ -52,14 +52,14 @@ func TestMonitorOfTheDeadIsAnsweredAtOnce(t *testing.T) {
 }
 
 func TestNoBoundRefusesANotice(t *testing.T) {
-	for _, full := range []process.Full{process.Wait, process.Drop, process.Fail} {
+	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
 		x := takeInHand(t, 1)
 		log := ""
 		note := func(text string) deed { return func(*doer) { log += text } }
-		ref, h := x.doer(process.Options{}), x.doer(process.Options{Limit: 1, Full: full})
+		ref, h := x.doer(process.Options{}), x.doer(process.Options{Limit: 1, Overflow: full})
 		x.do(h, func(p *doer) {
 			for range 3 {
-				process.Monitor(p, ref, func(process.Notice) deed { return note("notice ") })
+				process.Watch(p, ref, func(process.Notice) deed { return note("notice ") })
 			}
 		})
 		require.NoError(t, h.Send(x.sys, note("message ")))
@@ -74,20 +74,20 @@ func TestAWatchThatIsStopped(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref, h := x.doer(process.Options{}), x.doer(process.Options{})
 	heard := 0
-	watch := func(p *doer) *process.Watch {
-		return process.Monitor(p, ref, func(process.Notice) deed { return func(*doer) { heard++ } })
+	watch := func(p *doer) process.Operation {
+		return process.Watch(p, ref, func(process.Notice) deed { return func(*doer) { heard++ } })
 	}
-	var before, after *process.Watch
+	var before, after process.Operation
 	x.do(h, func(p *doer) {
 		before, after = watch(p), watch(p)
-		require.True(t, before.Stop())
-		require.False(t, before.Stop(), "once is enough")
+		require.True(t, before.Cancel())
+		require.False(t, before.Cancel(), "once is enough")
 	})
 	ref.Kill()
 	x.all()
 	require.Equal(t, 1, heard)
-	require.False(t, after.Stop(), "the Notice has come")
-	x.do(h, func(p *doer) { require.False(t, watch(p).Stop(), "it came at once") })
+	require.False(t, after.Cancel(), "the Notice has come")
+	x.do(h, func(p *doer) { require.False(t, watch(p).Cancel(), "it came at once") })
 	require.Equal(t, 2, heard)
 }
 
@@ -103,11 +103,11 @@ func TestStopAgainstADeathElsewhere(t *testing.T) {
 		left := make(chan int, 1)
 		told := [batch]int{}
 		x.do(h, func(p *doer) {
-			watches := [batch]*process.Watch{}
+			watches := [batch]process.Operation{}
 			missing := batch
 			for i := range batch {
 				ref := process.Spawn(p, short, process.Options{})
-				watches[i] = process.Monitor(p, ref, func(process.Notice) deed {
+				watches[i] = process.Watch(p, ref, func(process.Notice) deed {
 					return func(*doer) {
 						if told[i]++; told[i] > 1 {
 							t.Error("told twice, or of what was stopped")
@@ -119,7 +119,7 @@ func TestStopAgainstADeathElsewhere(t *testing.T) {
 				})
 			}
 			for i, w := range watches {
-				if w.Stop() {
+				if w.Cancel() {
 					stopped++
 					told[i]++
 					missing--
@@ -148,11 +148,11 @@ func TestTheListOfOneWhoLivesLongDoesNotGrow(t *testing.T) {
 		x.do(parent, func(p *doer) {
 			for range n {
 				ref := process.Spawn(p, process.Func[deed](func(p *doer) act.Directive {
-					process.Monitor(p, target, func(process.Notice) deed { t.Error("too late"); return leaves })
+					process.Watch(p, target, func(process.Notice) deed { t.Error("too late"); return leaves })
 					return act.Done
 				}), process.Options{})
 				if n%100 == 0 {
-					process.Link(ref, target, process.Abnormal)
+					process.Link(ref, target, false)
 				}
 			}
 		})
@@ -170,7 +170,7 @@ func TestTheListOfOneWhoLivesLongDoesNotGrow(t *testing.T) {
 func TestAnAsThatPanicsInMonitorHarmsNobody(t *testing.T) {
 	x := takeInHand(t, 1)
 	ref, h := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
-	x.do(h, func(p *doer) { process.Monitor(p, ref, func(process.Notice) deed { panic("burst") }) })
+	x.do(h, func(p *doer) { process.Watch(p, ref, func(process.Notice) deed { panic("burst") }) })
 	other := x.heir(ref)
 	x.do(ref, leaves)
 	require.Equal(t, []process.Reason{process.Normal}, other.reasons())
@@ -194,7 +194,7 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 		{func(p *doer) { p.Kill() }, process.Killed, true},
 		{func(p *doer) { // linked, at one remove
 			other := process.Spawn(p, doesDeeds, process.Options{})
-			process.Link(p, other, process.Abnormal)
+			process.Link(p, other, false)
 			other.Kill()
 		}, process.Linked, true},
 	} {
@@ -202,10 +202,10 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 		if row.reason == process.Linked {
 			first = "has ended: killed" // of a chain it says how that began
 		}
-		for rule, carries := range map[process.Strictness]bool{process.Abnormal: row.abnormal, process.Any: true} {
+		for rule, carries := range map[bool]bool{false: row.abnormal, true: true} {
 			for _, turned := range []bool{false, true} {
 				for _, dead := range []bool{false, true} {
-					name := fmt.Sprintf("%v, any %v, turned %v, already dead %v", row.reason, rule == process.Any, turned, dead)
+					name := fmt.Sprintf("%v, any %v, turned %v, already dead %v", row.reason, rule == true, turned, dead)
 					t.Run(name, func(t *testing.T) {
 						x := takeInHand(t, 2)
 						a, b := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
@@ -248,18 +248,18 @@ func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
 	x := takeInHand(t, 2)
 	a, b := x.doer(process.Options{}), x.doer(process.Options{})
 	h := x.heir(a, b)
-	bonds := []*process.Bond{}
+	bonds := []process.Operation{}
 	for range 3 {
-		bonds = append(bonds, process.Link(a, b, process.Any), process.Link(b, a, process.Any))
+		bonds = append(bonds, process.Link(a, b, true), process.Link(b, a, true))
 	}
 	for _, bond := range bonds[1:] {
-		require.True(t, bond.Unlink())
-		require.False(t, bond.Unlink())
+		require.True(t, bond.Cancel())
+		require.False(t, bond.Cancel())
 	}
 	a.Kill() // one is left
 	x.all()
 	require.Equal(t, []process.Reason{process.Killed, process.Linked}, h.reasons())
-	require.False(t, bonds[0].Unlink())
+	require.False(t, bonds[0].Cancel())
 }
 
 func TestOfSeveralLinksOneIsEnough(t *testing.T) {
@@ -267,8 +267,8 @@ func TestOfSeveralLinksOneIsEnough(t *testing.T) {
 	a, b := x.doer(process.Options{}), x.doer(process.Options{})
 	h := x.heir(a, b)
 	for range 5 {
-		process.Link(a, b, process.Abnormal)
-		process.Link(b, a, process.Any)
+		process.Link(a, b, false)
+		process.Link(b, a, true)
 	}
 	x.do(b, leaves)
 	require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
@@ -278,7 +278,7 @@ func TestUnlinkedTwoEndApart(t *testing.T) {
 	x := takeInHand(t, 2)
 	a, b := x.doer(process.Options{}), x.doer(process.Options{})
 	h := x.heir(b)
-	require.True(t, process.Link(a, b, process.Any).Unlink())
+	require.True(t, process.Link(a, b, true).Cancel())
 	a.Kill()
 	x.all()
 	require.Empty(t, h.heard())
@@ -288,7 +288,7 @@ func TestALinkToOneselfMeansNothing(t *testing.T) {
 	x := takeInHand(t, 1)
 	a := x.doer(process.Options{})
 	h := x.heir(a)
-	require.False(t, process.Link(a, a, process.Any).Unlink())
+	require.False(t, process.Link(a, a, true).Cancel())
 	x.do(a, leaves)
 	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
 }
@@ -300,7 +300,7 @@ func TestALinkLeavesNothingWithTheOther(t *testing.T) {
 	link := func() {
 		for range 10_000 {
 			b := x.doer(process.Options{})
-			process.Link(a, b, process.Abnormal)
+			process.Link(a, b, false)
 			require.NoError(t, b.Send(x.sys, leaves))
 		}
 		x.all()
@@ -313,9 +313,9 @@ func TestALinkLeavesNothingWithTheOther(t *testing.T) {
 }
 
 func TestLinksInACircle(t *testing.T) {
-	for _, rule := range []process.Strictness{process.Abnormal, process.Any} {
+	for _, rule := range []bool{false, true} {
 		x := takeInHand(t, 2)
-		all := []process.Party{}
+		all := []process.AnyRef{}
 		for range 100 {
 			all = append(all, x.doer(process.Options{}))
 		}
@@ -341,7 +341,7 @@ func TestAChainOfLinkedEnds(t *testing.T) {
 		for i := range all {
 			all[i] = x.doer(process.Options{})
 			if i > 0 {
-				process.Link(all[i-1], all[i], process.Abnormal)
+				process.Link(all[i-1], all[i], false)
 			}
 		}
 		require.NoError(t, all[0].Send(x.sys, falters))
@@ -364,7 +364,7 @@ func TestALongChainOfLinkedEndsIsNotDear(t *testing.T) {
 	for i := range all {
 		all[i] = x.doer(process.Options{})
 		if i > 0 {
-			process.Link(all[i-1], all[i], process.Abnormal)
+			process.Link(all[i-1], all[i], false)
 		}
 	}
 	x.all()
@@ -389,9 +389,9 @@ func TestLinkedTwoDieAtOnce(t *testing.T) {
 			for i := range pairs {
 				a, b := process.Spawn(p, doesDeeds, process.Options{}), process.Spawn(p, doesDeeds, process.Options{})
 				pairs[i] = [2]process.Ref[deed]{a, b}
-				process.Monitor(p, a, h.take)
-				process.Monitor(p, b, h.take)
-				process.Link(a, b, process.Abnormal)
+				process.Watch(p, a, h.take)
+				process.Watch(p, b, h.take)
+				process.Link(a, b, false)
 			}
 		})
 		var both sync.WaitGroup
@@ -434,9 +434,9 @@ func TestALinkMadeByOthersWhileBothDie(t *testing.T) {
 		all.Go(func() {
 			for i, pair := range pairs {
 				if i%2 == 0 {
-					process.Link(pair[0], pair[1], process.Abnormal)
+					process.Link(pair[0], pair[1], false)
 				} else {
-					process.Link(pair[1], pair[0], process.Abnormal)
+					process.Link(pair[1], pair[0], false)
 				}
 			}
 		})
@@ -463,10 +463,10 @@ func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
 	freed := 0
 	for range batches {
 		pairs := [batch][2]process.Ref[deed]{}
-		bonds := [batch]*process.Bond{}
+		bonds := [batch]process.Operation{}
 		for i := range pairs {
 			pairs[i] = [2]process.Ref[deed]{x.doer(process.Options{}), x.doer(process.Options{})}
-			bonds[i] = process.Link(pairs[i][0], pairs[i][1], process.Abnormal)
+			bonds[i] = process.Link(pairs[i][0], pairs[i][1], false)
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -476,7 +476,7 @@ func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
 		})
 		all.Go(func() {
 			for _, bond := range bonds {
-				bond.Unlink()
+				bond.Cancel()
 			}
 		})
 		all.Wait()
@@ -507,7 +507,7 @@ func TestManyWatchMany(t *testing.T) {
 		for i := range all {
 			require.NoError(t, all[i].Send(x.sys, func(p *doer) {
 				for k := range asked {
-					process.Monitor(p, all[(i+2*k+1)%many], func(process.Notice) deed { return func(*doer) { heard[i]++ } })
+					process.Watch(p, all[(i+2*k+1)%many], func(process.Notice) deed { return func(*doer) { heard[i]++ } })
 				}
 			}))
 		}
@@ -533,13 +533,13 @@ func TestWhatANoticeSaysOfNames(t *testing.T) {
 	x.do(number, leaves)
 	require.Equal(t, "bob", h.heard()[0].Of.String())
 	require.Equal(t, number.ID(), h.heard()[1].Of.ID())
-	require.Equal(t, map[process.Party]string{bob: "bob", number: number.String()}[h.heard()[1].Of], number.String())
+	require.Equal(t, map[process.AnyRef]string{bob: "bob", number: number.String()}[h.heard()[1].Of], number.String())
 }
 
 func TestANoticeToOneWhoHasMovedOn(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref, h := x.doer(process.Options{}), &heir{Ref: x.doer(process.Options{})}
-	x.on(0, h.Ref, func(p *doer) { process.Monitor(p, ref, h.take) })
+	x.on(0, h.Ref, func(p *doer) { process.Watch(p, ref, h.take) })
 	x.on(1, h.Ref, func(*doer) {})
 	x.on(0, ref, leaves)
 	x.only(1)

@@ -66,11 +66,11 @@ type crowd struct {
 	begun, arrived, lost, hops, queries int
 	booked                              int
 	births                              int
-	told                                map[process.Party]int // of whose death how often
+	told                                map[process.AnyRef]int // of whose death how often
 }
 
 func newCrowd(w *sim.World) *crowd {
-	return &crowd{w: w, deadly: pick[sim.Weight](w, 0, 200, 2000), told: map[process.Party]int{}, sys: process.New(process.Config{
+	return &crowd{w: w, deadly: pick[sim.Weight](w, 0, 200, 2000), told: map[process.AnyRef]int{}, sys: process.New(process.Config{
 		Limit: pick(w, 0, 1, 4), Messages: pick(w, 0, 1, 3), Turn: pick(w, 0, 1, 5),
 	})}
 }
@@ -118,10 +118,10 @@ func (c *crowd) bear(p *process.Self[news], i int) {
 	c.births++
 	c.members[i] = m
 	for range 2 {
-		process.Monitor(p, m, func(n process.Notice) news { return news{birth: -1, death: &n} })
+		process.Watch(p, m, func(n process.Notice) news { return news{birth: -1, death: &n} })
 	}
 	if other := c.member(); c.w.Happens(3000) && other.ID() != 0 {
-		process.Link(m, other, pick(c.w, process.Abnormal, process.Any))
+		process.Link(m, other, pick(c.w, false, true))
 	}
 }
 
@@ -235,7 +235,7 @@ func (m *member) pass(p *process.Self[coin], k coin) {
 	case 4:
 		x := p.After(c.while(), k)
 		m.away-- // it comes without being asked
-		if w.Happens(5000) && x.Stop() {
+		if w.Happens(5000) && x.Cancel() {
 			_ = p.Ref().Send(p, k)
 		}
 	default:

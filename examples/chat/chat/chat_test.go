@@ -279,7 +279,7 @@ func hearBehind(t *testing.T, c net.Conn, text string) {
 }
 
 // ends has the notice of the end of a process.
-func ends(of process.Party) <-chan process.Notice {
+func ends(of process.AnyRef) <-chan process.Notice {
 	c := make(chan process.Notice, 1)
 	go func() {
 		for f := process.Ended(of); ; time.Sleep(time.Millisecond) {

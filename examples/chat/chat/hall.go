@@ -31,7 +31,7 @@ func (q find) at(h *hall, p *process.Self[query]) {
 		return
 	}
 	h.rooms[q.name] = fresh
-	process.Monitor(p, fresh, func(n process.Notice) query { return ended{q.name, n} })
+	process.Watch(p, fresh, func(n process.Notice) query { return ended{q.name, n} })
 }
 
 // ended tells that a room has.

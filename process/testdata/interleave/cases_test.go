@@ -427,7 +427,7 @@ var cases = []small{
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, nil)
 			w.goroutine("one", func() {
-				if b, ok := w.send(w.sys, "one", to, nil).(*Blocked); ok {
+				if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
 					b.await(new(signal))
 				}
 			})
@@ -442,7 +442,7 @@ var cases = []small{
 			w.has(to, nil)
 			w.has(to, nil)
 			w.goroutine("one", func() {
-				if b, ok := w.send(w.sys, "one", to, nil).(*Blocked); ok {
+				if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
 					if s := b.await(new(signal)); s != nil {
 						b.leave(s)
 					}
@@ -470,7 +470,7 @@ var cases = []small{
 	{
 		name: "a full mailbox that drops", reactors: 2, preemptions: 2,
 		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1, Full: Drop}, "to")[0]
+			to := w.asleep(Options{Limit: 1, Overflow: Drop}, "to")[0]
 			w.has(to, nil)
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil); _ = w.send(w.sys, "one", to, nil) })
 		},
@@ -666,9 +666,9 @@ var cases = []small{
 	{
 		name: "an alarm is due while all become idle", reactors: 2, preemptions: 1,
 		play: func(w *world) {
-			var a *Alarm
+			var a *timer
 			var to *proc
-			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()) })
+			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
 			if !w.rest(false) {
 				return
 			}
@@ -683,14 +683,14 @@ var cases = []small{
 	{
 		name: "an alarm is due while it is stopped", reactors: 2, preemptions: 2,
 		play: func(w *world) {
-			var a *Alarm
+			var a *timer
 			stopped := false
 			var to *proc
-			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()) })
+			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
 			if !w.rest(false) {
 				return
 			}
-			w.has(to, func(*Self[msg]) { stopped = a.Stop() })
+			w.has(to, func(*Self[msg]) { stopped = a.Cancel() })
 			w.task(a.at.s.Index(), func(Sender) {
 				a.timer.Stop()
 				a.Expire()
@@ -772,7 +772,7 @@ var cases = []small{
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[0], func(p *Self[msg]) { p.Exit() })
 			w.has(all[1], func(p *Self[msg]) {
-				Monitor(p, all[0].ref, func(Notice) msg { return all[1].extra("notice") })
+				Watch(p, all[0].ref, func(Notice) msg { return all[1].extra("notice") })
 			})
 			w.checks = append(w.checks, func() {
 				if n := all[1].heard["notice"]; n != 1 {
@@ -859,12 +859,12 @@ var cases = []small{
 }
 
 // errand spawns a process that has one done that does not end by itself.
-func (w *world) errand() (*Errand, *proc) {
-	var x *Errand
+func (w *world) errand() (*job, *proc) {
+	var x *job
 	var to *proc
 	to = w.spawn("to", Options{}, func(p *Self[msg]) {
 		m := to.later()
-		x = Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) msg { return m })
+		x = Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) msg { return m }).(*job)
 	})
 	w.rest(false)
 	return x, to

@@ -126,7 +126,7 @@ func (x *proc) give(p *Self[msg], to *proc) {
 func (w *world) deliver(name string, to *proc) {
 	for {
 		err := w.send(w.sys, name, to, nil)
-		b, ok := err.(*Blocked)
+		b, ok := err.(*blockedSend)
 		if !ok {
 			return
 		}

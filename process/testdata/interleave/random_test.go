@@ -62,10 +62,10 @@ func tryRandom(seed uint64, all theatre, telling bool) *world {
 func (w *world) random(from Sender, rng interface{ IntN(int) int }) {
 	name := fmt.Sprintf("p%d", w.named)
 	w.named++
-	o := Options{Limit: []int{Unbounded, 1, 2}[rng.IntN(3)], Full: Full(rng.IntN(3))}
+	o := Options{Limit: []int{Unbounded, 1, 2}[rng.IntN(3)], Overflow: Overflow(rng.IntN(3))}
 	x := &proc{w: w, name: name, heard: map[string]int{}, numbers: map[string]int{}}
 	x.lazy = rng.IntN(4) == 0
-	x.bounded = o.Limit != Unbounded && o.Full == Wait
+	x.bounded = o.Limit != Unbounded && o.Overflow == Block
 	fuel := rng.IntN(mostFuel)
 	x.first = func(p *Self[msg]) { w.anything(p, name, x, fuel) }
 	x.ref = Spawn(from, x, o)
@@ -114,7 +114,7 @@ func (w *world) anything(from Sender, name string, me *proc, fuel int) {
 		w.sys.reactors[w.pick(len(w.stations))].ring()
 	case 11:
 		other := w.known[w.pick(len(w.known))]
-		Link(to.ref, other.ref, Strictness(w.pick(2)))
+		Link(to.ref, other.ref, w.pick(2) == 1)
 	}
 }
 
@@ -127,7 +127,7 @@ func (w *world) sendAnything(from Sender, name string, me, to *proc, fuel int) {
 			w.anything(p, to.name, to, fuel)
 		}
 	}
-	b, ok := w.send(from, name, to, do).(*Blocked)
+	b, ok := w.send(from, name, to, do).(*blockedSend)
 	if ok && from == Sender(w.sys) {
 		var heard signal
 		if b.await(&heard) != nil {
