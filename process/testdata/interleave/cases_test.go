@@ -742,7 +742,7 @@ var cases = []small{
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[0], func(p *Self[msg]) { p.Exit() })
-			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, Any) })
+			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
 			w.bothEnd(all)
 		},
 	},
@@ -751,7 +751,7 @@ var cases = []small{
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[1], func(p *Self[msg]) { p.Exit() })
-			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, Any) })
+			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
 			w.bothEnd(all)
 		},
 	},
@@ -759,7 +759,7 @@ var cases = []small{
 		name: "two that are linked end at once", reactors: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
-			Link(all[0].ref, all[1].ref, Any)
+			Link(all[0].ref, all[1].ref, true)
 			for _, x := range all {
 				w.has(x, func(p *Self[msg]) { p.Exit() })
 			}
@@ -831,7 +831,7 @@ var cases = []small{
 		name: "sent to and killed while all are closed", reactors: 2, preemptions: 1,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "linked")
-			Link(all[0].ref, all[1].ref, Abnormal)
+			Link(all[0].ref, all[1].ref, false)
 			w.goroutine("closer", w.close)
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
 			w.goroutine("killer", func() { all[0].ref.Kill() })
