@@ -79,7 +79,7 @@ const floors = `
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/netpoll monitor listener internal/audit internal/thread
-	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall time unsafe
+	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon listener monitor service shutdown

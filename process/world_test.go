@@ -55,7 +55,7 @@ func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))]
 type crowd struct {
 	w       *sim.World
 	sys     *process.System
-	deadly  sim.Weight
+	deadly  int
 	ordered bool
 
 	elder   process.Ref[news]
@@ -70,7 +70,7 @@ type crowd struct {
 }
 
 func newCrowd(w *sim.World) *crowd {
-	return &crowd{w: w, deadly: pick[sim.Weight](w, 0, 200, 2000), told: map[process.AnyRef]int{}, sys: process.New(process.Config{
+	return &crowd{w: w, deadly: pick(w, 0, 200, 2000), told: map[process.AnyRef]int{}, sys: process.New(process.Config{
 		Limit: pick(w, 0, 1, 4), Messages: pick(w, 0, 1, 3), Turn: pick(w, 0, 1, 5),
 	})}
 }
@@ -222,7 +222,7 @@ func (m *member) pass(p *process.Self[coin], k coin) {
 	case 2:
 		f := future.New[int](p.Scheduler())
 		process.Await(p, f, func(int, error) coin { return back() })
-		w.After(c.while(), func() { _ = f.Resolve(1) })
+		w.At(w.Now()+c.while(), func() { _ = f.Resolve(1) })
 	case 3:
 		c.queries++
 		ask := func(r process.Reply[int]) coin { return coin{hops: 7, asks: true, query: r} }

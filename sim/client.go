@@ -18,20 +18,24 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// Script is what a client does, in straight lines. It is called on a coroutine of the world: nothing of it runs
-// beside anything else, and it must not use goroutines of its own. An error fails the world, unless it is one of
-// the connection (a reset, say) and the world or the server's end has caused it.
+// Script is what a client does, written as straight-line code. The world runs it as a coroutine, so nothing else runs
+// at the same time, and a script must not start goroutines. An error fails the world, with one exception: an error of
+// the connection, such as a reset, that a fault or the shutdown of the server explains.
 type Script func(c *Client) error
 
-// Client is one connection from outside, and a net.Conn for whoever plays its part. Its calls block the strand of
-// the script that makes them, and nobody else.
+// Client is a connection from outside the servers. As a [net.Conn] it can be given to any code that speaks the
+// protocol. Its calls block only the script, or the part of it that [Client.Go] has started. Read returns io.EOF at
+// the end of the stream, Close resets the connection if received bytes are unread, and deadlines are times of
+// [Client.Now].
 type Client struct {
+	net.Conn // (*socket)(c)
+
 	w       *World
 	id      int
 	address string
 	end     *end // nil: not connected
 	strands []*strand
-	present *strand      // whose step it is
+	present *strand      // the one whose step it is
 	left    int          // strands that have not ended
 	limit   [2]time.Time // deadlines of Read and Write
 	closed  bool
@@ -39,31 +43,31 @@ type Client struct {
 	draws   *rand.Rand
 }
 
-// strand is a coroutine of a script.
+// strand is one coroutine of a client: its script, or a function given to Go.
 type strand struct {
 	c      *Client
 	script Script
 	next   func() (struct{}, bool) // nil before the first step
 	stop   func()
 	yield  func(struct{}) bool
-	at     int    // in World.able
+	at     int    // index in World.able
 	waits  string // for what; "": for nothing
 	ended  bool
 }
 
-// Client adds a client that connects to address, "10.0.0.1:80" or "unix:" and a path, and then does as script
-// says. It begins when Run does, or at once if that has begun.
+// Client adds a client that connects to the address, "10.0.0.1:80" or "unix:" and a path, and then runs the script.
+// It starts when Run does, or at once during Run.
 func (w *World) Client(address string, script Script) *Client {
 	c := &Client{w: w, id: len(w.clients) + 1, address: address}
 	if w.closing {
-		w.wrong("%v begins when the servers have been told to end", c)
+		w.wrong("%v begins after the servers were told to shut down", c)
 	}
-	c.dice = newDice(w.options.Seed, workload+purposes*purpose(c.id)) // its own: who else draws does not shift it
-	c.dice.tape = w.dice[workload].tape
+	c.Conn = (*socket)(c)
+	c.dice = newDice(w.options.Seed, workload+purposes*purpose(c.id)) // its own, so that other draws do not change its own
 	c.draws = rand.New(&c.dice)
 	w.clients = append(w.clients, c)
 	w.open++
-	c.begin(func(c *Client) error {
+	c.Go(func(c *Client) error {
 		if err := c.connect(); err != nil {
 			return err
 		}
@@ -72,11 +76,9 @@ func (w *World) Client(address string, script Script) *Client {
 	return c
 }
 
-// Go adds a strand to the script: one may read while another writes. The connection is closed when all have
-// ended.
-func (c *Client) Go(script Script) { c.begin(script) }
-
-func (c *Client) begin(script Script) {
+// Go runs a further script on the same connection, concurrently with the others: one can read while another writes.
+// The connection is closed when all of them have returned.
+func (c *Client) Go(script Script) {
 	s := &strand{c: c, script: script, at: -1}
 	c.strands = append(c.strands, s)
 	c.left++
@@ -86,13 +88,13 @@ func (c *Client) begin(script Script) {
 func (c *Client) String() string { return fmt.Sprintf("client %d", c.id) }
 func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
 
-// World is where the client lives.
+// World returns the world that the client is in.
 func (c *Client) World() *World { return c.w }
 
-// Rand draws from the client's own part of the world's workload.
+// Rand returns the client's own random numbers. They depend on the seed and on the client's number only.
 func (c *Client) Rand() *rand.Rand { return c.draws }
 
-// ready tells the client that it may be able to go on.
+// ready lets all strands check whether they can go on.
 func (c *Client) ready() {
 	for _, s := range c.strands {
 		s.fire()
@@ -101,19 +103,19 @@ func (c *Client) ready() {
 
 func (s *strand) place() *int { return &s.at }
 
-// fire lets the strand look again at what it waits for.
+// fire lets the strand check again what it waits for.
 func (s *strand) fire() {
 	if !s.ended {
 		s.c.w.enable(s)
 	}
 }
 
-// step goes on to the next thing that the strand waits for.
+// step runs the strand until it waits again.
 func (s *strand) step() {
 	w := s.c.w
 	w.now += passTime
 	w.disable(s)
-	if s.next == nil { // here and not earlier: a coroutine belongs to the thread that Run is locked to
+	if s.next == nil { // not earlier: a coroutine belongs to the thread that Run is locked to
 		s.next, s.stop = iter.Pull(s.play)
 	}
 	s.c.present = s
@@ -123,7 +125,7 @@ func (s *strand) step() {
 		return
 	}
 	s.ended = true
-	w.disable(s) // what it did last may have enabled it again
+	w.disable(s) // its last action may have enabled it again
 	if s.c.left--; s.c.left == 0 {
 		w.open--
 		if s.c.end != nil {
@@ -132,10 +134,10 @@ func (s *strand) step() {
 	}
 }
 
-// errStopped unwinds a script that the world gives up.
+// errStopped unwinds a script that has not returned when the world ends.
 var errStopped = errors.New("sim: the world has ended")
 
-// play is the coroutine.
+// play is the body of the coroutine.
 func (s *strand) play(yield func(struct{}) bool) {
 	s.yield = yield
 	c := s.c
@@ -149,7 +151,7 @@ func (s *strand) play(yield func(struct{}) bool) {
 	}
 }
 
-// pause gives up the thread until somebody lets the strand look again.
+// pause suspends the strand until something may have changed.
 func (c *Client) pause(what string) {
 	s := c.present
 	if s == nil || thread.ID() != c.w.thread {
@@ -162,11 +164,11 @@ func (c *Client) pause(what string) {
 	s.waits = ""
 }
 
-// Sleep lets d pass.
+// Sleep waits for d on the world's clock.
 func (c *Client) Sleep(d time.Duration) {
 	for until := c.w.now + d; c.w.now < until; {
 		c.w.agenda.add(until, c.present)
-		c.pause("time to pass")
+		c.pause("a time to pass")
 	}
 }
 
@@ -192,77 +194,11 @@ func (c *Client) connect() error {
 	return nil
 }
 
-// Read waits for at least a byte. The end of the stream is io.EOF.
-func (c *Client) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	for {
-		if c.closed {
-			return 0, net.ErrClosed
-		}
-		n, err := c.end.receive(p)
-		if err != syscall.EAGAIN {
-			c.w.note(clientDoes, c, returned(n, err), int64(reads))
-			return n, err
-		}
-		if err := c.await("something to read", 0); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// Write waits until all of p is on its way.
-func (c *Client) Write(p []byte) (int, error) {
-	all := len(p)
-	for len(p) > 0 {
-		if c.closed {
-			return all - len(p), net.ErrClosed
-		}
-		n, err := c.end.send(nil, p)
-		if err != syscall.EAGAIN {
-			c.w.note(clientDoes, c, returned(n, err), int64(writes))
-		}
-		p = p[n:]
-		switch {
-		case err == syscall.EAGAIN, err == nil && len(p) > 0:
-			if err := c.await("room to write", 1); err != nil {
-				return all - len(p), err
-			}
-		case err != nil:
-			return all - len(p), err
-		}
-	}
-	return all, nil
-}
-
-// await pauses, at most until a deadline: the first is that of Read, the second that of Write.
-func (c *Client) await(what string, which int) error {
-	if limit := c.limit[which]; !limit.IsZero() {
-		at := limit.Sub(epoch)
-		if c.w.now >= at {
-			return os.ErrDeadlineExceeded
-		}
-		c.w.agenda.add(at, c.present)
-	}
-	c.pause(what)
-	return nil
-}
-
-// CloseWrite ends what the client sends; it may go on reading.
+// CloseWrite ends the stream of bytes to the server. The client can still read.
 func (c *Client) CloseWrite() error {
 	err := c.end.closeWrite()
 	c.w.note(clientDoes, c, returned(0, err), int64(closesWrite))
 	return err
-}
-
-// Close closes the connection. Like a real one it resets it if something is unread.
-func (c *Client) Close() error {
-	c.w.note(clientDoes, c, 0, int64(closes))
-	c.end.close()
-	c.closed = true
-	c.ready()
-	return nil
 }
 
 // Abort resets the connection.
@@ -273,31 +209,91 @@ func (c *Client) Abort() {
 	c.ready()
 }
 
-// LocalAddr is the client's address.
-func (c *Client) LocalAddr() net.Addr { return c.end.localAddr() }
+// Now returns the world's time as a time of day. Unlike a server's wall clock it never jumps.
+func (c *Client) Now() time.Time { return epoch.Add(c.w.now) }
 
-// RemoteAddr is the server's.
-func (c *Client) RemoteAddr() net.Addr { return c.end.peerAddr() }
+// socket is a Client as a net.Conn.
+type socket Client
 
-// SetDeadline bounds Read and Write; times are the world's, see Now.
-func (c *Client) SetDeadline(at time.Time) error { return c.setLimits(at, at) }
+func (k *socket) client() *Client { return (*Client)(k) }
 
-// SetReadDeadline bounds Read.
-func (c *Client) SetReadDeadline(at time.Time) error { return c.setLimits(at, c.limit[1]) }
+func (k *socket) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		if k.closed {
+			return 0, net.ErrClosed
+		}
+		n, err := k.end.receive(p)
+		if err != syscall.EAGAIN {
+			k.w.note(clientDoes, k.client(), returned(n, err), int64(reads))
+			return n, err
+		}
+		if err := k.await("something to read", 0); err != nil {
+			return 0, err
+		}
+	}
+}
 
-// SetWriteDeadline bounds Write.
-func (c *Client) SetWriteDeadline(at time.Time) error { return c.setLimits(c.limit[0], at) }
+// Write returns when all of p is on its way.
+func (k *socket) Write(p []byte) (int, error) {
+	all := len(p)
+	for len(p) > 0 {
+		if k.closed {
+			return all - len(p), net.ErrClosed
+		}
+		n, err := k.end.send(nil, p)
+		if err != syscall.EAGAIN {
+			k.w.note(clientDoes, k.client(), returned(n, err), int64(writes))
+		}
+		p = p[n:]
+		switch {
+		case err == syscall.EAGAIN, err == nil && len(p) > 0:
+			if err := k.await("room to write", 1); err != nil {
+				return all - len(p), err
+			}
+		case err != nil:
+			return all - len(p), err
+		}
+	}
+	return all, nil
+}
 
-func (c *Client) setLimits(read, write time.Time) error {
-	c.limit = [2]time.Time{read, write}
-	c.ready() // whoever waits looks again for how long
+// await pauses until its deadline at most: the first is that of Read, the second that of Write.
+func (k *socket) await(what string, which int) error {
+	if limit := k.limit[which]; !limit.IsZero() {
+		at := limit.Sub(epoch)
+		if k.w.now >= at {
+			return os.ErrDeadlineExceeded
+		}
+		k.w.agenda.add(at, k.present)
+	}
+	k.client().pause(what)
 	return nil
 }
 
-// Now is the world's time as a time of day, which never jumps.
-func (c *Client) Now() time.Time { return epoch.Add(c.w.now) }
+func (k *socket) Close() error {
+	k.w.note(clientDoes, k.client(), 0, int64(closes))
+	k.end.close()
+	k.closed = true
+	k.client().ready()
+	return nil
+}
 
-// excused tells whether err is one of the connection that the client need not have reckoned without.
+func (k *socket) LocalAddr() net.Addr                 { return k.end.localAddr() }
+func (k *socket) RemoteAddr() net.Addr                { return k.end.peerAddr() }
+func (k *socket) SetDeadline(at time.Time) error      { return k.setLimits(at, at) }
+func (k *socket) SetReadDeadline(at time.Time) error  { return k.setLimits(at, k.limit[1]) }
+func (k *socket) SetWriteDeadline(at time.Time) error { return k.setLimits(k.limit[0], at) }
+
+func (k *socket) setLimits(read, write time.Time) error {
+	k.limit = [2]time.Time{read, write}
+	k.client().ready() // strands that wait check their new deadline
+	return nil
+}
+
+// excused reports whether a fault or a shutdown explains err, or the scenario excuses it.
 func (c *Client) excused(err error) bool {
 	broken := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	for _, e := range []error{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED, syscall.ETIMEDOUT,
@@ -333,8 +329,8 @@ func (w *World) endClients() {
 	}
 }
 
-// dropping tells whether the server of c has been told to end, and may cut connections; of a connection that was
-// never accepted, whether any has.
+// dropping reports whether the server of c was told to shut down, and so may cut connections. For a connection that
+// was never accepted, it reports whether any server was.
 func (c *Client) dropping() bool {
 	if c.end != nil {
 		switch h := c.end.peer().holder.(type) {

@@ -18,32 +18,17 @@ const (
 )
 
 // dice is a stream of draws.
-type dice struct {
-	pcg  rand.PCG
-	tape *[]uint64 // what was drawn, if anybody wants to know
-}
+type dice struct{ pcg rand.PCG }
 
 func newDice(seed uint64, p purpose) dice {
-	return dice{pcg: *rand.NewPCG(seed, uint64(p)+1)}
+	return dice{*rand.NewPCG(seed, uint64(p)+1)}
 }
 
 // Uint64 draws 64 bits: a dice is a rand.Source.
-func (d *dice) Uint64() uint64 {
-	x := d.pcg.Uint64()
-	if d.tape != nil {
-		*d.tape = append(*d.tape, x)
-	}
-	return x
-}
+func (d *dice) Uint64() uint64 { return d.pcg.Uint64() }
 
 // draw draws a number below n. The bias is below n/2⁶⁴.
-func (d *dice) draw(n uint64) uint64 {
-	x := d.pcg.Uint64() % n
-	if d.tape != nil {
-		*d.tape = append(*d.tape, x)
-	}
-	return x
-}
+func (d *dice) draw(n uint64) uint64 { return d.pcg.Uint64() % n }
 
 // below draws from 0 to n-1.
 func (d *dice) below(n int) int { return int(d.draw(uint64(n))) }
@@ -56,10 +41,10 @@ func (d *dice) duration(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(d.draw(uint64(hi-lo)+1))
 }
 
-// often is the scale of a Weight.
+// often is the scale of a weight.
 const often = 1 << 16
 
-// happens draws whether something of weight w happens. Weight 0 draws nothing.
-func (d *dice) happens(w Weight) bool {
-	return w > 0 && d.below(often) < int(w)
+// happens draws whether something of weight w happens. 0 draws nothing.
+func (d *dice) happens(w int) bool {
+	return w > 0 && d.below(often) < w
 }

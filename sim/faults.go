@@ -5,45 +5,42 @@ import (
 	"unsafe"
 )
 
-// Weight is how often something happens, out of 65,536 times that it could; 0 is never.
-type Weight int
-
 // Faults says what goes wrong, and how often. What each does is what a real system may do, no more: code that
 // keeps to the rules of package netpoll survives all of it.
 type Faults struct {
 	// Of calls on connections.
-	ShortRead  Weight // Receive gives less than there is; over TCP a fresh event follows, over Unix sockets none
-	ShortWrite Weight // Send takes less than there is room for; an event tells of room later
-	FalseEmpty Weight // Receive says EAGAIN though something is there; a fresh event follows
-	FalseFull  Weight // Send says EAGAIN though there is room; an event follows
-	Reset      Weight // a segment on its way becomes the end of the connection, anywhere inside of it: ECONNRESET, ETIMEDOUT or EHOSTUNREACH
-	CloseError Weight // Close says EIO; the descriptor is gone all the same
+	ShortRead  int // Receive gives less than there is; over TCP a fresh event follows, over Unix sockets none
+	ShortWrite int // Send takes less than there is room for; an event tells of room later
+	FalseEmpty int // Receive says EAGAIN though something is there; a fresh event follows
+	FalseFull  int // Send says EAGAIN though there is room; an event follows
+	Reset      int // a segment on its way becomes the end of the connection, anywhere inside of it: ECONNRESET, ETIMEDOUT or EHOSTUNREACH
+	CloseError int // Close says EIO; the descriptor is gone all the same
 
 	// Of readiness.
-	Spurious  Weight // an event without a cause
-	Delayed   Weight // an event is told later
-	Duplicate Weight // an event is told twice
-	Shuffled  Weight // events of a batch come in another order
-	Stale     Weight // an event for a descriptor that is closed is told after its number is in use again
-	Interrupt Weight // a Wait is cut short by a signal
+	Spurious  int // an event without a cause
+	Delayed   int // an event is told later
+	Duplicate int // an event is told twice
+	Shuffled  int // events of a batch come in another order
+	Stale     int // an event for a descriptor that is closed is told after its number is in use again
+	Interrupt int // a Wait is cut short by a signal
 
 	// Of accepting and connecting.
-	Aborted     Weight // Accept says ECONNABORTED or another of accept(2)'s errors of a connection, which is gone
-	NoFiles     Weight // Accept says EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; the connection stays in the backlog
-	NoMemory    Weight // registering a descriptor fails with ENOMEM or ENOSPC
-	Refused     Weight // a connect is refused though somebody listens
-	Unreachable Weight // a connect fails with ENETUNREACH or EHOSTUNREACH
-	TimedOut    Weight // a connect ends with ETIMEDOUT after 127 s
+	Aborted     int // Accept says ECONNABORTED or another of accept(2)'s errors of a connection, which is gone
+	NoFiles     int // Accept says EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; the connection stays in the backlog
+	NoMemory    int // registering a descriptor fails with ENOMEM or ENOSPC
+	Refused     int // a connect is refused though somebody listens
+	Unreachable int // a connect fails with ENETUNREACH or EHOSTUNREACH
+	TimedOut    int // a connect ends with ETIMEDOUT after 127 s
 
 	// Of the links.
-	Slow Weight // a segment takes up to a second
-	Clog Weight // nothing arrives in one direction for up to 10 s
+	Slow int // a segment takes up to a second
+	Clog int // nothing arrives in one direction for up to 10 s
 
 	// Of time, and of the work off the thread.
-	WallJump Weight // the wall clock jumps by up to a day, forwards or backwards
-	Late     Weight // an offloaded function runs up to a minute late
-	Never    Weight // an offloaded function does not run before the world is healed
-	Pressed  Weight // a step finds the inbox of its scheduler full
+	WallJump int // the wall clock jumps by up to a day, forwards or backwards
+	Late     int // an offloaded function runs up to a minute late
+	Never    int // an offloaded function does not run before the world is healed
+	Pressed  int // a step finds the inbox of its scheduler full
 }
 
 // Anything is the Faults of a bad day: everything happens, most of it seldom. What can happen once in the life of
@@ -75,13 +72,13 @@ func (f *Faults) all() []named {
 }
 
 // index is the place of a weight among all of them.
-func (f *Faults) index(weight *Weight) int64 {
+func (f *Faults) index(weight *int) int64 {
 	return int64((uintptr(unsafe.Pointer(weight)) - uintptr(unsafe.Pointer(f))) / unsafe.Sizeof(*weight))
 }
 
 type named struct {
 	name   string
-	weight *Weight
+	weight *int
 }
 
 // faultNames are in the order of Faults.index; the last is for a scenario's own.

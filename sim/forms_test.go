@@ -271,7 +271,7 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 	return func(co *coro.Co) error {
 		s := co.Scheduler()
 		if s.Index() == 0 {
-			w.After(time.Second, func() { _ = first.Resolve(w.Now()) })
+			w.At(w.Now()+time.Second, func() { _ = first.Resolve(w.Now()) })
 		}
 		err := co.UntilOrder(func() error {
 			then, err := coro.Value(co, first)
@@ -365,7 +365,7 @@ func (x *phased) step(s *tasklet.Scheduler, here bool) tasklet.Directive {
 	case 2: // resumed before it waits
 		x.check(s.Suspend(x).Resume(tasklet.Sync))
 	case 3, 4: // resumed by somebody else, some time
-		w.After(d, s.Suspend(x).ResumeLater(pick(w, tasklet.Sync, tasklet.Async)))
+		w.At(w.Now()+d, s.Suspend(x).ResumeLater(pick(w, tasklet.Sync, tasklet.Async)))
 	case 5: // somebody else goes on, whatever he was about
 		other := x.all[w.Rand().IntN(len(x.all))]
 		if other.asked = 0; !other.done {
@@ -475,7 +475,7 @@ func (x *eachPhase) Task(s *tasklet.Scheduler) tasklet.Directive {
 	case 3:
 		return s.Await(x, &listener.Sleep{For: time.Millisecond})
 	case 4, 6: // SYNC and ASYNC
-		x.w.After(time.Millisecond, s.Suspend(x).ResumeLater(tasklet.Sync))
+		x.w.At(x.w.Now()+time.Millisecond, s.Suspend(x).ResumeLater(tasklet.Sync))
 		return tasklet.Wait
 	}
 	return tasklet.Done

@@ -45,7 +45,7 @@ func (n *internet) hurt(e *end) bool { return e != nil && e.c.hurt }
 func (c *connection) injure() {
 	if !c.hurt {
 		c.hurt = true
-		c.net.w.stats.Broken++
+		c.net.w.stats.broken++
 	}
 }
 

@@ -55,7 +55,7 @@ func mixed(t testing.TB) func(w *sim.World) {
 // visited has a dozen clients come, and perhaps an order.
 func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	for range 12 {
-		w.Client(pick(w, addresses...), sim.Echo)
+		w.Client(pick(w, addresses...), echoes)
 	}
 	if terms, given := order(w); given {
 		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })

@@ -192,7 +192,7 @@ func (r *runner) step() {
 	n := 1 + w.dice[schedule].below(atATime)
 	before := audit.Concluded(r.s)
 	taken, err := r.s.Step(n)
-	w.stats.Turns += taken
+	w.stats.turns += taken
 	w.now += passTime
 	if err != nil || audit.Concluded(r.s) > before {
 		r.end(err)

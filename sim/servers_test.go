@@ -42,9 +42,9 @@ func TestProxy(t *testing.T) {
 		serve(t, w, "echo", "10.0.0.2:7007", echo.Echo)
 		serve(t, w, "proxy", "10.0.0.1:7009", proxy.To("10.0.0.2:7007"))
 		for range 8 {
-			w.Client("10.0.0.1:7009", sim.Echo)
+			w.Client("10.0.0.1:7009", echoes)
 		}
-		w.Excuse(func(_ *sim.Client, err error) bool { return w.Stats().Broken > 0 && cutOff(err) })
+		w.Excuse(func(_ *sim.Client, err error) bool { return w.Counts().Broken > 0 && cutOff(err) })
 	})
 }
 

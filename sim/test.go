@@ -6,34 +6,27 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
-// TB is the part of *testing.T that Test needs.
-type TB interface {
-	Helper()
-	Name() string
-	Logf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
-
-// Seeds is how many worlds Test runs, unless the environment sets SIM_SEEDS.
-const Seeds = 50
+// worlds is how many worlds Test runs, unless the environment sets SIM_SEEDS.
+const worlds = 50
 
 // Test runs the scenario in many worlds, each of another seed and with another part of Anything as its faults,
 // and fails t with the first one's Failure. The scenario puts servers and clients into the world; Test calls Run.
 //
 // The environment chooses: SIM_SEED=n runs the world of this seed alone, with more of its history shown;
 // SIM_SEEDS=n runs so many, and SIM_FROM=n begins with this one.
-func Test(t TB, scenario func(w *World)) {
+func Test(t testing.TB, scenario func(w *World)) {
 	t.Helper()
 	TestWith(t, Options{Faults: Anything()}, scenario)
 }
 
 // TestWith is Test with other Options, of whose Faults each world has about half. Their Seed is where it begins.
-func TestWith(t TB, o Options, scenario func(w *World)) {
+func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 	t.Helper()
-	first, count := o.Seed, uint64(Seeds)
+	first, count := o.Seed, uint64(worlds)
 	number(t, "SIM_FROM", &first)
 	number(t, "SIM_SEEDS", &count)
 	if number(t, "SIM_SEED", &first) {
@@ -53,7 +46,7 @@ func TestWith(t TB, o Options, scenario func(w *World)) {
 }
 
 // try runs the world of one seed.
-func try(t TB, o Options, seed uint64, scenario func(w *World)) Stats {
+func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 	t.Helper()
 	replay := fmt.Sprintf("to see it again, in the folder of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
 	returned := false
@@ -69,7 +62,7 @@ func try(t TB, o Options, seed uint64, scenario func(w *World)) Stats {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, replay)
 	}
-	return w.Stats()
+	return w.soFar()
 }
 
 // pattern is what go test -run finds exactly the test of this name by.
@@ -89,23 +82,23 @@ func swarmed(o Options, seed uint64) *World {
 	return New(o)
 }
 
-func (s *Stats) add(o Stats) {
-	s.Time += o.Time
-	s.Steps += o.Steps
-	s.Turns += o.Turns
-	s.Faults += o.Faults
-	s.Broken += o.Broken
-	s.Events += o.Events
-	s.Hash ^= o.Hash
+func (s *stats) add(o stats) {
+	s.time += o.time
+	s.steps += o.steps
+	s.turns += o.turns
+	s.faults += o.faults
+	s.broken += o.broken
+	s.events += o.events
+	s.hash ^= o.hash
 }
 
-func (s Stats) String() string {
-	return fmt.Sprintf("%v simulated, %d turns, %d faults, %d events, hash %016x", s.Time.Round(time.Millisecond), s.Turns, s.Faults,
-		s.Events, s.Hash)
+func (s stats) String() string {
+	return fmt.Sprintf("%v simulated, %d turns, %d faults, %d events, hash %016x", s.time.Round(time.Millisecond), s.turns, s.faults,
+		s.events, s.hash)
 }
 
 // number reads a number from the environment and tells whether it is there.
-func number(t TB, name string, to *uint64) bool {
+func number(t testing.TB, name string, to *uint64) bool {
 	text := os.Getenv(name)
 	if text == "" {
 		return false

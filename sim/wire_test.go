@@ -319,7 +319,7 @@ func TestEchoWithEachFault(t *testing.T) {
 				*o.Faults.all()[i].weight = often / 8
 				b, all := town(t, o, 12)
 				whole(t, b, all)
-				happened += b.w.stats.Faults
+				happened += b.w.stats.faults
 			}
 			require.Positive(t, happened)
 		})
@@ -339,7 +339,7 @@ func TestEchoWithAllFaults(t *testing.T) {
 		o.Faults = o.Faults.swarm(&d)
 		b, all := town(t, o, 12)
 		hurt += whole(t, b, all)
-		faults += b.w.stats.Faults
+		faults += b.w.stats.faults
 	}
 	t.Logf("%d faults, %d of %d connections hurt", faults, hurt, 12*seeds)
 }

@@ -31,8 +31,6 @@ type Options struct {
 	Lines int
 	// Panics allows tasks to panic, which otherwise fails the world.
 	Panics bool
-	// Tape has the draws recorded; see World.Tape.
-	Tape bool
 }
 
 func (o Options) resolved() Options {
@@ -79,7 +77,7 @@ type World struct {
 	ran     bool
 	able    []stepper // who can go on
 	thread  uint64    // of Run; 0: not in Run
-	stats   Stats
+	stats   stats
 	moved   int // the step of the latest progress
 	net     internet
 }
@@ -90,15 +88,15 @@ type stepper interface {
 	place() *int
 }
 
-// Stats is what has happened in a World.
-type Stats struct {
-	Time   time.Duration // simulated
-	Steps  int
-	Turns  int
-	Faults int
-	Broken int // connections that a fault has refused, or ended by a reset
-	Events uint64
-	Hash   uint64 // of the whole history
+// stats is what has happened in a World.
+type stats struct {
+	time   time.Duration // simulated
+	steps  int
+	turns  int
+	faults int
+	broken int // connections that a fault has refused, or ended by a reset
+	events uint64
+	hash   uint64 // of the whole history
 }
 
 // New returns an empty World.
@@ -106,31 +104,17 @@ func New(o Options) *World {
 	w := &World{options: o.resolved(), faults: o.Faults}
 	for p := range purposes {
 		w.dice[p] = newDice(o.Seed, p)
-		if o.Tape {
-			w.dice[p].tape = new([]uint64)
-		}
 	}
 	w.history.last = make([]line, w.options.Lines)
 	w.net.init(w)
 	return w
 }
 
-// Stats tells what has happened so far.
-func (w *World) Stats() Stats {
+// soFar returns what has happened so far.
+func (w *World) soFar() stats {
 	s := w.stats
-	s.Time, s.Events, s.Hash = w.now, w.history.events, w.history.hash
+	s.time, s.events, s.hash = w.now, w.history.events, w.history.hash
 	return s
-}
-
-// Tape is every choice that was made, in the order of each purpose's own stream, if Options.Tape is set.
-func (w *World) Tape() [][]uint64 {
-	var all [][]uint64
-	for p := range w.dice {
-		if t := w.dice[p].tape; t != nil {
-			all = append(all, *t)
-		}
-	}
-	return all
 }
 
 // Now is the world's time, from 0.
@@ -146,9 +130,6 @@ func (w *World) At(at time.Duration, f func()) {
 	}))
 }
 
-// After is At, d from now.
-func (w *World) After(d time.Duration, f func()) { w.At(w.now+d, f) }
-
 // todo is an event of one function.
 type todo func()
 
@@ -160,28 +141,28 @@ func (w *World) after(d time.Duration, e event) { w.agenda.add(w.now+d, e) }
 func (w *World) note(k what, who actor, a, b int64) {
 	switch k {
 	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientDoes:
-		w.moved = w.stats.Steps
+		w.moved = w.stats.steps
 	}
 	w.history.note(w.now, k, who, a, b)
 }
 
 // fault draws whether a fault happens, and notes it.
-func (w *World) fault(weight *Weight, who actor) bool {
+func (w *World) fault(weight *int, who actor) bool {
 	return w.strikes(*weight, who, w.faults.index(weight))
 }
 
 // strikes is fault by the place of the fault's name.
-func (w *World) strikes(weight Weight, who actor, name int64) bool {
+func (w *World) strikes(weight int, who actor, name int64) bool {
 	if w.healed || !w.dice[faults].happens(weight) {
 		return false
 	}
-	w.stats.Faults++
+	w.stats.faults++
 	w.note(faultHappens, who, name, 0)
 	return true
 }
 
 // Happens draws whether a fault of the scenario's own happens, of a disk, say: never once the world is healed.
-func (w *World) Happens(weight Weight) bool {
+func (w *World) Happens(weight int) bool {
 	return w.strikes(weight, nil, int64(len(faultNames)-1))
 }
 
@@ -208,12 +189,12 @@ type Failure struct {
 	Err    error  // what was wrong
 	Waits  string // who waits for what, a line each
 	Events string // the last events, a line each
-	Stats  Stats
+	stats  stats
 }
 
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%v\n  in the world of seed %d, after %v, %d turns and %d faults\nthe last events:\n%s%s",
-		f.Err, f.Seed, f.Stats.Time, f.Stats.Turns, f.Stats.Faults, f.Events, f.Waits)
+		f.Err, f.Seed, f.stats.time, f.stats.turns, f.stats.faults, f.Events, f.Waits)
 }
 
 // Unwrap returns Err.
@@ -241,7 +222,7 @@ func (w *World) Run() error {
 	if w.failure == nil {
 		return nil
 	}
-	return &Failure{w.options.Seed, w.failure, w.waits(), w.history.tail(), w.Stats()}
+	return &Failure{w.options.Seed, w.failure, w.waits(), w.history.tail(), w.soFar()}
 }
 
 // heal ends all faults.
@@ -257,9 +238,9 @@ func (w *World) heal() {
 func (w *World) until(what string, deadline time.Duration, f func() bool) {
 	for w.failure == nil && !f() {
 		switch {
-		case w.stats.Steps >= w.options.Steps:
+		case w.stats.steps >= w.options.Steps:
 			w.wrong("not in %d steps: %s", w.options.Steps, what)
-		case w.stats.Steps-w.moved > w.options.Stall:
+		case w.stats.steps-w.moved > w.options.Stall:
 			w.wrong("no progress in %d steps, and not yet: %s", w.options.Stall, what)
 		case w.now > deadline:
 			w.wrong("not until %v: %s", deadline, what)
@@ -272,12 +253,12 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 // step has somebody do something, or lets time pass until somebody can. It reports whether there was anything
 // to do.
 func (w *World) step() bool {
-	w.stats.Steps++
-	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.Steps <= w.options.Steps; at, ok = w.agenda.next() {
-		w.stats.Steps++
+	w.stats.steps++
+	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.steps <= w.options.Steps; at, ok = w.agenda.next() {
+		w.stats.steps++
 		w.agenda.take().fire()
 	}
-	if w.stats.Steps%auditEvery == 0 {
+	if w.stats.steps%auditEvery == 0 {
 		w.audit()
 	}
 	if n := len(w.able); n > 0 {

@@ -48,11 +48,11 @@ func mute(*listener.Conn) act.Action {
 }
 
 func TestTheSameSeedIsTheSameHistory(t *testing.T) {
-	run := func(seed uint64) sim.Stats {
+	run := func(seed uint64) sim.Counts {
 		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything()})
 		mixed(t)(w)
 		require.NoError(t, w.Run())
-		return w.Stats()
+		return w.Counts()
 	}
 	hashes := map[uint64]bool{}
 	for seed := range uint64(10) {
@@ -63,23 +63,6 @@ func TestTheSameSeedIsTheSameHistory(t *testing.T) {
 		hashes[first.Hash] = true
 	}
 	require.Len(t, hashes, 10, "and another seed is another")
-}
-
-// The tape is what shrinking needs: all that was drawn.
-func TestTheTapeHasEveryDraw(t *testing.T) {
-	run := func(seed uint64) [][]uint64 {
-		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything(), Tape: true})
-		mixed(t)(w)
-		require.NoError(t, w.Run())
-		return w.Tape()
-	}
-	tape := run(1)
-	require.Len(t, tape, 4, "a stream for each purpose")
-	for _, stream := range tape {
-		require.NotEmpty(t, stream)
-	}
-	require.Equal(t, tape, run(1))
-	require.NotEqual(t, tape, run(2))
 }
 
 func TestADeadlockSaysWhoWaitsForWhat(t *testing.T) {
@@ -223,7 +206,7 @@ func TestAnHourOfAHundredClients(t *testing.T) {
 	}
 	begun := time.Now()
 	require.NoError(t, w.Run())
-	s := w.Stats()
+	s := w.Counts()
 	require.GreaterOrEqual(t, s.Time, time.Hour)
 	t.Logf("%v in %v", s, time.Since(begun))
 }
@@ -235,7 +218,7 @@ func BenchmarkMixed(b *testing.B) {
 		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything()})
 		mixed(b)(w)
 		require.NoError(b, w.Run())
-		turns += w.Stats().Turns
+		turns += w.Counts().Turns
 	}
 	b.ReportMetric(float64(turns)/b.Elapsed().Seconds(), "turns/s")
 }
@@ -277,7 +260,7 @@ func TestTheWorldWaitsForWhatIsPlanned(t *testing.T) {
 	w, _ = worldOf(t, sim.Options{}, echo.Echo)
 	ticks := 0
 	var tick func()
-	tick = func() { ticks++; w.After(time.Second, tick) }
+	tick = func() { ticks++; w.At(w.Now()+time.Second, tick) }
 	tick()
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { return nil })
 	require.NoError(t, w.Run())
@@ -329,7 +312,7 @@ func TestTheHashCoversTheBytes(t *testing.T) {
 		w, _ := worldOf(t, sim.Options{}, echo.Echo)
 		w.Client("10.0.0.1:80", func(c *sim.Client) error { _, err := io.WriteString(c, text); return err })
 		require.NoError(t, w.Run())
-		return w.Stats().Hash
+		return w.Counts().Hash
 	}
 	require.NotEqual(t, hash("GET a"), hash("GET b"))
 }

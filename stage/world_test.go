@@ -66,8 +66,8 @@ var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").The
 type yard struct {
 	w       *sim.World
 	store   *unreliable
-	often   sim.Weight // the store does not answer
-	silent  bool       // it has not, at least once
+	often   int  // the store does not answer
+	silent  bool // it has not, at least once
 	engines []*stage.Engine
 	tasks   []stage.ID
 	stopped map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
@@ -75,7 +75,7 @@ type yard struct {
 
 func newYard(w *sim.World) *yard {
 	y := &yard{w: w, stopped: map[stage.ID]bool{}}
-	y.often = pick[sim.Weight](w, 0, 500, 8000)
+	y.often = pick(w, 0, 500, 8000)
 	y.store = &unreliable{memory.New(y.wall), y.answer}
 	return y
 }
@@ -293,7 +293,7 @@ func (y *yard) answer(do func()) error {
 	do()
 	if w.Happens(y.often) {
 		y.silent = true
-		w.After(time.Duration(w.Rand().Int64N(int64(50*time.Millisecond))), y.meddle)
+		w.At(w.Now()+time.Duration(w.Rand().Int64N(int64(50*time.Millisecond))), y.meddle)
 		return errLost
 	}
 	return nil
