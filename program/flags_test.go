@@ -1,0 +1,53 @@
+package program
+
+import (
+	"flag"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+func parsed(t *testing.T, s *Server, arguments ...string) string {
+	fs := flag.NewFlagSet("server", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	check := s.define(fs)
+	require.NoError(t, fs.Parse(arguments))
+	require.NoError(t, check())
+	return fs.Lookup("drain").DefValue
+}
+
+func TestFieldsAreTheDefaults(t *testing.T) {
+	terms := shutdown.Policy{Turns: 3, Time: time.Second}
+	s := Server{Addr: "unix:/x", MaxConns: 7, Config: act.Config{Schedulers: 2, Idle: demon.Busy(), Shutdown: terms}}
+	require.Equal(t, "1s", parsed(t, &s))
+	require.Equal(t, "unix:/x", s.Addr)
+	require.Equal(t, 7, s.MaxConns)
+	require.Equal(t, 2, s.Config.Schedulers)
+	require.NotNil(t, s.Config.Idle)
+	require.Equal(t, terms, s.Config.Shutdown)
+
+	parsed(t, &s, "-addr", ":1", "-max-conns", "8", "-reactors", "3", "-idle", "interrupt", "-drain", "2s")
+	require.Equal(t, Server{Addr: ":1", MaxConns: 8, Config: act.Config{
+		Schedulers: 3, Shutdown: shutdown.Policy{Time: 2 * time.Second, Drop: true},
+	}}, s)
+}
+
+func TestDrainNamesItsDefault(t *testing.T) {
+	for says, terms := range map[string]shutdown.Policy{
+		"30s": {}, "2s": {Time: 2 * time.Second}, "endless": shutdown.Unbounded, "halt": shutdown.Halt,
+	} {
+		require.Equal(t, says, parsed(t, &Server{Config: act.Config{Shutdown: terms}}))
+	}
+}
+
+func TestADrainOfZeroCutsAtOnce(t *testing.T) {
+	var s Server
+	parsed(t, &s, "-drain", "0")
+	require.Equal(t, shutdown.Policy{Kind: shutdown.Halting, Drop: true}, s.Config.Shutdown)
+}

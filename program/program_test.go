@@ -1,0 +1,245 @@
+package program_test
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/program"
+)
+
+// variable names the main function that the test binary is, when a test runs it as a program.
+const variable = "DAIMON_PROGRAM"
+
+var mains = map[string]func(){
+	"echo": func() { program.Serve("127.0.0.1:0", echo) },
+	"two": func() {
+		greeting := flag.String("greeting", "hello", "the `word` to say")
+		server := program.Server{Addr: "127.0.0.1:0"}
+		server.Parse()
+		second := server.Listen("127.0.0.1:0", echo)
+		server.Run(counter{}, server.Listen(server.Addr, echo), second)
+		fmt.Println(*greeting, "after the end")
+	},
+	"no address": func() {
+		var server program.Server
+		server.Parse()
+		server.Run(counter{})
+	},
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(variable); name != "" {
+		mains[name]()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func echo(c *listener.Conn) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		in, err := c.Peek(1)
+		if err != nil {
+			return c.Next(t, err)
+		}
+		n, err := c.Write(in)
+		c.Discard(n)
+		return c.Next(t, err)
+	})
+}
+
+// counter is a service without an address.
+type counter struct{}
+
+func (counter) Setup(s *act.Scheduler) error {
+	if s.Index() == 0 {
+		fmt.Println(len(s.Group().Schedulers()), "schedulers")
+	}
+	return nil
+}
+
+// running is a program that a test has started.
+type running struct {
+	*exec.Cmd
+	out, said bytes.Buffer // what it has written, complete after exit
+	lines     *bufio.Reader
+}
+
+func start(t *testing.T, name string, arguments ...string) *running {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	r := &running{Cmd: exec.Command(self, arguments...)}
+	r.Args[0] = "/somewhere/server"
+	r.Env = append(os.Environ(), variable+"="+name, "GORACE=atexit_sleep_ms=0")
+	r.Stdout = &r.out
+	stderr, err := r.StderrPipe()
+	require.NoError(t, err)
+	r.lines = bufio.NewReader(io.TeeReader(stderr, &r.said))
+	require.NoError(t, r.Start())
+	t.Cleanup(func() { _ = r.Process.Kill() })
+	return r
+}
+
+// listens returns the next address that the log names.
+func (r *running) listens(t *testing.T) string {
+	for {
+		line, err := r.lines.ReadString('\n')
+		require.NoError(t, err, "it has ended: %s", &r.said)
+		if _, addr, found := strings.Cut(line, "listening on "); found {
+			return strings.TrimSpace(addr)
+		}
+	}
+}
+
+func (r *running) signal(t *testing.T, sig os.Signal) { require.NoError(t, r.Process.Signal(sig)) }
+
+// logs waits for a line with text.
+func (r *running) logs(t *testing.T, text string) {
+	for {
+		line, err := r.lines.ReadString('\n')
+		require.NoError(t, err, "it has ended: %s", &r.said)
+		if strings.Contains(line, text) {
+			return
+		}
+	}
+}
+
+// exit waits for the end and returns the status.
+func (r *running) exit(t *testing.T) int {
+	_, err := io.Copy(io.Discard, r.lines)
+	require.NoError(t, err)
+	_ = r.Wait() // ProcessState has the status
+	return r.ProcessState.ExitCode()
+}
+
+// talk makes a connection that is in use.
+func talk(t *testing.T, addr string) net.Conn {
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	c, err := net.Dial(network, addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	_, err = c.Write([]byte("hello\n"))
+	require.NoError(t, err)
+	back, err := bufio.NewReader(c).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", back)
+	return c
+}
+
+func TestASignalEndsInOrder(t *testing.T) {
+	t.Parallel()
+	for name, addr := range map[string]string{"TCP": "127.0.0.1:0", "Unix": "unix:" + filepath.Join(t.TempDir(), "socket")} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			r := start(t, "echo", "-addr", addr)
+			c := talk(t, r.listens(t))
+			r.signal(t, sig)
+			r.logs(t, "ending")
+			require.NoError(t, c.Close())
+			require.Zero(t, r.exit(t), name)
+			require.Contains(t, r.said.String(), "ended in order")
+		}
+	}
+}
+
+func TestWhatIsCutIsLogged(t *testing.T) {
+	t.Parallel()
+	for drain, says := range map[string]string{"50ms": "cut at the drain limit of 50ms", "0": "cut without a drain"} {
+		r := start(t, "echo", "-drain", drain)
+		talk(t, r.listens(t))
+		r.signal(t, syscall.SIGTERM)
+		require.Zero(t, r.exit(t))
+		require.Regexp(t, says+`.*\b1 task\b`, r.said.String())
+	}
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t, "echo")
+	talk(t, r.listens(t))
+	r.signal(t, syscall.SIGTERM)
+	r.logs(t, "ending")
+	r.signal(t, syscall.SIGINT)
+	require.Equal(t, 128+int(syscall.SIGINT), r.exit(t))
+}
+
+func TestServicesAndFlagsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := start(t, "two", "-greeting", "bye", "-reactors", "3")
+	for range 2 {
+		require.NoError(t, talk(t, r.listens(t)).Close())
+	}
+	r.signal(t, syscall.SIGTERM)
+	require.Zero(t, r.exit(t))
+	require.Equal(t, "3 schedulers\nbye after the end\n", r.out.String())
+}
+
+func TestItEndsWhenNoServiceIsLeft(t *testing.T) {
+	t.Parallel()
+	r := start(t, "no address")
+	require.Zero(t, r.exit(t))
+	require.Contains(t, r.said.String(), "ended in order")
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	used, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer used.Close()
+	for _, row := range []struct {
+		name, main string
+		arguments  []string
+		status     int
+		says       string
+	}{
+		{"an address in use", "two", []string{"-addr", used.Addr().String()}, 1,
+			"cannot listen on " + used.Addr().String() + ": address already in use"},
+		{"an unknown flag", "echo", []string{"-port", "1"}, 2, "flag provided but not defined: -port"},
+		{"an argument", "echo", []string{"-drain", "5s", "s"}, 2, `unexpected argument "s"`},
+		{"no path", "echo", []string{"-addr", "unix:"}, 2, `invalid value "unix:" for flag -addr: missing path`},
+		{"no address to choose", "no address", []string{"-addr", "127.0.0.1:0"}, 2, "flag provided but not defined: -addr"},
+		{"too few reactors", "echo", []string{"-reactors", "-1"}, 2, "-reactors must not be negative: -1"},
+		{"too many reactors", "echo", []string{"-reactors", "1025"}, 2, "-reactors must be at most 1024: 1025"},
+		{"too few connections", "echo", []string{"-max-conns", "-1"}, 2, "-max-conns must not be negative: -1"},
+		{"an unknown strategy", "echo", []string{"-idle", "x"}, 2, `-idle must be interrupt, poll, hybrid or busy, not "x"`},
+		{"no unit", "echo", []string{"-drain", "5"}, 2, `invalid value "5" for flag -drain: it needs a unit, as in 5s`},
+		{"no duration", "echo", []string{"-drain", "x"}, 2,
+			`invalid value "x" for flag -drain: it is no duration, such as 300ms, 5s or 1m30s`},
+		{"a negative duration", "echo", []string{"-drain", "-5s"}, 2, `invalid value "-5s" for flag -drain: it must not be negative`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := start(t, row.main, row.arguments...)
+			require.Equal(t, row.status, r.exit(t))
+			require.Equal(t, "server: "+row.says+"\n", r.said.String())
+			require.NotContains(t, r.out.String(), "after the end")
+		})
+	}
+}
+
+func TestHelpListsAllFlags(t *testing.T) {
+	t.Parallel()
+	r := start(t, "two", "-h")
+	require.Zero(t, r.exit(t))
+	for _, text := range []string{
+		"-addr host:port", `(default "127.0.0.1:0")`, "-drain duration", "(default 30s)", "-greeting word",
+		"-idle strategy", `(default "interrupt")`, "-max-conns number", "-reactors number",
+	} {
+		require.Contains(t, r.said.String(), text)
+	}
+}
