@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"flag"
+	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -23,19 +24,53 @@ func ExampleServe() {
 	program.Serve("127.0.0.1:8080", web.Serve)
 }
 
-// A program with a flag of its own, a system of processes, and two addresses, of which the second has an option of
-// service.TCP.
+// visit is a message to the counter. It says where the answer goes.
+type visit struct{ total process.Reply[int] }
+
+func counter() process.Handler[visit] {
+	visits := 0
+	return func(p *process.Self[visit], v visit) {
+		visits++
+		v.total.Send(p, visits)
+	}
+}
+
+// site is a service with one process, which all connections on all reactors share.
+type site struct {
+	system  *process.System
+	counter process.Ref[visit]
+}
+
+func (x *site) Setup(s *act.Scheduler) error {
+	if err := x.system.Setup(s); err != nil || s.Index() > 0 {
+		return err
+	}
+	x.counter = process.Spawn(x.system, counter(), process.Options{Name: "counter"})
+	return nil
+}
+
+func (x *site) page(w *httpd.Response, _ *httpd.Request) act.Action {
+	ask := &process.Ask[visit, int]{To: x.counter, Within: time.Second, Message: func(total process.Reply[int]) visit {
+		return visit{total}
+	}}
+	return act.Seq(ask, act.Func(func(*act.Task) act.Directive {
+		fmt.Fprintf(w, "This is visit %d.\n", ask.Value)
+		return act.Done
+	}))
+}
+
+// A program with a flag and a service of its own, on two addresses. The second has an option of [service.TCP].
 func ExampleServer() {
-	admin := flag.String("admin", "127.0.0.1:8081", "the `address` of the pages for administrators")
+	admin := flag.String("admin", "127.0.0.1:8081", "the `address` for administrators")
 	server := program.Server{Addr: "127.0.0.1:8080"}
 	server.Parse()
 
-	system := process.New(process.Config{})
-	site := &httpd.Server{Handler: hello}
-	pages := &httpd.Server{Handler: hello}
+	visits := &site{system: process.New(process.Config{})}
+	public := &httpd.Server{Handler: visits.page}
+	private := &httpd.Server{Handler: hello}
 	server.Run(
-		system,
-		server.Listen(server.Addr, site.Serve),
-		&service.TCP{Address: *admin, Handler: pages.Serve, KeepAlive: time.Minute},
+		visits,
+		server.Listen(server.Addr, public.Serve),
+		&service.TCP{Address: *admin, Handler: private.Serve, KeepAlive: time.Minute},
 	)
 }

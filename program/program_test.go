@@ -3,10 +3,10 @@ package program_test
 import (
 	"bufio"
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,18 +27,14 @@ const variable = "DAIMON_PROGRAM"
 
 var mains = map[string]func(){
 	"echo": func() { program.Serve("127.0.0.1:0", echo) },
-	"two": func() {
-		greeting := flag.String("greeting", "hello", "the `word` to say")
-		server := program.Server{Addr: "127.0.0.1:0"}
-		server.Parse()
-		second := server.Listen("127.0.0.1:0", echo)
-		server.Run(counter{}, server.Listen(server.Addr, echo), second)
-		fmt.Println(*greeting, "after the end")
+	"site": func() {
+		ExampleServer()
+		fmt.Println("after the end")
 	},
 	"no address": func() {
 		var server program.Server
 		server.Parse()
-		server.Run(counter{})
+		server.Run(nothing{})
 	},
 }
 
@@ -62,15 +58,10 @@ func echo(c *listener.Conn) act.Action {
 	})
 }
 
-// counter is a service without an address.
-type counter struct{}
+// nothing is a service that does nothing.
+type nothing struct{}
 
-func (counter) Setup(s *act.Scheduler) error {
-	if s.Index() == 0 {
-		fmt.Println(len(s.Group().Schedulers()), "schedulers")
-	}
-	return nil
-}
+func (nothing) Setup(*act.Scheduler) error { return nil }
 
 // running is a program that a test has started.
 type running struct {
@@ -181,13 +172,27 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 
 func TestServicesAndFlagsOfItsOwn(t *testing.T) {
 	t.Parallel()
-	r := start(t, "two", "-greeting", "bye", "-reactors", "3")
-	for range 2 {
-		require.NoError(t, talk(t, r.listens(t)).Close())
+	r := start(t, "site", "-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-reactors", "3")
+	public, private := r.listens(t), r.listens(t)
+	for _, row := range [][2]string{
+		{public, "This is visit 1.\n"}, {public, "This is visit 2.\n"}, {private, "Hello, World!\n"},
+	} {
+		require.Equal(t, row[1], get(t, row[0]))
 	}
 	r.signal(t, syscall.SIGTERM)
 	require.Zero(t, r.exit(t))
-	require.Equal(t, "3 schedulers\nbye after the end\n", r.out.String())
+	require.Equal(t, "after the end\n", r.out.String())
+	require.Contains(t, r.said.String(), "ended in order")
+}
+
+func get(t *testing.T, addr string) string {
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport}).Get("http://" + addr + "/")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(body)
 }
 
 func TestItEndsWhenNoServiceIsLeft(t *testing.T) {
@@ -208,7 +213,7 @@ func TestRefusals(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"an address in use", "two", []string{"-addr", used.Addr().String()}, 1,
+		{"an address in use", "site", []string{"-addr", used.Addr().String()}, 1,
 			"cannot listen on " + used.Addr().String() + ": address already in use"},
 		{"an unknown flag", "echo", []string{"-port", "1"}, 2, "flag provided but not defined: -port"},
 		{"an argument", "echo", []string{"-drain", "5s", "s"}, 2, `unexpected argument "s"`},
@@ -234,10 +239,10 @@ func TestRefusals(t *testing.T) {
 
 func TestHelpListsAllFlags(t *testing.T) {
 	t.Parallel()
-	r := start(t, "two", "-h")
+	r := start(t, "site", "-h")
 	require.Zero(t, r.exit(t))
 	for _, text := range []string{
-		"-addr host:port", `(default "127.0.0.1:0")`, "-drain duration", "(default 30s)", "-greeting word",
+		"-addr host:port", `(default "127.0.0.1:8080")`, "-drain duration", "(default 30s)", "-admin address",
 		"-idle strategy", `(default "interrupt")`, "-max-conns number", "-reactors number",
 	} {
 		require.Contains(t, r.said.String(), text)
