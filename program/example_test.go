@@ -27,12 +27,12 @@ func ExampleServe() {
 // visit is a message to the counter. It says where the answer goes.
 type visit struct{ total process.Reply[int] }
 
-func counter() process.Handler[visit] {
+func counter() process.Action[visit] {
 	visits := 0
-	return func(p *process.Self[visit], v visit) {
+	return process.Handler(func(p *process.Self[visit], v visit) {
 		visits++
 		v.total.Send(p, visits)
-	}
+	})
 }
 
 // site is a service with one process, which all connections on all reactors share.
