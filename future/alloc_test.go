@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// again is a task that waits for what f makes, each time it is resolved, n times.
+// again is a task that waits n times for a future made by f.
 type again struct {
 	f    func() act.Action
 	wait act.Action
@@ -87,7 +87,7 @@ func BenchmarkResolveAndAwait(b *testing.B) {
 	require.NoError(b, s.Run())
 }
 
-// resolver resolves when the turn is over.
+// resolver resolves its future at the end of the turn.
 type resolver struct{ f *future.Future[int] }
 
 func (r resolver) TurnEnd() { _ = r.f.Resolve(1) }

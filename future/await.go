@@ -2,11 +2,11 @@ package future
 
 import "github.com/daimon-go/daimon/act"
 
-// Await returns a leaf that waits until f is resolved, and then is Done, or Failed with f's failure. It
-// is for one task, on any scheduler; several may wait for f. It may be made on any goroutine. Closing it
-// gives up waiting; First and Within do that with their losers.
+// Await returns a leaf action that waits until f is resolved. It is then Done, or Failed with f's error. The
+// action may be made on any goroutine and used by one task of any scheduler; any number of actions may wait for
+// one future. Closing the action ends the wait, as act.First and listener.Within do.
 //
-// On an order it goes on waiting: within the order's bounds somebody may still resolve f.
+// After an order the action goes on waiting: f may still be resolved within the order's bounds.
 func (f *Future[T]) Await() act.Action { return &await{core: &f.core} }
 
 type await struct {
@@ -17,21 +17,21 @@ type await struct {
 func (a *await) Act(t *act.Task) act.Directive {
 	if !a.resolved() {
 		a.waker = t.Waker()
-		p := a.port(t.Scheduler())
-		p.waiters.join(&a.waiter)
-		p.arm()
+		sub := a.subscription(t.Scheduler())
+		sub.waiters.join(&a.waiter)
+		sub.arm()
 		if !a.resolved() {
 			return act.Wait
 		}
 	}
 	a.leave()
 	if a.failed != nil {
-		return t.Fail(a.failed.look())
+		return t.Fail(a.failed.see())
 	}
 	return act.Done
 }
 
-// Close gives up waiting.
+// Close ends the wait.
 func (a *await) Close() error {
 	a.leave()
 	return nil

@@ -18,7 +18,7 @@ import (
 func TestCallbacksRunInOrderOfRegistration(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		script string // letters register a callback of that name; ! resolves; , takes one turn; ; all that are ready
+		script string // lower-case letters register a callback of that name; ! resolves; , takes one turn; ; all that are ready
 		want   string
 	}{
 		{"registered at once", "abc;!;", "abc"},
@@ -63,8 +63,8 @@ func TestCallbacksKeepTheirOrderWhenAnOrderMakesThemReady(t *testing.T) {
 		s.Spawn(filler)
 	}
 	servertest.Step(t, s)
-	// An order wakes tasks by their places, which are handed out again last in, first out. So e is woken
-	// first, and only its turn comes before the desk opens the letter.
+	// An order wakes tasks in the order of their memory, which is used again last in, first out. So e is woken
+	// first, and only its turn comes before the notification arrives.
 	f := future.New[int](s)
 	log := ""
 	for _, c := range "abcde" {

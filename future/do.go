@@ -7,10 +7,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Do spawns a on s and returns a future, at home there, of what value returns when a is Done: what a has
-// found out, be it an action, a coroutine or a leaf. If a fails, so does the future, and nothing is reported
-// beside; a panic of a or of value is such a failure. Being a task, a holds Run and is told of orders; if it
-// is dropped, the future fails with ErrDropped.
+// Do spawns a as a task of s and returns a future whose home is s. When a is Done, the future is resolved with
+// what value returns. When a fails, or a or value panics, the future fails with that error, and nothing else is
+// reported. The task keeps Run from returning and is told of orders. If it is dropped, the future fails with
+// ErrDropped. Do must be called on the thread of s.
 func Do[T any](s *act.Scheduler, a act.Action, value func() T) *Future[T] {
 	x := &doing[T]{a: a, value: value, to: New[T](s)}
 	s.Spawn(x)
@@ -47,7 +47,7 @@ func (x *doing[T]) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
-// Abandon tells that nothing will come; the action is left to the function that it has offloaded.
+// Abandon fails the future. The action is left to the function that it has offloaded.
 func (x *doing[T]) Abandon() act.Action {
 	x.to.drop()
 	return act.AbandonAction(x.a)

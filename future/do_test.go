@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// job is an action of n turns that ends with d; it notes what happens to it.
+// job is an action of n turns that ends with d and records its calls.
 type job struct {
 	n    int
 	end  func(t *act.Task) act.Directive
@@ -97,7 +97,7 @@ func TestDoDroppedDuringAnOffloadFailsAtOnce(t *testing.T) {
 	<-ended
 }
 
-// handClock is moved by the test.
+// handClock is a clock that the test moves.
 type handClock struct{ now time.Duration }
 
 func (c *handClock) Monotonic() time.Duration { return c.now }

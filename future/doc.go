@@ -1,8 +1,7 @@
-// Package future holds values that are not there yet: a [Future] is resolved once, with a value or a
-// failure, from any goroutine, and is looked at, waited for and carried on from the threads of
-// schedulers.
+// Package future implements values that are not there yet. A [Future] is resolved once, with a value or an
+// error, on any goroutine. Tasks and callbacks on the threads of schedulers wait for it.
 //
-//	f := future.New[int](s)               // at home on scheduler s
+//	f := future.New[int](s)               // its home is scheduler s
 //	go func() { f.Resolve(ask()) }()      // any goroutine, once
 //
 //	if d := a.answer.Act(t); d != act.Done {  // a.answer = f.Await(): in any action, on any scheduler
@@ -10,40 +9,40 @@
 //	}
 //	use(f.Value())
 //
-//	g := future.Map(f, half)              // on s: half is called with the value, a failure passes through
-//	h := g.Within(time.Second)            // that, or a failure
+//	g := future.Map(f, half)              // half is called on s with the value; an error passes through
+//	h := g.Within(time.Second)            // the outcome of g, or a time-out
 //
-// [Go] makes one of a function that may block, [Do] of an action or a coroutine.
+// [Go] makes a future of a function that may block, [Do] makes one of an action or a coroutine.
 //
 // # Waiting
 //
-// [Future.Await] returns a leaf of the action tree. Any number of them may wait for one future, on its
-// home scheduler and on others. It costs nobody anything while it waits, and leaves nothing behind when
-// it is closed.
+// [Future.Await] returns a leaf of the action tree. Any number of them may wait for one future, on its home
+// scheduler and on others. A waiting leaf costs no CPU time, and a closed one leaves nothing behind.
 //
 // # Callbacks
 //
-// A callback (of [Map], [Then], [Future.Recover], [Future.Handle]) is a task on the future's home
-// scheduler, and what this house promises of tasks holds for it. It has a turn of its own, so it never
-// runs inside Resolve, Fail or the call that registered it, also when the future was resolved long
-// before. Those of one future run in the order of registration. A pending one holds Run; under an order
-// it goes on, within the bounds; if it is cut it is named in the Cut, and the future it should have
-// resolved fails with [ErrDropped], so that nobody waits for it in vain. What a callback of Map, Then or
-// Recover panics with is the failure of the future that it was to resolve, as an *act.Panic.
+// A callback ([Map], [Then], [Future.Recover], [Future.Handle]) is a task on the future's home scheduler:
 //
-// A future itself holds nothing: not Run, no thread, no goroutine. It may be resolved and read after
-// its scheduler was closed; only callbacks and waiting end there.
+//   - It has a turn of its own. It never runs inside Resolve, Fail or the call that registered it, even if the
+//     future was resolved long before.
+//   - The callbacks of one future run in the order of registration.
+//   - A pending callback keeps Run from returning. After an order it goes on, within the order's bounds. A callback
+//     that is cut is named in the shutdown.Cut, and the future that it would have resolved fails with [ErrDropped].
+//   - A panic in a callback of Map, Then or Recover becomes the error of the future that it resolves, as an
+//     *act.Panic.
 //
-// # Failures are seen
+// A future itself keeps nothing alive: no Run, no thread, no goroutine. It may be resolved and read after its
+// scheduler was closed; only callbacks and waiting end there.
 //
-// A failure is seen by whoever gets it from Value, fails with it in Await, or is called back with it.
-// One that nobody has seen is logged once, when the collector finds that nobody can see it any more. A
-// program that ends before then does not hear of it: that is the price of not crying wolf over a future
-// that somebody was going to look at later.
+// # Unseen failures
 //
-// # Between threads
+// A failure is seen when Value returns it, when Await fails with it, or when a callback gets it. A failure that
+// nobody has seen is logged once, when the garbage collector finds the future unreachable. A program that ends
+// before that does not log it.
 //
-// Nothing here blocks or takes a lock, and nothing can be refused for want of room. What is resolved
-// on one thread and waited for on another travels to the other scheduler's pass, like a remote wake-up,
-// at most once for each future and scheduler.
+// # Threads
+//
+// Nothing here blocks or takes a lock, and nothing is refused for lack of room. When a future is resolved on one
+// thread and waited for on another, one notification goes to the other scheduler, at most once for each future and
+// scheduler.
 package future

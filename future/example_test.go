@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/future"
 )
 
-// A task waits for what another goroutine finds out.
+// A task waits for a value from another goroutine.
 func Example() {
 	s := act.New(act.Config{})
 	defer s.Close()
@@ -49,7 +49,7 @@ func ExampleFuture_Resolve() {
 	// one <nil>
 }
 
-// A task that can wait for several things takes what comes first; the other leaf is closed.
+// A task waits for several things at once and goes on with the first; the other leaf is closed.
 func ExampleFuture_Await() {
 	s := act.New(act.Config{})
 	defer s.Close()
@@ -67,7 +67,7 @@ func ExampleFuture_Await() {
 	// <nil>
 }
 
-// A failure passes through to whoever can do something about it.
+// An error passes through Map to a function that can handle it.
 func ExampleMap() {
 	s := act.New(act.Config{})
 	defer s.Close()
@@ -85,7 +85,7 @@ func ExampleMap() {
 	// <nil>
 }
 
-// What follows may take its time as well.
+// The function given to Then may return a future of its own.
 func ExampleThen() {
 	s := act.New(act.Config{})
 	defer s.Close()
@@ -114,7 +114,7 @@ func ExampleFuture_Recover() {
 	// <nil>
 }
 
-// A blocking function leaves the scheduler's thread alone.
+// A blocking function runs off the scheduler's thread.
 func ExampleGo() {
 	s := act.New(act.Config{})
 	defer s.Close()
@@ -157,7 +157,7 @@ func ExampleAny() {
 	// here you are <nil>
 }
 
-// What is found out once, on one reactor, is waited for on all.
+// Tasks on all schedulers wait for a value that is loaded once.
 func ExampleFuture_schedulers() {
 	g := act.NewGroup(act.Config{Schedulers: 3, Threads: act.Locked})
 	config := future.New[string](g.Schedulers()[0])
@@ -178,7 +178,7 @@ func ExampleFuture_schedulers() {
 	// [loaded loaded loaded] <nil>
 }
 
-// What an action finds out, and how long somebody is willing to wait for it.
+// Do makes a future of an action, and Within bounds the wait for it.
 func ExampleDo() {
 	s := act.New(act.Config{})
 	defer s.Close()

@@ -10,15 +10,15 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// failure is the outcome of a future that has no value. It is apart from the future, which must be
-// gone before the collector reports that nobody has looked.
+// failure is the outcome of a future that has no value. It is separate from the future, which must be unreachable
+// before the garbage collector calls report.
 type failure struct {
 	err    error
 	seen   atomic.Bool
 	logger *zap.Logger
 }
 
-// newFailure also allocates what the collector needs: a failure is dearer than a value.
+// newFailure also registers report with the garbage collector, so a failure costs more than a value.
 func newFailure(of *core, err error, seen bool) *failure {
 	x := &failure{err: err, logger: of.s.Logger()}
 	if x.seen.Store(seen); !seen {
@@ -27,15 +27,16 @@ func newFailure(of *core, err error, seen bool) *failure {
 	return x
 }
 
-// look returns the error to somebody who from now on knows of it.
-func (x *failure) look() error {
-	if !x.seen.Load() { // many may read one, few write
+// see returns the error and marks the failure as seen.
+func (x *failure) see() error {
+	if !x.seen.Load() { // load first: many may read one failure
 		x.seen.Store(true)
 	}
 	return x.err
 }
 
-// report is called by the collector, on a goroutine of its own, once nobody can reach the future.
+// report logs a failure that was not seen. The garbage collector calls it on a goroutine of its own when the
+// future is unreachable.
 func (x *failure) report() {
 	if x.seen.Load() {
 		return
@@ -45,5 +46,5 @@ func (x *failure) report() {
 	if errors.As(x.err, &p) {
 		fields = append(fields, zap.ByteString("stack", p.Stack))
 	}
-	x.logger.Error("a future failed and nobody has looked at it", fields...)
+	x.logger.Error("a future failed and its error was never read", fields...)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// collected runs the collector until there are n logs, and then some times more: for those too many.
+// collected runs the garbage collector until there are n logs, and then a few times more, to find logs too many.
 func collected(logs *observer.ObservedLogs, n int) int {
 	for range 1000 {
 		if logs.Len() >= n {
@@ -63,7 +63,7 @@ func TestAFailureThatNobodySawIsReportedOnce(t *testing.T) {
 			servertest.Step(t, s)
 			require.Equal(t, row.want, collected(logs, row.want))
 			for _, e := range logs.All() {
-				require.Equal(t, "a future failed and nobody has looked at it", e.Message)
+				require.Equal(t, "a future failed and its error was never read", e.Message)
 			}
 		})
 	}

@@ -8,27 +8,27 @@ import (
 )
 
 var (
-	// ErrResolved is returned to whoever resolves a future that was resolved before, or is just being
-	// resolved by another goroutine. The future keeps its first outcome, the caller what it came with.
+	// ErrResolved is returned by Resolve and Fail when the future is resolved already, or is being resolved by
+	// another goroutine. The future keeps its first outcome.
 	ErrResolved = errors.New("future: already resolved")
-	// ErrPending is the error of the Value of a future that is not resolved.
+	// ErrPending is returned by Value when the future is not resolved.
 	ErrPending = errors.New("future: not yet resolved")
-	// ErrDropped is the failure of a future that will not come, because the task that should have resolved
-	// it was dropped at an end.
+	// ErrDropped is the error of a future that will not be resolved otherwise, because the task that would have
+	// done it was dropped at a shutdown.
 	ErrDropped = errors.New("future: dropped before it was resolved")
-	// ErrNone is the failure of Any of no futures.
+	// ErrNone is the error of Any without futures.
 	ErrNone = errors.New("future: none to wait for")
 )
 
-// Future is a value, or a failure, that is resolved once. It is made by New and used by pointer.
-// Resolve, Fail, Value and Resolved may be called from any goroutine, Await and its leaf on any
-// scheduler, all else on the thread of its home scheduler.
+// Future is a value or an error that is resolved once. Make one with New. Resolve, Fail, Value, Resolved and Await
+// may be called on any goroutine; all other methods and functions belong to the thread of the future's home
+// scheduler.
 type Future[T any] struct {
 	core
-	value T // written by who has claimed the future, before state says resolved
+	value T // written by the goroutine that has claimed the future, before state is resolved
 }
 
-// New returns a pending future that is at home on s: its callbacks run there. Any goroutine.
+// New returns a pending future whose home is s: its callbacks run there. Any goroutine may call New.
 func New[T any](s *act.Scheduler) *Future[T] {
 	if s == nil {
 		panic("future: New needs a scheduler, for the callbacks")
@@ -38,7 +38,7 @@ func New[T any](s *act.Scheduler) *Future[T] {
 	return f
 }
 
-// Resolve gives f its value. It returns ErrResolved if f has an outcome already.
+// Resolve sets the value of f. It returns ErrResolved if f has an outcome already.
 func (f *Future[T]) Resolve(v T) error {
 	if !f.claim() {
 		return ErrResolved
@@ -48,8 +48,7 @@ func (f *Future[T]) Resolve(v T) error {
 	return nil
 }
 
-// Fail gives f a failure instead of a value. It returns ErrResolved if f has an outcome already. A nil
-// err is a bug and panics.
+// Fail sets the error of f. It returns ErrResolved if f has an outcome already, and panics if err is nil.
 func (f *Future[T]) Fail(err error) error {
 	if err == nil {
 		panic("future: Fail without an error")
@@ -57,23 +56,22 @@ func (f *Future[T]) Fail(err error) error {
 	return f.fail(err, false)
 }
 
-// Value returns the outcome: a value, or the zero T with the failure, or with ErrPending.
+// Value returns the outcome of f: its value, or the zero T and its error, or the zero T and ErrPending.
 func (f *Future[T]) Value() (T, error) {
 	var none T
 	switch {
 	case !f.resolved():
 		return none, ErrPending
 	case f.failed != nil:
-		return none, f.failed.look()
+		return none, f.failed.see()
 	}
 	return f.value, nil
 }
 
-// Resolved tells whether f has its outcome, be it a failure, without looking at it.
+// Resolved reports whether f has a value or an error. The error does not count as seen by that.
 func (f *Future[T]) Resolved() bool { return f.resolved() }
 
-// settle gives f the outcome of a function. Somebody may have been faster, say with a time-out: then
-// that one's outcome stands.
+// settle resolves f with the results of a function, unless f was resolved before, by a time-out for example.
 func (f *Future[T]) settle(v T, err error) {
 	if err != nil {
 		_ = f.fail(err, false)
@@ -84,17 +82,17 @@ func (f *Future[T]) settle(v T, err error) {
 
 // core is what does not depend on the type of the value.
 type core struct {
-	s      *act.Scheduler // home
+	s      *act.Scheduler // the home
 	state  atomic.Uint32
 	failed *failure // written as value is
-	home   port
-	away   atomic.Pointer[port] // those of other schedulers that wait or did: only ever added to
+	local  subscription                 // of the home scheduler
+	remote atomic.Pointer[subscription] // of other schedulers; a list that only grows
 }
 
-// The states follow each other.
+// The states of a future, in their order.
 const (
 	pending  uint32 = iota
-	claimed         // somebody is writing the outcome
+	claimed         // a goroutine is writing the outcome
 	resolved        // it can be read
 )
 
@@ -111,15 +109,15 @@ func (c *core) fail(err error, seen bool) error {
 	return nil
 }
 
-// drop is for a future whose task leaves. The Cut tells of the task, so nobody need look at this.
+// drop fails a future whose task is dropped. The Cut names the task, so the failure counts as seen.
 func (c *core) drop() { _ = c.fail(ErrDropped, true) }
 
-// publish makes the outcome readable and tells the schedulers that wait. Who begins to wait announces
-// that first and looks at the state afterwards: one of the two sees the other.
+// publish makes the outcome readable and notifies the schedulers that wait. A waiter arms its subscription before
+// it looks at the state, so one of the two sees the other.
 func (c *core) publish() {
 	c.state.Store(resolved)
-	c.home.tell()
-	for p := c.away.Load(); p != nil; p = p.next {
-		p.tell()
+	c.local.notify()
+	for sub := c.remote.Load(); sub != nil; sub = sub.next {
+		sub.notify()
 	}
 }

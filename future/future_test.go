@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errNo, errBad = errors.New("no"), errors.New("bad")
 
-// stepped returns a scheduler that only the test moves, and what it logs.
+// stepped returns a scheduler that the test steps, and its logs.
 func stepped(t testing.TB) (*act.Scheduler, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.WarnLevel)
 	s := act.New(act.Config{Logger: zap.New(core)})
@@ -28,7 +28,7 @@ func stepped(t testing.TB) (*act.Scheduler, *observer.ObservedLogs) {
 	return s, logs
 }
 
-// outcome writes down how f stands.
+// outcome describes the state of f.
 func outcome[T comparable](f *future.Future[T]) string {
 	v, err := f.Value()
 	switch {
@@ -84,7 +84,7 @@ func TestWrongUseSaysSo(t *testing.T) {
 	require.PanicsWithValue(t, "future: New needs a scheduler, for the callbacks", func() { future.New[int](nil) })
 }
 
-// waiter is a task that waits for f and writes down in what order it was done.
+// waiter is a task that waits for f and records when it was done.
 func waiter(f act.Action, name string, log *[]string) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
 		switch d := f.Act(t); d {

@@ -14,8 +14,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// node is a future beside its slow twin: what it was made of, and what follows from that, worked out
-// anew for all of them in each check.
+// node is a future and its model: the futures it was made of, from which each check computes its outcome anew.
 type node struct {
 	f        *future.Future[int]
 	kind     string
@@ -27,7 +26,7 @@ type node struct {
 	now      string // its outcome in the present check
 }
 
-// twin is the outcome that n must have; for an Any, "any of" with a list.
+// twin returns the outcome that n must have; for an Any, "any of" and a list.
 func (n *node) twin() string {
 	if n.given != "" {
 		return n.given
@@ -88,8 +87,8 @@ func (n *node) ofValues(values []string) string {
 	return fmt.Sprint(sum)
 }
 
-// check compares f with its twin. Those of which n was made come before it. Which of several values an
-// Any takes is a matter of time, so the twin believes the future there.
+// check compares f with its model. The nodes that n was made of come before it. Which of several values an Any
+// takes depends on time, so there the model takes the future's.
 func (n *node) check(t *testing.T) {
 	got, want := outcome(n.f), n.twin()
 	if among, ok := strings.CutPrefix(want, "any of "); ok {

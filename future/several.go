@@ -6,19 +6,18 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// All returns a future, at home on s, of the values of all fs, in their order. Like act.All it waits
-// for all of them also when some fail, and then fails with their errors, joined in order: no failure is
-// lost behind another. Of no futures it is an empty slice. The fs may be at home anywhere.
+// All returns a future of the values of all fs, in their order. Its home is s; those of the fs may differ. Like
+// act.All it waits for all fs even if some fail, and then fails with their errors, joined in order. Without fs the
+// value is an empty slice.
 func All[T any](s *act.Scheduler, fs ...*Future[T]) *Future[[]T] {
 	a := &all[T]{fs: fs, to: New[[]T](s), values: make([]T, 0, len(fs))}
 	s.Spawn(a)
 	return a.to
 }
 
-// Any returns a future, at home on s, of the first value that one of fs is resolved with; of several that
-// came at once, the first in their order. If all fail, it fails with their errors, joined in order. Of no
-// futures it fails with ErrNone. The fs may be at home anywhere. Each failure costs a look at all that
-// are pending, so Any is for a handful.
+// Any returns a future of the first value that one of the fs is resolved with; of several at once, the first in
+// their order. Its home is s; those of the fs may differ. If all fail, it fails with their errors, joined in order.
+// Without fs it fails with ErrNone. Each wake-up looks at all pending fs, so Any is for a handful.
 func Any[T any](s *act.Scheduler, fs ...*Future[T]) *Future[T] {
 	a := &first[T]{fs: fs, to: New[T](s), waits: make([]await, len(fs)), errs: make([]error, len(fs))}
 	for i, f := range fs {
@@ -28,8 +27,7 @@ func Any[T any](s *act.Scheduler, fs ...*Future[T]) *Future[T] {
 	return a.to
 }
 
-// all waits for one after the other: since it needs them all, that takes no longer, and each is looked
-// at once.
+// all waits for one future after the other. Since it needs all of them, that takes no longer.
 type all[T any] struct {
 	fs     []*Future[T]
 	to     *Future[[]T]
@@ -62,7 +60,7 @@ func (a *all[T]) Close() error {
 	return nil
 }
 
-// first waits for all at once.
+// first waits for all futures at once.
 type first[T any] struct {
 	fs     []*Future[T]
 	to     *Future[T]
@@ -103,7 +101,7 @@ func (a *first[T]) Close() error {
 	return nil
 }
 
-// joined is nil for no errors, and one by itself stays as it is.
+// joined joins errors. A single one is returned as it is.
 func joined(errs []error) error {
 	if len(errs) == 1 {
 		return errs[0]

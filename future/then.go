@@ -2,8 +2,8 @@ package future
 
 import "github.com/daimon-go/daimon/act"
 
-// Map returns a future of what fn makes of f's value: a value, or a failure. If f fails, so does the
-// result, with the same error and without a call of fn.
+// Map returns a future of what fn returns for f's value. If f fails, the result fails with the same error and fn
+// is not called.
 func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
 	return derive(f, func(v T, err error) (u U, _ error) {
 		if err != nil {
@@ -13,7 +13,7 @@ func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
 	})
 }
 
-// Recover returns a future of f's value, or of what fn makes of f's failure.
+// Recover returns a future of f's value, or of what fn returns for f's error.
 func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
 	return derive(f, func(v T, err error) (T, error) {
 		if err != nil {
@@ -23,14 +23,14 @@ func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
 	})
 }
 
-// Handle has fn called with f's outcome, whichever it is: either err is nil or v is the zero T. It is
-// the end of a chain, so what fn panics with is reported as any task's.
+// Handle calls fn with the outcome of f when f is resolved. Either err is nil or v is the zero T. It ends a chain:
+// a panic in fn is reported as that of any task.
 func (f *Future[T]) Handle(fn func(v T, err error)) {
 	register(f, &handler[T]{from: f, fn: fn})
 }
 
-// Then returns a future that ends as the one that fn returns for f's value, which may be at home on
-// another scheduler. If f fails, so does the result, with the same error and without a call of fn.
+// Then returns a future with the outcome of the future that fn returns for f's value, which may have another home.
+// If f fails, the result fails with the same error and fn is not called.
 func Then[T, U any](f *Future[T], fn func(T) *Future[U]) *Future[U] {
 	c := &chain[T, U]{from: f, to: New[U](f.s), fn: fn}
 	register(f, c)
@@ -43,18 +43,18 @@ func derive[T, U any](f *Future[T], fn func(T, error) (U, error)) *Future[U] {
 	return c.to
 }
 
-// register spawns a callback of f and gives it its place in the order.
+// register spawns a callback of f and appends it to the callbacks.
 func register[T any](f *Future[T], a interface {
 	act.Action
-	place() *waiter
+	self() *waiter
 }) {
 	f.s.Spawn(a)
-	f.home.callbacks.join(a.place())
+	f.local.callbacks.join(a.self())
 }
 
-func (w *waiter) place() *waiter { return w }
+func (w *waiter) self() *waiter { return w }
 
-// callback resolves to with what fn makes of the outcome of from.
+// callback resolves to with what fn returns for the outcome of from.
 type callback[T, U any] struct {
 	waiter
 	from *Future[T]
@@ -70,7 +70,7 @@ func (c *callback[T, U]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Close is called however the task leaves; after it has done its work this does nothing.
+// Close is called however the task ends. After the callback has run it does nothing.
 func (c *callback[T, U]) Close() error {
 	c.leave()
 	c.to.drop()
@@ -97,7 +97,7 @@ func (h *handler[T]) Close() error {
 	return nil
 }
 
-// chain resolves to as the future that fn makes of the value of from.
+// chain resolves to with the outcome of the future that fn returns for the value of from.
 type chain[T, U any] struct {
 	waiter
 	from  *Future[T]
@@ -144,8 +144,7 @@ func (c *chain[T, U]) Close() error {
 	return nil
 }
 
-// caught calls fn with the outcome of from. A panic is a failure; a Goexit goes on, and the scheduler
-// knows what to do about it.
+// caught calls fn with the outcome of from and turns a panic into an error. A Goexit goes on to the scheduler.
 func caught[T, U any](fn func(T, error) (U, error), from *Future[T]) (u U, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -70,15 +70,15 @@ func TestResolvedByManyWaitedForByMany(t *testing.T) {
 	require.Zero(t, logs.Len())
 }
 
-// Two schedulers go in step: each resolves what the other waits for, and then waits itself, so that one
-// begins to wait about when the other resolves. If one wake-up were lost, both would sleep for ever.
+// Each of two schedulers resolves what the other waits for, and then waits itself, so that one begins to wait about
+// when the other resolves. If a wake-up were lost, both would sleep for ever.
 func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
 	for name, idle := range strategies {
 		for _, home := range []string{"at home", "on another scheduler"} {
 			t.Run(name+" "+home, func(t *testing.T) {
 				const steps = 3000
 				g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked, Idle: idle})
-				var futures [2][]*future.Future[int] // by who waits
+				var futures [2][]*future.Future[int] // by the waiting scheduler
 				for i := range futures {
 					for range steps {
 						at := i
@@ -302,7 +302,7 @@ func TestAnOrderReachesThoseWhoWait(t *testing.T) {
 	require.Equal(t, 1, cut.Tasks, "the one that only waits for the future")
 }
 
-// untilTold waits for an order.
+// untilTold is an action that waits for an order.
 type untilTold struct{}
 
 func (untilTold) Act(t *act.Task) act.Directive {

@@ -9,10 +9,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// waiting counts who waits for f, anywhere, and the ports it has.
-func waiting[T any](f *Future[T]) (waiters, ports int) {
-	count := func(p *port) {
-		ports++
+// waiting counts the waiters and the subscriptions of f.
+func waiting[T any](f *Future[T]) (waiters, subscriptions int) {
+	count := func(p *subscription) {
+		subscriptions++
 		for w := p.waiters.first; w != nil; w = w.next {
 			waiters++
 		}
@@ -20,14 +20,14 @@ func waiting[T any](f *Future[T]) (waiters, ports int) {
 			waiters++
 		}
 	}
-	count(&f.home)
-	for p := f.away.Load(); p != nil; p = p.next {
+	count(&f.local)
+	for p := f.remote.Load(); p != nil; p = p.next {
 		count(p)
 	}
-	return waiters, ports
+	return waiters, subscriptions
 }
 
-// dropped has everybody wait, and then drops them.
+// dropped lets all tasks wait, and then drops them.
 func dropped(t *testing.T, s *act.Scheduler) {
 	for n := 1; n > 0; {
 		var err error
@@ -38,8 +38,8 @@ func dropped(t *testing.T, s *act.Scheduler) {
 	require.IsType(t, &shutdown.Cut{}, s.Run())
 }
 
-// A future that lives as long as the program, such as "the configuration has changed", is waited for
-// beside something else again and again.
+// Tasks may wait again and again for a future that lives as long as the program, such as "the configuration has
+// changed", beside something else.
 func TestGivingUpLeavesNothingBehind(t *testing.T) {
 	home, other := act.New(act.Config{}), act.New(act.Config{})
 	defer home.Close()
@@ -66,9 +66,9 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 			dropped(t, s)
 		}
 	}
-	waiters, ports := waiting(f)
+	waiters, subscriptions := waiting(f)
 	require.Zero(t, waiters)
-	require.Equal(t, 2, ports)
+	require.Equal(t, 2, subscriptions)
 	require.NoError(t, f.Resolve(1))
 	require.Nil(t, home.Close())
 }
@@ -102,11 +102,11 @@ func TestListIsLeftInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestADeskRefusedALetterSaysNothing(t *testing.T) {
-	d := &desk{}
+func TestAClosedNotifierDropsNotifications(t *testing.T) {
+	d := &notifier{}
 	require.NoError(t, d.Close())
 	require.NoError(t, d.Close())
-	p := &port{desk: d}
-	p.state.Store(waited)
-	require.NotPanics(t, p.tell)
+	p := &subscription{notifier: d}
+	p.state.Store(armed)
+	require.NotPanics(t, p.notify)
 }
