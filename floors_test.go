@@ -60,7 +60,7 @@ const floors = `
 	service           act shutdown internal/netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
-	coro              act shutdown listener future context go.uber.org/zap iter net os runtime runtime/debug time
+	coro              act shutdown listener future internal/audit context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 )
 
-// BenchmarkSwitch is a turn that yields: of an action, and there and back of a coroutine.
+// BenchmarkSwitch compares a turn that yields of an action and of a coroutine, which switches there and back.
 func BenchmarkSwitch(b *testing.B) {
 	for name, a := range map[string]func(over *bool) act.Action{
 		"action": func(over *bool) act.Action {
@@ -51,8 +51,7 @@ func BenchmarkSwitch(b *testing.B) {
 	}
 }
 
-// BenchmarkShortBody is a coroutine from its beginning to its end: one that has been used before, and one that is
-// made for it.
+// BenchmarkShortBody runs a coroutine from beginning to end: one that has been used before, and one that is new.
 func BenchmarkShortBody(b *testing.B) {
 	b.Run("used again", func(b *testing.B) {
 		s := act.New(act.Config{})
@@ -82,7 +81,7 @@ func BenchmarkShortBody(b *testing.B) {
 	})
 }
 
-// BenchmarkMany is BenchmarkSwitch with so many that their stacks are not in the nearest cache.
+// BenchmarkMany is BenchmarkSwitch with so many coroutines that their stacks do not fit the nearest cache.
 func BenchmarkMany(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

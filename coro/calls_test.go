@@ -63,7 +63,7 @@ func TestAnOffloadMayBlockAndHoldsUpNobody(t *testing.T) {
 	require.NoError(t, others.end())
 }
 
-// The function goes on, and is told by the context.
+// The function goes on and hears of the end from its context.
 func TestAnInterruptedOffloadLosesItsResult(t *testing.T) {
 	for name, interrupted := range map[string]func(co *coro.Co, f func() (int, error)) error{
 		"by a scope": func(co *coro.Co, f func() (int, error)) error {
@@ -110,7 +110,7 @@ func TestTheContextOfABodyEndsWithIt(t *testing.T) {
 	}
 }
 
-// hold keeps a Group without tasks in its Run.
+// hold keeps Run from returning without a task.
 func hold(s *act.Scheduler) error {
 	s.Hold(1)
 	return nil
@@ -197,7 +197,7 @@ func TestManyAwaitOneFuture(t *testing.T) {
 	}
 }
 
-// take is a mailbox's Take that waits.
+// take waits for a value of a mailbox.
 func take[T any](co *coro.Co, from *monitor.Mailbox[T]) (v T, err error) {
 	for {
 		v, err := from.Take()
@@ -261,7 +261,7 @@ func TestLettersFromOtherGoroutines(t *testing.T) {
 	}
 }
 
-// gate is a condition of one's own: it keeps a Waker for each who waits.
+// gate is a condition with a Waker for each task that waits.
 type gate struct {
 	open    bool
 	waiting []act.Waker
@@ -399,7 +399,7 @@ func TestDoClosesWhatItHasDone(t *testing.T) {
 	require.Equal(t, 1, l.Logs.FilterMessage("closing failed").Len())
 }
 
-// ending ends at once.
+// ending is an action that ends at once.
 type ending struct {
 	d      act.Directive
 	closed *bool
@@ -432,7 +432,7 @@ func TestALineIsReadByTheLeafThatReadsLines(t *testing.T) {
 	require.Equal(t, "hello", got)
 }
 
-// told writes down an order.
+// told records an order.
 type told struct{ log *trace }
 
 func (told) Act(t *act.Task) act.Directive {
@@ -480,7 +480,7 @@ func TestWhatABodyHasDoneIsNotToldOfAnOrder(t *testing.T) {
 	require.Empty(t, log.String())
 }
 
-// slow offloads a function, and tells when it is closed.
+// slow offloads a function and records when it is closed.
 type slow struct {
 	release chan bool
 	log     chan string
@@ -491,7 +491,7 @@ func (x *slow) Act(t *act.Task) act.Directive {
 }
 func (x *slow) Close() error { x.log <- "closed"; return nil }
 
-// What belongs to an offloaded function is not taken from it by the end of the body.
+// The end of the body does not close an action that has offloaded a function.
 func TestWhatHasOffloadedIsClosedWhenTheFunctionHasReturned(t *testing.T) {
 	l := bench(t)
 	x := &slow{make(chan bool), make(chan string, 3)}

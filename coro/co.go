@@ -15,51 +15,51 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// ErrStopped is returned by a call that waits, or would have to, once the coroutine's task has been dropped.
+// ErrStopped is returned by calls that wait or would wait after the coroutine's task has been dropped.
 var ErrStopped = errors.New("coro: the coroutine is stopped")
 
-// Co is the coroutine as its body sees it. Its methods are for the body only. Those that return an error
-// may suspend the body; the error is ErrStopped, that of a scope (see Within, WithContext, UntilOrder), or what the
-// method says.
+// Co is a coroutine as its body sees it. Only the body may call its methods. A method that returns an error may
+// suspend the body. The error is ErrStopped, the error of a scope (see Within, WithContext, UntilOrder), or what the
+// method documents.
 type Co struct {
-	program  *program
+	body     *body
 	task     *act.Task // nil before the first turn
-	crew     *crew
-	worker   *worker    // nil before the first turn and after the end
-	child    act.Action // what Do does
-	outcome  error      // of child, once it is over
-	scope    *scope     // the innermost
-	outer    *Co        // whose body was running when this was resumed
-	conn     *Conn      // what Serve has given it
-	dialled  []*listener.Conn
+	pool     *pool
+	worker   *worker          // nil before the first turn and after the end
+	child    act.Action       // the action of Do
+	outcome  error            // of child, when it has ended
+	scope    *scope           // the innermost
+	outer    *Co              // its body was running when this was resumed
+	conn     *Conn            // given by Serve
+	dialled  []*listener.Conn // connections that the body has to close
 	sleep    *listener.Sleep
 	ctx      context.Context // see Context
 	cancel   context.CancelCauseFunc
 	err      error
 	panicked *act.Panic
-	slack    uint8 // calls of a Conn that this turn may still make
+	calls    uint8 // how many calls of a Conn this turn may still make
 	running  bool
-	refused  uint8 // calls since it was stopped
+	refused  uint8 // calls since the coroutine was stopped
 	stopped  bool
-	parted   bool // child belongs to an offloaded function
-	unwound  bool
+	detached bool // child belongs to an offloaded function
+	unwound  bool // by Goexit
 }
 
-// callsATurn is how many calls of Conns are made before a body has to give up its turn, so that a peer that
-// sends without end cannot keep the thread: each takes at most Limits.Read, so 1 MiB by default.
-const callsATurn = 16
+// callsPerTurn is how many calls of Conns a body may make before it has to end its turn, so that a peer that sends
+// without end cannot keep the thread. Each call takes at most Limits.Read bytes: together 1 MiB by default.
+const callsPerTurn = 16
 
-// Scheduler is where the coroutine lives, for good.
+// Scheduler returns the scheduler of the coroutine. It never changes.
 func (co *Co) Scheduler() *act.Scheduler { return co.task.Scheduler() }
 
-// Task is the coroutine's task.
+// Task returns the coroutine's task.
 func (co *Co) Task() *act.Task { return co.task }
 
-// Order is the latest order that made the terms stricter, nil if there is none.
+// Order returns the latest shutdown order that made the terms stricter, or nil.
 func (co *Co) Order() shutdown.Order { return co.task.Order() }
 
-// Context returns a context that ends, with ErrStopped as its cause, when the body ends or is stopped. It is
-// for functions off the thread, which take one.
+// Context returns a context that ends when the body ends or is stopped, with ErrStopped as its cause. It is meant
+// for functions off the thread.
 func (co *Co) Context() context.Context {
 	if co.ctx == nil {
 		co.ctx, co.cancel = context.WithCancelCause(context.Background())
@@ -67,10 +67,10 @@ func (co *Co) Context() context.Context {
 	return co.ctx
 }
 
-// Yield gives up the turn; the body goes on in the next round.
+// Yield ends the turn. The body goes on in the next round.
 func (co *Co) Yield() error { return co.pause(act.Yield) }
 
-// Sleep lets d pass. It is never early.
+// Sleep waits for d at least.
 func (co *Co) Sleep(d time.Duration) error {
 	if co.sleep == nil {
 		co.sleep = new(listener.Sleep)
@@ -79,11 +79,11 @@ func (co *Co) Sleep(d time.Duration) error {
 	return co.Do(co.sleep)
 }
 
-// Do does a to its end, and closes it if it is an io.Closer. The error is what a has failed with. If the
-// coroutine is stopped meanwhile, or a scope ends, a is closed unfinished; but while a function runs that a
-// has offloaded, a scope is not looked at. A panic of a fails the task, and the body is stopped.
+// Do runs the action a to its end, closes it if it is an io.Closer, and returns the error that it failed with. If the
+// coroutine is stopped or a scope ends meanwhile, a is closed unfinished. A scope does not end while a function runs
+// that a has offloaded. A panic of a fails the task and stops the body.
 //
-// Most actions are for one Do: a listener.Receive that is done answers Done again, at once and with the old value.
+// Most actions can be run once: a listener.Receive that is Done answers Done again at once, with the old value.
 func (co *Co) Do(a act.Action) error {
 	if err := co.enter(); err != nil {
 		co.close(a)
@@ -98,13 +98,13 @@ func (co *Co) Do(a act.Action) error {
 	return co.outcome
 }
 
-// do is what a body answers that has an action to be done: the turn goes on with that.
+// do is what a body yields to have co.child run: the turn goes on with the child.
 const do = act.Done
 
-// attend calls the action that the body does, and tells whether the body is to go on. Scopes are looked at when the
-// action has not ended, so that what comes in the same turn as the end of a scope is not lost; an offloaded function they
-// have to wait for.
-func (co *Co) attend() (d act.Directive, over bool) {
+// runChild gives a turn to the action of Do and reports whether the body is to go on. Scopes are checked after the
+// action's turn, so that a result that comes in the same turn as the end of a scope is not lost. An offloaded function
+// cannot be cut short by a scope.
+func (co *Co) runChild() (d act.Directive, over bool) {
 	co.outcome = nil
 	switch d = co.child.Act(co.task); d {
 	case act.Done:
@@ -121,10 +121,10 @@ func (co *Co) attend() (d act.Directive, over bool) {
 	return d, co.outcome != nil
 }
 
-// leave closes what Do has done, or given up.
+// leave ends Do.
 func (co *Co) leave(a act.Action) {
 	co.child = nil
-	if !co.parted {
+	if !co.detached {
 		co.close(a)
 	}
 }
@@ -137,8 +137,9 @@ func (co *Co) close(a act.Action) {
 	}
 }
 
-// Await waits for anything that has a waker. ready is called now and in each turn until it returns true: it
-// looks at what is waited for, and leaves w, which is good for that turn, with whoever makes it true.
+// Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false
+// it must have handed w to something that wakes the task when the condition may have changed; w is valid for that
+// turn.
 func (co *Co) Await(ready func(w act.Waker) bool) error { return co.Do(condition(ready)) }
 
 type condition func(act.Waker) bool
@@ -150,8 +151,9 @@ func (ready condition) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Unblock is for calls that return a listener.Blocked: it waits until the call may do better and returns nil.
-// With a nil err it is one of the calls of a Conn, of which a turn has so many; any other it returns at once.
+// Unblock handles the error of a call that may return a listener.Blocked, such as those of [Conn.Under]. For a Blocked
+// it waits until the call may succeed and returns nil. For nil it returns nil, and counts as a call of a Conn, of
+// which a turn has 16 before it ends. Any other error it returns at once.
 //
 //	for {
 //		n, err := c.Under().SendFile(f, at, left)
@@ -179,16 +181,16 @@ func (co *Co) wait(b listener.Blocked) error {
 	return co.suspend(act.Wait)
 }
 
-// Offload has f called by the Group's Executor, where it may block, and waits for it. A panic or Goexit in f
-// is an error. If the wait ends first, f goes on and its result is lost, so f must touch only what it has
-// captured by value. co.Context, taken before, tells it of the end of the body, but not of a scope's.
+// Offload has the Group's Executor call f, which may block, and waits for its result. A panic or Goexit in f becomes
+// an error. If the wait ends first, f goes on and its result is lost; so f must touch only what it captured by value.
+// Through co.Context, called before, f can hear of the end of the body, but not of the end of a scope.
 func Offload[T any](co *Co, f func() (T, error)) (T, error) {
 	call := act.Call[T]{F: f}
 	err := co.Do(&call)
 	return call.Value, err
 }
 
-// Value waits for f and returns its outcome.
+// Value waits until f is resolved and returns its outcome.
 func Value[T any](co *Co, f *future.Future[T]) (T, error) {
 	if err := co.Do(f.Await()); err != nil && !f.Resolved() {
 		return *new(T), err
@@ -196,7 +198,7 @@ func Value[T any](co *Co, f *future.Future[T]) (T, error) {
 	return f.Value()
 }
 
-// pause gives up the turn with d.
+// pause ends the turn with d.
 func (co *Co) pause(d act.Directive) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -204,11 +206,11 @@ func (co *Co) pause(d act.Directive) error {
 	return co.suspend(d)
 }
 
-// enter begins a call that may suspend the body. Within a scope that has ended it is refused, but not without
-// giving up the turn: a body that does not look at errors must not keep the thread.
+// enter begins a call that may suspend the body. In a scope that has ended it fails, after ending the turn: a body
+// that ignores errors must not keep the thread.
 func (co *Co) enter() error {
-	if co.crew == nil || co.crew.current != co {
-		panic("coro: a Co was used outside of its body: each coroutine has its own")
+	if co.pool == nil || co.pool.current != co {
+		panic("coro: a Co was used outside of its own body")
 	}
 	if co.stopped {
 		return co.refuse()
@@ -216,7 +218,7 @@ func (co *Co) enter() error {
 	if co.scope == nil {
 		return nil
 	}
-	err := co.scope.over(co)
+	err := co.scope.ended(co)
 	if err != nil {
 		co.worker.yield(act.Yield)
 		if co.stopped {
@@ -226,8 +228,8 @@ func (co *Co) enter() error {
 	return err
 }
 
-// suspend answers d, and returns in the next turn. The error says that there is no use in trying again. Scopes are
-// looked at before and not afterwards: what has come in the same turn as the end of a scope is not lost.
+// suspend ends the turn with d and returns in the next turn. After an error the caller must not try again. Scopes are
+// checked before and not afterwards, so that a result that comes in the same turn as the end of a scope is not lost.
 func (co *Co) suspend(d act.Directive) error {
 	if co.scope != nil {
 		if err := co.scope.arm(co); err != nil {
@@ -241,7 +243,7 @@ func (co *Co) suspend(d act.Directive) error {
 	return nil
 }
 
-// refuse is for calls after the coroutine was stopped: at the second the body is unwound.
+// refuse answers calls after the coroutine was stopped: the first with ErrStopped, the second by unwinding the body.
 func (co *Co) refuse() error {
 	if co.refused++; co.refused < 2 {
 		return ErrStopped
@@ -251,16 +253,16 @@ func (co *Co) refuse() error {
 	return nil
 }
 
-// call is for each call of a Conn: for one too many in a turn the body has to wait for the next.
+// call counts a call of a Conn. When the turn has made callsPerTurn of them, the body is suspended until the next.
 func (co *Co) call() error {
 	if err := co.enter(); err != nil {
 		return err
 	}
-	if co.slack == 0 {
+	if co.calls == 0 {
 		if err := co.suspend(act.Yield); err != nil {
 			return err
 		}
 	}
-	co.slack--
+	co.calls--
 	return nil
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Conn is a listener.Conn as a net.Conn whose calls seem to block: they suspend the body of its Co, and hold up
-// nobody else. What is written in a turn goes out in one call when the turn ends, so a Write that has returned may
-// not have been sent. After 16 calls a body gives up its turn, so that its peer cannot keep the thread.
+// Conn is a net.Conn on a listener.Conn. Its calls seem to block: they suspend the coroutine that calls them, and no
+// other task. Bytes that are written in a turn are sent together when the turn ends, so they may not have been sent
+// when Write returns. After 16 calls in a turn the coroutine is suspended until the next turn, so that a peer cannot
+// keep the thread.
 //
-// It suspends whichever coroutine calls it, and is for those of one task: of two that act.All does, one may read
-// while the other writes. All its methods belong to the thread: another goroutine, such as the one that
-// tls.Conn.HandshakeContext starts for a context that can be cancelled, must not even close it.
+// All coroutines of one task may use a Conn: of two coroutines in an act.All, one may read while the other writes. No
+// method may be called on another goroutine, not even Close. (tls.Conn.HandshakeContext starts a goroutine that calls
+// Close if its context can be cancelled.)
 type Conn struct {
 	under *listener.Conn
 	co    *Co
@@ -22,26 +23,26 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// Conn makes a net.Conn for co of one that somebody has dialled or accepted. Who owned under still does.
+// Conn returns a net.Conn for co on under. Its owner still has to close under.
 func (co *Co) Conn(under *listener.Conn) *Conn { return &Conn{under, co} }
 
-// Co is the coroutine that the Conn was made for.
+// Co returns the coroutine that the Conn was made for.
 func (c *Conn) Co() *Co { return c.co }
 
-// Under is what the Conn lies on, for what a net.Conn cannot say: see Co.Unblock. What it lends is good until the next
-// call that may suspend the body.
+// Under returns the listener.Conn below c, for calls that a net.Conn does not have: see Co.Unblock. Bytes that it
+// lends are valid until the next call that may suspend the body.
 func (c *Conn) Under() *listener.Conn { return c.under }
 
-// caller is the coroutine that makes the present call.
+// caller returns the coroutine that is running.
 func (c *Conn) caller() *Co {
-	if crew := c.co.crew; crew != nil && crew.current != nil && crew.current.task == c.co.task {
-		return crew.current
+	if p := c.co.pool; p != nil && p.current != nil && p.current.task == c.co.task {
+		return p.current
 	}
-	panic("coro: a Conn was used by somebody who is no coroutine of its task")
+	panic("coro: a Conn was used outside of the coroutines of its task")
 }
 
-// Read returns what has come, at most len(p), and waits if nothing has. The error is io.EOF when the peer sends no
-// more, os.ErrDeadlineExceeded, net.ErrClosed, what the system reports, or one of Co.
+// Read reads at most len(p) bytes and waits if there are none. The error is io.EOF when the peer has closed its side,
+// os.ErrDeadlineExceeded, net.ErrClosed, an error of the operating system, or one of Co's.
 func (c *Conn) Read(p []byte) (int, error) {
 	co := c.caller()
 	for {
@@ -59,9 +60,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write returns when all of p is on its way, and waits while more than Limits.High is queued. The error is one of
-// the peer's or the system's, also a late one of an earlier Write, os.ErrDeadlineExceeded, net.ErrClosed, or one of
-// Co.
+// Write queues all of p, and waits while more than Limits.High bytes are queued. The error is one of the operating
+// system, possibly caused by an earlier Write, os.ErrDeadlineExceeded, net.ErrClosed, or one of Co's.
 func (c *Conn) Write(p []byte) (int, error) {
 	written := 0
 	co := c.caller()
@@ -84,30 +84,30 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite ends what this side writes: the peer reads io.EOF behind the last byte. Reading goes on.
+// CloseWrite closes this side: the peer reads io.EOF after the last byte. Reading goes on.
 func (c *Conn) CloseWrite() error { return c.under.CloseWrite() }
 
-// Close gives the connection up and returns at once: what was written is still sent, see listener.Conn.Close. Whoever
-// else of the task waits for it is told.
+// Close closes the connection and returns at once. Bytes that were written are still sent: see listener.Conn.Close.
+// Other coroutines of the task that wait for the connection are woken and get net.ErrClosed.
 func (c *Conn) Close() error {
-	if crew := c.co.crew; crew != nil && crew.current != nil {
-		crew.current.task.Waker().Wake()
+	if p := c.co.pool; p != nil && p.current != nil {
+		p.current.task.Waker().Wake()
 	}
 	c.co.dialled = slices.DeleteFunc(c.co.dialled, func(d *listener.Conn) bool { return d == c.under })
 	return c.under.Close()
 }
 
-// LocalAddr is the address of this end; nil after Close.
+// LocalAddr returns the address of this end, or nil after Close.
 func (c *Conn) LocalAddr() net.Addr { return c.under.LocalAddr() }
 
-// RemoteAddr is the address of the peer; nil after Close, and when the system no longer knows.
+// RemoteAddr returns the address of the peer, or nil after Close and when the operating system no longer knows it.
 func (c *Conn) RemoteAddr() net.Addr { return c.under.RemoteAddr() }
 
-// SetDeadline is SetReadDeadline and SetWriteDeadline in one.
+// SetDeadline sets the read and the write deadline.
 func (c *Conn) SetDeadline(at time.Time) error { return c.under.SetDeadline(at) }
 
-// SetReadDeadline has Read return os.ErrDeadlineExceeded from then on; the zero Time takes it away.
+// SetReadDeadline makes Read return os.ErrDeadlineExceeded from the given time on. The zero Time means no deadline.
 func (c *Conn) SetReadDeadline(at time.Time) error { return c.under.SetReadDeadline(at) }
 
-// SetWriteDeadline has Write return os.ErrDeadlineExceeded from then on; the zero Time takes it away.
+// SetWriteDeadline makes Write return os.ErrDeadlineExceeded from the given time on. The zero Time means no deadline.
 func (c *Conn) SetWriteDeadline(at time.Time) error { return c.under.SetWriteDeadline(at) }

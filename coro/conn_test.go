@@ -19,9 +19,10 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// The contract of net.Conn by hand: nettest.TestConn uses a connection from many goroutines, and that a Conn is not for.
+// The contract of net.Conn, case by case: nettest.TestConn uses a connection from many goroutines, which a Conn does not
+// allow.
 
-// late wants the error of a deadline as package net returns it.
+// late requires the error of a deadline as package net returns it.
 func late(t require.TestingT, err error) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	var timeout net.Error
@@ -139,7 +140,7 @@ func TestALargeWriteIsWhole(t *testing.T) {
 	}
 }
 
-// full writes until there is no room, and wants to be held up.
+// full writes until there is no room, and requires that a further write waits.
 func full(c *coro.Conn) error {
 	for {
 		if _, err := c.Write(make([]byte, 64<<10)); err != nil {
@@ -294,7 +295,7 @@ func TestCloseByTheOtherCoroutineIsTold(t *testing.T) {
 	}
 }
 
-// What was broken: it woke the others only while the coroutine lived that the Conn was made for.
+// It once woke the others only while the coroutine lived that the Conn was made for.
 func TestCloseIsToldAlsoOfAConnWhoseCoroutineHasEnded(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	l := bench(t)
@@ -388,7 +389,7 @@ func TestAPeerThatHasGoneIsAnErrorAndNoHang(t *testing.T) {
 }
 
 func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
-	const sentence = "panic: coro: a Conn was used by somebody who is no coroutine of its task"
+	const sentence = "panic: coro: a Conn was used outside of the coroutines of its task"
 	uses := map[string]func(c, other *coro.Conn){
 		"Read":     func(c, _ *coro.Conn) { _, _ = c.Read(make([]byte, 1)) },
 		"Write":    func(c, _ *coro.Conn) { _, _ = c.Write(make([]byte, 1)) },
@@ -436,7 +437,7 @@ func TestAConnCanBeUsedByABodyWithinTheBody(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-// firehose is a Stream on which there is always more, and always room.
+// firehose is a Stream that always has input and always has room.
 type firehose struct {
 	quiet
 	reads int
@@ -444,7 +445,7 @@ type firehose struct {
 
 func (f *firehose) Lend(int) ([]byte, error) { f.reads++; return []byte("water"), nil }
 
-// Other tasks have their turns however much comes: sixteen calls are made in each, then those are asked.
+// Other tasks have their turns however much a peer sends: a turn makes sixteen calls.
 func TestAFirehoseIsOneOfMany(t *testing.T) {
 	f, p, written := &firehose{}, make([]byte, 5), 0
 	read := func(c *coro.Conn) error { _, err := c.Read(p); return err }
@@ -491,7 +492,7 @@ func TestAFirehoseIsOneOfMany(t *testing.T) {
 	}
 }
 
-// A peer that sends without end on one real connection leaves the others of its scheduler their share.
+// A peer that sends without end does not starve the other connections of its scheduler.
 func TestARealFirehoseKeepsNobodyWaiting(t *testing.T) {
 	v := serving{handler: coro.Serve(func(c *coro.Conn) error { _, err := io.Copy(struct{ io.Writer }{io.Discard}, c); return err }),
 		cfg: act.Config{Schedulers: 1}}.start(t)

@@ -7,32 +7,28 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// WriteTo writes to w what comes, until the peer sends no more: io.Copy does so. Between two connections of one
-// scheduler nothing is copied on the way, and while it waits no buffer is held.
+// WriteTo copies everything that the peer sends to w; io.Copy uses it. Between two Conns of one scheduler the bytes
+// are not copied to a buffer. While WriteTo waits it holds no buffer.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	co := c.caller()
 	if to, ok := w.(*Conn); ok {
 		to.caller()
-		return c.pour(co, to.under)
+		p := &transfer{from: c.under, to: to.under}
+		err := co.Do(p)
+		return p.total, err
 	}
 	return c.copy(co, w)
 }
 
-// pour lends to what c has received, turn by turn.
-func (c *Conn) pour(co *Co, to *listener.Conn) (int64, error) {
-	p := &pouring{from: c.under, to: to}
-	err := co.Do(p)
-	return p.total, err
-}
-
-// pouring is an action, and so needs neither the body nor its stack while it waits.
-type pouring struct {
+// transfer writes to one connection what another receives. As an action it needs neither the body nor its stack while
+// it waits.
+type transfer struct {
 	from, to *listener.Conn
 	total    int64
 }
 
-func (p *pouring) Act(t *act.Task) act.Directive {
-	for range callsATurn {
+func (p *transfer) Act(t *act.Task) act.Directive {
+	for range callsPerTurn {
 		in, err := p.from.Peek(1)
 		if len(in) > 0 {
 			var n int
@@ -47,7 +43,7 @@ func (p *pouring) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// copy has a buffer only while there is something in it, since w may suspend the body for long.
+// copy takes a buffer for each write, since the next bytes may be long in coming.
 func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 	for {
 		if err := co.call(); err != nil {
@@ -70,11 +66,11 @@ func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 	}
 }
 
-// pass writes to w what is unread, as much as a buffer holds.
+// pass writes unread bytes to w, as many as a buffer holds.
 func (c *Conn) pass(w io.Writer, in []byte) (int64, error) {
-	crew := c.co.crew
-	buffer := crew.takeBuffer()
-	defer crew.giveBuffer(buffer)
+	p := c.co.pool
+	buffer := p.takeBuffer()
+	defer p.giveBuffer(buffer)
 	n := copy(buffer, in)
 	c.under.Discard(n)
 	written, err := w.Write(buffer[:n])
@@ -86,22 +82,21 @@ func (c *Conn) pass(w io.Writer, in []byte) (int64, error) {
 
 const (
 	bufferSize = 16 << 10
-	spare      = 16 // buffers that a scheduler keeps
+	maxBuffers = 16 // kept by a scheduler
 )
 
-// takeBuffer is for a body in the middle of a copy: there are as many as those.
-func (c *crew) takeBuffer() []byte {
-	n := len(c.buffers)
+func (p *pool) takeBuffer() []byte {
+	n := len(p.buffers)
 	if n == 0 {
 		return make([]byte, bufferSize)
 	}
-	b := c.buffers[n-1]
-	c.buffers = c.buffers[:n-1]
+	b := p.buffers[n-1]
+	p.buffers = p.buffers[:n-1]
 	return b
 }
 
-func (c *crew) giveBuffer(b []byte) {
-	if len(c.buffers) < spare {
-		c.buffers = append(c.buffers, b)
+func (p *pool) giveBuffer(b []byte) {
+	if len(p.buffers) < maxBuffers {
+		p.buffers = append(p.buffers, b)
 	}
 }

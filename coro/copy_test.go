@@ -91,7 +91,7 @@ func TestAClientThatNeverReadsHoldsUpItselfAlone(t *testing.T) {
 	}
 }
 
-// The other end of the way is a server of package net.
+// The other end is a server of package net.
 func TestIOCopyBetweenTwoConnsIsAProxy(t *testing.T) {
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestIOCopyToAndFromOtherThings(t *testing.T) {
 	}
 }
 
-// sink is a Writer with an answer of its own.
+// sink is a Writer that returns what the test says.
 type sink func(p []byte) (int, error)
 
 func (s sink) Write(p []byte) (int, error) { return s(p) }
@@ -215,7 +215,7 @@ func TestWriteToSaysWhatTheWriterSays(t *testing.T) {
 	}
 }
 
-// What is lent by the one connection is given to the other in the same turn, so the one may be closed then.
+// Bytes that one connection lends are written to the other in the same turn, so the first may be closed then.
 func TestWriteToEndsWithEitherConnection(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -263,7 +263,7 @@ func TestWriteToEndsWithEitherConnection(t *testing.T) {
 	}
 }
 
-// The memory of a copy is its own for as long as the Writer takes.
+// The buffer of a copy is not used for anything else while the Writer waits.
 func TestCopiesThatWaitAtOnceDoNotMix(t *testing.T) {
 	l := bench(t)
 	var all []*played

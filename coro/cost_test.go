@@ -14,11 +14,13 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 
-// The lowest of several counts: neighbours on the machine only make it dearer.
+// The lowest of several measurements counts: other load on the machine only raises it.
 func TestTheCostOfASwitch(t *testing.T) {
+	tier.Need(t, tier.Full, "it measures time")
 	const most = 250
 	best := time.Duration(1 << 62)
 	for tries := 0; tries < 10 && (best > most || tries < 3); tries++ {
@@ -31,7 +33,7 @@ func TestTheCostOfASwitch(t *testing.T) {
 	}
 }
 
-// benchmarked is the time of one of n calls in a body of its own.
+// benchmarked returns the time of one of n calls in a body.
 func benchmarked(n int, call func(co *coro.Co) error) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -50,9 +52,10 @@ func benchmarked(n int, call func(co *coro.Co) error) time.Duration {
 	return time.Since(begun) / time.Duration(n)
 }
 
-// A coroutine that is made for its body costs several times as much as one that has rested. They are measured side by
-// side, so that both have the same neighbours.
+// A new coroutine costs several times as much as one that is used again. Both are measured side by side, under the same
+// load.
 func TestTheCostOfAShortBodyIsLessOnACoroutineUsedAgain(t *testing.T) {
+	tier.Need(t, tier.Full, "it measures time")
 	const pairs, n = 15, 2000
 	var ratios []float64
 	for range pairs {

@@ -2,9 +2,9 @@ package coro
 
 import "github.com/daimon-go/daimon/listener"
 
-// Dial connects to address, "host:port" or "unix:" and a path. The connection is the body's to close; if that is stopped
-// or panics before, it is aborted. (One that another task is to have is dialled by a listener.Connect.) Bound it with
-// Within: the system may try for minutes. It fails with a *listener.ConnectError.
+// Dial connects to address, which is "host:port" or "unix:" and a path. The operating system may try for minutes:
+// bound it with Co.Within. The error is a *listener.ConnectError. The body has to close the connection; if the body is
+// stopped or panics, the connection is aborted. To dial for another task, use listener.Connect.
 func Dial(co *Co, address string, l listener.Limits) (*Conn, error) {
 	connect := listener.Connect{Address: address, Limits: l}
 	if err := co.Do(&connect); err != nil {
@@ -15,7 +15,8 @@ func Dial(co *Co, address string, l listener.Limits) (*Conn, error) {
 	return co.Conn(c), nil
 }
 
-// abortDialled is for a body that did not come to it: it may have been unwound in the middle of its cleaning up.
+// abortDialled aborts the connections that the body has not closed. It may have been unwound in the middle of its
+// deferred functions.
 func (co *Co) abortDialled() {
 	for _, c := range co.dialled {
 		c.Abort()

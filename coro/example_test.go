@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// run plays one body on a scheduler of its own.
+// run runs one body on a scheduler.
 func run(body func(co *coro.Co) error) {
 	err := act.Run(context.Background(), act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 		s.Spawn(coro.New(body))
@@ -31,7 +31,7 @@ func run(body func(co *coro.Co) error) {
 	}
 }
 
-// visit runs a server for one client, which is a goroutine of package net.
+// visit runs a server for one client, a goroutine that uses package net.
 func visit(body func(*coro.Conn) error, client func(net.Conn)) {
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,7 +54,7 @@ func visit(body func(*coro.Conn) error, client func(net.Conn)) {
 	}
 }
 
-// Two bodies take turns on one thread: what they share needs no lock.
+// Two bodies take turns on one thread, so the data that they share needs no lock.
 func ExampleNew() {
 	count := func(name string) act.Action {
 		return coro.New(func(co *coro.Co) error {
@@ -76,7 +76,7 @@ func ExampleNew() {
 	// Output: a0 b0 a1 b1 a2 b2
 }
 
-// An echo server. While io.Copy waits for this client the others have their turns.
+// An echo server. While io.Copy waits for one client, the others have their turns.
 func ExampleServe() {
 	echo := func(c *coro.Conn) error {
 		_, err := io.Copy(c, c)
@@ -91,7 +91,7 @@ func ExampleServe() {
 	// Output: is anybody there?
 }
 
-// What reads lines from an io.Reader reads them from a Conn.
+// A bufio.Scanner reads lines from a Conn.
 func ExampleConn() {
 	shout := func(c *coro.Conn) error {
 		lines := bufio.NewScanner(c)
@@ -113,7 +113,7 @@ func ExampleConn() {
 	// AND ANOTHER
 }
 
-// A body does any action, and those that act composes.
+// A body can run any action, also one composed by package act.
 func ExampleCo_Do() {
 	run(func(co *coro.Co) error {
 		err := co.Do(act.First(
@@ -126,7 +126,7 @@ func ExampleCo_Do() {
 	// Output: the shorter one: <nil>
 }
 
-// Everything that waits within the scope is bounded, however deep it is called.
+// Within bounds all calls in it that wait, however deep in the stack.
 func ExampleCo_Within() {
 	run(func(co *coro.Co) error {
 		err := co.Within(5*time.Millisecond, func() error {
@@ -145,7 +145,7 @@ func ExampleCo_Within() {
 	// true
 }
 
-// A context that somebody else cancels ends the wait.
+// A context that another goroutine cancels ends the wait.
 func ExampleCo_WithContext() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	time.AfterFunc(time.Millisecond, func() { cancel(errors.New("nobody needs it any more")) })
@@ -156,8 +156,8 @@ func ExampleCo_WithContext() {
 	// Output: nobody needs it any more
 }
 
-// Between two requests a server of connections that are kept alive leaves when it is told to; one that has begun to
-// read a request goes on and answers.
+// After a shutdown order a server ends a connection that is idle between two requests. A request that has begun is
+// answered.
 func ExampleCo_UntilOrder() {
 	answer := func(c *coro.Conn) error {
 		r := bufio.NewReader(c)
@@ -196,7 +196,7 @@ func ExampleCo_UntilOrder() {
 	// good-bye
 }
 
-// A function that blocks is called elsewhere; the body waits, and the thread does not.
+// A function that blocks runs off the thread. The body waits for it; the thread does not.
 func ExampleOffload() {
 	run(func(co *coro.Co) error {
 		addresses, err := coro.Offload(co, func() ([]string, error) {
@@ -208,7 +208,7 @@ func ExampleOffload() {
 	// Output: [127.0.0.1] <nil>
 }
 
-// Two functions at once, of which each has its future.
+// Two functions run at once, each with a future.
 func ExampleValue() {
 	run(func(co *coro.Co) error {
 		a := future.Go(co.Scheduler(), func() (int, error) { return 20, nil })
@@ -256,8 +256,7 @@ func ExampleDial() {
 	// <nil>
 }
 
-// Two coroutines of one task: one writes questions, the other reads answers, and neither waits for the other. The task
-// goes on when both have ended.
+// Two coroutines of one task: one writes questions, the other reads answers. The task goes on when both have ended.
 func Example_twoCoroutines() {
 	talk := func(c *coro.Conn) error {
 		return c.Co().Do(act.All(
@@ -288,7 +287,7 @@ func Example_twoCoroutines() {
 	// answer to question 2
 }
 
-// A listener.Conn can do what a net.Conn cannot say: a file goes out without being read.
+// Under gives the methods that a net.Conn does not have, such as SendFile.
 func ExampleCo_Unblock() {
 	file, err := os.CreateTemp("", "example")
 	if err != nil {
@@ -314,7 +313,7 @@ func ExampleCo_Unblock() {
 	// Output: To be, or not to be
 }
 
-// A condition of one's own: the body leaves its waker with whoever makes it true.
+// A body waits for a condition: the code that makes it true wakes the task.
 func ExampleCo_Await() {
 	s := act.New(act.Config{})
 	ready := false
@@ -341,7 +340,7 @@ func ExampleCo_Await() {
 	// it is ready
 }
 
-// Two coroutines of one connection would do the same: one hears the peer, one the mailbox.
+// A body waits for its peer or a mailbox, whichever has something first.
 func ExampleCo_Unblock_mailbox() {
 	s := act.New(act.Config{})
 	defer s.Close()

@@ -27,7 +27,7 @@ import (
 
 var networks = []string{"tcp", "unix"}
 
-// server is a service whose connections are served by a body.
+// server is a service that runs a coroutine for each connection.
 type server struct {
 	*servertest.Running
 	network string
@@ -37,13 +37,13 @@ type server struct {
 	}
 }
 
-// serve starts one with two schedulers.
+// serve starts a server with two schedulers.
 func serve(t testing.TB, network string, body func(*coro.Conn) error) *server {
 	t.Helper()
 	return serving{network: network, handler: coro.Serve(body)}.start(t)
 }
 
-// serving is what may be different about a server.
+// serving has the options of a server.
 type serving struct {
 	network  string
 	handler  func(*listener.Conn) act.Action
@@ -65,7 +65,7 @@ func (v serving) start(t testing.TB) *server {
 	return &server{servertest.Start(t, v.cfg, x.Setup), "tcp", x}
 }
 
-// address is one for coro.Dial.
+// address returns an address for coro.Dial.
 func (v *server) address() string {
 	if v.network == "unix" {
 		return "unix:" + v.socket.Addr().String()
@@ -82,10 +82,10 @@ func (v *server) dial() net.Conn {
 	return c
 }
 
-// failures are the tasks that were reported, by what they failed with.
+// failures returns the reported tasks, by their errors.
 func (v *server) failures() []string { return failures(v.Logs.FilterMessage("a task failed").All()) }
 
-// drain wants everything to end by itself, nothing to have failed, and no coroutine to be left.
+// drain requires that all tasks end, none has failed, and no coroutine is left.
 func (v *server) drain() {
 	v.T.Helper()
 	v.Group.Shutdown(servertest.Drain)
@@ -115,21 +115,21 @@ func bench(t *testing.T) *servertest.Stepped {
 	return l
 }
 
-// played is a body that a bench plays. What it requires it requires of panicking.
+// played is a body that a bench runs. It makes its requirements of a panicking.
 type played struct {
 	l    *servertest.Stepped
 	over bool
 	err  error
 }
 
-// play spawns body.
-func play(l *servertest.Stepped, body func(co *coro.Co) error) *played {
+// play spawns a body.
+func play(l *servertest.Lab, body func(co *coro.Co) error) *played {
 	p := &played{l: l}
 	l.S.Spawn(p.action(body))
 	return p
 }
 
-// action is body, watched.
+// action returns the body as an action that records its end.
 func (p *played) action(body func(co *coro.Co) error) act.Action {
 	return coro.New(func(co *coro.Co) error {
 		p.err = errors.New("a panic or Goexit")
@@ -144,15 +144,15 @@ func (p *played) action(body func(co *coro.Co) error) act.Action {
 	})
 }
 
-// end steps until the body has ended, and returns its error.
+// end steps until the body has ended and returns its error.
 func (p *played) end() error {
 	p.l.T.Helper()
 	p.l.Until("the body ends", func() bool { return p.over })
 	return p.err
 }
 
-// converse plays body over one end of a connection; the test has the other.
-func converse(l *servertest.Stepped, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
+// converse runs a body on one end of a connection; the test has the other.
+func converse(l *servertest.Lab, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
 	under, peer := l.Conn(network, limits)
 	return play(l, func(co *coro.Co) error {
 		c := co.Conn(under)
@@ -161,19 +161,19 @@ func converse(l *servertest.Stepped, network string, limits listener.Limits, bod
 	}), peer
 }
 
-// both does two bodies side by side in the task of co.
+// both runs two bodies side by side in the task of co.
 func both(co *coro.Co, a, b func(co *coro.Co) error) error {
 	return co.Do(act.All(coro.New(a), coro.New(b)))
 }
 
-// noise is bytes that nothing finds by chance.
+// noise returns random bytes.
 func noise(n int) []byte {
 	p := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(p)
 	return p
 }
 
-// echoed sends data to an echo, ends its side, wants the same back, and closes.
+// echoed sends data to an echo server, closes its side, requires the same bytes back, and closes.
 func echoed(c net.Conn, data []byte) error {
 	defer func() { _ = c.Close() }()
 	sent := make(chan error, 1)
@@ -191,7 +191,7 @@ func echoed(c net.Conn, data []byte) error {
 	return nil
 }
 
-// together calls f n times at once.
+// together calls f on n goroutines.
 func together(n int, f func(i int) error) error {
 	results := make(chan error, n)
 	for i := range n {
@@ -204,7 +204,7 @@ func together(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// trace is a history as a string.
+// trace records a history as a string.
 type trace struct{ strings.Builder }
 
 func (x *trace) add(format string, args ...any) {
@@ -221,12 +221,12 @@ func failures(logged []observer.LoggedEntry) (errs []string) {
 	return errs
 }
 
-// errGone stands for any error that says that the peer is no longer there.
+// errGone stands for any error of a peer that has gone.
 var errGone = errors.New("the peer has gone")
 
 func gone(err error) bool { return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) }
 
-// quiet is a Stream without a socket: one message comes, is answered, and then nothing happens any more.
+// quiet is a Stream without a socket: one message arrives, is answered, and then nothing happens.
 type quiet struct {
 	monitor.Stream
 	in   []byte

@@ -16,14 +16,16 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
 var haltAndDrop = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
 
-// newScheduler returns one that is closed at the end of the test.
+// newScheduler returns a scheduler that is closed at the end of the test.
 func newScheduler(t testing.TB, cfg act.Config) (*act.Scheduler, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	cfg.Logger = zap.New(core)
@@ -156,13 +158,13 @@ func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
 	most := 0
 	for range 1000 {
 		s.Spawn(coro.New(func(co *coro.Co) error {
-			live, _ := coro.Count(s)
+			live, _ := audit.Coroutines(s)
 			most = max(most, live)
 			return co.Yield()
 		}))
 	}
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		live, resting := coro.Count(s)
+		live, resting := audit.Coroutines(s)
 		if live > 0 {
 			return act.Yield
 		}
@@ -172,18 +174,18 @@ func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Zero(t, logs.Len(), logs.All())
 	require.Equal(t, 1000, most)
-	live, resting := coro.Count(s)
+	live, resting := audit.Coroutines(s)
 	require.Zero(t, live+resting)
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-// panicking is a requirement on a coroutine's or a scheduler's goroutine, which FailNow must not end.
+// panicking is for requirements on the goroutine of a coroutine or a scheduler, which FailNow must not end.
 type panicking struct{}
 
 func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (panicking) FailNow()                          { panic("a requirement is not met") }
 
-// stops are the calls that suspend.
+// stops are the calls that suspend a body.
 var stops = map[string]func(co *coro.Co) error{
 	"Yield": (*coro.Co).Yield,
 	"Sleep": func(co *coro.Co) error { return co.Sleep(time.Hour) },
@@ -231,7 +233,7 @@ func TestADroppedBodyIsStoppedWhereverItWaits(t *testing.T) {
 				stopped := coro.ErrStopped.Error()
 				require.Equal(t, []string{stopped, stopped, "deferred"}, log)
 				require.Zero(t, logs.Len(), logs.All())
-				live, resting := coro.Count(s)
+				live, resting := audit.Coroutines(s)
 				require.Zero(t, live+resting)
 			})
 		}
@@ -315,6 +317,7 @@ func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
 }
 
 func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
+	tier.Need(t, tier.Full, "it takes 2 s")
 	s, logs := newScheduler(t, act.Config{})
 	s.Spawn(coro.New(func(co *coro.Co) error {
 		err := co.Sleep(time.Hour)
@@ -325,7 +328,7 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 	s.Shutdown(haltAndDrop)
 	s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
 	require.Error(t, s.Run())
-	// An order that comes before the first turn leaves nobody to stop.
+	// An order before the first turn stops no body.
 	require.Zero(t, logs.Len())
 
 	prompt := func(co *coro.Co) error { return co.Sleep(time.Hour) }
@@ -342,7 +345,7 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 	require.Error(t, s.Run())
 	time.Sleep(50 * time.Millisecond) // of those that have ended there is nothing to report
 	require.Equal(t, 1, logs.Len())
-	require.Equal(t, "a stopped coroutine does not end, and holds up its thread", logs.All()[0].Message)
+	require.Equal(t, "a stopped coroutine does not end and blocks its thread", logs.All()[0].Message)
 	require.Contains(t, logs.All()[0].ContextMap()["task"], "OnlyComputes")
 }
 
@@ -456,7 +459,7 @@ func TestADropDuringAnOffloadStopsTheBodyAtOnceAndOnItsThread(t *testing.T) {
 }
 
 func TestACoBelongsToItsBody(t *testing.T) {
-	const sentence = "panic: coro: a Co was used outside of its body: each coroutine has its own"
+	const sentence = "panic: coro: a Co was used outside of its own body"
 	s, logs := newScheduler(t, act.Config{})
 	var kept *coro.Co
 	s.Spawn(coro.New(func(co *coro.Co) error {
@@ -472,7 +475,7 @@ func TestACoBelongsToItsBody(t *testing.T) {
 	}
 }
 
-// selfish closes a coroutine from within.
+// selfish is a body that closes its own coroutine.
 type selfish struct{ a act.Action }
 
 func TestABodyCannotCloseItself(t *testing.T) {

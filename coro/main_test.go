@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 )
 
-// crashing is set in the environment of a test binary that is to crash instead of running tests.
+// crashing, in the environment, has the test binary crash instead of running tests.
 const crashing = "DAIMON_CORO_CRASH"
 
 func TestMain(m *testing.M) {

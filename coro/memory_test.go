@@ -16,11 +16,12 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// echoes are handlers that do the same.
+// echoes are echo handlers of several kinds.
 var echoes = map[string]func(*listener.Conn) act.Action{
 	"state machine": func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
@@ -65,8 +66,8 @@ var echoes = map[string]func(*listener.Conn) act.Action{
 	}),
 }
 
-// idle is the bytes per connection, of the heap and of stacks, when n of them have echoed a message and wait. The
-// streams are real if network names some.
+// idle returns the bytes of heap and stack for each of n connections that have echoed a message and wait. They use
+// real sockets if network names one.
 func idle(t *testing.T, handler func(*listener.Conn) act.Action, n int, network string) (heap, stack int) {
 	l := bench(t)
 	s := act.New(act.Config{}) // without the frames of servertest.OS
@@ -106,9 +107,10 @@ func memory() (m runtime.MemStats) {
 	return m
 }
 
-// What a coroutine takes while it waits is the runtime's, for the most part: a goroutine and its stack, of 2 or 4 KiB.
-// To that its own part is small; above all there is no buffer.
+// Most of the memory of a suspended coroutine is the runtime's: a goroutine with a stack of 2 or 4 KiB. The rest is
+// small; above all there is no buffer.
 func TestTheCostOfAnIdleConnectionInMemory(t *testing.T) {
+	tier.Need(t, tier.Full, "it holds many connections")
 	for _, network := range []string{"", "tcp", "unix"} {
 		const n = 500
 		heap0, stack0 := idle(t, echoes["state machine"], n, network)
@@ -121,7 +123,7 @@ func TestTheCostOfAnIdleConnectionInMemory(t *testing.T) {
 	}
 }
 
-// A crowd that copies at once has a buffer each; few are kept behind it.
+// Many copies at once have a buffer each; few of the buffers are kept afterwards.
 func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
 	const n = 300
 	runtime.LockOSThread()

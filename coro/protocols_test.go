@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// shouters answer each line in capitals.
+// shouters are handlers that answer each line in capitals.
 var shouters = map[string]func(*coro.Conn) error{
 	"bufio.Scanner": func(c *coro.Conn) error {
 		lines := bufio.NewScanner(c)
@@ -80,7 +80,7 @@ func TestLinesAreReadWithWhatReadsLines(t *testing.T) {
 	}
 }
 
-// web answers requests with what it is sent.
+// web answers each request with its body.
 func web(rw io.ReadWriter) error {
 	r := bufio.NewReader(rw)
 	for {

@@ -10,40 +10,40 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// New makes an action of body: it is Done when body returns nil, and Failed when it returns an error. The
-// coroutine is made in its first turn.
+// New returns an action that runs f as a coroutine, the body. It is Done when f returns nil, and Failed when f
+// returns an error. The coroutine is made in the action's first turn.
 //
-// On an order it goes on, as does what it waits for; an action given to Do is told. See Co.Order and
+// After a shutdown order the body goes on. An action that it runs with Do is told of the order. See Co.Order and
 // Co.UntilOrder.
-func New(body func(*Co) error) act.Action {
-	if body == nil {
-		panic("coro: New without a body")
+func New(f func(*Co) error) act.Action {
+	if f == nil {
+		panic("coro: New without a function")
 	}
-	return (*routine)(&Co{program: &program{body, body}})
+	return (*routine)(&Co{body: &body{f, f}})
 }
 
-// program is what the coroutines of one service have in common.
-type program struct {
-	body func(*Co) error
-	of   any // the function to be named
+// body is the function of a coroutine. The coroutines of one service share it.
+type body struct {
+	run   func(*Co) error
+	given any // the user's function, which names the coroutine
 }
 
-// routine is a Co as the action that its task sees.
+// routine is a Co as the scheduler sees it: an action.
 type routine Co
 
-// Act lets the body go on.
+// Act gives the body a turn.
 func (r *routine) Act(t *act.Task) act.Directive {
 	co := (*Co)(r)
 	if !co.ended() {
 		if co.task == nil {
 			co.begin(t)
 		}
-		co.slack = callsATurn
+		co.calls = callsPerTurn
 		if d := co.turn(); !co.ended() {
 			return d
 		}
 	}
-	if co.panicked != nil { // again: the first time it has come through resume
+	if co.panicked != nil { // called again: the first time the panic came through resume
 		co.panicked.Raise()
 	}
 	if co.err != nil {
@@ -52,37 +52,36 @@ func (r *routine) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// turn lets the body go on until it answers. An action that it does takes its turns here, on the scheduler's stack: to
-// switch to the body and back only to hear that it waits costs more than most of them do.
+// turn runs the body until it yields. The action of Do has its turns here, on the scheduler's stack: to switch to the
+// body and back only to learn that the action waits would cost more than most actions do.
 func (co *Co) turn() act.Directive {
 	for {
 		if co.child != nil {
-			if d, over := co.attend(); !over {
+			if d, over := co.runChild(); !over {
 				return d
 			}
 		}
-		if d := co.crew.resume(co); d != do || co.ended() {
+		if d := co.pool.resume(co); d != do || co.ended() {
 			return d
 		}
 	}
 }
 
 func (co *Co) begin(t *act.Task) {
-	co.task, co.crew = t, crews.Get(t.Scheduler())
-	co.crew.engage(co)
+	co.task, co.pool = t, pools.Get(t.Scheduler())
+	co.pool.start(co)
 }
 
 func (co *Co) ended() bool { return co.task != nil && co.worker == nil || co.stopped }
 
-// Stop passes an order on to the action that the body waits for.
+// Stop passes an order on to the action of Do.
 func (r *routine) Stop(t *act.Task, o shutdown.Order) {
 	if st, ok := r.child.(act.Stopper); ok {
 		st.Stop(t, o)
 	}
 }
 
-// Close stops the body if it has not ended. An error that it then returns, other than ErrStopped, is the
-// result.
+// Close stops the body if it has not ended, and returns its error unless that is ErrStopped.
 func (r *routine) Close() error {
 	co := (*Co)(r)
 	switch {
@@ -93,7 +92,7 @@ func (r *routine) Close() error {
 		return nil
 	case co.running:
 		panic("coro: a body closed its own coroutine")
-	case co.crew.closed:
+	case co.pool.closed:
 		return errElsewhere
 	}
 	co.stop()
@@ -109,31 +108,31 @@ func (r *routine) Close() error {
 	return co.err
 }
 
-// errElsewhere can happen only to who is closed by a parent that is no act.Abandoner.
-var errElsewhere = errors.New("coro: a coroutine cannot be stopped by the goroutine of an abandoned function, and is left behind")
+// errElsewhere is returned if a parent that is no act.Abandoner closes a coroutine.
+var errElsewhere = errors.New("coro: a coroutine cannot be stopped on the goroutine of an abandoned function; its goroutine leaks")
 
-// Abandon stops the body, and leaves the action that it waits for to the function which that has offloaded.
+// Abandon stops the body. The action of Do is left to the function that it has offloaded.
 func (r *routine) Abandon() act.Action {
 	rest := act.AbandonAction(r.child)
-	r.parted = true
+	r.detached = true
 	if err := r.Close(); err != nil {
 		r.task.Scheduler().Logger().Warn("closing failed", zap.Error(err))
 	}
 	return rest
 }
 
-// Patience is how long a body may go on after it was stopped before that is logged.
-const Patience = 2 * time.Second
+// patience is how long a stopped body may run before that is logged.
+const patience = 2 * time.Second
 
-// stop has the body end: no call suspends it any more.
+// stop makes the body end: from now on no call suspends it.
 func (co *Co) stop() {
 	co.stopped = true
 	if co.cancel != nil {
 		co.cancel(ErrStopped)
 	}
-	name, log := co.program.String(), co.task.Scheduler().Logger()
-	watch := time.AfterFunc(Patience, func() {
-		log.Error("a stopped coroutine does not end, and holds up its thread", zap.String("task", name))
+	name, log := co.body.String(), co.task.Scheduler().Logger()
+	watch := time.AfterFunc(patience, func() {
+		log.Error("a stopped coroutine does not end and blocks its thread", zap.String("task", name))
 	})
 	defer watch.Stop()
 	defer func() {
@@ -141,10 +140,10 @@ func (co *Co) stop() {
 			panic(v)
 		}
 	}()
-	co.crew.resume(co)
+	co.pool.resume(co)
 }
 
 // String names the function of the body.
-func (r *routine) String() string { return r.program.String() }
+func (r *routine) String() string { return r.body.String() }
 
-func (p *program) String() string { return act.FuncName(p.of) }
+func (b *body) String() string { return act.FuncName(b.given) }

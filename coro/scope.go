@@ -10,34 +10,34 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// ErrOrdered is the error of calls within UntilOrder when there is an order.
+// ErrOrdered is returned by calls within UntilOrder after a shutdown order.
 var ErrOrdered = errors.New("coro: an order was given")
 
-// scope is a part of a body that may be cut short: everything that waits in it then returns its error.
+// scope is a part of a body that may be cut short: calls that wait in it then return its error.
 type scope struct {
 	outer *scope
 	end   func(co *Co) error // why it has ended; nil: it has not
-	bell  *act.Bell          // of one that ends by another goroutine's doing
+	bell  *act.Bell          // rung when the scope ends, if another goroutine ends it
 }
 
-// over tells why s or one around it has ended, the outermost first.
-func (s *scope) over(co *Co) error {
+// ended returns why s or a scope around it has ended, the outermost first.
+func (s *scope) ended(co *Co) error {
 	if s.outer != nil {
-		if err := s.outer.over(co); err != nil {
+		if err := s.outer.ended(co); err != nil {
 			return err
 		}
 	}
 	return s.end(co)
 }
 
-// arm leaves the turn's waker with those who may end a scope, and looks once more.
+// arm has the end of a scope wake the task, and returns why one has ended already.
 func (s *scope) arm(co *Co) error {
 	for sc := s; sc != nil; sc = sc.outer {
 		if sc.bell != nil {
 			sc.bell.Set(co.task.Waker())
 		}
 	}
-	return s.over(co)
+	return s.ended(co)
 }
 
 func (co *Co) within(s *scope, f func() error) error {
@@ -47,8 +47,8 @@ func (co *Co) within(s *scope, f func() error) error {
 	return f()
 }
 
-// Within calls f and bounds it in time: what waits in it d after now, or would wait then, returns an error that
-// is os.ErrDeadlineExceeded. Scopes nest; that of an outer one is returned first.
+// Within calls f and bounds it in time: after d, calls in f that wait or would wait return an error that wraps
+// os.ErrDeadlineExceeded. Scopes nest; the error of an outer scope comes first.
 func (co *Co) Within(d time.Duration, f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (co *Co) Within(d time.Duration, f func() error) error {
 	}}, f)
 }
 
-// lateError is a net.Error as those of deadlines are: crypto/tls goes on with a connection after one.
+// lateError is a net.Error, as the errors of deadlines are: crypto/tls can use a connection after one.
 type lateError struct{ d time.Duration }
 
 func (e *lateError) Error() string {
@@ -75,8 +75,8 @@ func (*lateError) Unwrap() error   { return os.ErrDeadlineExceeded }
 func (*lateError) Timeout() bool   { return true }
 func (*lateError) Temporary() bool { return true }
 
-// WithContext calls f and cuts it short when ctx ends: what waits in it then, or would, returns context.Cause(ctx). The
-// deadline of a context is on the system's clock; Within is on the scheduler's.
+// WithContext calls f and cuts it short when ctx ends: calls in f that wait or would wait then return
+// context.Cause(ctx). A context's deadline is on the system's clock; that of Within is on the scheduler's.
 func (co *Co) WithContext(ctx context.Context, f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (co *Co) WithContext(ctx context.Context, f func() error) error {
 	return co.within(&scope{bell: bell, end: func(*Co) error { return context.Cause(ctx) }}, f)
 }
 
-// UntilOrder calls f and cuts it short when the scheduler is told to end: what waits in it then, or would, returns
-// ErrOrdered. It is for the wait for a next request, say, which nobody owes an answer to.
+// UntilOrder calls f and cuts it short when the scheduler is ordered to end: calls in f that wait or would wait then
+// return ErrOrdered. Use it for the wait for a next request, for example.
 func (co *Co) UntilOrder(f func() error) error {
 	if err := co.enter(); err != nil {
 		return err

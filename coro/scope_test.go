@@ -27,7 +27,7 @@ var (
 	errOther = errors.New("another reason")
 )
 
-// waits are calls that wait for ever, if nobody ends them.
+// waits are calls that wait for ever unless a scope ends them.
 func waits(co *coro.Co, c *coro.Conn) map[string]func() error {
 	return map[string]func() error{
 		"Sleep":   func() error { return co.Sleep(time.Hour) },
@@ -139,7 +139,7 @@ func TestACallInAScopeThatHasEndedIsRefused(t *testing.T) {
 	}
 }
 
-// closing counts what is done to it.
+// closing is an action that counts its calls.
 type closing struct{ acts, closes int }
 
 func (c *closing) Act(*act.Task) act.Directive { c.acts++; return act.Yield }
@@ -191,7 +191,7 @@ func TestWithContextEndsWithTheContextsCause(t *testing.T) {
 	}
 }
 
-// attended is a context that counts who waits for its end.
+// attended is a context that counts the waiters for its end.
 type attended struct {
 	context.Context
 	done    chan struct{}
@@ -245,7 +245,7 @@ func TestTheOuterScopeIsTheReason(t *testing.T) {
 		log.String())
 }
 
-// What has come in the turn in which its time was over has come.
+// A result that comes in the turn in which the time is over is not lost.
 func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
 	for name, scope := range map[string]func(co *coro.Co, f func() error) error{
 		"Within": func(co *coro.Co, f func() error) error { return co.Within(time.Millisecond, f) },
@@ -306,7 +306,7 @@ func TestAScopeWithinWhatTheBodyDoesIsItsOwn(t *testing.T) {
 	late(t, p.end())
 }
 
-// An action that has offloaded a function belongs to that until it has returned.
+// An action that has offloaded a function belongs to it until it has returned.
 func TestAScopeWaitsForAnOffloadedFunction(t *testing.T) {
 	for name, early := range map[string]bool{"that ends meanwhile": false, "that ends in the same turn": true} {
 		t.Run(name, func(t *testing.T) {
@@ -422,7 +422,7 @@ func TestABodyIsToldOfAnOrderAndGoesOn(t *testing.T) {
 	require.ErrorIs(t, p.end(), coro.ErrOrdered)
 }
 
-// A server that keeps connections alive owes an answer to whoever has begun to ask, and to nobody else.
+// A server that keeps connections alive answers requests that have begun, and ends the others.
 func TestAnOrderEndsTheWaitForARequestAndNotTheRequest(t *testing.T) {
 	asked := make(chan bool, 1)
 	v := serve(t, "tcp", func(c *coro.Conn) error {

@@ -7,17 +7,17 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Serve makes the Handler of a service of one that is written in straight lines. When body returns the connection is
-// closed in stages, after a panic or a drop it is aborted. io.EOF, as a Read at the end returns it, is no failure.
+// Serve returns a Handler for a service that runs f as a coroutine for each connection. When f returns, the connection
+// is closed, and bytes that were written are still sent, within Limits.Linger. After a panic, or when the task is
+// dropped, the connection is aborted. The error io.EOF is not a failure.
 //
-// On an order it goes on until body returns: see Co.UntilOrder. Run waits for the last bytes of a closed connection,
-// and for its peer to close, up to Limits.Linger.
-func Serve(body func(*Conn) error) func(*listener.Conn) act.Action {
-	if body == nil {
-		panic("coro: Serve without a body")
+// After a shutdown order f goes on until it returns: see Co.UntilOrder.
+func Serve(f func(*Conn) error) func(*listener.Conn) act.Action {
+	if f == nil {
+		panic("coro: Serve without a function")
 	}
-	p := &program{of: body, body: func(co *Co) error {
-		if err := body(co.conn); err != io.EOF {
+	b := &body{given: f, run: func(co *Co) error {
+		if err := f(co.conn); err != io.EOF {
 			return err
 		}
 		return nil
@@ -26,7 +26,7 @@ func Serve(body func(*Conn) error) func(*listener.Conn) act.Action {
 		x := &struct {
 			Co
 			Conn
-		}{Co{program: p}, Conn{under: under}}
+		}{Co{body: b}, Conn{under: under}}
 		x.Conn.co, x.Co.conn = &x.Co, &x.Conn
 		return (*routine)(&x.Co)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -155,15 +156,15 @@ func TestManyComeAndGoOverTheSameCoroutines(t *testing.T) {
 		}))
 	}
 	v.On(0, func(s *act.Scheduler) {
-		live, resting := coro.Count(s)
+		live, resting := audit.Coroutines(s)
 		require.LessOrEqual(panicking{}, live+resting, 20)
 	})
 	v.drain()
 }
 
 func TestServeWithoutABody(t *testing.T) {
-	require.PanicsWithValue(t, "coro: Serve without a body", func() { coro.Serve(nil) })
-	require.PanicsWithValue(t, "coro: New without a body", func() { coro.New(nil) })
+	require.PanicsWithValue(t, "coro: Serve without a function", func() { coro.Serve(nil) })
+	require.PanicsWithValue(t, "coro: New without a function", func() { coro.New(nil) })
 }
 
 func TestABodyIsNamedAfterItsFunction(t *testing.T) {

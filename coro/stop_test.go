@@ -15,13 +15,14 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Wherever a body waits that has a connection, it can be stopped there: the call says so, what is deferred runs, and
+// A body with a connection can be stopped wherever it waits: the call returns ErrStopped, deferred functions run, and
 // nothing is left of it.
 func TestABodyWithAConnectionIsStoppedWhereverItWaits(t *testing.T) {
 	serverSide, clientSide := identities(t)
@@ -137,14 +138,14 @@ func TestABodyWithAConnectionIsStoppedWhereverItWaits(t *testing.T) {
 					require.ErrorIs(t, got, coro.ErrStopped)
 				}
 				require.Equal(t, "deferred", log.String())
-				live, resting := coro.Count(l.S)
+				live, resting := audit.Coroutines(l.S)
 				require.Zero(t, live+resting)
 			})
 		}
 	}
 }
 
-// A connection that stands, or nearly, when its Dial is given up is closed.
+// A connection that is or becomes established when its Dial is given up is closed.
 func TestADialThatIsStoppedLeavesNoDescriptor(t *testing.T) {
 	for _, network := range networks {
 		v := serve(t, network, echo)
@@ -179,7 +180,7 @@ func TestADialThatIsStoppedLeavesNoDescriptor(t *testing.T) {
 	require.Error(t, p.end())
 }
 
-// What was broken: the unwinding at the second call left the function that was going to close.
+// The unwinding at the second call once skipped the function that was going to close.
 func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
 	for name, end := range map[string]func(co *coro.Co, c *coro.Conn) error{
 		"by a time-out, and cleaning up for too long": func(co *coro.Co, c *coro.Conn) error {
@@ -232,7 +233,7 @@ func TestABodyThatPanicsKeepsNoConnectionThatItHasDialled(t *testing.T) {
 	v.drain() // which waits for the server to see that the client has gone
 }
 
-// Deferred functions of the usual kind: one flushes, one ends the TLS, one closes.
+// Deferred functions of the usual kind: one flushes, one ends TLS, one closes.
 func TestDeferredFunctionsOfAStoppedBodyDoWhatTheyCan(t *testing.T) {
 	serverSide, clientSide := identities(t)
 	ends := make(chan string, 3)

@@ -27,7 +27,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// identities makes a certificate that is signed by itself, for a server and for who trusts it.
+// identities makes a self-signed certificate, for a server and for clients that trust it.
 func identities(t testing.TB) (server, client *tls.Config) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func identities(t testing.TB) (server, client *tls.Config) {
 		&tls.Config{RootCAs: roots, ServerName: "localhost"}
 }
 
-// secure has body speak over TLS; the end is told to the client.
+// secure runs body over TLS and sends close_notify at the end.
 func secure(cfg *tls.Config, body func(c *coro.Conn, secret *tls.Conn) error) func(*coro.Conn) error {
 	return func(c *coro.Conn) error {
 		secret := tls.Server(c, cfg)
@@ -62,7 +62,7 @@ func secure(cfg *tls.Config, body func(c *coro.Conn, secret *tls.Conn) error) fu
 	}
 }
 
-// trust is dial and a handshake.
+// trust dials and makes a handshake.
 func (v *server) trust(cfg *tls.Config) *tls.Conn {
 	c := tls.Client(v.dial(), cfg)
 	require.NoError(v.T, c.Handshake())
@@ -107,7 +107,8 @@ func TestTheEndOfTLSIsToldAndHeard(t *testing.T) {
 	servertest.Expect(t, c, "hello")
 	require.NoError(t, c.CloseWrite())
 	require.Equal(t, io.EOF, servertest.Receive(t, heard), "a close_notify")
-	servertest.ExpectEOF(t, c)
+	servertest.HearEnd(t, c)
+	_ = c.Close()
 
 	c = v.trust(clientSide)
 	servertest.Expect(t, c, "hello")
@@ -134,7 +135,7 @@ func TestHTTPOverTLS(t *testing.T) {
 	v.drain()
 }
 
-// ended is err, but for that of an end.
+// ended returns err unless it is that of an ordinary end.
 func ended(err error) error {
 	if err == io.EOF {
 		return nil
@@ -169,7 +170,7 @@ func TestACoroutineIsATLSClient(t *testing.T) {
 	require.Contains(t, answer, "hello over HTTP/1.0")
 }
 
-// A time-out of any kind leaves a TLS connection usable, as it does over package net.
+// A TLS connection can be used after any time-out, as over package net.
 func TestTLSGoesOnAfterATimeOut(t *testing.T) {
 	serverSide, clientSide := identities(t)
 	for name, bounded := range map[string]func(c *coro.Conn, f func() error) error{
@@ -253,19 +254,19 @@ func TestAClientThatGoesInTheMiddleOfAHandshakeLeavesNothing(t *testing.T) {
 	}
 }
 
-// cutOff lets the first message through and then reads no more.
+// cutOff passes the first message and then reads no more.
 type cutOff struct{ net.Conn }
 
 func (*cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // eager is a Conn as the transport of a tls.Conn that two coroutines use: its Write does not wait. A tls.Conn locks a
-// mutex while it writes, and its Read locks that too, for an alert, say: if the one who holds it were suspended, the
-// other would hold up the thread for good.
+// mutex while it writes, and its Read locks it too, for an alert for example. If its holder were suspended, the other
+// coroutine would block the thread for ever.
 type eager struct{ *coro.Conn }
 
 func (e eager) Write(p []byte) (int, error) { return e.Under().Write(p) }
 
-// give writes p to secret, over e, and waits before each part until there is room for it.
+// give writes p to the tls.Conn over e, and waits before each part until there is room.
 func (e eager) give(co *coro.Co, secret *tls.Conn, p []byte) error {
 	for part := range slices.Chunk(p, 16<<10) { // less than Limits.High, with all that TLS adds
 		for err := e.Under().Sent(); err != nil; err = e.Under().Sent() {
@@ -280,7 +281,7 @@ func (e eager) give(co *coro.Co, secret *tls.Conn, p []byte) error {
 	return nil
 }
 
-// What a peer sends makes the reader want to send an alert while the writer waits.
+// A bad record makes the reader send an alert while the writer waits.
 func TestAPeerThatSpoilsTLSHoldsUpNobodyElse(t *testing.T) {
 	serverSide, clientSide := identities(t)
 	v := serving{handler: coro.Serve(func(c *coro.Conn) error {
@@ -309,7 +310,7 @@ func TestAPeerThatSpoilsTLSHoldsUpNobodyElse(t *testing.T) {
 	require.NoError(t, v.End())
 }
 
-// Each way has its own coroutine: what is written does not wait for what is read.
+// Each direction has a coroutine, so writing does not wait for reading.
 func TestOneCoroutineReadsWhileTheOtherWrites(t *testing.T) {
 	serverSide, clientSide := identities(t)
 	const much = 2 << 20

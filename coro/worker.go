@@ -6,81 +6,82 @@ import (
 	"runtime/debug"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/audit"
 )
 
-// worker is a coroutine. It plays one body after the other, and rests between two.
+// worker is a coroutine of the Go runtime. It runs one body after the other.
 type worker struct {
-	crew  *crew
-	co    *Co                               // whose body it plays
-	next  func() (act.Directive, bool)      // switches to the coroutine, until it answers
-	stop  func()                            // ends one that rests
-	yield func(act.Directive) (onward bool) // answers, and switches back
+	pool  *pool
+	co    *Co                               // its body runs here
+	next  func() (act.Directive, bool)      // switches to the coroutine until it yields
+	stop  func()                            // ends an idle coroutine
+	yield func(act.Directive) (onward bool) // switches back with a verdict
 }
 
-// crew is the workers of a scheduler.
-type crew struct {
+// pool is the workers of a scheduler.
+type pool struct {
 	s       *act.Scheduler
-	live    int       // those that have a body
-	resting []*worker // at most restful
-	current *Co       // the innermost one whose body is running
+	live    int       // workers that have a body
+	idle    []*worker // at most maxIdle
+	current *Co       // the innermost whose body is running
 	buffers [][]byte  // of Conn.copy
-	closed  bool      // s is
+	closed  bool      // the scheduler is closed
 }
 
-// restful is how many finished coroutines of a scheduler are kept to be used again.
-const restful = 256
+// maxIdle is how many workers of a scheduler are kept for the next bodies.
+const maxIdle = 256
 
-var crews = act.NewLocal(func(s *act.Scheduler) *crew { return &crew{s: s} })
+var pools = act.NewLocal(func(s *act.Scheduler) *pool { return &pool{s: s} })
 
-// Count tells how many coroutines of s have a body that has not ended, and how many rest. It is for the
-// thread of s.
-func Count(s *act.Scheduler) (live, resting int) {
-	c := crews.Get(s)
-	return c.live, len(c.resting)
-}
-
-// engage gives co a worker.
-func (c *crew) engage(co *Co) {
-	if c.live++; len(c.resting) == 0 {
-		c.hire()
+func init() {
+	audit.Coroutines = func(s any) (live, idle int) {
+		p := pools.Get(s.(*act.Scheduler))
+		return p.live, len(p.idle)
 	}
-	n := len(c.resting) - 1
-	w := c.resting[n]
-	c.resting[n] = nil
-	c.resting = c.resting[:n]
+}
+
+// start gives co a worker.
+func (p *pool) start(co *Co) {
+	if p.live++; len(p.idle) == 0 {
+		p.add()
+	}
+	n := len(p.idle) - 1
+	w := p.idle[n]
+	p.idle[n] = nil
+	p.idle = p.idle[:n]
 	w.co, co.worker = co, w
 }
 
-func (c *crew) hire() {
-	c.s.Tie(c)
-	w := &worker{crew: c}
+func (p *pool) add() {
+	p.s.Tie(p)
+	w := &worker{pool: p}
 	w.next, w.stop = iter.Pull(w.work)
-	c.resting = append(c.resting, w)
+	p.idle = append(p.idle, w)
 }
 
-// Untie ends the coroutines that rest, if nobody else holds s to this thread.
-func (c *crew) Untie() bool {
-	if c.live > 0 {
+// Untie ends the idle workers, unless a body still ties the scheduler to this thread.
+func (p *pool) Untie() bool {
+	if p.live > 0 {
 		return false
 	}
-	for _, w := range c.resting {
+	for _, w := range p.idle {
 		w.stop()
 	}
-	c.resting = nil
+	p.idle = nil
 	return true
 }
 
-// Close is called with the scheduler's; its tasks have been dropped before.
-func (c *crew) Close() error {
-	c.closed = true
+// Close is called when the scheduler is closed. Its tasks have been dropped before.
+func (p *pool) Close() error {
+	p.closed = true
 	return nil
 }
 
-// resume lets the body go on until it answers. A panic in it comes through here, raised again by play.
-func (c *crew) resume(co *Co) act.Directive {
-	co.outer, c.current, co.running = c.current, co, true
+// resume runs the body until it yields. A panic of the body, raised again by run, comes through here.
+func (p *pool) resume(co *Co) act.Directive {
+	co.outer, p.current, co.running = p.current, co, true
 	d, _ := co.worker.next()
-	c.current, co.running = co.outer, false
+	p.current, co.running = co.outer, false
 	return d
 }
 
@@ -88,34 +89,34 @@ func (c *crew) resume(co *Co) act.Directive {
 func (w *worker) work(yield func(act.Directive) bool) {
 	w.yield = yield
 	for {
-		w.play()
-		if len(w.crew.resting) == restful {
+		w.run()
+		if len(w.pool.idle) == maxIdle {
 			return
 		}
-		w.crew.resting = append(w.crew.resting, w)
+		w.pool.idle = append(w.pool.idle, w)
 		if !yield(act.Done) {
 			return
 		}
 	}
 }
 
-// play runs a body to its end. A Goexit takes the coroutine along, and left to itself iter.Pull would have the caller's
-// goroutine exit as well; a panic that is raised on the way out it only passes on. So that is what is done. Behind a panic
-// there may be a Goexit, which goes on when the panic has been recovered, and which nothing tells of: so a panic costs the
-// coroutine, too.
-func (w *worker) play() {
+// run runs a body to its end. After a Goexit the coroutine cannot be used again, and iter.Pull would make the caller's
+// goroutine exit as well; but a panic that is raised while the coroutine exits is passed to the caller instead. So run
+// raises one. After a panic, too, the coroutine is given up: a Goexit may be behind it, which goes on when the panic has
+// been recovered, and which cannot be detected.
+func (w *worker) run() {
 	co := w.co
 	returned := false
 	defer func() {
 		w.co, co.worker = nil, nil
-		w.crew.live--
+		w.pool.live--
 		if co.cancel != nil {
 			co.cancel(ErrStopped)
 		}
 		if returned {
 			return
 		}
-		w.crew.current, co.running = co.outer, false // resume is not going to
+		w.pool.current, co.running = co.outer, false // resume does not come to it
 		if v := recover(); v != nil {
 			co.panicked = act.Recovered(v)
 		} else {
@@ -124,7 +125,7 @@ func (w *worker) play() {
 		co.abortDialled()
 		co.panicked.Raise()
 	}()
-	co.err = co.program.body(co)
+	co.err = co.body.run(co)
 	if returned = true; co.stopped {
 		co.abortDialled()
 	}

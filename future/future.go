@@ -84,7 +84,7 @@ func (f *Future[T]) settle(v T, err error) {
 type core struct {
 	s      *act.Scheduler // the home
 	state  atomic.Uint32
-	failed *failure // written as value is
+	failed *failure                     // written as value is
 	local  subscription                 // of the home scheduler
 	remote atomic.Pointer[subscription] // of other schedulers; a list that only grows
 }

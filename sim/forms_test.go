@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -66,7 +67,7 @@ type census struct {
 
 func watch(w *sim.World) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
-		_, _ = coro.Count(s) // before: so this is closed earlier
+		_, _ = audit.Coroutines(s) // before: so this is closed earlier
 		bodies.Put(s, &census{w: w, s: s})
 		return nil
 	}
@@ -74,7 +75,7 @@ func watch(w *sim.World) func(*act.Scheduler) error {
 
 func (c *census) Close() error {
 	c.closed = true
-	if live, _ := coro.Count(c.s); live != 0 || c.alive != 0 {
+	if live, _ := audit.Coroutines(c.s); live != 0 || c.alive != 0 {
 		c.w.Errorf("%d coroutines are left, and %d bodies", live, c.alive)
 	}
 	return nil

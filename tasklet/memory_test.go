@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/tasklet"
 )
 
@@ -176,7 +177,7 @@ func (a *alone) Task(s *tasklet.Scheduler) tasklet.Directive {
 
 // Another goroutine resumes while the phase goes on to say Wait: sometimes before, sometimes after.
 func TestAResumptionIsNeverLost(t *testing.T) {
-	const tries = 100_000
+	tries := tier.Choose(20_000, 100_000, 100_000)
 	s := tasklet.NewScheduler()
 	hand, left := make(chan tasklet.Rescheduler, 1), tries
 	x := &alone{f: func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {

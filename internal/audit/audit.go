@@ -22,4 +22,6 @@ var (
 	Waits func(w any) bool
 	// Sockets calls visit for each open connection of the engine of an *act.Scheduler, if it has one.
 	Sockets func(s any, visit func(Socket))
+	// Coroutines returns how many coroutines of an *act.Scheduler have a body, and how many are kept for the next.
+	Coroutines func(s any) (live, idle int)
 )
