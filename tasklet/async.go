@@ -1,6 +1,6 @@
 package tasklet
 
-// launch has e handed to the executor, if it has not got it already.
+// launch hands e to the executor, unless the executor has it already.
 func (c *core) launch(e *entry) {
 	if !e.sent {
 		e.sent = true
@@ -9,25 +9,25 @@ func (c *core) launch(e *entry) {
 }
 
 // execute hands entries to the executor.
-func execute(entries []*entry, api API, d *desk) {
+func execute(entries []*entry, api API, m *monitor) {
 	for _, e := range entries {
 		if api.Executor != nil {
 			api.Executor.Execute(e.async)
 		} else {
-			d.s.Execute(e.async)
+			m.s.Execute(e.async)
 		}
 	}
 }
 
-// async is called by the executor: an ASYNC phase, if e is still due for one. Who has been scheduled
-// otherwise meanwhile, or whose Run has ended, is not, nor who has yet to be told of an order: that ends in put.
+// async is called by the executor. It runs an ASYNC phase, unless e was scheduled otherwise meanwhile, its Run has
+// ended, or e is still to be told of an order, which puts it in its place again.
 func (e *entry) async() {
 	c := e.core
 	here := c.here()
 	c.mu.Lock()
 	e.sent = false
 	switch {
-	case c.desk == nil, e.place != handed, e.untold != nil:
+	case c.monitor == nil, e.place != handed, e.untold != nil:
 		c.mu.Unlock()
 	case here:
 		e.refused, c.refused = true, ErrSynchronous
@@ -42,7 +42,7 @@ func (e *entry) async() {
 	}
 }
 
-// refusal is what Schedule has to tell of an executor that was too quick.
+// refusal returns the error of Schedule for an executor that ran the phase on the thread in Run.
 func (e *entry) refusal() error {
 	e.core.mu.Lock()
 	defer e.core.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Await suspends t until a has finished, and then resumes it with Sync. It is for SYNC phases:
+// Await suspends t until the action a has finished, and then resumes it with Sync. Call it in a SYNC phase:
 //
 //	return s.Await(t, f.Await())                  // a future
 //	return s.Await(t, &listener.Sleep{For: d})    // or any other leaf of the action tree
 //
-// The action becomes a task beside t. If t goes on for another reason a is closed. That a fails is not
-// reported: the next phase asks Err. If a is dropped or panics, Err is act.ErrDropped. Only the latest Await
-// of a tasklet counts. Elsewhere than on the thread in Run it is a bug and panics.
+// The action becomes a task. If t is resumed for another reason, a is closed. A failure of a is not reported; the next
+// phase gets it from Err. If a is dropped or panics, Err returns act.ErrDropped. Only the latest Await of a tasklet
+// counts. Await panics when called off the thread in Run.
 func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
 	if err := identify(t); err != nil {
 		panic(err.Error())
@@ -37,14 +37,14 @@ func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
 	w := &awaiting{e: e, a: a}
 	e.await, e.awaited = w, nil
 	c.suspend(e)
-	beneath := c.desk.s
+	s2 := c.monitor.s
 	c.unlock()
-	beneath.Spawn(w)
+	s2.Spawn(w)
 	return Wait
 }
 
-// Err is, in a phase, why the action of the latest Await of its tasklet failed; nil if it was done, and if
-// there was none.
+// Err returns, in a phase, the error of the action of the tasklet's latest Await, or nil if it was Done or there was
+// none.
 func (s *Scheduler) Err() error {
 	if s.entry == nil {
 		return nil
@@ -54,11 +54,11 @@ func (s *Scheduler) Err() error {
 	return s.entry.awaited
 }
 
-// awaiting is a task that resumes e when a has finished. It is given up when e.await is another.
+// awaiting is a task that resumes e when a has finished. It is not wanted any more when e.await is another.
 type awaiting struct {
 	e     *entry
 	a     act.Action
-	waker act.Waker // the thread's
+	waker act.Waker // belongs to the thread in Run
 }
 
 func (w *awaiting) Act(t *act.Task) act.Directive {
@@ -96,14 +96,14 @@ func (w *awaiting) finish(err error) {
 // String names the action.
 func (w *awaiting) String() string { return act.Name(w.a) }
 
-// Stop passes the order on.
+// Stop passes the order on to the action.
 func (w *awaiting) Stop(t *act.Task, o shutdown.Order) {
 	if st, ok := w.a.(act.Stopper); ok {
 		st.Stop(t, origin(o))
 	}
 }
 
-// Close is the end of the action, finished or not.
+// Close resumes e if the action has not finished, and closes the action.
 func (w *awaiting) Close() error {
 	w.finish(act.ErrDropped)
 	if c, ok := w.a.(io.Closer); ok {

@@ -16,7 +16,7 @@ import (
 
 var errNo = errors.New("no")
 
-// awaits awaits what f makes in its first phase, and notes in its second how that has ended.
+// awaits awaits the action made by f in its first phase, and records its result in the second.
 func awaits(h *history, f func(s *tasklet.Scheduler) act.Action) tasklet.Tasklet {
 	begun := false
 	return &phases{"T", func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
@@ -76,14 +76,14 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// closing is an action that never ends, and notes that it was closed and told.
+// closing is an action that never ends and records Close and Stop.
 type closing struct{ h *history }
 
 func (c closing) Act(t *act.Task) act.Directive  { t.Waker(); c.h.note("a"); return act.Wait }
 func (c closing) Stop(*act.Task, shutdown.Order) { c.h.note("(a)") }
 func (c closing) Close() error                   { c.h.note("!"); return nil }
 
-// The action is given up when the tasklet goes on for another reason, and does not hold Run.
+// The action is closed when the tasklet goes on for another reason, and does not keep Run from returning.
 func TestAwaitIsGivenUp(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func(s *tasklet.Scheduler, x tasklet.Tasklet) error
@@ -113,7 +113,7 @@ func TestAwaitIsGivenUp(t *testing.T) {
 	}
 }
 
-// The answer of the phase counts: one that awaits and does not wait has given up.
+// The answer of the phase counts: if it is not Wait, the action is closed.
 func TestAwaitWithoutWaitIsGivenUp(t *testing.T) {
 	s, h := tasklet.NewScheduler(), &history{}
 	begun := false
@@ -131,7 +131,7 @@ func TestAwaitWithoutWaitIsGivenUp(t *testing.T) {
 	require.Equal(t, "!!TT", sorted(h.take()))
 }
 
-// In the next Run a tasklet whose action was cut goes on, and is told why.
+// A tasklet whose action was cut goes on in the next Run, and Err says why.
 func TestAwaitThatIsCut(t *testing.T) {
 	s, h := tasklet.NewScheduler(), &history{}
 	schedule(t, s, sync_, awaits(h, func(*tasklet.Scheduler) act.Action { return closing{h} }))

@@ -9,46 +9,46 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// core is what all views of a scheduler share.
+// core is the state that all views of a scheduler share.
 //
-// It has a mutex, unlike the rest of the house: directives come from any goroutine, and which one was the
-// last has to be decided once, at the moment it is given, whether anybody runs or not. It is held for some
-// ten instructions; no code of users and nothing that blocks is called under it.
+// It has a mutex, unlike most of Daimon: directives come from any goroutine, and which one is the last has to be
+// decided when it is given, whether or not Run is active. The mutex is held for some ten instructions; no user code
+// and nothing that blocks is called under it.
 //
-// Entries that queue are ready in act, too, in the same order as long as nobody changes his place, so a
-// tasklet has its turn among the tasks as any other. Where the orders differ it is this queue that counts:
-// a turn of who is not its head is empty, and whoever becomes the head is woken.
+// The tasks of queued entries are ready in act, in the same order as long as no entry moves, so a tasklet has its
+// turns among the tasks like any other. Where the orders differ, this queue decides: a turn of an entry that is not
+// the head is empty, and a new head is woken.
 type core struct {
 	api  API
 	kind kind
 	runs sync.Mutex // held in Run
 
 	mu       sync.Mutex         // guards all that follows
-	known    map[Tasklet]*entry // the members
+	known    map[Tasklet]*entry // the members of the scheduler
 	born     uint64             // entries made so far
-	queue    queue              // those that are to have a SYNC phase
-	changed  []*entry           // something about their task is to be done on the thread; each once
-	given    []*awaiting        // nobody waits for them any more
+	queue    queue              // entries due for a SYNC phase
+	changed  []*entry           // their tasks are to be spawned or woken on the thread; each once
+	given    []*awaiting        // not wanted any more; to be woken
 	launches []*entry           // to be handed to the executor
-	dirty    bool               // there is something to settle
-	desk     *desk              // nil: nobody runs
-	turning  *entry             // whose SYNC phase is under way in a turn: its end settles
-	draining bool               // somebody runs the phases of an Inline
-	closed   bool               // the scheduler of a guest has been closed
+	dirty    bool               // settle has something to do
+	monitor  *monitor           // nil: not running
+	turning  *entry             // its SYNC phase runs in a turn, which calls settle when it ends
+	draining bool               // a goroutine runs the phases of an Inline
+	closed   bool               // the act.Scheduler of a guest is closed
 	order    shutdown.Order     // as the task of the latest turn has it
 	orders   []*given           // for this Run, or the next
-	refused  error              // what this Run has to tell of the executor
-	offloads int                // members that were dropped in a phase elsewhere
-	logger   *zap.Logger        // of the latest scheduler beneath
+	refused  error              // ErrSynchronous, if the executor of this Run has earned it
+	offloads int                // members dropped during an ASYNC phase
+	logger   *zap.Logger        // of the latest act.Scheduler
 
-	work []chore // of settle; the thread's
+	work []chore // of settle; belongs to the thread in Run
 }
 
 type kind uint8
 
 const (
 	owner  kind = iota // has a Run
-	guest              // of a scheduler that somebody else runs
+	guest              // on an act.Scheduler that runs for others as well: see On
 	inline             // has no thread
 )
 
@@ -58,33 +58,33 @@ func newCore(a API, k kind) *core {
 
 func (c *core) root() *Scheduler { return &Scheduler{core: c} }
 
-// unlock releases mu and has done what follows from what was done under it.
+// unlock releases mu, wakes the monitor if settle has something to do, and hands launches to the executor.
 func (c *core) unlock() {
-	d := c.desk
-	ring := c.dirty && d != nil && !d.rung && c.turning == nil
-	open := ring && d.open
+	m := c.monitor
+	ring := c.dirty && m != nil && !m.rung && c.turning == nil
+	open := ring && m.open
 	if ring {
-		d.rung = true
+		m.rung = true
 	}
 	launches, api := c.launches, c.api
 	c.launches = nil
 	c.mu.Unlock()
 	if ring {
-		d.ring(open)
+		m.ring(open)
 	}
-	execute(launches, api, d)
+	execute(launches, api, m)
 }
 
-// admit makes t a member that is nowhere yet.
+// admit makes t a member, in no place yet.
 func (c *core) admit(t Tasklet) *entry {
 	c.born++
-	e := &entry{core: c, tasklet: t, hash: occupied.hash(t), kind: reflect.TypeOf(t), born: c.born}
+	e := &entry{core: c, tasklet: t, hash: active.hash(t), kind: reflect.TypeOf(t), born: c.born}
 	e.view = Scheduler{c, e}
 	c.known[t] = e
 	return e
 }
 
-// say follows a directive from outside of e's phase.
+// say carries out a directive that was given to Schedule.
 func (c *core) say(e *entry, d Directive) {
 	if d == Wait {
 		e.said, e.resumed = 0, 0
@@ -99,7 +99,7 @@ func (c *core) say(e *entry, d Directive) {
 	}
 }
 
-// resume is say for a right to go on: one that comes too early is kept for the next Wait.
+// resume carries out a directive of a Rescheduler. One that comes before a Wait is kept for it.
 func (c *core) resume(e *entry, d Directive) {
 	switch {
 	case e.gone, d == Wait:
@@ -112,14 +112,14 @@ func (c *core) resume(e *entry, d Directive) {
 	}
 }
 
-// suspend makes e wait unless it is in a phase, where it is for the phase to say.
+// suspend makes e wait, unless it is in a phase, whose answer decides.
 func (c *core) suspend(e *entry) {
 	if e.place != inPhase {
 		c.put(e, e.remembered(Wait))
 	}
 }
 
-// put gives e another place.
+// put moves e to the place for d.
 func (c *core) put(e *entry, d Directive) {
 	c.takeOut(e)
 	switch d {
@@ -130,7 +130,7 @@ func (c *core) put(e *entry, d Directive) {
 		e.place = waiting
 	case Async:
 		e.place = handed
-		if c.desk != nil {
+		if c.monitor != nil {
 			c.launch(e)
 		}
 	}
@@ -143,24 +143,24 @@ func (c *core) put(e *entry, d Directive) {
 func (c *core) takeOut(e *entry) {
 	if e.place == queued {
 		c.queue.remove(e)
-		c.dirty = true // there may be another head
+		c.dirty = true // the head may have changed
 	}
 	e.place = nowhere
 }
 
-// begin takes e into a phase, unless its tasklet is in one elsewhere. Then it goes on with d when that has
-// ended; an Inline has nobody who would, so there it waits.
+// begin takes e into a phase and reports whether it could. If the tasklet is in a phase of another scheduler, e goes
+// on with d when that has ended. Under an Inline nothing would continue it, so there e waits.
 func (c *core) begin(e *entry, d Directive) bool {
 	c.takeOut(e)
-	patient := e
+	retried := e
 	if c.kind == inline {
-		patient = nil
+		retried = nil
 	}
 	switch {
-	case occupied.enter(e.tasklet, e.hash, patient):
+	case active.enter(e.tasklet, e.hash, retried):
 		e.place = inPhase
 		return true
-	case patient != nil:
+	case retried != nil:
 		e.place, e.blocked = blocked, d
 	default:
 		e.place = waiting
@@ -168,14 +168,14 @@ func (c *core) begin(e *entry, d Directive) bool {
 	return false
 }
 
-// end takes e out of its phase, which has answered d. The ASYNC of a phase that With has run outside of Run
-// comes to nothing; that of one whose Run has ended meanwhile waits for the next, like all that was left.
+// end takes e out of its phase, which has answered d. An Async answered outside of Run is ErrNotRunning if With or an
+// Inline ran the phase; otherwise it stays for the next Run.
 func (c *core) end(e *entry, d Directive, with bool) (err error) {
 	e.place = nowhere
 	switch {
 	case e.gone:
 		c.release(e)
-	case d == Async && c.desk == nil && (with || c.kind == inline):
+	case d == Async && c.monitor == nil && (with || c.kind == inline):
 		c.forget(e, nil)
 		err = ErrNotRunning
 	case d == Done:
@@ -187,7 +187,7 @@ func (c *core) end(e *entry, d Directive, with bool) (err error) {
 	return err
 }
 
-// forget ends this life of e. A task that has yet to leave fails with err, if there is one.
+// forget ends the membership of e. If e has a task, the task fails with err unless that is nil.
 func (c *core) forget(e *entry, err error) {
 	if e.gone {
 		return
@@ -203,8 +203,7 @@ func (c *core) forget(e *entry, err error) {
 	c.release(e)
 }
 
-// release lets go of the tasklet of e, which is gone, unless its phase is under way or its task has yet to
-// leave.
+// release drops the reference to the tasklet of e, which is gone, when no phase and no task needs it any more.
 func (c *core) release(e *entry) {
 	switch {
 	case e.place == inPhase:
@@ -215,16 +214,16 @@ func (c *core) release(e *entry) {
 	}
 }
 
-// giveUp has what e awaited end.
+// giveUp ends the Await of e.
 func (c *core) giveUp(e *entry) {
 	c.given = append(c.given, e.await)
 	e.await = nil
 	c.dirty = true
 }
 
-// touch has settle look at e. The end of a turn sees to its own, attach to all.
+// touch has settle look at e. A turn looks at its own entry when it ends, and attach at all of them.
 func (c *core) touch(e *entry) {
-	if c.desk == nil || e == c.turning {
+	if c.monitor == nil || e == c.turning {
 		return
 	}
 	c.dirty = true
@@ -240,14 +239,14 @@ type chore struct {
 	spawn bool
 }
 
-// settle does what is to be done about tasks, and unlocks. It belongs to the thread.
+// settle spawns and wakes tasks as needed, and unlocks. It is called on the thread in Run.
 func (c *core) settle() {
-	if !c.dirty || c.desk == nil {
+	if !c.dirty || c.monitor == nil {
 		c.unlock()
 		return
 	}
-	c.dirty, c.desk.rung = false, false
-	s, head, given := c.desk.s, c.queue.head, c.given
+	c.dirty, c.monitor.rung = false, false
+	s, head, given := c.monitor.s, c.queue.head, c.given
 	work := c.work[:0]
 	for _, e := range c.changed {
 		e.changed = false

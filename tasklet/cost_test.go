@@ -9,7 +9,7 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// spin is a tasklet that goes on.
+// spin is a tasklet that always answers Sync.
 type spin struct{ n int }
 
 func (p *spin) Task(*tasklet.Scheduler) tasklet.Directive { p.n++; return tasklet.Sync }
@@ -82,7 +82,7 @@ func BenchmarkInline(b *testing.B) {
 	}
 }
 
-// There and back: an ASYNC phase and the SYNC phase that follows.
+// An ASYNC phase and the SYNC phase that follows.
 func BenchmarkAsyncPhase(b *testing.B) {
 	b.ReportAllocs()
 	s, n := tasklet.NewScheduler(), 0

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// entry is one life of a tasklet under one scheduler, and its task there.
+// entry is the membership of a tasklet in one scheduler, until it is Done, and its task there.
 //
 //	              ┌──────────── Sync ────────────┐
 //	              ▼                              │
@@ -18,33 +18,33 @@ import (
 //	            ▼ │ resumed                    │
 //	           waiting ◀─────── Wait ──────────┘
 //
-// Who is to begin a phase while its tasklet is in one elsewhere is blocked until that has ended.
+// An entry whose tasklet is in a phase of another scheduler is blocked until that has ended.
 type entry struct {
 	core *core
 	hash uint64       // of the tasklet
-	kind reflect.Type // of the tasklet; its name when it has been let go
+	kind reflect.Type // of the tasklet; names the entry after the tasklet is released
 	view Scheduler
 	born uint64 // the order of admission
 
 	// Guarded by core.mu.
-	tasklet    Tasklet // nil some time after it is gone
+	tasklet    Tasklet // nil some time after the entry is gone
 	place      place
-	blocked    Directive      // what it is blocked for
+	blocked    Directive      // the directive that it is blocked for
 	said       Directive      // by Schedule in this phase, for its Wait
 	resumed    Directive      // by a Rescheduler, for the next Wait
-	gone       bool           // this life is over
+	gone       bool           // not a member any more
 	changed    bool           // in core.changed
-	tasked     bool           // has a task; written on the thread only
-	err        error          // why it is gone, until that is reported
-	refused    bool           // the executor was too quick
-	sent       bool           // the executor has async, and has not called it yet
-	patient    bool           // in the patients of an occupant
+	tasked     bool           // has a task; written on the thread in Run only
+	err        error          // why it is gone, until reported
+	refused    bool           // the executor tried to run its phase on the thread in Run
+	sent       bool           // the executor has async and has not called it yet
+	retried    bool           // in activePhase.retry
 	untold     shutdown.Order // to be told before the next phase
-	await      *awaiting      // what it waits for
-	awaited    error          // how that ended
+	await      *awaiting      // of the latest Await
+	awaited    error          // the result of that
 	prev, next *entry         // in core.queue
 
-	// The thread's.
+	// Belongs to the thread in Run.
 	waker act.Waker // of the latest turn
 }
 
@@ -55,11 +55,11 @@ const (
 	queued
 	inPhase
 	waiting
-	handed  // to the executor, but not begun
-	blocked // its tasklet is in a phase of another scheduler, or in the last one of an earlier life
+	handed  // to the executor and not begun
+	blocked // its tasklet is in a phase of another scheduler, or in the last phase of an earlier entry
 )
 
-// remembered is what comes of d: a Wait consumes what was said in its phase, or resumed before.
+// remembered returns the directive that follows d: a Wait consumes what was scheduled in its phase, or resumed before.
 func (e *entry) remembered(d Directive) Directive {
 	if d != Wait {
 		return d
@@ -73,7 +73,7 @@ func (e *entry) remembered(d Directive) Directive {
 	return d
 }
 
-// directive is what put e where it is.
+// directive returns the directive that put e in its place.
 func (e *entry) directive() Directive {
 	switch e.place {
 	case queued:
@@ -86,12 +86,12 @@ func (e *entry) directive() Directive {
 	return Wait
 }
 
-// wantsTurn tells whether the task of e has anything to do.
+// wantsTurn reports whether the task of e has anything to do.
 func (e *entry) wantsTurn() bool {
 	return e.place == queued || e.place != inPhase && (e.gone || e.untold != nil)
 }
 
-// Act is a turn: a SYNC phase, if e is due for one.
+// Act runs a SYNC phase, if e is due for one.
 func (e *entry) Act(t *act.Task) act.Directive {
 	c := e.core
 	e.waker = t.Waker()
@@ -105,15 +105,15 @@ func (e *entry) Act(t *act.Task) act.Directive {
 		e.tell()
 		c.mu.Lock()
 	}
-	// An order makes all ready at once and may bound their turns: who queues has his phase in the turn that
-	// he gets, whoever is the head. For who does not queue, being told costs a turn: see Scheduler.Shutdown.
+	// An order makes all tasks ready at once and may bound their turns, so a queued entry has its phase in this turn
+	// even if it is not the head. For other entries the order takes a turn: see Scheduler.Shutdown.
 	if e.place != queued || c.queue.head != e && c.order == nil || !c.begin(e, Sync) {
 		return e.verdict(t, act.Wait)
 	}
 	c.turning = e
 	c.mu.Unlock()
 	d := e.phase(false, nil)
-	blocked := occupied.leave(e.tasklet, e.hash)
+	blocked := active.leave(e.tasklet, e.hash)
 	c.mu.Lock()
 	_ = c.end(e, d, false)
 	c.turning = nil
@@ -126,7 +126,7 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	return verdict
 }
 
-// verdict settles what a turn has brought, and unlocks. d is for an e that is not gone.
+// verdict settles and unlocks, and returns the verdict of the turn: d, unless e is gone.
 func (e *entry) verdict(t *act.Task, d act.Directive) act.Directive {
 	err := e.err
 	if e.gone && e.place != inPhase {
@@ -139,7 +139,7 @@ func (e *entry) verdict(t *act.Task, d act.Directive) act.Directive {
 	return d
 }
 
-// Stop tells the tasklet, now or after the phase that it is in.
+// Stop tells the tasklet of an order, now or after its present phase.
 func (e *entry) Stop(_ *act.Task, o shutdown.Order) {
 	e.core.mu.Lock()
 	e.core.order = origin(o)
@@ -149,19 +149,19 @@ func (e *entry) Stop(_ *act.Task, o shutdown.Order) {
 	e.tell()
 }
 
-// spend forgets an order whose Run ended before it could be told.
+// spend forgets an order whose Run ended before the tasklet was told.
 func (e *entry) spend() {
 	e.untold = nil
 	if e.place == handed {
-		e.core.launch(e) // async has kept out of the way
+		e.core.launch(e) // async has left it alone
 	}
 }
 
-// tell calls Stop like a phase that answers what e was about to do anyway. It unlocks.
+// tell calls the tasklet's Stop, as a phase that answers what e was about to do anyway. It unlocks.
 func (e *entry) tell() {
 	c := e.core
 	o := e.untold
-	if o == nil || e.gone || e.place == inPhase || !occupied.enter(e.tasklet, e.hash, e) {
+	if o == nil || e.gone || e.place == inPhase || !active.enter(e.tasklet, e.hash, e) {
 		c.mu.Unlock()
 		return
 	}
@@ -176,7 +176,7 @@ func (e *entry) tell() {
 	_ = e.finish(d, false)
 }
 
-// Close is called when the task leaves. One whose tasklet goes on has been dropped, unless Run has detached.
+// Close is called when the task ends. If e is still a member it was dropped, unless Run has detached.
 func (e *entry) Close() error {
 	c := e.core
 	c.mu.Lock()
@@ -190,13 +190,13 @@ func (e *entry) Close() error {
 		c.release(e)
 	}
 	c.unlock()
-	if err != nil { // no turn has come to fail it
+	if err != nil { // no turn failed with it
 		report(logger, t, err)
 	}
 	return nil
 }
 
-// String names the tasklet. One that has been let go meanwhile, elsewhere, is named by its type.
+// String names the tasklet, by its type if it was released meanwhile.
 func (e *entry) String() string {
 	e.core.mu.Lock()
 	t := e.tasklet
@@ -214,5 +214,5 @@ func name(t Tasklet) string {
 	return fmt.Sprintf("%T", t)
 }
 
-// named is printed by its String alone, and by fmt, which survives one that panics.
+// named is printed by its String method alone. Package fmt recovers if that panics.
 type named struct{ fmt.Stringer }

@@ -40,7 +40,7 @@ func ask(request string) int {
 	return len(strings.Split(request, ",")[0])
 }
 
-// Requests are built and replies merged without a lock, the calls in between overlap.
+// Requests are built and replies merged without a lock. The calls in between overlap.
 func Example() {
 	s := tasklet.NewScheduler()
 	prices := map[string]int{}
@@ -75,7 +75,7 @@ func ExampleRescheduler_ResumeLater() {
 	// <nil>
 }
 
-// The last directive wins.
+// The last directive counts.
 func ExampleScheduler_Schedule() {
 	s := tasklet.NewScheduler()
 	say := func(what string) tasklet.Tasklet {
@@ -98,7 +98,7 @@ func ExampleScheduler_Schedule() {
 	// tasklet: the scheduler is not running
 }
 
-// A placeholder holds Run until it is resumed with Done.
+// A placeholder keeps Run from returning until it is resumed with Done.
 func ExampleNewWait() {
 	s := tasklet.NewScheduler()
 	more := s.Suspend(tasklet.NewWait())
@@ -115,7 +115,7 @@ func ExampleNewWait() {
 	// <nil>
 }
 
-// A goroutine without a scheduler has its phases run where they are scheduled.
+// Inline runs phases on the goroutine that schedules them.
 func ExampleInline() {
 	s := tasklet.Inline()
 	left := 3
@@ -136,7 +136,7 @@ func ExampleInline() {
 	// tasklet: a scheduler made by Inline or On has no Run of its own
 }
 
-// With runs the first phase on the spot; what follows runs under the scheduler that it was given.
+// With runs the first phase at once. The next phases run under the given scheduler.
 func ExampleWith() {
 	s := tasklet.NewScheduler()
 	phase := 0
@@ -172,7 +172,7 @@ func (l *lookup) Task(s *tasklet.Scheduler) tasklet.Directive {
 	return tasklet.Done
 }
 
-// A tasklet waits for whatever actions wait for: a future, a Sleep, a Call.
+// A tasklet waits for an action: a future, a Sleep, a Call.
 func ExampleScheduler_Await() {
 	s := tasklet.NewScheduler()
 	_ = s.Schedule(&lookup{}, tasklet.Sync)
@@ -183,12 +183,12 @@ func ExampleScheduler_Await() {
 	// <nil>
 }
 
-// single runs functions one after the other on a goroutine of its own.
+// single is an Executor with one goroutine.
 type single chan func()
 
 func (e single) Execute(f func()) { e <- f }
 
-// Where ASYNC phases run, and what the scheduler beneath is like, is for the API to say. Phases pass it on.
+// An API chooses where ASYNC phases run and how the act.Scheduler is made. Phases can use it again.
 func ExampleAPI() {
 	e := make(single, 100)
 	go func() {
@@ -216,7 +216,7 @@ func ExampleAPI() {
 	// <nil>
 }
 
-// clerk serves until it is told of the end.
+// clerk serves until it is told of an order.
 type clerk struct{ served int }
 
 func (c *clerk) String() string { return "clerk" }
@@ -232,7 +232,7 @@ func (c *clerk) Stop(_ *tasklet.Scheduler, o shutdown.Order) {
 	fmt.Println("after", c.served, "of them:", o.Policy())
 }
 
-// A bound in turns counts SYNC phases. Who is left is named, and kept for the next Run.
+// A bound in turns counts SYNC phases. The Cut names the tasklets that are left, which are kept for the next Run.
 func ExampleScheduler_Shutdown() {
 	s := tasklet.NewScheduler()
 	c := &clerk{}
@@ -245,7 +245,7 @@ func ExampleScheduler_Shutdown() {
 	// 5 served
 }
 
-// On a reactor tasklets are tasks among others, and end with it.
+// Tasklets among the other tasks of a Group.
 func ExampleOn() {
 	s := act.New(act.Config{})
 	defer s.Close()

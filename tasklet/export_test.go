@@ -1,13 +1,13 @@
 package tasklet
 
-// Patients is how often somebody is remembered who waits for the phase of t to end.
-func Patients(t Tasklet) int {
-	sh := &occupied[occupied.hash(t)%uint64(len(occupied))]
+// Retries returns how many entries are to go on when the present phase of t has ended.
+func Retries(t Tasklet) int {
+	sh := &active[active.hash(t)%uint64(len(active))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, o := range sh.in {
-		if o.tasklet == t {
-			return len(o.patients)
+	for _, p := range sh.in {
+		if p.tasklet == t {
+			return len(p.retry)
 		}
 	}
 	return 0

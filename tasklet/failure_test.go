@@ -22,7 +22,7 @@ func exit(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
 
 func nothing(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive { return 0 }
 
-// first answers d in the first phase, and then does as f.
+// first answers d in its first phase and then calls f.
 func first(name string, d tasklet.Directive, f func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive) tasklet.Tasklet {
 	begun := false
 	return &phases{name, func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
@@ -42,8 +42,8 @@ func TestAPanicIsReportedOnceAndRunGoesOn(t *testing.T) {
 		"SYNC":                  {&phases{"T", boom}, "panic: boom"},
 		"ASYNC":                 {first("T", async, boom), "panic: boom"},
 		"Goexit in ASYNC":       {first("T", async, exit), "panic: runtime.Goexit"},
-		"no directive":          {&phases{"T", nothing}, "panic: tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done"},
-		"no directive in ASYNC": {first("T", async, nothing), "panic: tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done"},
+		"no directive":          {&phases{"T", nothing}, "panic: tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done"},
+		"no directive in ASYNC": {first("T", async, nothing), "panic: tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done"},
 		"an *act.Panic raised again": {first("T", async, func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
 			panic(&act.Panic{Value: "boom", Stack: []byte("!")})
 		}), "panic: boom"},
@@ -63,7 +63,7 @@ func TestAPanicIsReportedOnceAndRunGoesOn(t *testing.T) {
 	}
 }
 
-// It is reported all the same when nobody runs any more.
+// A failure is reported even if Run has ended.
 func TestAPanicAfterRunIsReported(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		s, logs := observed(act.Config{})
@@ -134,14 +134,14 @@ func TestWrongUseSaysSo(t *testing.T) {
 		want string
 		f    func()
 	}{
-		{"tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done", func() { _ = s.Schedule(tasklet.NewDone(), 0) }},
-		{"tasklet: Directive(9) is no directive: give Sync, Async, Wait or Done", func() { _ = s.Suspend(tasklet.NewDone()).Resume(9) }},
-		{"tasklet: Directive(0) is no directive: give Sync, Async, Wait or Done", func() { s.Suspend(tasklet.NewDone()).ResumeLater(0) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = s.Schedule(tasklet.NewDone(), 0) }},
+		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = s.Suspend(tasklet.NewDone()).Resume(9) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { s.Suspend(tasklet.NewDone()).ResumeLater(0) }},
 		{"tasklet: no tasklet", func() { _ = s.Schedule(nil, sync_) }},
 		{"tasklet: no tasklet", func() { _ = tasklet.With(s, nil) }},
 		{"tasklet: Shutdown without an order", func() { s.Shutdown(nil) }},
 		{"tasklet: Await is for phases on the thread in Run", func() { s.Await(tasklet.NewDone(), act.Seq()) }},
-		{"tasklet: it cannot be compared with ==: use a pointer: tasklet_test.uncomparable", func() { s.Await(uncomparable{}, act.Seq()) }},
+		{"tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable", func() { s.Await(uncomparable{}, act.Seq()) }},
 		{"tasklet: no action to await", func() { s.Await(tasklet.NewDone(), nil) }},
 		{"tasklet: API.NewScheduler returned no scheduler", func() {
 			_ = tasklet.API{NewScheduler: func() *act.Scheduler { return nil }}.New().Run()
@@ -151,7 +151,7 @@ func TestWrongUseSaysSo(t *testing.T) {
 	}
 }
 
-// uncomparable is a tasklet that == cannot tell from another.
+// uncomparable is a tasklet that cannot be compared with ==.
 type uncomparable []int
 
 func (uncomparable) Task(*tasklet.Scheduler) tasklet.Directive { return done }
@@ -161,7 +161,7 @@ func TestATaskletThatCannotBeComparedIsRefused(t *testing.T) {
 	for _, s := range []*tasklet.Scheduler{tasklet.NewScheduler(), tasklet.Inline()} {
 		for _, err := range []error{s.Schedule(x, sync_), s.Suspend(x).Resume(sync_), tasklet.With(s, x)} {
 			require.ErrorIs(t, err, tasklet.ErrIncomparable)
-			require.EqualError(t, err, "tasklet: it cannot be compared with ==: use a pointer: tasklet_test.uncomparable")
+			require.EqualError(t, err, "tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable")
 		}
 	}
 	schedule(t, tasklet.Inline(), sync_, &x)
@@ -172,7 +172,7 @@ func TestDirectivesAreNamedAsInTheirBook(t *testing.T) {
 		sync_.String()+" "+async.String()+" "+wait.String()+" "+done.String()+" "+tasklet.Directive(0).String())
 }
 
-// A scheduler that is closed before the task had its last turn reports it all the same.
+// A failure is reported even if the scheduler is closed before the task had its last turn.
 func TestAPanicBeforeCloseIsReported(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	exec := &later{}

@@ -26,10 +26,10 @@ const (
 	done  = tasklet.Done
 )
 
-// patience bounds what should happen at once on a machine that does other things too.
+// patience bounds waits on a busy machine.
 const patience = 20 * time.Second
 
-// history is the order in which things happened. Any goroutine.
+// history records events in order. Any goroutine may use it.
 type history struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -55,7 +55,7 @@ func (h *history) take() string {
 	return h.b.String()
 }
 
-// script is a tasklet that notes its name in each phase and gives one answer after the other, Done in the end.
+// script is a tasklet that records its name in each phase and gives one answer after the other, then Done.
 type script struct {
 	h       *history
 	name    string
@@ -89,12 +89,12 @@ func (p *phases) String() string { return p.name }
 
 func (p *phases) Task(s *tasklet.Scheduler) tasklet.Directive { return p.f(p, s) }
 
-// told is a script that notes the orders it is told of.
+// told is a script that records its orders.
 type told struct{ *script }
 
 func (p told) Stop(s *tasklet.Scheduler, o shutdown.Order) { p.h.note("(" + p.name + ")") }
 
-// observed returns a scheduler and what those beneath it log.
+// observed returns a scheduler and the logs of its act.Schedulers.
 func observed(cfg act.Config) (*tasklet.Scheduler, *observer.ObservedLogs) {
 	api, logs := observedAPI(cfg)
 	return api.New(), logs
@@ -113,10 +113,10 @@ func schedule(t testing.TB, s *tasklet.Scheduler, d tasklet.Directive, all ...ta
 	}
 }
 
-// terms is the order to end on them.
+// terms returns an order with these terms.
 func terms(p shutdown.Policy) shutdown.Order { return shutdown.Now{Terms: p} }
 
-// inTime fails the test if f has not returned after a time that only a hang takes.
+// inTime fails the test if f hangs.
 func inTime(t testing.TB, f func()) {
 	t.Helper()
 	end := make(chan struct{})
@@ -131,7 +131,7 @@ func inTime(t testing.TB, f func()) {
 	}
 }
 
-// failed returns the names of those whose failure was reported.
+// failed returns the names of the tasklets whose failure was reported.
 func failed(logs *observer.ObservedLogs) (names []string) {
 	for _, e := range logs.FilterMessage("a task failed").All() {
 		names = append(names, e.ContextMap()["task"].(string))
@@ -140,7 +140,7 @@ func failed(logs *observer.ObservedLogs) (names []string) {
 	return names
 }
 
-// sorted is for what happens in no order.
+// sorted is for events in no particular order.
 func sorted(s string) string {
 	b := []byte(s)
 	slices.Sort(b)

@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// What is said during a phase, and what comes of it. A phase of T says all of it, in order, and answers; the
-// history shows T's phases, and B's, which is scheduled behind.
+// Directives that are given during a phase. A phase of T gives all of them, in order, and answers; the history shows
+// the phases of T, and of B, which is scheduled after it.
 func TestWhatIsSaidDuringAPhase(t *testing.T) {
 	type word = func(s *tasklet.Scheduler, t tasklet.Tasklet, r tasklet.Rescheduler) error
 	say := func(d tasklet.Directive) word {
@@ -98,7 +98,7 @@ func TestWhatIsSaidDuringAPhase(t *testing.T) {
 	}
 }
 
-// later is an Executor whose functions run when steps finds nothing else to do.
+// later is an Executor whose functions are called when steps finds nothing else to do.
 type later struct {
 	mu sync.Mutex
 	fs []func()
@@ -121,7 +121,7 @@ func (l *later) run() (ran bool) {
 	return len(fs) > 0
 }
 
-// steps takes turns, and runs what was given to exec, until there is neither.
+// steps takes turns and calls the functions of exec until there are no more.
 func steps(t testing.TB, s *act.Scheduler, exec *later) {
 	t.Helper()
 	for n, ran := 1, false; n > 0 || ran; {
@@ -175,7 +175,7 @@ func (a *alone) Task(s *tasklet.Scheduler) tasklet.Directive {
 	return a.f(a, s)
 }
 
-// Another goroutine resumes while the phase goes on to say Wait: sometimes before, sometimes after.
+// Another goroutine resumes the tasklet, sometimes before its phase answers Wait and sometimes after.
 func TestAResumptionIsNeverLost(t *testing.T) {
 	tries := tier.Choose(20_000, 100_000, 100_000)
 	s := tasklet.NewScheduler()
@@ -205,7 +205,7 @@ func TestAResumptionIsNeverLost(t *testing.T) {
 	require.Zero(t, x.twice.Load())
 }
 
-// Whoever resumes, schedules or runs it, under whichever scheduler.
+// Goroutines resume, schedule and run it under several schedulers.
 func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	const phases = 20_000
 	first, second := tasklet.NewScheduler(), tasklet.NewScheduler()
@@ -252,7 +252,7 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	require.False(t, x.in.Load())
 }
 
-// One that is in a phase elsewhere is waited for, without spinning, and then goes on.
+// An entry whose tasklet is in a phase of another scheduler waits for it without spinning, and then goes on.
 func TestWhoIsInAPhaseElsewhereIsWaitedFor(t *testing.T) {
 	for _, d := range []tasklet.Directive{sync_, async} {
 		h := &history{}

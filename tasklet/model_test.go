@@ -13,16 +13,16 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// The model: the same words to a scheduler and to a slow and obvious twin give the same history.
+// The same random calls to a scheduler and to a simple model give the same history.
 
-// word is something that is said to a scheduler, in a phase or between them.
+// word is a call of a scheduler, in a phase or between phases.
 type word struct {
 	verb string // schedule, suspend, resume, with
 	who  int    // tasklet, or Rescheduler of resume
 	d    tasklet.Directive
 }
 
-// sayer is what both understand.
+// sayer is implemented by the scheduler and the model.
 type sayer interface {
 	schedule(who int, d tasklet.Directive)
 	suspend(who int)
@@ -43,7 +43,7 @@ func (w word) to(s sayer) {
 	}
 }
 
-// plot is what happens in the phases, one after the other, whose ever they are.
+// plot is the calls of all phases, in order.
 type plot struct {
 	phases []act1
 	at     int
@@ -72,7 +72,7 @@ func words(r *rand.Rand, n int) (all []word) {
 	return all
 }
 
-// twin is the model: lives in a slice, the queue another.
+// twin is the model: entries in a slice, and the queue in another.
 type twin struct {
 	strings.Builder
 	plot
@@ -195,7 +195,7 @@ func (m *twin) phase(l *life) {
 	}
 }
 
-// drain is what an Inline does at once, and Step later.
+// drain runs what an Inline runs at once, and Step later.
 func (m *twin) drain() {
 	if m.inline && !m.busy {
 		m.run()
@@ -212,7 +212,7 @@ func (m *twin) run() {
 	m.busy = false
 }
 
-// real says the words to a scheduler.
+// real makes the calls of a scheduler.
 type real struct {
 	history
 	plot

@@ -68,7 +68,7 @@ func TestSYNCGoesToTheTail(t *testing.T) {
 	require.Empty(t, h.take())
 }
 
-// trace notes the turns of tasks: which began, and how they ended.
+// trace records the turns of tasks and their verdicts.
 func trace(h *history) act.Config {
 	return act.Config{Trace: &act.Trace{
 		TurnStart: func(t *act.Task) {
@@ -97,7 +97,7 @@ func TestEachSYNCPhaseIsATurnThatATraceShows(t *testing.T) {
 	require.Equal(t, "<A A Yield><B B Yield><A A Yield><B B Done><A A Done>", h.take())
 }
 
-// Who becomes a member to wait has an empty turn, as has who is not where act thinks.
+// A member that waits has an empty turn, and so has one that was moved.
 func TestTurnsWithoutAPhase(t *testing.T) {
 	h := &history{}
 	s, _ := observed(trace(h))
@@ -119,7 +119,7 @@ func TestTurnsWithoutAPhase(t *testing.T) {
 	require.Equal(t, "< R Done>< A Wait><B B Done><A A Done>", h.take())
 }
 
-// A tasklet that goes on has its turn among the tasks as any of them, however many tasklets there are.
+// A tasklet has its turns among the tasks like any other, however many tasklets there are.
 func TestTaskletsShareTheRoundWithTasks(t *testing.T) {
 	h := &history{}
 	s := act.New(act.Config{})

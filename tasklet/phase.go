@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// phase calls work, or the tasklet's Task if it is nil, and returns the answer. Without one, after a panic or
-// Goexit, it is 0 and e is forgotten. alone keeps a panic from going on: nobody else would report it.
+// phase calls work, or the tasklet's Task if work is nil, and returns the answer. After a panic or Goexit it returns 0
+// and e is forgotten. With alone it recovers and reports a panic, since no caller would.
 func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 	defer func() {
 		if d != 0 {
@@ -29,7 +29,7 @@ func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 	return answer
 }
 
-// caught is the error of what recover has returned: nil after a Goexit.
+// caught returns the error for a result of recover, which is nil after a Goexit.
 func caught(v any) error {
 	if v == nil {
 		v = errors.New("runtime.Goexit")
@@ -37,10 +37,10 @@ func caught(v any) error {
 	return act.Recovered(v)
 }
 
-// finish ends a phase that was none of a turn, and that has answered d.
+// finish ends a phase outside of a turn that has answered d.
 func (e *entry) finish(d Directive, with bool) error {
 	c := e.core
-	blocked := occupied.leave(e.tasklet, e.hash)
+	blocked := active.leave(e.tasklet, e.hash)
 	c.mu.Lock()
 	err := c.end(e, d, with)
 	c.unlock()
@@ -51,7 +51,7 @@ func (e *entry) finish(d Directive, with bool) error {
 // abort ends a phase that has not answered.
 func (e *entry) abort(err error) {
 	c, t := e.core, e.tasklet
-	blocked := occupied.leave(t, e.hash)
+	blocked := active.leave(t, e.hash)
 	c.mu.Lock()
 	e.place = nowhere
 	if c.turning == e {
@@ -61,7 +61,7 @@ func (e *entry) abort(err error) {
 	retry(blocked)
 }
 
-// lose forgets e because of err, sees to it that err is reported, once, and unlocks.
+// lose forgets e because of err, has err reported once, and unlocks.
 func (c *core) lose(e *entry, err error) {
 	t, logger := e.tasklet, c.logger
 	if e.gone {
@@ -69,19 +69,19 @@ func (c *core) lose(e *entry, err error) {
 	} else {
 		c.forget(e, err)
 	}
-	unseen := e.err == nil || !e.tasked // there is no task that would fail with it
+	unseen := e.err == nil || !e.tasked // no task fails with it
 	c.unlock()
 	if err != nil && unseen {
 		report(logger, t, err)
 	}
 }
 
-// retry lets those go on whose tasklet was in a phase elsewhere.
+// retry continues entries whose tasklet was in a phase of another scheduler.
 func retry(entries []*entry) {
 	for _, e := range entries {
 		c := e.core
 		c.mu.Lock()
-		e.patient = false
+		e.retried = false
 		switch {
 		case e.gone:
 		case e.place == blocked:
@@ -93,7 +93,7 @@ func retry(entries []*entry) {
 	}
 }
 
-// report makes a failure seen that no task fails with, as act does it.
+// report logs a failure of no task, as act logs those of tasks.
 func report(l *zap.Logger, t Tasklet, err error) {
 	fields := []zap.Field{zap.String("task", name(t)), zap.Error(err)}
 	var p *act.Panic

@@ -12,13 +12,13 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// called is a tasklet that waits, and calls f when it is named.
+// called is a tasklet that waits and calls f when it is named.
 type called struct{ f func() string }
 
 func (c *called) String() string                            { return c.f() }
 func (c *called) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
 
-// Who is named when Run has ended may be let go beside that. (That nothing orders the two is for the race detector.)
+// A tasklet may be released while it is named after Run has ended. (The race detector checks this.)
 func TestWhoIsLetGoAfterRunHasAName(t *testing.T) {
 	for name, waits := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAStringThatPanicsIsSurvived(t *testing.T) {
 	})
 }
 
-// Who does not queue when an order comes spends a turn on being told.
+// A tasklet that is not queued when an order comes spends a turn on it.
 func TestToBeToldIsATurn(t *testing.T) {
 	for turns, want := range map[int]string{1: "t", 2: "tT"} {
 		h, s := &history{}, tasklet.NewScheduler()
@@ -98,7 +98,7 @@ func TestToBeToldIsATurn(t *testing.T) {
 	}
 }
 
-// stale is a script whose first phase ends when the Run of its order has.
+// stale is a script whose first phase ends after the Run of its order.
 type stale struct {
 	*script
 	in, out chan bool
@@ -133,7 +133,7 @@ func TestASpentOrderIsNotTold(t *testing.T) {
 	}
 }
 
-// Nor does it keep an ASYNC phase from its beginning.
+// An old order does not keep an ASYNC phase from beginning.
 func TestASpentOrderHoldsNoASYNCPhase(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
@@ -178,7 +178,7 @@ func TestATaskletThatIsNotItselfIsRefused(t *testing.T) {
 	inTime(t, func() { require.NoError(t, s.Run()) })
 }
 
-// However often it is said, the executor has it once, and who waits for it is remembered once.
+// However often it is scheduled, the executor gets it once, and an entry that waits for it is remembered once.
 func TestNothingGrowsWithWhatIsSaid(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
@@ -202,7 +202,7 @@ func TestNothingGrowsWithWhatIsSaid(t *testing.T) {
 			schedule(t, s, sync_, y)
 			_, _ = a.Step(100)
 		}
-		require.Equal(t, 1, tasklet.Patients(y))
+		require.Equal(t, 1, tasklet.Retries(y))
 		return done
 	}}
 	for range 2 {
@@ -253,7 +253,7 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 	}
 }
 
-// known ends when it is told, of one order and no other.
+// known ends when it is told of one particular order.
 type known struct{ order shutdown.Order }
 
 func (*known) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
@@ -264,7 +264,7 @@ func (k *known) Stop(s *tasklet.Scheduler, o shutdown.Order) {
 	}
 }
 
-// It is told between two phases, also if the next is ASYNC.
+// It is told between two phases, even if the next is ASYNC.
 func TestAStopperIsToldBeforeItsASYNCPhaseBegins(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
@@ -301,7 +301,7 @@ func (b *between) Task(s *tasklet.Scheduler) tasklet.Directive {
 	return d
 }
 
-// What is held by an action that is awaited is given back whatever ends the tasklet.
+// An awaited action is closed however the tasklet ends.
 func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
 	for name, end := range map[string]func(s *tasklet.Scheduler, x tasklet.Tasklet){
 		"suspended and dropped": func(s *tasklet.Scheduler, _ tasklet.Tasklet) {
@@ -327,7 +327,7 @@ func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
 	}
 }
 
-// anxious awaits, and panics when it is told.
+// anxious awaits, and panics in Stop.
 type anxious struct{ h *history }
 
 func (x *anxious) Task(s *tasklet.Scheduler) tasklet.Directive { return s.Await(x, closing{x.h}) }

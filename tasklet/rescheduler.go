@@ -1,18 +1,18 @@
 package tasklet
 
-// Rescheduler is the right to resume a tasklet that was suspended, in that life of it: once it has been Done,
-// also if it was scheduled again, a Rescheduler does nothing. It may be used from any goroutine, as often as
-// wanted. It does not keep the tasklet alive. The zero Rescheduler does nothing.
+// Rescheduler resumes a tasklet that was suspended. Once the tasklet has been Done it does nothing, even if the tasklet
+// was scheduled again. It may be used on any goroutine, any number of times. It does not keep the tasklet alive. The
+// zero Rescheduler does nothing.
 type Rescheduler struct {
 	e   *entry
-	err error // why Suspend has come to nothing
+	err error // of Suspend
 }
 
-// Resume has the tasklet go on with d if it waits. Otherwise d is kept, the latest only, for the next Wait:
-// of the phase under way, or of a later one. Done ends it at once, Wait does nothing.
+// Resume makes a waiting tasklet go on with d. If the tasklet does not wait, d is kept for its next Wait; only the
+// latest is kept. Done ends the tasklet at once, Wait does nothing.
 //
-// Async outside of Run is kept until there is one; under Inline it is ErrNotRunning. An error of Suspend is
-// returned here. Under Inline the phase is run here.
+// Async outside of Run is kept until Run is called. Under Inline, Async is ErrNotRunning, and other phases run before
+// Resume returns. If Suspend had an error, Resume returns it.
 func (r Rescheduler) Resume(d Directive) error {
 	d.require()
 	if r.e == nil {
@@ -28,8 +28,7 @@ func (r Rescheduler) Resume(d Directive) error {
 	return c.drain()
 }
 
-// ResumeLater returns a function that resumes with d: for a timer, or whoever calls back. Its error goes
-// unseen.
+// ResumeLater returns a function that calls Resume(d) and ignores its error, for use as a callback.
 func (r Rescheduler) ResumeLater(d Directive) func() {
 	d.require()
 	return func() { _ = r.Resume(d) }

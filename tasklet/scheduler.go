@@ -7,21 +7,20 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// API says how schedulers are made and where their ASYNC phases run. The zero API is good. It is a value
-// to be handed on: what a phase needs to make another scheduler like its own is s.API().New().
+// API configures schedulers: how they are made and where their ASYNC phases run. The zero API is valid. A phase makes
+// another scheduler like its own with s.API().New().
 type API struct {
-	// NewScheduler makes the scheduler beneath, anew for each Run, which closes it in the end. nil means
-	// act.New(act.Config{}). Here a Trace, a Logger, a Clock come in. It must return one that is in no
-	// Group with others and that nobody else runs.
+	// NewScheduler makes the act.Scheduler for each Run, which closes it at its end. It may configure a Trace, a
+	// Logger or a Clock. The scheduler must not be in a Group with others and must not be run by the caller. Nil
+	// means act.New(act.Config{}).
 	NewScheduler func() *act.Scheduler
 
-	// Executor runs ASYNC phases; nil means the one of the scheduler beneath, which has at most 64
-	// goroutines. One that would run them on the thread in Run is found out when it tries: see
-	// ErrSynchronous.
+	// Executor runs ASYNC phases. Nil means that of the act.Scheduler, which has at most 64 goroutines. An Executor
+	// must not run them on the thread in Run: see ErrSynchronous.
 	Executor act.Executor
 }
 
-// New returns a scheduler made and run as a says. Any goroutine.
+// New returns a scheduler configured by a. Any goroutine may call it.
 func (a API) New() *Scheduler { return newCore(a, owner).root() }
 
 func (a API) scheduler() *act.Scheduler {
@@ -35,14 +34,13 @@ func (a API) scheduler() *act.Scheduler {
 	return s
 }
 
-// NewScheduler returns the scheduler of the zero API. Any goroutine.
+// NewScheduler returns a scheduler of the zero API. Any goroutine may call it.
 func NewScheduler() *Scheduler { return API{}.New() }
 
-// On returns a scheduler whose tasklets are tasks of s beside others, on a reactor of a Group or in a
-// simulation: SYNC phases are turns of s, the members hold the Run of s, its orders and its Close are theirs.
-// It has no Run of its own, and counts as running from now on until s is closed. Each s has one: who asks again
-// shares its tasklets with who asked before, so a service may ask at every request. On belongs to the thread of s,
-// as Spawn does.
+// On returns a scheduler whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
+// phases are turns of s, members keep the Run of s from returning, and orders to s and its Close apply to them. The
+// scheduler has no Run of its own; it is running until s is closed. Each s has one: On returns the same scheduler
+// again. On must be called on the thread of s.
 func On(s *act.Scheduler) *Scheduler { return guests.Get(s).root() }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
@@ -51,30 +49,29 @@ var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	return c
 })
 
-// Scheduler keeps tasklets, its members, from when they are scheduled or suspended until they answer Done,
-// and runs their phases. There are three kinds: those of API.New have a Run, those of On are guests of a
-// scheduler that somebody else runs, those of Inline run phases where they are scheduled.
+// Scheduler runs the phases of tasklets. A tasklet is its member from the time it is scheduled or suspended until it
+// answers Done. There are three kinds: a Scheduler of API.New has a Run; one of On uses an act.Scheduler that runs a
+// server; one of Inline runs phases on the goroutine that schedules them.
 //
-// Any goroutine may call its methods but where it says otherwise. A phase is given its tasklet's own view
-// of the scheduler: the same but for Run, which is refused there.
+// Any goroutine may call its methods unless they say otherwise. A phase is given its tasklet's own view of the
+// scheduler, which differs only in that Run returns an error.
 type Scheduler struct {
 	core  *core
-	entry *entry // whose view it is; nil: nobody's
+	entry *entry // nil unless it is the view of a tasklet
 }
 
-// API is what s was made with.
+// API returns the API that s was made with.
 func (s *Scheduler) API() API { return s.core.api }
 
-// Schedule says where the next phase of t is to run, and makes t a member. The last word counts, and a
-// tasklet has at most one place: SYNC again moves it to the end of the queue, WAIT and DONE take it out.
-// Under Run it only notes that; no phase runs in Schedule, but see Inline.
+// Schedule makes t a member and sets where its next phase is to run. The last directive counts: Sync again moves t to
+// the end of the queue, Wait and Done remove it. No phase runs in Schedule, except under Inline.
 //
-// Said during a phase of t, it is the phase's answer that counts, except that a Wait ends at once if Sync or
-// Async was said. Wait also takes back what was said and resumed before. Done is final: this life of t is
-// over, at the end of the phase it is in if it is in one. Scheduled again, t begins another.
+// During a phase of t, the answer of the phase counts instead, except that its Wait ends at once if Sync or Async was
+// scheduled in the phase. Scheduling Wait also takes back what was scheduled and resumed before. Done ends the
+// membership, at the end of the present phase if there is one. Scheduled after that, t is a new member.
 //
-// It returns ErrIncomparable, ErrNotRunning for an ASYNC outside of Run, and ErrSynchronous if the executor
-// tried to run the phase there and then. After an error t is where it was, after ErrSynchronous it is gone.
+// The error is ErrIncomparable, ErrNotRunning for an Async outside of Run, or ErrSynchronous if the executor tried to
+// run the phase at once. After ErrSynchronous t is no member; after the others nothing has changed.
 func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
 	d.require()
 	if err := identify(t); err != nil {
@@ -82,7 +79,7 @@ func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
 	}
 	c := s.core
 	c.mu.Lock()
-	if c.closed || d == Async && c.desk == nil {
+	if c.closed || d == Async && c.monitor == nil {
 		c.mu.Unlock()
 		return ErrNotRunning
 	}
@@ -102,9 +99,9 @@ func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
 	return c.drain()
 }
 
-// Suspend makes t wait, and a member, and returns the right to resume it. It takes nothing back that was
-// resumed before: then t does not wait. During a phase of t, which is where it is mostly called, t goes on
-// as the phase answers; a resumption that comes before a Wait is remembered for that Wait.
+// Suspend makes t a member that waits, and returns a Rescheduler that resumes it. If t was resumed before, it does not
+// wait. Suspend is mostly called in a phase of t: then the answer of the phase counts, and a resumption that comes
+// before its Wait is kept for the Wait.
 func (s *Scheduler) Suspend(t Tasklet) Rescheduler {
 	if err := identify(t); err != nil {
 		return Rescheduler{err: err}
@@ -124,19 +121,19 @@ func (s *Scheduler) Suspend(t Tasklet) Rescheduler {
 	return Rescheduler{e: e}
 }
 
-// Run runs the members until none is left, or an order ends it. The goroutine is locked to its thread
-// meanwhile: that is the synchronous thread, on which SYNC phases run, one at a time, in the order of their
-// scheduling. Members that wait or are in an ASYNC phase are waited for.
+// Run runs the members until none is left or an order ends it. The goroutine is locked to its thread meanwhile. SYNC
+// phases run on that thread, one at a time, in the order in which they were scheduled. Run waits for members that wait
+// or are in an ASYNC phase.
 //
-// It returns nil after a complete end, and a *shutdown.Cut when an order left something: forgotten if the
-// order drops, otherwise kept for the next Run. A panic in a phase fails that tasklet and is reported by the
-// scheduler beneath; Run goes on. A Goexit in an ASYNC phase is such a panic. One in a SYNC phase, a test's FailNow
-// say, ends the goroutine of Run: its tasklet is forgotten, Run does not return, and another may run the others.
-// ErrSynchronous is joined to the rest if the executor earned it.
+// Run returns nil when no member is left, and a *shutdown.Cut when an order has left some. Those are forgotten if the
+// order drops, and otherwise kept for the next Run. A panic in a phase, or a Goexit in an ASYNC phase, fails the tasklet
+// and is reported; Run goes on. A Goexit in a SYNC phase (a test's FailNow) ends the goroutine of Run: the tasklet is
+// forgotten, Run does not return, and another goroutine may call Run for the others. ErrSynchronous is joined to the
+// error if the executor has caused it.
 //
-// If another goroutine is in Run, it blocks until that has left, and then runs what there is. Inside a phase
-// it returns ErrNested. (What it cannot notice is a phase that uses a handle other than its own elsewhere than on the
-// thread in Run: an ASYNC phase, or one of With, also outside of Run, waits for itself there, for ever.)
+// If another goroutine is in Run, Run blocks until that has returned. Inside a phase it returns ErrNested. It cannot
+// detect an ASYNC phase, or a phase run by With off the thread in Run, that calls Run on another view than its own: that
+// call blocks for ever.
 func (s *Scheduler) Run() error {
 	c := s.core
 	switch {
@@ -147,10 +144,10 @@ func (s *Scheduler) Run() error {
 	}
 	c.runs.Lock()
 	defer c.runs.Unlock()
-	runtime.LockOSThread() // Close is to be on the thread of Run: there may be coroutines
+	runtime.LockOSThread() // so that Close is on the thread of Run, as coroutines require
 	defer runtime.UnlockOSThread()
 	a := c.api.scheduler()
-	defer func() { _ = a.Close() }() // what it drops has been counted, or is kept here
+	defer func() { _ = a.Close() }() // what it drops was counted, or is kept here
 	c.attach(a)
 	defer c.detach()
 	for {
@@ -161,15 +158,14 @@ func (s *Scheduler) Run() error {
 	}
 }
 
-// Shutdown gives an order to the present Run, or to the next if there is none: see act.Scheduler.Shutdown
-// for what becomes of it. A SYNC phase is a turn; ASYNC phases are none, so that a bound in turns alone does
-// not end a tasklet that goes from one to the next. A tasklet that waits is woken for nothing: who wants to
-// know of the end is a Stopper. Under an order SYNC phases may run in another order than they were scheduled
-// in. The scheduler of an Inline obeys nobody; one made by On passes it on to all that share its s.
+// Shutdown gives an order to the present Run, or to the next one: see act.Scheduler.Shutdown. A SYNC phase is a turn, an
+// ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A tasklet that waits
+// goes on waiting; one that wants to hear of the order is a Stopper. After an order SYNC phases may run in another order
+// than they were scheduled in. An Inline ignores orders; a Scheduler of On passes them on to its act.Scheduler.
 //
-// To be told makes everybody ready once, and that is a turn: a SYNC phase of who queues, an empty one of who
-// waits or is in an ASYNC phase. So under Turns: n those have n-1 SYNC phases left, and under Turns: 1 none: they
-// are cut when they come to it. Turns: 2 and more let everybody merge what an ASYNC phase has found.
+// An order gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty turn.
+// So with a bound of n turns the others have n-1 SYNC phases left, and none with a bound of 1. A bound of 2 or more lets
+// every tasklet merge the result of an ASYNC phase.
 func (s *Scheduler) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("tasklet: Shutdown without an order")
@@ -182,14 +178,14 @@ func (s *Scheduler) Shutdown(o shutdown.Order) {
 	if c.kind == owner {
 		c.orders = append(c.orders, g)
 	}
-	d := c.desk
+	m := c.monitor
 	c.mu.Unlock()
-	if d != nil {
-		d.s.Shutdown(o)
+	if m != nil {
+		m.s.Shutdown(o)
 	}
 }
 
-// Order is the latest order that made the terms of this Run stricter, nil if there is none.
+// Order returns the latest order that made the terms of this Run stricter, or nil.
 func (s *Scheduler) Order() shutdown.Order {
 	c := s.core
 	c.mu.Lock()
@@ -197,14 +193,14 @@ func (s *Scheduler) Order() shutdown.Order {
 	return c.order
 }
 
-// Act is the scheduler beneath, for what SYNC phases want of it: to spawn actions, to make futures. It
-// holds Run for them. nil outside of Run.
+// Act returns the act.Scheduler of the present Run, or nil outside of Run. SYNC phases may spawn actions and make
+// futures on it; Run waits for those tasks.
 func (s *Scheduler) Act() *act.Scheduler {
 	c := s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.desk == nil {
+	if c.monitor == nil {
 		return nil
 	}
-	return c.desk.s
+	return c.monitor.s
 }

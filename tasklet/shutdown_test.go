@@ -27,7 +27,7 @@ func names(cut *shutdown.Cut) (all string) {
 	return all
 }
 
-// forever is told of orders and answers SYNC until then.
+// forever answers Sync until it is told of an order.
 type forever struct {
 	h       *history
 	name    string
@@ -75,7 +75,7 @@ func TestTaskletsAreToldOfAnOrder(t *testing.T) {
 	require.Nil(t, s.Order(), "it is spent")
 }
 
-// waiter waits until it is told, and then resumes itself.
+// waiter waits until it is told of an order, and then resumes itself.
 type waiter struct {
 	h *history
 	r tasklet.Rescheduler
@@ -93,7 +93,7 @@ func (w *waiter) Stop(s *tasklet.Scheduler, _ shutdown.Order) {
 	_ = s.Schedule(w, sync_)
 }
 
-// An order does not break into an ASYNC phase: the tasklet is told after it, and before the next.
+// An order does not interrupt an ASYNC phase: the tasklet is told after it and before the next.
 func TestWhoIsInAnASYNCPhaseIsToldAfterIt(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestABoundInTimeEndsThoseWhoWait(t *testing.T) {
 	require.Equal(t, "B W ", names(requireCut(t, s.Run())), "it is kept")
 }
 
-// A Run that was halted goes on where it was: who queued queues, who waited waits, what an ASYNC phase has
+// After a halt the next Run goes on where it was: members are queued and wait as before, and what an ASYNC phase has
 // answered meanwhile counts.
 func TestAHaltedRunIsRunAgain(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait, "DONE": done} {
@@ -261,8 +261,8 @@ func (*touchy) String() string                            { return "touchy" }
 func (*touchy) Task(*tasklet.Scheduler) tasklet.Directive { return sync_ }
 func (*touchy) Stop(*tasklet.Scheduler, shutdown.Order)   { panic("boom") }
 
-// Every answer beside every order, with phases of all kinds under way: Run returns, and a second one ends
-// what the first has kept.
+// Every answer with every order, while phases of all kinds are active: Run returns, and a second Run ends what the
+// first has kept.
 func TestOrdersAtAnyMoment(t *testing.T) {
 	for i := range 300 {
 		s, _ := observed(act.Config{})
@@ -292,7 +292,7 @@ func TestOrdersAtAnyMoment(t *testing.T) {
 	}
 }
 
-// Who was scheduled a moment ago, and has no task yet, is counted and dropped as any other.
+// A tasklet that was just scheduled, and has no task yet, is counted and dropped like any other.
 func TestACutKnowsWhoHasNoTaskYet(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		s, h := tasklet.NewScheduler(), &history{}
@@ -326,7 +326,7 @@ func (d *tied) Untie() bool {
 	return true
 }
 
-// Run does not return while there is somebody, and who comes last is under the order of the Run, too.
+// Run does not return while there is a member, and the last one obeys the order of the Run too.
 func TestWhoComesWhileRunReturnsIsRun(t *testing.T) {
 	s, h := tasklet.NewScheduler(), &history{}
 	order := terms(shutdown.Unbounded)
@@ -339,7 +339,7 @@ func TestWhoComesWhileRunReturnsIsRun(t *testing.T) {
 	require.Equal(t, "(X)X", h.take())
 }
 
-// Nor is anybody told beside a phase that another scheduler has begun.
+// Stop is not called beside a phase of another scheduler.
 func TestWhoIsInAPhaseElsewhereIsToldAfterIt(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()

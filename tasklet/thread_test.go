@@ -157,7 +157,7 @@ func TestASYNCOutsideOfRunIsRefused(t *testing.T) {
 	require.Equal(t, "T", h.take())
 }
 
-// spawn is an Executor of the plainest kind.
+// spawn is an Executor that starts a goroutine for each function.
 type spawn struct{ n atomic.Int64 }
 
 func (e *spawn) Execute(f func()) {
@@ -189,7 +189,7 @@ type at func(f func())
 
 func (e at) Execute(f func()) { e(f) }
 
-// An executor that would run ASYNC on the synchronous thread is refused: the phase never runs.
+// An executor that tries to run an ASYNC phase on the thread in Run is refused: the phase never runs.
 func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 	for name, immediate := range map[string]bool{"at once": true, "posted": false} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 	}
 }
 
-// What a Run has stopped leaves no goroutine, once the ASYNC phases have returned.
+// A stopped Run leaves no goroutine once the ASYNC phases have returned.
 func TestAStoppedRunLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s, h := tasklet.NewScheduler(), &history{}
@@ -283,7 +283,7 @@ func TestChainedSchedulesUseABoundedStack(t *testing.T) {
 	}
 }
 
-// The thread may be asleep when a word comes.
+// The thread may be asleep when a directive comes.
 func TestWordsFromOtherGoroutinesAreHeard(t *testing.T) {
 	const words = 2000
 	s, n := tasklet.NewScheduler(), 0
@@ -301,7 +301,7 @@ func TestWordsFromOtherGoroutinesAreHeard(t *testing.T) {
 	require.Equal(t, words, n)
 }
 
-// What is scheduled while Run returns is run by it, or is there for the next one.
+// A tasklet that is scheduled while Run returns is run by it or kept for the next Run.
 func TestNothingIsLostBetweenRuns(t *testing.T) {
 	const words = 20_000
 	s := tasklet.NewScheduler()

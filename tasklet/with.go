@@ -2,15 +2,13 @@ package tasklet
 
 import "errors"
 
-// With runs a phase of t now, on the calling goroutine, under s, and then follows its answer. t need not be
-// a member; if it is, it is taken from where it is. In a SYNC phase of s it is a part of that phase. On
-// another goroutine during a Run of s it counts as an ASYNC phase, and Run waits for it. Under an Inline that
-// another goroutine is about it counts as one, too: it is not put off, and runs beside the phases there. Withs
-// nest, also those of one scheduler in those of another.
+// With runs a phase of t at once, on the calling goroutine, and then carries out its answer under s. If t is a member,
+// it is taken from its place first. Called in a SYNC phase of s, it is a part of that phase. Called on another
+// goroutine during a Run of s, it counts as an ASYNC phase, and Run waits for it. Under an Inline that another
+// goroutine uses, it runs beside the phases there. Calls may nest, also those of different schedulers.
 //
-// It returns ErrInPhase, without a phase, if t is in one already; ErrIncomparable; and ErrNotRunning if the
-// answer is Async and s does not run: t is then forgotten. A panic in the phase goes on to the caller; t is
-// forgotten, and s goes on as if it had answered Done.
+// The error is ErrInPhase if t is in a phase already, ErrIncomparable, or ErrNotRunning if the answer is Async and s is
+// not running; then t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
 func With(s *Scheduler, t Tasklet) error {
 	if err := identify(t); err != nil {
 		return err
@@ -26,7 +24,7 @@ func With(s *Scheduler, t Tasklet) error {
 	if !known {
 		e = c.admit(t)
 	}
-	if e.place == inPhase || !occupied.enter(t, e.hash, nil) {
+	if e.place == inPhase || !active.enter(t, e.hash, nil) {
 		if !known {
 			c.forget(e, nil)
 		}
@@ -53,19 +51,18 @@ func (e *entry) with(drains bool) error {
 	return e.finish(e.phase(false, nil), true)
 }
 
-// Inline returns a scheduler for a goroutine that has none. It has no Run: what is scheduled SYNC runs on
-// the caller, with all that follows from it, before Schedule returns; within a phase Schedule only queues,
-// and the outermost call runs it, so the stack does not grow. What waits is run by whoever resumes it. ASYNC is
-// ErrNotRunning, also as the answer of a phase: Schedule returns it then, and the tasklet is forgotten. A
-// panic goes on to the caller; what is left in the queue runs with the next call.
+// Inline returns a scheduler without a Run. A tasklet that is scheduled with Sync runs on the calling goroutine, with
+// all that follows from it, before Schedule returns. Within a phase Schedule only queues, and the outermost call runs
+// what is queued, so the stack does not grow. A tasklet that waits is run by the call of Resume. Async is
+// ErrNotRunning, also as the answer of a phase: Schedule then returns it, and the tasklet is forgotten. A panic reaches
+// the caller; what is left in the queue runs with the next call.
 //
-// It is meant for one goroutine at a time. What others Schedule and Resume meanwhile is only queued: the one that
-// is there runs their phases, too, and gets their errors. Their With is not: it runs its phase at once, beside
-// those. (To wait would be to wait for oneself in a phase that calls With, and Go does not tell one goroutine from
-// another.) Orders are for those who run; an Inline obeys none.
+// An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and the
+// goroutine that is active runs it and gets the errors. But their With runs its phase at once, beside the others,
+// since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
 func Inline() *Scheduler { return newCore(API{}, inline).root() }
 
-// drain runs what is queued, unless somebody is about it.
+// drain runs what is queued, unless another call does.
 func (c *core) drain() (err error) {
 	if c.kind != inline {
 		return nil
@@ -90,7 +87,7 @@ func (c *core) drain() (err error) {
 	return err
 }
 
-// next takes the head of the queue into a phase. Without one somebody else may drain from here on.
+// next takes the head of the queue into a phase. If the queue is empty, others may drain from here on.
 func (c *core) next(err *error) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,11 +97,11 @@ func (c *core) next(err *error) *entry {
 		}
 		*err = errors.Join(*err, ErrInPhase)
 	}
-	c.draining = false // here, so that nobody queues between the look and this
+	c.draining = false // under the lock, so that nothing is queued in between
 	return nil
 }
 
-// drained lets others drain. It is for who does.
+// drained lets other calls drain.
 func (c *core) drained() {
 	c.mu.Lock()
 	c.draining = false

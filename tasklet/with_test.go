@@ -49,7 +49,7 @@ func TestWithRunsAPhaseNowAndFollowsItsAnswer(t *testing.T) {
 	}
 }
 
-// Each phase has its own scheduler, as deep as the Withs go, and what they answer goes to the right one.
+// Each phase of nested calls has its own scheduler, which gets its answer.
 func TestWithsNest(t *testing.T) {
 	a, b, c, h := tasklet.NewScheduler(), tasklet.NewScheduler(), tasklet.Inline(), &history{}
 	on := func(name string, s *tasklet.Scheduler, inner tasklet.Tasklet, answer tasklet.Directive) tasklet.Tasklet {
@@ -161,7 +161,7 @@ func TestInlineGoesOnAfterAPanic(t *testing.T) {
 	require.Equal(t, "C", h.take())
 }
 
-// A tasklet that is in a phase elsewhere waits, and Schedule says so.
+// A tasklet in a phase of another scheduler waits, and Schedule returns an error.
 func TestInlineDoesNotWaitForAPhaseElsewhere(t *testing.T) {
 	s, h := tasklet.Inline(), &history{}
 	schedule(t, tasklet.Inline(), sync_, &phases{"T", func(x tasklet.Tasklet, _ *tasklet.Scheduler) tasklet.Directive {
@@ -175,7 +175,7 @@ func TestInlineDoesNotWaitForAPhaseElsewhere(t *testing.T) {
 	require.Equal(t, "T", h.take())
 }
 
-// Several goroutines on one Inline: nobody's phases overlap, and all run.
+// Several goroutines use one Inline: no phases overlap, and all run.
 func TestInlineIsSafeForSeveralGoroutines(t *testing.T) {
 	s, n := tasklet.Inline(), 0 // a plain int
 	var all sync.WaitGroup
@@ -261,7 +261,7 @@ func TestOnAGroup(t *testing.T) {
 	require.Empty(t, h.take())
 }
 
-// A guest that nobody has used costs nothing: not even a pass.
+// An unused Scheduler of On costs nothing, not even a pass.
 func TestOnDoesNotHoldRun(t *testing.T) {
 	a := act.New(act.Config{})
 	s := tasklet.On(a)
@@ -273,7 +273,7 @@ func TestOnDoesNotHoldRun(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// The refusal must not depend on who drives: in steps, too, the thread is the synchronous one.
+// An executor is refused in Step as in Run.
 func TestOnRefusesAnExecutorOfTheThread(t *testing.T) {
 	h := &history{}
 	a := act.New(act.Config{Executor: at(func(f func()) { f() }), Logger: zap.NewNop()})

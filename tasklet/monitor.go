@@ -1,0 +1,214 @@
+package tasklet
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// monitor connects a core with the act.Scheduler that runs it: a demon that settles, on the thread in Run, what other
+// goroutines have done. It runs no user code and does not keep Run from returning; the members do. It sets its bell
+// before it looks, and others make their change before they ring.
+type monitor struct {
+	c    *core
+	s    *act.Scheduler
+	bell act.Bell
+
+	// Guarded by core.mu.
+	left []*entry // handed to the executor in an earlier Run and not begun
+	open bool     // the bell is set
+	rung bool     // since settle was last called
+}
+
+func (m *monitor) Act(t *act.Task) act.Directive {
+	m.bell.Set(t.Waker())
+	c := m.c
+	c.mu.Lock()
+	c.order = origin(t.Order())
+	for _, e := range m.left {
+		if e.place == handed {
+			c.launch(e)
+		}
+	}
+	m.left, m.open = nil, true
+	c.settle()
+	return act.Wait
+}
+
+// ring gives the monitor a turn. Before its first turn the bell is not set, and an empty posted function wakes the
+// scheduler. If the inbox is full, the scheduler is awake already.
+func (m *monitor) ring(open bool) {
+	if open {
+		m.bell.Ring()
+	} else {
+		m.s.Post(func(*act.Scheduler) {})
+	}
+}
+
+// Stop records the order for tasklets in an ASYNC phase.
+func (m *monitor) Stop(_ *act.Task, o shutdown.Order) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	m.c.order = origin(o)
+}
+
+// Close ends a guest; an owner has detached before. Package act has counted and dropped the members that had a task.
+// The others are reported here.
+func (m *monitor) Close() error {
+	c := m.c
+	var late []Tasklet
+	c.mu.Lock()
+	if c.monitor == m {
+		c.closed = true
+		for _, e := range c.members() {
+			late = append(late, e.tasklet)
+			c.forget(e, nil)
+		}
+		c.monitor, c.order = nil, nil
+	}
+	c.mu.Unlock()
+	for _, t := range late {
+		report(c.logger, t, act.ErrDropped)
+	}
+	return nil
+}
+
+// attach makes s run the members. It is called on the thread of s.
+func (c *core) attach(s *act.Scheduler) {
+	m := &monitor{c: c, s: s}
+	s.Attach(m)
+	c.mu.Lock()
+	c.monitor, c.logger, c.refused, c.offloads = m, s.Logger(), nil, 0
+	for e := c.queue.head; e != nil; e = e.next {
+		c.touch(e)
+	}
+	for _, e := range c.members() {
+		c.touch(e)
+		if e.place == handed {
+			m.left = append(m.left, e)
+		}
+	}
+	c.start()
+}
+
+// more reports whether tasklets were scheduled while act.Scheduler.Run was about to return. Run then goes on with
+// them, under what is left of its orders.
+func (c *core) more() bool {
+	c.mu.Lock()
+	if len(c.known) == 0 {
+		c.mu.Unlock()
+		return false
+	}
+	c.start()
+	return true
+}
+
+// start settles and passes on the orders: new ones, and what is left of the others.
+func (c *core) start() {
+	s, orders := c.monitor.s, slices.Clone(c.orders)
+	c.settle()
+	now := s.Clock().Monotonic()
+	for _, g := range orders {
+		if !g.terms.Given {
+			g.terms, _ = g.terms.Merge(g.order.Policy(), now)
+			s.Shutdown(g.order)
+			continue
+		}
+		p := g.order.Policy().Resolved()
+		switch left := g.terms.Until - now; {
+		case p.Time == 0:
+		case left > 0:
+			p.Time = min(p.Time, left)
+		case p.Kind < shutdown.Halting:
+			p.Kind = shutdown.Halting // the time is over: no further turn
+		}
+		s.Shutdown(rest{g.order, p})
+	}
+}
+
+// given is an order to a Run.
+type given struct {
+	order shutdown.Order
+	terms shutdown.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
+}
+
+// rest is an order that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in
+// time does not begin anew. Tasklets see the original order.
+type rest struct {
+	shutdown.Order
+	left shutdown.Policy
+}
+
+// Policy is what is left.
+func (r rest) Policy() shutdown.Policy { return r.left }
+
+// origin returns the original of o.
+func origin(o shutdown.Order) shutdown.Order {
+	if r, again := o.(rest); again {
+		return r.Order
+	}
+	return o
+}
+
+// detach separates the members from their tasks, which are about to be closed: the members live on.
+func (c *core) detach() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.monitor, c.turning, c.order, c.orders = nil, nil, nil, nil
+	for _, e := range c.known {
+		e.tasked, e.untold, e.waker = false, nil, act.Waker{}
+	}
+	for _, e := range c.changed {
+		e.changed = false
+	}
+	c.changed, c.work, c.given, c.dirty = nil, nil, nil, false // entries keep the act.Scheduler reachable
+}
+
+// account returns the error of Run. It adds to a Cut the members that had no task yet and the ASYNC phases that still
+// run.
+func (c *core) account(err error) error {
+	var cut *shutdown.Cut
+	var late []Tasklet
+	c.mu.Lock()
+	if errors.As(err, &cut) {
+		cut.Order = origin(cut.Order)
+		cut.Offloads += c.offloads
+		for _, e := range c.members() {
+			if !e.tasked {
+				late = append(late, e.tasklet)
+			}
+			if e.place == inPhase {
+				cut.Offloads++
+			}
+			if cut.Dropped {
+				c.forget(e, nil)
+			}
+		}
+	}
+	if c.refused != nil {
+		err = errors.Join(err, c.refused)
+	}
+	c.mu.Unlock()
+	for _, t := range late {
+		cut.Tasks++
+		cut.Name(name(t), 1)
+	}
+	return err
+}
+
+// members returns the members in order of admission.
+func (c *core) members() []*entry {
+	return slices.SortedFunc(maps.Values(c.known), func(a, b *entry) int { return cmp.Compare(a.born, b.born) })
+}
+
+// here reports whether the caller is on the thread in Run.
+func (c *core) here() bool {
+	c.mu.Lock()
+	m := c.monitor
+	c.mu.Unlock()
+	return m != nil && m.s.Here()
+}
