@@ -101,7 +101,7 @@ func steppedScheduler(t *testing.T) (*act.Scheduler, *observer.ObservedLogs) {
 	return newScheduler(t, act.Config{})
 }
 
-// bench is a lab whose scheduler is stepped on a thread of the test's own, as coroutines want it.
+// bench is a Stepped whose scheduler is stepped on a thread of the test's own, as coroutines want it.
 func bench(t *testing.T) *servertest.Stepped {
 	t.Helper()
 	runtime.LockOSThread()
@@ -123,7 +123,7 @@ type played struct {
 }
 
 // play spawns a body.
-func play(l *servertest.Lab, body func(co *coro.Co) error) *played {
+func play(l *servertest.Stepped, body func(co *coro.Co) error) *played {
 	p := &played{l: l}
 	l.S.Spawn(p.action(body))
 	return p
@@ -152,7 +152,7 @@ func (p *played) end() error {
 }
 
 // converse runs a body on one end of a connection; the test has the other.
-func converse(l *servertest.Lab, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
+func converse(l *servertest.Stepped, network string, limits listener.Limits, body func(c *coro.Conn) error) (*played, net.Conn) {
 	under, peer := l.Conn(network, limits)
 	return play(l, func(co *coro.Co) error {
 		c := co.Conn(under)

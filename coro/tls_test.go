@@ -107,7 +107,7 @@ func TestTheEndOfTLSIsToldAndHeard(t *testing.T) {
 	servertest.Expect(t, c, "hello")
 	require.NoError(t, c.CloseWrite())
 	require.Equal(t, io.EOF, servertest.Receive(t, heard), "a close_notify")
-	servertest.HearEnd(t, c)
+	servertest.ExpectEOF(t, c)
 	_ = c.Close()
 
 	c = v.trust(clientSide)

@@ -1,24 +1,19 @@
 package future
 
-import (
-	"io"
-
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/shutdown"
-)
+import "github.com/daimon-go/daimon/act"
 
 // Do spawns a as a task of s and returns a future whose home is s. When a is Done, the future is resolved with
 // what value returns. When a fails, or a or value panics, the future fails with that error, and nothing else is
 // reported. The task keeps Run from returning and is told of orders. If it is dropped, the future fails with
 // ErrDropped. Do must be called on the thread of s.
 func Do[T any](s *act.Scheduler, a act.Action, value func() T) *Future[T] {
-	x := &doing[T]{a: a, value: value, to: New[T](s)}
+	x := &doing[T]{Child: act.Child{Action: a}, value: value, to: New[T](s)}
 	s.Spawn(x)
 	return x.to
 }
 
 type doing[T any] struct {
-	a     act.Action
+	act.Child
 	value func() T
 	to    *Future[T]
 }
@@ -30,7 +25,7 @@ func (x *doing[T]) Act(t *act.Task) (d act.Directive) {
 			d = act.Done
 		}
 	}()
-	switch d := x.a.Act(t); d {
+	switch d := x.Child.Act(t); d {
 	case act.Done:
 		x.to.settle(x.value(), nil)
 	case act.Failed:
@@ -41,24 +36,13 @@ func (x *doing[T]) Act(t *act.Task) (d act.Directive) {
 	return act.Done
 }
 
-func (x *doing[T]) Stop(t *act.Task, o shutdown.Order) {
-	if st, ok := x.a.(act.Stopper); ok {
-		st.Stop(t, o)
-	}
-}
-
 // Abandon fails the future. The action is left to the function that it has offloaded.
 func (x *doing[T]) Abandon() act.Action {
 	x.to.drop()
-	return act.AbandonAction(x.a)
+	return x.Child.Abandon()
 }
 
 func (x *doing[T]) Close() error {
 	x.to.drop()
-	if c, ok := x.a.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
+	return x.Child.Close()
 }
-
-func (x *doing[T]) String() string { return act.Name(x.a) }

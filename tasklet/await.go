@@ -1,8 +1,6 @@
 package tasklet
 
 import (
-	"io"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -34,7 +32,7 @@ func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
 	if e.await != nil {
 		c.giveUp(e)
 	}
-	w := &awaiting{e: e, a: a}
+	w := &awaiting{Child: act.Child{Action: a}, e: e}
 	e.await, e.awaited = w, nil
 	c.suspend(e)
 	s2 := c.monitor.s
@@ -56,8 +54,8 @@ func (s *Scheduler) Err() error {
 
 // awaiting is a task that resumes e when a has finished. It is not wanted any more when e.await is another.
 type awaiting struct {
+	act.Child
 	e     *entry
-	a     act.Action
 	waker act.Waker // belongs to the thread in Run
 }
 
@@ -66,7 +64,7 @@ func (w *awaiting) Act(t *act.Task) act.Directive {
 	if !w.wanted() {
 		return act.Done
 	}
-	d := w.a.Act(t)
+	d := w.Child.Act(t)
 	switch d {
 	case act.Done:
 		w.finish(nil)
@@ -93,21 +91,19 @@ func (w *awaiting) finish(err error) {
 	c.unlock()
 }
 
-// String names the action.
-func (w *awaiting) String() string { return act.Name(w.a) }
-
 // Stop passes the order on to the action.
 func (w *awaiting) Stop(t *act.Task, o shutdown.Order) {
-	if st, ok := w.a.(act.Stopper); ok {
-		st.Stop(t, origin(o))
-	}
+	w.Child.Stop(t, origin(o))
+}
+
+// Abandon resumes e. The action is left to the function that it has offloaded.
+func (w *awaiting) Abandon() act.Action {
+	w.finish(act.ErrDropped)
+	return w.Child.Abandon()
 }
 
 // Close resumes e if the action has not finished, and closes the action.
 func (w *awaiting) Close() error {
 	w.finish(act.ErrDropped)
-	if c, ok := w.a.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
+	return w.Child.Close()
 }
