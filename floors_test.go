@@ -33,7 +33,10 @@ const floors = `
 	internal/thread   golang.org/x/sys/unix runtime
 	internal/wheel
 	internal/audit
-	internal/tier     os os/exec testing
+	internal/tier     internal/race os os/exec testing
+	internal/exectest internal/race
+	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
+	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
@@ -87,8 +90,6 @@ const floors = `
 
 	# 7: examples
 	examples/internal/tool   act monitor shutdown context flag os time
-	examples/internal/smoke   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix
-	                  net os os/exec path/filepath regexp syscall testing time
 	examples/chat/chat      act listener process shutdown net time
 	examples/chat           examples/chat/chat program
 	examples/checksum/checksum   act demon crypto/sha256 os time
@@ -226,7 +227,7 @@ var doors = map[string][]string{
 }
 
 // doorless are examples, and suites that tests are made of, beside which nobody else's time comes in.
-var doorless = []string{"examples/", "stage/enginetest/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/exectest/", "stage/enginetest/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

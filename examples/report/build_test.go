@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/examples/internal/smoke"
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -143,7 +143,7 @@ func TestTwoProcesses(t *testing.T) {
 	for i := range 60 {
 		paths[i%2] = append(paths[i%2], d.write(fmt.Sprintf("file %d", i), text(5+i%7)))
 	}
-	var both [2]*smoke.Program
+	var both [2]*exectest.Program
 	for i := range both {
 		both[i] = d.start("build", append([]string{"-pace", "3ms", "-workers", "4"}, paths[i]...)...)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/examples/internal/smoke"
 	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -31,7 +31,7 @@ func TestKill(t *testing.T) {
 
 	p := d.start("build", append(flags, paths...)...)
 	r := d.opened(p)
-	smoke.Eventually(t, smoke.Patience, "all files to be added", func() bool {
+	exectest.Eventually(t, exectest.Patience, "all files to be added", func() bool {
 		tasks, err := r.Store.List(context.Background(), stage.Filter{})
 		return err == nil && len(tasks) == len(paths)
 	})
@@ -42,7 +42,7 @@ func TestKill(t *testing.T) {
 			break
 		}
 		p.Signal(t, syscall.SIGKILL)
-		smoke.Eventually(t, smoke.Patience, "the end", p.Gone)
+		exectest.Eventually(t, exectest.Patience, "the end", p.Gone)
 		kills++
 		d.consistent(r)
 		held, err := r.Store.List(context.Background(), stage.Filter{Status: stage.InProcessing})
@@ -105,7 +105,7 @@ func TestKilledWhileFilesAreAdded(t *testing.T) {
 		p := d.start("build", append([]string{"-pace", "1s"}, files...)...)
 		time.Sleep(time.Duration(i) * 60 * time.Millisecond)
 		p.Signal(t, syscall.SIGKILL)
-		smoke.Eventually(t, smoke.Patience, "the end", p.Gone)
+		exectest.Eventually(t, exectest.Patience, "the end", p.Gone)
 		require.Contains(t, []int{before, before + len(files)}, added())
 	}
 	before := added()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,16 +13,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/examples/internal/smoke"
 	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/stage"
 )
 
-func TestMain(m *testing.M) {
-	smoke.Main(m, func() {
-		flag.CommandLine = flag.NewFlagSet(os.Args[0], flag.ExitOnError) // without those of a test binary
-		main()
-	})
+func TestMain(m *testing.M) { exectest.Main(m) }
+
+var program = exectest.Of(".")
+
+// start starts the program.
+func start(t *testing.T, arguments ...string) *exectest.Program {
+	t.Helper()
+	return exectest.Start(t, program.Command(t, arguments...))
 }
 
 // desk is a directory for a database and files, and what processes are started with.
@@ -48,11 +50,11 @@ func (d *desk) write(name, text string) string {
 }
 
 // start starts the program with a command, for this database.
-func (d *desk) start(command string, arguments ...string) *smoke.Program {
+func (d *desk) start(command string, arguments ...string) *exectest.Program {
 	d.Helper()
-	cmd := smoke.Command(d.T, append([]string{command, "-db", d.db}, arguments...)...)
+	cmd := program.Command(d.T, append([]string{command, "-db", d.db}, arguments...)...)
 	cmd.Dir = d.dir
-	return smoke.Run(d.T, cmd)
+	return exectest.Start(d.T, cmd)
 }
 
 // run is a command that is expected to end well without a word on standard error.
@@ -93,7 +95,7 @@ func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
 func (d *desk) becomes(r *report.Reports, id stage.ID, at string, status stage.Status) stage.Task {
 	d.Helper()
 	var task stage.Task
-	smoke.Eventually(d.T, smoke.Patience, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
+	exectest.Eventually(d.T, exectest.Patience, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
 		task = d.task(r, id)
 		return task.Stage == at && task.Status == status
 	})

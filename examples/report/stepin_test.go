@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/examples/internal/smoke"
 	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -53,7 +53,7 @@ func TestStepIn(t *testing.T) {
 		fourth := d.write("fourth", text(1))
 		require.Regexp(t, `^4 fourth: added\n(?s:.*)\n1 finished\n$`, d.run("build", fourth))
 		require.False(t, p.Gone())
-		smoke.Eventually(t, smoke.Patience, "news of the fourth", func() bool {
+		exectest.Eventually(t, exectest.Patience, "news of the fourth", func() bool {
 			return strings.Contains(p.Out(), "4 fourth: FINISHED\n")
 		})
 	})
@@ -114,9 +114,9 @@ func TestSuspendedInTheSecondStage(t *testing.T) {
 }
 
 // opened is a second connection to the database that p makes.
-func (d *desk) opened(p *smoke.Program) *report.Reports {
+func (d *desk) opened(p *exectest.Program) *report.Reports {
 	d.Helper()
-	smoke.Eventually(d.T, smoke.Patience, "the first file to be added", func() bool {
+	exectest.Eventually(d.T, exectest.Patience, "the first file to be added", func() bool {
 		require.False(d, p.Gone() && p.Out() == "", p.Said())
 		return strings.Contains(p.Out(), ": added\n")
 	})

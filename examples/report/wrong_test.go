@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/examples/internal/smoke"
 	"github.com/daimon-go/daimon/examples/report/report"
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -47,9 +47,9 @@ func TestWrongArguments(t *testing.T) {
 	} {
 		t.Run(wrong.arguments, func(t *testing.T) {
 			dir := t.TempDir()
-			cmd := smoke.Command(t, strings.Fields(wrong.arguments)...)
+			cmd := program.Command(t, strings.Fields(wrong.arguments)...)
 			cmd.Dir = dir
-			p := smoke.Run(t, cmd)
+			p := exectest.Start(t, cmd)
 			require.Equal(t, 2, p.Exit(t))
 			require.Empty(t, p.Out())
 			require.Equal(t, wrong.says+"\n", p.Said())
@@ -58,7 +58,7 @@ func TestWrongArguments(t *testing.T) {
 			require.Empty(t, made)
 		})
 	}
-	p := smoke.Start(t, nil, "build", "") // a shell's "$nothing"
+	p := start(t, "build", "") // a shell's "$nothing"
 	require.Equal(t, 2, p.Exit(t))
 	require.Equal(t, "report build: a file needs a name\n", p.Said())
 }
@@ -69,7 +69,7 @@ func TestHelp(t *testing.T) {
 		"-h": "usage: report COMMAND [flags] [arguments]\n", "help": "  suspend  [flags] ID...", "--help": "  build ",
 		"build -h": "usage: report build [flags] [FILE...]\n", "resume -help": "-failed",
 	} {
-		p := smoke.Start(t, nil, strings.Fields(arguments)...)
+		p := start(t, strings.Fields(arguments)...)
 		require.Zero(t, p.Exit(t))
 		require.Contains(t, p.Said(), says)
 	}
@@ -77,7 +77,7 @@ func TestHelp(t *testing.T) {
 
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	p := smoke.Start(t, nil, "schema")
+	p := start(t, "schema")
 	require.Zero(t, p.Exit(t))
 	require.Equal(t, report.Schema(), p.Out())
 	for _, table := range []string{"daimon_task", "counts", "words", "reports"} {
@@ -99,7 +99,7 @@ func TestNoDatabase(t *testing.T) {
 		"a text": file, "a directory": d.dir, "in no directory": filepath.Join(d.dir, "absent", "report.db"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := smoke.Start(t, nil, "build", "-db", db, file)
+			p := start(t, "build", "-db", db, file)
 			require.Equal(t, 1, p.Exit(t))
 			require.Empty(t, p.Out())
 			require.Equal(t, 1, strings.Count(p.Said(), "\n"), p.Said())
@@ -129,9 +129,9 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		if command != "schema" {
 			arguments = append([]string{"-db", d.db}, arguments...)
 		}
-		cmd := smoke.Command(t, append([]string{command}, arguments...)...)
+		cmd := program.Command(t, append([]string{command}, arguments...)...)
 		cmd.Dir, cmd.Stdout = d.dir, full
-		p := smoke.Run(t, cmd)
+		p := exectest.Start(t, cmd)
 		require.Equal(t, 1, p.Exit(t))
 		require.Regexp(t, "^report "+command+": write /dev/stdout: .*\n$", p.Said())
 	}

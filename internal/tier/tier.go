@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/daimon-go/daimon/internal/race"
 )
 
 // Tier is a set of tests. Each tier includes the ones before it.
@@ -44,6 +46,16 @@ func Need(t testing.TB, at Tier, reason string) {
 	t.Helper()
 	if Current() < at {
 		t.Skipf("left out of this tier: %s (run it with make %s)", reason, [...]string{"quick", "test", "long"}[at])
+	}
+}
+
+// Measure is Need at Full for a test that measures time, processor time or memory. Such tests do not run with the race
+// detector, which changes the figures: "make test" runs them once more without it, one package at a time.
+func Measure(t testing.TB, what string) {
+	t.Helper()
+	Need(t, Full, what)
+	if race.Enabled {
+		t.Skipf("measures, so it runs without the race detector: %s", what)
 	}
 }
 

@@ -1,0 +1,52 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+// launch starts Chromium for the length of the test. The context is for tabs of it.
+func launch(t *testing.T) context.Context {
+	t.Helper()
+	tier.Need(t, tier.Full, "uses the web server with a browser")
+	path := tier.Tool(t, "chromium")
+	home, said := t.TempDir(), &exectest.Log{}
+	allocator, free := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.CombinedOutput(said),
+		// Nothing of whoever runs the test gets in, such as http_proxy, and nothing gets out.
+		chromedp.NoInheritEnv,
+		chromedp.Env("PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home),
+		chromedp.UserDataDir(home+"/profile"),
+		chromedp.Flag("no-proxy-server", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
+		chromedp.Flag("disable-component-update", true),
+	)...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		in, stop := context.WithTimeout(ctx, patience)
+		err := chromedp.Cancel(in)
+		stop()
+		cancel()
+		free()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", path, said)
+		}
+		require.NoError(t, err, "the browser does not end")
+		// Zygotes and crash handlers end by themselves after the browser, as orphans.
+		eventually(t, "the end of the last process of the browser", func() bool {
+			_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+			return err == unix.ECHILD
+		})
+	})
+	require.NoError(t, chromedp.Do(ctx), "the browser does not start")
+	return ctx
+}

@@ -1,0 +1,19 @@
+// Package browser has no code but tests: they build and start examples/httpd and use it with Chromium, headless, as a
+// visitor does who loads pages, sends what was filled in, listens to music and leaves in the middle of a download.
+//
+//	DAIMON_TESTS=full go test -C e2e/browser -count=1 ./...
+//
+// -count=1, since go test knows nothing of the server, which another go command builds: it would take a result from its
+// cache although the server has changed.
+//
+// They need Linux and the program chromium, and fail without it. Browser and server talk over the loopback; whatever
+// else the browser looks for has no address. Its profile is thrown away with the test, and no process stays.
+//
+// It is a module of its own, so that the library's go.mod does not know what drives a browser.
+//
+// What a browser cannot show here: TLS, which the server does not have; a fetch that streams its request, which
+// Chromium does over HTTP/2 and up only (net::ERR_H2_OR_QUIC_REQUIRED), so it is curl that sends chunks, in
+// package e2e; and an echo of any length. Chromium reads no answer before it has sent its request, and the server
+// reads no further while its answer is not read. 5 MB come back, for the sockets' buffers hold them; of 20 MB both
+// wait for each other until the server cuts the connection off, after httpd.Timeouts.Write.
+package browser

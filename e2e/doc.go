@@ -1,0 +1,12 @@
+// Package e2e has no code but tests. They build the programs of folder examples, start them, and use them as their
+// users do, from outside: sockets, signals, flags, standard streams, and what the kernel says about the process.
+//
+//	DAIMON_TESTS=full go test -count=1 ./e2e
+//
+// Without DAIMON_TESTS=full all of it is left out. -count=1, since go test does not know that the programs, which
+// another go command builds, belong to the tests: it would take a result from its cache although a program has changed.
+//
+// The tests of the echo server come first: it and its twin, written with coroutines, show what every server has from
+// the packages below. The others show what their program is for. Folder browser, a module of its own, uses the web
+// server with Chromium. The tests of examples/report, which is a module as well, are beside it.
+package e2e

@@ -1,0 +1,327 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+// servePlain serves without the race detector.
+func servePlain(t *testing.T) *exectest.Program {
+	t.Helper()
+	return listen(t, plain("httpd").Command(t, "-addr", "127.0.0.1:0"))
+}
+
+const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// visit asks once and reads the answer.
+func visit(c net.Conn) error {
+	if _, err := io.WriteString(c, get); err != nil {
+		return err
+	}
+	return hearHello(bufio.NewReader(c))
+}
+
+// hearHello reads one answer to get, and no more than that.
+func hearHello(in *bufio.Reader) error {
+	response, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(response.Body)
+	if err == nil && string(body) != "Hello, World!" {
+		err = fmt.Errorf("status %d: %q", response.StatusCode, body)
+	}
+	return err
+}
+
+// A gigabyte goes through the echo to a client that reads slowly, and none of it stays.
+func TestAGigabyteThroughTheEcho(t *testing.T) {
+	outside(t)
+	const total = 1 << 30
+	for name, head := range map[string]string{
+		"with its length": fmt.Sprintf("Content-Length: %d\r\n\r\n", total),
+		"in chunks":       "Transfer-Encoding: chunked\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := servePlain(t)
+			c := dial(t, server.Addr)
+			require.NoError(t, c.SetDeadline(time.Now().Add(2*time.Minute)))
+			piece := content(1, 1<<20)
+			sent := make(chan error, 1)
+			go func() { sent <- upload(c, head, piece, total) }()
+
+			time.Sleep(time.Second) // a late reader, to begin with
+			response, err := http.ReadResponse(bufio.NewReaderSize(c, 64<<10), nil)
+			require.NoError(t, err)
+			require.Equal(t, 200, response.StatusCode)
+			got := make([]byte, len(piece))
+			for n := 0; n < total; n += len(got) {
+				_, err := io.ReadFull(response.Body, got)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(piece, got), "at %d", n)
+				time.Sleep(2 * time.Millisecond)
+			}
+			_, err = response.Body.Read(got)
+			require.Equal(t, io.EOF, err)
+			require.NoError(t, <-sent)
+			t.Logf("at most %d KiB resident", server.Peak(t)>>10)
+			require.Less(t, server.Peak(t), 64<<20)
+			server.Stop(t)
+		})
+	}
+}
+
+// upload sends a request whose body is piece over and over.
+func upload(c net.Conn, head string, piece []byte, total int) error {
+	out := bufio.NewWriterSize(c, 256<<10)
+	chunked := strings.Contains(head, "chunked")
+	fmt.Fprintf(out, "POST /echo HTTP/1.1\r\nHost: x\r\n%s", head)
+	for n := 0; n < total; n += len(piece) {
+		if chunked {
+			fmt.Fprintf(out, "%x\r\n", len(piece))
+		}
+		_, _ = out.Write(piece) // a bufio.Writer keeps its error until Flush
+		if chunked {
+			fmt.Fprint(out, "\r\n")
+		}
+	}
+	if chunked {
+		fmt.Fprint(out, "0\r\n\r\n")
+	}
+	return out.Flush()
+}
+
+// Each of a million answers is the whole answer, in its place.
+func TestAMillionPipelinedRequests(t *testing.T) {
+	outside(t)
+	const conns, each, depth = 8, 125_000, 50
+	server := servePlain(t)
+	var all sync.WaitGroup
+	failed := make(chan error, conns)
+	for range conns {
+		c := dial(t, server.Addr)
+		require.NoError(t, c.SetDeadline(time.Now().Add(2*time.Minute)))
+		all.Go(func() {
+			go func() { // its error is the reader's
+				requests := strings.Repeat(get, depth)
+				for range each / depth {
+					_, _ = io.WriteString(c, requests)
+				}
+			}()
+			in := bufio.NewReaderSize(c, 64<<10)
+			for range each {
+				if err := hearHello(in); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	require.NoError(t, <-failed)
+	require.Less(t, server.Peak(t), 64<<20)
+	server.Stop(t)
+}
+
+// A client that asks without end and does not read is read no further: its answers would need memory.
+func TestADeepPipelineThatNobodyReads(t *testing.T) {
+	outside(t)
+	server := servePlain(t)
+	before := server.Resident(t)
+	const stuck = 20
+	conns, sent := make([]*net.TCPConn, stuck), make([]int, stuck)
+	var all sync.WaitGroup
+	for i := range conns {
+		conns[i] = dial(t, server.Addr)
+		require.NoError(t, conns[i].SetWriteDeadline(time.Now().Add(2*time.Second)))
+		all.Go(func() {
+			requests := strings.Repeat(get, 1000)
+			for n, err := 0, error(nil); err == nil; {
+				n, err = io.WriteString(conns[i], requests)
+				sent[i] += n
+			}
+		})
+	}
+	require.NoError(t, visit(dial(t, server.Addr)), "others are served meanwhile")
+	all.Wait()
+	// The high mark, the read limit and what a turn gathers, twice for the collector; and 4 MiB for the runtime.
+	require.Less(t, server.Resident(t)-before, 4<<20+stuck*2*(64<<10+64<<10+8<<10))
+	for i, c := range conns { // who then reads gets every answer
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		require.NoError(t, c.CloseWrite())
+		got, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.Equal(t, sent[i]/len(get), bytes.Count(got, []byte("\r\n\r\nHello, World!")))
+	}
+	server.Stop(t)
+}
+
+// Who sends a head byte by byte has ten seconds for it, whenever the last byte came; nobody else notices.
+func TestSlowLoris(t *testing.T) {
+	outside(t)
+	t.Parallel()
+	server := servePlain(t)
+	const lorises = 200
+	begun := time.Now()
+	var all sync.WaitGroup
+	statuses := make(chan string, lorises)
+	for range lorises {
+		c := dial(t, server.Addr)
+		all.Go(func() {
+			go func() {
+				for _, b := range []byte("GET / HTTP/1.1\r\nHost: x\r\nX-Slowly: byte by byte\r\n") {
+					if _, err := c.Write([]byte{b}); err != nil {
+						return
+					}
+					time.Sleep(700 * time.Millisecond)
+				}
+			}()
+			response, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				statuses <- err.Error()
+				return
+			}
+			statuses <- response.Status
+		})
+	}
+	c := dial(t, server.Addr)
+	for range 50 {
+		at := time.Now()
+		require.NoError(t, visit(c))
+		require.Less(t, time.Since(at), time.Second)
+		time.Sleep(50 * time.Millisecond)
+	}
+	all.Wait()
+	require.InDelta(t, 10, time.Since(begun).Seconds(), 3)
+	for range lorises {
+		require.Equal(t, "408 Request Timeout", <-statuses)
+	}
+	server.Stop(t)
+}
+
+// Ten thousand clients that have been answered and stay cost a small record each.
+func TestTenThousandIdleConnections(t *testing.T) {
+	outside(t)
+	const n, each = 10_000, 3 << 10
+	allowDescriptors(t, n+200)
+	server := servePlain(t)
+	first := dial(t, server.Addr)
+	require.NoError(t, visit(first))
+	require.NoError(t, first.Close())
+	before := server.Resident(t)
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		conns[i] = dial(t, server.Addr)
+		require.NoError(t, conns[i].SetDeadline(time.Now().Add(2*time.Minute)))
+		require.NoError(t, visit(conns[i]))
+	}
+	used := server.Resident(t) - before
+	t.Logf("%d B resident for a connection", used/n)
+	require.Less(t, used/n, each)
+	for _, c := range conns {
+		require.NoError(t, visit(c), "all of them still answer")
+	}
+	begun := time.Now()
+	server.Signal(t, syscall.SIGTERM)
+	for _, c := range conns {
+		_, err := c.Read(make([]byte, 1))
+		require.Equal(t, io.EOF, err, "at once, and in order")
+		require.NoError(t, c.Close())
+	}
+	require.Zero(t, server.Exit(t))
+	require.Less(t, time.Since(begun), 4*time.Second, "the idle hold nobody up")
+}
+
+// wrk is what others measure with; here it only must not see an error.
+func TestWrk(t *testing.T) {
+	outside(t)
+	server := servePlain(t)
+	out, err := exec.Command(tier.Tool(t, "wrk"), "-t2", "-c100", "-d2s", "--latency", "http://"+server.Addr+"/").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NotContains(t, string(out), "Socket errors")
+	require.NotContains(t, string(out), "Non-2xx")
+	found := regexp.MustCompile(`(\d+) requests in`).FindSubmatch(out)
+	require.NotNil(t, found, "%s", out)
+	requests, err := strconv.Atoi(string(found[1]))
+	require.NoError(t, err)
+	require.Greater(t, requests, 1000)
+	server.Stop(t)
+}
+
+// Clients that vanish in the middle of anything leave nothing behind.
+func TestClientsThatVanish(t *testing.T) {
+	outside(t)
+	server := serve(t, "httpd", "-root", ".")
+	require.NoError(t, visit(dial(t, server.Addr)))
+	open := server.Descriptors(t)
+	for _, words := range []string{
+		"", "GET /", get[:len(get)-2], get, strings.Repeat(get, 5000), "GET /files/httpd_test.go HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 500_000),
+		"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n" + strings.Repeat("x", 500_000),
+	} {
+		for i := range 20 {
+			c := dial(t, server.Addr)
+			require.NoError(t, c.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+			_, _ = io.WriteString(c, words) // what is not read back is not taken
+			time.Sleep(time.Duration(i%4) * time.Millisecond)
+			require.NoError(t, c.SetLinger(i%2*-1)) // 0: a reset
+			require.NoError(t, c.Close())
+		}
+	}
+	exectest.Eventually(t, patience, "their descriptors", func() bool { return server.Descriptors(t) <= open })
+	require.NoError(t, visit(dial(t, server.Addr)))
+	server.Stop(t)
+	require.NotContains(t, server.Said(), "failed")
+}
+
+// An order ends idle connections at once; a request under way is answered, as the last on its connection.
+func TestDrain(t *testing.T) {
+	outside(t)
+	server := serve(t, "httpd")
+	idle, busy := dial(t, server.Addr), dial(t, server.Addr)
+	require.NoError(t, visit(idle))
+	in := bufio.NewReader(busy)
+	_, err := io.WriteString(busy, "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
+	require.NoError(t, err)
+	line, err := in.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
+	_, err = in.ReadString('\n')
+	require.NoError(t, err)
+
+	server.Signal(t, syscall.SIGTERM)
+	_, err = idle.Read(make([]byte, 1))
+	require.Equal(t, io.EOF, err)
+	require.False(t, server.Gone())
+
+	_, err = io.WriteString(busy, "ten bytes."+get)
+	require.NoError(t, err)
+	response, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.True(t, response.Close, "Connection: close")
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, "ten bytes.", string(body))
+	_, err = in.ReadByte()
+	require.Equal(t, io.EOF, err)
+	require.Zero(t, server.Exit(t))
+	require.Contains(t, server.Said(), "ended in order")
+}

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+func TestSite(t *testing.T) {
+	outside(t)
+	underEachIdle(t, func(t *testing.T, idle idle) {
+		root := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(root, "large.bin"), content(1, 3<<20), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(root, "small.txt"), []byte("a small file\n"), 0o644))
+		server := serve(t, "httpd", idle.with("-root", root)...)
+		t.Run("curl", func(t *testing.T) { curled(t, server.Addr, root) })
+		t.Run("a client of net/http", func(t *testing.T) { kept(t, server.Addr) })
+		t.Run("octets", func(t *testing.T) { spoken(t, server.Addr) })
+		server.Stop(t)
+		require.NotContains(t, server.Said(), "failed")
+	})
+}
+
+func curl(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-sS", "--noproxy", "*", "--max-time", "20"}, arguments...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func curled(t *testing.T, at, root string) {
+	url, large := "http://"+at, filepath.Join(root, "large.bin")
+	require.Equal(t, "Hello, World!", curl(t, url+"/"))
+	require.Equal(t, strings.Repeat("Hello, World!", 3), curl(t, url+"/", url+"/", url+"/"))
+	require.Equal(t, "Hello, World!", curl(t, "-0", url+"/"))
+	require.Regexp(t, `(?s)^HTTP/1.1 200 OK\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\nContent-Length: 13\r\n`+
+		`Content-Type: text/plain; charset=utf-8\r\n\r\n$`, curl(t, "-I", url+"/"))
+
+	whole := string(content(1, 3<<20))
+	require.True(t, whole == curl(t, "--data-binary", "@"+large, url+"/echo"), "with its length, after 100 (Continue)")
+	require.True(t, whole == curl(t, "-H", "Transfer-Encoding: chunked", "--data-binary", "@"+large, url+"/echo"), "in chunks")
+	require.Empty(t, curl(t, "-d", "", url+"/echo"))
+
+	require.Regexp(t, `^HTTP/1.1 405 .*\r\n(?s:.*)Allow: GET, HEAD\r\n`, curl(t, "-i", "-X", "DELETE", url+"/"))
+	require.Regexp(t, `^HTTP/1.1 405 .*\r\n(?s:.*)Allow: POST\r\n`, curl(t, "-i", url+"/echo"))
+	require.Regexp(t, `^HTTP/1.1 404 `, curl(t, "-i", url+"/anything/else"))
+	require.Regexp(t, `^HTTP/1.1 501 `, curl(t, "-i", "-X", "BREW", url+"/"))
+
+	require.True(t, whole == curl(t, url+"/files/large.bin"))
+	require.True(t, whole[1<<20:2<<20] == curl(t, "-r", "1048576-2097151", url+"/files/large.bin"))
+	require.Equal(t, "a small file\n", curl(t, url+"/files/small.txt"))
+	require.Regexp(t, `^HTTP/1.1 404 `, curl(t, "-i", "--path-as-is", url+"/files/../main.go"))
+	date := curl(t, "-o", filepath.Join(t.TempDir(), "-"), "-w", "%header{last-modified}", url+"/files/small.txt")
+	require.Regexp(t, `^HTTP/1.1 304 `, curl(t, "-i", "-H", "If-Modified-Since: "+date, url+"/files/small.txt"))
+}
+
+// kept uses connections again.
+func kept(t *testing.T, at string) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, Timeout: patience}
+	for i := range 100 {
+		body := content(1, i*100)
+		sent := io.Reader(bytes.NewReader(body))
+		if i%2 == 0 {
+			sent = io.MultiReader(sent) // of no known length: in chunks
+		}
+		response, err := client.Post("http://"+at+"/echo", "text/plain", sent)
+		require.NoError(t, err)
+		got, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.True(t, bytes.Equal(body, got))
+	}
+}
+
+// spoken sends octets that no client library would.
+func spoken(t *testing.T, at string) {
+	const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, row := range []struct {
+		name, request string
+		statuses      string
+	}{
+		{"nothing", "", ""},
+		{"half a head", "GET / HTTP/1.1\r\nHost:", ""},
+		{"several at once", strings.Repeat(get, 100), strings.Repeat("200 ", 100)},
+		{"a good one and a bad one", get + "GET / HTTP/1.1\r\n\r\n" + get, "200 400 "},
+		{"no client of ours", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n", "400 "},
+		{"the next version", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505 "},
+		{"a large head", "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 65<<10) + "\r\n\r\n", "431 "},
+		{"a long line", "GET /" + strings.Repeat("x", 17<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", "414 "},
+		{"two lengths", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx" + get, "400 "},
+		{"a coding", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501 "},
+		{"an expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: more\r\n\r\n", "417 "},
+		{"the last one", "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" + get, "200 "},
+		{"HTTP/1.0", "GET / HTTP/1.0\r\n\r\n" + get, "200 "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := dial(t, at)
+			_, err := io.WriteString(c, row.request)
+			require.NoError(t, err)
+			require.NoError(t, c.CloseWrite())
+			var statuses strings.Builder
+			for in := bufio.NewReader(c); ; {
+				response, err := http.ReadResponse(in, nil)
+				if err != nil {
+					require.ErrorIs(t, err, io.ErrUnexpectedEOF, "behind the last one")
+					break
+				}
+				_, err = io.Copy(io.Discard, response.Body)
+				require.NoError(t, err)
+				require.NotEmpty(t, response.Header.Get("Date"))
+				statuses.WriteString(response.Status[:4])
+			}
+			require.Equal(t, row.statuses, statuses.String())
+		})
+	}
+}
+
+func TestWhatItDoesNotUnderstand(t *testing.T) {
+	outside(t)
+	for _, row := range []struct {
+		arguments string
+		status    int
+		says      string
+	}{
+		{"-root /nowhere/at/all", 2, "no such file"},
+		{"-addr nonsense", 1, "nonsense"},
+		{"further", 2, "unexpected argument"},
+	} {
+		server := run(t, "httpd", nil, strings.Fields(row.arguments)...)
+		require.Equal(t, row.status, server.Exit(t))
+		require.Contains(t, server.Said(), row.says)
+	}
+}

@@ -1,0 +1,34 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+)
+
+// An idle is the flags that choose an idle strategy.
+type idle []string
+
+// with returns the flags and more behind them. If a flag is given twice the last counts.
+func (i idle) with(flags ...string) []string { return slices.Concat(i, flags) }
+
+// blocks reports whether a server without work sleeps until there is some. Under the other strategies its threads
+// look now and then, or all the time: what they do at rest is the price of the strategy, so bounds on it are for
+// those that block.
+func (i idle) blocks() bool { return i[1] == "interrupt" || i[1] == "hybrid" }
+
+// idles are the strategies. Busy reactors never let go of their CPU, so unless the test asks for more there is only
+// one: its clients need the others.
+var idles = []idle{
+	{"-idle", "interrupt"},
+	{"-idle", "poll"},
+	{"-idle", "hybrid"},
+	{"-idle", "busy", "-reactors", "1"},
+}
+
+// underEachIdle runs test once under each idle strategy.
+func underEachIdle(t *testing.T, test func(t *testing.T, idle idle)) {
+	t.Helper()
+	for _, idle := range idles {
+		t.Run(idle[1], func(t *testing.T) { test(t, idle) })
+	}
+}

@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+)
+
+// behind is what the proxy passes on to.
+func behind(t *testing.T) *net.TCPListener {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	require.NoError(t, l.SetDeadline(time.Now().Add(patience)))
+	return l
+}
+
+// pair is a connection through the proxy: its two ends.
+func pair(t *testing.T, proxy *exectest.Program, l *net.TCPListener) (near, far *net.TCPConn) {
+	near = dial(t, proxy.Addr)
+	far, err := l.AcceptTCP()
+	require.NoError(t, err)
+	require.NoError(t, far.SetDeadline(time.Now().Add(patience)))
+	t.Cleanup(func() { _ = far.Close() })
+	return near, far
+}
+
+func TestProxy(t *testing.T) {
+	outside(t)
+	underEachIdle(t, passesOn)
+}
+
+func passesOn(t *testing.T, idle idle) {
+	l := behind(t)
+	proxy := serve(t, "proxy", idle.with("-to", l.Addr().String())...)
+
+	t.Run("10 MiB both ways at a time", func(t *testing.T) {
+		near, far := pair(t, proxy, l)
+		there, back := content(1, 10<<20), content(2, 10<<20)
+		results := make(chan error, 2)
+		go func() { results <- exchange(near, there, back) }()
+		go func() { results <- exchange(far, back, there) }()
+		require.NoError(t, <-results)
+		require.NoError(t, <-results)
+	})
+
+	t.Run("one direction goes on when the other has ended", func(t *testing.T) {
+		for _, farFirst := range []bool{false, true} {
+			first, second := pair(t, proxy, l)
+			if farFirst {
+				first, second = second, first
+			}
+			say(t, first, "last words")
+			require.NoError(t, first.CloseWrite())
+			hearAll(t, second, "last words")
+			say(t, second, "an answer to that")
+			require.NoError(t, second.CloseWrite())
+			hearAll(t, first, "an answer to that")
+		}
+	})
+
+	t.Run("an end without a word", func(t *testing.T) {
+		near, far := pair(t, proxy, l)
+		require.NoError(t, near.Close())
+		hearAll(t, far, "")
+	})
+
+	t.Run("a reset", func(t *testing.T) {
+		for _, farFirst := range []bool{false, true} {
+			first, second := pair(t, proxy, l)
+			if farFirst {
+				first, second = second, first
+			}
+			say(t, first, "hello")
+			hear(t, second, "hello")
+			require.NoError(t, first.SetLinger(0))
+			require.NoError(t, first.Close())
+			_, err := second.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		}
+	})
+
+	t.Run("who does not read holds up who writes, and nobody else", func(t *testing.T) {
+		near, far := pair(t, proxy, l)
+		other, otherFar := pair(t, proxy, l)
+		data := content(3, 10<<20)
+		sent := make(chan error, 1)
+		go func() { sent <- errors.Join(written(near, data, 4), near.CloseWrite()) }()
+		for range 100 { // what the kernels hold is filled meanwhile
+			say(t, other, "ping")
+			hear(t, otherFar, "ping")
+			time.Sleep(2 * time.Millisecond)
+		}
+		require.Empty(t, sent, "40 MiB are on their way to nobody")
+		got, err := io.ReadAll(far)
+		require.NoError(t, err)
+		require.NoError(t, <-sent)
+		require.True(t, bytes.Equal(bytes.Repeat(data, 4), got))
+	})
+
+	proxy.Stop(t)
+	require.NotContains(t, proxy.Said(), "failed")
+}
+
+func TestProxyToNobody(t *testing.T) {
+	outside(t)
+	l := behind(t)
+	to := l.Addr().String()
+	require.NoError(t, l.Close())
+	underEachIdle(t, func(t *testing.T, idle idle) {
+		proxy := serve(t, "proxy", idle.with("-to", to)...)
+		for range 3 {
+			c := dial(t, proxy.Addr)
+			hearAll(t, c, "")
+			require.NoError(t, c.Close()) // the proxy lingers until then
+		}
+		proxy.Stop(t)
+		require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
+	})
+}
+
+// It would be of no use to find out when the first connection comes.
+func TestProxyToWhatIsNoAddress(t *testing.T) {
+	outside(t)
+	for _, row := range []struct{ to, why string }{
+		{"nonsense", "missing port in address"},
+		{"", "missing port in address"},
+		{":7007", "missing host in address"},
+		{"127.0.0.1:0", "port 0 cannot be connected to"},
+		{"127.0.0.1:99999", "invalid port"},
+		{"unix:", "missing path"},
+	} {
+		t.Run(row.to, func(t *testing.T) {
+			proxy := run(t, "proxy", nil, "-addr", "127.0.0.1:0", "-to", row.to)
+			require.Equal(t, 2, proxy.Exit(t))
+			require.Equal(t, fmt.Sprintf("proxy: invalid value %q for flag -to: %s\n", row.to, row.why), proxy.Said())
+		})
+	}
+}
+
+// Ctrl-C lets connections go on; at the drain limit they are cut, on both sides.
+func TestProxyIsDrained(t *testing.T) {
+	outside(t)
+	l := behind(t)
+	underEachIdle(t, func(t *testing.T, idle idle) {
+		proxy := serve(t, "proxy", idle.with("-to", l.Addr().String(), "-drain", "300ms")...)
+		near, far := pair(t, proxy, l)
+		say(t, near, "before")
+		hear(t, far, "before")
+		proxy.Signal(t, syscall.SIGINT)
+		say(t, far, "after")
+		hear(t, near, "after")
+		require.Zero(t, proxy.Exit(t))
+		require.Regexp(t, "cut at the drain limit of 300ms.*dropped 1 task[,\" ]", proxy.Said())
+		for _, c := range []net.Conn{near, far} {
+			_, err := c.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		}
+	})
+}
+
+// exchange sends one thing, half-closes, and wants another.
+func exchange(c *net.TCPConn, send, want []byte) error {
+	sent := make(chan error, 1)
+	go func() { sent <- errors.Join(written(c, send, 1), c.CloseWrite()) }()
+	got, err := io.ReadAll(c)
+	if err == nil && !bytes.Equal(got, want) {
+		err = errors.New("something else arrived")
+	}
+	return errors.Join(err, <-sent)
+}
+
+func written(c net.Conn, content []byte, times int) error {
+	for range times {
+		if _, err := c.Write(content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func say(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	require.NoError(t, err)
+}
+
+func hear(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	got := make([]byte, len(text))
+	_, err := io.ReadFull(c, got)
+	require.NoError(t, err)
+	require.Equal(t, text, string(got))
+}
+
+// hearAll wants text and the end.
+func hearAll(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	got, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Equal(t, text, string(got))
+}
