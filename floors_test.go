@@ -33,6 +33,7 @@ const floors = `
 	internal/thread   golang.org/x/sys/unix runtime
 	internal/wheel
 	internal/audit
+	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
 	internal/tier     internal/race os os/exec testing
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
@@ -40,14 +41,14 @@ const floors = `
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
-	# wrap, see TestDoors; of os the environment and standard error
-	act               shutdown internal/audit internal/inbox internal/race internal/thread internal/wheel
-	                  context go.uber.org/zap go.uber.org/zap/zapcore os reflect runtime runtime/debug time
+	# wrap, see TestDoors; of os the environment
+	act               shutdown internal/audit internal/hook internal/inbox internal/race internal/thread internal/wheel
+	                  context go.uber.org/zap os reflect runtime runtime/debug time
 
 	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
-	demon             act shutdown time
+	demon             act shutdown internal/hook time
 	future            act shutdown internal/inbox go.uber.org/zap os runtime time
-	monitor           act shutdown internal/netpoll internal/audit internal/inbox
+	monitor           act shutdown internal/netpoll internal/audit internal/hook internal/inbox
 	                  go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
@@ -63,25 +64,25 @@ const floors = `
 	service           act shutdown internal/netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
-	coro              act shutdown listener future internal/audit context go.uber.org/zap iter net os runtime runtime/debug time
+	coro              act shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long
-	process           act shutdown future internal/inbox context go.uber.org/zap os runtime time
+	process           act shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
 	httpd             act shutdown listener go.uber.org/zap net os time unsafe
 	httpd/files       act httpd listener io/fs os syscall time
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
-	stage             act shutdown context go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage             act shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/memory      stage container/heap context time
 	stage/storetest   stage context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown stage
 	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/netpoll monitor listener internal/audit internal/thread
+	sim               act shutdown internal/netpoll monitor listener internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status

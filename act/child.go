@@ -41,7 +41,8 @@ const (
 )
 
 // Act forwards a turn. Without an action it returns Done. A final verdict is returned again, without another call of the
-// action. An action that was closed before it had finished fails with [ErrDropped].
+// action. An action that was closed before it had finished fails with [ErrDropped]. After Failed, [Task.Err] is not nil,
+// even if the action did not say why.
 func (c *Child) Act(t *Task) Directive {
 	if c.Action == nil {
 		return Done
@@ -65,7 +66,8 @@ func (c *Child) Act(t *Task) Directive {
 	case Done:
 		c.status |= childDone
 	case Failed:
-		c.fail(t.Failure())
+		c.fail(t.s.failure())
+		return t.Fail(*c.err)
 	}
 	return d
 }

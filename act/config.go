@@ -2,13 +2,12 @@ package act
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -114,21 +113,10 @@ func (cfg Config) resolved() Config {
 		cfg.Executor = &pool{limit: int32(cfg.Offloads)}
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = toStderr()
+		cfg.Logger = hook.DefaultLogger()
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{time.Now()}
 	}
 	return cfg
-}
-
-// DefaultLogger is what a nil Config.Logger stands for.
-func DefaultLogger() *zap.Logger { return toStderr() }
-
-// toStderr samples: a server must not be drowned by what a million clients make fail.
-func toStderr() *zap.Logger {
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.WarnLevel)
-	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 100))
 }

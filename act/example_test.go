@@ -309,19 +309,22 @@ func ExampleScheduler_Hold() {
 // gauge is read at most once a turn, however often it is asked.
 type gauge struct {
 	readings int
-	until    uint64 // the turn for which the reading holds, counted from 1
+	fresh    bool // until the turn ends
 }
 
 func (g *gauge) reading(s *act.Scheduler) int {
-	if turn := s.Turns() + 1; g.until != turn {
-		g.until = turn
+	if !g.fresh {
+		g.fresh = true
 		g.readings++
+		s.AtTurnEnd(g)
 	}
 	return g.readings
 }
 
-// What holds until the turn ends, such as a buffer that is lent, needs nobody who takes it back.
-func ExampleScheduler_Turns() {
+func (g *gauge) TurnEnd() { g.fresh = false }
+
+// A value that is valid until the turn ends, such as a buffer that is lent.
+func ExampleScheduler_AtTurnEnd_untilTheTurnEnds() {
 	s := act.New(act.Config{})
 	var g gauge
 	again := true

@@ -13,19 +13,14 @@ type Executor interface {
 	Execute(f func())
 }
 
-// Reserver is an Executor that can set goroutines aside; the default one can.
-type Reserver interface {
-	// Reserve returns an Executor of n goroutines that what is given to the other cannot take. Any goroutine.
-	Reserve(n int) Executor
-}
-
-// Reserve returns an Executor for work that must not wait behind that of others: n goroutines of its own, if the
-// Group's Executor is a Reserver, beside the Offloads; else that Executor itself. See Call.On. Any goroutine.
+// Reserve returns an Executor for work that must not wait behind that of others: n goroutines of its own, beside the
+// Offloads. A Config.Executor provides it by a method Reserve(n int) act.Executor for any goroutine; without that
+// method, Reserve returns the Config.Executor itself. See Call.On. Any goroutine.
 func (s *Scheduler) Reserve(n int) Executor {
 	if n < 1 {
 		panic("act: Reserve of no goroutines")
 	}
-	if r, ok := s.group.cfg.Executor.(Reserver); ok {
+	if r, ok := s.group.cfg.Executor.(interface{ Reserve(n int) Executor }); ok {
 		return r.Reserve(n)
 	}
 	return s.group.cfg.Executor

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -538,7 +539,7 @@ func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	s.Spawn(act.Func(forever))
 	tie := tied{}
-	s.Post(func(s *act.Scheduler) { s.Tie(&tie); s.Tie(&tie) })
+	s.Post(func(s *act.Scheduler) { hook.Tie(s, &tie); hook.Tie(s, &tie) })
 	_, err := s.Step(100)
 	require.NoError(t, err)
 	elsewhere := func(f func() error) error {
@@ -582,7 +583,7 @@ func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
 	closed, on := 0, false
 	s := g.Schedulers()[0]
 	err := g.Run(t.Context(), func(s *act.Scheduler) error {
-		s.Tie(&tied{gone: true})
+		hook.Tie(s, &tied{gone: true})
 		s.Spawn(closing{forever, &closed})
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			t.Own(&closer{func() error { on = s.Here(); return nil }})
@@ -615,7 +616,7 @@ func TestHereIsTheThreadInsideRun(t *testing.T) {
 
 func TestAGroupRunsWhatIsTiedToItsThreads(t *testing.T) {
 	g, _ := newGroup(t, act.Config{Schedulers: 2})
-	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Tie(&tied{}); s.Spawn(yields(2)); return nil }))
+	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { hook.Tie(s, &tied{}); s.Spawn(yields(2)); return nil }))
 	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(2)); return nil }))
 	require.NoError(t, g.Close())
 }

@@ -108,12 +108,12 @@ type closer struct{ close func() error }
 
 func (c *closer) Close() error { return c.close() }
 
-// turnEnd is a TurnEnder made of a function.
+// turnEnd is an argument of AtTurnEnd made of a function.
 type turnEnd func()
 
 func (f turnEnd) TurnEnd() { f() }
 
-// expiry is an Expirer made of a function.
+// expiry is an argument of CallAt made of a function.
 type expiry func()
 
 func (f expiry) Expire() { f() }

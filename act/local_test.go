@@ -107,8 +107,8 @@ func TestPutInjectsAValueBeforeTheFirstUseAndPanicsAfterIt(t *testing.T) {
 
 func TestADropReachesWhatTheLocalsKeepGoing(t *testing.T) {
 	drops := 0
-	l := act.NewLocal(func(*act.Scheduler) act.Dropper { return dropper(func() { drops++ }) })
-	broken := act.NewLocal(func(*act.Scheduler) act.Dropper { return dropper(func() { panic("boom") }) })
+	l := act.NewLocal(func(*act.Scheduler) dropper { return dropper(func() { drops++ }) })
+	broken := act.NewLocal(func(*act.Scheduler) dropper { return dropper(func() { panic("boom") }) })
 	s, logs := newScheduler(t, act.Config{})
 	l.Get(s)
 	broken.Get(s)
@@ -123,7 +123,7 @@ func TestADropReachesWhatTheLocalsKeepGoing(t *testing.T) {
 	require.Equal(t, 1, drops, "and nothing is dropped where the order does not say so")
 }
 
-// dropper is a Dropper made of a function.
+// dropper is a Local's value with a Drop made of a function.
 type dropper func()
 
 func (f dropper) Drop() { f() }

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -174,21 +175,14 @@ func (s *Scheduler) census() *shutdown.Cut {
 	return cut
 }
 
-// Accounter is a Local's value that Holds Run for something of its own. Account counts and names that in c, whose Order
-// is in force, and returns how many of the scheduler's holds are for it. It is called when Run has an end, before
-// anything is dropped.
-type Accounter interface {
-	Account(c *shutdown.Cut) (holds int)
-}
-
-// heldFor is what Hold was called for, nil if for nothing: closes, but for what an Accounter knows better.
+// heldFor is what Hold was called for, nil if for nothing: closes, but for what a hook.Accounter knows better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
 	if s.held == 0 {
 		return nil
 	}
 	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
 	for _, v := range s.latestFirst() {
-		if a, ok := v.(Accounter); ok {
+		if a, ok := v.(hook.Accounter); ok {
 			c.Lingering -= a.Account(c)
 		}
 	}
@@ -214,22 +208,9 @@ func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
 	return cut
 }
 
-// Dropper is a Local's value that keeps something going for which there is no task any more, such as
-// the last bytes of a connection. Drop ends it at once; the value stays usable.
-type Dropper interface {
-	Drop()
-}
-
-// Leaver is a Local's value that has to do with those of other schedulers. Leave is called at the end of Run, which
-// others may not have come to, and of an order in Step: nothing here has a turn before the next Run or Step, or at all,
-// if the scheduler is broken.
-type Leaver interface {
-	Leave()
-}
-
 func (s *Scheduler) leave() {
 	for _, v := range s.latestFirst() {
-		if l, ok := v.(Leaver); ok {
+		if l, ok := v.(hook.Leaver); ok {
 			if p := s.guard(l.Leave); p != nil {
 				s.report(local{v}, p)
 			}
@@ -259,7 +240,7 @@ func (s *Scheduler) dropAll() {
 		s.drop(t)
 	}
 	for _, v := range s.latestFirst() {
-		if d, ok := v.(Dropper); ok {
+		if d, ok := v.(interface{ Drop() }); ok {
 			if p := s.guard(d.Drop); p != nil {
 				s.report(local{v}, p)
 			}

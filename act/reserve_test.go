@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // full returns a scheduler whose executor has no place left until release is closed.
@@ -79,7 +80,7 @@ func TestNoMoreRunAtOnceThanAreReservedAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAnExecutorThatIsNoReserverStandsIn(t *testing.T) {
+func TestAnExecutorThatCannotReserveStandsIn(t *testing.T) {
 	exec := &later{}
 	s, _ := newScheduler(t, act.Config{Executor: exec})
 	require.Same(t, exec, s.Reserve(1))
@@ -97,7 +98,7 @@ func (r *reserver) Reserve(n int) act.Executor {
 	return inline{}
 }
 
-func TestAnExecutorOfOnesOwnMayBeAReserver(t *testing.T) {
+func TestAnExecutorOfOnesOwnMayReserve(t *testing.T) {
 	exec := &reserver{}
 	s, _ := newScheduler(t, act.Config{Executor: exec})
 	require.Equal(t, inline{}, s.Reserve(3))
@@ -155,7 +156,7 @@ func TestTheDefaultLoggerWritesWarningsToStandardError(t *testing.T) {
 	require.NoError(t, err)
 	stderr := os.Stderr
 	os.Stderr = w
-	log := act.DefaultLogger()
+	log := hook.DefaultLogger()
 	os.Stderr = stderr
 	log.Info("nobody reads this")
 	log.Warn("a leak", zap.String("where", "in the roof"))

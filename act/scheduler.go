@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/thread"
@@ -27,8 +28,8 @@ type Scheduler struct {
 	ready     queue // what is left of the present one, and behind it the next
 	running   *Task // whose turn it is, or was last in this go of take; otherwise nil
 	err       error // Task.Err
-	ends      []TurnEnder
-	ended     uint64 // Turns
+	ends      []turnEnder
+	ended     uint64 // turns and posted functions; see turnCount
 	sincePass int    // turns of tasks taken
 	turns     int    // Config.Turns
 
@@ -79,7 +80,7 @@ type Scheduler struct {
 	gone   atomic.Bool   // not in Run
 	thread uint64        // of the latest Run or Step
 	at     atomic.Uint64 // thread while in Run or Step, else 0
-	tied   []Tied
+	tied   []hook.Tied
 	word   uint // see touch
 }
 
@@ -174,29 +175,24 @@ func (s *Scheduler) Clock() Clock { return s.clock }
 // Logger is Config.Logger, or what stands for it. Any goroutine.
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 
-// Crashes is Config.Crash: who runs actions of others in turns of its own lets their panics go on then. Any goroutine.
-func (s *Scheduler) Crashes() bool { return s.crash }
-
 // Execute hands f to the Group's Executor. Any goroutine.
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
-// TurnEnder is called when the turn ends in which it was given to AtTurnEnd.
-type TurnEnder interface {
-	TurnEnd()
-}
+// turnEnder is an argument of AtTurnEnd.
+type turnEnder = interface{ TurnEnd() }
 
-// AtTurnEnd calls x once, after the present turn or posted function has ended, however it ended, and
+// AtTurnEnd calls x.TurnEnd once, after the present turn or posted function has ended, however it ended, and
 // before its verdict is looked at: a wake-up of the task whose turn it was counts for the Wait that it
 // answered. Those given in one turn are called in order. Given between turns, x is called after the
 // next one.
-func (s *Scheduler) AtTurnEnd(x TurnEnder) {
+func (s *Scheduler) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)
 }
 
-// Turns is how many turns and posted functions have ended. Whatever holds "until the turn ends" holds while
-// it stands still.
-func (s *Scheduler) Turns() uint64 {
+// turnCount is how many turns and posted functions have ended. What is lent until the turn ends is lent while it
+// does not change.
+func (s *Scheduler) turnCount() uint64 {
 	s.touch()
 	return s.ended
 }
@@ -221,16 +217,8 @@ func (s *Scheduler) Here() bool {
 	return at != 0 && at == thread.ID()
 }
 
-// Tied is what lives on the thread of Run or Step and nowhere else, such as coroutines.
-type Tied interface {
-	// Untie ends what can be ended without loss, and reports whether nothing is left that lives on this
-	// thread. It is called there, whenever Run, Step or Close is about to return.
-	Untie() bool
-}
-
-// Tie is called by who makes something that lives on this thread only. From then on Run, Step and
-// Close on another one return ErrWrongThread, until x has said that nothing is left.
-func (s *Scheduler) Tie(x Tied) {
+// tie is hook.Tie.
+func (s *Scheduler) tie(x hook.Tied) {
 	s.touch()
 	if !s.inside {
 		s.thread = thread.ID() // in a set-up function no Run has noted it
@@ -240,7 +228,7 @@ func (s *Scheduler) Tie(x Tied) {
 	}
 }
 
-func (s *Scheduler) untie() { s.tied = slices.DeleteFunc(s.tied, Tied.Untie) }
+func (s *Scheduler) untie() { s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie) }
 
 // Errors of Run, Step and Close.
 var (

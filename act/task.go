@@ -3,6 +3,8 @@ package act
 import (
 	"fmt"
 	"io"
+	"reflect"
+	"runtime"
 	"slices"
 	"time"
 
@@ -69,9 +71,6 @@ const (
 // Scheduler is where the task lives, for good.
 func (t *Task) Scheduler() *Scheduler { return t.s }
 
-// Demon tells whether the task was installed and not spawned.
-func (t *Task) Demon() bool { return t.flags&isDemon != 0 }
-
 // Action is what the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
@@ -82,16 +81,15 @@ func (t *Task) Order() shutdown.Order {
 	return t.s.order
 }
 
-// Err is why the last action that failed in this turn did so. It lives for the turn, and the
-// scheduler reads it only when the whole task answers Failed, so a parent that can do without a
-// child just goes on.
+// Err returns why the last action that failed in this turn did so, nil if none has. The scheduler reads it only when
+// the whole task answers Failed, so a parent that can do without a child simply goes on.
 func (t *Task) Err() error {
 	t.s.touch()
 	return t.s.err
 }
 
-// Failure is Err for who has just heard Failed, and never nil: an action that did not say why has an error that says
-// so.
+// Failure is Err after an action has answered Failed, and never nil: if the action did not say why, Failure returns an
+// error that says so.
 func (t *Task) Failure() error {
 	t.s.touch()
 	return t.s.failure()
@@ -200,16 +198,19 @@ func (t *Task) closeAll() {
 	t.action = nil
 }
 
-// Name is what logs and Cuts call a: its String if it has one, the function's name of a Func, else its
-// type.
-func Name(a Action) string {
+// Name returns what logs and Cuts call a, which is an action or a function: its String if it has one, the name of a
+// function in the program, else the type.
+func Name(a any) string {
 	switch a := a.(type) {
 	case nil:
 		return "nothing"
 	case fmt.Stringer:
 		return fmt.Sprint(named{a})
-	case Func:
-		return FuncName(a)
+	}
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Func {
+		if fn := runtime.FuncForPC(v.Pointer()); fn != nil {
+			return fn.Name()
+		}
 	}
 	return fmt.Sprintf("%T", a)
 }

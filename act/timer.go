@@ -17,13 +17,11 @@ type Timer struct {
 	node       wheel.Node[*Timer]
 	task       *Task // whose timer it is
 	prev, next *Timer
-	expirer    Expirer // nil: wake task
+	expirer    expirer // nil: wake task
 }
 
-// Expirer is called back by a timer of CallAt.
-type Expirer interface {
-	Expire()
-}
+// expirer is an argument of CallAt.
+type expirer = interface{ Expire() }
 
 // Armed tells whether tm is going to fire.
 func (tm *Timer) Armed() bool { return tm.node.Armed() }
@@ -45,7 +43,7 @@ func (tm *Timer) Stop() bool {
 // CallAt arms tm to call x.Expire on the scheduler's thread, in a pass, at the given point in time.
 // It is meant for monitors: no task is woken, none owns tm, and it does not hold Run. A panic in
 // Expire ends Run with an error.
-func (s *Scheduler) CallAt(tm *Timer, at time.Duration, x Expirer) {
+func (s *Scheduler) CallAt(tm *Timer, at time.Duration, x interface{ Expire() }) {
 	s.touch()
 	tm.arm(&s.self, at, x)
 }
@@ -67,7 +65,7 @@ func (s *Scheduler) after(d time.Duration) time.Duration {
 	return now + d
 }
 
-func (tm *Timer) arm(t *Task, at time.Duration, x Expirer) {
+func (tm *Timer) arm(t *Task, at time.Duration, x expirer) {
 	if tm.Armed() {
 		if tm.task.s != t.s {
 			panic("act: a Timer armed on one scheduler was armed on another")

@@ -449,7 +449,7 @@ func TestAPassFiresAtMost1024Timers(t *testing.T) {
 	require.Equal(t, []int{0, act.TimersAPass, 2 * act.TimersAPass}, passes)
 }
 
-// An Expirer that arms itself for now is called no more often than the bound of a pass allows.
+// A callback that arms itself for now is called no more often than the bound of a pass allows.
 func TestATimerThatIsAlwaysDueStarvesNobody(t *testing.T) {
 	s, _, _ := newVirtual(t, act.Config{})
 	var tm act.Timer

@@ -3,8 +3,6 @@ package act
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"runtime"
 	"runtime/debug"
 
 	"go.uber.org/zap"
@@ -171,12 +169,4 @@ func misplacedAsync(d Directive) string {
 		return "act: an action returned Async without t.Offload"
 	}
 	return "act: an action called t.Offload and then returned " + d.String() + " instead of what Offload returned"
-}
-
-// FuncName is what logs and Cuts call a function: its name in the program. f is of any type of function.
-func FuncName(f any) string {
-	if fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer()); fn != nil {
-		return fn.Name()
-	}
-	return fmt.Sprintf("%T", f)
 }

@@ -146,4 +146,4 @@ func (co *Co) stop() {
 // String names the function of the body.
 func (r *routine) String() string { return r.body.String() }
 
-func (b *body) String() string { return act.FuncName(b.given) }
+func (b *body) String() string { return act.Name(b.given) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // worker is a coroutine of the Go runtime. It runs one body after the other.
@@ -53,7 +54,7 @@ func (p *pool) start(co *Co) {
 }
 
 func (p *pool) add() {
-	p.s.Tie(p)
+	hook.Tie(p.s, p)
 	w := &worker{pool: p}
 	w.next, w.stop = iter.Pull(w.work)
 	p.idle = append(p.idle, w)

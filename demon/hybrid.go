@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Hybrid is the strategy "hybrid": after a turn the thread looks without blocking until spin has passed
@@ -61,7 +62,7 @@ func (h *hybrid) Interrupt() {
 // the clock is the pass's, made a moment ago.
 func (h *hybrid) looking() bool {
 	now := h.s.Now()
-	if turns := h.s.Turns(); turns != h.turns {
+	if turns := hook.TurnCount(h.s); turns != h.turns {
 		h.turns, h.until = turns, now+h.spin
 	}
 	return now < h.until

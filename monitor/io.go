@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
@@ -144,7 +145,7 @@ func (e *IO) descriptorFreed() {
 // loan returns room for a receive, at least scratchLeft bytes. The turn that was lent something keeps it
 // until all of its ends are over.
 func (e *IO) loan() []byte {
-	if now := e.s.Turns(); e.turn != now {
+	if now := hook.TurnCount(e.s); e.turn != now {
 		e.turn, e.lent = now, 0
 	}
 	if len(e.scratch)-e.lent < scratchLeft {

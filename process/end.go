@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Exit ends the process with its present turn, in which it receives no more. The first Exit counts; a Fail, a panic or
@@ -143,7 +144,7 @@ func (r *reactor) close(c *core, x io.Closer) {
 
 // guard calls what belongs to a process that is not there any more.
 func (r *reactor) guard(c *core, f func()) {
-	if r.s.Crashes() {
+	if hook.Crashes(r.s) {
 		f()
 		return
 	}

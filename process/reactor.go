@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
@@ -271,7 +272,7 @@ func (r *reactor) adapt() {
 
 // rescue makes a panic the end of the process whose turn it was.
 func (r *reactor) rescue(more *bool) {
-	if r.s.Crashes() {
+	if hook.Crashes(r.s) {
 		return
 	}
 	v := recover()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -207,7 +208,7 @@ func (r *runner) spawnedOne(t *act.Task) {
 		r.w.wrong("%v: the place of %v is given away again", r, m.tasks[t])
 	}
 	m.spawned++
-	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: t.Demon()}
+	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: hook.IsDemon(t)}
 	m.tasks[t] = x
 	r.becomes(x, ready)
 	r.w.note(isSpawned, x, 0, 0)

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -171,7 +171,7 @@ func (cfg Config) resolved() Config {
 		cfg.Backoff = doubling
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = act.DefaultLogger()
+		cfg.Logger = hook.DefaultLogger()
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	return cfg

@@ -17,7 +17,7 @@ import (
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
 // Whatever the engine does is a turn there: it claims, each task takes its next step, a heartbeat is due. What waits
-// for the store, or is a processor's, is done by the Group's Executor, if that is an act.Reserver on goroutines of
+// for the store, or is a processor's, is done by the Group's Executor, if that can reserve them on goroutines of
 // its own: as many as there are Workers, one for heartbeats, one for what is asked by Ask; else it needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted); it holds Run until

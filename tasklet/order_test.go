@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/tasklet"
 )
 
@@ -72,17 +73,17 @@ func TestSYNCGoesToTheTail(t *testing.T) {
 func trace(h *history) act.Config {
 	return act.Config{Trace: &act.Trace{
 		TurnStart: func(t *act.Task) {
-			if !t.Demon() {
+			if !hook.IsDemon(t) {
 				h.note("<")
 			}
 		},
 		TurnEnd: func(t *act.Task, d act.Directive) {
-			if !t.Demon() {
+			if !hook.IsDemon(t) {
 				h.note(" " + t.String() + " " + d.String() + ">")
 			}
 		},
 		Ended: func(t *act.Task, err error) {
-			if err != nil && !t.Demon() {
+			if err != nil && !hook.IsDemon(t) {
 				h.note("[" + t.String() + ": " + err.Error() + "]")
 			}
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -236,7 +237,7 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 			x := &known{order: order}
 			schedule(t, s, wait, x)
 			schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-				s.Act().Tie(d)
+				hook.Tie(s.Act(), d)
 				if !before {
 					s.Shutdown(order)
 				}

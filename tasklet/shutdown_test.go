@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -331,7 +332,7 @@ func TestWhoComesWhileRunReturnsIsRun(t *testing.T) {
 	s, h := tasklet.NewScheduler(), &history{}
 	order := terms(shutdown.Unbounded)
 	schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		s.Act().Tie(&tied{s, told{h.play("X")}})
+		hook.Tie(s.Act(), &tied{s, told{h.play("X")}})
 		s.Shutdown(order)
 		return done
 	}})

@@ -73,7 +73,7 @@ type function struct {
 
 func (f *function) Task(s *Scheduler) Directive { return f.f(s) }
 
-func (f *function) String() string { return act.FuncName(f.f) }
+func (f *function) String() string { return act.Name(f.f) }
 
 // NewDone returns a new tasklet whose phase answers Done.
 func NewDone() Tasklet { return &answer{Done} }

@@ -97,7 +97,7 @@ func testSlots(w *world) {
 	w.becomes(three, isFinished)
 }
 
-// counts is an Executor that is no Reserver.
+// counts is an Executor that cannot reserve goroutines.
 type counts struct{ n atomic.Int32 }
 
 func (x *counts) Execute(f func()) {

@@ -1,0 +1,43 @@
+// Package hook is what Daimon's own packages need of package act and nobody else does: the rest of a scheduler's
+// interface. Package act sets the functions. s is an *act.Scheduler and t an *act.Task, which this package cannot name,
+// since act imports it.
+package hook
+
+import "github.com/daimon-go/daimon/shutdown"
+
+// Accounter is an act.Local's value that calls Hold for something of its own. Account counts and names that in c, whose
+// Order is in force, and returns how many of the scheduler's holds are for it. It is called at the end of Run, before
+// anything is dropped.
+type Accounter interface {
+	Account(c *shutdown.Cut) (holds int)
+}
+
+// Leaver is an act.Local's value that has to do with those of other schedulers. Leave is called at the end of Run, which
+// other schedulers may not have reached, and of an order in Step: nothing has a turn here before the next Run or Step, or
+// ever, if the scheduler is broken.
+type Leaver interface {
+	Leave()
+}
+
+// Tied is something that lives on the thread of Run or Step and nowhere else, such as coroutines.
+type Tied interface {
+	// Untie ends what can be ended without loss, and reports whether nothing is left that lives on this thread. It is
+	// called there, whenever Run, Step or Close is about to return.
+	Untie() bool
+}
+
+var (
+	// Tie registers x. From then on Run, Step and Close of s on another thread return act.ErrWrongThread, until Untie has
+	// returned true. It is called on the thread of s.
+	Tie func(s any, x Tied)
+
+	// Crashes reports whether Config.Crash is set. A package that runs actions of others in turns of its own does not
+	// recover their panics then. Any goroutine.
+	Crashes func(s any) bool
+
+	// TurnCount returns how many turns and posted functions of s have ended. It is called on the thread of s.
+	TurnCount func(s any) uint64
+
+	// IsDemon reports whether t was installed and not spawned.
+	IsDemon func(t any) bool
+)
