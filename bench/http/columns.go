@@ -15,13 +15,13 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
-// all are the servers, in the order of the table: who is divided by whom stands near.
+// all are the servers, in the order of the table, in which servers that are compared are near each other.
 const all = "daimon,fasthttp,control,net/http,nginx,fasthttp+,net/http+"
 
 // ratios are of the table, each where both its servers are in it.
 var ratios = [][2]string{{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"}}
 
-// limits are what is still good of daimon divided by the server of that name, by depth.
+// limits are the limits of daimon divided by the server of that name, by depth.
 var limits = map[int]map[string]float64{
 	1:  {"fasthttp": 0.75, "net/http": 0.40},
 	16: {"fasthttp": 0.45, "nginx": 0.15},
@@ -74,8 +74,8 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	return err
 }
 
-// tied compiles a server that does not choose its CPUs itself, and ties it to those that Daimon's reactors
-// take: so the load generator, with one CPU for all, is as much in step with the one as with the other.
+// tied compiles a server that does not choose its CPUs itself, and pins it to those of Daimon's reactors, so that the load
+// generator, which has one CPU for all servers, shares it with each of them alike.
 func tied(b build.Builder, s *server.Process, source string) (err error) {
 	if s.CPUs, err = firstCPUs(s.Reactors); err != nil {
 		return err
@@ -84,14 +84,14 @@ func tied(b build.Builder, s *server.Process, source string) (err error) {
 	return err
 }
 
-// free compiles a server that runs as one written in Go does when nobody tells it anything.
+// free compiles a server that runs with the defaults of the Go runtime.
 func free(b build.Builder, s *server.Process, source string) (err error) {
 	s.Reactors = 0
 	s.Program, err = b.Go(source)
 	return err
 }
 
-// nginx ties its workers itself.
+// nginx pins its workers itself.
 func (o Options) nginx(b build.Builder, s *server.Process) (err error) {
 	program := o.Nginx
 	if program == "" {

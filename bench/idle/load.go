@@ -41,8 +41,8 @@ const (
 	patience = 10 * time.Second // without an answer: the server has lost something
 )
 
-// on puts l on s from a thread that is tied to cpu: not the reactor's, since it never sleeps, so that
-// what a client waits for is the server and not its own getting up.
+// on puts l on s from a thread that is pinned to cpu, which is not the reactor's. The thread never sleeps, so that the
+// latency of a client does not include its own wake-up.
 func (l load) on(s *server.Process, cpu int) (c cost, err error) {
 	clients, err := dial(s.Port, l.conns)
 	if err != nil {
@@ -85,8 +85,7 @@ func (l load) measure(s *server.Process, clients []client) (cost, error) {
 }
 
 // send sends all messages and returns how long each took to come back whole, from the moment it was
-// due. The gaps vary by half, always in the same way: a fixed one would fall into step with a strategy
-// that pauses.
+// due. The gaps vary by half, always in the same way: a fixed gap would fall into step with a strategy that pauses.
 func (l load) send(clients []client, start time.Time) (waited []time.Duration, err error) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	waited = make([]time.Duration, 0, l.messages)
@@ -172,7 +171,7 @@ func (c *client) send() error {
 	return err
 }
 
-// received looks for the answer and tells whether it is there as a whole.
+// received reports whether the whole answer has arrived.
 func (c *client) received() (whole bool, err error) {
 	n, err := unix.Read(c.fd, c.in[c.got:])
 	switch {
@@ -206,7 +205,7 @@ func (c *client) echo() error {
 	return fmt.Errorf("no answer within %v", patience)
 }
 
-// spareCPU is the last one that this process may use; a server of one reactor is pinned to the first.
+// spareCPU is the last CPU that this process may use. A server with one reactor is pinned to the first.
 func spareCPU() (int, error) {
 	all, err := cpus.Allowed()
 	switch {

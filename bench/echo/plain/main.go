@@ -1,5 +1,5 @@
-// Command plain is the echo server that everybody writes first: package net, a goroutine for each
-// connection. It stands beside the others for orientation only.
+// Command plain is the usual echo server: package net, and a goroutine for each connection. It is measured for orientation
+// only.
 package main
 
 import (
@@ -22,8 +22,8 @@ func main() {
 	}
 }
 
-// echo hides the connection's other methods from io.CopyBuffer, which would else splice through a
-// pipe: more system calls, and not what anybody's handler does.
+// echo hides the connection's other methods from io.CopyBuffer, which would otherwise splice through a pipe: more system
+// calls, and not what handlers do.
 func echo(c net.Conn) {
 	defer c.Close()
 	io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{c}, make([]byte, 4<<10))

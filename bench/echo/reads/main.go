@@ -1,5 +1,5 @@
-// Command reads is examples/echo-coro with a Read and a Write for each message in place of one io.Copy: what a
-// coroutine costs that has something to do each time.
+// Command reads is examples/echo-coro with a Read and a Write for each message instead of one io.Copy. It measures the cost
+// of a coroutine that runs for each message.
 package main
 
 import (

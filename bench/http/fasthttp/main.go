@@ -1,6 +1,6 @@
-// Command fasthttp is the server of github.com/valyala/fasthttp that is measured: a Server with nothing set
-// but its handler. What its README advises beyond that, one CPU for each instance with GOMAXPROCS=1
-// ("Performance optimization tips for multi-core systems"), is for who starts it.
+// Command fasthttp is the measured server of github.com/valyala/fasthttp: a Server with only its handler set. Its README
+// also advises one CPU for each instance with GOMAXPROCS=1 ("Performance optimization tips for multi-core systems"); the
+// program that starts it sees to that.
 package main
 
 import (

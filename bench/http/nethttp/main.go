@@ -1,4 +1,4 @@
-// Command nethttp is the server of net/http that is measured: a Server with nothing set but its handler.
+// Command nethttp is the measured server of net/http: a Server with only its handler set.
 package main
 
 import (

@@ -79,7 +79,7 @@ func (c *config) prepare() error {
 	return errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &files), os.MkdirAll(c.Prefix, 0o755))
 }
 
-// beNobody is for root only. To the rest of the world the prefix has to be within reach.
+// beNobody gives up the rights of root. The user nobody must be able to read the prefix.
 func beNobody(prefix string) error {
 	const nobody = 65534
 	if os.Getuid() != 0 {

@@ -39,7 +39,7 @@ func (b Builder) Daimon(dir string) (program string, err error) {
 	return b.compile(filepath.Dir(b.bench), dir, "go", "build")
 }
 
-// compile shows what the compiler says only if it fails.
+// compile shows the output of the compiler only if it fails.
 func (b Builder) compile(in, source string, compiler ...string) (program string, err error) {
 	key := filepath.Join(in, source)
 	if program, ok := b.done[key]; ok {

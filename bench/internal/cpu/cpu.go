@@ -1,4 +1,4 @@
-// Package cpu says which CPUs there are, and runs things on some of them.
+// Package cpu lists the CPUs that the process may use, and pins programs to some of them.
 package cpu
 
 import (

@@ -31,9 +31,8 @@ func Fits(n int) error {
 	return nil
 }
 
-// Each starts s, and returns what its resident set gains for each of n connections, in bytes. On each there is one
-// exchange. A server that has given up its connections keeps memory for the next ones, so it is started anew every
-// time.
+// Each starts s and returns the growth of its resident set for each of n connections, in bytes. Each connection has one
+// exchange. A server keeps the memory of closed connections for new ones, so s is started anew every time.
 func Each(ctx context.Context, s *server.Process, n int, exchange func(net.Conn) error) (float64, error) {
 	if err := s.Start(ctx); err != nil {
 		return 0, err
@@ -46,7 +45,7 @@ func Each(ctx context.Context, s *server.Process, n int, exchange func(net.Conn)
 	return float64(growth) / float64(n), nil
 }
 
-// growth has one exchange beforehand, so that the server's code is in memory.
+// growth makes one exchange first, so that the server's code is in memory.
 func growth(ctx context.Context, s *server.Process, n int, exchange func(net.Conn) error) (bytes int, err error) {
 	first, err := dial(ctx, s.Addr(), 1, exchange)
 	closeAll(first)

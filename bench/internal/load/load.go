@@ -1,4 +1,4 @@
-// Package load puts load on a server, from a process of its own, and reads what it costs the server.
+// Package load puts load on a server from a separate process and measures the cost to the server.
 package load
 
 import (
@@ -29,9 +29,9 @@ func Build(b build.Builder) (program string, err error) { return b.C("internal/l
 // Cost is what one exchange cost, in ns: of the server's CPU, and by the clock on the wall.
 type Cost struct{ CPU, Wall float64 }
 
-// Run makes new connections to s, has one exchange on each, then measures so many more, over all
-// connections. So neither accepting nor closing is measured, and with several reactors the kernel deals the
-// connections anew for every run.
+// Run makes new connections to s, with one exchange on each, and then measures further exchanges over all connections. So
+// neither accepting nor closing is measured, and with several reactors the kernel distributes the connections anew in
+// every run.
 func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchanges int) (Cost, error) {
 	cmd := exec.CommandContext(ctx, g.Program, strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))
 	var complaint strings.Builder
@@ -60,7 +60,7 @@ func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchan
 	return cost, nil
 }
 
-// teach tells the load generator what to say. A broken pipe is met again by measure.
+// teach passes the talk to the load generator. A broken pipe is reported by measure.
 func teach(in io.Writer, t Talk) {
 	say, hear := t.lens()
 	period, hole := t.Period, t.Hole
@@ -96,10 +96,10 @@ func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) 
 	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n}, err
 }
 
-// CPU says where the load generator runs. Beside the only reactor, on its CPU, the two take turns:
-// the load sends what it has and sleeps, the server answers all of it and sleeps. So the server finds
-// the same number of messages at every poll, whoever else uses the machine (README: Steadiness). Apart,
-// on the first CPU that the reactors leave free, they race. Several reactors have no one CPU to share.
+// CPU returns the CPU for the load generator. On the CPU of the only reactor the two take turns: the load generator sends
+// what it has and sleeps, the server answers all of it and sleeps. So the server finds the same number of messages at every
+// poll, whatever else runs on the machine (README: Steadiness). With apart it is the first CPU that the reactors leave
+// free, and the two race. Several reactors have no CPU in common.
 func CPU(reactors int, apart bool) (int, error) {
 	cpus, err := cpu.Allowed()
 	switch {

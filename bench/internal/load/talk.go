@@ -2,13 +2,13 @@ package load
 
 import "bytes"
 
-// Talk is what a client says, and what it has to hear in answer, again and again, to the letter.
+// Talk is what a client sends again and again, and the exact answer that it requires.
 type Talk struct {
 	Say, Hear []byte
 
-	// Phases, 0 meaning 1: there are so many bytes, less one, behind what is said at a time and behind what
-	// is heard; each exchange begins one byte later than the one before, and then from the front again. So
-	// no answer is mistaken for an older one.
+	// Phases is the number of phases; 0 means 1. Messages and answers have Phases-1 further bytes. Each exchange begins
+	// one byte later than the one before, and after Phases exchanges at the front again. So no answer is mistaken for
+	// an older one.
 	Phases int
 
 	// Hole is a stretch of each Period of an answer in which any bytes will do. Period 0: there is none.
@@ -22,7 +22,7 @@ func (t Talk) lens() (say, hear int) {
 
 func (t Talk) phases() int { return max(1, t.Phases) }
 
-// Heard tells whether answer is what is to be heard in the first phase.
+// Heard reports whether answer is the expected answer of the first phase.
 func (t Talk) Heard(answer []byte) bool {
 	_, n := t.lens()
 	return len(answer) == n && bytes.Equal(t.filled(answer), t.filled(t.Hear[:n]))

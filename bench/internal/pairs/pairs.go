@@ -15,16 +15,16 @@ type Table struct {
 	Ratios  []Ratio
 }
 
-// Ratio is the cost of one column divided by that of another. Those that are to be compared best stand next
-// to each other in the row, so that each is taken over the same short distance in time.
+// Ratio is the cost of one column divided by that of another. Columns that are compared are best next to each other, so that
+// they are measured shortly after one another.
 type Ratio struct {
 	Of, To int
 	Limit  float64 // the median that is still good; 0: any
 }
 
-// Measure has run measure every column once in each pair, prints a line for each pair and one for each
-// spread, and returns the medians of the ratios. The order of the columns is turned round with every pair:
-// what drifts (temperature, neighbours) falls on both sides alike.
+// Measure calls run for every column once in each pair, prints a line for each pair and for each spread, and returns the
+// medians of the ratios. The order of the columns is reversed with every pair, so that a drift (temperature, other load)
+// affects all columns alike.
 func (t Table) Measure(out io.Writer, pairs int, run func(column int) (cost float64, err error)) ([]float64, error) {
 	t.print(out, "pair", t.titles())
 	order := make([]int, len(t.Columns))
@@ -115,7 +115,7 @@ func (t Table) print(out io.Writer, title string, row []string) {
 	fmt.Fprintln(out, strings.TrimRight(line, " "))
 }
 
-// Judge names the medians, as Measure returns them, that are above their limits.
+// Judge returns an error that names the medians above their limits.
 func (t Table) Judge(medians []float64) error {
 	var above []error
 	for i, r := range t.Ratios {

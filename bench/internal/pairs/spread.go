@@ -2,11 +2,11 @@ package pairs
 
 import "slices"
 
-// Spread is what is said of a column of figures.
+// Spread summarizes a column of figures.
 type Spread struct{ Median, Min, Max float64 }
 
-// spread sorts a copy of v, which is not empty. The median, not the mean: one run that a neighbour
-// disturbed is to count as one run.
+// spread returns the summary of v, which must not be empty. It has the median and not the mean, so that one disturbed run
+// counts as one run.
 func spread(v []float64) Spread {
 	v = slices.Sorted(slices.Values(v))
 	low, high := v[(len(v)-1)/2], v[len(v)/2]

@@ -1,4 +1,4 @@
-// Package server runs a server as a process of its own, and reads what it costs.
+// Package server runs a server as a separate process and measures its cost.
 package server
 
 import (
@@ -36,7 +36,7 @@ type Process struct {
 	end      context.CancelFunc
 }
 
-// StartAll starts one after the other. stop ends those that run, also after an error.
+// StartAll starts the servers one after the other. stop ends those that run, also after an error.
 func StartAll(ctx context.Context, all []*Process) (stop func(), err error) {
 	var started []*Process
 	stop = func() {
@@ -53,8 +53,8 @@ func StartAll(ctx context.Context, all []*Process) (stop func(), err error) {
 	return stop, nil
 }
 
-// Start runs the program until ctx ends (then SIGTERM, after patience SIGKILL) and returns when it can be
-// dialled and its workers are there. After an error it does not run.
+// Start runs the program until ctx ends (then it sends SIGTERM, and after patience SIGKILL). It returns when the server
+// accepts connections and its workers run. After an error it does not run.
 func (s *Process) Start(ctx context.Context) (err error) {
 	if s.Port, err = freePort(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *Process) Start(ctx context.Context) (err error) {
 	return nil
 }
 
-// freePort asks the kernel. Somebody else may take it before the server does; then it says so and ends.
+// freePort asks the kernel for a free port. If another process takes it first, the server fails to start.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -112,8 +112,7 @@ func (s *Process) ready() error {
 	return nil
 }
 
-// Stop ends the process and waits for it. How it ended is not judged here: the C server has no orderly
-// end.
+// Stop ends the process and waits for it. It ignores the exit status: the C server has no orderly end.
 func (s *Process) Stop() {
 	s.end()
 	_ = s.cmd.Wait()
@@ -135,8 +134,8 @@ func (s *Process) family() []int {
 	return all
 }
 
-// CPU is the CPU time the process and its workers have used, all threads, those that have ended too, user
-// and system. It is the kernel's CPU clock of a process (clock_getcpuclockid(3) gives the number): exact
+// CPU returns the CPU time that the process and its workers have used, user and system, including threads that have ended.
+// It is the kernel's CPU clock of a process (clock_getcpuclockid(3) gives the number): exact
 // to the ns at the moment of the call, where utime and stime of /proc/PID/stat are samples of 4 or
 // 10 ms and the schedstat of a thread is gone with the thread.
 func (s *Process) CPU() (time.Duration, error) {
@@ -152,9 +151,9 @@ func (s *Process) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
-// Memory is the resident set of the process and its workers, in bytes. What they share is counted in each,
-// so it is good for telling growth. The kernel walks the page tables for it; the figures of /proc/PID/statm
-// are kept by each CPU and collected now and then.
+// Memory returns the resident set of the process and its workers, in bytes. Shared pages count in each process, so only
+// its growth is meaningful. The kernel walks the page tables for it; the figures of /proc/PID/statm are kept by each CPU and
+// collected now and then.
 func (s *Process) Memory() (sum int, err error) {
 	for _, pid := range s.family() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
