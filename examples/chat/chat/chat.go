@@ -1,16 +1,17 @@
 // Package chat is a line chat with rooms: what one member says, all others in the room read.
 //
-// A room is a process: it runs on whichever reactor has nothing else to do, is made for the first who wants to come in,
-// and ends with the last who leaves. A connection is a task, and stays on its reactor.
+// A room is a process. It is created for its first member, ends when the last one leaves, and runs on whichever scheduler
+// is free. A connection is a task, and stays on its scheduler.
 //
-//	               messages: who speaks too fast waits while the mailbox of the room is full
-//	connection ─────────────────────────────────────────────────────────────────────────────▶ room
-//	 (a task)  ◀───────────────────────────────────────────────────────────────────────── (a process)
-//	               lines: each leads to the next. The room adds one and rings, the tasks read on
+//	            messages; a member that sends too fast waits while the room's mailbox is full
+//	connection ───────────────────────────────────────────────────────────────────────────────▶ room
+//	 (a task)  ◀───────────────────────────────────────────────────────────────────────────  (a process)
+//	            a linked list of lines; the room appends one and wakes the members' tasks
 //
-// So everybody in a room reads the same lines in the same order, each line is kept once, until all have read it, and
-// nobody waits for those who do not read: who is a thousand lines behind is cut off. A room that panics is made anew with
-// those who were in it. On an order each room ends behind what was said before, and everybody hears of that.
+// So all members of a room read the same lines in the same order, and each line is stored once, until all have read it.
+// Members that do not read hold up nobody; one that is a thousand lines behind is disconnected. If a room panics, its
+// members create it again. On an order to end, each room ends after the messages that were sent before, and tells its
+// members.
 package chat
 
 import (
@@ -20,31 +21,31 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// Service is what members come by: a service with the handler Member.
+// Service accepts the members' connections. Its handler is Member.
 type Service interface {
 	Setup(*act.Scheduler) error
 	Addr() net.Addr
 }
 
-// Chat is a Service with rooms for its members. It is for one Group.
+// Chat is a Service with rooms for its members. It is used by one Group.
 type Chat struct {
 	Service
 	sys  *process.System
 	hall process.Ref[query]
-	most int // messages on their way to a room
+	most int // messages in the mailbox of a room
 }
 
-// New makes the rooms for those who come by a service.
+// New returns a Chat for the members that a service accepts.
 func New(members Service) *Chat {
 	return &Chat{Service: members, sys: process.New(process.Config{}), most: 64}
 }
 
-// chats has the Chat of each scheduler.
+// chats holds the Chat of each scheduler.
 var chats = act.NewLocal(func(*act.Scheduler) *place { return &place{} })
 
 type place struct{ *Chat }
 
-// Setup is a set-up function that installs the service and what it needs.
+// Setup is a set-up function that starts the hall and the service.
 func (c *Chat) Setup(s *act.Scheduler) error {
 	if err := c.sys.Setup(s); err != nil {
 		return err

@@ -2,10 +2,10 @@ package chat
 
 import "github.com/daimon-go/daimon/process"
 
-// hall is the process that knows the rooms.
+// hall is the process that knows all rooms.
 type hall struct {
 	rooms map[string]process.Ref[message]
-	most  int // messages on their way to a room
+	most  int // messages in the mailbox of a room
 }
 
 // query is a message to the hall.
@@ -13,10 +13,10 @@ type query interface {
 	at(h *hall, p *process.Self[query])
 }
 
-// find asks for a room, and has one made if there is none.
+// find asks for a room. The hall creates it if there is none.
 type find struct {
 	name  string
-	but   process.Ref[message] // has ended, which the hall may not have heard yet
+	but   process.Ref[message] // a room that has ended, which the hall may not know yet
 	reply process.Reply[process.Ref[message]]
 }
 
@@ -27,26 +27,26 @@ func (q find) at(h *hall, p *process.Self[query]) {
 	}
 	fresh := process.Spawn(p, makeRoom(q.name), process.Options{Name: "room " + q.name, Limit: h.most})
 	if !q.reply.Send(p, fresh) {
-		fresh.Kill() // who has asked does not wait any more, so nobody is going to come
+		fresh.Kill() // the member no longer waits for the answer, so nobody will enter
 		return
 	}
 	h.rooms[q.name] = fresh
 	process.Watch(p, fresh, func(n process.Notice) query { return ended{q.name, n} })
 }
 
-// ended tells that a room has.
+// ended says that a room has ended.
 type ended struct {
 	name string
 	process.Notice
 }
 
 func (q ended) at(h *hall, _ *process.Self[query]) {
-	if h.rooms[q.name] == q.Of { // there may be another by now
+	if h.rooms[q.name] == q.Of { // there may be a new one by now
 		delete(h.rooms, q.name)
 	}
 }
 
-// makeRoom makes a room. It is a variable so that a test can make others.
+// makeRoom creates a room. It is a variable so that a test can replace it.
 var makeRoom = aRoom
 
 func aRoom(name string) process.Action[message] { return newRoom(name) }

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxLine bounds a line, with its end. Who says more at a time has to leave.
+	// maxLine bounds a line, with its end. A member that sends a longer one is disconnected.
 	maxLine = 1 << 10
-	// maxName bounds a name, of a member or a room, in bytes.
+	// maxName bounds the name of a member or a room, in bytes.
 	maxName = 32
-	// maxBehind is how many lines a member may be behind while its connection takes none. Then it is cut off.
+	// maxBehind is how many lines a member may be behind while its connection takes none. Then it is disconnected.
 	maxBehind = 1000
-	// maxHeard is how many lines a member hears in a turn.
+	// maxHeard is how many lines a member is sent in a turn.
 	maxHeard = 64
-	// maxTries is how often a member tries to come into a room that ends each time.
+	// maxTries is how often a member tries to enter a room that ends each time.
 	maxTries = 5
-	// farewell is for how long who does not read is waited for when the chat ends.
+	// farewell is how long the end of the chat waits for a member that does not read.
 	farewell = time.Second
 
 	lobby = "lobby"
@@ -32,8 +32,8 @@ const (
 	noWay = "* there is no way in\n"
 )
 
-// Member is the action of one connection, on a scheduler with a Chat. The first line is a name; the others are said, or
-// commands.
+// Member is the action of one connection, on a scheduler with a Chat. The first line is the member's name; each further
+// line is a command, or is said in the room.
 func Member(c *listener.Conn) act.Action {
 	chat := chats.Get(c.Scheduler()).Chat
 	if chat == nil {
@@ -46,27 +46,27 @@ type member struct {
 	chat *Chat
 	conn *listener.Conn
 	in   listener.Line
-	name string     // "": not said yet; it does not change then, since rooms read it
-	bell act.Bell   // rooms ring it
-	todo act.Action // what the last line has asked for; the next is read when it is done
-	rest string     // what the connection has not taken yet
+	name string     // "": not known yet; constant from then on, since rooms read it
+	bell act.Bell   // rooms ring it to wake the task
+	todo act.Action // what the last line asked for; the next line is read when it is done
+	rest string     // text that the connection has not taken yet
 
-	left    bool // nothing is read any more
+	left    bool // no more lines are read
 	hurried bool
 
 	to    string // the room wanted
 	tries int
 	room  process.Ref[message]
-	heard *line // the last of the room; nil: the member is in none
+	heard *line // the last line of the room that was sent; nil: the member is in no room
 }
 
-// Act hears what others say, and has the next line of its own read and done.
+// Act sends the member what others said, then reads its next line and does what it asks for.
 func (m *member) Act(t *act.Task) act.Directive {
 	m.bell.Set(t.Waker())
 	heard := m.hear(t)
 	if m.todo == nil && !m.left {
 		if !heard {
-			return act.Wait // who does not read is not read
+			return act.Wait // a member that does not read is not read from
 		}
 		if d := m.read(t); d != act.Done {
 			return d
@@ -85,7 +85,7 @@ func (m *member) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// hear passes on what is said in the room. It reports false when the connection takes no more.
+// hear sends the member what is said in the room. It returns false when the connection takes no more.
 func (m *member) hear(t *act.Task) bool {
 	for range maxHeard {
 		if !m.pass(t) {
@@ -109,7 +109,8 @@ func (m *member) hear(t *act.Task) bool {
 	return m.rest == ""
 }
 
-// pass gives the connection what it has not taken yet. One that takes nothing while the others say too much is cut off.
+// pass writes the rest, and reports whether all of it was taken. If the member is too far behind, it aborts the
+// connection and drops the rest.
 func (m *member) pass(t *act.Task) bool {
 	n, err := m.conn.WriteString(m.rest)
 	if m.rest = m.rest[n:]; m.rest == "" {
@@ -120,29 +121,29 @@ func (m *member) pass(t *act.Task) bool {
 		b.Arm(t)
 		return false
 	}
-	m.conn.Abort() // as the next read says
+	m.conn.Abort() // the next read returns the error
 	m.rest = ""
 	return true
 }
 
-// expelled is the end of the room. One that nobody wanted to end is made anew, with those who were there.
+// expelled is called when the room has ended. Unless the chat ends, the member enters a new room of that name.
 func (m *member) expelled(why end) {
 	m.heard = nil
-	if m.left = m.left || why == chatEnds; !m.left && m.todo == nil { // else who was asked is not there any more: see done
+	if m.left = m.left || why == chatEnds; !m.left && m.todo == nil { // otherwise todo fails, since the room is gone: see done
 		m.todo = m.join(m.to)
 	}
 }
 
-// read takes a line from the connection. It is Done also when there will be none any more.
+// read reads a line and takes it. It is Done also when no line will come any more.
 func (m *member) read(t *act.Task) act.Directive {
 	line, err := m.in.Read()
 	_, blocked := err.(listener.Blocked)
 	switch {
-	case m.name == "" && t.Order() != nil: // who is in a room hears it there
+	case m.name == "" && t.Order() != nil: // a member in a room is told by the room
 		m.leave(over)
 	case blocked:
 		return listener.Next(t, err)
-	case err != nil: // the end, a reset, too long a line, or cut off
+	case err != nil: // the end, a reset, too long a line, or an abort
 		m.leave("")
 	default:
 		m.take(printable(line))
@@ -150,7 +151,7 @@ func (m *member) read(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// take takes a line that the member has said.
+// take handles a line from the member.
 func (m *member) take(line string) {
 	m.tries = 0
 	word, rest, _ := strings.Cut(line, " ")
@@ -172,7 +173,7 @@ func (m *member) take(line string) {
 	}
 }
 
-// leave is the end, after a last word.
+// leave ends the member, after a last line to it.
 func (m *member) leave(word string) {
 	m.rest += word
 	m.left = true
@@ -181,7 +182,8 @@ func (m *member) leave(word string) {
 	}
 }
 
-// done comes behind todo. If that has failed, the room has ended: the member hears so, or was not in yet.
+// done is called when todo has finished. If the member is in no room then, todo has failed because the room ended: the
+// member tries again.
 func (m *member) done(t *act.Task) {
 	switch m.todo = nil; {
 	case m.heard != nil || m.left:
@@ -195,7 +197,7 @@ func (m *member) done(t *act.Task) {
 	}
 }
 
-// join is the way into a room. The hall says which process that is, and the process lets the member in.
+// join enters a room: it asks the hall for the process, and the process for admission.
 func (m *member) join(name string) act.Action {
 	m.to = name
 	find := &process.Ask[query, process.Ref[message]]{To: m.chat.hall, Message: m.find}
@@ -210,7 +212,7 @@ func (m *member) find(r process.Reply[process.Ref[message]]) query { return find
 
 func (m *member) enter(r process.Reply[*line]) message { return enter{m, r} }
 
-// out is the way out.
+// out leaves the room.
 func (m *member) out() act.Action {
 	send := m.send(leave{m})
 	return act.Func(func(t *act.Task) act.Directive {
@@ -227,7 +229,7 @@ func (m *member) who() act.Action {
 	return act.Seq(ask, do(func() { m.rest += ask.Value }))
 }
 
-// send sends to the room. While its mailbox is full the member has to wait.
+// send sends to the room. It waits while the mailbox is full.
 func (m *member) send(x message) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
 		if err := m.room.Send(t, x); err != nil {
@@ -237,7 +239,7 @@ func (m *member) send(x message) act.Action {
 	})
 }
 
-// hurry lets a member that does not read hold up the end of the chat no longer than that.
+// hurry bounds how long a member that does not read may delay the end of the chat.
 func (m *member) hurry(t *act.Task) {
 	if t.Order() != nil && !m.hurried {
 		m.hurried = true
@@ -245,16 +247,16 @@ func (m *member) hurry(t *act.Task) {
 	}
 }
 
-// Close leaves the room without a word, after a panic or a drop.
+// Close leaves the room silently. It is called after a panic or a drop.
 func (m *member) Close() error {
 	if x, ok := m.todo.(io.Closer); ok {
 		_ = x.Close()
 	}
-	_ = m.room.Send(m.chat.sys, leave{m}) // if it takes that
+	_ = m.room.Send(m.chat.sys, leave{m}) // unless the mailbox is full
 	return nil
 }
 
-// do is a step that can be done at once.
+// do returns an action that calls f, in one turn.
 func do(f func()) act.Action {
 	return act.Func(func(*act.Task) act.Directive {
 		f()
@@ -262,7 +264,7 @@ func do(f func()) act.Action {
 	})
 }
 
-// printable keeps what can harm nobody's terminal.
+// printable removes what could do harm to a terminal.
 func printable(line []byte) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -272,7 +274,7 @@ func printable(line []byte) string {
 	}, string(line)))
 }
 
-// short is what is kept of a name.
+// short returns a name cut to maxName bytes.
 func short(name string) string {
 	name = strings.TrimSpace(name)
 	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")

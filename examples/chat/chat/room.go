@@ -20,16 +20,16 @@ type room struct {
 
 func newRoom(name string) *room { return &room{name: name, last: &line{}} }
 
-// line is one of those that were said in a room. The room adds the next; the members read on, on their own reactors and
-// as fast as their connections take it. What all have read nobody has any more.
+// line is one line of the conversation in a room, and an element of a linked list. The room appends; the members follow
+// the list, on their own schedulers and as fast as their connections take it. A line that all have read is garbage.
 type line struct {
 	text string
-	by   *member // who does not hear it
+	by   *member // does not get the line itself
 	end  end
 	next atomic.Pointer[line]
 }
 
-// end is what the last line of a room is the end of.
+// end says what ends with the last line of a room.
 type end uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 	chatEnds
 )
 
-// leads tells whether there are so many lines behind l.
+// leads reports whether at least that many lines follow l.
 func (l *line) leads(lines int) bool {
 	for range lines {
 		if l = l.next.Load(); l == nil {
@@ -52,8 +52,8 @@ type message interface {
 	at(r *room, p *process.Self[message])
 }
 
-// Act ends with the last member. Those who have asked to come in behind that hear that nobody is there, and ask the hall
-// for another.
+// Act ends when the last member has left. Members whose request to enter is still in the mailbox get an error, and ask
+// the hall for a new room.
 func (r *room) Act(p *process.Self[message]) act.Directive {
 	for {
 		m, ok := p.Receive()
@@ -67,10 +67,10 @@ func (r *room) Act(p *process.Self[message]) act.Directive {
 	}
 }
 
-// Stop has the room end behind what was said before.
+// Stop ends the room after the messages that are in its mailbox.
 func (r *room) Stop(p *process.Self[message], _ shutdown.Order) { _ = p.Ref().Send(p, closing{}) }
 
-// Close tells those who are still here that the room has ended, however it has: a panic comes here, too.
+// Close tells the remaining members that the room has ended. It is called after a panic as well.
 func (r *room) Close() error {
 	last := &line{text: "* " + r.name + " has broken down\n", end: roomEnds}
 	if r.closing {
@@ -80,7 +80,7 @@ func (r *room) Close() error {
 	return nil
 }
 
-// add has everybody hear l.
+// add appends l and wakes all members.
 func (r *room) add(l *line) {
 	r.last.next.Store(l)
 	r.last = l
@@ -89,14 +89,14 @@ func (r *room) add(l *line) {
 	}
 }
 
-// enter asks to be let in, and is answered with the line behind which the member reads on.
+// enter asks for admission. The answer is the line after which the member begins to read.
 type enter struct {
 	by    *member
 	reply process.Reply[*line]
 }
 
 func (x enter) at(r *room, p *process.Self[message]) {
-	if x.reply.Send(p, r.last) { // else it has gone
+	if x.reply.Send(p, r.last) { // otherwise the member has gone
 		r.members = append(r.members, x.by)
 		r.add(&line{text: "* " + x.by.name + " has come to " + r.name + "\n"})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Coroutine is written as if each call could block. What is to be done at once takes a coroutine of its own.
+// Coroutine is written as if each call could block. Each of two things that are done at the same time has a coroutine.
 func Coroutine(s *act.Scheduler, a, b string, report func([]string, error)) {
 	s.Spawn(coro.New(func(co *coro.Co) error {
 		var first, second []byte
@@ -38,7 +38,7 @@ func get(co *coro.Co, address string) ([]byte, error) {
 		err = errTooMuch
 	}
 	if err != nil {
-		c.Under().Abort() // nobody waits for the peer to close
+		c.Under().Abort() // rather than wait for the peer to close
 	}
 	return text, err
 }

@@ -1,5 +1,5 @@
-// Package fetch is the same small program four times: fetch two lists of lines at once, give them a second,
-// merge them. docs/four-ways.md compares the four.
+// Package fetch has the same small program four times: it fetches two lists of lines at the same time, within a second,
+// and merges them. docs/four-ways.md compares the four.
 package fetch
 
 import (
@@ -11,23 +11,23 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Patience is how long the two may take together.
+// Patience bounds the time for both lists together.
 const Patience = time.Second
 
-// Form is one of the four ways. It sets off at once and calls report on the thread of s, once: with the lines
-// of both, sorted, or with why there are none. The addresses are for listener.Connect; each sends its lines and
-// closes.
+// Form is one of the four ways. It starts to fetch and returns. Later it calls report once, on the thread of s, with the
+// sorted lines of both lists or with an error. a and b are addresses for listener.Connect, whose servers send their lines
+// and close.
 type Form func(s *act.Scheduler, a, b string, report func(lines []string, err error))
 
-// Forms are the four.
+// Forms are the four ways, by name.
 var Forms = map[string]Form{"action": Action, "coroutine": Coroutine, "future": Future, "tasklet": Tasklet}
 
-// most is how much one list may have.
+// most bounds the bytes of a list.
 const most = 1 << 20
 
-var errTooMuch = errors.New("more than a list may have")
+var errTooMuch = errors.New("the list is too long")
 
-// merge sorts the lines of both.
+// merge returns the lines of both lists, sorted.
 func merge(a, b []byte) []string {
 	var lines []string
 	for _, line := range bytes.Split(bytes.TrimSpace(slices.Concat(a, []byte("\n"), b)), []byte("\n")) {

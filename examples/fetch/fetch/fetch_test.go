@@ -17,6 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/fetch/fetch"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -88,10 +89,11 @@ func TestAllFormsDoTheSame(t *testing.T) {
 					}
 				}
 			})
-		}, func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, "more than a list may have"},
+		}, func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, "the list is too long"},
 	} {
 		for name, form := range fetch.Forms {
 			t.Run(row.name+" as "+name, func(t *testing.T) {
+				t.Parallel()
 				core, logs := observer.New(zap.WarnLevel)
 				s := act.New(act.Config{Logger: zap.New(core)})
 				var got []string
@@ -106,7 +108,9 @@ func TestAllFormsDoTheSame(t *testing.T) {
 				require.NoError(t, s.Close())
 				require.Len(t, got, 1, "one report")
 				require.Contains(t, got[0], row.want)
-				require.Less(t, time.Since(begun), 10*fetch.Patience)
+				if tier.Current() >= tier.Full { // a busy machine may take longer
+					require.Less(t, time.Since(begun), 10*fetch.Patience)
+				}
 				require.Zero(t, logs.Len(), logs.All())
 			})
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Future says what becomes of values that are not there yet. The time bounds the work, and so nobody is left
-// working for a value that nobody waits for any more.
+// Future combines values that will be there later. Within bounds the work itself, not only the wait for it, so no work
+// goes on after the time has passed.
 func Future(s *act.Scheduler, a, b string, report func([]string, error)) {
 	get := func(address string) *future.Future[[]byte] {
 		l := newList(address)

@@ -7,10 +7,10 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// list is an action that fetches one of the lists.
+// list is an action that fetches one list.
 type list struct {
 	connect listener.Connect
-	conn    *listener.Conn // nil: not connected
+	conn    *listener.Conn // nil: not connected yet
 	text    []byte
 	whole   bool
 }
@@ -41,7 +41,7 @@ func (l *list) Act(t *act.Task) act.Directive {
 	}
 }
 
-// Close is called by whoever has done the list, or given it up: then nobody waits for the peer to close.
+// Close is called by the parent in the end. If the list is not whole it does not wait for the peer to close.
 func (l *list) Close() error {
 	switch {
 	case l.conn == nil:

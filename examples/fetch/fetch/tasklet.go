@@ -11,12 +11,12 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// Tasklet is in phases, each of which says where the next one is to run. What blocks is in an ASYNC phase, on a
-// goroutine of the executor; what several share is touched in SYNC phases only, on the scheduler's thread.
+// Tasklet is written in phases, each of which says where the next one runs. Calls that block are in ASYNC phases, on a
+// goroutine of the executor; shared data is used in SYNC phases only, on the scheduler's thread.
 func Tasklet(s *act.Scheduler, a, b string, report func([]string, error)) {
 	ts := tasklet.On(s)
 	m := &merging{report: report}
-	m.resume = ts.Suspend(m) // until both are there
+	m.resume = ts.Suspend(m) // until both lists are there
 	for _, address := range []string{a, b} {
 		if err := ts.Schedule(&fetching{address: address, m: m}, tasklet.Async); err != nil {
 			report(nil, err)
@@ -63,7 +63,7 @@ func (m *merging) Task(*tasklet.Scheduler) tasklet.Directive {
 	return tasklet.Done
 }
 
-// read blocks, for Patience at most.
+// read reads a list. It blocks for Patience at most.
 func read(address string) ([]byte, error) {
 	network := "tcp"
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {

@@ -8,17 +8,17 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// maxQueue bounds the jobs of a customer that are not set yet.
+// maxQueue bounds the jobs of a customer that are not typeset yet.
 const maxQueue = 100
 
 var errBusy = errors.New("press: too many jobs of one customer")
 
-// customer is a process. The jobs of one are set one after the other, in the order in which they came; those of several
-// side by side.
+// customer is a process. The jobs of one customer are typeset one after the other, in the order of arrival; those of
+// different customers in parallel.
 type customer struct {
 	shop  *Shop
 	name  string
-	queue []submit // not set yet; the first is being set
+	queue []submit // not typeset yet; the first is under way
 
 	set     int
 	printed map[stage.ID]bool
@@ -31,7 +31,7 @@ type message interface {
 
 func (c *customer) receive(p *process.Self[message], m message) { m.at(c, p) }
 
-// submit is a new job, and is answered when that is set.
+// submit is a new job. The answer is sent when it is typeset.
 type submit struct {
 	text  string
 	reply process.Reply[stage.ID]
@@ -47,14 +47,14 @@ func (m submit) at(c *customer, p *process.Self[message]) {
 	}
 }
 
-// next has the first of the queue set, off the thread.
+// next typesets the first job of the queue, off the thread.
 func (c *customer) next(p *process.Self[message]) {
 	shop, name, text := c.shop, c.name, c.queue[0].text
 	process.Offload(p, func() (stage.ID, error) { return shop.set(name, text) },
 		func(id stage.ID, err error) message { return isSet{id, err} })
 }
 
-// isSet is what came of it.
+// isSet is the result.
 type isSet struct {
 	id  stage.ID
 	err error
@@ -72,12 +72,12 @@ func (m isSet) at(c *customer, p *process.Self[message]) {
 	}
 }
 
-// isPrinted comes from the press, perhaps more than once.
+// isPrinted comes from the press, possibly more than once.
 type isPrinted struct{ id stage.ID }
 
 func (m isPrinted) at(c *customer, _ *process.Self[message]) { c.printed[m.id] = true }
 
-// account asks how matters stand.
+// account asks for the state of the customer's jobs.
 type account struct{ reply process.Reply[string] }
 
 func (m account) at(c *customer, p *process.Self[message]) {

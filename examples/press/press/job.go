@@ -9,23 +9,23 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// kind of the tasks, and its chain.
+// kind is that of the staged tasks, which go along the chain.
 const kind = "job"
 
 var chain = stage.Begin("SET").Then("PRINTING", "print", "PRINTED").MustBuild()
 
-// page is how many bytes fit on one.
+// page is how many bytes fit on a page.
 const page = 2000
 
-// job is what the press has to know.
+// job is the data of a task.
 type job struct {
 	Customer string
 	Pages    int
 }
 
-// set makes pages of a text, and puts them down for the press. It is called off the schedulers' threads.
+// set typesets a text and stores the job for the press. It runs off the schedulers' threads.
 func (x *Shop) set(customer, text string) (stage.ID, error) {
-	time.Sleep(x.Pace) // hard work
+	time.Sleep(x.Pace) // stands for hard work
 	data, err := json.Marshal(job{customer, 1 + len(text)/page})
 	if err != nil {
 		return 0, err
@@ -33,7 +33,7 @@ func (x *Shop) set(customer, text string) (stage.ID, error) {
 	return x.engine.Enqueue(context.Background(), kind, data)
 }
 
-// print is the processor of PRINTING. One that is interrupted begins anew, with the first page, when the job is claimed
+// print is the processor of PRINTING. If it is interrupted, it begins again with the first page when the job is claimed
 // again.
 func (x *Shop) print(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 	var j job
@@ -47,13 +47,13 @@ func (x *Shop) print(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 			return nil, stage.CheckSuspended(ctx)
 		}
 	}
-	// The customer may hear of it twice, if this stage has to be done again, and knows what it has heard.
+	// If this stage is done again, the customer is told twice, and counts the job once.
 	return nil, x.customer(j.Customer, false).Deliver(ctx, isPrinted{t.ID})
 }
 
-// condition is a line about a task.
+// condition describes the state of a task in a line.
 func condition(t *stage.Task) string {
 	var j job
-	_ = json.Unmarshal(t.Data, &j) // else nobody's
+	_ = json.Unmarshal(t.Data, &j) // without a customer, if that fails
 	return fmt.Sprintf("job %d of %s: %s, %s", t.ID, j.Customer, t.Stage, t.Status)
 }

@@ -1,14 +1,14 @@
-// Package press is a print shop on the web, of most of what Daimon has: requests are tasks beside their connections,
-// customers are processes, and jobs are tasks in stages.
+// Package press is a print shop on the web. It combines most of Daimon: requests are tasks, customers are processes, and
+// jobs are work in stages.
 //
-//	POST /customers/ada/jobs ─▶ task ──asks──▶ process "ada" ──off the thread──▶ the job is set, and put down:
+//	POST /customers/ada/jobs ─▶ task ──asks──▶ process "ada" ──off the thread──▶ the job is typeset and stored
 //	                                               ▲    ▲
-//	GET  /customers/ada ──────▶ task ──asks────────┘    └─────is told───── SET ──PRINTING──▶ PRINTED
-//	GET  /jobs/1 ─────────────▶ task ──────────────────────────looks─────────────▲
+//	GET  /customers/ada ──────▶ task ──asks────────┘    └────is told────── SET ──PRINTING──▶ PRINTED
+//	GET  /jobs/1 ─────────────▶ task ─────────────────────reads──────────────────▲
 //
-// One order ends all of it. Requests that have begun go on, and the processes with them, since those go on with what
-// they are sent; the press lets go of its jobs, which are SET again; what is set later stays so. When the last request
-// is answered the processes sleep, and nothing is under way: that is the end.
+// One order ends all of it. Requests that have begun are answered, and the processes keep running for them. The press
+// releases its jobs, which are SET again, and starts no others. When the last request is answered, all processes sleep and
+// the program ends.
 package press
 
 import (
@@ -37,14 +37,14 @@ const (
 
 // Shop is a service. Pace and Door are set before Setup, once.
 type Shop struct {
-	Pace time.Duration // how long it takes to set a job, and to print a page
-	Door               // where requests come in: a service with the handler Serve
+	Pace time.Duration // how long it takes to typeset a job, and to print a page
+	Door               // accepts the connections; its handler is Serve
 
 	sys    *process.System
 	engine *stage.Engine
 	web    httpd.Server
 
-	mu        sync.Mutex // for a moment only: the handlers take it
+	mu        sync.Mutex // held briefly, since handlers take it
 	customers map[string]process.Ref[message]
 }
 
@@ -54,7 +54,7 @@ type Door interface {
 	Addr() net.Addr
 }
 
-// Setup is a set-up function that opens the shop.
+// Setup is a set-up function that starts the shop.
 func (x *Shop) Setup(s *act.Scheduler) error {
 	if s.Index() == 0 {
 		x.open()
@@ -82,14 +82,14 @@ func (x *Shop) open() {
 		Provider: stage.Processors{"print": stage.ProcessorFunc(x.print)},
 	})
 	if err != nil {
-		panic(err) // all of it is said here
+		panic(err) // the configuration above is wrong
 	}
 }
 
 // Serve is the action of a connection.
 func (x *Shop) Serve(c *listener.Conn) act.Action { return x.web.Serve(c) }
 
-// submit answers with the number of the job when that is set.
+// submit answers with the number of the job when it is typeset.
 func (x *Shop) submit(w *httpd.Response, r *httpd.Request, body []byte) act.Action {
 	to, text := x.customer(string(r.Value("name")), true), string(body)
 	ask := &process.Ask[message, stage.ID]{To: to, Within: patience, Message: func(reply process.Reply[stage.ID]) message {
@@ -101,7 +101,7 @@ func (x *Shop) submit(w *httpd.Response, r *httpd.Request, body []byte) act.Acti
 	}}
 }
 
-// account answers with how matters stand for a customer.
+// account answers with the state of a customer's jobs.
 func (x *Shop) account(w *httpd.Response, r *httpd.Request) act.Action {
 	to := x.customer(string(r.Value("name")), false)
 	if to.ID() == 0 {
@@ -157,8 +157,8 @@ func say(w *httpd.Response, line string) { w.SetBody([]byte(line + "\n")) }
 // Close gives the question up.
 func (q *question) Close() error { return q.Action.(io.Closer).Close() }
 
-// customer is the process of a customer. Nobody is there if it is unknown, unless it may be made; then if there are too
-// many.
+// customer returns the process of a customer. It creates one for an unknown name if it may and there are not too many;
+// otherwise it returns the zero Ref.
 func (x *Shop) customer(name string, may bool) process.Ref[message] {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -171,7 +171,7 @@ func (x *Shop) customer(name string, may bool) process.Ref[message] {
 	return to
 }
 
-// Report says what has become of every job, and of the customers, after the end.
+// Report writes the state of every job, and the number of customers. It is called after the end.
 func (x *Shop) Report(w io.Writer) {
 	if x.engine == nil {
 		return
