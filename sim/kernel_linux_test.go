@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func (h *theatre) listen(o netpoll.ListenOptions) (fd int, addr netip.AddrPort) {
@@ -270,6 +271,7 @@ var scripts = map[string]func(h *theatre){
 }
 
 func TestCallsAsOnThisMachine(t *testing.T) {
+	tier.Need(t, tier.Full, "waits for the network of this machine, which takes longer when it is busy")
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			simulated := simulatedTheatre(t, 1)

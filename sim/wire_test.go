@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -297,7 +298,7 @@ func whole(t testing.TB, b *bench, all []*caller) (hurt int) {
 
 func TestEchoWithoutFaults(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(tier.Choose(10, 5, 50)) {
 		b, all := town(t, Options{Seed: seed}, 12)
 		require.Zero(t, whole(t, b, all))
 	}
@@ -328,10 +329,7 @@ func TestEchoWithEachFault(t *testing.T) {
 
 func TestEchoWithAllFaults(t *testing.T) {
 	t.Parallel()
-	seeds := 100
-	if testing.Short() {
-		seeds = 10
-	}
+	seeds := tier.Choose(50, 10, 500)
 	faults, hurt := 0, 0
 	for seed := range uint64(seeds) {
 		o := Options{Seed: seed, Faults: Anything()}
