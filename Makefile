@@ -1,10 +1,24 @@
-# Shortcuts for people; nothing depends on them.
+# The tests come in three tiers: see CONTRIBUTING.md. Each says in the end what it left out.
+# "go test ./..." runs the tier quick as well, without that list.
 
-SEEDS ?= 10000
-FROM ?= 0
+# All tests. Installs the programs that they need where it may: a C compiler, curl, strace, wrk, Chromium.
+test:
+	go run ./internal/tier/run full
+
+# What needs nothing but Go.
+quick:
+	go run ./internal/tier/run quick
+
+# All mutants, all interleavings, long random runs, and each fuzzer for half a minute. PART=3/16 runs the third of
+# sixteen parts.
+PART ?= 1/1
+long:
+	go run ./internal/tier/run -part $(PART) long
 
 # Simulated worlds, as many as you like: make sim SEEDS=100000 FROM=1000000
+SEEDS ?= 10000
+FROM ?= 0
 sim:
 	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Direct|Proxy|Chat|Flood|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes)$$' ./sim ./stage ./process
 
-.PHONY: sim
+.PHONY: test quick long sim

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A tool is a program that tests use, with the Debian packages that have it.
+type tool struct{ program, packages string }
+
+// tools returns what the tiers above quick need. The race detector and the C programs of bench need a compiler. The
+// others use servers from outside: strace counts their system calls, and a browser visits them.
+func tools() []tool {
+	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"wrk", "wrk"}}
+	if runtime.GOOS == "linux" {
+		all = append(all, tool{"strace", "strace"}, tool{"chromium", "chromium"})
+	}
+	return all
+}
+
+// install installs the tools that are missing, as root or with a sudo that asks for no password, where there is
+// apt-get. Otherwise it says what is missing, and ends the program.
+func install() {
+	programs, packages := missing()
+	if len(programs) == 0 {
+		return
+	}
+	var root []string
+	if os.Getuid() != 0 {
+		root = []string{"sudo", "-n"}
+	}
+	_, err := exec.LookPath("apt-get")
+	if err == nil && (root == nil || exec.Command("sudo", "-n", "true").Run() == nil) {
+		os.Setenv("DEBIAN_FRONTEND", "noninteractive")
+		for _, arguments := range [][]string{
+			{"apt-get", "update", "-q"},
+			slices.Concat([]string{"apt-get", "install", "-qy", "--no-install-recommends"}, packages),
+		} {
+			arguments = slices.Concat(root, arguments)
+			fmt.Println("$", strings.Join(arguments, " "))
+			cmd := exec.Command(arguments[0], arguments[1:]...)
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			_ = cmd.Run() // what is missing then is said below
+		}
+		programs, packages = missing()
+	}
+	if len(programs) > 0 {
+		stop(fmt.Sprintf("These tests need %s: on Debian, apt-get install %s.",
+			strings.Join(programs, ", "), strings.Join(packages, " ")))
+	}
+}
+
+func missing() (programs, packages []string) {
+	for _, t := range tools() {
+		if _, err := exec.LookPath(t.program); err != nil {
+			programs, packages = append(programs, t.program), append(packages, strings.Fields(t.packages)...)
+		}
+	}
+	return programs, packages
+}
