@@ -1,5 +1,5 @@
-// Command chat is a line chat with rooms. The first line that a member says is its name; then /join ROOM goes to another
-// room, /who tells who is there, /leave leaves, and all else is said.
+// Command chat is a line chat with rooms. The first line that a member sends is its name. Then /join ROOM goes to another
+// room, /who lists the members of the room, /leave leaves, and any other line is said to the room.
 //
 //	go run ./examples/chat
 //	nc 127.0.0.1 7010

@@ -1,4 +1,4 @@
-// Command checksum prints the SHA-256 of files, as sha256sum does, and how far it is.
+// Command checksum prints the SHA-256 of files, as sha256sum does, and reports its progress.
 //
 //	go run ./examples/checksum go.mod /usr/bin/*
 package main
@@ -16,7 +16,7 @@ import (
 
 func main() {
 	var every time.Duration
-	tool.Duration(&every, "every", 100*time.Millisecond, "the `duration` between two reports of how far it is")
+	tool.Duration(&every, "every", 100*time.Millisecond, "the `duration` between two reports of the progress")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: checksum [-every duration] file...")
 		flag.PrintDefaults()

@@ -1,5 +1,5 @@
-// Command echo-coro is examples/echo with a coroutine for each connection: its server is written as one that blocks
-// is, and blocks nobody. It takes the same flags, and from outside it cannot be told from the other.
+// Command echo-coro is examples/echo with a coroutine for each connection. Its code looks as if it blocked, but no other
+// connection waits for it. From outside, the two servers behave alike.
 //
 //	go run ./examples/echo-coro
 //	nc 127.0.0.1 7007

@@ -1,10 +1,10 @@
-// Command echo is an echo server on raw sockets, with one reactor for each CPU.
+// Command echo is an echo server.
 //
 //	go run ./examples/echo
 //	nc 127.0.0.1 7007
 //
-// Ctrl-C ends it in an orderly way: no more connections are accepted, those that are open may go on for
-// as long as -drain says. A second Ctrl-C ends it at once.
+// Ctrl-C ends it in order: it accepts no more connections, and those that are open may go on for as long as -drain says. A
+// second Ctrl-C ends it at once.
 package main
 
 import (

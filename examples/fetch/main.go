@@ -1,4 +1,4 @@
-// Command fetch connects to two addresses at once, reads lines from both until they close, and prints them all,
+// Command fetch connects to two addresses at the same time, reads lines from both until they close, and prints all lines
 // sorted. It gives up after a second.
 //
 //	seq 1 2 9 | nc -l 127.0.0.1 7101 -N &

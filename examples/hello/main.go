@@ -1,4 +1,4 @@
-// Command hello answers HTTP requests with a sentence. It is no HTTP server; see package hello.
+// Command hello answers HTTP requests, without being an HTTP server: see package hello.
 //
 //	go run ./examples/hello
 //	curl http://127.0.0.1:7008

@@ -1,12 +1,12 @@
-// Command httpd is a web server, with one reactor for each CPU.
+// Command httpd is a web server.
 //
 //	go run ./examples/httpd -root docs
 //	curl http://127.0.0.1:8080/
 //	curl --data-binary @README.md http://127.0.0.1:8080/echo
 //	curl http://127.0.0.1:8080/files/simulation.md
 //
-// Ctrl-C ends it in an orderly way: idle connections are closed, requests that have begun are answered, within
-// -drain. A second Ctrl-C ends it at once.
+// Ctrl-C ends it in order: idle connections are closed, and requests that have begun are answered, within -drain. A
+// second Ctrl-C ends it at once.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command pace has several tasks that would talk all at once, were there not a monitor that lets them talk
-// one after the other, so many times a second.
+// Command pace has several tasks that print lines. A monitor lets them print one after the other, a fixed number of times
+// a second.
 //
 //	go run ./examples/pace -tasks 3 -each 4 -rate 5
 package main
@@ -14,9 +14,9 @@ import (
 )
 
 func main() {
-	tasks := flag.Int("tasks", 3, "how many `tasks` there are")
-	each := flag.Int("each", 4, "how many `times` each of them talks")
-	rate := flag.Float64("rate", 5, "how many times a `second` they talk together")
+	tasks := flag.Int("tasks", 3, "the `number` of tasks")
+	each := flag.Int("each", 4, "the `number` of lines that each task prints")
+	rate := flag.Float64("rate", 5, "the `number` of lines a second, of all tasks together")
 	tool.Parse("pace", func() error {
 		switch {
 		case *tasks < 0:

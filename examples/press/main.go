@@ -1,12 +1,12 @@
-// Command press is a print shop on the web: what customers send is set while they wait, and printed when there is time.
+// Command press is a print shop on the web: a job is typeset while the customer waits, and printed in the background.
 //
 //	go run ./examples/press
 //	curl --data-binary @README.md http://127.0.0.1:7012/customers/ada/jobs
 //	curl http://127.0.0.1:7012/customers/ada
 //	curl http://127.0.0.1:7012/jobs/1
 //
-// Ctrl-C ends it in an orderly way, within -drain: requests that have begun are answered, what is on the press is taken
-// off it, and the last it says is what has become of every job.
+// Ctrl-C ends it in order, within -drain: requests that have begun are answered, printing stops, and the state of every
+// job is printed last.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	var shop press.Shop
-	tool.Duration(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of setting a job, and of printing a page")
+	tool.Duration(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
 	server := program.Server{Addr: "127.0.0.1:7012"}
 	server.Parse()
 	shop.Door = server.Listen(server.Addr, shop.Serve)

@@ -1,4 +1,4 @@
-// Command proxy passes TCP connections on to another address.
+// Command proxy forwards connections to another address.
 //
 //	go run ./examples/echo &
 //	go run ./examples/proxy -to 127.0.0.1:7007
@@ -14,7 +14,7 @@ import (
 
 func main() {
 	to := "127.0.0.1:7007"
-	flag.Func("to", "where connections are passed on to: `host:port`, or unix: and a path (default "+to+")", func(text string) error {
+	flag.Func("to", "where connections are forwarded to: `host:port`, or unix: and a path (default "+to+")", func(text string) error {
 		to = text
 		return proxy.CheckAddress(text)
 	})

@@ -1,9 +1,9 @@
-// Command remind makes a task of each line of its input: "20m the eggs" is said in twenty minutes.
+// Command remind makes a task for each line of its input: "20m the eggs" is printed after twenty minutes.
 //
 //	printf '2s two\n1s one\n' | go run ./examples/remind
 //
-// It ends when its input has ended and everything has been said; with status 1 if the input could not be read
-// to its end, or a line was not understood.
+// It ends when its input has ended and everything is printed. The status is 1 if the input could not be read to its end,
+// or a line was not understood.
 package main
 
 import (

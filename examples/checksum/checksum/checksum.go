@@ -1,5 +1,5 @@
-// Package checksum shows what to do with a call that takes long: hand it to the executor, and let the
-// scheduler's thread go on with what else there is.
+// Package checksum shows how to call a function that takes long: the executor runs it on a goroutine, and the scheduler's
+// thread goes on with other tasks.
 package checksum
 
 import (
@@ -14,17 +14,16 @@ import (
 	"github.com/daimon-go/daimon/demon"
 )
 
-// Work computes the checksums of files, all at a time as far as Config.Offloads allows.
+// Work computes the checksums of files, as many at a time as Config.Offloads allows.
 type Work struct {
 	Out, Progress io.Writer
 
-	read atomic.Int64 // bytes, by all together
-	left atomic.Int64 // files
+	read atomic.Int64 // bytes of all files
+	left atomic.Int64 // files that are not finished
 }
 
-// Setup returns a set-up function that makes a task of each file. A demon says every so often how far they
-// are; it is attached and not installed, so that nobody has to end it when the last task has gone. The time
-// is above 0.
+// Setup returns a set-up function that makes a task for each file. A demon reports the progress every so often, which
+// must be above 0. It is attached, not installed, so it does not keep the program from ending after the last task.
 func (w *Work) Setup(every time.Duration, files ...string) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		w.left.Store(int64(len(files)))
@@ -47,7 +46,7 @@ func (w *Work) report(*act.Task) act.Directive {
 	return act.Wait
 }
 
-// sum is the task of one file.
+// sum is the task for one file.
 type sum struct {
 	work  *Work
 	name  string
@@ -56,7 +55,7 @@ type sum struct {
 	err   error
 }
 
-// Act has two turns: one before the work, and one when it has been done.
+// Act has two turns: one before the work, and one after it.
 func (x *sum) Act(t *act.Task) act.Directive {
 	if !x.begun {
 		x.begun = true
@@ -71,8 +70,8 @@ func (x *sum) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// compute runs on a goroutine of the executor. Until it returns, x is its own: there is no turn, and no
-// Close. What it shares with others is atomic.
+// compute runs on a goroutine of the executor. Until it returns, there is no turn and no Close of x, so it may use x
+// without a lock. What it shares with other tasks is atomic.
 func (x *sum) compute() {
 	f, err := os.Open(x.name)
 	if err != nil {
@@ -85,13 +84,13 @@ func (x *sum) compute() {
 	x.hash = hash.Sum(nil)
 }
 
-// Write counts what was read.
+// Write counts bytes that were read.
 func (w *Work) Write(p []byte) (int, error) {
 	w.read.Add(int64(len(p)))
 	return len(p), nil
 }
 
-// Close counts the file, however its task has ended; after a drop it is on the executor's goroutine.
+// Close counts the file as finished, however its task ended. After a drop it runs on the executor's goroutine.
 func (x *sum) Close() error {
 	x.work.left.Add(-1)
 	return nil

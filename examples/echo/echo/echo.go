@@ -6,9 +6,9 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Echo is the action of one connection. A client that does not read is not read either: Write takes what
-// there is room for, and the rest stays unread. After the client's half-close what it sent is still sent
-// back whole. On an order it goes on until the client has closed.
+// Echo is the action of one connection. Write takes as many bytes as there is room for and the rest stays unread, so a
+// client that does not read is not read from either. When the client has sent its last byte, all of it is still sent
+// back. On an order it goes on until the client has closed.
 func Echo(c *listener.Conn) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
 		in, err := c.Peek(1)

@@ -1,6 +1,5 @@
-// Package hello reads requests line by line and gives each the same answer: as much of HTTP/1.1 as curl
-// and wrk notice. It is no HTTP server: it looks at no path, knows no bodies and no chunks. Package httpd is
-// one; this shows a protocol of lines.
+// Package hello shows a protocol of lines. It reads HTTP requests line by line and gives each the same answer, which is
+// enough for curl and wrk. It is not an HTTP server: it looks at no path and reads no bodies. Package httpd is one.
 package hello
 
 import (
@@ -19,9 +18,9 @@ const (
 	maxHeader = 8 << 10
 )
 
-// Hello is the action of one connection. After the answer to a GET of HTTP/1.1 it waits for the next request,
-// unless the client says "Connection: close"; any other request is the last, and the staged close of the
-// connection takes what body it may have. On an order it goes on until the client has closed.
+// Hello is the action of one connection. After the answer to an HTTP/1.1 GET it waits for the next request, unless the
+// client says "Connection: close". Any other request is the last; a body that it may have is discarded when the
+// connection is closed. On an order it goes on until the client has closed.
 func Hello(c *listener.Conn) act.Action {
 	return &hello{conn: c, in: listener.Line{Conn: c, Max: maxHeader}}
 }
@@ -29,10 +28,10 @@ func Hello(c *listener.Conn) act.Action {
 type hello struct {
 	conn *listener.Conn
 	in   listener.Line
-	size int    // of the present request, as far as it was read
-	open bool   // its first line was read
-	last bool   // no request is read after it
-	rest string // what is still to be written of the answer to it
+	size int    // bytes of the current request that were read
+	open bool   // the first line of the request was read
+	last bool   // the request is the last
+	rest string // the part of the answer that is not written yet
 }
 
 func (h *hello) Act(t *act.Task) act.Directive {
@@ -51,7 +50,7 @@ func (h *hello) Act(t *act.Task) act.Directive {
 	return h.conn.Next(t, err)
 }
 
-// take takes a line of the request. The blank one is the last, and earns the answer.
+// take handles a line of the request. A blank line ends the request.
 func (h *hello) take(line []byte, excess bool) {
 	switch {
 	case excess:

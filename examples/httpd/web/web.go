@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Site is the site, with the files of root under /files/; nil has none.
+// Site returns the routes of the site. The files of root are under /files/; a nil root has none.
 func Site(root fs.FS) *httpd.Mux {
 	site := &httpd.Mux{}
 	site.Handle("GET /{$}", Hello)
@@ -24,15 +24,15 @@ func Site(root fs.FS) *httpd.Mux {
 
 var plainText = httpd.NewField("Content-Type", "text/plain; charset=utf-8")
 
-// Hello is answered in the turn that asks for it.
+// Hello is complete when it returns: no action, no further turn.
 func Hello(w *httpd.Response, _ *httpd.Request) act.Action {
 	w.AddField(plainText) // Content-Type, checked once; Add does for others
 	_, _ = w.WriteString("Hello, World!")
 	return nil
 }
 
-// Echo sends the body back as it comes. A client that does not read is not read either; so one that reads nothing before
-// it has sent all, as browsers do, can send no more than the buffers of the system take, some megabytes.
+// Echo sends the body back while it arrives. It does not read from a client that does not read. So a client that sends its
+// whole body before it reads, as browsers do, can send only what fits into the system's socket buffers, some megabytes.
 func Echo(w *httpd.Response, r *httpd.Request) act.Action {
 	w.Add("Content-Type", "application/octet-stream")
 	if n := r.Body.Length(); n >= 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Talk returns a set-up function that makes tasks which say something so many times each, at the pace that
-// the monitor sets. It writes on the scheduler's thread, which has nothing better to do.
+// Talk returns a set-up function that makes tasks, each of which prints a number of lines at the pace of the monitor. They
+// print on the scheduler's thread, which has no other work; a server would not.
 func Talk(out io.Writer, tasks, each int) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		for i := range tasks {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CheckAddress returns an error if address cannot be connected to, whoever listens: it must be "host:port", or
-// "unix:" and a path. The error does not repeat the address.
+// CheckAddress returns an error if address can never be connected to. It must be "host:port", or "unix:" and a
+// path. The error does not repeat the address.
 func CheckAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {

@@ -1,4 +1,4 @@
-// Package proxy passes connections on: it dials out, and carries bytes both ways with back-pressure.
+// Package proxy forwards connections: it dials, and copies bytes both ways with back-pressure.
 package proxy
 
 import (
@@ -12,10 +12,10 @@ import (
 // patience bounds a connect.
 const patience = 10 * time.Second
 
-// To returns a handler that connects each connection to address. Who does not read is not read for: of what
-// is under way there are at most Limits.Read and Limits.High bytes in each direction. The end of one
-// direction is passed on while the other goes on; a reset on one side resets the other. If the connect
-// fails the connection is closed and the task fails. On an order it goes on until both sides have closed.
+// To returns a handler that forwards each connection to address. It reads from a side only as fast as the other side
+// takes the bytes: in each direction at most Limits.Read and Limits.High bytes are under way. The end of one direction is
+// passed on while the other goes on; a reset on one side resets the other. If the connect fails, the connection is closed
+// and the task fails. On an order it goes on until both sides have closed.
 func To(address string) func(*listener.Conn) act.Action {
 	return func(near *listener.Conn) act.Action {
 		dial := &listener.Connect{Address: address}
@@ -23,7 +23,7 @@ func To(address string) func(*listener.Conn) act.Action {
 	}
 }
 
-// passage carries bytes between two connections.
+// passage copies bytes between two connections.
 type passage struct {
 	near, far   *listener.Conn
 	dial        *listener.Connect
@@ -50,7 +50,7 @@ func (p *passage) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Close aborts what was dialled, if this has not finished.
+// Close aborts the dialled connection if the passage has not finished.
 func (p *passage) Close() error {
 	if p.far != nil {
 		p.far.Abort()

@@ -1,4 +1,4 @@
-// Package remind is a service that is not a socket: it makes a task of each line of a text.
+// Package remind has a service that is not a socket: it makes a task for each line of a text.
 package remind
 
 import (
@@ -13,24 +13,22 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// Text is what the tasks are made of. It is for one Group.
+// Text is the source of the tasks. It is used by one Group.
 type Text struct {
-	// In has a line for each task: a duration, and what to say when it has passed. A line is at most 64 KiB
-	// long (bufio.MaxScanTokenSize): a longer one fails the service. One that is not understood fails its
-	// task alone.
+	// In has a line for each task: a duration, and the text to print when it has passed. A line longer than 64 KiB
+	// (bufio.MaxScanTokenSize) fails the service. A line that is not understood fails only its task.
 	In  io.Reader
-	Out io.Writer
+	Out io.Writer // gets the texts
 }
 
-// Setup is a set-up function that installs the service. On an order no more lines are read; what is to be
-// said is said if there is time.
+// Setup is a set-up function that installs the service. On an order it reads no more lines; tasks that were made go on
+// for as long as the order allows.
 func (x *Text) Setup(s *act.Scheduler) error {
 	s.Install(service.New(x.reminders()))
 	return nil
 }
 
-// reminders is a source. Reading blocks, so it is done off the thread, a line at a time: the next is read
-// when the task of the last was made.
+// reminders returns the source of the service. Reading may block, so it is done off the thread, one line at a time.
 func (x *Text) reminders() func(*act.Task) (act.Action, act.Directive) {
 	lines, number := bufio.NewScanner(x.In), 0
 	var read *act.Call[bool]
@@ -54,8 +52,7 @@ func (x *Text) reminders() func(*act.Task) (act.Action, act.Directive) {
 	}
 }
 
-// reminder is the task of one line. It writes on the scheduler's thread, which has nothing better to do;
-// a server would not.
+// reminder is the task for one line. It prints on the scheduler's thread, which has no other work; a server would not.
 func reminder(line string, out io.Writer) act.Action {
 	wait, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 	d, err := time.ParseDuration(wait)
