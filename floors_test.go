@@ -77,8 +77,9 @@ const floors = `
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
 	stage             act shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os time
-	stage/memory      stage container/heap context time
-	stage/storetest   stage context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time
+	stage/internal/transition   stage time
+	stage/memory      stage stage/internal/transition container/heap context time
+	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown stage
 	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
 

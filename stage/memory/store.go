@@ -7,29 +7,27 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// Store is a stage.Store in memory. New makes one.
-type Store struct {
+type store struct {
 	now   func() time.Time
-	lock  chan struct{} // full while somebody holds it: a mutex for which one can wait no longer than a context
+	lock  chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
 	tasks []*entry      // the task with number i+1 at i
 	due   map[string]*agenda
 }
 
-var _ stage.Store = (*Store)(nil)
-
-// New returns an empty Store with a clock of its own; nil is time.Now. now is called by whoever calls a method, one
-// at a time, and must not return the zero Time, which would be never.
-func New(now func() time.Time) *Store {
+// New returns an empty store. now is its clock; nil means time.Now. The clock is read under the store's lock, by the
+// goroutine that calls a method, and must not return the zero Time, which means never.
+func New(now func() time.Time) stage.Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{now: now, lock: make(chan struct{}, 1), due: map[string]*agenda{}}
+	return &store{now: now, lock: make(chan struct{}, 1), due: map[string]*agenda{}}
 }
 
 // acquire takes the lock, unless ctx has ended or ends before.
-func (s *Store) acquire(ctx context.Context) error {
+func (s *store) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -41,39 +39,174 @@ func (s *Store) acquire(ctx context.Context) error {
 	}
 }
 
-func (s *Store) release() { <-s.lock }
+func (s *store) release() { <-s.lock }
 
-// Enqueue adds a task; see stage.Store. It keeps a copy of data.
-func (s *Store) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
+func (s *store) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
 	if err := s.acquire(ctx); err != nil {
 		return 0, err
 	}
 	defer s.release()
-	now := s.now()
-	e := &entry{place: nowhere, task: stage.Task{
-		ID: stage.ID(len(s.tasks) + 1), Kind: kind, Stage: at, Status: stage.Normal, Data: copied(data), Created: now,
-		Changed: now,
-	}}
+	e := &entry{place: nowhere}
+	t := transition.New(kind, at, copied(data), s.now())
+	t.ID = stage.ID(len(s.tasks) + 1)
 	s.tasks = append(s.tasks, e)
-	s.setDue(e, now)
-	return e.task.ID, nil
+	s.put(e, t)
+	return t.ID, nil
 }
 
-// Get returns a task; see stage.Store. Its Data is a copy.
-func (s *Store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
+func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	now := s.now()
+	taken := s.takeDue(c.Kinds, c.Limit, now)
+	defer func() {
+		for _, e := range taken {
+			s.put(e, e.task)
+		}
+	}()
+	claimed := make([]stage.Task, len(taken))
+	for i, e := range taken {
+		claimed[i] = e.task
+		transition.Claim(&claimed[i], c, now) // which may panic: nothing has changed before all are claimed
+	}
+	for i, e := range taken {
+		e.task = claimed[i]
+		claimed[i] = e.snapshot()
+	}
+	return claimed, nil
+}
+
+func (s *store) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (t stage.Task, err error) {
+	err = s.held(ctx, l, func(held *stage.Task, now time.Time) error {
+		err := transition.Enter(held, l, at, attempt, now)
+		if err == nil {
+			t = snapshot(held)
+		}
+		return err
+	})
+	return t, err
+}
+
+// Finish calls commit under the lock: it must not call the store, and all other calls wait for it.
+func (s *store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+	return s.held(ctx, l, func(t *stage.Task, now time.Time) error {
+		if again, err := transition.MayFinish(t, l, p, now); again || err != nil {
+			return err
+		}
+		if commit != nil {
+			tx := tx{t.Data}
+			if err := commit(&tx); err != nil {
+				return err
+			}
+			t.Data = tx.data
+		}
+		transition.Finish(t, p, now)
+		return nil
+	})
+}
+
+// tx keeps what is to be written until commit has returned.
+type tx struct{ data []byte }
+
+func (t *tx) SetData(data []byte) { t.data = copied(data) }
+
+func (s *store) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
+	err = s.held(ctx, l, func(t *stage.Task, now time.Time) error {
+		err := transition.Return(t, l, r, now)
+		if err == nil {
+			status = t.Status
+		}
+		return err
+	})
+	return status, err
+}
+
+// held applies a rule to the task of a lease.
+func (s *store) held(ctx context.Context, l stage.Lease, rule func(t *stage.Task, now time.Time) error) error {
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.release()
+	e := s.find(l.Task)
+	if e == nil {
+		return rule(nil, s.now())
+	}
+	t := e.task
+	err := rule(&t, s.now())
+	if err == nil {
+		s.put(e, t)
+	}
+	return err
+}
+
+func (s *store) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	now := s.now()
+	beats := make([]stage.Beat, len(leases))
+	for i, l := range leases {
+		var t *stage.Task
+		if e := s.find(l.Task); e != nil {
+			t = &e.task
+		}
+		beats[i] = transition.Beat(t, l, now)
+	}
+	for i, l := range leases {
+		if e := s.find(l.Task); !beats[i].Lost {
+			t := e.task
+			t.Due = now.Add(length)
+			s.put(e, t)
+		}
+	}
+	return beats, nil
+}
+
+func (s *store) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+	return s.request(ctx, id, transition.Suspend)
+}
+
+func (s *store) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+	return s.request(ctx, id, transition.Resume(failed))
+}
+
+func (s *store) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+	return s.request(ctx, id, transition.Cancel)
+}
+
+func (s *store) request(ctx context.Context, id stage.ID, rule transition.Request) (bool, error) {
+	if err := s.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer s.release()
+	e := s.find(id)
+	if e == nil {
+		return false, missing(id)
+	}
+	t := e.task
+	changed := rule(&t, s.now())
+	if changed {
+		s.put(e, t)
+	}
+	return changed, nil
+}
+
+func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return stage.Task{}, err
 	}
 	defer s.release()
-	e, err := s.find(id)
-	if err != nil {
-		return stage.Task{}, err
+	e := s.find(id)
+	if e == nil {
+		return stage.Task{}, missing(id)
 	}
 	return e.snapshot(), nil
 }
 
-// List returns tasks; see stage.Store. Their Data are copies.
-func (s *Store) List(ctx context.Context, f stage.Filter) ([]stage.Task, error) {
+func (s *store) List(ctx context.Context, f stage.Filter) ([]stage.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
@@ -83,20 +216,22 @@ func (s *Store) List(ctx context.Context, f stage.Filter) ([]stage.Task, error) 
 		if f.Limit > 0 && len(found) == f.Limit {
 			break
 		}
-		if e.passes(f) {
+		if transition.Passes(&e.task, f) {
 			found = append(found, e.snapshot())
 		}
 	}
 	return found, nil
 }
 
-// find returns the entry of a task.
-func (s *Store) find(id stage.ID) (*entry, error) {
+// find returns the entry of a task, or nil.
+func (s *store) find(id stage.ID) *entry {
 	if id < 1 || id > stage.ID(len(s.tasks)) {
-		return nil, fmt.Errorf("%w: %d", stage.ErrNotFound, id)
+		return nil
 	}
-	return s.tasks[id-1], nil
+	return s.tasks[id-1]
 }
+
+func missing(id stage.ID) error { return fmt.Errorf("%w: %d", stage.ErrNotFound, id) }
 
 // entry is a task and its place in the agenda of its kind.
 type entry struct {
@@ -106,20 +241,15 @@ type entry struct {
 
 const nowhere = -1
 
-func (e *entry) snapshot() stage.Task {
-	t := e.task
+func (e *entry) snapshot() stage.Task { return snapshot(&e.task) }
+
+func snapshot(of *stage.Task) stage.Task {
+	t := *of
 	t.Data = copied(t.Data)
 	return t
 }
 
-func (e *entry) passes(f stage.Filter) bool {
-	return (f.Kind == "" || f.Kind == e.task.Kind) &&
-		(f.Stage == "" || f.Stage == e.task.Stage) &&
-		(f.Status == "" || f.Status == e.task.Status) &&
-		(!f.Running || e.task.Runs())
-}
-
-// copied keeps the bytes of the caller and of the store apart. Nothing is nil.
+// copied keeps the bytes of the caller and of the store apart. No bytes are nil.
 func copied(data []byte) []byte {
 	if len(data) == 0 {
 		return nil

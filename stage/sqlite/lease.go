@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,27 +11,54 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// Claim gives out tasks that are due; see stage.Store. It costs one transaction, whatever the limit, and rounds the
-// length of the lease up to milliseconds.
-func (s *Store) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task, err error) {
+// tasks is the stage.Store of a Store. Each of its transitions locks the database, reads the clock and what tasks it is
+// about, has package transition decide, and writes them.
+type tasks struct {
+	database
+	statements
+}
+
+func (s *tasks) Enqueue(ctx context.Context, kind, at string, data []byte) (id stage.ID, err error) {
+	err = s.write(ctx, "enqueue", func(tx *sql.Tx) error {
+		id, err = s.insert(tx, kind, at, data)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return id, nil
+}
+
+func (s *tasks) insert(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
+	if len(data) == 0 {
+		data = nil
+	}
+	t := transition.New(kind, at, data, s.now())
+	r, err := tx.Stmt(s.enqueue).Exec(t.Kind, t.Stage, t.Status, t.Data, milliseconds(t.Due), milliseconds(t.Created))
+	if err != nil {
+		return 0, err
+	}
+	id, err := r.LastInsertId()
+	return stage.ID(id), err
+}
+
+// Claim costs one transaction, whatever the limit.
+func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task, err error) {
 	err = s.write(ctx, "claim", func(tx *sql.Tx) error {
-		var now int64
-		if err := tx.Stmt(s.clock).QueryRow().Scan(&now); err != nil {
-			return err
-		}
-		ids, err := s.dueNow(tx, c, now)
-		if err != nil {
-			return err
-		}
-		claimed = make([]stage.Task, len(ids))
-		for i, id := range ids {
-			if claimed[i], err = s.claimOne(tx, c, id, now); err != nil {
+		now := s.now()
+		claimed, err = s.first(tx, c, now)
+		for i := range claimed {
+			t := &claimed[i]
+			transition.Claim(t, c, now)
+			t.Due = at(milliseconds(t.Due))
+			if _, err := tx.Stmt(s.claim).Exec(append(values(t), t.Worker, t.Token)...); err != nil {
 				return err
 			}
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -40,122 +66,136 @@ func (s *Store) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 	return claimed, nil
 }
 
-// dueNow returns which tasks to claim, in order. Each kind is asked for by itself: the index has them in order, and
+// first returns the tasks to claim, in order. Each kind is asked for by itself: the index has its tasks in order, and
 // SQLite would sort all that are due if it were asked for several kinds.
-func (s *Store) dueNow(tx *sql.Tx, c stage.Claim, now int64) ([]stage.ID, error) {
-	type candidate struct {
-		id  stage.ID
-		due int64
-	}
-	var all []candidate
+func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, error) {
+	limit := max(c.Limit, 0)
+	var all []stage.Task
 	kinds := slices.Clone(c.Kinds)
 	slices.Sort(kinds)
 	for _, kind := range slices.Compact(kinds) {
-		rows, err := tx.Stmt(s.due).Query(kind, now, max(c.Limit, 0))
+		rows, err := tx.Stmt(s.due).Query(kind, now.UnixMilli(), limit)
 		if err != nil {
 			return nil, err
 		}
-		for rows.Next() {
-			var one candidate
-			if err := rows.Scan(&one.id, &one.due); err != nil {
-				return nil, errors.Join(err, rows.Close())
-			}
-			all = append(all, one)
-		}
-		if err := rows.Err(); err != nil {
+		all, err = appendRows(all, rows, func(r row) (t stage.Task, err error) {
+			var due int64
+			err = r.Scan(&t.ID, &due)
+			t.Due = at(due)
+			return t, err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
-	var ids []stage.ID
-	for _, one := range all[:min(len(all), max(c.Limit, 0))] {
-		ids = append(ids, one.id)
+	order := func(t, u stage.Task) int { return transition.Order(&t, &u) }
+	slices.SortFunc(all, order)
+	all = all[:min(len(all), limit)]
+	if len(all) == 0 {
+		return nil, nil
 	}
-	return ids, nil
-}
-
-// claimOne gives out one task and returns it as it is then.
-func (s *Store) claimOne(tx *sql.Tx, c stage.Claim, id stage.ID, now int64) (stage.Task, error) {
-	t, err := scan(tx.Stmt(s.task).QueryRow(id))
+	rows, err := tx.Stmt(s.wholes).Query(numbers(all, func(t stage.Task) stage.ID { return t.ID }))
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	before := t
-	before.Data = slices.Clone(t.Data)
-	end := now + milliseconds(c.Length)
-	t.Stage, t.Attempt = c.Enter(&before)
-	t.Status = stage.InProcessing
-	t.Worker = c.Worker
-	t.Token++
-	t.Due = at(end)
-	t.Changed = at(now)
-	_, err = tx.Stmt(s.claim).Exec(t.ID, t.Stage, t.Attempt, t.Worker, t.Token, end, now)
-	return t, err
+	all, err = appendRows(all[:0], rows, scanWhole)
+	slices.SortFunc(all, order)
+	return all, err
 }
 
-// Enter shows a task at a stage; see stage.Store.
-func (s *Store) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (t stage.Task, err error) {
-	err = s.write(ctx, "enter", func(tx *sql.Tx) error {
-		t, err = scan(tx.Stmt(s.enter).QueryRow(l.Task, l.Token, at, attempt))
-		if errors.Is(err, sql.ErrNoRows) {
-			return s.refusal(tx, l)
+// appendRows appends what scan makes of each of the rows, and closes them.
+func appendRows(all []stage.Task, rows *sql.Rows, scan func(row) (stage.Task, error)) ([]stage.Task, error) {
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		t, err := scan(rows)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// pointer returns the task that was read, or nil if there was none.
+func pointer(t stage.Task, err error) (*stage.Task, error) {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &t, nil
+}
+
+func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (entered stage.Task, err error) {
+	err = s.write(ctx, "enter", func(tx *sql.Tx) error {
+		t, err := pointer(scanWhole(tx.Stmt(s.whole).QueryRow(l.Task)))
+		if err != nil {
+			return err
+		}
+		if err := transition.Enter(t, l, at, attempt, s.now()); err != nil {
+			return err
+		}
+		entered = *t
+		_, err = tx.Stmt(s.enter).Exec(t.ID, t.Stage, t.Attempt, t.Changed.UnixMilli())
 		return err
 	})
 	if err != nil {
 		return stage.Task{}, err
 	}
-	return t, nil
+	return entered, nil
 }
 
-// refusal is why the holder of l cannot go on.
-func (s *Store) refusal(tx *sql.Tx, l stage.Lease) error {
-	var wanted stage.Wanted
-	err := tx.Stmt(s.held).QueryRow(l.Task, l.Token).Scan(&wanted)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+// change applies a rule to a task, and writes the task unless the rule answers with an error.
+func (s *tasks) change(ctx context.Context, what string, id stage.ID, rule func(t *stage.Task, now time.Time) error) error {
+	return s.write(ctx, what, func(tx *sql.Tx) error {
+		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(id)))
+		if err != nil {
+			return err
+		}
+		if err := rule(t, s.now()); err != nil {
+			return err
+		}
+		_, err = tx.Stmt(s.save).Exec(values(t)...)
 		return err
-	}
-	return cmp.Or(wish(wanted), stage.ErrLeaseLost)
+	})
 }
 
-// wish is what somebody wants, as an error.
-func wish(w stage.Wanted) error {
-	switch w {
-	case stage.Suspension:
-		return stage.ErrSuspended
-	case stage.Ending:
-		return stage.ErrCancelled
-	}
-	return nil
-}
-
-// Finish ends a dynamic stage; see stage.Store. SQL gives commit the transaction. All other writes to the database wait
-// while commit runs, heartbeats too, so commit must not call methods of the Store that write; a lease that ends
-// meanwhile is still good for this. Reads go on.
+// Finish gives commit the transaction: see SQL. All other writes to the database wait while commit runs, heartbeats
+// too, so commit must not call methods of the Store that write. Reads go on.
 //
 // An error of commit that has one of SQLite's in it, of the kind that passes (a full disk, I/O, locks, no memory), is
 // stage.ErrUnavailable as well, unless it is Permanent.
-func (s *Store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	var refused error
 	err := s.write(ctx, "finish", func(tx *sql.Tx) error {
-		if done, err := s.passed(tx, l, p); done || err != nil {
+		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(l.Task)))
+		if err != nil {
 			return err
 		}
-		t := &transaction{Tx: tx}
+		if again, err := transition.MayFinish(t, l, p, s.now()); again || err != nil {
+			return err
+		}
+		written := &transaction{Tx: tx}
 		return s.vetoing(func() error {
 			if commit != nil {
-				if refused = commit(t); refused != nil {
+				if refused = commit(written); refused != nil {
 					return refused
 				}
 			}
-			r, err := tx.Stmt(s.finish).Exec(l.Task, l.Token, p.From, p.To, p.Last, t.set, t.data)
+			before := *t
+			transition.Finish(t, p, s.now())
+			r, err := tx.Stmt(s.finish).Exec(append(values(t), written.set, written.data, t.Token, before.Stage, string(before.Status))...)
 			if err != nil {
 				return err
 			}
 			if n, err := r.RowsAffected(); n == 1 || err != nil {
 				return err
 			}
-			return errEnded // and begun anew, and meanwhile the task has moved
+			return errEnded
 		})
 	})
 	switch {
@@ -167,47 +207,18 @@ func (s *Store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 	return refused
 }
 
-// passing tells whether what a Commit has run into is SQLite's own trouble, which may be over some time later.
+// passing reports whether a Commit has failed for a reason of SQLite's own that may be over some time later.
 func passing(err error) bool {
 	return !stage.IsPermanent(err) && slices.ContainsFunc([]int{
 		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM,
 	}, func(code int) bool { return is(err, code) })
 }
 
-// passed tells whether the holder of l has made this passage before, and else whether it may.
-func (s *Store) passed(tx *sql.Tx, l stage.Lease, p stage.Passage) (bool, error) {
-	var at string
-	var status stage.Status
-	var wanted stage.Wanted
-	var never, future bool
-	err := tx.Stmt(s.passage).QueryRow(l.Task, l.Token).Scan(&at, &status, &wanted, &never, &future)
-	live := status == stage.InProcessing && future
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return false, stage.ErrLeaseLost
-	case err != nil:
-		return false, err
-	case p.Last && at == p.To && status == stage.Normal && never:
-		return true, nil
-	case !live:
-		return false, stage.ErrLeaseLost
-	case !p.Last && at == p.To:
-		return true, nil
-	case wanted != stage.Nothing:
-		return false, wish(wanted)
-	case at != p.From:
-		return false, stage.ErrLeaseLost // somebody else has moved it, or this call has come late
-	}
-	return false, nil
-}
-
-// Return gives a task back; see stage.Store.
-func (s *Store) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
-	err = s.write(ctx, "return", func(tx *sql.Tx) error {
-		err := tx.Stmt(s.back).QueryRow(l.Task, l.Token, r.Stage, r.Status, r.Attempt, stage.Legible(r.Failure), r.Runs,
-			milliseconds(r.After)).Scan(&status)
-		if errors.Is(err, sql.ErrNoRows) {
-			return stage.ErrLeaseLost
+func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
+	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) error {
+		err := transition.Return(t, l, r, now)
+		if err == nil {
+			status = t.Status
 		}
 		return err
 	})
@@ -217,34 +228,38 @@ func (s *Store) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 	return status, nil
 }
 
-// Heartbeat renews leases; see stage.Store. It costs one transaction, and rounds the length up to milliseconds.
-func (s *Store) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
-	answers := make(map[stage.Lease]stage.Beat, len(leases)) // of each lease, however often it is there
+// Heartbeat costs one transaction, whatever the number of leases.
+func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
+	if len(leases) == 0 {
+		return nil, ctx.Err()
+	}
+	beats := make([]stage.Beat, len(leases))
+	of := func(l stage.Lease) stage.ID { return l.Task }
 	err := s.write(ctx, "heartbeat", func(tx *sql.Tx) error {
-		var now int64
-		if err := tx.Stmt(s.clock).QueryRow().Scan(&now); err != nil {
+		rows, err := tx.Stmt(s.briefs).Query(numbers(leases, of))
+		if err != nil {
 			return err
 		}
-		beat := tx.Stmt(s.beat)
-		for _, l := range leases {
-			if _, done := answers[l]; done {
-				continue
-			}
-			var wanted stage.Wanted
-			err := beat.QueryRow(l.Task, l.Token, now, milliseconds(length)).Scan(&wanted)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return err
-			}
-			answers[l] = stage.Beat{Lost: err != nil, Wanted: wanted}
+		held, err := appendRows(nil, rows, scanBrief)
+		if err != nil {
+			return err
 		}
-		return nil
+		now := s.now()
+		byID := make(map[stage.ID]*stage.Task, len(held))
+		for i := range held {
+			byID[held[i].ID] = &held[i]
+		}
+		var renewed []stage.Lease
+		for i, l := range leases {
+			if beats[i] = transition.Beat(byID[l.Task], l, now); !beats[i].Lost {
+				renewed = append(renewed, l)
+			}
+		}
+		_, err = tx.Stmt(s.renew).Exec(numbers(renewed, of), milliseconds(now.Add(length)))
+		return err
 	})
 	if err != nil {
 		return nil, err
-	}
-	beats := make([]stage.Beat, len(leases))
-	for i, l := range leases {
-		beats[i] = answers[l]
 	}
 	return beats, nil
 }

@@ -71,7 +71,7 @@ func Migrations() string {
 
 // migrate applies the migrations that the database has not had. Each is a transaction of its own, in which it is found
 // out, too, whether another process has been faster.
-func (s *Store) migrate(ctx context.Context) error {
+func (s *database) migrate(ctx context.Context) error {
 	if s.migrated() {
 		return nil // and nobody who writes is waited for
 	}
@@ -88,14 +88,14 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 // migrated tells whether the database has had all there are. One that it cannot ask has not.
-func (s *Store) migrated() bool {
+func (s *database) migrated() bool {
 	var had int
 	err := s.reader.QueryRow(`SELECT max(number) FROM daimon_migration`).Scan(&had)
 	return err == nil && had == len(migrations)
 }
 
 // migrateOnce applies the next migration, and tells whether there was one.
-func (s *Store) migrateOnce(tx *sql.Tx) (bool, error) {
+func (s *database) migrateOnce(tx *sql.Tx) (bool, error) {
 	if _, err := tx.Exec(bookkeeping); err != nil {
 		return false, err
 	}

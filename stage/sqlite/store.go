@@ -32,25 +32,24 @@ type Config struct {
 }
 
 // Store is a stage.Store in an SQLite database. Open makes one.
-type Store struct {
+type Store struct{ *tasks }
+
+var _ stage.Store = Store{}
+
+// database is the file, and the connections to it.
+type database struct {
 	path string
 	busy time.Duration
-	now  string // the clock, as an expression of SQL: milliseconds since 1970
+	now  func() time.Time // in milliseconds
 
 	writer *sql.DB       // one connection
 	turn   chan struct{} // full while somebody writes
 	reader *sql.DB       // query_only
-	prepared
 
-	// vetoed is while the SQL of others runs in a transaction of the writer: nothing can be committed then, whatever
+	// vetoed is set while the SQL of others runs in a transaction of the writer: nothing can be committed then, whatever
 	// that SQL says.
 	vetoed atomic.Bool
 }
-
-var _ stage.Store = (*Store)(nil)
-
-// clock is SQLite's, which has milliseconds. It is the same throughout a statement.
-const clock = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER)`
 
 // Open opens the database in the file with that path, makes it if it is not there, and applies the migrations that it
 // has not had; it waits for other processes that do the same. The directory must be there, and allow for files beside
@@ -58,9 +57,9 @@ const clock = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER)`
 //
 // The path is a path and nothing else, whatever characters it has. A database in memory would have one connection and
 // no second process; package memory is better at that, so ":memory:" is refused, and so is "file:…".
-func Open(path string, cfg Config) (*Store, error) { return open(path, cfg, clock) }
+func Open(path string, cfg Config) (*Store, error) { return open(path, cfg, time.Now) }
 
-func open(path string, cfg Config, now string) (*Store, error) {
+func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 	file, err := location(path)
 	if err != nil {
 		return nil, err
@@ -71,7 +70,10 @@ func open(path string, cfg Config, now string) (*Store, error) {
 	if cfg.Readers == 0 {
 		cfg.Readers = 4
 	}
-	s := &Store{path: path, busy: cfg.Busy, now: now, turn: make(chan struct{}, 1)}
+	s := &Store{&tasks{database: database{
+		path: path, busy: cfg.Busy, turn: make(chan struct{}, 1),
+		now: func() time.Time { return now().UTC().Truncate(time.Millisecond) },
+	}}}
 	if s.writer, err = s.connect(file, url.Values{
 		"_txlock":      {"immediate"}, // so that nothing is decided that another process could undo
 		"_synchronous": {map[bool]string{false: "FULL", true: "NORMAL"}[cfg.Relaxed]},
@@ -115,7 +117,7 @@ func location(path string) (string, error) {
 }
 
 // setUp makes the database and its connections ready.
-func (s *Store) setUp(ctx context.Context) error {
+func (s *tasks) setUp(ctx context.Context) error {
 	var mode string
 	begun := time.Now()
 	err := s.patiently(ctx, begun, func() error { return s.writer.QueryRow(`PRAGMA journal_mode = WAL`).Scan(&mode) })
@@ -163,8 +165,14 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	return err
 }
 
+// EnqueueIn is Enqueue in a transaction of yours, of this store's Update or SQL: the task is there exactly if your rows
+// are. at is the first stage of its chain. Engines find it when they poll.
+func (s *Store) EnqueueIn(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
+	return s.insert(tx, kind, at, data)
+}
+
 // failed names the operation and the file in an error that is not an answer.
-func (s *Store) failed(what string, err error) error {
+func (s *database) failed(what string, err error) error {
 	for _, answer := range []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCancelled} {
 		if errors.Is(err, answer) {
 			return err

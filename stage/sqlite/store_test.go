@@ -1,7 +1,7 @@
 package sqlite_test
 
 import (
-	"database/sql"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,15 +13,17 @@ import (
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
-// TestStore runs the suite on files, with two Stores on each, and a clock that is a table.
+// clock is a time that stands still until it is put forward.
+type clock struct{ since atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Unix(1e9, c.since.Load()) }
+
+// TestStore runs the suite on files, with two Stores on each.
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		path := newPath(t)
-		db := raw(t, path)
-		do(t, db, `CREATE TABLE test_clock (now INTEGER)`)
-		do(t, db, `INSERT INTO test_clock VALUES (1000000000000)`)
+		path, c := newPath(t), &clock{}
 		connect := func() *sqlite.Store {
-			s, err := sqlite.OpenClock(path, sqlite.Config{}, `(SELECT now FROM test_clock)`)
+			s, err := sqlite.OpenClock(path, sqlite.Config{}, c.now)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			return s
@@ -29,14 +31,9 @@ func TestStore(t *testing.T) {
 		s := connect()
 		t.Cleanup(func() { intact(t, s.DB()) })
 		return storetest.Harness{
-			Store: s,
-			Again: func() stage.Store { return connect() },
-			Advance: func(d time.Duration) {
-				require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
-					_, err := tx.Exec(`UPDATE test_clock SET now = now + ?`, d.Milliseconds())
-					return err
-				}))
-			},
+			Store:   s,
+			Again:   func() stage.Store { return connect() },
+			Advance: func(d time.Duration) { c.since.Add(int64(d)) },
 		}
 	})
 }
@@ -72,13 +69,9 @@ func TestClock(t *testing.T) {
 	require.Equal(t, []stage.Beat{{Lost: true}}, beats)
 }
 
-// TestRounding has lengths that the clock does not have.
+// TestRounding has times and lengths that the database does not have.
 func TestRounding(t *testing.T) {
-	path := newPath(t)
-	db := raw(t, path)
-	do(t, db, `CREATE TABLE test_clock (now INTEGER)`)
-	do(t, db, `INSERT INTO test_clock VALUES (5000)`)
-	s, err := sqlite.OpenClock(path, sqlite.Config{}, `(SELECT now FROM test_clock)`)
+	s, err := sqlite.OpenClock(newPath(t), sqlite.Config{}, func() time.Time { return time.UnixMicro(5_000_999) })
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
@@ -88,6 +81,9 @@ func TestRounding(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, time.UnixMilli(5002).UTC(), claimed[0].Due, "up, since a lease may be longer but not shorter")
+	stored, err := s.Get(t.Context(), claimed[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, claimed[0], stored)
 }
 
 // TestPlan keeps claims from looking at all tasks, and from sorting them.

@@ -17,7 +17,7 @@ import (
 )
 
 // connect opens a pool of at most n connections, each with these parameters and those of all.
-func (s *Store) connect(file string, parameters url.Values, n int) (*sql.DB, error) {
+func (s *database) connect(file string, parameters url.Values, n int) (*sql.DB, error) {
 	parameters.Set("_foreign_keys", "1")
 	parameters.Set("_dqs", "0") // "text" is a column and never a text
 	parameters.Set("_error_rc", "1")
@@ -34,7 +34,7 @@ func (s *Store) connect(file string, parameters url.Values, n int) (*sql.DB, err
 // connector gives connections that the store can veto.
 type connector struct {
 	driver.Connector
-	store *Store
+	store *database
 }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -55,7 +55,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 //
 // ctx ends the waiting, first for this process's other writes and then for those of others, and nothing else: what
 // has begun is short, and SQLite is not interrupted in it. Both together take no longer than Config.Busy.
-func (s *Store) write(ctx context.Context, what string, do func(tx *sql.Tx) error) error {
+func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) error) error {
 	begun := time.Now()
 	if err := s.takeTurn(ctx); err != nil {
 		return s.failed(what, err)
@@ -77,7 +77,7 @@ func (s *Store) write(ctx context.Context, what string, do func(tx *sql.Tx) erro
 
 // takeTurn waits for the other writes of this process, in the order in which they came. The pool would do that in any
 // order, and would let a call wait for as many times Config.Busy as there are others before it.
-func (s *Store) takeTurn(ctx context.Context) error {
+func (s *database) takeTurn(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *Store) takeTurn(ctx context.Context) error {
 // patiently does what another process may keep from being done: again and again, until Config.Busy is over or ctx has
 // ended. It does not leave that to SQLite, which would sleep up to 100 ms at a time: too long beside a process that
 // writes all the time.
-func (s *Store) patiently(ctx context.Context, begun time.Time, do func() error) error {
+func (s *database) patiently(ctx context.Context, begun time.Time, do func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 8*time.Millisecond) {
 		err := do()
 		switch {
@@ -128,7 +128,7 @@ func is(err error, code int) bool {
 var errEnded = stage.Permanent(errors.New("the transaction was ended by who was to write in it, and nothing has changed"))
 
 // vetoing calls do, which calls others, and sees to it that the transaction is still there behind that.
-func (s *Store) vetoing(do func() error) error {
+func (s *database) vetoing(do func() error) error {
 	s.vetoed.Store(true)
 	defer s.vetoed.Store(false)
 	err := do()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
 // Each history has so many steps, and at most so many tasks: few, so that much happens to each.
@@ -280,7 +281,7 @@ func (h *history) time() time.Duration {
 func (h *history) lease() stage.Lease {
 	var live []stage.Lease
 	for _, l := range h.leases {
-		if h.twin.holds(l) {
+		if transition.Holds(h.twin.find(l.Task), l, h.twin.now) {
 			live = append(live, l)
 		}
 	}

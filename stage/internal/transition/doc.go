@@ -1,0 +1,20 @@
+// Package transition has the rules by which a task of package stage changes: for each method of a stage.Store, when it
+// is allowed and what it does to the task. They are pure functions of a task and a time, written once for all stores.
+//
+// A store applies a rule in four steps, in one transaction:
+//
+//  1. lock the task, so that no other transition of it can run;
+//  2. read the task, and only then the clock, which may have gone on while the store waited for the lock;
+//  3. call the rule, which changes the task in memory, or refuses and leaves it as it is;
+//  4. write the task if the rule has changed it.
+//
+// A store may do steps 2 to 4 for many tasks at once, and may keep a field where it likes: the end of a lease, for
+// example, outside of the index that claims read. A store in SQL may also write a rule as the conditions of an UPDATE,
+// without reading the task first. Package storetest compares each answer and each task of a store with these rules.
+//
+//	        New                Claim                      Finish, last stage
+//	────────────▶ NORMAL ─────────────▶ IN_PROCESSING ─────────────────────────▶ NORMAL, never due
+//	              ▲                      │    │
+//	              └──── Return ──────────┘    └─ Suspend, Cancel: Wanted. Enter and Finish then refuse,
+//	                                             and Return makes it SUSPENDED or CANCELLED
+package transition

@@ -1,0 +1,144 @@
+package transition
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// New returns a new task without a number. It is due at once.
+func New(kind, at string, data []byte, now time.Time) stage.Task {
+	return stage.Task{Kind: kind, Stage: at, Status: stage.Normal, Data: data, Due: now, Created: now, Changed: now}
+}
+
+// Due reports whether the task may be claimed: it is due, or the lease of its worker has ended.
+func Due(t *stage.Task, now time.Time) bool { return t.Runs() && !t.Due.After(now) }
+
+// Order compares tasks by when they are claimed: the one that is due longer comes first, then the lower number.
+func Order(t, u *stage.Task) int { return cmp.Or(t.Due.Compare(u.Due), cmp.Compare(t.ID, u.ID)) }
+
+// Claim gives a due task to a worker. The token rises, so that all earlier leases are lost. A request that the lost
+// worker has not obeyed stays. c.Enter gets a copy of the task, and may panic: then the task is as it was.
+func Claim(t *stage.Task, c stage.Claim, now time.Time) {
+	before := *t
+	before.Data = bytes.Clone(t.Data)
+	t.Stage, t.Attempt = c.Enter(&before)
+	t.Status = stage.InProcessing
+	t.Worker = c.Worker
+	t.Token++
+	t.Due = now.Add(c.Length)
+	t.Changed = now
+}
+
+// Holds reports whether l is the present lease of the task and has not ended. t is nil if there is no such task, here
+// and below.
+func Holds(t *stage.Task, l stage.Lease, now time.Time) bool {
+	return t != nil && t.Status == stage.InProcessing && t.Token == l.Token && t.Due.After(now)
+}
+
+// wanted returns the request that waits for the holder, as an error.
+func wanted(t *stage.Task) error {
+	switch t.Wanted {
+	case stage.Suspension:
+		return stage.ErrSuspended
+	case stage.Ending:
+		return stage.ErrCancelled
+	}
+	return nil
+}
+
+// Enter shows the task at another stage.
+func Enter(t *stage.Task, l stage.Lease, at string, attempt int, now time.Time) error {
+	if !Holds(t, l, now) {
+		return stage.ErrLeaseLost
+	}
+	if err := wanted(t); err != nil {
+		return err
+	}
+	t.Stage = at
+	t.Attempt = attempt
+	t.Changed = now
+	return nil
+}
+
+// MayFinish reports whether the holder may make the passage p: then the store calls the commit, and after it Finish.
+// again says that the holder has made this passage before, in a call whose answer was lost: nothing is left to do.
+func MayFinish(t *stage.Task, l stage.Lease, p stage.Passage, now time.Time) (again bool, err error) {
+	held := Holds(t, l, now)
+	switch {
+	case p.Last && t != nil && t.Token == l.Token && t.Finished() && t.Stage == p.To:
+		return true, nil // Finish has ended the lease
+	case !held:
+		return false, stage.ErrLeaseLost
+	case !p.Last && t.Stage == p.To:
+		return true, nil
+	case t.Wanted != stage.Nothing:
+		return false, wanted(t)
+	case t.Stage != p.From:
+		return false, stage.ErrLeaseLost // the task has moved, or the call is late
+	}
+	return false, nil
+}
+
+// Finish makes the passage p. The lease may have ended during the commit: the store's lock has kept others away.
+func Finish(t *stage.Task, p stage.Passage, now time.Time) {
+	t.Stage = p.To
+	t.Attempt = 0
+	t.Failure = ""
+	t.Changed = now
+	if p.Last {
+		t.Status = stage.Normal
+		t.Due = time.Time{}
+	}
+}
+
+// Return ends the lease and leaves the task as r says, unless a request waits.
+func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
+	if !Holds(t, l, now) {
+		return stage.ErrLeaseLost
+	}
+	t.Due = time.Time{}
+	switch {
+	case t.Wanted == stage.Suspension:
+		r.Status = stage.Suspended
+	case t.Wanted == stage.Ending:
+		r.Status = stage.Cancelled
+	case r.Runs:
+		t.Due = now.Add(r.After)
+	}
+	t.Stage = r.Stage
+	t.Status = r.Status
+	t.Wanted = stage.Nothing
+	t.Attempt = r.Attempt
+	t.Failure = legible(r.Failure)
+	t.Changed = now
+	return nil
+}
+
+// Beat answers a heartbeat for one lease. When all leases of the heartbeat have their answers, the store makes the
+// tasks of those that are not lost due at the end of the new lease. That is no change of the task.
+func Beat(t *stage.Task, l stage.Lease, now time.Time) stage.Beat {
+	if !Holds(t, l, now) {
+		return stage.Beat{Lost: true}
+	}
+	return stage.Beat{Wanted: t.Wanted}
+}
+
+// legible makes s a text that every database can keep: valid UTF-8 without NUL, of at most stage.MaxFailure bytes.
+func legible(s string) string {
+	const replacement = string(utf8.RuneError)
+	s = s[:min(len(s), stage.MaxFailure+utf8.UTFMax)] // s may be of any length; a rune that this cuts is cut off below
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
+	if len(s) <= stage.MaxFailure {
+		return s
+	}
+	end := stage.MaxFailure
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}

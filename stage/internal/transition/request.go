@@ -1,0 +1,68 @@
+package transition
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// A Request is a rule for callers that hold no lease. It reports whether it has changed the task.
+type Request func(t *stage.Task, now time.Time) bool
+
+// Suspend takes a task out of work that is due at some time: at once, or by a request to its holder.
+func Suspend(t *stage.Task, now time.Time) bool {
+	if !t.Runs() || t.Wanted != stage.Nothing {
+		return false
+	}
+	stop(t, stage.Suspended, stage.Suspension, now)
+	return true
+}
+
+// Cancel ends a task that is neither finished nor cancelled: at once, or by a request to its holder. The request
+// replaces one to suspend.
+func Cancel(t *stage.Task, now time.Time) bool {
+	if t.Finished() || t.Status == stage.Cancelled || t.Wanted == stage.Ending {
+		return false
+	}
+	stop(t, stage.Cancelled, stage.Ending, now)
+	return true
+}
+
+// stop gives the task the status, or has its holder asked for it.
+func stop(t *stage.Task, s stage.Status, w stage.Wanted, now time.Time) {
+	if t.Status == stage.InProcessing {
+		t.Wanted = w
+	} else {
+		t.Status = s
+		t.Due = time.Time{}
+	}
+	t.Changed = now
+}
+
+// Resume makes a suspended task due at once, or withdraws a request to suspend it. If failed, it does the same with a
+// task in Error, whose attempts begin anew.
+func Resume(failed bool) Request {
+	return func(t *stage.Task, now time.Time) bool {
+		switch {
+		case t.Wanted == stage.Suspension:
+			t.Wanted = stage.Nothing
+		case t.Status == stage.Suspended:
+			t.Status, t.Due = stage.Resumed, now
+		case t.Status == stage.Error && failed:
+			t.Status, t.Due, t.Attempt = stage.Resumed, now, 0
+		default:
+			return false
+		}
+		t.Changed = now
+		return true
+	}
+}
+
+// Passes reports whether the filter lets the task through. It does not look at f.Limit.
+func Passes(t *stage.Task, f stage.Filter) bool {
+	return t.ID > f.After &&
+		(f.Kind == "" || f.Kind == t.Kind) &&
+		(f.Stage == "" || f.Stage == t.Stage) &&
+		(f.Status == "" || f.Status == t.Status) &&
+		(!f.Running || t.Runs())
+}

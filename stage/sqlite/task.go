@@ -1,0 +1,126 @@
+package sqlite
+
+import (
+	"database/sql"
+	"strconv"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// statements are prepared: get and list for the readers, the others for the writer. Those that read or write many tasks
+// take their numbers as a JSON array.
+type statements struct {
+	get, list *sql.Stmt
+
+	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
+	claim, enter, finish, save, renew          *sql.Stmt
+}
+
+const (
+	due = `SELECT id, due FROM daimon_task WHERE kind = ?1 AND due <= ?2 ORDER BY due, id LIMIT ?3`
+
+	// brief is what the rules of a transition look at, and whole all of a task.
+	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token FROM daimon_task `
+	whole = `SELECT id, stage, status, wanted, attempt, failure, due, token, kind, worker, created, changed, data FROM daimon_task `
+
+	these = `id IN (SELECT value FROM json_each(?1))`
+
+	// save sets what a rule may have changed: see values.
+	save = `
+		UPDATE daimon_task SET stage = ?2, status = ?3, wanted = ?4, attempt = ?5, failure = ?6, due = ?7, changed = ?8`
+)
+
+func (s *tasks) prepare() error {
+	for _, p := range []struct {
+		stmt *(*sql.Stmt)
+		db   *sql.DB
+		text string
+	}{
+		{&s.get, s.reader, whole + `WHERE id = ?`},
+		{&s.list, s.reader, whole + `
+			WHERE id > ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR stage = ?3) AND (?4 = '' OR status = ?4)
+				AND (NOT ?5 OR due IS NOT NULL)
+			ORDER BY id LIMIT ?6`},
+
+		{&s.enqueue, s.writer, `
+			INSERT INTO daimon_task (kind, stage, status, data, due, created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)`},
+		{&s.due, s.writer, due},
+		{&s.whole, s.writer, whole + `WHERE id = ?`},
+		{&s.wholes, s.writer, whole + `WHERE ` + these},
+		{&s.brief, s.writer, brief + `WHERE id = ?`},
+		{&s.briefs, s.writer, brief + `WHERE ` + these},
+		{&s.claim, s.writer, save + `, worker = ?9, token = ?10 WHERE id = ?1`},
+		{&s.enter, s.writer, `UPDATE daimon_task SET stage = ?2, attempt = ?3, changed = ?4 WHERE id = ?1`},
+		// The commit may have ended the transaction and begun another: then the task may have changed meanwhile.
+		{&s.finish, s.writer, save + `, data = CASE WHEN ?9 THEN ?10 ELSE data END
+			WHERE id = ?1 AND token = ?11 AND wanted = ?4 AND stage = ?12 AND status = ?13`},
+		{&s.save, s.writer, save + ` WHERE id = ?1`},
+		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
+	} {
+		stmt, err := p.db.Prepare(p.text)
+		if err != nil {
+			return err
+		}
+		*p.stmt = stmt
+	}
+	return nil
+}
+
+type row interface{ Scan(...any) error }
+
+// scanBrief reads a row of brief.
+func scanBrief(r row) (t stage.Task, err error) {
+	var due sql.NullInt64
+	err = r.Scan(&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token)
+	if due.Valid {
+		t.Due = at(due.Int64)
+	}
+	return t, err
+}
+
+// scanWhole reads a row of whole.
+func scanWhole(r row) (t stage.Task, err error) {
+	var due sql.NullInt64
+	var created, changed int64
+	err = r.Scan(&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token, &t.Kind, &t.Worker,
+		&created, &changed, &t.Data)
+	if err != nil {
+		return stage.Task{}, err
+	}
+	if len(t.Data) == 0 {
+		t.Data = nil
+	}
+	if due.Valid {
+		t.Due = at(due.Int64)
+	}
+	t.Created, t.Changed = at(created), at(changed)
+	return t, nil
+}
+
+// values returns the arguments of save, with room for some more.
+func values(t *stage.Task) []any {
+	all := append(make([]any, 0, 13), t.ID, string(t.Stage), string(t.Status), string(t.Wanted), t.Attempt, t.Failure, nil, t.Changed.UnixMilli())
+	if t.Runs() {
+		all[6] = milliseconds(t.Due)
+	}
+	return all
+}
+
+// at returns a time of the database.
+func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// milliseconds returns t as the database has it, rounded up, so that no lease is cut short.
+func milliseconds(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
+
+// numbers returns them as a JSON array.
+func numbers[T any](of []T, id func(T) stage.ID) string {
+	text := []byte{'['}
+	for i, one := range of {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(id(one)), 10)
+	}
+	return string(append(text, ']'))
+}
