@@ -1,7 +1,7 @@
-// Package sim runs whole servers in a simulated world, in which time, the network, its faults, and the order of
-// everything are drawn from one seed. The same seed gives the same history, to the last byte; another gives
-// another one. A server is not changed for it: the same set-up functions that act.Run is given are given to
-// World.Server.
+// Package sim tests whole servers in a simulated world. The clock, the network, the faults and the order in which
+// everything runs are drawn from one seed. The same seed gives the same history, down to the last byte; a different
+// seed gives a different one. Servers need no change for it: [World.Server] takes the same set-up functions as
+// [act.Run].
 //
 //	func TestServer(t *testing.T) {
 //		sim.Test(t, func(w *sim.World) {
@@ -14,20 +14,21 @@
 //		})
 //	}
 //
-// Test runs many such worlds. In each, some faults happen for a while and then none any more; every client has to
-// come to its end; the servers are given an order and have to end as it says, and to leave nothing behind. All the
-// time the world watches over what the framework promises: whose turn it is, what no pass may leave out, that no
-// wake-up is lost and no descriptor used after its close. The first thing that is not as it must be ends the test
-// with the seed, a command that shows the same history again, the last events, and who waits for what.
+// [Test] runs many such worlds. In each of them faults happen for a while and then stop. Every client must come to its
+// end. Then the servers are told to shut down, must do so within the terms of the order, and must leave nothing
+// behind. All the time the world checks what the framework promises: which task has a turn, what a pass must not skip,
+// that no wake-up is lost, and that no descriptor is used after its close. The first violation ends the test. Its
+// report shows the seed, a command that repeats the same history, the last events, and what each task and client
+// waits for. The guide is docs/simulation.md.
 //
-// The parts of the world:
+// The parts of a world:
 //
 //	           World: clock, agenda, seed, history
 //	 ┌───────────┴─────────────┬──────────────────────────┐
 //	Server                   network                    Client
-//	 act.Group, stepped       connections, latencies,    a script in straight lines,
-//	 kernel: monitor.OS       resets, lost events        a net.Conn
+//	 act.Group, stepped       connections, latencies,    a script, with
+//	 kernel: descriptors      resets, lost events        a net.Conn
 //
-// What a server does beside its schedulers, on goroutines of its own, is no part of the world and cannot be
-// replayed: a Post from there panics. Offloaded functions are called by the world, on its own goroutine.
+// Goroutines that a server starts itself are not part of the world, and what they do cannot be repeated. If one posts
+// to a scheduler, the post panics. Offloaded functions are part of the world, which calls them on its own goroutine.
 package sim

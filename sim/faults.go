@@ -5,46 +5,46 @@ import (
 	"unsafe"
 )
 
-// Faults says what goes wrong, and how often. What each does is what a real system may do, no more: code that
-// keeps to the rules of package netpoll survives all of it.
+// Faults says what goes wrong, and how often. A weight of n means n out of 65,536 times that the fault could happen,
+// and 0 means never. Each fault is something that a real system may do, so correct code survives all of them.
 type Faults struct {
 	// Of calls on connections.
-	ShortRead  int // Receive gives less than there is; over TCP a fresh event follows, over Unix sockets none
-	ShortWrite int // Send takes less than there is room for; an event tells of room later
-	FalseEmpty int // Receive says EAGAIN though something is there; a fresh event follows
-	FalseFull  int // Send says EAGAIN though there is room; an event follows
-	Reset      int // a segment on its way becomes the end of the connection, anywhere inside of it: ECONNRESET, ETIMEDOUT or EHOSTUNREACH
-	CloseError int // Close says EIO; the descriptor is gone all the same
+	ShortRead  int // Receive returns less than has arrived; over TCP another event follows, over Unix sockets none
+	ShortWrite int // Send takes less than there is room for; an event follows when there is room
+	FalseEmpty int // Receive returns EAGAIN although bytes have arrived; another event follows
+	FalseFull  int // Send returns EAGAIN although there is room; another event follows
+	Reset      int // instead of a segment, or a part of it, the end of the connection arrives: ECONNRESET, ETIMEDOUT or EHOSTUNREACH
+	CloseError int // Close returns EIO; the descriptor is closed all the same
 
 	// Of readiness.
 	Spurious  int // an event without a cause
-	Delayed   int // an event is told later
-	Duplicate int // an event is told twice
-	Shuffled  int // events of a batch come in another order
-	Stale     int // an event for a descriptor that is closed is told after its number is in use again
-	Interrupt int // a Wait is cut short by a signal
+	Delayed   int // an event is late
+	Duplicate int // an event is reported twice
+	Shuffled  int // the events of a batch are in another order
+	Stale     int // an event of a closed descriptor is reported after its number is in use again
+	Interrupt int // a signal cuts a Wait short
 
 	// Of accepting and connecting.
-	Aborted     int // Accept says ECONNABORTED or another of accept(2)'s errors of a connection, which is gone
-	NoFiles     int // Accept says EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; the connection stays in the backlog
+	Aborted     int // Accept loses a connection and returns ECONNABORTED or another error that accept(2) lists for it
+	NoFiles     int // Accept returns EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; the connection stays in the backlog
 	NoMemory    int // registering a descriptor fails with ENOMEM or ENOSPC
-	Refused     int // a connect is refused though somebody listens
+	Refused     int // a connect is refused although a server listens
 	Unreachable int // a connect fails with ENETUNREACH or EHOSTUNREACH
-	TimedOut    int // a connect ends with ETIMEDOUT after 127 s
+	TimedOut    int // a connect fails with ETIMEDOUT after 127 s
 
 	// Of the links.
 	Slow int // a segment takes up to a second
 	Clog int // nothing arrives in one direction for up to 10 s
 
-	// Of time, and of the work off the thread.
+	// Of time, and of work off the thread.
 	WallJump int // the wall clock jumps by up to a day, forwards or backwards
 	Late     int // an offloaded function runs up to a minute late
-	Never    int // an offloaded function does not run before the world is healed
-	Pressed  int // a step finds the inbox of its scheduler full
+	Never    int // an offloaded function does not run before the storm is over
+	Pressed  int // the inbox of a scheduler is full
 }
 
-// Anything is the Faults of a bad day: everything happens, most of it seldom. What can happen once in the life of
-// a connection is more frequent than what can happen with each of its segments.
+// Anything returns the Faults of a bad day. Every fault happens, most of them seldom. Faults that can happen once in
+// the life of a connection are more frequent than faults of single segments.
 func Anything() Faults {
 	const once, seldom, rare = often / 50, often / 200, often / 5000
 	return Faults{
@@ -57,7 +57,7 @@ func Anything() Faults {
 	}
 }
 
-// all are the weights, with their names, in order.
+// all returns the weights with their names, in the order of the fields.
 func (f *Faults) all() []named {
 	return []named{
 		{"short read", &f.ShortRead}, {"short write", &f.ShortWrite}, {"false empty", &f.FalseEmpty},
@@ -71,7 +71,7 @@ func (f *Faults) all() []named {
 	}
 }
 
-// index is the place of a weight among all of them.
+// index returns the index of a weight in all.
 func (f *Faults) index(weight *int) int64 {
 	return int64((uintptr(unsafe.Pointer(weight)) - uintptr(unsafe.Pointer(f))) / unsafe.Sizeof(*weight))
 }
@@ -81,7 +81,7 @@ type named struct {
 	weight *int
 }
 
-// faultNames are in the order of Faults.index; the last is for a scenario's own.
+// faultNames are the names by index. The last is that of the scenario's own faults.
 var faultNames = func() (names []string) {
 	for _, n := range new(Faults).all() {
 		names = append(names, n.name)
@@ -89,8 +89,8 @@ var faultNames = func() (names []string) {
 	return append(names, "the scenario's own")
 }()
 
-// swarm switches off about half of them: a history in which two faults never meet shows what one of
-// them hides in every history in which they do.
+// swarm returns f with about half of the faults off. A fault may hide what another one shows in every history in which
+// both happen.
 func (f Faults) swarm(d *dice) Faults {
 	for _, n := range f.all() {
 		if d.below(2) == 0 {
@@ -100,7 +100,7 @@ func (f Faults) swarm(d *dice) Faults {
 	return f
 }
 
-// What a segment takes on its way: one in 64 is in the tail.
+// The latency of a segment is between low and high. For one segment in 64 it is between high and tail.
 const (
 	latencyLow  = 20 * time.Microsecond
 	latencyHigh = 300 * time.Microsecond

@@ -358,7 +358,7 @@ func (w *World) waits() string {
 		}
 	}
 	if b.Len() > 0 {
-		return "who has not finished:\n" + b.String()
+		return "still waiting:\n" + b.String()
 	}
 	return ""
 }

@@ -13,17 +13,17 @@ import (
 // worlds is how many worlds Test runs, unless the environment sets SIM_SEEDS.
 const worlds = 50
 
-// Test runs the scenario in many worlds, each of another seed and with another part of Anything as its faults,
-// and fails t with the first one's Failure. The scenario puts servers and clients into the world; Test calls Run.
+// Test runs the scenario in 50 worlds with different seeds, and fails t with the first Failure. The scenario adds
+// servers and clients to the world, and Test calls Run. Each world has about half of the faults of [Anything].
 //
-// The environment chooses: SIM_SEED=n runs the world of this seed alone, with more of its history shown;
-// SIM_SEEDS=n runs so many, and SIM_FROM=n begins with this one.
+// The environment selects other worlds: SIM_SEEDS=n runs n of them, SIM_FROM=n starts at seed n, and SIM_SEED=n runs
+// only the world of seed n and shows more of its history.
 func Test(t testing.TB, scenario func(w *World)) {
 	t.Helper()
 	TestWith(t, Options{Faults: Anything()}, scenario)
 }
 
-// TestWith is Test with other Options, of whose Faults each world has about half. Their Seed is where it begins.
+// TestWith is Test with Options. Each world has about half of their Faults; Options.Seed is the first seed.
 func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 	t.Helper()
 	first, count := o.Seed, uint64(worlds)
@@ -33,11 +33,12 @@ func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 		count, o.Lines = 1, max(o.Lines, 2000)
 	}
 	if count == 0 {
-		t.Fatalf("SIM_SEEDS=0 tests nothing")
+		t.Fatalf("SIM_SEEDS is 0, so there is no world to run")
 	}
 	begun, all := time.Now(), try(t, o, first, scenario)
 	if try(t, o, first, scenario) != all {
-		t.Fatalf("the world of seed %d is not the same twice: something decides in it that is not the world's", first)
+		t.Fatalf("two runs of seed %d differ: the scenario or the server uses something that is not the world's, such as "+
+			"the order of a map, select, time.Now, math/rand or a goroutine", first)
 	}
 	for i := uint64(1); i < count; i++ {
 		all.add(try(t, o, first+i, scenario))
@@ -48,11 +49,11 @@ func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 // try runs the world of one seed.
 func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 	t.Helper()
-	replay := fmt.Sprintf("to see it again, in the folder of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
+	replay := fmt.Sprintf("to repeat this world, run in the directory of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
 	returned := false
 	defer func() {
-		if !returned { // a panic, or a Fatal of the scenario's own
-			t.Logf("in the world of seed %d; %s", seed, replay)
+		if !returned { // a panic, or the scenario has called t.Fatal
+			t.Logf("seed %d; %s", seed, replay)
 		}
 	}()
 	w := swarmed(o, seed)
@@ -65,7 +66,7 @@ func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 	return w.soFar()
 }
 
-// pattern is what go test -run finds exactly the test of this name by.
+// pattern returns the argument of go test -run that selects exactly this test.
 func pattern(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
@@ -74,7 +75,7 @@ func pattern(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// swarmed returns a world in which about half of the faults are switched off.
+// swarmed returns a world with about half of the faults off.
 func swarmed(o Options, seed uint64) *World {
 	o.Seed = seed
 	d := newDice(seed, purposes)
@@ -97,7 +98,7 @@ func (s stats) String() string {
 		s.events, s.hash)
 }
 
-// number reads a number from the environment and tells whether it is there.
+// number reads a number from the environment, and reports whether it is set.
 func number(t testing.TB, name string, to *uint64) bool {
 	text := os.Getenv(name)
 	if text == "" {

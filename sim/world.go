@@ -11,25 +11,25 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Options are how a World is made. The zero Options are a world of seed 0 in which nothing goes wrong.
+// Options configure a World. The zero value is a world of seed 0 without faults.
 type Options struct {
-	// Seed is what everything is drawn from.
+	// Seed determines everything that is drawn.
 	Seed uint64
-	// Faults is what may go wrong.
+	// Faults is what goes wrong, and how often.
 	Faults Faults
-	// Storm is for how long, on the world's clock; then the world is healed and everything has to come to its
-	// end. 0 means a minute.
+	// Storm is how long faults happen, on the world's clock. After it there are none, and every client must come to
+	// its end. 0 means a minute.
 	Storm time.Duration
 	// Calm is how long that may take. 0 means half an hour.
 	Calm time.Duration
-	// Steps bounds the steps of a Run. 0 means 20 million.
+	// Steps bounds the steps of Run. 0 means 20 million.
 	Steps int
-	// Stall is how many steps may pass without any progress: a byte that arrives, a client that goes on, a task that
-	// comes or leaves, or a moment in which nobody has anything to do. 0 means a million.
+	// Stall bounds the steps without progress. Progress is a byte that arrives, a client's call that returns, a task
+	// that starts or ends, or a moment in which nothing can run. 0 means a million.
 	Stall int
-	// Lines is how many of the last events a Failure shows. 0 means 60.
+	// Lines is the number of events that a Failure shows. 0 means 60.
 	Lines int
-	// Panics allows tasks to panic, which otherwise fails the world.
+	// Panics allows tasks to panic. Otherwise a panic fails the world.
 	Panics bool
 }
 
@@ -55,9 +55,9 @@ func (o Options) resolved() Options {
 	return o
 }
 
-// World is a simulated world: servers and clients on one clock and one network, in which everything that is
-// not decided by their code is drawn from a seed. The same seed and scenario give the same history. It is for
-// one goroutine, which a Run locks to its thread.
+// World is a simulated world: servers and clients with one clock and one network. What their code does not decide is
+// drawn from the seed, so the same seed and scenario give the same history. Only one goroutine may use a World; Run
+// locks it to its thread.
 type World struct {
 	options Options
 	dice    [purposes]dice
@@ -72,17 +72,18 @@ type World struct {
 	clients []*Client
 	excuse  func(*Client, error) bool
 	open    int  // clients that have not finished
-	planned int  // of At, and has not come yet
-	closing bool // the servers have been told to end
+	planned int  // functions given to At that were not called yet
+	closing bool // the servers were told to shut down
 	ran     bool
-	able    []stepper // who can go on
+	able    []stepper // all that can run
 	thread  uint64    // of Run; 0: not in Run
 	stats   stats
-	moved   int // the step of the latest progress
+	moved   int // the step of the last progress
 	net     internet
 }
 
-// stepper is who takes steps: a scheduler or a client. place is where it is in World.able, -1 if it is not.
+// stepper takes steps: a scheduler, or a strand of a client. place points to its index in World.able, -1 if it is not
+// there.
 type stepper interface {
 	step()
 	place() *int
@@ -94,12 +95,12 @@ type stats struct {
 	steps  int
 	turns  int
 	faults int
-	broken int // connections that a fault has refused, or ended by a reset
+	broken int // connections that a fault has refused or reset
 	events uint64
 	hash   uint64 // of the whole history
 }
 
-// New returns an empty World.
+// New returns a World without servers and clients.
 func New(o Options) *World {
 	w := &World{options: o.resolved(), faults: o.Faults}
 	for p := range purposes {
@@ -110,18 +111,18 @@ func New(o Options) *World {
 	return w
 }
 
-// soFar returns what has happened so far.
+// soFar returns the counts up to now.
 func (w *World) soFar() stats {
 	s := w.stats
 	s.time, s.events, s.hash = w.now, w.history.events, w.history.hash
 	return s
 }
 
-// Now is the world's time, from 0.
+// Now returns the world's time, which starts at 0.
 func (w *World) Now() time.Duration { return w.now }
 
-// At has f called when the world's clock reaches at, to give an order, say. Until the end of the storm the world
-// waits for what is planned so, even if all clients have finished.
+// At calls f when the world's clock reaches at, to shut a server down, for example. Until the end of the storm the
+// world waits for such calls, even if all clients have finished.
 func (w *World) At(at time.Duration, f func()) {
 	w.planned++
 	w.agenda.add(max(at, w.now), todo(func() {
@@ -135,7 +136,7 @@ type todo func()
 
 func (f todo) fire() { f() }
 
-// after has e fire d from now.
+// after fires e after d.
 func (w *World) after(d time.Duration, e event) { w.agenda.add(w.now+d, e) }
 
 func (w *World) note(k what, who actor, a, b int64) {
@@ -146,12 +147,12 @@ func (w *World) note(k what, who actor, a, b int64) {
 	w.history.note(w.now, k, who, a, b)
 }
 
-// fault draws whether a fault happens, and notes it.
+// fault draws whether a fault happens, and records it.
 func (w *World) fault(weight *int, who actor) bool {
 	return w.strikes(*weight, who, w.faults.index(weight))
 }
 
-// strikes is fault by the place of the fault's name.
+// strikes is fault with the index of the fault's name.
 func (w *World) strikes(weight int, who actor, name int64) bool {
 	if w.healed || !w.dice[faults].happens(weight) {
 		return false
@@ -161,47 +162,48 @@ func (w *World) strikes(weight int, who actor, name int64) bool {
 	return true
 }
 
-// Happens draws whether a fault of the scenario's own happens, of a disk, say: never once the world is healed.
+// Happens draws whether a fault of the scenario's own happens, of a disk, for example: weight out of 65,536 times,
+// and never after the storm.
 func (w *World) Happens(weight int) bool {
 	return w.strikes(weight, nil, int64(len(faultNames)-1))
 }
 
-// wrong notes that something is not as it must be. The first time counts.
+// wrong fails the world. Only the first failure is kept.
 func (w *World) wrong(format string, args ...any) {
 	if w.failure == nil {
 		w.failure = fmt.Errorf(format, args...)
 	}
 }
 
-// Errorf fails the world: for what scenarios and scripts find wrong themselves.
+// Errorf fails the world. It is for mistakes that scenarios and scripts find themselves.
 func (w *World) Errorf(format string, args ...any) { w.wrong(format, args...) }
 
-// Excuse has f asked about errors of scripts that the world does not excuse by itself: those that a server passes on
-// from another connection, say.
+// Excuse sets a function that decides about errors of scripts that neither a fault nor a shutdown explains. If it
+// returns true, the error does not fail the world. A proxy needs it, which passes on the resets of its other side.
 func (w *World) Excuse(f func(c *Client, err error) bool) { w.excuse = f }
 
-// Rand draws from the workload, for what a scenario decides while it is set up.
+// Rand returns random numbers for the scenario. Clients have their own; see Client.Rand.
 func (w *World) Rand() *rand.Rand { return rand.New(&w.dice[workload]) }
 
-// Failure is what Run returns when something was not as it must be.
+// Failure is the error of Run.
 type Failure struct {
 	Seed   uint64
-	Err    error  // what was wrong
-	Waits  string // who waits for what, a line each
+	Err    error  // what went wrong
+	Waits  string // what each task and client that has not ended waits for, a line each
 	Events string // the last events, a line each
 	stats  stats
 }
 
 func (f *Failure) Error() string {
-	return fmt.Sprintf("%v\n  in the world of seed %d, after %v, %d turns and %d faults\nthe last events:\n%s%s",
+	return fmt.Sprintf("%v\n  seed %d, after %v of the world's time, %d turns and %d faults\nthe last events:\n%s%s",
 		f.Err, f.Seed, f.stats.time, f.stats.turns, f.stats.faults, f.Events, f.Waits)
 }
 
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run lets the world go on until all clients have finished, gives the servers an order to end, and sees to it
-// that they do and leave nothing behind. The error is a *Failure.
+// Run runs the world until all clients have finished. Then it shuts the servers down, and checks that they end in time
+// and leave nothing behind. The error is a *Failure. Run can be called once.
 func (w *World) Run() error {
 	if w.ran {
 		panic("sim: a World runs once")
@@ -212,7 +214,7 @@ func (w *World) Run() error {
 	w.thread = thread.ID()
 	defer func() { w.thread = 0 }()
 	w.agenda.add(w.now+w.options.Storm, todo(w.heal))
-	w.until("every client has finished", w.options.Storm+w.options.Calm, func() bool {
+	w.until("every client to finish", w.options.Storm+w.options.Calm, func() bool {
 		return w.open == 0 && (w.planned == 0 || w.now >= w.options.Storm)
 	})
 	w.closing = true
@@ -225,7 +227,7 @@ func (w *World) Run() error {
 	return &Failure{w.options.Seed, w.failure, w.waits(), w.history.tail(), w.soFar()}
 }
 
-// heal ends all faults.
+// heal ends the storm.
 func (w *World) heal() {
 	w.healed = true
 	w.net.heal()
@@ -234,24 +236,23 @@ func (w *World) heal() {
 	}
 }
 
-// until takes steps until f, and fails if that does not come before a point in time.
+// until takes steps until f returns true. The world fails if that takes too long; what names what it waits for.
 func (w *World) until(what string, deadline time.Duration, f func() bool) {
 	for w.failure == nil && !f() {
 		switch {
 		case w.stats.steps >= w.options.Steps:
-			w.wrong("not in %d steps: %s", w.options.Steps, what)
+			w.wrong("still waiting for %s after %d steps", what, w.options.Steps)
 		case w.stats.steps-w.moved > w.options.Stall:
-			w.wrong("no progress in %d steps, and not yet: %s", w.options.Stall, what)
+			w.wrong("still waiting for %s, without progress in %d steps", what, w.options.Stall)
 		case w.now > deadline:
-			w.wrong("not until %v: %s", deadline, what)
+			w.wrong("still waiting for %s at %v", what, deadline)
 		case !w.step():
-			w.wrong("deadlock: nothing is runnable and nothing is pending, but not yet: %s", what)
+			w.wrong("deadlock: still waiting for %s, but nothing can run and nothing is pending", what)
 		}
 	}
 }
 
-// step has somebody do something, or lets time pass until somebody can. It reports whether there was anything
-// to do.
+// step lets something run, or lets time pass until something can. It reports whether there was anything to do.
 func (w *World) step() bool {
 	w.stats.steps++
 	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.steps <= w.options.Steps; at, ok = w.agenda.next() {
@@ -269,7 +270,7 @@ func (w *World) step() bool {
 	if !ok {
 		return false
 	}
-	if at > w.now { // what has just fired may have made something due
+	if at > w.now { // it may be due already: what has just fired may have added it
 		w.note(clockJumps, nil, int64(at-w.now), 0)
 		w.now = at
 		w.look()
@@ -277,7 +278,7 @@ func (w *World) step() bool {
 	return true
 }
 
-// look is taken when nobody can go on.
+// look is called whenever time passes.
 func (w *World) look() {
 	for _, v := range w.servers {
 		v.punctual()
@@ -287,10 +288,10 @@ func (w *World) look() {
 	}
 }
 
-// auditEvery is how many steps there are between two looks at everything.
+// auditEvery is the number of steps between two audits.
 const auditEvery = 256
 
-// enable lets x have steps.
+// enable lets x take steps.
 func (w *World) enable(x stepper) {
 	if p := x.place(); *p < 0 {
 		*p = len(w.able)
@@ -298,7 +299,7 @@ func (w *World) enable(x stepper) {
 	}
 }
 
-// disable takes x out of those who can go on.
+// disable stops x from taking steps.
 func (w *World) disable(x stepper) {
 	p := x.place()
 	if *p < 0 {
@@ -313,16 +314,16 @@ func (w *World) disable(x stepper) {
 	*p = -1
 }
 
-// clock is what a Server takes for the time.
+// clock is the clock of all Servers.
 type clock struct{ w *World }
 
 func (c clock) Monotonic() time.Duration { return c.w.now }
 func (c clock) Wall() time.Time          { return epoch.Add(c.w.now + c.w.skew) }
 
-// epoch is when all worlds begin.
+// epoch is when every world begins.
 var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// endServers gives those that have not ended an order, and looks at what is left when they have.
+// endServers shuts down the servers that were not told to, and closes all of them when they have ended.
 func (w *World) endServers() {
 	if w.failure != nil {
 		return
@@ -334,14 +335,14 @@ func (w *World) endServers() {
 		}
 	}
 	for _, s := range w.servers {
-		w.until(s.name+" has ended", w.now+w.options.Calm, s.ended)
+		w.until(s.name+" to end", w.now+w.options.Calm, s.ended)
 	}
 	for _, s := range w.servers {
 		s.close()
 	}
 }
 
-// endNetwork lets what is still on its way arrive, and looks for what is never going to.
+// endNetwork lets everything that is on its way arrive. No connection may be left.
 func (w *World) endNetwork() {
 	end := w.now + w.options.Calm
 	for w.failure == nil && len(w.net.connections) > 0 && w.now <= end && w.step() {
@@ -352,10 +353,10 @@ func (w *World) endNetwork() {
 	}
 }
 
-// foreign panics if the goroutine is not the world's.
+// foreign panics unless it is called on the world's goroutine.
 func (w *World) foreign(s *act.Scheduler) {
 	if w.thread != 0 && thread.ID() != w.thread {
-		panic(fmt.Sprintf("sim: a goroutine that is not part of the world has left something for scheduler %d: "+
-			"what it does cannot be replayed; let the Executor or a Client do it", s.Index()))
+		panic(fmt.Sprintf("sim: a goroutine that is not part of the world has woken scheduler %d or posted to it. "+
+			"What it does cannot be repeated: offload it, or let a Client do it", s.Index()))
 	}
 }

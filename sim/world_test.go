@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// worldOf returns a world with one server that handles connections so.
+// worldOf returns a world with one server and its handler.
 func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Action) (*sim.World, *sim.Server) {
 	w := sim.New(o)
 	tcp := &service.TCP{Address: "10.0.0.1:80", Handler: handler}
@@ -40,7 +40,7 @@ func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Actio
 	return w, v
 }
 
-// failure runs w and returns what was wrong.
+// failure runs w and returns its failure.
 func failure(t *testing.T, w *sim.World) *sim.Failure {
 	var f *sim.Failure
 	require.ErrorAs(t, w.Run(), &f)
@@ -69,14 +69,14 @@ func TestTheSameSeedIsTheSameHistory(t *testing.T) {
 	require.Len(t, hashes, 10, "and another seed is another")
 }
 
-func TestADeadlockSaysWhoWaitsForWhat(t *testing.T) {
+func TestADeadlockShowsWhatEverythingWaitsFor(t *testing.T) {
 	w, _ := worldOf(t, sim.Options{Seed: 7}, mute)
 	w.Client("10.0.0.1:80", func(c *sim.Client) error {
 		_, err := c.Read(make([]byte, 1))
 		return err
 	})
 	f := failure(t, w)
-	require.ErrorContains(t, f, "deadlock: nothing is runnable and nothing is pending, but not yet: every client has finished")
+	require.ErrorContains(t, f, "deadlock: still waiting for every client to finish, but nothing can run and nothing is pending")
 	require.Contains(t, f.Waits, "client 1 of 10.0.0.1:80 waits for something to read")
 	require.Contains(t, f.Waits, "sim_test.mute")
 	require.Contains(t, f.Events, "client 1 (connection")
@@ -85,8 +85,8 @@ func TestADeadlockSaysWhoWaitsForWhat(t *testing.T) {
 
 func TestALivelockIsNoticed(t *testing.T) {
 	for name, o := range map[string]sim.Options{
-		"no progress in 5000 steps": {Stall: 5000},
-		"not in 5000 steps":         {Steps: 5000},
+		"without progress in 5000 steps": {Stall: 5000},
+		"after 5000 steps":               {Steps: 5000},
 	} {
 		w, _ := worldOf(t, o, func(*listener.Conn) act.Action { return act.Func(func(*act.Task) act.Directive { return act.Yield }) })
 		w.Client("10.0.0.1:80", func(c *sim.Client) error {
@@ -101,10 +101,10 @@ func TestAnOrderThatIsNotObeyedIsNoticed(t *testing.T) {
 	w, v := worldOf(t, sim.Options{Calm: time.Hour}, mute)
 	w.At(time.Second, func() { v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Endless}}) })
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
-	require.ErrorContains(t, w.Run(), "server has ended")
+	require.ErrorContains(t, w.Run(), "still waiting for server to end")
 }
 
-func TestWhatAScriptReturnsFailsTheWorld(t *testing.T) {
+func TestAnErrorOfAScriptFailsTheWorld(t *testing.T) {
 	mistake := errors.New("a mistake")
 	w, _ := worldOf(t, sim.Options{}, echo.Echo)
 	w.Client("10.0.0.1:80", func(*sim.Client) error { return mistake })
@@ -121,8 +121,8 @@ func TestWhatAScriptReturnsFailsTheWorld(t *testing.T) {
 	require.ErrorContains(t, w.Run(), "seen at 2026")
 }
 
-// A connection that the server breaks off without a reason is the server's fault; one that a fault breaks is not.
-func TestWhoseFaultAResetIs(t *testing.T) {
+// A reset by the server counts against it; a reset by a fault does not.
+func TestResetsByFaultsAreExcused(t *testing.T) {
 	breaks := func(c *listener.Conn) act.Action { c.Abort(); return nil }
 	reads := func(c *sim.Client) error { _, err := c.Read(make([]byte, 1)); return err }
 	w, _ := worldOf(t, sim.Options{}, breaks)
@@ -143,7 +143,7 @@ func TestWhoseFaultAResetIs(t *testing.T) {
 	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nobody listens")
 }
 
-func TestAForeignGoroutineIsTurnedAway(t *testing.T) {
+func TestAPostByAForeignGoroutinePanics(t *testing.T) {
 	w, v := worldOf(t, sim.Options{}, echo.Echo)
 	said := make(chan any, 1)
 	w.At(time.Second, func() {
@@ -157,7 +157,7 @@ func TestAForeignGoroutineIsTurnedAway(t *testing.T) {
 	})
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
 	require.NoError(t, w.Run())
-	require.Contains(t, fmt.Sprint(<-said), "a goroutine that is not part of the world has left something for scheduler 0")
+	require.Contains(t, fmt.Sprint(<-said), "a goroutine that is not part of the world has woken scheduler 0 or posted to it")
 }
 
 // A client is a net.Conn, with deadlines on the world's clock.
@@ -189,10 +189,10 @@ func TestAClientIsAConnection(t *testing.T) {
 	require.NoError(t, w.Run())
 }
 
-// A simulated hour of a server with a hundred clients takes seconds.
+// An hour of the world's time with a hundred clients takes seconds.
 func TestAnHourOfAHundredClients(t *testing.T) {
 	w, _ := worldOf(t, sim.Options{Seed: 1, Storm: time.Hour, Faults: sim.Anything()}, echo.Echo)
-	w.Excuse(func(_ *sim.Client, err error) bool { return cutOff(err) }) // by the linger of five seconds, for one
+	w.Excuse(func(_ *sim.Client, err error) bool { return cutOff(err) }) // by the linger of five seconds, for example
 	for range 100 {
 		w.Client("10.0.0.1:80", func(c *sim.Client) error {
 			for message := []byte("how are you?"); c.World().Now() < time.Hour; c.Sleep(time.Second) {
@@ -213,7 +213,7 @@ func TestAnHourOfAHundredClients(t *testing.T) {
 	t.Logf("%v in %v", s, time.Since(begun))
 }
 
-// BenchmarkMixed counts turns, with all invariants watched and the history hashed.
+// BenchmarkMixed measures turns per second, including the checks and the hash of the history.
 func BenchmarkMixed(b *testing.B) {
 	turns := 0
 	for seed := uint64(0); b.Loop(); seed++ {
@@ -225,7 +225,7 @@ func BenchmarkMixed(b *testing.B) {
 	b.ReportMetric(float64(turns)/b.Elapsed().Seconds(), "turns/s")
 }
 
-// A server may give itself an order; the world holds it to that.
+// A server may shut itself down, and the world checks that it obeys.
 func TestAnOrderFromInside(t *testing.T) {
 	quits := func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
@@ -239,7 +239,7 @@ func TestAnOrderFromInside(t *testing.T) {
 	require.NoError(t, v.Err())
 }
 
-func TestAPanicOfATaskIsNoReset(t *testing.T) {
+func TestAPanicFailsTheWorldUnlessAllowed(t *testing.T) {
 	panics := func(*listener.Conn) act.Action {
 		return act.Func(func(*act.Task) act.Directive { panic("a slip") })
 	}
@@ -252,8 +252,9 @@ func TestAPanicOfATaskIsNoReset(t *testing.T) {
 	require.ErrorIs(t, w.Run(), syscall.ECONNRESET)
 }
 
-// What is planned comes, also when everybody has gone; but what plans itself again and again ends nobody's world.
-func TestTheWorldWaitsForWhatIsPlanned(t *testing.T) {
+// A planned call comes even when all clients have finished. A call that plans itself again and again does not keep the
+// world from ending.
+func TestTheWorldWaitsForPlannedCalls(t *testing.T) {
 	mistake := errors.New("must be seen")
 	w, _ := worldOf(t, sim.Options{}, echo.Echo)
 	w.At(10*time.Second, func() { w.Client("10.0.0.1:80", func(*sim.Client) error { return mistake }) })
@@ -271,10 +272,10 @@ func TestTheWorldWaitsForWhatIsPlanned(t *testing.T) {
 	w, _ = worldOf(t, sim.Options{}, echo.Echo)
 	w.At(time.Hour, func() { w.Client("10.0.0.1:80", func(*sim.Client) error { return nil }) })
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { return nil })
-	require.NoError(t, w.Run(), "an hour is beyond the storm")
+	require.NoError(t, w.Run(), "an hour is after the storm")
 }
 
-func TestMisuseIsToldInASentence(t *testing.T) {
+func TestMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "sim: a World runs once", func() {
 		w := sim.New(sim.Options{})
 		require.NoError(t, w.Run())
@@ -290,7 +291,7 @@ func TestMisuseIsToldInASentence(t *testing.T) {
 	require.ErrorContains(t, w.Run(), "setting up")
 }
 
-// A Close or a deadline reaches another strand that waits.
+// A Close or a deadline ends the wait of another strand.
 func TestOneStrandEndsTheWaitOfAnother(t *testing.T) {
 	for name, end := range map[string]func(*sim.Client) error{
 		"close":    (*sim.Client).Close,
@@ -308,7 +309,7 @@ func TestOneStrandEndsTheWaitOfAnother(t *testing.T) {
 	}
 }
 
-// Two worlds that differ in nothing but the bytes have different histories.
+// Two worlds that differ only in their bytes have different histories.
 func TestTheHashCoversTheBytes(t *testing.T) {
 	hash := func(text string) uint64 {
 		w, _ := worldOf(t, sim.Options{}, echo.Echo)
