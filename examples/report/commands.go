@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
-// build adds the files and works.
+// build adds files and makes reports.
 func build(ctx context.Context, o *options) error {
 	r, err := report.Create(ctx, o.db)
 	if err != nil {
@@ -34,7 +34,7 @@ func build(ctx context.Context, o *options) error {
 	switch {
 	case w.Failure() != nil:
 		return w.Failure()
-	case errors.As(err, &cut): // an orderly end all the same: who is not heard of any more is replaced
+	case errors.As(err, &cut): // still an orderly end: another program goes on when the leases have ended
 		fmt.Fprintln(os.Stderr, "report build:", cut)
 		return nil
 	case err != nil:
@@ -43,8 +43,8 @@ func build(ctx context.Context, o *options) error {
 	return w.Conclude(ctx)
 }
 
-// logger takes errors only, most of them of a database that does not answer. What is warned of, stages that fail and
-// leases that are lost, is told on standard output.
+// logger logs errors only, most of them of a database that does not answer. Warnings are about stages that fail and leases
+// that are lost, and these are printed as progress.
 func logger() *zap.Logger {
 	encoding := zap.NewDevelopmentEncoderConfig()
 	encoding.StacktraceKey = ""
@@ -80,8 +80,8 @@ func cancel(ctx context.Context, o *options) error {
 	return change(ctx, o, "cancelled", stage.Ending, (*sqlite.Store).Cancel)
 }
 
-// change asks for something and says for each task whether that made a difference: at once, or as soon as who works on
-// it has heard what is wanted.
+// change asks for a change of each task and prints the result. If a program works on the task, the change takes place as
+// soon as its worker has seen the request.
 func change(ctx context.Context, o *options, done string, wanted stage.Wanted,
 	ask func(*sqlite.Store, context.Context, stage.ID) (bool, error)) error {
 	return each(ctx, o, func(r *report.Reports, id stage.ID) error {
@@ -106,7 +106,7 @@ func change(ctx context.Context, o *options, done string, wanted stage.Wanted,
 	})
 }
 
-// each does f for every ID, also behind one that fails.
+// each calls f for every ID, even if f fails for some.
 func each(ctx context.Context, o *options, f func(*report.Reports, stage.ID) error) error {
 	return opened(ctx, o, func(r *report.Reports) error {
 		var failed []error
@@ -117,7 +117,7 @@ func each(ctx context.Context, o *options, f func(*report.Reports, stage.ID) err
 	})
 }
 
-// opened lends the database, which has to be there.
+// opened calls f with the database, which must exist.
 func opened(ctx context.Context, o *options, f func(*report.Reports) error) error {
 	r, err := report.Open(o.db)
 	if err != nil {

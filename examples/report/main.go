@@ -1,18 +1,19 @@
-// Command report makes reports on the words of files, in stages that outlive it: kill it at any moment, start it
-// again, and it goes on.
+// Command report makes reports on the words of files, in stages. Kill it at any moment and start it again: it goes on
+// after the last stage that has ended.
 //
 //	go run . build *.md
 //	go run . list
 //	go run . show 1
 //
-// While one process builds, others may help it (build), look (list, show), and step in (suspend, resume, cancel).
+// While one process builds, others may work beside it (build), look (list, show), and intervene (suspend, resume, cancel).
 //
-// Ctrl-C ends it in order: what it worked on can be gone on with at once. What a killed process worked on is taken up
-// when its lease has ended, 5 s after it was heard of last (-lease). That counts as a failure of the stage, since it may
-// be what kills its workers: after a hundred (-attempts) it has failed for good, until somebody resumes it (resume -failed).
+// Ctrl-C ends it in order: another process can go on with its tasks at once. The tasks of a killed process can be taken up
+// when their leases have ended, 5 s after its last sign of life (-lease). That counts as a failure of the stage, since the
+// task may be what kills its workers. After a hundred failures (-attempts) it has failed for good, until it is resumed with
+// resume -failed.
 //
-// The status is 0 after an orderly end, also one that a signal has asked for; 1 if something has failed, such as a
-// file that cannot be read, or standard output that cannot be written; 2 if it does not understand what it is to do.
+// The status is 0 after an orderly end, also on a signal; 1 if something has failed, such as a file that cannot be read or
+// standard output that cannot be written; 2 if the command line is not understood.
 package main
 
 import (
@@ -30,29 +31,29 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// command is what the first argument says.
+// command is one of those that the first argument names.
 type command struct {
 	name, arguments, does string
 
-	flags func(*options)       // beside -db; may be nil
-	check func(*options) error // what is behind the flags
+	flags func(*options)       // defines flags beside -db; may be nil
+	check func(*options) error // takes and checks the arguments
 	run   func(context.Context, *options) error
 }
 
 // commands is a function since a variable would refer to itself, by way of usage.
 func commands() []command {
 	return []command{
-		{"build", "[flags] [FILE...]", "add files, and make reports until nothing is left to be done", buildFlags, files, build},
-		{"list", "[flags]", "say how matters stand", nil, nothing, list},
+		{"build", "[flags] [FILE...]", "add files, and make reports until nothing is left to do", buildFlags, files, build},
+		{"list", "[flags]", "list all tasks", nil, nothing, list},
 		{"show", "[flags] ID...", "print finished reports", nil, ids, show},
-		{"suspend", "[flags] ID...", "take tasks out of work until they are resumed", nil, ids, suspend},
+		{"suspend", "[flags] ID...", "stop work on tasks until they are resumed", nil, ids, suspend},
 		{"resume", "[flags] ID...", "let suspended tasks go on", resumeFlags, ids, resume},
 		{"cancel", "[flags] ID...", "end tasks for good", nil, ids, cancel},
 		{"schema", "", "print the SQL of the tables", nil, nothing, schema},
 	}
 }
 
-// options are what the command line says, whatever the command.
+// options are the values of the command line, for all commands.
 type options struct {
 	out *output
 	db  string
@@ -94,7 +95,7 @@ func main() {
 	}
 }
 
-// chosen is the command that args begin with.
+// chosen returns the command that args begin with.
 func chosen(args []string) (command, error) {
 	if len(args) == 0 {
 		return command{}, errors.New("missing command; -h lists them")
@@ -123,23 +124,23 @@ func usage(out io.Writer) {
 }
 
 func buildFlags(o *options) {
-	flag.IntVar(&o.workers, "workers", 8, "the `number` of files that are worked on at a time")
-	flag.IntVar(&o.attempts, "attempts", 100, "the `number` of times that a stage is begun until it has failed for good")
-	flag.BoolVar(&o.stay, "stay", false, "go on when nothing is left to be done, for what others add")
+	flag.IntVar(&o.workers, "workers", 8, "the `number` of files to work on at a time")
+	flag.IntVar(&o.attempts, "attempts", 100, "the `number` of failures after which a stage has failed for good")
+	flag.BoolVar(&o.stay, "stay", false, "go on when nothing is left to do, for files that others add")
 	tool.Duration(&o.lease, "lease", 5*time.Second,
-		"the `duration` for which a task stays with a process that is not heard of")
+		"the `duration` after which the tasks of a dead process are taken up again")
 	tool.Duration(&o.pace, "pace", 0,
-		"the `duration` of a pause after each line that is read or written, to look at while it works")
+		"the `duration` of a pause after each line that is read or written, to watch it work")
 }
 
 func resumeFlags(o *options) {
-	flag.BoolVar(&o.failed, "failed", false, "those that have failed, too")
+	flag.BoolVar(&o.failed, "failed", false, "also resume tasks that have failed")
 }
 
-// least is the shortest lease that a loaded machine can hold.
+// least is the shortest lease that a process on a busy machine can renew in time.
 const least = 100 * time.Millisecond
 
-// files takes the arguments as files, and looks at the flags of build.
+// files takes the arguments as files, and checks the flags of build.
 func files(o *options) error {
 	o.files = flag.Args()
 	switch {
@@ -195,7 +196,7 @@ func database(o *options) error {
 	return nil
 }
 
-// exit says what is wrong, in one sentence; of several tasks, in one for each.
+// exit prints err, with a line for each of several tasks, and ends the program.
 func exit(name string, err error, code int) {
 	for sentence := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", name, sentence)

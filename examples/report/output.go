@@ -5,14 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// output is standard output for whoever has something better to do than to look whether it can be written: all goes on,
-// and the first error is told in the end.
+// output is standard output with errors that are kept: Write always succeeds, and the first error is returned by failure.
 type output struct {
 	to    io.Writer
 	first atomic.Pointer[error]
 }
 
-// Write never fails.
+// Write writes p, and keeps the error.
 func (o *output) Write(p []byte) (int, error) {
 	if _, err := o.to.Write(p); err != nil {
 		o.first.CompareAndSwap(nil, &err)
@@ -20,7 +19,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// failure is why something of what was written has not come out. It does not wait for a Write that is under way.
+// failure returns the first error of a Write. It does not wait for a Write under way.
 func (o *output) failure() error {
 	if err := o.first.Load(); err != nil {
 		return *err

@@ -16,19 +16,19 @@ import (
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
-// count is what the first stage finds out about a file.
+// count is the result of the first stage.
 type count struct {
-	changed time.Time // the file, for the last time before it was read
+	changed time.Time // when the file was changed last
 	lines   int64     // as wc -l counts them: line feeds
 	bytes   int64
 
 	words     int64
 	different int64
-	rest      int64       // of the words, those that were not told apart
+	rest      int64       // words that were counted without being told apart
 	top       []frequency // at most maxKept
 }
 
-// countWords is the processor of the first stage. It reads the file, and hands over what is to be written.
+// countWords is the processor of the first stage. It reads the file and returns what is to be written.
 func (w *Work) countWords(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 	c, err := w.read(ctx, string(t.Data))
 	if err != nil {
@@ -37,7 +37,7 @@ func (w *Work) countWords(ctx context.Context, t *stage.Task) (stage.Commit, err
 	return func(tx stage.Tx) error { return insertCount(sqlite.SQL(tx), t.ID, c) }, nil
 }
 
-// read counts what is in a file. A file that changes meanwhile is an error that trying again may mend.
+// read counts the words of a file. If the file changes meanwhile, that is an error after which the stage is repeated.
 func (w *Work) read(ctx context.Context, path string) (*count, error) {
 	f, err := open(path)
 	if err != nil {
@@ -63,9 +63,9 @@ func (w *Work) read(ctx context.Context, path string) (*count, error) {
 	return c, nil
 }
 
-// open opens a regular file. That there is none is nothing that time mends, unlike a lack of descriptors.
+// open opens a regular file. Its error is permanent if trying again would not help.
 func open(path string) (*os.File, error) {
-	info, err := os.Stat(path) // first: opening a pipe waits for who writes to it
+	info, err := os.Stat(path) // first: opening a pipe waits for a writer
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR):
 		return nil, stage.Permanent(err)
@@ -83,7 +83,7 @@ func open(path string) (*os.File, error) {
 	return f, err
 }
 
-// about names the file, unless err says that the stage is not to go on. What package os says names it already.
+// about adds the path to an error, unless package os has done so or the error says that the stage must not go on.
 func about(path string, err error) error {
 	var named *fs.PathError
 	switch {
@@ -95,13 +95,12 @@ func about(path string, err error) error {
 	return err
 }
 
-// errNoText: who wants to know how often a word is in a picture?
 var errNoText = errors.New("it is not a text in UTF-8")
 
-// stride is how many characters are read between two looks whether the stage is to go on, if no line ends before.
+// stride is how many characters of a line are read between two checks whether the stage must stop.
 const stride = 1 << 16
 
-// scan counts what r has. Lines may be of any length.
+// scan counts the words that r has. Lines may have any length.
 func (w *Work) scan(ctx context.Context, r io.Reader) (*count, error) {
 	in, c, all := bufio.NewReaderSize(r, 1<<16), &count{}, newWords()
 	for n := 0; ; n++ {
@@ -131,7 +130,7 @@ func (w *Work) scan(ctx context.Context, r io.Reader) (*count, error) {
 	}
 }
 
-// rest is between two lines: long enough for somebody to step in, if Pace is.
+// rest is called between two lines. It pauses for Pace and returns an error if the stage must stop.
 func (w *Work) rest(ctx context.Context) error {
 	if w.Pace > 0 {
 		select {

@@ -27,7 +27,7 @@ func (r *Reports) List(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// status is that of the task, and what is wanted instead.
+// status is the status of a task, and the one that was asked for.
 func status(t *stage.Task) string {
 	if t.Wanted != stage.Nothing {
 		return fmt.Sprintf("%s (%s)", t.Status, t.Wanted)
@@ -35,7 +35,7 @@ func status(t *stage.Task) string {
 	return string(t.Status)
 }
 
-// worker is who works on the task now.
+// worker names the worker of the task.
 func worker(t *stage.Task) string {
 	if t.Status != stage.InProcessing {
 		return "-"
@@ -43,14 +43,14 @@ func worker(t *stage.Task) string {
 	return t.Worker
 }
 
-// again is when somebody may claim the task; one that somebody works on, when the lease has ended.
+// again is when the task may be claimed; one with a worker, when the lease has ended.
 func again(t *stage.Task, now time.Time) string {
 	switch {
 	case !t.Runs():
 		return "-"
 	case !t.Due.After(now):
 		return "now"
-	case t.Status == stage.InProcessing: // as long as it is worked on, that is put off
+	case t.Status == stage.InProcessing: // while it is worked on, the lease is renewed
 		return "-"
 	}
 	return "in " + t.Due.Sub(now).Round(100*time.Millisecond).String()

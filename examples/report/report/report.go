@@ -1,18 +1,17 @@
-// Package report is work in stages: reports on the words of files. A file is read once, which may take long; what was
-// counted is kept, and the report is written from that. Whatever happens to the process, a stage that has ended is not
-// done again, and one that has not leaves nothing behind.
+// Package report shows work in stages: it makes reports on the words of files. The first stage reads a file, which may take
+// long, and stores the counts; the second writes the report from them. If the program is killed, a stage that has ended is
+// not repeated, and a stage that has not ended leaves nothing behind.
 //
 //	CREATED ──COUNTING_WORDS──▶ WORDS_COUNTED ──BUILDING_REPORT──▶ FINISHED
 //	              count.go        counts, words      text.go        reports
 //
-// The names below the static stages are the tables that have a row for the task from there on.
+// Below the static stages are the tables in which the task has rows from then on.
 //
-// # What becomes of a file
+// # Files that cannot be counted
 //
-// One that is not there, may not be read, is a directory or a pipe, or has something else in it than text in UTF-8
-// fails for good, at CREATED, and disturbs no other. One that is changed while it is read is read again, a few times.
-// The report is on what was read: what becomes of the file afterwards makes no difference. An empty file has a report
-// like any other.
+// A file that does not exist, may not be read, is not a regular file, or is not text in UTF-8 fails for good, at CREATED.
+// The other files are not affected. A file that is changed while it is read is read again, a few times. Changes after
+// that make no difference to the report. An empty file has a report like any other.
 package report
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// kind is that of the tasks. Their data is the absolute path of a file.
+// kind is that of the tasks. The data of a task is the absolute path of its file.
 const kind = "report"
 
 var chain = stage.Begin("CREATED").
@@ -35,17 +34,16 @@ var chain = stage.Begin("CREATED").
 	Then("BUILDING_REPORT", "build report", "FINISHED").
 	MustBuild()
 
-// Work makes reports until nothing is left to be done, and says what becomes of each. It is for one Group.
+// Work makes reports until nothing is left to do, and prints the progress. It is used by one Group.
 //
-// The engine is a service of that Group, and not on goroutines (Engine.Run), because it is not alone there: signals
-// are orders, and what adds files, says how far they are and sees that nothing is left is a demon beside it. One order
-// ends all of them, each in its own way, and one bound holds for all.
+// The engine is a service of that Group, rather than on goroutines of its own (Engine.Run), because it is not alone: the
+// poller runs beside it, and signals are orders. So one order ends all of them, within one time limit.
 type Work struct {
 	Reports *Reports
 
-	Files []string      // are added first, in one transaction
+	Files []string      // added at first, in one transaction
 	Pace  time.Duration // a pause after each line that is read or written
-	Stay  bool          // goes on when nothing is left: somebody may add something
+	Stay  bool          // go on when nothing is left to do, for files that other programs add
 
 	// As in stage.Config.
 	Workers  int
@@ -53,22 +51,22 @@ type Work struct {
 	Lease    time.Duration
 	Logger   *zap.Logger
 
-	// Out is told what happens. It may block.
+	// Out gets a line for each change. It may block.
 	Out io.Writer
 
 	engine *stage.Engine
 
-	mu    sync.Mutex // who has the pen
-	files []string   // still to be added, all or none
-	news  *news      // nil before the first look
+	mu       sync.Mutex // guards what follows, and Out
+	files    []string   // still to be added, all or none
+	progress *progress  // nil before the first look
 
-	failure error // has ended the work; of the scheduler's thread
+	failure error // has ended the work; used on the scheduler's thread
 }
 
-// Terms are those on which work ends. What is under way hears of it at once.
+// Terms are those on which the work ends. Stages under way are interrupted at once.
 var Terms = shutdown.Policy{Time: 5 * time.Second, Drop: true}
 
-// Setup is a set-up function. The Group's first scheduler does it all; it has little to do.
+// Setup is a set-up function. All of it runs on the Group's first scheduler.
 func (w *Work) Setup(s *act.Scheduler) (err error) {
 	if s.Index() != 0 {
 		return nil
@@ -92,6 +90,6 @@ func (w *Work) Setup(s *act.Scheduler) (err error) {
 		return err
 	}
 	w.files = w.Files
-	s.Install(&clerk{work: w})
+	s.Install(&poller{work: w})
 	return nil
 }

@@ -17,16 +17,16 @@ import (
 //go:embed tables.sql
 var tables string
 
-// Reports is a database of reports, and of the tasks that make them. Any number of processes may have it open.
+// Reports is a database of reports and of the tasks that make them. Any number of programs may have it open.
 type Reports struct {
-	// Store has the tasks. To suspend, resume, cancel and look nobody needs an Engine.
+	// Store has the tasks. Suspending, resuming, cancelling and listing them needs no Engine.
 	Store *sqlite.Store
 }
 
-// Schema is all the SQL that makes the tables: those of the tasks, and those of the reports.
+// Schema returns the SQL that creates all tables.
 func Schema() string { return sqlite.Migrations() + "\n" + tables }
 
-// Open opens a database that there is.
+// Open opens an existing database.
 func Open(path string) (*Reports, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no database %s; build makes one", path)
@@ -38,7 +38,7 @@ func Open(path string) (*Reports, error) {
 	return &Reports{store}, nil
 }
 
-// Create is Open, and makes what is missing: the database, or the tables of the reports in one that has none.
+// Create opens a database, and creates it, or the tables of the reports, if they are missing.
 func Create(ctx context.Context, path string) (*Reports, error) {
 	store, err := sqlite.Open(path, sqlite.Config{})
 	if err != nil {
@@ -58,7 +58,7 @@ func Create(ctx context.Context, path string) (*Reports, error) {
 // Close closes the database.
 func (r *Reports) Close() error { return r.Store.Close() }
 
-// add makes a task of each path, or of none.
+// add makes a task for each path, or for none.
 func (r *Reports) add(ctx context.Context, paths []string) ([]stage.ID, error) {
 	ids := make([]stage.ID, len(paths))
 	err := r.Store.Update(ctx, func(tx *sql.Tx) (err error) {
@@ -72,7 +72,7 @@ func (r *Reports) add(ctx context.Context, paths []string) ([]stage.ID, error) {
 	return ids, err
 }
 
-// Text returns the report that a task has made.
+// Text returns the report of a finished task.
 func (r *Reports) Text(ctx context.Context, id stage.ID) (text string, err error) {
 	t, err := r.Store.Get(ctx, id)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Reports) Text(ctx context.Context, id stage.ID) (text string, err error
 	return text, err
 }
 
-// insertCount writes what the first stage brings. Rows that are there already are an error: each stage finishes once.
+// insertCount writes the result of the first stage. Existing rows are an error: each stage finishes once.
 func insertCount(tx *sql.Tx, id stage.ID, c *count) error {
 	_, err := tx.Exec(`INSERT INTO counts (task, changed, bytes, lines, words, different, rest)
 		VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -106,7 +106,7 @@ func insertCount(tx *sql.Tx, id stage.ID, c *count) error {
 	return nil
 }
 
-// count reads what the first stage has written, with as many of the words as a report names.
+// count reads the result of the first stage, with as many words as a report names.
 func (r *Reports) count(ctx context.Context, id stage.ID) (*count, error) {
 	c, changed := &count{}, ""
 	err := r.Store.DB().QueryRowContext(ctx, `SELECT changed, bytes, lines, words, different, rest FROM counts WHERE task = ?`, id).
@@ -135,7 +135,7 @@ func (r *Reports) count(ctx context.Context, id stage.ID) (*count, error) {
 	return c, rows.Err()
 }
 
-// insertReport writes what the second stage brings.
+// insertReport writes the result of the second stage.
 func insertReport(tx *sql.Tx, id stage.ID, text string) error {
 	_, err := tx.Exec("INSERT INTO reports (task, text) VALUES (?, ?)", id, text)
 	return err

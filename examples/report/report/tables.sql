@@ -1,12 +1,12 @@
--- What the first stage brings of a file. Of the words there are at most a thousand.
+-- The result of the first stage, with at most a thousand words of a file.
 CREATE TABLE IF NOT EXISTS counts (
     task      INTEGER PRIMARY KEY,
-    changed   TEXT    NOT NULL, -- the file, as in RFC 3339
+    changed   TEXT    NOT NULL, -- when the file was changed last, as in RFC 3339
     bytes     INTEGER NOT NULL,
     lines     INTEGER NOT NULL,
     words     INTEGER NOT NULL,
     different INTEGER NOT NULL,
-    rest      INTEGER NOT NULL  -- of the words, those that were not told apart
+    rest      INTEGER NOT NULL  -- words that were not told apart
 );
 
 CREATE TABLE IF NOT EXISTS words (
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS words (
     PRIMARY KEY (task, word)
 ) WITHOUT ROWID;
 
--- What the second brings.
+-- The result of the second stage.
 CREATE TABLE IF NOT EXISTS reports (
     task INTEGER PRIMARY KEY,
     text TEXT NOT NULL

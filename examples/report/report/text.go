@@ -13,8 +13,8 @@ import (
 // maxTop is how many words a report names.
 const maxTop = 10
 
-// buildReport is the processor of the second stage. It looks at what the first has written, and not at the file: that
-// may be another one by now, or gone.
+// buildReport is the processor of the second stage. It reads what the first stage stored, not the file, which may have
+// changed.
 func (w *Work) buildReport(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 	c, err := w.Reports.count(ctx, t.ID)
 	if err != nil {
@@ -30,7 +30,7 @@ func (w *Work) buildReport(ctx context.Context, t *stage.Task) (stage.Commit, er
 	return func(tx stage.Tx) error { return insertReport(sqlite.SQL(tx), t.ID, text.String()) }, nil
 }
 
-// report is the text of a report.
+// report returns the text of a report.
 func (c *count) report(path string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nas it was on %s\n\n", path, c.changed.UTC().Format(time.DateTime+" MST"))

@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// What is kept of a file is bounded, however large it is.
+// The memory for a file is bounded, however large it is.
 const (
-	maxWord      = 64      // characters of a word; one that is longer is counted, and no more known of it
-	maxDifferent = 1 << 17 // words of one file that are told apart; further ones are counted, and no more
-	maxKept      = 1000    // words of one file that go into the database, the most frequent ones
+	maxWord      = 64      // characters of a word; longer words are only counted
+	maxDifferent = 1 << 17 // different words of a file; further ones are only counted
+	maxKept      = 1000    // words of a file that go into the database, the most frequent ones
 )
 
-// words counts the words of a text that it is given a character at a time. A word begins with a letter or a digit;
-// there may be apostrophes in it. Upper case is lower case.
+// words counts the words of a text, one character at a time. A word begins with a letter or a digit, and may have
+// apostrophes. Upper and lower case are the same.
 type words struct {
-	n      int64 // of all that have ended
+	n      int64 // all words
 	counts map[string]*int64
-	rest   int64 // of n, those that are in no count
+	rest   int64 // words that are not in counts
 
-	length int // of the word under way, in characters; 0: none
+	length int // of the current word, in characters; 0: none
 	word   []byte
 }
 
@@ -42,7 +42,7 @@ func (w *words) add(c rune) {
 	}
 }
 
-// end ends the word under way.
+// end ends the current word.
 func (w *words) end() {
 	if w.length == 0 {
 		return
@@ -61,14 +61,14 @@ func (w *words) end() {
 	w.length, w.word = 0, w.word[:0]
 }
 
-// frequency is how often a word is in a text.
+// frequency is how often a word occurs.
 type frequency struct {
 	word string
 	n    int64
 }
 
-// top returns the most frequent words, at most so many: the most frequent first, of equally frequent ones in the
-// order of their bytes.
+// top returns the most frequent words, at most that many, the most frequent first. Equally frequent ones are in the order
+// of their bytes.
 func (w *words) top(most int) []frequency {
 	all := make([]frequency, 0, len(w.counts))
 	for word, n := range w.counts {

@@ -12,54 +12,54 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// news says what has changed about tasks, a line for each change. What lies between two looks is not seen.
-type news struct {
+// progress prints a line for each task that has changed between two looks.
+type progress struct {
 	out      io.Writer
-	over     stage.ID            // it and all before are finished or cancelled: nothing changes them any more
-	said     map[stage.ID]string // of those behind over
+	over     stage.ID            // this task and all before it are finished or cancelled, which does not change
+	said     map[stage.ID]string // what was printed last of each task after over
 	outcomes map[stage.ID]outcome
 }
 
-// newNews takes it as known how matters stand with the tasks that nobody works on, and is going to.
-func newNews(out io.Writer, tasks []stage.Task) *news {
-	n := &news{out: out, said: map[stage.ID]string{}, outcomes: map[stage.ID]outcome{}}
+// newProgress prints nothing about tasks that have no work left, until they change.
+func newProgress(out io.Writer, tasks []stage.Task) *progress {
+	p := &progress{out: out, said: map[stage.ID]string{}, outcomes: map[stage.ID]outcome{}}
 	for _, t := range tasks {
 		if outcomeOf(&t) != todo {
-			n.said[t.ID] = Condition(&t)
+			p.said[t.ID] = Condition(&t)
 		}
 	}
-	return n
+	return p
 }
 
-// added says that a task is there.
-func (n *news) added(id stage.ID, path string) {
-	n.said[id] = Condition(&stage.Task{Stage: chain.First().Name, Status: stage.Normal})
-	n.outcomes[id] = todo
-	fmt.Fprintf(n.out, "%d %s: added\n", id, shown(path))
+// added prints that a task was added.
+func (p *progress) added(id stage.ID, path string) {
+	p.said[id] = Condition(&stage.Task{Stage: chain.First().Name, Status: stage.Normal})
+	p.outcomes[id] = todo
+	fmt.Fprintf(p.out, "%d %s: added\n", id, shown(path))
 }
 
-// look takes the tasks behind n.over as they are now, and returns whether something is left to be done about them.
-func (n *news) look(tasks []stage.Task) (left bool) {
-	all := true // up to here
+// look prints what has changed. tasks are those after p.over; look returns whether one of them has work left.
+func (p *progress) look(tasks []stage.Task) (left bool) {
+	all := true // all so far are over
 	for _, t := range tasks {
 		what := outcomeOf(&t)
 		left = left || what == todo
-		if now := Condition(&t); n.said[t.ID] != now {
-			n.said[t.ID], n.outcomes[t.ID] = now, what
-			fmt.Fprintf(n.out, "%d %s: %s\n", t.ID, shown(string(t.Data)), now)
+		if now := Condition(&t); p.said[t.ID] != now {
+			p.said[t.ID], p.outcomes[t.ID] = now, what
+			fmt.Fprintf(p.out, "%d %s: %s\n", t.ID, shown(string(t.Data)), now)
 		}
 		if all = all && (what == finished || what == cancelled); all {
-			n.over = t.ID
-			delete(n.said, t.ID)
+			p.over = t.ID
+			delete(p.said, t.ID)
 		}
 	}
 	return left
 }
 
-// summary counts what has become of the tasks that there was something to do about.
-func (n *news) summary() string {
+// summary counts the outcomes of the tasks that had work left.
+func (p *progress) summary() string {
 	counts := map[outcome]int{}
-	for _, what := range n.outcomes {
+	for _, what := range p.outcomes {
 		counts[what]++
 	}
 	var parts []string
@@ -74,8 +74,8 @@ func (n *news) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-func (n *news) failures() (count int) {
-	for _, what := range n.outcomes {
+func (p *progress) failures() (count int) {
+	for _, what := range p.outcomes {
 		if what == failed {
 			count++
 		}
@@ -83,11 +83,11 @@ func (n *news) failures() (count int) {
 	return count
 }
 
-// outcome is what has become of a task.
+// outcome is the state of a task as the summary names it.
 type outcome string
 
 const (
-	todo      outcome = "to go on with" // somebody works on it, or is to
+	todo      outcome = "to go on with" // has work left
 	finished  outcome = "finished"
 	failed    outcome = "failed"
 	suspended outcome = "suspended"
@@ -108,7 +108,7 @@ func outcomeOf(t *stage.Task) outcome {
 	return cancelled
 }
 
-// Condition is how matters stand with a task.
+// Condition describes the state of a task in a line.
 func Condition(t *stage.Task) string {
 	if t.Stage == chain.Last().Name {
 		return t.Stage
@@ -126,7 +126,7 @@ func Condition(t *stage.Task) string {
 	return text
 }
 
-// shown is a path for people: as short as it can be, and on one line.
+// shown returns a path for people: relative if the file is below the working directory, and on one line.
 func shown(path string) string {
 	if here, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(short) {
@@ -136,7 +136,7 @@ func shown(path string) string {
 	return oneLine(path)
 }
 
-// oneLine keeps a text from looking like more than it is.
+// oneLine quotes a text that has line feeds or other characters that do not print.
 func oneLine(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return !strconv.IsPrint(c) }) {
 		return strconv.Quote(text)

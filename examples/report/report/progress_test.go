@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What is said of tasks that a store has in turn in these conditions.
-func TestNews(t *testing.T) {
+func TestProgress(t *testing.T) {
 	soon := time.Now().Add(time.Second)
 	task := func(id stage.ID, at string, status stage.Status, due time.Time) stage.Task {
 		return stage.Task{ID: id, Stage: at, Status: status, Due: due, Data: []byte("/" + string(rune('a'+id-1)))}
@@ -26,7 +26,7 @@ func TestNews(t *testing.T) {
 	}
 	var out strings.Builder
 	never := time.Time{}
-	n := newNews(&out, []stage.Task{
+	n := newProgress(&out, []stage.Task{
 		task(1, "FINISHED", stage.Normal, never),
 		failing(task(2, "CREATED", stage.Error, never), 5),
 		task(3, "WORDS_COUNTED", stage.Normal, soon),
