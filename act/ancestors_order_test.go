@@ -36,9 +36,9 @@ func TestAncestorTwoPhasesOfOneTaskletCouldRunAtOnce(t *testing.T) {
 		wakers = append(wakers, w)
 		r := w.Remote()
 		return t.Offload(func() {
-			r.Wake() // asks for the next phase while this one runs
+			r() // asks for the next phase while this one runs
 			phase()
-			r.Wake()
+			r()
 		})
 	}))
 	s.Spawn(act.Func(func(*act.Task) act.Directive {

@@ -123,12 +123,12 @@ func wakesAndTurns(tb testing.TB) func(n int) {
 
 // correspondent is a partner that writes letters.
 type correspondent struct {
-	waker act.Remote
+	waker act.AtomicWaker
 	other *correspondent
 }
 
 func (c *correspondent) Act(t *act.Task) act.Directive {
-	c.waker = t.Waker().Remote()
+	c.waker.Set(t.Waker())
 	c.other.waker.Wake()
 	return act.Wait
 }

@@ -26,9 +26,9 @@ type Config struct {
 	// for shared machines. Package demon has the others.
 	Idle Strategy
 
-	// Turns bounds the turns of tasks between two passes; 0 means 64. More of them make a turn cheaper and
+	// TurnsPerPass bounds the turns of tasks between two passes; 0 means 64. More of them make a turn cheaper and
 	// let events, deadlines and demons wait longer.
-	Turns int
+	TurnsPerPass int
 
 	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes
 	// each.
@@ -97,7 +97,7 @@ func (cfg Config) resolved() Config {
 		zero  int
 	}{
 		{"Schedulers", &cfg.Schedulers, min(len(thread.CPUs()), runtime.GOMAXPROCS(0))},
-		{"Turns", &cfg.Turns, 64},
+		{"Turns", &cfg.TurnsPerPass, 64},
 		{"Inbox", &cfg.Inbox, 1024},
 		{"Offloads", &cfg.Offloads, 64},
 	} {

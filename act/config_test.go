@@ -26,7 +26,7 @@ func TestTheZeroConfigIsAWorkingScheduler(t *testing.T) {
 func TestANegativeBoundIsTheCallersMistake(t *testing.T) {
 	for name, cfg := range map[string]act.Config{
 		"Schedulers": {Schedulers: -1},
-		"Turns":      {Turns: -1},
+		"Turns":      {TurnsPerPass: -1},
 		"Inbox":      {Inbox: -1},
 		"Offloads":   {Offloads: -1},
 	} {

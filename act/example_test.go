@@ -141,8 +141,8 @@ func ExampleWaker() {
 	// enough for a pie
 }
 
-// Remote is what to give to another goroutine.
-func ExampleRemote() {
+// Remote returns what to give to another goroutine.
+func ExampleWaker_Remote() {
 	s := act.New(act.Config{})
 	answers := make(chan int, 1)
 	asked := false
@@ -152,7 +152,7 @@ func ExampleRemote() {
 			remote := t.Waker().Remote()
 			go func() {
 				answers <- 42
-				remote.Wake()
+				remote()
 			}()
 			return act.Wait
 		}
@@ -163,33 +163,32 @@ func ExampleRemote() {
 	// Output: 42
 }
 
-// letters come from any goroutine and go to one task.
-type letters struct {
-	n    atomic.Int64
-	bell act.Bell
+// counter is increased by any goroutine and read by one task.
+type counter struct {
+	n      atomic.Int64
+	reader act.AtomicWaker
 }
 
-func (l *letters) post() { // any goroutine
-	l.n.Add(1)
-	l.bell.Ring()
+func (c *counter) add() {
+	c.n.Add(1)
+	c.reader.Wake()
 }
 
-// A Bell is a Remote that is hung up anew for every Wait. First it is hung up, then one looks: a letter that
-// comes in between rings.
-func ExampleBell() {
-	var box letters
+// The task sets its Waker before it looks, so that what comes in between wakes it.
+func ExampleAtomicWaker() {
+	var c counter
 	s := act.New(act.Config{})
 	read := int64(0)
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		box.bell.Set(t.Waker())
-		if read += box.n.Swap(0); read < 3 {
+		c.reader.Set(t.Waker())
+		if read += c.n.Swap(0); read < 3 {
 			return act.Wait
 		}
 		fmt.Println("all three have come")
 		return act.Done
 	}))
 	for range 3 {
-		go box.post()
+		go c.add()
 	}
 	_ = s.Run()
 	// Output: all three have come

@@ -642,7 +642,7 @@ func TestTheSchedulersOfAGroupMayBeSteppedOnOneGoroutine(t *testing.T) {
 }
 
 func TestNegativeBoundsOfAConfigAreBugs(t *testing.T) {
-	for _, cfg := range []act.Config{{Schedulers: -1}, {Turns: -1}, {Inbox: -1}, {Offloads: -1}, {Shutdown: shutdown.Policy{Turns: -1}}} {
+	for _, cfg := range []act.Config{{Schedulers: -1}, {TurnsPerPass: -1}, {Inbox: -1}, {Offloads: -1}, {Shutdown: shutdown.Policy{Turns: -1}}} {
 		require.Panics(t, func() { act.NewGroup(cfg) })
 	}
 }

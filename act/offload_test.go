@@ -109,7 +109,7 @@ func TestWakesDuringAnOffloadAreAbsorbedByTheTurnThatFollows(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Executor: exec})
 	turns := 0
 	var w act.Waker
-	var r act.Remote
+	var r func()
 	var timer act.Timer
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		switch turns++; turns {
@@ -127,7 +127,7 @@ func TestWakesDuringAnOffloadAreAbsorbedByTheTurnThatFollows(t *testing.T) {
 	_, err := s.Step(1)
 	require.NoError(t, err)
 	w.Wake()
-	r.Wake()
+	r()
 	time.Sleep(time.Millisecond)
 	n, err := s.Step(10)
 	require.NoError(t, err)
@@ -324,7 +324,7 @@ func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *te
 	const n = 50
 	s := act.New(act.Config{})
 	var closed atomic.Int32
-	var wakes []act.Remote
+	var wakes []func()
 	for range n {
 		s.Spawn(struct {
 			act.Func
@@ -342,7 +342,7 @@ func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *te
 	_, err := s.Step(n)
 	require.NoError(t, err)
 	for _, w := range wakes {
-		w.Wake()
+		w()
 	}
 	requireCut(t, s.Close())
 	require.Eventually(t, func() bool { return closed.Load() == n }, 10*time.Second, time.Millisecond)

@@ -110,7 +110,7 @@ func suspendedAt(t *testing.T, bound, at int) (string, int) {
 	var h history
 	var s *act.Scheduler
 	turns := 0
-	cfg := act.Config{Turns: bound, Trace: &act.Trace{
+	cfg := act.Config{TurnsPerPass: bound, Trace: &act.Trace{
 		TurnStart: func(*act.Task) {
 			if turns == at {
 				s.Shutdown(plain(shutdown.Suspend))

@@ -88,8 +88,8 @@ func (s *Scheduler) inboxEmpty() bool {
 
 // rouse interrupts the sleep of the thread, if it sleeps: one write however many letters come.
 func (s *Scheduler) rouse() {
-	if s.trace != nil && s.trace.Roused != nil {
-		s.trace.Roused(s)
+	if s.trace != nil && s.trace.RemoteEvent != nil {
+		s.trace.RemoteEvent(s)
 	}
 	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
 		s.idler.Load().Interrupt()

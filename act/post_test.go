@@ -277,16 +277,16 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		come func(s *act.Scheduler, r act.Remote)
+		come func(s *act.Scheduler, r func())
 	}{
-		{"a post", func(s *act.Scheduler, _ act.Remote) {
+		{"a post", func(s *act.Scheduler, _ func()) {
 			s.Post(func(s *act.Scheduler) { s.Hold(-1) })
 		}},
-		{"a remote wake-up", func(_ *act.Scheduler, r act.Remote) { r.Wake() }},
-		{"an order", func(s *act.Scheduler, _ act.Remote) { s.Shutdown(halt) }},
+		{"a remote wake-up", func(_ *act.Scheduler, r func()) { r() }},
+		{"an order", func(s *act.Scheduler, _ func()) { s.Shutdown(halt) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var r act.Remote
+			var r func()
 			came := false
 			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
 				Idle: func(s *act.Scheduler, atMost time.Duration) {

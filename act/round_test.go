@@ -145,7 +145,7 @@ func TestSchedules(t *testing.T) {
 			if row.passes {
 				trace.Pass = func(*act.Scheduler) { h.WriteString("|") }
 			}
-			s, logs := newScheduler(t, act.Config{Turns: row.turns, Trace: trace})
+			s, logs := newScheduler(t, act.Config{TurnsPerPass: row.turns, Trace: trace})
 			row.program(s, &h)
 			require.NoError(t, s.Run())
 			require.Equal(t, row.want, h.String())
@@ -242,7 +242,7 @@ func TestATaskMayMakeTasksAndEnd(t *testing.T) {
 }
 
 func TestAnAttachedDemonDoesNotHoldRun(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{Turns: 2})
+	s, _ := newScheduler(t, act.Config{TurnsPerPass: 2})
 	var h history
 	s.Attach(&demon{act: func(*act.Task) act.Directive { return h.note("m", act.Yield) }})
 	require.NoError(t, s.Run())

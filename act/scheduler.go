@@ -95,7 +95,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 	s := &Scheduler{
 		group:  g,
 		index:  index,
-		turns:  g.cfg.Turns,
+		turns:  g.cfg.TurnsPerPass,
 		clock:  g.cfg.Clock,
 		posts:  inbox.NewRing[func(*Scheduler)](g.cfg.Inbox),
 		trace:  g.cfg.Trace,

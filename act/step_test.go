@@ -24,7 +24,7 @@ const fullHistory = "ABCAdeBCBCdeCCdd" // with a pass after four turns
 
 func TestStepTakesExactlySoManyTurns(t *testing.T) {
 	for n := 1; n <= len(fullHistory); n++ {
-		s, _ := newScheduler(t, act.Config{Turns: 4})
+		s, _ := newScheduler(t, act.Config{TurnsPerPass: 4})
 		var h history
 		threeAndTwo(s, &h)
 		for rest := fullHistory; rest != ""; {
@@ -43,7 +43,7 @@ func TestStepTakesExactlySoManyTurns(t *testing.T) {
 
 func TestRunGoesOnWhereStepHasStopped(t *testing.T) {
 	for n := range len(fullHistory) {
-		s, _ := newScheduler(t, act.Config{Turns: 4})
+		s, _ := newScheduler(t, act.Config{TurnsPerPass: 4})
 		var h history
 		threeAndTwo(s, &h)
 		taken, err := s.Step(n)
@@ -164,7 +164,7 @@ func TestStepsOfAnySizeGiveTheHistoryOfRun(t *testing.T) {
 	}
 	for seed := range int64(50) {
 		rnd := rand.New(rand.NewSource(seed))
-		cfg := act.Config{Turns: 1 + rnd.Intn(10)}
+		cfg := act.Config{TurnsPerPass: 1 + rnd.Intn(10)}
 		var whole, inSteps history
 		s, _ := newScheduler(t, cfg)
 		program(seed, s, &whole)

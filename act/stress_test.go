@@ -47,12 +47,12 @@ type settlement struct {
 func newSettlement(r *rand.Rand) *settlement {
 	w := &settlement{r: r}
 	w.g = act.NewGroup(act.Config{
-		Schedulers: 3,
-		Turns:      []int{0, 1, 7}[r.IntN(3)],
-		Inbox:      []int{0, 1, 16}[r.IntN(3)],
-		Offloads:   1 + r.IntN(4),
-		Logger:     zap.NewNop(),
-		Shutdown:   shutdown.Policy{Turns: r.IntN(20), Time: 5 * time.Millisecond, Drop: r.IntN(2) == 0},
+		Schedulers:   3,
+		TurnsPerPass: []int{0, 1, 7}[r.IntN(3)],
+		Inbox:        []int{0, 1, 16}[r.IntN(3)],
+		Offloads:     1 + r.IntN(4),
+		Logger:       zap.NewNop(),
+		Shutdown:     shutdown.Policy{Turns: r.IntN(20), Time: 5 * time.Millisecond, Drop: r.IntN(2) == 0},
 		Trace: &act.Trace{
 			Spawned: func(*act.Task) { w.spawned.Add(1) },
 			Ended:   func(*act.Task, error) { w.ended.Add(1) },
@@ -177,7 +177,7 @@ func (n *newcomer) move(t *act.Task) act.Directive {
 		}
 	case 11:
 		wake := t.Waker().Remote()
-		if sibling.Post(func(*act.Scheduler) { wake.Wake() }) {
+		if sibling.Post(func(*act.Scheduler) { wake() }) {
 			return act.Wait
 		}
 	case 12:

@@ -320,7 +320,7 @@ func TestWakeAfterReadsTheClockAfresh(t *testing.T) {
 
 func TestADeadlineInThePastIsDueInTheNextPass(t *testing.T) {
 	var h history
-	s, c, _ := newVirtual(t, act.Config{Turns: 2, Trace: &act.Trace{
+	s, c, _ := newVirtual(t, act.Config{TurnsPerPass: 2, Trace: &act.Trace{
 		Pass: func(*act.Scheduler) { h.WriteString("|") },
 	}})
 	c.advance(time.Second)

@@ -11,16 +11,16 @@ import (
 // without a Trace pays a branch. Between Spawned and Ended a task is ready after Spawned, after Woken and
 // after a TurnEnd with Yield, and has its turns in that order.
 type Trace struct {
-	Spawned   func(t *Task)                   // a task or demon was taken into care
-	TurnStart func(t *Task)                   // a turn begins
-	TurnEnd   func(t *Task, d Directive)      // a turn has ended, before its verdict is followed
-	Woken     func(t *Task)                   // a task that waits, or comes back from an Offload, becomes ready
-	Told      func(t *Task, o shutdown.Order) // an order is about to be told
-	Ended     func(t *Task, err error)        // a task leaves: done, failed, or dropped with ErrDropped
-	Pass      func(s *Scheduler)              // a pass begins
-	Idle      func(s *Scheduler, atMost time.Duration)
-	Ordered   func(s *Scheduler, o shutdown.Order) // Shutdown is called; on the goroutine that does
-	Roused    func(s *Scheduler)                   // somebody leaves something for s to take in: a post, an order, a remote wake-up; on his goroutine
+	Spawned     func(t *Task)                   // a task or demon was taken into care
+	TurnStart   func(t *Task)                   // a turn begins
+	TurnEnd     func(t *Task, d Directive)      // a turn has ended, before its verdict is followed
+	Woken       func(t *Task)                   // a task that waits, or comes back from an Offload, becomes ready
+	Told        func(t *Task, o shutdown.Order) // an order is about to be told
+	Ended       func(t *Task, err error)        // a task leaves: done, failed, or dropped with ErrDropped
+	Pass        func(s *Scheduler)              // a pass begins
+	Idle        func(s *Scheduler, atMost time.Duration)
+	Ordered     func(s *Scheduler, o shutdown.Order) // Shutdown is called; on the goroutine that does
+	RemoteEvent func(s *Scheduler)                   // somebody leaves something for s to take in: a post, an order, a remote wake-up; on his goroutine
 }
 
 func (tr *Trace) woken(t *Task) {

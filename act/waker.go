@@ -39,37 +39,36 @@ func (w Waker) Wake() {
 	}
 }
 
-// Remote returns the same right for other goroutines. It may be made on the scheduler's thread only.
-func (w Waker) Remote() Remote {
+// Remote returns a function that does the same from any goroutine: it never blocks and is never refused, and after the
+// scheduler's Close it does nothing. The request travels to the task's own thread and is judged there; however often it
+// is made in one turn of the task, it travels once. Remote itself is for the scheduler's thread. See also [AtomicWaker].
+func (w Waker) Remote() func() {
+	r := w.remote()
+	return func() { r.wake(w.turn) }
+}
+
+// remote returns what carries requests to the task, nil for the zero Waker.
+func (w Waker) remote() *remote {
 	if w.t == nil {
-		return Remote{}
+		return nil
 	}
 	w.t.s.touch()
-	return Remote{&w.t.more().remote, w.turn}
+	return &w.t.more().remote
 }
 
-// Remote is a Waker for any goroutine. The request travels to the task's own thread and is judged
-// there. However often it is made in one turn of the task, it travels once. The zero Remote does
-// nothing.
-type Remote struct {
-	r    *remote
-	turn uint64
-}
-
-// Wake makes the task ready as Waker.Wake does. It never blocks and is never refused; after the
-// scheduler's Close it does nothing.
-func (r Remote) Wake() {
-	if r.r != nil && r.r.request(r.turn) {
-		r.r.task.s.deliver(&r.r.node)
-	}
-}
-
-// remote carries requests from other goroutines to a task. It stays with its Task for good: a stale
-// Remote finds a higher turn there, never somebody else's memory.
+// remote carries requests from other goroutines to a task. It stays with its Task for good: a stale request finds a
+// higher turn there.
 type remote struct {
 	node inbox.Node[recipient]
 	task *Task
 	want atomic.Uint64 // the latest turn asked for, shifted left by one; the lowest bit: node is queued
+}
+
+// wake requests that the task be woken if turn is its latest. Any goroutine; r may be nil.
+func (r *remote) wake(turn uint64) {
+	if r != nil && r.request(turn) {
+		r.task.s.deliver(&r.node)
+	}
 }
 
 // request notes that turn is to be woken and reports whether node must be queued for it. A turn that
@@ -93,30 +92,30 @@ func (r *remote) receive(*Scheduler) {
 	}
 }
 
-// Bell is where somebody who wakes a task from other goroutines, more than once, keeps its latest Waker:
-// a mailbox, say. The task sets it before every Wait and then looks once more whether there is something
-// to wait for; the others make that something true and then ring. The zero Bell wakes nobody.
-type Bell struct {
+// AtomicWaker keeps the latest Waker of a task for other goroutines that wake it more than once, such as those that fill
+// a mailbox. The task sets it before every Wait and then looks once more for what it waits for; the others provide that
+// and then call Wake. So no wake-up is lost. The zero AtomicWaker wakes nothing.
+type AtomicWaker struct {
 	version atomic.Uint32 // odd while it is being set
 	r       atomic.Pointer[remote]
 	turn    atomic.Uint64
 }
 
-// Set keeps w instead of what was there. One scheduler's thread at a time.
-func (b *Bell) Set(w Waker) {
-	r := w.Remote()
-	b.version.Add(1)
-	b.r.Store(r.r)
-	b.turn.Store(r.turn)
-	b.version.Add(1)
+// Set keeps w instead of the previous Waker. It is called on one scheduler's thread at a time.
+func (a *AtomicWaker) Set(w Waker) {
+	r := w.remote()
+	a.version.Add(1)
+	a.r.Store(r)
+	a.turn.Store(w.turn)
+	a.version.Add(1)
 }
 
-// Ring wakes the task whose Waker was set last. Any goroutine; it never blocks. A Ring that meets a Set
-// may leave it: whoever sets looks once more afterwards.
-func (b *Bell) Ring() {
-	before := b.version.Load()
-	r := Remote{b.r.Load(), b.turn.Load()}
-	if before&1 == 0 && b.version.Load() == before {
-		r.Wake()
+// Wake wakes the task whose Waker was set last, as the function of [Waker.Remote] does. Any goroutine; it never blocks.
+// During a Set it may do nothing: the task looks once more afterwards.
+func (a *AtomicWaker) Wake() {
+	before := a.version.Load()
+	r, turn := a.r.Load(), a.turn.Load()
+	if before&1 == 0 && a.version.Load() == before {
+		r.wake(turn)
 	}
 }

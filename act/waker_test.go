@@ -206,7 +206,7 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 	t.Run("another goroutine's", func(t *testing.T) {
 		s, _ := newScheduler(t, act.Config{})
 		const tasks = 8
-		var desks [tasks]atomic.Pointer[act.Remote] // taken and fired at any moment of the turn or after it
+		var desks [tasks]atomic.Pointer[func()] // taken and fired at any moment of the turn or after it
 		total := 0
 		for i := range tasks {
 			left := tries / tasks
@@ -231,7 +231,7 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 				fired := false
 				for i := range desks {
 					if r := desks[i].Swap(nil); r != nil {
-						r.Wake()
+						(*r)()
 						fired = true
 					}
 				}
@@ -254,29 +254,27 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 
 func TestTheZeroWakerAndRemoteDoNothing(t *testing.T) {
 	act.Waker{}.Wake()
-	act.Waker{}.Remote().Wake()
-	act.Remote{}.Wake()
-	require.Equal(t, act.Remote{}, act.Waker{}.Remote())
+	act.Waker{}.Remote()()
 }
 
 func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
-	var r act.Remote
+	var r func()
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		r = t.Waker().Remote()
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
-	r.Wake()
+	r()
 	require.NoError(t, s.Run())
 	require.NoError(t, s.Close())
-	r.Wake()
+	r()
 	require.Empty(t, logs.All())
 }
 
 func TestARemoteWakesFromSleep(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	remotes := make(chan act.Remote, 1)
+	remotes := make(chan func(), 1)
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		if turns++; turns > 3 {
@@ -289,7 +287,7 @@ func TestARemoteWakesFromSleep(t *testing.T) {
 		for range 3 {
 			r := <-remotes
 			for range 10 {
-				r.Wake() // nine of them for nothing
+				r() // nine of them for nothing
 			}
 		}
 	}()
@@ -301,7 +299,7 @@ func TestARemoteWakesFromSleep(t *testing.T) {
 func TestARemoteThatHasBeenUsedInterruptsNobody(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	i := newSentry(s)
-	remotes := make(chan act.Remote, 2)
+	remotes := make(chan func(), 2)
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		if turns++; turns == 3 {
@@ -313,13 +311,13 @@ func TestARemoteThatHasBeenUsedInterruptsNobody(t *testing.T) {
 	ended := onItsThread(t, s)
 	<-i.asleep
 	first := <-remotes
-	first.Wake()
+	first()
 	<-i.asleep
 	require.EqualValues(t, 1, i.interrupts.Load())
-	first.Wake()
-	first.Wake()
+	first()
+	first()
 	require.EqualValues(t, 1, i.interrupts.Load())
-	(<-remotes).Wake()
+	(<-remotes)()
 	inTime(t, func() { require.NoError(t, <-ended) })
 	require.EqualValues(t, 2, i.interrupts.Load())
 }
@@ -329,7 +327,7 @@ func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var former *act.Task
 	var stale act.Waker
-	var remote act.Remote
+	var remote func()
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		former, stale, remote = t, t.Waker(), t.Waker().Remote()
 		return act.Done
@@ -346,7 +344,7 @@ func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
 	_, err := s.Step(10)
 	require.NoError(t, err)
 	stale.Wake()
-	remote.Wake()
+	remote()
 	_, err = s.Step(10)
 	require.NoError(t, err)
 	require.Equal(t, 1, entered)
@@ -446,8 +444,8 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 		rnd := rand.New(rand.NewSource(seed))
 		w := &world{t: t, wanted: map[*act.Task]right{}, due: map[*act.Task]bool{}, slots: map[int]*act.Task{}}
 		s, _ := newScheduler(t, act.Config{
-			Turns: 1 + rnd.Intn(20),
-			Trace: &act.Trace{Pass: func(*act.Scheduler) { w.pass() }},
+			TurnsPerPass: 1 + rnd.Intn(20),
+			Trace:        &act.Trace{Pass: func(*act.Scheduler) { w.pass() }},
 		})
 		type pair struct {
 			twin right
@@ -460,7 +458,7 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 			}
 			p := pairs[len(pairs)-1-min(rnd.Intn(len(pairs)), rnd.Intn(len(pairs)))] // rather late ones
 			if rnd.Intn(3) == 0 {
-				p.real.Remote().Wake()
+				p.real.Remote()()
 				w.remote(p.twin)
 				return
 			}

@@ -17,7 +17,7 @@ var ErrOrdered = errors.New("coro: an order was given")
 type scope struct {
 	outer *scope
 	end   func(co *Co) error // why it has ended; nil: it has not
-	bell  *act.Bell          // rung when the scope ends, if another goroutine ends it
+	bell  *act.AtomicWaker   // rung when the scope ends, if another goroutine ends it
 }
 
 // ended returns why s or a scope around it has ended, the outermost first.
@@ -81,8 +81,8 @@ func (co *Co) WithContext(ctx context.Context, f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
 	}
-	bell := new(act.Bell)
-	defer context.AfterFunc(ctx, bell.Ring)()
+	bell := new(act.AtomicWaker)
+	defer context.AfterFunc(ctx, bell.Wake)()
 	return co.within(&scope{bell: bell, end: func(*Co) error { return context.Cause(ctx) }}, f)
 }
 

@@ -56,7 +56,7 @@ func TestCallbacksRunInOrderOfRegistration(t *testing.T) {
 }
 
 func TestCallbacksKeepTheirOrderWhenAnOrderMakesThemReady(t *testing.T) {
-	s := act.New(act.Config{Turns: 1}) // a pass after each turn
+	s := act.New(act.Config{TurnsPerPass: 1}) // a pass after each turn
 	defer s.Close()
 	filler := act.Func(func(*act.Task) act.Directive { return act.Done })
 	for range 5 {

@@ -21,7 +21,7 @@ var notifiers = act.NewLocal(func(s *act.Scheduler) *notifier {
 // notification that was not taken rings a bell that is set.
 type notifier struct {
 	arrived inbox.Stack[*subscription]
-	bell    act.Bell
+	bell    act.AtomicWaker
 }
 
 func (n *notifier) Act(t *act.Task) act.Directive {
@@ -37,7 +37,7 @@ func (n *notifier) Act(t *act.Task) act.Directive {
 // notify delivers a notification. Any goroutine. After the scheduler's Close there is nobody to deliver it to.
 func (n *notifier) notify(sub *subscription) {
 	if pushed, _ := n.arrived.Push(&sub.node); pushed {
-		n.bell.Ring()
+		n.bell.Wake()
 	}
 }
 

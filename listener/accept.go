@@ -38,7 +38,7 @@ type Accept struct {
 	Places *monitor.Account // the same as the Source's; nil: no limit
 
 	result handover
-	places act.Bell
+	places act.AtomicWaker
 	timer  act.Timer
 	passed int           // errors of connections, since there was none
 	short  time.Duration // when descriptors were last short, on the scheduler's clock; 0: never

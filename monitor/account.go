@@ -15,7 +15,7 @@ type Account struct {
 	open    atomic.Int64
 	waiting atomic.Int32 // len(bells)
 	mu      sync.Mutex
-	bells   []*act.Bell // of those who wait, each once
+	bells   []*act.AtomicWaker // of those who wait, each once
 }
 
 // NewAccount returns one with at most max places; 0 or less does not limit.
@@ -57,10 +57,10 @@ func (a *Account) Leave() {
 }
 
 // Await has b rung once when a place has become free, at once if there is one by now. Whoever comes again
-// before that, with the same Bell set anew, takes no more room.
-func (a *Account) Await(b *act.Bell) {
+// before that, with the same AtomicWaker set again, takes no more room.
+func (a *Account) Await(b *act.AtomicWaker) {
 	if a == nil {
-		b.Ring()
+		b.Wake()
 		return
 	}
 	a.mu.Lock()
@@ -81,6 +81,6 @@ func (a *Account) wake() {
 	a.waiting.Store(0)
 	a.mu.Unlock()
 	for _, b := range bells {
-		b.Ring()
+		b.Wake()
 	}
 }

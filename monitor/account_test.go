@@ -28,7 +28,7 @@ func TestAnAccountHasAsManyPlacesAsItWasGiven(t *testing.T) {
 			require.True(t, unlimited.Enter())
 		}
 		unlimited.Leave()
-		unlimited.Await(&act.Bell{})
+		unlimited.Await(&act.AtomicWaker{})
 	}
 	var none *monitor.Account
 	require.Zero(t, none.Open(), "it counts nothing")
@@ -45,7 +45,7 @@ func enter(a *monitor.Account, n int) {
 func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
 	a := monitor.NewAccount(1)
 	require.True(t, a.Enter())
-	var bell act.Bell
+	var bell act.AtomicWaker
 	for range 100 {
 		a.Await(&bell)
 	}
@@ -60,7 +60,7 @@ func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
 	a := monitor.NewAccount(1)
 	require.True(t, a.Enter())
 	woken := 0
-	var bell act.Bell
+	var bell act.AtomicWaker
 	l.S.Spawn(waits(func(t *act.Task) {
 		a.Leave()
 		bell.Set(t.Waker())
@@ -72,7 +72,7 @@ func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
 // guest is a task that takes a place again and again and gives it back later, from another goroutine.
 type guest struct {
 	places *monitor.Account
-	bell   act.Bell
+	bell   act.AtomicWaker
 	left   int
 	leave  chan<- *monitor.Account
 	inside *atomic.Int64

@@ -14,7 +14,7 @@ var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
 // keep their order. A task that waits at a Mailbox holds Run; values that nobody takes do not.
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
-	bell   act.Bell
+	bell   act.AtomicWaker
 }
 
 // NewMailbox returns one that holds at least capacity values: the next power of two.
@@ -28,14 +28,14 @@ func (m *Mailbox[T]) Send(v T) bool {
 	if !m.values.Push(v) {
 		return false
 	}
-	m.bell.Ring()
+	m.bell.Wake()
 	return true
 }
 
 // Close refuses further values; those that are there can still be taken. Any goroutine.
 func (m *Mailbox[T]) Close() {
 	m.values.Close()
-	m.bell.Ring()
+	m.bell.Wake()
 }
 
 // Take takes the oldest value. When there is none it returns an error that knows whom to arm (see

@@ -73,7 +73,7 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 				<-pushed
 			}
 		},
-		Roused: func(*act.Scheduler) {
+		RemoteEvent: func(*act.Scheduler) {
 			close(pushed)
 			<-looking
 		},

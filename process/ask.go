@@ -120,7 +120,7 @@ type Ask[M, A any] struct {
 	q     *question[A]
 	timer act.Timer
 	due   time.Duration
-	bell  act.Bell
+	bell  act.AtomicWaker
 	sent  bool
 }
 
@@ -155,7 +155,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 }
 
 func (x *Ask[M, A]) begin(t *act.Task) {
-	x.q = &question[A]{notify: func(*reactor) { x.bell.Ring() }}
+	x.q = &question[A]{notify: func(*reactor) { x.bell.Wake() }}
 	x.q.attend(x.To.process(), nil)
 	switch {
 	case x.Within > 0:

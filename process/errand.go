@@ -22,7 +22,7 @@ type job struct {
 	own    tie // the end of the process is that of the errand
 	sys    *System
 	action act.Action
-	bell   act.Bell
+	bell   act.AtomicWaker
 	over   word
 	report func(r *reactor, err error)
 }
@@ -69,7 +69,7 @@ func (x *job) Cancel() bool {
 		return false
 	}
 	x.own.remove()
-	x.bell.Ring()
+	x.bell.Wake()
 	x.sys.done()
 	return true
 }

@@ -84,11 +84,11 @@ func (x *line) take(room int, free []waiter) []waiter {
 
 // remote is a task that waits, with its latest waker.
 type remote struct {
-	act.Remote
-	t *act.Task
+	wake func()
+	t    *act.Task
 }
 
-func (w remote) roomFor(*reactor) { w.Wake() }
+func (w remote) roomFor(*reactor) { w.wake() }
 func (w remote) absent() bool     { return false }
 
 // closing is a goroutine that waits.

@@ -98,7 +98,7 @@ type table struct {
 func onTheTable(t testing.TB, cfg process.Config) *table {
 	t.Helper()
 	x := &table{t: t, clock: &handClock{}, sys: process.New(cfg)}
-	x.s = act.New(act.Config{Turns: 1, Clock: x.clock, Logger: zap.NewNop()})
+	x.s = act.New(act.Config{TurnsPerPass: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
 	t.Cleanup(func() { _ = x.s.Close() }) // what sleeps holds it
 	return x

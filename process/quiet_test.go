@@ -19,10 +19,10 @@ type activity struct{ turns, passes, looks, roused atomic.Int64 }
 
 func (a *activity) trace() *act.Trace {
 	return &act.Trace{
-		TurnStart: func(*act.Task) { a.turns.Add(1) },
-		Pass:      func(*act.Scheduler) { a.passes.Add(1) },
-		Idle:      func(*act.Scheduler, time.Duration) { a.looks.Add(1) },
-		Roused:    func(*act.Scheduler) { a.roused.Add(1) },
+		TurnStart:   func(*act.Task) { a.turns.Add(1) },
+		Pass:        func(*act.Scheduler) { a.passes.Add(1) },
+		Idle:        func(*act.Scheduler, time.Duration) { a.looks.Add(1) },
+		RemoteEvent: func(*act.Scheduler) { a.roused.Add(1) },
 	}
 }
 

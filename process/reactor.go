@@ -29,7 +29,7 @@ type reactor struct {
 	free     []waiter // what makeRoom has returned last
 	waiting  bool     // for a wake-up: nothing here will look by itself
 	waker    act.Waker
-	bell     act.Bell
+	bell     act.AtomicWaker
 	disarmed inbox.Stack[*timer] // to be stopped here
 
 	ordered bool                     // an order is in force
@@ -322,7 +322,7 @@ func (r *reactor) getUp() bool {
 }
 
 // ring wakes r, from any goroutine: one interrupt, however many ring.
-func (r *reactor) ring() { r.bell.Ring() }
+func (r *reactor) ring() { r.bell.Wake() }
 
 // lastLook looks before r waits, and reports whether it may.
 func (r *reactor) lastLook() bool {

@@ -27,7 +27,7 @@ func TestProcesses(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		c := newCrowd(w)
 		server := &service.TCP{Address: "10.0.0.1:7", Handler: c.session}
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), Turns: pick(w, 0, 1), Logger: zap.NewNop()}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1), Logger: zap.NewNop()}
 		v, err := w.Server("crowd", cfg, c.sys.Setup, server.Setup, c.gather)
 		require.NoError(t, err)
 		if w.Rand().IntN(3) == 0 {

@@ -93,13 +93,13 @@ func TestASourceMayMakeNothing(t *testing.T) {
 func TestASourceWaitsUntilItIsWoken(t *testing.T) {
 	s, _ := alone(t)
 	var h history
-	var self act.Remote
+	var self func()
 	waits := 0
 	s.Install(service.New(func(t *act.Task) (act.Action, act.Directive) {
 		h.WriteString("S")
 		if waits++; waits < 3 {
 			self = t.Waker().Remote()
-			s.Execute(self.Wake)
+			s.Execute(self)
 			return h.task("A", 1), act.Wait
 		}
 		return nil, act.Done

@@ -107,7 +107,7 @@ func (l *library) visit(c *sim.Client) error {
 func TestFiles(t *testing.T) {
 	l := newLibrary(t)
 	sim.Test(t, func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2), Turns: pick(w, 0, 1, 8)}
+		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
 		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
 		unix := &service.Unix{Path: "/run/library", Handler: l.serve, Limits: patient(w)}
 		_, err := w.Server("library", cfg, tcp.Setup, unix.Setup)
@@ -122,7 +122,7 @@ func TestFiles(t *testing.T) {
 func TestFilesRead(t *testing.T) {
 	l := newLibrary(t)
 	sim.Test(t, func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2), Turns: pick(w, 0, 1, 8)}
+		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
 		direct := &sim.Direct{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
 		_, err := w.Server("library", cfg, direct.Setup)
 		require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 func TestForms(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		v, err := w.Server("forms", cfg, formsOf(w, patient(w))...)
 		require.NoError(t, err)
 		visited(w, v, "10.0.0.1:7007", "unix:/run/forms")

@@ -80,7 +80,7 @@ func (h *site) open(t testing.TB) {
 	tcp := &service.TCP{Address: overTCP, Handler: serve, MaxConns: pick(w, 0, 0, 5), Limits: h.limits}
 	unix := &service.Unix{Path: overUnix[len("unix:"):], Handler: serve, Limits: h.limits}
 	direct := &sim.Direct{Address: directly, Handler: serve, Limits: h.limits}
-	cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
+	cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
 	cfg.Trace = &act.Trace{Ended: func(_ *act.Task, err error) {
 		if p := (*act.Panic)(nil); errors.As(err, &p) && p.Value != errOnPurpose {
 			w.Errorf("%v\n%s", p, p.Stack)

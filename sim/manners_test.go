@@ -33,7 +33,7 @@ func TestManners(t *testing.T) {
 
 func manners(t *testing.T) func(w *sim.World) {
 	return func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
 		h := &host{w: w, limits: patient(w)}
 		h.limits.Read, h.limits.Linger = 0, pick(w, 5*time.Second, time.Hour)
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}

@@ -33,7 +33,7 @@ func patient(w *sim.World) listener.Limits {
 // and an order at some time or none.
 func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		limits := patient(w)
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
 		unix := &service.Unix{Path: "/run/echo", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
@@ -261,7 +261,7 @@ func TestMixed(t *testing.T) {
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), Turns: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		direct := &sim.Direct{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: patient(w)}
 		v, err := w.Server("echo", cfg, direct.Setup, chores(w))
 		require.NoError(t, err)

@@ -182,11 +182,11 @@ func (v *Server) trace(users *act.Trace) *act.Trace {
 			u.Ordered(s, o)
 		}
 	}
-	all.Roused = func(s *act.Scheduler) {
+	all.RemoteEvent = func(s *act.Scheduler) {
 		v.w.foreign(s)
 		of(s).rouse()
-		if u.Roused != nil {
-			u.Roused(s)
+		if u.RemoteEvent != nil {
+			u.RemoteEvent(s)
 		}
 	}
 	return &all

@@ -48,14 +48,14 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
-	if cfg.Turns == 0 {
-		cfg.Turns = 64
+	if cfg.TurnsPerPass == 0 {
+		cfg.TurnsPerPass = 64
 	}
 	cfg.Trace = v.trace(cfg.Trace)
 	w.servers = append(w.servers, v)
 	v.group = act.NewGroup(cfg)
 	for _, s := range v.group.Schedulers() {
-		r := newRunner(v, s, cfg.Turns)
+		r := newRunner(v, s, cfg.TurnsPerPass)
 		v.runners = append(v.runners, r)
 		monitor.Inject(s, v.kernel.forRunner(r))
 		completions.Put(s, &completer{r: r})

@@ -58,7 +58,7 @@ type seat struct {
 	s                   *act.Scheduler
 	bodies, beats, asks act.Executor
 
-	bell act.Bell
+	bell act.AtomicWaker
 	rung atomic.Bool
 
 	claim *act.Call[struct{}]
@@ -79,7 +79,7 @@ func (x *seat) now() time.Duration { return x.s.Clock().Monotonic() }
 
 func (x *seat) ring() {
 	x.rung.Store(true)
-	x.bell.Ring()
+	x.bell.Wake()
 }
 
 // rest has nothing to wait for: the Group does.

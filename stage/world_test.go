@@ -95,7 +95,7 @@ func (y *yard) process(t *testing.T, name string, trace *act.Trace, setup ...fun
 	})
 	require.NoError(t, err)
 	y.engines = append(y.engines, e)
-	cfg := act.Config{Schedulers: pick(w, 1, 2), Turns: pick(w, 0, 1), Trace: trace}
+	cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1), Trace: trace}
 	var v *sim.Server
 	v, err = w.Server(name, cfg, append(setup, e.Setup, func(s *act.Scheduler) error {
 		orderly.Put(s, closer(func() { y.over(name, v) }))

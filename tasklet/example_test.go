@@ -199,7 +199,7 @@ func ExampleAPI() {
 	defer close(e)
 	api := tasklet.API{
 		Executor:     e,
-		NewScheduler: func() *act.Scheduler { return act.New(act.Config{Turns: 16}) },
+		NewScheduler: func() *act.Scheduler { return act.New(act.Config{TurnsPerPass: 16}) },
 	}
 	s := api.New()
 	phase := 0

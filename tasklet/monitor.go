@@ -16,7 +16,7 @@ import (
 type monitor struct {
 	c    *core
 	s    *act.Scheduler
-	bell act.Bell
+	bell act.AtomicWaker
 
 	// Guarded by core.mu.
 	left []*entry // handed to the executor in an earlier Run and not begun
@@ -43,7 +43,7 @@ func (m *monitor) Act(t *act.Task) act.Directive {
 // scheduler. If the inbox is full, the scheduler is awake already.
 func (m *monitor) ring(open bool) {
 	if open {
-		m.bell.Ring()
+		m.bell.Wake()
 	} else {
 		m.s.Post(func(*act.Scheduler) {})
 	}

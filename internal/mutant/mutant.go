@@ -8,9 +8,9 @@
 //	# scenario: TestManners
 //	@@ monitor Account.leave
 //	-	for _, b := range bells {
-//	-		b.Ring()
+//	-		b.Wake()
 //	+	if len(bells) > 0 {
-//	+		bells[0].Ring()
+//	+		bells[0].Wake()
 //	 	}
 //
 // The comment begins with what is broken. A line "# key: value" is for the test that uses the catalogue. Each line

@@ -124,7 +124,7 @@ func TestApply(t *testing.T) {
 func (x *bells[T]) ring() {
 	for _, b := range x.all { // each of them
 		// loudly
-		b.Ring()
+		b.Wake()
 	}
 }
 
@@ -136,11 +136,11 @@ const (
 )
 `
 	for _, x := range []struct{ name, text, want string }{
-		{"comments and white space do not count", "# a\n@@ p bells.ring\n-for _, b := range x.all {\n-  b.Ring() // once\n-}\n+x.all[0].Ring()\n", "func (x *bells[T]) ring() {\n\tx.all[0].Ring()\n}"},
-		{"something more", "# a\n@@ p bells.ring\n+\t\tb.Ring()\n \t\tb.Ring()\n", "b.Ring()\n\t\tb.Ring()"},
+		{"comments and white space do not count", "# a\n@@ p bells.ring\n-for _, b := range x.all {\n-  b.Wake() // once\n-}\n+x.all[0].Wake()\n", "func (x *bells[T]) ring() {\n\tx.all[0].Wake()\n}"},
+		{"something more", "# a\n@@ p bells.ring\n+\t\tb.Wake()\n \t\tb.Wake()\n", "b.Wake()\n\t\tb.Wake()"},
 		{"a constant of several", "# a\n@@ p many\n-many = 64\n+many = 1\n", "many = 1\n"},
 		{"two edits", "# a\n@@ p few\n-few = 1\n+few = 2\n@@ p ring\n-{}\n+{ ring() }\n", "few = 2|{ ring() }"},
-		{"the wrong place", "# a\n@@ p ring\n-b.Ring()\n", "occur 0 times in ring"},
+		{"the wrong place", "# a\n@@ p ring\n-b.Wake()\n", "occur 0 times in ring"},
 		{"not the only place", "# a\n@@ p bells.ring\n-x\n", "occur 2 times in bells.ring"},
 		{"a declaration that is gone", "# a\n@@ p wake\n-x\n", "package p declares no wake"},
 		{"nothing to find", "# a\n@@ p ring\n+x\n", "has no line"},

@@ -46,10 +46,10 @@ type member struct {
 	chat *Chat
 	conn *listener.Conn
 	in   listener.Line
-	name string     // "": not known yet; constant from then on, since rooms read it
-	bell act.Bell   // rooms ring it to wake the task
-	todo act.Action // what the last line asked for; the next line is read when it is done
-	rest string     // text that the connection has not taken yet
+	name string          // "": not known yet; constant from then on, since rooms read it
+	bell act.AtomicWaker // rooms ring it to wake the task
+	todo act.Action      // what the last line asked for; the next line is read when it is done
+	rest string          // text that the connection has not taken yet
 
 	left    bool // no more lines are read
 	hurried bool

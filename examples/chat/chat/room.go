@@ -85,7 +85,7 @@ func (r *room) add(l *line) {
 	r.last.next.Store(l)
 	r.last = l
 	for _, m := range r.members {
-		m.bell.Ring()
+		m.bell.Wake()
 	}
 }
 

@@ -35,7 +35,7 @@ func TestWorlds(t *testing.T) {
 		}}
 		c := New(tcp)
 		c.most = pick(w, 1, 2, 64)
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), Turns: pick(w, 0, 3), Logger: zap.NewNop()}
+		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 3), Logger: zap.NewNop()}
 		v, err := w.Server("chat", cfg, c.Setup)
 		require.NoError(t, err)
 		if w.Rand().IntN(3) == 0 {

@@ -716,7 +716,7 @@ var cases = []small{
 			at := to.core.on
 			w.task(at.s.Index(), func(Sender) {
 				x.conclude(at, nil)
-				x.bell.Ring()
+				x.bell.Wake()
 			})
 			w.sys.reactors[1-at.s.Index()].ring()
 			w.goroutine("asker", w.ask)

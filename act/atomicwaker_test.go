@@ -10,31 +10,31 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-func TestTheZeroBellWakesNobody(t *testing.T) {
-	var b act.Bell
-	b.Ring()
+func TestTheZeroAtomicWakerWakesNothing(t *testing.T) {
+	var b act.AtomicWaker
+	b.Wake()
 	b.Set(act.Waker{})
-	b.Ring()
+	b.Wake()
 }
 
-func TestARingIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
-	const ringers, each = 4, 5000
+func TestAWakeIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
+	const wakers, each = 4, 5000
 	s, _ := newScheduler(t, act.Config{})
-	var b act.Bell
+	var b act.AtomicWaker
 	var letters atomic.Int64
 	taken := int64(0)
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		b.Set(t.Waker())
-		if taken += letters.Swap(0); taken == ringers*each {
+		if taken += letters.Swap(0); taken == wakers*each {
 			return act.Done
 		}
 		return act.Wait
 	}))
-	for range ringers {
+	for range wakers {
 		go func() {
 			for i := range each {
 				letters.Add(1)
-				b.Ring()
+				b.Wake()
 				if i%8 == 0 {
 					runtime.Gosched()
 				}
@@ -42,12 +42,12 @@ func TestARingIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
 		}()
 	}
 	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.EqualValues(t, ringers*each, taken)
+	require.EqualValues(t, wakers*each, taken)
 }
 
-func TestABellWakesOnlyWhoSetItLast(t *testing.T) {
+func TestAnAtomicWakerWakesOnlyTheLatestTask(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	var b act.Bell
+	var b act.AtomicWaker
 	var h history
 	waits := func(letter string) act.Func {
 		return func(t *act.Task) act.Directive {
@@ -60,8 +60,8 @@ func TestABellWakesOnlyWhoSetItLast(t *testing.T) {
 	for range 3 {
 		_, err := s.Step(10)
 		require.NoError(t, err)
-		b.Ring()
-		b.Ring()
+		b.Wake()
+		b.Wake()
 	}
 	require.Equal(t, "ABBB", h.String()[:4])
 	require.NotContains(t, h.String()[1:], "A")
