@@ -57,6 +57,7 @@ func (x member) hear(t *testing.T, line string) {
 
 // TestChat is what two people see.
 func TestChat(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	underEachIdle(t, chats)
 }

@@ -12,6 +12,7 @@ import (
 )
 
 func TestChecksum(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	dir := t.TempDir()
 

@@ -15,9 +15,10 @@ import (
 )
 
 func TestEchoesWhole(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		path := "unix:" + folder(t) + "/echo.sock"
 		t.Run("tcp", func(t *testing.T) { echoesWhole(t, launch{echo: e, flags: idle}.start(t)) })
 		t.Run("unix", func(t *testing.T) { echoesWhole(t, launch{echo: e, addr: path, flags: idle}.start(t)) })
@@ -80,9 +81,10 @@ func echoesCrowd(t *testing.T, s *server) {
 
 // 64 connections leave a reactor of two without any once in 2^63 times.
 func TestEveryReactorHasItsShare(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		s := e.start(t, idle.with("-reactors", "0")...) // also busy ones: the default number
 		before := s.polled(t)
 		clients := s.dialed(t, 64)
@@ -101,9 +103,10 @@ func TestEveryReactorHasItsShare(t *testing.T) {
 }
 
 func TestMoreReactorsThanCPUs(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		s := e.start(t, idle.with("-reactors", strconv.Itoa(runtime.NumCPU()+1))...)
 		require.NoError(t, finish(s.talkers(t, 20)))
 		s.Stop(t)
@@ -113,7 +116,7 @@ func TestMoreReactorsThanCPUs(t *testing.T) {
 // A stopped process is one that the machine was suspended under, or that a debugger looked at; the wait
 // for events ends with EINTR when it continues.
 func TestStoppedAndContinuedLosesNothing(t *testing.T) {
-	outside(t)
+	plainly(t)
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		all := s.talkers(t, 10)
@@ -132,7 +135,7 @@ func TestStoppedAndContinuedLosesNothing(t *testing.T) {
 
 // SIGURG is what the Go runtime preempts goroutines with: it comes at any moment, in any system call.
 func TestStormOfSIGURGHarmsNothing(t *testing.T) {
-	outside(t)
+	plainly(t)
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		all := s.talkers(t, 10)
@@ -146,7 +149,7 @@ func TestStormOfSIGURGHarmsNothing(t *testing.T) {
 
 // The race detector watches traffic, resets and the end.
 func TestRaceDetectorIsSilent(t *testing.T) {
-	outside(t)
+	plainly(t)
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		s := launch{echo: e, race: true, flags: idle}.start(t)
 		all := s.talkers(t, 20)

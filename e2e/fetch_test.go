@@ -26,6 +26,7 @@ func once(t *testing.T, text string) string {
 }
 
 func TestFetch(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	for _, form := range slices.Sorted(maps.Keys(fetch.Forms)) {
 		p := run(t, "fetch", nil, "-as", form, once(t, "1\n3\n5\n"), once(t, "2\n4\n"))

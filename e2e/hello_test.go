@@ -20,6 +20,7 @@ const (
 )
 
 func TestHello(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	underEachIdle(t, answers)
 }

@@ -103,9 +103,10 @@ func answered(t *testing.T, c client, until time.Time) bool {
 }
 
 func TestDescriptorsExhausted(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	underEachIdle(t, func(t *testing.T, idle idle) {
+		t.Parallel()
 		s := launch{echo: actions, under: limited(64), flags: idle}.start(t)
 		veterans := s.dialed(t, 5)
 		served, waiting := s.crowd(t, 100)
@@ -152,9 +153,10 @@ func resumes(t *testing.T, served, waiting []client) {
 }
 
 func TestMaxConns(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	underEachIdle(t, func(t *testing.T, idle idle) {
+		t.Parallel()
 		s := actions.start(t, idle.with("-max-conns", "4")...)
 		served, waiting := s.crowd(t, 10)
 		require.Len(t, served, 4)
@@ -243,8 +245,8 @@ func stuck(t *testing.T, all ...*greedy) {
 // 64 MiB for 50 clients is more than a megabyte each; without back-pressure they would have it in
 // milliseconds.
 func TestSendersThatNeverRead(t *testing.T) {
-	outside(t)
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+	plainly(t)
+	fewEchoes(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		open := s.warm(t)
 		before, memory := s.latency(t), s.Resident(t)
@@ -275,9 +277,10 @@ func TestSendersThatNeverRead(t *testing.T) {
 // A client begins to read when all buffers between it and itself are full. What waits in the server has
 // to move again, in order, and then the rest with it.
 func TestReaderThatWakesLate(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		for _, addr := range []string{"127.0.0.1:0", "unix:" + folder(t) + "/echo.sock"} {
 			t.Run(addr, func(t *testing.T) {
 				g := launch{echo: e, addr: addr, flags: idle}.start(t).greedy(t)
@@ -303,8 +306,8 @@ func (s *server) latency(t *testing.T) time.Duration {
 
 // One connection that never runs dry may not hold the reactor that it shares with fifty others.
 func TestFirehoseBesidePingPong(t *testing.T) {
-	outside(t)
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+	plainly(t)
+	fewEchoes(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle.with("-reactors", "1")...)
 		alone, err := s.pingPong(50, 1500*time.Millisecond)
 		require.NoError(t, err)
@@ -344,9 +347,10 @@ func (s *server) resets(seed uint64, n int) error {
 }
 
 func TestResetAtAnyMoment(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		s, seed := e.start(t, idle...), rand.Uint64()
 		t.Logf("seed %d", seed)
 		open := s.warm(t)
@@ -359,9 +363,10 @@ func TestResetAtAnyMoment(t *testing.T) {
 
 // Most of these are gone before the server has accepted them.
 func TestStormOfConnectAndReset(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		s := e.start(t, idle...)
 		open, memory := s.warm(t), s.Resident(t)
 		require.NoError(t, together(10, func(int) error {
@@ -385,9 +390,10 @@ func TestStormOfConnectAndReset(t *testing.T) {
 // The descriptor of a connection that was reset is the next one's; an event or a byte of the former
 // would be seen in the latter, as each has its own content.
 func TestDescriptorsUsedAgainUnderChurn(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		s, seed := e.start(t, idle...), rand.Uint64()
 		t.Logf("seed %d", seed)
 		open := s.warm(t)

@@ -31,10 +31,18 @@ func TestMain(m *testing.M) {
 	exectest.Main(m)
 }
 
-// outside is the first line of each test.
+const fromOutside = "builds programs and uses them from outside"
+
+// outside begins a test of programs that have the race detector if the test has it.
 func outside(t *testing.T) {
 	t.Helper()
-	tier.Need(t, tier.Full, "builds programs and uses them from outside")
+	tier.Need(t, tier.Full, fromOutside)
+}
+
+// plainly begins a test of programs without the race detector, which changes what memory and time cost.
+func plainly(t *testing.T) {
+	t.Helper()
+	tier.Measure(t, fromOutside)
 }
 
 // example is the build of an example. It has the race detector if the tests have it.

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPace(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	t.Run("the tasks go one after the other", func(t *testing.T) {
 		start := time.Now()

@@ -60,6 +60,7 @@ func (c *customer) answer() (status int, body string) {
 }
 
 func TestShop(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	underEachIdle(t, trades)
 }
@@ -101,6 +102,7 @@ func trades(t *testing.T, idle idle) {
 // One signal ends connections, processes and jobs that all have something under way. Each request that has begun is
 // answered, nobody new is let in, each job is at a stage that lasts, no process is left, and the program is content.
 func TestOneSignalEndsItAll(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	const customers, each = 25, 2
 	shop := serve(t, "press", "-pace", "300ms", "-drain", patience.String(), "-reactors", "2")

@@ -11,10 +11,13 @@ import (
 // What peers who do not read make the proxy keep is bounded: Limits.Read and Limits.High, 128 KiB, for each.
 // Without back-pressure it would be the 50 × 40 MiB that are sent.
 func TestProxyMemoryIsBounded(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	const stuck = 50
-	l, data := behind(t), content(4, 10<<20)
+	data := content(4, 10<<20)
 	underEachIdle(t, func(t *testing.T, idle idle) {
+		t.Parallel()
+		l := behind(t)
 		proxy := serve(t, "proxy", idle.with("-to", l.Addr().String())...)
 		before := proxy.Resident(t)
 		results := make(chan error, stuck)

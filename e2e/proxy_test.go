@@ -112,6 +112,7 @@ func passesOn(t *testing.T, idle idle) {
 }
 
 func TestProxyToNobody(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	l := behind(t)
 	to := l.Addr().String()
@@ -149,6 +150,7 @@ func TestProxyToWhatIsNoAddress(t *testing.T) {
 
 // Ctrl-C lets connections go on; at the drain limit they are cut, on both sides.
 func TestProxyIsDrained(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	l := behind(t)
 	underEachIdle(t, func(t *testing.T, idle idle) {

@@ -25,6 +25,7 @@ func input(t *testing.T) (reads, writes *os.File) {
 }
 
 func TestRemind(t *testing.T) {
+	t.Parallel()
 	outside(t)
 	t.Run("says everything in its time, and in the end that there was something else", func(t *testing.T) {
 		in, out := input(t)

@@ -16,7 +16,7 @@ import (
 // Nothing happens for ten seconds, and for that long no reactor gets up to see that nothing has. Only
 // interrupt promises that; what the others take at rest is their price, and docs/idle.md has it.
 func TestIdleReactorsDoNotWake(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	s := actions.start(t, "-idle", "interrupt")
 	c := s.dialed(t, 1)[0]
@@ -43,10 +43,10 @@ func switches(all []thread) (n int64) {
 // Ten thousand connections at rest are what the server is for: each costs a small record, or a small
 // stack, and none a buffer or a thread.
 func TestTenThousandConnections(t *testing.T) {
-	outside(t)
+	plainly(t)
 	const n = 10_000
 	allowDescriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+	fewEchoes(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		open, memory := s.warm(t), s.Resident(t)
 		clients := make([]client, n)
@@ -91,7 +91,7 @@ const (
 // send, and a poll that it shares with others. Only under interrupt: the other strategies poll as often as
 // they look.
 func TestSystemCallsOfAClosedLoop(t *testing.T) {
-	outside(t)
+	plainly(t)
 	tier.Tool(t, "strace")
 	for _, e := range []echo{actions, coroutines} {
 		t.Run(e.name, func(t *testing.T) { fewCalls(t, e) })

@@ -41,6 +41,18 @@ func eachEcho(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	})
 }
 
+// fewEchoes is eachEcho for a test that takes seconds: below the Long tier only the default strategy, and the one that
+// differs from it most.
+func fewEchoes(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
+	t.Helper()
+	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		if idle[1] == "poll" || idle[1] == "hybrid" {
+			tier.Need(t, tier.Long, "takes seconds under each idle strategy")
+		}
+		test(t, e, idle)
+	})
+}
+
 // A launch says how an echo is started. The zero values are the build without the race detector, a free port of the
 // loopback, and every flag at its default.
 type launch struct {

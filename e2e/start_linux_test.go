@@ -28,7 +28,7 @@ func (l launch) refused(t *testing.T, status int, naming string) {
 }
 
 func TestBadFlags(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	for _, row := range []struct {
 		name   string
@@ -53,7 +53,7 @@ func TestBadFlags(t *testing.T) {
 }
 
 func TestHelpNamesEveryFlag(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	s := launch{echo: actions, flags: []string{"-h"}}.run(t)
 	require.Zero(t, s.Exit(t))
@@ -68,7 +68,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 
 // None of these goes to a name server: a host with a space in it is no domain name.
 func TestBadAddress(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	for _, row := range []struct{ name, addr, naming string }{
 		{"no port", "127.0.0.1", actions.name + ": cannot listen on 127.0.0.1: missing port in address"},
@@ -85,7 +85,7 @@ func TestBadAddress(t *testing.T) {
 }
 
 func TestGoodAddress(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	for _, row := range []struct{ name, addr, dial string }{
 		{"any port of the loopback", "127.0.0.1:0", ""},
@@ -111,7 +111,7 @@ func TestGoodAddress(t *testing.T) {
 
 // A machine without IPv6 is one where this address is bad.
 func TestIPv6Loopback(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestIPv6Loopback(t *testing.T) {
 
 // Reactors share one port among themselves (SO_REUSEPORT); nobody else may share it with them.
 func TestAddressInUse(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	for _, row := range []struct {
 		name string
@@ -155,7 +155,7 @@ func TestAddressInUse(t *testing.T) {
 func portOf(address string) string { return address[strings.LastIndex(address, ":"):] }
 
 func TestAddressInUseBySomebodyElse(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func asNobody(cmd *exec.Cmd) {
 }
 
 func TestMissingPermission(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	closed := folder(t)
 	require.NoError(t, os.Chmod(closed, 0o500))
@@ -194,7 +194,7 @@ func unprivileged(t *testing.T) int {
 
 // What a killed server leaves behind is replaced, also twice.
 func TestStaleUnixSocketIsReplaced(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	l := launch{echo: actions, addr: "unix:" + folder(t) + "/echo.sock"}
 	for range 2 {
@@ -210,7 +210,7 @@ func TestStaleUnixSocketIsReplaced(t *testing.T) {
 }
 
 func TestWhatIsNoStaleSocketIsNotTouched(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	const inUse, noSocket = "address already in use", "socket operation on non-socket"
 	for _, row := range []struct {

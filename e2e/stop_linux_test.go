@@ -36,7 +36,7 @@ func (s *server) lasts(t *testing.T, since time.Time, limit time.Duration) {
 }
 
 func TestStop(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	rows := []struct {
 		name  string
@@ -58,6 +58,7 @@ func TestStop(t *testing.T) {
 		{"clients that wait for a place do not hold it", []string{"-max-conns", "1"}, stopsBeforeWaiters},
 	}
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		for _, row := range rows {
 			t.Run(row.name, func(t *testing.T) { row.test(t, e.start(t, idle.with(row.flags...)...)) })
 		}
@@ -168,7 +169,7 @@ func stopsBeforeWaiters(t *testing.T, s *server) {
 }
 
 func TestStopUnderLoad(t *testing.T) {
-	outside(t)
+	plainly(t)
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		t.Run("clients that finish lose nothing", func(t *testing.T) {
 			s := e.start(t, idle...)
@@ -193,9 +194,10 @@ func TestStopUnderLoad(t *testing.T) {
 }
 
 func TestStopWithDescriptorsExhausted(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	underEachIdle(t, func(t *testing.T, idle idle) {
+		t.Parallel()
 		s := launch{echo: actions, under: limited(64), flags: idle.with("-drain", "300ms")}.start(t)
 		_, waiting := s.crowd(t, 100)
 		require.NotEmpty(t, waiting)
@@ -206,9 +208,10 @@ func TestStopWithDescriptorsExhausted(t *testing.T) {
 }
 
 func TestStopRemovesTheUnixSocket(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		path := folder(t) + "/echo.sock"
 		s := launch{echo: e, addr: "unix:" + path, flags: idle}.start(t)
 		c := s.dialed(t, 1)[0]
@@ -224,7 +227,7 @@ func TestStopRemovesTheUnixSocket(t *testing.T) {
 // Each start finds what the one before has left. Not beside other tests, whose clients could be given
 // the port between an end and the next start.
 func TestTwentyStartsAndStopsLeaveNothing(t *testing.T) {
-	outside(t)
+	plainly(t)
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		dir, tcp := folder(t), e.start(t, idle...)
 		tcp.Stop(t)
@@ -246,9 +249,10 @@ func TestTwentyStartsAndStopsLeaveNothing(t *testing.T) {
 // What a service manager that is restarted leaves of the standard streams. A write to a broken pipe on
 // descriptor 1 or 2 kills a Go program that does not see to SIGPIPE (os/signal, "SIGPIPE").
 func TestBrokenStandardStreams(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		path := folder(t) + "/echo.sock" // nobody can be told a port
 		s := launch{
 			echo:   e,
@@ -288,9 +292,10 @@ func breakPipes(t *testing.T) func(*exec.Cmd) {
 
 // Only standard error breaks, and only after the server has told its address.
 func TestLogReaderDies(t *testing.T) {
-	outside(t)
+	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		t.Parallel()
 		read, write, err := os.Pipe()
 		require.NoError(t, err)
 		s := launch{

@@ -57,7 +57,7 @@ func full(r *report) {
 	for _, dir := range modules() {
 		r.test(step{dir: dir, args: append([]string{"-count=1", "-race", "-p=2"}, packages(dir, "/e2e")...)})
 	}
-	r.test(step{dir: ".", args: []string{"-count=1", "-race", "./e2e"}})
+	r.test(step{dir: ".", args: []string{"-count=1", "-race", "-parallel=4", "./e2e"}})
 	for _, m := range r.takeMeasured() {
 		pattern := "^(" + strings.Join(m.tests, "|") + ")$"
 		r.test(step{dir: m.dir, args: []string{"-count=1", "-p=1", "-run=" + pattern, m.pkg}})
