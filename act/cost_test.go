@@ -1,5 +1,3 @@
-//go:build !race
-
 package act_test
 
 import (
@@ -9,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // layout is what a price may be above its bound: where the linker puts the code moves a turn by as much,
@@ -20,6 +20,7 @@ const layout = 1.1
 // busy one. Neighbours in the caches only make things dearer, so the lowest of some medians counts. The
 // race detector changes all prices, each in its own way.
 func TestWhatThingsCost(t *testing.T) {
+	tier.Measure(t, "measures time")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	calibrate := bareCalls(t)

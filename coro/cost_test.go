@@ -1,5 +1,3 @@
-//go:build !race
-
 package coro_test
 
 import (
@@ -20,7 +18,7 @@ import (
 
 // The lowest of several measurements counts: other load on the machine only raises it.
 func TestTheCostOfASwitch(t *testing.T) {
-	tier.Need(t, tier.Full, "it measures time")
+	tier.Measure(t, "measures time")
 	const most = 250
 	best := time.Duration(1 << 62)
 	for tries := 0; tries < 10 && (best > most || tries < 3); tries++ {
@@ -55,7 +53,7 @@ func benchmarked(n int, call func(co *coro.Co) error) time.Duration {
 // A new coroutine costs several times as much as one that is used again. Both are measured side by side, under the same
 // load.
 func TestTheCostOfAShortBodyIsLessOnACoroutineUsedAgain(t *testing.T) {
-	tier.Need(t, tier.Full, "it measures time")
+	tier.Measure(t, "measures time")
 	const pairs, n = 15, 2000
 	var ratios []float64
 	for range pairs {
@@ -93,6 +91,7 @@ func usedAgain(n int) time.Duration {
 }
 
 func TestWhatWaitsDoesNotAlloc(t *testing.T) {
+	tier.NoRace(t, "counts allocations")
 	for name, call := range map[string]func(co *coro.Co) error{
 		"Yield":   (*coro.Co).Yield,
 		"Sleep":   func(co *coro.Co) error { return co.Sleep(0) },
@@ -123,6 +122,7 @@ func TestWhatWaitsDoesNotAlloc(t *testing.T) {
 func truly(act.Waker) bool { return true }
 
 func TestAMessageThatIsWaitedForDoesNotAlloc(t *testing.T) {
+	tier.NoRace(t, "counts allocations")
 	for name, body := range map[string]func(*coro.Conn) error{
 		"io.Copy": echo,
 		"Read and Write": func(c *coro.Conn) error {

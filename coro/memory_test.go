@@ -1,5 +1,3 @@
-//go:build !race
-
 package coro_test
 
 import (
@@ -110,7 +108,7 @@ func memory() (m runtime.MemStats) {
 // Most of the memory of a suspended coroutine is the runtime's: a goroutine with a stack of 2 or 4 KiB. The rest is
 // small; above all there is no buffer.
 func TestTheCostOfAnIdleConnectionInMemory(t *testing.T) {
-	tier.Need(t, tier.Full, "it holds many connections")
+	tier.Measure(t, "measures memory")
 	for _, network := range []string{"", "tcp", "unix"} {
 		const n = 500
 		heap0, stack0 := idle(t, echoes["state machine"], n, network)
@@ -125,6 +123,7 @@ func TestTheCostOfAnIdleConnectionInMemory(t *testing.T) {
 
 // Many copies at once have a buffer each; few of the buffers are kept afterwards.
 func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
+	tier.NoRace(t, "measures memory")
 	const n = 300
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // browser is what a browser sends, small the least that a client of a benchmark does.
@@ -61,8 +61,9 @@ func TestTheRequestOfABrowser(t *testing.T) {
 
 // What a head costs goes by the clock, and neighbours only make it dearer: so the shortest of many runs counts.
 func TestCostOfAHead(t *testing.T) {
-	if race.Enabled || testing.CoverMode() != "" {
-		t.Skip("the detector and the counters change the price")
+	tier.Measure(t, "measures time")
+	if testing.CoverMode() != "" {
+		t.Skip("the counters change the price")
 	}
 	const most, runs, n = 400 * time.Nanosecond, 200, 1000
 	octets, err := os.ReadFile(browser)

@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -51,9 +52,7 @@ func (m *mill) AwaitInput(w act.Waker) {
 
 // grinding returns what has a server take one request and answer it.
 func grinding(t testing.TB, h httpd.Handler, request []byte) (m *mill, once func()) {
-	if race.Enabled { // loans are spoilt then
-		t.Skip("the detector changes the price")
-	}
+	tier.NoRace(t, "counts allocations") // and loans are spoilt then
 	d := newDesk(t)
 	m = &mill{request: request}
 	conn := listener.NewMaker(d.s, listener.Limits{}).Conn(m)

@@ -1,5 +1,3 @@
-//go:build !race
-
 package monitor_test
 
 import (
@@ -9,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -18,6 +17,7 @@ const layout = 1.1
 
 // A turn pays its share of a look at the kernel, one in 64 turns: eight bare calls in all.
 func TestAYieldingTurnWithTheEngineCostsAtMostFifteenNanoseconds(t *testing.T) {
+	tier.Measure(t, "measures time")
 	requirePrice(t, 15, func() float64 { return turns(t, yielding(t)) })
 }
 

@@ -1,5 +1,3 @@
-//go:build !race
-
 package monitor_test
 
 import (
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -40,6 +39,7 @@ func crowdCalls(n int) {
 
 // With 64 ready each pass brings one look and 64 turns of different tasks.
 func TestATurnAmong64WithTheEngineCostsAtMostTenNanoseconds(t *testing.T) {
+	tier.Measure(t, "measures time")
 	requirePrice(t, 10, func() float64 {
 		s := yielding(t)
 		for range 63 {
@@ -53,6 +53,7 @@ func TestATurnAmong64WithTheEngineCostsAtMostTenNanoseconds(t *testing.T) {
 // eventfd. What the kernel adds for waking a thread is not in it, see BenchmarkPostToAThreadAsleep: it is the
 // same for whoever wakes one, some microseconds.
 func TestAPostToASleeperCostsAtMostFourHundredNanoseconds(t *testing.T) {
+	tier.Measure(t, "measures time")
 	requirePrice(t, 400, func() float64 { return postsInSleep(t, 2000) })
 }
 

@@ -49,14 +49,20 @@ func Need(t testing.TB, at Tier, reason string) {
 	}
 }
 
-// Measure is Need at Full for a test that measures time, processor time or memory. Such tests do not run with the race
-// detector, which changes the figures: "make test" runs them once more without it, one package at a time.
+// NoRace skips the test if it has the race detector, which would change what it looks at. Above the tier quick, where
+// all tests have the detector, the tests that were skipped by NoRace run once more without it, one package at a time.
+func NoRace(t testing.TB, what string) {
+	t.Helper()
+	if race.Enabled {
+		t.Skipf("not with the race detector: %s", what)
+	}
+}
+
+// Measure is Need at Full and NoRace, for a test that measures time, processor time or memory.
 func Measure(t testing.TB, what string) {
 	t.Helper()
 	Need(t, Full, what)
-	if race.Enabled {
-		t.Skipf("measures, so it runs without the race detector: %s", what)
-	}
+	NoRace(t, what)
 }
 
 // Tool returns the path of a program that the test needs. Without the program the test is skipped in the Quick

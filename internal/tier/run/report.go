@@ -130,7 +130,7 @@ func (r *report) note(dir string, e event, said map[string]*strings.Builder) {
 var (
 	packageLine = regexp.MustCompile(`^(ok|FAIL)\s`)
 	needs       = regexp.MustCompile(`left out of this tier: (.*) \((?:run it with )?(make \w+)`)
-	measures    = regexp.MustCompile(`measures, so it runs without the race detector`)
+	measures    = regexp.MustCompile(`: not with the race detector: `)
 	because     = regexp.MustCompile(`_test\.go:\d+: (.*)`)
 )
 
