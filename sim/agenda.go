@@ -2,12 +2,12 @@ package sim
 
 import "time"
 
-// event is something that is going to happen. fire is called once, when the world's clock has reached it.
+// event is something that is going to happen. fire is called once, when the world's clock has reached its time.
 type event interface {
 	fire()
 }
 
-// appointment is an event with its time. Equal times keep the order in which they were made.
+// appointment is an event with its time. Events at equal times keep the order in which they were added.
 type appointment struct {
 	at    time.Duration
 	order uint64
@@ -18,8 +18,8 @@ func (a *appointment) before(b *appointment) bool {
 	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-// agenda is a binary heap of appointments. There is no cancelling: an event that is no longer wanted looks
-// for itself when it fires.
+// agenda is a binary heap of appointments. They cannot be cancelled: an event that may be obsolete checks that itself
+// when it fires.
 type agenda struct {
 	heap []appointment
 	made uint64
@@ -39,7 +39,7 @@ func (g *agenda) add(at time.Duration, e event) {
 	}
 }
 
-// next is when the next one is due; false if there is none.
+// next returns when the next event is due; false if there is none.
 func (g *agenda) next() (time.Duration, bool) {
 	if len(g.heap) == 0 {
 		return 0, false
@@ -47,7 +47,7 @@ func (g *agenda) next() (time.Duration, bool) {
 	return g.heap[0].at, true
 }
 
-// take removes and returns the next one.
+// take removes and returns the next event.
 func (g *agenda) take() event {
 	h := g.heap
 	first, last := h[0].event, len(h)-1

@@ -4,7 +4,7 @@ import (
 	"github.com/daimon-go/daimon/internal/audit"
 )
 
-// audit looks at everything that is too much to look at in each step.
+// audit checks what would cost too much in each step.
 func (w *World) audit() {
 	for _, v := range w.servers {
 		if v.closed {
@@ -19,11 +19,10 @@ func (w *World) audit() {
 	}
 }
 
-// lost looks whether a waiting task will be told of what it waits for: either the kernel has nothing for it,
-// or an event of it is still to come.
+// lost checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
 func (r *runner) lost(s audit.Socket) {
 	if r.at >= 0 {
-		return // it has yet to look
+		return // the scheduler is about to run
 	}
 	in, out, coming := r.server.kernel.level(s.FD)
 	switch {

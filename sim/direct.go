@@ -193,7 +193,7 @@ func (o *receiving) fire() {
 		return
 	}
 	k.reader.Wake()
-	k.e.r.rouse()
+	k.e.r.wake()
 }
 
 func (o *sending) fire() {
@@ -219,7 +219,7 @@ func (o *sending) fire() {
 	if k.closing {
 		k.goOn()
 	}
-	k.e.r.rouse()
+	k.e.r.wake()
 }
 
 func isFinal(err error) bool { return err != syscall.EAGAIN }
@@ -382,7 +382,7 @@ func (k *stream) release(how func()) {
 	if k.closing {
 		k.e.lingering = slices.DeleteFunc(k.e.lingering, func(o *stream) bool { return o == k })
 		k.e.r.s.Hold(-1)
-		k.e.r.rouse()
+		k.e.r.wake()
 	}
 }
 

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// purpose is what a stream of draws is for. Each has its own, so that a draw more in one does not shift
-// what the others say: a scenario keeps its requests when a fault is switched off.
+// purpose names a stream of draws. One more draw in a stream does not change the others, so a scenario keeps its
+// requests when a fault is switched off.
 type purpose uint32
 
 const (
-	schedule purpose = iota // who has the next step, and how many turns
-	network                 // latencies, sizes, what the system chooses
-	faults                  // whether something goes wrong, and how
-	workload                // what clients and scenarios draw
+	schedule purpose = iota // what runs next, and for how many turns
+	network                 // latencies, sizes, choices of the system
+	faults                  // which faults happen, and how
+	workload                // draws of clients and scenarios
 	purposes
 )
 

@@ -10,14 +10,14 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// history is what has happened: all of it as a hash, and the end of it to be read.
+// history is what has happened: a hash of all events, and the last ones as text.
 type history struct {
 	hash   uint64
 	events uint64
 	last   []line
 }
 
-// line is one event. What it says is made when somebody reads it.
+// line is one event. Its text is made only when it is printed.
 type line struct {
 	number uint64
 	at     time.Duration
@@ -26,7 +26,7 @@ type line struct {
 	a, b   int64
 }
 
-// actor is who does something. Its number is the same in every run of the seed, as a pointer would not be.
+// actor is what an event is about. Unlike a pointer, its number is the same in every run of a seed.
 type actor interface {
 	fmt.Stringer
 	number() uint64
@@ -59,16 +59,16 @@ const (
 	whats
 )
 
-// phrases say what each kind of event is, with what a and b mean for it.
+// phrases are the texts of the events. Each kind has its own meaning of a and b.
 var phrases = [whats]func(who actor, a, b int64) string{
 	turnBegins: func(who actor, _, _ int64) string { return fmt.Sprintf("turn of %v", who) },
-	turnEnds:   func(who actor, a, _ int64) string { return fmt.Sprintf("%v answers %v", who, act.Directive(a)) },
+	turnEnds:   func(who actor, a, _ int64) string { return fmt.Sprintf("%v returns %v", who, act.Directive(a)) },
 	isSpawned:  func(who actor, _, _ int64) string { return fmt.Sprintf("%v is spawned", who) },
 	isWoken:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v is woken", who) },
-	isTold:     func(who actor, _, _ int64) string { return fmt.Sprintf("%v is told of an order", who) },
-	isEnded:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v leaves", who) },
+	isTold:     func(who actor, _, _ int64) string { return fmt.Sprintf("%v is notified of an order", who) },
+	isEnded:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v ends", who) },
 	passBegins: func(who actor, _, _ int64) string { return fmt.Sprintf("%v: pass", who) },
-	clockJumps: func(_ actor, a, _ int64) string { return fmt.Sprintf("nobody can go on: %v later", time.Duration(a)) },
+	clockJumps: func(_ actor, a, _ int64) string { return fmt.Sprintf("nothing can run: %v pass", time.Duration(a)) },
 	fdReceives: func(who actor, a, b int64) string { return fmt.Sprintf("%v receives %s of %d", who, result(a), b) },
 	fdSends:    func(who actor, a, b int64) string { return fmt.Sprintf("%v sends %s of %d", who, result(a), b) },
 	fdAccepts:  func(who actor, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
@@ -87,7 +87,7 @@ var phrases = [whats]func(who actor, a, b int64) string{
 	},
 }
 
-// result is a number of bytes or a descriptor; less than 0: an errno.
+// result is the text of what a call returned: a number of bytes or a descriptor, or if negative an errno.
 func result(a int64) string {
 	if a < 0 {
 		return syscall.Errno(-a).Error()
@@ -95,7 +95,7 @@ func result(a int64) string {
 	return fmt.Sprint(a)
 }
 
-// note adds an event.
+// note records an event.
 func (h *history) note(at time.Duration, w what, who actor, a, b int64) {
 	h.events++
 	x := h.hash ^ uint64(at)
@@ -109,7 +109,7 @@ func (h *history) note(at time.Duration, w what, who actor, a, b int64) {
 	h.last[h.events%uint64(len(h.last))] = line{h.events, at, w, who, a, b}
 }
 
-// content takes bytes into the hash.
+// content adds bytes to the hash.
 func (h *history) content(p []byte) {
 	x := h.hash
 	for ; len(p) >= 8; p = p[8:] {
@@ -126,7 +126,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>29
 }
 
-// tail is the last events, the latest last, numbered from the first event of the world.
+// tail returns the last events, the newest last, with their numbers in the whole history.
 func (h *history) tail() string {
 	var b strings.Builder
 	for i := range h.last {

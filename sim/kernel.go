@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// kernel is the operating system of one Server: its descriptors.
+// kernel is the operating system of one Server: its descriptors and calls.
 type kernel struct {
 	w       *World
 	server  *Server
@@ -23,14 +23,14 @@ type kernel struct {
 	least   int           // no descriptor below is free
 	limit   int           // of descriptors; 0: none
 	used    int           // descriptors
-	short   time.Duration // until when Accept finds no descriptor, by a fault
+	short   time.Duration // until then a fault lets Accept fail with shortOf
 	shortOf syscall.Errno
-	futile  int           // Accepts that found no descriptor, since begun, and since one was closed or an event told of a client
-	begun   time.Duration // counting them
-	stray   int           // Accepts that no event had told of
+	futile  int // Accepts without a free descriptor since begun; a close or a new event makes it 0
+	begun   time.Duration
+	stray   int // Accepts without an event before them
 }
 
-// file is what a descriptor stands for: a connection's end, a listening socket, or a poller.
+// file is what a descriptor refers to: the end of a connection, a listening socket, or a poller.
 type file struct {
 	k    *kernel
 	fd   int
@@ -41,7 +41,7 @@ type file struct {
 	mine registration
 }
 
-// call is one of those of monitor.OS that are noted by name.
+// call is a system call that the history records by name.
 type call int64
 
 const (
@@ -64,10 +64,10 @@ var callNames = [...]string{"open a poller", "listen", "listen at a path", "dial
 
 func (c call) String() string { return callNames[c] }
 
-// readiness is what an event says.
+// readiness is what an event reports.
 type readiness = netpoll.Ready
 
-// firstFile: below are standard input, output and error.
+// firstFile is the first descriptor after standard input, output and error.
 const firstFile = 3
 
 func newKernel(v *Server) *kernel {
@@ -95,10 +95,10 @@ func (f *file) ready() {
 	}
 }
 
-// full tells whether there is no room for so many more descriptors.
+// full reports whether there is no room for so many more descriptors.
 func (k *kernel) full(more int) bool { return k.limit > 0 && k.used+more > k.limit }
 
-// install gives f the lowest number that is free, as POSIX has it: one that was closed is in use again soon.
+// install gives f the lowest free number, as POSIX demands. So the number of a closed descriptor is soon in use again.
 func (k *kernel) install(f *file) int {
 	fd := k.least
 	for fd < len(k.files) && k.files[fd] != nil {
@@ -121,16 +121,16 @@ func (k *kernel) remove(fd int) {
 	k.futile = 0
 }
 
-// get finds an open descriptor. There is no excuse for using one that is not.
+// get returns an open descriptor. Using one that is not open fails the world.
 func (k *kernel) get(fd int, what string) *file {
 	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil {
-		k.w.wrong("%v: %s of descriptor %d, which is not open", k, what, fd)
+		k.w.wrong("%v: %s on descriptor %d, which is not open", k, what, fd)
 		return nil
 	}
 	return k.files[fd]
 }
 
-// open lists the descriptors that are.
+// open lists the open descriptors.
 func (k *kernel) open() (names []string) {
 	for _, f := range k.files {
 		if f == nil {
@@ -148,8 +148,7 @@ func (k *kernel) open() (names []string) {
 	return names
 }
 
-// level is what could be done with a connection's descriptor at once, and whether an event of it is still to
-// come.
+// level reports what can be done with a connection's descriptor now, and whether an event of it is still coming.
 func (k *kernel) level(fd int) (in, out, coming bool) {
 	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil || k.files[fd].end == nil {
 		return false, false, false
@@ -160,7 +159,7 @@ func (k *kernel) level(fd int) (in, out, coming bool) {
 	return e.readable(), e.writable() && e.settled(), coming
 }
 
-// gone tells whether there is news of a connection's end, for who knows half of it or nothing.
+// gone reports whether a connection has ended. With half set, the end of the peer's bytes is known already.
 func (k *kernel) gone(fd int, half bool) bool {
 	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil || k.files[fd].end == nil {
 		return false
@@ -169,7 +168,7 @@ func (k *kernel) gone(fd int, half bool) bool {
 	return e.err != 0 || e.ended && !half
 }
 
-// forRunner is the OS of one scheduler.
+// forRunner returns the OS of one scheduler.
 func (k *kernel) forRunner(r *runner) monitor.OS { return &view{kernel: k, r: r} }
 
 // view is a kernel as one scheduler sees it.
@@ -179,7 +178,7 @@ type view struct {
 	p *poller
 }
 
-// OpenPoller implements monitor.OS, as do the methods below. A poller takes two descriptors.
+// OpenPoller and the following methods implement monitor.OS. A poller takes two descriptors.
 func (v *view) OpenPoller() (monitor.Poller, error) {
 	k := v.kernel
 	if k.full(2) {
@@ -193,7 +192,7 @@ func (v *view) OpenPoller() (monitor.Poller, error) {
 	return p, k.result(opensPoller, p.files[0], nil)
 }
 
-// result notes what a call that belongs to no descriptor has returned.
+// result records the result of a call that belongs to no descriptor.
 func (k *kernel) result(c call, n int, err error) error {
 	k.w.note(fdCalls, k, returned(n, err), int64(c))
 	return err
@@ -256,7 +255,7 @@ func (v *view) Accept(fd int) (int, error) {
 	case f == nil:
 		return -1, syscall.EBADF
 	case f.l == nil:
-		v.w.wrong("%v: accept, but it is no listening socket", f)
+		v.w.wrong("%v: accept, but it is not a listening socket", f)
 		return -1, syscall.EINVAL
 	}
 	if v.r.accepts++; v.r.accepts > mostAccepts {
@@ -294,23 +293,22 @@ func (v *view) accept(l *listening) (int, error) {
 	return v.install(g), nil
 }
 
-// mostAccepts is more than any service asks for in one turn: its bound is 64, and the last call says that there is
-// nobody.
+// mostAccepts bounds the calls of a service in one turn: 64 connections, and a call that finds none.
 const mostAccepts = 65
 
-// insists complains of who asks again and again for a descriptor, though nothing has changed.
+// insists fails the world if Accept is called again and again without a free descriptor.
 func (k *kernel) insists() {
 	const often, window = 64, 10 * time.Millisecond
 	if k.w.now > k.begun+window {
 		k.begun, k.futile = k.w.now, 0
 	}
 	if k.futile++; k.futile > often {
-		k.w.wrong("%v spins: it has asked %d times in %v for a descriptor that is not there", k, k.futile, k.w.now-k.begun)
+		k.w.wrong("%v spins: it has called accept %d times in %v without a free descriptor", k, k.futile, k.w.now-k.begun)
 	}
 }
 
-// noFile: a descriptor is found before a connection is (accept4), so that there being none does not tell
-// whether there is one.
+// noFile returns the error if there is no free descriptor. As in accept4, that is checked first, so the error does not
+// show whether a connection is there.
 func (v *view) noFile(l *listening) error {
 	w := v.w
 	switch {
@@ -327,13 +325,13 @@ func (v *view) noFile(l *listening) error {
 	return nil
 }
 
-// stream is get for calls on connections. One scheduler does not use what another watches.
+// stream is get for calls on connections. A scheduler must not use a connection that another one watches.
 func (v *view) stream(fd int, what string) *file {
 	f := v.get(fd, what)
 	switch {
 	case f == nil:
 	case f.end == nil:
-		v.w.wrong("%v: %s, but it is no connection", f, what)
+		v.w.wrong("%v: %s, but it is not a connection", f, what)
 		return nil
 	case f.reg != nil && f.reg.p.r != v.r:
 		v.w.wrong("%v: %s by %v, but %v watches it", f, what, v.r, f.reg.p.r)
@@ -350,7 +348,7 @@ func (v *view) Receive(fd int, p []byte) (int, error) {
 		return 0, nil
 	}
 	if r := f.reg; r != nil && !r.believes(netpoll.In) {
-		v.w.wrong("%v: receive, but since it was emptied no event has told of input", f)
+		v.w.wrong("%v: receive, but it was empty, and no event has reported input since", f)
 	}
 	n, err := f.receive(p)
 	f.learn(n, len(p), err)
@@ -358,7 +356,7 @@ func (v *view) Receive(fd int, p []byte) (int, error) {
 	return n, err
 }
 
-// receive is the end's, with faults.
+// receive is that of the end, with faults.
 func (f *file) receive(p []byte) (int, error) {
 	w, e := f.k.w, f.end
 	most := min(len(p), e.unread())
@@ -369,13 +367,13 @@ func (f *file) receive(p []byte) (int, error) {
 	case most > 1 && w.fault(&w.faults.ShortRead, f):
 		p = p[:1+w.dice[faults].below(most-1)]
 		if !e.c.local {
-			f.later() // as if the rest had come then
+			f.later() // as if the rest came then
 		}
 	}
 	return e.receive(p)
 }
 
-// learn keeps what the rule of package netpoll lets who uses the descriptor believe.
+// learn updates what a caller may conclude from events and results, by the rule of package netpoll.
 func (f *file) learn(n, room int, err error) {
 	r := f.reg
 	switch {
@@ -389,7 +387,7 @@ func (f *file) learn(n, room int, err error) {
 	}
 }
 
-// later has an event come when something else could have caused it.
+// later lets an event come after a while.
 func (f *file) later() {
 	if f.reg != nil {
 		f.reg.later(20*time.Microsecond, 10*time.Millisecond)
@@ -407,19 +405,19 @@ func (v *view) Send(fd int, head, p []byte) (int, error) {
 	return n, err
 }
 
-// insists complains of who sends again and again though no event has told of room. Once or twice is right: there is
-// something else to send, or a deadline has come.
+// insists fails the world if Send is called again and again without an event that reports room. A few times are right:
+// there is more to send, or a deadline has passed.
 func (f *file) insists(err error) {
 	const often = 64
 	if f.reg == nil || err != syscall.EAGAIN {
 		return
 	}
 	if f.reg.vain++; f.reg.vain > often {
-		f.k.w.wrong("%v spins: it was sent to %d times without room, and no event has told of any", f, f.reg.vain)
+		f.k.w.wrong("%v spins: %d sends found no room, and no event has reported any", f, f.reg.vain)
 	}
 }
 
-// send is the end's, with faults.
+// send is that of the end, with faults.
 func (f *file) send(head, p []byte) (int, error) {
 	w, e := f.k.w, f.end
 	if e.phase != connected || e.mute {
@@ -439,7 +437,7 @@ func (f *file) send(head, p []byte) (int, error) {
 	return e.send(head, p)
 }
 
-// SendFile reads what it sends: files are the real system's, and what is in them is part of the scenario.
+// SendFile reads a file of the real system. Its contents are part of the scenario.
 func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error) {
 	f := v.stream(fd, "sendfile")
 	if f == nil {
@@ -459,7 +457,7 @@ func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error)
 	return sent, err
 }
 
-// mostOfFile is what one SendFile takes at most, as Linux's does, which has a pipe in between.
+// mostOfFile is the most that one SendFile sends. Linux's uses a pipe of this size.
 const mostOfFile = 64 << 10
 
 func (v *view) CloseWrite(fd int) error {
@@ -473,7 +471,7 @@ func (v *view) CloseWrite(fd int) error {
 func (v *view) Close(fd int) error { return v.release(closesFile, fd) }
 func (v *view) Reset(fd int) error { return v.release(resetsFile, fd) }
 
-// release closes a descriptor by one of two ways.
+// release closes a descriptor, by Close or Reset.
 func (v *view) release(c call, fd int) (err error) {
 	w, f := v.w, v.get(fd, c.String())
 	if f == nil {
@@ -545,7 +543,7 @@ func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
 	return v.option(fd, "TCP_KEEPIDLE")
 }
 
-// option: nothing that a world does depends on it.
+// option checks the descriptor. The option itself has no effect.
 func (v *view) option(fd int, name string) error {
 	f := v.get(fd, name)
 	switch {
@@ -557,7 +555,7 @@ func (v *view) option(fd int, name string) error {
 	return nil
 }
 
-// watchedBy finds the registration at one poller; nil: there is none.
+// watchedBy returns the registration with a poller, or nil.
 func (l *listening) watchedBy(p *poller) *registration {
 	i := slices.IndexFunc(l.watches, func(r *registration) bool { return r.p == p })
 	if i < 0 {
@@ -566,8 +564,8 @@ func (l *listening) watchedBy(p *poller) *registration {
 	return l.watches[i]
 }
 
-// returned is what a call has returned, for the history: n, or the errno as a negative number. The end of a
-// stream is 0, as the system says it.
+// returned encodes the result of a call for the history: n, or the errno as a negative number. The end of a stream
+// is 0, as in the system call.
 func returned(n int, err error) int64 {
 	switch e := err.(type) {
 	case nil:

@@ -165,7 +165,7 @@ func TestWhatIsLeftOpenIsListed(t *testing.T) {
 	p, err := b.OpenPoller()
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"descriptor 3 of server (the port at 10.0.0.1:80)",
+		"descriptor 3 of server (the listener at 10.0.0.1:80)",
 		"descriptor 4 of server (connection 2)",
 		"descriptor 5 of server (a poller)",
 		"descriptor 6 of server (a poller)",

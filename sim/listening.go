@@ -11,11 +11,11 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// internet is what the servers and clients of a world share: one space of addresses, and one file system
-// for Unix sockets.
+// internet is what the servers and clients of a world share: the addresses, the connections, and the file system of
+// Unix sockets.
 type internet struct {
 	w           *World
-	made        uint64 // connections, and other things with a number
+	made        uint64 // the last number of a connection or a listening socket
 	connections []*connection
 	ports       []*listening
 	files       []socketFile
@@ -23,7 +23,7 @@ type internet struct {
 	kernels     []*kernel
 }
 
-// socketFile is a Unix socket's place in the file system. Without a listener it is stale.
+// socketFile is the file of a Unix socket. Without a listener it is stale.
 type socketFile struct {
 	path string
 	l    *listening
@@ -31,17 +31,17 @@ type socketFile struct {
 
 func (n *internet) init(w *World) { n.w, n.ephemeral = w, firstEphemeral }
 
-// heal ends what faults have begun and not ended. A clogged link opens by itself, in at most 10 s.
+// heal ends lasting faults. A clogged link opens by itself, in at most 10 s.
 func (n *internet) heal() {
 	for _, k := range n.kernels {
 		k.short = 0
 	}
 }
 
-// hurt tells whether a fault has refused or broken the connection of e.
+// hurt reports whether a fault has refused or broken the connection of e.
 func (n *internet) hurt(e *end) bool { return e != nil && e.c.hurt }
 
-// injure notes that a fault ends the connection.
+// injure records that a fault ends the connection.
 func (c *connection) injure() {
 	if !c.hurt {
 		c.hurt = true
@@ -49,10 +49,10 @@ func (c *connection) injure() {
 	}
 }
 
-// held tells whether a fault has kept something of e from arriving for up to 10 s: longer than some servers wait.
+// held reports whether a fault has delayed bytes of the connection, for up to 10 s. Some servers do not wait that long.
 func (n *internet) held(e *end) bool { return e != nil && e.c.held }
 
-// left lists the connections that somebody still holds, or that are not over.
+// left lists the connections that have not ended.
 func (n *internet) left() (names []string) {
 	for _, c := range n.connections {
 		names = append(names, fmt.Sprintf("%v and %v", &c.ends[0], &c.ends[1]))
@@ -68,10 +68,10 @@ func (n *internet) latency() time.Duration {
 	return d.duration(latencyLow, latencyHigh)
 }
 
-// Of Linux, without its being told otherwise (ip_local_port_range).
+// The default of Linux (ip_local_port_range).
 const firstEphemeral, lastEphemeral = 32768, 60999
 
-// nextPort is one of the system's choice, at which nobody listens.
+// nextPort returns an ephemeral port without a listener.
 func (n *internet) nextPort() uint16 {
 	for {
 		port := n.ephemeral
@@ -100,18 +100,18 @@ type listening struct {
 	addr    netip.AddrPort // zero for a Unix socket
 	path    string
 	backlog int
-	queue   fifo[*end] // waits to be accepted
+	queue   fifo[*end] // connections that wait to be accepted
 	half    int        // in the handshake
 	closed  bool
 	watches []*registration
-	direct  func() // who accepts without a descriptor
+	direct  func() // accepts without a descriptor
 }
 
 func (l *listening) String() string {
 	if l.path != "" {
-		return "the port at " + l.path
+		return "the listener at " + l.path
 	}
-	return fmt.Sprintf("the port at %v", l.addr)
+	return fmt.Sprintf("the listener at %v", l.addr)
 }
 
 func (l *listening) number() uint64 { return numbersOfPorts | l.id }
@@ -142,7 +142,7 @@ func (n *internet) listenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (*lis
 	return l, nil
 }
 
-// plain is an address without an IPv4 one in an IPv6 one. A world has no interfaces that a zone could name.
+// plain turns an IPv4-mapped address into IPv4. A world has no interfaces, so a zone is an error.
 func plain(addr netip.AddrPort) (netip.AddrPort, error) {
 	ip := addr.Addr().Unmap()
 	switch {
@@ -154,12 +154,13 @@ func plain(addr netip.AddrPort) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ip, addr.Port()), nil
 }
 
-// overlap tells whether two addresses could get the same connection. [::] takes IPv4 too.
+// overlap reports whether two addresses could get the same connection. [::] accepts IPv4, too.
 func overlap(a, b netip.AddrPort) bool {
 	return a.Port() == b.Port() && (covers(a.Addr(), b.Addr()) > 0 || covers(b.Addr(), a.Addr()) > 0)
 }
 
-// covers is how well a listener's address fits another: exactly, as any of its family, as any, or not.
+// covers returns how well a listener's address fits another: 3 exactly, 2 as the unspecified address of its family, 1 as
+// that of IPv6 for IPv4, 0 not at all.
 func covers(port, addr netip.Addr) int {
 	switch {
 	case port == addr:
@@ -174,7 +175,7 @@ func covers(port, addr netip.Addr) int {
 	return 0
 }
 
-// find draws one of those who listen best for addr; nil: nobody does.
+// find draws one of the listeners that fit addr best. It returns nil if there is none.
 func (n *internet) find(addr netip.AddrPort) *listening {
 	best, count := 0, 0
 	for _, l := range n.ports {
@@ -206,18 +207,18 @@ func (n *internet) find(addr netip.AddrPort) *listening {
 	return nil
 }
 
-// stage is how far a connect is.
+// stage is how far a connect has come.
 type stage uint8
 
 const (
-	knocking stage = iota // the SYN arrives at the port
-	answered              // the port's answer arrives
-	joining               // the last of the three arrives, and the connection is in the backlog
+	knocking stage = iota // the SYN arrives at the listener
+	answered              // the SYN-ACK arrives
+	joining               // the ACK arrives, and the connection is in the backlog
 	failing               // the refusal arrives, or time is up
 )
 
-// tries is how often a SYN is sent, after 1, 2, 4, 8, 16 and 32 s again (tcp_syn_retries), and patience when
-// the last one is given up.
+// A SYN is sent tries times, the further ones after 1, 2, 4, 8, 16 and 32 s (tcp_syn_retries). After patience the
+// connect fails.
 const (
 	tries    = 7
 	patience = 127 * time.Second
@@ -268,7 +269,7 @@ func loopback(ip netip.Addr) netip.Addr {
 	return netip.IPv6Loopback()
 }
 
-// source is where a connection to ip comes from: the world is one network.
+// source returns the address from which a connection to ip comes. The world is one network.
 func source(ip netip.Addr) netip.Addr {
 	switch {
 	case ip.IsLoopback():
@@ -279,7 +280,7 @@ func source(ip netip.Addr) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xFD, 15: 1})
 }
 
-// failLater has a connect fail, by a fault.
+// failLater lets a connect fail, by a fault.
 func (c *connection) failLater(err syscall.Errno, after time.Duration) {
 	c.injure()
 	c.refuse(err, after)
@@ -307,7 +308,7 @@ func (h *handshake) fire() {
 	}
 }
 
-// knock: the SYN arrives. A port whose backlog is full does not answer, and it is sent again.
+// knock is called when the SYN arrives. A listener with a full backlog does not answer, so the SYN is sent again.
 func (c *connection) knock() {
 	n := c.net
 	if c.ends[0].phase == dead {
@@ -333,7 +334,7 @@ func (c *connection) knock() {
 	}
 }
 
-// answer: whoever dials is connected. What it sends now comes after the last of the handshake.
+// answer is called when the SYN-ACK arrives: the dialling end is connected. What it sends now arrives after the ACK.
 func (c *connection) answer() {
 	e := &c.ends[0]
 	if e.phase == dead {
@@ -347,7 +348,7 @@ func (c *connection) answer() {
 	e.wake()
 }
 
-// join: the connection is in the backlog, unless one of the two has given up meanwhile.
+// join is called when the ACK arrives. It puts the connection into the backlog, unless one of the ends is closed.
 func (c *connection) join() {
 	l, e := c.port, &c.ends[1]
 	l.half--
@@ -365,13 +366,13 @@ func (c *connection) join() {
 	}
 }
 
-// abandon forgets a connection that did not come about.
+// abandon drops a connection that was never established.
 func (c *connection) abandon() {
 	c.ends[1].closed, c.ends[1].phase = true, dead
 	c.retire()
 }
 
-// full: one more than the backlog may wait (sk_acceptq_is_full, unix_recvq_full).
+// full reports whether the backlog is full. One more than its number may wait (sk_acceptq_is_full, unix_recvq_full).
 func (l *listening) full() bool { return l.queue.len() > l.backlog }
 
 func (l *listening) push(e *end) {
@@ -380,8 +381,8 @@ func (l *listening) push(e *end) {
 	l.wake()
 }
 
-// wake tells of an arrival. Of those who share the socket it goes from one that is drawn to the next until
-// somebody is told who was resting (EPOLLEXCLUSIVE): at least one, and usually not all.
+// wake reports an arrival to the pollers. Among those that share the socket it starts at one that it draws, and stops
+// at the first whose scheduler was resting (EPOLLEXCLUSIVE). So at least one is woken, and usually not all.
 func (l *listening) wake() {
 	if l.direct != nil {
 		l.direct()
@@ -405,7 +406,7 @@ func (l *listening) wake() {
 	}
 }
 
-// close ends it, and with it all who were not accepted: reset, or for Unix sockets an error of the same name.
+// close closes the listener. Connections that were not accepted are reset; over Unix sockets the peer gets ECONNRESET.
 func (l *listening) close() {
 	l.closed = true
 	n := l.n
@@ -438,7 +439,7 @@ func (l *listening) refuse(e *end) {
 	e.reset()
 }
 
-// maxPath is how long a Unix path may be (sockaddr_un).
+// maxPath is the greatest length of a Unix path (sockaddr_un).
 const maxPath = 107
 
 func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }
@@ -461,7 +462,7 @@ func (n *internet) forget(path string) {
 	}
 }
 
-// spelled is the name under which a path is known: an abstract one may begin with @ or NUL.
+// spelled returns a path in one spelling: an abstract one may begin with @ or NUL.
 func spelled(path string) string {
 	if strings.HasPrefix(path, "\x00") {
 		return "@" + path[1:]
@@ -469,7 +470,7 @@ func spelled(path string) string {
 	return path
 }
 
-// listenUnix is System.ListenUnix. Like it, it asks a live server by connecting.
+// listenUnix is System.ListenUnix. Like it, it finds out by connecting whether a server listens.
 func (n *internet) listenUnix(path string, o netpoll.ListenOptions) (*listening, error) {
 	switch {
 	case len(path) > maxPath:
@@ -490,7 +491,7 @@ func (n *internet) listenUnix(path string, o netpoll.ListenOptions) (*listening,
 	return l, nil
 }
 
-// probe tells whether somebody listens, and leaves a connection that has ended with whoever does.
+// probe reports whether a server listens. If so, it gets a connection that is closed at once.
 func (n *internet) probe(path string) bool {
 	e, err := n.dialUnix(path, nil)
 	if err == nil {
@@ -539,7 +540,7 @@ func (n *internet) dialUnix(path string, h holder) (*end, error) {
 	return &c.ends[0], nil
 }
 
-// address is where it listens.
+// address returns the address of the listener.
 func (l *listening) address() gonet.Addr {
 	if l.path != "" {
 		return &gonet.UnixAddr{Name: l.path, Net: "unix"}

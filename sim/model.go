@@ -14,19 +14,19 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// model is a second opinion on a scheduler: from what its Trace says it knows who is ready, in which order,
-// and objects when a turn is not whose it must be, when a demon is left out of a pass, or when a pass is late.
+// model checks a scheduler. It follows the Trace, so it knows which tasks are ready, and in which order. The world
+// fails when a turn is given to the wrong task, when a pass skips a demon, or when a pass is late.
 type model struct {
 	turns   int // between two passes
 	tasks   map[*act.Task]*task
 	spawned uint64
 	queue   taskQueue
 	demons  taskQueue
-	due     int // demons that were ready at the last pass and have not had their turn
+	due     int // demons that were ready at the last pass and have not had a turn since
 	passes  int
-	taken   int // turns of tasks since the last
+	taken   int // turns of tasks since the last pass
 	running *task
-	bounded bool // an order counts turns: tasks may fall out of the queue
+	bounded bool // an order bounds turns, so tasks may leave the queue
 }
 
 func (m *model) init(turns int) {
@@ -34,7 +34,7 @@ func (m *model) init(turns int) {
 	m.tasks = map[*act.Task]*task{}
 }
 
-// task is what the model knows of one.
+// task is what the model knows of a task or demon.
 type task struct {
 	r      *runner
 	serial uint64
@@ -43,8 +43,8 @@ type task struct {
 	state  state
 	since  time.Duration
 	pass   int // of its last turn, if it is a demon
-	left   int // turns under an order that bounds them
-	told   int // of how many orders
+	left   int // turns that an order leaves it
+	told   int // the number of orders that it was notified of
 	next   *task
 }
 
@@ -59,7 +59,7 @@ const (
 )
 
 func (s state) String() string {
-	return [...]string{"is ready", "has its turn", "waits", "waits for what it has offloaded", "has left"}[s]
+	return [...]string{"is ready", "has its turn", "waits", "waits for its offloaded function", "has ended"}[s]
 }
 
 func (t *task) String() string {
@@ -101,7 +101,7 @@ func (q *taskQueue) pop() *task {
 	return t
 }
 
-// remove takes t out wherever it is.
+// remove removes t, wherever it is.
 func (q *taskQueue) remove(t *task) {
 	var all taskQueue
 	for x := q.pop(); x != nil; x = q.pop() {
@@ -184,7 +184,7 @@ func (v *Server) trace(users *act.Trace) *act.Trace {
 	}
 	all.RemoteEvent = func(s *act.Scheduler) {
 		v.w.foreign(s)
-		of(s).rouse()
+		of(s).wake()
 		if u.RemoteEvent != nil {
 			u.RemoteEvent(s)
 		}
@@ -192,11 +192,11 @@ func (v *Server) trace(users *act.Trace) *act.Trace {
 	return &all
 }
 
-// known returns the model's task; one that it has never heard of is a bug of the framework.
+// known returns the model of a task. A task that was not spawned is a bug of the framework.
 func (r *runner) known(t *act.Task) *task {
 	m := r.model.tasks[t]
 	if m == nil {
-		r.w.wrong("%v: %v appears from nowhere", r, t)
+		r.w.wrong("%v: %v was never spawned", r, t)
 		m = &task{r: r, action: t.Action(), state: over}
 	}
 	return m
@@ -205,21 +205,21 @@ func (r *runner) known(t *act.Task) *task {
 func (r *runner) spawnedOne(t *act.Task) {
 	m := &r.model
 	if m.tasks[t] != nil {
-		r.w.wrong("%v: the place of %v is given away again", r, m.tasks[t])
+		r.w.wrong("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
 	}
 	m.spawned++
 	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: hook.IsDemon(t)}
 	m.tasks[t] = x
 	r.becomes(x, ready)
 	r.w.note(isSpawned, x, 0, 0)
-	r.rouse()
+	r.wake()
 }
 
 func (r *runner) turnBegins(t *act.Task) {
-	r.w.now += turnTime // so that the pass's reading of the clock grows old
+	r.w.now += turnTime // so that the time that the pass has read grows old
 	m, x := &r.model, r.known(t)
 	if x.state != ready {
-		r.w.wrong("%v has a turn, but %v since %v", x, x.state, x.since)
+		r.w.wrong("%v has a turn, but it %v since %v", x, x.state, x.since)
 	}
 	if m.running != nil {
 		r.w.wrong("%v has a turn inside the turn of %v", x, m.running)
@@ -229,7 +229,7 @@ func (r *runner) turnBegins(t *act.Task) {
 		first = m.of(x).pop()
 	}
 	if first != x && first != nil {
-		r.w.wrong("%v has a turn, but it is that of %v, ready since %v", x, first, first.since)
+		r.w.wrong("%v has a turn before %v, which is ready since %v", x, first, first.since)
 	}
 	if x.demon {
 		m.due = max(0, m.due-1)
@@ -238,7 +238,7 @@ func (r *runner) turnBegins(t *act.Task) {
 		}
 		x.pass = m.passes
 	} else if m.taken++; m.taken > m.turns {
-		r.w.wrong("%v has turn %d since the last pass", x, m.taken)
+		r.w.wrong("%v has turn %d since the last pass, of %d at most", x, m.taken, m.turns)
 	}
 	if x.left--; x.left < 0 && !x.demon {
 		r.w.wrong("%v has more turns than its order allows", x)
@@ -252,7 +252,7 @@ func (r *runner) turnBegins(t *act.Task) {
 func (r *runner) turnEnds(t *act.Task, d act.Directive) {
 	x := r.known(t)
 	if x != r.model.running {
-		r.w.wrong("the turn of %v ends, which has none", x)
+		r.w.wrong("a turn of %v ends that has not begun", x)
 	}
 	r.model.running = nil
 	r.w.note(turnEnds, x, int64(d), 0)
@@ -271,7 +271,7 @@ func (r *runner) turnEnds(t *act.Task, d act.Directive) {
 func (r *runner) wokenOne(t *act.Task) {
 	x := r.known(t)
 	if x.state != waiting && x.state != away {
-		r.w.wrong("%v is woken, but %v", x, x.state)
+		r.w.wrong("%v is woken, but it %v", x, x.state)
 	}
 	r.w.note(isWoken, x, 0, 0)
 	r.becomes(x, ready)
@@ -280,7 +280,7 @@ func (r *runner) wokenOne(t *act.Task) {
 func (r *runner) toldOne(t *act.Task, o shutdown.Order) {
 	x := r.known(t)
 	if x.told++; x.told > r.orders {
-		r.w.wrong("%v is told of an order again", x)
+		r.w.wrong("%v is notified of an order twice", x)
 	}
 	if n := o.Policy().Resolved().Turns; n > 0 {
 		r.model.bounded = true
@@ -306,7 +306,7 @@ func (r *runner) endedOne(t *act.Task, err error) {
 	r.w.note(isEnded, x, 0, 0)
 }
 
-// panicked notes a task that has failed so, which is a mistake unless the scenario makes it.
+// panicked fails the world, unless the scenario allows panics.
 func (r *runner) panicked(x *task, p *act.Panic) {
 	if !r.w.options.Panics {
 		r.w.wrong("%v panicked: %v\n%s", x, p.Value, p.Stack)
@@ -316,21 +316,21 @@ func (r *runner) panicked(x *task, p *act.Panic) {
 func (r *runner) pass() {
 	m := &r.model
 	if m.due > 0 {
-		r.w.wrong("%v: a pass begins, and %d demons had no turn in the last, first %v", r, m.due, m.demons.head)
+		r.w.wrong("%v: the last pass skipped %d demons, first %v", r, m.due, m.demons.head)
 	}
 	m.due, m.taken = m.demons.n, 0
 	m.passes++
 	r.w.note(passBegins, r, 0, 0)
 }
 
-// nobodyLeft sees to it that a closed scheduler has let go of everything.
+// nobodyLeft checks that a closed scheduler has no tasks.
 func (r *runner) nobodyLeft() {
 	for _, x := range r.sorted() {
-		r.w.wrong("%v is closed, and %v", x, x.state)
+		r.w.wrong("%v %v, but its scheduler is closed", x, x.state)
 	}
 }
 
-// sorted returns the tasks that there are in the order of their coming.
+// sorted returns the tasks in the order in which they were spawned.
 func (r *runner) sorted() []*task {
 	var all []*task
 	for _, x := range r.model.tasks {
@@ -340,7 +340,7 @@ func (r *runner) sorted() []*task {
 	return all
 }
 
-// waits lists who waits.
+// waits lists all tasks and clients that have not ended.
 func (w *World) waits() string {
 	var b strings.Builder
 	for _, v := range w.servers {

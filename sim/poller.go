@@ -7,21 +7,20 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// poller is what epoll(7) is, edge-triggered: a list of descriptors of which something has changed. What is
-// ready about them is looked at when they are reported, so that an event may tell more than what caused it,
-// or turn out to be none.
+// poller models edge-triggered epoll(7): a list of descriptors that have changed. What is ready is determined when a
+// descriptor is reported, so an event may report more than its cause, or may not be reported at all.
 type poller struct {
 	k      *kernel
 	r      *runner
 	files  [2]int // its descriptors
 	list   fifo[*registration]
 	all    []*registration // what it watches
-	ghosts []ghost         // events that are told for a second time, or too late
+	ghosts []ghost         // events that are reported a second time, or too late
 	waits  uint64          // calls of Wait
 	closed bool
 }
 
-// registration is a descriptor at a poller.
+// registration is a descriptor that a poller watches.
 type registration struct {
 	p      *poller
 	f      *file
@@ -29,22 +28,22 @@ type registration struct {
 	kind   netpoll.Kind
 	listed bool
 	gone   bool
-	place  int           // in poller.all
+	place  int           // index in poller.all
 	coming int           // delayed events
-	told   netpoll.Ready // what events have said, less what calls have taken back by the rule of package netpoll
-	batch  uint64        // of the Wait that told last
-	again  int           // further events of that batch: whoever takes them one by one may receive after each
-	vain   int           // sends that found no room, since an event told of anything
+	told   netpoll.Ready // what events have reported, minus what results of calls have revoked by the rule of package netpoll
+	batch  uint64        // of the Wait that reported last
+	again  int           // further events of that batch: a caller may handle them one by one, and receive after each
+	vain   int           // sends without room since the last event
 }
 
-// ghost is an event apart from the list.
+// ghost is an event that is not on the list.
 type ghost struct {
 	reg   *registration
 	ready netpoll.Ready
-	held  int // until this number is in use again; 0: no longer
+	held  int // until this descriptor number is in use again; 0: not held
 }
 
-// believes tells whether who goes by the events may think so.
+// believes reports whether a caller may conclude this from the events.
 func (r *registration) believes(what netpoll.Ready) bool {
 	if r.told&what == 0 && r.again > 0 {
 		r.again--
@@ -54,7 +53,7 @@ func (r *registration) believes(what netpoll.Ready) bool {
 	return r.told&what != 0
 }
 
-// list puts it on the list, once, and has the scheduler look.
+// list puts r on the list, once, and wakes the scheduler.
 func (r *registration) list() {
 	if r.gone || r.p.closed {
 		return
@@ -63,10 +62,10 @@ func (r *registration) list() {
 		r.listed = true
 		r.p.list.push(r)
 	}
-	r.p.r.rouse()
+	r.p.r.wake()
 }
 
-// later lists it after a while.
+// later lists r after a while.
 func (r *registration) later(least, most time.Duration) {
 	w := r.p.k.w
 	r.coming++
@@ -81,7 +80,7 @@ func (d *delayed) fire() {
 	r.list()
 }
 
-// level is what is ready now.
+// level returns what is ready now.
 func (r *registration) level() (ready netpoll.Ready) {
 	if r.kind != netpoll.Stream {
 		if r.f.l.queue.len() > 0 {
@@ -92,8 +91,8 @@ func (r *registration) level() (ready netpoll.Ready) {
 	return r.f.end.levels()
 }
 
-// levels is what poll says of the socket (tcp_poll, unix_poll). A sender that is told there is no room will be
-// told when there is.
+// levels returns what poll reports for the socket (tcp_poll, unix_poll). If that is no room, an event follows when there
+// is room.
 func (e *end) levels() (ready netpoll.Ready) {
 	if e.phase == connecting {
 		return 0
@@ -115,7 +114,7 @@ func (e *end) levels() (ready netpoll.Ready) {
 	return ready
 }
 
-// Add implements monitor.Poller, as do the methods below.
+// Add and the following methods implement monitor.Poller.
 func (p *poller) Add(fd int, tag uint64, kind netpoll.Kind) error {
 	f := p.k.get(fd, "add")
 	if f == nil || p.closed {
@@ -129,7 +128,7 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	w := p.k.w
 	switch {
 	case tag == ^uint64(0):
-		panic("sim: the tag ^uint64(0) belongs to the interrupt")
+		panic("sim: the tag ^uint64(0) is reserved for the interrupt")
 	case kind > netpoll.SharedListener:
 		return syscall.EINVAL
 	case (kind == netpoll.Stream) != (f.end != nil) || f.p != nil:
@@ -158,18 +157,18 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	return nil
 }
 
-// haunt lets go the late events of those who had this number before.
+// haunt releases late events of earlier descriptors with this number.
 func (p *poller) haunt(fd int) {
 	for i := range p.ghosts {
 		if g := &p.ghosts[i]; g.held == fd {
 			g.held = 0
-			p.r.rouse()
+			p.r.wake()
 		}
 	}
 }
 
-// Remove takes a shared listener away. A wake-up that it has and has not reported is lost, also for those who
-// share it, as in Linux.
+// Remove stops watching a shared listener. As in Linux, a wake-up that was not reported yet is lost, also for the other
+// pollers that watch it.
 func (p *poller) Remove(fd int) error {
 	f := p.k.get(fd, "remove")
 	if f == nil || p.closed {
@@ -186,7 +185,7 @@ func (p *poller) Remove(fd int) error {
 	return f.result(removes, nil)
 }
 
-// drop ends a registration. A fault keeps an event of it, to be told when the number is in use again.
+// drop ends a registration. A fault keeps an event of it until the number is in use again.
 func (r *registration) drop() {
 	p := r.p
 	w := p.k.w
@@ -208,7 +207,7 @@ func (r *registration) drop() {
 		}
 	}
 	if !p.closed && w.fault(&w.faults.Stale, r.f) {
-		if len(p.ghosts) >= mostGhosts { // of numbers that nobody has used since
+		if len(p.ghosts) >= mostGhosts { // their numbers were not used again
 			p.ghosts = append(p.ghosts[:0], p.ghosts[1:]...)
 		}
 		p.ghosts = append(p.ghosts, ghost{r, p.guess(r), r.f.fd})
@@ -217,7 +216,7 @@ func (r *registration) drop() {
 
 const mostGhosts = 64
 
-// guess draws an event of those that could be.
+// guess draws one of the possible events.
 func (p *poller) guess(r *registration) netpoll.Ready {
 	switch {
 	case r.kind != netpoll.Stream:
@@ -228,25 +227,25 @@ func (p *poller) guess(r *registration) netpoll.Ready {
 	return [...]netpoll.Ready{netpoll.In, netpoll.Out, netpoll.In | netpoll.Out}[p.k.w.dice[faults].below(3)]
 }
 
-// rests tells whether its scheduler has no step to take.
+// rests reports whether its scheduler rests.
 func (p *poller) rests() bool { return p.r.at < 0 && !p.r.over }
 
-// pending tells whether a Wait would find something.
+// pending reports whether a Wait would find something.
 func (p *poller) pending() bool { return p.list.len() > 0 }
 
-// Wait never waits: it is the world that lets time pass.
+// Wait never waits: only the world lets time pass.
 func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error) {
 	w := p.k.w
 	switch {
 	case p.closed:
-		w.wrong("%v: a wait at a poller that is closed", p.r)
+		w.wrong("%v: wait on a closed poller", p.r)
 		return 0, syscall.EBADF
 	case len(events) == 0:
 		panic("sim: Wait needs room for at least one event")
 	case atMost != 0:
-		panic("sim: a scheduler wants to sleep, which only the world may")
+		panic("sim: a scheduler wants to sleep, but only the world lets time pass")
 	case p.pending() && w.fault(&w.faults.Interrupt, p.k):
-		p.r.rouse()
+		p.r.wake()
 		return 0, nil
 	}
 	p.waits++
@@ -259,12 +258,12 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 		}
 	}
 	if p.pending() {
-		p.r.rouse()
+		p.r.wake()
 	}
 	return n, nil
 }
 
-// report fills events.
+// report fills events and returns their number.
 func (p *poller) report(events []netpoll.Event) (n int) {
 	w := p.k.w
 	if len(p.ghosts) > 0 {
@@ -285,7 +284,7 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 			continue
 		case w.fault(&w.faults.Duplicate, r.f):
 			p.ghosts = append(p.ghosts, ghost{r, ready, 0})
-			p.r.rouse()
+			p.r.wake()
 		}
 		events[n] = p.tell(r, ready)
 		n++
@@ -305,12 +304,12 @@ func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
 		r.batch, r.again = p.waits, 0
 	}
 	if r.kind != netpoll.Stream {
-		p.k.futile = 0 // it is right to ask anew
+		p.k.futile = 0 // accepting again is right
 	}
 	r.told |= ready
 	r.vain = 0
 	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {
-		r.told |= netpoll.In // what has happened is received
+		r.told |= netpoll.In // a receive returns what has happened
 	}
 	late := int64(0)
 	if r.gone {
@@ -320,7 +319,7 @@ func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
 	return netpoll.Event{Tag: r.tag, Ready: ready}
 }
 
-// tellGhosts reports the events that are due apart from the list.
+// tellGhosts reports the ghosts that are due.
 func (p *poller) tellGhosts(events []netpoll.Event) (n int) {
 	kept := p.ghosts[:0]
 	for _, g := range p.ghosts {
@@ -336,12 +335,12 @@ func (p *poller) tellGhosts(events []netpoll.Event) (n int) {
 	return n
 }
 
-// Interrupt has the scheduler look.
-func (p *poller) Interrupt() { p.r.rouse() }
+// Interrupt wakes the scheduler.
+func (p *poller) Interrupt() { p.r.wake() }
 
 func (p *poller) Close() error {
 	if p.closed {
-		p.k.w.wrong("%v: its poller is closed twice", p.r)
+		p.k.w.wrong("%v closes its poller twice", p.r)
 		return syscall.EBADF
 	}
 	p.closed = true

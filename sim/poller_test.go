@@ -62,7 +62,7 @@ func TestReceiveWithoutCauseIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	b.right()
 	_, _ = b.hear(fd) // the short read has said that nothing is there
-	require.ErrorContains(t, b.w.failure, "no event has told of input")
+	require.ErrorContains(t, b.w.failure, "no event has reported input")
 }
 
 func TestAcceptWithoutCauseIsCounted(t *testing.T) {

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// atATime bounds the turns of a step: others come in between.
+	// atATime bounds the turns of a step.
 	atATime = 8
-	// turnTime is what a turn takes on the world's clock, and passTime a step beside that.
+	// A turn takes turnTime on the world's clock, and a step takes passTime on top of its turns.
 	turnTime = time.Microsecond
 	passTime = 300 * time.Nanosecond
 )
 
-// Server is a process in the world: a Group, with descriptors of its own.
+// Server is a program in the world: an [act.Group] with its own descriptors.
 type Server struct {
 	w        *World
 	name     string
@@ -30,16 +30,16 @@ type Server struct {
 	runners  []*runner
 	kernel   *kernel
 	executor *executor
-	order    shutdown.Order // the latest
+	order    shutdown.Order // the last one
 	given    time.Duration  // when
-	due      time.Duration  // when it must have ended; 0: at no time
-	errors   []error        // what its schedulers returned
+	due      time.Duration  // when it must have ended; 0: no limit
+	errors   []error        // of its schedulers
 	closed   bool
 }
 
-// Server makes a Group of cfg in the world and calls the set-up functions, as Group.Run does, at once. Of cfg
-// the world replaces Clock, Executor, Idle and Threads, and puts itself before Trace; 0 Schedulers are one.
-// Without a Logger nothing is logged.
+// Server adds a server: it makes a Group and calls the set-up functions for each scheduler, as Group.Run does. The world
+// replaces the fields Clock, Executor, Idle and Threads of cfg. 0 Schedulers means one, and without a Logger nothing is
+// logged. An error is that of a set-up function.
 func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler) error) (*Server, error) {
 	v := &Server{w: w, name: name, executor: &executor{w: w}}
 	v.kernel = newKernel(v)
@@ -67,21 +67,21 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 				return nil, errors.Join(err, v.group.Close())
 			}
 		}
-		r.rouse()
+		r.wake()
 	}
 	return v, nil
 }
 
-// Group is the Server's.
+// Group returns the server's Group.
 func (v *Server) Group() *act.Group { return v.group }
 
-// String is the name.
+// String returns the name.
 func (v *Server) String() string { return v.name }
 
-// Shutdown is Group.Shutdown. Whoever gives an order, from then on the world holds the server to its terms.
+// Shutdown gives the server an order, as Group.Shutdown does. The world checks that the server ends within its terms.
 func (v *Server) Shutdown(o shutdown.Order) { v.group.Shutdown(o) }
 
-// ordered is told of every order to one of the schedulers. Several merge to the strictest.
+// ordered is called for each order to one of the schedulers. Several orders merge to the strictest.
 func (v *Server) ordered(r *runner, o shutdown.Order) {
 	r.orders++
 	r.newer = r.spawned
@@ -98,27 +98,27 @@ func (v *Server) ordered(r *runner, o shutdown.Order) {
 	}
 }
 
-// slack is what the end of a server may take on top of its terms.
+// slack is how long after the bound of its order a server may end.
 const slack = 100 * time.Millisecond
 
-// ended tells whether all schedulers have returned from their order.
+// ended reports whether all schedulers have ended.
 func (v *Server) ended() bool {
 	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }
 
-// punctual complains of a scheduler that goes on for longer than its order allows.
+// punctual checks that no scheduler runs for longer than its order allows.
 func (v *Server) punctual() {
 	for _, r := range v.runners {
 		if !r.over && v.due > 0 && v.w.now > v.due {
-			v.w.wrong("%v has not ended %v after its order %v", r, v.w.now-v.given, v.order)
+			v.w.wrong("%v still runs %v after its order %v", r, v.w.now-v.given, v.order)
 		}
 	}
 }
 
-// Err is what the schedulers have returned: nil, a *shutdown.Cut, or what broke.
+// Err returns the errors of the schedulers: nil, a *shutdown.Cut, or why one of them failed.
 func (v *Server) Err() error { return errors.Join(v.errors...) }
 
-// close ends the Group and looks for what it has left behind.
+// close closes the Group, and checks that it leaves nothing behind.
 func (v *Server) close() {
 	if v.closed || v.w.failure != nil {
 		return
@@ -139,18 +139,18 @@ func (v *Server) close() {
 	}
 }
 
-// runner is one scheduler of a Server, as the world steps it.
+// runner is one scheduler of a Server. The world steps it.
 type runner struct {
 	server  *Server
 	w       *World
 	s       *act.Scheduler
-	at      int           // in World.able
-	alarm   time.Duration // when it is going to be looked at again; 0: at no time
-	roused  bool          // in this step, or since
-	over    bool          // its order has been carried out
+	at      int           // index in World.able
+	alarm   time.Duration // when it is stepped again; 0: not planned
+	woken   bool          // in this step, or since
+	over    bool          // it has ended
 	accepts int           // calls in this turn
 	orders  int           // given to it
-	newer   uint64        // tasks with a higher number came after the latest of them
+	newer   uint64        // tasks with a higher number came after the last of them
 	model
 }
 
@@ -166,29 +166,29 @@ func (r *runner) number() uint64 {
 }
 func (r *runner) place() *int { return &r.at }
 
-// rouse has the runner stepped again: something has happened that it may not know of.
-func (r *runner) rouse() {
-	r.roused = true
+// wake lets the runner take steps again, because something has happened.
+func (r *runner) wake() {
+	r.woken = true
 	if !r.over {
 		r.w.enable(r)
 	}
 }
 
-// fire is the alarm.
+// fire is called at alarm.
 func (r *runner) fire() {
 	if r.alarm > 0 && r.alarm <= r.w.now {
 		r.alarm = 0
 	}
-	r.rouse()
+	r.wake()
 }
 
-// step takes a few turns. With nothing left to do it rests until something happens or is due.
+// step takes a few turns. A runner without work rests until something happens or is due.
 func (r *runner) step() {
 	w := r.w
 	if r.server.order == nil && w.fault(&w.faults.Pressed, r) {
 		r.press()
 	}
-	r.roused = false
+	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
 	before := audit.Concluded(r.s)
 	taken, err := r.s.Step(n)
@@ -198,7 +198,7 @@ func (r *runner) step() {
 		r.end(err)
 		return
 	}
-	if taken == n || r.roused {
+	if taken == n || r.woken {
 		return
 	}
 	at, ok := r.s.NextDeadline()
@@ -206,7 +206,7 @@ func (r *runner) step() {
 		return
 	}
 	if r.queue.n+r.demons.n > 0 && !r.bounded {
-		w.wrong("%v has nothing to do, but %v and %v are ready", r, r.queue.head, r.demons.head)
+		w.wrong("%v rests, but task %v or demon %v is ready", r, r.queue.head, r.demons.head)
 	}
 	w.disable(r)
 	if ok && (r.alarm == 0 || at < r.alarm) {
@@ -215,30 +215,30 @@ func (r *runner) step() {
 	}
 }
 
-// end notes what the scheduler has returned.
+// end records that the scheduler has ended.
 func (r *runner) end(err error) {
 	r.server.punctual()
 	r.over = true
 	r.w.disable(r)
 	for _, x := range r.sorted() {
-		unbegun := x.state == ready && x.serial > r.newer // its first turn, before which it would be told, does not come
+		unbegun := x.state == ready && x.serial > r.newer // it would be notified before its first turn, which does not come
 		if o := r.server.order; o != nil && x.told == 0 && x.state != away && !unbegun && o.Policy().Kind != shutdown.Suspending {
-			r.w.wrong("%v was told of no order", x)
+			r.w.wrong("%v was not notified of the order", x)
 		}
 	}
 	var cut *shutdown.Cut
 	if err != nil {
 		r.server.errors = append(r.server.errors, err)
 		if !errors.As(err, &cut) {
-			r.w.wrong("%v broke: %w", r, err)
+			r.w.wrong("%v failed: %w", r, err)
 		}
 	}
 	if r.server.ended() {
-		r.w.after(0, todo(r.server.close)) // the process is at its end
+		r.w.after(0, todo(r.server.close)) // the program ends
 	}
 }
 
-// press fills the inbox of the scheduler, from inside, where a Post does not wait for room.
+// press fills the inbox of the scheduler. On its own thread a Post does not wait for room.
 func (r *runner) press() {
 	r.s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		for r.s.Post(func(*act.Scheduler) {}) {
@@ -248,7 +248,7 @@ func (r *runner) press() {
 	}))
 }
 
-// executor runs offloaded functions on the world's goroutine, when it is drawn that they are ready.
+// executor runs offloaded functions on the world's goroutine, at times that it draws.
 type executor struct {
 	w    *World
 	lost []func()
@@ -266,7 +266,7 @@ func (x *executor) Execute(f func()) {
 	}
 }
 
-// heal finds what was lost.
+// heal runs the functions that a fault has kept back.
 func (x *executor) heal() {
 	for _, f := range x.lost {
 		x.w.after(0, todo(f))

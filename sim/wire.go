@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// watcher is told when what can be done with an end may have changed.
+// watcher is notified when what can be done with an end may have changed.
 type watcher interface{ ready() }
 
-// holder is who uses an end: a descriptor, or a client.
+// holder uses an end: a descriptor, a stream or a client.
 type holder interface {
 	actor
 	watcher
 }
 
-// connection is two ends, and a pipe from each to the other. It behaves as Linux does, of which netpoll's
-// documentation is the short form; the states are those of RFC 9293 as far as a call can tell them apart.
+// connection is two ends, and a pipe from each to the other. It behaves like Linux; package netpoll has the short form.
+// The states are those of RFC 9293, as far as calls can tell them apart.
 type connection struct {
 	net   *internet
 	id    uint64
@@ -27,7 +27,7 @@ type connection struct {
 	ends  [2]end
 	pipes [2]pipe // pipes[i] carries what ends[i] sends
 
-	// Of the connect: how far it is, how often it was tried, and what will be answered if it fails.
+	// Of the connect: how far it has come, how often it was tried, and its error if it fails.
 	stage   stage
 	tries   int
 	verdict syscall.Errno
@@ -36,10 +36,10 @@ type connection struct {
 	addr   [2]netip.AddrPort // of the ends
 	path   string            // of a Unix listener
 	broken bool              // there was a reset, so bytes may be lost
-	cause  syscall.Errno     // what a fault has it end by; 0: a reset
-	hurt   bool              // by a fault: the reset, or the refusal, is not the code's
-	held   bool              // up by a fault, for seconds
-	place  int               // in internet.connections
+	cause  syscall.Errno     // the error by which a fault ends it; 0: a reset
+	hurt   bool              // a fault has refused or reset it
+	held   bool              // a fault has delayed bytes for seconds
+	place  int               // index in internet.connections
 }
 
 // end is one side of a connection.
@@ -51,8 +51,8 @@ type end struct {
 	out    *pipe
 	phase  phase
 	err    syscall.Errno // what SO_ERROR has
-	closed bool          // by its holder; what is on its way goes on
-	ended  bool          // the peer sends nothing more, and that has arrived
+	closed bool          // by its holder; what is on its way still arrives
+	ended  bool          // the end of the peer's bytes has arrived
 	mute   bool          // this end sends nothing more
 }
 
@@ -64,7 +64,7 @@ const (
 	dead // reset, refused, or ended in both directions
 )
 
-// pipe is one direction: bytes that wait to be read, and before them in time what is on its way.
+// pipe is one direction of a connection: bytes that wait to be read, and bytes that are on their way.
 //
 //	      read          arrived          sent
 //	───────┼───── unread ──┼── on its way ──┼─── room ───▶ read+capacity
@@ -78,17 +78,17 @@ type pipe struct {
 	read     uint64
 	arrived  uint64
 	sent     uint64
-	freed    uint64 // up to where what was read has made room
+	freed    uint64 // up to where bytes that were read have made room
 
 	flights  fifo[flight]
-	pending  bool          // the next arrival is in the agenda
-	last     time.Duration // nothing arrives before what was sent before
-	clogged  time.Duration // nothing arrives before
+	pending  bool          // the next arrival is on the agenda
+	last     time.Duration // when the last segment arrives: nothing overtakes it
+	clogged  time.Duration // nothing arrives before then
 	ended    bool          // the end has arrived
-	reset    bool          // a reset is on its way, or has come
-	lost     bool          // what is sent goes nowhere
-	refused  bool          // a send was, or was cut short: its sender wants to know of room
-	answered bool          // and that there is room is on its way to it
+	reset    bool          // a reset is on its way, or has arrived
+	lost     bool          // what is sent is lost
+	refused  bool          // a send found too little room, so its sender must be notified of room
+	answered bool          // that notification is on its way
 }
 
 // flight is a segment on its way.
@@ -165,7 +165,7 @@ func (e *end) String() string {
 
 func (e *end) number() uint64 { return numbersOfEnds | e.c.id<<1 | uint64(e.side) }
 
-// What kinds of actors have a number of the net's begin it with a number of their own.
+// The upper byte of an actor's number is its kind.
 const (
 	numbersOfEnds uint64 = (iota + 1) << 56
 	numbersOfFiles
@@ -176,17 +176,17 @@ const (
 	numbersOfClients
 )
 
-// wake tells the holder that something has changed.
+// wake notifies the holder that something has changed.
 func (e *end) wake() {
 	if e.holder != nil && !e.closed {
 		e.holder.ready()
 	}
 }
 
-// settled tells whether a connect is decided.
+// settled reports whether the connect has succeeded or failed.
 func (e *end) settled() bool { return e.phase != connecting }
 
-// receive is System.Receive. Bytes that have arrived come before everything, also after a reset.
+// receive is System.Receive. Bytes that have arrived come first, also after a reset.
 func (e *end) receive(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
@@ -195,7 +195,7 @@ func (e *end) receive(p []byte) (int, error) {
 		return 0, syscall.EBADF
 	case e.unread() > 0:
 		return e.in.take(p), nil
-	case e.ended && !e.c.local: // SOCK_DONE: a reset behind the end is for who sends (tcp_recvmsg_locked)
+	case e.ended && !e.c.local: // SOCK_DONE: only sends see a reset after the end (tcp_recvmsg_locked)
 		return 0, io.EOF
 	case e.err != 0:
 		return 0, e.takeError()
@@ -230,7 +230,7 @@ func (e *end) send(head, p []byte) (int, error) {
 	return n, nil
 }
 
-// sendable says why nothing can be sent. A Unix socket looks at its own state before the pending error
+// sendable returns the error if nothing can be sent. A Unix socket looks at its own state before the pending error
 // (unix_stream_sendmsg), a TCP socket after (sk_stream_error).
 func (e *end) sendable() error {
 	stopped := e.mute || e.phase == dead
@@ -263,7 +263,7 @@ func (e *end) takeError() error {
 	return err
 }
 
-// closeWrite is System.CloseWrite. The socket's own poller is told too, as Linux does (inet_shutdown).
+// closeWrite is System.CloseWrite. As in Linux, the socket's own poller is notified, too (inet_shutdown).
 func (e *end) closeWrite() (err error) {
 	switch {
 	case e.closed:
@@ -283,7 +283,7 @@ func (e *end) closeWrite() (err error) {
 	return err
 }
 
-// close is System.Close: what was sent still arrives, unless something is unread, which makes a reset of it.
+// close is System.Close. What was sent still arrives. If bytes are unread, the connection is reset instead.
 func (e *end) close() { e.giveUp(e.unread() > 0) }
 
 // reset is System.Reset.
@@ -302,7 +302,7 @@ func (e *end) giveUp(hard bool) {
 		e.leave()
 	case e.phase == dead:
 	case e.phase == connecting:
-		e.phase = dead // the handshake finds out
+		e.phase = dead // the handshake checks that
 	case hard:
 		e.breakOff()
 	case !e.mute:
@@ -312,8 +312,8 @@ func (e *end) giveUp(hard bool) {
 	e.c.retire()
 }
 
-// leave closes a Unix socket: the peer can neither send nor wait for more, and is told by an error if
-// something it has sent was not read (unix_release_sock).
+// leave closes a Unix socket. The peer can neither send nor wait for more, and gets an error if bytes that it has sent
+// were not read (unix_release_sock).
 func (e *end) leave() {
 	other := e.peer()
 	other.mute, other.phase = true, dead
@@ -331,20 +331,20 @@ func (e *end) breakOff() {
 	e.out.sendReset()
 }
 
-// fail ends the connection here, for a reason that the holder can ask for.
+// fail ends the connection at this end, with a pending error.
 func (e *end) fail(err syscall.Errno) {
 	e.phase, e.err = dead, err
 	e.wake()
 }
 
-// endArrives: the peer sends nothing more. Over Unix sockets it may say so more than once.
+// endArrives is called when the end of the peer's bytes arrives. Over Unix sockets that may happen more than once.
 func (e *end) endArrives() {
 	e.ended = true
 	e.c.net.w.note(endArrives, e, 0, 0)
 	e.wake()
 }
 
-// resetArrives ends what is not over yet. The error depends on whether the peer had ended before (tcp_reset).
+// resetArrives is called when a reset arrives. The error depends on whether the peer had closed its write side (tcp_reset).
 func (e *end) resetArrives() {
 	if e.phase == dead {
 		return
@@ -362,13 +362,13 @@ func (e *end) resetArrives() {
 	e.c.retire()
 }
 
-// readable tells whether a receive would do better than EAGAIN.
+// readable reports whether a receive would return something other than EAGAIN.
 func (e *end) readable() bool {
 	return e.unread() > 0 || e.ended || e.err != 0 || e.phase == dead
 }
 
-// writable tells whether there is enough room to be told of: a third of the capacity over TCP
-// (sk_stream_is_writeable), three quarters over Unix sockets (unix_writable). Sends may find less.
+// writable reports whether there is enough room for an event: a third of the capacity over TCP
+// (sk_stream_is_writeable), three quarters over Unix sockets (unix_writable). A send needs less.
 func (e *end) writable() bool {
 	if e.c.local {
 		return 4*e.out.used() <= e.out.capacity
@@ -391,16 +391,16 @@ func (e *end) address(side int) gonet.Addr {
 	case !e.c.local:
 		return gonet.TCPAddrFromAddrPort(e.c.addr[side])
 	case side == 0:
-		return &gonet.UnixAddr{Net: "unix"} // who connects has no name
+		return &gonet.UnixAddr{Net: "unix"} // the dialling end has no name
 	}
 	return &gonet.UnixAddr{Name: e.c.path, Net: "unix"}
 }
 
-// used is what takes up room. On a Unix socket that is all of a piece until its last byte is read (sock_wfree).
+// used returns the bytes that take up room. On a Unix socket a piece does so until its last byte is read (sock_wfree).
 func (p *pipe) used() int { return int(p.sent - p.freed) }
 func (p *pipe) room() int { return p.capacity - p.used() }
 
-// put copies b behind what was sent.
+// put copies b behind the bytes that were sent.
 func (p *pipe) put(b []byte) {
 	if need := int(p.sent-p.read) + len(b); need > len(p.ring) {
 		p.grow(need)
@@ -427,8 +427,8 @@ func (p *pipe) grow(need int) {
 	p.ring = ring
 }
 
-// take copies to b what has arrived, and lets the sender know of the room, if it wants to know. A Unix socket
-// tells its peer whenever a piece was received to its end (unix_write_space).
+// take copies bytes that have arrived to b, and notifies a sender that needs room. A Unix socket notifies its peer
+// whenever a whole piece was received (unix_write_space).
 func (p *pipe) take(b []byte) int {
 	n := min(len(b), int(p.arrived-p.read))
 	at := int(p.read) & (len(p.ring) - 1)
@@ -445,10 +445,10 @@ func (p *pipe) take(b []byte) int {
 	return n
 }
 
-// mostPiece is what a Unix socket keeps in one piece, as far as half of the capacity allows (unix_stream_sendmsg).
+// mostPiece bounds a piece of a Unix socket, together with half of the capacity (unix_stream_sendmsg).
 const mostPiece = 32 << 10
 
-// consumed tells whether a piece that was sent over a Unix socket has been received to its end.
+// consumed reports whether a piece that was sent over a Unix socket has been received whole.
 func (p *pipe) consumed() (some bool) {
 	for q := &p.flights; q.len() > 0 && q.head().upTo <= p.read; some = true {
 		p.freed = q.pop().upTo
@@ -456,8 +456,7 @@ func (p *pipe) consumed() (some bool) {
 	return some
 }
 
-// answer sends word of room to a sender that was refused. It goes the other way, so it is held up by what
-// holds that up.
+// answer notifies a sender of room. The notification travels the other way, so a clogged link there delays it.
 func (p *pipe) answer() {
 	if !p.refused || p.answered || 3*p.room() < p.capacity {
 		return
@@ -467,19 +466,19 @@ func (p *pipe) answer() {
 	w.agenda.add(max(w.now+w.net.latency(), back.clogged), (*answer)(p))
 }
 
-// answer is the arrival of that word.
+// answer is the arrival of that notification.
 type answer pipe
 
 func (a *answer) fire() {
 	p := (*pipe)(a)
 	p.answered = false
-	if 3*p.room() >= p.capacity { // the sender may have filled it without having been told
+	if 3*p.room() >= p.capacity { // the sender may have filled it meanwhile
 		p.refused = false
 		p.from.wake()
 	}
 }
 
-// dispatch sends the last n bytes on their way, most often in one segment.
+// dispatch sends the last n bytes, most often in one segment.
 func (p *pipe) dispatch(n int) {
 	if p.c.local {
 		piece := uint64(min(p.capacity/2, mostPiece))
@@ -501,8 +500,7 @@ func (p *pipe) dispatch(n int) {
 	}
 }
 
-// fly sends one segment of so many bytes on its way. A fault makes a reset, for both ends, of what begins
-// somewhere inside of it.
+// fly sends a segment of so many bytes. A fault cuts it off at some byte, and resets both ends.
 func (p *pipe) fly(upTo uint64, size int) {
 	if p.lost {
 		return
@@ -522,7 +520,7 @@ func (p *pipe) fly(upTo uint64, size int) {
 	p.launch(flight{at: p.due(), upTo: upTo})
 }
 
-// sendEnd sends the end behind everything that was sent.
+// sendEnd sends the end of the bytes.
 func (p *pipe) sendEnd() {
 	if !p.lost {
 		p.launch(flight{at: p.due(), upTo: p.sent, end: true})
@@ -534,7 +532,7 @@ func (p *pipe) launch(f flight) {
 	p.await()
 }
 
-// await has the next arrival in the agenda.
+// await puts the next arrival on the agenda.
 func (p *pipe) await() {
 	if !p.pending && p.flights.len() > 0 {
 		p.pending = true
@@ -542,7 +540,7 @@ func (p *pipe) await() {
 	}
 }
 
-// due draws when something sent now arrives: in order, and not through a clogged link.
+// due draws when something that is sent now arrives: not before what was sent earlier, and not while the link is clogged.
 func (p *pipe) due() time.Duration {
 	w := p.c.net.w
 	latency := w.net.latency()
@@ -557,7 +555,7 @@ func (p *pipe) due() time.Duration {
 	return p.last
 }
 
-// sendReset sends a reset, which may overtake what is on its way.
+// sendReset sends a reset, which may overtake bytes.
 func (p *pipe) sendReset() {
 	w := p.c.net.w
 	p.resetAt(max(w.now+w.net.latency(), p.clogged))
@@ -586,13 +584,13 @@ func (p *pipe) fire() {
 	p.await()
 }
 
-// land takes in what is due.
+// land delivers what is due.
 func (p *pipe) land() {
 	q, now := &p.flights, p.c.net.w.now
 	for q.len() > 0 && q.head().at <= now {
 		f := q.pop()
 		switch {
-		case p.to.phase == dead: // nobody is there
+		case p.to.phase == dead: // it is lost
 		case f.end:
 			p.landEnd()
 		default:
@@ -601,7 +599,7 @@ func (p *pipe) land() {
 	}
 }
 
-// arrive: bytes up to there are there. If their receiver has closed, they are answered by a reset.
+// arrive delivers the bytes up to upTo. If their receiver is closed, it answers with a reset.
 func (p *pipe) arrive(upTo uint64) {
 	if p.to.closed {
 		p.to.breakOff()
@@ -614,7 +612,7 @@ func (p *pipe) arrive(upTo uint64) {
 	p.to.wake()
 }
 
-// landEnd: the end of the bytes is there. When both have ended, all is over.
+// landEnd delivers the end of the bytes. When both ends have arrived, the connection is over.
 func (p *pipe) landEnd() {
 	p.ended = true
 	if p.to.out.ended {
@@ -624,7 +622,7 @@ func (p *pipe) landEnd() {
 	p.c.retire()
 }
 
-// retire forgets a connection that nobody holds, when nothing more can happen to it.
+// retire removes a connection that is closed at both ends, when nothing more can happen to it.
 func (c *connection) retire() {
 	a, b := &c.ends[0], &c.ends[1]
 	if c.place < 0 || !a.closed || !b.closed || a.phase != dead || b.phase != dead {
@@ -633,7 +631,7 @@ func (c *connection) retire() {
 	n := c.net
 	for i := range c.pipes {
 		if p := &c.pipes[i]; !c.broken && p.arrived != p.sent {
-			n.w.wrong("the network has lost something: of %d bytes %d arrived at %v", p.sent, p.arrived, p.to)
+			n.w.wrong("the network has lost bytes: %d of %d arrived at %v", p.arrived, p.sent, p.to)
 		}
 	}
 	last := len(n.connections) - 1

@@ -90,7 +90,7 @@ func (x *echoer) accept(i int) bool {
 		return false
 	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM:
 		x.again = x.b.w.now + 100*time.Millisecond
-		x.b.w.after(100*time.Millisecond, call1(x.b.r.rouse))
+		x.b.w.after(100*time.Millisecond, call1(x.b.r.wake))
 		return false
 	default:
 		return true
@@ -145,7 +145,7 @@ func (x *echoer) serve(i int, c *echoed) {
 		return
 	}
 	if c.ready&netpoll.In != 0 && len(c.queue) < 1<<16 && !c.ended {
-		x.b.r.rouse()
+		x.b.r.wake()
 	}
 }
 
