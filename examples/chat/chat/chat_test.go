@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// chat is a running one, over two reactors.
+// chat is a Chat that runs, on two schedulers.
 type chat struct {
 	*servertest.Running
 	*Chat
@@ -36,7 +36,7 @@ type chat struct {
 
 func start(t *testing.T, cfg act.Config) *chat { return startWith(t, cfg, 64) }
 
-// startWith is start with room for so many messages in the mailbox of a room.
+// startWith is start with that many messages in the mailbox of a room.
 func startWith(t *testing.T, cfg act.Config, most int) *chat {
 	c := &chat{Chat: New(&service.TCP{Address: "127.0.0.1:0", Handler: Member})}
 	c.most = most
@@ -44,7 +44,7 @@ func startWith(t *testing.T, cfg act.Config, most int) *chat {
 	return c
 }
 
-// look asks for a room, and has none made.
+// look asks for a room without creating one.
 type look struct {
 	name  string
 	reply process.Reply[process.Ref[message]]
@@ -52,12 +52,12 @@ type look struct {
 
 func (q look) at(h *hall, p *process.Self[query]) { q.reply.Send(p, h.rooms[q.name]) }
 
-// count asks how many are there.
+// count asks for the number of members.
 type count struct{ reply process.Reply[int] }
 
 func (x count) at(r *room, p *process.Self[message]) { x.reply.Send(p, len(r.members)) }
 
-// room is the one of that name; nobody if there is none.
+// room returns the room of that name; the zero Ref if there is none.
 func (c *chat) room(name string) process.Ref[message] {
 	ref, err := process.Call(c.patience(), c.hall, func(r process.Reply[process.Ref[message]]) query { return look{name, r} })
 	require.NoError(c.T, err)
@@ -70,7 +70,7 @@ func (c *chat) patience() context.Context {
 	return ctx
 }
 
-// members is how many there are in a room.
+// members returns the number of members in a room.
 func (c *chat) members(name string) int {
 	n, err := process.Call(c.patience(), c.room(name), func(r process.Reply[int]) message { return count{r} })
 	if err != nil {
@@ -79,19 +79,19 @@ func (c *chat) members(name string) int {
 	return n
 }
 
-// waitFor waits until there are so many members in the lobby.
+// waitFor waits until the lobby has that many members.
 func (c *chat) waitFor(n int) {
 	c.T.Helper()
 	require.Eventually(c.T, func() bool { return c.members(lobby) == n }, servertest.Timeout, time.Millisecond)
 }
 
-// empty waits until all have left and all rooms have ended; the hall stays.
+// empty waits until all members have left and all rooms have ended. The hall stays.
 func (c *chat) empty() {
 	c.T.Helper()
 	require.Eventually(c.T, func() bool { return c.sys.Stats().Alive == 1 }, servertest.Timeout, time.Millisecond)
 }
 
-// end wants an orderly end, with nothing cut, nothing logged, and nobody left.
+// end ends the chat, and requires that nothing is cut or logged and no process is left.
 func (c *chat) end() {
 	c.T.Helper()
 	c.Group.Shutdown(servertest.Drain)
@@ -100,7 +100,7 @@ func (c *chat) end() {
 	require.Zero(c.T, c.sys.Stats().Alive)
 }
 
-// client is somebody who has said a name and hears lines.
+// client is a connection that has sent a name and reads lines.
 type client struct {
 	t *testing.T
 	net.Conn
@@ -118,14 +118,14 @@ func (c *chat) clientBy(name string, dialer net.Dialer) *client {
 	return &client{c.T.(*testing.T), conn, bufio.NewScanner(conn)}
 }
 
-// hearEnd also closes, since the server waits for that for some seconds.
+// hearEnd reads up to the end, and closes, for which the server would otherwise wait some seconds.
 func hearEnd(t *testing.T, c net.Conn) {
 	t.Helper()
 	servertest.ExpectEOF(t, c)
 	require.NoError(t, c.Close())
 }
 
-// hears returns the next line that a member has said.
+// hears returns the next line that a member said.
 func (c *client) hears() (string, error) {
 	for c.lines.Scan() {
 		if line := c.lines.Text(); !strings.HasPrefix(line, "* ") && line != "Your name?" {
@@ -148,15 +148,15 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 
 	type heard struct {
 		by    int
-		all   []string            // in the order in which they came
-		lines map[string][]string // by their speakers
+		all   []string            // in the order of arrival
+		lines map[string][]string // by speaker
 		err   error
 	}
 	results := make(chan heard, members)
 	for i, m := range all {
 		go func() {
 			for k := range lines {
-				fmt.Fprintf(m, "%d\n", k) // what goes wrong is noticed by those who do not hear it
+				fmt.Fprintf(m, "%d\n", k) // on an error the others notice that a line is missing
 			}
 		}()
 		go func() {
@@ -191,7 +191,7 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 		}
 		require.Equal(t, without(first.all, h.by), without(h.all, first.by), "all hear the same conversation")
 	}
-	for _, m := range all { // nothing comes twice: behind the last line is the end
+	for _, m := range all { // nothing comes twice: after the last line comes the end
 		require.NoError(t, m.Conn.(*net.TCPConn).CloseWrite())
 	}
 	for _, m := range all {
@@ -203,7 +203,7 @@ func eachLineOnce(t *testing.T, cfg act.Config) {
 	c.end()
 }
 
-// without is lines without those of one member.
+// without returns lines without those of one member.
 func without(lines []string, member int) (rest []string) {
 	for _, line := range lines {
 		if !strings.HasPrefix(line, fmt.Sprintf("m%d: ", member)) {
@@ -259,7 +259,7 @@ func TestRoomsComeAndGo(t *testing.T) {
 	require.NotEqual(t, lobbyAtFirst, c.room(lobby))
 	require.NotZero(t, c.room(lobby).ID())
 	servertest.Expect(t, ben, "* Ada has left kitchen\n")
-	servertest.Send(t, ben, "/join kitchen\n/who\n") // in one move: out of it, and into it
+	servertest.Send(t, ben, "/join kitchen\n/who\n") // in one packet
 	servertest.Expect(t, ben, "* Ben has come to kitchen\n* in kitchen: Ben\n")
 	require.Equal(t, process.Normal, servertest.Receive(t, ends(kitchen)).Reason, "nobody was there for a moment")
 	require.NoError(t, ada.Close())
@@ -268,7 +268,7 @@ func TestRoomsComeAndGo(t *testing.T) {
 	c.end()
 }
 
-// hearBehind reads up to text.
+// hearBehind reads up to and with text.
 func hearBehind(t *testing.T, c net.Conn, text string) {
 	t.Helper()
 	var all []byte
@@ -278,7 +278,7 @@ func hearBehind(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// ends has the notice of the end of a process.
+// ends returns a channel that gets the notice of the end of a process.
 func ends(of process.AnyRef) <-chan process.Notice {
 	c := make(chan process.Notice, 1)
 	go func() {
@@ -292,7 +292,7 @@ func ends(of process.AnyRef) <-chan process.Notice {
 	return c
 }
 
-// Rooms end while others are on their way in, and nobody is lost between them: who hops is always somewhere.
+// Rooms end while members enter them, and no member is lost: one that changes rooms always arrives in one.
 func TestManyHopFromRoomToRoom(t *testing.T) {
 	const members, hops = 10, 60
 	c := startWith(t, act.Config{Schedulers: 2}, 2)
@@ -325,12 +325,12 @@ func TestManyHopFromRoomToRoom(t *testing.T) {
 	c.end()
 }
 
-// bomb is a bug in a room.
+// bomb is a message that makes a room panic.
 type bomb struct{}
 
 func (bomb) at(*room, *process.Self[message]) { panic("a bug") }
 
-// A room that panics is made anew, with those who were in it. They are told; the other rooms do not notice.
+// A room that panics is created again by its members, who are told. Other rooms are not affected.
 func TestARoomThatPanicsIsMadeAnew(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	ada, ben, eve := c.client("Ada"), c.client("Ben"), c.client("Eve")
@@ -363,7 +363,7 @@ func TestARoomThatPanicsIsMadeAnew(t *testing.T) {
 	c.end()
 }
 
-// trap is a room of which everybody who comes in dies.
+// trap is a room that panics when a member enters.
 type trap struct{ room }
 
 func (*trap) Act(p *process.Self[message]) act.Directive {
@@ -373,7 +373,7 @@ func (*trap) Act(p *process.Self[message]) act.Directive {
 	return act.Wait
 }
 
-// Who cannot be let in anywhere is told so, and does not try for ever.
+// A member that cannot enter any room is told so after a number of tries.
 func TestARoomThatPanicsEachTimeIsGivenUp(t *testing.T) {
 	made := 0
 	makeRoom = func(name string) process.Action[message] {
@@ -391,8 +391,8 @@ func TestARoomThatPanicsEachTimeIsGivenUp(t *testing.T) {
 	c.end()
 }
 
-// The speaker never has more under way than it knows to be heard, so only the one who does not read can be behind.
-// Small buffers, so that not the system queues for it.
+// The speaker waits until what it said was heard, so only the member that does not read can be behind. Socket buffers are
+// small, so that the system does not queue much for it.
 func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	deaf := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
@@ -405,7 +405,7 @@ func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
 	c.waitFor(3)
 	batch := strings.Repeat(strings.Repeat("x", 1000)+"\n", 32)
 	said := 0
-	for ; c.members(lobby) == 3 && said < 20_000; said += 32 { // 20 MB, many times what the system queues
+	for ; c.members(lobby) == 3 && said < 20_000; said += 32 { // 20 MB, far more than the system queues
 		servertest.Send(t, speaker, batch)
 		for range 32 {
 			line, err := reader.hears()
@@ -423,7 +423,7 @@ func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
 	c.end()
 }
 
-// gate is a room whose process stops receiving while it is shut.
+// gate is a room whose process does not receive while it is shut.
 type gate struct {
 	*room
 	shut atomic.Bool
@@ -438,8 +438,8 @@ func (g *gate) Act(p *process.Self[message]) act.Directive {
 	return g.room.Act(p)
 }
 
-// While a room takes nothing its speakers are not read any more, and hear none the less; other rooms go on. Then all that
-// was said is heard, in order.
+// While a room does not receive, its members are not read from, but still get lines, and other rooms go on. Afterwards all
+// that was said is heard, in order.
 func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
 	g := &gate{room: newRoom(lobby)}
 	makeRoom = func(name string) process.Action[message] {
@@ -454,7 +454,7 @@ func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
 	c.waitFor(2)
 	g.shut.Store(true)
 
-	// The lines are short of a kilobyte, so what the system and the connection keep is a few thousand of them.
+	// A line is almost a kilobyte, so the system and the connection hold a few thousand of them.
 	line := strings.Repeat("x", 900)
 	said := 0
 	require.NoError(t, speaker.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
@@ -463,9 +463,9 @@ func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
 		_, err = fmt.Fprintf(speaker, "%05d %s\n", said, line)
 	}
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "%d lines were taken", said)
-	said-- // a part of it may have been
+	said-- // a part of the last line may have been sent
 
-	other := c.client("o") // it waits at the door, too
+	other := c.client("o") // it waits for admission
 	require.NoError(t, other.Close())
 	g.shut.Store(false)
 	g.self.Load().Poke()
@@ -481,7 +481,7 @@ func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
 	c.end()
 }
 
-// Who speaks fast against a mailbox of two, and many do, is heard all the same, each line once.
+// Many members that send fast to a mailbox of two are all heard, each line once.
 func TestManySpeakAtATime(t *testing.T) {
 	c := startWith(t, act.Config{Schedulers: 2}, 2)
 	const each, speakers, listeners = 300, 6, 4
@@ -501,7 +501,7 @@ func TestManySpeakAtATime(t *testing.T) {
 				_, _ = conn.Write([]byte("s\n" + strings.Repeat("l\n", each)))
 				_ = conn.(*net.TCPConn).CloseWrite()
 			}()
-			_, _ = io.Copy(io.Discard, conn) // a close with something unread would be a reset
+			_, _ = io.Copy(io.Discard, conn) // closing with unread bytes would be a reset
 		}()
 	}
 	results := make(chan error, listeners)
@@ -524,7 +524,7 @@ func TestManySpeakAtATime(t *testing.T) {
 	c.end()
 }
 
-// At the end everybody hears what was said before it, and a last line, wherever they are.
+// At the end all members hear what was said before, and a last line, whichever room they are in.
 func TestAnOrderlyEnd(t *testing.T) { servertest.UnderEach(t, orderlyEnd) }
 
 func orderlyEnd(t *testing.T, cfg act.Config) {
@@ -540,7 +540,7 @@ func orderlyEnd(t *testing.T, cfg act.Config) {
 	hearBehind(t, ada, "* Eve has left lobby\n")
 	hearBehind(t, ben, "* Eve has left lobby\n")
 	ref := c.room(lobby)
-	for range 50 { // by somebody who is in no room: what has been sent is heard
+	for range 50 { // from outside: what was sent is heard
 		require.NoError(t, ref.Deliver(c.patience(), say{&member{name: "the host"}, "last orders"}))
 	}
 	c.Group.Shutdown(servertest.Drain)
@@ -555,7 +555,7 @@ func orderlyEnd(t *testing.T, cfg act.Config) {
 	c.end()
 }
 
-// Who does not read does not hold up the end for long.
+// A member that does not read delays the end only briefly.
 func TestTheDeafDoNotHoldUpTheEnd(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	deaf := c.client("deaf")

@@ -24,9 +24,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorlds has members talk and go from room to room, and rooms break down. Everybody hears the lines of another in
-// order, none twice and none of its own, and comes to an end: its own one, or that of the chat, which is told. Who only
-// listens hears. In the end there is no room left.
+// TestWorlds has members talk and change rooms, and rooms panic. Each member hears the lines of another in order, none
+// twice and none of its own, and ends by itself or with the chat, which is announced. A member that only listens hears
+// something. In the end no room is left.
 func TestWorlds(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		high := pick(w, 0, 1000)
@@ -70,7 +70,7 @@ func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))]
 
 func while(w *sim.World) time.Duration { return time.Duration(w.Rand().Int64N(int64(3 * time.Second))) }
 
-// mine is a query that puts a bug into the n-th room.
+// mine is a query that makes the n-th room panic.
 type mine int
 
 func (n mine) at(h *hall, p *process.Self[query]) {
@@ -79,7 +79,7 @@ func (n mine) at(h *hall, p *process.Self[query]) {
 	}
 }
 
-// guest says so many lines, each numbered, here and there.
+// guest says a number of lines, each with its number, in various rooms.
 func guest(name string, lines int, ends bool) sim.Script {
 	return func(c *sim.Client) error {
 		in := bufio.NewReader(c)
@@ -109,7 +109,7 @@ func guest(name string, lines int, ends bool) sim.Script {
 	}
 }
 
-// listens hears until the server has closed.
+// listens reads until the server has closed.
 func listens(name string, in *bufio.Reader, ends bool) error {
 	heard, told := map[string]int{}, false
 	for {
@@ -128,7 +128,7 @@ func listens(name string, in *bufio.Reader, ends bool) error {
 		who, what, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		var n int
 		if _, err := fmt.Sscan(what, &n); !ok || err != nil {
-			continue // somebody has come or gone
+			continue // a member has entered or left
 		}
 		if last, ok := heard[who]; ok && n <= last || who == name {
 			return fmt.Errorf("%q was heard behind line %d", line, last)
@@ -137,11 +137,11 @@ func listens(name string, in *bufio.Reader, ends bool) error {
 	}
 }
 
-// secret is told by one and heard by another, who says nothing.
+// secret is said by one member and heard by another, which only listens.
 type secret struct{ listens, heard, gone bool }
 
 func (s *secret) listen(c *sim.Client) error {
-	s.listens = true // else it was never let in
+	s.listens = true // otherwise it was never admitted
 	defer func() { s.gone = true }()
 	if _, err := fmt.Fprint(c, "silent\n/join corner\n"); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (s *secret) tell(c *sim.Client) error {
 	if _, err := fmt.Fprint(c, "talker\n/join corner\n"); err != nil {
 		return err
 	}
-	for n := 0; !s.heard && !s.gone && n <= 100; n++ { // more than once: the room may break down
+	for n := 0; !s.heard && !s.gone && n <= 100; n++ { // more than once: the room may panic
 		if n == 100 && s.listens {
 			return errors.New("the secret is not heard")
 		}

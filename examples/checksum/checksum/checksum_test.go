@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Opening a pipe that nobody writes to blocks, as long as the writer likes. The scheduler that waits for
-// that has said ten times how far it is before somebody writes.
+// Opening a pipe blocks until there is a writer. Meanwhile the scheduler reports the progress: the test writes only after
+// ten reports.
 func TestTicksWhileACallIsBlocked(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve answers each connection as f does, and returns the address.
+// serve calls f with each connection, and returns the address.
 func serve(t *testing.T, network string, f func(c net.Conn)) string {
 	at := "127.0.0.1:0"
 	if network == "unix" {
@@ -50,7 +50,7 @@ func serve(t *testing.T, network string, f func(c net.Conn)) string {
 	return l.Addr().String()
 }
 
-// refusing is an address at which nobody listens.
+// refusing returns an address at which nothing listens.
 func refusing(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func refusing(t *testing.T) string {
 
 func TestAllFormsDoTheSame(t *testing.T) {
 	sends := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
-	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) } // until the client gives up
+	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) } // until the client closes
 	for _, row := range []struct {
 		name string
 		a, b func(t *testing.T) string
@@ -121,7 +121,7 @@ func TestAllFormsCanBeCut(t *testing.T) {
 	for name, form := range fetch.Forms {
 		t.Run(name, func(t *testing.T) {
 			there, over := make(chan bool, 2), make(chan bool)
-			defer close(over) // so that the calls that block return, and goleak finds nobody
+			defer close(over) // so that blocking calls return, and goleak finds no goroutine
 			silent := func(net.Conn) {
 				there <- true
 				<-over

@@ -18,14 +18,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is one that goes when it is told to.
+// clock is a Clock that a test sets.
 type clock struct{ now time.Duration }
 
 func (c *clock) Monotonic() time.Duration { return c.now }
 func (c *clock) Wall() time.Time          { return time.Unix(0, 0).Add(c.now) }
 
-// play has s take the turns of its time up to end. Where nothing is ready the clock jumps to what comes
-// next, so an hour takes no time and every run is the same.
+// play steps s until its clock shows end. When nothing is ready the clock jumps to the next event, so an hour takes no real
+// time and every run is the same.
 func (c *clock) play(t *testing.T, s *act.Scheduler, end time.Duration) {
 	t.Helper()
 	for {
@@ -43,7 +43,7 @@ func (c *clock) play(t *testing.T, s *act.Scheduler, end time.Duration) {
 	}
 }
 
-// four is a scheduler whose tasks may go four times an hour of played time.
+// four returns a scheduler whose tasks may go on four times an hour.
 func four(t *testing.T) (*act.Scheduler, *clock) {
 	c := &clock{}
 	s := act.New(act.Config{Clock: c})
@@ -52,7 +52,7 @@ func four(t *testing.T) (*act.Scheduler, *clock) {
 	return s, c
 }
 
-// visit is a task that waits for so many slots, one after the other, and notes when it had them.
+// visit is a task that waits for a number of slots, one after the other, and records when it got them.
 func visit(history *strings.Builder, name string, times int) act.Action {
 	var steps []act.Action
 	for range times {
@@ -75,7 +75,7 @@ func TestInTheOrderOfArrival(t *testing.T) {
 	require.NoError(t, s.Run(), "nothing is left")
 }
 
-// Time that nobody used is not saved up.
+// Unused time is not saved up.
 func TestAfterAPauseNobodyGoesTwice(t *testing.T) {
 	s, c := four(t)
 	var h strings.Builder
@@ -86,7 +86,7 @@ func TestAfterAPauseNobodyGoesTwice(t *testing.T) {
 	require.Equal(t, "A0 B100 B115 ", h.String())
 }
 
-// A patience of 20 minutes is over at the second slot; whoever is behind moves up.
+// A patience of 20 minutes has passed at the second slot; the tasks after it move up.
 func TestWhoGivesUpLeavesTheQueue(t *testing.T) {
 	s, c := four(t)
 	var h strings.Builder

@@ -31,7 +31,7 @@ func open(t *testing.T, pace time.Duration) (*Shop, *servertest.Running) {
 	return x, servertest.Start(t, act.Config{Schedulers: 2}, x.Setup)
 }
 
-// An order while customers wait and the press works: all are answered, and no job is left where it does not last.
+// On an order while customers wait and the press works, all are answered, and no job is left in a dynamic stage.
 func TestAnOrderWhileAllAreBusy(t *testing.T) {
 	const customers, each = 4, 5
 	x, r := open(t, 10*time.Millisecond)
@@ -73,7 +73,7 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 	}
 }
 
-// asks is how many jobs have come from a customer.
+// asks returns how many jobs a customer has sent.
 func (x *Shop) asks(t *testing.T, name string) (n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), servertest.Timeout)
 	defer cancel()
@@ -88,12 +88,12 @@ func (x *Shop) asks(t *testing.T, name string) (n int) {
 	return queued + set
 }
 
-// filled is a message after which there is no room in the queue.
+// filled is a message that fills the queue.
 type filled struct{}
 
 func (filled) at(c *customer, _ *process.Self[message]) { c.queue = make([]submit, maxQueue) }
 
-// The queue of a customer is bounded, and so are the customers: who comes when there is no room is turned away at once.
+// The queue of a customer is bounded, and so is the number of customers: beyond the bounds a request is refused at once.
 func TestTooMany(t *testing.T) {
 	x, r := open(t, time.Millisecond)
 	require.NoError(t, x.customer("ada", true).Send(x.sys, filled{}))

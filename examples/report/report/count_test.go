@@ -39,7 +39,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// A text of one line, however long, is left as fast as one of many.
+// A scan of one long line stops as early as a scan of many lines.
 func TestScanIsLeft(t *testing.T) {
 	for _, text := range []string{"x", "x\n"} {
 		ctx, end := context.WithCancelCause(t.Context())

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What is said of tasks that a store has in turn in these conditions.
+// What is printed in rounds of looks at the tasks of a store.
 func TestProgress(t *testing.T) {
 	soon := time.Now().Add(time.Second)
 	task := func(id stage.ID, at string, status stage.Status, due time.Time) stage.Task {

@@ -58,7 +58,7 @@ func Example() {
 	//          1   8.3 %  loveliness
 }
 
-// Nobody reads what the work says, and it goes on: only the saying waits.
+// The work goes on while Out blocks.
 func TestOutMayBlock(t *testing.T) {
 	r, err := report.Create(t.Context(), filepath.Join(t.TempDir(), "report.db"))
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestOutMayBlock(t *testing.T) {
 	require.Equal(t, "1 testdata/rose.txt: added\n1 testdata/rose.txt: FINISHED\n1 finished\n", <-said)
 }
 
-// A cancelled context is an order like any other.
+// A cancelled context is an order to end.
 func TestCancelledWhileItStays(t *testing.T) {
 	r, err := report.Create(t.Context(), filepath.Join(t.TempDir(), "report.db"))
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestCancelledWhileItStays(t *testing.T) {
 	require.Zero(t, task.Attempt)
 }
 
-// A database that does not answer before a file is added ends the work.
+// A database that fails before a file is added ends the work.
 func TestFailure(t *testing.T) {
 	r, err := report.Create(t.Context(), filepath.Join(t.TempDir(), "report.db"))
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowly counts the words of a text with what the library has.
+// slowly counts the words of a text with a regular expression.
 func slowly(text string) (n int, counts map[string]int64) {
 	counts = map[string]int64{}
 	all := regexp.MustCompile(`[\pL\pN][\pL\pN\pM'’]*`).FindAllString(text, -1)
