@@ -34,6 +34,7 @@ const floors = `
 	internal/wheel
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
+	internal/panics   runtime/debug
 	internal/tier     internal/race os os/exec testing
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
@@ -43,12 +44,12 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
 	# wrap, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/race internal/thread internal/wheel
+	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/race internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime runtime/debug time
 
 	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
 	demon             act shutdown internal/hook time
-	future            act shutdown internal/inbox go.uber.org/zap os runtime time
+	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
 	monitor           act shutdown internal/netpoll internal/audit internal/hook internal/inbox
 	                  go.uber.org/zap net net/netip os os/signal syscall time
 
@@ -65,18 +66,18 @@ const floors = `
 	service           act shutdown internal/netpoll monitor listener go.uber.org/zap net net/netip syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
-	coro              act shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
-	tasklet           act shutdown go.uber.org/zap hash/maphash reflect runtime
+	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
+	tasklet           act internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long
-	process           act shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
+	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
 	httpd             act shutdown listener go.uber.org/zap net os time unsafe
 	httpd/files       act httpd listener io/fs os syscall time
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
-	stage             act shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage             act internal/panics shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/internal/transition   stage time
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time

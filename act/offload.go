@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // Offload takes the work of the present turn off this thread: return what it returns.
@@ -101,7 +102,7 @@ func catch(f func()) (p *Panic) {
 			return
 		}
 		if v := recover(); v != nil { // nil: a Goexit goes on
-			p = Recovered(v)
+			p = panics.Recovered(v)
 		}
 	}()
 	f()

@@ -6,21 +6,31 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Trace is a set of functions that are called when things happen on a scheduler, on its thread, as
-// net/http/httptrace does it. Any of them may be nil. They must not spawn, wake or block. A scheduler
-// without a Trace pays a branch. Between Spawned and Ended a task is ready after Spawned, after Woken and
-// after a TurnEnd with Yield, and has its turns in that order.
+// Trace is a set of functions that are called when things happen on a scheduler, as in net/http/httptrace. They are called
+// on its thread, except where another goroutine is named, and must not spawn, wake or block. Any of them may be nil. A
+// scheduler without a Trace pays one branch for each. [MultiTrace] makes one Trace of several.
+//
+// Between Spawned and Ended a task becomes ready by Spawned, by Woken, and by a TurnEnd with Yield, and has its turns in
+// that order.
 type Trace struct {
-	Spawned     func(t *Task)                   // a task or demon was taken into care
-	TurnStart   func(t *Task)                   // a turn begins
-	TurnEnd     func(t *Task, d Directive)      // a turn has ended, before its verdict is followed
-	Woken       func(t *Task)                   // a task that waits, or comes back from an Offload, becomes ready
-	Told        func(t *Task, o shutdown.Order) // an order is about to be told
-	Ended       func(t *Task, err error)        // a task leaves: done, failed, or dropped with ErrDropped
-	Pass        func(s *Scheduler)              // a pass begins
-	Idle        func(s *Scheduler, atMost time.Duration)
-	Ordered     func(s *Scheduler, o shutdown.Order) // Shutdown is called; on the goroutine that does
-	RemoteEvent func(s *Scheduler)                   // somebody leaves something for s to take in: a post, an order, a remote wake-up; on his goroutine
+	Spawned   func(t *Task)                   // a task or demon has been spawned, installed or attached
+	TurnStart func(t *Task)                   // a turn begins
+	TurnEnd   func(t *Task, d Directive)      // a turn has ended; d has not been acted upon
+	Woken     func(t *Task)                   // a task that waited, or whose offloaded function has returned, becomes ready
+	Told      func(t *Task, o shutdown.Order) // a task is about to be told of an order; see Stopper
+	Ended     func(t *Task, err error)        // a task leaves: nil if Done, ErrDropped if dropped, else its failure
+	Pass      func(s *Scheduler)              // a pass begins
+
+	// Idle is called before each look at the operating system. The thread may sleep for atMost: 0 only looks, less than
+	// 0 sets no limit.
+	Idle func(s *Scheduler, atMost time.Duration)
+
+	// Ordered is called by Shutdown, on the goroutine that calls it.
+	Ordered func(s *Scheduler, o shutdown.Order)
+
+	// RemoteEvent is called when something has been put into the inbox of s: a posted function, an order, a wake-up from
+	// another goroutine, the end of an offloaded function. It is called on the goroutine that has put it there.
+	RemoteEvent func(s *Scheduler)
 }
 
 func (tr *Trace) woken(t *Task) {
@@ -33,4 +43,52 @@ func (tr *Trace) ended(t *Task, err error) {
 	if tr != nil && tr.Ended != nil {
 		tr.Ended(t, err)
 	}
+}
+
+// MultiTrace returns a Trace that calls the functions of all traces, in order. Nil traces are left out; if there are no
+// others, MultiTrace returns nil. A function that only one of them has is called directly.
+func MultiTrace(traces ...*Trace) *Trace {
+	var all *Trace
+	for _, tr := range traces {
+		switch {
+		case tr == nil:
+		case all == nil:
+			all = tr
+		default:
+			all = &Trace{
+				Spawned:     both1(all.Spawned, tr.Spawned),
+				TurnStart:   both1(all.TurnStart, tr.TurnStart),
+				TurnEnd:     both2(all.TurnEnd, tr.TurnEnd),
+				Woken:       both1(all.Woken, tr.Woken),
+				Told:        both2(all.Told, tr.Told),
+				Ended:       both2(all.Ended, tr.Ended),
+				Pass:        both1(all.Pass, tr.Pass),
+				Idle:        both2(all.Idle, tr.Idle),
+				Ordered:     both2(all.Ordered, tr.Ordered),
+				RemoteEvent: both1(all.RemoteEvent, tr.RemoteEvent),
+			}
+		}
+	}
+	return all
+}
+
+func both1[A any](f, g func(A)) func(A) {
+	if f == nil || g == nil {
+		return either(f, g, f == nil)
+	}
+	return func(a A) { f(a); g(a) }
+}
+
+func both2[A, B any](f, g func(A, B)) func(A, B) {
+	if f == nil || g == nil {
+		return either(f, g, f == nil)
+	}
+	return func(a A, b B) { f(a, b); g(a, b) }
+}
+
+func either[F any](f, g F, second bool) F {
+	if second {
+		return g
+	}
+	return f
 }

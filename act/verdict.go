@@ -3,45 +3,15 @@ package act
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Panic is the error of a task in whose name something panicked.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
-
-// Unwrap returns the value if it was an error.
-func (p *Panic) Unwrap() error {
-	err, _ := p.Value.(error)
-	return err
-}
-
-// Raise panics again with what was caught elsewhere, on the stack of a coroutine, say. Recovered returns p; whoever
-// does not recover ends the process with the stack of p printed.
-func (p *Panic) Raise() { panic(raised{p}) }
-
-type raised struct{ *Panic }
-
-func (r raised) Error() string { return fmt.Sprintf("%v\n\n%s", r.Panic, r.Stack) }
-func (r raised) Unwrap() error { return r.Panic }
-
-// Recovered makes a Panic of what recover has returned, with the stack of whoever calls it: the deferred function.
-// One that was raised again keeps its own.
-func Recovered(v any) *Panic {
-	switch v := v.(type) {
-	case *Panic:
-		return v
-	case raised:
-		return v.Panic
-	}
-	return &Panic{v, debug.Stack()}
-}
+// Panic is the error of a task in whose name something panicked: the Value of the panic and the Stack as debug.Stack
+// returns it. As an error it unwraps to a Value that is an error. Its method Raise panics again with the same stack.
+type Panic = panics.Panic
 
 // errUnsaid stands for the reason of an action that answered Failed without Task.Fail.
 var errUnsaid = errors.New("failed without saying why")
@@ -122,7 +92,7 @@ func (s *Scheduler) rescue(taken *int) {
 		return
 	}
 	*taken++
-	s.bury(t, Recovered(v))
+	s.bury(t, panics.Recovered(v))
 }
 
 // bury ends the turn and the life of t after a panic. What panics on the way is reported in its name,
@@ -154,7 +124,7 @@ func (s *Scheduler) guard(f func()) (p *Panic) {
 			return
 		}
 		if v := recover(); v != nil {
-			p = Recovered(v)
+			p = panics.Recovered(v)
 		} else if s.broken == nil {
 			s.broken = ErrGoexit
 		}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/panics"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -136,7 +137,7 @@ func (co *Co) stop() {
 	})
 	defer watch.Stop()
 	defer func() {
-		if v := recover(); v != nil && act.Recovered(v) != co.panicked {
+		if v := recover(); v != nil && panics.Recovered(v) != co.panicked {
 			panic(v)
 		}
 	}()

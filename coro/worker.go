@@ -8,6 +8,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // worker is a coroutine of the Go runtime. It runs one body after the other.
@@ -119,7 +120,7 @@ func (w *worker) run() {
 		}
 		w.pool.current, co.running = co.outer, false // resume does not come to it
 		if v := recover(); v != nil {
-			co.panicked = act.Recovered(v)
+			co.panicked = panics.Recovered(v)
 		} else {
 			co.panicked = &act.Panic{Value: errGoexit, Stack: debug.Stack()}
 		}

@@ -1,6 +1,9 @@
 package future
 
-import "github.com/daimon-go/daimon/act"
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/panics"
+)
 
 // Do spawns a as a task of s and returns a future whose home is s. When a is Done, the future is resolved with
 // what value returns. When a fails, or a or value panics, the future fails with that error, and nothing else is
@@ -21,7 +24,7 @@ type doing[T any] struct {
 func (x *doing[T]) Act(t *act.Task) (d act.Directive) {
 	defer func() {
 		if v := recover(); v != nil {
-			_ = x.to.Fail(act.Recovered(v))
+			_ = x.to.Fail(panics.Recovered(v))
 			d = act.Done
 		}
 	}()

@@ -1,6 +1,9 @@
 package future
 
-import "github.com/daimon-go/daimon/act"
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/panics"
+)
 
 // Map returns a future of what fn returns for f's value. If f fails, the result fails with the same error and fn
 // is not called.
@@ -148,7 +151,7 @@ func (c *chain[T, U]) Close() error {
 func caught[T, U any](fn func(T, error) (U, error), from *Future[T]) (u U, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = act.Recovered(v)
+			err = panics.Recovered(v)
 		}
 	}()
 	return fn(from.Value())

@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // Exit ends the process with its present turn, in which it receives no more. The first Exit counts; a Fail, a panic or
@@ -150,7 +151,7 @@ func (r *reactor) guard(c *core, f func()) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			p := act.Recovered(v)
+			p := panics.Recovered(v)
 			r.s.Logger().Error("the end of a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // reactor is what a System has on each scheduler: a demon, and so a turn in each pass, in which it runs processes.
@@ -284,7 +285,7 @@ func (r *reactor) rescue(more *bool) {
 	if c == nil {
 		panic(v) // it is ours
 	}
-	r.fail(c, act.Recovered(v))
+	r.fail(c, panics.Recovered(v))
 }
 
 // enqueue has c, which is queued, run here, or by whoever is idle: how long the turn under way will last, and those in

@@ -126,70 +126,23 @@ func (r *runner) becomes(t *task, s state) {
 	}
 }
 
-// trace returns the functions that keep the models of a Server, and calls those of its user.
-func (v *Server) trace(users *act.Trace) *act.Trace {
-	u := act.Trace{}
-	if users != nil {
-		u = *users
-	}
-	all := u
+// trace returns the functions that keep the models of a Server.
+func (v *Server) trace() *act.Trace {
 	of := func(s *act.Scheduler) *runner { return v.runners[s.Index()] }
-	all.Spawned = func(t *act.Task) {
-		of(t.Scheduler()).spawnedOne(t)
-		if u.Spawned != nil {
-			u.Spawned(t)
-		}
+	return &act.Trace{
+		Spawned:   func(t *act.Task) { of(t.Scheduler()).spawnedOne(t) },
+		TurnStart: func(t *act.Task) { of(t.Scheduler()).turnBegins(t) },
+		TurnEnd:   func(t *act.Task, d act.Directive) { of(t.Scheduler()).turnEnds(t, d) },
+		Woken:     func(t *act.Task) { of(t.Scheduler()).wokenOne(t) },
+		Told:      func(t *act.Task, o shutdown.Order) { of(t.Scheduler()).toldOne(t, o) },
+		Ended:     func(t *act.Task, err error) { of(t.Scheduler()).endedOne(t, err) },
+		Pass:      func(s *act.Scheduler) { of(s).pass() },
+		Ordered:   func(s *act.Scheduler, o shutdown.Order) { v.ordered(of(s), o) },
+		RemoteEvent: func(s *act.Scheduler) {
+			v.w.foreign(s)
+			of(s).wake()
+		},
 	}
-	all.TurnStart = func(t *act.Task) {
-		of(t.Scheduler()).turnBegins(t)
-		if u.TurnStart != nil {
-			u.TurnStart(t)
-		}
-	}
-	all.TurnEnd = func(t *act.Task, d act.Directive) {
-		of(t.Scheduler()).turnEnds(t, d)
-		if u.TurnEnd != nil {
-			u.TurnEnd(t, d)
-		}
-	}
-	all.Woken = func(t *act.Task) {
-		of(t.Scheduler()).wokenOne(t)
-		if u.Woken != nil {
-			u.Woken(t)
-		}
-	}
-	all.Told = func(t *act.Task, o shutdown.Order) {
-		of(t.Scheduler()).toldOne(t, o)
-		if u.Told != nil {
-			u.Told(t, o)
-		}
-	}
-	all.Ended = func(t *act.Task, err error) {
-		of(t.Scheduler()).endedOne(t, err)
-		if u.Ended != nil {
-			u.Ended(t, err)
-		}
-	}
-	all.Pass = func(s *act.Scheduler) {
-		of(s).pass()
-		if u.Pass != nil {
-			u.Pass(s)
-		}
-	}
-	all.Ordered = func(s *act.Scheduler, o shutdown.Order) {
-		v.ordered(of(s), o)
-		if u.Ordered != nil {
-			u.Ordered(s, o)
-		}
-	}
-	all.RemoteEvent = func(s *act.Scheduler) {
-		v.w.foreign(s)
-		of(s).wake()
-		if u.RemoteEvent != nil {
-			u.RemoteEvent(s)
-		}
-	}
-	return &all
 }
 
 // known returns the model of a task. A task that was not spawned is a bug of the framework.

@@ -51,7 +51,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	if cfg.TurnsPerPass == 0 {
 		cfg.TurnsPerPass = 64
 	}
-	cfg.Trace = v.trace(cfg.Trace)
+	cfg.Trace = act.MultiTrace(v.trace(), cfg.Trace)
 	w.servers = append(w.servers, v)
 	v.group = act.NewGroup(cfg)
 	for _, s := range v.group.Schedulers() {

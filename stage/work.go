@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // work is a claimed task on its way along its chain, one step after another. Its host decides on which goroutine each
@@ -335,7 +336,7 @@ func (w *work) part(parting bool) {
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = act.Recovered(v)
+			err = panics.Recovered(v)
 		}
 	}()
 	return f()

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // phase calls work, or the tasklet's Task if work is nil, and returns the answer. After a panic or Goexit it returns 0
@@ -34,7 +35,7 @@ func caught(v any) error {
 	if v == nil {
 		v = errors.New("runtime.Goexit")
 	}
-	return act.Recovered(v)
+	return panics.Recovered(v)
 }
 
 // finish ends a phase outside of a turn that has answered d.
