@@ -72,9 +72,14 @@ const floors = `
 	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
 
-	# 5: HTTP/1.1. time is for what is a date and how long; os for a file to send and an error
-	httpd             act shutdown listener go.uber.org/zap net os time unsafe
-	httpd/files       act httpd listener io/fs os syscall time
+	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
+	# date and how long; os for a file to send and an error
+	httpd/internal/syntax   unsafe
+	httpd/internal/http1    httpd/internal/syntax time
+	httpd/internal/route    httpd/internal/syntax
+	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route
+	                  go.uber.org/zap net os time
+	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
 	stage             act internal/panics shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os time

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
 // answer is a response, or an interim one, as a client understands it that forgives nothing.
@@ -108,7 +109,7 @@ func statusOf(line string) (int, error) {
 		return 0, errors.New("a status line of another shape")
 	}
 	status, err := strconv.Atoi(line[9:12])
-	if err != nil || status < 100 || status > 599 || line[13:] != httpd.StatusText(status) {
+	if err != nil || status < 100 || status > 599 || line[13:] != syntax.StatusText(status) {
 		return 0, errors.New("a status line that says something else")
 	}
 	return status, nil

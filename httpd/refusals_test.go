@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -65,7 +66,7 @@ func TestRefusals(t *testing.T) {
 				require.Equal(t, "200 "+strconv.Itoa(row.status)+"!", statuses(all))
 				a := all[1]
 				require.Equal(t, "text/plain; charset=utf-8", a.get("Content-Type"))
-				want := strconv.Itoa(row.status) + " " + httpd.StatusText(row.status) + "\n"
+				want := strconv.Itoa(row.status) + " " + syntax.StatusText(row.status) + "\n"
 				require.Equal(t, strconv.Itoa(len(want)), a.get("Content-Length"))
 				require.Equal(t, head, a.body == "")
 				require.NotContains(t, string(c.out), marker)

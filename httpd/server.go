@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -67,7 +66,7 @@ func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {
 		panic("httpd: Server without a Handler")
 	}
-	return &session{server: v, home: homes.Get(c.Scheduler()), conn: c}
+	return &session{server: v, conn: c}
 }
 
 // or is d, or standard if that is 0, or never if it is negative.
@@ -83,84 +82,3 @@ func or(d, standard time.Duration) time.Duration {
 
 // never is later than any server lives, and can be added to.
 const never time.Duration = math.MaxInt64 / 2
-
-// home is what all connections of a scheduler share: the exchanges that are not in use, and the second's date.
-type home struct {
-	s       *act.Scheduler
-	idle    []*exchange
-	scratch []byte // for the head of a response
-	date    date
-}
-
-var homes = act.NewLocal(func(s *act.Scheduler) *home { return &home{s: s} })
-
-// keepExchanges bounds how many are kept for the next requests.
-const keepExchanges = 64
-
-func (h *home) take(x *session) *exchange {
-	if n := len(h.idle); n > 0 {
-		e := h.idle[n-1]
-		h.idle = h.idle[:n-1]
-		e.x = x
-		return e
-	}
-	e := &exchange{x: x}
-	e.in.Body.e, e.out.e = e, e
-	e.reset()
-	return e
-}
-
-func (h *home) give(e *exchange) {
-	e.x = nil
-	if len(h.idle) < keepExchanges {
-		e.reset()
-		h.idle = append(h.idle, e)
-	}
-}
-
-// exchange is a request and its response, from the first octet of the one until the last of the other is on its way.
-// A connection at rest has none.
-type exchange struct {
-	x      *session
-	in     Request
-	out    Response
-	action act.Action // the handler's, if it is not done in one go
-	// failure is the handler's. The client has been told, and in the end the task fails with it.
-	failure error
-	told    bool // Server.OnResponse has been called
-	away    bool // the action belongs to an offloaded function
-}
-
-func (e *exchange) reset() {
-	e.in.reset()
-	e.out.reset()
-	e.action, e.failure, e.told, e.away = nil, nil, false, false
-}
-
-// over tells whoever wants to know that this is what became of a request.
-func (e *exchange) over() {
-	if e.x.server.OnResponse == nil || e.told || e.in.head.length == 0 && !e.out.sent {
-		return // or it is none
-	}
-	e.told = true
-	e.x.server.OnResponse(&e.out, &e.in)
-}
-
-// caused tells whether err comes from the connection, and not from something else that the handler was busy with.
-func (e *exchange) caused(err error) bool {
-	return e.out.lost != nil && errors.Is(err, e.out.lost) || e.in.Body.err != nil && errors.Is(err, e.in.Body.err)
-}
-
-// failure is a handler's. It does not unwrap: the reset of another connection that a handler has met must not be taken,
-// by the service, for one of this connection, which is no failure.
-type failure struct{ err error }
-
-func (f *failure) Error() string { return f.err.Error() }
-
-// lasts tells whether the connection cannot go on behind the response. All of the content is there if it is final.
-func (e *exchange) lasts(final bool) bool {
-	b := &e.in.Body
-	return e.x.stopping || !e.in.persistent || b.err != nil ||
-		b.asks || // the client may send the body, or not: nobody knows what would be next (RFC 9110 10.1.1)
-		final && b.left > drainable
-}

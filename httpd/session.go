@@ -9,35 +9,38 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// session is the action of a connection: one request after the other, in order (RFC 9112 9.3.2).
+// session is the action of a connection of HTTP/1: one request after the other, in order (RFC 9112 9.3.2).
 //
 //	          head               answer            sent, persistent          body read
 //	awaiting ──────▶ handling ──────────▶ sending ──────────────────▶ draining ──────────▶ awaiting
-//	   │                │                    │                           │
-//	   │ refusal        │ failure: 500       │ the last one              │ too much of it
-//	   └──────────▶ sending ◀──┘             └────────▶ closing ◀────────┘
+//	   │                │                    │  │                        │
+//	   │ refusal        │ failure: 500       │  │ the last one           │ too much of it
+//	   └──────────▶ sending ◀──┘             │  └────────▶ closing ◀─────┘
+//	                                         └──101──▶ switched
 //
 // What fails behind the head of its response is aborted, at once.
 //
 // At rest it holds a timer and no buffer.
 type session struct {
 	server   *Server
-	home     *home
 	conn     *listener.Conn
-	exchange *exchange // nil at rest
+	exchange *http1Exchange // nil at rest
+	next     *act.Child     // the action of another protocol, once switched
 	timer    act.Timer
-	pace     *pace         // of a client that does not take all at once; else nil
+	pace     *pace         // of a client that does not take everything at once; else nil
 	limit    time.Duration // when what it awaits must be there; 0: not set yet
 	phase    phase
 	blank    uint8 // empty lines before the next request, which have been discarded
 	begun    bool  // part of a head has come, so limit is for the rest
 	served   bool  // a request; so it is idle, and not new, between two
 	idle     bool  // closed between two requests
-	stopping bool  // told of an order
+	stopping bool  // an order has come
 }
 
 type phase uint8
@@ -49,22 +52,23 @@ const (
 	draining // what the handler has left of the body
 	closing
 	aborted
+	switched // to another protocol
 )
 
 // requestsATurn bounds how many pipelined requests are answered in a turn.
 const requestsATurn = 64
 
-// idleLinger is how long a client may take to close its side of an idle connection. Many do not look at those, and
-// there is nothing to protect but a request that may be on its way: so an order does not have to wait for them.
+// idleLinger is how long a client may take to close its side of an idle connection. Many clients do not watch idle
+// connections, and there is nothing to protect but a request that may be on its way: so an order does not wait for them.
 const idleLinger = 500 * time.Millisecond
 
-// drainable is how much of a body is thrown away for the sake of the connection.
+// drainable is how much of a body is thrown away so that the connection can go on.
 const drainable = 256 << 10
 
-// Act takes the connection as far as it goes. A phase that is over answers Done: the next one has begun.
+// Act takes the connection as far as it goes. A phase that is over returns Done: the next one has begun.
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.exchange != nil {
-		x.exchange.in.Body.woken()
+		x.exchange.content.woken(t.Scheduler())
 	}
 	defer x.keep()
 	d := act.Done
@@ -85,6 +89,8 @@ func (x *session) Act(t *act.Task) act.Directive {
 			return x.close(t)
 		case aborted:
 			return act.Done
+		case switched:
+			return x.next.Act(t)
 		}
 	}
 	return d
@@ -94,7 +100,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 // panic.
 func (x *session) keep() {
 	if x.exchange != nil {
-		x.exchange.in.keep()
+		x.exchange.keep()
 	}
 }
 
@@ -105,12 +111,12 @@ func (x *session) await(t *act.Task) act.Directive {
 		return x.silence(t, err)
 	}
 	e := x.engage()
-	if err := e.out.ready(); err != nil { // a client that does not read gets no more to read
+	if err := e.ready(); err != nil { // a client that does not read gets no more to read
 		return x.hold(t, err)
 	}
 	for {
-		e.in.octets = in
-		over, bad := e.in.head.read(in)
+		e.in.text = in
+		over, bad := e.parser.Read(in)
 		switch {
 		case bad != nil:
 			return x.refuse(t, bad)
@@ -124,10 +130,10 @@ func (x *session) await(t *act.Task) act.Directive {
 }
 
 // engage gives the connection an exchange.
-func (x *session) engage() *exchange {
+func (x *session) engage() *http1Exchange {
 	if x.exchange == nil {
-		x.exchange = x.home.take(x)
-		x.exchange.in.head.blank = x.blank
+		x.exchange = caches.Get(x.conn.Scheduler()).take(x)
+		x.exchange.parser.Blank = x.blank
 	}
 	return x.exchange
 }
@@ -141,7 +147,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	blocked, is := err.(listener.Blocked)
 	switch {
 	case err == listener.ErrTooLong:
-		return x.refuse(t, errLargeHead)
+		return x.refuse(t, http1.ErrLargeHead)
 	case err == io.EOF, is && x.stopping && !x.begun:
 		x.idle = !x.begun
 		return x.depart()
@@ -160,16 +166,16 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	return act.Wait
 }
 
-// skip discards empty lines before a request: they begin none, so the connection is at rest (RFC 9112 2.2).
+// skip discards empty lines before a request: they do not begin one, so the connection is at rest (RFC 9112 2.2).
 func (x *session) skip() {
-	if e := x.exchange; e != nil && !e.in.head.begun && e.in.head.start == x.conn.Buffered() {
-		x.conn.Discard(e.in.head.start)
-		x.blank = e.in.head.blank
+	if n := x.conn.Buffered(); x.exchange != nil && x.exchange.parser.OnlyBlank(n) {
+		x.conn.Discard(n)
+		x.blank = x.exchange.parser.Blank
 		x.release()
 	}
 }
 
-// patience is how long the client may take with what is awaited.
+// patience returns how long the client may take with what is awaited.
 func (x *session) patience() time.Duration {
 	if x.served && !x.begun {
 		return or(x.server.Timeouts.Idle, 75*time.Second)
@@ -177,8 +183,8 @@ func (x *session) patience() time.Duration {
 	return or(x.server.Timeouts.Head, 10*time.Second)
 }
 
-// wakeAt sees to it that there is a turn at the given time. The timer is lazy: one that is too early costs a turn,
-// where to set it for every request would cost every request.
+// wakeAt has a turn come at the given time. The timer is lazy: one that fires too early costs a turn, while setting it
+// for every request would cost every request.
 func (x *session) wakeAt(t *act.Task, when time.Duration) {
 	if when < never && (!x.timer.Armed() || x.timer.When() > when) {
 		t.WakeAt(&x.timer, when)
@@ -188,8 +194,8 @@ func (x *session) wakeAt(t *act.Task, when time.Duration) {
 // understand takes the head, in the turn in which it has ended.
 func (x *session) understand(t *act.Task) act.Directive {
 	e := x.exchange
-	x.conn.Discard(e.in.head.length)
-	if err := e.in.understand(); err != nil {
+	x.conn.Discard(e.parser.Length)
+	if err := e.understand(); err != nil {
 		return x.refuse(t, err)
 	}
 	e.out.mute = string(e.in.Method()) == "HEAD"
@@ -209,7 +215,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 		if x.stopping {
 			x.Stop(t, t.Order())
 		}
-	} else if err := e.out.push(); err != nil && !isBlocked(err) {
+	} else if err := e.push(); err != nil && !isBlocked(err) {
 		return x.failed(t, err)
 	}
 	e.away = false // also for one that panics now
@@ -217,7 +223,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	if e.away = d == act.Async; d == act.Wait || d == act.Async {
 		x.deliver(t)
 	}
-	if d == act.Wait && e.in.Body.since == 0 { // who waits for the body hears it from there
+	if d == act.Wait && e.content.since == 0 { // an action that waits for the body hears of the end from there
 		if _, err := x.conn.Ended(t); err != nil {
 			x.closeAction()
 			return x.abort(t, err)
@@ -227,7 +233,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	case d == act.Failed:
 		return x.failed(t, t.Failure())
 	case d == act.Done,
-		d != act.Async && e.out.mute && e.out.sent: // a HEAD has its answer: nothing would ever hold up who goes on writing
+		d != act.Async && e.out.mute && e.out.sent: // a HEAD has its answer: nothing would hold up a handler that goes on writing
 		return x.answered(t)
 	}
 	return d
@@ -235,11 +241,11 @@ func (x *session) handle(t *act.Task) act.Directive {
 
 // deliver sends what the handler has written when it waits, and has a turn come for what there is no room for.
 func (x *session) deliver(t *act.Task) {
-	w := &x.exchange.out
-	if len(w.body) > 0 {
-		_ = w.Flush() // an error stays for the next call
+	e := x.exchange
+	if len(e.out.body) > 0 {
+		_ = e.out.Flush() // an error stays for the next call
 	}
-	if blocked, is := w.push().(listener.Blocked); is {
+	if blocked, is := e.push().(listener.Blocked); is {
 		blocked.Arm(t)
 	}
 }
@@ -254,10 +260,10 @@ func (x *session) answered(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// failed is called when the handler is not going to answer: we do, if it is not too late.
+// failed is called when the handler is not going to answer. The client is told, if it is not too late.
 func (x *session) failed(t *act.Task, err error) act.Directive {
 	x.closeAction()
-	e, bad := x.exchange, (*refusal)(nil)
+	e, bad := x.exchange, (*syntax.Refusal)(nil)
 	if !errors.As(err, &bad) && !e.caused(err) {
 		err, bad = &failure{err}, errHandler
 		e.failure = err
@@ -268,13 +274,17 @@ func (x *session) failed(t *act.Task, err error) act.Directive {
 	return x.refuse(t, bad)
 }
 
+// failure is the error of a handler. It does not unwrap: a handler's error may be the reset of another connection, which
+// the service must not take for the end of this one.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
+
 // refuse answers with an error, as the last thing on this connection.
 func (x *session) refuse(t *act.Task, err error) act.Directive {
-	bad := err.(*refusal)
-	x.home.s.Logger().Debug("a request is refused", zap.Error(bad))
-	e := x.engage()
-	e.out.mute = string(e.in.Method()) == "HEAD"
-	if err := e.out.refuse(bad.status); err != nil {
+	bad := err.(*syntax.Refusal)
+	t.Scheduler().Logger().Debug("a request is refused", zap.Error(bad))
+	if err := x.engage().refuse(bad.Status); err != nil {
 		return x.abort(t, err)
 	}
 	x.phase = sending
@@ -283,43 +293,57 @@ func (x *session) refuse(t *act.Task, err error) act.Directive {
 
 // send sends what is left of the response.
 func (x *session) send(t *act.Task) act.Directive {
-	w := &x.exchange.out
-	if err := w.push(); err != nil {
+	e := x.exchange
+	if err := e.push(); err != nil {
 		return x.hold(t, err)
 	}
-	x.exchange.over()
-	b := &x.exchange.in.Body
+	e.over()
 	switch {
-	case w.last:
+	case e.last:
 		x.phase = closing
-	case b.kind == ended:
-		x.next()
+	case e.out.status == 101:
+		x.handOver(t)
+	case e.content.kind == ended:
+		x.rest()
 	default:
-		x.phase, b.most = draining, b.taken+drainable
+		x.phase, e.content.most = draining, e.content.taken+drainable
 	}
 	return act.Done
 }
 
-// drain throws away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
-func (x *session) drain(t *act.Task) act.Directive {
-	b := &x.exchange.in.Body
-	for {
-		in, err := b.Peek()
-		switch {
-		case err == io.EOF:
-			x.next()
-			return act.Done
-		case isBlocked(err):
-			return listener.Next(t, err)
-		case err != nil, b.taken+int64(len(in)) > b.most:
-			return x.depart()
-		}
-		b.Discard(len(in))
+// handOver leaves the connection to another protocol.
+func (x *session) handOver(t *act.Task) {
+	e := x.exchange
+	e.keep()
+	x.exchange, x.pace = nil, nil // the exchange is the collector's: the next protocol may look at the request
+	x.timer.Stop()
+	x.next = &act.Child{Action: e.out.next(x.conn)}
+	x.phase = switched
+	if x.stopping {
+		x.next.Stop(t, t.Order())
 	}
 }
 
-// next begins to wait for the next request, which may be there already.
-func (x *session) next() {
+// drain throws away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
+func (x *session) drain(t *act.Task) act.Directive {
+	e := x.exchange
+	for {
+		in, err := e.peek()
+		switch {
+		case err == io.EOF:
+			x.rest()
+			return act.Done
+		case isBlocked(err):
+			return listener.Next(t, err)
+		case err != nil, e.content.taken+int64(len(in)) > e.content.most:
+			return x.depart()
+		}
+		e.discard(len(in))
+	}
+}
+
+// rest begins to wait for the next request, which may be there already.
+func (x *session) rest() {
 	x.phase, x.served, x.begun, x.limit, x.blank = awaiting, true, false, 0, 0
 	if x.conn.Buffered() > 0 {
 		x.exchange.reset()
@@ -328,7 +352,7 @@ func (x *session) next() {
 	}
 }
 
-// hold waits until the client has taken more. Who does not is cut off.
+// hold waits until the client has taken more. A client that does not is cut off.
 func (x *session) hold(t *act.Task, err error) act.Directive {
 	if isBlocked(err) {
 		return listener.Next(t, err)
@@ -343,11 +367,11 @@ func (x *session) depart() act.Directive {
 	return act.Done
 }
 
-// close closes in stages (RFC 9112 9.6), when everything is on its way: that may take a slow client longer than
-// listener.Limits.Linger.
+// close closes in stages (RFC 9112 9.6), when everything has been handed to the system: that may take a slow client
+// longer than listener.Limits.Linger.
 func (x *session) close(t *act.Task) act.Directive {
 	if err := x.conn.Sent(); err != nil {
-		return x.hold(t, x.exchange.out.blocked(err))
+		return x.hold(t, x.exchange.blocked(err))
 	}
 	if x.idle {
 		_ = x.conn.CloseWithin(idleLinger)
@@ -360,15 +384,15 @@ func (x *session) close(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// abort ends the connection so that the client sees that something is missing. What a client has done is no failure
-// of ours.
+// abort ends the connection so that the client sees that something is missing. What a client has done is no failure of
+// the server.
 func (x *session) abort(t *act.Task, err error) act.Directive {
 	x.conn.Abort()
 	x.phase = aborted
 	if x.exchange != nil {
 		x.exchange.over()
 	}
-	if bad := (*refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
+	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
 		t.Scheduler().Logger().Debug("a connection is cut", zap.Error(err))
 		return act.Done
 	}
@@ -378,13 +402,13 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 func (x *session) closeAction() {
 	c, ok := x.exchange.action.(io.Closer)
 	if x.exchange.action = nil; ok {
-		_ = c.Close() // nobody is left to be told of its error
+		_ = c.Close() // there is nobody left to return its error to
 	}
 }
 
 func (x *session) release() {
 	if x.exchange != nil {
-		x.home.give(x.exchange)
+		x.exchange.cache.give(x.exchange)
 		x.exchange = nil
 	}
 }
@@ -392,24 +416,33 @@ func (x *session) release() {
 // Stop passes an order on to the handler's action, and has the connection end with the response.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	x.stopping = true
-	if x.exchange != nil {
+	switch {
+	case x.next != nil:
+		x.next.Stop(t, o)
+	case x.exchange != nil:
 		if st, ok := x.exchange.action.(act.Stopper); ok {
 			st.Stop(t, o)
 		}
 	}
 }
 
-// Abandon leaves the handler's action to the function that it has offloaded. The exchange is the collector's: the
-// function may still read of the request.
+// Abandon leaves the handler's action to the function that it has offloaded, and the exchange to the collector: the
+// function may still read the request.
 func (x *session) Abandon() act.Action {
+	if x.next != nil {
+		return x.next.Abandon()
+	}
 	a := x.exchange.action
 	x.exchange = nil
 	return act.AbandonAction(a)
 }
 
-// Close closes the handler's action, if it has not finished. The exchange is left to the collector: somebody may have
+// Close closes the handler's action, if it has not finished. The exchange is left to the collector: the handler may have
 // kept the request or the response.
 func (x *session) Close() error {
+	if x.next != nil {
+		return x.next.Close()
+	}
 	if e := x.exchange; e != nil {
 		x.closeAction()
 		if !e.away {
@@ -420,13 +453,16 @@ func (x *session) Close() error {
 	return nil
 }
 
-// mostNamed bounds what of a path is in a name.
+// mostNamed bounds how much of a path is in a name.
 const mostNamed = 200
 
-// String names the request, or says that there is none. It has no octet that a request line may not have, and not the
-// query, which may be nobody's business.
+// String names the request, or says that there is none. It has no byte that a request line may not have, and not the
+// query, which may be private.
 func (x *session) String() string {
-	if x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0 {
+	switch {
+	case x.next != nil:
+		return x.next.String()
+	case x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0:
 		return "httpd: no request"
 	}
 	path := x.exchange.in.Path()

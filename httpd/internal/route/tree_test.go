@@ -1,4 +1,4 @@
-package httpd
+package route
 
 import (
 	"bytes"
@@ -14,34 +14,36 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
 // treeOf leads each pattern to itself.
-func treeOf(t testing.TB, patterns ...string) *tree[string] {
-	table := new(tree[string])
+func treeOf(t testing.TB, patterns ...string) *Tree[string] {
+	table := new(Tree[string])
 	for _, text := range patterns {
-		require.NoError(t, table.add(text, text))
+		require.NoError(t, table.Add(text, text))
 	}
 	return table
 }
 
 // askTree says in a word what becomes of a request "METHOD [host]/path": the pattern and its values, or the status.
-func askTree(t testing.TB, table *tree[string], request string) string {
+func askTree(t testing.TB, table *Tree[string], request string) string {
 	method, place, _ := strings.Cut(request, " ")
 	slash := strings.IndexByte(place, '/')
-	var v values
-	of, pattern, found := table.match([]byte(method), []byte(place[:slash]), []byte(place[slash:]), &v)
+	var v Values
+	of, pattern, found := table.Match([]byte(method), []byte(place[:slash]), []byte(place[slash:]), &v)
 	require.Equal(t, of, pattern)
 	switch found {
-	case noPath:
+	case NoPath:
 		require.Empty(t, v.names)
 		return "404"
-	case noMethod:
+	case NoMethod:
 		require.Empty(t, v.names)
-		return "405 " + strings.Join(table.allow([]byte(place[:slash]), []byte(place[slash:])), ", ")
+		return "405 " + strings.Join(table.Allow([]byte(place[:slash]), []byte(place[slash:])), ", ")
 	}
 	for _, name := range v.names {
-		pattern += fmt.Sprintf(" %s=%s", name, v.get(name))
+		pattern += fmt.Sprintf(" %s=%s", name, v.Get(name))
 	}
 	return pattern
 }
@@ -134,79 +136,79 @@ func TestMatch(t *testing.T) {
 
 // "*", and what is no path at all.
 func TestMatchOfNoPath(t *testing.T) {
-	var v values
+	var v Values
 	for _, path := range []string{"", "*", "a", "%2F"} {
-		_, _, found := treeOf(t, "/").match([]byte("OPTIONS"), nil, []byte(path), &v)
-		require.Equal(t, noPath, found)
-		require.Nil(t, treeOf(t, "GET /").allow(nil, []byte(path)))
+		_, _, found := treeOf(t, "/").Match([]byte("OPTIONS"), nil, []byte(path), &v)
+		require.Equal(t, NoPath, found)
+		require.Nil(t, treeOf(t, "GET /").Allow(nil, []byte(path)))
 	}
 }
 
 // All of those that patterns name, where a pattern has no method.
 func TestTreeAllows(t *testing.T) {
 	table := treeOf(t, "PUT /a", "GET /b", "/c")
-	require.Equal(t, []string{"PUT"}, table.allow(nil, []byte("/a")))
-	require.Equal(t, []string{"GET", "HEAD"}, table.allow([]byte("h:80"), []byte("/b")))
-	require.Equal(t, []string{"GET", "HEAD", "PUT"}, table.allow(nil, []byte("/c")))
-	require.Nil(t, table.allow(nil, []byte("/d")))
+	require.Equal(t, []string{"PUT"}, table.Allow(nil, []byte("/a")))
+	require.Equal(t, []string{"GET", "HEAD"}, table.Allow([]byte("h:80"), []byte("/b")))
+	require.Equal(t, []string{"GET", "HEAD", "PUT"}, table.Allow(nil, []byte("/c")))
+	require.Nil(t, table.Allow(nil, []byte("/d")))
 }
 
 func TestTreeAsItWasAfterARefusal(t *testing.T) {
 	table := treeOf(t, "GET /{a}/b")
-	require.Error(t, table.add("POST /c/{", ""))
-	require.Error(t, table.add("GET /c/{d}", ""))
+	require.Error(t, table.Add("POST /c/{", ""))
+	require.Error(t, table.Add("GET /c/{d}", ""))
 	require.Equal(t, "404", askTree(t, table, "GET /c/x"))
-	require.NoError(t, table.add("POST /c/{e}", "POST /c/{e}"))
+	require.NoError(t, table.Add("POST /c/{e}", "POST /c/{e}"))
 	require.Equal(t, "POST /c/{e} e=x", askTree(t, table, "POST /c/x"))
 }
 
 func TestMatchValues(t *testing.T) {
 	table := treeOf(t, "/a/{one}/{two...}", "/b")
 	path := []byte("/a/x/y/z")
-	var v values
-	require.Nil(t, v.get("one"))
-	match := func(path []byte) verdict { _, _, found := table.match([]byte("GET"), nil, path, &v); return found }
+	var v Values
+	require.Nil(t, v.Get("one"))
+	match := func(path []byte) Verdict { _, _, found := table.Match([]byte("GET"), nil, path, &v); return found }
 
-	require.Equal(t, matched, match(path))
-	require.Same(t, &path[3], &v.get("one")[0]) // a span of the path
-	require.Equal(t, 1, cap(v.get("one")))      // and no more of it
-	require.Equal(t, "y/z", string(v.get("two")))
-	require.Nil(t, v.get("three"))
+	require.Equal(t, Matched, match(path))
+	require.Same(t, &path[3], &v.Get("one")[0]) // a span of the path
+	require.Equal(t, 1, cap(v.Get("one")))      // and no more of it
+	require.Equal(t, "y/z", string(v.Get("two")))
+	require.Nil(t, v.Get("three"))
 
 	kept := bytes.Clone(path)
-	v.moved(kept)
-	require.Same(t, &kept[3], &v.get("one")[0])
+	v.Moved(kept)
+	require.Same(t, &kept[3], &v.Get("one")[0])
 
-	require.Equal(t, matched, match([]byte("/a/%78/")))
-	v.moved(nil) // it has its own
-	require.Equal(t, "x", string(v.get("one")))
-	require.Equal(t, []byte{}, v.get("two"))
+	require.Equal(t, Matched, match([]byte("/a/%78/")))
+	v.Moved(nil) // it has its own
+	require.Equal(t, "x", string(v.Get("one")))
+	require.Equal(t, []byte{}, v.Get("two"))
 
 	for _, other := range []string{"/b", "/c", "/a/%78/%", "//"} {
 		match([]byte(other))
-		require.Nil(t, v.get("one"), "of the match before")
+		require.Nil(t, v.Get("one"), "of the match before")
 	}
 }
 
 func TestMatchOfSixteenWildcards(t *testing.T) {
 	table := treeOf(t, "/"+wildcardsOf(16)+"/")
-	var v values
-	_, _, found := table.match([]byte("GET"), nil, []byte("/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18"), &v)
-	require.Equal(t, matched, found)
-	require.Equal(t, "1", string(v.get("a")))
-	require.Equal(t, "16", string(v.get("p")))
+	var v Values
+	_, _, found := table.Match([]byte("GET"), nil, []byte("/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18"), &v)
+	require.Equal(t, Matched, found)
+	require.Equal(t, "1", string(v.Get("a")))
+	require.Equal(t, "16", string(v.Get("p")))
 }
 
 func TestMatchDoesNotAllocate(t *testing.T) {
 	table := treeOf(t, "GET /a/{x}/c", "GET /a/b/d", "a.com/{x...}", "POST /e")
-	var v values
+	var v Values
 	for _, c := range []struct{ host, path string }{
 		{"", "/a/b/c"}, {"A.com:80", "/a/b/c"}, {"b.com", "/a/b/d"}, {"", "/e"}, {"", "/f"}, {"", "/a/b%62/%63"}, {"", "/%"},
 	} {
 		method, host, path := []byte("GET"), []byte(c.host), []byte(c.path)
 		require.Zero(t, testing.AllocsPerRun(100, func() { // it warms up once: that is when scratch is made
-			table.match(method, host, path, &v)
-			v.get("x")
+			table.Match(method, host, path, &v)
+			v.Get("x")
 		}), "%v", c)
 	}
 }
@@ -217,10 +219,10 @@ func TestTreeIsReadByMany(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			var v values
+			var v Values
 			for range 1000 {
-				table.match([]byte("GET"), []byte("A.com"), []byte("/a/%62/c"), &v)
-				table.allow(nil, []byte("/a/b/c"))
+				table.Match([]byte("GET"), []byte("A.com"), []byte("/a/%62/c"), &v)
+				table.Allow(nil, []byte("/a/b/c"))
 			}
 		})
 	}
@@ -241,10 +243,10 @@ func TestMatchDiffersFromServeMux(t *testing.T) {
 		"its IPv6 has no brackets with a port": {"[::1]/", "GET [::1]:80/", "404", "[::1]/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			table, mux := new(tree[string]), new(http.ServeMux)
+			table, mux := new(Tree[string]), new(http.ServeMux)
 			for _, text := range strings.Fields(c.patterns) {
 				text = strings.ReplaceAll(text, "_", " ")
-				require.NoError(t, table.add(text, text))
+				require.NoError(t, table.Add(text, text))
 				mux.Handle(text, echoPattern)
 			}
 			require.Equal(t, c.theirs, askServeMux(mux, c.request))
@@ -324,10 +326,10 @@ func TestMatchAsServeMux(t *testing.T) {
 	compared, redirected, conflicts := 0, 0, 0
 	for seed := range uint64(400) {
 		d := drawn{rand.New(rand.NewPCG(seed, 1))}
-		table, mux := new(tree[string]), new(http.ServeMux)
+		table, mux := new(Tree[string]), new(http.ServeMux)
 		for range 1 + d.IntN(25) {
 			text := d.pattern()
-			err := table.add(text, text)
+			err := table.Add(text, text)
 			require.Equal(t, accepts(mux, text, echoPattern), err == nil, "seed %d: %v", seed, err)
 			if err != nil {
 				conflicts++
@@ -379,10 +381,10 @@ func (p *pattern) matches(path string) bool {
 }
 
 // best finds by looking at all patterns of a tree: those that match, the most specific first.
-func best(table *tree[string], method, host, path string) []*pattern {
+func best(table *Tree[string], method, host, path string) []*pattern {
 	var all []*pattern
 	for _, r := range table.routes {
-		if r.host == "" || strings.EqualFold(r.host, string(withoutPort([]byte(host)))) {
+		if r.host == "" || strings.EqualFold(r.host, string(syntax.WithoutPort([]byte(host)))) {
 			if r.matches(path) && r.serves([]byte(method)) {
 				all = append(all, &r.pattern)
 			}
@@ -408,22 +410,22 @@ func FuzzMatch(f *testing.F) {
 	f.Add(uint64(3), "POST", "[::1]:8", "/../%2e%2/")
 	f.Fuzz(func(t *testing.T, seed uint64, method, host, path string) {
 		d := drawn{rand.New(rand.NewPCG(seed, 2))}
-		var table tree[string]
+		var table Tree[string]
 		for range 20 {
 			text := d.pattern()
-			_ = table.add(text, text)
+			_ = table.Add(text, text)
 		}
-		var v values
+		var v Values
 		octets := []byte(path)
-		_, text, found := table.match([]byte(method), []byte(host), octets, &v)
+		_, text, found := table.Match([]byte(method), []byte(host), octets, &v)
 		if path == "" || path[0] != '/' {
-			require.Equal(t, noPath, found)
+			require.Equal(t, NoPath, found)
 			return
 		}
 		want := best(&table, method, host, path)
-		require.Equal(t, len(want) > 0, found == matched)
-		if found != matched {
-			require.Equal(t, found == noMethod, len(table.allow([]byte(host), octets)) > 0)
+		require.Equal(t, len(want) > 0, found == Matched)
+		if found != Matched {
+			require.Equal(t, found == NoMethod, len(table.Allow([]byte(host), octets)) > 0)
 			return
 		}
 		require.Equal(t, want[0].text, text)
@@ -435,15 +437,15 @@ func FuzzMatch(f *testing.F) {
 			require.Equal(t, decoded, filled)
 		}
 		for _, name := range v.names {
-			if value := v.get(name); decoded == path && len(value) > 0 {
-				require.Same(t, &octets[v.spans[slices.Index(v.names, name)].from], &value[0])
+			if value := v.Get(name); decoded == path && len(value) > 0 {
+				require.Same(t, &octets[v.spans[slices.Index(v.names, name)].From], &value[0])
 			}
 		}
 	})
 }
 
 // filled is the pattern as a path, with values for wildcards.
-func (p *pattern) filled(v *values) string {
+func (p *pattern) filled(v *Values) string {
 	text := ""
 	for _, s := range p.segments {
 		text += "/"
@@ -451,7 +453,7 @@ func (p *pattern) filled(v *values) string {
 		case s.kind == literal:
 			text += s.text
 		case s.kind != dollar && s.text != "":
-			text += string(v.get(s.text))
+			text += string(v.Get(s.text))
 		}
 	}
 	return text
@@ -483,10 +485,10 @@ func BenchmarkMatch(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			table := treeOf(b, c.patterns...)
 			method, host, path := []byte("GET"), []byte(c.host), []byte(c.path)
-			var v values
+			var v Values
 			b.ReportAllocs()
 			for b.Loop() {
-				table.match(method, host, path, &v)
+				table.Match(method, host, path, &v)
 			}
 		})
 	}
@@ -511,9 +513,9 @@ func BenchmarkServeMux(b *testing.B) {
 
 func BenchmarkTreeAdd(b *testing.B) {
 	for b.Loop() {
-		table := new(tree[string])
+		table := new(Tree[string])
 		for i := range 1000 {
-			if err := table.add(fmt.Sprintf("GET /api/v1/thing%d/{id}", i), ""); err != nil {
+			if err := table.Add(fmt.Sprintf("GET /api/v1/thing%d/{id}", i), ""); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,4 +1,6 @@
-package httpd
+// Package route finds what belongs to a request by patterns, in the language of net/http's ServeMux. It knows neither
+// requests nor handlers, only their methods, hosts and paths.
+package route
 
 import (
 	"bytes"
@@ -7,26 +9,28 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// pattern says which requests go somewhere, in the language of net/http's ServeMux since Go 1.22:
+// pattern matches requests, in the language of net/http's ServeMux since Go 1.22:
 //
 //	[METHOD ][HOST]/[PATH]
 //
 //	GET /a          this path, by GET or HEAD; without a method by any
-//	/a/             everything below it, and "/a/" itself, but not "/a"
+//	/a/             all paths below it, and "/a/" itself, but not "/a"
 //	/a/{$}          "/a/" and nothing below it
-//	/a/{name}       one segment more, whatever it is; it is not empty
-//	/a/{name...}    as "/a/", and the rest has a name
-//	host/a          only for this host, by any port and in any case
+//	/a/{name}       one more segment, which is not empty
+//	/a/{name...}    like "/a/", and the rest has a name
+//	host/a          only for this host, with any port and in any case
 //
-// A segment is compared by its decoded octets: "/%61" is "/a", and an escaped slash is part of its segment.
+// Segments are compared decoded: "/%61" is "/a", and an escaped slash is part of its segment.
 //
 // Of the patterns that match a request, one with a host goes before one without; then the one that matches fewer
-// requests. If it is not clear which of two that is, they conflict, and the second is refused (tree.add).
+// requests. If that is neither of two, they conflict, and the second is refused.
 //
-// What can never match is refused as well, where ServeMux takes some of it: an empty segment, "." and ".." (also
-// escaped), CONNECT, a host that no Host field has.
+// A pattern that can never match is refused as well, where ServeMux takes some: one with an empty segment, with "." or
+// ".." (also escaped), with CONNECT, or with a host that no Host field can have.
 type pattern struct {
 	text     string
 	method   string // "" is any
@@ -35,16 +39,16 @@ type pattern struct {
 	names    []string // of the wildcards, from left to right
 }
 
-// bounds of a pattern.
+// The limits of a pattern.
 const (
 	maxWildcards = 16
-	maxHost      = 255 // octets; RFC 1035 2.3.4
+	maxHost      = 255 // bytes; RFC 1035 2.3.4
 )
 
-// segment is what stands between two slashes.
+// segment is the text between two slashes.
 type segment struct {
 	kind kind
-	text string // decoded, of a literal; the name, of a wildcard
+	text string // a literal, decoded, or the name of a wildcard
 }
 
 type kind uint8
@@ -52,7 +56,7 @@ type kind uint8
 const (
 	literal   kind = iota
 	wildcard       // {name}
-	remainder      // {name...}, and without a name what ends in a slash: always the last
+	remainder      // {name...}, or without a name for a pattern that ends in a slash: always the last
 	dollar         // {$}: always the last
 )
 
@@ -69,7 +73,7 @@ var (
 	errPatternMany    = fmt.Errorf("it has more than %d wildcards", maxWildcards)
 )
 
-// parsePattern takes the text apart. Its errors are one sentence, with the text in it.
+// parsePattern parses the text. Its errors are one sentence with the text in it.
 func parsePattern(text string) (pattern, error) {
 	p := pattern{text: text}
 	path, err := p.front()
@@ -82,22 +86,22 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// front takes method and host, and returns the path.
+// front parses method and host, and returns the path.
 func (p *pattern) front() (path string, err error) {
 	place := p.text
-	if i := strings.IndexAny(place, white); i >= 0 {
-		p.method, place = place[:i], strings.TrimLeft(place[i:], white)
+	if i := strings.IndexAny(place, syntax.Blank); i >= 0 {
+		p.method, place = place[:i], strings.TrimLeft(place[i:], syntax.Blank)
 	}
 	slash := max(strings.IndexByte(place, '/'), 0)
 	host, path := []byte(place[:slash]), place[slash:]
 	switch {
-	case !only([]byte(p.method), token):
+	case !syntax.Token.Only([]byte(p.method)):
 		return "", errPatternMethod
 	case p.method == "CONNECT":
 		return "", errPatternConnect
 	case path == "" || path[0] != '/':
 		return "", errPatternPath
-	case len(host) > maxHost || !validHost(host) || len(withoutPort(host)) < len(host):
+	case len(host) > maxHost || !syntax.ValidHost(host) || len(syntax.WithoutPort(host)) < len(host):
 		return "", errPatternHost
 	case !clean([]byte(path)):
 		return "", errPatternClean
@@ -159,10 +163,9 @@ func parseWildcard(text string, last bool) (segment, error) {
 	return segment{wildcard, name}, nil
 }
 
-// literally is the text decoded, or as it is when it has an escape that is none: so does ServeMux, and "/100%"
-// matches "/100%25".
+// literally returns the text decoded, or as it is if it has a bad escape. So does ServeMux: "/100%" matches "/100%25".
 func literally(text string) string {
-	if decoded, ok := unescape(nil, []byte(text)); ok {
+	if decoded, ok := syntax.Unescape(nil, []byte(text)); ok {
 		return string(decoded)
 	}
 	return text
@@ -177,8 +180,7 @@ func identifier(name string) bool {
 	return name != ""
 }
 
-// conflict is why two patterns cannot be in one tree, or nil: there are requests that both match, and neither goes
-// before the other.
+// conflict returns why two patterns cannot be in one tree, or nil: some requests match both, and neither goes first.
 func (p *pattern) conflict(o *pattern) error {
 	if p.host != o.host {
 		return nil
@@ -192,14 +194,14 @@ func (p *pattern) conflict(o *pattern) error {
 	return nil
 }
 
-// relation is how what one thing matches lies to what another one matches. Of things with parts it is the union of
-// how the parts lie: so wider in one and narrower in another is both, and apart in one is apart.
+// relation compares the sets that two things match. Of things with parts it is the union over the parts: wider in one
+// and narrower in another is both, and apart in one is apart.
 type relation uint8
 
 const (
-	wider    relation = 1 << iota // it matches what the other does not
-	narrower                      // the other matches what it does not
-	apart                         // nothing matches both; what else is set has no meaning
+	wider    relation = 1 << iota // the first matches something that the second does not
+	narrower                      // the second matches something that the first does not
+	apart                         // nothing matches both; the other bits have no meaning then
 	same     relation = 0
 )
 
@@ -215,8 +217,8 @@ func compareMethods(a, b string) relation {
 	return apart
 }
 
-// comparePaths goes along both while there are segments of both. If one is longer, the other must end in a remainder,
-// which was then found to be wider.
+// comparePaths compares the segments that both paths have. If one path is longer, the other must end in a remainder,
+// which was found to be wider.
 func comparePaths(a, b []segment) relation {
 	r, n := same, min(len(a), len(b))
 	for i := range n {
@@ -240,8 +242,7 @@ func compareSegments(a, b segment) relation {
 	return apart
 }
 
-// clean tells whether a path is one that may match: it begins with a slash, and no segment is empty (but for what is
-// behind a last slash) or one of dots.
+// clean reports whether a path begins with a slash, and no segment is empty (except behind a last slash), "." or "..".
 func clean(path []byte) bool {
 	if len(path) == 0 || path[0] != '/' {
 		return false
@@ -259,47 +260,18 @@ func clean(path []byte) bool {
 	return true
 }
 
-// dots tells whether a segment is "." or "..", each dot as it is or escaped.
+// dots reports whether a segment is "." or "..", each dot as it is or escaped.
 func dots(segment []byte) bool {
 	n := 0
 	for ; len(segment) > 0; n++ {
 		switch {
 		case segment[0] == '.':
 			segment = segment[1:]
-		case len(segment) >= 3 && equalFold(segment[:3], "%2e"):
+		case len(segment) >= 3 && syntax.EqualFold(segment[:3], "%2e"):
 			segment = segment[3:]
 		default:
 			return false
 		}
 	}
 	return n == 1 || n == 2
-}
-
-// unescape appends the text with its escapes replaced by what they stand for (RFC 3986 2.1), and tells whether each
-// of them is one.
-func unescape(to, text []byte) (octets []byte, ok bool) {
-	for i := 0; i < len(text); i++ {
-		b := text[i]
-		if b == '%' {
-			if i+2 >= len(text) || !hex[text[i+1]] || !hex[text[i+2]] {
-				return to, false
-			}
-			b = nibble(text[i+1])<<4 | nibble(text[i+2])
-			i += 2
-		}
-		to = append(to, b)
-	}
-	return to, true
-}
-
-// withoutPort is the host of "host:port", which may be an IPv6 address in brackets.
-func withoutPort(host []byte) []byte {
-	name := 0
-	if len(host) > 0 && host[0] == '[' {
-		name = bytes.IndexByte(host, ']') + 1
-	}
-	if i := bytes.IndexByte(host[name:], ':'); i >= 0 {
-		return host[:name+i]
-	}
-	return host
 }

@@ -1,8 +1,6 @@
-package httpd
+package syntax
 
-import "strconv"
-
-// StatusText is the reason phrase of a status code (RFC 9110 15), empty for one that is not known here.
+// StatusText returns the reason phrase of a status code (RFC 9110 15), or "" for an unknown one.
 func StatusText(code int) string { return texts[code] }
 
 var texts = map[int]string{
@@ -23,21 +21,17 @@ var texts = map[int]string{
 	507: "Insufficient Storage", 508: "Loop Detected", 511: "Network Authentication Required",
 }
 
-// lines are the status lines of the codes from 200 on.
-var lines = func() (all [maxStatus + 1 - minStatus]string) {
-	for i := range all {
-		// The space behind the code stays where there is no reason (RFC 9112 4).
-		all[i] = "HTTP/1.1 " + strconv.Itoa(minStatus+i) + " " + texts[minStatus+i]
-	}
-	return all
-}()
+// Bodiless reports whether a response with this status has no content, whatever its fields say (RFC 9112 6.3).
+func Bodiless(status int) bool { return status < 200 || status == 204 || status == 304 }
 
-// The codes that a handler may answer with. A first digit other than 1 to 5 has no meaning (RFC 9110 15), and 1xx
-// are no answers.
-const minStatus, maxStatus = 200, 599
+// Empty reports whether a response with this status must not have content. 205 says so with a length
+// (RFC 9110 15.3.6).
+func Empty(status int) bool { return Bodiless(status) || status == 205 }
 
-// bodiless tells whether a response with this status has no content, whatever its fields say (RFC 9112 6.3).
-func bodiless(status int) bool { return status == 204 || status == 304 }
+// Refusal is why a request is not served: the status to answer it with, and a sentence for the log.
+type Refusal struct {
+	Status int
+	Why    string
+}
 
-// empty tells whether a response with this status must not have content: 205 says so with a length (RFC 9110 15.3.6).
-func empty(status int) bool { return bodiless(status) || status == 205 }
+func (r *Refusal) Error() string { return "httpd: " + r.Why }

@@ -1,4 +1,4 @@
-package httpd
+package http1
 
 import (
 	"bufio"
@@ -10,41 +10,40 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parsed is what is to be said of a request: how the head ended, and what follows from it.
+// parsed is what a head says, or why it is refused.
 type parsed struct {
 	method, target, authority string
 	minor                     byte
 	fields                    string
-	framing                   framing
+	chunked                   bool
+	body                      int64
 	length                    int
 	err                       error
 }
 
-// parse reads a head as a server does, in pieces: after each of the cuts there is more.
-func parse(octets string, cuts ...int) parsed {
-	var h head
+// parse reads a head as a server does, in pieces: behind each of the cuts more comes.
+func parse(text string, cuts ...int) parsed {
+	var p Parser
 	ended, err := false, error(nil)
-	for _, n := range append(cuts, len(octets)) {
-		if ended, err = h.read([]byte(octets[:n])); ended || err != nil {
+	for _, n := range append(cuts, len(text)) {
+		if ended, err = p.Read([]byte(text[:n])); ended || err != nil {
 			break
 		}
 	}
 	if err != nil || !ended {
 		return parsed{err: err}
 	}
-	in := []byte(octets)
-	p := parsed{method: string(h.method.of(in)), target: string(h.target.of(in)), minor: h.minor, length: h.length}
-	for _, f := range h.fields {
-		p.fields += string(f.name.of(in)) + "=" + string(f.value.of(in)) + ";"
-	}
-	authority, err := h.place(in)
-	if p.authority = string(authority); err != nil {
+	in := []byte(text)
+	f, err := p.Framing(in)
+	if err != nil {
 		return parsed{err: err}
 	}
-	if p.framing, err = h.framing(in); err != nil {
-		return parsed{err: err}
+	got := parsed{method: string(p.Method.Of(in)), target: string(p.Target.Of(in)), authority: string(p.Authority.Of(in)),
+		minor: p.Minor, chunked: f.Chunked, body: f.Length, length: p.Length}
+	for _, f := range p.Fields {
+		got.fields += string(f.Name.Of(in)) + "=" + string(f.Value.Of(in)) + ";"
 	}
-	return p
+	return got
 }
 
 func crlf(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
@@ -60,9 +59,9 @@ func TestHeadsThatAreRight(t *testing.T) {
 		"M-SEARCH /?a=%20 HTTP/1.1\nHost: a\n\n":      {method: "M-SEARCH", target: "/?a=%20", authority: "a", minor: 1, fields: "Host=a;"},
 		"GET / HTTP/1.1\nHost: a\nX:\t \xe9 b \t\n\n": {method: "GET", target: "/", authority: "a", minor: 1, fields: "Host=a;X=\xe9 b;"},
 		"GET / HTTP/1.1\nHost: a\nContent-Length: 007\n\n": {method: "GET", target: "/", authority: "a", minor: 1,
-			fields: "Host=a;Content-Length=007;", framing: framing{length: 7}},
+			fields: "Host=a;Content-Length=007;", body: 7},
 		"POST / HTTP/1.1\nHost: a\nTransfer-Encoding: Chunked \n\n": {method: "POST", target: "/", authority: "a", minor: 1,
-			fields: "Host=a;Transfer-Encoding=Chunked;", framing: framing{chunked: true}},
+			fields: "Host=a;Transfer-Encoding=Chunked;", chunked: true},
 	} {
 		want.length = len(crlf(text))
 		require.Equal(t, want, parse(crlf(text)+"the next"), "%q", text)
@@ -135,7 +134,7 @@ func TestHeadsThatAreRefused(t *testing.T) {
 		post + "Transfer-Encoding: gzip, chunked\n\n":                       errUnknownCoding,
 		get + strings.Repeat("X: a\n", maxFields):                           errManyFields,
 		"GET /" + strings.Repeat("a", maxLine):                              errLongLine,
-		get + "X: " + strings.Repeat("a", maxHead):                          errLargeHead,
+		get + "X: " + strings.Repeat("a", maxHead):                          ErrLargeHead,
 	} {
 		require.Equal(t, parsed{err: want}, parse(crlf(text)), "%.60q", text)
 	}
@@ -157,7 +156,7 @@ func TestLinesEndInCRLF(t *testing.T) {
 	}
 }
 
-// However it comes, it is the same; and each octet is looked at once.
+// However it comes, it is the same; and each byte is looked at once.
 func TestAHeadInPieces(t *testing.T) {
 	text := crlf("\nPOST /a HTTP/1.1\nHost: a\nContent-Length: 3\nX: y\n\n")
 	require.NoError(t, parse(text).err)
@@ -178,84 +177,17 @@ func TestAHeadInPieces(t *testing.T) {
 }
 
 func TestAHeadDoesNotAllocate(t *testing.T) {
-	text := []byte(crlf("GET /a HTTP/1.1\nHost: a\nAccept: */*\nUser-Agent: nobody\nContent-Length: 3\n\n"))
-	h := head{fields: make([]field, 0, maxFields)}
+	text := []byte(crlf("GET /a HTTP/1.1\nHost: a\nAccept: */*\nConnection: keep-alive\nContent-Length: 3\n\n"))
+	var p Parser
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		h.reset()
-		if ended, err := h.read(text); !ended || err != nil {
+		p.Reset()
+		if ended, err := p.Read(text); !ended || err != nil {
 			t.Fatal(err)
 		}
-		if f, err := h.framing(text); f.length != 3 || err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.place(text); err != nil {
+		if f, err := p.Framing(text); f.Length != 3 || err != nil {
 			t.Fatal(err)
 		}
 	}))
-}
-
-// Eight octets at a time, it is what the tables say one by one: for each octet at each place, in texts of any length
-// up to three words, among octets that carry or borrow.
-func TestWordsSayWhatTheTablesSay(t *testing.T) {
-	names := classOf("-" + alphanumeric[len("0123456789"):])
-	var text [24]byte
-	for _, among := range []byte("a-Z \t\x00\x1f~\x7f\x80\xfe\xff") {
-		for length := range len(text) + 1 {
-			for at := range length {
-				for i := range text {
-					text[i] = among
-				}
-				for b := range 256 {
-					text[at] = byte(b)
-					compareWithTables(t, text[:length], names)
-				}
-			}
-		}
-	}
-}
-
-// Two octets side by side, any of them at any place of a word.
-func TestWordsSayWhatTheTablesSayOfPairs(t *testing.T) {
-	names := classOf("-" + alphanumeric[len("0123456789"):])
-	for at := range 15 {
-		text := []byte("abcdefghijklmnop")
-		for pair := range 256 * 256 {
-			text[at], text[at+1] = byte(pair>>8), byte(pair)
-			compareWithTables(t, text, names)
-		}
-	}
-}
-
-func compareWithTables(t *testing.T, text []byte, names *class) {
-	n := min(len(text), 3)
-	if got, want := control(text, 0), inValue.run(text, 0); got != want {
-		t.Fatalf("a control character at %d, not %d, in %q", want, got, text)
-	}
-	if got, want := control(text, n), inValue.run(text, n); got != want {
-		t.Fatalf("a control character at %d, not %d, in %q from %d on", want, got, text, n)
-	}
-	// What is no whole word is left to the table.
-	want := names.run(text, 0)
-	if want > len(text)/8*8 {
-		want = len(text) / 8 * 8
-	}
-	if got := word(text, 0); got != want {
-		t.Fatalf("a word up to %d, not %d, in %q", want, got, text)
-	}
-}
-
-// The names that decide how a message goes on are known in any case, and nothing like them is.
-func TestSpecialNames(t *testing.T) {
-	require.Equal(t, ordinary, specialOf(nil))
-	for s := ordinary + 1; s < specials; s++ {
-		name := specialNames[s]
-		for _, known := range []string{name, strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:]} {
-			require.Equal(t, s, specialOf([]byte(known)))
-		}
-		for _, other := range []string{name[1:], name + "s", "x" + name[1:], name[:len(name)-1] + "x"} {
-			require.Equal(t, ordinary, specialOf([]byte(other)), "%q", other)
-		}
-	}
 }
 
 // FuzzHead compares with itself, cut anywhere, and with net/http: what we take, it takes too, and understands alike.
@@ -276,10 +208,10 @@ func FuzzHead(f *testing.F) {
 			return
 		}
 		require.Equal(t, whole.method, r.Method)
-		if whole.framing.chunked {
+		if whole.chunked {
 			require.Equal(t, []string{"chunked"}, r.TransferEncoding)
 		} else {
-			require.Equal(t, whole.framing.length, r.ContentLength)
+			require.Equal(t, whole.body, r.ContentLength)
 		}
 	})
 }

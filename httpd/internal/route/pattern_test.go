@@ -1,4 +1,4 @@
-package httpd
+package route
 
 import (
 	"errors"
@@ -155,9 +155,9 @@ func TestPatternsThatConflict(t *testing.T) {
 		{"/%2F", "/{$}", none},
 	} {
 		for range 2 { // it is so from both sides
-			var table tree[int]
-			require.NoError(t, table.add(c.a, 0))
-			err := table.add(c.b, 1)
+			var table Tree[int]
+			require.NoError(t, table.Add(c.a, 0))
+			err := table.Add(c.b, 1)
 			if c.want == none {
 				require.NoError(t, err)
 			} else {

@@ -1,4 +1,4 @@
-package httpd
+package http1
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 // browser is what a browser sends, small the least that a client of a benchmark does.
 const (
-	browser = "testdata/browser.txt"
+	browser = "../../testdata/browser.txt"
 	small   = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
 )
 
@@ -25,26 +25,23 @@ func BenchmarkHead(b *testing.B) {
 func BenchmarkSmallHead(b *testing.B) { benchmarkHead(b, []byte(small)) }
 
 func benchmarkHead(b *testing.B, octets []byte) {
-	var h head
+	var p Parser
 	b.SetBytes(int64(len(octets)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if !understood(&h, octets) {
+		if !understood(&p, octets) {
 			b.Fatal("not understood")
 		}
 	}
 }
 
 // understood does all there is to do between the first octet of a request and its handler.
-func understood(h *head, octets []byte) bool {
-	h.reset()
-	if ended, err := h.read(octets); !ended || err != nil {
+func understood(p *Parser, octets []byte) bool {
+	p.Reset()
+	if ended, err := p.Read(octets); !ended || err != nil {
 		return false
 	}
-	if _, err := h.framing(octets); err != nil {
-		return false
-	}
-	_, err := h.place(octets)
+	_, err := p.Framing(octets)
 	return err == nil
 }
 
@@ -52,11 +49,11 @@ func TestTheRequestOfABrowser(t *testing.T) {
 	octets, err := os.ReadFile(browser)
 	require.NoError(t, err)
 	require.Len(t, octets, 620)
-	var h head
-	require.True(t, understood(&h, octets))
-	require.Len(t, h.fields, 12)
-	require.Equal(t, len(octets), h.length)
-	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&h, octets) }))
+	var p Parser
+	require.True(t, understood(&p, octets))
+	require.Len(t, p.Fields, 12)
+	require.Equal(t, len(octets), p.Length)
+	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&p, octets) }))
 }
 
 // What a head costs goes by the clock, and neighbours only make it dearer: so the shortest of many runs counts.
@@ -68,12 +65,12 @@ func TestCostOfAHead(t *testing.T) {
 	const most, runs, n = 400 * time.Nanosecond, 200, 1000
 	octets, err := os.ReadFile(browser)
 	require.NoError(t, err)
-	var h head
+	var p Parser
 	best := time.Hour
 	for i := 0; i < runs || best > most*n && i < 10*runs; i++ {
 		began := time.Now()
 		for range n {
-			understood(&h, octets)
+			understood(&p, octets)
 		}
 		best = min(best, time.Since(began))
 	}

@@ -1,4 +1,4 @@
-package httpd
+package http1
 
 import (
 	"strings"
@@ -9,13 +9,13 @@ import (
 
 // decode takes a body in pieces of so many octets, and returns the data and what was not taken.
 func decode(body string, piece int) (data, rest string, ended bool, err error) {
-	var c chunks
+	var c Chunks
 	var in []byte
 	for body != "" || len(in) > 0 {
 		n := min(piece, len(body))
 		in, body = append(in, body[:n]...), body[n:]
 		for {
-			taken, part, over, err := c.next(in)
+			taken, part, over, err := c.Next(in)
 			data += string(part)
 			in = in[taken:]
 			if err != nil || over {
@@ -82,7 +82,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 		"0\r\nX : a\r\n\r\n":                    errName,
 		"0\r\n folded\r\n\r\n":                  errFold,
 		"0\r\nX: a\n\r\n":                       errLineEnd,
-		"0\r\nX: " + strings.Repeat("a", maxTrailers) + "\r\n":                         errTrailers,
+		"0\r\nX: " + strings.Repeat("a", maxTrailers) + "\r\n":                         ErrTrailers,
 		strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\nx\r\n", maxExtensions/200+1): errChunkLine,
 	} {
 		for _, piece := range []int{1, 7, len(body)} {

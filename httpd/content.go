@@ -1,0 +1,198 @@
+package httpd
+
+import (
+	"bytes"
+	"io"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// content reads the content of a request of HTTP/1 from its connection.
+type content struct {
+	kind     contentKind
+	asks     bool  // the client waits for 100 (Continue)
+	left     int64 // sized: not yet discarded
+	piece    int   // chunked: data at the front of what is unread
+	chunks   http1.Chunks
+	trailers []byte
+	err      error // why no more can be read
+	taken    int64 // bytes, for the rate
+	most     int64 // of them, while what is left is thrown away
+	waiting  time.Duration
+	since    time.Duration // since when the handler waits for more, 0 if it does not
+	cause    listener.Blocked
+}
+
+type contentKind uint8
+
+const (
+	ended contentKind = iota // there is none, or no more
+	sized
+	chunked
+)
+
+var (
+	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"}                       // 9110 15.5.9
+	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly"}                     // 9110 15.5.9
+	errCut      = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body"} // 9112 8
+	errLarge    = &syntax.Refusal{Status: 413, Why: "a body that is longer than the handler wants"}     // 9110 15.5.14
+	errHandler  = &syntax.Refusal{Status: 500, Why: "the handler has failed"}                           // 9110 15.6.1
+)
+
+func (c *content) reset() {
+	c.kind, c.asks, c.left, c.piece, c.trailers, c.err = ended, false, 0, 0, nil, nil
+	c.taken, c.waiting, c.since, c.cause = 0, 0, 0, nil
+}
+
+// begin is called with the head, and returns the length for the Body.
+func (c *content) begin(f http1.Framing) int64 {
+	c.asks = f.Continue
+	switch {
+	case f.Chunked:
+		c.kind = chunked
+		c.chunks.Reset()
+		return -1
+	case f.Length > 0:
+		c.kind, c.left = sized, f.Length
+	}
+	return f.Length
+}
+
+func (e *http1Exchange) peek() ([]byte, error) {
+	c := &e.content
+	if c.err != nil {
+		return nil, c.err
+	}
+	if c.kind == ended {
+		return nil, io.EOF
+	}
+	in, err := e.more()
+	if err != nil {
+		return nil, e.noMore(err)
+	}
+	c.asks = false // a client that sends does not wait (RFC 9110 10.1.1)
+	return in, nil
+}
+
+// more returns the next piece.
+func (e *http1Exchange) more() ([]byte, error) {
+	c, conn := &e.content, e.session.conn
+	if c.kind == sized {
+		in, err := conn.Peek(1)
+		n := min(int64(len(in)), c.left)
+		return in[:n:n], err // what is appended must not overwrite the next request
+	}
+	for want := 1; ; {
+		in, err := conn.Peek(want)
+		if c.piece > 0 || err != nil {
+			n := min(len(in), c.piece)
+			return in[:n:n], err
+		}
+		taken, data, over, err := c.chunks.Next(in)
+		if err != nil {
+			return nil, err
+		}
+		if over {
+			if fields, length := c.chunks.Trailers(); len(fields) > 0 {
+				c.trailers = bytes.Clone(in[taken-length : taken]) // they may be asked for in any turn
+			}
+			conn.Discard(taken)
+			c.kind = ended
+			return nil, io.EOF
+		}
+		conn.Discard(taken - len(data))
+		c.piece = len(data)
+		want = len(in) - taken + 1 // more than the incomplete trailers that may be there
+		if c.piece > 0 {
+			want = 1
+		}
+	}
+}
+
+// noMore returns what an error means for the content.
+func (e *http1Exchange) noMore(err error) error {
+	c := &e.content
+	switch cause := err.(type) {
+	case listener.Blocked:
+		if c.asks && !e.out.sent { // behind a final status it would be taken for content
+			e.emit(goOn)
+		}
+		c.asks = false
+		if e.patience() <= 0 {
+			c.err = errSlowBody
+			return c.err
+		}
+		c.cause = cause
+		return (*blockedContent)(e)
+	case *syntax.Refusal:
+		c.err = err
+		return err
+	}
+	switch {
+	case err == listener.ErrTooLong: // nothing else has to be there as a whole
+		err = http1.ErrTrailers
+	case err == io.EOF && c.kind == ended:
+		c.asks = false // it has come, and was empty
+		return err
+	case err == io.EOF:
+		err = errCut
+	}
+	c.err = err
+	return err
+}
+
+var goOn = []byte("HTTP/1.1 100 Continue\r\n\r\n")
+
+// patience returns how long the server is going to wait for more.
+func (e *http1Exchange) patience() time.Duration {
+	c := &e.content
+	grace := or(e.session.server.Timeouts.Body, 5*time.Second)
+	return grace + time.Duration(min(c.taken, 1<<40))*(time.Second/slowest) - c.waiting // 1<<40 would be a century
+}
+
+// woken ends a wait for more, with the turn: the handler may not want it any longer.
+func (c *content) woken(s *act.Scheduler) {
+	if c.since != 0 {
+		c.waiting += s.Now() - c.since
+		c.since = 0
+	}
+}
+
+func (e *http1Exchange) discard(n int) {
+	c := &e.content
+	if n < 0 || c.kind == sized && int64(n) > c.left || c.kind == chunked && n > c.piece || c.kind == ended {
+		panic("httpd: Discard of more than there is")
+	}
+	e.session.conn.Discard(n)
+	c.taken += int64(n)
+	if c.kind == chunked {
+		c.piece -= n
+	} else if c.left -= int64(n); c.left == 0 {
+		c.kind = ended
+	}
+}
+
+func (e *http1Exchange) trailer(name string) []byte {
+	if e.content.trailers == nil {
+		return nil
+	}
+	fields, _ := e.content.chunks.Trailers()
+	return syntax.Get(fields, e.content.trailers, name)
+}
+
+// blockedContent is an exchange as the error that more of the content has to be waited for.
+type blockedContent http1Exchange
+
+func (*blockedContent) Error() string { return "httpd: no more of the body is there yet" }
+
+// Arm has the task woken when more has come, and when the client has been too slow.
+func (b *blockedContent) Arm(t *act.Task) {
+	e := (*http1Exchange)(b)
+	e.content.cause.Arm(t)
+	e.content.since = max(1, t.Scheduler().Now())
+	e.session.wakeAt(t, e.content.since+e.patience())
+}

@@ -1,0 +1,37 @@
+package httpd
+
+import (
+	"net"
+	"os"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// exchange is what a Request, its Body and its Response stand on: one request with its response, whatever carries it.
+// With HTTP/1 ([http1Exchange]) a connection has one exchange after the other; with HTTP/2 it would have many at a time.
+//
+// A Response gathers, counts and decides what has a length. The exchange turns that into bytes of its protocol, and keeps
+// those that the connection has no room for. If it can send no more, it says why to Response.fail.
+type exchange interface {
+	scheduler() *act.Scheduler
+	proto() string
+	remoteAddr() net.Addr
+	ended(t *act.Task) bool // see Request.Ended
+
+	// The content of the request: see Body.
+	peek() ([]byte, error)
+	discard(n int)
+	trailer(name string) []byte
+
+	// begin sends the head of the response. length is that of the content, or -1 if it is unknown. If final, all of the
+	// content is in the Response.
+	begin(length int64, final bool)
+	send(p []byte) // content; what there is no room for is kept
+	sendFile(f *os.File, offset, n int64) (int64, error)
+	end()         // sends what follows the content, behind all of that
+	room() int    // how many bytes of content are sent for certain, and not kept
+	ready() error // why there is no room: a listener.Blocked, or why there never will be
+
+	// upgrades returns nil if SwitchProtocols may switch to the protocol.
+	upgrades(protocol string) error
+}

@@ -1,0 +1,341 @@
+package httpd
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// http1Exchange is the exchange of HTTP/1, from the first byte of a request until the last byte of its response is on its
+// way. A connection at rest has none.
+type http1Exchange struct {
+	session *session
+	cache   *cache
+	in      Request
+	out     Response
+	parser  http1.Parser
+	framing http1.Framing
+	content content // of the request
+	coding  coding  // of the response
+	last    bool    // the connection is closed behind it
+	pending []byte  // what the connection had no room for
+	whole   []byte  // behind that, sent without a copy
+	lost    error   // why the client cannot be told anything any more
+	cause   listener.Blocked
+
+	action  act.Action // of the handler, if it is not done in one go
+	failure error      // of the handler. The client has been told, and in the end the task fails with it
+	told    bool       // Server.OnResponse has been called
+	away    bool       // the action belongs to an offloaded function
+}
+
+// coding is how the client finds the end of the content.
+type coding uint8
+
+const (
+	byLength coding = iota
+	byChunks
+	byEnd     // of the connection
+	byNothing // there is no content
+)
+
+// cache is what all connections of a scheduler share: the exchanges that are not in use, and the date of the second.
+type cache struct {
+	s       *act.Scheduler
+	idle    []*http1Exchange
+	scratch []byte // for the head of a response
+	opening http1.Opening
+}
+
+var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
+
+// keepExchanges bounds how many are kept for the next requests.
+const keepExchanges = 64
+
+func (c *cache) take(x *session) *http1Exchange {
+	if n := len(c.idle); n > 0 {
+		e := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		e.session = x
+		return e
+	}
+	e := &http1Exchange{session: x, cache: c}
+	e.in.x, e.in.Body.x, e.out.x = e, e, e
+	e.in.head = &e.parser.Head
+	e.reset()
+	return e
+}
+
+func (c *cache) give(e *http1Exchange) {
+	e.session = nil
+	if len(c.idle) < keepExchanges {
+		e.reset()
+		c.idle = append(c.idle, e)
+	}
+}
+
+func (e *http1Exchange) reset() {
+	e.in.reset()
+	e.out.reset()
+	e.parser.Reset()
+	e.content.reset()
+	if cap(e.pending) > gathered {
+		e.pending = nil
+	}
+	e.pending = e.pending[:0]
+	e.whole, e.lost, e.cause, e.last = nil, nil, nil, false
+	e.action, e.failure, e.told, e.away = nil, nil, false, false
+}
+
+// understand is called when the head has ended.
+func (e *http1Exchange) understand() (err error) {
+	n := e.parser.Length
+	e.in.text = e.in.text[:n:n]
+	if e.framing, err = e.parser.Framing(e.in.text); err == nil {
+		e.in.Body.length = e.content.begin(e.framing)
+	}
+	return err
+}
+
+// keep keeps the head, if there is one, for the turns to come.
+func (e *http1Exchange) keep() {
+	if !e.in.kept && e.parser.Length > 0 {
+		e.in.keep()
+	}
+}
+
+// over calls OnResponse, once, if there was a request.
+func (e *http1Exchange) over() {
+	if f := e.session.server.OnResponse; f != nil && !e.told && (e.parser.Length > 0 || e.out.sent) {
+		e.told = true
+		f(&e.out, &e.in)
+	}
+}
+
+// caused reports whether err comes from this connection, and not from something else that the handler did.
+func (e *http1Exchange) caused(err error) bool {
+	return e.lost != nil && errors.Is(err, e.lost) || e.content.err != nil && errors.Is(err, e.content.err)
+}
+
+// lasts reports whether the connection cannot go on behind the response. If final, all of the content is there.
+func (e *http1Exchange) lasts(final bool) bool {
+	c := &e.content
+	return e.session.stopping || !e.framing.Persistent || c.err != nil ||
+		c.asks || // the client may send the body or not: nobody knows what would be next (RFC 9110 10.1.1)
+		final && c.left > drainable
+}
+
+func (e *http1Exchange) scheduler() *act.Scheduler { return e.cache.s }
+func (e *http1Exchange) remoteAddr() net.Addr      { return e.session.conn.RemoteAddr() }
+
+func (e *http1Exchange) proto() string {
+	if e.parser.Minor == 0 {
+		return "HTTP/1.0"
+	}
+	return "HTTP/1.1"
+}
+
+func (e *http1Exchange) ended(t *act.Task) bool {
+	half, err := e.session.conn.Ended(t)
+	return half || err != nil
+}
+
+func (e *http1Exchange) upgrades(protocol string) error {
+	switch {
+	case !e.parser.Upgrades(e.in.text, protocol):
+		return ErrNoUpgrade
+	case e.content.kind != ended: // the body precedes the switch (RFC 9110 7.8)
+		return errUnread
+	}
+	return nil
+}
+
+// begin sends the head, and with it a small content that is there.
+func (e *http1Exchange) begin(length int64, final bool) {
+	w := &e.out
+	switch old := e.parser.Minor == 0; {
+	case syntax.Bodiless(w.status):
+		e.coding = byNothing
+	case length >= 0 && (old || len(w.trailers) == 0 || w.announced >= 0 || w.whole != nil):
+		e.coding = byLength
+	case old:
+		e.coding, w.last = byEnd, true
+	default:
+		e.coding = byChunks
+	}
+	e.last = w.status != 101 && (w.last || e.lasts(final))
+	head := e.head(e.cache.scratch[:0], length)
+	if e.coding == byLength && !w.mute && len(head)+len(w.body) <= gathered { // nearly always: one call
+		w.count(int64(len(w.body)))
+		head = append(head, w.take()...)
+	}
+	e.cache.scratch = head
+	e.emit(head)
+}
+
+// head appends everything up to the empty line. Fields begin with the end of the line before, which saves a copy.
+func (e *http1Exchange) head(to []byte, length int64) []byte {
+	c := e.cache
+	if now := c.s.Now(); c.opening.Stale(now) {
+		c.opening.Renew(now, c.s.Clock().Wall())
+	}
+	to = c.opening.Append(to, e.out.status, e.coding == byLength)
+	switch e.coding {
+	case byLength:
+		to = strconv.AppendInt(to, length, 10)
+	case byChunks:
+		to = append(to, "\r\nTransfer-Encoding: chunked"...)
+	}
+	switch {
+	case e.last:
+		to = append(to, "\r\nConnection: close"...)
+	case e.parser.Minor == 0:
+		to = append(to, "\r\nConnection: keep-alive"...)
+	}
+	if e.out.upgrade {
+		to = append(to, "\r\nConnection: upgrade"...) // RFC 9110 7.8
+	}
+	to = append(to, e.out.fields...)
+	return append(to, headEnd...)
+}
+
+func (e *http1Exchange) send(p []byte) {
+	if e.coding != byChunks {
+		e.emit(p)
+		return
+	}
+	c := e.cache
+	c.scratch = append(strconv.AppendInt(c.scratch[:0], int64(len(p)), 16), "\r\n"...)
+	e.emit(c.scratch)
+	e.emit(p)
+	e.emit(lineEnd)
+}
+
+var (
+	lineEnd   = []byte("\r\n")
+	headEnd   = []byte("\r\n\r\n")
+	lastChunk = []byte("0")
+)
+
+func (e *http1Exchange) end() {
+	switch w := &e.out; {
+	case w.mute:
+	case e.coding == byChunks:
+		e.emit(lastChunk)
+		e.emit(w.trailers)
+		e.emit(headEnd)
+	default:
+		e.whole = w.whole
+	}
+}
+
+func (e *http1Exchange) sendFile(f *os.File, offset, n int64) (int64, error) {
+	if err := e.push(); err != nil {
+		return 0, err
+	}
+	sent, err := e.session.conn.SendFile(f, offset, n)
+	e.session.given(sent)
+	if err != nil {
+		return sent, e.blocked(err)
+	}
+	e.session.pace = nil
+	return sent, nil
+}
+
+func (e *http1Exchange) room() int { return e.session.conn.Room() }
+
+func (e *http1Exchange) ready() error {
+	if err := e.push(); err != nil {
+		return err
+	}
+	for conn := e.session.conn; conn.Room() == 0; {
+		if _, err := conn.Write(nil); err != nil {
+			return e.blocked(err)
+		}
+		_ = conn.Flush() // what was gathered is all that was in the way; the next call says what was wrong
+	}
+	return nil
+}
+
+// emit gives bytes to the connection, and keeps those for which it has no room.
+func (e *http1Exchange) emit(p []byte) {
+	if e.out.err != nil {
+		return
+	}
+	if len(e.pending) == 0 {
+		n, err := e.session.give(p)
+		if p = p[n:]; err != nil && !isBlocked(err) {
+			e.lose(err)
+		}
+	}
+	e.pending = append(e.pending, p...)
+}
+
+// push sends what is left, and returns why not all of it.
+func (e *http1Exchange) push() error {
+	for e.out.err == nil && (len(e.pending) > 0 || len(e.whole) > 0) {
+		rest := &e.pending
+		if len(e.pending) == 0 {
+			rest = &e.whole
+		}
+		n, err := e.session.give(*rest)
+		if *rest = (*rest)[n:]; err != nil {
+			return e.blocked(err)
+		}
+	}
+	return e.out.err
+}
+
+// lose notes that the client cannot be told anything any more.
+func (e *http1Exchange) lose(err error) error {
+	e.out.fail(err)
+	e.lost = e.out.err
+	return e.lost
+}
+
+// blocked returns what an error of the connection means for the response.
+func (e *http1Exchange) blocked(err error) error {
+	cause, is := err.(listener.Blocked)
+	switch {
+	case !is:
+		return e.lose(err)
+	case e.session.stalled():
+		return e.lose(ErrSlow)
+	}
+	e.cause = cause
+	return (*blockedOutput)(e)
+}
+
+func isBlocked(err error) bool {
+	_, is := err.(listener.Blocked)
+	return is
+}
+
+// refuse answers with a status alone, and closes.
+func (e *http1Exchange) refuse(status int) error {
+	w := &e.out
+	w.mute = string(e.in.Method()) == "HEAD"
+	w.err = nil
+	w.Error(status)
+	w.last = true
+	return w.finish()
+}
+
+// blockedOutput is an exchange as the error that the client has to take more first.
+type blockedOutput http1Exchange
+
+func (*blockedOutput) Error() string {
+	return "httpd: the client has not taken enough of the response yet"
+}
+
+// Arm has the task woken when there is room, and when the client has been too slow.
+func (b *blockedOutput) Arm(t *act.Task) {
+	b.cause.Arm(t)
+	b.session.wakeAt(t, b.session.pace.until(b.session.server))
+}

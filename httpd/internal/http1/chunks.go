@@ -1,0 +1,163 @@
+package http1
+
+import (
+	"math"
+
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+)
+
+// The limits of the chunked coding, beside those of a body.
+const (
+	maxSizeLine   = 256
+	maxExtensions = 16 << 10 // of a whole body
+	maxTrailers   = 8 << 10
+)
+
+// Chunks parses a chunked body (9112 7.1) byte by byte and in place, in whatever pieces it comes. The zero value is
+// ready.
+//
+//	size ──▶ extension ──▶ LF ──▶ data ──▶ CR ──▶ LF ──▶ size …
+//	                        └─ size 0 ──▶ trailers ──▶ over
+type Chunks struct {
+	state      chunkState
+	left       int64 // of the data
+	digits     int
+	line       int // bytes of the present size line
+	extensions int // bytes of all extensions
+	trailers   Parser
+}
+
+type chunkState uint8
+
+const (
+	inSize    chunkState = iota
+	sizeBlank            // white space, which only an extension may follow
+	inExtension
+	sizeEnd // behind CR: LF
+	inData
+	dataEnd // CR
+	chunkEnd
+	inTrailers
+	over
+)
+
+var (
+	errChunkSize = &syntax.Refusal{Status: 400, Why: "a chunk size that is no number, or too large"}
+	errChunkLine = &syntax.Refusal{Status: 400, Why: "a chunk size line that is too long, or too many extensions"}
+	errChunkEnd  = &syntax.Refusal{Status: 400, Why: "a chunk that does not end in CRLF"}
+	errExtension = &syntax.Refusal{Status: 400, Why: "a control character in a chunk extension"}
+	errForbidden = &syntax.Refusal{Status: 400, Why: "a trailer that would change the message"} // 9110 6.5.1
+
+	// ErrTrailers is the refusal of trailers that are too large, which a connection with less room also uses.
+	ErrTrailers = &syntax.Refusal{Status: 431, Why: "trailers that are too large"}
+)
+
+// Reset prepares c for the next body. The list of trailers keeps its memory.
+func (c *Chunks) Reset() {
+	*c = Chunks{trailers: Parser{Head: syntax.Head{Fields: c.trailers.Fields[:0]}}}
+}
+
+// Next takes bytes of in and returns how many, and the data among them: at most one piece, lent from in. If it returns
+// no data and takes less than in, it wants more bytes behind those. ended reports that the body is over.
+func (c *Chunks) Next(in []byte) (taken int, data []byte, ended bool, err error) {
+	for taken < len(in) && c.state < inTrailers {
+		if c.state == inData {
+			n := int(min(c.left, int64(len(in)-taken)))
+			data = in[taken : taken+n : taken+n]
+			if c.left -= int64(n); c.left == 0 {
+				c.state = dataEnd
+			}
+			return taken + n, data, false, nil
+		}
+		if err := c.take(in[taken]); err != nil {
+			return taken, nil, false, err
+		}
+		taken++
+	}
+	if c.state != inTrailers {
+		return taken, nil, c.state == over, nil
+	}
+	n, err := c.trail(in[taken:])
+	return taken + n, nil, c.state == over, err
+}
+
+// Trailers returns the trailer fields, once the body is over, and how many bytes they are. Their positions count from
+// the first of those bytes.
+func (c *Chunks) Trailers() (fields []syntax.Field, length int) {
+	return c.trailers.Fields, c.trailers.Length
+}
+
+// take takes a byte that is no data.
+func (c *Chunks) take(b byte) error {
+	switch c.state {
+	case inSize, sizeBlank, inExtension, sizeEnd:
+		return c.sizeLine(b)
+	case dataEnd:
+		c.state = chunkEnd
+		if b != '\r' {
+			return errChunkEnd
+		}
+	case chunkEnd:
+		c.state, c.digits, c.line = inSize, 0, 0
+		if b != '\n' {
+			return errChunkEnd
+		}
+	}
+	return nil
+}
+
+func (c *Chunks) sizeLine(b byte) error {
+	if c.line++; c.line > maxSizeLine {
+		return errChunkLine
+	}
+	switch {
+	case c.state == sizeEnd && b == '\n':
+		if c.state = inData; c.left == 0 {
+			c.state = inTrailers
+			c.trailers.begun = true
+		}
+	case c.state == sizeEnd:
+		return errChunkEnd
+	case b == '\r' && c.digits > 0 && c.state != sizeBlank:
+		c.state = sizeEnd
+	case c.state == inSize && syntax.Hex[b]:
+		if c.digits++; c.left > math.MaxInt64>>4 {
+			return errChunkSize
+		}
+		c.left = c.left<<4 | int64(syntax.Nibble(b))
+	case c.state < inExtension && c.digits > 0 && b == ';':
+		c.state = inExtension
+	case c.state < inExtension && c.digits > 0 && syntax.IsBlank(b): // 9110 5.6.3
+		c.state = sizeBlank
+	case c.state < inExtension:
+		return errChunkSize
+	case !syntax.Value[b]:
+		return errExtension
+	}
+	if c.state == inExtension {
+		if c.extensions++; c.extensions > maxExtensions {
+			return errChunkLine
+		}
+	}
+	return nil
+}
+
+// trail reads the trailers, which are taken all at once when the last has come.
+func (c *Chunks) trail(in []byte) (int, error) {
+	ended, err := c.trailers.Read(in)
+	switch {
+	case err != nil:
+		return 0, err
+	case !ended && len(in) > maxTrailers, c.trailers.Length > maxTrailers:
+		return 0, ErrTrailers
+	case !ended:
+		return 0, nil
+	}
+	for k := syntax.Ordinary + 1; k < syntax.Kinds; k++ {
+		if c.trailers.Count[k] > 0 {
+			return 0, errForbidden
+		}
+	}
+	c.state = over
+	return c.trailers.Length, nil
+}

@@ -1,0 +1,204 @@
+// Package http1 is the syntax of HTTP/1.1 (RFC 9112): it takes requests apart and begins responses. Bytes go in, and
+// positions, a framing or a [syntax.Refusal] come out. It knows no connection: what is incomplete it is given again,
+// with more behind it.
+package http1
+
+import (
+	"bytes"
+
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+)
+
+// The limits of a head.
+const (
+	maxLine   = 16 << 10 // the request line
+	maxHead   = 64 << 10 // up to and with the empty line
+	maxFields = 100
+	maxBlank  = 8 // empty lines before the request line
+)
+
+// Parser reads the request line and the fields of a request, line by line as they come, in place. It keeps positions in
+// the bytes, which the caller holds and only appends to. It allocates nothing but the list of fields, once.
+type Parser struct {
+	syntax.Head
+	Minor   byte  // of the version, 0 or 1
+	Blank   uint8 // empty lines before the request line
+	Length  int   // of the whole head, once it has ended
+	start   int   // of the present line
+	looked  int   // up to where the end of the line was searched for
+	begun   bool  // the request line was read
+	spoiled bool  // by a control character: the line is refused, but only when it has ended
+}
+
+var (
+	errLineEnd     = &syntax.Refusal{Status: 400, Why: "a line does not end in CRLF"}                                    // 9112 2.2
+	errBlank       = &syntax.Refusal{Status: 400, Why: "too many empty lines before a request"}                          // 9112 2.2
+	errRequestLine = &syntax.Refusal{Status: 400, Why: "a request line that is not method SP target SP version"}         // 9112 3
+	errMethod      = &syntax.Refusal{Status: 400, Why: "a method that is no token"}                                      // 9110 9.1
+	errVersion     = &syntax.Refusal{Status: 400, Why: "a version that is none of HTTP"}                                 // 9112 2.3
+	errMajor       = &syntax.Refusal{Status: 505, Why: "a major version other than 1"}                                   // 9110 15.6.6
+	errTarget      = &syntax.Refusal{Status: 400, Why: "a byte in the target that no URI has"}                           // 9112 3.2
+	errLongLine    = &syntax.Refusal{Status: 414, Why: "a request line that is too long"}                                // 9112 3
+	errFold        = &syntax.Refusal{Status: 400, Why: "a line that begins with white space"}                            // 9112 2.2, 5.2
+	errColon       = &syntax.Refusal{Status: 400, Why: "a field line without a colon"}                                   // 9110 5.1
+	errName        = &syntax.Refusal{Status: 400, Why: "a field name that is no token, or white space before the colon"} // 9112 5.1
+	errValue       = &syntax.Refusal{Status: 400, Why: "a control character in a field value"}                           // 9110 5.5
+	errManyFields  = &syntax.Refusal{Status: 431, Why: "too many fields"}                                                // 6585 5
+
+	// ErrLargeHead is the refusal of a head that is too large, which a connection with less room also uses.
+	ErrLargeHead = &syntax.Refusal{Status: 431, Why: "a header section that is too large"} // 6585 5
+)
+
+// Reset prepares p for the next request on a connection. The list of fields keeps its memory.
+func (p *Parser) Reset() { *p = Parser{Head: syntax.Head{Fields: p.Fields[:0]}} }
+
+// OnlyBlank reports whether the first n bytes are complete empty lines and nothing else.
+func (p *Parser) OnlyBlank(n int) bool { return !p.begun && p.start == n }
+
+// Read continues where it stopped and reports whether the head has ended, which sets p.Length. in is all that has come,
+// from the first byte of the request. The search for the end of a line also finds control characters, since CR is one:
+// so values are looked at once.
+func (p *Parser) Read(in []byte) (ended bool, err error) {
+	looked := p.looked // the next search waits for it, so it stays in a register
+	for {
+		end := syntax.Control(in, looked)
+		if end+1 >= len(in) || in[end] != '\r' || in[end+1] != '\n' {
+			if wait, err := p.noLineEnd(in, end); wait || err != nil {
+				return false, err
+			}
+			looked = p.looked
+			continue
+		}
+		if err := p.within(end + 2); err != nil {
+			return false, err
+		}
+		start := p.start
+		p.start, looked = end+2, end+2
+		switch {
+		case start < end && p.begun:
+			err = p.fieldLine(in[:end], start)
+		case start < end:
+			err = p.requestLine(in[:end], start)
+		case p.begun:
+			p.Length = p.start
+			return true, nil
+		default:
+			if p.Blank++; p.Blank > maxBlank {
+				err = errBlank
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// noLineEnd judges what is at i instead of CRLF: nothing yet, half of it, or a control character.
+func (p *Parser) noLineEnd(in []byte, i int) (wait bool, err error) {
+	p.looked = i
+	switch {
+	case i == len(in), i+1 == len(in) && in[i] == '\r':
+		return true, p.within(len(in))
+	case in[i] == '\n':
+		if err := p.within(i + 1); err != nil {
+			return false, err
+		}
+		return false, errLineEnd
+	}
+	p.looked, p.spoiled = i+1, true
+	return false, nil
+}
+
+// within checks the limits of a head of which n bytes are read, also before its end has come.
+func (p *Parser) within(n int) error {
+	switch {
+	case !p.begun && n-p.start > maxLine:
+		return errLongLine
+	case n > maxHead:
+		return ErrLargeHead
+	}
+	return nil
+}
+
+// requestLine parses "method SP target SP version", with exactly one space each (9112 3). The line is text[from:].
+func (p *Parser) requestLine(text []byte, from int) error {
+	p.begun = true
+	method := syntax.Token.Run(text, from)
+	target := syntax.Target.Run(text, method+1)
+	if method == from || target <= method+1 || text[method] != ' ' ||
+		len(text)-target != len(" HTTP/1.1") || text[target] != ' ' {
+		return p.noRequestLine(text[from:])
+	}
+	p.Method = syntax.Span{From: uint32(from), To: uint32(method)}
+	p.Target = syntax.Span{From: uint32(method) + 1, To: uint32(target)}
+	return p.version(text[target+1:])
+}
+
+// noRequestLine finds out what is wrong with a line. It looks at the version before the target.
+func (p *Parser) noRequestLine(text []byte) error {
+	first, last := bytes.IndexByte(text, ' '), bytes.LastIndexByte(text, ' ')
+	switch {
+	case syntax.IsBlank(text[0]):
+		return errFold
+	case first < 0 || last <= first+1:
+		return errRequestLine
+	case !syntax.Token.Only(text[:first]):
+		return errMethod
+	}
+	if err := p.version(text[last+1:]); err != nil {
+		return err
+	}
+	return errTarget
+}
+
+// version is "HTTP/" DIGIT "." DIGIT, case-sensitive. A minor version above 1 is served as 1.1 (9110 2.5).
+func (p *Parser) version(text []byte) error {
+	if len(text) != len("HTTP/1.1") || string(text[:5]) != "HTTP/" || text[6] != '.' ||
+		!syntax.IsDigit(text[5]) || !syntax.IsDigit(text[7]) {
+		return errVersion
+	}
+	if text[5] != '1' {
+		return errMajor
+	}
+	p.Minor = min(text[7]-'0', 1)
+	return nil
+}
+
+// fieldLine parses "name: value", with white space around the value (9112 5). The line is text[from:].
+func (p *Parser) fieldLine(text []byte, from int) error {
+	colon := syntax.Token.Run(text, syntax.Word(text, from))
+	switch {
+	case colon == from || colon == len(text) || text[colon] != ':':
+		return noField(text[from:])
+	case len(p.Fields) == maxFields:
+		return errManyFields
+	case p.spoiled:
+		return errValue
+	}
+	value, end := colon+1, len(text)
+	for value < end && syntax.IsBlank(text[value]) {
+		value++
+	}
+	for value < end && syntax.IsBlank(text[end-1]) {
+		end--
+	}
+	k := syntax.KindOf(text[from:colon])
+	p.Count[k]++
+	p.Fields = append(p.Fields, syntax.Field{
+		Name:  syntax.Span{From: uint32(from), To: uint32(colon)},
+		Value: syntax.Span{From: uint32(value), To: uint32(end)},
+		Kind:  k,
+	})
+	return nil
+}
+
+// noField finds out what is wrong with a line that does not begin with a name and a colon.
+func noField(text []byte) error {
+	switch {
+	case syntax.IsBlank(text[0]):
+		return errFold
+	case bytes.IndexByte(text, ':') < 0:
+		return errColon
+	}
+	return errName
+}
