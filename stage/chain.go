@@ -6,117 +6,91 @@ import (
 	"slices"
 )
 
-// Stage is one of a chain.
+// Stage is one stage of a Chain.
 type Stage struct {
 	Name string
-	// Processor is the id of what does the work of a dynamic stage; a static one has none.
+	// Processor is the id of the processor that does the work of a dynamic stage. It is empty for a static stage.
 	Processor string
 }
 
-// Dynamic tells whether s is one that is being worked on, and not a lasting result.
-func (s Stage) Dynamic() bool { return s.Processor != "" }
+func (s Stage) dynamic() bool { return s.Processor != "" }
 
 // Chain is the way of one kind of task: a static stage at which its tasks begin, and then by turns a dynamic and a
 // static one.
 //
 //	CREATED ──LOADING_DATA──▶ DATA_LOADED ──BUILDING_REPORT──▶ FINISHED
 //
-// A Chain does not change. It may be used from any goroutine.
+// Begin and Then make a Chain, and New reports what is wrong with it. A Chain does not change, and may be used from any
+// goroutine.
 type Chain struct {
 	stages []Stage // static ones at even places
 }
 
-// Builder collects the stages of a Chain. It is used once.
-type Builder struct {
-	stages []Stage
-}
-
-// Begin is the beginning of a chain, with its first static stage.
+// Begin returns a chain of one static stage, which Then continues.
 //
-//	chain, err := stage.Begin("CREATED").
+//	chain := stage.Begin("CREATED").
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
-//		Then("BUILDING_REPORT", "build", "FINISHED").
-//		Build()
-func Begin(static string) *Builder {
-	return &Builder{stages: []Stage{{Name: static}}}
+//		Then("BUILDING_REPORT", "build", "FINISHED")
+func Begin(static string) *Chain { return &Chain{[]Stage{{Name: static}}} }
+
+// Then returns a chain that goes on behind the end of c with a dynamic stage, whose work the processor with that id
+// does, and the static stage that it leads to.
+func (c *Chain) Then(dynamic, processor, static string) *Chain {
+	return &Chain{append(slices.Clip(c.stages), Stage{dynamic, processor}, Stage{Name: static})}
 }
 
-// Then adds a dynamic stage, the id of its processor, and the static stage that it leads to.
-func (b *Builder) Then(dynamic, processor, static string) *Builder {
-	b.stages = append(b.stages, Stage{dynamic, processor}, Stage{Name: static})
-	return b
-}
-
-// Build returns the chain, or all that is wrong with it: no stage to be worked on, a name that is empty or there
-// twice, a processor without an id.
-func (b *Builder) Build() (*Chain, error) {
-	var wrong []error
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("stage: "+format, args...)) }
-	if len(b.stages) == 1 {
-		say("a chain needs a dynamic stage")
+// check returns what is wrong with the chain.
+func (c *Chain) check() (wrong []error) {
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if len(c.stages) < 3 {
+		say("needs a dynamic stage")
 	}
 	seen := map[string]bool{}
-	for i, s := range b.stages {
+	for i, s := range c.stages {
 		switch {
 		case s.Name == "":
-			say("stage %d of the chain has no name", i+1)
+			say("has no name for stage %d", i+1)
 		case seen[s.Name]:
-			say("%s is twice in the chain", s.Name)
+			say("has %s twice", s.Name)
 		}
 		if i%2 == 1 && s.Processor == "" {
-			say("the dynamic stage %q has no processor", s.Name)
+			say("has no processor for the dynamic stage %q", s.Name)
 		}
 		seen[s.Name] = true
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
-	}
-	return &Chain{slices.Clone(b.stages)}, nil
+	return wrong
 }
 
-// MustBuild is Build for chains that are known when the program is written: it panics instead.
-func (b *Builder) MustBuild() *Chain {
-	c, err := b.Build()
-	if err != nil {
-		panic(err)
-	}
-	return c
-}
-
-// Errors of Find, Next and Previous.
-var (
-	ErrUnknownStage = errors.New("stage: not in the chain")
-	ErrFirstStage   = errors.New("stage: nothing is before the first stage")
-	ErrLastStage    = errors.New("stage: nothing is behind the last stage")
-)
-
-// Stages returns all of them in order, as a copy.
+// Stages returns a copy of all stages in order. The first is where tasks begin, the last where they end.
 func (c *Chain) Stages() []Stage { return slices.Clone(c.stages) }
 
-// First is where tasks begin, Last where they end: both static.
-func (c *Chain) First() Stage { return c.stages[0] }
+func (c *Chain) first() Stage { return c.stages[0] }
 
-// Last is where tasks end.
-func (c *Chain) Last() Stage { return c.stages[len(c.stages)-1] }
+func (c *Chain) last() Stage { return c.stages[len(c.stages)-1] }
 
-// Find returns the stage of that name.
-func (c *Chain) Find(name string) (Stage, error) { return c.at(name, 0) }
+// Errors of find, next and previous. They end as the Failure of a task.
+var (
+	errUnknownStage = errors.New("stage: not in the chain")
+	errFirstStage   = errors.New("stage: nothing is before the first stage")
+	errLastStage    = errors.New("stage: nothing is behind the last stage")
+)
 
-// Next is the stage behind the one of that name: behind a static one a dynamic one, and the other way round.
-func (c *Chain) Next(name string) (Stage, error) { return c.at(name, +1) }
+func (c *Chain) find(name string) (Stage, error) { return c.at(name, 0) }
 
-// Previous is the stage before the one of that name.
-func (c *Chain) Previous(name string) (Stage, error) { return c.at(name, -1) }
+// next returns the stage behind the one of that name: behind a static one a dynamic one, and the other way round.
+func (c *Chain) next(name string) (Stage, error) { return c.at(name, +1) }
+
+func (c *Chain) previous(name string) (Stage, error) { return c.at(name, -1) }
 
 func (c *Chain) at(name string, offset int) (Stage, error) {
 	i := slices.IndexFunc(c.stages, func(s Stage) bool { return s.Name == name })
 	switch {
 	case i < 0:
-		return Stage{}, fmt.Errorf("%w: %q", ErrUnknownStage, name)
+		return Stage{}, fmt.Errorf("%w: %q", errUnknownStage, name)
 	case i+offset < 0:
-		return Stage{}, fmt.Errorf("%w: %s", ErrFirstStage, name)
+		return Stage{}, fmt.Errorf("%w: %s", errFirstStage, name)
 	case i+offset == len(c.stages):
-		return Stage{}, fmt.Errorf("%w: %s", ErrLastStage, name)
+		return Stage{}, fmt.Errorf("%w: %s", errLastStage, name)
 	}
 	return c.stages[i+offset], nil
 }

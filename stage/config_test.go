@@ -19,7 +19,7 @@ import (
 func good() stage.Config {
 	return stage.Config{
 		Store:    memory.New(nil),
-		Chains:   map[string]*stage.Chain{"report": reportChain().MustBuild()},
+		Chains:   map[string]*stage.Chain{"report": reportChain()},
 		Provider: stage.Processors{},
 	}
 }
@@ -31,7 +31,7 @@ func TestWhatIsWrongWithAConfigIsSaidAtOnce(t *testing.T) {
 	}{
 		"nothing is there": {func(cfg *stage.Config) { *cfg = stage.Config{} },
 			[]string{"Store is missing", "Chains is empty", "Provider is missing"}},
-		"an empty kind": {func(cfg *stage.Config) { cfg.Chains[""] = reportChain().MustBuild() },
+		"an empty kind": {func(cfg *stage.Config) { cfg.Chains[""] = reportChain() },
 			[]string{"Chains has a kind without a name"}},
 		"a nil chain":       {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
 		"a nil listener":    {func(cfg *stage.Config) { cfg.Listeners = []stage.Listener{nil} }, []string{"Listeners has a nil"}},

@@ -11,8 +11,7 @@
 //
 //	chain := stage.Begin("CREATED").
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
-//		Then("BUILDING_REPORT", "build", "FINISHED").
-//		MustBuild()
+//		Then("BUILDING_REPORT", "build", "FINISHED")
 //	engine, err := stage.New(stage.Config{
 //		Store:    store, // package memory has one, module stage/sqlite another
 //		Chains:   map[string]*stage.Chain{"report": chain},

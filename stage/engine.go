@@ -146,7 +146,11 @@ func (cfg Config) check() error {
 	say(cfg.Provider != nil, "Provider is missing")
 	for kind, chain := range cfg.Chains {
 		say(kind != "", "Chains has a kind without a name")
-		say(chain != nil, "Chains has no chain for %q", kind)
+		if say(chain != nil, "Chains has no chain for %q", kind); chain != nil {
+			for _, err := range chain.check() {
+				say(false, "Chains: the chain for %q %w", kind, err)
+			}
+		}
 	}
 	say(!slices.Contains(cfg.Listeners, nil), "Listeners has a nil")
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
@@ -194,7 +198,7 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 	if chain == nil {
 		return 0, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
 	}
-	id, err := e.cfg.Store.Enqueue(ctx, kind, chain.First().Name, data)
+	id, err := e.cfg.Store.Enqueue(ctx, kind, chain.first().Name, data)
 	if err == nil {
 		e.where().ring()
 	}
@@ -333,18 +337,18 @@ func (e *Engine) reserve() (room int, err error) {
 // objects. One that is found at a dynamic stage, because its worker is lost, goes back first.
 func (e *Engine) enter(t *Task) (string, int) {
 	chain := e.cfg.Chains[t.Kind]
-	s, err := chain.Find(t.Stage)
+	s, err := chain.find(t.Stage)
 	if err != nil {
 		return t.Stage, t.Attempt
 	}
-	if s.Dynamic() {
-		before, _ := chain.Previous(t.Stage)
+	if s.dynamic() {
+		before, _ := chain.previous(t.Stage)
 		if t.Status == InProcessing {
 			return before.Name, t.Attempt + 1
 		}
 		return before.Name, t.Attempt
 	}
-	if next, err := chain.Next(t.Stage); err == nil && t.Wanted == Nothing {
+	if next, err := chain.next(t.Stage); err == nil && t.Wanted == Nothing {
 		return next.Name, t.Attempt
 	}
 	return t.Stage, t.Attempt

@@ -12,38 +12,34 @@ import (
 )
 
 func ExampleChain() {
-	chain, err := stage.Begin("CREATED").
+	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
-		Then("BUILDING_REPORT", "build", "FINISHED").
-		Build()
-	if err != nil {
-		fmt.Println(err)
-		return
+		Then("BUILDING_REPORT", "build", "FINISHED")
+	for _, s := range chain.Stages() {
+		fmt.Printf("%s %q\n", s.Name, s.Processor)
 	}
-	for s := chain.First(); s != chain.Last(); s, _ = chain.Next(s.Name) {
-		fmt.Printf("%s, dynamic: %t\n", s.Name, s.Dynamic())
-	}
-	_, err = chain.Next("FINISHED")
-	fmt.Println(err)
 
-	_, err = stage.Begin("CREATED").Then("LOADING_DATA", "", "CREATED").Build()
+	_, err := stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Provider: stage.Processors{},
+		Chains:   map[string]*stage.Chain{"report": stage.Begin("CREATED").Then("LOADING_DATA", "", "CREATED")},
+	})
 	fmt.Println(err)
 	// Output:
-	// CREATED, dynamic: false
-	// LOADING_DATA, dynamic: true
-	// DATA_LOADED, dynamic: false
-	// BUILDING_REPORT, dynamic: true
-	// stage: nothing is behind the last stage: FINISHED
-	// stage: the dynamic stage "LOADING_DATA" has no processor
-	// stage: CREATED is twice in the chain
+	// CREATED ""
+	// LOADING_DATA "load"
+	// DATA_LOADED ""
+	// BUILDING_REPORT "build"
+	// FINISHED ""
+	// stage: Config.Chains: the chain for "report" has no processor for the dynamic stage "LOADING_DATA"
+	// stage: Config.Chains: the chain for "report" has CREATED twice
 }
 
 // reports has two processors. One waits for paper the first time.
 func reports() (map[string]*stage.Chain, stage.Processors) {
 	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
-		Then("BUILDING_REPORT", "build", "FINISHED").
-		MustBuild()
+		Then("BUILDING_REPORT", "build", "FINISHED")
 	load := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		data := append(t.Data, ", loaded"...) // computed first,
 		return func(tx stage.Tx) error {      // written last, together with DATA_LOADED
@@ -109,7 +105,7 @@ func ExampleEngine() {
 
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
-	chains := map[string]*stage.Chain{"nap": stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE").MustBuild()}
+	chains := map[string]*stage.Chain{"nap": stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}
 	asleep := make(chan bool, 1)
 	sleep := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		asleep <- true

@@ -18,6 +18,11 @@ func (stepped) take([]*work)         {}
 func (stepped) ring()                {}
 func (stepped) rest(*life)           {}
 
+func (c *Chain) Find(name string) (Stage, error)     { return c.find(name) }
+func (c *Chain) Next(name string) (Stage, error)     { return c.next(name) }
+func (c *Chain) Previous(name string) (Stage, error) { return c.previous(name) }
+func (c *Chain) Last() Stage                         { return c.last() }
+
 // Step takes the next step and tells whether it was the last.
 func (w *work) Step() (over bool) {
 	w.step()

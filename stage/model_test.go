@@ -40,7 +40,7 @@ const (
 	modelAttempts = 3
 )
 
-var modelChain = stage.Begin("A").Then("a-b", "p", "B").Then("b-c", "p", "C").MustBuild()
+var modelChain = stage.Begin("A").Then("a-b", "p", "B").Then("b-c", "p", "C")
 
 type model struct {
 	rand    *rand.Rand
@@ -272,7 +272,7 @@ func (m *model) claimed(was, is stage.Task) string {
 	s, _ := modelChain.Find(was.Stage)
 	at, attempt := was.Stage, was.Attempt
 	switch {
-	case s.Dynamic():
+	case s.Processor != "":
 		before, _ := modelChain.Previous(at)
 		at, attempt = before.Name, attempt+1
 	case was.Wanted == stage.Nothing:
@@ -295,7 +295,7 @@ func (m *model) stepped(w *stage.Work, was, is stage.Task) string {
 	s, _ := modelChain.Find(was.Stage)
 	next, _ := modelChain.Next(was.Stage)
 	if is.Stage == next.Name {
-		if !s.Dynamic() {
+		if s.Processor == "" {
 			return must(was.Wanted == stage.Nothing && is.Status == stage.InProcessing && is.Due.Equal(was.Due), "a dynamic stage is only shown if nobody objects")
 		}
 		return m.finished(w, was, is, next)
@@ -318,7 +318,7 @@ func (m *model) finished(w *stage.Work, was, is stage.Task, at stage.Stage) stri
 // returned: the status says why.
 func (m *model) returned(w *stage.Work, was, is stage.Task, s stage.Stage) string {
 	at := was.Stage
-	if s.Dynamic() {
+	if s.Processor != "" {
 		before, _ := modelChain.Previous(at)
 		at = before.Name
 	}

@@ -63,15 +63,13 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
-// IsPermanent tells whether trying again would not mend err.
-func IsPermanent(err error) bool {
-	var p permanent
-	return errors.As(err, &p)
-}
+// ErrPermanent is what an error of Permanent is, for errors.Is.
+var ErrPermanent = errors.New("stage: permanent")
 
 type permanent struct{ error }
 
-func (p permanent) Unwrap() error { return p.error }
+func (p permanent) Unwrap() error        { return p.error }
+func (p permanent) Is(target error) bool { return target == ErrPermanent }
 
 // Listener hears of the stages of tasks, in this order: the dynamic stage is shown, Before, the processor, After, the
 // static stage is shown. It is called where the processor is, with the same context, and must not change t.

@@ -20,10 +20,10 @@ func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
 	err := stage.Permanent(fmt.Errorf("page 7: %w", cause))
 	require.EqualError(t, err, "page 7: no such page")
 	require.ErrorIs(t, err, cause)
-	require.True(t, stage.IsPermanent(err))
-	require.True(t, stage.IsPermanent(fmt.Errorf("again: %w", err)))
-	require.False(t, stage.IsPermanent(cause))
-	require.False(t, stage.IsPermanent(nil))
+	require.True(t, errors.Is(err, stage.ErrPermanent))
+	require.True(t, errors.Is(fmt.Errorf("again: %w", err), stage.ErrPermanent))
+	require.False(t, errors.Is(cause, stage.ErrPermanent))
+	require.False(t, errors.Is(nil, stage.ErrPermanent))
 }
 
 func TestProcessorsAreFoundByTheirIDs(t *testing.T) {

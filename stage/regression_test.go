@@ -34,13 +34,13 @@ func processor(f func(ctx context.Context)) stage.Processor {
 // engineOf has one kind of task, "task", whose stages all have the same processor.
 func engineOf(t testing.TB, store stage.Store, stages int, p stage.Processor, change ...func(*stage.Config)) *stage.Engine {
 	t.Helper()
-	b := stage.Begin("0")
+	chain := stage.Begin("0")
 	for i := range stages {
-		b.Then(fmt.Sprint(i, "+"), "p", fmt.Sprint(i+1))
+		chain = chain.Then(fmt.Sprint(i, "+"), "p", fmt.Sprint(i+1))
 	}
 	cfg := stage.Config{
 		Store:    store,
-		Chains:   map[string]*stage.Chain{"task": b.MustBuild()},
+		Chains:   map[string]*stage.Chain{"task": chain},
 		Provider: stage.Processors{"p": p},
 		Logger:   zap.NewNop(),
 	}
@@ -343,7 +343,7 @@ func TestAnUnknownStageIsLeftToAnotherRelease(t *testing.T) {
 	require.Equal(t, stage.Error, x.Status)
 	require.True(t, x.Runs())
 	next := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) {
-		cfg.Chains = map[string]*stage.Chain{"task": stage.Begin("NEW").Then("DOING", "p", "DONE").MustBuild()}
+		cfg.Chains = map[string]*stage.Chain{"task": stage.Begin("NEW").Then("DOING", "p", "DONE")}
 	})
 	_, err = next.Fire(t.Context())
 	require.NoError(t, err)

@@ -2,9 +2,7 @@ package stage
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // ID is a task's number, given by its store: above 0, never given twice.
@@ -73,22 +71,6 @@ type Task struct {
 
 // MaxFailure bounds Task.Failure, in bytes.
 const MaxFailure = 4096
-
-// Legible is for stores: it makes s a text that every database can keep, valid UTF-8 without NUL, of at most MaxFailure
-// bytes.
-func Legible(s string) string {
-	const replacement = string(utf8.RuneError)
-	s = s[:min(len(s), MaxFailure+utf8.UTFMax)] // an error may be of any length; a rune that this cuts is cut off
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
-	if len(s) <= MaxFailure {
-		return s
-	}
-	end := MaxFailure
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
-}
 
 // String names the task for a log.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }

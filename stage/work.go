@@ -85,13 +85,13 @@ func (w *work) over() bool { return w.next == nil }
 
 // begin looks where the claim has found the task.
 func (w *work) begin() (step, time.Duration) {
-	s, err := w.chain.Find(w.task.Stage)
+	s, err := w.chain.find(w.task.Stage)
 	switch {
 	case err != nil:
 		return w.failed(err) // and an engine of another release may know the stage
-	case s.Dynamic():
+	case s.dynamic():
 		return (*work).process, 0
-	case s == w.chain.Last():
+	case s == w.chain.last():
 		return w.giveBackAs(w.unharmed(Normal))
 	case w.task.Attempt >= w.e.cfg.Attempts:
 		return w.failedFor(w.task.Attempt, Permanent(errWorkerLost))
@@ -104,7 +104,7 @@ func (w *work) enter() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
 	}
-	next, err := w.chain.Next(w.task.Stage)
+	next, err := w.chain.next(w.task.Stage)
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
@@ -116,7 +116,7 @@ func (w *work) enter() (step, time.Duration) {
 		return (*work).process, 0
 	case refusal(err):
 		return w.stopped(err)
-	case IsPermanent(err):
+	case errors.Is(err, ErrPermanent):
 		return w.failed(err)
 	}
 	return w.again((*work).enter, err)
@@ -141,7 +141,7 @@ func (w *work) process() (step, time.Duration) {
 // compute calls the processor, with the listeners. A panic is an error.
 func (w *work) compute() (commit Commit, err error) {
 	err = guarded(func() error {
-		s, err := w.chain.Find(w.task.Stage)
+		s, err := w.chain.find(w.task.Stage)
 		if err != nil {
 			return err
 		}
@@ -162,11 +162,11 @@ func (w *work) compute() (commit Commit, err error) {
 // finish has written what the processor has computed, together with the static stage. A request is refused by the
 // store from here on: whether the stage has finished is not known here before it answers.
 func (w *work) finish() (step, time.Duration) {
-	next, err := w.chain.Next(w.task.Stage)
+	next, err := w.chain.next(w.task.Stage)
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
-	last := next == w.chain.Last()
+	last := next == w.chain.last()
 	w.part(last)
 	written, commit := watched(w.commit)
 	err = w.e.cfg.Store.Finish(w.held, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
@@ -187,7 +187,7 @@ func (w *work) finish() (step, time.Duration) {
 		return w.endedBy(*written)
 	case refusal(err):
 		return w.stopped(err)
-	case IsPermanent(err): // the store's, of a commit that has spoilt the transaction
+	case errors.Is(err, ErrPermanent): // the store's, of a commit that has spoilt the transaction
 		return w.failed(err)
 	}
 	return w.again((*work).finish, err)
@@ -225,7 +225,7 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 // failedFor is failed for the so-manieth time.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // which survives an Error that panics
-	if !IsPermanent(err) && attempt < w.e.cfg.Attempts {
+	if !errors.Is(err, ErrPermanent) && attempt < w.e.cfg.Attempts {
 		r.Runs, r.After = true, w.backoff(attempt)
 	}
 	fields := []zap.Field{zap.String("stage", w.task.Stage), zap.Int("attempt", attempt), zap.Bool("again", r.Runs), zap.Error(err)}
@@ -273,8 +273,8 @@ func (w *work) unharmed(s Status) Return {
 // giveBackAs gives the task back at its last static stage.
 func (w *work) giveBackAs(r Return) (step, time.Duration) {
 	r.Stage = w.task.Stage
-	if s, err := w.chain.Find(r.Stage); err == nil && s.Dynamic() {
-		before, _ := w.chain.Previous(r.Stage)
+	if s, err := w.chain.find(r.Stage); err == nil && s.dynamic() {
+		before, _ := w.chain.previous(r.Stage)
 		r.Stage = before.Name
 	}
 	w.back, w.commit = r, nil
@@ -288,7 +288,7 @@ func (w *work) giveBack() (step, time.Duration) {
 	switch {
 	case err == nil:
 		return nil, 0
-	case refusal(err), IsPermanent(err):
+	case refusal(err), errors.Is(err, ErrPermanent):
 		return w.lost()
 	}
 	return w.again((*work).giveBack, err)

@@ -60,7 +60,7 @@ var bounded = []shutdown.Policy{
 func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))] }
 
 // way is a chain of three stages.
-var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").Then("c-d", "work", "D").MustBuild()
+var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").Then("c-d", "work", "D")
 
 // yard is where the tasks of a world are.
 type yard struct {
@@ -165,7 +165,7 @@ func (y *yard) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 // dynamic are the dynamic stages up to one.
 func dynamic(to string) (names []string) {
 	for _, s := range way.Stages() {
-		if s.Dynamic() {
+		if s.Processor != "" {
 			names = append(names, s.Name)
 		}
 		if s.Name == to {

@@ -381,11 +381,10 @@ func testLateClaim(w *world) {
 // testStops stops an engine that hurries through many stages, again and again, gently and abruptly, and lets it finish
 // in the end: each stage has been written once.
 func testStops(w *world) {
-	b := stage.Begin("0")
+	chain := stage.Begin("0")
 	for i := range 8 {
-		b.Then(fmt.Sprint(i, "+"), "step", fmt.Sprint(i+1))
+		chain = chain.Then(fmt.Sprint(i, "+"), "step", fmt.Sprint(i+1))
 	}
-	chain := b.MustBuild()
 	g := w.gate()
 	cfg := w.config(processors{"step": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 		return func(tx stage.Tx) error {

@@ -99,7 +99,7 @@ func testTroubles(w *world) {
 			return good.Processor(id)
 		})
 		cfg.Chains = map[string]*stage.Chain{
-			"bad": stage.Begin(created).Then(loading, "trouble", finished).MustBuild(), "report": report, "short": short,
+			"bad": stage.Begin(created).Then(loading, "trouble", finished), "report": report, "short": short,
 		}
 		cfg.Workers, cfg.Attempts = 2, 2
 		r := w.start(cfg)

@@ -209,7 +209,7 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 
 // passing reports whether a Commit has failed for a reason of SQLite's own that may be over some time later.
 func passing(err error) bool {
-	return !stage.IsPermanent(err) && slices.ContainsFunc([]int{
+	return !errors.Is(err, stage.ErrPermanent) && slices.ContainsFunc([]int{
 		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM,
 	}, func(code int) bool { return is(err, code) })
 }

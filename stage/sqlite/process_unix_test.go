@@ -34,7 +34,7 @@ func init() {
 }
 
 // halves is the chain of these tests: each stage inserts a row, see makeTables.
-var halves = stage.Begin("NEW").Then("FIRST", "insert", "HALF").Then("SECOND", "insert", "WHOLE").MustBuild()
+var halves = stage.Begin("NEW").Then("FIRST", "insert", "HALF").Then("SECOND", "insert", "WHOLE")
 
 func insertStep(_ context.Context, t *stage.Task) (stage.Commit, error) {
 	return func(tx stage.Tx) error {

@@ -154,7 +154,7 @@ func TestFull(t *testing.T) {
 		err := do()
 		require.ErrorContains(t, err, "full", name)
 		require.Equal(t, strings.Contains(name, "commit"), errors.Is(err, stage.ErrUnavailable), name)
-		require.False(t, stage.IsPermanent(err), name)
+		require.False(t, errors.Is(err, stage.ErrPermanent), name)
 		after, err := s.List(t.Context(), stage.Filter{})
 		require.NoError(t, err, name)
 		require.Equal(t, before, after, name)

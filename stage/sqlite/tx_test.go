@@ -136,7 +136,7 @@ func TestCommitEnds(t *testing.T) {
 				return nil
 			})
 			require.ErrorContains(t, err, "the transaction was ended by who was to write in it, and nothing has changed")
-			require.True(t, stage.IsPermanent(err))
+			require.True(t, errors.Is(err, stage.ErrPermanent))
 			err = s.Update(t.Context(), func(tx *sql.Tx) error {
 				require.NoError(t, insert(tx, l.Task))
 				row.end(tx)
@@ -178,7 +178,7 @@ func TestCommitEnds(t *testing.T) {
 			return err
 		})
 		require.ErrorContains(t, err, "FOREIGN KEY")
-		require.True(t, stage.IsPermanent(err), "trying again would not mend it")
+		require.True(t, errors.Is(err, stage.ErrPermanent), "trying again would not mend it")
 		after, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		require.Equal(t, before, after)

@@ -12,7 +12,7 @@ import (
 // kind is that of the staged tasks, which go along the chain.
 const kind = "job"
 
-var chain = stage.Begin("SET").Then("PRINTING", "print", "PRINTED").MustBuild()
+var chain = stage.Begin("SET").Then("PRINTING", "print", "PRINTED")
 
 // page is how many bytes fit on a page.
 const page = 2000

@@ -33,7 +33,7 @@ func newProgress(out io.Writer, tasks []stage.Task) *progress {
 
 // added prints that a task was added.
 func (p *progress) added(id stage.ID, path string) {
-	p.said[id] = Condition(&stage.Task{Stage: chain.First().Name, Status: stage.Normal})
+	p.said[id] = Condition(&stage.Task{Stage: first, Status: stage.Normal})
 	p.outcomes[id] = todo
 	fmt.Fprintf(p.out, "%d %s: added\n", id, shown(path))
 }
@@ -110,7 +110,7 @@ func outcomeOf(t *stage.Task) outcome {
 
 // Condition describes the state of a task in a line.
 func Condition(t *stage.Task) string {
-	if t.Stage == chain.Last().Name {
+	if t.Finished() {
 		return t.Stage
 	}
 	text := t.Stage + ", " + string(t.Status)

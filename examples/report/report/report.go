@@ -29,10 +29,12 @@ import (
 // kind is that of the tasks. The data of a task is the absolute path of its file.
 const kind = "report"
 
-var chain = stage.Begin("CREATED").
+// first is the stage at which tasks begin.
+const first = "CREATED"
+
+var chain = stage.Begin(first).
 	Then("COUNTING_WORDS", "count words", "WORDS_COUNTED").
-	Then("BUILDING_REPORT", "build report", "FINISHED").
-	MustBuild()
+	Then("BUILDING_REPORT", "build report", "FINISHED")
 
 // Work makes reports until nothing is left to do, and prints the progress. It is used by one Group.
 //

@@ -63,7 +63,7 @@ func (r *Reports) add(ctx context.Context, paths []string) ([]stage.ID, error) {
 	ids := make([]stage.ID, len(paths))
 	err := r.Store.Update(ctx, func(tx *sql.Tx) (err error) {
 		for i, path := range paths {
-			if ids[i], err = r.Store.EnqueueIn(tx, kind, chain.First().Name, []byte(path)); err != nil {
+			if ids[i], err = r.Store.EnqueueIn(tx, kind, first, []byte(path)); err != nil {
 				return err
 			}
 		}
