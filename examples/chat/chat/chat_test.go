@@ -293,7 +293,7 @@ func ends(of process.AnyRef) <-chan process.Notice {
 }
 
 // Rooms end while members enter them, and no member is lost: one that changes rooms always arrives in one.
-func TestManyHopFromRoomToRoom(t *testing.T) {
+func TestManyMembersChangeRooms(t *testing.T) {
 	const members, hops = 10, 60
 	c := startWith(t, act.Config{Schedulers: 2}, 2)
 	results := make(chan error, members)
@@ -331,7 +331,7 @@ type bomb struct{}
 func (bomb) at(*room, *process.Self[message]) { panic("a bug") }
 
 // A room that panics is created again by its members, who are told. Other rooms are not affected.
-func TestARoomThatPanicsIsMadeAnew(t *testing.T) {
+func TestARoomThatPanicsIsCreatedAgain(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	ada, ben, eve := c.client("Ada"), c.client("Ben"), c.client("Eve")
 	c.waitFor(3)
@@ -393,7 +393,7 @@ func TestARoomThatPanicsEachTimeIsGivenUp(t *testing.T) {
 
 // The speaker waits until what it said was heard, so only the member that does not read can be behind. Socket buffers are
 // small, so that the system does not queue much for it.
-func TestWhoDoesNotReadIsCutOffAndHoldsNobody(t *testing.T) {
+func TestAMemberThatDoesNotReadIsDisconnected(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	deaf := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return raw.Control(func(fd uintptr) {
@@ -440,7 +440,7 @@ func (g *gate) Act(p *process.Self[message]) act.Directive {
 
 // While a room does not receive, its members are not read from, but still get lines, and other rooms go on. Afterwards all
 // that was said is heard, in order.
-func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
+func TestAMemberThatSendsTooFastWaits(t *testing.T) {
 	g := &gate{room: newRoom(lobby)}
 	makeRoom = func(name string) process.Action[message] {
 		if name == lobby {
@@ -482,7 +482,7 @@ func TestWhoSpeaksTooFastIsHeldUp(t *testing.T) {
 }
 
 // Many members that send fast to a mailbox of two are all heard, each line once.
-func TestManySpeakAtATime(t *testing.T) {
+func TestManyMembersSpeakAtATime(t *testing.T) {
 	c := startWith(t, act.Config{Schedulers: 2}, 2)
 	const each, speakers, listeners = 300, 6, 4
 	var all []*client
@@ -556,7 +556,7 @@ func orderlyEnd(t *testing.T, cfg act.Config) {
 }
 
 // A member that does not read delays the end only briefly.
-func TestTheDeafDoNotHoldUpTheEnd(t *testing.T) {
+func TestMembersThatDoNotReadDelayTheEndBriefly(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	deaf := c.client("deaf")
 	require.NoError(t, deaf.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
