@@ -1,30 +1,37 @@
-// Package program is the main function of a server: its flags, its signals and its exit status.
+// Package program is the main function of a server: flags, signals and exit statuses.
 //
-// For a server on one address that is one call:
+// A server on one address is one call:
 //
 //	func main() {
 //		web := &httpd.Server{Handler: hello}
 //		program.Serve("127.0.0.1:8080", web.Serve)
 //	}
 //
-// A [Server] is for programs with flags of their own, several addresses, or services of their own.
+// A [Server] is for programs with flags of their own, several addresses, or other services:
+//
+//	func main() {
+//		to := flag.String("to", "127.0.0.1:7007", "the `address` to forward to")
+//		server := program.Server{Addr: "127.0.0.1:7009"}
+//		server.Parse()
+//		server.Run(server.Listen(server.Addr, proxy.To(*to)))
+//	}
 //
 // # Flags
 //
-// Every program has the flags of a [Server]: -addr, -reactors, -idle, -max-conns and -drain; -h lists them. A
-// reactor is a scheduler with its monitors, on a thread of its own. Further flags come from package flag.
+// Every program has the flags -addr, -reactors, -idle, -max-conns and -drain; -h explains them. A reactor is a
+// scheduler with its monitors, on a thread of its own. A program defines flags of its own with package flag.
 //
 // # Signals
 //
-// The first SIGINT or SIGTERM ends the program in order, within the time that -drain says: services accept no
-// more, and open connections are finished. A second one ends it at once.
+// The first SIGINT or SIGTERM ends the program in order: services accept no more connections, and those that are open
+// may go on for as long as -drain says. A second signal ends the program at once.
 //
-// # Exit status
+// # Exit statuses
 //
-//	0                        an orderly end, also when connections were cut at the drain limit; the log counts them
-//	1                        it cannot start, such as on an address in use, or cannot go on
-//	2                        a flag or an argument is not understood
-//	128 + the signal's number   a second signal: 130 for Ctrl-C
+//   - 0: an orderly end, even if connections were cut at the drain limit, which the log counts.
+//   - 1: the program cannot start, for example because the address is in use, or cannot go on.
+//   - 2: a flag or an argument is wrong.
+//   - 128 plus the number of the signal, after a second signal: 130 for Ctrl-C.
 //
 // With 1 and 2 it prints one sentence to standard error.
 package program

@@ -95,7 +95,7 @@ func (x *Shop) submit(w *httpd.Response, r *httpd.Request, body []byte) act.Acti
 	ask := &process.Ask[message, stage.ID]{To: to, Within: patience, Message: func(reply process.Reply[stage.ID]) message {
 		return submit{text, reply}
 	}}
-	return &question{ask, w, func() {
+	return &question{act.Child{Action: ask}, w, func() {
 		w.SetStatus(201)
 		say(w, fmt.Sprint("job ", ask.Value))
 	}}
@@ -111,7 +111,7 @@ func (x *Shop) account(w *httpd.Response, r *httpd.Request) act.Action {
 	ask := &process.Ask[message, string]{To: to, Within: patience, Message: func(reply process.Reply[string]) message {
 		return account{reply}
 	}}
-	return &question{ask, w, func() { say(w, ask.Value) }}
+	return &question{act.Child{Action: ask}, w, func() { say(w, ask.Value) }}
 }
 
 // job answers with the stage of a job.
@@ -124,7 +124,7 @@ func (x *Shop) job(w *httpd.Response, r *httpd.Request) act.Action {
 		}
 		return t, err
 	})
-	return &question{look, w, func() {
+	return &question{act.Child{Action: look}, w, func() {
 		if look.Value.ID == 0 {
 			w.Error(404)
 			return
@@ -133,15 +133,15 @@ func (x *Shop) job(w *httpd.Response, r *httpd.Request) act.Action {
 	}}
 }
 
-// question is an action that asks and then answers. If there was no answer in time, it says so.
+// question is an action that asks a process or the engine, and then answers the request. If that fails, the status is 503.
 type question struct {
-	act.Action
+	act.Child
 	w      *httpd.Response
 	answer func()
 }
 
 func (q *question) Act(t *act.Task) act.Directive {
-	switch d := q.Action.Act(t); d {
+	switch d := q.Child.Act(t); d {
 	case act.Done:
 		q.answer()
 	case act.Failed:
@@ -153,9 +153,6 @@ func (q *question) Act(t *act.Task) act.Directive {
 }
 
 func say(w *httpd.Response, line string) { w.SetBody([]byte(line + "\n")) }
-
-// Close gives the question up.
-func (q *question) Close() error { return q.Action.(io.Closer).Close() }
 
 // customer returns the process of a customer. It creates one for an unknown name if it may and there are not too many;
 // otherwise it returns the zero Ref.
