@@ -35,6 +35,7 @@ const floors = `
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
 	internal/panics   runtime/debug
+	internal/terms    shutdown time
 	internal/tier     internal/race os os/exec testing
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
@@ -44,7 +45,7 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
 	# wrap, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/race internal/thread internal/wheel
+	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/race internal/terms internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime runtime/debug time
 
 	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
@@ -67,7 +68,7 @@ const floors = `
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
-	tasklet           act internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
+	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time

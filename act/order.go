@@ -3,6 +3,7 @@ package act
 import (
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/internal/terms"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -43,12 +44,12 @@ func (s *Scheduler) obey() {
 		}
 		s.now = s.clock.Monotonic()
 		bounded := s.terms.Turns > 0
-		terms, stricter := s.terms.Merge(n.Of.Policy(), s.now)
+		merged, stricter := s.terms.Merge(n.Of.Policy(), s.now)
 		if !stricter {
 			continue
 		}
-		s.terms, s.order = terms, n.Of
-		if terms.Kind != shutdown.Suspending {
+		s.terms, s.order = merged, n.Of
+		if merged.Kind != shutdown.Suspending {
 			s.tellAll(bounded)
 		}
 	}
@@ -140,7 +141,7 @@ func (s *Scheduler) conclude() error {
 	}
 	s.exhaustedCount = 0
 	s.leave()
-	s.order, s.terms, s.cut = nil, shutdown.Terms{}, nil
+	s.order, s.terms, s.cut = nil, terms.Terms{}, nil
 	s.concluded++
 	s.group.stepped(s)
 	if s.orderPending.Store(false); !s.orders.Empty() {
@@ -204,7 +205,7 @@ func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
 	if t.state == offloaded {
 		cut.Offloads++
 	}
-	cut.Name(t.String(), 1)
+	cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: t.String(), N: 1}}})
 	return cut
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/terms"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/internal/wheel"
 	"github.com/daimon-go/daimon/shutdown"
@@ -60,7 +61,7 @@ type Scheduler struct {
 
 	// The end.
 	order     shutdown.Order
-	terms     shutdown.Terms
+	terms     terms.Terms
 	concluded uint          // orders that are spent, or Runs that have returned
 	cut       *shutdown.Cut // what was dropped on the way
 	broken    error         // why nothing may run here any more

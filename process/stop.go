@@ -61,7 +61,7 @@ func (x *place) Account(c *shutdown.Cut) (holds int) {
 	}
 	for _, p := range all {
 		c.Processes++
-		c.Name(p.String(), 1)
+		c.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: p.String(), N: 1}}})
 	}
 	return 1
 }

@@ -78,14 +78,14 @@ func text(o Order) string {
 	return fmt.Sprintf("%T", o)
 }
 
-// Name counts n more actions of that name. Those of further names than there is room for stay unnamed.
-func (c *Cut) Name(name string, n int) {
-	i := slices.IndexFunc(c.Names, func(known Count) bool { return known.Name == name })
+// name counts more actions of one name.
+func (c *Cut) name(n Count) {
+	i := slices.IndexFunc(c.Names, func(known Count) bool { return known.Name == n.Name })
 	switch {
 	case i >= 0:
-		c.Names[i].N += n
+		c.Names[i].N += n.N
 	case len(c.Names) < Named:
-		c.Names = append(c.Names, Count{name, n})
+		c.Names = append(c.Names, n)
 	}
 }
 
@@ -101,7 +101,7 @@ func (c *Cut) Add(o *Cut) {
 		c.Order = o.Order
 	}
 	for _, n := range o.Names {
-		c.Name(n.Name, n.N)
+		c.name(n)
 	}
 }
 

@@ -53,28 +53,6 @@ func ExampleOrder() {
 	// see you at 10.0.0.2:7007 (drain, 1m0s, then drop)
 }
 
-// Of several orders the strictest terms hold, field by field, so that a later one can only bring the end
-// nearer. Until is a point in time: the second order, given 20 s after the first, leaves five of the ten that were left.
-func ExampleTerms_Merge() {
-	var terms shutdown.Terms
-	for _, order := range []struct {
-		at time.Duration
-		shutdown.Policy
-	}{
-		{100 * time.Second, shutdown.Policy{Time: 30 * time.Second}},
-		{120 * time.Second, shutdown.Policy{Time: 5 * time.Second, Drop: true}},
-		{121 * time.Second, shutdown.Policy{Time: time.Hour}},
-	} {
-		var stricter bool
-		terms, stricter = terms.Merge(order.Policy, order.at)
-		fmt.Println("until", terms.Until, "drop", terms.Drop, "stricter", stricter)
-	}
-	// Output:
-	// until 2m10s drop false stricter true
-	// until 2m5s drop true stricter true
-	// until 2m5s drop true stricter false
-}
-
 // serve stands for act.Run, whose error is a Cut when somebody did not finish in time.
 func serve() error {
 	return fmt.Errorf("server: %w", &shutdown.Cut{

@@ -1,7 +1,6 @@
 package shutdown_test
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -69,9 +68,4 @@ func TestAPolicySaysInWordsWhatItDoes(t *testing.T) {
 	}
 	require.Equal(t, "bounded", shutdown.Bounded.String())
 	require.Equal(t, "Kind(9)", shutdown.Kind(9).String())
-}
-
-func TestABoundBeyondAllCountingIsTheLargest(t *testing.T) {
-	terms, _ := shutdown.Terms{}.Merge(shutdown.Policy{Turns: math.MaxInt}, 0)
-	require.Equal(t, uint32(min(uint64(math.MaxInt), math.MaxUint32)), terms.Turns) // of an int of 32 bits the largest
 }

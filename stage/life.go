@@ -84,7 +84,7 @@ func (e *Engine) finish(l *life, o shutdown.Order) error {
 	cut := &shutdown.Cut{Order: o, Dropped: true, Tasks: len(e.works)}
 	for _, w := range e.works {
 		w.lose(ErrLeaseLost)
-		cut.Name(w.text(), 1)
+		cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: w.text(), N: 1}}})
 	}
 	l.cut = cut
 	return cut

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/terms"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -133,7 +134,7 @@ func (c *core) start() {
 // given is an order to a Run.
 type given struct {
 	order shutdown.Order
-	terms shutdown.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
+	terms terms.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
 }
 
 // rest is an order that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in
@@ -195,7 +196,7 @@ func (c *core) account(err error) error {
 	c.mu.Unlock()
 	for _, t := range late {
 		cut.Tasks++
-		cut.Name(name(t), 1)
+		cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: name(t), N: 1}}})
 	}
 	return err
 }

@@ -1,14 +1,17 @@
-package shutdown
+// Package terms merges the policies of several orders.
+package terms
 
 import (
 	"math"
 	"time"
+
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Terms are policies merged at the moments they were given: the bound in time is a point in time,
 // so that a second order can only bring the end nearer. The zero Terms mean that there is no order.
 type Terms struct {
-	Kind  Kind
+	Kind  shutdown.Kind
 	Turns uint32        // further turns of each task; 0: no such bound
 	Until time.Duration // on the clock that Merge was given readings of; 0: no such bound
 	Drop  bool
@@ -16,13 +19,13 @@ type Terms struct {
 }
 
 // strictness ranks kinds: Suspending > Halting > Bounded > Endless.
-var strictness = [...]int{Bounded: 1, Endless: 0, Halting: 2, Suspending: 3}
+var strictness = [...]int{shutdown.Bounded: 1, shutdown.Endless: 0, shutdown.Halting: 2, shutdown.Suspending: 3}
 
 // Merge returns the strictest of t and p field by field, p being given at now, and whether anything
 // became stricter: fewer turns beat more, less time beats more, a bound beats none, Drop wins.
 // p.Turns counts from now on, t.Turns from when it was given: a caller that has counted turns since
 // then compares for each task.
-func (t Terms) Merge(p Policy, now time.Duration) (merged Terms, stricter bool) {
+func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, stricter bool) {
 	p = p.Resolved()
 	merged = t
 	if !t.Given || strictness[p.Kind] > strictness[t.Kind] {

@@ -1,0 +1,138 @@
+package terms_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/terms"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+const s = time.Second
+
+func TestOrdersMergeToTheStrictestFieldByField(t *testing.T) {
+	both := shutdown.Policy{Turns: 5, Time: 10 * s}
+	for name, c := range map[string]struct {
+		first, second shutdown.Policy
+		merged        terms.Terms
+		stricter      bool // whether the second made it so
+	}{
+		"suspend beats halt":                   {shutdown.Halt, shutdown.Suspend, terms.Terms{Kind: shutdown.Suspending}, true},
+		"halt does not beat suspend":           {shutdown.Suspend, shutdown.Halt, terms.Terms{Kind: shutdown.Suspending}, false},
+		"halt beats a bound and keeps it":      {both, shutdown.Halt, terms.Terms{Kind: shutdown.Halting, Turns: 5, Until: 10 * s}, true},
+		"a bound does not beat halt":           {shutdown.Halt, both, terms.Terms{Kind: shutdown.Halting, Turns: 5, Until: 11 * s}, true},
+		"a bound beats none":                   {shutdown.Unbounded, both, terms.Terms{Turns: 5, Until: 11 * s}, true},
+		"no bound does not beat a bound":       {both, shutdown.Unbounded, terms.Terms{Turns: 5, Until: 10 * s}, false},
+		"fewer turns beat more":                {both, shutdown.Policy{Turns: 4}, terms.Terms{Turns: 4, Until: 10 * s}, true},
+		"more turns change nothing":            {both, shutdown.Policy{Turns: 6}, terms.Terms{Turns: 5, Until: 10 * s}, false},
+		"turns join time":                      {shutdown.Policy{Time: 10 * s}, shutdown.Policy{Turns: 6}, terms.Terms{Turns: 6, Until: 10 * s}, true},
+		"time joins turns, from its moment":    {shutdown.Policy{Turns: 6}, shutdown.Policy{Time: 10 * s}, terms.Terms{Turns: 6, Until: 11 * s}, true},
+		"less time beats more":                 {both, shutdown.Policy{Time: 8 * s}, terms.Terms{Turns: 5, Until: 9 * s}, true},
+		"an earlier end is not less time":      {both, shutdown.Policy{Time: 10 * s}, terms.Terms{Turns: 5, Until: 10 * s}, false},
+		"all the time there is is not less":    {both, shutdown.Policy{Time: math.MaxInt64}, terms.Terms{Turns: 5, Until: 10 * s}, false},
+		"drop wins over keep":                  {both, shutdown.Policy{Kind: shutdown.Endless, Drop: true}, terms.Terms{Turns: 5, Until: 10 * s, Drop: true}, true},
+		"keep does not win over drop":          {shutdown.Policy{Turns: 5, Drop: true}, shutdown.Policy{Turns: 5}, terms.Terms{Turns: 5, Drop: true}, false},
+		"the same again changes nothing":       {both, both, terms.Terms{Turns: 5, Until: 10 * s}, false},
+		"the zero policy is thirty seconds":    {shutdown.Unbounded, shutdown.Policy{}, terms.Terms{Until: 31 * s, Drop: true}, true},
+		"each gives what it has of strictness": {shutdown.Policy{Turns: 3, Time: 9 * s}, shutdown.Policy{Turns: 4, Time: 5 * s}, terms.Terms{Turns: 3, Until: 6 * s}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			terms, stricter := terms.Terms{}.Merge(c.first, 0)
+			require.True(t, stricter, "the first order is stricter than none")
+			terms, stricter = terms.Merge(c.second, s)
+			c.merged.Given = true
+			require.Equal(t, c.merged, terms)
+			require.Equal(t, c.stricter, stricter)
+		})
+	}
+}
+
+func TestMergingIsCommutativeAssociativeAndIdempotentInTheTerms(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 20_000 {
+		a, b, c := anyPolicy(r), anyPolicy(r), anyPolicy(r)
+		now := time.Duration(r.Int64N(int64(time.Hour)))
+		require.Equal(t, merge(now, a, b), merge(now, b, a), "%v and %v", a, b)
+		require.Equal(t, merge(now, a, b, c), merge(now, b, c, a), "%v and %v and %v", a, b, c)
+		require.Equal(t, merge(now, a, b, c), merge(now, c, b, a), "%v and %v and %v", a, b, c)
+		terms := merge(now, a, b)
+		again, stricter := terms.Merge(a, now)
+		require.Equal(t, terms, again, "%v once more", a)
+		require.False(t, stricter, "%v once more", a)
+		later, stricter := terms.Merge(a, now+s)
+		require.Equal(t, terms, later, "%v a second later", a)
+		require.False(t, stricter, "%v a second later", a)
+	}
+}
+
+func TestMergingNeverLoosensAnything(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 2_000 {
+		var terms terms.Terms
+		var now time.Duration
+		for range 10 {
+			now += time.Duration(r.Int64N(int64(s)))
+			next, stricter := terms.Merge(anyPolicy(r), now)
+			require.Equal(t, stricter, next != terms)
+			requireNotLooser(t, terms, next)
+			terms = next
+		}
+	}
+}
+
+func requireNotLooser(t *testing.T, before, after terms.Terms) {
+	t.Helper()
+	require.True(t, after.Given)
+	require.GreaterOrEqual(t, rank(after), rank(before), "kind")
+	if before.Turns > 0 {
+		require.LessOrEqual(t, after.Turns, before.Turns)
+		require.NotZero(t, after.Turns)
+	}
+	if before.Until > 0 {
+		require.LessOrEqual(t, after.Until, before.Until)
+		require.Positive(t, after.Until)
+	}
+	require.True(t, after.Drop || !before.Drop)
+}
+
+// rank is how strict the kind of an order is, none included.
+func rank(t terms.Terms) int {
+	if !t.Given {
+		return -1
+	}
+	return map[shutdown.Kind]int{shutdown.Endless: 0, shutdown.Bounded: 1, shutdown.Halting: 2, shutdown.Suspending: 3}[t.Kind]
+}
+
+func merge(now time.Duration, policies ...shutdown.Policy) (terms terms.Terms) {
+	for _, p := range policies {
+		terms, _ = terms.Merge(p, now)
+	}
+	return terms
+}
+
+func anyPolicy(r *rand.Rand) shutdown.Policy {
+	p := shutdown.Policy{Kind: shutdown.Kind(r.IntN(4)), Drop: r.IntN(2) == 0}
+	if r.IntN(2) == 0 {
+		p.Turns = r.IntN(5)
+	}
+	switch r.IntN(4) {
+	case 0:
+		p.Time = time.Duration(r.IntN(5)) * s
+	case 1:
+		p.Time = math.MaxInt64 - time.Duration(r.IntN(3))
+	}
+	return p
+}
+
+func TestABoundBeyondAllCountingIsTheLargest(t *testing.T) {
+	merged, _ := terms.Terms{}.Merge(shutdown.Policy{Turns: math.MaxInt}, 0)
+	require.Equal(t, uint32(min(uint64(math.MaxInt), math.MaxUint32)), merged.Turns) // of an int of 32 bits the largest
+}
