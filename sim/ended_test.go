@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestEnded has tasks that never read, and wait for nothing but the end of their peer: bytes, an end, and a reset
-// behind it. Who does not hear of it stays for ever.
+// TestEnded has tasks that never read, and wait only for the end of their connection: bytes, an end, and a reset after
+// it. A task that is not woken never ends.
 func TestEnded(t *testing.T) {
 	sim.TestWith(t, sim.Options{Faults: sim.Anything()}, func(w *sim.World) {
 		serve := func(local bool) func(*listener.Conn) act.Action {
@@ -30,7 +30,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// leave talks for a while to somebody who does not read, and goes in two steps, or in one.
+// leave sends for a while to a task that does not read. It closes in two steps, or in one.
 func leave(c *sim.Client) error {
 	for range c.Rand().IntN(5) {
 		if _, err := c.Write([]byte("are you there?")); err != nil {
@@ -64,7 +64,7 @@ func (x *witness) Act(t *act.Task) act.Directive {
 		}
 	}
 	x.half = half
-	if err != nil || half && x.local { // a Unix socket knows no reset
+	if err != nil || half && x.local { // over a Unix socket there is no reset
 		return act.Done
 	}
 	return act.Wait

@@ -11,8 +11,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// pong answers each line "PING" with "PONG". It has a bug that no test over the loopback shows: it takes what has
-// arrived for a line.
+// pong answers each line "PING" with "PONG". It has a bug that no test over the loopback finds: it takes the bytes that
+// have arrived for a line.
 func pong(c *listener.Conn) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
 		in, err := c.Peek(1)
@@ -29,7 +29,7 @@ func pong(c *listener.Conn) act.Action {
 	})
 }
 
-// ping is a client in straight lines.
+// ping is a client.
 func ping(c *sim.Client) error {
 	in := bufio.NewReader(c)
 	for range 10 {
@@ -47,7 +47,7 @@ func ping(c *sim.Client) error {
 	return nil
 }
 
-// A toy server, in as many worlds as it takes to find what is wrong with it. In a test this loop is sim.Test.
+// The loop runs worlds until one of them finds the bug of a small server. In a test, sim.Test is this loop.
 func Example() {
 	for seed := uint64(1); ; seed++ {
 		w := sim.New(sim.Options{Seed: seed, Faults: sim.Faults{ShortRead: 1000}})

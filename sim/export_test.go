@@ -2,13 +2,13 @@ package sim
 
 import "time"
 
-// Hurt tells whether a fault has refused the client's connection or broken it.
+// Hurt reports whether a fault has refused or reset the client's connection.
 func (c *Client) Hurt() bool { return c.w.net.hurt(c.end) }
 
-// Held tells whether a fault has kept something from arriving for seconds.
+// Held reports whether a fault has delayed bytes for seconds.
 func (c *Client) Held() bool { return c.w.net.held(c.end) }
 
-// Arrived is how many bytes have come to the server's end.
+// Arrived returns how many bytes have arrived at the server.
 func (c *Client) Arrived() int {
 	if c.end == nil {
 		return 0
@@ -16,13 +16,13 @@ func (c *Client) Arrived() int {
 	return int(c.end.out.arrived)
 }
 
-// Hides tells whether a receive may say that there is no more although there is.
+// Hides reports whether a receive may return less than has arrived.
 func (w *World) Hides() bool { return w.faults.FalseEmpty > 0 || w.faults.ShortRead > 0 }
 
-// Chokes tells whether a send may take less than there is room for.
+// Chokes reports whether a send may take less than there is room for.
 func (w *World) Chokes() bool { return w.faults.FalseFull > 0 || w.faults.ShortWrite > 0 }
 
-// Counts is what has happened in a World.
+// Counts counts what has happened in a World.
 type Counts struct {
 	Time          time.Duration // simulated
 	Turns, Broken int           // Broken are the connections that a fault has refused or reset

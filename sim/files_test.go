@@ -19,8 +19,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// library is a server of one file. A request is a line with an offset and a number of bytes; the answer is the
-// line, the bytes, and a dot.
+// library is a server with one file. A request is a line with an offset and a number of bytes. The answer is the line,
+// the bytes, and a dot.
 type library struct {
 	f       *os.File
 	content []byte
@@ -68,7 +68,7 @@ func (l *library) serve(c *listener.Conn) act.Action {
 	})
 }
 
-// visit asks for some parts, and reads them at its own pace.
+// visit requests some parts, and reads them at its own pace.
 func (l *library) visit(c *sim.Client) error {
 	in := bufio.NewReaderSize(c, 16+c.Rand().IntN(20_000))
 	for range 1 + c.Rand().IntN(4) {
@@ -103,7 +103,7 @@ func (l *library) visit(c *sim.Client) error {
 	return nil
 }
 
-// TestFiles has files sent by the system's own way, over sockets of both kinds that are often full.
+// TestFiles sends files with the sendfile of the system, over sockets of both kinds that are often full.
 func TestFiles(t *testing.T) {
 	l := newLibrary(t)
 	sim.Test(t, func(w *sim.World) {
@@ -118,7 +118,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestFilesRead is the same over streams that cannot send files: they are read and written.
+// TestFilesRead is the same over streams that cannot send files, so the files are read and written.
 func TestFilesRead(t *testing.T) {
 	l := newLibrary(t)
 	sim.Test(t, func(w *sim.World) {

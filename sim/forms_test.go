@@ -22,9 +22,9 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// What follows is the same work in other forms: coroutines, tasklets, futures.
+// The scenarios of this file use coroutines, tasklets and futures.
 
-// TestForms is an echo server whose connections are coroutines, with chores of all forms beside them.
+// TestForms is an echo server whose connections are coroutines. Beside them run tasks of all forms.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
@@ -35,7 +35,7 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// formsOf are the set-up functions of the server.
+// formsOf returns the set-up functions of the server.
 func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error {
 	tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
 	unix := &service.Unix{Path: "/run/forms", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
@@ -54,8 +54,8 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 	}}
 }
 
-// bodies counts, on each scheduler, the bodies that have begun and not ended. When the scheduler is closed there
-// must be none: all of them have been stopped, and their deferred functions have run.
+// bodies counts, for each scheduler, the bodies that have begun and not ended. When the scheduler is closed there must
+// be none: all of them were stopped, and their deferred functions have run.
 var bodies = act.NewLocal(func(*act.Scheduler) *census { panic("not watched") })
 
 type census struct {
@@ -67,7 +67,7 @@ type census struct {
 
 func watch(w *sim.World) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
-		_, _ = audit.Coroutines(s) // before: so this is closed earlier
+		_, _ = audit.Coroutines(s) // before, so that this is closed earlier
 		bodies.Put(s, &census{w: w, s: s})
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *census) Close() error {
 	return nil
 }
 
-// counted is body, watched: it ends, and what it gets in the end is what a body is promised.
+// counted wraps a body, and checks that it ends with an error that a body may get.
 func (c *census) counted(body func(*coro.Co) error) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		c.alive++
@@ -97,7 +97,7 @@ func (c *census) counted(body func(*coro.Co) error) func(*coro.Co) error {
 	}
 }
 
-// echoing sends back what comes, now by lending it, now through a buffer.
+// echoing sends back what arrives. Sometimes it lends the bytes, and sometimes it copies them.
 func echoing(w *sim.World) func(*coro.Conn) error {
 	return func(c *coro.Conn) error {
 		return bodies.Get(c.Co().Scheduler()).counted(func(*coro.Co) error {
@@ -119,7 +119,7 @@ func echoing(w *sim.World) func(*coro.Conn) error {
 	}
 }
 
-// untilOrder is a chore: it goes on until there is an order, and a little longer.
+// untilOrder runs until there is an order, and a little longer.
 func untilOrder(co *coro.Co, f func() error) error {
 	for co.Order() == nil {
 		if err := f(); err != nil && !errors.Is(err, coro.ErrOrdered) {
@@ -129,7 +129,7 @@ func untilOrder(co *coro.Co, f func() error) error {
 	return nil
 }
 
-// dozing sleeps, is not woken early, and gives up its sleep for an order.
+// dozing sleeps. It must not wake up early, and an order ends its sleep.
 func dozing(w *sim.World) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		return untilOrder(co, func() error {
@@ -144,7 +144,7 @@ func dozing(w *sim.World) func(*coro.Co) error {
 	}
 }
 
-// boasting sends its numbers, one after the other.
+// boasting sends numbers in order.
 func boasting(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		n := time.Duration(0)
@@ -160,7 +160,7 @@ func boasting(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) 
 	}
 }
 
-// hearing takes them, all and in order.
+// hearing receives them, and checks that all come in order.
 func hearing(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		next := time.Duration(0)
@@ -178,7 +178,7 @@ func hearing(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) e
 	}
 }
 
-// working has functions called elsewhere, as one that is waited for and as one that owns the action meanwhile.
+// working offloads functions, both with a wait for the result and with an action that the function owns meanwhile.
 func working(w *sim.World) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		return untilOrder(co, func() error {
@@ -202,7 +202,7 @@ func working(w *sim.World) func(*coro.Co) error {
 	}
 }
 
-// owned belongs to its function.
+// owned is an action that belongs to its function.
 type owned struct{ begun, done bool }
 
 func (x *owned) Act(t *act.Task) act.Directive {
@@ -213,7 +213,7 @@ func (x *owned) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// racing bounds what it does in time, scope within scope.
+// racing uses nested scopes with deadlines.
 func racing(w *sim.World) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		return untilOrder(co, func() error {
@@ -233,7 +233,7 @@ func racing(w *sim.World) func(*coro.Co) error {
 	}
 }
 
-// paired does two things at once, or the faster of them.
+// paired waits for two futures, or for the faster one.
 func paired(w *sim.World) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		s := co.Scheduler()
@@ -267,7 +267,7 @@ func paired(w *sim.World) func(*coro.Co) error {
 	}
 }
 
-// wishing waits for a future that its like on some scheduler resolves, and for some that it makes of others.
+// wishing waits for a future that a body on any scheduler resolves, and for futures that it derives from others.
 func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		s := co.Scheduler()
@@ -304,7 +304,7 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 	}
 }
 
-// phases has some tasklets that share a table.
+// phases runs some tasklets that share a table.
 func phases(w *sim.World, s *act.Scheduler) error {
 	shared := &table{w: w, on: tasklet.On(s), census: bodies.Get(s)}
 	for range 3 {
@@ -324,11 +324,11 @@ type table struct {
 	all    []*phased
 }
 
-// phased goes from phase to phase as it is drawn, and looks whether it is where it has asked to be.
+// phased goes through random phases, and checks that it is in the phase that it has asked for.
 type phased struct {
 	*table
 	in, done bool
-	asked    tasklet.Directive // 0: others have meddled
+	asked    tasklet.Directive // 0: another task has resumed it
 }
 
 func (x *phased) Task(s *tasklet.Scheduler) (d tasklet.Directive) {
@@ -344,7 +344,7 @@ func (x *phased) Task(s *tasklet.Scheduler) (d tasklet.Directive) {
 	x.in = true
 	defer func() {
 		x.in, x.asked, x.done = false, d, d == tasklet.Done
-		if d == tasklet.Wait { // for somebody who may say either
+		if d == tasklet.Wait { // another task may resume it either way
 			x.asked = 0
 		}
 	}()
@@ -354,20 +354,20 @@ func (x *phased) Task(s *tasklet.Scheduler) (d tasklet.Directive) {
 	return x.step(s, here)
 }
 
-// step draws what comes next.
+// step draws the next phase.
 func (x *phased) step(s *tasklet.Scheduler, here bool) tasklet.Directive {
 	w := x.w
 	d := time.Duration(w.Rand().Int64N(int64(time.Second)))
-	switch w.Rand().IntN(16) { // mostly it rests
+	switch w.Rand().IntN(16) { // most often it rests
 	case 0:
 		return tasklet.Sync
 	case 1:
 		return tasklet.Async
 	case 2: // resumed before it waits
 		x.check(s.Suspend(x).Resume(tasklet.Sync))
-	case 3, 4: // resumed by somebody else, some time
+	case 3, 4: // resumed by another task later
 		w.At(w.Now()+d, s.Suspend(x).ResumeLater(pick(w, tasklet.Sync, tasklet.Async)))
-	case 5: // somebody else goes on, whatever he was about
+	case 5: // another one is resumed, whatever its phase
 		other := x.all[w.Rand().IntN(len(x.all))]
 		if other.asked = 0; !other.done {
 			x.check(s.Schedule(other, pick(w, tasklet.Sync, tasklet.Async)))
@@ -399,11 +399,11 @@ func (x *phased) check(err error) {
 	}
 }
 
-// slackOfAWorld is what a world may take for the turns between a deadline and whom it concerns.
+// slackOfAWorld bounds the time of the turns between a deadline and the body that it ends.
 const slackOfAWorld = 50 * time.Millisecond
 
-// TestFormsAreCutAtEveryTurn gives each kind of order at the end of the first turn, the second, and so on, until
-// the work has ended before its order: at each suspension of each body there is a world in which it is cut there.
+// TestFormsAreCutAtEveryTurn gives each kind of order at the end of the first turn, of the second, and so on, until the
+// work ends before its order. So each body is stopped at each of its suspensions in some world.
 func TestFormsAreCutAtEveryTurn(t *testing.T) {
 	for _, terms := range []shutdown.Policy{
 		shutdown.Suspend,
@@ -427,7 +427,7 @@ func TestFormsAreCutAtEveryTurn(t *testing.T) {
 	}
 }
 
-// cutAt runs a world whose order comes at the end of a turn, and reports whether there was such a turn.
+// cutAt runs a world with an order at the end of a turn, and reports whether there was such a turn.
 func cutAt(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	w := sim.New(sim.Options{Seed: 1})
 	var v *sim.Server
@@ -460,7 +460,7 @@ func cutAt(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	return given
 }
 
-// eachPhase is in each kind of phase, and waits in each way.
+// eachPhase goes through each kind of phase, and waits in each way.
 type eachPhase struct {
 	w    *sim.World
 	next int
@@ -482,7 +482,7 @@ func (x *eachPhase) Task(s *tasklet.Scheduler) tasklet.Directive {
 	return tasklet.Done
 }
 
-// everything suspends itself in every way there is, once.
+// everything suspends itself once in each possible way.
 func everything(co *coro.Co) error {
 	s := co.Scheduler()
 	for _, f := range []func() error{
@@ -549,7 +549,7 @@ func everything(co *coro.Co) error {
 			}
 			return err
 		},
-		func() error { // a Write that waits for room: nobody reads what comes back
+		func() error { // a Write that waits for room, since the client does not read
 			c, err := coro.Dial(co, "10.0.0.1:7007", listener.Limits{High: 1000})
 			if err != nil {
 				return err

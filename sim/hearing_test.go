@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 )
 
-// slow is a surfer's connection as it reads from it.
+// slow is the connection of a surfer, for reading.
 type slow struct{ s *surfer }
 
 func (r slow) Read(p []byte) (int, error) {
@@ -22,7 +22,7 @@ func (r slow) Read(p []byte) (int, error) {
 	if s.doze > 0 && s.c.Rand().IntN(2) == 0 {
 		s.c.Sleep(time.Duration(s.c.Rand().Int64N(int64(s.doze))))
 	}
-	if s.lost != nil { // a reset is told of once
+	if s.lost != nil { // a reset is reported once
 		return 0, s.lost
 	}
 	n, err := s.c.Read(p[:min(len(p), s.slurp)])
@@ -30,7 +30,7 @@ func (r slow) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errOver ends what is heard as it may end.
+// errOver ends the reading at a point where the connection may end.
 var errOver = errors.New("it is over")
 
 // listen is the strand that reads.
@@ -39,10 +39,10 @@ func (s *surfer) listen() error {
 		for begun := &s.plan[0].reply.begun; !*begun && !s.c.Hurt() && s.w.Now() < 5*time.Minute; {
 			s.c.Sleep(100 * time.Millisecond)
 		}
-		s.glutton = s.plan[0].reply.begun && !s.w.Chokes() // otherwise the system takes a little more each time it is asked
+		s.glutton = s.plan[0].reply.begun && !s.w.Chokes() // otherwise the system takes a little more with each send
 	}
 	s.c.Sleep(s.lag)
-	if s.ending == falls && s.times.Head < 0 { // nobody else ends it
+	if s.ending == falls && s.times.Head < 0 { // nothing else ends it
 		_ = s.c.SetReadDeadline(s.c.Now().Add(5 * time.Minute))
 	}
 	for _, q := range s.plan {
@@ -61,7 +61,7 @@ func (s *surfer) listen() error {
 	return s.end()
 }
 
-// hear hears one answer. An error says that it was the last thing to be heard, errOver that nothing is wrong with that.
+// hear reads one answer. An error means that it was the last one; errOver means that this is right.
 func (s *surfer) hear(q *question) error {
 	a := &q.reply
 	if err := s.goOn(q); err != nil {
@@ -81,7 +81,7 @@ func (s *surfer) hear(q *question) error {
 	case !a.begun:
 		_, _ = s.in.Peek(40)
 		p, _ := s.in.Peek(s.in.Buffered())
-		return s.wrong("%.40q is heard, and the handler has not begun to answer", p)
+		return s.wrong("%.40q was read before the handler has begun to answer", p)
 	}
 	if err := s.text(a.text(q), a.at); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *surfer) hear(q *question) error {
 	return nil
 }
 
-// goOn waits for the answer, and hears 100 (Continue) before it.
+// goOn waits for the answer, and reads 100 (Continue) before it.
 func (s *surfer) goOn(q *question) error {
 	a := &q.reply
 	for {
@@ -123,7 +123,7 @@ func (s *surfer) goOn(q *question) error {
 	}
 }
 
-// late tells whether the answer is that the head of a request came too late.
+// late reports whether the answer says that the head of a request came too late.
 func (s *surfer) late(q *question) (bool, error) {
 	if q.reply.begun || q.reply.refused > 0 || s.times.Head < 0 {
 		return false, nil
@@ -143,14 +143,14 @@ func (s *surfer) late(q *question) (bool, error) {
 
 func (s *surfer) head() time.Duration { return cmp.Or(s.times.Head, 10*time.Second) }
 
-// refused hears an answer that is the server's own.
+// refused reads an answer that the server itself gives.
 func (s *surfer) refused(q *question, status int) error {
 	s.seen.refused++
 	if err := s.text(refusal(status), time.Time{}); err != nil {
 		return err
 	}
 	if q.method == "HEAD" {
-		known := !q.vague && (status != 408 || q.reply.refused > 0) // otherwise it depends on how much of the head has come
+		known := !q.vague && (status != 408 || q.reply.refused > 0) // otherwise it depends on how much of the head has arrived
 		if _, err := s.in.Peek(1); known || err != nil {
 			return s.end()
 		}
@@ -161,7 +161,7 @@ func (s *surfer) refused(q *question, status int) error {
 	return s.end()
 }
 
-// content hears what comes behind the head.
+// content reads what follows the head.
 func (s *surfer) content(q *question) error {
 	a := &q.reply
 	switch {
@@ -175,7 +175,7 @@ func (s *surfer) content(q *question) error {
 	return nil
 }
 
-// chunks hears a content in whatever pieces, and what is behind it.
+// chunks reads a chunked content of any chunk sizes, and the trailers.
 func (s *surfer) chunks(a *reply) error {
 	for rest := a.content; ; {
 		n, err := s.size()
@@ -199,7 +199,7 @@ func (s *surfer) chunks(a *reply) error {
 	}
 }
 
-// size hears the size of a chunk.
+// size reads the size of a chunk.
 func (s *surfer) size() (int, error) {
 	var line []byte
 	for len(line) < 20 && !bytes.HasSuffix(line, []byte("\r\n")) {
@@ -212,12 +212,12 @@ func (s *surfer) size() (int, error) {
 	}
 	n, err := strconv.ParseInt(string(bytes.TrimSuffix(line, []byte("\r\n"))), 16, 32)
 	if err != nil || string(line) != strconv.FormatInt(n, 16)+"\r\n" {
-		return 0, s.wrong("%q is heard as the size of a chunk", line)
+		return 0, s.wrong("%q is not the size of a chunk", line)
 	}
 	return int(n), nil
 }
 
-// expect hears exactly that.
+// expect reads exactly this text.
 func (s *surfer) expect(want []byte) error {
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(s.in, got)
@@ -227,7 +227,7 @@ func (s *surfer) expect(want []byte) error {
 		for got[i] == want[i] {
 			i++
 		}
-		return s.wrong("%.60q is heard and not %.60q, behind %d bytes", got[i:n], want[i:], i)
+		return s.wrong("%.60q was read instead of %.60q, after %d bytes", got[i:n], want[i:], i)
 	}
 	if err != nil {
 		return s.cut(err)
@@ -235,7 +235,7 @@ func (s *surfer) expect(want []byte) error {
 	return nil
 }
 
-// text hears the head of an answer that was begun at that time, if it is known.
+// text reads the head of an answer, which was begun at that time, if it is known.
 func (s *surfer) text(want string, at time.Time) error {
 	before, behind, _ := strings.Cut(want, dated)
 	if err := s.expect([]byte(before)); err != nil {
@@ -252,24 +252,24 @@ func (s *surfer) text(want string, at time.Time) error {
 	return s.expect([]byte(behind))
 }
 
-// date looks at a Date of an answer that was begun then.
+// date checks the Date of an answer that was begun at that time.
 func (s *surfer) date(text string, at time.Time) error {
 	t, err := time.Parse(httpd.TimeFormat, text)
 	if err != nil || t.Format(httpd.TimeFormat) != text {
-		return s.wrong("%q is heard as a date", text)
+		return s.wrong("%q is not a date", text)
 	}
 	if age := at.Sub(t); !at.IsZero() && !s.skewed && (age < 0 || age > 2100*time.Millisecond) {
-		return s.wrong("%v is heard as the date of what was answered at %v", t, at)
+		return s.wrong("the date is %v, but the answer is of %v", t, at)
 	}
 	return nil
 }
 
-// end hears that there is no more.
+// end expects the end of the stream.
 func (s *surfer) end() error {
 	_, err := s.in.Peek(1)
 	if err == nil {
 		p, _ := s.in.Peek(s.in.Buffered())
-		return s.wrong("%.60q is heard behind the last answer", p)
+		return s.wrong("%.60q was read after the last answer", p)
 	}
 	if err != io.EOF {
 		return s.cut(err)
@@ -280,7 +280,7 @@ func (s *surfer) end() error {
 	return errOver
 }
 
-// cut is called when the connection has ended. It decides whether it may, here.
+// cut is called when the connection has ended. It checks whether it may end here.
 func (s *surfer) cut(err error) error {
 	if !s.gone {
 		s.seen.cut++
@@ -299,7 +299,7 @@ func (s *surfer) cut(err error) error {
 	return s.wrong("the connection has ended, %d bytes into the answer: %v", s.part, err)
 }
 
-// breaks tells whether the server has a reason to break the connection off.
+// breaks reports whether the server has a reason to break off the connection.
 func (s *surfer) breaks() bool {
 	if s.gone || s.over || s.aborted || s.c.Hurt() || s.lenient() {
 		return true
@@ -310,7 +310,7 @@ func (s *surfer) breaks() bool {
 	return s.times.Head >= 0 && (s.c.Held() || s.lag > 2*time.Second) || s.limits.Linger < time.Hour && (s.c.Held() || s.lag > 2*time.Second)
 }
 
-// mayEnd tells whether the server may have closed the connection instead of answering the next request.
+// mayEnd reports whether the server may close the connection instead of answering the next request.
 func (s *surfer) mayEnd() bool {
 	q := s.plan[s.heard]
 	begun := s.stop < 0 || s.stop > q.from+q.lead
@@ -318,7 +318,7 @@ func (s *surfer) mayEnd() bool {
 	switch {
 	case s.heard > 0 && s.plan[s.heard-1].reply.departs:
 		return true
-	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.Hides() || s.place == directly): // who has not asked does not know
+	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.Hides() || s.place == directly): // a server does not know a request that it has not read
 		s.seen.unanswered++
 		return true
 	case s.mute:
@@ -329,9 +329,9 @@ func (s *surfer) mayEnd() bool {
 	return false
 }
 
-// silent tells whether it has been so for long enough to be left.
+// silent reports whether the client was silent for so long that the server may close.
 func (s *surfer) silent() bool {
-	most := s.head() - 2*time.Second // it may have been accepted before it knew
+	most := s.head() - 2*time.Second // it may have been accepted before the client knew
 	if s.heard > 0 && (s.heard == len(s.plan) || s.stop <= s.plan[s.heard].from) {
 		most = cmp.Or(s.times.Idle, 75*time.Second) - 10*time.Millisecond
 	}

@@ -20,12 +20,12 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestHTTP has clients talk to a server of HTTP/1.1, each of which knows to the last byte what it must hear.
+// TestHTTP runs clients against an HTTP/1.1 server. Each client knows every byte that it must read.
 //
 //	question_test.go   what a client asks
-//	reply_test.go      what the handler does about it, and what must be heard of it
+//	reply_test.go      what the handler does for it, and what the client must read
 //	surfer_test.go     how a client behaves
-//	hearing_test.go    whether it has heard that, and whether the connection may have ended where it has
+//	hearing_test.go    whether the client has read that, and whether the connection may end where it has
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "noise")
@@ -44,7 +44,7 @@ func TestHTTP(t *testing.T) {
 	t.Log(seen)
 }
 
-// tally is what a test has seen: a scenario in which nothing happens finds nothing.
+// tally counts what has happened. A scenario in which nothing happens finds nothing.
 type tally struct {
 	connections, answers, cut, refused, tooLate, continued, bodies, unanswered int
 }
@@ -94,10 +94,10 @@ func (h *site) open(t testing.TB) {
 	}
 }
 
-// Where the server is.
+// The addresses of the server.
 const overTCP, overUnix, directly = "10.0.0.1:80", "unix:/run/web", "10.0.0.1:8080"
 
-// crowd has the clients come, some of them late.
+// crowd adds the clients, some of them late.
 func (h *site) crowd(places []string) {
 	w := h.w
 	for n := range pick(w, 8, 16, 32) {
@@ -111,7 +111,7 @@ func (h *site) crowd(places []string) {
 	}
 }
 
-// notice is how long before an order what was asked must have come, to be answered: events may be told late.
+// notice is how long before an order a request must have arrived to be answered, since events may be late.
 const notice = 100 * time.Millisecond
 
 // end gives the server an order.
@@ -138,7 +138,7 @@ func (h *site) end(v *sim.Server) {
 	})
 }
 
-// lenient tells whether an order has come by which connections may be cut now.
+// lenient reports whether an order now lets the server cut connections.
 func (h *site) lenient() bool {
 	switch {
 	case !h.ordered:
@@ -151,19 +151,19 @@ func (h *site) lenient() bool {
 	return true
 }
 
-// hosted is a connection of the server's, and looks after its action.
+// hosted is a connection of the server. It checks the action of the connection.
 type hosted struct {
 	*site
 	c       *listener.Conn
 	inner   act.Action
-	surfer  *surfer // nil: has said nothing yet
-	called  int     // handlers, in this turn
+	surfer  *surfer // nil: not known yet
+	called  int     // handlers called in this turn
 	open    int     // actions of handlers
 	next    int     // the number of the next request
-	logged  int     // of those that the handler has seen
-	told    bool
+	logged  int     // how many of those that the handler has seen were logged
+	ordered bool
 	away    bool // its action belongs to an offloaded function
-	stopped bool // behind an answer that is the last
+	stopped bool // after the last answer
 }
 
 func (v *hosted) Act(t *act.Task) act.Directive {
@@ -184,7 +184,7 @@ func (v *hosted) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// meet finds out who it is: over TCP by the address.
+// meet finds the client of the connection. Over TCP that is by its address.
 func (v *hosted) meet() {
 	at := v.c.RemoteAddr()
 	for _, s := range v.surfers {
@@ -195,7 +195,7 @@ func (v *hosted) meet() {
 }
 
 func (v *hosted) Stop(t *act.Task, o shutdown.Order) {
-	v.told = true
+	v.ordered = true
 	v.inner.(act.Stopper).Stop(t, o)
 }
 
@@ -205,7 +205,7 @@ func (v *hosted) Close() error {
 		v.w.Errorf("a connection has ended, and %d actions of its handler have not", v.open)
 	}
 	if v.logged != v.next && !v.away {
-		v.w.Errorf("a connection has ended, and %d answers of %d were told of", v.logged, v.next)
+		v.w.Errorf("a connection has ended, and %d answers of %d were logged", v.logged, v.next)
 	}
 	if name := act.Name(v.inner); name != "httpd: no request" {
 		v.w.Errorf("a connection has ended, and keeps its exchange: %s", name)

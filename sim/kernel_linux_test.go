@@ -66,7 +66,7 @@ func (h *theatre) close(fds ...int) {
 	h.settle()
 }
 
-// ready logs what is ready about fd.
+// ready logs what is ready on fd.
 func (h *theatre) ready(fd int, kind netpoll.Kind) {
 	p, _ := h.os.OpenPoller()
 	events := make([]netpoll.Event, 1)
@@ -91,7 +91,7 @@ var scripts = map[string]func(h *theatre){
 		h.say("half-close: %v", h.os.CloseWrite(fd))
 		h.close(fd)
 	},
-	"nobody listens, and a receive is told": func(h *theatre) {
+	"nothing listens, and a receive reports it": func(h *theatre) {
 		l, addr := h.listen(alone)
 		h.close(l)
 		fd := h.dial(addr)
@@ -188,7 +188,7 @@ var scripts = map[string]func(h *theatre){
 	},
 	"a path's life": func(h *theatre) {
 		l := h.listenUnix("s", alone)
-		h.listenUnix("s", alone) // asks by connecting
+		h.listenUnix("s", alone) // connects to find out whether a server listens
 		h.close(h.accept(l))
 		h.say("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
 		h.close(h.accept(l))

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// bench is a world with one process in it, that does what the test does: nobody schedules anything.
+// bench is a world with one server, whose calls the test makes itself. No scheduler runs.
 type bench struct {
 	t testing.TB
 	w *World
@@ -30,7 +30,7 @@ func newBench(t testing.TB, o Options) *bench {
 	return &bench{t: t, w: w, k: v.kernel, r: r, OS: v.kernel.forRunner(r)}
 }
 
-// pass lets so much time pass.
+// pass lets time pass.
 func (b *bench) pass(d time.Duration) {
 	until := b.w.now + d
 	for at, ok := b.w.agenda.next(); ok && at <= until; at, ok = b.w.agenda.next() {
@@ -40,7 +40,7 @@ func (b *bench) pass(d time.Duration) {
 	b.w.now = until
 }
 
-// settle lets everything happen that is going to.
+// settle runs the world until nothing is pending.
 func (b *bench) settle() {
 	for at, ok := b.w.agenda.next(); ok; at, ok = b.w.agenda.next() {
 		b.w.now = max(b.w.now, at)
@@ -50,7 +50,7 @@ func (b *bench) settle() {
 
 func (b *bench) right() { require.NoError(b.t, b.w.failure) }
 
-// plug holds an end as a client would.
+// plug holds an end, as a client does.
 type plug struct {
 	told int
 	id   uint64
@@ -68,7 +68,7 @@ func (b *bench) listen() int {
 	return fd
 }
 
-// dialled connects a plug to a port.
+// dialled connects a plug to a listener.
 func (b *bench) dialled() *end {
 	e, err := b.w.net.dialTCP(port80, &plug{})
 	require.NoError(b.t, err)
@@ -129,7 +129,7 @@ func TestNoDescriptorLeft(t *testing.T) {
 	_, err = b.Accept(l)
 	require.NoError(t, err, "the connection has waited")
 	_, err = b.Accept(l)
-	require.Equal(t, syscall.EMFILE, err, "also if nobody waits: the descriptor is found first")
+	require.Equal(t, syscall.EMFILE, err, "also with an empty backlog, since the descriptor comes first")
 	b.right()
 }
 
@@ -233,7 +233,7 @@ func TestSiblingsShareConnections(t *testing.T) {
 	require.Equal(t, 90, all)
 }
 
-// The handshake is begun again after 1, 2 and 4 s.
+// The SYN is sent again after 1, 2 and 4 s.
 func TestFullBacklogIsTriedAgain(t *testing.T) {
 	b := newBench(t, Options{})
 	l, err := b.ListenTCP(port80, netpoll.ListenOptions{First: true, Backlog: 1})
@@ -276,7 +276,7 @@ func TestDataBeforeAcceptIsThere(t *testing.T) {
 	b.right()
 }
 
-// only returns Faults with one of them happening each time, if it is asked.
+// only returns Faults of which one kind happens each time that it can.
 func only(set func(*Faults)) Options {
 	o := Options{Seed: 1}
 	set(&o.Faults)

@@ -19,10 +19,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// What follows is a scenario for what TestMixed leaves out: a server that closes first, deadlines, orders that
-// come twice, tasks that panic, and promises that only a task can watch.
+// The scenario of this file has what TestMixed lacks: a server that closes first, deadlines, repeated orders, tasks
+// that panic, and promises that only a task can check.
 
-// TestManners is a server with manners, and guests with and without.
+// TestManners is a server with polite and rude clients.
 func TestManners(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything(), Panics: true}
@@ -43,7 +43,7 @@ func manners(t *testing.T) func(w *sim.World) {
 		require.NoError(t, err)
 		places := pick(w, []string{"10.0.0.1:7007"}, []string{"unix:/run/host"}, []string{"10.0.0.1:7007", "unix:/run/host"})
 		hurry := pick(w, 1, 5*time.Second)
-		w.Client(places[0], func(c *sim.Client) error { // without a client the world would be over
+		w.Client(places[0], func(c *sim.Client) error { // without a client the world would end
 			c.Sleep(hurry)
 			return nil
 		})
@@ -62,7 +62,7 @@ func manners(t *testing.T) func(w *sim.World) {
 	}
 }
 
-// spawning sees to it that no turn spawns more than a service may accept in one.
+// spawning checks that no turn spawns more tasks than a service may accept in one turn.
 func spawning(w *sim.World) *act.Trace {
 	spawned := 0
 	return &act.Trace{
@@ -75,8 +75,8 @@ func spawning(w *sim.World) *act.Trace {
 	}
 }
 
-// host is the server. A question is a line of two numbers, the guest's and how many bytes it wants; the answer a
-// line with how many there are, and those. Before it closes it says so, and something for the way.
+// host is the server. A question is a line with two numbers: that of the guest, and how many bytes it wants. The answer
+// is a line with their number, and the bytes. Before the server closes it says so, and sends some bytes more.
 type host struct {
 	w      *sim.World
 	limits listener.Limits
@@ -94,40 +94,40 @@ type visit struct {
 	*host
 	line    listener.Line
 	c       *listener.Conn
-	of      *guest // nil: has not said
+	of      *guest // nil: not known yet
 	due     time.Duration
-	told    bool
+	ordered bool
 	parting bool
 	first   string // line of the answer
-	left    int    // bytes behind it
+	left    int    // bytes after it
 }
 
 func (v *visit) Stop(*act.Task, shutdown.Order) {
-	if v.told {
-		v.w.Errorf("an order that has made nothing stricter is told again")
+	if v.ordered {
+		v.w.Errorf("notified again of an order that is no stricter")
 	}
-	v.told = true
+	v.ordered = true
 }
 
 func (v *visit) Act(t *act.Task) act.Directive {
 	if most := v.limits.High + 4<<10; v.limits.High > 0 && v.c.Queued() > most {
 		v.w.Errorf("%d bytes are queued, of %d at most", v.c.Queued(), most)
 	}
-	if t.Order() != nil && !v.told {
-		v.w.Errorf("a connection has a turn under an order that it was not told of")
+	if t.Order() != nil && !v.ordered {
+		v.w.Errorf("a connection has a turn under an order that it was not notified of")
 	}
 	switch {
 	case v.first != "" || v.left > 0:
 		return v.answer(t)
 	case v.parting:
 		return act.Done
-	case v.told:
+	case v.ordered:
 		return v.part(t)
 	}
 	return v.listen(t)
 }
 
-// listen waits for a question, for as long as its patience lasts.
+// listen waits for a question, as long as patience allows.
 func (v *visit) listen(t *act.Task) act.Directive {
 	if v.due == 0 {
 		v.due = v.w.Now() + patience
@@ -143,7 +143,7 @@ func (v *visit) listen(t *act.Task) act.Directive {
 		}
 		return v.part(t)
 	case err == io.EOF && v.of != nil && !v.of.over:
-		v.w.Errorf("guest %d goes on, and its connection says that it has ended", v.of.n)
+		v.w.Errorf("guest %d goes on, but Ended reports the end of its connection", v.of.n)
 	}
 	return listener.Next(t, err)
 }
@@ -151,7 +151,7 @@ func (v *visit) listen(t *act.Task) act.Directive {
 func (v *visit) question(t *act.Task, line string) act.Directive {
 	var who, n int
 	if _, err := fmt.Sscanf(line, "%d %d", &who, &n); err != nil {
-		return act.Done // an end came before that of the line
+		return act.Done // the stream has ended within a line
 	}
 	v.due, v.of = 0, v.guests[who]
 	switch v.w.Rand().IntN(50) {
@@ -191,21 +191,21 @@ func (v *visit) answer(t *act.Task) act.Directive {
 	return listener.Next(t, err)
 }
 
-// letter is the byte with so many left.
+// letter returns the byte that has so many bytes after it.
 func letter(left int) byte { return byte(left ^ left>>8) }
 
 // guest is a client.
 type guest struct {
 	*host
 	n      int
-	doomed bool // its visit has gone wrong
-	over   bool // it has nothing more to ask
+	doomed bool // its connection has failed
+	over   bool // it asks nothing more
 }
 
 func (g *guest) visit(c *sim.Client) error {
 	err := g.talk(c)
 	g.over = true
-	if g.doomed || g.limits.Linger < time.Hour && !errors.Is(err, errLingers) { // who is slow loses the rest
+	if g.doomed || g.limits.Linger < time.Hour && !errors.Is(err, errLingers) { // a slow client loses the rest
 		return nil
 	}
 	return err
@@ -239,7 +239,7 @@ func (g *guest) talk(c *sim.Client) error {
 	return g.bow(r)
 }
 
-// hear reads an answer, and tells whether it was the last.
+// hear reads an answer, and reports whether it was the last.
 func (g *guest) hear(r *bufio.Reader) (parted bool, err error) {
 	var what string
 	var n int
@@ -283,7 +283,7 @@ func (g *guest) bow(r *bufio.Reader) error {
 
 var errLingers = errors.New("a minute after its end the connection is still there")
 
-// outstay waits until it is told to go, and stays. What it says is not heard, but must not keep the server.
+// outstay waits for the farewell and keeps sending. The server must neither read that nor wait for it.
 func (g *guest) outstay(c *sim.Client, r *bufio.Reader) error {
 	if err := g.bow(r); err != nil || g.limits.Linger > 10*time.Second {
 		return err
@@ -297,12 +297,12 @@ func (g *guest) outstay(c *sim.Client, r *bufio.Reader) error {
 	return errLingers
 }
 
-// chatter talks through the farewell, which must not get lost by that.
+// chatter sends while the farewell arrives, which must not be lost.
 func (g *guest) chatter(c *sim.Client, r *bufio.Reader) error {
 	c.Sleep(patience)
 	c.Go(func(*sim.Client) error {
 		if _, err := c.Write(make([]byte, 500_000)); err != nil {
-			return nil // the reader has it too
+			return nil // the reader gets it, too
 		}
 		g.over = true
 		return c.CloseWrite()
@@ -310,50 +310,50 @@ func (g *guest) chatter(c *sim.Client, r *bufio.Reader) error {
 	return g.bow(r)
 }
 
-// household is what there is to do besides.
+// household spawns the tasks beside the connections.
 func (h *host) household(s *act.Scheduler) error {
-	s.Spawn(&heir{h: h, generations: 2})
+	s.Spawn(&parent{h: h, generations: 2})
 	s.Spawn(&impatient{h: h})
-	s.Spawn(&errand{h: h})
+	s.Spawn(&delegating{h: h})
 	s.Spawn(act.Func(h.orphan()))
 	s.Spawn(act.Func(h.closer()))
 	s.Spawn(act.Func(h.bystander()))
 	return nil
 }
 
-// heir waits to be told of an order, which comes once, and leaves somebody who must hear of it too.
-type heir struct {
+// parent waits for an order, which must come once. Then it spawns a task that must be notified, too.
+type parent struct {
 	h           *host
 	generations int
-	told        int
+	orders      int
 }
 
-func (x *heir) Stop(*act.Task, shutdown.Order) {
-	if x.told++; x.told > 1 {
-		x.h.w.Errorf("an order that has made nothing stricter is told again")
+func (x *parent) Stop(*act.Task, shutdown.Order) {
+	if x.orders++; x.orders > 1 {
+		x.h.w.Errorf("notified again of an order that is no stricter")
 	}
 }
 
-func (x *heir) Act(t *act.Task) act.Directive {
+func (x *parent) Act(t *act.Task) act.Directive {
 	switch {
-	case x.told == 0:
+	case x.orders == 0:
 		t.Waker()
 		return act.Wait
 	case x.generations > 0:
-		t.Scheduler().Spawn(&heir{h: x.h, generations: x.generations - 1})
+		t.Scheduler().Spawn(&parent{h: x.h, generations: x.generations - 1})
 	}
 	return act.Done
 }
 
-// errand has something done elsewhere, wakes up meanwhile, and is not to be bothered before it is done.
-type errand struct {
+// delegating offloads a function, and is woken meanwhile. It must not have a turn before the function returns.
+type delegating struct {
 	h     *host
 	timer act.Timer
 	count int
 	away  bool
 }
 
-func (x *errand) Act(t *act.Task) act.Directive {
+func (x *delegating) Act(t *act.Task) act.Directive {
 	x.look("has a turn")
 	if x.count++; x.count > 50 {
 		return act.Done
@@ -363,12 +363,12 @@ func (x *errand) Act(t *act.Task) act.Directive {
 	return t.Offload(func() { x.away = false })
 }
 
-func (x *errand) Close() error {
+func (x *delegating) Close() error {
 	x.look("is closed")
 	return nil
 }
 
-func (x *errand) look(what string) {
+func (x *delegating) look(what string) {
 	if x.away {
 		x.h.w.Errorf("a task %s while the function that it has offloaded runs", what)
 	}
@@ -402,7 +402,7 @@ func (x *impatient) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// orphan leaves timers behind, which must be disarmed by then.
+// orphan ends with armed timers, which must be stopped when it has ended.
 func (h *host) orphan() func(t *act.Task) act.Directive {
 	var tm, own act.Timer
 	left := 20
@@ -457,7 +457,7 @@ func (h *host) closer() func(t *act.Task) act.Directive {
 	}
 }
 
-// bystander posts to everybody, and looks whether all of that is done in order.
+// bystander posts to all schedulers, and checks that the posts run in order.
 func (h *host) bystander() func(t *act.Task) act.Directive {
 	var tm act.Timer
 	sent, seen := map[int]int{}, map[int]int{}

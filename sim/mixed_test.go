@@ -23,14 +23,14 @@ import (
 // pick draws one of some values.
 func pick[T any](w *sim.World, values ...T) T { return values[w.Rand().IntN(len(values))] }
 
-// patient gives a client that reads slowly all the time it wants.
+// patient returns Limits with a Linger that is long enough for slow clients.
 func patient(w *sim.World) listener.Limits {
 	high := pick(w, 0, 1000, 20_000)
 	return listener.Limits{Read: pick(w, 0, 100, 5000), High: high, Low: high / pick(w, 2, 10), Linger: time.Hour}
 }
 
-// mixed is a server with a bit of everything: sockets of both kinds, timers, offloads, posts, mailboxes, demons,
-// and an order at some time or none.
+// mixed is a server with a bit of everything: sockets of both kinds, timers, offloads, posts, mailboxes, demons, and
+// perhaps an order at a random time.
 func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
@@ -52,7 +52,7 @@ func mixed(t testing.TB) func(w *sim.World) {
 	}
 }
 
-// visited has a dozen clients come, and perhaps an order.
+// visited adds a dozen clients, and perhaps an order.
 func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	for range 12 {
 		w.Client(pick(w, addresses...), echoes)
@@ -62,7 +62,7 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	}
 }
 
-// measured is an echo that looks in each turn how much is queued for a client that may not read.
+// measured is an echo handler that checks in each turn how much is queued, since the client may not read.
 func measured(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Action {
 	most := cmp.Or(limits.High, 64<<10) + 4<<10 // the high mark, and what a turn gathers
 	return func(c *listener.Conn) act.Action {
@@ -76,7 +76,7 @@ func measured(w *sim.World, limits listener.Limits) func(*listener.Conn) act.Act
 	}
 }
 
-// shyEcho is a handler that closes a connection on which nothing comes, and looks whether it was early.
+// shyEcho is an echo handler that closes a connection after some silence, and checks that the deadline is not early.
 func shyEcho(w *sim.World) func(*listener.Conn) act.Action {
 	return func(c *listener.Conn) act.Action {
 		d := time.Duration(w.Rand().Int64N(int64(time.Second)))
@@ -115,22 +115,22 @@ func order(w *sim.World) (terms shutdown.Policy, given bool) {
 	return terms, false
 }
 
-// chore is a task that goes on until it is told to end.
+// chore is a task that runs until it is notified of an order.
 type chore struct {
-	turn func(t *act.Task) act.Directive
-	told bool
+	turn    func(t *act.Task) act.Directive
+	ordered bool
 }
 
 func (c *chore) Act(t *act.Task) act.Directive {
-	if c.told {
+	if c.ordered {
 		return act.Done
 	}
 	return c.turn(t)
 }
 
-func (c *chore) Stop(*act.Task, shutdown.Order) { c.told = true }
+func (c *chore) Stop(*act.Task, shutdown.Order) { c.ordered = true }
 
-// chores are what a server has to do besides its connections.
+// chores returns a set-up function for the tasks of the server beside its connections.
 func chores(w *sim.World) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		box := monitor.NewMailbox[time.Duration](4)
@@ -144,13 +144,13 @@ func chores(w *sim.World) func(*act.Scheduler) error {
 	}
 }
 
-// sleeper sleeps for all kinds of times, and looks whether it was woken early.
+// sleeper sleeps for short and long times, and checks that it is not woken early.
 func sleeper(w *sim.World) func(*act.Task) act.Directive {
 	var tm act.Timer
 	var due time.Duration
 	return func(t *act.Task) act.Directive {
 		if tm.Armed() {
-			return act.Wait // somebody else's wake-up
+			return act.Wait // woken by another cause
 		}
 		if w.Now() < due {
 			w.Errorf("a timer for %v fired at %v", due, w.Now())
@@ -158,7 +158,7 @@ func sleeper(w *sim.World) func(*act.Task) act.Directive {
 		d := time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 49*time.Millisecond, 3*time.Second))))
 		due = w.Now() + d
 		if d >= 50*time.Millisecond {
-			due = t.Scheduler().Now() + d // a long time counts from the reading of the pass
+			due = t.Scheduler().Now() + d // a long time counts from the time that the pass has read
 		}
 		t.WakeAfter(&tm, d)
 		t.Waker()
@@ -183,7 +183,7 @@ func busybody(w *sim.World) func(*act.Task) act.Directive {
 	}
 }
 
-// offloader has work done elsewhere and looks whether it was done, once.
+// offloader offloads functions, and checks that each of them runs once.
 func offloader(w *sim.World) func(*act.Task) act.Directive {
 	begun, done := 0, 0
 	var tm act.Timer
@@ -203,7 +203,7 @@ func offloader(w *sim.World) func(*act.Task) act.Directive {
 	}
 }
 
-// caller waits for a function and for a time at once.
+// caller waits for a function and a timer at once.
 func caller(w *sim.World) func(*act.Task) act.Directive {
 	var leaf act.Action
 	return func(t *act.Task) act.Directive {
@@ -220,7 +220,7 @@ func caller(w *sim.World) func(*act.Task) act.Directive {
 	}
 }
 
-// reader takes what is in its mailbox, in order.
+// reader receives from its mailbox, and checks the order.
 func reader(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) act.Directive {
 	last := time.Duration(-1)
 	receive := &listener.Receive[time.Duration]{From: box}
@@ -230,7 +230,7 @@ func reader(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 			return d
 		}
 		if receive.Value < last {
-			w.Errorf("%v was received behind %v", receive.Value, last)
+			w.Errorf("%v was received after %v", receive.Value, last)
 		}
 		last = receive.Value
 		receive = &listener.Receive[time.Duration]{From: box}
@@ -238,7 +238,7 @@ func reader(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 	}
 }
 
-// poster posts to all schedulers of its group, who answer into its mailbox.
+// poster posts to all schedulers of its group, which send to its mailbox.
 func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) act.Directive {
 	var tm act.Timer
 	return func(t *act.Task) act.Directive {
@@ -257,7 +257,7 @@ func TestMixed(t *testing.T) {
 	sim.Test(t, mixed(t))
 }
 
-// TestDirect is the same over an engine of completions.
+// TestDirect is the same over a completion engine.
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {

@@ -16,7 +16,7 @@ func (b *bench) poller() *poller {
 	return p.(*poller)
 }
 
-// look waits without waiting.
+// look polls without waiting.
 func (b *bench) look(p monitor.Poller) []netpoll.Event {
 	events := make([]netpoll.Event, 8)
 	n, err := p.Wait(events, 0)
@@ -61,7 +61,7 @@ func TestReceiveWithoutCauseIsWrong(t *testing.T) {
 	_, err := b.hear(fd)
 	require.NoError(t, err)
 	b.right()
-	_, _ = b.hear(fd) // the short read has said that nothing is there
+	_, _ = b.hear(fd) // after the short read nothing is there
 	require.ErrorContains(t, b.w.failure, "no event has reported input")
 }
 
@@ -101,7 +101,7 @@ func TestMoreReadyThanRoom(t *testing.T) {
 	require.Equal(t, []uint64{0, 1, 2, 3, 4}, tags)
 }
 
-// A sender that was refused is told when a third of the room is there again, and not before.
+// A sender that found no room is notified when a third of the room is free, and not before.
 func TestRoomIsToldOf(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		b := newBench(t, Options{})
@@ -139,7 +139,7 @@ func TestRoomIsToldOf(t *testing.T) {
 	}
 }
 
-// Of two schedulers that share a port and rest, one is told.
+// When two resting schedulers share a listener, an arrival wakes one.
 func TestSharedPortWakesOne(t *testing.T) {
 	b := newBench(t, Options{})
 	other := &runner{server: b.r.server, w: b.w, at: -1}
@@ -263,7 +263,7 @@ func TestFaultsOfReadiness(t *testing.T) {
 	})
 }
 
-// A world in which a message goes there and back, with an event for each.
+// A message goes there and back, with an event for each direction.
 func BenchmarkMessage(b *testing.B) {
 	x := newBench(b, Options{})
 	e, fd := x.pair()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// noise is what contents are cut from: what is in the wrong place is seen.
+// noise is the source of all contents. A byte in the wrong place is noticed.
 var noise = func() []byte {
 	all := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(all)
@@ -21,10 +21,10 @@ func content(r *rand.Rand, n int) []byte {
 	return noise[from : from+n : from+n]
 }
 
-// drainable is how much of a body a server throws away to keep the connection.
+// drainable is how much of a body the server discards to keep the connection.
 const drainable = 256 << 10
 
-// amount draws a length: the magnitude first, and now and then one that the server has a bound at.
+// amount draws a length: first its magnitude, and sometimes a bound of the server.
 func amount(r *rand.Rand) int {
 	switch r.IntN(40) {
 	case 0:
@@ -42,9 +42,9 @@ type question struct {
 	surfer  *surfer
 	n       int
 	octets  []byte
-	lead    int // octets of empty lines, which are put up with
-	head    int // octets of the head
-	from    int // where it begins in what its client sends
+	lead    int // bytes of empty lines, which the server skips
+	head    int // bytes of the head
+	from    int // where it begins in the bytes of its client
 	method  string
 	path    string
 	query   string
@@ -58,21 +58,21 @@ type question struct {
 	chunked  bool
 	trailers [][2]string
 
-	malformed int           // with what its head has to be refused
-	vague     bool          // so that it need not be known for HEAD
-	badBody   int           // with what its body has to be, behind what is in body
+	malformed int           // the status by which its head must be refused; 0: none
+	vague     bool          // so that the server may not know that it is HEAD
+	badBody   int           // the status by which its body must be refused after the bytes in body; 0: none
 	cut       bool          // the client does not send all of the body
 	spoken    time.Duration // when
 	called    bool          // the handler
-	hosted    *hosted       // by whom
-	told      bool          // the log
+	hosted    *hosted       // the connection that has received it
+	logged    bool          // OnResponse was called
 	reply     reply
 }
 
-// to is where the next begins.
+// to returns where the next request begins.
 func (q *question) to() int { return q.from + len(q.octets) }
 
-// ask draws a question. The last may be one that nothing can come behind.
+// ask draws a question. The last one may be such that none can follow.
 func (s *surfer) ask(n int, last bool) *question {
 	r := s.c.Rand()
 	q := &question{surfer: s, n: n, minor: 1, keeps: true, method: pickFrom(r, "GET", "GET", "HEAD", "POST", "POST", "PUT", "PURGE")}
@@ -146,15 +146,15 @@ func (q *question) describe(r *rand.Rand, last bool) {
 	r.Shuffle(len(q.fields), func(i, j int) { q.fields[i], q.fields[j] = q.fields[j], q.fields[i] })
 }
 
-// field adds one, with the name in some case.
+// field adds a field, with its name in a random case.
 func (q *question) field(r *rand.Rand, name, value string) {
 	q.fields = append(q.fields, [2]string{pickFrom(r, name, name, strings.ToLower(name), strings.ToUpper(name)), value})
 }
 
-// write makes octets of it.
+// write makes the bytes of the request.
 func (q *question) write(r *rand.Rand, last bool) {
 	var b strings.Builder
-	for range max(0, r.IntN(59)-50) { // empty lines, of which eight are put up with
+	for range max(0, r.IntN(59)-50) { // empty lines, of which a server skips eight
 		b.WriteString("\r\n")
 	}
 	q.lead = b.Len()
@@ -163,7 +163,7 @@ func (q *question) write(r *rand.Rand, last bool) {
 		target = "http://" + q.host + target
 		for i := range q.fields {
 			if strings.EqualFold(q.fields[i][0], "host") && r.IntN(2) == 0 {
-				q.fields[i][1] = "elsewhere" // what the target says counts
+				q.fields[i][1] = "elsewhere" // the target overrides it
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func (q *question) write(r *rand.Rand, last bool) {
 	q.octets = []byte(b.String())
 }
 
-// writeChunks cuts the body into chunks, and may spoil it somewhere.
+// writeChunks cuts the body into chunks, and may break one of them.
 func (q *question) writeChunks(r *rand.Rand, b *strings.Builder, spoil bool) {
 	largest := max(1<<r.IntN(17), len(q.body)/100)
 	at := 0
@@ -200,7 +200,7 @@ func (q *question) writeChunks(r *rand.Rand, b *strings.Builder, spoil bool) {
 	if spoil {
 		bad := pickFrom(r, spoilt...)
 		q.body, q.trailers, q.badBody = q.body[:at:at], nil, bad.status
-		if strings.Contains(bad.octets, "helloX") { // what is wrong comes behind it
+		if strings.Contains(bad.octets, "helloX") { // the mistake follows it
 			q.body = append(q.body, "hello"...)
 		}
 		b.WriteString(bad.octets)
@@ -225,20 +225,20 @@ func extension(r *rand.Rand) string {
 	return ""
 }
 
-// refused is what has to be refused, and how.
+// refused are the requests that the server must refuse, with the status.
 type refused struct {
 	octets string
 	status int
 }
 
-// spoilt is what may stand where a chunk should.
+// spoilt are texts in the place of a chunk.
 var spoilt = []refused{
 	{"zz\r\n", 400}, {"\r\n", 400}, {"5\nhello\r\n", 400}, {"5\r\nhelloX\r\n", 400}, {"-1\r\n", 400}, {"5 \r\nhello\r\n", 400},
 	{"fffffffffffffffff\r\n", 400}, {"1;" + strings.Repeat("x", 300) + "\r\n", 400}, {"1;\x01\r\n", 400}, {"0\r\nHost: a\r\n\r\n", 400},
 	{"0\r\nnot a field\r\n\r\n", 400}, {"0\r\n" + strings.Repeat("X: "+strings.Repeat("y", 900)+"\r\n", 12) + "\r\n", 431},
 }
 
-// misspelt is what may stand where a head should. % is the method.
+// misspelt are texts in the place of a head. % is the method.
 var misspelt = []refused{
 	{"% / HTTP/1.1\nHost: a\r\n\r\n", 400}, {"%  / HTTP/1.1\r\nHost: a\r\n\r\n", 400}, {"%\r\n\r\n", 400}, {" % / HTTP/1.1\r\n", 400},
 	{"% / HTTP/2.0\r\n\r\n", 505}, {"% / http/1.1\r\n\r\n", 400}, {"% /# HTTP/1.1\r\n\r\n", 400}, {"% nowhere HTTP/1.1\r\nHost: a\r\n\r\n", 400},
@@ -255,7 +255,7 @@ var misspelt = []refused{
 	{"% / HTTP/1.1\r\n" + strings.Repeat("X: "+strings.Repeat("y", 700)+"\r\n", 99) + "\r\n", 431},
 }
 
-// misspell makes it one that has to be refused.
+// misspell turns the question into one that must be refused.
 func (q *question) misspell(r *rand.Rand) {
 	bad := pickFrom(r, misspelt...)
 	if q.surfer.limits.Read == 0 && r.IntN(len(misspelt)) == 0 {
@@ -267,5 +267,5 @@ func (q *question) misspell(r *rand.Rand) {
 	q.vague = !understood.MatchString(bad.octets)
 }
 
-// understood is a request line with which nothing is wrong so far.
+// understood matches a request line without mistakes so far.
 var understood = regexp.MustCompile(`^% (/|nowhere) HTTP/1\.[01]\r\n`)

@@ -17,31 +17,31 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// reply is what the handler does about a question, and, as far as it has, what must be heard of that.
+// reply is what the handler does for a question. It records what the client must read.
 type reply struct {
 	status    int
 	adds      [][2]string // fields
 	announced bool        // its length
 	closes    bool
-	whole     bool // the content is not written, but given as it is
+	whole     bool // the content is given with SetBody
 	canned    bool // it is Response.Error
 	collect   int  // by WithBody, with this limit; -1: not
-	tolerant  bool // of a body that cannot be read
+	tolerant  bool // it tolerates a body that cannot be read
 	atOnce    bool // without an action
-	early     bool // it is begun before there is one
+	early     bool // it is begun before there is an action
 	steps     []step
 	content   []byte
 
-	// What has become of it.
+	// What has happened so far.
 	begun    bool
 	at       time.Time // on the wall clock
 	coding   coding
 	last     bool
-	refused  int  // with this status, in place of the answer
-	over     bool // it is answered
-	departs  bool // the connection is closed behind it, though it does not say so
-	goesOn   bool // 100 (Continue) is in front of it
-	mayGoOn  bool // or may be
+	refused  int  // the status that replaces the answer; 0: none
+	over     bool // the answer is complete
+	departs  bool // the connection is closed after it, though it does not say so
+	goesOn   bool // 100 (Continue) precedes it
+	mayGoOn  bool // or may precede it
 	trailers string
 }
 
@@ -54,7 +54,7 @@ const (
 	byNothing
 )
 
-// step is one of those that a handler takes.
+// step is a step of a handler.
 type step struct {
 	do   stepKind
 	n    int
@@ -70,15 +70,15 @@ const (
 	doEcho                    // what is left of the body
 	doRead                    // n bytes of the body, or all
 	doSleep                   // for d
-	doFlush                   // and nothing else
-	doYield                   // and come again
+	doFlush                   // only
+	doYield                   // once
 	doOffload                 // nothing
 	doTrailer                 // is added
 	doFail                    // with an error
 	doPanic                   // instead
 )
 
-// gathered is how much is kept back for the sake of a length.
+// gathered is how much the server keeps back to find out the length.
 const gathered = 4 << 10
 
 func (q *question) drawReply(r *rand.Rand) {
@@ -148,18 +148,18 @@ func (q *question) drawReply(r *rand.Rand) {
 	a.announced = a.announced || r.IntN(3) == 0 && !a.canned && a.status != 204 && a.status != 304
 }
 
-// amount draws how long a content is.
+// amount draws the length of the content.
 func (q *question) amount(r *rand.Rand) int {
 	switch {
 	case q.surfer.glutton:
 		return len(noise)/2 + r.IntN(1000)
-	case q.surfer.dawdles: // so that the server is done with it before the client
+	case q.surfer.dawdles: // so that the server finishes it before the client does
 		return r.IntN(64 << 10)
 	}
 	return amount(r)
 }
 
-// pieces has n more bytes written.
+// pieces adds steps that write n more bytes.
 func (q *question) pieces(r *rand.Rand, n int) {
 	a := &q.reply
 	a.content = append(a.content, content(r, n)...)
@@ -170,10 +170,10 @@ func (q *question) pieces(r *rand.Rand, n int) {
 	}
 }
 
-// read has some of the body read, or all.
+// read adds steps that read some or all of the body.
 func (a *reply) read(r *rand.Rand, most int) {
 	n := pickFrom(r, 0, 1+r.IntN(most+1), 1<<30)
-	if most > drainable && r.IntN(3) == 0 { // to leave as much as may be left, or a byte more
+	if most > drainable && r.IntN(3) == 0 { // leave as much as may be left, or a byte more
 		n = max(0, most-drainable-1+r.IntN(3))
 	}
 	if n > 0 {
@@ -181,7 +181,7 @@ func (a *reply) read(r *rand.Rand, most int) {
 	}
 }
 
-// bare is an answer without content, or with one that the server has made.
+// bare is an answer without content, or one that the server makes.
 func (a *reply) bare(r *rand.Rand) {
 	a.status, a.atOnce = pickFrom(r, 204, 304, 404, 500), true
 	if a.status >= 400 {
@@ -192,23 +192,23 @@ func (a *reply) bare(r *rand.Rand) {
 
 func plainly(status int) string { return fmt.Sprintf("%d %s\n", status, reasons[status]) }
 
-// reasons are the phrases of the statuses that are seen here (RFC 9110 15). That of 299 is empty.
+// reasons are the phrases of the statuses in use (RFC 9110 15). That of 299 is empty.
 var reasons = map[int]string{200: "OK", 201: "Created", 204: "No Content", 304: "Not Modified", 400: "Bad Request", 404: "Not Found",
 	408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long", 417: "Expectation Failed", 431: "Request Header Fields Too Large",
 	500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable", 505: "HTTP Version Not Supported"}
 
-// collects has the whole body taken at once.
+// collects lets WithBody read the whole body.
 func (q *question) collects(r *rand.Rand) {
 	q.reply.collect = max(1, len(q.body)-pickFrom(r, 1, 0, 0, 0, -1, -1000))
 	q.reply.content = content(r, r.IntN(1000))
 }
 
-// disturb puts in what takes time.
+// disturb adds steps that take time.
 func (a *reply) disturb(r *rand.Rand) {
 	for range r.IntN(4) {
 		x := step{do: pickFrom(r, doSleep, doSleep, doFlush, doYield, doYield, doOffload, doTrailer)}
 		if a.whole && x.do == doFlush {
-			continue // what is whole cannot begin earlier
+			continue // SetBody cannot begin earlier
 		}
 		if x.do == doSleep {
 			x.d = time.Duration(r.Int64N(int64(pickFrom(r, time.Millisecond, 100*time.Millisecond, time.Second))))
@@ -221,7 +221,7 @@ func (a *reply) disturb(r *rand.Rand) {
 // dated stands for the value of the field Date.
 var dated = strings.Repeat("\x00", len(httpd.TimeFormat))
 
-// text is everything up to the content.
+// text returns everything before the content.
 func (a *reply) text(q *question) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a.status, reasons[a.status], dated)
@@ -244,7 +244,7 @@ func (a *reply) text(q *question) string {
 	return b.String()
 }
 
-// refusal is the text of an answer by which the server refuses a question, and closes.
+// refusal returns the text of an answer by which the server refuses a question and closes.
 func refusal(status int) string {
 	a := reply{status: status, content: []byte(plainly(status)), last: true, adds: plain}
 	return a.text(&question{})
@@ -287,36 +287,36 @@ func (h *site) answer(w *httpd.Response, r *httpd.Request) act.Action {
 	return x
 }
 
-// answered is called when an answer is on its way, or is not going to be.
+// answered is called when an answer has been sent, or will not be.
 func (h *site) answered(w *httpd.Response, r *httpd.Request) {
 	var s, n int
 	if _, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n); err != nil || s >= len(h.surfers) || n >= len(h.surfers[s].plan) {
-		return // one that was refused
+		return // it was refused
 	}
 	q := h.surfers[s].plan[n]
 	if !q.called {
 		return
 	}
-	if q.hosted.logged++; q.told {
-		h.w.Errorf("an answer to %v is told of twice", q)
+	if q.hosted.logged++; q.logged {
+		h.w.Errorf("an answer to %v is logged twice", q)
 	}
-	q.told = true
+	q.logged = true
 	a, status, want := &q.reply, q.reply.status, int64(len(q.reply.content))
 	if a.refused > 0 {
 		status, want = a.refused, int64(len(plainly(a.refused)))
 	}
 	if w.Written() > want || !q.surfer.breaks() && ((a.begun || a.refused > 0) && w.Status() != status || a.over && q.method != "HEAD" && w.Written() < want) {
-		h.w.Errorf("the answer to %v has the status %d and %d bytes, and is told of as %d and %d", q, status, want, w.Status(), w.Written())
+		h.w.Errorf("the answer to %v has the status %d and %d bytes, but is logged with %d and %d", q, status, want, w.Status(), w.Written())
 	}
 }
 
-// receive finds the question, which must be the next that was sent on this connection, as it was.
+// receive finds the question. It must be the next one of this connection, as it was sent.
 func (v *hosted) receive(r *httpd.Request) *question {
 	v.called++
 	var s, n int
 	_, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n)
 	if err != nil || s >= len(v.surfers) || n >= len(v.surfers[s].plan) {
-		v.w.Errorf("the handler sees a request that nobody has sent: %q", r.Path())
+		v.w.Errorf("the handler sees a request that was never sent: %q", r.Path())
 		return nil
 	}
 	q := v.surfers[s].plan[n]
@@ -329,11 +329,11 @@ func (v *hosted) receive(r *httpd.Request) *question {
 	case v.open > 0:
 		v.w.Errorf("the handler sees %v before it has answered the one before", q)
 	case v.stopped:
-		v.w.Errorf("the handler sees %v behind an answer that was the last", q)
+		v.w.Errorf("the handler sees %v after the last answer", q)
 	case q.n != v.next:
 		v.w.Errorf("the handler sees %v, but it is the turn of number %d", q, v.next)
 	case q.surfer.sent < q.from+q.head:
-		v.w.Errorf("the handler sees %v, of which %d octets were sent", q, q.surfer.sent-q.from)
+		v.w.Errorf("the handler sees %v, of which only %d bytes were sent", q, q.surfer.sent-q.from)
 	case q.malformed > 0:
 		v.w.Errorf("the handler sees %v, which should be refused", q)
 	}
@@ -347,14 +347,14 @@ func (v *hosted) receive(r *httpd.Request) *question {
 
 func (q *question) String() string { return fmt.Sprintf("request %d of %v", q.n, q.surfer.c) }
 
-// story is all there is to know about a question, for who has to find out what went wrong.
+// story describes a question, for the report of a failure.
 func (q *question) story() string {
 	a := q.reply
 	a.content = nil
 	return fmt.Sprintf("the request is %.500q\nwith a body of %d bytes, its reply %+v with a content of %d", q.octets[:q.head], len(q.body), a, len(q.reply.content))
 }
 
-// answering is the action of a reply. It keeps account of what the server must make of it.
+// answering is the action of a reply. It records what the server must make of it.
 type answering struct {
 	*hosted
 	q        *question
@@ -364,7 +364,7 @@ type answering struct {
 	inner    act.Action // of WithBody
 	at       int        // step
 	within   int        // bytes of it
-	did      bool       // the half of it
+	did      bool       // half of the step is done
 	written  int        // of the content
 	gathered int
 	taken    int   // of the body
@@ -372,8 +372,8 @@ type answering struct {
 	bad      error // why no more of the body can be read
 	trailers int
 	sleep    *listener.Sleep
-	waits    bool // the handler has returned: before, there is room for everything
-	told     bool
+	waits    bool // the handler has returned; before that, there is room for everything
+	ordered  bool
 	closed   bool
 	since    time.Duration // since when it waits for more of the body
 	waited   time.Duration
@@ -381,7 +381,7 @@ type answering struct {
 
 var errOnPurpose = errors.New("on purpose")
 
-// look sees to it that the request is what was sent. It may be asked in any turn.
+// look checks that the request is the one that was sent. It may be called in any turn.
 func (x *answering) look() {
 	r, q := x.in, x.q
 	if string(r.Method()) != q.method || string(r.Path()) != q.path || string(r.Query()) != q.query || string(r.Host()) != q.host || r.Proto() != fmt.Sprintf("HTTP/1.%d", q.minor) {
@@ -399,7 +399,7 @@ func (x *answering) look() {
 	}
 }
 
-// prepare says what there is to say before the content.
+// prepare sets what comes before the content.
 func (x *answering) prepare() {
 	x.out.SetStatus(x.a.status)
 	for _, f := range x.a.adds {
@@ -412,16 +412,16 @@ func (x *answering) prepare() {
 		x.out.Close()
 	}
 	if n, want := x.in.Body.Length(), int64(len(x.q.body)); n != want && !x.q.chunked || n != -1 && x.q.chunked {
-		x.w.Errorf("the body of %v is said to have %d bytes of %d", x.q, n, want)
+		x.w.Errorf("the body of %v has %d bytes by Length, and %d were sent", x.q, n, want)
 	}
 }
 
 func (x *answering) Act(t *act.Task) act.Directive {
 	switch {
 	case x.closed:
-		x.w.Errorf("the action of %v has a turn behind its end", x.q)
-	case x.hosted.told && !x.told:
-		x.w.Errorf("%v is answered under an order that its action was not told of", x.q)
+		x.w.Errorf("the action of %v has a turn after its end", x.q)
+	case x.hosted.ordered && !x.ordered:
+		x.w.Errorf("%v is answered under an order that its action was not notified of", x.q)
 	}
 	x.look()
 	x.away = false
@@ -439,17 +439,17 @@ func (x *answering) Act(t *act.Task) act.Directive {
 		x.fails(t.Err())
 	case d == act.Done:
 		x.finish()
-	case d != act.Async && x.q.method == "HEAD" && x.a.begun: // it has its answer, and the action is not asked again
+	case d != act.Async && x.q.method == "HEAD" && x.a.begun: // the answer is complete, so the action gets no more turns
 		x.end()
 	}
 	return d
 }
 
 func (x *answering) Stop(*act.Task, shutdown.Order) {
-	if x.told {
-		x.w.Errorf("the action of %v is told twice of an order", x.q)
+	if x.ordered {
+		x.w.Errorf("the action of %v is notified twice of an order", x.q)
 	}
-	x.told = true
+	x.ordered = true
 }
 
 func (x *answering) Close() error {
@@ -471,7 +471,7 @@ func (x *answering) steps(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// step is Done when it is over.
+// step returns Done when the step is finished.
 func (x *answering) step(t *act.Task, s *step) act.Directive {
 	switch s.do {
 	case doWrite:
@@ -545,7 +545,7 @@ func (x *answering) write(p []byte) (int, error) {
 	return n, err
 }
 
-// echo answers with the body.
+// echo writes the body back.
 func (x *answering) echo(t *act.Task) act.Directive {
 	for {
 		in, err := x.peek()
@@ -566,7 +566,7 @@ func (x *answering) echo(t *act.Task) act.Directive {
 	}
 }
 
-// read reads so much of the body. What cannot be read may be put up with.
+// read reads so many bytes of the body. Some replies tolerate a body that cannot be read.
 func (x *answering) read(t *act.Task, most int) act.Directive {
 	for x.within < most {
 		in, err := x.peek()
@@ -588,7 +588,7 @@ func (x *answering) discard(n int) {
 	x.taken += n
 }
 
-// peek looks at the body.
+// peek peeks at the body.
 func (x *answering) peek() ([]byte, error) {
 	q := x.q
 	in, err := x.in.Body.Peek()
@@ -611,11 +611,11 @@ func (x *answering) peek() ([]byte, error) {
 	return in, err
 }
 
-// ended looks at a body at its end.
+// ended checks the body at its end.
 func (x *answering) ended() {
 	q := x.q
 	if x.taken != len(q.body) || q.cut || q.badBody > 0 {
-		x.w.Errorf("the body of %v ends behind %d bytes of %d", q, x.taken, len(q.body))
+		x.w.Errorf("the body of %v ends after %d bytes of %d", q, x.taken, len(q.body))
 	}
 	for _, f := range q.trailers {
 		if got := x.in.Body.Trailer(f[0]); string(got) != f[1] {
@@ -624,12 +624,12 @@ func (x *answering) ended() {
 	}
 }
 
-// bound is how long it may wait for the body, all in all.
+// bound returns how long it may wait for the body in all.
 func (x *answering) bound() time.Duration {
 	return cmp.Or(x.times.Body, 5*time.Second) + time.Duration(x.taken)*time.Second/240
 }
 
-// wait keeps account of how long it waits.
+// wait records how long it waits.
 func (x *answering) wait(blocked bool) {
 	now := x.w.Now()
 	if x.since > 0 {
@@ -644,7 +644,7 @@ func (x *answering) wait(blocked bool) {
 	}
 }
 
-// verdict is the status for a body that cannot be read, or for what else fails a handler.
+// verdict returns the status for a body that cannot be read, or another error of a handler.
 func (x *answering) verdict(err error) int {
 	q, text := x.q, err.Error()
 	switch {
@@ -652,22 +652,22 @@ func (x *answering) verdict(err error) int {
 		return 500
 	case strings.HasSuffix(text, "a body that comes too slowly"):
 		if x.inner == nil && (x.times.Body < 0 || x.waited < x.bound()-10*time.Millisecond) {
-			x.w.Errorf("%v is said to be too slow, after %v of %v", q, x.waited, x.bound())
+			x.w.Errorf("%v fails as too slow, after %v of %v", q, x.waited, x.bound())
 		}
 		return 408
 	case strings.HasSuffix(text, "the connection has ended in the middle of a body"):
 		if s := q.surfer; (!q.cut || !s.mute) && !s.gone && !s.over {
-			x.w.Errorf("the body of %v is said to have ended", q)
+			x.w.Errorf("the body of %v seems to have ended", q)
 		}
 		return 400
 	case x.a.collect >= 0 && strings.HasSuffix(text, "longer than the handler wants"):
 		if len(q.body) <= x.a.collect {
-			x.w.Errorf("the body of %v is said to have more than %d bytes, and has %d", q, x.a.collect, len(q.body))
+			x.w.Errorf("the body of %v fails as longer than %d bytes, and has %d", q, x.a.collect, len(q.body))
 		}
 		return 413
 	case q.badBody > 0 && strings.HasPrefix(text, "httpd: ") && !errors.Is(err, os.ErrDeadlineExceeded):
 		if x.inner == nil && x.taken != len(q.body) {
-			x.w.Errorf("the body of %v is said to be bad behind %d bytes, not %d", q, x.taken, len(q.body))
+			x.w.Errorf("the body of %v fails after %d bytes, not after %d", q, x.taken, len(q.body))
 		}
 		return q.badBody
 	}
@@ -677,7 +677,7 @@ func (x *answering) verdict(err error) int {
 	return 500
 }
 
-// collected is what WithBody calls.
+// collected is called by WithBody.
 func (x *answering) collected(_ *httpd.Response, _ *httpd.Request, body []byte) act.Action {
 	x.peeked, x.taken = true, len(body)
 	if len(body) > x.a.collect || !bytes.Equal(body, x.q.body) {
@@ -688,7 +688,7 @@ func (x *answering) collected(_ *httpd.Response, _ *httpd.Request, body []byte) 
 	return nil
 }
 
-// begin is when the head of the response is made: with everything, or before.
+// begin is called when the head of the response is made: together with the content, or before.
 func (x *answering) begin(final bool) {
 	a, q := x.a, x.q
 	if a.begun {
@@ -705,14 +705,14 @@ func (x *answering) begin(final bool) {
 	default:
 		a.coding = byEnd
 	}
-	known := 0 // to be left of the body
+	known := 0 // how much of the body is left
 	if !q.chunked && final {
 		known = len(q.body) - x.taken
 	}
-	a.last = a.closes || a.coding == byEnd || x.hosted.told || !q.keeps || x.bad != nil || q.expects && !x.peeked || known > drainable
+	a.last = a.closes || a.coding == byEnd || x.hosted.ordered || !q.keeps || x.bad != nil || q.expects && !x.peeked || known > drainable
 }
 
-// finish is when the handler has answered.
+// finish is called when the handler has answered.
 func (x *answering) finish() {
 	a := x.a
 	if a.canned {
@@ -725,7 +725,7 @@ func (x *answering) finish() {
 	x.end()
 }
 
-// end is when nothing more is to be said.
+// end is called when nothing more follows.
 func (x *answering) end() {
 	a, q := x.a, x.q
 	a.over = true
@@ -737,7 +737,7 @@ func (x *answering) end() {
 	x.stopped = a.last || a.departs
 }
 
-// fails is when it has not.
+// fails is called when the handler fails.
 func (x *answering) fails(err error) {
 	x.stopped = true
 	if status := x.verdict(err); x.a.begun {

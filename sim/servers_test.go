@@ -35,8 +35,8 @@ func run(t *testing.T, w *sim.World, name string, setup func(*act.Scheduler) err
 	return v
 }
 
-// TestProxy has echoes go through a proxy. What breaks one of the two connections breaks the other, which a
-// client can only see as its own.
+// TestProxy runs echo clients through a proxy. A reset of one of the two connections resets the other, and a client
+// sees only its own.
 func TestProxy(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		serve(t, w, "echo", "10.0.0.2:7007", echo.Echo)
@@ -53,7 +53,7 @@ func cutOff(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ENOTCONN)
 }
 
-// TestChat has members talk, each line numbered: everybody hears the lines of another in order and none twice.
+// TestChat has members that send numbered lines. Each member must get the lines of another in order, and none twice.
 func TestChat(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		run(t, w, "chat", chat.New(tcp(w, "10.0.0.1:7010", chat.Member)).Setup)
@@ -94,7 +94,7 @@ func member(name string, lines int) sim.Script {
 	}
 }
 
-// ended: after its half-close a member hears until the server has closed too.
+// ended reads until the server has closed, too.
 func ended(err error) error {
 	if err == io.EOF {
 		return nil
@@ -102,21 +102,21 @@ func ended(err error) error {
 	return err
 }
 
-// inOrder looks at a line "name: number".
+// inOrder checks a line "name: number".
 func inOrder(heard map[string]int, line string) error {
 	who, what, ok := strings.Cut(strings.TrimSpace(line), ": ")
 	var n int
 	if _, err := fmt.Sscan(what, &n); !ok || err != nil {
-		return nil // somebody has come or gone
+		return nil // a member has joined or left
 	}
 	if last, ok := heard[who]; ok && n != last+1 {
-		return fmt.Errorf("%q was heard behind line %d", line, last)
+		return fmt.Errorf("%q was received after line %d", line, last)
 	}
 	heard[who] = n
 	return nil
 }
 
-// TestFlood has so many clients come at once that a service cannot accept them in one turn.
+// TestFlood has more clients at once than a service can accept in one turn.
 func TestFlood(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		serve(t, w, "echo", "10.0.0.1:7007", echo.Echo)

@@ -9,54 +9,54 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// surfer is a client. One strand of it writes what it asks, another reads what comes.
+// surfer is a client. One strand writes requests, another one reads the answers.
 type surfer struct {
 	*site
 	n      int
 	place  string
 	c      *sim.Client
 	plan   []*question
-	hosted *hosted // its connection, once the server has made an action of it
+	hosted *hosted // its connection at the server; nil: not accepted
 	manner
 
-	// What the strand that writes knows.
+	// Of the strand that writes.
 	out    []byte // to be sent
-	sent   int    // octets, or on their way
+	sent   int    // bytes that were sent
 	latest time.Duration
-	mute   bool // it has closed its side
-	gone   bool // it has broken off
+	mute   bool // it has closed its write side
+	gone   bool // it has closed or reset the connection
 	broken bool // a write has failed
 
-	// What the strand that reads knows.
+	// Of the strand that reads.
 	in    *bufio.Reader
-	heard int // answers
-	part  int // octets of the one that is being heard
-	going int // one more than the number of the latest request of which 100 (Continue) was heard
+	heard int // answers that were read
+	part  int // bytes read of the present one
+	going int // one more than the number of the last request for which 100 (Continue) was read
 	lost  error
-	over  bool // it is not going to hear more
+	over  bool // it reads no more
 
-	aborted bool // the server has a reason to break off
-	arrived int  // octets that the server had got a while before the order; -1: it did not know of the connection
+	aborted bool // the server has a reason to break off the connection
+	arrived int  // bytes that had arrived a while before the order; -1: the connection was not accepted
 }
 
 // manner is how a surfer behaves.
 type manner struct {
-	deep   bool          // asks very much at once
-	depth  int           // requests that are not answered
-	most   int           // octets in one write
+	deep   bool          // sends very many requests at once
+	depth  int           // unanswered requests at most
+	most   int           // bytes in one write
 	gap    time.Duration // at most, between two
 	lag    time.Duration // before it begins to read
-	slurp  int           // octets in one read
+	slurp  int           // bytes in one read
 	doze   time.Duration // at most, between two
-	stop   int           // octets that it sends; -1: all
+	stop   int           // bytes that it sends; -1: all
 	drips  drips         // of the last request, too slowly
 	ending ending
 
-	glutton bool // asks for very much, and does not read
-	dawdles bool // asks for as much, and reads late
+	glutton bool // requests very much, and does not read
+	dawdles bool // requests as much, and reads late
 }
 
-// drips is what comes byte by byte.
+// drips is what is sent byte by byte.
 type drips int
 
 const (
@@ -69,9 +69,9 @@ const (
 type ending int
 
 const (
-	leaves     ending = iota // when it has heard everything
+	leaves     ending = iota // when it has read everything
 	halfCloses               // and reads to the end
-	falls                    // silent, and waits for the server
+	falls                    // is silent, and waits for the server
 	resets                   // at some time
 	closes                   // at some time
 )
@@ -119,7 +119,7 @@ func (s *surfer) behave(r *rand.Rand) {
 	}
 }
 
-// intend draws what it is going to ask.
+// intend draws the requests.
 func (s *surfer) intend(r *rand.Rand) {
 	n := 1 + r.IntN(1<<r.IntN(8))
 	switch {
@@ -141,7 +141,7 @@ func (s *surfer) intend(r *rand.Rand) {
 	case s.ending == leaves && n > 1 && last.malformed == 0 && s.times.Head >= 0 && r.IntN(3) == 0:
 		if s.drips = theHead; len(last.octets)-last.head > 2*drops && last.badBody == 0 {
 			s.drips = theBody
-		} else if last.method == "HEAD" || last.lead > 0 { // nobody knows how much of it counts
+		} else if last.method == "HEAD" || last.lead > 0 { // it is not known how much of it counts
 			s.drips = nothing
 		}
 	case s.ending == leaves:
@@ -184,7 +184,7 @@ func (s *surfer) speak(*sim.Client) error {
 	return nil
 }
 
-// expecting waits until the body is asked for, or not so long.
+// expecting waits for 100 (Continue), or not so long.
 func (s *surfer) expecting(q *question) {
 	s.flush()
 	patience := pickFrom(s.c.Rand(), 1, time.Second, time.Hour)
@@ -197,10 +197,10 @@ func (s *surfer) expecting(q *question) {
 	}
 }
 
-// drops is how many octets it sends one by one. That takes longer than any time-out of those that are drawn.
+// drops is how many bytes it sends one by one. That takes longer than any of the timeouts in use.
 const drops = 40
 
-// drip sends some octets one by one.
+// drip sends some bytes one by one.
 func (s *surfer) drip(q *question) {
 	s.await(func() bool { return s.heard == q.n })
 	q.spoken = s.w.Now()
@@ -217,7 +217,7 @@ func (s *surfer) drip(q *question) {
 	}
 }
 
-// leave ends what it has to say.
+// leave ends the requests.
 func (s *surfer) leave() {
 	switch r := s.c.Rand(); s.ending {
 	case halfCloses:
@@ -235,7 +235,7 @@ func (s *surfer) leave() {
 	}
 }
 
-// say has octets sent now, or together with more.
+// say sends bytes now, or together with more.
 func (s *surfer) say(p []byte) {
 	s.out = append(s.out, p...)
 	if s.c.Rand().IntN(3) == 0 || len(s.out) > 1000 {
@@ -270,7 +270,7 @@ func (s *surfer) flush() {
 	s.out = s.out[:0]
 }
 
-// await waits until f, and sends what there is before.
+// await sends what is pending, and waits until f.
 func (s *surfer) await(f func() bool) {
 	for d := 50 * time.Microsecond; !s.over && !s.broken && !f(); d = min(2*d, 20*time.Millisecond) {
 		if s.flush(); !f() {

@@ -24,11 +24,11 @@ type real struct{ netpoll.System }
 
 func (r real) OpenPoller() (monitor.Poller, error) { return r.System.OpenPoller() }
 
-// theatre is where the same script is played: on the machine's system, or on a simulated one.
+// theatre runs a script on the system of this machine, or on the simulated one.
 type theatre struct {
 	os     monitor.OS
 	settle func()
-	told   func(fd int) // the simulated kernel does not object to receives without a cause
+	told   func(fd int) // lets the simulated kernel accept a receive without an event
 	dir    string
 	log    []string
 	poller monitor.Poller
@@ -64,7 +64,7 @@ func word(err error) string {
 	return fmt.Sprint(err)
 }
 
-// events logs what the poller tells, by tag: the tag is the place in fds.
+// events logs what the poller reports, in the order of the tags. A tag is an index in fds.
 func (h *theatre) events() {
 	events := make([]netpoll.Event, 64)
 	n, err := h.poller.Wait(events, 0)
@@ -77,7 +77,7 @@ func (h *theatre) events() {
 	}
 }
 
-// connect makes a connection; its ends are 0, who dialled, and 1.
+// connect makes a connection with the ends 0, which dials, and 1.
 func (h *theatre) connect(local bool) {
 	var l int
 	var err error
@@ -105,14 +105,14 @@ func (h *theatre) connect(local bool) {
 	}
 	h.fds = []int{a, b}
 	for i, fd := range h.fds {
-		_ = h.os.SetNoDelay(fd, true) // a small segment is not held back
+		_ = h.os.SetNoDelay(fd, true) // small segments are not delayed
 		h.say("add: %v", h.poller.Add(fd, uint64(i), netpoll.Stream))
 	}
 	h.settle()
 	h.events()
 }
 
-// step does one thing, drawn from r, to one of the ends.
+// step makes a random call on one of the ends.
 func (h *theatre) step(r *rand.Rand) {
 	who, what, size := r.IntN(2), r.IntN(20), 1+r.IntN(60)
 	fd := h.fds[who]

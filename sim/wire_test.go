@@ -15,13 +15,13 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// echoer is a small engine that keeps to the rule of package netpoll, and no more: it sends back what it
-// receives, and closes when it has sent back everything.
+// echoer is a small engine that follows the rule of package netpoll, and no more. It sends back what it receives, and
+// closes when everything is sent.
 type echoer struct {
 	b       *bench
 	p       monitor.Poller
 	ports   []int
-	pending []bool // ports that may have somebody
+	pending []bool // listeners that may have a connection
 	again   time.Duration
 	slots   []*echoed
 	gens    []uint32
@@ -52,7 +52,7 @@ func newEchoer(b *bench) *echoer {
 	return x
 }
 
-// step is a pass: a look, and then everybody who can go on.
+// step is a pass: a poll, and then everything that can run.
 func (x *echoer) step() {
 	n, err := x.p.Wait(x.events[:], 0)
 	require.NoError(x.b.t, err)
@@ -80,7 +80,7 @@ func (x *echoer) step() {
 	}
 }
 
-// accept takes one; without a descriptor it comes again after a while, as no event will tell.
+// accept accepts a connection. Without a free descriptor it tries again after a while, since no event follows.
 func (x *echoer) accept(i int) bool {
 	fd, err := x.b.Accept(x.ports[i])
 	switch err {
@@ -155,7 +155,7 @@ func (x *echoer) drop(i int, c *echoed) {
 	x.gens[i]++
 }
 
-// caller sends so many bytes, ends, and wants the same back.
+// caller sends so many bytes, ends, and expects the same bytes back.
 type caller struct {
 	b        *bench
 	e        *end
@@ -228,7 +228,7 @@ func (c *caller) read() error {
 	return err
 }
 
-// town is an echoer and some callers.
+// town runs an echoer and some callers.
 func town(t testing.TB, o Options, callers int) (b *bench, all []*caller) {
 	b = newBench(t, o)
 	x := newEchoer(b)
@@ -280,7 +280,7 @@ func town(t testing.TB, o Options, callers int) (b *bench, all []*caller) {
 	return b, all
 }
 
-// whole requires that everybody has got everything back, or has been hurt.
+// whole requires that each caller has got all its bytes back, unless a fault has hit its connection.
 func whole(t testing.TB, b *bench, all []*caller) (hurt int) {
 	for _, c := range all {
 		require.True(t, c.over, "%v: %d of %d sent, %d received: %v", c, c.sent, c.size, c.got, b.w.history.tail())
@@ -304,8 +304,7 @@ func TestEchoWithoutFaults(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, who keeps to the rules gets everything, unless the connection itself was hit; and
-// each fault does happen.
+// Code that follows the rules gets all bytes, unless a fault hits its connection. Each fault does happen.
 func TestEchoWithEachFault(t *testing.T) {
 	t.Parallel()
 	var f Faults
@@ -355,7 +354,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 	require.Len(t, seen, 10)
 }
 
-// What is on its way when a reset overtakes it is lost, and what had arrived is not.
+// Bytes that a reset overtakes are lost. Bytes that had arrived before are not.
 func TestResetOvertakes(t *testing.T) {
 	lost, kept := 0, 0
 	for seed := range uint64(50) {

@@ -140,7 +140,7 @@ func TestResetsByFaultsAreExcused(t *testing.T) {
 
 	w = sim.New(sim.Options{})
 	w.Client("10.0.0.1:80", reads)
-	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nobody listens")
+	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nothing listens")
 }
 
 func TestAPostByAForeignGoroutinePanics(t *testing.T) {
