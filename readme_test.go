@@ -90,6 +90,14 @@ func TestTheReadmesFirstServerRuns(t *testing.T) {
 	require.NoError(t, server.Wait(), "an orderly end has status 0")
 }
 
+func TestTheReadmesTwoCommandsAreThere(t *testing.T) {
+	readme := text(t, "README.md")
+	require.Contains(t, readme, "\n    go run ./examples/httpd\n")
+	require.FileExists(t, "examples/httpd/main.go")
+	require.Contains(t, readme, "\n    make test\n")
+	require.Regexp(t, `(?m)^test:`, text(t, "Makefile"))
+}
+
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
 func TestDocumentsLinkToWhatIsThere(t *testing.T) {

@@ -36,9 +36,7 @@ type Server struct {
 	Config act.Config
 }
 
-// Service is a part of a server program, such as a [service.TCP] or a [process.System].
-//
-// [process.System]: https://pkg.go.dev/github.com/daimon-go/daimon/process#System
+// Service is a part of a server program, such as a [service.TCP] or the System of package process.
 type Service interface {
 	// Setup is a set-up function as [act.Run] takes it: it is called once for each scheduler, before any of
 	// them runs.
@@ -60,8 +58,8 @@ func Serve(addr string, handler func(*listener.Conn) act.Action) {
 	s.Run(s.Listen(s.Addr, handler))
 }
 
-// Listen returns a service on an address, with at most MaxConns connections. It listens when it is Run; for the
-// options of a socket, give Run a [service.TCP] or [service.Unix] of your own.
+// Listen returns a service for an address, with at most MaxConns open connections. The service listens from [Server.Run]
+// on. For other options of a socket, pass a [service.TCP] or [service.Unix] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action) Socket {
 	if path, ok := strings.CutPrefix(addr, unix); ok {
 		return &service.Unix{Path: path, Handler: handler, MaxConns: s.MaxConns}
@@ -71,9 +69,9 @@ func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action) So
 
 const unix = "unix:"
 
-// Run sets the services up in the given order, logs the address of each [Socket], and returns after an orderly
-// end: when a signal has asked for it, or when no service is left. Work that was cut then is logged and is no
-// error. If a service cannot be set up or fails, Run ends the program with status 1.
+// Run sets up the services in the given order and logs the address of each [Socket]. It returns after an orderly end, on a
+// signal or when all services have ended; it logs what was cut. If a service cannot be set up, or the schedulers fail, Run
+// ends the program with status 1.
 func (s *Server) Run(services ...Service) {
 	if err := s.run(services); err != nil {
 		exit(err, 1)
