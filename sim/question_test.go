@@ -41,7 +41,7 @@ func amount(r *rand.Rand) int {
 type question struct {
 	surfer  *surfer
 	n       int
-	octets  []byte
+	raw     []byte
 	lead    int // bytes of empty lines, which the server skips
 	head    int // bytes of the head
 	from    int // where it begins in the bytes of its client
@@ -70,7 +70,7 @@ type question struct {
 }
 
 // to returns where the next request begins.
-func (q *question) to() int { return q.from + len(q.octets) }
+func (q *question) to() int { return q.from + len(q.raw) }
 
 // ask draws a question. The last one may be such that none can follow.
 func (s *surfer) ask(n int, last bool) *question {
@@ -181,7 +181,7 @@ func (q *question) write(r *rand.Rand, last bool) {
 	} else {
 		b.Write(q.body)
 	}
-	q.octets = []byte(b.String())
+	q.raw = []byte(b.String())
 }
 
 // writeChunks cuts the body into chunks, and may break one of them.
@@ -200,10 +200,10 @@ func (q *question) writeChunks(r *rand.Rand, b *strings.Builder, spoil bool) {
 	if spoil {
 		bad := pickFrom(r, spoilt...)
 		q.body, q.trailers, q.badBody = q.body[:at:at], nil, bad.status
-		if strings.Contains(bad.octets, "helloX") { // the mistake follows it
+		if strings.Contains(bad.raw, "helloX") { // the mistake follows it
 			q.body = append(q.body, "hello"...)
 		}
-		b.WriteString(bad.octets)
+		b.WriteString(bad.raw)
 		return
 	}
 	fmt.Fprintf(b, "0%s\r\n", extension(r))
@@ -227,7 +227,7 @@ func extension(r *rand.Rand) string {
 
 // refused are the requests that the server must refuse, with the status.
 type refused struct {
-	octets string
+	raw    string
 	status int
 }
 
@@ -262,9 +262,9 @@ func (q *question) misspell(r *rand.Rand) {
 		bad = refused{"% /" + strings.Repeat("x", 17<<10), 414}
 	}
 	q.malformed = bad.status
-	q.octets = []byte(strings.Replace(bad.octets, "%", q.method, 1) + strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", r.IntN(3)))
-	q.head = len(q.octets)
-	q.vague = !understood.MatchString(bad.octets)
+	q.raw = []byte(strings.Replace(bad.raw, "%", q.method, 1) + strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", r.IntN(3)))
+	q.head = len(q.raw)
+	q.vague = !understood.MatchString(bad.raw)
 }
 
 // understood matches a request line without mistakes so far.

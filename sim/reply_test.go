@@ -351,7 +351,7 @@ func (q *question) String() string { return fmt.Sprintf("request %d of %v", q.n,
 func (q *question) story() string {
 	a := q.reply
 	a.content = nil
-	return fmt.Sprintf("the request is %.500q\nwith a body of %d bytes, its reply %+v with a content of %d", q.octets[:q.head], len(q.body), a, len(q.reply.content))
+	return fmt.Sprintf("the request is %.500q\nwith a body of %d bytes, its reply %+v with a content of %d", q.raw[:q.head], len(q.body), a, len(q.reply.content))
 }
 
 // answering is the action of a reply. It records what the server must make of it.

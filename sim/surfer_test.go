@@ -139,7 +139,7 @@ func (s *surfer) intend(r *rand.Rand) {
 	last := s.plan[n-1]
 	switch {
 	case s.ending == leaves && n > 1 && last.malformed == 0 && s.times.Head >= 0 && r.IntN(3) == 0:
-		if s.drips = theHead; len(last.octets)-last.head > 2*drops && last.badBody == 0 {
+		if s.drips = theHead; len(last.raw)-last.head > 2*drops && last.badBody == 0 {
 			s.drips = theBody
 		} else if last.method == "HEAD" || last.lead > 0 { // it is not known how much of it counts
 			s.drips = nothing
@@ -148,7 +148,7 @@ func (s *surfer) intend(r *rand.Rand) {
 	case s.ending == resets, s.ending == closes:
 		s.stop = r.IntN(asked + 1)
 	case last.malformed == 0 && r.IntN(3) == 0: // within the last one
-		s.stop = last.from + pickFrom(r, 0, r.IntN(len(last.octets)), last.head+r.IntN(len(last.octets)-last.head+1))
+		s.stop = last.from + pickFrom(r, 0, r.IntN(len(last.raw)), last.head+r.IntN(len(last.raw)-last.head+1))
 	}
 	for _, q := range s.plan {
 		q.cut = s.stop >= 0 && s.stop < q.to()
@@ -169,11 +169,11 @@ func (s *surfer) speak(*sim.Client) error {
 			s.drip(q)
 			return nil
 		case q.expects:
-			s.say(q.octets[:q.head])
+			s.say(q.raw[:q.head])
 			s.expecting(q)
-			s.say(q.octets[q.head:])
+			s.say(q.raw[q.head:])
 		default:
-			s.say(q.octets)
+			s.say(q.raw)
 		}
 		if s.stop >= 0 && s.stop <= q.to() {
 			break
@@ -204,7 +204,7 @@ const drops = 40
 func (s *surfer) drip(q *question) {
 	s.await(func() bool { return s.heard == q.n })
 	q.spoken = s.w.Now()
-	left := q.octets
+	left := q.raw
 	if s.drips == theBody {
 		s.out, left = append(s.out, left[:q.head]...), left[q.head:]
 	}
