@@ -15,6 +15,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -35,6 +36,7 @@ func init() { children["follower"] = follower }
 // What was broken: GOMAXPROCS was put back as a number, and the runtime then no longer adapts it to the CPUs
 // and the quota that the process has.
 func TestAfterARunTheRuntimeStillFollowsTheCPUsOfTheProcess(t *testing.T) {
+	tier.Need(t, tier.Full, "waits a second for the runtime")
 	said, err := runChild(t, "follower")
 	require.NoError(t, err, said)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -160,7 +161,7 @@ func TestAGroupNeverEndsWhileWorkIsOnItsWayAndNeverHangs(t *testing.T) {
 	for _, c := range []struct {
 		idle   act.Strategy
 		rounds int
-	}{{nil, 1800}, {halfSleepless, 200}} {
+	}{{nil, tier.Choose(200, 600, 5000)}, {halfSleepless, tier.Choose(40, 100, 500)}} {
 		g, _ := newGroup(t, act.Config{Schedulers: 4, Idle: c.idle})
 		var sent, run atomic.Int64
 		seed := rand.Uint64()
@@ -213,7 +214,7 @@ func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T
 		}
 		return i
 	}})
-	until := time.Now().Add(time.Second)
+	until := time.Now().Add(tier.Choose[time.Duration](200, 1000, 5000) * time.Millisecond)
 	var sent, run atomic.Int64
 	var bounce func(s *act.Scheduler)
 	send := func(to *act.Scheduler) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -59,6 +60,7 @@ func (l *later) run() {
 }
 
 func TestABlockingFunctionOffTheThreadLeavesATickerItsTicks(t *testing.T) {
+	tier.Need(t, tier.Full, "counts ticks of the real clock")
 	most := 0
 	for range 5 { // on a busy machine the thread itself may be kept waiting
 		s, _ := newScheduler(t, act.Config{})

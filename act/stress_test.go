@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -24,7 +25,8 @@ func TestRandomProgramsAlwaysEndAndAccountForEverybody(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	goroutines := runtime.NumGoroutine()
-	for start := time.Now(); time.Since(start) < 4*time.Second; {
+	long := tier.Choose(500*time.Millisecond, 2*time.Second, 20*time.Second)
+	for start := time.Now(); time.Since(start) < long; {
 		w := newSettlement(r)
 		for range 1 + r.IntN(4) {
 			inTime(t, func() { w.run(t) })

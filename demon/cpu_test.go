@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // cpuTime is what this process has used.
@@ -20,6 +21,7 @@ func cpuTime(t *testing.T) time.Duration {
 }
 
 func TestIdleCPU(t *testing.T) {
+	tier.Need(t, tier.Full, "measures CPU time")
 	const in = 200 * time.Millisecond
 	for _, row := range []struct {
 		name     string
