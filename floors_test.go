@@ -48,23 +48,23 @@ const floors = `
 	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/race internal/terms internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime runtime/debug time
 
-	# 2: demons, futures, monitors. Only monitor knows that there are descriptors
+	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
-	monitor           act shutdown internal/netpoll internal/audit internal/hook internal/inbox
-	                  go.uber.org/zap net net/netip os os/signal syscall time
+	internal/readiness   act internal/netpoll internal/audit internal/hook net net/netip os syscall time
+	monitor           act shutdown internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/race
-	                  context go.uber.org/zap net net/netip os syscall time unsafe
+	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
-	internal/servertest      act demon shutdown monitor internal/netpoll listener context github.com/stretchr/testify/require
+	internal/servertest   act demon shutdown monitor internal/netpoll internal/readiness listener context github.com/stretchr/testify/require
 	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 
 	# 4: what makes tasks
-	service           act shutdown internal/netpoll monitor listener go.uber.org/zap net net/netip syscall time
+	service           act shutdown monitor listener go.uber.org/zap net syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
@@ -91,7 +91,7 @@ const floors = `
 	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/netpoll monitor listener internal/audit internal/hook internal/thread
+	sim               act shutdown internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status

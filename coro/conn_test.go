@@ -17,6 +17,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // The contract of net.Conn, case by case: nettest.TestConn uses a connection from many goroutines, which a Conn does not
@@ -400,13 +401,13 @@ func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
 	for name, use := range uses {
 		t.Run(name, func(t *testing.T) {
 			s, logs := steppedScheduler(t)
-			m := listener.NewMaker(s, listener.Limits{})
+			over := func(stream monitor.Stream) *listener.Conn { return listener.NewConn(s, stream, listener.Limits{}) }
 			var kept *coro.Conn
 			s.Spawn(coro.New(func(co *coro.Co) error {
-				kept = co.Conn(m.Conn(&quiet{}))
+				kept = co.Conn(over(&quiet{}))
 				return co.Sleep(time.Hour)
 			}))
-			s.Spawn(coro.New(func(co *coro.Co) error { use(kept, co.Conn(m.Conn(&quiet{in: []byte("hello")}))); return nil }))
+			s.Spawn(coro.New(func(co *coro.Co) error { use(kept, co.Conn(over(&quiet{in: []byte("hello")}))); return nil }))
 			s.Spawn(act.Func(func(*act.Task) act.Directive { use(kept, kept); return act.Done }))
 			_, err := s.Step(3)
 			require.NoError(t, err)
@@ -469,7 +470,7 @@ func TestAFirehoseIsOneOfMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, logs := steppedScheduler(t)
 			*f, written = firehose{}, 0
-			c := listener.NewMaker(s, listener.Limits{}).Conn(f)
+			c := listener.NewConn(s, f, listener.Limits{})
 			var log trace
 			s.Spawn(coro.New(func(co *coro.Co) error {
 				conn := co.Conn(c)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -69,9 +70,6 @@ var echoes = map[string]func(*listener.Conn) act.Action{
 func idle(t *testing.T, handler func(*listener.Conn) act.Action, n int, network string) (heap, stack int) {
 	l := bench(t)
 	s := act.New(act.Config{}) // without the frames of servertest.OS
-	e, err := monitor.Engine(s)
-	require.NoError(t, err)
-	m := listener.NewMaker(s, listener.Limits{})
 	streams, message := make([]monitor.Stream, n), make([]byte, 64)
 	for i := range streams {
 		if network == "" {
@@ -79,14 +77,14 @@ func idle(t *testing.T, handler func(*listener.Conn) act.Action, n int, network 
 			continue
 		}
 		fd, peer := l.Pair(network)
-		stream, err := e.NewSource(network, nil).Adopt(fd)
+		stream, err := readiness.Of(s).Adopt(fd, network == "unix", (*monitor.ConnLimiter)(nil))
 		require.NoError(t, err)
 		servertest.Send(t, peer, string(message))
 		streams[i] = stream
 	}
 	before := memory()
 	for _, stream := range streams {
-		s.Spawn(handler(m.Conn(stream)))
+		s.Spawn(handler(listener.NewConn(s, stream, listener.Limits{})))
 	}
 	for taken := n; taken > 0; {
 		var err error
@@ -129,11 +127,10 @@ func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
 	t.Cleanup(runtime.UnlockOSThread)
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
-	m := listener.NewMaker(s, listener.Limits{})
 	s.Hold(1)
 	before := memory()
 	for range n {
-		under := m.Conn(&quiet{in: []byte("hello")})
+		under := listener.NewConn(s, &quiet{in: []byte("hello")}, listener.Limits{})
 		s.Spawn(coro.New(func(co *coro.Co) error {
 			_, err := io.Copy(sink(func(p []byte) (int, error) { return 0, errors.Join(co.Yield(), errWhy) }), co.Conn(under))
 			under.Abort()

@@ -280,7 +280,7 @@ func TestADeferredWaitIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := bench(t)
-			under = listener.NewMaker(l.S, listener.Limits{}).Conn(&firehose{})
+			under = listener.NewConn(l.S, &firehose{}, listener.Limits{})
 			var got error
 			p := play(l, func(co *coro.Co) error {
 				defer func() { got = wait(co) }()

@@ -55,7 +55,7 @@ func grinding(t testing.TB, h httpd.Handler, request []byte) (m *mill, once func
 	tier.NoRace(t, "counts allocations") // and loans are spoilt then
 	d := newDesk(t)
 	m = &mill{request: request}
-	conn := listener.NewMaker(d.s, listener.Limits{}).Conn(m)
+	conn := listener.NewConn(d.s, m, listener.Limits{})
 	d.s.Spawn((&httpd.Server{Handler: h}).Serve(conn))
 	once = func() {
 		m.there = true

@@ -82,7 +82,7 @@ func (d *desk) dial(web *httpd.Server, limits listener.Limits) *call {
 
 func (d *desk) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *call {
 	c := &call{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
-	conn := listener.NewMaker(d.s, limits).Conn(stream(c.wire))
+	conn := listener.NewConn(d.s, stream(c.wire), limits)
 	d.s.Spawn(&host{call: c, conn: conn, action: web.Serve(conn)})
 	d.settle()
 	return c

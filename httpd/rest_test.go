@@ -17,13 +17,12 @@ import (
 func TestCostOfAConnectionAtRest(t *testing.T) {
 	const n = 10_000
 	m, d := make([]mill, n), newDesk(t)
-	maker := listener.NewMaker(d.s, listener.Limits{})
 	web := &httpd.Server{Handler: hello}
 	request := []byte(octets(get + "\n"))
 	before := heap()
 	for i := range m {
 		m[i].request, m[i].there = request, true
-		d.s.Spawn(web.Serve(maker.Conn(&m[i])))
+		d.s.Spawn(web.Serve(listener.NewConn(d.s, &m[i], listener.Limits{})))
 		d.settle()
 		require.NotZero(t, m[i].sent)
 	}

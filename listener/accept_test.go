@@ -12,25 +12,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// door is a port of l with a leaf that accepts there.
-func door(l *servertest.Stepped, places *monitor.Account) *listener.Accept {
+// doorway is a leaf that accepts, with the limiter of its connections.
+type doorway struct {
+	listener.Accept
+	places *monitor.ConnLimiter
+}
+
+// door returns an acceptor of l with a leaf that accepts there.
+func door(l *servertest.Stepped, places *monitor.ConnLimiter) *doorway {
 	l.T.Helper()
-	fd, err := l.OS.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
+	from, err := listen(l.S, "127.0.0.1:0", nil, places)
 	require.NoError(l.T, err)
-	port, err := l.Engine().Port(fd, false)
-	require.NoError(l.T, err)
-	return &listener.Accept{
-		Port:   port,
-		Source: l.Engine().NewSource("tcp", places),
-		Maker:  listener.NewMaker(l.S, listener.Limits{Linger: time.Millisecond}),
-		Places: places,
+	return &doorway{listener.Accept{From: from, Limits: listener.Limits{Linger: time.Millisecond}}, places}
+}
+
+// listen returns an acceptor on s.
+func listen(s *act.Scheduler, at string, sibling monitor.Acceptor, limiter *monitor.ConnLimiter) (monitor.Acceptor, error) {
+	e, err := monitor.EngineOf(s)
+	if err != nil {
+		return nil, err
 	}
+	addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at))
+	return e.Listen(monitor.ListenOptions{Addr: addr, Sibling: sibling, Limiter: limiter})
 }
 
 func knock(t testing.TB, at net.Addr) net.Conn {
@@ -43,7 +51,7 @@ func knock(t testing.TB, at net.Addr) net.Conn {
 }
 
 // doorman is a task that accepts until its port is closed.
-func doorman(l *servertest.Stepped, a *listener.Accept) (*outcome, *[]*listener.Conn) {
+func doorman(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) {
 	var conns []*listener.Conn
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		for {
@@ -57,7 +65,7 @@ func doorman(l *servertest.Stepped, a *listener.Accept) (*outcome, *[]*listener.
 		for _, c := range conns {
 			c.Abort()
 		}
-		_ = a.Port.Close()
+		_ = a.From.Close()
 	})
 	return o, &conns
 }
@@ -67,12 +75,12 @@ func TestAcceptTakesOneAfterTheOther(t *testing.T) {
 	a := door(l, nil)
 	o, conns := doorman(l, a)
 	for n := 1; n <= 5; n++ {
-		peer := knock(t, a.Port.Addr())
+		peer := knock(t, a.From.Addr())
 		l.Until("the connection", func() bool { return len(*conns) == n })
 		require.Equal(t, peer.LocalAddr().String(), (*conns)[n-1].RemoteAddr().String())
 	}
 	require.Nil(t, a.Conn(), "each once")
-	require.NoError(t, a.Port.Close())
+	require.NoError(t, a.From.Close())
 	require.Equal(t, act.Failed, o.over(l), "it is woken by the close")
 	require.ErrorIs(t, o.err, net.ErrClosed)
 	require.EqualError(t, o.err, "listener: accept: use of closed network connection")
@@ -82,7 +90,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		t.Run(errno.Error(), func(t *testing.T) {
 			l, clock := virtual(t)
-			a := door(l, monitor.NewAccount(10))
+			a := door(l, monitor.NewConnLimiter(10))
 			spare, _ := l.Stream("tcp", nil)
 			o, conns := doorman(l, a)
 			l.OS.Fail = func(call string, _ int) error {
@@ -91,22 +99,22 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 				}
 				return nil
 			}
-			knock(t, a.Port.Addr())
+			knock(t, a.From.Addr())
 			l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
 			l.For(20 * time.Millisecond)
 			require.Equal(t, 1, l.OS.Count("accept"), "no time has passed, and it does not spin")
 			for n := 2; n <= 5; n++ {
-				pass(l, clock, listener.Scarce)
+				pass(l, clock, listener.RetryAfter)
 				require.Equal(t, n, l.OS.Count("accept"), "once in a while")
 			}
 			require.Equal(t, act.Wait, o.directive)
-			require.Zero(t, a.Places.Open())
+			require.Zero(t, a.places.Open())
 			require.Equal(t, 1, l.Logs.FilterMessage("accepting pauses").Len())
 
 			l.OS.Fail = nil
 			spare.Abort() // gives a descriptor back: no time passes
 			l.Until("the connection", func() bool { return len(*conns) == 1 })
-			require.Equal(t, 1, a.Places.Open())
+			require.Equal(t, 1, a.places.Open())
 		})
 	}
 }
@@ -122,18 +130,18 @@ func TestAFreedDescriptorOfSomebodyElseIsFoundByTime(t *testing.T) {
 		}
 		return nil
 	}
-	knock(t, a.Port.Addr())
+	knock(t, a.From.Addr())
 	l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
 	short = false
 	l.For(10 * time.Millisecond)
 	require.Empty(t, *conns)
-	pass(l, clock, listener.Scarce)
+	pass(l, clock, listener.RetryAfter)
 	l.Until("the connection, without a further event", func() bool { return len(*conns) == 1 })
 }
 
 func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
 	l, clock := virtual(t)
-	a := door(l, monitor.NewAccount(3))
+	a := door(l, monitor.NewConnLimiter(3))
 	_, conns := doorman(l, a)
 	short := true
 	l.OS.Fail = func(call string, _ int) error {
@@ -142,13 +150,13 @@ func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
 		}
 		return nil
 	}
-	peer := knock(t, a.Port.Addr())
+	peer := knock(t, a.From.Addr())
 	l.Until("it has tried", func() bool { return l.OS.Count("close") == 1 })
-	require.Zero(t, a.Places.Open())
+	require.Zero(t, a.places.Open())
 	servertest.ExpectEOF(t, peer)
 	short = false
-	knock(t, a.Port.Addr())
-	pass(l, clock, listener.Scarce)
+	knock(t, a.From.Addr())
+	pass(l, clock, listener.RetryAfter)
 	l.Until("the next", func() bool { return len(*conns) == 1 })
 }
 
@@ -157,7 +165,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 		syscall.ENOPROTOOPT, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH,
 		syscall.ECONNRESET, syscall.ETIMEDOUT} {
 		l, _ := virtual(t)
-		a := door(l, monitor.NewAccount(1))
+		a := door(l, monitor.NewConnLimiter(1))
 		_, conns := doorman(l, a)
 		l.OS.Fail = func(call string, _ int) error {
 			if call == "accept" && l.OS.Count("accept") == 1 {
@@ -165,7 +173,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 			}
 			return nil
 		}
-		knock(t, a.Port.Addr())
+		knock(t, a.From.Addr())
 		l.Until("the connection", func() bool { return len(*conns) == 1 })
 		require.Zero(t, l.Logs.Len(), "an everyday matter")
 	}
@@ -173,7 +181,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 
 func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
 	l, _ := virtual(t)
-	a := door(l, monitor.NewAccount(1))
+	a := door(l, monitor.NewConnLimiter(1))
 	o, _ := doorman(l, a)
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "accept" {
@@ -181,27 +189,27 @@ func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
 		}
 		return nil
 	}
-	knock(t, a.Port.Addr())
+	knock(t, a.From.Addr())
 	require.Equal(t, act.Failed, o.over(l))
 	require.EqualError(t, o.err, "listener: accept: invalid argument")
-	require.Zero(t, a.Places.Open())
+	require.Zero(t, a.places.Open())
 }
 
 func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a := door(l, monitor.NewAccount(2))
+	a := door(l, monitor.NewConnLimiter(2))
 	_, conns := doorman(l, a)
 	var peers []net.Conn
 	for range 4 {
-		peers = append(peers, knock(t, a.Port.Addr()))
+		peers = append(peers, knock(t, a.From.Addr()))
 	}
 	l.Until("as many as there are places", func() bool { return len(*conns) == 2 })
 	l.For(10 * time.Millisecond)
 	require.Len(t, *conns, 2)
-	require.Equal(t, 2, a.Places.Open())
+	require.Equal(t, 2, a.places.Open())
 
 	l.Turn(func(*act.Task) { require.NoError(t, (*conns)[0].Close()) }) // lingers, and still counts
-	require.Equal(t, 2, a.Places.Open())
+	require.Equal(t, 2, a.places.Open())
 	require.NoError(t, peers[0].Close())
 	l.Until("the third", func() bool { return len(*conns) == 3 })
 	(*conns)[1].Abort()
@@ -218,16 +226,16 @@ func TestWhatNobodyTakesIsAbortedWithTheTask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
-			places := monitor.NewAccount(1)
+			places := monitor.NewConnLimiter(1)
 			a := door(l, places)
 			o := spawn(l.S, hold(a))
-			peer := knock(t, a.Port.Addr())
+			peer := knock(t, a.From.Addr())
 			require.Equal(t, act.Done, o.over(l))
 			require.Zero(t, places.Open())
 			_, err := io.Copy(io.Discard, peer)
 			require.ErrorIs(t, err, syscall.ECONNRESET)
 			require.Nil(t, a.Conn())
-			require.NoError(t, a.Port.Close())
+			require.NoError(t, a.From.Close())
 		})
 	}
 }
@@ -235,29 +243,16 @@ func TestWhatNobodyTakesIsAbortedWithTheTask(t *testing.T) {
 // Two schedulers, few places, many who come and go: nobody is forgotten in the backlog.
 func TestAtTheLimitOfTwoSchedulersNobodyIsForgotten(t *testing.T) {
 	const visitors, each = 6, 60
-	places := monitor.NewAccount(2)
-	var address atomic.Value
+	places := monitor.NewConnLimiter(2)
+	var first monitor.Acceptor
 	var most atomic.Int64
 	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
-		e, err := monitor.Engine(s)
+		from, err := listen(s, "127.0.0.1:0", first, places)
 		if err != nil {
 			return err
 		}
-		at := netip.MustParseAddrPort("127.0.0.1:0")
-		if first := address.Load(); first != nil {
-			at = first.(*net.TCPAddr).AddrPort()
-		}
-		fd, err := e.OS().ListenTCP(at, netpoll.ListenOptions{First: s.Index() == 0})
-		if err != nil {
-			return err
-		}
-		port, err := e.Port(fd, false)
-		if err != nil {
-			return err
-		}
-		address.Store(port.Addr())
-		a := &listener.Accept{Port: port, Source: e.NewSource("tcp", places), Places: places,
-			Maker: listener.NewMaker(s, listener.Limits{})}
+		first = from
+		a := &listener.Accept{From: from}
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			if t.Order() != nil {
 				return act.Done
@@ -276,7 +271,7 @@ func TestAtTheLimitOfTwoSchedulersNobodyIsForgotten(t *testing.T) {
 	})
 	done := make(chan error, visitors)
 	for range visitors {
-		go func() { done <- visit(address.Load().(net.Addr).String(), each) }()
+		go func() { done <- visit(first.Addr().String(), each) }()
 	}
 	for range visitors {
 		require.NoError(t, <-done)

@@ -44,7 +44,7 @@ func (s *loop) Abort()                               {}
 func BenchmarkPeekWriteDiscard(b *testing.B) {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
-	c := listener.NewMaker(s, listener.Limits{}).Conn(&loop{in: make([]byte, 64)})
+	c := listener.NewConn(s, &loop{in: make([]byte, 64)}, listener.Limits{})
 	over := false
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		in, _ := c.Peek(1)

@@ -24,7 +24,7 @@ func (b *blockedInput) Arm(t *act.Task) {
 	c.stream.AwaitInput(w)
 }
 
-func (b *blockedOutput) Arm(t *act.Task) { (*Conn)(b).awaitOutput(t, b.maker.limits.Low) }
+func (b *blockedOutput) Arm(t *act.Task) { (*Conn)(b).awaitOutput(t, b.settings.limits.Low) }
 
 func (b *blockedEmptying) Arm(t *act.Task) { (*Conn)(b).awaitOutput(t, 0) }
 

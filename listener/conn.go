@@ -21,17 +21,17 @@ var ErrTooLong = errors.New("listener: more unread bytes than the limit allows")
 // A Conn belongs to a scheduler and to whoever owns it there: the service that accepted it, for its
 // task, or the one who dialled it. At rest it is 32 bytes over its stream.
 type Conn struct {
-	stream monitor.Stream // nil: closed
-	maker  *Maker
-	busy   *busy // nil at rest
+	stream   monitor.Stream // nil: closed
+	settings *settings
+	buffers  *buffers // nil at rest
 }
 
 // busy is the part of a Conn that it needs in a turn in which it does something, and as long as it keeps
 // unread bytes or has deadlines.
-type busy struct {
+type buffers struct {
 	// What every message needs, in a line of the cache.
 	c      *Conn // nil: closed in this turn
-	home   *home
+	cache  *cache
 	lent   []byte // unread, received in this turn: the stream's memory
 	gather []byte // written in this turn and not sent yet; only its memory outlives the turn
 
@@ -43,7 +43,7 @@ type busy struct {
 }
 
 // Scheduler is where the connection lives.
-func (c *Conn) Scheduler() *act.Scheduler { return c.maker.home.s }
+func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 
 // Peek returns all unread bytes, and receives only if there are fewer than n: once what is there is
 // enough it costs nothing. The bytes are lent until the turn ends, also after Discard and Close; they must
@@ -54,25 +54,25 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed
 	}
-	if c.busy != nil {
-		c.awake() // what is lent must stay where it is until the turn ends
+	if c.buffers != nil {
+		c.activate() // what is lent must stay where it is until the turn ends
 	}
 	for {
 		unread := c.unread()
 		if len(unread) >= n {
 			return unread, nil
 		}
-		if n > c.maker.limits.Read {
+		if n > c.settings.limits.Read {
 			return unread, ErrTooLong
 		}
-		if c.busy != nil && c.busy.passed(c.busy.read) {
+		if c.buffers != nil && c.buffers.passed(c.buffers.read) {
 			return unread, errDeadline
 		}
 		var err error
 		if len(unread) > 0 {
 			err = c.extend(n)
-		} else if unread, err = c.stream.Lend(c.maker.limits.Read); err == nil {
-			c.awake().borrow(unread)
+		} else if unread, err = c.stream.Lend(c.settings.limits.Read); err == nil {
+			c.activate().borrow(unread)
 		}
 		switch err {
 		case nil:
@@ -85,7 +85,7 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 }
 
 func (c *Conn) unread() []byte {
-	switch b := c.busy; {
+	switch b := c.buffers; {
 	case b == nil:
 		return nil
 	case len(b.lent) > 0:
@@ -98,14 +98,14 @@ func (c *Conn) unread() []byte {
 // extend receives once behind the unread bytes, which then are the connection's own. A peer that sends byte
 // by byte costs O(n) so.
 func (c *Conn) extend(n int) error {
-	b := c.awake()
+	b := c.activate()
 	b.keep(n)
-	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.maker.limits.Read)])
+	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.settings.limits.Read)])
 	b.own = b.own[:len(b.own)+got]
 	return err
 }
 
-func (b *busy) borrow(lent []byte) {
+func (b *buffers) borrow(lent []byte) {
 	b.lent = lent
 	if race.Enabled {
 		b.loans = append(b.loans, lent)
@@ -123,7 +123,7 @@ func (c *Conn) Discard(n int) {
 	if n < 0 || n > len(c.unread()) {
 		panic("listener: Discard of more than is unread")
 	}
-	if b := c.awake(); len(b.lent) > 0 {
+	if b := c.activate(); len(b.lent) > 0 {
 		b.lent = b.lent[n:]
 	} else {
 		b.own = b.own[n:]
@@ -149,7 +149,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
 	}
-	if b := c.busy; b != nil && len(b.gather) > 0 && len(b.gather)+len(p) <= gathered && b.write == 0 {
+	if b := c.buffers; b != nil && len(b.gather) > 0 && len(b.gather)+len(p) <= gathered && b.write == 0 {
 		b.gather = append(b.gather, p...) // as what was gathered before it in this turn: there was room
 		return len(p), nil
 	}
@@ -157,17 +157,17 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	b := c.awake()
+	b := c.activate()
 	if b.passed(b.write) {
 		return 0, errDeadline
 	}
-	high := c.maker.limits.High
+	high := c.settings.limits.High
 	if queued >= high {
 		return 0, (*blockedOutput)(c)
 	}
 	if len(b.gather)+len(p) <= gathered {
 		if b.gather == nil {
-			b.gather = c.maker.home.takeBuffer()
+			b.gather = c.settings.cache.takeBuffer()
 		}
 		b.gather = append(b.gather, p...)
 		return len(p), nil
@@ -191,8 +191,8 @@ func (c *Conn) Queued() int {
 		return 0
 	}
 	n, _ := c.stream.Queued()
-	if c.busy != nil {
-		n += len(c.busy.gather)
+	if c.buffers != nil {
+		n += len(c.buffers.gather)
 	}
 	return n
 }
@@ -206,11 +206,11 @@ func (c *Conn) Room() int {
 		return 0
 	}
 	queued, err := c.stream.Queued()
-	high := c.maker.limits.High
+	high := c.settings.limits.High
 	if err != nil || queued >= high {
 		return 0
 	}
-	b := c.busy
+	b := c.buffers
 	if b == nil {
 		return max(gathered, high-queued)
 	}
@@ -235,7 +235,7 @@ func (c *Conn) Sent() error {
 		return nil
 	case queued == 0: // a late error, or CloseWrite was called, which says which of both
 		return c.stream.CloseWrite()
-	case c.busy != nil && c.busy.passed(c.busy.write):
+	case c.buffers != nil && c.buffers.passed(c.buffers.write):
 		return errDeadline
 	}
 	return (*blockedEmptying)(c)
@@ -265,7 +265,7 @@ func (c *Conn) send() error {
 	if c.stream == nil {
 		return net.ErrClosed
 	}
-	b := c.busy
+	b := c.buffers
 	if b == nil || len(b.gather) == 0 {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (c *Conn) CloseWrite() error {
 // Close gives the connection up and returns at once. Everything written is still sent, and the peer is
 // given up to Limits.Linger to take it and to close its side, without anybody's turn; that time holds
 // Run. A second Close does nothing; every other call then returns net.ErrClosed.
-func (c *Conn) Close() error { return c.CloseWithin(c.maker.limits.Linger) }
+func (c *Conn) Close() error { return c.CloseWithin(c.settings.limits.Linger) }
 
 // CloseWithin is Close with a bound in place of Limits.Linger.
 func (c *Conn) CloseWithin(linger time.Duration) error {
@@ -317,8 +317,8 @@ func (c *Conn) Abort() {
 func (c *Conn) leave() monitor.Stream {
 	stream := c.stream
 	c.stream = nil
-	if b := c.busy; b != nil {
-		c.busy = nil
+	if b := c.buffers; b != nil {
+		c.buffers = nil
 		b.timer.Stop()
 		b.c = nil
 		if !b.ending {
@@ -342,26 +342,26 @@ func (c *Conn) addr(ask func(monitor.Stream) net.Addr) net.Addr {
 }
 
 // awake gives the connection its busy part and has it looked at when the turn ends.
-func (c *Conn) awake() *busy {
-	if b := c.busy; b != nil && b.ending {
+func (c *Conn) activate() *buffers {
+	if b := c.buffers; b != nil && b.ending {
 		return b
 	}
-	return c.rise()
+	return c.begin()
 }
 
-func (c *Conn) rise() *busy {
-	b := c.busy
+func (c *Conn) begin() *buffers {
+	b := c.buffers
 	if b == nil {
-		b = c.maker.home.takeBusy(c)
-		c.busy = b
+		b = c.settings.cache.takeBuffers(c)
+		c.buffers = b
 	}
 	b.ending = true
-	b.home.s.AtTurnEnd(b)
+	b.cache.s.AtTurnEnd(b)
 	return b
 }
 
 // TurnEnd sends what was gathered, keeps what is unread, and lets the rest go.
-func (b *busy) TurnEnd() {
+func (b *buffers) TurnEnd() {
 	b.ending = false
 	c := b.c
 	if c == nil { // closed meanwhile
@@ -378,17 +378,17 @@ func (b *busy) TurnEnd() {
 	b.lent = nil
 	b.poison()
 	if b.own == nil && b.read|b.write == 0 {
-		c.busy = nil
+		c.buffers = nil
 		b.recycle()
 		return
 	}
-	b.home.giveBuffer(b.gather)
+	b.cache.giveBuffer(b.gather)
 	b.gather = nil
 }
 
 // keep makes the unread bytes the connection's own, with room for n in all. A buffer that is outgrown is
 // the collector's: it may still be lent in this turn.
-func (b *busy) keep(n int) {
+func (b *buffers) keep(n int) {
 	unread := b.own
 	if len(b.lent) > 0 {
 		unread = b.lent
@@ -399,9 +399,9 @@ func (b *busy) keep(n int) {
 		b.loans = append(b.loans, b.own)
 	}
 	if size := max(n, len(unread)); size <= gathered {
-		b.buffer = b.home.takeBuffer()
+		b.buffer = b.cache.takeBuffer()
 	} else {
-		b.buffer = make([]byte, 0, max(size, min(2*len(unread), b.c.maker.limits.Read)))
+		b.buffer = make([]byte, 0, max(size, min(2*len(unread), b.c.settings.limits.Read)))
 	}
 	b.own, b.lent = append(b.buffer, unread...), nil
 }
@@ -409,10 +409,10 @@ func (b *busy) keep(n int) {
 // settle leaves a connection with its unread bytes and nothing else, in a buffer of its own, where there
 // is room behind them. It moves no more bytes than were taken since it last did, and it runs at turn end,
 // when nothing of the buffer is lent.
-func (b *busy) settle() {
+func (b *buffers) settle() {
 	switch {
 	case len(b.own) == 0:
-		b.home.giveBuffer(b.buffer)
+		b.cache.giveBuffer(b.buffer)
 		b.own, b.buffer = nil, nil
 	case cap(b.buffer)-cap(b.own) >= len(b.own):
 		b.own = append(b.buffer[:0], b.own...)
@@ -423,14 +423,14 @@ func (b *busy) settle() {
 }
 
 // recycle gives b back, with everything in it.
-func (b *busy) recycle() {
+func (b *buffers) recycle() {
 	b.poison()
-	b.home.giveBuffer(b.buffer)
-	b.home.giveBusy(b)
+	b.cache.giveBuffer(b.buffer)
+	b.cache.giveBuffers(b)
 }
 
 // poison makes whoever keeps a loan longer than its turn see that, under the race detector.
-func (b *busy) poison() {
+func (b *buffers) poison() {
 	if race.Enabled {
 		for _, loan := range b.loans {
 			spoil(loan)

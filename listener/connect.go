@@ -19,11 +19,10 @@ type Connect struct {
 	Address string
 	Limits  Limits
 
+	engine    monitor.Engine
 	lookup    *act.Call[[]netip.AddrPort]
-	addresses []netip.AddrPort
-	dial      *monitor.Dial
-	source    *monitor.Source
-	maker     *Maker
+	addresses []net.Addr
+	dial      monitor.PendingConn
 	result    handover
 	err       error
 	state     connectState
@@ -73,7 +72,7 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 			c.err = err
 			continue
 		}
-		c.result.offer(t, c.maker.Conn(stream))
+		c.result.offer(t, NewConn(t.Scheduler(), stream, c.Limits))
 		c.state = connected
 	}
 	if c.state == refused {
@@ -103,28 +102,19 @@ func (c *Connect) Close() error {
 
 // resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
 func (c *Connect) resolve(t *act.Task) act.Directive {
-	if c.source == nil {
-		c.maker = NewMaker(t.Scheduler(), c.Limits) // may panic, while there is no descriptor that nobody would close
-		e, err := monitor.Engine(t.Scheduler())
-		if err != nil {
+	if c.engine == nil {
+		c.Limits.Resolved() // it may panic, while there is no descriptor to close
+		var err error
+		if c.engine, err = monitor.EngineOf(t.Scheduler()); err != nil {
 			return c.refuse(t, err)
 		}
-		network := "tcp"
-		if strings.HasPrefix(c.Address, "unix:") {
-			network = "unix"
-		}
-		c.source = e.NewSource(network, nil)
 	}
 	if path, ok := strings.CutPrefix(c.Address, "unix:"); ok {
-		dial, err := c.source.DialUnix(path)
-		if err != nil {
-			return c.refuse(t, err)
-		}
-		c.dial, c.state = dial, resolved
+		c.addresses, c.state = []net.Addr{&net.UnixAddr{Name: path, Net: "unix"}}, resolved
 		return act.Done
 	}
 	if at, err := netip.ParseAddrPort(c.Address); err == nil {
-		c.addresses, c.state = []netip.AddrPort{at}, resolved
+		c.addresses, c.state = []net.Addr{net.TCPAddrFromAddrPort(at)}, resolved
 		return act.Done
 	}
 	if c.lookup == nil {
@@ -134,7 +124,10 @@ func (c *Connect) resolve(t *act.Task) act.Directive {
 	d := c.lookup.Act(t)
 	switch d {
 	case act.Done:
-		c.addresses, c.state = c.lookup.Value, resolved
+		for _, at := range c.lookup.Value {
+			c.addresses = append(c.addresses, net.TCPAddrFromAddrPort(at))
+		}
+		c.state = resolved
 	case act.Failed:
 		return c.refuse(t, t.Err())
 	}
@@ -151,7 +144,7 @@ func (c *Connect) next() bool {
 	for len(c.addresses) > 0 {
 		at := c.addresses[0]
 		c.addresses = c.addresses[1:]
-		dial, err := c.source.DialTCP(at)
+		dial, err := c.engine.Dial(at, nil)
 		if err == nil {
 			c.dial = dial
 			return true

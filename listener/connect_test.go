@@ -17,6 +17,7 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // house listens for the length of the test and greets who comes.
@@ -126,14 +127,14 @@ var long = "/" + strings.Repeat("x", 200)
 func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
-	c := listener.Resolved(l.Engine(), vacant(t), vacant(t), good, vacant(t))
+	c := listener.Resolved(engine(l), vacant(t), vacant(t), good, vacant(t))
 	var conn *listener.Conn
 	o := spawn(l.S, act.Seq(c, act.Func(func(*act.Task) act.Directive { conn = c.Conn(); return act.Done })))
 	require.Equal(t, act.Done, o.over(l))
 	require.Equal(t, good.String(), conn.RemoteAddr().String())
 	conn.Abort()
 
-	c = listener.Resolved(l.Engine(), vacant(t), vacant(t))
+	c = listener.Resolved(engine(l), vacant(t), vacant(t))
 	o = spawn(l.S, c)
 	require.Equal(t, act.Failed, o.over(l))
 	require.ErrorIs(t, o.err, syscall.ECONNREFUSED)
@@ -240,7 +241,7 @@ func TestConnectPassesOverAnAddressThatCannotBeTried(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	never := netip.MustParseAddrPort("255.255.255.255:9")
 	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
-	c := listener.Resolved(l.Engine(), never, good)
+	c := listener.Resolved(engine(l), never, good)
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		d := c.Act(t)
 		if d == act.Done {
@@ -250,10 +251,16 @@ func TestConnectPassesOverAnAddressThatCannotBeTried(t *testing.T) {
 	}))
 	require.Equal(t, act.Done, o.over(l), "%v", o.err)
 
-	o = spawn(l.S, listener.Resolved(l.Engine(), never, never))
+	o = spawn(l.S, listener.Resolved(engine(l), never, never))
 	require.Equal(t, act.Failed, o.over(l))
 	var failed *listener.ConnectError
 	require.ErrorAs(t, o.err, &failed)
 	require.Equal(t, "a name", failed.Address)
 	require.Error(t, failed.Err)
+}
+
+func engine(l *servertest.Stepped) monitor.Engine {
+	e, err := monitor.EngineOf(l.S)
+	require.NoError(l.T, err)
+	return e
 }

@@ -144,7 +144,6 @@ func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
 	servertest.CheckDescriptors(t)
 	l := &servertest.Stepped{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own
 	defer func() { require.NoError(t, l.S.Close()) }()
-	source, maker := l.Engine().NewSource("unix", nil), listener.NewMaker(l.S, listener.Limits{})
 	pairs := make([][2]int, n+100)
 	for i := range pairs {
 		var err error
@@ -155,9 +154,9 @@ func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
 	conns := make([]*listener.Conn, 0, len(pairs))
 	use := func(pairs [][2]int) {
 		for _, pair := range pairs {
-			stream, err := source.Adopt(pair[0])
+			stream, err := l.Engine().Adopt(pair[0], true, (*monitor.ConnLimiter)(nil))
 			require.NoError(t, err)
-			conns = append(conns, maker.Conn(stream))
+			conns = append(conns, listener.NewConn(l.S, stream, listener.Limits{}))
 		}
 		exchange(l, conns[len(conns)-len(pairs):], pairs)
 	}

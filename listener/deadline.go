@@ -36,7 +36,7 @@ func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
 	if c.stream == nil {
 		return net.ErrClosed
 	}
-	b := c.awake()
+	b := c.activate()
 	when := b.onClock(at)
 	b.fired = 0
 	if read {
@@ -51,11 +51,11 @@ func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
 
 // onClock turns a time of day into one on the scheduler's clock. One that has passed is due at once, also
 // for the turn that sets it, whose reading of the clock is older.
-func (b *busy) onClock(at time.Time) time.Duration {
+func (b *buffers) onClock(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
 	}
-	s := b.home.s
+	s := b.cache.s
 	left := at.Sub(s.Clock().Wall())
 	if left <= 0 {
 		return max(1, s.Now())
@@ -66,23 +66,23 @@ func (b *busy) onClock(at time.Time) time.Duration {
 
 // passed tells whether a deadline has come. The pass's reading of the clock decides, so that it is the
 // same for the timer and for the call after it.
-func (b *busy) passed(deadline time.Duration) bool {
-	return deadline != 0 && b.home.s.Now() >= deadline
+func (b *buffers) passed(deadline time.Duration) bool {
+	return deadline != 0 && b.cache.s.Now() >= deadline
 }
 
 // schedule sees to it that the timer fires no later than the next deadline that has not passed.
-func (b *busy) schedule() {
+func (b *buffers) schedule() {
 	next := b.next()
 	switch {
 	case next == 0:
 		b.timer.Stop()
 	case !b.timer.Armed() || b.timer.When() > next:
-		b.home.s.CallAt(&b.timer, next, b)
+		b.cache.s.CallAt(&b.timer, next, b)
 	}
 }
 
 // next is the earlier of the deadlines for which nobody was woken yet, 0 if there is none.
-func (b *busy) next() time.Duration {
+func (b *buffers) next() time.Duration {
 	next := time.Duration(0)
 	for _, d := range [...]time.Duration{b.read, b.write} {
 		if d != 0 && d > b.fired && (next == 0 || d < next) {
@@ -93,9 +93,9 @@ func (b *busy) next() time.Duration {
 }
 
 // Expire wakes who waits for what can no longer come in time, if a deadline has come since it last did.
-func (b *busy) Expire() {
+func (b *buffers) Expire() {
 	next := b.next()
-	b.fired = b.home.s.Now()
+	b.fired = b.cache.s.Now()
 	if b.passed(next) {
 		b.c.stream.Wake()
 	}

@@ -18,14 +18,14 @@ import (
 // wait for. A Conn has one place for who waits to read or for the end: the later call counts. As any Waker it is
 // good for one turn: ask again in each.
 //
-// Over a stream that is no monitor.Ender it is false and nil, and t is not woken. It costs a system call only if
+// Over a stream that is no monitor.CloseNotifier it is false and nil, and t is not woken. It costs a system call only if
 // the system has said that something is wrong. Until something is sent, nobody hears of a peer that has lost its
 // power or its network, unless keep-alives ask.
 func (c *Conn) Ended(t *act.Task) (half bool, err error) {
 	if c.stream == nil {
 		return false, net.ErrClosed
 	}
-	if stream, ok := c.stream.(monitor.Ender); ok {
+	if stream, ok := c.stream.(monitor.CloseNotifier); ok {
 		return stream.AwaitEnd(t.Waker())
 	}
 	return false, nil

@@ -258,7 +258,7 @@ func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T
 func TestAStreamThatDoesNotTellIsNotWaitedFor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
-	c := listener.NewMaker(l.S, listener.Limits{}).Conn(struct{ monitor.Stream }{stream})
+	c := listener.NewConn(l.S, struct{ monitor.Stream }{stream}, listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(task *act.Task) {
 		require.NoError(t, peer.Close())

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -68,15 +66,6 @@ func ExampleConn_SendFile() {
 		fmt.Printf("%s\n", answer)
 	})
 	// Output: 19 bytes: To be, or not to be
-}
-
-// listen opens a port of the system's choice.
-func listen(e *monitor.IO) (*monitor.Port, error) {
-	fd, err := e.OS().ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
-	if err != nil {
-		return nil, err
-	}
-	return e.Port(fd, false)
 }
 
 // converse runs a server for one client.
@@ -247,22 +236,18 @@ func ExampleReceive() {
 func ExampleAccept() {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
-	engine, err := monitor.Engine(s)
+	engine, err := monitor.EngineOf(s)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	port, err := listen(engine)
+	acceptor, err := engine.Listen(monitor.ListenOptions{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	accept := &listener.Accept{
-		Port:   port,
-		Source: engine.NewSource("tcp", nil),
-		Maker:  listener.NewMaker(s, listener.Limits{}),
-	}
-	at := port.Addr().String()
+	accept := &listener.Accept{From: acceptor}
+	at := acceptor.Addr().String()
 	heard := make(chan string)
 	go func() {
 		c, err := net.Dial("tcp", at)
@@ -281,7 +266,7 @@ func ExampleAccept() {
 		c := accept.Conn()
 		_, _ = c.WriteString("welcome")
 		_ = c.Close() // returns at once; Run goes on until the last byte is there
-		_ = port.Close()
+		_ = acceptor.Close()
 		return act.Done
 	}))
 	done := make(chan error)

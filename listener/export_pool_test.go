@@ -9,8 +9,8 @@ import (
 
 // Sound tells of anything that two of conns, or one and the stock of s, hold at the same time.
 func Sound(s *act.Scheduler, conns []*Conn) error {
-	h, parts, owner := homes.Get(s), map[*busy]string{}, map[*byte]string{}
-	part := func(b *busy, who string) error {
+	h, parts, owner := caches.Get(s), map[*buffers]string{}, map[*byte]string{}
+	part := func(b *buffers, who string) error {
 		if parts[b] != "" {
 			return fmt.Errorf("a busy part of %s and of %s", parts[b], who)
 		}
@@ -32,11 +32,11 @@ func Sound(s *act.Scheduler, conns []*Conn) error {
 	for _, b := range h.idle {
 		errs = append(errs, part(b, "the stock"), memory(b.gather, "an idle part"), memory(b.buffer, "an idle part's unread"))
 	}
-	for _, b := range h.buffers {
+	for _, b := range h.small {
 		errs = append(errs, memory(b, "the stock"))
 	}
 	for i, c := range conns {
-		if b := c.busy; b != nil {
+		if b := c.buffers; b != nil {
 			who := fmt.Sprint("connection ", i)
 			errs = append(errs, part(b, who), memory(b.gather, who), memory(b.buffer, who))
 			if b.c != c || c.stream == nil {

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"net"
 	"net/netip"
 	"unsafe"
 
@@ -10,31 +11,35 @@ import (
 
 // What the tests measure.
 const (
-	ConnSize = unsafe.Sizeof(Conn{})
-	Gathered = gathered
-	Scarce   = scarce
+	ConnSize   = unsafe.Sizeof(Conn{})
+	Gathered   = gathered
+	RetryAfter = retryAfter
 )
 
 // AtRest tells whether c has no busy part.
-func AtRest(c *Conn) bool { return c.busy == nil }
+func AtRest(c *Conn) bool { return c.buffers == nil }
 
 // Memory is how many bytes of buffers c holds.
 func Memory(c *Conn) int {
-	if c.busy == nil {
+	if c.buffers == nil {
 		return 0
 	}
-	return cap(c.busy.buffer) + cap(c.busy.gather)
+	return cap(c.buffers.buffer) + cap(c.buffers.gather)
 }
 
 // Kept is how many small buffers and busy parts s has in stock.
 func Kept(s *act.Scheduler) (buffers, busy int) {
-	h := homes.Get(s)
-	return len(h.buffers), len(h.idle)
+	h := caches.Get(s)
+	return len(h.small), len(h.idle)
 }
 
 // Resolved returns a Connect that has looked up its addresses.
-func Resolved(e *monitor.IO, addresses ...netip.AddrPort) *Connect {
-	return &Connect{Address: "a name", source: e.NewSource("tcp", nil), addresses: addresses, state: resolved}
+func Resolved(e monitor.Engine, addresses ...netip.AddrPort) *Connect {
+	c := &Connect{Address: "a name", engine: e, state: resolved}
+	for _, at := range addresses {
+		c.addresses = append(c.addresses, net.TCPAddrFromAddrPort(at))
+	}
+	return c
 }
 
 // StreamOf is what c stands on.

@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // What was broken: a client that takes a little at a time was seen to take nothing, because Linux tells of room
@@ -23,9 +24,9 @@ func TestFlushSeesASlowReaderBelowTheKernelsMark(t *testing.T) {
 		fd, peer := l.Pair("tcp")
 		require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<20))
 		require.NoError(t, peer.(*net.TCPConn).SetReadBuffer(32<<10))
-		stream, err := l.Engine().NewSource("tcp", nil).Adopt(fd)
+		stream, err := l.Engine().Adopt(fd, false, (*monitor.ConnLimiter)(nil))
 		require.NoError(t, err)
-		c := listener.NewMaker(l.S, listener.Limits{}).Conn(stream)
+		c := listener.NewConn(l.S, stream, listener.Limits{})
 		told := 0
 		l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
 			for _, e := range got {

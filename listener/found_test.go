@@ -41,22 +41,22 @@ func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
 	for name, backlog := range map[string]int{"nobody waits": 0, "somebody waits in the backlog": 2} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
-			a := door(l, monitor.NewAccount(1))
+			a := door(l, monitor.NewConnLimiter(1))
 			o, conns := doorman(l, a)
-			knock(t, a.Port.Addr())
+			knock(t, a.From.Addr())
 			l.Until("the only place is taken", func() bool { return len(*conns) == 1 })
 			for range backlog {
-				knock(t, a.Port.Addr())
+				knock(t, a.From.Addr())
 			}
 			l.For(2 * time.Millisecond)
 			turns := o.turns
 			l.For(5 * time.Millisecond)
 			require.Equal(t, turns, o.turns, "it does not spin")
-			require.NoError(t, a.Port.Close())
+			require.NoError(t, a.From.Close())
 			require.Equal(t, act.Failed, o.over(l))
 			require.ErrorIs(t, o.err, net.ErrClosed)
 			require.EqualError(t, o.err, "listener: accept: use of closed network connection")
-			require.Equal(t, 1, a.Places.Open(), "the place is that of the connection")
+			require.Equal(t, 1, a.places.Open(), "the place is that of the connection")
 		})
 	}
 }

@@ -23,7 +23,9 @@ type Limits struct {
 	Linger time.Duration
 }
 
-func (l Limits) resolved() Limits {
+// Resolved returns l with the defaults in place of zeros. It panics on a negative bound, and on a Low that is not below
+// High.
+func (l Limits) Resolved() Limits {
 	if l.Read < 0 || l.High < 0 || l.Low < 0 || l.Linger < 0 {
 		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
 	}
@@ -45,45 +47,47 @@ func (l Limits) resolved() Limits {
 	return l
 }
 
-// Maker makes the Conns of one service on one scheduler: what they have in common is kept here and not
-// in each.
-type Maker struct {
+// settings are what the Conns of one service, or of one kind, have in common on a scheduler: kept here and not in each.
+type settings struct {
 	limits Limits
-	home   *home
+	cache  *cache
 }
 
-// NewMaker returns a Maker for s. It panics on a negative limit, and on a Low that is not below High.
-func NewMaker(s *act.Scheduler, l Limits) *Maker {
-	l, h := l.resolved(), homes.Get(s)
-	if h.maker == nil || h.maker.limits != l {
-		h.maker = &Maker{l, h}
+func settingsOf(s *act.Scheduler, l Limits) *settings {
+	h := caches.Get(s)
+	if h.last == nil || h.given != l {
+		h.given, h.last = l, &settings{l.Resolved(), h}
 	}
-	return h.maker
+	return h.last
 }
 
-// Conn returns a connection over stream, which must be of the Maker's scheduler. It owns the stream.
-func (m *Maker) Conn(stream monitor.Stream) *Conn { return &Conn{stream: stream, maker: m} }
-
-// home is what all connections of a scheduler share: the busy parts that are not in use, and the small
-// buffers. A hundred thousand connections at rest need none of them.
-type home struct {
-	s       *act.Scheduler
-	maker   *Maker // the latest: a thousand connections dialled with the same Limits have one
-	idle    []*busy
-	buffers [][]byte
-	file    []byte // what copyFile reads into
+// NewConn returns a connection over stream, which must be of the scheduler s and is the Conn's from now on. It panics on
+// Limits that make no sense; see [Limits.Resolved].
+func NewConn(s *act.Scheduler, stream monitor.Stream, l Limits) *Conn {
+	return &Conn{stream: stream, settings: settingsOf(s, l)}
 }
 
-var homes = act.NewLocal(func(s *act.Scheduler) *home { return &home{s: s} })
+// cache is what all connections of a scheduler share: buffers structs that are not in use, and small buffers. A hundred
+// thousand connections at rest need none of them.
+type cache struct {
+	s     *act.Scheduler
+	given Limits    // what last was made of
+	last  *settings // a thousand connections with the same Limits have one
+	idle  []*buffers
+	small [][]byte
+	file  []byte // what copyFile reads into
+}
+
+var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
 
 const (
 	gathered = 4 << 10 // how much Write gathers, and the size of a small buffer
 	kept     = 64      // how many of each are kept
 )
 
-func (h *home) takeBusy(c *Conn) *busy {
+func (h *cache) takeBuffers(c *Conn) *buffers {
 	if len(h.idle) == 0 {
-		h.idle = append(h.idle, &busy{home: h})
+		h.idle = append(h.idle, &buffers{cache: h})
 	}
 	n := len(h.idle) - 1
 	b := h.idle[n]
@@ -92,7 +96,7 @@ func (h *home) takeBusy(c *Conn) *busy {
 	return b
 }
 
-func (h *home) giveBusy(b *busy) {
+func (h *cache) giveBuffers(b *buffers) {
 	if len(h.idle) < kept {
 		b.c, b.lent, b.gather = nil, nil, b.gather[:0]
 		if b.buffer != nil {
@@ -103,20 +107,20 @@ func (h *home) giveBusy(b *busy) {
 	}
 }
 
-func (h *home) takeBuffer() []byte {
-	if n := len(h.buffers); n > 0 {
-		b := h.buffers[n-1]
-		h.buffers = h.buffers[:n-1]
+func (h *cache) takeBuffer() []byte {
+	if n := len(h.small); n > 0 {
+		b := h.small[n-1]
+		h.small = h.small[:n-1]
 		return b
 	}
 	return make([]byte, 0, gathered)
 }
 
-func (h *home) giveBuffer(b []byte) {
+func (h *cache) giveBuffer(b []byte) {
 	if race.Enabled {
 		spoil(b[:cap(b)]) // see poison
 	}
-	if cap(b) == gathered && len(h.buffers) < kept {
-		h.buffers = append(h.buffers, b[:0])
+	if cap(b) == gathered && len(h.small) < kept {
+		h.small = append(h.small, b[:0])
 	}
 }

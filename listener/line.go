@@ -18,7 +18,7 @@ type Line struct {
 // have no end; after it comes io.EOF. A line that is too long is ErrTooLong, and stays unread. Other
 // errors are those of Conn.Peek; give them to Next.
 func (l *Line) Read() ([]byte, error) {
-	most := l.Conn.maker.limits.Read
+	most := l.Conn.settings.limits.Read
 	if l.Max > 0 {
 		most = min(most, l.Max)
 	}

@@ -34,7 +34,7 @@ func Next(t *act.Task, err error) act.Directive {
 // Next is the function Next for who goes on by reading c: instead of Yield, after which it would find nothing
 // to read, it is Wait at once. That saves half of the turns of a connection of questions and answers.
 func (c *Conn) Next(t *act.Task, err error) act.Directive {
-	if err != nil || c.stream == nil || c.Buffered() > 0 || c.busy != nil && c.busy.passed(c.busy.read) {
+	if err != nil || c.stream == nil || c.Buffered() > 0 || c.buffers != nil && c.buffers.passed(c.buffers.read) {
 		return Next(t, err)
 	}
 	c.stream.AwaitInput(t.Waker()) // which wakes if there is input

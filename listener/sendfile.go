@@ -47,7 +47,7 @@ func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
 	if err := c.Sent(); err != nil {
 		return 0, err
 	}
-	if b := c.busy; b != nil && b.passed(b.write) {
+	if b := c.buffers; b != nil && b.passed(b.write) {
 		return 0, errDeadline
 	}
 	sent := int64(0)
@@ -79,7 +79,7 @@ func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 			}
 			continue
 		}
-		p := c.maker.home.piece()
+		p := c.settings.cache.piece()
 		p = p[:min(int64(room), int64(len(p)), n-sent)]
 		read, missing := f.ReadAt(p, offset+sent)
 		written, err := c.Write(p[:read])
@@ -105,7 +105,7 @@ func (c *Conn) blocked() error {
 	return err
 }
 
-func (h *home) piece() []byte {
+func (h *cache) piece() []byte {
 	if h.file == nil {
 		h.file = make([]byte, filePiece)
 	}

@@ -64,7 +64,7 @@ var ways = map[string]func(l *servertest.Stepped, network string, limits listene
 	},
 	"not over this stream": func(l *servertest.Stepped, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 		stream, peer := l.Stream(network, nil)
-		return listener.NewMaker(l.S, limits).Conn(plain{stream}), peer
+		return listener.NewConn(l.S, plain{stream}, limits), peer
 	},
 }
 

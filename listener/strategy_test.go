@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // echo sends back what it receives, and ends as its peer does.
@@ -43,20 +40,12 @@ func serve(at *net.Addr, limits listener.Limits, handler func(*listener.Conn) ac
 		if s.Index() > 0 {
 			return nil
 		}
-		e, err := monitor.Engine(s)
+		from, err := listen(s, "127.0.0.1:0", nil, nil)
 		if err != nil {
 			return err
 		}
-		fd, err := e.OS().ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
-		if err != nil {
-			return err
-		}
-		port, err := e.Port(fd, false)
-		if err != nil {
-			return err
-		}
-		*at = port.Addr()
-		a := &listener.Accept{Port: port, Source: e.NewSource("tcp", nil), Maker: listener.NewMaker(s, limits)}
+		*at = from.Addr()
+		a := &listener.Accept{From: from, Limits: limits}
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			for t.Order() == nil {
 				if d := a.Act(t); d != act.Done {
@@ -64,7 +53,7 @@ func serve(at *net.Addr, limits listener.Limits, handler func(*listener.Conn) ac
 				}
 				s.Spawn(handler(a.Conn()))
 			}
-			_ = port.Close()
+			_ = from.Close()
 			return act.Done
 		}))
 		return nil

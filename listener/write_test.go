@@ -467,16 +467,15 @@ func TestSentSaysWhyItWillNot(t *testing.T) {
 }
 
 func TestLimitsThatCannotWorkAreABug(t *testing.T) {
-	l := servertest.New(t, act.Config{})
 	for says, limits := range map[string]listener.Limits{
 		"listener: Limits with a negative bound":       {Read: -1},
 		"listener: Limits whose Low is not below High": {High: 10, Low: 10},
 	} {
 		func() {
 			defer func() { require.Contains(t, recover(), says) }()
-			listener.NewMaker(l.S, limits)
+			limits.Resolved()
 		}()
 	}
-	require.Panics(t, func() { listener.NewMaker(l.S, listener.Limits{Low: 100 << 10}) })
-	require.NotPanics(t, func() { listener.NewMaker(l.S, listener.Limits{High: 1}) })
+	require.Panics(t, func() { listener.Limits{Low: 100 << 10}.Resolved() })
+	require.NotPanics(t, func() { listener.Limits{High: 1}.Resolved() })
 }

@@ -40,11 +40,11 @@ func ExampleMailbox() {
 }
 
 // The limit of connections of a service, over all of its schedulers.
-func ExampleAccount() {
-	places := monitor.NewAccount(2)
-	fmt.Println(places.Enter(), places.Enter(), places.Enter())
-	places.Leave()
-	fmt.Println(places.Open(), places.Enter())
+func ExampleConnLimiter() {
+	limiter := monitor.NewConnLimiter(2)
+	fmt.Println(limiter.Acquire(), limiter.Acquire(), limiter.Acquire())
+	limiter.Release()
+	fmt.Println(limiter.Open(), limiter.Acquire())
 	// Output:
 	// true true false
 	// 1 true

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -68,7 +69,8 @@ func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 // the service alive.
 func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 	const bound, clients = 100, 150 // a turn's accepts and some
-	defer service.SetLastAccepts(bound)()
+	defer func(before int) { readiness.LastAccepts = before }(readiness.LastAccepts)
+	readiness.LastAccepts = bound
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {

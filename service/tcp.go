@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"syscall"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -43,54 +40,33 @@ type TCP struct {
 	// there is seldom a reason to.
 	Delay bool
 
-	socket
+	server
 }
 
 // Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
 // that names the address.
 func (v *TCP) Setup(s *act.Scheduler) error {
-	if err := v.open(s, opening{"tcp", v.MaxConns, v.Limits, v.Handler, v.listen}); err != nil {
+	err := v.setUp(s, config{
+		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, KeepAlive: v.KeepAlive},
+		resolve:  v.resolve,
+		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
+	})
+	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", v.Address, err)
 	}
 	return nil
 }
 
-func (v *TCP) listen(e *monitor.IO, bound net.Addr) (*monitor.Port, error) {
-	first := bound == nil
-	if first {
-		if v.Address == "" { // to package net that is any address and port, here it was forgotten
-			return nil, errors.New("missing port in address")
-		}
-		resolved, err := net.ResolveTCPAddr("tcp", v.Address)
-		if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
-			return nil, errors.New(bad.Err) // Setup names the address
-		}
-		if err != nil {
-			return nil, err
-		}
-		bound = resolved
+func (v *TCP) resolve() (net.Addr, error) {
+	if v.Address == "" { // to package net that is any address and port, here it was forgotten
+		return nil, errors.New("missing port in address")
 	}
-	at := bound.(*net.TCPAddr).AddrPort()
-	if at.Addr().IsValid() {
-		return v.port(e, at, first)
+	addr, err := net.ResolveTCPAddr("tcp", v.Address)
+	if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
+		return nil, errors.New(bad.Err) // Setup names the address
 	}
-	port, err := v.port(e, netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()), first)
-	if errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) { // no IPv6 here
-		return v.port(e, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()), first)
-	}
-	return port, err
-}
-
-// port listens at one address. The options are set on the listening socket: connections inherit them,
-// which saves a system call for each.
-func (v *TCP) port(e *monitor.IO, at netip.AddrPort, first bool) (*monitor.Port, error) {
-	fd, err := e.OS().ListenTCP(at, netpoll.ListenOptions{Backlog: v.Backlog, First: first})
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(e.OS().SetNoDelay(fd, !v.Delay), e.OS().SetKeepAlive(fd, v.KeepAlive)); err != nil {
-		_ = e.OS().Close(fd)
-		return nil, err
-	}
-	return e.Port(fd, false)
+	return addr, nil
 }

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -241,7 +241,7 @@ func TestAnErrorOfAcceptThatWillNotPassEndsTheService(t *testing.T) {
 				return nil
 			}}
 			w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-				monitor.Inject(s, system)
+				readiness.Inject(s, system)
 				return nil
 			}, kind.Setup)
 			if c, err := net.Dial(kind.Addr().Network(), kind.Addr().String()); err == nil { // not reset so soon

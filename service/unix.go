@@ -5,7 +5,6 @@ import (
 	"net"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -23,35 +22,19 @@ type Unix struct {
 	Backlog  int
 	Limits   listener.Limits
 
-	fd int
-	socket
+	server
 }
 
 // Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
 // that names the path. It may take a second when another program holds the lock of the directory.
 func (v *Unix) Setup(s *act.Scheduler) error {
-	if err := v.open(s, opening{"unix", v.MaxConns, v.Limits, v.Handler, v.listen}); err != nil {
+	err := v.setUp(s, config{
+		listen:   monitor.ListenOptions{Backlog: v.Backlog},
+		resolve:  func() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil },
+		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
+	})
+	if err != nil {
 		return fmt.Errorf("cannot listen on unix:%s: %w", v.Path, err)
 	}
 	return nil
-}
-
-func (v *Unix) listen(e *monitor.IO, bound net.Addr) (*monitor.Port, error) {
-	if bound == nil {
-		fd, err := e.OS().ListenUnix(v.Path, netpoll.ListenOptions{Backlog: v.Backlog})
-		if err != nil {
-			return nil, err
-		}
-		v.fd = fd
-		v.last = func() {
-			_ = e.OS().Close(fd)
-			_ = e.OS().Unlink(v.Path) // whoever comes next replaces what cannot be removed
-		}
-	}
-	port, err := e.Port(v.fd, true)
-	if err != nil && bound == nil {
-		v.last()
-		v.last = nil
-	}
-	return port, err
 }

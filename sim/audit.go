@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 // audit checks what would cost too much in each step.
@@ -14,13 +15,13 @@ func (w *World) audit() {
 			if err := audit.Scheduler(r.s); err != nil {
 				w.wrong("%v: %w", r, err)
 			}
-			audit.Sockets(r.s, r.lost)
+			readiness.Inspect(r.s, r.lost)
 		}
 	}
 }
 
 // lost checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
-func (r *runner) lost(s audit.Socket) {
+func (r *runner) lost(s readiness.State) {
 	if r.at >= 0 {
 		return // the scheduler is about to run
 	}

@@ -123,8 +123,8 @@ func TestFilesRead(t *testing.T) {
 	l := newLibrary(t)
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
-		direct := &sim.Direct{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
-		_, err := w.Server("library", cfg, direct.Setup)
+		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
+		_, err := w.Server("library", cfg, sim.Completions, tcp.Setup)
 		require.NoError(t, err)
 		for range 8 {
 			w.Client("10.0.0.1:7011", l.visit)

@@ -318,7 +318,7 @@ func (s *surfer) mayEnd() bool {
 	switch {
 	case s.heard > 0 && s.plan[s.heard-1].reply.departs:
 		return true
-	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.Hides() || s.place == directly): // a server does not know a request that it has not read
+	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.Hides() || s.completions): // a server does not know a request that it has not read
 		s.seen.unanswered++
 		return true
 	case s.mute:

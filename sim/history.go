@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
 // history is what has happened: a hash of all events, and the last ones as text.
@@ -74,7 +75,7 @@ var phrases = [whats]func(who actor, a, b int64) string{
 	fdAccepts:  func(who actor, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
 	fdCalls:    func(who actor, a, b int64) string { return fmt.Sprintf("%v: %v: %s", who, call(b), result(a)) },
 	fdIsReady: func(who actor, a, late int64) string {
-		return fmt.Sprintf("%s%v is ready: %v", [...]string{"", "too late: "}[late], who, readiness(a))
+		return fmt.Sprintf("%s%v is ready: %v", [...]string{"", "too late: "}[late], who, netpoll.Ready(a))
 	},
 	bytesArrive:  func(who actor, a, b int64) string { return fmt.Sprintf("%d bytes arrive at %v, %d unread", a, who, b) },
 	endArrives:   func(who actor, _, _ int64) string { return fmt.Sprintf("the end arrives at %v", who) },

@@ -56,17 +56,18 @@ func (n tally) String() string {
 
 // site is the server.
 type site struct {
-	w       *sim.World
-	seen    *tally
-	file    *os.File // of noise
-	limits  listener.Limits
-	times   httpd.Timeouts
-	surfers []*surfer
-	present *hosted // the connection that has its turn
-	skewed  bool    // the wall clock has jumped
-	ordered bool
-	given   time.Duration // when
-	terms   shutdown.Policy
+	w           *sim.World
+	seen        *tally
+	file        *os.File // of noise
+	limits      listener.Limits
+	times       httpd.Timeouts
+	surfers     []*surfer
+	present     *hosted // the connection that has its turn
+	skewed      bool    // the wall clock has jumped
+	completions bool    // what has arrived need not have been received
+	ordered     bool
+	given       time.Duration // when
+	terms       shutdown.Policy
 }
 
 func (h *site) open(t testing.TB) {
@@ -79,23 +80,24 @@ func (h *site) open(t testing.TB) {
 	serve := func(c *listener.Conn) act.Action { return &hosted{site: h, c: c, inner: web.Serve(c)} }
 	tcp := &service.TCP{Address: overTCP, Handler: serve, MaxConns: pick(w, 0, 0, 5), Limits: h.limits}
 	unix := &service.Unix{Path: overUnix[len("unix:"):], Handler: serve, Limits: h.limits}
-	direct := &sim.Direct{Address: directly, Handler: serve, Limits: h.limits}
 	cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
 	cfg.Trace = &act.Trace{Ended: func(_ *act.Task, err error) {
 		if p := (*act.Panic)(nil); errors.As(err, &p) && p.Value != errOnPurpose {
 			w.Errorf("%v\n%s", p, p.Stack)
 		}
 	}}
-	v, err := w.Server("web", cfg, tcp.Setup, unix.Setup, direct.Setup)
+	engine := anyEngine(w)
+	h.completions = engine != nil
+	v, err := w.Server("web", cfg, append(engine, tcp.Setup, unix.Setup)...)
 	require.NoError(t, err)
-	h.crowd(pick(w, []string{overTCP}, []string{overTCP, overUnix}, []string{overTCP, directly}))
+	h.crowd(pick(w, []string{overTCP}, []string{overTCP, overUnix}))
 	if w.Rand().IntN(2) == 0 {
 		h.end(v)
 	}
 }
 
 // The addresses of the server.
-const overTCP, overUnix, directly = "10.0.0.1:80", "unix:/run/web", "10.0.0.1:8080"
+const overTCP, overUnix = "10.0.0.1:80", "unix:/run/web"
 
 // crowd adds the clients, some of them late.
 func (h *site) crowd(places []string) {

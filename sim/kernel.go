@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 // kernel is the operating system of one Server: its descriptors and calls.
@@ -63,9 +63,6 @@ var callNames = [...]string{"open a poller", "listen", "listen at a path", "dial
 	"close", "reset", "unlink", "socket error", "add to a poller", "remove from a poller"}
 
 func (c call) String() string { return callNames[c] }
-
-// readiness is what an event reports.
-type readiness = netpoll.Ready
 
 // firstFile is the first descriptor after standard input, output and error.
 const firstFile = 3
@@ -169,7 +166,7 @@ func (k *kernel) gone(fd int, half bool) bool {
 }
 
 // forRunner returns the OS of one scheduler.
-func (k *kernel) forRunner(r *runner) monitor.OS { return &view{kernel: k, r: r} }
+func (k *kernel) forRunner(r *runner) readiness.OS { return &view{kernel: k, r: r} }
 
 // view is a kernel as one scheduler sees it.
 type view struct {
@@ -178,8 +175,8 @@ type view struct {
 	p *poller
 }
 
-// OpenPoller and the following methods implement monitor.OS. A poller takes two descriptors.
-func (v *view) OpenPoller() (monitor.Poller, error) {
+// OpenPoller and the following methods implement readiness.OS. A poller takes two descriptors.
+func (v *view) OpenPoller() (readiness.Poller, error) {
 	k := v.kernel
 	if k.full(2) {
 		return nil, k.result(opensPoller, 0, syscall.EMFILE)

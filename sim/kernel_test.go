@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 // bench is a world with one server, whose calls the test makes itself. No scheduler runs.
@@ -19,7 +19,7 @@ type bench struct {
 	w *World
 	k *kernel
 	r *runner
-	monitor.OS
+	readiness.OS
 }
 
 func newBench(t testing.TB, o Options) *bench {

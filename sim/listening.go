@@ -104,7 +104,8 @@ type listening struct {
 	half    int        // in the handshake
 	closed  bool
 	watches []*registration
-	direct  func() // accepts without a descriptor
+	doors   []*door // of engines of completions
+	pending int     // accepts that they have begun
 }
 
 func (l *listening) String() string {
@@ -384,8 +385,8 @@ func (l *listening) push(e *end) {
 // wake reports an arrival to the pollers. Among those that share the socket it starts at one that it draws, and stops
 // at the first whose scheduler was resting (EPOLLEXCLUSIVE). So at least one is woken, and usually not all.
 func (l *listening) wake() {
-	if l.direct != nil {
-		l.direct()
+	if len(l.doors) > 0 {
+		l.arrival()
 		return
 	}
 	n := len(l.watches)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,15 +31,15 @@ func patient(w *sim.World) listener.Limits {
 }
 
 // mixed is a server with a bit of everything: sockets of both kinds, timers, offloads, posts, mailboxes, demons, and
-// perhaps an order at a random time.
-func mixed(t testing.TB) func(w *sim.World) {
+// perhaps an order at a random time. The set-up functions of first are called first.
+func mixed(t testing.TB, first ...func(*act.Scheduler) error) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		limits := patient(w)
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
 		unix := &service.Unix{Path: "/run/echo", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
 		shy := &service.TCP{Address: "10.0.0.1:7008", Handler: shyEcho(w)}
-		v, err := w.Server("echo", cfg, tcp.Setup, unix.Setup, shy.Setup, chores(w))
+		v, err := w.Server("echo", cfg, slices.Concat(first, setUps{tcp.Setup, unix.Setup, shy.Setup, chores(w)})...)
 		require.NoError(t, err)
 		for range 2 {
 			w.Client("10.0.0.1:7008", func(c *sim.Client) error {
@@ -255,16 +256,4 @@ func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, mixed(t))
-}
-
-// TestDirect is the same over a completion engine.
-func TestDirect(t *testing.T) {
-	t.Parallel()
-	sim.Test(t, func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
-		direct := &sim.Direct{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: patient(w)}
-		v, err := w.Server("echo", cfg, direct.Setup, chores(w))
-		require.NoError(t, err)
-		visited(w, v, "10.0.0.1:7007")
-	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 func (b *bench) poller() *poller {
@@ -17,7 +17,7 @@ func (b *bench) poller() *poller {
 }
 
 // look polls without waiting.
-func (b *bench) look(p monitor.Poller) []netpoll.Event {
+func (b *bench) look(p readiness.Poller) []netpoll.Event {
 	events := make([]netpoll.Event, 8)
 	n, err := p.Wait(events, 0)
 	require.NoError(b.t, err)

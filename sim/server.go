@@ -10,7 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -57,8 +57,8 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	for _, s := range v.group.Schedulers() {
 		r := newRunner(v, s, cfg.TurnsPerPass)
 		v.runners = append(v.runners, r)
-		monitor.Inject(s, v.kernel.forRunner(r))
-		completions.Put(s, &completer{r: r})
+		readiness.Inject(s, v.kernel.forRunner(r))
+		runners.Put(s, r)
 	}
 	for _, r := range v.runners {
 		for _, f := range setup {

@@ -30,7 +30,7 @@ func tcp(w *sim.World, address string, handler func(*listener.Conn) act.Action) 
 }
 
 func run(t *testing.T, w *sim.World, name string, setup func(*act.Scheduler) error) *sim.Server {
-	v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 3)}, setup)
+	v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 3)}, append(anyEngine(w), setup)...)
 	require.NoError(t, err)
 	return v
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // real is the system of this machine, over its loopback.
 type real struct{ netpoll.System }
 
-func (r real) OpenPoller() (monitor.Poller, error) { return r.System.OpenPoller() }
+func (r real) OpenPoller() (readiness.Poller, error) { return r.System.OpenPoller() }
 
 // theatre runs a script on the system of this machine, or on the simulated one.
 type theatre struct {
-	os     monitor.OS
+	os     readiness.OS
 	settle func()
 	told   func(fd int) // lets the simulated kernel accept a receive without an event
 	dir    string
 	log    []string
-	poller monitor.Poller
+	poller readiness.Poller
 	fds    []int // by name; -1: not open
 }
 

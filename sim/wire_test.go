@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // echoer is a small engine that follows the rule of package netpoll, and no more. It sends back what it receives, and
 // closes when everything is sent.
 type echoer struct {
 	b       *bench
-	p       monitor.Poller
+	p       readiness.Poller
 	ports   []int
 	pending []bool // listeners that may have a connection
 	again   time.Duration

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 // OS is the real one, with all calls counted that are made again and again in the life of a connection.
@@ -87,7 +87,7 @@ func (o *OS) most(p []byte) []byte {
 	return p
 }
 
-// Accept implements monitor.OS, as do the methods below.
+// Accept implements readiness.OS, as do the methods below.
 func (o *OS) Accept(fd int) (int, error) {
 	if err := o.call("accept", fd); err != nil {
 		return -1, err
@@ -156,7 +156,7 @@ func (o *OS) Reset(fd int) error {
 	return failed
 }
 
-func (o *OS) OpenPoller() (monitor.Poller, error) {
+func (o *OS) OpenPoller() (readiness.Poller, error) {
 	if err := o.call("open", -1); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -42,15 +43,15 @@ func New(t testing.TB, cfg act.Config) *Stepped {
 		cfg.Logger = zap.New(core)
 	}
 	l := &Stepped{T: t, S: act.New(cfg), OS: &OS{}, Logs: logs}
-	monitor.Inject(l.S, l.OS)
+	readiness.Inject(l.S, l.OS)
 	t.Cleanup(func() { _ = l.S.Close() }) // a Cut is the business of the tests that cut
 	return l
 }
 
-// Engine is the scheduler's.
-func (l *Stepped) Engine() *monitor.IO {
-	e, err := monitor.Engine(l.S)
-	require.NoError(l.T, err)
+// Engine returns the engine of the scheduler, opened.
+func (l *Stepped) Engine() *readiness.Engine {
+	e := readiness.Of(l.S)
+	require.NoError(l.T, e.Open())
 	return e
 }
 
@@ -92,11 +93,12 @@ func (l *Stepped) For(d time.Duration) {
 	l.Until("time passes", func() bool { return time.Now().After(end) })
 }
 
-// Stream returns a connection as the scheduler sees it and as its peer does. network is "tcp" or "unix".
-func (l *Stepped) Stream(network string, places *monitor.Account) (monitor.Stream, net.Conn) {
+// Stream returns a connection as the scheduler sees it and as its peer does. network is "tcp" or "unix". The caller has
+// acquired its place of limiter, which may be nil.
+func (l *Stepped) Stream(network string, limiter *monitor.ConnLimiter) (*readiness.Socket, net.Conn) {
 	l.T.Helper()
 	fd, peer := l.Pair(network)
-	stream, err := l.Engine().NewSource(network, places).Adopt(fd)
+	stream, err := l.Engine().Adopt(fd, network == "unix", limiter)
 	require.NoError(l.T, err)
 	return stream, peer
 }
@@ -105,7 +107,7 @@ func (l *Stepped) Stream(network string, places *monitor.Account) (monitor.Strea
 func (l *Stepped) Conn(network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 	l.T.Helper()
 	stream, peer := l.Stream(network, nil)
-	return listener.NewMaker(l.S, limits).Conn(stream), peer
+	return listener.NewConn(l.S, stream, limits), peer
 }
 
 // Pair returns both ends of a connection. The peer's calls fail after Timeout; it is closed with the test.

@@ -40,7 +40,7 @@ func runOn(reactors int, begin func(s *act.Scheduler, sys *process.System, stop 
 		if s.Index() == reactors-1 { // all others are ready
 			begin(s, sys, stop)
 		}
-		_, err := monitor.Engine(s)
+		_, err := monitor.EngineOf(s)
 		return err
 	})
 	if err != nil {

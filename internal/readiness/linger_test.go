@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"bytes"
@@ -12,16 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
 // entered returns a stream that has a place in an account of its own.
-func entered(l *servertest.Stepped, network string) (monitor.Stream, net.Conn, *monitor.Account) {
+func entered(l *servertest.Stepped, network string) (*readiness.Socket, net.Conn, *monitor.ConnLimiter) {
 	l.T.Helper()
-	places := monitor.NewAccount(1)
-	require.True(l.T, places.Enter())
+	places := monitor.NewConnLimiter(1)
+	require.True(l.T, places.Acquire())
 	stream, peer := l.Stream(network, places)
 	return stream, peer, places
 }
@@ -31,7 +32,7 @@ var reply = bytes.Repeat([]byte("a reply of a megabyte."), 48<<10)
 
 // whole plays one exchange: the client sends, the server answers without reading all of that and ends the
 // connection with end. It tells whether the answer arrived whole.
-func whole(l *servertest.Stepped, end func(monitor.Stream)) bool {
+func whole(l *servertest.Stepped, end func(*readiness.Socket)) bool {
 	stream, peer := l.Stream("tcp", nil)
 	servertest.Send(l.T, peer, "a request of which nobody reads the body")
 	_, err := stream.Send(nil, reply, 2*len(reply))
@@ -67,13 +68,13 @@ func TestAClosedConnectionDeliversItsLastBytesAndAPlainCloseDoesNot(t *testing.T
 	l := servertest.New(t, act.Config{})
 	staged, plain := 0, 0
 	for range exchanges {
-		if whole(l, func(s monitor.Stream) { s.Close(servertest.Timeout) }) {
+		if whole(l, func(s *readiness.Socket) { s.Close(servertest.Timeout) }) {
 			staged++
 		}
-		l.Until("nothing lingers", func() bool { return monitor.Lingering(l.Engine()) == 0 })
+		l.Until("nothing lingers", func() bool { return readiness.Lingering(l.Engine()) == 0 })
 	}
 	for range exchanges / 5 {
-		if whole(l, monitor.ClosePlainly) {
+		if whole(l, readiness.ClosePlainly) {
 			plain++
 		}
 	}
@@ -101,7 +102,7 @@ func TestWhatIsQueuedIsDeliveredAfterTheClose(t *testing.T) {
 }
 
 // requireClosedToItsOwner: it lingers, and whoever gave it up has no business with it.
-func requireClosedToItsOwner(t *testing.T, stream monitor.Stream) {
+func requireClosedToItsOwner(t *testing.T, stream *readiness.Socket) {
 	t.Helper()
 	_, err := stream.Send(nil, []byte("x"), 1)
 	require.Error(t, err)
@@ -219,10 +220,10 @@ func TestADropEndsALingeringClose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
-			places := monitor.NewAccount(3)
+			places := monitor.NewConnLimiter(3)
 			var peers []net.Conn
 			for i := range 3 {
-				require.True(t, places.Enter())
+				require.True(t, places.Acquire())
 				stream, peer := l.Stream("tcp", places)
 				if i > 0 {
 					fill(l, stream)
@@ -246,25 +247,27 @@ func TestADropEndsALingeringClose(t *testing.T) {
 var soon = shutdown.Now{Terms: shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}}
 
 func TestAResetEndsEveryStage(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, l *servertest.Stepped, s monitor.Stream, peer net.Conn){
-		"at rest": func(*testing.T, *servertest.Stepped, monitor.Stream, net.Conn) {},
-		"unread input": func(t *testing.T, _ *servertest.Stepped, _ monitor.Stream, peer net.Conn) {
+	for name, prepare := range map[string]func(t *testing.T, l *servertest.Stepped, s *readiness.Socket, peer net.Conn){
+		"at rest": func(*testing.T, *servertest.Stepped, *readiness.Socket, net.Conn) {},
+		"unread input": func(t *testing.T, _ *servertest.Stepped, _ *readiness.Socket, peer net.Conn) {
 			servertest.Send(t, peer, "unread")
 		},
-		"a queue": func(_ *testing.T, l *servertest.Stepped, s monitor.Stream, _ net.Conn) { fill(l, s) },
-		"half-closed": func(t *testing.T, _ *servertest.Stepped, s monitor.Stream, _ net.Conn) {
+		"a queue": func(_ *testing.T, l *servertest.Stepped, s *readiness.Socket, _ net.Conn) { fill(l, s) },
+		"half-closed": func(t *testing.T, _ *servertest.Stepped, s *readiness.Socket, _ net.Conn) {
 			require.NoError(t, s.CloseWrite())
 		},
-		"queue, half-closing": func(t *testing.T, l *servertest.Stepped, s monitor.Stream, _ net.Conn) {
+		"queue, half-closing": func(t *testing.T, l *servertest.Stepped, s *readiness.Socket, _ net.Conn) {
 			fill(l, s)
 			require.NoError(t, s.CloseWrite())
 		},
-		"the peer half-closed": func(t *testing.T, l *servertest.Stepped, s monitor.Stream, peer net.Conn) {
+		"the peer half-closed": func(t *testing.T, l *servertest.Stepped, s *readiness.Socket, peer net.Conn) {
 			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
 			l.Until("EOF", func() bool { _, err := s.Lend(1); return err == io.EOF })
 		},
-		"lingering": func(_ *testing.T, _ *servertest.Stepped, s monitor.Stream, _ net.Conn) { s.Close(servertest.Timeout) },
-		"lingering with a queue": func(_ *testing.T, l *servertest.Stepped, s monitor.Stream, _ net.Conn) {
+		"lingering": func(_ *testing.T, _ *servertest.Stepped, s *readiness.Socket, _ net.Conn) {
+			s.Close(servertest.Timeout)
+		},
+		"lingering with a queue": func(_ *testing.T, l *servertest.Stepped, s *readiness.Socket, _ net.Conn) {
 			fill(l, s)
 			s.Close(servertest.Timeout)
 		},
@@ -275,8 +278,8 @@ func TestAResetEndsEveryStage(t *testing.T) {
 			prepare(t, l, stream, peer)
 			l.For(2 * time.Millisecond)
 			servertest.Reset(t, peer)
-			if !monitor.IsLingering(stream) {
-				l.Until("it is told", func() bool { _, err := receiveAll(stream); return err != monitor.ErrWouldBlock })
+			if !readiness.IsLingering(stream) {
+				l.Until("it is told", func() bool { _, err := receiveAll(stream); return err != readiness.ErrWouldBlock })
 				stream.Close(servertest.Timeout)
 			}
 			l.Until("closed", func() bool { return places.Open() == 0 })
@@ -312,10 +315,10 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 
 func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	places := monitor.NewAccount(0)
+	places := monitor.NewConnLimiter(0)
 	var peers []net.Conn
 	for i := range 60 {
-		require.True(t, places.Enter())
+		require.True(t, places.Acquire())
 		stream, peer := l.Stream("tcp", places)
 		stream.Close([]time.Duration{servertest.Timeout, 30 * time.Millisecond, servertest.Timeout}[i%3])
 		peers = append(peers, peer)
@@ -327,7 +330,7 @@ func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
 		}
 	}
 	l.Until("all are closed", func() bool { return places.Open() == 0 })
-	require.Zero(t, monitor.Lingering(l.Engine()))
+	require.Zero(t, readiness.Lingering(l.Engine()))
 	require.NoError(t, l.S.Run())
 }
 

@@ -1,4 +1,4 @@
-package monitor
+package readiness
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 // linger takes a socket that is being closed as far as it goes now. Nobody reads or writes it any more:
 // what is left is to send the queue, to close the write side, and to read on until the peer has closed
 // too, so that the kernel has no reason to reset the connection under the last bytes.
-func (k *socket) linger() {
+func (k *Socket) linger() {
 	if k.out.err == nil && k.queued() > 0 {
 		k.flush()
 	} else if k.out.err == nil {
@@ -17,17 +17,17 @@ func (k *socket) linger() {
 	}
 	k.discard()
 	if k.out.err != nil || k.state&(ended|finished) == ended|finished {
-		k.release(k.source.io.os.Close)
+		k.release(k.source.e.os.Close)
 	}
 }
 
 // discard receives once and throws it away. As long as there may be more it comes again in the next
 // pass: a peer that sends for ever gets one receive a pass, until its time is up.
-func (k *socket) discard() {
+func (k *Socket) discard() {
 	if k.ready&netpoll.In == 0 || k.state&finished != 0 {
 		return
 	}
-	e := k.source.io
+	e := k.source.e
 	switch _, err := k.receive(e.loan()); {
 	case err == nil:
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
@@ -48,7 +48,7 @@ type nextPass struct{}
 func (nextPass) Expire() {}
 
 // discardAgain gives each a further receive; who needs yet another comes in the next pass.
-func (e *IO) discardAgain() {
+func (e *Engine) discardAgain() {
 	now := e.again
 	e.again, e.before = e.before, nil
 	for i, k := range now {
@@ -68,12 +68,12 @@ func (o *outbound) Expire() {
 		k.Abort()
 		return
 	}
-	k.release(k.source.io.os.Close)
+	k.release(k.source.e.os.Close)
 }
 
 // release closes the descriptor by one of the OS's two ways, and gives back everything.
-func (k *socket) release(how func(fd int) error) {
-	e := k.source.io
+func (k *Socket) release(how func(fd int) error) {
+	e := k.source.e
 	fd := int(k.fd)
 	k.fd = -1
 	e.unwatch(k.slot)
@@ -88,7 +88,7 @@ func (k *socket) release(how func(fd int) error) {
 		k.out = nil
 		e.giveOutbound(o)
 	}
-	k.source.account.Leave()
+	k.source.limiter.Release()
 	e.descriptorFreed()
 }
 
@@ -126,7 +126,7 @@ const (
 	keepBuffers = 64
 )
 
-func (e *IO) takeBuffer() []byte {
+func (e *Engine) takeBuffer() []byte {
 	if n := len(e.buffers); n > 0 {
 		b := e.buffers[n-1]
 		e.buffers = e.buffers[:n-1]
@@ -135,13 +135,13 @@ func (e *IO) takeBuffer() []byte {
 	return make([]byte, 0, bufferSize)
 }
 
-func (e *IO) giveBuffer(b []byte) {
+func (e *Engine) giveBuffer(b []byte) {
 	if cap(b) >= bufferSize && cap(b) <= 4*bufferSize && len(e.buffers) < keepBuffers {
 		e.buffers = append(e.buffers, b[:0])
 	}
 }
 
-func (e *IO) takeOutbound() *outbound {
+func (e *Engine) takeOutbound() *outbound {
 	if n := len(e.idle); n > 0 {
 		o := e.idle[n-1]
 		e.idle = e.idle[:n-1]
@@ -150,7 +150,7 @@ func (e *IO) takeOutbound() *outbound {
 	return &outbound{}
 }
 
-func (e *IO) giveOutbound(o *outbound) {
+func (e *Engine) giveOutbound(o *outbound) {
 	*o = outbound{}
 	if len(e.idle) < keepBuffers {
 		e.idle = append(e.idle, o)

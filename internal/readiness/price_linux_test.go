@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"encoding/binary"
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // bareCall is the price of a call of crowd, in nanoseconds, on the machine where the bounds were set.
@@ -124,7 +124,7 @@ func postsInSleep(t *testing.T, n int) float64 {
 		}}
 	}})
 	defer s.Close()
-	_, err := monitor.Engine(s)
+	err := readiness.Of(s).Open()
 	require.NoError(t, err)
 	s.Hold(1)
 	require.NoError(t, s.Run())
@@ -141,7 +141,7 @@ func BenchmarkPostToAThreadAsleep(b *testing.B) {
 		return &insomnia{engine, func() { asleep.Store(true) }}
 	}})
 	defer s.Close()
-	_, err := monitor.Engine(s)
+	err := readiness.Of(s).Open()
 	require.NoError(b, err)
 	s.Hold(1)
 	ended := make(chan error, 1)

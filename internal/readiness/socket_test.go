@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -20,7 +21,7 @@ import (
 var errClosed = net.ErrClosed
 
 // requireClosed wants every call to say that the stream was given up, and none to do harm.
-func requireClosed(t *testing.T, stream monitor.Stream) {
+func requireClosed(t *testing.T, stream *readiness.Socket) {
 	t.Helper()
 	_, err := stream.Lend(1)
 	require.Equal(t, errClosed, err)
@@ -41,12 +42,12 @@ func requireClosed(t *testing.T, stream monitor.Stream) {
 
 func TestASocketAtRestIsSmall(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.LessOrEqual(t, monitor.SocketSize, uintptr(48))
+		require.LessOrEqual(t, readiness.SocketSize, uintptr(48))
 	}
 }
 
 // receiveAll lends until ErrWouldBlock or an end.
-func receiveAll(stream monitor.Stream) (got []byte, err error) {
+func receiveAll(stream *readiness.Socket) (got []byte, err error) {
 	for {
 		part, err := stream.Lend(64 << 10)
 		if err != nil {
@@ -57,11 +58,11 @@ func receiveAll(stream monitor.Stream) (got []byte, err error) {
 }
 
 // listen gathers in *got what stream receives from now on, and notes in *end how it ends.
-func listen(l *servertest.Stepped, stream monitor.Stream, got *[]byte, end *error) {
+func listen(l *servertest.Stepped, stream *readiness.Socket, got *[]byte, end *error) {
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		part, err := receiveAll(stream)
 		*got = append(*got, part...)
-		if err == monitor.ErrWouldBlock {
+		if err == readiness.ErrWouldBlock {
 			stream.AwaitInput(t.Waker())
 			return act.Wait
 		}
@@ -104,7 +105,7 @@ func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
 		var end error
 		l.OS.Forget()
 		l.Turn(func(*act.Task) {}) // a pass: one look
-		for end = monitor.ErrWouldBlock; end == monitor.ErrWouldBlock && len(got) == 0; {
+		for end = readiness.ErrWouldBlock; end == readiness.ErrWouldBlock && len(got) == 0; {
 			l.Turn(func(*act.Task) { got, end = receiveAll(stream) })
 		}
 		require.Equal(t, "bye", string(got))
@@ -117,7 +118,7 @@ func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
 
 // fill sends until neither the socket nor the peer takes more and some stays in the queue, and returns how
 // much was taken in all.
-func fill(l *servertest.Stepped, stream monitor.Stream) (taken int) {
+func fill(l *servertest.Stepped, stream *readiness.Socket) (taken int) {
 	const settled = 50 * time.Millisecond // an acknowledgement may be 40 ms late, and makes room
 	part := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
 	for {
@@ -162,7 +163,7 @@ func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 			return woken == 1
 		})
 		l.Until("nothing is queued", func() bool { q, _ := stream.Queued(); return q == 0 })
-		busy, _ := monitor.Busy(l.Engine())
+		busy, _ := readiness.Busy(l.Engine())
 		require.Zero(t, busy, "the busy half is given back")
 		require.NoError(t, stream.CloseWrite())
 		require.Equal(t, taken, <-total)
@@ -187,7 +188,7 @@ func TestTheQueueStaysBelowTheMark(t *testing.T) {
 	require.Zero(t, n)
 	q, _ := stream.Queued()
 	require.LessOrEqual(t, q, 20_000+4096, "the head is taken whole")
-	_, memory := monitor.Busy(l.Engine())
+	_, memory := readiness.Busy(l.Engine())
 	require.LessOrEqual(t, memory, 64<<10)
 }
 
@@ -214,7 +215,7 @@ func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 		q, err := stream.Queued()
 		require.NoError(t, err)
 		require.NotZero(t, q)
-		_, memory := monitor.Busy(l.Engine())
+		_, memory := readiness.Busy(l.Engine())
 		require.LessOrEqual(t, memory, 128<<10)
 	}
 }
@@ -287,7 +288,7 @@ func TestAQueueKeepsItsOrder(t *testing.T) {
 }
 
 // kick drains a queue whose Sends were cut short without the kernel's knowledge: it will tell of no room.
-func kick(l *servertest.Stepped, stream monitor.Stream) {
+func kick(l *servertest.Stepped, stream *readiness.Socket) {
 	l.Until("the queue is empty", func() bool {
 		_, _ = stream.Send(nil, nil, 0)
 		q, _ := stream.Queued()
@@ -362,9 +363,9 @@ func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
 }
 
 func TestWhoWaitsIsWokenWhenTheStreamIsGivenUp(t *testing.T) {
-	for name, giveUp := range map[string]func(monitor.Stream){
-		"Close": func(s monitor.Stream) { s.Close(time.Millisecond) },
-		"Abort": monitor.Stream.Abort,
+	for name, giveUp := range map[string]func(*readiness.Socket){
+		"Close": func(s *readiness.Socket) { s.Close(time.Millisecond) },
+		"Abort": (*readiness.Socket).Abort,
 	} {
 		l := servertest.New(t, act.Config{})
 		stream, _ := l.Stream("unix", nil)
@@ -417,8 +418,8 @@ func TestAddressesAreThoseOfTheSocket(t *testing.T) {
 
 func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	places := monitor.NewAccount(1)
-	require.True(t, places.Enter())
+	places := monitor.NewConnLimiter(1)
+	require.True(t, places.Acquire())
 	l.Engine()
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "add" {
@@ -427,7 +428,7 @@ func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
 		return nil
 	}
 	fd, peer := l.Pair("tcp")
-	_, err := l.Engine().NewSource("tcp", places).Adopt(fd)
+	_, err := l.Engine().Adopt(fd, false, places)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.EqualError(t, err, "monitor: watching a descriptor: no space left on device")
 	require.Zero(t, places.Open())

@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"sync"
@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // A sleep is interrupted with one write at most, however many post and whenever they come; and nothing else
@@ -26,8 +26,8 @@ func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 		}
 	}}}
 	r := servertest.Start(t, cfg, func(s *act.Scheduler) error {
-		monitor.Inject(s, os)
-		_, err := monitor.Engine(s)
+		readiness.Inject(s, os)
+		err := readiness.Of(s).Open()
 		s.Hold(1)
 		return err
 	})
@@ -108,8 +108,8 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 func TestTheEndOfAGroupIsNoWriteToWhoFindsIt(t *testing.T) {
 	os := &servertest.OS{}
 	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-		monitor.Inject(s, os)
-		_, err := monitor.Engine(s)
+		readiness.Inject(s, os)
+		err := readiness.Of(s).Open()
 		s.CallAt(new(act.Timer), s.Now()+10*time.Millisecond, release{s}) // it ends in a pass that has seen nobody ready
 		s.Hold(1)
 		return err

@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // layout is what a price may be above its bound: where the linker puts the code moves a turn by as much,
@@ -52,7 +52,7 @@ func threadTime(t *testing.T) int64 {
 func yielding(t testing.TB) *act.Scheduler {
 	s := act.New(act.Config{})
 	t.Cleanup(func() { _ = s.Close() }) // a Cut: the task is still there
-	_, err := monitor.Engine(s)
+	err := readiness.Of(s).Open()
 	require.NoError(t, err)
 	s.Spawn(endless{})
 	return s

@@ -1,4 +1,4 @@
-package monitor
+package readiness
 
 import (
 	"errors"
@@ -7,11 +7,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// OS is the seam under the readiness engine: a poller and the socket calls, by descriptor.
-// netpoll.System is the real one and says what each method does; a simulated world is another.
+// OS is a poller and the socket calls, by descriptor. [netpoll.System] is the real one and documents each method; a
+// simulated kernel is another.
 type OS interface {
 	OpenPoller() (Poller, error)
 	ListenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (fd int, err error)
@@ -33,7 +34,7 @@ type OS interface {
 	SetKeepAlive(fd int, idle time.Duration) error
 }
 
-// Poller is the part of OS that one scheduler has to itself; see netpoll.Poller.
+// Poller is the part of an OS that belongs to one scheduler; see netpoll.Poller.
 type Poller interface {
 	Add(fd int, tag uint64, k netpoll.Kind) error
 	Remove(fd int) error
@@ -42,7 +43,7 @@ type Poller interface {
 	Close() error
 }
 
-// kernel is the OS that a scheduler has unless another was injected.
+// kernel is the OS of a scheduler without a call of Inject.
 type kernel struct{ netpoll.System }
 
 func (k kernel) OpenPoller() (Poller, error) {
@@ -53,8 +54,17 @@ func (k kernel) OpenPoller() (Poller, error) {
 	return p, nil
 }
 
-// ErrWouldBlock is returned by calls that have nothing to do at once: arm a waker and come again.
-var ErrWouldBlock = errors.New("monitor: would block")
+// Limiter bounds how many connections there are; monitor.ConnLimiter is the only one.
+type Limiter interface {
+	Acquire() bool
+	Release()
+	Await(b *act.AtomicWaker)
+}
 
-// ErrFull is returned when an Account has no place left.
-var ErrFull = errors.New("monitor: too many connections")
+// The errors that package monitor documents.
+var (
+	ErrWouldBlock  = errors.New("monitor: would block")
+	ErrFull        = errors.New("monitor: too many connections")
+	ErrConnAborted = errors.New("monitor: a connection was lost before it was accepted")
+	ErrShortage    = errors.New("monitor: out of resources")
+)

@@ -1,4 +1,4 @@
-package monitor
+package readiness
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 
 // SendFile implements FileSender. The file goes from the system's memory to the socket, and nothing of it is
 // ever queued here: without room it is the caller who waits, see full.
-func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
+func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	if err := k.sendable(); err != nil {
 		return 0, err
 	}
 	if k.queued() > 0 {
 		return 0, ErrWouldBlock
 	}
-	sent, err := k.source.io.os.SendFile(int(k.fd), f, offset, n)
+	sent, err := k.source.e.os.SendFile(int(k.fd), f, offset, n)
 	switch {
 	case sent > 0:
 		return sent, nil
@@ -32,7 +32,7 @@ func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 }
 
 // blame finds out who is at fault, which an errno does not tell: if the file can be read, it is the connection.
-func (k *socket) blame(f *os.File, offset int64, err error) error {
+func (k *Socket) blame(f *os.File, offset int64, err error) error {
 	if _, wrong := f.ReadAt(make([]byte, 1), offset); wrong != nil && wrong != io.EOF {
 		return wrong
 	}
@@ -41,7 +41,7 @@ func (k *socket) blame(f *os.File, offset int64, err error) error {
 }
 
 // room goes on with what had to wait for it.
-func (k *socket) room() {
+func (k *Socket) room() {
 	k.state &^= full
 	switch {
 	case k.queued() > 0:

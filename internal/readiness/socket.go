@@ -1,4 +1,4 @@
-package monitor
+package readiness
 
 import (
 	"errors"
@@ -12,54 +12,51 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// Source makes Streams of descriptors: those of one service, or of one kind of dialled connections, on
-// one scheduler. What they have in common is kept here and not in each.
-type Source struct {
-	io      *IO
-	account *Account // nil: nobody counts
-	local   bool     // Unix sockets: a short read says nothing about what is behind it
+// source is what the sockets of one service, or of one kind of dialled connections, have in common on a scheduler.
+type source struct {
+	e       *Engine
+	limiter Limiter
+	local   bool // Unix sockets: after a short read there may be more
 }
 
-// NewSource returns a Source on the scheduler of e. Every Stream has a place in account until its
-// descriptor is closed, also while it lingers; whoever adopts has entered it.
-func (e *IO) NewSource(network string, account *Account) *Source {
-	src := Source{io: e, account: account, local: network == "unix"}
+func (e *Engine) sourceOf(local bool, limiter Limiter) *source {
+	src := source{e: e, limiter: limiter, local: local}
 	if e.source == nil || *e.source != src {
 		e.source = &src
 	}
 	return e.source
 }
 
-// Adopt makes a Stream of a connected non-blocking socket, which it owns from then on. After an error
-// the descriptor is closed and its place in the account is free.
-func (src *Source) Adopt(fd int) (Stream, error) {
-	k, err := src.adopt(fd)
-	if err != nil {
+// Adopt makes a Socket of a connected non-blocking socket, which it owns from then on; local says that it is a Unix
+// socket. The caller has acquired a place of limiter, which the Socket releases when its descriptor closes, after
+// lingering. After an error the descriptor is closed and the place released.
+func (e *Engine) Adopt(fd int, local bool, limiter Limiter) (*Socket, error) {
+	if err := e.Open(); err != nil {
 		return nil, err
 	}
+	return e.sourceOf(local, limiter).adopt(fd)
+}
+
+func (src *source) adopt(fd int) (*Socket, error) {
+	k := &Socket{source: src, fd: int32(fd)}
+	slot, err := src.e.watch(fd, netpoll.Stream, k)
+	if err != nil {
+		_ = src.e.os.Close(fd) // the error that matters is the other one
+		src.limiter.Release()
+		return nil, err
+	}
+	k.slot = slot
 	return k, nil
 }
 
-func (src *Source) adopt(fd int) (*socket, error) {
-	k := &socket{source: src, fd: int32(fd)}
-	index, err := src.io.watch(fd, netpoll.Stream, k)
-	if err != nil {
-		_ = src.io.os.Close(fd) // the error that matters is the other one
-		src.account.Leave()
-		return nil, err
-	}
-	k.slot = index
-	return k, nil
-}
-
-// socket is a Stream over a descriptor. At rest it is 48 bytes; what a connection needs when its peer
-// does not take what is sent, or when it is being closed, is in out.
+// Socket is a monitor.Stream over a descriptor. At rest it is 48 bytes; what a connection needs when its peer does not
+// take what is sent, or when it is being closed, is in out.
 //
 //	open ──CloseWrite──▶ ending ─(queue empty: half-closed)─▶ ended
 //	  │                                                         │
 //	  └──Close──▶ lingering: flush ▶ half-close ▶ discard until EOF, or time is up ──▶ closed
-type socket struct {
-	source *Source
+type Socket struct {
+	source *source
 	reader act.Waker
 	out    *outbound // nil at rest
 	fd     int32     // -1: closed
@@ -76,14 +73,14 @@ const (
 	ended                              // the write side is closed
 	finished                           // the peer's EOF was received
 	lingering                          // Close was called
-	discarding                         // in IO.again
+	discarding                         // in Engine.again
 	full                               // SendFile found no room, and the event that tells of some is still to come
 	forEnd                             // reader waits for the end, and not for input; see AwaitEnd
 )
 
 // outbound is the busy half of a socket.
 type outbound struct {
-	k *socket
+	k *Socket
 	// Among those that linger, in order of closing.
 	prev, next *outbound
 
@@ -97,21 +94,21 @@ type outbound struct {
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
 
-func (k *socket) Lend(most int) ([]byte, error) {
+func (k *Socket) Lend(most int) ([]byte, error) {
 	if err := k.receivable(); err != nil {
 		return nil, err
 	}
-	p := k.source.io.loan()
+	p := k.source.e.loan()
 	p = p[:min(most, len(p))]
 	n, err := k.receive(p)
 	if err != nil {
 		return nil, err
 	}
-	k.source.io.lent += n
+	k.source.e.lent += n
 	return p[:n:n], nil
 }
 
-func (k *socket) Receive(p []byte) (int, error) {
+func (k *Socket) Receive(p []byte) (int, error) {
 	if err := k.receivable(); err != nil {
 		return 0, err
 	}
@@ -119,7 +116,7 @@ func (k *socket) Receive(p []byte) (int, error) {
 }
 
 // receivable spares a call that would only say that nothing is there.
-func (k *socket) receivable() error {
+func (k *Socket) receivable() error {
 	switch {
 	case k.fd < 0:
 		return net.ErrClosed
@@ -131,8 +128,8 @@ func (k *socket) receivable() error {
 	return ErrWouldBlock
 }
 
-func (k *socket) receive(p []byte) (int, error) {
-	n, err := k.source.io.os.Receive(int(k.fd), p)
+func (k *Socket) receive(p []byte) (int, error) {
+	n, err := k.source.e.os.Receive(int(k.fd), p)
 	if err != nil {
 		return k.refused(p, err)
 	}
@@ -143,7 +140,7 @@ func (k *socket) receive(p []byte) (int, error) {
 }
 
 // refused says what a receive that failed with err means.
-func (k *socket) refused(p []byte, err error) (int, error) {
+func (k *Socket) refused(p []byte, err error) (int, error) {
 	switch {
 	case err == syscall.EAGAIN && k.ready&netpoll.Priority != 0: // it may be a signal that says so, see netpoll
 		k.ready &^= netpoll.Priority
@@ -162,7 +159,7 @@ func (k *socket) refused(p []byte, err error) (int, error) {
 
 // eof says what an EOF is. After a reset the system tells of that once, and whoever asks later reads an
 // orderly end: the sender may have heard it, or, if the reset came behind the peer's end, nobody yet.
-func (k *socket) eof() error {
+func (k *Socket) eof() error {
 	if err := k.broken(); err != nil {
 		return err
 	}
@@ -173,13 +170,13 @@ func (k *socket) eof() error {
 // is not the end on a Unix socket, where ancillary data splits reads; nor with a priority event, because
 // TCP stops at the mark of out-of-band data; nor after the peer has closed, when the EOF is behind it and
 // brings no edge of its own.
-func (k *socket) shortRead() {
+func (k *Socket) shortRead() {
 	if !k.source.local && k.ready&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0 {
 		k.ready &^= netpoll.In
 	}
 }
 
-func (k *socket) Send(head, p []byte, high int) (int, error) {
+func (k *Socket) Send(head, p []byte, high int) (int, error) {
 	if len(head)+len(p) == 0 {
 		return 0, k.resend()
 	}
@@ -188,7 +185,7 @@ func (k *socket) Send(head, p []byte, high int) (int, error) {
 	}
 	sent := 0
 	if k.queued() == 0 {
-		n, err := k.source.io.os.Send(int(k.fd), head, p)
+		n, err := k.source.e.os.Send(int(k.fd), head, p)
 		if err != nil && err != syscall.EAGAIN {
 			k.fail(err)
 			return 0, err
@@ -209,7 +206,7 @@ func (k *socket) Send(head, p []byte, high int) (int, error) {
 
 // resend is Send with nothing to send. A send that is cut short has the kernel tell of room, as the one before
 // it had, so that trying loses no event.
-func (k *socket) resend() error {
+func (k *Socket) resend() error {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return net.ErrClosed
 	}
@@ -222,7 +219,7 @@ func (k *socket) resend() error {
 	return nil
 }
 
-func (k *socket) sendable() error {
+func (k *Socket) sendable() error {
 	switch {
 	case k.fd < 0:
 		return net.ErrClosed
@@ -234,16 +231,16 @@ func (k *socket) sendable() error {
 	return nil
 }
 
-func (k *socket) Queued() (int, error) { return k.queued(), k.sendable() }
+func (k *Socket) Queued() (int, error) { return k.queued(), k.sendable() }
 
-func (k *socket) queued() int {
+func (k *Socket) queued() int {
 	if k.out == nil {
 		return 0
 	}
 	return len(k.out.queue) - k.out.sent
 }
 
-func (k *socket) AwaitInput(w act.Waker) {
+func (k *Socket) AwaitInput(w act.Waker) {
 	k.reader = w
 	k.state &^= forEnd
 	switch {
@@ -253,7 +250,7 @@ func (k *socket) AwaitInput(w act.Waker) {
 	}
 }
 
-func (k *socket) AwaitOutput(w act.Waker, low int) {
+func (k *Socket) AwaitOutput(w act.Waker, low int) {
 	if k.queued() <= low && k.state&full == 0 {
 		w.Wake()
 		return
@@ -262,7 +259,7 @@ func (k *socket) AwaitOutput(w act.Waker, low int) {
 	o.writer, o.low = w, low
 }
 
-func (k *socket) Wake() {
+func (k *Socket) Wake() {
 	k.reader.Wake()
 	if k.out != nil {
 		k.out.writer.Wake()
@@ -270,7 +267,7 @@ func (k *socket) Wake() {
 }
 
 // event takes in what the OS reports.
-func (k *socket) event(r netpoll.Ready) {
+func (k *Socket) event(r netpoll.Ready) {
 	if r&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r |= netpoll.In // the call that says what happened is a receive
 	}
@@ -297,16 +294,16 @@ func (k *socket) event(r netpoll.Ready) {
 }
 
 // flush sends what is queued, as much as goes.
-func (k *socket) flush() {
+func (k *Socket) flush() {
 	o := k.out
-	n, err := k.source.io.os.Send(int(k.fd), nil, o.queue[o.sent:])
+	n, err := k.source.e.os.Send(int(k.fd), nil, o.queue[o.sent:])
 	if err != nil && err != syscall.EAGAIN {
 		k.fail(err)
 		return
 	}
 	o.sent += n
 	if k.queued() == 0 {
-		k.source.io.giveBuffer(o.queue)
+		k.source.e.giveBuffer(o.queue)
 		o.queue, o.sent = nil, 0
 		k.flushed()
 	}
@@ -317,26 +314,26 @@ func (k *socket) flush() {
 }
 
 // flushed closes the write side if that was only waiting for the queue.
-func (k *socket) flushed() {
+func (k *Socket) flushed() {
 	if k.state&(ending|ended) == ending {
 		k.state |= ended
-		if err := k.source.io.os.CloseWrite(int(k.fd)); err != nil {
+		if err := k.source.e.os.CloseWrite(int(k.fd)); err != nil {
 			k.fail(err)
 		}
 	}
 }
 
 // fail notes that nothing can be sent any more, and wakes whoever waits: the next call returns err.
-func (k *socket) fail(err error) {
+func (k *Socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
 	k.state &^= full
-	k.source.io.giveBuffer(o.queue)
+	k.source.e.giveBuffer(o.queue)
 	o.queue, o.sent = nil, 0
 	k.Wake()
 }
 
-func (k *socket) CloseWrite() error {
+func (k *Socket) CloseWrite() error {
 	if err := k.sendable(); err != nil && err != errWriteClosed {
 		return err
 	}
@@ -350,10 +347,10 @@ func (k *socket) CloseWrite() error {
 	return nil
 }
 
-func (k *socket) LocalAddr() net.Addr { return k.addr(k.source.io.os.LocalAddr) }
-func (k *socket) PeerAddr() net.Addr  { return k.addr(k.source.io.os.PeerAddr) }
+func (k *Socket) LocalAddr() net.Addr { return k.addr(k.source.e.os.LocalAddr) }
+func (k *Socket) PeerAddr() net.Addr  { return k.addr(k.source.e.os.PeerAddr) }
 
-func (k *socket) addr(ask func(fd int) net.Addr) net.Addr {
+func (k *Socket) addr(ask func(fd int) net.Addr) net.Addr {
 	if k.fd < 0 {
 		return nil
 	}
@@ -361,19 +358,19 @@ func (k *socket) addr(ask func(fd int) net.Addr) net.Addr {
 }
 
 // outbound returns the busy half.
-func (k *socket) outbound() *outbound {
+func (k *Socket) outbound() *outbound {
 	if k.out == nil {
-		k.out = k.source.io.takeOutbound()
+		k.out = k.source.e.takeOutbound()
 		k.out.k = k
 	}
 	return k.out
 }
 
 // calm gives the busy half back when there is nothing in it.
-func (k *socket) calm() {
+func (k *Socket) calm() {
 	if o := k.out; o != nil && o.err == nil && len(o.queue) == 0 && k.state&lingering == 0 {
 		k.out = nil
-		k.source.io.giveOutbound(o)
+		k.source.e.giveOutbound(o)
 	}
 }
 
@@ -383,7 +380,7 @@ func (o *outbound) enqueue(p []byte) {
 		return
 	}
 	if o.queue == nil {
-		o.queue = o.k.source.io.takeBuffer()
+		o.queue = o.k.source.e.takeBuffer()
 	}
 	if o.sent > 0 && len(o.queue)+len(p) > cap(o.queue) { // before growing, use the room in front
 		o.queue, o.sent = o.queue[:copy(o.queue, o.queue[o.sent:])], 0
@@ -392,12 +389,12 @@ func (o *outbound) enqueue(p []byte) {
 }
 
 // Close, in stages.
-func (k *socket) Close(within time.Duration) {
+func (k *Socket) Close(within time.Duration) {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return
 	}
 	k.dismiss()
-	e, o := k.source.io, k.outbound()
+	e, o := k.source.e, k.outbound()
 	k.state |= lingering | ending
 	e.lingering.push(o)
 	e.s.Hold(1)
@@ -408,7 +405,7 @@ func (k *socket) Close(within time.Duration) {
 }
 
 // dismiss wakes for the last time whoever waits here, another task than the one that gives the socket up.
-func (k *socket) dismiss() {
+func (k *Socket) dismiss() {
 	k.Wake()
 	k.state &^= full
 	k.reader = act.Waker{}
@@ -418,9 +415,9 @@ func (k *socket) dismiss() {
 }
 
 // Abort, at once.
-func (k *socket) Abort() {
+func (k *Socket) Abort() {
 	if k.fd >= 0 {
 		k.dismiss()
-		k.release(k.source.io.os.Reset)
+		k.release(k.source.e.os.Reset)
 	}
 }

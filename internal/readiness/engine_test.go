@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/monitor"
@@ -25,11 +26,9 @@ const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Prior
 func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	require.Same(t, l.Engine(), l.Engine())
-	require.Same(t, l.S, l.Engine().Scheduler())
-	require.Equal(t, monitor.OS(l.OS), l.Engine().OS())
 	stream, _ := l.Stream("tcp", nil)
 	require.NoError(t, l.S.Run(), "a connection that no task waits for holds nobody up")
-	require.Panics(t, func() { monitor.Inject(l.S, l.OS) }, "somebody may hold the first engine")
+	require.Panics(t, func() { readiness.Inject(l.S, l.OS) }, "somebody may hold the first engine")
 	stream.Abort()
 }
 
@@ -41,11 +40,11 @@ func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := monitor.Engine(l.S)
+	err := readiness.Of(l.S).Open()
 	require.ErrorIs(t, err, syscall.EMFILE)
 	require.EqualError(t, err, "monitor: opening a poller: too many open files")
 	l.OS.Fail = nil
-	_, err = monitor.Engine(l.S)
+	err = readiness.Of(l.S).Open()
 	require.NoError(t, err)
 }
 
@@ -68,9 +67,9 @@ func TestAnErrorOfThePollerEndsRun(t *testing.T) {
 
 func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	source := l.Engine().NewSource("tcp", nil)
+	l.Engine() // its descriptors are not to come between
 	fd, _ := l.Pair("tcp")
-	first, err := source.Adopt(fd)
+	first, err := l.Engine().Adopt(fd, false, unlimited)
 	require.NoError(t, err)
 	stale := l.OS.Tag(fd)
 	spare, other := l.Pair("tcp") // made before the close, so that its number is another
@@ -80,7 +79,7 @@ func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 
 	again, peer := l.Pair("tcp")
 	require.Equal(t, fd, again, "the system gives the number again")
-	second, err := source.Adopt(again)
+	second, err := l.Engine().Adopt(again, false, unlimited)
 	require.NoError(t, err)
 	defer second.Abort()
 	require.Equal(t, uint32(stale), uint32(l.OS.Tag(again)), "and the engine the slot")
@@ -97,7 +96,7 @@ func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 	l.Until("five late events", func() bool { return told >= 5 })
 	require.Zero(t, woken)
 	_, err = second.Lend(1)
-	require.Equal(t, monitor.ErrWouldBlock, err)
+	require.Equal(t, readiness.ErrWouldBlock, err)
 	require.Zero(t, l.OS.Count("receive"))
 
 	servertest.Send(t, peer, "for the second")
@@ -107,9 +106,9 @@ func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 // What one event of a batch closes, another event of the same batch may still be for.
 func TestAnEventBehindTheOneThatClosedItsDescriptorHarmsNobody(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	places := monitor.NewAccount(10)
+	places := monitor.NewConnLimiter(10)
 	for range 10 {
-		require.True(t, places.Enter())
+		require.True(t, places.Acquire())
 		stream, peer := l.Stream("tcp", places)
 		stream.Close(servertest.Timeout)
 		require.NoError(t, peer.Close())
@@ -122,7 +121,7 @@ func TestAnEventBehindTheOneThatClosedItsDescriptorHarmsNobody(t *testing.T) {
 func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	const n = 40
 	l := servertest.New(t, act.Config{})
-	streams := make([]monitor.Stream, n)
+	streams := make([]*readiness.Socket, n)
 	for i := range streams {
 		stream, peer := l.Stream([]string{"tcp", "unix"}[i%2], nil)
 		defer stream.Abort()
@@ -172,7 +171,7 @@ func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
 			}
 			loan = lent
 			l.S.AtTurnEnd(turnEnd(func() {
-				for err := monitor.ErrWouldBlock; err == monitor.ErrWouldBlock; {
+				for err := readiness.ErrWouldBlock; err == readiness.ErrWouldBlock; {
 					if other, err = b.Lend(100); err != nil {
 						l.Engine().Idle(time.Millisecond)
 					}
@@ -185,7 +184,7 @@ func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
 	})
 	require.Equal(t, "the first's bytes", string(loan))
 	require.Equal(t, "something else!!!", string(rest))
-	l.Turn(func(*act.Task) { require.Zero(t, monitor.Lent(l.Engine()), "and not longer") })
+	l.Turn(func(*act.Task) { require.Zero(t, readiness.Lent(l.Engine()), "and not longer") })
 }
 
 func TestALoanIsAtMostAsMuchAsWasAskedFor(t *testing.T) {
@@ -208,30 +207,24 @@ func TestALoanIsAtMostAsMuchAsWasAskedFor(t *testing.T) {
 func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
-	fd, err := l.OS.ListenUnix("@", netpoll.ListenOptions{})
-	if err != nil { // no abstract names here
-		fd, err = l.OS.ListenUnix(servertest.ShortDir(t)+"/s", netpoll.ListenOptions{})
-	}
-	require.NoError(t, err)
-	port, err := l.Engine().Port(fd, false)
-	require.NoError(t, err)
+	a := open(l, unlimited)
 	linger, _ := l.Stream("tcp", nil)
 	linger.Close(time.Hour)
 	require.Error(t, l.S.Close(), "a Cut: one lingers")
 
-	_, err = peer.Read(make([]byte, 1))
+	_, err := peer.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	requireClosed(t, stream)
 	requireClosed(t, linger)
-	_, err = port.Accept()
+	_, err = a.Accept()
 	require.ErrorIs(t, err, errClosed)
 }
 
 // asleep runs a scheduler that has an engine, with hook in between, and returns when it sleeps there.
 func asleep(t *testing.T, os *servertest.OS) *servertest.Running {
 	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-		monitor.Inject(s, os)
-		_, err := monitor.Engine(s)
+		readiness.Inject(s, os)
+		err := readiness.Of(s).Open()
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			if t.Order() != nil {
 				return act.Done
@@ -349,7 +342,7 @@ func TestAWaitForInputDoesNotAllocate(t *testing.T) {
 
 // patient is a task that waits for input again and again.
 type patient struct {
-	stream monitor.Stream
+	stream *readiness.Socket
 	turns  int
 	over   bool
 }
@@ -359,7 +352,7 @@ func (p *patient) Act(t *act.Task) act.Directive {
 	if p.over {
 		return act.Done
 	}
-	if _, err := p.stream.Lend(1); !errors.Is(err, monitor.ErrWouldBlock) {
+	if _, err := p.stream.Lend(1); !errors.Is(err, readiness.ErrWouldBlock) {
 		panic(err)
 	}
 	p.stream.AwaitInput(t.Waker())

@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"io"
@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // A receiver with SO_PASSCRED is given the bytes of one sender at a time (unix(7)): where the credentials
@@ -18,7 +19,7 @@ import (
 func TestAllThatIsBehindOtherCredentialsIsReceived(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	fd, peer := l.Pair("unix")
-	stream, err := l.Engine().NewSource("unix", nil).Adopt(fd)
+	stream, err := l.Engine().Adopt(fd, true, (*monitor.ConnLimiter)(nil))
 	require.NoError(t, err)
 	defer stream.Abort()
 	passCredentials := func(on int) {

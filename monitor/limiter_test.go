@@ -15,54 +15,54 @@ import (
 )
 
 func TestAnAccountHasAsManyPlacesAsItWasGiven(t *testing.T) {
-	a := monitor.NewAccount(2)
-	require.True(t, a.Enter())
-	require.True(t, a.Enter())
-	require.False(t, a.Enter())
+	a := monitor.NewConnLimiter(2)
+	require.True(t, a.Acquire())
+	require.True(t, a.Acquire())
+	require.False(t, a.Acquire())
 	require.Equal(t, 2, a.Open())
-	a.Leave()
-	require.True(t, a.Enter())
+	a.Release()
+	require.True(t, a.Acquire())
 
-	for _, unlimited := range []*monitor.Account{nil, monitor.NewAccount(0), monitor.NewAccount(-1)} {
+	for _, unlimited := range []*monitor.ConnLimiter{nil, monitor.NewConnLimiter(0), monitor.NewConnLimiter(-1)} {
 		for range 1000 {
-			require.True(t, unlimited.Enter())
+			require.True(t, unlimited.Acquire())
 		}
-		unlimited.Leave()
+		unlimited.Release()
 		unlimited.Await(&act.AtomicWaker{})
 	}
-	var none *monitor.Account
+	var none *monitor.ConnLimiter
 	require.Zero(t, none.Open(), "it counts nothing")
-	require.Equal(t, 1000, func() int { a := monitor.NewAccount(0); enter(a, 1000); return a.Open() }())
+	require.Equal(t, 1000, func() int { a := monitor.NewConnLimiter(0); enter(a, 1000); return a.Open() }())
 }
 
-func enter(a *monitor.Account, n int) {
+func enter(a *monitor.ConnLimiter, n int) {
 	for range n {
-		a.Enter()
+		a.Acquire()
 	}
 }
 
 // What was broken: whoever came again before a place was free was noted again, for as long as none was.
 func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
-	a := monitor.NewAccount(1)
-	require.True(t, a.Enter())
+	a := monitor.NewConnLimiter(1)
+	require.True(t, a.Acquire())
 	var bell act.AtomicWaker
 	for range 100 {
 		a.Await(&bell)
 	}
 	require.Equal(t, 1, monitor.Waiting(a))
-	a.Leave()
+	a.Release()
 	require.Zero(t, monitor.Waiting(a))
 }
 
 // Between "there is no place" and "wake me when there is" the place may have become free.
 func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a := monitor.NewAccount(1)
-	require.True(t, a.Enter())
+	a := monitor.NewConnLimiter(1)
+	require.True(t, a.Acquire())
 	woken := 0
 	var bell act.AtomicWaker
 	l.S.Spawn(waits(func(t *act.Task) {
-		a.Leave()
+		a.Release()
 		bell.Set(t.Waker())
 		a.Await(&bell)
 	}, &woken))
@@ -71,10 +71,10 @@ func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
 
 // guest is a task that takes a place again and again and gives it back later, from another goroutine.
 type guest struct {
-	places *monitor.Account
+	places *monitor.ConnLimiter
 	bell   act.AtomicWaker
 	left   int
-	leave  chan<- *monitor.Account
+	leave  chan<- *monitor.ConnLimiter
 	inside *atomic.Int64
 }
 
@@ -82,7 +82,7 @@ func (g *guest) Act(t *act.Task) act.Directive {
 	if g.left == 0 {
 		return act.Done
 	}
-	if !g.places.Enter() {
+	if !g.places.Acquire() {
 		g.bell.Set(t.Waker())
 		g.places.Await(&g.bell)
 		return act.Wait
@@ -98,9 +98,9 @@ func (g *guest) Act(t *act.Task) act.Directive {
 // Whoever is refused is woken: none of many on two schedulers is left waiting.
 func TestNobodyIsForgottenAtTheLimit(t *testing.T) {
 	const guests, visits = 6, 1500
-	places := monitor.NewAccount(3)
+	places := monitor.NewConnLimiter(3)
 	var inside atomic.Int64
-	leave := make(chan *monitor.Account, guests*visits)
+	leave := make(chan *monitor.ConnLimiter, guests*visits)
 	var leavers sync.WaitGroup
 	for seed := range 2 {
 		leavers.Go(func() {
@@ -110,7 +110,7 @@ func TestNobodyIsForgottenAtTheLimit(t *testing.T) {
 					runtime.Gosched()
 				}
 				inside.Add(-1)
-				a.Leave()
+				a.Release()
 			}
 		})
 	}

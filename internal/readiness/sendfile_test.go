@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // file returns one of so many zeroes.
@@ -29,21 +29,21 @@ func file(t *testing.T, n int64) *os.File {
 }
 
 // stuff sends a file until neither the socket nor the peer takes more, and returns how much was taken.
-func stuff(l *servertest.Stepped, stream monitor.Stream, f *os.File) (taken int) {
+func stuff(l *servertest.Stepped, stream *readiness.Socket, f *os.File) (taken int) {
 	l.T.Helper()
 	for {
-		n, err := stream.(monitor.FileSender).SendFile(f, 0, 1<<20)
+		n, err := stream.SendFile(f, 0, 1<<20)
 		if taken += n; err == nil {
 			require.Positive(l.T, n)
 			continue
 		}
-		require.Equal(l.T, monitor.ErrWouldBlock, err)
+		require.Equal(l.T, readiness.ErrWouldBlock, err)
 		require.Zero(l.T, n)
 		before := taken
 		l.For(50 * time.Millisecond) // an acknowledgement may be 40 ms late, and makes room
-		n, err = stream.(monitor.FileSender).SendFile(f, 0, 1<<20)
+		n, err = stream.SendFile(f, 0, 1<<20)
 		if taken += n; taken == before {
-			require.Equal(l.T, monitor.ErrWouldBlock, err)
+			require.Equal(l.T, readiness.ErrWouldBlock, err)
 			return taken
 		}
 	}
@@ -66,7 +66,7 @@ func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
 			require.Zero(t, l.OS.Count("sendfile")+l.OS.Count("send"))
 			total := drained(peer)
 			l.Until("woken", func() bool { return woken == 1 })
-			busy, _ := monitor.Busy(l.Engine())
+			busy, _ := readiness.Busy(l.Engine())
 			require.Zero(t, busy, "the busy half is given back")
 			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
 			l.Until("at once", func() bool { return woken == 2 })
@@ -101,8 +101,8 @@ func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
 	require.NoError(t, err)
 	taken += n
 	l.OS.Forget()
-	_, err = stream.(monitor.FileSender).SendFile(f, 0, 10)
-	require.Equal(t, monitor.ErrWouldBlock, err)
+	_, err = stream.SendFile(f, 0, 10)
+	require.Equal(t, readiness.ErrWouldBlock, err)
 	require.Zero(t, l.OS.Count("sendfile"), "it would overtake")
 	woken := 0
 	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
@@ -112,7 +112,7 @@ func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
 	l.Until("woken", func() bool { return woken == 1 })
 	q, _ := stream.Queued()
 	require.Zero(t, q)
-	n, err = stream.(monitor.FileSender).SendFile(f, 0, 10)
+	n, err = stream.SendFile(f, 0, 10)
 	require.NoError(t, err)
 	taken += n
 	require.NoError(t, stream.CloseWrite())
@@ -122,17 +122,17 @@ func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
 
 // Whatever ends the wait for room ends it: a deadline, an error, the end of the Stream.
 func TestTheWaitForRoomForAFileEnds(t *testing.T) {
-	for name, end := range map[string]func(l *servertest.Stepped, s monitor.Stream){
-		"Wake":  func(_ *servertest.Stepped, s monitor.Stream) { s.Wake() },
-		"Close": func(_ *servertest.Stepped, s monitor.Stream) { s.Close(time.Millisecond) },
-		"Abort": func(_ *servertest.Stepped, s monitor.Stream) { s.Abort() },
-		"a failed send": func(l *servertest.Stepped, s monitor.Stream) {
+	for name, end := range map[string]func(l *servertest.Stepped, s *readiness.Socket){
+		"Wake":  func(_ *servertest.Stepped, s *readiness.Socket) { s.Wake() },
+		"Close": func(_ *servertest.Stepped, s *readiness.Socket) { s.Close(time.Millisecond) },
+		"Abort": func(_ *servertest.Stepped, s *readiness.Socket) { s.Abort() },
+		"a failed send": func(l *servertest.Stepped, s *readiness.Socket) {
 			l.OS.Fail = func(string, int) error { return syscall.EPIPE }
 			_, err := s.Send(nil, []byte("x"), 10)
 			require.Equal(l.T, syscall.EPIPE, err)
 			l.OS.Fail = nil
 		},
-		"an error that is told as nothing else": func(l *servertest.Stepped, _ monitor.Stream) {
+		"an error that is told as nothing else": func(l *servertest.Stepped, _ *readiness.Socket) {
 			l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
 				return append(got, netpoll.Event{Tag: 0, Ready: netpoll.Error})
 			}
@@ -164,7 +164,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 func TestWhatSendFileSaysOfErrors(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
-	sender, f, said := stream.(monitor.FileSender), file(t, 10), error(nil)
+	sender, f, said := stream, file(t, 10), error(nil)
 	l.OS.Fail = func(string, int) error { return said }
 	for _, said = range []error{syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.ENOTSUP} {
 		_, err := sender.SendFile(f, 0, 10)

@@ -1,4 +1,4 @@
-package monitor_test
+package readiness_test
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // raw calls f with the descriptor of a connection.
@@ -134,7 +134,7 @@ func exchange(t *testing.T, r *rand.Rand, network, mark string, split func(*test
 		for {
 			part, err := stream.Lend(room)
 			got = append(got, part...)
-			if err == monitor.ErrWouldBlock {
+			if err == readiness.ErrWouldBlock {
 				stream.AwaitInput(t.Waker())
 				return act.Wait
 			}
@@ -226,7 +226,7 @@ func TestADialledConnectionDoesNotDelaySmallSegments(t *testing.T) {
 		}
 		return nil
 	}
-	dial, err := l.Engine().NewSource("tcp", nil).DialTCP(door.Addr().(*net.TCPAddr).AddrPort())
+	dial, err := l.Engine().Dial(door.Addr(), unlimited)
 	require.NoError(t, err)
 	defer dial.Close()
 	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)

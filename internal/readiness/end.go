@@ -1,4 +1,4 @@
-package monitor
+package readiness
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 )
 
 // AwaitEnd implements Ender. There is one place for whoever waits to hear of the peer, and a bit says what for.
-func (k *socket) AwaitEnd(w act.Waker) (half bool, err error) {
+func (k *Socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	half = k.ready&netpoll.PeerClosed != 0
 	if k.fd < 0 || k.state&lingering != 0 {
 		return half, net.ErrClosed
@@ -23,14 +23,14 @@ func (k *socket) AwaitEnd(w act.Waker) (half bool, err error) {
 
 // broken says why nothing can be sent any more. Error alone does not tell: it may be that both sides have
 // closed in order. What the system says once is kept.
-func (k *socket) broken() error {
+func (k *Socket) broken() error {
 	if k.out != nil && k.out.err != nil {
 		return k.out.err
 	}
 	if k.ready&netpoll.Error == 0 {
 		return nil
 	}
-	err := k.source.io.os.SocketError(int(k.fd))
+	err := k.source.e.os.SocketError(int(k.fd))
 	if err != nil {
 		k.fail(err)
 	}
@@ -38,7 +38,7 @@ func (k *socket) broken() error {
 }
 
 // peerClosed notes that the peer sends nothing more, which an event tells or a receive, whichever is first.
-func (k *socket) peerClosed() {
+func (k *Socket) peerClosed() {
 	if k.ready&netpoll.PeerClosed == 0 && k.state&forEnd != 0 {
 		k.reader.Wake()
 	}

@@ -1,4 +1,4 @@
-package monitor
+package readiness
 
 import (
 	"fmt"
@@ -18,9 +18,8 @@ const (
 	scratchLeft = 4 << 10
 )
 
-// IO is the readiness engine of one scheduler, and its Idler. A descriptor is registered once; from
-// then on its readiness is a bit, set by events and cleared when a call says that there is nothing more.
-type IO struct {
+// Engine is the readiness engine of one scheduler.
+type Engine struct {
 	s      *act.Scheduler
 	os     OS
 	poller Poller
@@ -34,18 +33,17 @@ type IO struct {
 	turn    uint64 // the turn of lent
 	buffers [][]byte
 	idle    []*outbound // not in use
-	source  *Source     // the latest: a thousand dialled connections have one
+	source  *source     // the latest: a thousand dialled connections share one
 
-	again     []*socket // have more to discard, which no event will tell
-	before    []*socket // the memory of an earlier again
+	again     []*Socket // have more to discard, which no event will report
+	before    []*Socket // the memory of an earlier again
 	soon      act.Timer // armed if there are any
 	lingering closing
-	starved   []*Port // wait for a descriptor to become free
+	starving  []*Acceptor // wait for a descriptor to become free
 }
 
-// slot is where events for a descriptor find who watches it. The generation is part of the event's tag:
-// one for a descriptor that was closed meanwhile, and whose number or slot is in use again, is not for
-// the present watcher.
+// slot is where an event finds the watcher of its descriptor. The generation is part of the event's tag: an event of a
+// descriptor that was closed meanwhile is not for the present watcher, even if the number or the slot is in use again.
 type slot struct {
 	generation uint32
 	watcher    watcher
@@ -56,34 +54,29 @@ type watcher interface {
 	Abort()
 }
 
-var engines = act.NewLocal(func(s *act.Scheduler) *IO { return &IO{s: s, os: kernel{}} })
+var engines = act.NewLocal(func(s *act.Scheduler) *Engine { return &Engine{s: s, os: kernel{}} })
 
-// Inject makes the scheduler's engine work on another OS. It must come before the first use.
-func Inject(s *act.Scheduler, os OS) { engines.Put(s, &IO{s: s, os: os}) }
+// Of returns the engine of s. It opens nothing yet.
+func Of(s *act.Scheduler) *Engine { return engines.Get(s) }
 
-// Engine returns the scheduler's engine, which becomes its Idler on first use. The error is that of
-// opening a poller.
-func Engine(s *act.Scheduler) (*IO, error) {
-	e := engines.Get(s)
+// Inject has the engine of s work on another OS. It must come before the first use.
+func Inject(s *act.Scheduler, os OS) { engines.Put(s, &Engine{s: s, os: os}) }
+
+// Open opens the poller and makes the engine the Idler of its scheduler; further calls do nothing.
+func (e *Engine) Open() error {
 	if e.poller == nil {
 		p, err := e.os.OpenPoller()
 		if err != nil {
-			return nil, fmt.Errorf("monitor: opening a poller: %w", err)
+			return fmt.Errorf("monitor: opening a poller: %w", err)
 		}
 		e.poller = p
-		s.SetIdler(e)
+		e.s.SetIdler(e)
 	}
-	return e, nil
+	return nil
 }
 
-// Scheduler is the one whose engine e is.
-func (e *IO) Scheduler() *act.Scheduler { return e.s }
-
-// OS is what the engine works on.
-func (e *IO) OS() OS { return e.os }
-
-// Idle looks what the OS reports, and sleeps there if it may.
-func (e *IO) Idle(atMost time.Duration) {
+// Idle takes the events that the OS reports, and sleeps there for at most atMost.
+func (e *Engine) Idle(atMost time.Duration) {
 	if len(e.again) > 0 {
 		atMost = 0
 	}
@@ -100,17 +93,17 @@ func (e *IO) Idle(atMost time.Duration) {
 }
 
 // Interrupt ends a sleep in Idle. Any goroutine.
-func (e *IO) Interrupt() { e.poller.Interrupt() }
+func (e *Engine) Interrupt() { e.poller.Interrupt() }
 
-func (e *IO) dispatch(ev *netpoll.Event) {
+func (e *Engine) dispatch(ev *netpoll.Event) {
 	index, generation := uint32(ev.Tag), uint32(ev.Tag>>32)
 	if sl := &e.slots[index]; sl.generation == generation && sl.watcher != nil {
 		sl.watcher.event(ev.Ready)
 	}
 }
 
-// watch registers fd for w, once for its life. After an error fd is still the caller's.
-func (e *IO) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
+// watch registers fd for w, once for its life. After an error the caller still owns fd.
+func (e *Engine) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
 	if n := len(e.spare); n > 0 {
 		index, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
@@ -127,44 +120,43 @@ func (e *IO) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) 
 }
 
 // unwatch frees the slot; the descriptor is about to be closed, which unregisters it.
-func (e *IO) unwatch(index uint32) {
+func (e *Engine) unwatch(index uint32) {
 	e.slots[index].generation++
 	e.slots[index].watcher = nil
 	e.spare = append(e.spare, index)
 }
 
-// descriptorFreed wakes those who could not have one.
-func (e *IO) descriptorFreed() {
-	for _, p := range e.starved {
-		p.starved = false
-		p.waker.Wake()
+// descriptorFreed wakes the acceptors that wait for one.
+func (e *Engine) descriptorFreed() {
+	for _, a := range e.starving {
+		a.starving = false
+		a.waker.Wake()
 	}
-	e.starved = e.starved[:0]
+	e.starving = e.starving[:0]
 }
 
-// loan returns room for a receive, at least scratchLeft bytes. The turn that was lent something keeps it
-// until all of its ends are over.
-func (e *IO) loan() []byte {
+// loan returns room for a receive, at least scratchLeft bytes. What a turn was lent stays valid until all functions of
+// AtTurnEnd have run.
+func (e *Engine) loan() []byte {
 	if now := hook.TurnCount(e.s); e.turn != now {
 		e.turn, e.lent = now, 0
 	}
 	if len(e.scratch)-e.lent < scratchLeft {
-		// The old one, if any, is lent out to the end of the turn and then the collector's.
+		// The old one may be lent out until the end of the turn; then it is the collector's.
 		e.scratch, e.lent = make([]byte, scratchSize), 0
 	}
 	return e.scratch[e.lent:]
 }
 
 // Drop aborts what lingers.
-func (e *IO) Drop() {
+func (e *Engine) Drop() {
 	for e.lingering.first != nil {
 		e.lingering.first.k.Abort()
 	}
 }
 
-// Close closes every descriptor that is still watched, and the poller. The scheduler calls it when it is
-// closed.
-func (e *IO) Close() error {
+// Close closes every watched descriptor, and the poller. The scheduler calls it when it is closed.
+func (e *Engine) Close() error {
 	if e.poller == nil {
 		return nil
 	}

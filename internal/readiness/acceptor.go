@@ -1,0 +1,199 @@
+package readiness
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
+)
+
+// LastAccepts bounds how many connections an Acceptor still gives after Stop: as many as a backlog usually holds
+// (net.core.somaxconn), so that clients that go on connecting do not keep it open. It is a variable for tests.
+var LastAccepts = 4096
+
+// deniedInARow is how many connections may fail with EPERM before it is taken for something that lasts, such as a filter
+// of system calls (seccomp(2)), which refuses the call and leaves the connection in the backlog.
+const deniedInARow = 64
+
+// Acceptor is a listening socket as one scheduler sees it. It implements monitor.Acceptor.
+type Acceptor struct {
+	e        *Engine
+	source   *source
+	addr     net.Addr
+	shared   *shared // nil: the socket is the Acceptor's own
+	fd       int     // -1: closed
+	slot     uint32
+	ready    bool
+	stopped  bool
+	lacks    resource // why the last Accept gave nothing, beside there being none
+	starving bool     // in Engine.starving
+	late     int      // connections given since Stop
+	lost     int      // connections lost in a row
+	waker    act.Waker
+	place    act.AtomicWaker // woken when the limiter has room
+}
+
+type resource uint8
+
+const (
+	nothing resource = iota
+	aPlace
+	aDescriptor
+)
+
+func (e *Engine) acceptor(fd int, o ListenOptions, sh *shared) (*Acceptor, error) {
+	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(sh != nil, o.Limiter), addr: e.os.LocalAddr(fd)}
+	kind := netpoll.Listener
+	if sh != nil {
+		kind = netpoll.SharedListener
+	}
+	slot, err := e.watch(fd, kind, a)
+	if err != nil {
+		_ = a.giveUp(fd) // the error that matters is the other one
+		return nil, err
+	}
+	a.slot = slot
+	return a, nil
+}
+
+// Accept implements monitor.Acceptor.
+func (a *Acceptor) Accept() (*Socket, error) {
+	a.lacks = nothing
+	switch {
+	case a.fd < 0, a.late == LastAccepts:
+		return nil, net.ErrClosed
+	case !a.ready:
+		return nil, a.none(ErrWouldBlock)
+	case !a.source.limiter.Acquire():
+		a.lacks = aPlace
+		return nil, a.none(ErrWouldBlock)
+	}
+	fd, err := a.e.os.Accept(a.fd)
+	if err != nil {
+		a.source.limiter.Release()
+		return nil, a.refused(err)
+	}
+	k, err := a.source.adopt(fd)
+	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
+		return nil, a.short(err)
+	}
+	a.lost = 0
+	if a.stopped {
+		a.late++
+	}
+	return k, nil
+}
+
+// none returns err, or after Stop that there will be nothing more.
+func (a *Acceptor) none(err error) error {
+	if a.stopped {
+		return net.ErrClosed
+	}
+	return err
+}
+
+func (a *Acceptor) short(err error) error {
+	a.lacks = aDescriptor
+	return a.none(fmt.Errorf("%w: %w", ErrShortage, err))
+}
+
+// refused classifies what accept(2) returned.
+func (a *Acceptor) refused(err error) error {
+	switch {
+	case err == syscall.EAGAIN:
+		a.ready, a.lost = false, 0
+		return a.none(ErrWouldBlock)
+	case aborted(err):
+		if a.lost++; err == syscall.EPERM && a.lost%deniedInARow == 0 {
+			return a.short(err)
+		}
+		return fmt.Errorf("%w: %w", ErrConnAborted, err)
+	case exhausted(err):
+		return a.short(err)
+	}
+	return err
+}
+
+// aborted reports whether err is of the one connection, after which the next may be fine. Linux passes on what happened
+// to the connection in the backlog (accept(2)); EPERM is a firewall's.
+func aborted(err error) bool {
+	switch err {
+	case syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENOPROTOOPT, syscall.EHOSTDOWN,
+		syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH, syscall.ECONNRESET, syscall.ETIMEDOUT:
+		return true
+	}
+	return false
+}
+
+// exhausted reports whether err passes when something is given back.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// Await implements monitor.Acceptor.
+func (a *Acceptor) Await(w act.Waker) {
+	a.waker = w
+	switch {
+	case a.fd < 0 || a.stopped:
+		w.Wake()
+	case a.lacks == aPlace:
+		a.place.Set(w)
+		a.source.limiter.Await(&a.place)
+	case a.lacks == aDescriptor:
+		if !a.starving {
+			a.starving = true
+			a.e.starving = append(a.e.starving, a)
+		}
+	case a.ready:
+		w.Wake()
+	}
+}
+
+// Stop implements monitor.Acceptor.
+func (a *Acceptor) Stop() {
+	a.stopped = true
+	a.ready = true // look, even if no event has reported a connection yet
+	a.waker.Wake()
+}
+
+// Addr implements monitor.Acceptor.
+func (a *Acceptor) Addr() net.Addr { return a.addr }
+
+func (a *Acceptor) event(netpoll.Ready) {
+	a.ready = true
+	a.waker.Wake()
+}
+
+// Close implements monitor.Acceptor. What was not accepted is reset by the system.
+func (a *Acceptor) Close() error {
+	if a.fd < 0 {
+		return nil
+	}
+	fd := a.fd
+	a.fd = -1
+	a.waker.Wake()
+	a.e.unwatch(a.slot)
+	return a.giveUp(fd)
+}
+
+// giveUp closes the socket, or this scheduler's part in it.
+func (a *Acceptor) giveUp(fd int) (err error) {
+	if a.shared != nil {
+		err = a.shared.leave(a.e)
+	} else {
+		err = a.e.os.Close(fd)
+	}
+	a.e.descriptorFreed()
+	return err
+}
+
+// Abort is Close.
+func (a *Acceptor) Abort() { _ = a.Close() }

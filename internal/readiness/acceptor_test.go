@@ -1,0 +1,290 @@
+package readiness_test
+
+import (
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
+
+// unlimited is the limiter that counts nothing.
+var unlimited *monitor.ConnLimiter
+
+// open returns an acceptor of l.
+func open(l *servertest.Stepped, limiter *monitor.ConnLimiter) *readiness.Acceptor {
+	l.T.Helper()
+	a, err := l.Engine().Listen(readiness.ListenOptions{Addr: loopback, Limiter: limiter})
+	require.NoError(l.T, err)
+	return a
+}
+
+// knock connects to a port for the length of the test.
+func knock(t testing.TB, at net.Addr) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout(at.Network(), at.String(), servertest.Timeout)
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// next steps until Accept does better than ErrWouldBlock.
+func next(l *servertest.Stepped, a *readiness.Acceptor) (k *readiness.Socket, err error) {
+	l.T.Helper()
+	l.Until("a connection, or an error", func() bool {
+		k, err = a.Accept()
+		return err != readiness.ErrWouldBlock
+	})
+	return k, err
+}
+
+func TestAnAcceptorGivesEachConnectionOnce(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	a := open(l, unlimited)
+	_, err := a.Accept()
+	require.Equal(t, readiness.ErrWouldBlock, err)
+	require.Zero(t, l.OS.Count("accept"), "nothing was reported, so nothing is asked")
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.For(2 * time.Millisecond)
+	require.Zero(t, woken)
+	for range 3 {
+		knock(t, a.Addr())
+	}
+	l.Until("a knock", func() bool { return woken == 1 })
+	for range 3 {
+		k, err := a.Accept()
+		require.NoError(t, err)
+		k.Abort()
+	}
+	_, err = a.Accept()
+	require.Equal(t, readiness.ErrWouldBlock, err)
+	require.Equal(t, 4, l.OS.Count("accept"))
+	require.NoError(t, a.Close())
+}
+
+func TestAClosedAcceptorSaysSoAndWakes(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	a := open(l, unlimited)
+	at := a.Addr().String()
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.For(2 * time.Millisecond)
+	require.NoError(t, a.Close())
+	l.Until("woken", func() bool { return woken == 1 })
+	_, err := a.Accept()
+	require.Equal(t, errClosed, err)
+	require.Equal(t, at, a.Addr().String(), "still known")
+	require.NoError(t, a.Close(), "again")
+	require.Equal(t, 1, l.OS.Count("close"))
+	l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.Until("at once", func() bool { return woken == 2 })
+	_, err = net.Dial("tcp", at)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+// After Stop come the connections that are in the backlog, as far as there are places and descriptors, up to a bound.
+func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
+	defer func(before int) { readiness.LastAccepts = before }(readiness.LastAccepts)
+	readiness.LastAccepts = 3
+	for name, test := range map[string]struct {
+		places, knocks, given int
+		short                 syscall.Errno
+	}{
+		"none":                  {},
+		"some":                  {knocks: 2, given: 2},
+		"more than the bound":   {knocks: 4, given: 3},
+		"more than places":      {places: 1, knocks: 2, given: 1},
+		"without a descriptor":  {knocks: 2, short: syscall.EMFILE},
+		"a filter denies calls": {knocks: 2, short: syscall.EPERM},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			a := open(l, monitor.NewConnLimiter(test.places))
+			for range test.knocks {
+				knock(t, a.Addr())
+			}
+			l.OS.Fail = func(call string, _ int) error {
+				if call == "accept" && test.short != 0 {
+					return test.short
+				}
+				return nil
+			}
+			woken := 0
+			l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+			l.Turn(func(*act.Task) { a.Stop() })
+			l.Until("woken by Stop", func() bool { return woken == 1 })
+			given := 0
+			for {
+				k, err := a.Accept()
+				if err == net.ErrClosed {
+					break
+				}
+				if err != nil {
+					require.ErrorIs(t, err, readiness.ErrConnAborted)
+					continue
+				}
+				given++
+				defer k.Abort()
+			}
+			require.Equal(t, test.given, given)
+			require.NoError(t, a.Close())
+		})
+	}
+}
+
+func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	l := servertest.New(t, act.Config{})
+	l.Engine() // each fixture counts descriptors from its beginning
+	other := servertest.New(t, act.Config{})
+	o := readiness.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}, Limiter: unlimited}
+	first, err := l.Engine().Listen(o)
+	require.NoError(t, err)
+	o.Sibling = first
+	second, err := other.Engine().Listen(o)
+	require.NoError(t, err)
+	require.Equal(t, path, second.Addr().String())
+	knock(t, first.Addr())
+	k, err := next(other, second) // looking at the same time as the first would
+	require.NoError(t, err)
+	k.Abort()
+	require.NoError(t, first.Close())
+	require.Zero(t, l.OS.Count("close"))
+	require.FileExists(t, path)
+	require.NoError(t, second.Close())
+	require.NoFileExists(t, path)
+	_, err = other.Engine().Listen(o)
+	require.Equal(t, errClosed, err, "there is nothing left to join")
+}
+
+func TestASocketThatCannotBeWatchedIsClosed(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	l.Engine()
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "add" {
+			return syscall.ENOMEM
+		}
+		return nil
+	}
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	for _, addr := range []net.Addr{loopback, &net.UnixAddr{Name: path, Net: "unix"}} {
+		_, err := l.Engine().Listen(readiness.ListenOptions{Addr: addr, Limiter: unlimited})
+		require.ErrorIs(t, err, syscall.ENOMEM)
+	}
+	require.NoFileExists(t, path)
+}
+
+// What was broken: an acceptor that asked again and again, as a timer made it, was noted each time.
+func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	a := open(l, unlimited)
+	stream, _ := l.Stream("tcp", nil)
+	knock(t, a.Addr())
+	l.OS.Fail = func(call string, _ int) error {
+		if call == "accept" {
+			return syscall.EMFILE
+		}
+		return nil
+	}
+	_, err := next(l, a)
+	require.ErrorIs(t, err, readiness.ErrShortage)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	woken := 0
+	l.S.Spawn(waits(func(t *act.Task) {
+		for range 100 {
+			a.Await(t.Waker())
+		}
+	}, &woken))
+	l.For(2 * time.Millisecond)
+	require.Equal(t, 1, readiness.Starving(l.Engine()))
+	require.Zero(t, woken)
+	stream.Abort()
+	l.Until("woken", func() bool { return woken == 1 })
+	require.Zero(t, readiness.Starving(l.Engine()))
+	require.NoError(t, a.Close())
+}
+
+// decided steps until it is known how a connect went.
+func decided(l *servertest.Stepped, d *readiness.Dial) (stream *readiness.Socket, err error) {
+	l.T.Helper()
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if stream, err = d.Stream(); err == readiness.ErrWouldBlock {
+			d.Await(t.Waker())
+			return act.Wait
+		}
+		return act.Done
+	}))
+	l.Until("the connect is decided", func() bool { return stream != nil || err != nil && err != readiness.ErrWouldBlock })
+	return stream, err
+}
+
+func TestADialIsAStreamOrAnError(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := door.Addr()
+
+	dial, err := l.Engine().Dial(at, unlimited)
+	require.NoError(t, err)
+	stream, err := decided(l, dial)
+	require.NoError(t, err)
+	require.Equal(t, at.String(), stream.PeerAddr().String())
+	dial.Close() // it is taken
+	_, err = stream.Queued()
+	require.NoError(t, err)
+	_, err = dial.Stream()
+	require.Equal(t, errClosed, err)
+	stream.Abort()
+
+	require.NoError(t, door.Close())
+	dial, err = l.Engine().Dial(at, unlimited)
+	if err == nil {
+		_, err = decided(l, dial)
+	}
+	require.Equal(t, syscall.ECONNREFUSED, err)
+}
+
+func TestADialClosedOnTheWayIsGone(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = door.Close() }()
+	places := monitor.NewConnLimiter(1)
+	dial, err := l.Engine().Dial(door.Addr(), places)
+	require.NoError(t, err)
+	require.Equal(t, 1, places.Open())
+	_, err = l.Engine().Dial(door.Addr(), places)
+	require.Equal(t, readiness.ErrFull, err, "there is one place, and it is taken")
+	dial.Close()
+	dial.Close()
+	_, err = dial.Stream()
+	require.Equal(t, errClosed, err)
+	require.Zero(t, places.Open())
+	l.Turn(func(t *act.Task) { dial.Await(t.Waker()) })
+}
+
+func TestADialOnAUnixSocket(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	_, err := l.Engine().Dial(&net.UnixAddr{Name: path, Net: "unix"}, unlimited)
+	require.Equal(t, syscall.ENOENT, err)
+	door, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer func() { _ = door.Close() }()
+	dial, err := l.Engine().Dial(&net.UnixAddr{Name: path, Net: "unix"}, unlimited)
+	require.NoError(t, err)
+	stream, err := decided(l, dial)
+	require.NoError(t, err)
+	stream.Abort()
+}

@@ -1,0 +1,86 @@
+package readiness
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
+)
+
+// Dial is a connection that is being established. It implements monitor.PendingConn.
+type Dial struct {
+	k *Socket // nil: taken or closed
+}
+
+// Dial implements monitor.Engine.
+func (e *Engine) Dial(addr net.Addr, limiter Limiter) (*Dial, error) {
+	if err := e.Open(); err != nil {
+		return nil, err
+	}
+	if !limiter.Acquire() {
+		return nil, ErrFull
+	}
+	fd, done, local, err := -1, false, false, error(nil)
+	switch addr := addr.(type) {
+	case *net.TCPAddr:
+		if fd, done, err = e.os.DialTCP(addr.AddrPort()); err == nil {
+			_ = e.os.SetNoDelay(fd, true) // without it all is slower, not wrong
+		}
+	case *net.UnixAddr:
+		local = true
+		fd, done, err = e.os.DialUnix(addr.Name)
+	default:
+		err = fmt.Errorf("monitor: dialing %T: %w", addr, errors.ErrUnsupported)
+	}
+	if err != nil {
+		limiter.Release()
+		return nil, err
+	}
+	k, err := e.sourceOf(local, limiter).adopt(fd)
+	if err != nil {
+		return nil, err
+	}
+	if !done {
+		k.state |= dialing
+	}
+	return &Dial{k}, nil
+}
+
+// Stream implements monitor.PendingConn.
+func (d *Dial) Stream() (*Socket, error) {
+	k := d.k
+	if k == nil {
+		return nil, net.ErrClosed
+	}
+	if k.state&dialing != 0 {
+		if k.ready&(netpoll.Out|netpoll.Error) == 0 {
+			return nil, ErrWouldBlock
+		}
+		if err := k.source.e.os.SocketError(int(k.fd)); err != nil {
+			d.Close()
+			return nil, err
+		}
+		k.state &^= dialing
+	}
+	d.k = nil
+	return k, nil
+}
+
+// Await implements monitor.PendingConn.
+func (d *Dial) Await(w act.Waker) {
+	if d.k == nil {
+		w.Wake()
+		return
+	}
+	d.k.AwaitInput(w)
+}
+
+// Close implements monitor.PendingConn.
+func (d *Dial) Close() {
+	if d.k != nil {
+		d.k.Abort()
+		d.k = nil
+	}
+}

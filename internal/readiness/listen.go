@@ -1,0 +1,112 @@
+package readiness
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/netpoll"
+)
+
+// ListenOptions are those of package monitor.
+type ListenOptions struct {
+	Addr      net.Addr
+	Sibling   *Acceptor
+	Backlog   int
+	Delay     bool
+	KeepAlive time.Duration
+	Limiter   Limiter
+}
+
+// Listen implements monitor.Engine.
+func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
+	if err := e.Open(); err != nil {
+		return nil, err
+	}
+	switch addr := o.Addr.(type) {
+	case *net.TCPAddr:
+		return e.listenTCP(addr.AddrPort(), o)
+	case *net.UnixAddr:
+		return e.listenUnix(addr.Name, o)
+	}
+	return nil, fmt.Errorf("monitor: listening on %T: %w", o.Addr, errors.ErrUnsupported)
+}
+
+// listenTCP opens a socket of the scheduler's own; the system spreads the connections over those of one port.
+func (e *Engine) listenTCP(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
+	if o.Sibling != nil {
+		at = o.Sibling.addr.(*net.TCPAddr).AddrPort()
+	}
+	if at.Addr().IsValid() {
+		return e.listenAt(at, o)
+	}
+	a, err := e.listenAt(netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()), o)
+	if errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) { // no IPv6 here
+		return e.listenAt(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()), o)
+	}
+	return a, err
+}
+
+// listenAt sets the options on the listening socket: connections inherit them, which saves a system call for each.
+func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
+	fd, err := e.os.ListenTCP(at, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, o.KeepAlive)); err != nil {
+		_ = e.os.Close(fd)
+		return nil, err
+	}
+	return e.acceptor(fd, o, nil)
+}
+
+// shared is a listening Unix socket, which all schedulers of a Group have together.
+type shared struct {
+	fd   int
+	path string
+
+	mu    sync.Mutex
+	users int // 0: closed
+}
+
+func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
+	if o.Sibling != nil {
+		sh := o.Sibling.shared
+		if !sh.join() {
+			return nil, net.ErrClosed
+		}
+		return e.acceptor(sh.fd, o, sh)
+	}
+	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog})
+	if err != nil {
+		return nil, err
+	}
+	return e.acceptor(fd, o, &shared{fd: fd, path: path, users: 1})
+}
+
+func (sh *shared) join() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.users == 0 {
+		return false
+	}
+	sh.users++
+	return true
+}
+
+// leave takes the socket from the poller of e, or else its arrivals would go on waking that scheduler, for nothing. The
+// last to leave closes the socket and unlinks it.
+func (sh *shared) leave(e *Engine) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.users--; sh.users > 0 {
+		return e.poller.Remove(sh.fd)
+	}
+	err := e.os.Close(sh.fd)
+	_ = e.os.Unlink(sh.path) // a socket file that cannot be removed is replaced by the next to listen there
+	return err
+}

@@ -1,0 +1,149 @@
+package monitor
+
+import (
+	"net"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
+)
+
+// Engine makes the connections of one scheduler: it listens and dials. The default engine works on readiness, with epoll
+// or kqueue; another one may hand whole operations to the system and be told of their completion. Packages listener
+// and service know only these interfaces. All methods of an Engine and of what it returns belong to the scheduler's
+// thread, except where stated, and none blocks. Of an Engine with methods Close() error or Drop(), the scheduler calls
+// Close when it is closed, and Drop when an order drops what is left: lingering streams are then aborted.
+type Engine interface {
+	// Listen begins to accept connections. The error names no address.
+	Listen(o ListenOptions) (Acceptor, error)
+	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. The stream has a place of limiter, which may be
+	// nil, until its descriptor is closed; without a place the error is ErrFull. Small segments go out at once
+	// (TCP_NODELAY).
+	Dial(addr net.Addr, limiter *ConnLimiter) (PendingConn, error)
+}
+
+// ListenOptions say where and how an Engine listens.
+type ListenOptions struct {
+	// Addr is a *net.TCPAddr, where no IP means all addresses of the machine and port 0 one of the system's choice, or a
+	// *net.UnixAddr. No other program, not even another instance of this one, can listen at the same address; a Unix
+	// socket file at which nothing listens is replaced.
+	Addr net.Addr
+	// Sibling is an Acceptor of the same kind of engine on another scheduler, still open, whose address this one
+	// joins; Addr is then ignored but for its type. TCP: a socket for each scheduler, over which the system spreads the
+	// connections. Unix: one socket for all, unlinked when the last Acceptor is closed.
+	Sibling Acceptor
+	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the system allows.
+	Backlog int
+	// Delay leaves Nagle's algorithm on (RFC 896).
+	Delay bool
+	// KeepAlive is the time of silence after which the system probes a peer; 0 means never.
+	KeepAlive time.Duration
+	// Limiter bounds the connections; nil does not. See [ConnLimiter].
+	Limiter *ConnLimiter
+}
+
+// Acceptor accepts the connections of one listening socket, or of a scheduler's part in it.
+type Acceptor interface {
+	// Accept returns the next connection. It may fail with
+	//
+	//	ErrWouldBlock   there is none yet, or the limiter has no place: Await, and call again
+	//	ErrConnAborted  one connection was lost; the next may be fine: call again
+	//	ErrShortage     descriptors or memory are short: Await, with a timer, and call again
+	//	net.ErrClosed   there will be no more
+	//
+	// The last three may be wrapped, with the system's error. Any other error is final.
+	Accept() (Stream, error)
+	// Await keeps w, in place of an earlier one, and wakes it once when Accept may do better than it last did. After
+	// ErrShortage that is when this scheduler has freed a descriptor; others may be freed unnoticed.
+	Await(w act.Waker)
+	// Stop begins the end. Accept still returns the connections that had arrived by now, as far as there are places and
+	// resources for them, and then net.ErrClosed. An engine of completions waits for accepts that are under way
+	// (ErrWouldBlock). The end comes also if clients go on connecting.
+	Stop()
+	// Close stops listening. Connections that were not accepted are reset. A second Close does nothing.
+	Close() error
+	// Addr returns the address, also after Close. Any goroutine.
+	Addr() net.Addr
+}
+
+// PendingConn is a connection that is being established.
+type PendingConn interface {
+	// Stream returns the connection, or ErrWouldBlock as long as it is not decided. Any other error is final.
+	Stream() (Stream, error)
+	// Await keeps w, in place of an earlier one, and wakes it when the connection is decided.
+	Await(w act.Waker)
+	// Close gives up, unless the Stream was taken.
+	Close()
+}
+
+// Errors of an Engine and its streams.
+var (
+	// ErrWouldBlock: nothing can be done at once. Await, and call again.
+	ErrWouldBlock = readiness.ErrWouldBlock
+	// ErrFull: a ConnLimiter has no place.
+	ErrFull = readiness.ErrFull
+	// ErrConnAborted: a connection was lost before it was accepted.
+	ErrConnAborted = readiness.ErrConnAborted
+	// ErrShortage: descriptors, or memory for connections, are exhausted.
+	ErrShortage = readiness.ErrShortage
+)
+
+var engines = act.NewLocal(func(s *act.Scheduler) Engine { return readinessEngine{readiness.Of(s)} })
+
+// EngineOf returns the engine of s. The default engine becomes the Idler of s with the first call, and the error is that
+// of opening a poller.
+func EngineOf(s *act.Scheduler) (Engine, error) {
+	e := engines.Get(s)
+	if r, ok := e.(readinessEngine); ok {
+		if err := r.e.Open(); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// SetEngine gives s another engine than the default. It panics after the first call of EngineOf; a set-up function that
+// comes before those of services is the place for it.
+func SetEngine(s *act.Scheduler, e Engine) { engines.Put(s, e) }
+
+// readinessEngine turns the types of package readiness into interfaces.
+type readinessEngine struct{ e *readiness.Engine }
+
+func (r readinessEngine) Listen(o ListenOptions) (Acceptor, error) {
+	sibling, _ := o.Sibling.(readinessAcceptor)
+	a, err := r.e.Listen(readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Backlog: o.Backlog,
+		Delay: o.Delay, KeepAlive: o.KeepAlive, Limiter: o.Limiter})
+	if err != nil {
+		return nil, err
+	}
+	return readinessAcceptor{a}, nil
+}
+
+func (r readinessEngine) Dial(addr net.Addr, limiter *ConnLimiter) (PendingConn, error) {
+	d, err := r.e.Dial(addr, limiter)
+	if err != nil {
+		return nil, err
+	}
+	return readinessDial{d}, nil
+}
+
+type readinessAcceptor struct{ *readiness.Acceptor }
+
+func (a readinessAcceptor) Accept() (Stream, error) { return asStream(a.Acceptor.Accept()) }
+
+type readinessDial struct{ *readiness.Dial }
+
+func (d readinessDial) Stream() (Stream, error) { return asStream(d.Dial.Stream()) }
+
+// asStream keeps a nil Socket from becoming a Stream.
+func asStream(k *readiness.Socket, err error) (Stream, error) {
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+var (
+	_ CloseNotifier = (*readiness.Socket)(nil)
+	_ FileSender    = (*readiness.Socket)(nil)
+)

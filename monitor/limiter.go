@@ -1,0 +1,88 @@
+package monitor
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// ConnLimiter bounds the connections of a service over all schedulers. An [Engine] acquires a place before it accepts a
+// connection, and the connection releases it when its descriptor is closed, after lingering. An engine of completions
+// acquires a place only for an accept that has a connection waiting for it, so that a scheduler without clients keeps no
+// place from the others. All methods are for any goroutine. The nil ConnLimiter counts nothing and has no limit.
+type ConnLimiter struct {
+	max     int64
+	open    atomic.Int64
+	waiting atomic.Int32 // len(wakers)
+	mu      sync.Mutex
+	wakers  []*act.AtomicWaker // that wait, each once
+}
+
+// NewConnLimiter returns a ConnLimiter with max places; 0 or less means no limit.
+func NewConnLimiter(max int) *ConnLimiter { return &ConnLimiter{max: int64(max)} }
+
+// Open returns how many places are taken.
+func (l *ConnLimiter) Open() int {
+	if l == nil {
+		return 0
+	}
+	return int(l.open.Load())
+}
+
+// Acquire takes a place and reports whether there was one.
+func (l *ConnLimiter) Acquire() bool {
+	if l == nil {
+		return true
+	}
+	for {
+		n := l.open.Load()
+		if l.max > 0 && n >= l.max {
+			return false
+		}
+		if l.open.CompareAndSwap(n, n+1) { // never above max, not even for a moment: a refused caller waits
+			return true
+		}
+	}
+}
+
+// Release gives a place back and wakes all that wait for one.
+func (l *ConnLimiter) Release() {
+	if l == nil {
+		return
+	}
+	l.open.Add(-1)
+	if l.waiting.Load() > 0 {
+		l.wake()
+	}
+}
+
+// Await wakes w once when a place has become free, at once if there is one by now. Another call with the same w, set
+// again, takes no more room.
+func (l *ConnLimiter) Await(w *act.AtomicWaker) {
+	if l == nil {
+		w.Wake()
+		return
+	}
+	l.mu.Lock()
+	if !slices.Contains(l.wakers, w) {
+		l.wakers = append(l.wakers, w)
+	}
+	l.waiting.Store(int32(len(l.wakers)))
+	l.mu.Unlock()
+	if l.max <= 0 || l.open.Load() < l.max { // a Release before the Store has not seen w
+		l.wake()
+	}
+}
+
+func (l *ConnLimiter) wake() {
+	l.mu.Lock()
+	wakers := l.wakers
+	l.wakers = nil
+	l.waiting.Store(0)
+	l.mu.Unlock()
+	for _, w := range wakers {
+		w.Wake()
+	}
+}

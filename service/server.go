@@ -1,0 +1,155 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// acceptsATurn bounds what a service accepts in one turn.
+const acceptsATurn = 64
+
+// server is what TCP and Unix have in common. It is made anew by the first Setup of each Group.
+type server struct {
+	mu      sync.Mutex
+	group   *act.Group
+	addr    net.Addr
+	limiter *monitor.ConnLimiter
+	open    map[*act.Scheduler]monitor.Acceptor // all of one Group
+}
+
+// config is what a Setup sets up.
+type config struct {
+	listen   monitor.ListenOptions // without Addr, Sibling and Limiter
+	resolve  func() (net.Addr, error)
+	maxConns int
+	limits   listener.Limits
+	handler  func(*listener.Conn) act.Action
+}
+
+// setUp begins to accept on one scheduler: the first of a Group, or a further one.
+func (v *server) setUp(s *act.Scheduler, c config) error {
+	if c.handler == nil {
+		panic("service: without a Handler")
+	}
+	c.limits = c.limits.Resolved()
+	from, err := v.listen(s, c)
+	if err != nil {
+		return err
+	}
+	s.Install(&acceptor{ // without the lock: a Trace may ask for its name
+		accept: listener.Accept{From: from, Limits: c.limits},
+		config: &c,
+		server: v,
+		home:   s,
+	})
+	return nil
+}
+
+func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
+	e, err := monitor.EngineOf(s)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case len(v.open) == 0:
+		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(c.maxConns)
+		v.open = map[*act.Scheduler]monitor.Acceptor{}
+	case v.group != s.Group():
+		return nil, errElsewhere
+	case v.open[s] != nil:
+		return nil, errTwice
+	}
+	o := c.listen
+	o.Addr, o.Limiter = v.addr, v.limiter
+	for _, sibling := range v.open {
+		o.Sibling = sibling // any
+	}
+	if o.Sibling == nil {
+		if o.Addr, err = c.resolve(); err != nil {
+			return nil, err
+		}
+	}
+	from, err := e.Listen(o)
+	if err != nil {
+		return nil, err
+	}
+	v.addr, v.open[s] = from.Addr(), from
+	return from, nil
+}
+
+var (
+	errElsewhere = errors.New("the service runs in another Group")
+	errTwice     = errors.New("the service was already set up on this scheduler")
+)
+
+// close stops listening on s.
+func (v *server) close(s *act.Scheduler) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	from := v.open[s]
+	delete(v.open, s)
+	return from.Close()
+}
+
+// Addr returns the address that was bound, also after the end; nil before Setup. Any goroutine.
+func (v *server) Addr() net.Addr {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.addr
+}
+
+// Open returns how many connections there are, lingering ones included. Any goroutine.
+func (v *server) Open() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.limiter.Open()
+}
+
+// acceptor is the demon of a service on one scheduler.
+type acceptor struct {
+	accept listener.Accept
+	config *config
+	server *server
+	home   *act.Scheduler
+	told   bool // of an order
+}
+
+// Act accepts what there is, at most acceptsATurn connections. Once told of an order it takes those that have arrived,
+// whose clients believe to be connected, and ends.
+func (a *acceptor) Act(t *act.Task) act.Directive {
+	for range acceptsATurn {
+		switch d := a.accept.Act(t); d {
+		case act.Done:
+			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), handler: a.config.handler})
+		case act.Yield:
+		case act.Failed:
+			if a.told && errors.Is(t.Err(), net.ErrClosed) {
+				return act.Done
+			}
+			return d
+		default:
+			return d
+		}
+	}
+	return act.Yield
+}
+
+// Stop has it end.
+func (a *acceptor) Stop(*act.Task, shutdown.Order) {
+	a.told = true
+	a.accept.From.Stop()
+}
+
+// Close stops listening.
+func (a *acceptor) Close() error { return a.server.close(a.home) }
+
+func (a *acceptor) String() string { return fmt.Sprintf("service on %v", a.server.Addr()) }

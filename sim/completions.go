@@ -1,0 +1,575 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Completions is a set-up function for [World.Server] that gives the scheduler another engine: one of completions, as
+// with io_uring(7). It has no descriptors and no readiness; an operation is handed to the world and completes some
+// time later. It comes before the set-up functions that listen or dial.
+func Completions(s *act.Scheduler) error {
+	e := &completer{r: runners.Get(s)}
+	s.SetIdler(e)
+	monitor.SetEngine(s, e)
+	return nil
+}
+
+var runners = act.NewLocal(func(*act.Scheduler) *runner { panic("sim: Completions is for a scheduler of a World") })
+
+// completer is the engine of completions of one scheduler, and its Idler.
+type completer struct {
+	r         *runner
+	lingering []*stream
+}
+
+// Idle never waits: it is the world that lets time pass.
+func (e *completer) Idle(atMost time.Duration) {
+	if atMost != 0 {
+		panic("sim: a scheduler wants to sleep, which only the world may")
+	}
+}
+
+// Interrupt has the scheduler look.
+func (e *completer) Interrupt() { e.r.wake() }
+
+// Drop aborts what lingers.
+func (e *completer) Drop() {
+	for len(e.lingering) > 0 {
+		e.lingering[0].Abort()
+	}
+}
+
+// later has an operation complete.
+func (e *completer) later(operation event) {
+	w := e.r.w
+	w.after(w.dice[network].duration(0, 50*time.Microsecond), operation)
+}
+
+// Listen implements monitor.Engine. The options of TCP change nothing here.
+func (e *completer) Listen(o monitor.ListenOptions) (monitor.Acceptor, error) {
+	l, err := e.listen(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &door{e: e, l: l, limiter: o.Limiter}
+	l.doors = append(l.doors, d)
+	return d, nil
+}
+
+func (e *completer) listen(o monitor.ListenOptions) (*listening, error) {
+	n, lo := &e.r.w.net, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil}
+	if unix, ok := o.Addr.(*net.UnixAddr); ok {
+		if o.Sibling != nil {
+			return o.Sibling.(*door).l, nil
+		}
+		return n.listenUnix(unix.Name, lo)
+	}
+	at := o.Addr.(*net.TCPAddr).AddrPort()
+	if !at.Addr().IsValid() {
+		at = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
+	}
+	return n.listenTCP(at, lo)
+}
+
+// door is a monitor.Acceptor. An accept begins when a connection waits and there is a place for it, and completes some
+// time later, whether it is asked for or not.
+type door struct {
+	e       *completer
+	l       *listening
+	limiter *monitor.ConnLimiter
+	pending int // accepts that have begun
+	got     []accepted
+	waker   act.Waker
+	full    bool // there was no place for a connection that waits
+	place   act.AtomicWaker
+	stopped bool
+	closed  bool
+}
+
+// accepted is an accept that has completed.
+type accepted struct {
+	k   *stream
+	err error
+}
+
+// arrival has one of the doors accept, and reports whether one can. If there is no place they all wait for one.
+func (l *listening) arrival() {
+	first := 0
+	if len(l.doors) > 1 {
+		first = l.n.w.dice[network].below(len(l.doors))
+	}
+	for i := range l.doors {
+		d := l.doors[(first+i)%len(l.doors)]
+		if d.begin(); l.pending >= l.queue.len() {
+			return
+		}
+		d.wake()
+	}
+}
+
+// begin begins an accept for each connection that waits, as far as there are places.
+func (d *door) begin() {
+	d.full = false
+	for !d.stopped && d.l.pending < d.l.queue.len() {
+		if d.full = !d.limiter.Acquire(); d.full {
+			return
+		}
+		d.pending++
+		d.l.pending++
+		d.e.later((*accepting)(d))
+	}
+}
+
+type accepting door
+
+func (o *accepting) fire() {
+	d := (*door)(o)
+	d.pending--
+	d.l.pending--
+	if k, err := d.complete(); k != nil || err != nil {
+		d.got = append(d.got, accepted{k, err})
+	}
+	d.wake()
+}
+
+// complete returns what one accept has brought: nothing if the connections are gone.
+func (d *door) complete() (*stream, error) {
+	w, l := d.e.r.w, d.l
+	var err error
+	switch {
+	case d.closed || l.queue.len() == 0:
+	case w.fault(&w.faults.NoFiles, d.e.r.server.kernel):
+		err = fmt.Errorf("%w: %w", monitor.ErrShortage, syscall.ENFILE)
+	case !(*l.queue.head()).c.local && w.fault(&w.faults.Aborted, l):
+		end := l.queue.pop()
+		end.c.injure()
+		l.refuse(end)
+		err = fmt.Errorf("%w: %w", monitor.ErrConnAborted, syscall.ECONNABORTED)
+	default:
+		return d.e.adopt(l.queue.pop(), d.limiter), nil
+	}
+	d.limiter.Release()
+	return nil, err
+}
+
+func (d *door) wake() {
+	d.waker.Wake()
+	d.e.r.wake()
+}
+
+// Accept implements monitor.Acceptor, as do the methods below.
+func (d *door) Accept() (monitor.Stream, error) {
+	switch {
+	case d.closed:
+		return nil, net.ErrClosed
+	case len(d.got) > 0:
+		a := d.got[0]
+		d.got = d.got[1:]
+		if a.err != nil {
+			return nil, a.err
+		}
+		return a.k, nil
+	case d.stopped && d.pending == 0:
+		return nil, net.ErrClosed
+	}
+	d.begin()
+	return nil, monitor.ErrWouldBlock
+}
+
+func (d *door) Await(w act.Waker) {
+	d.waker = w
+	switch {
+	case d.closed || len(d.got) > 0 || d.stopped && d.pending == 0:
+		w.Wake()
+	case d.full:
+		d.place.Set(w)
+		d.limiter.Await(&d.place)
+	}
+}
+
+// Stop accepts what waits now. It completes later.
+func (d *door) Stop() {
+	d.begin()
+	d.stopped = true
+	d.wake()
+}
+
+func (d *door) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	for _, a := range d.got {
+		if a.k != nil {
+			a.k.Abort()
+		}
+	}
+	d.wake()
+	l := d.l
+	l.doors = slices.DeleteFunc(l.doors, func(o *door) bool { return o == d })
+	if len(l.doors) == 0 {
+		l.close()
+		return l.n.unlink(l.path)
+	}
+	l.arrival() // the others accept what is left
+	return nil
+}
+
+func (d *door) Addr() net.Addr { return d.l.address() }
+
+// Dial implements monitor.Engine.
+func (e *completer) Dial(addr net.Addr, limiter *monitor.ConnLimiter) (monitor.PendingConn, error) {
+	if !limiter.Acquire() {
+		return nil, monitor.ErrFull
+	}
+	k := &stream{e: e, limiter: limiter, dialing: true}
+	var err error
+	if unix, ok := addr.(*net.UnixAddr); ok {
+		k.end, err = e.r.w.net.dialUnix(unix.Name, k)
+	} else {
+		k.end, err = e.r.w.net.dialTCP(addr.(*net.TCPAddr).AddrPort(), k)
+	}
+	if err != nil {
+		limiter.Release()
+		return nil, err
+	}
+	k.ready()
+	return &dialled{k}, nil
+}
+
+// dialled is a monitor.PendingConn.
+type dialled struct{ k *stream }
+
+func (p *dialled) Stream() (monitor.Stream, error) {
+	k := p.k
+	switch {
+	case k == nil:
+		return nil, net.ErrClosed
+	case k.dialing:
+		return nil, monitor.ErrWouldBlock
+	}
+	p.k = nil
+	if err := k.end.socketError(); err != nil {
+		k.release(k.end.close)
+		return nil, err
+	}
+	return k, nil
+}
+
+func (p *dialled) Await(w act.Waker) {
+	switch {
+	case p.k == nil || !p.k.dialing:
+		w.Wake()
+	default:
+		p.k.reader = w
+	}
+}
+
+func (p *dialled) Close() {
+	if p.k != nil {
+		p.k.Abort()
+		p.k = nil
+	}
+}
+
+type dialling stream
+
+func (o *dialling) fire() {
+	if k := (*stream)(o); k.dialing {
+		k.dialing = false
+		k.reader.Wake()
+		k.e.r.wake()
+	}
+}
+
+// stream is a monitor.Stream without readiness. At most one receive and one send are under way.
+type stream struct {
+	e       *completer
+	end     *end
+	limiter *monitor.ConnLimiter
+	dialing bool
+
+	in      []byte // received and not lent
+	inErr   error  // behind it
+	reading bool   // a receive is under way
+	reader  act.Waker
+	queue   []byte // taken and not sent
+	outErr  error
+	writing bool // a send is under way
+	low     int
+	writer  act.Waker
+	ending  bool // CloseWrite was called
+	closing bool // Close was called
+	closed  bool
+}
+
+func (e *completer) adopt(end *end, limiter *monitor.ConnLimiter) *stream {
+	k := &stream{e: e, end: end, limiter: limiter}
+	end.holder = k
+	return k
+}
+
+func (k *stream) String() string { return "stream of " + k.e.r.String() }
+func (k *stream) number() uint64 { return k.e.r.number() }
+
+// ready is called by the network.
+func (k *stream) ready() {
+	switch {
+	case !k.dialing:
+		k.proceed()
+	case k.end != nil && k.end.settled(): // without an end the network has not returned it yet
+		k.e.later((*dialling)(k))
+	}
+}
+
+// proceed has operations that may now do something complete, a little later.
+func (k *stream) proceed() {
+	if k.closed {
+		return
+	}
+	levels := k.end.levels() // which asks to be told of a change
+	if k.reading && k.end.readable() {
+		k.e.later((*receiving)(k))
+	}
+	if k.writing && levels&(netpoll.Out|netpoll.Error) != 0 {
+		k.e.later((*sending)(k))
+	}
+}
+
+type (
+	receiving stream
+	sending   stream
+)
+
+// most is what one operation moves.
+const most = 8 << 10
+
+func (o *receiving) fire() {
+	k := (*stream)(o)
+	if k.closed || !k.reading {
+		return
+	}
+	p := make([]byte, 1+k.e.r.w.dice[network].below(most)) // its own: what is lent of it stays
+	n, err := k.end.receive(p)
+	if n == 0 && err != nil && !isFinal(err) {
+		return // as it was
+	}
+	k.reading = false
+	if err == nil {
+		k.in = p[:n]
+	} else {
+		k.inErr = err
+	}
+	if k.closing {
+		k.in = nil
+		k.goOn()
+		return
+	}
+	k.reader.Wake()
+	k.e.r.wake()
+}
+
+func (o *sending) fire() {
+	k := (*stream)(o)
+	if k.closed || !k.writing {
+		return
+	}
+	n, err := k.end.send(nil, k.queue)
+	if err != nil && !isFinal(err) {
+		return
+	}
+	k.writing = false
+	k.queue = slices.Delete(k.queue, 0, n)
+	if err != nil {
+		k.outErr, k.queue = err, nil
+		k.reader.Wake()
+		k.writer.Wake()
+	}
+	k.push()
+	if len(k.queue) <= k.low {
+		k.writer.Wake()
+	}
+	if k.closing {
+		k.goOn()
+	}
+	k.e.r.wake()
+}
+
+func isFinal(err error) bool { return err != syscall.EAGAIN }
+
+// push begins to send what is queued, or ends the write side behind the last of it.
+func (k *stream) push() {
+	switch {
+	case len(k.queue) > 0 && !k.writing:
+		k.writing = true
+		k.proceed()
+	case len(k.queue) == 0 && k.ending && k.outErr == nil:
+		_ = k.end.closeWrite() // an error says that the peer has gone
+	}
+}
+
+func (k *stream) Lend(most int) ([]byte, error) {
+	switch {
+	case k.closed || k.closing:
+		return nil, net.ErrClosed
+	case len(k.in) > 0:
+		n := min(most, len(k.in))
+		p := k.in[:n:n]
+		k.in = k.in[n:]
+		return p, nil
+	case k.outErr != nil:
+		return nil, k.outErr
+	case k.inErr != nil:
+		return nil, k.inErr
+	}
+	k.pull()
+	return nil, monitor.ErrWouldBlock
+}
+
+func (k *stream) Receive(p []byte) (int, error) {
+	lent, err := k.Lend(len(p))
+	return copy(p, lent), err
+}
+
+// pull begins to receive.
+func (k *stream) pull() {
+	if !k.reading {
+		k.reading = true
+		k.proceed()
+	}
+}
+
+var errWriteClosed = errors.New("sim: the write side was closed")
+
+func (k *stream) sendable() error {
+	switch {
+	case k.closed || k.closing:
+		return net.ErrClosed
+	case k.outErr != nil:
+		return k.outErr
+	case k.ending:
+		return errWriteClosed
+	}
+	return nil
+}
+
+func (k *stream) Send(head, p []byte, high int) (int, error) {
+	if _, err := k.Queued(); len(head)+len(p) == 0 && err == errWriteClosed {
+		return 0, nil // what is queued is always under way
+	}
+	if err := k.sendable(); err != nil {
+		return 0, err
+	}
+	k.queue = append(k.queue, head...)
+	n := min(len(p), max(0, high-len(k.queue)))
+	k.queue = append(k.queue, p[:n]...)
+	k.push()
+	return n, nil
+}
+
+func (k *stream) Queued() (int, error) { return len(k.queue), k.sendable() }
+
+func (k *stream) AwaitInput(w act.Waker) {
+	k.reader = w
+	if k.closed || k.closing || len(k.in) > 0 || k.inErr != nil || k.outErr != nil {
+		w.Wake()
+		return
+	}
+	k.pull()
+}
+
+func (k *stream) AwaitOutput(w act.Waker, low int) {
+	k.writer, k.low = w, low
+	if len(k.queue) <= low {
+		w.Wake()
+	}
+}
+
+func (k *stream) Wake() {
+	k.reader.Wake()
+	k.writer.Wake()
+}
+
+func (k *stream) CloseWrite() error {
+	if err := k.sendable(); err != nil && err != errWriteClosed {
+		return err
+	}
+	if !k.ending {
+		k.ending = true
+		k.push()
+	}
+	return nil
+}
+
+func (k *stream) Close(linger time.Duration) {
+	if k.closed || k.closing {
+		return
+	}
+	k.Wake()
+	k.reader, k.writer = act.Waker{}, act.Waker{}
+	if !k.ending {
+		k.ending = true
+		k.push()
+	}
+	k.closing, k.in = true, nil
+	k.e.lingering = append(k.e.lingering, k)
+	k.e.r.s.Hold(1)
+	k.e.r.w.after(linger, (*limit)(k))
+	k.goOn()
+}
+
+// limit ends a linger.
+type limit stream
+
+func (p *limit) fire() {
+	k := (*stream)(p)
+	switch {
+	case k.closed:
+	case len(k.queue) > 0:
+		k.Abort()
+	default:
+		k.release(k.end.close)
+	}
+}
+
+// goOn takes a stream that is being closed further.
+func (k *stream) goOn() {
+	switch {
+	case k.outErr != nil, k.inErr != nil && (k.inErr != io.EOF || len(k.queue) == 0):
+		k.release(k.end.close)
+	case k.inErr == nil:
+		k.pull()
+	}
+}
+
+func (k *stream) Abort() {
+	if !k.closed {
+		k.Wake()
+		k.release(k.end.reset)
+	}
+}
+
+func (k *stream) release(how func()) {
+	k.closed = true
+	how()
+	k.limiter.Release()
+	if k.closing {
+		k.e.lingering = slices.DeleteFunc(k.e.lingering, func(o *stream) bool { return o == k })
+		k.e.r.s.Hold(-1)
+		k.e.r.wake()
+	}
+}
+
+func (k *stream) LocalAddr() net.Addr { return k.end.localAddr() }
+func (k *stream) PeerAddr() net.Addr  { return k.end.peerAddr() }

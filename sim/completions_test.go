@@ -1,0 +1,71 @@
+package sim_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+type setUps []func(*act.Scheduler) error
+
+// anyEngine draws the engine of a server: what comes before its other set-up functions.
+func anyEngine(w *sim.World) setUps {
+	return pick(w, nil, nil, nil, setUps{sim.Completions})
+}
+
+// TestCompletions has the server of TestMixed over an engine of completions.
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, mixed(t, sim.Completions))
+}
+
+// TestArrivedBeforeTheOrder has clients connect while an order comes: those whose connection has arrived are served,
+// also if it is accepted later.
+func TestArrivedBeforeTheOrder(t *testing.T) {
+	t.Parallel()
+	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
+		hello := func(c *listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				if _, err := c.WriteString("hello"); err != nil {
+					return t.Fail(err)
+				}
+				return act.Done
+			})
+		}
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: hello}
+		v, err := w.Server("hello", act.Config{Schedulers: pick(w, 1, 3)}, append(pick(w, nil, setUps{sim.Completions}), tcp.Setup)...)
+		require.NoError(t, err)
+		var clients []*sim.Client
+		served := map[*sim.Client]bool{}
+		for range 20 {
+			w.At(time.Duration(w.Rand().Int64N(int64(2*time.Millisecond))), func() {
+				clients = append(clients, w.Client(tcp.Address, func(c *sim.Client) error {
+					_, err := c.Write([]byte("x"))
+					if err != nil {
+						return nil
+					}
+					got, err := io.ReadAll(c)
+					if served[c] && string(got) != "hello" {
+						return fmt.Errorf("it has arrived before the order, and gets %q, %v", got, err)
+					}
+					return nil
+				}))
+			})
+		}
+		w.At(time.Duration(w.Rand().Int64N(int64(2*time.Millisecond))), func() {
+			for _, c := range clients {
+				served[c] = c.Arrived() > 0
+			}
+			v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+		})
+	})
+}
