@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
@@ -81,7 +82,7 @@ func inTime(t testing.TB, f func()) {
 
 // A Cut named a work while it reached another stage: the race detector watches.
 func TestACutMayNameTasksWhileTheirStagesChange(t *testing.T) {
-	for range 100 {
+	for range tier.Choose(5, 20, 100) {
 		e := engineOf(t, memory.New(nil), 1000, processor(func(context.Context) { runtime.Gosched() }))
 		for range 8 {
 			_, err := e.Enqueue(t.Context(), "task", nil)
@@ -96,7 +97,7 @@ func TestACutMayNameTasksWhileTheirStagesChange(t *testing.T) {
 
 // Fire may have begun the heart just when Stop waits for it: the race detector watches.
 func TestAStopBesideAFire(t *testing.T) {
-	for range 300 {
+	for range tier.Choose(30, 300, 300) {
 		e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
 		_, err := e.Enqueue(t.Context(), "task", nil)
 		require.NoError(t, err)
@@ -114,6 +115,7 @@ func TestAStopBesideAFire(t *testing.T) {
 // A lease that was claimed on goroutines was looked at with the clock of the Group that the engine joined later, and
 // was taken for one that had ended, or was not renewed.
 func TestALeaseIsReadWithTheClockItWasClaimedBy(t *testing.T) {
+	tier.Need(t, tier.Full, "waits for leases to end by the real clock")
 	const lease = 800 * time.Millisecond
 	for _, first := range []string{"Group", "engine"} {
 		t.Run("an older "+first, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -23,12 +24,17 @@ func Run(t *testing.T, open func(t *testing.T) stage.Store) {
 	t.Run("life/Fire", func(t *testing.T) { testLife(newWorld(t, open, goroutines), true) })
 	for _, h := range []host{goroutines, group} {
 		t.Run(h.name, func(t *testing.T) {
-			for _, test := range timed {
-				t.Run(test.name, func(t *testing.T) { test.do(newWorld(t, open, h)) })
-			}
-			all := tests
+			all := slices.Clone(tests)
 			if h.name == group.name {
-				all = slices.Concat(tests, inGroup)
+				all = append(all, inGroup...)
+			}
+			if tier.Current() >= tier.Full {
+				for _, test := range timed {
+					t.Run(test.name, func(t *testing.T) { test.do(newWorld(t, open, h)) })
+				}
+				if all = append(all, slow...); h.name == group.name {
+					all = append(all, slowInGroup...)
+				}
 			}
 			for _, test := range all {
 				t.Run(test.name, func(t *testing.T) {
@@ -44,6 +50,22 @@ func Run(t *testing.T, open func(t *testing.T) stage.Store) {
 type test struct {
 	name string
 	do   func(w *world)
+}
+
+// slow are tests that let leases end, or are patient with a store, by the real clock: they take seconds, and a worker
+// that the machine holds up for as long as a lease loses it.
+var slow = []test{
+	{"a long stage in a living worker", testLongStage},
+	{"a worker whose heartbeats are not heard", func(w *world) { testUnheard(w, false) }},
+	{"a worker whose heartbeats are not answered", func(w *world) { testUnheard(w, true) }},
+	{"a stop that halts", testHalt},
+	{"a stop while the store hangs", testStopHanging},
+	{"a claim that comes after the end", testLateClaim},
+	{"stops at every moment", testStops},
+	{"a store that fails", testStoreFails},
+	{"a store whose answers are lost", testAnswersLost},
+	{"a store that does not answer is not pressed", testPatience},
+	{"a claim that hangs is given up", testClaimHangs},
 }
 
 // timed are the tests that measure time, and have the machine for themselves.
@@ -89,9 +111,6 @@ var tests = []test{
 	{"cancel instead of suspend", testCancelSuspended},
 	{"a suspended task survives its worker", testSuspendLost},
 
-	{"a long stage in a living worker", testLongStage},
-	{"a worker whose heartbeats are not heard", func(w *world) { testUnheard(w, false) }},
-	{"a worker whose heartbeats are not answered", func(w *world) { testUnheard(w, true) }},
 	{"a lost lease is heard of with a heartbeat", testLossHeard},
 	{"the context of a processor ends", testContextEnds},
 	{"a worker that has lost its lease can change nothing", testFenced},
@@ -112,16 +131,8 @@ var tests = []test{
 	{"the late change nothing", testLate},
 	{"again after a stop", testAgain},
 	{"the end of a context is a stop", testContext},
-	{"a stop that halts", testHalt},
-	{"a stop while the store hangs", testStopHanging},
-	{"a claim that comes after the end", testLateClaim},
-	{"stops at every moment", testStops},
 
 	{"troubles are the task's", testTroubles},
-	{"a store that fails", testStoreFails},
-	{"a store whose answers are lost", testAnswersLost},
-	{"a store that does not answer is not pressed", testPatience},
-	{"a claim that hangs is given up", testClaimHangs},
 	{"a transaction that cannot be mended", testSpoilt},
 	{"requests that the store does not answer", testRequestsFail},
 }
@@ -129,7 +140,11 @@ var tests = []test{
 // inGroup are the tests that make sense in a Group only.
 var inGroup = []test{
 	{"asked in a turn", testAsk},
+	{"an executor of one's own", testExecutor},
+}
+
+// slowInGroup are those of them that make sense in a Group only.
+var slowInGroup = []test{
 	{"asked for too long", testAskLong},
 	{"processors hold nobody up", testSlots},
-	{"an executor of one's own", testExecutor},
 }
