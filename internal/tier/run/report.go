@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A step is one call of go test.
@@ -53,6 +54,7 @@ type event struct {
 // test runs a step. It prints the lines of packages, and the output of tests that fail.
 func (r *report) test(s step) {
 	fmt.Println("\n$", shortened(s.String()))
+	start := time.Now()
 	cmd := exec.Command("go", slices.Concat([]string{"test", "-C", s.dir, "-json"}, s.args)...)
 	cmd.Stderr = os.Stderr
 	if s.env != "" {
@@ -83,6 +85,8 @@ func (r *report) test(s step) {
 	if err := cmd.Wait(); err != nil && len(r.failures) == before {
 		r.failures = append(r.failures, fmt.Sprintf("%s: %v", s, err))
 	}
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	fmt.Printf("%v, %v of processor time\n", time.Since(start).Round(time.Second), used.Round(time.Second))
 }
 
 // note takes one event. said has the output of each test that runs.
