@@ -60,7 +60,7 @@ func full(r *report) {
 	r.test(step{dir: ".", args: []string{"-count=1", "-race", "-parallel=4", "./e2e"}})
 	for _, m := range r.takeMeasured() {
 		pattern := "^(" + strings.Join(m.tests, "|") + ")$"
-		r.test(step{dir: m.dir, args: []string{"-count=1", "-p=1", "-run=" + pattern, m.pkg}})
+		r.test(step{dir: m.dir, args: []string{"-count=1", "-p=1", "-parallel=4", "-run=" + pattern, m.pkg}})
 	}
 }
 
