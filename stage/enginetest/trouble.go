@@ -103,7 +103,7 @@ func testTroubles(w *world) {
 		}
 		cfg.Workers, cfg.Attempts = 2, 2
 		r := w.start(cfg)
-		for range 5 {
+		for range 3 {
 			id, err := w.other.Enqueue(w.ctx, "bad", row.begin, nil)
 			w.NoError(err)
 			well := r.enqueue("short")

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
@@ -381,12 +382,12 @@ func fireAll(e *stage.Engine) error {
 	}
 }
 
-func TestTwoProcessesShareAThousandTasks(t *testing.T) {
+func TestTwoProcessesShareAllTasks(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
 	makeTables(t, s)
-	const tasks = 1000
+	tasks := tier.Choose(100, 250, 1000)
 	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
 		for range tasks {
 			_, err := tx.Exec(`INSERT INTO daimon_task (kind, stage, status, due, created, changed) VALUES ('job', 'NEW', 'NORMAL', 0, 0, 0)`)
@@ -412,7 +413,7 @@ func TestTwoProcessesShareAThousandTasks(t *testing.T) {
 	intact(t, s.DB())
 }
 
-// TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing has somebody hold the write lock for ten seconds, in the
+// TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing holds the write lock for seconds, in the
 // middle of the stages of eight tasks. Store and engine are as they are by default.
 func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -437,7 +438,7 @@ func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
 	require.Equal(t, 8, n)
 
 	do(t, other, `BEGIN IMMEDIATE`)
-	over := time.After(10 * time.Second)
+	over := time.After(tier.Choose(3*time.Second, 3*time.Second, 10*time.Second))
 	close(locked)
 	_, err = hasty.Enqueue(t.Context(), "job", "NEW", nil)
 	require.ErrorContains(t, err, "for 1s another process has been writing", "who asks is told")

@@ -14,17 +14,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
 // TestCancelled ends contexts in the middle of everything: each call is done or not done, and the store goes on.
 func TestCancelled(t *testing.T) {
-	s, path := withReports(t, sqlite.Config{})
+	s, path := withReports(t, sqlite.Config{Relaxed: true})
 	other := open(t, path, sqlite.Config{})
 	r := rand.New(rand.NewPCG(1, 0))
 	done, given := 0, 0
-	for i := range 400 {
+	for i := range tier.Choose(100, 100, 400) {
 		l := claimed(t, s, time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		timer := time.AfterFunc(time.Duration(r.IntN(1000))*time.Microsecond, cancel)

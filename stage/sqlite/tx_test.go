@@ -228,11 +228,18 @@ func TestSQLTooLate(t *testing.T) {
 
 // TestCommitOutlivesLease is a commit that takes longer than the lease: nobody can have come in.
 func TestCommitOutlivesLease(t *testing.T) {
-	s, path := withReports(t, sqlite.Config{})
-	other := open(t, path, sqlite.Config{})
-	l := claimed(t, s, 30*time.Millisecond)
+	_, path := withReports(t, sqlite.Config{})
+	c := &clock{}
+	var s, other *sqlite.Store
+	for _, one := range []**sqlite.Store{&s, &other} {
+		var err error
+		*one, err = sqlite.OpenClock(path, sqlite.Config{}, c.now)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, (*one).Close()) })
+	}
+	l := claimed(t, s, time.Minute)
 	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
-		time.Sleep(60 * time.Millisecond)
+		c.since.Add(int64(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err := other.Claim(ctx, stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
