@@ -8,32 +8,31 @@ import (
 
 // Processor does the work of a dynamic stage.
 type Processor interface {
-	// Process computes first and writes last: what it returns is called in the transaction that makes the stage's
-	// static one visible; nil writes nothing. It runs off the schedulers' threads and may block. t is a snapshot
-	// that is its own.
+	// Process computes first and writes last: the Commit that it returns is called in the transaction that makes the
+	// static stage visible; nil writes nothing. Process runs off the schedulers' threads and may block. t is a snapshot
+	// of its own.
 	//
-	// ctx ends when the stage is not to go on, and then says why: see CheckSuspended. A Process that returns
-	// after that, whatever it returns, has done nothing: the task is rolled back. One that returns an error is
-	// tried again, as Config.Attempts and Backoff say, unless the error is Permanent. One that returns
-	// ErrSuspended although nobody has asked for it suspends its task.
+	// ctx ends when the stage has to stop, and CheckSuspended says why. If Process returns after that, whatever it
+	// returns, the task is rolled back. After an error the stage is tried again, as Config.Attempts and Backoff say,
+	// unless the error is ErrPermanent. A Process that returns ErrSuspended without a request suspends its task.
 	Process(ctx context.Context, t *Task) (Commit, error)
 }
 
-// ProcessorFunc is a Processor made of a function.
+// ProcessorFunc is a function as a Processor.
 type ProcessorFunc func(ctx context.Context, t *Task) (Commit, error)
 
 // Process calls f.
 func (f ProcessorFunc) Process(ctx context.Context, t *Task) (Commit, error) { return f(ctx, t) }
 
-// Provider gives the processors of a chain by their ids.
+// Provider finds processors by their ids.
 type Provider interface {
-	// Processor returns the processor with that id. It is asked whenever a stage begins, from any goroutine, and
-	// must not block. An error is the task's, as if the processor had returned it: it is tried again, perhaps by an
-	// engine of another release that knows the processor.
+	// Processor returns the processor with that id. It is called whenever a stage begins, from any goroutine, and must
+	// not block. An error counts as one of the processor: the stage is tried again, perhaps by an engine of another
+	// release that knows the processor.
 	Processor(id string) (Processor, error)
 }
 
-// Processors is the Provider that is a map.
+// Processors is a map as a Provider.
 type Processors map[string]Processor
 
 // Processor returns ps[id].
@@ -44,18 +43,17 @@ func (ps Processors) Processor(id string) (Processor, error) {
 	return nil, fmt.Errorf("stage: no processor %q", id)
 }
 
-// CheckSuspended is for a processor to call every now and then. It returns nil while the stage is to go on, and then
-// why it is not: ErrSuspended, ErrCancelled, ErrInterrupted when the engine ends, ErrLeaseLost when another worker
-// may have the task by now. Who waits for something waits for ctx.Done beside; context.Cause says why, too.
+// CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: ErrSuspended, ErrCancelled,
+// ErrInterrupted when the engine stops, ErrLeaseLost when another worker may hold the task by now. A processor calls it
+// every now and then, or waits for ctx.Done. It is context.Cause by a name that says what for.
 //
 // A request that was made through this engine is seen at once, others with the next heartbeat.
 func CheckSuspended(ctx context.Context) error { return context.Cause(ctx) }
 
-// ErrInterrupted is why the context of a stage has ended whose engine is stopping.
+// ErrInterrupted is the cause of a context that has ended because the engine stops.
 var ErrInterrupted = errors.New("stage: interrupted")
 
-// Permanent makes err one that trying again would not mend: the task is in Error until somebody resumes it. nil stays
-// nil.
+// Permanent wraps err as one that is not tried again: the task stays in Error until it is resumed. nil stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -63,7 +61,7 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
-// ErrPermanent is what an error of Permanent is, for errors.Is.
+// ErrPermanent matches the errors that Permanent returns, for errors.Is.
 var ErrPermanent = errors.New("stage: permanent")
 
 type permanent struct{ error }
@@ -71,17 +69,17 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error        { return p.error }
 func (p permanent) Is(target error) bool { return target == ErrPermanent }
 
-// Listener hears of the stages of tasks, in this order: the dynamic stage is shown, Before, the processor, After, the
-// static stage is shown. It is called where the processor is, with the same context, and must not change t.
+// Listener observes the stages of tasks, in this order: the dynamic stage is shown, Before, the processor, After, the
+// static stage is shown. It is called on the processor's goroutine with the same context, and must not change t.
 type Listener interface {
-	// Before a stage. An error is the stage's: the processor is not called.
+	// Before is called before a stage. An error fails the stage, and the processor is not called.
 	Before(ctx context.Context, t *Task) error
-	// After a stage whose processor has done its work; not after one that failed or was ended before. An error is
-	// the stage's, as if the processor had returned it: nothing is written, since that comes later.
+	// After is called after a processor that has succeeded, unless the context has ended. An error fails the stage, and
+	// nothing is written, since that comes later.
 	After(ctx context.Context, t *Task) error
 }
 
-// Listened is p with listeners of its own, called in order.
+// Listened returns p with listeners of its own, called in order.
 func Listened(p Processor, listeners ...Listener) Processor {
 	return ProcessorFunc(func(ctx context.Context, t *Task) (Commit, error) {
 		for _, l := range listeners {

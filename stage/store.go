@@ -6,64 +6,64 @@ import (
 	"time"
 )
 
-// Store keeps tasks. Each method is one atomic transition, and what it returns nil for is there to stay, as far as
-// the store promises. All of it may be called from any goroutine, and from any process where the store is shared. It
-// may block, until ctx has ended at the latest. Package storetest has the suite that every Store passes.
+// Store keeps tasks. Each method is one atomic transition, and has been stored when it returns nil, as far as the store
+// promises. All methods may be called from any goroutine, and from any process where the store is shared. They may block,
+// but not after ctx has ended. Package storetest has the suite that every Store passes.
 //
-// Time is the store's own clock, one for all who share it.
+// Time is the store's own clock, one for all that share it.
 //
-// Methods that take a Lease are for its holder. To anybody else, and to a holder after its lease has ended, even if
-// nobody has claimed the task since, they answer ErrLeaseLost and change nothing.
+// Methods that take a Lease are for its holder. For a lease that was lost or has ended they return ErrLeaseLost and
+// change nothing, even if the task has not been claimed since.
 type Store interface {
 	// Enqueue adds a task at a stage, Normal and due at once, and returns its number.
 	Enqueue(ctx context.Context, kind, stage string, data []byte) (ID, error)
 
-	// Claim gives at most c.Limit tasks of the kinds to one worker, those that are due, the longest due first and
-	// of equally long ones the one with the lower number: whether they are new, resumed, to be tried again, or were
-	// left by a worker whose lease has ended. Each becomes InProcessing, due at the end of the lease, with a higher
-	// token, at the stage and attempt that c.Enter says. No task is given to two. It returns the tasks as they are
-	// then.
+	// Claim gives at most c.Limit due tasks of the kinds to one worker: those that are due longest, and of equally long
+	// ones those with the lower numbers. They may be new, resumed, to be tried again, or left by a worker whose lease has
+	// ended. Each becomes InProcessing, due at the end of the lease, with a higher token, at the stage and attempt that
+	// c.Enter returns. No task is given to two workers. Claim returns the tasks as they are then.
 	Claim(ctx context.Context, c Claim) ([]Task, error)
 
-	// Enter shows that the task is at a stage now, and sets its attempt; it returns the task as it is then. If somebody
-	// wants the task to be suspended or cancelled it changes nothing and answers ErrSuspended or ErrCancelled.
+	// Enter shows that the task is at a stage now, and sets its attempt. It returns the task as it is then. If there is a
+	// request to suspend or cancel the task, Enter changes nothing and returns ErrSuspended or ErrCancelled.
 	Enter(ctx context.Context, l Lease, stage string, attempt int) (Task, error)
 
-	// Finish ends a dynamic stage: in one transaction it calls commit, unless that is nil, and makes the task reach
-	// p.To, with no attempt and no failure. If p.Last it is then Normal, never due, and given back; otherwise the
-	// holder goes on with it. An error of commit is returned as it is, and nothing has changed then; so it is when
-	// commit panics. commit may be called again after a transaction that failed. An error of the store's own that
-	// trying again would not mend, since commit has spoilt its transaction, is Permanent; one of commit that is the
-	// store's trouble, such as a full disk, is ErrUnavailable, too.
+	// Finish ends a dynamic stage. In one transaction it calls commit, unless that is nil, and makes the task reach
+	// p.To, with no attempt and no failure. If p.Last, the task is then Normal and never due, and the lease has ended;
+	// otherwise the holder continues with it.
 	//
-	// If somebody wants the task to be suspended or cancelled it changes nothing, calls nothing, and answers
-	// ErrSuspended or ErrCancelled. If this holder has finished this very stage before, in a call whose answer was
-	// lost, and done nothing since, it calls nothing and answers nil, whatever somebody wants by now. If the task is at
-	// another stage than p.From, somebody has moved it: ErrLeaseLost. A lease that ends while commit runs is still good
-	// for this.
+	// An error of commit is returned as it is, and nothing has changed then; nor has it if commit panics. commit may be
+	// called again after a transaction that failed. If commit has spoilt the transaction, so that trying again is in
+	// vain, the error is ErrPermanent. If the cause of an error of commit is the store, such as a full disk, it is also
+	// ErrUnavailable.
+	//
+	// If there is a request to suspend or cancel the task, Finish changes nothing, does not call commit, and returns
+	// ErrSuspended or ErrCancelled. If this holder has finished this stage before, in a call whose answer was lost, and
+	// done nothing since, Finish does nothing and returns nil, whatever is requested by now. If the task is at another
+	// stage than p.From, the error is ErrLeaseLost. A lease that ends while commit runs is good until Finish returns.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
-	// Return gives the task back, as r says, unless somebody wants it to be suspended or cancelled: then it is
-	// Suspended or Cancelled at r.Stage, never due, with r's attempt and failure. It returns the status. The store
-	// makes r.Failure a text that all stores can keep: U+FFFD stands for NUL and for what is no UTF-8, and what is
-	// beyond MaxFailure is cut off, behind a whole rune.
+	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
+	// Cancelled at r.Stage instead, never due, with r's attempt and failure. The store makes r.Failure a text that all
+	// stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut at MaxFailure bytes, behind a whole
+	// rune.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
-	// Heartbeat renews those of the leases that have not ended, all for so long from now, and answers for each, in
-	// order, how matters stand.
+	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease,
+	// in order.
 	Heartbeat(ctx context.Context, leases []Lease, length time.Duration) ([]Beat, error)
 
-	// Suspend takes a task that is due some time out of work: at once if no worker has it, else as something that
-	// is Wanted. One whose lease has ended has it until the next claim. It reports whether that made a difference.
-	// ErrNotFound if there is no such task, here and below.
+	// Suspend takes a task that is due at some time out of work: at once if no worker holds it, else by a request. A
+	// worker whose lease has ended holds the task until the next claim. Suspend reports whether that changed anything.
+	// If there is no such task, the error is ErrNotFound, here and below.
 	Suspend(ctx context.Context, id ID) (bool, error)
 
-	// Resume makes a Suspended task Resumed and due at once, and withdraws a suspension that is still wanted. If
-	// failed it does so with a task in Error as well, whose attempts begin anew. It reports whether it did.
+	// Resume makes a Suspended task Resumed and due at once, and withdraws a request to suspend. If failed, it does so
+	// with a task in Error as well, whose attempts begin anew. It reports whether that changed anything.
 	Resume(ctx context.Context, id ID, failed bool) (bool, error)
 
-	// Cancel ends a task that has not finished: at once if no worker has it, else as something that is Wanted,
-	// instead of a suspension too. It reports whether that made a difference.
+	// Cancel ends a task that has not finished: at once if no worker holds it, else by a request, which replaces one to
+	// suspend. It reports whether that changed anything.
 	Cancel(ctx context.Context, id ID) (bool, error)
 
 	// Get returns the task.
@@ -80,8 +80,8 @@ type Claim struct {
 	Limit  int
 	Length time.Duration // of the lease
 
-	// Enter returns the stage at which a task, as it was before the claim, is to be shown from now on, and its
-	// attempt. It is called inside of the transaction, perhaps more than once, and must do nothing else.
+	// Enter gets a task as it was before the claim, and returns the stage and attempt that it has from now on. It is
+	// called inside of the transaction, perhaps more than once, and must do nothing else.
 	Enter func(t *Task) (stage string, attempt int)
 }
 
@@ -91,17 +91,17 @@ type Passage struct {
 	Last     bool   // that is the last of the chain
 }
 
-// Return is how a task is given back.
+// Return says how a task is given back.
 type Return struct {
 	Stage   string // a static one, unless the chain knows of none
 	Status  Status
 	Attempt int
 	Failure string
-	Runs    bool          // it is to be claimed again,
-	After   time.Duration // so long from now
+	Runs    bool          // the task may be claimed again,
+	After   time.Duration // that long from now
 }
 
-// Beat is how matters stand with a lease.
+// Beat is the answer to a heartbeat for one lease.
 type Beat struct {
 	Lost   bool
 	Wanted Wanted
@@ -113,23 +113,23 @@ type Filter struct {
 	Stage  string
 	Status Status
 	After  ID  // only those with a higher number
-	Limit  int // 0: all
+	Limit  int // 0 means no limit
 
-	// Running leaves out those that are finished, suspended, cancelled, or have failed for good: see Task.Runs.
+	// Running lets only those tasks through for which Task.Runs is true.
 	Running bool
 }
 
-// Tx is the transaction in which a stage ends: what is done in it is there exactly when the stage's static one is. A
-// store of SQL gives its own transaction for it, too: see there. It ends with the Commit that it was given to.
+// Tx is the transaction in which a stage ends: what is done in it is there exactly when the static stage is. A store in
+// SQL also gives access to its own transaction, see there. A Tx is good until the Commit that it was given to returns.
 type Tx interface {
-	// SetData replaces Task.Data, for the next stage and for everybody else.
+	// SetData replaces Task.Data, for the next stage and for all readers.
 	SetData([]byte)
 }
 
-// Commit writes the results of a stage. It is called when the stage has been computed, while the store may hold up
-// other writers, heartbeats too: it should do nothing but write, and for much less than a lease, or others lose theirs.
-// It must not call the Engine or the Store, which would wait for it for ever; to enqueue a task there, a store of SQL
-// has a function for its transaction. It may be called again if the transaction has failed.
+// Commit writes the results of a stage. It is called when the stage has been computed. Meanwhile other writers of the
+// store may wait, heartbeats too: it should do nothing but write, and for much less than a lease, or other workers lose
+// theirs. It must not call the Engine or the Store, which would deadlock; to enqueue a task in it, a store in SQL has a
+// function that takes its transaction. It may be called again if the transaction has failed.
 type Commit func(Tx) error
 
 // Errors of a Store, to be found with errors.Is.
@@ -139,6 +139,6 @@ var (
 	ErrSuspended = errors.New("stage: suspended")
 	ErrCancelled = errors.New("stage: cancelled")
 
-	// ErrUnavailable is beside the error of a Commit that was not its own fault: it is called again.
+	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again.
 	ErrUnavailable = errors.New("stage: the store is not available")
 )

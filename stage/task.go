@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ID is a task's number, given by its store: above 0, never given twice.
+// ID is the number of a task: above 0, and never given twice by a store.
 type ID int64
 
-// Status is what is being done about a task, beside the stage that it has reached.
+// Status says what is being done about a task, beside the stage that it has reached.
 //
 //	                 claimed                     last stage
 //	NORMAL, RESUMED ────────▶ IN_PROCESSING ─────────────────▶ NORMAL, for good
@@ -17,20 +17,20 @@ type ID int64
 //	  │                            │   └────── a failure ─────▶ ERROR, until it is due again or resumed
 //	  └───────── Resume ───────────┴────────── Suspend ───────▶ SUSPENDED
 //
-// Suspend and Cancel act at once on a task that nobody works on.
+// Suspend and Cancel act at once on a task that no worker holds.
 type Status string
 
 // The statuses. Their texts are what the stores keep.
 const (
 	Normal       Status = "NORMAL"        // new, between two workers, or finished
-	InProcessing Status = "IN_PROCESSING" // a worker has it, under a lease
+	InProcessing Status = "IN_PROCESSING" // a worker holds it, under a lease
 	Suspended    Status = "SUSPENDED"     // at its last static stage, until it is resumed
 	Resumed      Status = "RESUMED"       // to be claimed again
 	Error        Status = "ERROR"         // a stage has failed; see Task.Due
 	Cancelled    Status = "CANCELLED"     // at its last static stage, for good
 )
 
-// Wanted is what somebody has asked for while a worker has the task.
+// Wanted is a request to the worker that holds a task.
 type Wanted string
 
 // The requests. Their texts are what the stores keep.
@@ -40,33 +40,33 @@ const (
 	Ending     Wanted = "CANCEL"
 )
 
-// Task is what a store knows of a task: a snapshot.
+// Task is a snapshot of what a store knows of a task.
 type Task struct {
 	ID     ID
-	Kind   string // which chain it goes along
+	Kind   string // names its chain
 	Stage  string // the dynamic one while it is being worked on, else the last static one
 	Status Status
-	Wanted Wanted // only beside InProcessing
+	Wanted Wanted // Nothing unless the Status is InProcessing
 
-	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData): nil if that
-	// is empty. Whoever gets or gives it has bytes of his own.
+	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData); nil if that
+	// is empty. Caller and store never share the bytes.
 	Data []byte
 
-	// Attempt counts the failures of the present stage: errors, and workers that were lost with it. Failure is
-	// the text of the latest, at most MaxFailure bytes of it; a stage that finishes clears both.
+	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
+	// latest error, cut to MaxFailure bytes. A stage that finishes clears both.
 	Attempt int
 	Failure string
 
-	// Due is from when on somebody may claim it, by the store's clock: for a task in processing that is the end of
-	// its lease. Zero: never, because it is finished, suspended, cancelled, or has failed for good.
+	// Due is when the task may be claimed, by the store's clock. For a task in processing that is the end of its lease.
+	// The zero Time means never: the task is finished, suspended, cancelled, or has failed for good.
 	Due time.Time
 
-	// Worker has it, or had it last. Token rises whenever somebody claims it.
+	// Worker holds the task, or was the last to. Token, the fencing token, rises with each claim.
 	Worker string
 	Token  int64
 
 	Created time.Time
-	Changed time.Time // by anything but a heartbeat
+	Changed time.Time // the last transition; a heartbeat is none
 }
 
 // MaxFailure bounds Task.Failure, in bytes.
@@ -75,18 +75,18 @@ const MaxFailure = 4096
 // String names the task for a log.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
 
-// Runs tells whether somebody is working on it or is going to: it is neither finished nor suspended nor cancelled, and
-// has not failed for good.
+// Runs reports whether the task is being worked on or is going to be: it is neither finished nor suspended nor
+// cancelled, and has not failed for good.
 func (t *Task) Runs() bool { return !t.Due.IsZero() }
 
-// Finished tells whether it has reached the last stage of its chain.
+// Finished reports whether the task has reached the last stage of its chain.
 func (t *Task) Finished() bool { return t.Status == Normal && !t.Runs() }
 
-// Lease is what the present holder of the task has.
+// Lease returns the lease of the present holder.
 func (t *Task) Lease() Lease { return Lease{t.ID, t.Token} }
 
-// Lease is the right to change a task, from a claim until the lease ends: by the clock of the store, unless
-// heartbeats renew it, or because the holder gives it back. Its token fences off whoever held it before.
+// Lease is the right to change a task. It begins with a claim, and ends by the clock of the store unless heartbeats renew
+// it, or when the holder gives the task back. Its fencing token keeps earlier holders from changing anything.
 type Lease struct {
 	Task  ID
 	Token int64
