@@ -313,7 +313,7 @@ func (l *load) Idle(atMost time.Duration) {
 		e.waker.Wake()
 	}
 	l.kernel = later
-	if l.turns > l.limit || l.ready+l.demons == 0 { // who waits for nobody else
+	if l.turns > l.limit || l.ready+l.demons == 0 { // who waits for nothing else
 		for len(l.waiting) > 0 {
 			l.waiting[0].waker.Wake()
 			l.waiting = l.waiting[1:]

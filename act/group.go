@@ -14,25 +14,24 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Group is the set of schedulers of a server, with the Clock and Executor that they share. Run puts a
-// thread under each; a simulation Steps them on one goroutine instead. Its schedulers may be reached
-// from any goroutine, for Post and Shutdown.
+// Group is the set of schedulers of a server, with the Clock and Executor that they share. Run gives each of them a
+// thread; a simulation steps all of them on one goroutine instead.
 type Group struct {
 	cfg        Config
 	schedulers []*Scheduler
-	threads    []*reactor // made by the first Run, parked between Runs
+	threads    []*worker // made by the first Run, parked between Runs
 
-	running atomic.Bool
-	closed  bool
-	runs    int           // Runs begun, so that the end of one's context is no order to the next
-	active  atomic.Uint64 // the low half: schedulers in Run that have something left; the high: how often one began to
-	ended   atomic.Bool   // none of them has: all may return
+	running    atomic.Bool
+	closed     bool
+	runs       int           // Runs begun, so that the end of the context of one is no order to the next
+	active     atomic.Uint64 // the low half: active schedulers; the high half: how often one became active
+	terminated atomic.Bool   // none has anything left: all may return from Run
 }
 
-// began is what one more scheduler that has something left adds to Group.active.
-const began = 1<<32 | 1
+// oneActive is what a scheduler that becomes active adds to Group.active.
+const oneActive = 1<<32 | 1
 
-// NewGroup makes the schedulers, and no threads yet. It panics on a negative bound.
+// NewGroup makes the schedulers, and no threads yet. It panics if a bound in cfg is negative.
 func NewGroup(cfg Config) *Group {
 	g := &Group{cfg: cfg.resolved()}
 	for i := range g.cfg.Schedulers {
@@ -41,7 +40,7 @@ func NewGroup(cfg Config) *Group {
 	return g
 }
 
-// Schedulers returns them in order of Index. The slice is not to be changed.
+// Schedulers returns all schedulers in order of Index. Callers must not change the slice. Any goroutine.
 func (g *Group) Schedulers() []*Scheduler { return g.schedulers }
 
 // Shutdown gives o to all schedulers. Any goroutine; see Scheduler.Shutdown.
@@ -51,7 +50,7 @@ func (g *Group) Shutdown(o shutdown.Order) {
 	}
 }
 
-// Run is the short way to a server: it makes a Group, runs it, and closes it.
+// Run makes a Group, runs it, and closes it.
 //
 //	err := act.Run(ctx, act.Config{}, server.Setup)
 //
@@ -67,26 +66,28 @@ func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error
 	return err
 }
 
-// spareProcessor raises GOMAXPROCS to n+1 and returns how to put it back: where the runtime has chosen it,
-// to be chosen by the runtime, which goes on following the CPUs and quota of the process only then.
+// spareProcessor raises GOMAXPROCS to n+1 and returns a function that restores it. A value that the runtime has chosen is
+// restored by runtime.SetDefaultGOMAXPROCS: only then does the runtime go on following the CPUs and the quota of the
+// process.
 func spareProcessor(n int) (restore func()) {
 	before := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") != "" || before > n {
 		return func() {}
 	}
-	runtime.SetDefaultGOMAXPROCS() // there is no other way to ask what that would be
+	runtime.SetDefaultGOMAXPROCS() // the only way to learn the default
 	if runtime.GOMAXPROCS(n+1) == before {
 		return runtime.SetDefaultGOMAXPROCS
 	}
 	return func() { runtime.GOMAXPROCS(before) }
 }
 
-// Run runs the set-up functions, one scheduler after another, each on its scheduler's thread, and then
-// all schedulers until none has anything left: one that is empty stays at hand for what another posts
-// to it. The first error of a set-up function ends Run before any turn. Cancelling ctx gives an order
-// with Config.Shutdown. Run returns nil after a complete end and a *shutdown.Cut, for all schedulers
-// together, when an order left something; any other error means that the Group is not usable any more.
-// A Group may be run again.
+// Run calls the set-up functions for one scheduler after another, each on its scheduler's thread, and then runs all
+// schedulers until none of them has anything left. A scheduler that has nothing left waits for what others may post to
+// it. If a set-up function returns an error, Run returns it before any turn. The end of ctx gives an order with
+// Config.Shutdown to all schedulers.
+//
+// Run returns nil if nothing is left, and a *shutdown.Cut for all schedulers together if an order left something. After
+// any other error but that of a set-up function the Group cannot be used any more. A Group may be run again.
 func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error {
 	if g.cfg.Threads == Stepped {
 		return ErrStepped
@@ -119,23 +120,23 @@ func setUp(s *Scheduler, setup []func(*Scheduler) error) error {
 	return nil
 }
 
-// runAll runs all schedulers at once. If one breaks down the others are told to end.
+// runAll runs all schedulers at once. If one breaks down, the others get an order.
 func (g *Group) runAll() error {
-	g.ended.Store(false)
+	g.terminated.Store(false)
 	g.active.Store(uint64(len(g.schedulers)))
 	for _, s := range g.schedulers {
-		s.counts = true
-		s.gone.Store(false)
+		s.active = true
+		s.exited.Store(false)
 	}
 	results := make(chan error, len(g.schedulers))
 	for i, s := range g.schedulers {
 		go func() {
 			err := g.threads[i].do(func() error {
-				defer g.left(s) // also of a Run that is refused
+				defer g.exited(s) // also if Run returns at once
 				return s.Run()
 			})
 			if errors.Is(err, ErrGoexit) && s.broken != nil {
-				err = s.broken // which says in whose turn
+				err = s.broken // names the task
 			}
 			results <- err
 		}()
@@ -149,13 +150,13 @@ func (g *Group) runAll() error {
 	return all.err()
 }
 
-// verdicts joins what the Runs of all schedulers returned.
+// verdicts joins the results of all schedulers.
 type verdicts struct {
 	cut    *shutdown.Cut
 	errors []error
 }
 
-// add reports whether err is more than a cut.
+// add adds err and reports whether it is other than a Cut.
 func (v *verdicts) add(err error) bool {
 	var cut *shutdown.Cut
 	switch {
@@ -182,8 +183,8 @@ func (v *verdicts) err() error {
 	return nil
 }
 
-// Close closes all schedulers, each on its thread, and ends the threads. It must not be called during
-// Run. What was left is dropped and reported as a *shutdown.Cut.
+// Close drops what is left and closes all schedulers, each on its thread, and ends the threads. It returns a
+// *shutdown.Cut if something was left, and [ErrRunning] during Run.
 func (g *Group) Close() error {
 	if !g.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -198,105 +199,105 @@ func (g *Group) Close() error {
 		}
 		all.add(g.threads[i].do(s.Close))
 	}
-	for _, r := range g.threads {
-		r.end()
+	for _, w := range g.threads {
+		w.end()
 	}
 	g.threads = nil
 	return all.err()
 }
 
-// quiet is asked by a scheduler that has nothing left whether it may go: when none of the Group has.
-// The last one to become quiet finds out.
+// probe reports whether all schedulers of the Group have terminated. It is called by a scheduler that has nothing left;
+// the last one to become passive detects the termination.
 //
-// Only who counts takes something out of an inbox or puts something into another's. So if nobody counts,
-// and each inbox is seen to be empty, and active is still the very same, then nobody has counted
-// meanwhile: all inboxes have been empty at once, and nobody can have anything left. (That nobody counts
-// once more is not enough: one may have taken what was in its inbox, sent it on to one that had been
-// looked at already, and become quiet again.)
-func (g *Group) quiet(s *Scheduler) bool {
+// A scheduler is active while it is counted in Group.active. Only an active one takes something out of its inbox or puts
+// something into another's. So if none is active, each inbox is seen to be empty, and Group.active is still the same,
+// then no scheduler has become active meanwhile: all inboxes were empty at once, and nothing can be left. (That none is
+// active afterwards is not enough: one may have taken what was in its inbox, sent it on to an inbox that had been seen
+// already, and become passive again. Therefore the high half of Group.active counts.)
+func (g *Group) probe(s *Scheduler) bool {
 	if g.cfg.Threads == Stepped {
 		return g.allFinished()
 	}
 	if !g.running.Load() {
-		return true // each is stepped or run by itself
+		return true // it is stepped or run by itself
 	}
-	if s.passing && !s.gone.Load() {
-		return false // monitors that still have their turn may do anything
+	if s.passing && !s.exited.Load() {
+		return false // demons that still have their turn may do anything
 	}
-	if s.counts {
-		s.counts = false
+	if s.active {
+		s.active = false
 		g.active.Add(^uint64(0))
 	}
 	seen := g.active.Load()
-	if uint32(seen) == 0 && g.allEmpty() && g.active.Load() == seen && g.ended.CompareAndSwap(false, true) {
+	if uint32(seen) == 0 && g.inboxesEmpty() && g.active.Load() == seen && g.terminated.CompareAndSwap(false, true) {
 		for _, other := range g.schedulers {
-			if other != s { // which is awake, even if it has just said otherwise
-				other.rouse()
+			if other != s {
+				other.interrupt()
 			}
 		}
 	}
-	return g.ended.Load()
+	return g.terminated.Load()
 }
 
-// allFinished is quiet for who Steps all of them.
+// allFinished is probe for schedulers that are stepped.
 func (g *Group) allFinished() bool {
 	for _, other := range g.schedulers {
-		if !other.gone.Load() && (other.passing || !other.Finished()) {
+		if !other.exited.Load() && (other.passing || !other.Finished()) {
 			return false
 		}
 	}
 	return true
 }
 
-// stepped is the end of an order for who Steps all of them: the others may be waiting for just that.
-func (g *Group) stepped(s *Scheduler) {
+// orderSpent is called when s has carried out an order: if all are stepped, the others may be waiting for just that.
+func (g *Group) orderSpent(s *Scheduler) {
 	if g.cfg.Threads != Stepped {
 		return
 	}
-	s.gone.Store(true)
+	s.exited.Store(true)
 	for _, other := range g.schedulers {
 		if other != s {
-			other.rouse()
+			other.interrupt()
 		}
 	}
 }
 
-func (g *Group) allEmpty() bool {
+func (g *Group) inboxesEmpty() bool {
 	for _, s := range g.schedulers {
-		if !s.gone.Load() && !s.inboxEmpty() {
+		if !s.exited.Load() && !s.inboxEmpty() {
 			return false
 		}
 	}
 	return true
 }
 
-// left takes a scheduler out of the count whose Run returns. What is in its inbox waits for the next.
-func (g *Group) left(s *Scheduler) {
-	s.gone.Store(true)
-	g.quiet(s)
+// exited is called when Run of s returns. What is in its inbox from then on waits for the next Run.
+func (g *Group) exited(s *Scheduler) {
+	s.exited.Store(true)
+	g.probe(s)
 }
 
-// idle tells whether s does not count and its pass has nothing to take in. Such a pass is skipped: if
-// schedulers that never sleep counted in each, hardly ever would none of them.
-func (g *Group) idle(s *Scheduler) bool {
-	if s.counts || !g.running.Load() || s.anyReady() || !s.inboxEmpty() {
+// skipPass reports whether s is passive and its pass has nothing to take in, so that it need not become active. If
+// schedulers that never sleep became active in each pass, there would hardly ever be a moment at which none is.
+func (g *Group) skipPass(s *Scheduler) bool {
+	if s.active || !g.running.Load() || s.anyReady() || !s.inboxEmpty() {
 		return false
 	}
 	due, ok := s.timers.Next()
 	return !ok || due > int64(s.now)
 }
 
-// busy counts a scheduler again, before it looks into its inbox.
-func (g *Group) busy(s *Scheduler) {
-	if !s.counts && g.running.Load() {
-		s.counts = true
-		g.active.Add(began)
+// activate makes s active, before it looks into its inbox.
+func (g *Group) activate(s *Scheduler) {
+	if !s.active && g.running.Load() {
+		s.active = true
+		g.active.Add(oneActive)
 	}
 }
 
-// reactor is a goroutine locked to a thread of its own, on which a scheduler lives. The thread is never
-// unlocked: its goroutine ends locked and the runtime ends the thread with it.
-type reactor struct {
+// worker is a goroutine that is locked to a thread of its own, on which a scheduler runs. It is never unlocked: the
+// runtime ends the thread with the goroutine.
+type worker struct {
 	jobs    chan func() error
 	results chan error
 }
@@ -310,28 +311,28 @@ func (g *Group) start() {
 	pinned := g.cfg.Threads == Pinned && len(g.schedulers) <= len(cpus)
 	refused := make(chan error, len(g.schedulers))
 	for i := range g.schedulers {
-		r := &reactor{make(chan func() error), make(chan error)}
-		g.threads = append(g.threads, r)
+		w := &worker{make(chan func() error), make(chan error)}
+		g.threads = append(g.threads, w)
 		cpu := -1
 		if pinned {
 			cpu = cpus[i]
 		}
-		go r.live(cpu, refused)
+		go w.live(cpu, refused)
 	}
 	for range g.schedulers {
 		if err := <-refused; err != nil && pinned {
-			pinned = false // one line is enough
+			pinned = false // it is logged once
 			g.cfg.Logger.Warn("schedulers are not pinned to their CPUs", zap.Error(err))
 		}
 	}
 }
 
-// pin is a variable so that a test can be the system that refuses.
+// pin is a variable so that a test can make it fail.
 var pin = thread.Pin
 
-// live counts the thread among those that must not wait for room in an inbox (see Scheduler.Post) as long
-// as it lives: also set-up functions and closers run here, with nobody at work to make room.
-func (r *reactor) live(cpu int, pinned chan<- error) {
+// live runs jobs until there are no more. The thread is in threads as long as it lives: set-up functions and closers run
+// here as well, and must not wait for room in an inbox either (see Scheduler.Post).
+func (w *worker) live(cpu int, pinned chan<- error) {
 	runtime.LockOSThread()
 	id := thread.ID()
 	threads.enter(id)
@@ -341,37 +342,37 @@ func (r *reactor) live(cpu int, pinned chan<- error) {
 		err = pin(cpu)
 	}
 	pinned <- err
-	for job := range r.jobs {
-		r.results <- r.guarded(job)
+	for job := range w.jobs {
+		w.results <- w.guarded(job)
 	}
 }
 
-// guarded makes an error of a Goexit, which would otherwise leave everybody waiting. The goroutine is
-// lost, and its thread with it, so another takes the reactor over: for Close.
-func (r *reactor) guarded(job func() error) (err error) {
+// guarded runs job and turns a Goexit into an error, since otherwise its caller would wait for ever. The goroutine and its
+// thread are lost; another goroutine takes the worker over, for Close.
+func (w *worker) guarded(job func() error) (err error) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
 		if v := recover(); v != nil {
-			panic(v) // a set-up function's, or Config.Crash
+			panic(v) // of a set-up function, or with Config.Crash
 		}
-		go r.live(-1, make(chan error, 1))
-		r.results <- ErrGoexit
+		go w.live(-1, make(chan error, 1))
+		w.results <- ErrGoexit
 	}()
 	err = job()
 	returned = true
 	return err
 }
 
-// do has job done on the thread.
-func (r *reactor) do(job func() error) error {
-	r.jobs <- job
-	return <-r.results
+// do runs job on the thread and returns its result.
+func (w *worker) do(job func() error) error {
+	w.jobs <- job
+	return <-w.results
 }
 
-func (r *reactor) end() { close(r.jobs) }
+func (w *worker) end() { close(w.jobs) }
 
 // cancelled is the order of a cancelled context.
 type cancelled struct {
@@ -384,13 +385,13 @@ func (c cancelled) Policy() shutdown.Policy { return c.terms }
 func (c cancelled) Unwrap() error           { return context.Cause(c.ctx) }
 func (c cancelled) Error() string           { return fmt.Sprintf("the context has ended: %v", c.Unwrap()) }
 
-// late tells whether o is the end of a context whose Run was over when it came.
+// late reports whether o is the end of a context whose Run had returned before.
 func (g *Group) late(o shutdown.Order) bool {
 	c, ok := o.(cancelled)
 	return ok && c.run != g.runs
 }
 
-// broken is the order to the others when one scheduler breaks down.
+// broken is the order to the other schedulers when one breaks down.
 type broken struct {
 	cause error
 	terms shutdown.Policy

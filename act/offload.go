@@ -11,14 +11,13 @@ import (
 //
 //	return t.Offload(func() { a.sum, a.err = slowSum(a.file) })
 //
-// When the turn has ended, the Group's Executor calls f. Until f has returned the action belongs to f:
-// it gets no turn, no Stop and no Close, so f may use the action's own fields, and nothing of the
-// scheduler's. The task's next turn comes when f has returned; wake-ups meanwhile are absorbed by it.
-// An order waits for f within its bound. If the task is dropped, f is abandoned: it does not hold Run,
-// and the action, or what its Abandon leaves of it, is closed when f returns, by f's goroutine if the
-// scheduler has been closed by then. A panic or Goexit in f fails the task.
+// After the turn has ended, the Group's Executor calls f. Until f has returned the action belongs to f: it gets no turn, no
+// Stop and no Close. So f may use the action's own fields, but nothing of the scheduler's. The task's next turn comes when
+// f has returned; wake-ups meanwhile cause no further one. An order waits for f within its bound. If the task is dropped,
+// f is abandoned: it does not keep Run from returning, and the action, or what its Abandon returns, is closed when f
+// returns, on the goroutine of f if the scheduler has been closed by then. A panic or Goexit in f fails the task.
 //
-// To wait for a function and for something else, see Call.
+// To wait for a function and for something else, see [Call].
 func (t *Task) Offload(f func()) Directive {
 	t.s.touch()
 	if t.s.running != t || t.flags&offloading != 0 {
@@ -31,16 +30,15 @@ func (t *Task) Offload(f func()) Directive {
 	return Async
 }
 
-// Abandoner is an Action with parts that an offloaded function does not need, such as a connection or a
-// coroutine around the action that has offloaded it. When its task is dropped while the function runs,
-// Abandon is called on the scheduler's thread: it closes those parts and returns what belongs to the
-// function, which is closed when that has returned; nil: nothing. Neither Act nor Close is called then.
-// Parents pass it on to the child that answered Async, by AbandonAction.
+// Abandoner is an Action with parts that an offloaded function does not need, such as a connection around the action that
+// has offloaded it. If the task is dropped while the function runs, Abandon is called instead of Close, on the scheduler's
+// thread. It closes those parts and returns what belongs to the function; that is closed when the function has returned.
+// nil means nothing. A parent forwards it to the child that returned Async, as [Child] does.
 type Abandoner interface {
 	Abandon() Action
 }
 
-// AbandonAction is a.Abandon() if a is an Abandoner, else a itself: all of it belongs to the function.
+// AbandonAction returns a.Abandon() if a is an Abandoner, else a, all of which belongs to the function.
 func AbandonAction(a Action) Action {
 	if x, ok := a.(Abandoner); ok {
 		return x.Abandon()
@@ -48,19 +46,19 @@ func AbandonAction(a Action) Action {
 	return a
 }
 
-// send hands the work of t to the executor.
+// send gives the function of t to the executor.
 func (s *Scheduler) send(t *Task) {
 	t.flags &^= offloading
 	t.state = offloaded
 	s.Execute(t.extra.offload.run)
 }
 
-// offload is one function off the thread, and the letter that tells of its end.
+// offload is an offloaded function, and the remote event of its end.
 type offload struct {
-	node inbox.Node[recipient]
+	node inbox.Node[remoteEvent]
 	task *Task
 	f    func()
-	err  *Panic // written before the letter is sent
+	err  *Panic // written before the event is delivered
 }
 
 // run also notices a Goexit, which runs deferred functions and recovers nothing.
@@ -68,13 +66,13 @@ func (o *offload) run() {
 	o.err = &Panic{Value: errGoexit}
 	defer func() {
 		if !o.task.s.deliver(&o.node) {
-			o.task.closeAll() // the scheduler is closed: nobody else will
+			o.task.closeAll() // the scheduler is closed
 		}
 	}()
 	o.err = catch(o.f)
 }
 
-func (o *offload) receive(s *Scheduler) {
+func (o *offload) handle(s *Scheduler) {
 	t := o.task
 	switch {
 	case t.state == abandoned:
@@ -110,10 +108,9 @@ func catch(f func()) (p *Panic) {
 	return nil
 }
 
-// Call is a leaf that has F called off the thread and waits for it. Unlike Offload it is one
-// of several things that a task can wait for: F runs beside the turns of its task, so it must touch
-// only what it captured by value. A Call that is closed before F has returned forgets it; F does not
-// hold Run any more then. It is used by pointer, once:
+// Call is an action that has F called on another goroutine and waits for it. Unlike with [Task.Offload] the task can wait
+// for other things as well: F runs beside the turns of its task, so it must touch only what it captured by value. A Call
+// is used by pointer, once:
 //
 //	look := act.Call[[]string]{F: func() ([]string, error) { return net.LookupHost(name) }}
 //	if d := look.Act(t); d != act.Done {
@@ -121,10 +118,11 @@ func catch(f func()) (p *Panic) {
 //	}
 //	use(look.Value)
 //
-// On an order it goes on until F returns.
+// An order does not end it. If it is closed before F has returned, the result is ignored, and F does not keep Run from
+// returning any more.
 type Call[T any] struct {
 	F     func() (T, error)
-	On    Executor // who calls F; nil: the Group's Executor
+	On    Executor // calls F; nil: the Group's Executor
 	Value T        // what F returned, after Done
 
 	under *call[T]
@@ -158,7 +156,7 @@ func (c *Call[T]) Act(t *Task) Directive {
 	return Done
 }
 
-// Close forgets an F that has not returned.
+// Close ignores the result of an F that has not returned.
 func (c *Call[T]) Close() error {
 	if c.under != nil {
 		c.under.waker = Waker{}
@@ -170,9 +168,9 @@ func (c *Call[T]) Close() error {
 // ErrAbandoned is the failure of a Call that was closed before its function had returned.
 var ErrAbandoned = errors.New("act: closed before the called function had returned")
 
-// call is a function under way; it outlives a Call that is closed.
+// call is a running function; it outlives a Call that is closed.
 type call[T any] struct {
-	node  inbox.Node[recipient]
+	node  inbox.Node[remoteEvent]
 	value T
 	err   error
 	over  bool  // on the scheduler's thread
@@ -192,7 +190,7 @@ func startCall[T any](s *Scheduler, on Executor, f func() (T, error)) *call[T] {
 	return u
 }
 
-func (u *call[T]) receive(*Scheduler) {
+func (u *call[T]) handle(*Scheduler) {
 	u.over = true
 	u.waker.Wake()
 }

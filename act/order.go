@@ -7,17 +7,18 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Shutdown gives an order. It may be called from any goroutine and from any turn, and returns at once;
-// the scheduler obeys before the next turn, or wakes up to obey. An order given while nobody is in Run
-// applies to the next Run. After Close it does nothing.
+// Shutdown gives an order to end. It may be called from any goroutine and in any turn, and returns at once. The scheduler
+// obeys before the next turn; if it sleeps, it wakes up. An order that is given outside of Run applies to the next Run.
+// After Close it does nothing.
 //
-// Obeying goes like this. An order that suspends ends Run now, everything intact. Any other is told
-// to all tasks and demons (see Stopper), and each that waits is made ready once. Then an order that
-// halts ends Run; any other lets them go on within its bounds, where a task that has used up its turns
-// gets no more, and Run ends when all are gone, when only such tasks are left, or when the time is up.
-// What is then left is dropped if the order says so, and otherwise stays for a later Run. Several
-// orders merge to the strictest, field by field; who has been told is told again only if something
-// became stricter. The order is spent when Run returns.
+// An order that suspends ends Run at once and leaves everything as it is. Any other order is passed to all tasks and demons
+// (see [Stopper]), and each that waits is made ready once. After that, an order that halts ends Run. Any other order lets
+// them go on within its bounds: a task that has used up its turns gets no more, and Run ends when all have finished, when
+// only such tasks are left, or when the time is up. What is left is dropped if the order says so, and otherwise stays for a
+// later Run.
+//
+// Several orders merge to the strictest terms, field by field; tasks are told again only if something became stricter.
+// The order is spent when Run returns.
 func (s *Scheduler) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("act: Shutdown without an order")
@@ -27,7 +28,7 @@ func (s *Scheduler) Shutdown(o shutdown.Order) {
 	}
 	s.orders.Push(&inbox.Node[shutdown.Order]{Of: o})
 	s.orderPending.Store(true)
-	s.rouse()
+	s.interrupt()
 }
 
 // obey takes in the orders that have come.
@@ -35,9 +36,9 @@ func (s *Scheduler) obey() {
 	if s.orders.Empty() {
 		return
 	}
-	s.orderPending.Store(true) // who gave the order may not have come to that yet
-	s.gone.Store(false)
-	s.group.busy(s)
+	s.orderPending.Store(true) // Shutdown may not have come to that yet
+	s.exited.Store(false)
+	s.group.activate(s)
 	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
 		if s.group.late(n.Of) {
 			continue
@@ -50,14 +51,14 @@ func (s *Scheduler) obey() {
 		}
 		s.terms, s.order = merged, n.Of
 		if merged.Kind != shutdown.Suspending {
-			s.tellAll(bounded)
+			s.notifyAll(bounded)
 		}
 	}
 }
 
-// tellAll tells everybody of s.order. Who belongs to an offloaded function hears of it afterwards, and
-// who is spawned meanwhile before the first turn. bounded says whether turns were being counted before.
-func (s *Scheduler) tellAll(bounded bool) {
+// notifyAll tells all tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
+// spawned meanwhile before its first turn. bounded says whether turns were being counted before.
+func (s *Scheduler) notifyAll(bounded bool) {
 	s.slab.all(func(t *Task) {
 		t.flags |= untold
 		if !bounded || t.left > s.terms.Turns {
@@ -84,15 +85,15 @@ func (s *Scheduler) tell(t *Task) {
 			t.action = failed
 		}
 		s.endTurnAfterPanic(t)
-		s.err = nil // a Fail in there has no turn to fail, and must not be taken for that of the next
+		s.err = nil // a Fail in Stop belongs to no turn
 	}
 	t.wake()
 }
 
-// grantTurn gives t a turn under the order in force, if it has one left, and tells it of the order before if it
-// has not heard of it. Who has none left is dropped or set aside.
+// grantTurn reports whether t may have a turn under the order in force, and tells it of the order before if that has not
+// been done. A task that has used up its turns is dropped or set aside.
 func (s *Scheduler) grantTurn(t *Task) bool {
-	s.running = nil // whoever it was is not to blame for what happens here
+	s.running = nil // a panic here is not that of the previous task
 	if s.order == nil {
 		return true // it is spent, or was given too late to count
 	}
@@ -100,7 +101,7 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 		s.tell(t)
 	}
 	if s.terms.Turns == 0 || t.flags&background != 0 {
-		return true // monitors have no bound of their own: without them nobody could use the turns left
+		return true // monitors have no bound: without them the others could not use the turns that they have left
 	}
 	if t.left > 0 {
 		t.left--
@@ -117,7 +118,7 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 	return false
 }
 
-// termsMet tells whether the order ends Run whatever is left.
+// termsMet reports whether the order ends Run, whatever is left.
 func (s *Scheduler) termsMet() bool {
 	switch {
 	case !s.terms.Given:
@@ -128,10 +129,10 @@ func (s *Scheduler) termsMet() bool {
 	return s.terms.Until > 0 && s.now >= s.terms.Until
 }
 
-// conclude spends the order at the end of Run: it drops what is left if told so, makes the rest ready
-// for a later Run, and says what was cut.
+// conclude spends the order at the end of Run: it drops what is left if the order says so, makes the rest ready for a later
+// Run, and returns what was cut.
 func (s *Scheduler) conclude() error {
-	s.group.busy(s) // the dropped may have something to send to a sibling
+	s.group.activate(s) // what is dropped may post to another scheduler
 	cut := s.census()
 	if s.terms.Drop && s.broken == nil {
 		s.dropAll()
@@ -143,9 +144,9 @@ func (s *Scheduler) conclude() error {
 	s.leave()
 	s.order, s.terms, s.cut = nil, terms.Terms{}, nil
 	s.concluded++
-	s.group.stepped(s)
+	s.group.orderSpent(s)
 	if s.orderPending.Store(false); !s.orders.Empty() {
-		s.orderPending.Store(true) // one has come meanwhile; who gives it stores after pushing, so one of both sees it
+		s.orderPending.Store(true) // another order has come meanwhile: Shutdown stores after pushing, so one of both sees it
 	}
 	if s.broken != nil {
 		return s.broken
@@ -176,7 +177,7 @@ func (s *Scheduler) census() *shutdown.Cut {
 	return cut
 }
 
-// heldFor is what Hold was called for, nil if for nothing: closes, but for what a hook.Accounter knows better.
+// heldFor returns what Hold was called for, nil if for nothing: lingering closes, unless a hook.Accounter knows better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
 	if s.held == 0 {
 		return nil
@@ -219,19 +220,19 @@ func (s *Scheduler) leave() {
 	}
 }
 
-// dropAll drops all tasks and demons but the monitors, and what the Locals keep going. What a closer
-// spawns meanwhile is not among them: it is there for a later Run.
+// dropAll drops all tasks and demons but the attached ones, and what the Locals keep going. What a Close spawns meanwhile
+// stays for a later Run.
 func (s *Scheduler) dropAll() {
 	s.ready, s.demonic, s.demons, s.exhausted = queue{}, queue{}, queue{}, queue{}
 	s.passing = false
-	var left []*Task // as it was: places that become free may be taken again
+	var left []*Task // a copy: places that become free may be taken again
 	s.slab.all(func(t *Task) {
 		switch {
 		case t.state == abandoned:
 		case t.flags&background == 0:
 			left = append(left, t)
 			if t.state != offloaded {
-				t.state = leaving // all of them before the first is closed: that may wake the others
+				t.state = leaving // all of them before the first is closed, which may wake others
 			}
 		case t.state == ready:
 			s.enqueue(t)
@@ -249,12 +250,12 @@ func (s *Scheduler) dropAll() {
 	}
 }
 
-// drop lets t go unfinished. One that belongs to an offloaded function is closed when that returns.
+// drop removes t unfinished. If an offloaded function runs, t is closed when that returns.
 func (s *Scheduler) drop(t *Task) {
 	s.trace.ended(t, ErrDropped)
 	if t.state == offloaded {
 		t.state = abandoned
-		t.stopTimers() // here: leave may be on another goroutine
+		t.stopTimers() // here: leave may be called on another goroutine
 		s.uncount(t.flags)
 		if p := s.guard(func() { t.action = AbandonAction(t.action) }); p != nil {
 			s.report(t, p)

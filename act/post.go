@@ -10,25 +10,24 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// postsAPass bounds the posted functions run in one pass.
+// postsAPass bounds the posted functions that run in one pass.
 const postsAPass = 64
 
-// recipient is what a letter is for: something that must reach the scheduler's thread and that brings
-// its own room, so that it is never refused: a remote wake-up, the end of an offload.
-type recipient interface {
-	receive(*Scheduler)
+// remoteEvent is something that happens on another goroutine and is handled on the scheduler's thread: a wake-up, the end
+// of an offloaded function. It brings its own queue node, so that it is never refused.
+type remoteEvent interface {
+	handle(*Scheduler)
 }
 
-// Post has f run once on the scheduler's thread, in a pass, in the order of posting, at most 64 a
-// pass. It may be called from any goroutine. The inbox holds Config.Inbox functions: when it is full, a
-// plain goroutine waits for room, while on the thread of any scheduler, which must not block, Post
-// returns false. It also returns false once the scheduler is closed. A function that is still in the
-// inbox when the scheduler is closed does not run. A pending function holds Run.
+// Post has f called once on the scheduler's thread, in a pass, in the order of posting, at most 64 a pass. It may be called
+// from any goroutine. The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on
+// the thread of any scheduler, which must not block, it returns false. It also returns false once the scheduler is closed,
+// and functions that are in the inbox then are not called. A posted function keeps Run from returning.
 func (s *Scheduler) Post(f func(*Scheduler)) bool {
 	if !s.posts.Push(f) && !s.postPatiently(f) {
 		return false
 	}
-	s.rouse()
+	s.interrupt()
 	return true
 }
 
@@ -42,7 +41,7 @@ func (s *Scheduler) postPatiently(f func(*Scheduler)) bool {
 	})
 }
 
-// runPosts runs what was posted. A panic is reported and harms nobody else.
+// runPosts calls posted functions. A panic is logged.
 func (s *Scheduler) runPosts() {
 	for range postsAPass {
 		f, ok := s.posts.Pop()
@@ -60,34 +59,34 @@ func (s *Scheduler) runPosts() {
 	s.room.announce()
 }
 
-// posted is who is reported when the end of a posted function panics.
+// posted is the name that is logged when a TurnEnd after a posted function panics.
 type posted struct{}
 
 func (posted) String() string { return "posted function" }
 
-// deliver leaves a letter. After Close it is forgotten, and deliver reports false.
-func (s *Scheduler) deliver(n *inbox.Node[recipient]) bool {
-	pushed, _ := s.letters.Push(n)
+// deliver queues a remote event. After Close it does nothing and returns false.
+func (s *Scheduler) deliver(n *inbox.Node[remoteEvent]) bool {
+	pushed, _ := s.remoteEvents.Push(n)
 	if pushed {
-		s.rouse()
+		s.interrupt()
 	}
 	return pushed
 }
 
-func (s *Scheduler) openLetters() {
-	for n := s.letters.TakeAll(); n != nil; {
-		next := n.Next() // receive may see n delivered again
-		n.Of.receive(s)
+func (s *Scheduler) handleRemoteEvents() {
+	for n := s.remoteEvents.TakeAll(); n != nil; {
+		next := n.Next() // handle may see n delivered again
+		n.Of.handle(s)
 		n = next
 	}
 }
 
 func (s *Scheduler) inboxEmpty() bool {
-	return s.posts.Empty() && s.letters.Empty() && s.orders.Empty()
+	return s.posts.Empty() && s.remoteEvents.Empty() && s.orders.Empty()
 }
 
-// rouse interrupts the sleep of the thread, if it sleeps: one write however many letters come.
-func (s *Scheduler) rouse() {
+// interrupt interrupts the sleep of the thread, if it sleeps: one write however many remoteEvents come.
+func (s *Scheduler) interrupt() {
 	if s.trace != nil && s.trace.RemoteEvent != nil {
 		s.trace.RemoteEvent(s)
 	}
@@ -96,7 +95,7 @@ func (s *Scheduler) rouse() {
 	}
 }
 
-// room is where plain goroutines wait for a place in the inbox.
+// room lets plain goroutines wait for room in the inbox.
 type room struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -105,9 +104,8 @@ type room struct {
 
 func (r *room) init() { r.changed.L = &r.mu }
 
-// await calls try until it is done. announce is called after whatever may let it succeed: the waiting
-// one counts itself before it tries, the announcing one looks at the count afterwards, so one of them
-// sees the other.
+// await calls try until it is done. announce is called after what may let it succeed. await counts itself before it tries,
+// and announce looks at the count afterwards, so one of them sees the other.
 func (r *room) await(try func() (done, ok bool)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +119,7 @@ func (r *room) await(try func() (done, ok bool)) bool {
 	}
 }
 
-// announce takes the lock only if somebody waits.
+// announce takes the lock only if a goroutine waits.
 func (r *room) announce() {
 	if r.waiting.Load() > 0 {
 		r.mu.Lock()
@@ -130,14 +128,13 @@ func (r *room) announce() {
 	}
 }
 
-// threads are those that are in Run or Step of any scheduler of the process, so that Post knows where
-// it must not wait. A set of threads and not of goroutines: a coroutine is another goroutine on the
-// same thread.
+// threads are those in Run or Step of any scheduler of the process: Post must not wait there. It is a set of threads and
+// not of goroutines, since a coroutine is another goroutine on the same thread.
 var threads threadSet
 
 type threadSet struct {
 	mu  sync.Mutex
-	ids map[uint64]int // how many schedulers deep
+	ids map[uint64]int // how many nested Runs and Steps
 }
 
 func (ts *threadSet) enter(id uint64) {

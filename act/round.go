@@ -9,9 +9,10 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// Run takes turns until no task and no demon is left, or an order ends it. It returns nil after a
-// complete end and a *shutdown.Cut when an order left something; any other error means that the
-// scheduler is not usable any more. It locks the goroutine to its thread while it runs.
+// Run takes turns until nothing keeps it from returning, or an order ends it. What keeps Run from returning is a task, a
+// demon that was installed (see Install and Attach), a posted function, and what Hold has counted. Run returns nil if
+// nothing is left, and a *shutdown.Cut if an order left something; after any other error the scheduler cannot be used any
+// more. The goroutine is locked to its thread while it runs.
 func (s *Scheduler) Run() error {
 	if err := s.begin(); err != nil {
 		return err
@@ -21,10 +22,9 @@ func (s *Scheduler) Run() error {
 	return s.conclude()
 }
 
-// Step is Run for n turns, of tasks and demons alike, that never blocks: it takes exactly n turns if
-// there are so many, may stop inside a round and go on there, and returns how many it took. 0 means
-// that nothing is ready, until NextDeadline at least. The error is that of Run, when an order has met
-// its terms.
+// Step takes at most n turns, of tasks and demons, without blocking, and returns how many it took: fewer than n only if
+// nothing more is ready, at least until NextDeadline. It may stop inside a round; the next Step goes on there. The error is
+// that of Run, once an order has ended.
 func (s *Scheduler) Step(n int) (int, error) {
 	if err := s.begin(); err != nil {
 		return 0, err
@@ -37,14 +37,14 @@ func (s *Scheduler) Step(n int) (int, error) {
 	return taken, s.conclude()
 }
 
-// Finished tells whether nothing is left here that holds Run: for who Steps.
+// Finished reports whether nothing is left that keeps Run from returning. It is for callers of Step.
 func (s *Scheduler) Finished() bool {
 	s.touch()
 	return s.live+s.installed+s.held == s.exhaustedCount && s.inboxEmpty()
 }
 
-// guardedRounds makes an error of a panic outside of turns and posted functions: in a monitor, an
-// Idler, a Trace. The scheduler cannot know what such a one has left half done.
+// guardedRounds turns a panic outside of turns and posted functions, as in a callback of CallAt, an Idler or a Trace, into
+// an error: the scheduler cannot know what was left half done.
 func (s *Scheduler) guardedRounds(n int, sleep bool) (taken int) {
 	if p := s.guard(func() { taken = s.rounds(n, sleep) }); p != nil {
 		s.broken = fmt.Errorf("act: the scheduler broke down: %w\n%s", p, p.Stack)
@@ -52,9 +52,9 @@ func (s *Scheduler) guardedRounds(n int, sleep bool) (taken int) {
 	return taken
 }
 
-// rounds is the scheduler: rounds of turns, and a pass when nothing is ready or s.turns turns were
-// taken. A round is one go over what was ready at its start; what becomes ready in it waits for the
-// next. A pass may come inside a long round, which then goes on.
+// rounds is the loop of the scheduler: rounds of turns, and a pass when nothing is ready or s.turns turns were taken. A
+// round gives each task that was ready at its start one turn; what becomes ready in it waits for the next. A pass may come
+// inside a long round, which then goes on.
 //
 //	round: A B C ─ … ─ Z │ round: B C Z │ nothing ready
 //	          ╰ 64 turns: pass          ╰ pass: posts, timers, demons, look or sleep
@@ -84,12 +84,12 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 	return taken
 }
 
-// take takes at most n turns from q: of tasks round after round, or of the demons of one pass. Rounds need
-// no mark: what becomes ready goes to the end of the queue, and so is behind all that was ready before.
+// take takes at most n turns from q: of tasks, round after round, or of the demons of one pass. The rounds need no mark:
+// what becomes ready goes to the end of the queue, behind all that was ready before.
 func (s *Scheduler) take(q *queue, n int) (taken int) {
 	defer s.rescue(&taken)
 	for taken < n {
-		pending := s.orderPending.Load() // one look a turn at all that has to do with orders
+		pending := s.orderPending.Load() // one load a turn for all that has to do with orders
 		if pending && !s.orders.Empty() {
 			break
 		}
@@ -107,7 +107,7 @@ func (s *Scheduler) take(q *queue, n int) (taken int) {
 	return taken
 }
 
-// turn calls the action once and does as it says.
+// turn calls the action once and follows its verdict.
 func (s *Scheduler) turn(t *Task) {
 	t.turn++
 	t.state = running
@@ -121,7 +121,7 @@ func (s *Scheduler) turn(t *Task) {
 		s.endTurn()
 	}
 	s.ended++
-	if d == Yield && t.flags&offloading == 0 && s.trace == nil && s.err == nil { // what most turns come to
+	if d == Yield && t.flags&offloading == 0 && s.trace == nil && s.err == nil { // the most frequent case
 		s.enqueue(t)
 		return
 	}
@@ -150,25 +150,25 @@ func (s *Scheduler) turn(t *Task) {
 	}
 }
 
-// beginPass takes in what came from outside and what is due, and lets the demons line up.
+// beginPass takes in what came from outside and what is due, and queues the demons that are ready.
 func (s *Scheduler) beginPass() {
 	s.sincePass = 0
 	s.now = s.clock.Monotonic()
 	if s.trace != nil && s.trace.Pass != nil {
 		s.trace.Pass(s)
 	}
-	if s.group.idle(s) {
+	if s.group.skipPass(s) {
 		return
 	}
-	s.group.busy(s)
-	s.openLetters()
+	s.group.activate(s)
+	s.handleRemoteEvents()
 	s.runPosts()
 	s.fireTimers()
 	s.demonic, s.demons = s.demons, queue{}
 }
 
-// endPass looks at the outside world, or sleeps until it has something: exactly once a pass. It is the
-// only place where the thread may block.
+// endPass looks at the operating system, or sleeps until it reports something: exactly once a pass. It is the only place
+// where the thread may block.
 func (s *Scheduler) endPass(sleep bool) {
 	atMost := time.Duration(0)
 	if sleep && !s.anyReady() {
@@ -178,15 +178,15 @@ func (s *Scheduler) endPass(sleep bool) {
 		s.idle(0)
 		return
 	}
-	s.asleep.Store(true) // from here on whoever leaves something interrupts
-	// Taken back, it is a look that nobody interrupts. If somebody was faster, his interrupt is on its way: it
-	// ends this sleep at once, as it would had he come a moment later.
+	s.asleep.Store(true) // from here on what comes into the inbox interrupts the sleep
+	// If asleep can be taken back, there is only a look and no interrupt. Otherwise another goroutine has interrupted
+	// already, which ends this sleep at once.
 	if (!s.inboxEmpty() || s.over()) && s.asleep.CompareAndSwap(true, false) {
-		atMost = 0 // but look: a flood of posts must not keep out what the operating system has
+		atMost = 0 // but look: a flood of posts must not keep out events of the operating system
 	}
 	s.idle(atMost)
 	s.asleep.Store(false)
-	s.now = s.clock.Monotonic() // the turns to come must not take the time before the sleep for the present
+	s.now = s.clock.Monotonic() // the turns to come must not see the time before the sleep
 }
 
 func (s *Scheduler) idle(atMost time.Duration) {
@@ -200,10 +200,10 @@ func (s *Scheduler) idle(atMost time.Duration) {
 	s.idler.Load().Idle(atMost)
 }
 
-// breathe reschedules the goroutine now and then while the thread sleeps often. The runtime's monitor
-// takes a processor that has run one goroutine for 10 ms away, if it finds it in a system call, as it
-// does here half of the time; and having taken one it looks every 20 µs for a while. That cost 4 % of an
-// echo server; a Gosched on a locked thread costs two thread switches, 110 times a second at most.
+// breathe calls Gosched now and then while the thread sleeps often. The runtime's monitor takes a processor away that has
+// run one goroutine for 10 ms, if it finds it in a system call, as it does here half of the time; after that it looks
+// every 20 µs for a while. That cost 4 % of an echo server. A Gosched on a locked thread costs two thread switches, 110
+// times a second at most.
 func (s *Scheduler) breathe() {
 	if s.sleeps++; s.sleeps >= 4 && s.now-s.breathed >= 9*time.Millisecond {
 		s.sleeps, s.breathed = 0, s.now
@@ -211,13 +211,13 @@ func (s *Scheduler) breathe() {
 	}
 }
 
-// anyReady tells whether a turn could be taken without waiting for anything.
+// anyReady reports whether a task or demon is ready.
 func (s *Scheduler) anyReady() bool { return s.tasksReady() || !s.demons.empty() }
 
 func (s *Scheduler) tasksReady() bool { return !s.ready.empty() }
 
-// untilDue is how long the thread may sleep: until the next deadline, less than 0 for ever, 0 not. The
-// pass may have taken its time, so the clock is read again, where a sleep makes up for it.
+// untilDue returns how long the thread may sleep: until the next deadline; less than 0 without limit, 0 not at all. The
+// pass may have taken long, so the clock is read again.
 func (s *Scheduler) untilDue() time.Duration {
 	when, ok := s.NextDeadline()
 	if !ok {
@@ -232,12 +232,12 @@ func (s *Scheduler) neverIdleWhileRunnable() {
 	}
 }
 
-// over tells whether there is nothing more to do here: nothing is left, or an order's terms are met.
+// over reports whether Run is to return: nothing is left, or the terms of an order are met.
 func (s *Scheduler) over() bool {
 	if s.broken != nil || s.termsMet() {
 		return true
 	}
-	return s.Finished() && s.group.quiet(s)
+	return s.Finished() && s.group.probe(s)
 }
 
 // begin enters Run or Step.
@@ -263,9 +263,9 @@ func (s *Scheduler) begin() error {
 	return nil
 }
 
-// exit leaves Run or Step, also by a panic or Goexit.
+// exit leaves Run or Step, also after a panic or Goexit.
 func (s *Scheduler) exit() {
-	if s.broken != nil && len(s.tied) > 0 { // this thread may be about to end, and nobody could drop them on another
+	if s.broken != nil && len(s.tied) > 0 { // this thread may end, and they could not be dropped on another
 		s.cut = s.census()
 		s.dropAll()
 	}
@@ -279,7 +279,7 @@ func (s *Scheduler) exit() {
 	runtime.UnlockOSThread()
 }
 
-// rightThread notes the present thread, unless something lives on another one.
+// rightThread records the present thread, unless something lives on another one.
 func (s *Scheduler) rightThread() error {
 	id := thread.ID()
 	if len(s.tied) > 0 && id != s.thread {

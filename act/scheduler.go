@@ -49,7 +49,7 @@ type Scheduler struct {
 	// What arrives from other goroutines.
 	posts        *inbox.Ring[func(*Scheduler)]
 	room         room
-	letters      inbox.Stack[recipient]
+	remoteEvents inbox.Stack[remoteEvent]
 	orders       inbox.Stack[shutdown.Order]
 	orderPending atomic.Bool // true while orders has any and while one is in force; true a little longer is no harm
 
@@ -77,8 +77,8 @@ type Scheduler struct {
 	trace  *Trace
 	logger *zap.Logger
 	crash  bool
-	counts bool          // in Group.active
-	gone   atomic.Bool   // not in Run
+	active bool          // in Group.active
+	exited atomic.Bool   // not in Run
 	thread uint64        // of the latest Run or Step
 	at     atomic.Uint64 // thread while in Run or Step, else 0
 	tied   []hook.Tied
@@ -268,9 +268,9 @@ func (s *Scheduler) Close() error {
 			s.drop(t)
 		}
 	})
-	for n := s.letters.Close(); n != nil; {
+	for n := s.remoteEvents.Close(); n != nil; {
 		next := n.Next()
-		n.Of.receive(s)
+		n.Of.handle(s)
 		n = next
 	}
 	s.untie()

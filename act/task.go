@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Task is an action in the care of one scheduler, from Spawn or Install until it leaves. Actions are
-// given theirs every turn; nobody makes one. All methods are for the scheduler's own thread.
+// Task is an action that runs on one scheduler, from Spawn, Install or Attach until it has finished or is dropped. Its
+// action receives it every turn. All methods are for the scheduler's own thread.
 //
 //	          Spawn                 turn begins
 //	free ───────────────▶ ready ─────────────────▶ running ──▶ Done, Failed: free
@@ -23,12 +23,12 @@ import (
 //	                        ▲                                                    │
 //	                        └────────────────────────────────── f has returned ──┘
 //
-// It is kept to one cache line: a scheduler walks over hundreds of thousands of them.
+// It fits into one cache line: a scheduler walks over hundreds of thousands of them.
 type Task struct {
 	action Action
 	s      *Scheduler
-	next   *Task  // in whichever queue holds it; a task is in at most one
-	turn   uint64 // rises when a turn begins and is never reset, also when the Task is used again
+	next   *Task  // in its queue; a task is in at most one
+	turn   uint64 // the number of the turn; it is never reset, not even when the Task is used again
 	timers *Timer // armed ones, newest first
 	extra  *extra // what few tasks need; kept when the Task is used again
 	state  state
@@ -47,35 +47,34 @@ type state uint8
 
 const (
 	free      state = iota
-	ready           // in the scheduler's queue for its kind
+	ready           // in the scheduler's queue for tasks or demons
 	running         // in its turn
 	waiting         // in no queue
-	offloaded       // belongs to an offloaded function; in no queue
-	exhausted       // out of turns under an order; in the queue of those
-	abandoned       // dropped while offloaded: to be closed when the function returns
-	leaving         // being closed: nobody can wake it any more
+	offloaded       // an offloaded function runs; in no queue
+	exhausted       // it has used up its turns under an order; in a queue of its own
+	abandoned       // dropped while offloaded; closed when the function returns
+	leaving         // being closed: it can no longer be woken
 )
 
 type flags uint8
 
 const (
 	isDemon    flags = 1 << iota
-	background       // a demon that does not hold Run
-	permit           // woken within its own turn: the coming Wait returns at once
-	attended         // somebody was given this turn's Waker
-	alone            // has been reported as waiting for nobody
+	background       // a demon that does not keep Run from returning: see Attach
+	permit           // woken within its own turn: after Wait it is ready at once
+	attended         // this turn's Waker was asked for
+	alone            // has been reported as waiting without a Waker
 	untold           // there is an order that it has not been told of
 	offloading       // Offload was called in this turn
 )
 
-// Scheduler is where the task lives, for good.
+// Scheduler returns the scheduler that runs the task. It never changes.
 func (t *Task) Scheduler() *Scheduler { return t.s }
 
-// Action is what the task was spawned with.
+// Action returns what the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
-// Order is the latest order that made the terms stricter, nil if there is none. It may be read
-// anywhere in the tree of actions.
+// Order returns the latest order that made the terms stricter, nil if there is none.
 func (t *Task) Order() shutdown.Order {
 	t.s.touch()
 	return t.s.order
@@ -105,15 +104,14 @@ func (t *Task) Fail(err error) Directive {
 	return Failed
 }
 
-// Own makes c part of the task: it is closed when the task leaves, the last one first, before the
-// action itself.
+// Own has c closed when the task leaves, before the action itself. What was given to Own last is closed first.
 func (t *Task) Own(c io.Closer) {
 	t.s.touch()
 	x := t.more()
 	x.owned = append(x.owned, c)
 }
 
-// Release undoes Own, for a c that is handed on to somebody else. It reports whether t owned c.
+// Release undoes Own: c is not closed with the task. It reports whether the task owned c.
 func (t *Task) Release(c io.Closer) bool {
 	t.s.touch()
 	if t.extra == nil {
@@ -128,33 +126,32 @@ func (t *Task) Release(c io.Closer) bool {
 	return false
 }
 
-// WakeAfter arms tm to wake this task d after now, and Stop disarms it. An armed timer that is armed
-// again moves; it fires once, in whatever turn that finds the task, and is disarmed when the task
-// leaves. It reads the clock.
+// WakeAfter arms tm to wake this task d after now. It reads the clock. A timer that is armed already is moved. It fires
+// once, whatever the task waits for then, and is disarmed when the task leaves. Timer.Stop disarms it before.
 func (t *Task) WakeAfter(tm *Timer, d time.Duration) {
 	t.WakeAt(tm, t.s.after(d))
 }
 
-// WakeAt is WakeAfter for a point in time on the scheduler's clock (see Scheduler.Now). One that has
-// passed is due in the next pass.
+// WakeAt is WakeAfter for a point in time on the scheduler's clock (see [Scheduler.Now]). A point that has passed is due
+// in the next pass.
 func (t *Task) WakeAt(tm *Timer, at time.Duration) {
 	t.s.touch()
 	tm.arm(t, at, nil)
 }
 
-// String names the task after its action.
+// String returns the [Name] of the action.
 func (t *Task) String() string { return Name(t.action) }
 
 func (t *Task) more() *extra {
 	if t.extra == nil {
 		t.extra = &extra{}
 		t.extra.remote.task = t
-		t.extra.remote.node = inbox.Node[recipient]{Of: &t.extra.remote}
+		t.extra.remote.node = inbox.Node[remoteEvent]{Of: &t.extra.remote}
 	}
 	return t.extra
 }
 
-// wake makes a waiting task ready; one that is in its turn keeps it for the Wait that may end it.
+// wake makes a waiting task ready. A task in its turn remembers it for the Wait that may end the turn.
 func (t *Task) wake() {
 	switch t.state {
 	case waiting:
@@ -177,12 +174,12 @@ func (t *Task) stopTimers() {
 func (t *Task) leave() {
 	t.closeAll()
 	t.stopTimers() // also what a closer has armed
-	t.turn++       // the wakers of the last turn are stale from here on
+	t.turn++       // from here on the wakers of the last turn are stale
 	t.flags = 0
 }
 
-// closeAll closes what the task owns, last in first out, then the action, and forgets them. It touches
-// nothing that a Waker looks at, since it may run beside the scheduler's thread: see offload.run.
+// closeAll closes what the task owns, the last first, then the action. It touches nothing that a Waker looks at, since it
+// may run beside the scheduler's thread: see offload.run.
 func (t *Task) closeAll() {
 	if x := t.extra; x != nil {
 		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 { // a closer may change owned
@@ -215,5 +212,5 @@ func Name(a any) string {
 	return fmt.Sprintf("%T", a)
 }
 
-// named is printed by its String alone, and by fmt, which survives one that panics.
+// named is printed by fmt, which recovers a String that panics.
 type named struct{ fmt.Stringer }

@@ -7,12 +7,13 @@ import (
 	"github.com/daimon-go/daimon/internal/wheel"
 )
 
-// timersAPass bounds the timers fired in one pass; the rest stay due and keep the thread awake.
+// timersAPass bounds the timers that fire in one pass. The rest stay due and keep the thread awake.
 const timersAPass = 1024
 
-// Timer is a deadline that is a field of its owner: arming allocates nothing. The zero Timer is not
-// armed. It fires in the first pass whose clock has reached it, never before, in order of deadline and
-// of arming. A Timer must not be copied while armed. Like Task it is for the scheduler's thread.
+// Timer is a deadline, meant to be a field of its owner: arming it allocates nothing. The zero Timer is not armed. A Timer
+// fires in the first pass whose clock has reached its deadline, never before; timers fire in order of deadline and of
+// arming. See [Task.WakeAfter] and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the
+// scheduler's thread.
 type Timer struct {
 	node       wheel.Node[*Timer]
 	task       *Task // whose timer it is
@@ -23,10 +24,10 @@ type Timer struct {
 // expirer is an argument of CallAt.
 type expirer = interface{ Expire() }
 
-// Armed tells whether tm is going to fire.
+// Armed reports whether tm is going to fire.
 func (tm *Timer) Armed() bool { return tm.node.Armed() }
 
-// When is the deadline tm was last armed with, on the scheduler's clock.
+// When returns the deadline that tm was last armed with, on the scheduler's clock.
 func (tm *Timer) When() time.Duration { return time.Duration(tm.node.When()) }
 
 // Stop disarms tm and reports whether it was armed.
@@ -40,23 +41,22 @@ func (tm *Timer) Stop() bool {
 	return true
 }
 
-// CallAt arms tm to call x.Expire on the scheduler's thread, in a pass, at the given point in time.
-// It is meant for monitors: no task is woken, none owns tm, and it does not hold Run. A panic in
-// Expire ends Run with an error.
+// CallAt arms tm to call x.Expire on the scheduler's thread, in a pass, at the given point in time. It is meant for
+// monitors: it wakes no task, and does not keep Run from returning. A panic in Expire ends Run with an error.
 func (s *Scheduler) CallAt(tm *Timer, at time.Duration, x interface{ Expire() }) {
 	s.touch()
 	tm.arm(&s.self, at, x)
 }
 
-// Now is the time on the scheduler's clock, as the pass has read it: it stands still during a turn.
-// It counts from the start of the Group and never goes back.
+// Now returns the time on the scheduler's clock as the latest pass has read it: it is constant during a turn. It never
+// goes back.
 func (s *Scheduler) Now() time.Duration {
 	s.touch()
 	return s.now
 }
 
-// after is the point in time d from now. The clock is read: the pass's reading is as old as the turns since
-// then have been long, and a timer that counted from there would be early.
+// after returns the point in time d from now. It reads the clock: the pass's reading may be old, and a timer that counted
+// from there would be early.
 func (s *Scheduler) after(d time.Duration) time.Duration {
 	now := s.clock.Monotonic()
 	if d > math.MaxInt64-now {
@@ -78,8 +78,8 @@ func (tm *Timer) arm(t *Task, at time.Duration, x expirer) {
 		tm.next.prev = tm
 	}
 	t.timers = tm
-	// A point in the past counts as now: it goes behind what is due already, so that tasks which keep
-	// arming in the past do not starve other timers.
+	// A point in the past counts as now and goes behind what is due already, so that tasks that keep arming in the past do
+	// not starve other timers.
 	t.s.timers.Arm(&tm.node, int64(max(at, t.s.now)))
 }
 
@@ -113,9 +113,9 @@ func (s *Scheduler) fireTimers() {
 	}
 }
 
-// NextDeadline is when the scheduler has something to do by itself, on its own clock; false if never.
-// It is not later than the earliest deadline and may be a little earlier where timers are crowded. While
-// something waits in the inbox it is now.
+// NextDeadline returns when the scheduler has something to do by itself, on its own clock; false if never. It is not later
+// than the earliest deadline, and may be a little earlier if there are many timers. While something is in the inbox it is
+// now.
 func (s *Scheduler) NextDeadline() (time.Duration, bool) {
 	s.touch()
 	if !s.inboxEmpty() {

@@ -13,7 +13,7 @@ import (
 // returns it. As an error it unwraps to a Value that is an error. Its method Raise panics again with the same stack.
 type Panic = panics.Panic
 
-// errUnsaid stands for the reason of an action that answered Failed without Task.Fail.
+// errUnsaid is the failure of an action that returned Failed without Task.Fail.
 var errUnsaid = errors.New("failed without saying why")
 
 func (s *Scheduler) failure() error {
@@ -23,8 +23,7 @@ func (s *Scheduler) failure() error {
 	return s.err
 }
 
-// wait puts t aside until it is woken. One that nobody can wake is reported once, and stays: somebody
-// may yet tell it of an order.
+// wait has t wait until it is woken. A task that cannot be woken is reported once and stays: an order may still reach it.
 func (s *Scheduler) wait(t *Task) {
 	if t.flags&permit != 0 {
 		s.trace.woken(t)
@@ -34,12 +33,12 @@ func (s *Scheduler) wait(t *Task) {
 	t.state = waiting
 	if t.flags&(attended|alone|background) == 0 && t.timers == nil {
 		t.flags |= alone
-		s.logger.Error("waits for nobody: it answered Wait, but gave nobody its Waker in this turn",
+		s.logger.Error("a task waits for nothing: it returned Wait without asking for its Waker or arming a timer in this turn",
 			zap.String("task", t.String()))
 	}
 }
 
-// finish lets t leave after its last turn. err is why it failed, nil if it did not.
+// finish removes t after its last turn. err is why it failed, nil if it did not.
 func (s *Scheduler) finish(t *Task, err error) {
 	if err != nil {
 		s.report(t, err)
@@ -48,7 +47,7 @@ func (s *Scheduler) finish(t *Task, err error) {
 	s.remove(t)
 }
 
-// remove gives back everything that t has, then its place.
+// remove closes t and frees its place.
 func (s *Scheduler) remove(t *Task) {
 	f, counted := t.flags, t.state != abandoned
 	t.state = leaving
@@ -59,7 +58,7 @@ func (s *Scheduler) remove(t *Task) {
 	s.slab.put(t)
 }
 
-// uncount takes a task or demon out of what holds Run.
+// uncount takes a task or demon out of what keeps Run from returning.
 func (s *Scheduler) uncount(f flags) {
 	switch {
 	case f&isDemon == 0:
@@ -69,7 +68,7 @@ func (s *Scheduler) uncount(f flags) {
 	}
 }
 
-// report makes a failure seen, once.
+// report logs a failure.
 func (s *Scheduler) report(who fmt.Stringer, err error) {
 	fields := []zap.Field{zap.String("task", who.String()), zap.Error(err)}
 	var p *Panic
@@ -79,8 +78,8 @@ func (s *Scheduler) report(who fmt.Stringer, err error) {
 	s.logger.Error("a task failed", fields...)
 }
 
-// rescue stands around a series of turns. If one of them panicked, its task fails and the series is
-// over; if one of them ended the goroutine, so is the scheduler.
+// rescue is deferred around a series of turns. If one of them panicked, its task fails and the series is over; if one of
+// them ended the goroutine, the scheduler is broken.
 func (s *Scheduler) rescue(taken *int) {
 	t := s.running
 	if t == nil || s.crash {
@@ -95,8 +94,7 @@ func (s *Scheduler) rescue(taken *int) {
 	s.bury(t, panics.Recovered(v))
 }
 
-// bury ends the turn and the life of t after a panic. What panics on the way is reported in its name,
-// and the rest goes on.
+// bury ends the turn of t and removes it after a panic. Further panics on the way are reported for it.
 func (s *Scheduler) bury(t *Task, p *Panic) {
 	s.endTurnAfterPanic(t)
 	s.ended++
@@ -112,7 +110,7 @@ func (s *Scheduler) endTurnAfterPanic(who fmt.Stringer) {
 	}
 }
 
-// guard calls f and returns its panic. A Goexit in f goes on, and leaves a scheduler that is broken.
+// guard calls f and returns its panic. A Goexit in f goes on, and the scheduler is broken.
 func (s *Scheduler) guard(f func()) (p *Panic) {
 	if s.crash {
 		f()

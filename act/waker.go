@@ -6,16 +6,15 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// Waker is the right to make a task ready that waits. It is good for one turn: taken in turn k it
-// works until turn k+1 begins. Fired while turn k still runs it leaves a permit, so that the Wait
-// about to be answered returns at once; fired later than that it does nothing. So an action that
-// waits for "data or a time-out" hands out two and need not take back the other.
+// Waker makes a task that waits ready. It is valid for one turn: taken in turn k, it works until turn k+1 begins. Used
+// while turn k still runs, it has the Wait that may end that turn make the task ready at once; used after turn k+1 has
+// begun, it does nothing. So an action that waits for data or a time-out gives out two Wakers and need not take back the
+// other.
 //
-// Whoever wakes more than once (a connection, a mailbox) keeps its own state and a place for the
-// latest Waker, which the action overwrites before every Wait. Turns without a cause happen: an
-// action looks again at what it waits for.
+// Something that wakes more than once, such as a connection, keeps its own state and the latest Waker, which the action
+// replaces before every Wait. A turn may come without a cause: an action looks again at what it waits for.
 //
-// The zero Waker does nothing. A Waker is for the scheduler's own thread; see Remote.
+// The zero Waker does nothing. A Waker is for the scheduler's own thread; see Remote and [AtomicWaker].
 type Waker struct {
 	t    *Task
 	turn uint64
@@ -59,7 +58,7 @@ func (w Waker) remote() *remote {
 // remote carries requests from other goroutines to a task. It stays with its Task for good: a stale request finds a
 // higher turn there.
 type remote struct {
-	node inbox.Node[recipient]
+	node inbox.Node[remoteEvent]
 	task *Task
 	want atomic.Uint64 // the latest turn asked for, shifted left by one; the lowest bit: node is queued
 }
@@ -71,8 +70,8 @@ func (r *remote) wake(turn uint64) {
 	}
 }
 
-// request notes that turn is to be woken and reports whether node must be queued for it. A turn that
-// was asked for before, or that a later one has overtaken, needs nothing more.
+// request records that turn is to be woken, and reports whether node must be queued for it. It need not if that turn or a
+// later one was requested before.
 func (r *remote) request(turn uint64) bool {
 	for {
 		old := r.want.Load()
@@ -85,7 +84,7 @@ func (r *remote) request(turn uint64) bool {
 	}
 }
 
-func (r *remote) receive(*Scheduler) {
+func (r *remote) handle(*Scheduler) {
 	turn := r.want.And(^uint64(1)) >> 1
 	if r.task.turn == turn {
 		r.task.wake()

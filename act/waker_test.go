@@ -134,9 +134,9 @@ func TestATaskThatWaitsForNobodyIsEnteredOnceReportedOnceAndStays(t *testing.T) 
 	require.NoError(t, err)
 	require.Equal(t, "ABB", h.String())
 	require.Len(t, logs.All(), 1)
-	require.Contains(t, logs.All()[0].Message, "waits for nobody")
+	require.Contains(t, logs.All()[0].Message, "waits for nothing")
 
-	for range 3 { // whoever tells it of something makes it ready, and it waits for nobody again
+	for range 3 { // whoever tells it of something makes it ready, and it waits for nothing again
 		s.Shutdown(plain(shutdown.Halt))
 		require.ErrorContains(t, s.Run(), "left 1 task")
 	}
@@ -163,7 +163,7 @@ func TestAWaitWithAnEarlierTurnsWakerIsForNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, turns)
 	require.Len(t, logs.All(), 1)
-	require.Contains(t, logs.All()[0].Message, "waits for nobody")
+	require.Contains(t, logs.All()[0].Message, "waits for nothing")
 }
 
 // Who has armed a timer, or handed out a Waker in this very turn, waits for somebody.
