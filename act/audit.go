@@ -20,8 +20,8 @@ func init() {
 	}
 }
 
-// audit looks whether the parts of s agree with each other: each task in the queue that its state says and in
-// no other, and as many of each kind as are counted. It is for the time between two Steps.
+// audit checks that the parts of s agree with each other: each task is in the queue that its state demands and in no other,
+// and there are as many of each kind as are counted. It is called between two Steps.
 func (s *Scheduler) audit() error {
 	queued := map[*Task]bool{}
 	for _, q := range []struct {

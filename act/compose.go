@@ -9,26 +9,25 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Seq does its actions one after the other, as statements are. It fails with the first that fails; the
-// rest are then never begun. Each is closed, if it is an io.Closer, when it has finished or when Seq
-// is closed. An order is passed on to the one under way; those that begin later look at Task.Order.
+// Seq runs actions one after the other. It fails with the first that fails; the rest are then never begun. An action that is
+// an io.Closer is closed when it has finished or when Seq is closed. An order is forwarded to the action that runs; those
+// that begin later can look at Task.Order.
 func Seq(actions ...Action) Action {
 	q := &seq{rest: slices.Clone(actions)}
 	q.advance()
 	return q
 }
 
-// All does its actions side by side, each getting a call every turn, in order. It is done when all have
-// finished; if any failed, it then fails with what errors.Join makes of their errors. Of the unfinished
-// ones any Yield makes it Yield, otherwise it waits. An action that answers Async must be the only
-// unfinished one: the turn belongs to its function, so All panics if it is not.
+// All runs actions side by side: each is called every turn, in order. It finishes when all have finished. If any failed, it
+// then fails with their errors joined by errors.Join. Before that it returns Yield if any of them does, otherwise Wait. An
+// action that returns Async must be the only unfinished one, since the function owns the turn; otherwise All panics.
 func All(actions ...Action) Action { return newSiblings("act.All", actions, len(actions)) }
 
-// First does its actions side by side as All does, until the first of them, in order, has finished:
-// that one's verdict is its own. The others are closed.
+// First runs actions side by side as All does, until one of them has finished; of several, the first in order. It returns
+// the verdict of that one. The others are closed.
 func First(actions ...Action) Action { return newSiblings("act.First", actions, 1) }
 
-// seq is the Child under way, or that has failed; nil when all are done.
+// seq is the Child that runs or has failed, without an action when all are done.
 type seq struct {
 	Child
 	rest []Action
@@ -48,7 +47,7 @@ func (q *seq) Act(t *Task) Directive {
 	}
 }
 
-// advance makes the next action the one under way.
+// advance goes on to the next action.
 func (q *seq) advance() {
 	q.Child = Child{}
 	if len(q.rest) > 0 {
@@ -57,7 +56,7 @@ func (q *seq) advance() {
 	}
 }
 
-// String names the action under way, or that has failed.
+// String names the action that runs or has failed.
 func (q *seq) String() string {
 	if q.Action == nil {
 		return "act.Seq"
@@ -71,7 +70,7 @@ func (q *seq) Close() error {
 	return closeEach(left)
 }
 
-// Abandon keeps the action under way, which has offloaded something, and closes the others.
+// Abandon leaves the action that runs to its offloaded function, and closes the others.
 func (q *seq) Abandon() Action {
 	defer closeEach(q.rest)
 	return q.Child.Abandon()
@@ -84,7 +83,7 @@ type siblings struct {
 	want     int      // how many must finish
 	finished int
 	errs     []error
-	failed   Action // the first that has, which is closed, and is kept for String
+	failed   Action // the first that failed; it is closed and kept for String
 }
 
 func newSiblings(name string, actions []Action, want int) *siblings {
@@ -118,7 +117,7 @@ func (g *siblings) Act(t *Task) Directive {
 			g.finished++
 			t.s.closeAction(child)
 		default:
-			return verdict // no verdict: the scheduler has a sentence for it
+			return verdict // no verdict: the scheduler panics
 		}
 	}
 	if g.finished < g.want {
@@ -153,7 +152,7 @@ func (g *siblings) unfinished() (n int) {
 	return n
 }
 
-// String names the first action under way and counts the others; when none is, the first that has failed.
+// String names the first action that runs and counts the others; if none does, it names the first that has failed.
 func (g *siblings) String() string {
 	first := slices.IndexFunc(g.children, func(a Action) bool { return a != nil })
 	switch others := g.unfinished() - 1; {
@@ -173,7 +172,7 @@ func (g *siblings) Stop(t *Task, o shutdown.Order) {
 	}
 }
 
-// Abandon is for the only one that has not finished.
+// Abandon forwards to the only action that has not finished.
 func (g *siblings) Abandon() Action {
 	for i, child := range g.children {
 		if child != nil {
@@ -184,11 +183,11 @@ func (g *siblings) Abandon() Action {
 	return nil
 }
 
-// Close closes who has not finished.
+// Close closes the actions that have not finished.
 func (g *siblings) Close() error { return closeEach(g.children) }
 
-// closeEach closes those that are closers, the last first, and forgets all. Each is deferred so that one
-// that panics does not keep the others open.
+// closeEach closes the actions that are io.Closers, the last first, and clears the slice. Each Close is deferred, so that
+// one that panics does not keep the others open.
 func closeEach(actions []Action) (err error) {
 	for i, a := range actions {
 		actions[i] = nil

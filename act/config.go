@@ -12,18 +12,18 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Config is how a Group and its schedulers are made. The zero Config is a good server.
+// Config configures a Group and its schedulers. The zero Config is right for a server.
 type Config struct {
-	// Schedulers is how many there are: 0 means one for each CPU that the process may use, which is
-	// right for servers: as many as its affinity mask has, and no more than GOMAXPROCS, which Go takes from
-	// the environment or the CPU quota of the container. They are counted once, by NewGroup.
+	// Schedulers is how many schedulers there are. 0 means one for each CPU that the process may use: as many as its
+	// affinity mask has, and no more than GOMAXPROCS, which Go takes from the environment or from the CPU quota of the
+	// container. NewGroup counts them once.
 	Schedulers int
 
-	// Threads says what the goroutines of Group.Run are bound to.
+	// Threads is what the goroutines of Group.Run are bound to.
 	Threads Threads
 
-	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, the best
-	// for shared machines. Package demon has the others.
+	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, which is best for shared
+	// machines. Package demon has others.
 	Idle Strategy
 
 	// TurnsPerPass bounds the turns of tasks between two passes; 0 means 64. More of them make a turn cheaper and
@@ -34,53 +34,53 @@ type Config struct {
 	// each.
 	Inbox int
 
-	// Offloads bounds the goroutines of the default Executor, for the Group as a whole, beside those that are set
-	// aside (Scheduler.Reserve); 0 means 64.
+	// Offloads bounds the goroutines of the default Executor, for the Group as a whole, not counting those of
+	// Scheduler.Reserve; 0 means 64.
 	Offloads int
 
-	// Executor runs offloaded functions; nil means a pool of at most Offloads goroutines that are made when
-	// there is work and end when there is none.
+	// Executor calls offloaded functions; nil means a pool of at most Offloads goroutines, which are started when there
+	// is work and end when there is none.
 	Executor Executor
 
 	// Shutdown are the terms of the order given when the context of Run is cancelled. The zero Policy drains
 	// for 30 s and then drops.
 	Shutdown shutdown.Policy
 
-	// Logger takes what goes wrong with nobody to tell. nil writes errors and warnings to standard error, of
-	// equal ones the first ten of a second and then every hundredth; zap.NewNop() writes none.
+	// Logger logs errors that no caller receives. nil writes errors and warnings to standard error, of equal ones the
+	// first ten of a second and then every hundredth; zap.NewNop() writes none.
 	Logger *zap.Logger
 
-	// Trace is called when things happen; nil is not.
+	// Trace observes what happens; nil does not. See MultiTrace for several.
 	Trace *Trace
 
-	// Clock is where the time comes from; nil means the system's.
+	// Clock gives the time; nil means the system's.
 	Clock Clock
 
-	// Crash lets a panic of an action end the process, as Go does, instead of failing its task. One in a function off
-	// the thread (Offload, Call) fails its task all the same.
+	// Crash lets a panic of an action end the process instead of failing its task. A panic in a function of Offload or
+	// Call fails its task all the same.
 	Crash bool
 }
 
-// Threads says what a scheduler of a running Group is bound to.
+// Threads is what a scheduler of a running Group is bound to.
 type Threads uint8
 
 const (
-	// Pinned schedulers have a thread of their own, bound to one CPU. Where the process is allowed fewer
-	// CPUs than there are schedulers, or the system refuses, which a Group logs once, they are Locked.
+	// Pinned schedulers have a thread of their own, bound to one CPU. If the process may use fewer CPUs than there are
+	// schedulers, or the system refuses to bind them, which is logged once, they are Locked.
 	Pinned Threads = iota
-	// Locked schedulers have a thread of their own that the system may move.
+	// Locked schedulers have a thread of their own, which the system may move between CPUs.
 	Locked
-	// Stepped schedulers have none: somebody Steps all of them, on one goroutine, and does not Run the Group. As in Run,
-	// one that has nothing left under an order stays at hand until none of them has.
+	// Stepped schedulers have no thread: the caller steps all of them on one goroutine, and does not Run the Group. As in
+	// Run, a scheduler that has nothing left under an order waits until none of them has.
 	Stepped
 )
 
-// Clock tells the time. Its methods are called from any goroutine.
+// Clock gives the time. Its methods are called from any goroutine.
 type Clock interface {
 	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group; it never goes
 	// back.
 	Monotonic() time.Duration
-	// Wall is what the calendar says; it may jump.
+	// Wall is the time of day; it may jump.
 	Wall() time.Time
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// Executor runs functions off the schedulers' threads. Execute may be called from any goroutine; it
-// must neither block nor lose f, and it must run everything it is given even if that takes its time.
+// Executor calls functions on goroutines other than the schedulers'. Execute may be called from any goroutine. It must not
+// block, and must call every f once, sooner or later.
 type Executor interface {
 	Execute(f func())
 }
 
-// Reserve returns an Executor for work that must not wait behind that of others: n goroutines of its own, beside the
+// Reserve returns an Executor for functions that must not wait behind others: n goroutines of its own, beside the
 // Offloads. A Config.Executor provides it by a method Reserve(n int) act.Executor for any goroutine; without that
 // method, Reserve returns the Config.Executor itself. See Call.On. Any goroutine.
 func (s *Scheduler) Reserve(n int) Executor {
@@ -26,11 +26,11 @@ func (s *Scheduler) Reserve(n int) Executor {
 	return s.group.cfg.Executor
 }
 
-// pool is the Executor of a Group that is given none: at most limit goroutines, made when there is work
-// and gone when there is none. What they cannot take at once waits in order.
+// pool is the default Executor: at most limit goroutines, which are started when there is work and end when there is none.
+// What they cannot take at once waits in order.
 //
-// A scheduler's thread that gives work only pushes onto a stack without locks; the mutex is among the
-// goroutines of the pool, since a locked thread that parks on one pays two thread switches.
+// Execute only pushes onto a stack without locks. Only the goroutines of the pool take the mutex: a locked thread that
+// parks on one pays two thread switches.
 type pool struct {
 	limit   int32
 	running atomic.Int32
@@ -44,10 +44,10 @@ func (p *pool) Execute(f func()) {
 	p.recruit()
 }
 
-// Reserve makes a second pool: goroutines are the same everywhere, what is scarce are the places.
+// Reserve returns a second pool.
 func (p *pool) Reserve(n int) Executor { return &pool{limit: int32(n)} }
 
-// recruit starts one goroutine more, if the limit allows it.
+// recruit starts one more goroutine, if the limit allows it.
 func (p *pool) recruit() {
 	for n := p.running.Load(); n < p.limit; n = p.running.Load() {
 		if p.running.CompareAndSwap(n, n+1) {
@@ -57,8 +57,8 @@ func (p *pool) recruit() {
 	}
 }
 
-// work runs what there is, and leaves when there is nothing. Who gives work looks at running after
-// pushing, who leaves looks at the work after taking itself out of running: one of them sees the other.
+// work calls functions until there are none. Execute looks at running after pushing; work looks for functions once more
+// after it has taken itself out of running. So one of them sees the other.
 func (p *pool) work() {
 	defer func() { // also after a Goexit in a function
 		p.running.Add(-1)

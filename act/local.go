@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Local is scheduler-specific storage: one value for each scheduler, made when that scheduler first
-// asks, without a lock. It is how a listener action finds the monitor of its own scheduler. It is
-// meant for package variables:
+// Local is storage with one value for each scheduler, made without a lock when Get is first called there. Through it an
+// action finds the monitor of its own scheduler. It is meant for package variables:
 //
 //	var engines = act.NewLocal(newEngine)
 //
@@ -20,7 +19,7 @@ type Local[T any] struct {
 	make  func(*Scheduler) T
 }
 
-// localCount is how many Locals there are in the process; they are never given back.
+// localCount is how many Locals there are in the process; they are never freed.
 var localCount atomic.Int64
 
 // NewLocal returns a Local whose values are made by make, on the scheduler's thread. make may ask for
@@ -29,7 +28,7 @@ func NewLocal[T any](make func(*Scheduler) T) *Local[T] {
 	return &Local[T]{int(localCount.Add(1) - 1), make}
 }
 
-// Get returns the value of s. It is for the scheduler's own thread.
+// Get returns the value of s. It is called on the thread of s.
 func (l *Local[T]) Get(s *Scheduler) T {
 	s.touch()
 	if l.index < len(s.locals) {
@@ -40,8 +39,7 @@ func (l *Local[T]) Get(s *Scheduler) T {
 	return *l.fill(s, l.make(s))
 }
 
-// Put injects the value of s before its first use; later it panics, since somebody may hold the old
-// one.
+// Put sets the value of s before its first use. After that it panics, since the old value may be in use.
 func (l *Local[T]) Put(s *Scheduler, v T) {
 	s.touch()
 	if l.index < len(s.locals) && s.locals[l.index] != nil {
@@ -72,7 +70,7 @@ func (s *Scheduler) latestFirst() []any {
 	return values
 }
 
-// local is who is reported when the Close of a Local's value panics.
+// local is the name that is logged when a method of a Local's value panics.
 type local struct{ value any }
 
 func (l local) String() string { return fmt.Sprintf("Local of type %T", l.value) }

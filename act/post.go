@@ -85,7 +85,7 @@ func (s *Scheduler) inboxEmpty() bool {
 	return s.posts.Empty() && s.remoteEvents.Empty() && s.orders.Empty()
 }
 
-// interrupt interrupts the sleep of the thread, if it sleeps: one write however many remoteEvents come.
+// interrupt ends the sleep of the thread, if it sleeps: with one write, however many events come.
 func (s *Scheduler) interrupt() {
 	if s.trace != nil && s.trace.RemoteEvent != nil {
 		s.trace.RemoteEvent(s)

@@ -1,7 +1,7 @@
 package act
 
-// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty. The last one's next means
-// nothing, and neither does that of a task in no queue: clearing it would cost every turn a store.
+// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty. The next of the last task and of a task in
+// no queue means nothing: clearing it would cost every turn a store.
 type queue struct {
 	head, tail *Task // tail only if there is a head
 }
@@ -29,15 +29,15 @@ func (q *queue) pop() *Task {
 
 func (q *queue) empty() bool { return q.head == nil }
 
-// slab hands out Tasks and knows them all. Tasks are never returned to the collector before the
-// scheduler is: wakers may point to them for as long as anybody likes.
+// slab allocates Tasks and knows all of them. They are not freed before the scheduler, since Wakers may point to them for
+// any length of time.
 type slab struct {
 	chunks []*[chunk]Task
-	spare  *Task // the one used last comes first: its line is still in the cache
+	spare  *Task // the latest first: its line is still in the cache
 }
 
-// chunk is how many Tasks are made at a time: as many as fit, with the word that the runtime puts before them, into the
-// 4096 bytes of a size class. One more, and each would cost 76 bytes.
+// chunk is how many Tasks are allocated at a time: as many as fit into the size class of 4096 bytes, with the word that the
+// runtime puts before them. With one more, each would take 76 bytes.
 const chunk = 63
 
 func (b *slab) get(s *Scheduler) *Task {
@@ -64,8 +64,7 @@ func (b *slab) put(t *Task) {
 	t.next, b.spare = b.spare, t
 }
 
-// all calls visit for each task in use, in the order of their places: the same history gives the
-// same order.
+// all calls visit for each task in use, in the order of their places, so that the same history gives the same order.
 func (b *slab) all(visit func(*Task)) {
 	for i := 0; i < len(b.chunks); i++ { // visit may spawn
 		for j := range b.chunks[i] {

@@ -20,14 +20,14 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Scheduler runs actions on one thread, one turn at a time. Its life is: New (or a Group's), Run or
-// Step as often as wanted, Close. Only Post and Shutdown (and Here, Execute, Reserve, Clock, Group, Index, Logger)
-// may be called from other goroutines; every other method belongs to the thread that is in Run or
-// Step, or between two of those to whoever runs it next.
+// Scheduler runs actions on one thread, one turn at a time. It is made by New or NewGroup; then Run or Step are called any
+// number of times, and Close at the end. Post, Shutdown, Here, Execute, Reserve, Clock, Group, Index and Logger may be
+// called from any goroutine. All other methods belong to the thread that is in Run or Step; between two of those, to the
+// goroutine that calls the next.
 type Scheduler struct {
 	// The round.
-	ready     queue // what is left of the present one, and behind it the next
-	running   *Task // whose turn it is, or was last in this go of take; otherwise nil
+	ready     queue // the rest of this round, and behind it the next
+	running   *Task // whose turn it is, or was last in this call of take; otherwise nil
 	err       error // Task.Err
 	ends      []turnEnder
 	ended     uint64 // turns and posted functions; see turnCount
@@ -42,7 +42,7 @@ type Scheduler struct {
 	now      time.Duration
 	clock    Clock
 	idler    atomic.Pointer[idling]
-	asleep   atomic.Bool // whoever turns it to false interrupts the Idler
+	asleep   atomic.Bool // the goroutine that sets it to false interrupts the Idler
 	sleeps   int         // since breathed; see breathe
 	breathed time.Duration
 
@@ -51,10 +51,10 @@ type Scheduler struct {
 	room         room
 	remoteEvents inbox.Stack[remoteEvent]
 	orders       inbox.Stack[shutdown.Order]
-	orderPending atomic.Bool // true while orders has any and while one is in force; true a little longer is no harm
+	orderPending atomic.Bool // true while orders has any and while one is in force; it may stay true a little longer
 
-	// What holds Run: live tasks, demons that are not in the background, and Hold. The exhausted are among
-	// them, and do not.
+	// What keeps Run from returning: live tasks, demons that are not in the background, and Hold. The exhausted are
+	// counted among them, and do not.
 	live, installed, held int
 	exhausted             queue // out of turns under an order
 	exhaustedCount        int
@@ -77,7 +77,7 @@ type Scheduler struct {
 	trace  *Trace
 	logger *zap.Logger
 	crash  bool
-	active bool          // in Group.active
+	active bool          // counted in Group.active
 	exited atomic.Bool   // not in Run
 	thread uint64        // of the latest Run or Step
 	at     atomic.Uint64 // thread while in Run or Step, else 0
@@ -85,8 +85,8 @@ type Scheduler struct {
 	word   uint // see touch
 }
 
-// New returns a scheduler by itself: a Group of one, without threads of its own. Run it on the
-// goroutine of your choice.
+// New returns a scheduler that is alone in its Group and has no thread of its own: Run and Step run it on the goroutine
+// that calls them.
 func New(cfg Config) *Scheduler {
 	cfg.Schedulers = 1
 	return NewGroup(cfg).schedulers[0]
@@ -110,27 +110,26 @@ func newScheduler(g *Group, index int) *Scheduler {
 	return s
 }
 
-// Spawn takes a into care as a task; its first turn is in the next round.
+// Spawn adds a as a task; its first turn is in the next round.
 func (s *Scheduler) Spawn(a Action) {
 	s.admit(a, 0)
 	s.live++
 }
 
-// Install takes d into care as a demon; its first turn is in the next pass. It holds Run until it
-// ends.
+// Install adds d as a demon; its first turn is in the next pass. It keeps Run from returning until it has finished.
 func (s *Scheduler) Install(d Demon) {
 	s.admit(d, isDemon)
 	s.installed++
 }
 
-// Attach is Install for a monitor: it does not hold Run, since those who wait with it do, and it stays
-// when an end drops everything else.
+// Attach is Install for a monitor, a demon that wakes tasks. It does not keep Run from returning, since the tasks that
+// wait do, and it stays when an order drops everything else.
 func (s *Scheduler) Attach(d Demon) {
 	s.admit(d, isDemon|background)
 }
 
-// Hold adds n to the reasons for Run to go on, or takes them back. It is for work that no task
-// waits for any more, such as the last bytes of a connection.
+// Hold adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work that no
+// task waits for any more, such as the last bytes of a connection. It panics if the count becomes negative.
 func (s *Scheduler) Hold(n int) {
 	s.touch()
 	if s.held += n; s.held < 0 {
@@ -154,7 +153,7 @@ func (s *Scheduler) admit(a Action, f flags) {
 	s.enqueue(t)
 }
 
-// enqueue makes t ready: behind everybody else of its kind.
+// enqueue makes t ready, behind all others of its kind.
 func (s *Scheduler) enqueue(t *Task) {
 	t.state = ready
 	if t.flags&isDemon == 0 {
@@ -164,28 +163,27 @@ func (s *Scheduler) enqueue(t *Task) {
 	}
 }
 
-// Group is the set of schedulers that s belongs to; it has at least s. Any goroutine.
+// Group returns the set of schedulers that s belongs to. Any goroutine.
 func (s *Scheduler) Group() *Group { return s.group }
 
-// Index is the place of s in its Group, from 0. Any goroutine.
+// Index returns the place of s in its Group, from 0. Any goroutine.
 func (s *Scheduler) Index() int { return s.index }
 
-// Clock is the Group's. Any goroutine.
+// Clock returns the Group's Clock. Any goroutine.
 func (s *Scheduler) Clock() Clock { return s.clock }
 
-// Logger is Config.Logger, or what stands for it. Any goroutine.
+// Logger returns Config.Logger, or the default one. Any goroutine.
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 
-// Execute hands f to the Group's Executor. Any goroutine.
+// Execute has the Group's Executor call f on another goroutine. Any goroutine.
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
 // turnEnder is an argument of AtTurnEnd.
 type turnEnder = interface{ TurnEnd() }
 
-// AtTurnEnd calls x.TurnEnd once, after the present turn or posted function has ended, however it ended, and
-// before its verdict is looked at: a wake-up of the task whose turn it was counts for the Wait that it
-// answered. Those given in one turn are called in order. Given between turns, x is called after the
-// next one.
+// AtTurnEnd calls x.TurnEnd once, after the present turn or posted function has ended, also by a panic, and before its
+// verdict is followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. Several are called
+// in order. Between turns, it is called after the next one.
 func (s *Scheduler) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)
@@ -198,10 +196,9 @@ func (s *Scheduler) turnCount() uint64 {
 	return s.ended
 }
 
-// endTurn calls what AtTurnEnd collected. Each is forgotten before it is called: after a panic the
-// rest still are.
+// endTurn calls what AtTurnEnd has collected. Each is removed before it is called: after a panic the rest can still be.
 func (s *Scheduler) endTurn() {
-	for i := 0; i < len(s.ends); i++ { // an end may bring another
+	for i := 0; i < len(s.ends); i++ { // a TurnEnd may add another
 		x := s.ends[i]
 		s.ends[i] = nil
 		if x != nil {
@@ -211,8 +208,8 @@ func (s *Scheduler) endTurn() {
 	s.ends = s.ends[:0]
 }
 
-// Here tells whether the caller is on the thread that is in Run or Step of s, inside that call. Any
-// goroutine. Elsewhere than on Linux a coroutine does not recognise its scheduler's thread.
+// Here reports whether the caller is on the thread that is in Run or Step of s, within that call. Any goroutine. On systems
+// other than Linux it returns false in a coroutine.
 func (s *Scheduler) Here() bool {
 	at := s.at.Load()
 	return at != 0 && at == thread.ID()
@@ -222,7 +219,7 @@ func (s *Scheduler) Here() bool {
 func (s *Scheduler) tie(x hook.Tied) {
 	s.touch()
 	if !s.inside {
-		s.thread = thread.ID() // in a set-up function no Run has noted it
+		s.thread = thread.ID() // a set-up function is called before Run
 	}
 	if !slices.Contains(s.tied, x) {
 		s.tied = append(s.tied, x)
@@ -241,9 +238,9 @@ var (
 	ErrDropped     = errors.New("act: dropped before it had finished") // only Trace.Ended sees it
 )
 
-// Close drops what is left, reporting it as a *shutdown.Cut, and closes the Locals, the latest first.
-// Post and Shutdown do nothing from then on. A second Close returns nil, one in a turn ErrRunning. While
-// coroutines live on another thread it is ErrWrongThread.
+// Close drops what is left and closes the values of Locals, the latest first. Post and Shutdown do nothing from then on.
+// Close returns a *shutdown.Cut if something was left, nil if it was called before, ErrRunning in a turn, and
+// ErrWrongThread while coroutines live on another thread.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil
@@ -251,7 +248,7 @@ func (s *Scheduler) Close() error {
 	if s.inside {
 		return ErrRunning
 	}
-	runtime.LockOSThread() // as in Run: a coroutine wants the thread to be locked as often as when it was made
+	runtime.LockOSThread() // as in Run: a coroutine needs the thread to be locked as often as when it was made
 	defer runtime.UnlockOSThread()
 	if err := s.rightThread(); err != nil {
 		return err
@@ -263,7 +260,7 @@ func (s *Scheduler) Close() error {
 	cut := s.census()
 	s.dropAll()
 	s.closeLocals()
-	s.slab.all(func(t *Task) { // the monitors
+	s.slab.all(func(t *Task) { // the attached demons
 		if t.state != abandoned {
 			s.drop(t)
 		}
@@ -281,22 +278,22 @@ func (s *Scheduler) Close() error {
 	return nil
 }
 
-// close closes c, which a task or the scheduler owned. Nobody is left to give its error to.
+// close closes c and logs its error.
 func (s *Scheduler) close(c io.Closer) {
 	if err := c.Close(); err != nil {
 		s.logger.Warn("closing failed", zap.Error(err))
 	}
 }
 
-// closeFor is close for a c whose panic is reported and stops nobody.
+// closeFor is close, and logs a panic of c for who.
 func (s *Scheduler) closeFor(who fmt.Stringer, c io.Closer) {
 	if p := s.guard(func() { s.close(c) }); p != nil {
 		s.report(who, p)
 	}
 }
 
-// touch lets the race detector see a call from a foreign goroutine: one plain word, written by every
-// method that is not for other goroutines.
+// touch lets the race detector see a call from another goroutine: every method that belongs to the scheduler's thread
+// writes this plain word.
 func (s *Scheduler) touch() {
 	if race.Enabled {
 		s.word++
