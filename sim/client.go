@@ -28,7 +28,7 @@ type Script func(c *Client) error
 // the end of the stream, Close resets the connection if received bytes are unread, and deadlines are times of
 // [Client.Now].
 type Client struct {
-	net.Conn // (*socket)(c)
+	net.Conn // (*socket)(the Client)
 
 	w       *World
 	id      int
@@ -85,7 +85,17 @@ func (c *Client) Go(script Script) {
 	c.w.enable(s)
 }
 
+// String returns "client" and a number, which failures and the history show.
 func (c *Client) String() string { return fmt.Sprintf("client %d", c.id) }
+
+// connection names the client's connection, as the history does.
+func (c *Client) connection() string {
+	if c.end == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (connection %d)", c.end.c.id)
+}
+
 func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
 
 // World returns the world that the client is in.

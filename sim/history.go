@@ -73,7 +73,12 @@ var phrases = [whats]func(who actor, a, b int64) string{
 	fdReceives: func(who actor, a, b int64) string { return fmt.Sprintf("%v receives %s of %d", who, result(a), b) },
 	fdSends:    func(who actor, a, b int64) string { return fmt.Sprintf("%v sends %s of %d", who, result(a), b) },
 	fdAccepts:  func(who actor, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
-	fdCalls:    func(who actor, a, b int64) string { return fmt.Sprintf("%v: %v: %s", who, call(b), result(a)) },
+	fdCalls: func(who actor, a, b int64) string {
+		if a == 0 {
+			return fmt.Sprintf("%v: %v", who, call(b))
+		}
+		return fmt.Sprintf("%v: %v: %s", who, call(b), result(a))
+	},
 	fdIsReady: func(who actor, a, late int64) string {
 		return fmt.Sprintf("%s%v is ready: %v", [...]string{"", "too late: "}[late], who, netpoll.Ready(a))
 	},

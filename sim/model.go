@@ -67,7 +67,11 @@ func (t *task) String() string {
 	if t.demon {
 		kind = "demon"
 	}
-	return fmt.Sprintf("%v %s %d (%s)", t.r, kind, t.serial, act.Name(t.action))
+	name := act.Name(t.action)
+	if !strings.Contains(name, " ") { // the name of a function or a type, with the path of its package
+		name = name[strings.LastIndexByte(name, '/')+1:]
+	}
+	return fmt.Sprintf("%v %s %d (%s)", t.r, kind, t.serial, name)
 }
 
 func (t *task) number() uint64 {
@@ -299,14 +303,14 @@ func (w *World) waits() string {
 	for _, v := range w.servers {
 		for _, r := range v.runners {
 			for _, x := range r.sorted() {
-				fmt.Fprintf(&b, "%v %v since %v\n", x, x.state, x.since)
+				fmt.Fprintf(&b, "  %v %v since %v\n", x, x.state, x.since)
 			}
 		}
 	}
 	for _, c := range w.clients {
 		for _, s := range c.strands {
 			if !s.ended {
-				fmt.Fprintf(&b, "%v of %s waits for %s\n", c, c.address, cmp.Or(s.waits, "nothing"))
+				fmt.Fprintf(&b, "  %v of %s%s waits for %s\n", c, c.address, c.connection(), cmp.Or(s.waits, "nothing"))
 			}
 		}
 	}

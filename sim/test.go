@@ -61,7 +61,7 @@ func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 	err := w.Run()
 	returned = true
 	if err != nil {
-		t.Fatalf("%v\n%s", err, replay)
+		t.Fatalf("%v%s", err, replay)
 	}
 	return w.soFar()
 }
