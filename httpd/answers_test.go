@@ -148,6 +148,13 @@ func (a answer) judge(q asked) (closes bool, err error) {
 	if when, err := time.Parse(httpd.TimeFormat, a.get("Date")); err != nil || when.Before(noon) {
 		return false, fmt.Errorf("Date: %q: %w", a.get("Date"), err)
 	}
+	if a.get("Upgrade") != "" { // RFC 9110 7.8
+		var named bool
+		if option, named = strings.CutSuffix(option, "upgrade"); !named {
+			return false, errors.New("an Upgrade that Connection does not name")
+		}
+		option = strings.TrimSuffix(option, ", ")
+	}
 	switch {
 	case length != "" && coding != "":
 		return false, errors.New("a length and a coding") // RFC 9112 6.2

@@ -1,9 +1,11 @@
 package httpd_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -130,4 +132,49 @@ func ExampleWithBody() {
 	// Output:
 	// 200 OK 10 bytes <nil>
 	// 413 Content Too Large 413 Content Too Large <nil>
+}
+
+// A handler leaves HTTP for another protocol, here an echo of lines. A client that does not ask for it is told its name.
+func ExampleResponse_SwitchProtocols() {
+	echo := func(c *listener.Conn) act.Action {
+		lines := listener.Line{Conn: c}
+		return act.Func(func(t *act.Task) act.Directive {
+			line, err := lines.Read()
+			if err == nil {
+				_, err = fmt.Fprintf(c, "you said %s\n", line)
+			}
+			return listener.Next(t, err)
+		})
+	}
+	upgrade := func(w *httpd.Response, r *httpd.Request) act.Action {
+		if err := w.SwitchProtocols("line-echo", echo); err != nil {
+			w.Error(426) // Upgrade Required
+			w.Add("Upgrade", "line-echo")
+		}
+		return nil
+	}
+	visit(&httpd.Server{Handler: upgrade}, func(at string) {
+		say(http.Get(at))
+
+		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer c.Close()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: line-echo\r\n\r\nhello\n")
+		in := bufio.NewReader(c)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(res.Status)
+		line, err := in.ReadString('\n')
+		fmt.Print(line)
+	})
+	// Output:
+	// 426 Upgrade Required 426 Upgrade Required <nil>
+	// 101 Switching Protocols
+	// you said hello
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -214,3 +215,96 @@ func (v *hosted) Close() error {
 	}
 	return err
 }
+
+// TestUpgrade has clients switch to an echo, some of them with the first bytes behind the request: all bytes behind it
+// are echoed, none is read as HTTP, and an order reaches the echo.
+func TestUpgrade(t *testing.T) {
+	switches := 0
+	sim.TestWith(t, sim.Options{Faults: sim.Anything()}, func(w *sim.World) {
+		ordered, asked, told := false, 0, 0
+		web := &httpd.Server{Handler: func(out *httpd.Response, r *httpd.Request) act.Action {
+			asked++
+			if err := out.SwitchProtocols("echo", func(c *listener.Conn) act.Action { return &upgraded{w: w, c: c} }); err != nil {
+				w.Errorf("%s: %v", r.Target(), err)
+			}
+			if w.Rand().IntN(2) == 0 {
+				return nil
+			}
+			return &listener.Sleep{For: time.Duration(w.Rand().Int64N(int64(time.Second)))}
+		}, OnResponse: func(out *httpd.Response, _ *httpd.Request) {
+			if told++; told > asked {
+				w.Errorf("%d responses to %d requests", told, asked)
+			}
+			switches++
+		}}
+		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: web.Serve, Limits: patient(w)}
+		tcp.Limits.Read = max(tcp.Limits.Read, 1000) // so that a request fits
+		v, err := w.Server("web", act.Config{Schedulers: pick(w, 1, 2)}, tcp.Setup)
+		require.NoError(t, err)
+		w.Excuse(func(*sim.Client, error) bool { return ordered }) // an idle connection is closed then
+		for range 12 {
+			w.Client("10.0.0.1:80", upgrades)
+		}
+		if terms, given := order(w); given {
+			w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() {
+				ordered = true
+				v.Shutdown(shutdown.Now{Terms: terms})
+			})
+		}
+	})
+	t.Logf("%d switches", switches)
+}
+
+// upgrades is a client that switches to the echo. It talks when it has read the answer, or at once: then what it says
+// looks like a request.
+func upgrades(c *sim.Client) error {
+	const ask, behind = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n", "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+	wait := c.Rand().IntN(2) == 0
+	says, want := ask, ""
+	if !wait {
+		says, want = ask+behind, behind
+	}
+	for says != "" {
+		n := min(len(says), 1+c.Rand().IntN(2*len(says)))
+		if _, err := io.WriteString(c, says[:n]); err != nil {
+			return err
+		}
+		if says = says[n:]; c.Rand().IntN(4) == 0 {
+			c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Second))))
+		}
+	}
+	var heard []byte
+	for !bytes.HasSuffix(heard, []byte("\r\n\r\n"+want)) {
+		one := make([]byte, 1)
+		if _, err := c.Read(one); err != nil {
+			return err
+		}
+		if heard = append(heard, one[0]); len(heard) > 1000 || len(heard) == 13 && string(heard) != "HTTP/1.1 101 " {
+			c.World().Errorf("it has answered %q", heard)
+			return nil
+		}
+	}
+	return echoes(c)
+}
+
+// upgraded echoes, as the action of a connection that was one of HTTP.
+type upgraded struct {
+	w    *sim.World
+	c    *listener.Conn
+	told bool
+}
+
+func (x *upgraded) Act(t *act.Task) act.Directive {
+	if t.Order() != nil && !x.told {
+		x.w.Errorf("the order has not reached the action behind the switch")
+	}
+	in, err := x.c.Peek(1)
+	if err == nil {
+		var n int
+		n, err = x.c.Write(in)
+		x.c.Discard(n)
+	}
+	return listener.Next(t, err)
+}
+
+func (x *upgraded) Stop(*act.Task, shutdown.Order) { x.told = true }

@@ -1,0 +1,279 @@
+package httpd_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// lineEcho is the other protocol: it returns each line, in capitals, and says "bye" on an order.
+type lineEcho struct {
+	in      listener.Line
+	stopped bool
+	log     *[]string // of what happens to it
+}
+
+func (e *lineEcho) Act(t *act.Task) act.Directive {
+	for {
+		if e.stopped {
+			_, _ = e.in.Conn.WriteString("bye\n")
+			return act.Done
+		}
+		line, err := e.in.Read()
+		if err != nil {
+			return listener.Next(t, err)
+		}
+		if string(line) == "fail" {
+			return t.Fail(io.ErrUnexpectedEOF)
+		}
+		if _, err := e.in.Conn.WriteString(strings.ToUpper(string(line)) + "\n"); err != nil {
+			return listener.Next(t, err)
+		}
+	}
+}
+
+func (e *lineEcho) Stop(*act.Task, shutdown.Order) { e.stopped = true; e.note("stopped") }
+func (e *lineEcho) Close() error                   { e.note("closed"); return nil }
+func (e *lineEcho) String() string                 { return "line echo" }
+
+func (e *lineEcho) note(what string) {
+	if e.log != nil {
+		*e.log = append(*e.log, what)
+	}
+}
+
+// upgrading answers each request by a switch to the protocol line-echo, or with 426.
+func upgrading(log *[]string) httpd.Handler {
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		w.Add("X-Key", "abc")
+		err := w.SwitchProtocols("line-echo", func(c *listener.Conn) act.Action { return &lineEcho{in: listener.Line{Conn: c}, log: log} })
+		if err != nil {
+			w.Error(426)
+			w.Add("Upgrade", "line-echo")
+			_, _ = fmt.Fprintln(w, err)
+		}
+		return nil
+	}
+}
+
+const upgrade = "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: line-echo\n\n"
+
+// The bytes behind the head belong to the new protocol, however they come, and no byte of them is read as HTTP.
+func TestProtocolsAreSwitched(t *testing.T) {
+	for _, says := range []string{
+		upgrade,
+		strings.Replace(upgrade, "line-echo", "h2c, Line-Echo", 1),
+		strings.Replace(upgrade, "upgrade", "keep-alive, Upgrade", 1),
+		strings.Replace(upgrade, "\nHost", "\nContent-Length: 0\nHost", 1),
+	} {
+		for _, pieces := range ways(octets(says) + "hello\nGET / HTTP/1.1\n" + "\n") {
+			d := newDesk(t)
+			c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(pieces...)
+			head, rest, _ := strings.Cut(c.heard(), "\r\n\r\n")
+			require.Equal(t, octets("HTTP/1.1 101 Switching Protocols\nDate: "+noon.Format(httpd.TimeFormat)+
+				"\nConnection: upgrade\nX-Key: abc\nUpgrade: line-echo"), head)
+			require.Equal(t, "HELLO\nGET / HTTP/1.1\n\n", rest)
+			c.bye(t)
+		}
+	}
+}
+
+// RFC 9110 7.8: without "Connection: upgrade", and in HTTP/1.0, Upgrade means nothing.
+func TestProtocolsAreNotSwitched(t *testing.T) {
+	for name, says := range map[string]string{
+		"no Upgrade":       strings.Replace(upgrade, "Upgrade: line-echo\n", "", 1),
+		"no Connection":    strings.Replace(upgrade, "Connection: upgrade\n", "", 1),
+		"another protocol": strings.Replace(upgrade, "line-echo", "line-echo/2, websocket", 1),
+		"another option":   strings.Replace(upgrade, "upgrade", "upgrades", 1),
+		"HTTP/1.0":         strings.Replace(upgrade, "HTTP/1.1", "HTTP/1.0", 1),
+	} {
+		d := newDesk(t)
+		c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(octets(says))
+		all, err := understand(string(c.out), c.state != open, asked{old: name == "HTTP/1.0"})
+		require.NoError(t, err, name)
+		require.Equal(t, 426, all[0].status, name)
+		require.Contains(t, all[0].body, httpd.ErrNoUpgrade.Error(), name)
+		require.Equal(t, "line-echo", all[0].get("Upgrade"))
+	}
+}
+
+// RFC 9110 7.8: the body precedes the switch, and the 100 for it precedes the 101.
+func TestABodyPrecedesTheSwitch(t *testing.T) {
+	says := strings.Replace(upgrade, "\nHost", "\nExpect: 100-continue\nContent-Length: 5\nHost", 1)
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
+		return upgrading(nil)(w, r)
+	})}, listener.Limits{}).say(octets(says))
+	require.Equal(t, "HTTP/1.1 100 Continue\r\n\r\n", c.heard())
+	out := c.say("12345hello\n").heard()
+	require.True(t, strings.HasPrefix(out, "HTTP/1.1 101 ") && strings.HasSuffix(out, "\r\n\r\nHELLO\n"), out)
+
+	c = d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(octets(says) + "12345")
+	require.Contains(t, c.heard(), "HTTP/1.1 426 ", "it is unread")
+}
+
+// What a handler does beside a switch that does not go with it: the switch is off, or the answer fails.
+func TestASwitchAndSomethingElse(t *testing.T) {
+	next := func(c *listener.Conn) act.Action { return &lineEcho{in: listener.Line{Conn: c}} }
+	for name, row := range map[string]struct {
+		handler httpd.Handler
+		want    string
+	}{
+		"another status": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.SwitchProtocols("line-echo", next)
+			w.SetStatus(404)
+			return nil
+		}, "HTTP/1.1 404 "},
+		"an error": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.SwitchProtocols("line-echo", next)
+			w.Error(403)
+			return nil
+		}, "HTTP/1.1 403 "},
+		"content": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.SwitchProtocols("line-echo", next)
+			_, err := w.WriteString("x")
+			require.ErrorIs(t, err, httpd.ErrNoContent)
+			return nil
+		}, "HTTP/1.1 101 "},
+		"content before it": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_, _ = w.WriteString("x")
+			_ = w.SwitchProtocols("line-echo", next)
+			return nil
+		}, "HTTP/1.1 500 "},
+		"too late": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.Flush()
+			require.ErrorIs(t, w.SwitchProtocols("line-echo", next), httpd.ErrLate)
+			return nil
+		}, "HTTP/1.1 200 "},
+		"a close": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.Close()
+			_ = w.SwitchProtocols("line-echo", next)
+			return nil
+		}, "HTTP/1.1 101 "},
+		"an action": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			return act.Seq(&listener.Sleep{For: time.Second}, act.Func(func(*act.Task) act.Directive {
+				_ = w.SwitchProtocols("line-echo", next)
+				return act.Done
+			}))
+		}, "HTTP/1.1 101 "},
+		"no action": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.SwitchProtocols("line-echo", func(*listener.Conn) act.Action { return nil })
+			return nil
+		}, "HTTP/1.1 101 "},
+	} {
+		d := newDesk(t)
+		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(octets(upgrade))
+		d.pass(time.Second)
+		require.True(t, strings.HasPrefix(string(c.out), row.want), "%s: %s", name, c.out)
+		if strings.Contains(row.want, "101") {
+			require.NotContains(t, string(c.out), "close", name)
+		}
+	}
+}
+
+// The time-outs of the Server end with the switch, the slow client's too.
+func TestASwitchedConnectionHasNoTimeouts(t *testing.T) {
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{})
+	c.room = 10
+	c.say(octets(upgrade))
+	d.pass(50 * time.Second)
+	c.take(plenty)
+	d.settle()
+	require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\n"))
+	_, armed := d.s.NextDeadline()
+	require.False(t, armed)
+	d.pass(24 * time.Hour)
+	require.Equal(t, "HELLO\n", c.say("hello\n").heard())
+}
+
+// Orders, failures, the end and the name are the new action's, and OnResponse is told of the 101.
+func TestASwitchedConnectionIsItsActions(t *testing.T) {
+	for name, row := range map[string]struct {
+		then func(*desk, *call)
+		log  []string
+		out  string
+	}{
+		"its client ends":   {func(_ *desk, c *call) { c.hangUp() }, []string{"101", "closed"}, ""},
+		"it fails":          {func(_ *desk, c *call) { c.say("fail\n") }, []string{"101", "closed"}, ""},
+		"an order":          {func(d *desk, _ *call) { _ = d.obey(draining, nil) }, []string{"101", "stopped", "closed"}, "bye\n"},
+		"its client resets": {func(d *desk, c *call) { c.finish(net.ErrClosed); d.settle() }, []string{"101", "closed"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log []string
+			d := newDesk(t)
+			web := &httpd.Server{Handler: upgrading(&log), OnResponse: func(w *httpd.Response, r *httpd.Request) {
+				log = append(log, fmt.Sprint(w.Status()))
+			}}
+			c := d.dial(web, listener.Limits{}).say(octets(upgrade))
+			c.heard()
+			row.then(d, c)
+			_ = d.s.Close()
+			require.Equal(t, row.log, log)
+			require.Equal(t, row.out, c.heard())
+		})
+	}
+}
+
+// An order that comes while the handler waits reaches the action behind the switch.
+func TestAnOrderBeforeASwitch(t *testing.T) {
+	var log []string
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		return act.Seq(&listener.Sleep{For: time.Second}, act.Func(func(*act.Task) act.Directive {
+			upgrading(&log)(w, r)
+			return act.Done
+		}))
+	}}
+	d := newDesk(t)
+	c := d.dial(web, listener.Limits{}).say(octets(upgrade))
+	require.NoError(t, d.obey(draining, nil))
+	require.Contains(t, log, "stopped")
+	require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\nbye\n"))
+}
+
+// A switch on a real socket, with the first bytes of the new protocol in the segment of the request.
+func TestProtocolsAreSwitchedOnASocket(t *testing.T) {
+	at := serve(t, &httpd.Server{Handler: upgrading(nil)})
+	c, err := net.Dial("tcp", at)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, octets(upgrade)+"one\ntwo\n")
+	require.NoError(t, err)
+	in := bufio.NewReader(c)
+	for _, want := range []string{"HTTP/1.1 101 Switching Protocols", "Date", "Connection: upgrade", "X-Key: abc", "Upgrade: line-echo", "", "ONE", "TWO"} {
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(line, want), line)
+	}
+}
+
+func TestCurlIsSwitched(t *testing.T) {
+	curl := tier.Tool(t, "curl")
+	at := serve(t, &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		if w.SwitchProtocols("once", func(c *listener.Conn) act.Action { _, _ = c.WriteString("hello"); return nil }) != nil {
+			w.Error(426)
+			w.Add("Upgrade", "once")
+		}
+		return nil
+	}})
+	out, err := exec.Command(curl, "-si", "-m", "10", "-H", "Connection: Upgrade", "-H", "Upgrade: once", "http://"+at).CombinedOutput()
+	require.True(t, strings.HasPrefix(string(out), "HTTP/1.1 101 Switching Protocols"), "%v: %s", err, out)
+	require.True(t, strings.HasSuffix(string(out), "\r\n\r\nhello"), "%s", out)
+	out, err = exec.Command(curl, "-si", "-m", "10", "http://"+at).CombinedOutput()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "HTTP/1.1 426 Upgrade Required")
+	require.Contains(t, string(out), "Connection: upgrade")
+}
