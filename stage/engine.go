@@ -19,60 +19,60 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Config is how an Engine is made. Store, Chains and Provider are needed; all else has a good zero.
+// Config configures an Engine. Store, Chains and Provider are required; the zero value of any other field is useful.
 type Config struct {
 	// Store keeps the tasks. Engines that share it share the work.
 	Store Store
 
-	// Chains are the kinds of task that this engine knows, each with its way. It claims no others.
+	// Chains has the kinds of task that this engine knows, and the chain of each. It claims no others.
 	Chains map[string]*Chain
 
 	// Provider has the processors of the Chains.
 	Provider Provider
 
-	// Listeners hear of every stage, before and after those that a processor has by itself.
+	// Listeners are called for each stage. Before those of Listened, they come first both Before and After the processor.
 	Listeners []Listener
 
-	// Worker is who claims tasks, for those who look at them; "" means host:process:engine. Two engines may have the
-	// same: what tells their claims apart are tokens.
+	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for people: two engines
+	// may have the same, since tokens tell their claims apart.
 	Worker string
 
-	// Workers bounds the tasks that are worked on here at a time, and so the processors that run; 0 means 8.
+	// Workers is how many tasks the engine works on at a time, and so how many processors run; 0 means 8.
 	Workers int
 
-	// Lease is for how long a task stays with a worker that is not heard of; 0 means 15 s. A stage may take longer:
-	// heartbeats renew it. It should be several times what the store may take to answer, and what the slowest Commit
-	// takes: a store that is silent for longer costs living workers their tasks, and the tasks an attempt.
+	// Lease is how long a worker holds a task without a heartbeat; 0 means 15 s. A stage may take longer, since heartbeats
+	// renew the lease. Lease should be several times as long as the store may take to answer, and as the slowest Commit
+	// takes: if the store is silent for longer, living workers lose their tasks, and the tasks an attempt.
 	Lease time.Duration
 
-	// Heartbeat is how often leases are renewed, all in one transaction, and requests of other processes seen; 0
-	// means 1 s, or a third of the Lease if that is less. It must be below the Lease.
+	// Heartbeat is the interval at which all leases are renewed, in one transaction, and requests of other processes are
+	// seen; 0 means 1 s, or a third of the Lease if that is less. It must be below the Lease.
 	Heartbeat time.Duration
 
-	// Poll is how often Run looks for tasks that came from elsewhere or have become due, between a half and one and
-	// a half of it; 0 means 1 s. What this engine enqueues or resumes it takes up at once; what another process has
-	// enqueued waits for a poll.
+	// Poll is the interval at which the engine looks for tasks that came from elsewhere or have become due, varied at
+	// random between a half and one and a half of it; 0 means 1 s. Tasks that this engine enqueues or resumes are claimed
+	// at once.
 	Poll time.Duration
 
-	// Attempts is how often a stage is begun until it has failed for good; 0 means 5. Workers that were lost with a
-	// stage count as well, also one that a Stop has cut; suspensions and interruptions do not.
+	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts, also one that
+	// a Stop has cut; suspensions and interruptions do not.
 	Attempts int
 
-	// Backoff is how long a task rests after its n-th attempt, from 1, has failed; nil means 1 s, doubled each time,
+	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed; nil means 1 s, doubled each time,
 	// at most 5 min.
 	Backoff func(n int) time.Duration
 
-	// Shutdown are the terms when the context of Run ends. The zero Policy gives processors 30 s to return. In a
-	// Group, whose orders have terms, it is not used.
+	// Shutdown has the terms of the stop when the context of Run ends. The zero Policy gives processors 30 s to return.
+	// In a Group it is not used: there the orders have terms.
 	Shutdown shutdown.Policy
 
-	// Logger takes what nobody else is told: stages that fail, leases lost, a store that does not answer. nil means
-	// errors and warnings to standard error, as act.Config.Logger.
+	// Logger gets failed stages, lost leases, and a store that does not answer. nil means errors and warnings to standard
+	// error, as for act.Config.Logger.
 	Logger *zap.Logger
 }
 
-// Engine works on the tasks of a Store. Its methods may be called from any goroutine, but most wait for the store, so
-// not in a turn of a scheduler: there see Ask.
+// Engine works on the tasks of a Store. Its methods may be called from any goroutine. Most wait for the store, so an
+// action on a scheduler does not call them: see Ask.
 type Engine struct {
 	cfg   Config
 	kinds []string
@@ -83,22 +83,23 @@ type Engine struct {
 	running  bool // between the begin and the end of Run, or in a Group
 	stopping bool
 	works    []*work       // in order of their claims; what is done to all is done in this order
-	claiming int           // room that is being asked for
-	hungry   bool          // the last claim got all that it asked for: there may be more
-	quiet    chan struct{} // closed when nothing is claimed or being claimed; nil: nobody waits for that
+	claiming int           // how many tasks the store is being asked for
+	more     bool          // the last claim got all that it asked for: there may be more
+	done     chan struct{} // closed when nothing is claimed or being claimed; nil if nobody waits for that
 	jitter   *rand.Rand
-	life     *life
+	period   *period
 }
 
-// host is where the steps of an Engine's tasks are taken, and what keeps its time: goroutines, or a scheduler.
+// host takes the steps of an Engine's tasks, and has the clock: goroutines, or a scheduler. All methods but rest may be
+// called from any goroutine.
 type host interface {
 	now() time.Duration
-	// take takes works into care. Any goroutine.
+	// take begins with the steps of works.
 	take(works []*work)
-	// ring says that there may be something to claim, or nothing left. Any goroutine.
+	// ring says that there may be something to claim, or nothing left.
 	ring()
-	// rest returns when nothing runs any more but steps. Any goroutine but a scheduler's.
-	rest(*life)
+	// rest returns when nothing of that period runs any more but steps. It must not be called on a scheduler.
+	rest(*period)
 }
 
 // Errors of an Engine.
@@ -110,7 +111,7 @@ var (
 
 var engines atomic.Int64
 
-// New returns an Engine, or all that is wrong with cfg. It runs nothing: see Run, Setup and Fire.
+// New returns an Engine, or an error with all that is wrong with cfg. It starts nothing: see Run, Setup and Fire.
 func New(cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg:    cfg,
 		kinds:  slices.Sorted(maps.Keys(cfg.Chains)),
-		life:   newLife(),
+		period: newPeriod(),
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
 	}
 	e.alone = newGoroutines(e)
@@ -184,15 +185,15 @@ func (cfg Config) resolved() Config {
 // doubling is the Backoff where none is given.
 func doubling(n int) time.Duration { return min(time.Second<<min(n-1, 16), 5*time.Minute) }
 
-// zero gives what is not set its meaning.
+// zero replaces the zero value of a field.
 func zero[T comparable](field *T, meaning T) {
 	if *field == *new(T) {
 		*field = meaning
 	}
 }
 
-// Enqueue adds a task of one of the engine's kinds at the first stage of its chain, with what its processors are to
-// know. If the engine runs it begins at once, when there is room.
+// Enqueue adds a task of one of the engine's kinds at the first stage of its chain, with data for its processors. An
+// engine that runs claims it at once, if it has room. The error may be ErrUnknownKind.
 func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, error) {
 	chain := e.cfg.Chains[kind]
 	if chain == nil {
@@ -205,9 +206,9 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 	return id, err
 }
 
-// Suspend takes a task out of work, wherever it is being worked on, until Resume: it goes back to its last static
-// stage, and is Suspended there. When Suspend has returned true no stage of it finishes any more. It reports false
-// if that is so already, and for a task that is not going to run. The error may be ErrNotFound.
+// Suspend takes a task out of work until Resume, whichever process works on it: it goes back to its last static stage,
+// and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. It returns false for a
+// task that is suspended already or does not run. The error may be ErrNotFound.
 func (e *Engine) Suspend(ctx context.Context, id ID) (bool, error) {
 	ok, err := e.cfg.Store.Suspend(ctx, id)
 	if ok {
@@ -216,11 +217,11 @@ func (e *Engine) Suspend(ctx context.Context, id ID) (bool, error) {
 	return ok, err
 }
 
-// Resume lets a suspended task go on, from its last static stage, when it is claimed next. A suspension that has not
-// taken place yet is withdrawn. It reports false for a task in any other state; the error may be ErrNotFound.
+// Resume lets a suspended task continue from its last static stage when it is claimed next. A suspension that has not
+// taken place yet is withdrawn. Resume returns false for a task in any other state. The error may be ErrNotFound.
 func (e *Engine) Resume(ctx context.Context, id ID) (bool, error) { return e.resume(ctx, id, false) }
 
-// ResumeFailed is Resume for tasks in Error as well. Their attempts begin anew.
+// ResumeFailed does what Resume does, also for a task in Error, whose attempts begin anew.
 func (e *Engine) ResumeFailed(ctx context.Context, id ID) (bool, error) {
 	return e.resume(ctx, id, true)
 }
@@ -233,9 +234,9 @@ func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
 	return ok, err
 }
 
-// Cancel ends a task for good, wherever it is being worked on: it goes back to its last static stage, is Cancelled
-// there, and never tried again. When Cancel has returned true no stage of it finishes any more. It reports false for
-// one that is finished or cancelled already; the error may be ErrNotFound.
+// Cancel ends a task for good, whichever process works on it: it goes back to its last static stage, and is Cancelled
+// there. When Cancel has returned true, no stage of the task finishes any more. It returns false for a task that is
+// finished or cancelled already. The error may be ErrNotFound.
 func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 	ok, err := e.cfg.Store.Cancel(ctx, id)
 	if ok {
@@ -247,17 +248,17 @@ func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 // Get returns a task.
 func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }
 
-// List returns tasks in order of their numbers, also of kinds that the engine does not know.
+// List returns tasks in order of their numbers, also those of kinds that the engine does not know.
 func (e *Engine) List(ctx context.Context, f Filter) ([]Task, error) { return e.cfg.Store.List(ctx, f) }
 
-// where is the present host.
+// where returns the present host.
 func (e *Engine) where() host {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.host
 }
 
-// stop ends the context of a task that is worked on here.
+// stop ends the context of a task if this engine works on it.
 func (e *Engine) stop(id ID, why error) {
 	for _, w := range e.claimed() {
 		if w.lease.Task == id {
@@ -266,19 +267,19 @@ func (e *Engine) stop(id ID, why error) {
 	}
 }
 
-// claimed returns the works there are.
+// claimed returns a copy of the works.
 func (e *Engine) claimed() []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.works)
 }
 
-// Fire claims what can run now: tasks that are new, resumed, due again after a failure, or left by a worker whose
-// lease has ended; as many as there is room for under Config.Workers. It returns how many, when they are claimed and
-// not when they are done: see Wait. Each task is given to one, however many engines, goroutines and processes fire.
+// Fire claims due tasks, as many as Config.Workers leaves room for: new ones, resumed ones, those to be tried again, and
+// those of workers whose leases have ended. It returns how many, as soon as they are claimed; Wait waits until they are
+// done. Each task goes to one engine, however many engines, goroutines and processes call Fire.
 //
-// Run and a Group fire by themselves. After Stop it returns ErrStopped. If ctx ends while the store is asked, some
-// tasks may be claimed for nobody, until the lease ends.
+// Run and a Group claim by themselves. After Stop the error is ErrStopped. If ctx ends during the call, tasks that the
+// store has claimed already stay claimed until their leases end.
 func (e *Engine) Fire(ctx context.Context) (int, error) {
 	works, err := e.claim(ctx)
 	e.where().take(works)
@@ -295,7 +296,7 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	asked := now()
 	var tasks []Task
 	defer func() { works = e.admit(tasks, room, now, asked) }() // also if the store panics
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2)      // what is claimed later is as good as lost
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2)      // a claim that takes longer leaves too little of the lease
 	defer cancel()
 	tasks, err = e.cfg.Store.Claim(ctx, Claim{
 		Worker: e.cfg.Worker, Kinds: e.kinds, Limit: room, Length: e.cfg.Lease, Enter: e.enter,
@@ -303,12 +304,12 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	return nil, err
 }
 
-// admit makes works of what was claimed instead of the room. Their leases count from when they were asked for.
+// admit makes works of what was claimed in place of the reserved room. Their leases count from before the claim.
 func (e *Engine) admit(tasks []Task, room int, now func() time.Duration, asked time.Duration) []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.claiming -= room
-	e.hungry = len(tasks) == room
+	e.more = len(tasks) == room
 	works := make([]*work, len(tasks))
 	for i, t := range tasks {
 		works[i] = newWork(e, t, now, asked+e.cfg.Lease)
@@ -321,7 +322,7 @@ func (e *Engine) admit(tasks []Task, room int, now func() time.Duration, asked t
 	return works
 }
 
-// reserve takes all the room there is.
+// reserve takes all the room that Config.Workers leaves.
 func (e *Engine) reserve() (room int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -333,8 +334,8 @@ func (e *Engine) reserve() (room int, err error) {
 	return room, nil
 }
 
-// enter says where a task is shown that is being claimed: at its next dynamic stage, if there is one and nobody
-// objects. One that is found at a dynamic stage, because its worker is lost, goes back first.
+// enter returns at which stage a task is shown that is being claimed: the next dynamic one, if there is one and no
+// request. A task that is found at a dynamic stage, because its worker was lost, goes back first.
 func (e *Engine) enter(t *Task) (string, int) {
 	chain := e.cfg.Chains[t.Kind]
 	s, err := chain.find(t.Stage)
@@ -354,7 +355,7 @@ func (e *Engine) enter(t *Task) (string, int) {
 	return t.Stage, t.Attempt
 }
 
-// sendBack gives works back that no host takes, on this goroutine. Where the store does not answer, their leases end.
+// sendBack gives back works that no host takes, on this goroutine. If the store does not answer, their leases end.
 func (e *Engine) sendBack(works []*work) {
 	for _, w := range works {
 		w.stop(ErrInterrupted)
@@ -370,26 +371,26 @@ func (e *Engine) remove(w *work) {
 	e.mu.Lock()
 	e.works = slices.DeleteFunc(e.works, func(other *work) bool { return other == w })
 	idle := e.settle()
-	ring := idle || e.hungry
+	ring := idle || e.more
 	e.mu.Unlock()
-	w.lose(ErrLeaseLost) // what hangs on its contexts goes with it
+	w.lose(ErrLeaseLost) // frees what was derived from its contexts
 	if ring {
 		e.where().ring()
 	}
 }
 
-// settle tells those who wait for it that nothing is claimed. Under mu.
+// settle wakes the callers that wait until nothing is claimed, if so, and reports whether it is. Under mu.
 func (e *Engine) settle() bool {
 	idle := len(e.works)+e.claiming == 0
-	if idle && e.quiet != nil {
-		close(e.quiet)
-		e.quiet = nil
+	if idle && e.done != nil {
+		close(e.done)
+		e.done = nil
 	}
 	return idle
 }
 
-// Wait returns when no task is being worked on here, or ctx has ended. While the engine runs, and there is something
-// to do, that may be never.
+// Wait returns when this engine works on no task, or ctx has ended. While the engine runs and finds due tasks, that may be
+// never.
 func (e *Engine) Wait(ctx context.Context) error {
 	select {
 	case <-e.idle():
@@ -399,26 +400,26 @@ func (e *Engine) Wait(ctx context.Context) error {
 	}
 }
 
-// idle is closed when nothing is claimed or being claimed.
+// idle returns a channel that is closed when nothing is claimed or being claimed.
 func (e *Engine) idle() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.quiet == nil {
-		e.quiet = make(chan struct{})
+	if e.done == nil {
+		e.done = make(chan struct{})
 	}
-	quiet := e.quiet
+	done := e.done
 	e.settle()
-	return quiet
+	return done
 }
 
-// polling is how long to wait before the next look into the store.
+// polling returns how long to wait until the next claim.
 func (e *Engine) polling() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cfg.Poll/2 + time.Duration(e.jitter.Int64N(int64(e.cfg.Poll)))
 }
 
-// state tells whether the engine is to end, and whether nothing is claimed or being claimed.
+// state reports whether the engine stops, and whether nothing is claimed or being claimed.
 func (e *Engine) state() (stopping, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,7 +16,7 @@ type stepped struct{ clock func() time.Duration }
 func (s stepped) now() time.Duration { return s.clock() }
 func (stepped) take([]*work)         {}
 func (stepped) ring()                {}
-func (stepped) rest(*life)           {}
+func (stepped) rest(*period)         {}
 
 func (c *Chain) Find(name string) (Stage, error)     { return c.find(name) }
 func (c *Chain) Next(name string) (Stage, error)     { return c.next(name) }

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// goroutines is the host without a Group: a goroutine for each task that is worked on, and one for the heartbeats
-// while there is any.
+// goroutines is the host without a Group: a goroutine for each work, and one for heartbeats while there is any work.
 type goroutines struct {
 	e     *Engine
 	epoch time.Time
 	bell  chan struct{} // for Run
-	look  chan struct{} // for the heart
+	look  chan struct{} // for the goroutine of heartbeats
 
-	mu sync.Mutex // of what lives have of their hearts
+	mu sync.Mutex // of the fields beating and rested of periods
 }
 
 func newGoroutines(e *Engine) *goroutines {
@@ -28,7 +27,7 @@ func (g *goroutines) ring() {
 	for _, c := range []chan struct{}{g.bell, g.look} {
 		select {
 		case c <- struct{}{}:
-		default: // it rings already
+		default: // it has rung already
 		}
 	}
 }
@@ -40,26 +39,26 @@ func (g *goroutines) take(works []*work) {
 	if len(works) == 0 {
 		return
 	}
-	l := g.e.living()
+	p := g.e.current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !l.beating {
-		l.beating, l.rested = true, make(chan struct{})
-		go g.heart(l, l.rested)
+	if !p.beating {
+		p.beating, p.rested = true, make(chan struct{})
+		go g.beats(p, p.rested)
 	}
 }
 
-// rest waits until nothing of l runs but processors.
-func (g *goroutines) rest(l *life) {
+// rest waits until nothing of p runs but processors.
+func (g *goroutines) rest(p *period) {
 	g.mu.Lock()
-	rested := l.rested
+	rested := p.rested
 	g.mu.Unlock()
 	if rested != nil {
 		<-rested
 	}
 }
 
-// walk takes the steps of w. A processor that calls Goexit takes the goroutine with it: another goes on.
+// walk takes the steps of w. If the processor calls Goexit, another goroutine goes on.
 func (g *goroutines) walk(w *work) {
 	defer func() {
 		if w.over() {
@@ -85,9 +84,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// heart beats until nobody holds a lease, or l has ended. It does not wait for the store: a lease that ends meanwhile
-// has ended.
-func (g *goroutines) heart(l *life, rested chan<- struct{}) {
+// beats sends heartbeats until no work holds a lease, or p has ended. Meanwhile it ends the contexts of works whose lease
+// has ended: it does not wait for the answer of the store.
+func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 	defer close(rested)
 	var beats sync.WaitGroup
 	defer beats.Wait()
@@ -96,15 +95,15 @@ func (g *goroutines) heart(l *life, rested chan<- struct{}) {
 	defer t.Stop()
 	for {
 		select {
-		case <-l.Done():
+		case <-p.Done():
 			return
 		case <-g.look:
-			if g.atRest(l) {
+			if g.atRest(p) {
 				return
 			}
 		case <-t.C:
-			if g.atRest(l) {
-				return // whoever has the engine now would not ring here
+			if g.atRest(p) {
+				return // an engine in a Group by now would not ring here
 			}
 			g.e.expire()
 			if asking.CompareAndSwap(false, true) {
@@ -117,10 +116,10 @@ func (g *goroutines) heart(l *life, rested chan<- struct{}) {
 	}
 }
 
-// atRest ends the heart of l if nobody needs it: who takes works after that makes another.
-func (g *goroutines) atRest(l *life) bool {
+// atRest reports whether no work needs heartbeats. Then take starts them again.
+func (g *goroutines) atRest(p *period) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l.beating = g.e.holding()
-	return !l.beating
+	p.beating = g.e.holding()
+	return !p.beating
 }

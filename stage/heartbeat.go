@@ -6,9 +6,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// beat renews the leases of all that is worked on here, in one transaction, and passes on what the store wants.
+// beat renews the leases of all works in one transaction, and passes on the requests that the store answers.
 func (e *Engine) beat() {
-	ctx, works := e.living(), e.beating()
+	ctx, works := e.current(), e.beating()
 	if len(works) == 0 {
 		return
 	}
@@ -20,7 +20,7 @@ func (e *Engine) beat() {
 	beats, err := e.cfg.Store.Heartbeat(ctx, leases, e.cfg.Lease)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.cfg.Logger.Error("a heartbeat was not heard", zap.Int("tasks", len(works)), zap.Error(err))
+			e.cfg.Logger.Error("the store does not answer a heartbeat", zap.Int("tasks", len(works)), zap.Error(err))
 		}
 		return
 	}
@@ -29,7 +29,7 @@ func (e *Engine) beat() {
 	}
 }
 
-// beating returns those who have a lease to be renewed.
+// beating returns the works that have a lease to be renewed.
 func (e *Engine) beating() (works []*work) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,10 +41,10 @@ func (e *Engine) beating() (works []*work) {
 	return works
 }
 
-// holding tells whether anybody has a lease.
+// holding reports whether any work has a lease.
 func (e *Engine) holding() bool { return len(e.beating()) > 0 }
 
-// heard takes the answer to a heartbeat. The lease may have been given back meanwhile.
+// heard handles the answer to a heartbeat. The task may have been given back meanwhile.
 func (w *work) heard(b Beat, until time.Duration) {
 	w.e.mu.Lock()
 	parting := w.parting
@@ -62,8 +62,8 @@ func (w *work) heard(b Beat, until time.Duration) {
 	}
 }
 
-// expire ends the contexts of those whose lease has ended without a heartbeat that was answered: whatever the
-// reason, somebody else may have claimed the task.
+// expire ends the contexts of works whose lease has ended by the clock of this process, since no heartbeat was answered:
+// another worker may have claimed the task.
 func (e *Engine) expire() {
 	for _, w := range e.claimed() {
 		if w.expired() {

@@ -11,8 +11,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Setup is a set-up function for a Group: it makes the engine a service of that scheduler, or of the first of those
-// that call it, instead of Run.
+// Setup is a set-up function for a Group, and replaces Run: it makes the engine a service of the scheduler. If several
+// schedulers of the Group call it, the first one has the service.
 //
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
@@ -24,10 +24,10 @@ import (
 // all tasks have gone back to their last static stage, within the order's bounds. What is left then is named in the
 // Cut, and claimed by others when its lease has ended.
 func (e *Engine) Setup(s *act.Scheduler) error {
-	if x, ok := e.where().(*seat); ok && x.s.Group() == s.Group() {
+	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
 	}
-	x := &seat{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), asks: s.Reserve(1)}
+	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), asks: s.Reserve(1)}
 	if err := e.begin(x); err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Ask is a leaf that has f called off the thread, where heartbeats and processors do not hold it up, for an action that
-// suspends, resumes, cancels, or looks. They are called one after another; ctx ends when f has taken as long as a lease
-// lasts, so that a store that does not answer holds up the others no longer.
+// Ask returns a leaf action that calls f off the scheduler's thread, for an action that suspends, resumes or cancels tasks
+// or looks at them. Heartbeats and processors do not delay f. Calls run one after another. The context of f ends when f
+// has taken as long as a lease, so that a store that does not answer delays the others no longer.
 //
 //	suspend := stage.Ask(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
 func Ask[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
@@ -46,14 +46,14 @@ func Ask[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
 		defer cancel()
 		return f(ctx)
 	}}
-	if x, ok := e.where().(*seat); ok {
+	if x, ok := e.where().(*service); ok {
 		call.On = x.asks
 	}
 	return call
 }
 
-// seat is the host in a Group: the demon that claims and beats. Its works are errands, tasks of its scheduler.
-type seat struct {
+// service is the host in a Group: the demon that claims and sends heartbeats. Each work is a task of its scheduler: steps.
+type service struct {
 	e                   *Engine
 	s                   *act.Scheduler
 	bodies, beats, asks act.Executor
@@ -62,37 +62,37 @@ type seat struct {
 	rung atomic.Bool
 
 	claim *act.Call[struct{}]
-	poll  time.Duration // when to claim if nobody rings
+	poll  time.Duration // when to claim at the latest
 	timer act.Timer     // for then
 	beat  *act.Call[struct{}]
-	pulse time.Duration // when to beat if anybody holds a lease
+	pulse time.Duration // when to send the next heartbeat, if any work has a lease
 	heart act.Timer     // for then
 
 	mu   sync.Mutex
-	got  []*work // by the claim, or by Fire, until its turn
-	gone bool    // nobody takes any more
+	got  []*work // claimed, also by Fire, until the next turn
+	gone bool    // there is no next turn
 }
 
-func (x *seat) String() string { return "stage.Engine " + x.e.cfg.Worker }
+func (x *service) String() string { return "stage.Engine " + x.e.cfg.Worker }
 
-func (x *seat) now() time.Duration { return x.s.Clock().Monotonic() }
+func (x *service) now() time.Duration { return x.s.Clock().Monotonic() }
 
-func (x *seat) ring() {
+func (x *service) ring() {
 	x.rung.Store(true)
 	x.bell.Wake()
 }
 
-// rest has nothing to wait for: the Group does.
-func (x *seat) rest(*life) {}
+// rest does nothing: the Group waits.
+func (x *service) rest(*period) {}
 
-// take is for works that came by Fire, from any goroutine.
-func (x *seat) take(works []*work) {
+// take is called by Fire.
+func (x *service) take(works []*work) {
 	x.put(works)
 	x.ring()
 }
 
-// put puts works down for the next turn. If there is none they are given back.
-func (x *seat) put(works []*work) {
+// put leaves works for the next turn. If there is none they are given back.
+func (x *service) put(works []*work) {
 	x.mu.Lock()
 	if !x.gone {
 		x.got = append(x.got, works...)
@@ -102,14 +102,14 @@ func (x *seat) put(works []*work) {
 	x.e.sendBack(works)
 }
 
-func (x *seat) spawn(works []*work) {
+func (x *service) spawn(works []*work) {
 	for _, w := range works {
-		x.s.Spawn(&errand{x: x, w: w})
+		x.s.Spawn(&steps{x: x, w: w})
 	}
 }
 
-// Act looks what has been claimed and heard, and what is due.
-func (x *seat) Act(t *act.Task) act.Directive {
+// Act takes what has been claimed, and claims and sends a heartbeat if it is time.
+func (x *service) Act(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker())
 	rung := x.rung.Swap(false)
 	now := x.s.Now()
@@ -129,7 +129,7 @@ func (x *seat) Act(t *act.Task) act.Directive {
 }
 
 // claiming takes what has been claimed, and claims if it is time.
-func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
+func (x *service) claiming(t *act.Task, now time.Duration, rung bool) {
 	if x.claim != nil {
 		d := x.claim.Act(t)
 		if d == act.Failed && !errors.Is(t.Err(), ErrStopped) {
@@ -151,14 +151,14 @@ func (x *seat) claiming(t *act.Task, now time.Duration, rung bool) {
 	}
 }
 
-// ask claims, off the thread.
-func (x *seat) ask() (struct{}, error) {
-	works, err := x.e.claim(x.e.living())
+// ask claims, off the scheduler's thread.
+func (x *service) ask() (struct{}, error) {
+	works, err := x.e.claim(x.e.current())
 	x.put(works)
 	return struct{}{}, err
 }
 
-func (x *seat) granted() []*work {
+func (x *service) granted() []*work {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	works := x.got
@@ -166,8 +166,9 @@ func (x *seat) granted() []*work {
 	return works
 }
 
-// beating beats if it is time, and does not wait for the store: a lease that ends meanwhile has ended.
-func (x *seat) beating(t *act.Task, now time.Duration) {
+// beating sends a heartbeat if it is time. It does not wait for the store to end the contexts of works whose lease has
+// ended.
+func (x *service) beating(t *act.Task, now time.Duration) {
 	if x.beat != nil && x.beat.Act(t) != act.Wait {
 		x.beat = nil
 	}
@@ -183,24 +184,24 @@ func (x *seat) beating(t *act.Task, now time.Duration) {
 }
 
 // Stop sends all tasks back.
-func (x *seat) Stop(*act.Task, shutdown.Order) { x.e.interrupt() }
+func (x *service) Stop(*act.Task, shutdown.Order) { x.e.interrupt() }
 
-// Close gives back what a claim still brings, and waits for the store no longer.
-func (x *seat) Close() error {
+// Close gives back what a claim still brings, and ends the calls of the store.
+func (x *service) Close() error {
 	x.mu.Lock()
 	x.gone = true
 	x.mu.Unlock()
 	if works := x.granted(); len(works) > 0 {
 		x.bodies.Execute(func() { x.e.sendBack(works) })
 	}
-	x.e.living().end()
+	x.e.current().end()
 	x.e.conclude()
 	return nil
 }
 
-// errand is the task of one work: a turn, and a function off the thread, for each of its steps.
-type errand struct {
-	x     *seat
+// steps is the action of one work: for each step a turn, and a function off the scheduler's thread.
+type steps struct {
+	x     *service
 	w     *work
 	call  *act.Call[time.Duration]
 	timer act.Timer
@@ -208,15 +209,15 @@ type errand struct {
 }
 
 // String is the work's.
-func (r *errand) String() string { return r.w.String() }
+func (r *steps) String() string { return r.w.String() }
 
 // Act takes the next step when the last has been taken, and it is time.
-func (r *errand) Act(t *act.Task) act.Directive {
+func (r *steps) Act(t *act.Task) act.Directive {
 	if r.call != nil {
 		if r.call.Act(t) == act.Wait {
 			return act.Wait
 		}
-		r.due = r.x.s.Now() + r.call.Value // nothing after a Goexit, which the next step makes a failure
+		r.due = r.x.s.Now() + r.call.Value // 0 after a Goexit, which the next step makes a failure
 		r.call = nil
 	}
 	if r.w.over() {
@@ -230,8 +231,8 @@ func (r *errand) Act(t *act.Task) act.Directive {
 	return r.call.Act(t)
 }
 
-// Close is the end of the work here, however it comes. A step under way still returns, and is the last.
-func (r *errand) Close() error {
+// Close ends the work. A step under way still returns, and is the last.
+func (r *steps) Close() error {
 	if r.call != nil {
 		_ = r.call.Close()
 	}

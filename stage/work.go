@@ -13,13 +13,13 @@ import (
 )
 
 // work is a claimed task on its way along its chain, one step after another. Its host decides on which goroutine each
-// is taken; a step may block. Between two steps, and only there, it can be left where it is.
+// step is taken; a step may block. Only between two steps can a work be dropped.
 //
 //	claimed ─▶ begin ─▶ process ─▶ finish ─▶ enter ─▶ process ─▶ … ─▶ finish, and over
 //	              │        │          │         │
 //	              └────────┴──────────┴─────────┴──────▶ giveBack, and over
 //
-// A step that finds the lease lost is the last.
+// A step that finds that the lease is lost is the last.
 type work struct {
 	e     *Engine
 	chain *Chain
@@ -28,26 +28,26 @@ type work struct {
 	now   func() time.Duration // the clock of the host that has claimed it
 	log   *zap.Logger
 
-	// Of whoever takes the steps.
+	// Only for the goroutine that takes the steps.
 	task    Task // as it is in the store
-	next    step // nil: over
+	next    step // nil if the work is over
 	commit  Commit
 	back    Return
 	refused int // how often in a row the store has not answered
 
-	// held ends when the lease is lost; ctx, the processor's, ends then and when the stage is not to go on.
+	// held ends when the lease is lost; ctx, the processor's, ends then and when the stage has to stop.
 	held context.Context
 	ctx  context.Context
 	lose context.CancelCauseFunc
 	stop context.CancelCauseFunc
 
 	// Under the engine's mu.
-	until   time.Duration // the end of the lease, by now
-	parting bool          // it is being given back, so its lease ends without being lost
-	at      string        // task.Stage, for others
+	until   time.Duration // the end of the lease, by the clock now
+	parting bool          // the task is being given back, so its lease ends without being lost
+	at      string        // task.Stage, for other goroutines
 }
 
-// step does one thing and says what to do next, and after how long.
+// step does one thing, and returns what to do next and after how long.
 type step func(*work) (step, time.Duration)
 
 func newWork(e *Engine, t Task, now func() time.Duration, until time.Duration) *work {
@@ -61,7 +61,7 @@ func newWork(e *Engine, t Task, now func() time.Duration, until time.Duration) *
 	return w
 }
 
-// String says what is being done.
+// String names the task and its stage.
 func (w *work) String() string {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
@@ -71,8 +71,8 @@ func (w *work) String() string {
 // text is String, under the engine's mu.
 func (w *work) text() string { return w.name + " at " + w.at }
 
-// step takes the next step, and returns after how long to take the one behind it. It returns early by a Goexit of the
-// processor; another goroutine then goes on.
+// step takes the next step, and returns after how long to take the one behind it. If the processor calls Goexit, step does
+// not return, and another goroutine takes the step that is next then.
 func (w *work) step() (after time.Duration) {
 	f := w.next
 	w.next = (*work).escaped
@@ -80,10 +80,10 @@ func (w *work) step() (after time.Duration) {
 	return after
 }
 
-// over tells whether there is no further step.
+// over reports whether there is no further step.
 func (w *work) over() bool { return w.next == nil }
 
-// begin looks where the claim has found the task.
+// begin decides by the stage at which the claim has found the task.
 func (w *work) begin() (step, time.Duration) {
 	s, err := w.chain.find(w.task.Stage)
 	switch {
@@ -159,8 +159,8 @@ func (w *work) compute() (commit Commit, err error) {
 	return commit, err
 }
 
-// finish has written what the processor has computed, together with the static stage. A request is refused by the
-// store from here on: whether the stage has finished is not known here before it answers.
+// finish has the store write what the processor has computed, together with the static stage. From here on only the store
+// refuses because of a request: whether the stage has finished is not known before it answers.
 func (w *work) finish() (step, time.Duration) {
 	next, err := w.chain.next(w.task.Stage)
 	if err != nil {
@@ -193,7 +193,7 @@ func (w *work) finish() (step, time.Duration) {
 	return w.again((*work).finish, err)
 }
 
-// endedBy is what the error of a processor comes to, or that of its commit.
+// endedBy handles the error of a processor, or of its commit.
 func (w *work) endedBy(err error) (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
@@ -204,7 +204,7 @@ func (w *work) endedBy(err error) (step, time.Duration) {
 	return w.failed(err)
 }
 
-// watched is commit, and where its last error is found: so that of an error of the store is told apart.
+// watched returns a commit and the place of its last error, which tells it apart from an error of the store.
 func watched(commit Commit) (*error, Commit) {
 	failure := new(error)
 	if commit == nil {
@@ -216,15 +216,15 @@ func watched(commit Commit) (*error, Commit) {
 	}
 }
 
-// errWorkerLost is the failure of a task whose workers have been lost too often: it may be what ends them.
+// errWorkerLost is the failure of a task whose workers have been lost too often: perhaps the task kills them.
 var errWorkerLost = errors.New("stage: too many workers were lost with it")
 
-// failed makes the failure of a stage that of the task.
+// failed gives the task back with the failure of its stage.
 func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.task.Attempt+1, err) }
 
-// failedFor is failed for the so-manieth time.
+// failedFor is failed, with the number of the attempt.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
-	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // which survives an Error that panics
+	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // Sprint survives an Error that panics
 	if !errors.Is(err, ErrPermanent) && attempt < w.e.cfg.Attempts {
 		r.Runs, r.After = true, w.backoff(attempt)
 	}
@@ -237,7 +237,7 @@ func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	return w.giveBackAs(r)
 }
 
-// backoff is Config.Backoff; in place of one that panics stands the default.
+// backoff calls Config.Backoff. If that panics, the default takes its place.
 func (w *work) backoff(n int) (d time.Duration) {
 	err := guarded(func() error { d = w.e.cfg.Backoff(n); return nil })
 	if err != nil {
@@ -247,12 +247,12 @@ func (w *work) backoff(n int) (d time.Duration) {
 	return max(0, d)
 }
 
-// escaped is the step behind a Goexit.
+// escaped is the step after a Goexit.
 func (w *work) escaped() (step, time.Duration) { return w.endedBy(errGoexit) }
 
 var errGoexit = errors.New("stage: the processor has called runtime.Goexit")
 
-// stopped gives up the stage, which is neither attempt nor failure.
+// stopped gives up the stage, which counts neither as an attempt nor as a failure.
 func (w *work) stopped(why error) (step, time.Duration) {
 	r := w.unharmed(Normal)
 	r.Runs = true
@@ -260,12 +260,12 @@ func (w *work) stopped(why error) (step, time.Duration) {
 	case errors.Is(why, ErrLeaseLost):
 		return w.lost()
 	case errors.Is(why, ErrSuspended):
-		r.Status = Resumed // if it is not wanted any more; else the store knows better
+		r.Status = Resumed // if the request was withdrawn; else the store makes it Suspended
 	}
 	return w.giveBackAs(r)
 }
 
-// unharmed is a Return that counts as nothing.
+// unharmed returns a Return with the attempt and failure that the task has.
 func (w *work) unharmed(s Status) Return {
 	return Return{Status: s, Attempt: w.task.Attempt, Failure: w.task.Failure}
 }
@@ -294,14 +294,13 @@ func (w *work) giveBack() (step, time.Duration) {
 	return w.again((*work).giveBack, err)
 }
 
-// lost ends the work when somebody else may have the task.
+// lost ends the work: another worker may hold the task.
 func (w *work) lost() (step, time.Duration) {
 	w.log.Warn("a lease is lost", zap.String("stage", w.task.Stage), zap.Int64("token", w.lease.Token))
 	return nil, 0
 }
 
-// again takes a step once more that the store has not answered: after 50 ms, later after 1 s, as long as there is the
-// lease.
+// again repeats a step that the store has not answered, after 50 ms, later after 1 s, as long as the lease lasts.
 func (w *work) again(same step, err error) (step, time.Duration) {
 	if context.Cause(w.held) != nil || w.expired() {
 		return w.lost()
@@ -312,12 +311,12 @@ func (w *work) again(same step, err error) (step, time.Duration) {
 	return same, min(time.Second, 50*time.Millisecond<<min(w.refused-1, 5))
 }
 
-// refusal tells the answers of a store from its troubles.
+// refusal reports whether err is an answer of the store, and no failure of it.
 func refusal(err error) bool {
 	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrCancelled)
 }
 
-// reach notes what the store has now.
+// reach notes the task as it is in the store now.
 func (w *work) reach(t Task) {
 	w.task = t
 	w.e.mu.Lock()
@@ -325,14 +324,14 @@ func (w *work) reach(t Task) {
 	w.at = t.Stage
 }
 
-// part says whether the lease is about to end in good order.
+// part notes whether the task is being given back.
 func (w *work) part(parting bool) {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	w.parting = parting
 }
 
-// guarded is f, whose panic is an error.
+// guarded calls f, and makes an error of its panic.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
