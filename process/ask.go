@@ -12,16 +12,16 @@ import (
 // ErrCanceled is the outcome of a question whose asker has stopped waiting.
 var ErrCanceled = errors.New("process: the question was cancelled")
 
-// Reply is the right to answer a question, once. It is part of the message in which the question is asked, and goes
-// wherever that goes. The zero Reply is of nobody.
+// Reply is the right to answer a question once. It is part of the message that asks, and may be passed on with it. The
+// zero Reply answers nobody. Any goroutine may call its methods.
 type Reply[A any] struct{ q *question[A] }
 
-// Send answers, and reports whether somebody still waited for that. from is whose turn it is, as for Ref.Send.
+// Send answers, and reports whether somebody still waited for the answer. The Sender is as for [Ref.Send].
 func (r Reply[A]) Send(from Sender, answer A) bool {
 	return r.q != nil && r.q.answer(from, answer, nil)
 }
 
-// Fail answers with an error, which must not be nil.
+// Fail answers with an error. It panics if err is nil.
 func (r Reply[A]) Fail(from Sender, err error) bool {
 	if err == nil {
 		panic("process: Fail without an error")
@@ -29,7 +29,7 @@ func (r Reply[A]) Fail(from Sender, err error) bool {
 	return r.q != nil && r.q.answer(from, *new(A), err)
 }
 
-// Open tells whether somebody waits for the answer.
+// Open reports whether somebody waits for the answer.
 func (r Reply[A]) Open() bool { return r.q != nil && r.q.state.Load() == asked }
 
 const (
@@ -38,26 +38,26 @@ const (
 	answered
 )
 
-// question is what an asker waits for. It ends with an answer, with the end of the one who was asked, or when the
-// asker does not wait any more, whatever comes first.
+// question gets one outcome: an answer, the end of the process that was asked, or that the asker gives up, whatever
+// comes first.
 type question[A any] struct {
 	state  word
 	value  A
 	err    error
-	watch  *watch
-	own    tie              // of a process that asks
-	notify func(r *reactor) // the asker
+	watch  *watch          // of the process that is asked
+	by     observation     // of the process that asks
+	notify func(r *runner) // tells the asker
 }
 
-// ended is for the end of the process that asks.
-func (q *question[A]) ended(*reactor, Notice) { q.giveUp(ErrCanceled) }
+// ended is called at the end of the process that asks.
+func (q *question[A]) ended(*runner, Notice) { q.giveUp(ErrCanceled) }
 
 func (q *question[A]) answer(from Sender, value A, err error) bool {
 	if !q.resolve(value, err) {
 		return false
 	}
 	q.watch.Cancel()
-	q.notify(reactorOf(from))
+	q.notify(runnerOf(from))
 	return true
 }
 
@@ -68,20 +68,20 @@ func (q *question[A]) resolve(value A, err error) bool {
 	}
 	q.value, q.err = value, err
 	q.state.Store(answered)
-	q.own.remove()
+	q.by.remove()
 	return true
 }
 
-// attend has q end with the process that is asked.
-func (q *question[A]) attend(to *core, r *reactor) {
-	q.watch = newWatch(to, nil, r, func(r *reactor, _ Notice) {
+// watchAsked makes ErrDead the outcome when the process that is asked ends.
+func (q *question[A]) watchAsked(to *core, r *runner) {
+	q.watch = newWatch(to, nil, r, func(r *runner, _ Notice) {
 		if q.resolve(*new(A), ErrDead) {
 			q.notify(r)
 		}
 	})
 }
 
-// giveUp ends q on the asker's side.
+// giveUp gives q an outcome on the asker's side.
 func (q *question[A]) giveUp(why error) bool {
 	if !q.resolve(*new(A), why) {
 		return false
@@ -90,12 +90,12 @@ func (q *question[A]) giveUp(why error) bool {
 	return true
 }
 
-// Ask is a leaf that asks a process, and has the answer in Value when it is Done. It is Failed with what Reply.Fail was
-// given, with ErrDead, with ErrFull if the mailbox has no room and does not make senders wait, or with
-// os.ErrDeadlineExceeded; a late answer finds the Reply closed then. While it waits for room Message is called for each
-// attempt. On an order it goes on waiting.
+// Ask is an action by which a task asks a process. When it is Done, Value is the answer. It fails with the error of
+// Reply.Fail, with ErrDead, with ErrFull if the mailbox is full and its Overflow is not Block, or with
+// os.ErrDeadlineExceeded; an answer after that finds the Reply closed. While it waits for room, each attempt calls
+// Message. On an order it goes on waiting.
 //
-// It is used by pointer, once, and kept from turn to turn by whose child it is:
+// An Ask is used once, by pointer, and its parent keeps it from turn to turn:
 //
 //	type visit struct{ get *process.Ask[request, int] }
 //
@@ -110,11 +110,11 @@ func (q *question[A]) giveUp(why error) bool {
 //		return act.Done
 //	}
 //
-// Who ends before it is Done closes it, so that the Reply is closed as well.
+// A parent that ends before the Ask is Done calls its Close, which closes the Reply.
 type Ask[M, A any] struct {
 	To      Ref[M]
 	Message func(Reply[A]) M
-	Within  time.Duration // 0: without a deadline; less: it has passed, and nobody is asked
+	Within  time.Duration // 0: no deadline; less than 0: the deadline has passed, and nobody is asked
 	Value   A
 
 	q     *question[A]
@@ -124,7 +124,7 @@ type Ask[M, A any] struct {
 	sent  bool
 }
 
-// Act asks, or looks whether there is an answer.
+// Act asks, or looks for the answer.
 func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	if x.q == nil {
 		x.begin(t)
@@ -155,8 +155,8 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 }
 
 func (x *Ask[M, A]) begin(t *act.Task) {
-	x.q = &question[A]{notify: func(*reactor) { x.bell.Wake() }}
-	x.q.attend(x.To.process(), nil)
+	x.q = &question[A]{notify: func(*runner) { x.bell.Wake() }}
+	x.q.watchAsked(x.To.process(), nil)
 	switch {
 	case x.Within > 0:
 		t.WakeAfter(&x.timer, x.Within)
@@ -175,13 +175,13 @@ func (x *Ask[M, A]) Close() error {
 	return nil
 }
 
-// Call asks a process, and waits for the answer until ctx has ended. It is for goroutines that may wait: not for the
-// thread of a scheduler.
+// Call asks a process, and waits for the answer until ctx ends. It is for goroutines that may block, never for the thread
+// of a scheduler.
 func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
 	c := make(chan struct{})
-	q := &question[A]{notify: func(*reactor) { close(c) }}
-	q.attend(to.process(), nil)
-	err := dropped(to.insist(ctx, message(Reply[A]{q})), ErrFull)
+	q := &question[A]{notify: func(*runner) { close(c) }}
+	q.watchAsked(to.process(), nil)
+	err := dropped(to.sendAndWait(ctx, message(Reply[A]{q})), ErrFull)
 	if err == nil {
 		select {
 		case <-c:
@@ -196,43 +196,46 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 	return q.value, q.err
 }
 
-// Request has p ask another process, and sends p the message that as makes of the outcome: an answer, or the errors of
-// Ask. p goes on meanwhile, and receives that message when it is its turn, behind those that have come before. as only
-// makes the message, on any thread, and no bound refuses that. within is the deadline, as in Ask. If the mailbox is full,
-// and was made with Block, p waits for room as a sender does, but no longer than for the outcome; a question that is given
-// up stays there until it is received.
+// Request asks another process on behalf of p, and sends p a message when there is an outcome: an answer, or one of the
+// errors of [Ask]. Meanwhile p goes on. as makes the message; it is called on any thread, and must do nothing else. The
+// bound of p's mailbox does not apply. within is the deadline, as in Ask. If the mailbox of the other process is full, and
+// its Overflow is Block, p waits for room as a sender does, but only until there is an outcome; a question that was given
+// up stays in the mailbox until it is received.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
-	q.own.of, q.own.ender = &p.core, q
-	q.own.add()
-	var due *timer
-	by := &loan{to: &p.core}
-	tell := func(r *reactor) {
-		p.sys.reactors[0].guard(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
+	q.by = observe(&p.core, q)
+	q.by.add()
+	tell := func(r *runner) {
+		p.sys.runners[0].protect(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
 	}
 	if within < 0 {
 		q.resolve(*new(A), os.ErrDeadlineExceeded)
 		tell(p.on)
 		return
 	}
-	q.notify = func(r *reactor) {
-		if due != nil {
-			due.stop(r)
-		}
+	var deadline *timer
+	room := &entry[waiter]{of: asking{&p.core}}
+	conclude := func(r *runner) {
 		tell(r)
-		by.forgive(r)
+		if to.p != nil {
+			to.p.stopWaiting(room, r)
+		}
+	}
+	q.notify = func(r *runner) {
+		if deadline != nil {
+			deadline.stop(r)
+		}
+		conclude(r)
 	}
 	if within > 0 {
-		due = &timer{}
-		due.set(&p.core, within, func(r *reactor) {
+		deadline = newTimer(&p.core, within, func(r *runner) {
 			if q.giveUp(os.ErrDeadlineExceeded) {
-				tell(r)
-				by.forgive(r)
+				conclude(r)
 			}
 		})
 	}
-	q.attend(to.process(), p.on)
-	if err := dropped(to.send(p, message(Reply[A]{q}), by), ErrFull); err != nil && q.giveUp(err) {
+	q.watchAsked(to.process(), p.on)
+	if err := dropped(to.send(p, message(Reply[A]{q}), room), ErrFull); err != nil && q.giveUp(err) {
 		q.notify(p.on)
 	}
 }

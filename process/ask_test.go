@@ -75,8 +75,8 @@ func TestAsk(t *testing.T) {
 	}{
 		{"an answer", func(p *doer, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
 		{"a failure", func(p *doer, r textReply) { require.True(t, r.Fail(p, errFaltered)) }, "it has faltered"},
-		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: nobody is there"},
-		{"an end by panic", func(p *doer, r textReply) { bursts(p) }, "process: nobody is there"},
+		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: the process has ended"},
+		{"an end by panic", func(p *doer, r textReply) { bursts(p) }, "process: the process has ended"},
 		{"an answer, and an end", func(p *doer, r textReply) { r.Send(p, "bye"); p.Exit() }, "bye"},
 		{"an answer, and a panic", func(p *doer, r textReply) { r.Send(p, "bye"); bursts(p) }, "bye"},
 		{"nothing", func(p *doer, r textReply) { kept = r }, "waits"},
@@ -455,8 +455,8 @@ func TestRequest(t *testing.T) {
 	}{
 		{"an answer", func(p *doer, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
 		{"a failure", func(p *doer, r textReply) { require.True(t, r.Fail(p, errFaltered)) }, "it has faltered"},
-		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: nobody is there"},
-		{"a panic", func(p *doer, r textReply) { bursts(p) }, "process: nobody is there"},
+		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: the process has ended"},
+		{"a panic", func(p *doer, r textReply) { bursts(p) }, "process: the process has ended"},
 		{"nothing", func(p *doer, r textReply) {}, late},
 	} {
 		for _, within := range []time.Duration{0, time.Second} {
@@ -508,7 +508,7 @@ func TestRequestsThatCannotBeAsked(t *testing.T) {
 	})
 	x.later(time.Hour)
 	require.Equal(t, []string{
-		"process: nobody is there", "process: nobody is there",
+		"process: the process has ended", "process: the process has ended",
 		"process: the mailbox is full", "process: the mailbox is full",
 	}, got.all)
 }

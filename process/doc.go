@@ -24,7 +24,7 @@
 //
 // A process sleeps, is queued on one of the reactors, or runs. A turn receives up to Config.Messages messages; who has
 // more then goes behind all others. A reactor runs the processes in its own queue, takes half of another's when that
-// is empty, and looks at its sockets and timers after Config.Turn messages, or when there is nothing left to run; its
+// is empty, and looks at its sockets and timers after Config.Batch messages, or when there is nothing left to run; its
 // tasks go first. A process must not block, nor compute for long: as in a task, all others wait meanwhile.
 //
 // A message to a process that does not run at the moment hands the reactor on: the receiver has the next turn there,

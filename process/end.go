@@ -9,56 +9,48 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Exit ends the process with its present turn, in which it receives no more. The first Exit counts; a Fail, a panic or
-// the verdict Failed in the same turn counts more.
+// Exit ends the process with its present turn, in which it receives no more messages. A Fail, a panic or the verdict
+// Failed in the same turn takes precedence.
 func (p *Self[M]) Exit() {
 	if p.over == 0 {
 		p.over = Normal
 	}
 }
 
-// Exit ends p as Self.Exit does, and sends value to another process: no bound refuses that, and it comes before any
-// Notice.
+// Exit ends p as [Self.Exit] does, and sends value to another process. No bound refuses the value, and it arrives before
+// any Notice of the end. Only the first Exit of a turn sends.
 func Exit[M, V any](p *Self[M], to Ref[V], value V) {
 	if p.over == 0 && to.p != nil && !to.p.deliver(p.on, value) {
-		p.sys.count(p.on)
+		p.sys.countDropped(p.on)
 	}
 	p.Exit()
 }
 
-// errUnsaid stands for the reason of an action that answered Failed without Fail.
-var errUnsaid = errors.New("process: failed without saying why")
-
-// Fail ends the process with its present turn, and says why. It returns act.Failed.
+// Fail ends the process with its present turn, as Failed with err. It returns act.Failed. It panics if err is nil.
 func (p *Self[M]) Fail(err error) act.Directive {
 	if err == nil {
 		panic("process: Fail without an error")
 	}
-	p.failure(err)
+	p.setFailure(err)
 	p.over = Failed
 	return act.Failed
 }
 
-// failure keeps why the process ends.
-func (c *core) failure(err error) {
+// errUnsaid is the error of an action that returned Failed without Fail.
+var errUnsaid = errors.New("process: failed without saying why")
+
+func (c *core) setFailure(err error) {
 	w := c.lock()
 	c.more().err = err
 	c.unlock(w)
 }
 
-// Kill is AnyRef's.
-func (to Ref[M]) Kill() bool { return to.p != nil && to.p.Kill() }
-
-// Kill is that of Ref.
-func (c *core) Kill() bool { return c.kill(nil, Killed, nil) }
-
-// kill has c end before its next turn.
-func (c *core) kill(r *reactor, why Reason, err error) bool {
+// kill ends c before its next turn.
+func (c *core) kill(r *runner, why Reason, err error) bool {
 	w := c.lock()
 	if w&states == dead || w&killed != 0 {
 		c.unlock(w)
@@ -68,83 +60,83 @@ func (c *core) kill(r *reactor, why Reason, err error) bool {
 	if err != nil {
 		c.more().cause = err
 	}
-	c.rouse(w|killed, r)
+	c.activate(w|killed, r)
 	return true
 }
 
 // fail ends c after a panic.
-func (r *reactor) fail(c *core, p *act.Panic) {
+func (r *runner) fail(c *core, p *act.Panic) {
 	r.s.Logger().Error("a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
-	c.failure(p)
+	c.setFailure(p)
 	r.end(c, Panicked)
 }
 
-// end is the end of c, which runs here, or nowhere any more. Without a reason it is that of the kill.
-func (r *reactor) end(c *core, why Reason) {
+// end ends c, which runs here, or nowhere any more. why is 0 if c was killed.
+func (r *runner) end(c *core, why Reason) {
 	if !c.die(why) {
 		return
 	}
 	r.current = nil
 	r.gone++
-	acting := c.body.action()
+	action := c.body.action()
 	if n := c.body.empty(); n > 0 {
 		add(&r.dropped, int64(n))
 	}
-	c.strike()
-	if x, ok := acting.(io.Closer); ok {
+	c.unregister()
+	if x, ok := action.(io.Closer); ok {
 		r.close(c, x)
 	}
-	list, free := c.heirs()
-	if list == nil && free == nil && why != Failed {
+	observer, free := c.takeObservers()
+	if observer == nil && free == nil && why != Failed {
 		return
 	}
-	r.count() // before anybody hears of it
+	r.publishCounts() // before anybody hears of the end
 	notice := c.notice()
-	if list == nil && why == Failed {
-		r.s.Logger().Error("a process has failed, and nobody wants to know", zap.Stringer("process", c), zap.Error(notice.Err))
+	if observer == nil && why == Failed {
+		r.s.Logger().Error("a process has failed, and nothing observes it", zap.Stringer("process", c), zap.Error(notice.Err))
 	}
-	for list != nil {
-		x := list
-		list, x.prev, x.next = x.next, nil, nil
-		r.guard(c, func() { x.ender.ended(r, notice) })
+	for observer != nil {
+		x := observer
+		observer, x.prev, x.next = x.next, nil, nil
+		r.protect(c, func() { x.of.ended(r, notice) })
 	}
 	r.release(free)
 }
 
-// die makes c dead, and reports false if it was. From then on only its end touches its mailbox: all others, who have
-// locked it, see that first.
+// die makes c dead, and reports false if it was. From then on only its end touches its mailbox: all other threads lock
+// it, and see first that it is dead.
 func (c *core) die(why Reason) bool {
 	if c.word.Load()&states == dead {
 		return false
 	}
 	c.over = why
-	if !c.word.CompareAndSwap(running, dead) { // something has come meanwhile, or it is not running
+	if !c.word.CompareAndSwap(running, dead) { // it was signalled meanwhile, or does not run
 		c.lock()
 		c.unlock(dead)
 	}
 	return true
 }
 
-// heirs are those who are tied to a process that has ended, and who wait for room in its mailbox. They are told once.
-func (c *core) heirs() (list *tie, free []waiter) {
+// takeObservers returns the observers of a process that has ended, and those that wait for room in its mailbox.
+func (c *core) takeObservers() (first *entry[endObserver], free []waiter) {
 	if c.rare == nil {
 		return nil, nil
 	}
 	w := c.lock()
 	defer c.unlock(w)
-	return c.takeTies(), c.rare.line.take(math.MaxInt, nil)
+	return c.rare.observers.takeAll(), c.rare.waiters.take(math.MaxInt, nil)
 }
 
-func (r *reactor) close(c *core, x io.Closer) {
-	r.guard(c, func() {
+func (r *runner) close(c *core, x io.Closer) {
+	r.protect(c, func() {
 		if err := x.Close(); err != nil {
 			r.s.Logger().Warn("closing a process failed", zap.Stringer("process", c), zap.Error(err))
 		}
 	})
 }
 
-// guard calls what belongs to a process that is not there any more.
-func (r *reactor) guard(c *core, f func()) {
+// protect calls f, which belongs to a process that has ended, and logs a panic.
+func (r *runner) protect(c *core, f func()) {
 	if hook.Crashes(r.s) {
 		f()
 		return
@@ -158,14 +150,25 @@ func (r *reactor) guard(c *core, f func()) {
 	f()
 }
 
-// notice is that of a process that has ended, or of nobody.
+// Notice is about the end of a process.
+type Notice struct {
+	// Of is the process, as a Ref.
+	Of AnyRef
+	// Reason is why it has ended.
+	Reason Reason
+	// Err is the error of Self.Fail for Failed, an *act.Panic for Panicked, and for Linked an error that wraps that of
+	// the linked process; else nil.
+	Err error
+}
+
+// notice returns the Notice of a process that has ended, or of nobody.
 func (c *core) notice() Notice {
 	if c == nil {
 		return Notice{Of: Ref[struct{}]{}, Reason: Stopped}
 	}
 	w := c.lock()
 	defer c.unlock(w)
-	n := Notice{Of: c.body.party(), Reason: c.over}
+	n := Notice{Of: c.body.ref(), Reason: c.over}
 	if n.Reason == 0 {
 		n.Reason = c.why
 	}
@@ -183,7 +186,7 @@ func (c *core) notice() Notice {
 	return n
 }
 
-// linked is the failure of who ends with the one that n is about. Of a chain it tells of the first.
+// linked returns the error of a process that ends with the one that n is about. In a chain of links it is about the first.
 func (n Notice) linked() error {
 	if n.Reason == Linked {
 		return n.Err
@@ -192,34 +195,4 @@ func (n Notice) linked() error {
 		return fmt.Errorf("process: %v has ended: %s: %w", n.Of, n.Reason, n.Err)
 	}
 	return fmt.Errorf("process: %v has ended: %s", n.Of, n.Reason)
-}
-
-// Ended returns a future that is resolved when the process has ended, at once if it has already. While it is alive it
-// is the same one for all who ask, so who resolves it does that for all of them. A process that sleeps does not end on an
-// order before all tasks have; so a task that awaits the end, and is no Stopper, waits for the terms of the order. Any
-// goroutine.
-func Ended(of AnyRef) *future.Future[Notice] {
-	c := of.process()
-	if c == nil {
-		panic("process: Ended of nobody")
-	}
-	f, asked := c.endFuture()
-	if !asked {
-		newWatch(c, nil, nil, func(_ *reactor, n Notice) { _ = f.Resolve(n) })
-	}
-	return f
-}
-
-// endFuture is what Ended has returned before, or a new future.
-func (c *core) endFuture() (f *future.Future[Notice], asked bool) {
-	w := c.lock()
-	defer c.unlock(w)
-	if c.rare != nil && c.rare.end != nil {
-		return c.rare.end, true
-	}
-	f = future.New[Notice](c.sys.group.Schedulers()[0])
-	if w&states != dead {
-		c.more().end = f
-	}
-	return f, false
 }

@@ -344,7 +344,7 @@ func ExampleCall() {
 	// 34 <nil>
 	//  no such key
 	//  context canceled
-	//  process: nobody is there
+	//  process: the process has ended
 }
 
 // A process that asks another goes on meanwhile, and gets the answer as a message.

@@ -9,8 +9,8 @@ import (
 // States says in one line what all processes do, and where they are: for a test that hangs.
 func (sys *System) States() string {
 	counts := map[string]int{}
-	for i := range sys.census {
-		for _, c := range sys.census[i].all() {
+	for i := range sys.registries {
+		for _, c := range sys.registries[i].processes() {
 			counts[c.describe()]++
 		}
 	}
@@ -19,8 +19,8 @@ func (sys *System) States() string {
 		all = append(all, fmt.Sprintf("%d × %s", n, what))
 	}
 	slices.Sort(all)
-	for i, r := range sys.reactors {
-		all = append(all, fmt.Sprintf("%d in the queue of reactor %d, idle: %v", r.queue.length(), i, r.idle.Load() != 0))
+	for i, r := range sys.runners {
+		all = append(all, fmt.Sprintf("%d in the queue of runner %d, idle: %v", r.queue.length(), i, r.idle.Load() != 0))
 	}
 	return strings.Join(all, "; ")
 }
@@ -34,7 +34,7 @@ func (c *core) describe() string {
 	for _, x := range []struct {
 		bit  uint32
 		name string
-	}{{locked, "locked"}, {mail, "mail"}, {poked, "poked"}, {killed, "killed"}, {unheard, "told"}, {wanted, "awaited"}, {blocked, "blocked"}} {
+	}{{locked, "locked"}, {mail, "mail"}, {poked, "poked"}, {killed, "killed"}, {orderPending, "order pending"}, {roomWanted, "room wanted"}, {blocked, "blocked"}} {
 		if w&x.bit != 0 {
 			what += " " + x.name
 		}
@@ -47,7 +47,7 @@ func (to Ref[M]) Waiters() (n int) {
 	w := to.p.lock()
 	defer to.p.unlock(w)
 	if to.p.rare != nil {
-		for s := to.p.rare.line.first; s != nil; s = s.next {
+		for s := to.p.rare.waiters.first; s != nil; s = s.next {
 			n++
 		}
 	}

@@ -23,7 +23,7 @@ func (x *table) flooded(n int) process.Ref[int] {
 	return to
 }
 
-// Others wait for Config.Messages of them, tasks for Config.Turn and a turn.
+// Others wait for Config.Messages of them, tasks for Config.Batch and a turn.
 func TestAMillionMessagesDoNotKeepOthersWaiting(t *testing.T) {
 	x := onTheTable(t, process.Config{})
 	x.flooded(1_000_000)
@@ -45,7 +45,7 @@ func TestAMillionMessagesDoNotKeepOthersWaiting(t *testing.T) {
 // A turn is not longer because there are more messages: also not if each finds that one has come meanwhile.
 func TestMessagesThatComeToAMillionDoNotMakeATurnLonger(t *testing.T) {
 	drained := func(n int) float64 { // in ns a message
-		x := onTheTable(t, process.Config{Turn: 1})
+		x := onTheTable(t, process.Config{Batch: 1})
 		to := x.flooded(n)
 		began := time.Now()
 		for turn := 0; turn*16 < n; turn++ {
@@ -88,7 +88,7 @@ func TestAnIdleReactorTakesHalf(t *testing.T) {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
 			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &handClock{}})
 			defer func() { _ = g.Close() }()
-			sys := process.New(process.Config{Turn: 1})
+			sys := process.New(process.Config{Batch: 1})
 			for _, s := range g.Schedulers() {
 				require.NoError(t, sys.Setup(s))
 			}

@@ -172,7 +172,7 @@ func TestAChainOfHandOffsIsBounded(t *testing.T) {
 		{6, "abababtabababtabababt"},
 	} {
 		t.Run(fmt.Sprintf("%d messages", row.turn), func(t *testing.T) {
-			x := onTheTable(t, process.Config{Turn: row.turn})
+			x := onTheTable(t, process.Config{Batch: row.turn})
 			x.chat("a", "b", 0)
 			x.some(10)
 			x.busyTask()
@@ -183,14 +183,14 @@ func TestAChainOfHandOffsIsBounded(t *testing.T) {
 
 // A message takes 600 µs here. So four of them are too many, and two as well; one is not, and then two are tried again.
 func TestAChainIsShorterWhereItTakesTooLong(t *testing.T) {
-	x := onTheTable(t, process.Config{Turn: 4})
+	x := onTheTable(t, process.Config{Batch: 4})
 	x.busyTask()
 	x.chat("a", "b", 600*time.Microsecond)
 	require.Contains(t, x.some(100), "tababtabtatbatbtabtatbat")
 }
 
 func TestWhoIsQueuedComesBetweenTwoThatTalk(t *testing.T) {
-	x := onTheTable(t, process.Config{Turn: 4})
+	x := onTheTable(t, process.Config{Batch: 4})
 	x.chat("a", "b", 0)
 	queued := x.sleeper("q")
 	x.some(100)
@@ -230,7 +230,7 @@ func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
 		turns, messages, reactor int
 	}
 	var dummy, to process.Ref[int]
-	r := start(t, 2, process.Config{Turn: 1 << 30}, func(sys *process.System) { // P and T are one turn of the reactor
+	r := start(t, 2, process.Config{Batch: 1 << 30}, func(sys *process.System) { // P and T are one turn of the reactor
 		dummy = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
 		to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 			if p.Pending() == 0 {

@@ -1,48 +1,46 @@
 package process
 
-// idlers is the stack of reactors that have no process to run. Who has made one ready for another reactor takes the
-// one that became idle last, since its caches are the warmest.
+// idleStack holds the runners that have no process to run. A thread that has made a process ready for another runner
+// wakes the one that became idle last, since its caches are the warmest.
 //
-// A reactor is on it between its look at all queues, which were empty, and whatever wakes it, once: who is woken in
-// another way takes itself off. It looks again when it is on it: what was enqueued before somebody could see it here
-// is found, what is enqueued afterwards wakes it.
-type idlers struct {
-	word  word // how many there are, shifted left by one, and locked
-	stack []*reactor
-	moves uint64 // how often one came or went
+// A runner is on the stack from its look at all queues, which were empty, until something wakes it. It looks once more
+// when it is on the stack: what was queued before it could be seen here is found, and what is queued later wakes it.
+type idleStack struct {
+	word    word // the length, shifted left by one, and locked
+	stack   []*runner
+	changes uint64 // pushes, pops and removals
 }
 
-func (x *idlers) lock() { lock(&x.word) }
+func (x *idleStack) lock() { lock(&x.word) }
 
-func (x *idlers) unlock() { x.word.Store(uint32(len(x.stack)) << 1) }
+func (x *idleStack) unlock() { x.word.Store(uint32(len(x.stack)) << 1) }
 
-// any tells whether there is one, or was a moment ago.
-func (x *idlers) any() bool { return x.word.Load() > 1 }
+// any reports whether there is a runner, or was a moment ago.
+func (x *idleStack) any() bool { return x.word.Load() > 1 }
 
-// push puts r on the stack.
-func (x *idlers) push(r *reactor) (now moment) {
+// snapshot is the state of the stack. Two are equal only if nothing was pushed or taken between them.
+type snapshot struct {
+	idle    int
+	changes uint64
+}
+
+func (x *idleStack) snapshot() snapshot {
+	x.lock()
+	defer x.unlock()
+	return snapshot{len(x.stack), x.changes}
+}
+
+func (x *idleStack) push(r *runner) (now snapshot) {
 	x.lock()
 	defer x.unlock()
 	x.stack = append(x.stack, r)
 	r.idle.Store(1)
-	x.moves++
-	return moment{len(x.stack), x.moves}
+	x.changes++
+	return snapshot{len(x.stack), x.changes}
 }
 
-// moment is what the stack looks like; two are equal only if nobody has come or gone between.
-type moment struct {
-	idle  int
-	moves uint64
-}
-
-func (x *idlers) now() moment {
-	x.lock()
-	defer x.unlock()
-	return moment{len(x.stack), x.moves}
-}
-
-// pop takes the youngest off, which then has to be woken; nil if there is none.
-func (x *idlers) pop() *reactor {
+// pop takes off the runner that was pushed last, which the caller then wakes; nil if there is none.
+func (x *idleStack) pop() *runner {
 	if !x.any() {
 		return nil
 	}
@@ -51,15 +49,11 @@ func (x *idlers) pop() *reactor {
 	if len(x.stack) == 0 {
 		return nil
 	}
-	r := x.stack[len(x.stack)-1]
-	x.stack = x.stack[:len(x.stack)-1]
-	r.idle.Store(0)
-	x.moves++
-	return r
+	return x.takeOff(len(x.stack) - 1)
 }
 
 // remove takes r off, if it is there.
-func (x *idlers) remove(r *reactor) {
+func (x *idleStack) remove(r *runner) {
 	if r.idle.Load() == 0 {
 		return
 	}
@@ -67,10 +61,16 @@ func (x *idlers) remove(r *reactor) {
 	defer x.unlock()
 	for i, other := range x.stack {
 		if other == r {
-			x.stack = append(x.stack[:i], x.stack[i+1:]...)
-			r.idle.Store(0)
-			x.moves++
+			x.takeOff(i)
 			return
 		}
 	}
+}
+
+func (x *idleStack) takeOff(i int) *runner {
+	r := x.stack[i]
+	x.stack = append(x.stack[:i], x.stack[i+1:]...)
+	r.idle.Store(0)
+	x.changes++
+	return r
 }

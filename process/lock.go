@@ -1,22 +1,21 @@
 package process
 
-// locked is the lowest bit of a word that is a lock beside whatever else it says. Who meets it looks again, or goes
-// elsewhere; nobody waits in the kernel. What is done under one takes some nanoseconds, but for the lists of all that
-// orders and ends want.
+// locked is the lowest bit of a word that is also a lock. A lock is held for some nanoseconds, or for as long as it
+// takes to list all processes of a runner. Nobody waits for one in the kernel.
 const locked = 1
 
-// tryLock locks w if nobody else has, and returns it as it was.
+// tryLock locks w unless it is locked, and returns what it was.
 func tryLock(w *word) (was uint32, ok bool) {
 	was = w.Load()
 	return was, was&locked == 0 && w.CompareAndSwap(was, was|locked)
 }
 
-// lock locks w, and returns it as it was, without locked. What is stored into it then unlocks it.
+// lock locks w, and returns what it was, without locked. The next Store into w unlocks it.
 func lock(w *word) uint32 {
-	for looks := 0; ; looks++ {
+	for {
 		if was, ok := tryLock(w); ok {
 			return was
 		}
-		patience(looks)
+		backOff()
 	}
 }

@@ -6,32 +6,38 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Self is a process as its own action sees it. Its methods are for the turns of that process, unless they say
-// otherwise.
+// Self is a process as its own Action sees it. Its methods are for the turns of the process, unless they say otherwise.
 //
-// Its mailbox is two slices: senders append to in, under the lock; the turns take from out, without it, and have the
-// two changed when it is empty. A message to a process that sleeps and has none goes to out at once: nobody else is
-// there. So a message that is handed on costs one lock, and none is ever moved.
+// The mailbox is two slices. Senders append to in, under the lock. The turns take from out, without the lock, and swap
+// the two when out is empty. A message to a sleeping process with an empty mailbox goes straight to out, since no turn
+// uses it. So a hand-off costs one lock, and no message is ever moved.
 type Self[M any] struct {
-	in    []M   // mail is set if there is something
-	held  int32 // what senders have to count of out
-	limit int32 // of what lies in the mailbox; 0: none
-	core        // its beginning is what senders need, too: with in that is one cache line
+	in       []M   // mail is set if it is not empty
+	outCount int32 // the messages in out, as far as senders know
+	limit    int32 // of the mailbox; 0: none
+	core           // its first fields are the senders' too: with those above they are one cache line
 
-	out    []M // from pos on: not received yet
-	pos    int32
-	full   Overflow
-	acting Action[M]
+	out      []M // the messages from pos on are not received yet
+	pos      int32
+	overflow Overflow
+	act      Action[M]
 }
 
-// keeps is how many messages an empty mailbox keeps the memory for.
-const keeps = 32
+// kept is how many messages an empty mailbox keeps memory for.
+const kept = 32
 
-// Receive returns the next message. false means that there is none, or that the turn has lasted long enough: what to
-// do is to return act.Wait, in both cases.
-//
-// A turn ends like that after Config.Messages messages, and when one was handed on to another process, which is then
-// to have its turn: see Ref.Send.
+// Ref returns the address of the process.
+func (p *Self[M]) Ref() Ref[M] { return Ref[M]{p} }
+
+// Poke gives the process a turn, as a message would. Any goroutine that has the Self may call it.
+func (p *Self[M]) Poke() { p.signal(poked, nil) }
+
+// Pending returns how many messages Receive could still return, as far as this turn has seen.
+func (p *Self[M]) Pending() int { return len(p.out) - int(p.pos) }
+
+// Receive returns the next message. It returns false if there is none, or if the turn should end: after Config.Messages
+// messages, and after a hand-off to another process (see [Ref.Send]). In both cases the Action returns act.Wait; a
+// process that has more messages has another turn.
 func (p *Self[M]) Receive() (m M, ok bool) {
 	if int(p.pos) == len(p.out) || p.left <= 0 || p.on.next != nil {
 		if !p.receivable() {
@@ -43,13 +49,13 @@ func (p *Self[M]) Receive() (m M, ok bool) {
 	}
 	next := &p.out[p.pos]
 	m = *next
-	*next = *new(M) // it is the receiver's now
+	*next = *new(M) // it belongs to the receiver now
 	p.pos++
 	p.left--
 	return m, true
 }
 
-// receivable looks for messages in the other slice, if the turn may take any more.
+// receivable reports whether the turn may receive a message. It swaps the slices if out is empty.
 func (p *Self[M]) receivable() bool {
 	if int(p.pos) == len(p.out) {
 		if p.word.Load()&mail == 0 {
@@ -57,51 +63,80 @@ func (p *Self[M]) receivable() bool {
 		}
 		p.look(mail)
 	}
-	if int(p.pos) < len(p.out) && (p.left <= 0 || p.on.next != nil || p.indebted()) {
-		p.cut = true
+	if int(p.pos) < len(p.out) && (p.left <= 0 || p.on.next != nil || p.waitsForRoom()) {
+		p.cutOff = true
 		return false
 	}
 	return int(p.pos) < len(p.out)
 }
 
-// Pending is how many messages there are that Receive has not returned, as far as this turn has seen.
-func (p *Self[M]) Pending() int { return len(p.out) - int(p.pos) }
+func (p *Self[M]) turn() act.Directive {
+	if w := p.word.Load(); w != running {
+		if w = p.look(mail | poked | orderPending); w&orderPending != 0 {
+			p.tellOrder()
+		}
+	}
+	return p.act.Act(p)
+}
 
-// look takes in what has come, and returns the word as it was. seen is what the turn heeds of it: in the middle of one
-// that is only the mail.
+// look moves what senders have added to out, clears the signals of seen, and returns the word as it was.
 func (p *Self[M]) look(seen uint32) uint32 {
 	w := p.lock()
 	if int(p.pos) == len(p.out) {
 		p.in, p.out, p.pos = p.out[:0], p.in, 0 // what was received is zero
 	} else {
 		if int(p.pos) > len(p.out)/2 {
-			p.compact() // now and then, so that a message is moved once or twice, however many there are
+			p.compact() // rarely enough that each message moves once or twice, however many there are
 		}
 		p.out = append(p.out, p.in...)
 		clear(p.in)
 		p.in = p.in[:0]
 	}
-	p.bulk = cap(p.in)+cap(p.out) > keeps
+	p.oversized = cap(p.in)+cap(p.out) > kept
 	now, free := p.makeRoom(w&^seen, p.on)
 	p.unlock(now)
 	p.on.release(free)
 	return w
 }
 
-// compact forgets what has been received.
+// compact forgets the messages of out that were received.
 func (p *Self[M]) compact() {
 	n := copy(p.out, p.out[p.pos:])
 	clear(p.out[n:])
 	p.out, p.pos = p.out[:n], 0
 }
 
-// commit is body's. In an empty mailbox there is room for everybody who waits for some: one of them may have given up
-// since, and nothing would make room for the others.
+// put adds m, and returns the new word: if p sleeps and has nothing to look at, m goes straight to out, without a
+// signal. Under the lock.
+func (p *Self[M]) put(w uint32, m M) uint32 {
+	if w&(states|mail) == sleeping && int(p.pos) == len(p.out) {
+		p.out, p.pos, p.outCount = append(p.out[:0], m), 0, 1
+		return w
+	}
+	p.in = append(p.in, m)
+	return w | mail
+}
+
+// full reports whether there is no room for another message. Under the lock.
+func (p *Self[M]) full(w uint32) bool {
+	return p.limit != 0 && !p.hasRoom(w&states == sleeping)
+}
+
+// hasRoom counts out anew if count is set: if p sleeps, or in its own turn. Under the lock.
+func (p *Self[M]) hasRoom(count bool) bool {
+	if count {
+		p.outCount = int32(len(p.out)) - p.pos
+	}
+	return int(p.outCount)+len(p.in) < int(p.limit)
+}
+
+// commit implements body. In an empty mailbox there is room for all waiters: one of them may have given up, and then
+// nothing would make room for the others.
 func (p *Self[M]) commit() int {
-	p.held = int32(len(p.out)) - p.pos
-	n := int(p.held) + len(p.in)
-	if n == 0 && p.bulk {
-		p.in, p.out, p.pos, p.bulk = nil, nil, 0, false
+	p.outCount = int32(len(p.out)) - p.pos
+	n := int(p.outCount) + len(p.in)
+	if n == 0 && p.oversized {
+		p.in, p.out, p.pos, p.oversized = nil, nil, 0, false
 	}
 	if n == 0 || p.limit == 0 {
 		return math.MaxInt
@@ -111,48 +146,17 @@ func (p *Self[M]) commit() int {
 
 func (p *Self[M]) empty() int {
 	n := len(p.out) - int(p.pos) + len(p.in)
-	p.in, p.out, p.pos, p.held, p.acting = nil, nil, 0, 0, nil // a Ref keeps p
+	p.in, p.out, p.pos, p.outCount, p.act = nil, nil, 0, 0, nil // a Ref keeps p
 	return n
 }
 
-// put adds m, and returns the word with what that comes to: if p sleeps and has nothing else to look at, m is where
-// Receive looks, and nothing has to be said. Under the lock.
-func (p *Self[M]) put(w uint32, m M) uint32 {
-	if w&(states|mail) == sleeping && int(p.pos) == len(p.out) {
-		p.out, p.pos, p.held = append(p.out[:0], m), 0, 1
-		return w
-	}
-	p.in = append(p.in, m)
-	return w | mail
-}
+func (p *Self[M]) action() any { return p.act }
+func (p *Self[M]) ref() AnyRef { return Ref[M]{p} }
 
-// lacks tells whether there is no room for another message. Under the lock.
-func (p *Self[M]) lacks(w uint32) bool {
-	if p.limit == 0 {
-		return false
-	}
-	if w&states == sleeping {
-		p.held = int32(len(p.out)) - p.pos // nobody is receiving
-	}
-	return int(p.held)+len(p.in) >= int(p.limit)
-}
-
-func (p *Self[M]) turn() act.Directive {
-	if w := p.word.Load(); w != running {
-		if w = p.look(mail | poked | unheard); w&unheard != 0 {
-			p.tell()
-		}
-	}
-	return p.acting.Act(p)
-}
-
-func (p *Self[M]) action() any   { return p.acting }
-func (p *Self[M]) party() AnyRef { return Ref[M]{p} }
-
-// tell tells the action of the order that is in force, if it has not heard of it.
-func (p *Self[M]) tell() {
-	if o := p.news(); o != nil {
-		p.heard = o.number
-		p.acting.(Stopper[M]).Stop(p, o.order)
+// tellOrder tells the action the order that is in force, if it was not told.
+func (p *Self[M]) tellOrder() {
+	if o := p.untoldOrder(); o != nil {
+		p.lastOrder = o.number
+		p.act.(Stopper[M]).Stop(p, o.order)
 	}
 }

@@ -8,14 +8,17 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Action is what a process does, in turns, as act.Action is what a task does. Act receives what there is to receive,
-// must not block, and says how matters stand: Wait, for a message or for whatever has the process's Poke; Yield, to
-// go on as soon as it is its turn; Done; Failed. A message that comes in a turn, and is not received in it, makes another
-// one. Wait with messages that have not been received is for something else: they alone make no turn, so who has no
-// reason to let them lie receives until there is none.
+// Action is what a process does in its turns. Act receives messages, must not block, and returns:
 //
-// An Action that is an io.Closer is closed when the process has ended, however it ended, on whichever thread it did. What
-// it sends then it sends from the System.
+//   - act.Wait to sleep until a message comes or [Self.Poke] is called,
+//   - act.Yield to have another turn behind the other processes,
+//   - act.Done or act.Failed to end.
+//
+// A message that comes during a turn, and is not received in it, causes another turn. But messages that a turn has seen
+// and left in the mailbox cause none: an Action that returns Wait should first receive until there is no message.
+//
+// An Action that is an io.Closer is closed when the process has ended for any reason. Close may be called on any thread,
+// and sends with the System as the Sender.
 type Action[M any] interface {
 	Act(p *Self[M]) act.Directive
 }
@@ -27,7 +30,7 @@ type function[M any] func(p *Self[M]) act.Directive
 
 func (f function[M]) Act(p *Self[M]) act.Directive { return f(p) }
 
-// Handler returns an Action that calls h with each message. It ends when h calls Self.Exit or Self.Fail.
+// Handler returns an Action that calls h for each message. The process ends when h calls [Self.Exit] or [Self.Fail].
 func Handler[M any](h func(p *Self[M], m M)) Action[M] { return handler[M](h) }
 
 type handler[M any] func(p *Self[M], m M)
@@ -42,25 +45,25 @@ func (h handler[M]) Act(p *Self[M]) act.Directive {
 	}
 }
 
-// Stopper is an Action that wants to be told of orders. Stop is called once for each order that makes the terms
-// stricter, before the next turn of the process, in which it may end, or send what is to be sent before; of several that
-// come before that turn it is told of the last. A process whose action is no Stopper goes on with what it is sent.
+// Stopper is an Action that is told of shutdown orders. Stop is called once for each order that makes the terms
+// stricter, before the next turn of the process; of several orders before that turn only the last is told. Stop may end
+// the process, or send what has to be sent first. A process whose Action is not a Stopper goes on with its messages.
 type Stopper[M any] interface {
 	Stop(p *Self[M], o shutdown.Order)
 }
 
-// Options are those of one process. The zero Options are good.
+// Options configure one process. The zero Options are good.
 type Options struct {
-	// Name is for logs and notices; "" means its number.
+	// Name is for logs and notices; "" means the number of the process.
 	Name string
-	// Limit bounds the messages that lie in the mailbox, with those of the turn under way until that ends; 0 means
-	// Config.Limit. Unbounded is a choice.
+	// Limit bounds the messages in the mailbox. Those received in a turn count until the turn ends. 0 means
+	// Config.Limit, Unbounded no bound.
 	Limit int
 	// Overflow is what happens to a message when the mailbox is full.
 	Overflow Overflow
 }
 
-// Unbounded is the Limit of a mailbox that takes whatever comes.
+// Unbounded is the Limit of a mailbox without a bound.
 const Unbounded = -1
 
 // Overflow is what happens to a message when the mailbox is full.
@@ -69,7 +72,7 @@ type Overflow uint8
 const (
 	// Block makes the sender wait. The message of a process is added beyond the bound, and the sender has no turn until
 	// there is room; so a mailbox exceeds its bound by at most what each sending process sends in one turn. Any other
-	// sender gets an error that can be waited for: see Blocked and Ref.Deliver.
+	// sender gets a Blocked, which a task can wait for; goroutines use Ref.Deliver.
 	//
 	// Two processes that wait for each other's mailboxes wait until one is killed. A process that sends to itself
 	// never waits.
@@ -85,12 +88,12 @@ type Reason uint8
 
 const (
 	_        Reason = iota
-	Normal          // Done or Exit
-	Failed          // by itself: see Notice.Err
+	Normal          // act.Done, or Self.Exit
+	Failed          // act.Failed, or Self.Fail: see Notice.Err
 	Panicked        // Notice.Err is an *act.Panic
 	Killed          // by Kill
-	Linked          // with another to which it was linked, of which Notice.Err tells
-	Stopped         // with its system: an order has ended it, or the System was closed
+	Linked          // with a process to which it was linked: see Notice.Err
+	Stopped         // by an order, or because the Group was closed
 )
 
 func (r Reason) String() string {
@@ -104,30 +107,29 @@ func (r Reason) String() string {
 // abnormal reports whether linked processes end with one that has ended for this reason.
 func (r Reason) abnormal() bool { return r != Normal && r != Stopped }
 
-// Errors of Send and of those who wait for a process.
+// Errors of Ref.Send, Ask, Call and Request.
 var (
-	ErrDead = errors.New("process: nobody is there")
+	ErrDead = errors.New("process: the process has ended")
 	ErrFull = errors.New("process: the mailbox is full")
 )
 
-// Ref is who a process is, for all others. Refs of one process are equal, and of no other, also when it has ended. It
-// may be kept and sent anywhere; the zero Ref is nobody. Its methods may be called on any goroutine, unless they say
-// otherwise.
+// Ref is the address of a process. Refs are equal if they are of the same process; no later process has an equal one. A
+// Ref may be kept and sent anywhere, and any goroutine may call its methods. The zero Ref is nobody, and behaves as a
+// process that has ended.
 type Ref[M any] struct{ p *Self[M] }
 
-// AnyRef is a Ref or a Self of any message type. Compare Refs, and use them as keys of maps; a Self is not equal to its
-// Ref.
+// AnyRef is a Ref or a Self of any message type. To compare processes, or to use them as keys of a map, use Refs.
 type AnyRef interface {
-	// ID is a number that no other process of the System has or will have; 0 for nobody.
+	// ID returns a number that no other process of the System ever has; 0 for nobody.
 	ID() uint64
-	// Kill ends the process: before its next turn, or when the present one has ended. Its messages are dropped. It
-	// reports whether that was still to be done. One that ends by itself in its present turn has that as its Reason.
+	// Kill ends the process before its next turn, or after the present one, and drops its messages. It reports whether
+	// the process was alive and not killed yet. A process that ends by itself in the present turn has its own Reason.
 	Kill() bool
 	String() string
 	process() *core
 }
 
-// ID is a number that no other process of the System has or will have; 0 for nobody.
+// ID implements AnyRef.
 func (to Ref[M]) ID() uint64 {
 	if to.p == nil {
 		return 0
@@ -135,7 +137,10 @@ func (to Ref[M]) ID() uint64 {
 	return to.p.id
 }
 
-// String is the process's name, or its number.
+// Kill implements AnyRef.
+func (to Ref[M]) Kill() bool { return to.p != nil && to.p.Kill() }
+
+// String returns the name of the process, or its number.
 func (to Ref[M]) String() string {
 	if to.p == nil {
 		return "nobody"
@@ -150,31 +155,17 @@ func (to Ref[M]) process() *core {
 	return &to.p.core
 }
 
-// Ref is who p is, for others.
-func (p *Self[M]) Ref() Ref[M] { return Ref[M]{p} }
-
-// ID is that of Ref.
-func (c *core) ID() uint64 { return c.id }
-
-func (c *core) process() *core { return c }
-
-// Scheduler is where the present turn is taken. The next may be elsewhere.
-func (c *core) Scheduler() *act.Scheduler { return c.on.s }
-
-// System is the one that the process belongs to.
-func (c *core) System() *System { return c.sys }
-
-// Sender is who sends, or asks for a process: a process in its turn, a *act.Task in its turn, or the System, for any
-// goroutine. Whatever else knows its scheduler is one on that scheduler's thread, such as a *httpd.Request.
+// Sender is on whose behalf a call sends or spawns: a process passes its *Self, a task its *act.Task, and a goroutine
+// the *System. Anything else that knows its scheduler, such as a *httpd.Request, can be the Sender on that thread.
 type Sender interface {
-	// Scheduler is where the turn is; nil for a System.
+	// Scheduler returns the scheduler whose turn it is; nil for a System.
 	Scheduler() *act.Scheduler
 }
 
-// Spawn makes a process. Its first turn comes on the reactor of the Sender, behind all that are queued there, unless
-// another is idle and takes it; with a System on an idle one, if there is one, and from any goroutine. On a System that
-// is closed it ends at once, as Stopped. Spawn panics without an action, in a Group without a System, and before the
-// first Setup has returned.
+// Spawn makes a process. With a System as the Sender any goroutine may call it, and the first turn is taken by an idle
+// scheduler if there is one. With any other Sender the process is queued on that scheduler, and an idle one may take it.
+// In a System that is closed the process ends at once, as Stopped. Spawn panics if a is nil, if the Group has no System,
+// and before the first Setup has returned.
 func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")
@@ -182,8 +173,8 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if o.Overflow > Reject {
 		panic(fmt.Sprintf("process: Overflow(%d) means nothing", o.Overflow))
 	}
-	sys, r := whereabouts(from)
-	p := &Self[M]{acting: a, full: o.Overflow, limit: sys.limit(o.Limit)}
+	sys, r := systemOf(from)
+	p := &Self[M]{act: a, overflow: o.Overflow, limit: sys.limit(o.Limit)}
 	p.sys, p.body = sys, p
 	_, p.stops = a.(Stopper[M])
 	if o.Name != "" {
@@ -191,8 +182,8 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	}
 	sys.number(&p.core, r)
 	sys.schedule(&p.core, r)
-	if sys.closed.Load() != 0 && sys.over() {
-		sys.tooLate(&p.core)
+	if sys.closed.Load() != 0 && sys.allClosed() {
+		sys.endLate(&p.core)
 	}
 	return Ref[M]{p}
 }

@@ -1,12 +1,11 @@
 package process
 
-// queue has the processes of one reactor that are queued there: a list, so that one can be taken out of the middle,
-// and none is ever too many. Its word is a lock and how many there are. The lock is for some nanoseconds, and who
-// meets it goes elsewhere: each of the commands says first whether it was carried out.
+// queue holds the queued processes of one runner. It is a list, so that a process can be taken out of the middle, and it
+// has no bound. A thread that finds it locked goes elsewhere: each try method reports whether it was carried out.
 type queue struct {
-	word        word // the length, shifted left by one, and locked
-	first, last *core
-	id          uint32 // what the owner of those in here is
+	word word // the length, shifted left by one, and locked
+	cores
+	id uint32 // the owner of its processes
 }
 
 func (q *queue) tryLock() (length uint32, ok bool) {
@@ -16,24 +15,25 @@ func (q *queue) tryLock() (length uint32, ok bool) {
 
 func (q *queue) unlock(length uint32) { q.word.Store(length << 1) }
 
-// length is how many there are, or were a moment ago. A queue that somebody has locked may have any number.
+// length returns how many processes there are, or were a moment ago. While the queue is locked it may be any number.
 func (q *queue) length() uint32 { return q.word.Load() >> 1 }
 
-// empty tells whether there are none, and nobody is about to change that.
+// empty reports whether there are no processes, and no thread is about to change that.
 func (q *queue) empty() bool { return q.word.Load() == 0 }
 
-// tryEnqueue puts c, which is queued and in no queue, at the end.
-func (q *queue) tryEnqueue(c *core) (ok, wasEmpty bool) {
+// tryEnqueue adds c, which is queued and in no queue, at the end.
+func (q *queue) tryEnqueue(c *core) bool {
 	n, ok := q.tryLock()
 	if !ok {
-		return false, false
+		return false
 	}
-	q.append(c)
+	q.append(c, queueLinks)
+	c.owner.Store(q.id)
 	q.unlock(n + 1)
-	return true, n == 0
+	return true
 }
 
-// tryDequeue takes the first out; nil if there is none.
+// tryDequeue takes the first process out. c is nil if there is none.
 func (q *queue) tryDequeue() (ok bool, c *core) {
 	if q.empty() {
 		return true, nil
@@ -43,7 +43,7 @@ func (q *queue) tryDequeue() (ok bool, c *core) {
 		return false, nil
 	}
 	if c = q.first; c != nil {
-		q.remove(c)
+		q.take(c)
 		n--
 	}
 	q.unlock(n)
@@ -58,76 +58,53 @@ func (q *queue) tryDequeueEntry(c *core) bool {
 	}
 	here := c.owner.Load() == q.id
 	if here {
-		q.remove(c)
+		q.take(c)
 		n--
 	}
 	q.unlock(n)
 	return here
 }
 
-// trySteal takes the first half of those that are here, at most most of them, as a list that only the thief can
-// reach.
-func (q *queue) trySteal(most int) (ok bool, list *core) {
+// trySteal takes the first half of the processes, at most most of them.
+func (q *queue) trySteal(most int) (ok bool, loot cores) {
 	if q.empty() {
-		return true, nil
+		return true, loot
 	}
 	n, ok := q.tryLock()
 	if !ok {
-		return false, nil
+		return false, loot
 	}
-	end := &list
 	for range min(most, int(n+1)/2) {
 		c := q.first
-		q.remove(c)
-		*end, end = c, &c.next
+		q.take(c)
+		loot.append(c, queueLinks)
 		n--
 	}
 	q.unlock(n)
-	return true, list
+	return true, loot
 }
 
-// all returns those who are here. It waits for the lock.
-func (q *queue) all() (all []*core) {
+// processes returns all processes. It waits for the lock.
+func (q *queue) processes() []*core {
 	w := lock(&q.word)
-	for c := q.first; c != nil; c = c.next {
-		all = append(all, c)
-	}
+	all := q.all(queueLinks)
 	q.word.Store(w)
 	return all
 }
 
-// takeAll is all, and takes them out.
-func (q *queue) takeAll() (all []*core) {
+// takeAll returns all processes, and takes them out. It waits for the lock.
+func (q *queue) takeAll() []*core {
 	lock(&q.word)
-	for c := q.first; c != nil; c = q.first {
-		all = append(all, c)
-		q.remove(c)
+	all := q.all(queueLinks)
+	for _, c := range all {
+		q.take(c)
 	}
 	q.unlock(0)
 	return all
 }
 
-func (q *queue) append(c *core) {
-	if c.prev = q.last; q.last != nil {
-		q.last.next = c
-	} else {
-		q.first = c
-	}
-	q.last = c
-	c.owner.Store(q.id)
-}
-
-func (q *queue) remove(c *core) {
-	if c.prev != nil {
-		c.prev.next = c.next
-	} else {
-		q.first = c.next
-	}
-	if c.next != nil {
-		c.next.prev = c.prev
-	} else {
-		q.last = c.prev
-	}
-	c.prev, c.next = nil, nil
+// take takes c out. Under the lock.
+func (q *queue) take(c *core) {
+	q.remove(c, queueLinks)
 	c.owner.Store(0)
 }

@@ -127,7 +127,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("not while messages go round", func(t *testing.T) {
-		x := onTheTable(t, process.Config{Turn: 1})
+		x := onTheTable(t, process.Config{Batch: 1})
 		var to process.Ref[int]
 		to = x.handler(func(p *process.Self[int], m int) {
 			if m > 0 {
@@ -269,7 +269,7 @@ func TestNothingIsUnderWayWhenItIsSaidToBeQuiescent(t *testing.T) {
 	const processes, hops = 20, 50
 	var left, spawned atomic.Int64
 	refs := make([]process.Ref[int], processes)
-	r := start(t, 2, process.Config{Messages: 2, Turn: 3}, func(sys *process.System) {
+	r := start(t, 2, process.Config{Messages: 2, Batch: 3}, func(sys *process.System) {
 		for i := range refs {
 			rng := rand.New(rand.NewPCG(3, uint64(i)))
 			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {

@@ -7,53 +7,73 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// heed notes that there is a turn, and whether there is an order.
-func (r *reactor) heed(t *act.Task) {
-	if !r.inRun.Load() { // who Steps goes on behind an order
+// standingOrder is an order that is in force on a runner, with its number there. Two orders that are given at once may be
+// obeyed in either sequence, so the numbers of runners differ; therefore a process hears the orders of one runner only:
+// where it is registered.
+type standingOrder struct {
+	number uint32
+	order  shutdown.Order
+}
+
+// noteOrder begins a turn of the runner.
+func (r *runner) noteOrder(t *act.Task) {
+	if !r.inRun.Load() { // Step goes on after an order
 		r.inRun.Store(true)
 	}
 	if r.dropping.Load() {
 		r.dropping.Store(false)
 	}
 	if r.ordered = t.Order() != nil; !r.ordered && r.order.Load() != nil {
-		r.order.Store(nil) // it is spent
+		r.order.Store(nil) // it is no longer in force
 	}
 }
 
-// Stop tells the processes that want to be told, those that are listed here. All others go on with what they are sent.
-// When nothing is ready any more the System holds Run no longer; processes that sleep then go on in a later Run, or
-// end when the Group is closed.
-func (r *reactor) Stop(_ *act.Task, o shutdown.Order) {
+// Stop implements act.Stopper: it tells the order to the processes registered here that are Stoppers. All others go on
+// with their messages. When nothing is ready any more the System lets Run return. Processes that sleep then go on in a
+// later Run, or end when the Group is closed.
+func (r *runner) Stop(_ *act.Task, o shutdown.Order) {
 	r.orders++
-	r.order.Store(&standing{r.orders, o})
-	for _, c := range r.sys.census[r.s.Index()].all() {
+	r.order.Store(&standingOrder{r.orders, o})
+	for _, c := range r.sys.registries[r.s.Index()].processes() {
 		if c.stops {
-			c.call(unheard, r)
+			c.signal(orderPending, r)
 		}
 	}
 }
 
-// standing is an order that is in force on a reactor, with its number there. Two that are given at once may be obeyed
-// in this order on one reactor and in that on another, where the second is one more or none; so a process hears of
-// those of one: where it is listed.
-type standing struct {
-	number uint32
-	order  shutdown.Order
+// checkOrder signals c, whose turn it is, if it is to be told an order.
+func (c *core) checkOrder() {
+	if c.stops && c.untoldOrder() != nil {
+		c.signal(orderPending, nil)
+	}
 }
 
-// Account counts and names the processes that are queued here, and under an order that leaves them no time those that
-// are listed here and sleep.
-func (x *place) Account(c *shutdown.Cut) (holds int) {
-	r := x.reactor
-	if r == nil || !r.holding.Load() {
+// untoldOrder returns the order in force where c is registered, or has its first turn, if c was not told. It is for the
+// turns of c.
+func (c *core) untoldOrder() *standingOrder {
+	r := c.on
+	if c.home > 0 {
+		r = c.sys.runners[c.home-1]
+	}
+	if o := r.order.Load(); o != nil && c.lastOrder != o.number {
+		return o
+	}
+	return nil
+}
+
+// Account adds to a Cut the processes that are queued here and, under an order that leaves them no time, those that are
+// registered here and sleep.
+func (x *local) Account(c *shutdown.Cut) (holds int) {
+	r := x.runner
+	if r == nil || !r.keepsRun.Load() {
 		return 0
 	}
-	all := r.queue.all()
+	all := r.queue.processes()
 	if r.next != nil {
 		all = append(all, r.next)
 	}
 	if leavesNoTime(c.Order) {
-		for _, p := range r.sys.census[r.s.Index()].all() {
+		for _, p := range r.sys.registries[r.s.Index()].processes() {
 			if p.word.Load()&states == sleeping {
 				all = append(all, p)
 			}
@@ -74,31 +94,31 @@ func leavesNoTime(o shutdown.Order) bool {
 	return kind == shutdown.Halting || kind == shutdown.Suspending
 }
 
-// Leave is the end of Run here. The others, if they go on, see to what is in the queue, and may find that nothing is
+// Leave is called when the scheduler leaves Run. If others go on, they take over the queue, and may find that nothing is
 // left to do.
-func (x *place) Leave() {
-	r := x.reactor
+func (x *local) Leave() {
+	r := x.runner
 	if r == nil {
 		return
 	}
 	r.inRun.Store(false)
 	r.sys.idle.remove(r)
-	for _, other := range r.sys.reactors {
+	for _, other := range r.sys.runners {
 		if other.inRun.Load() {
-			other.ring()
+			other.wake()
 		}
 	}
 }
 
-// Drop ends all processes when the last reactor in Run is told to drop what is left, also those that sleep.
-func (x *place) Drop() {
-	r := x.reactor
+// Drop is called when the scheduler drops what is left. The last one in Run ends all processes, also those that sleep.
+func (x *local) Drop() {
+	r := x.runner
 	if r == nil {
 		return
 	}
 	r.dropping.Store(true)
-	r.letGo()
-	for _, other := range r.sys.reactors {
+	r.releaseRun()
+	for _, other := range r.sys.runners {
 		if other.inRun.Load() && !other.dropping.Load() {
 			return
 		}
@@ -106,42 +126,42 @@ func (x *place) Drop() {
 	r.sys.endAll(r)
 }
 
-// Close ends all processes when the last reactor is closed.
-func (x *place) Close() error {
-	r := x.reactor
+// Close is called when the scheduler is closed. The last one ends all processes.
+func (x *local) Close() error {
+	r := x.runner
 	if r == nil {
 		return nil
 	}
 	r.sys.closed.Store(1)
-	r.shut.Store(true)
-	if r.sys.over() {
+	r.isClosed.Store(true)
+	if r.sys.allClosed() {
 		r.sys.endAll(r)
 		r.sys.resolve(func() bool { return true })
 	}
 	return nil
 }
 
-// over tells whether all reactors that have been set up are closed.
-func (sys *System) over() bool {
-	for _, r := range sys.reactors {
-		if r.present.Load() && !r.shut.Load() {
+// allClosed reports whether all runners that have been set up are closed.
+func (sys *System) allClosed() bool {
+	for _, r := range sys.runners {
+		if r.isSetUp.Load() && !r.isClosed.Load() {
 			return false
 		}
 	}
 	return sys.closed.Load() != 0
 }
 
-// endAll ends all processes, while no reactor has a turn: those that one has in its hands, those that are queued, and
-// those that are listed. What the ends make ready meanwhile ends as well; what is spawned meanwhile, by goroutines or by
-// those who are closed, is there for a later Run.
-func (sys *System) endAll(by *reactor) {
-	sys.graves.Lock() // two may find that they are the last
-	defer sys.graves.Unlock()
-	sys.burying.Store(1)
-	defer sys.burying.Store(0)
-	defer by.count()
-	for i, r := range sys.reactors {
-		all := append(r.queue.takeAll(), sys.census[i].all()...)
+// endAll ends all processes, while no runner has a turn: those that a runner has in its hands, those that are queued, and
+// those that are registered. Processes that the ends make ready end as well. What is spawned meanwhile, by goroutines or
+// by Close methods, stays for a later Run.
+func (sys *System) endAll(by *runner) {
+	sys.endMu.Lock() // two may find that they are the last
+	defer sys.endMu.Unlock()
+	sys.endingAll.Store(1)
+	defer sys.endingAll.Store(0)
+	defer by.publishCounts()
+	for i, r := range sys.runners {
+		all := append(r.queue.takeAll(), sys.registries[i].processes()...)
 		for _, c := range append(all, r.current, r.next) {
 			if c != nil {
 				by.end(c, Stopped)
@@ -151,23 +171,23 @@ func (sys *System) endAll(by *reactor) {
 	}
 }
 
-// tooLate ends a process that was spawned when all reactors were closed, unless the end of all has.
-func (sys *System) tooLate(c *core) {
-	for looks := 0; ; looks++ {
+// endLate ends a process that was spawned when all runners were closed, unless endAll has.
+func (sys *System) endLate(c *core) {
+	for {
 		owner := c.owner.Load()
 		if owner == 0 {
 			return
 		}
-		if sys.reactors[owner-1].queue.tryDequeueEntry(c) {
+		if sys.runners[owner-1].queue.tryDequeueEntry(c) {
 			break
 		}
-		patience(looks)
+		backOff()
 	}
 	action := c.body.action()
 	c.die(Stopped)
 	c.body.empty()
-	sys.foreign.ended.Add(1)
+	sys.outside.ended.Add(1)
 	if x, ok := action.(io.Closer); ok {
-		sys.reactors[0].close(c, x)
+		sys.runners[0].close(c, x)
 	}
 }

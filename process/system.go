@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -10,58 +9,60 @@ import (
 	"github.com/daimon-go/daimon/future"
 )
 
-// Config is how a System is made. The zero Config is good.
+// Config configures a System. The zero Config is good.
 type Config struct {
-	// Limit bounds the messages in the mailbox of a process that says nothing else; 0 means 1024, Unbounded none.
+	// Limit bounds the messages in the mailbox of a process whose Options have no Limit; 0 means 1024, Unbounded no bound.
 	Limit int
-	// Messages bounds those that a process receives in a turn; 0 means 16.
+	// Messages bounds the messages that a process receives in a turn; 0 means 16.
 	Messages int
-	// Turn bounds those that are received on a reactor before it looks at its sockets and timers again; 0 means 64.
-	// When that takes more than a millisecond it is made shorter, down to one.
-	Turn int
+	// Batch bounds the messages that processes receive on a scheduler before it looks at its sockets and timers again;
+	// 0 means 64. If they take more than a millisecond the next batch is half as large, down to one message.
+	Batch int
 }
 
-// System has processes on the reactors of a Group. Its methods may be called on any goroutine, unless they say
-// otherwise.
+// System runs processes on the schedulers of a Group. Any goroutine may call its methods, unless they say otherwise.
 type System struct {
-	cfg      resolved
-	mu       sync.Mutex // of set-up, and of who waits for quiescence
-	group    *act.Group
-	reactors []*reactor
-	joined   atomic.Bool // group and reactors are there
-	idle     idlers
-	closed   word
-	graves   sync.Mutex // of endAll
-	burying  word       // all are being ended
+	cfg       resolved
+	mu        sync.Mutex // of join and Quiescent
+	group     *act.Group
+	runners   []*runner
+	joined    atomic.Bool // group and runners are set
+	idle      idleStack
+	closed    word
+	endMu     sync.Mutex // of endAll
+	endingAll word       // 1: endAll is at work
 
-	census  []census
-	foreign foreign
-	pending counter // alarms and errands that will bring something by themselves
-	coming  counter // processes that are about to be in a queue
-	waiting []*future.Future[struct{}]
-	awaited word // 1: there are some
+	registries []registry // one for each runner
+	outside    outside
+	pending    counter // timers and operations under way
+	inTransit  counter // processes that are about to be in a queue
+	awaiting   []*future.Future[struct{}]
+	awaited    word // 1: there are some
 }
 
-// resolved is a Config with its meanings.
+// resolved is a Config without defaults. Limit 0 is no bound.
 type resolved struct {
 	Limit, Messages int32
-	Turn            int
+	Batch           int
 }
 
-// foreign counts what no reactor does.
-type foreign struct {
-	turn    word // whose queue is next
+// outside counts what happens on no runner's thread.
+type outside struct {
+	turn    word // the index of the next runner, modulo their number
 	made    counter
 	ended   counter
 	dropped counter
 }
 
-// New returns a System, which runs nothing before Setup. It panics on a Config that means nothing.
+// maxBound is more than any bound needs to be.
+const maxBound = 1 << 30
+
+// New returns a System, which runs no process before Setup. It panics if a bound is negative.
 func New(cfg Config) *System {
-	if cfg.Limit < Unbounded || cfg.Messages < 0 || cfg.Turn < 0 {
+	if cfg.Limit < Unbounded || cfg.Messages < 0 || cfg.Batch < 0 {
 		panic("process: a Config with a negative bound")
 	}
-	sys := &System{cfg: resolved{int32(min(cfg.Limit, most)), int32(min(cfg.Messages, most)), min(cfg.Turn, most)}}
+	sys := &System{cfg: resolved{int32(min(cfg.Limit, maxBound)), int32(min(cfg.Messages, maxBound)), min(cfg.Batch, maxBound)}}
 	if cfg.Limit == 0 {
 		sys.cfg.Limit = 1024
 	}
@@ -71,15 +72,13 @@ func New(cfg Config) *System {
 	if cfg.Messages == 0 {
 		sys.cfg.Messages = 16
 	}
-	if cfg.Turn == 0 {
-		sys.cfg.Turn = 64
+	if cfg.Batch == 0 {
+		sys.cfg.Batch = 64
 	}
 	return sys
 }
 
-// most is more than any bound needs to be.
-const most = 1 << 30
-
+// limit returns the bound of a mailbox with this Options.Limit; 0: none.
 func (sys *System) limit(own int) int32 {
 	switch {
 	case own == 0:
@@ -89,7 +88,7 @@ func (sys *System) limit(own int) int32 {
 	case own < 0:
 		panic("process: a negative Limit")
 	}
-	return int32(min(own, most))
+	return int32(min(own, maxBound))
 }
 
 // Errors of Setup.
@@ -98,28 +97,28 @@ var (
 	ErrSecondGroup  = errors.New("process: the System is in another Group already")
 )
 
-// Setup is a set-up function for a Group, for each of its schedulers: it puts the System there. A Group has one System
-// at most. What is spawned before Run begins, in a set-up function behind this one, has its first turns when all of
-// them have been called. A Group that is run again is given it again: processes that sleep hold each Run.
+// Setup is a set-up function of a Group: it adds the System to each scheduler. A Group has at most one System. Processes
+// that a later set-up function spawns have their first turns when all set-up functions have returned. A Group that runs
+// again needs Setup again; processes that sleep keep each Run from returning.
 func (sys *System) Setup(s *act.Scheduler) error {
 	if err := sys.join(s.Group()); err != nil {
 		return err
 	}
-	here, r := places.Get(s), sys.reactors[s.Index()]
-	switch here.reactor {
+	here, r := locals.Get(s), sys.runners[s.Index()]
+	switch here.runner {
 	case nil:
-		here.reactor = r
-		r.present.Store(true)
+		here.runner = r
+		r.isSetUp.Store(true)
 		s.Attach(r)
-	case r: // of an earlier Run, whose order is spent
+	case r: // of an earlier Run, whose order is no longer in force
 		r.order.Store(nil)
 		r.dropping.Store(false)
 	default:
 		return ErrSecondSystem
 	}
 	r.inRun.Store(true)
-	r.hold() // until it has looked
-	r.getUp()
+	r.keepRun() // until its first turn
+	r.resume()
 	return nil
 }
 
@@ -134,29 +133,29 @@ func (sys *System) join(g *act.Group) error {
 	}
 	sys.group = g
 	all := g.Schedulers()
-	sys.census = make([]census, len(all))
+	sys.registries = make([]registry, len(all))
 	for i, s := range all {
-		r := &reactor{sys: sys, s: s, budget: sys.cfg.Turn}
+		r := &runner{sys: sys, s: s, budget: sys.cfg.Batch}
 		r.queue.id = uint32(i + 1)
-		sys.reactors = append(sys.reactors, r)
+		sys.runners = append(sys.runners, r)
 	}
 	sys.joined.Store(true)
 	return nil
 }
 
-// whereabouts finds the System and the reactor of a Sender.
-func whereabouts(from Sender) (*System, *reactor) {
+// systemOf returns the System and the runner of a Sender.
+func systemOf(from Sender) (*System, *runner) {
 	if sys, ok := from.(*System); ok {
 		return sys, nil
 	}
-	r := places.Get(from.Scheduler()).reactor
+	r := locals.Get(from.Scheduler()).runner
 	if r == nil {
 		panic("process: the Group has no System: call its Setup in a set-up function")
 	}
 	return r.sys, r
 }
 
-// Scheduler is nil: a System is a Sender for those who are in no turn.
+// Scheduler returns nil: a System is the Sender of goroutines that are in no turn.
 func (sys *System) Scheduler() *act.Scheduler { return nil }
 
 // Stats are counts since the System was made.
@@ -164,22 +163,22 @@ type Stats struct {
 	Alive   int64 // processes
 	Spawned int64
 	Ended   int64
-	Dropped int64 // messages to the dead, to those with Drop and no room, and those that somebody had when it ended
-	Handed  int64 // messages that were handed on
-	Stolen  int64 // processes that went to another reactor because that had nothing to do
+	Dropped int64 // messages: to processes that have ended, in their mailboxes, and by an Overflow of Drop
+	Handed  int64 // hand-offs
+	Stolen  int64 // processes that an idle scheduler has taken from another
 }
 
-// Stats counts. While processes run, the numbers are of somewhat different moments.
+// Stats returns the counts. While processes run, they are of slightly different moments.
 func (sys *System) Stats() (n Stats) {
 	if !sys.joined.Load() {
 		return n
 	}
-	n.Ended = sys.foreign.ended.Load()
-	for _, r := range sys.reactors { // before those who were made, of whom are never fewer
+	n.Ended = sys.outside.ended.Load()
+	for _, r := range sys.runners { // before Spawned, which is never smaller
 		n.Ended += r.ended.Load()
 	}
-	n.Spawned, n.Dropped = sys.foreign.made.Load(), sys.foreign.dropped.Load()
-	for _, r := range sys.reactors {
+	n.Spawned, n.Dropped = sys.outside.made.Load(), sys.outside.dropped.Load()
+	for _, r := range sys.runners {
 		n.Spawned += r.made.Load()
 		n.Dropped += r.dropped.Load()
 		n.Handed += r.handed.Load()
@@ -190,159 +189,72 @@ func (sys *System) Stats() (n Stats) {
 }
 
 // number counts a new process, and gives it its number.
-func (sys *System) number(c *core, r *reactor) {
+func (sys *System) number(c *core, r *runner) {
 	if !sys.joined.Load() {
 		panic("process: Spawn before Setup")
 	}
-	n, of := int64(0), len(sys.reactors)
+	n, of := int64(0), len(sys.runners)
 	if r == nil {
-		n = sys.foreign.made.Add(1)
+		n = sys.outside.made.Add(1)
 	} else {
 		n, of = add(&r.made, 1), r.s.Index()
 	}
-	c.id = uint64(n)*uint64(len(sys.reactors)+1) + uint64(of)
+	c.id = uint64(n)*uint64(len(sys.runners)+1) + uint64(of)
 }
 
-// count counts a message that is dropped.
-func (sys *System) count(r *reactor) {
+// countDropped counts a message that is dropped.
+func (sys *System) countDropped(r *runner) {
 	if r == nil {
-		sys.foreign.dropped.Add(1)
+		sys.outside.dropped.Add(1)
 	} else {
 		add(&r.dropped, 1)
 	}
 }
 
-// runs tells whether r is a reactor of sys, and is not just having all processes ended.
-func (sys *System) runs(r *reactor) bool {
-	return r != nil && r.sys == sys && sys.burying.Load() == 0
+// runs reports whether r is a runner of sys, and is not just ending all processes.
+func (sys *System) runs(r *runner) bool {
+	return r != nil && r.sys == sys && sys.endingAll.Load() == 0
 }
 
-// schedule has c run somewhere, which is new; r is the reactor of this thread, if it is one.
-func (sys *System) schedule(c *core, r *reactor) {
+// schedule queues a new process. r is the runner of this thread, if it is one's.
+func (sys *System) schedule(c *core, r *runner) {
 	if sys.runs(r) {
-		r.enqueue(c, r.getUp())
+		r.enqueue(c, r.resume())
 	} else {
-		sys.coming.Add(1)
-		sys.scatter(c)
+		sys.inTransit.Add(1)
+		sys.enqueueAnywhere(c)
 	}
 }
 
-// scatter is schedule on a goroutine, of one that is coming. c goes to an idle reactor, or to each in turn; to another
-// one if the queue is locked there. An idle one is woken in any case: it is not on the stack any more. If c comes to one
-// that is in a turn, which may be long, or not in Run, whoever is idle now is woken as well, and steals c.
-func (sys *System) scatter(c *core) {
+// enqueueAnywhere queues a process that is in transit, on no runner's thread: on an idle runner, else on each in turn, or
+// on the next one whose queue is not locked. A runner that was popped is woken in any case, since it is no longer on the
+// idle stack. If the chosen runner is in a turn, which may be long, or not in Run, an idle one is woken too, and steals.
+func (sys *System) enqueueAnywhere(c *core) {
 	x := sys.idle.pop()
 	if x == nil {
-		x = sys.reactors[sys.foreign.turn.Add(1)%uint32(len(sys.reactors))]
+		x = sys.runners[sys.outside.turn.Add(1)%uint32(len(sys.runners))]
 	}
 	y := x.put(c)
-	sys.coming.Add(-1) // before somebody is woken by it, who may find that nothing is left to do
-	y.ring()
+	sys.inTransit.Add(-1) // before wake: the runner that wakes may find that nothing is left to do
+	y.wake()
 	if y != x {
-		x.ring()
+		x.wake()
 	}
 	if y.busy.Load() == 0 && y.inRun.Load() {
-		return // it looks at its queue first, or has others look when it leaves
+		return // it looks at its queue next, or wakes the others when it leaves Run
 	}
 	if z := sys.idle.pop(); z != nil {
-		z.ring()
+		z.wake()
 	}
 }
 
-// put puts c into the first queue behind that of index that is not locked.
-func (sys *System) put(c *core, index int) *reactor {
-	for looks := 0; ; looks++ {
-		index = (index + 1) % len(sys.reactors)
-		if ok, _ := sys.reactors[index].queue.tryEnqueue(c); ok {
-			return sys.reactors[index]
+// enqueueBehind queues c on the first runner behind index whose queue is not locked.
+func (sys *System) enqueueBehind(c *core, index int) *runner {
+	for {
+		index = (index + 1) % len(sys.runners)
+		if sys.runners[index].queue.tryEnqueue(c) {
+			return sys.runners[index]
 		}
-		patience(looks)
+		backOff()
 	}
-}
-
-// running is how many reactors are in Run, of those that have been set up.
-func (sys *System) running() (n int) {
-	for _, r := range sys.reactors {
-		if r.inRun.Load() {
-			n++
-		}
-	}
-	return n
-}
-
-// quiet is called when nothing is ready anywhere and nobody works, by the last to find that out.
-func (sys *System) quiet(r *reactor, now moment, landed bool) {
-	if landed {
-		sys.announce(now)
-	}
-	if !r.ordered && sys.Stats().Alive > 0 {
-		return
-	}
-	r.letGo()
-	for _, other := range sys.reactors {
-		if other.holding.Load() {
-			other.ring() // it lets go when it is the last
-		}
-	}
-}
-
-// empty tells whether nothing is queued anywhere, or was when each was looked at.
-func (sys *System) empty() bool {
-	return !slices.ContainsFunc(sys.reactors, func(r *reactor) bool { return !r.queue.empty() })
-}
-
-// done is called when an alarm or an errand has brought what it brings, or is not to bring anything any more.
-func (sys *System) done() {
-	if sys.pending.Add(-1) > 0 || sys.awaited.Load() == 0 {
-		return
-	}
-	for _, r := range sys.reactors {
-		if r.inRun.Load() {
-			r.ring() // somebody has to see it
-			return
-		}
-	}
-}
-
-// announce tells those who wait for it that the System is quiescent, if it still is, and nobody is on the way into a
-// queue, who rings when he is there: who has sent something since, and then asked, is not to be told of the time before.
-func (sys *System) announce(now moment) {
-	sys.resolve(func() bool { return sys.coming.Load() == 0 && sys.empty() && now == sys.idle.now() })
-}
-
-// resolve tells those who wait for it that the System is quiescent, if it is: nobody begins to wait meanwhile.
-func (sys *System) resolve(quiet func() bool) {
-	sys.mu.Lock()
-	var waiting []*future.Future[struct{}]
-	if quiet() {
-		waiting, sys.waiting = sys.waiting, nil
-		sys.awaited.Store(0)
-	}
-	sys.mu.Unlock()
-	for _, f := range waiting {
-		_ = f.Resolve(struct{}{})
-	}
-}
-
-// Quiescent returns a future that is resolved as soon as the System is quiescent: all processes sleep, all reactors
-// have nothing of theirs to do, and no alarm and nothing that one awaits is under way; so nothing happens any more
-// before somebody else sends something; what others are just sending may still be on its way. Tasks and connections do
-// not count, and neither do processes that wait for room in a mailbox: they sleep as the others do. It
-// is seen in Run; a System that is closed is quiescent.
-func (sys *System) Quiescent() *future.Future[struct{}] {
-	if !sys.joined.Load() {
-		panic("process: Quiescent before Setup")
-	}
-	f := future.New[struct{}](sys.group.Schedulers()[0])
-	sys.mu.Lock()
-	sys.waiting = append(sys.waiting, f)
-	sys.awaited.Store(1)
-	sys.mu.Unlock()
-	for _, r := range sys.reactors {
-		r.ring() // the last to find nothing says so
-	}
-	if sys.over() {
-		sys.resolve(func() bool { return true })
-	}
-	return f
 }

@@ -28,7 +28,7 @@ func TestWhatIsRefusedWithASentence(t *testing.T) {
 	}{
 		{"a Limit that means nothing", func() { process.New(process.Config{Limit: -2}) }, "process: a Config with a negative bound"},
 		{"a negative number of messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
-		{"a negative Turn", func() { process.New(process.Config{Turn: -1}) }, "process: a Config with a negative bound"},
+		{"a negative Turn", func() { process.New(process.Config{Batch: -1}) }, "process: a Config with a negative bound"},
 		{"a Limit of one process", func() {
 			process.Spawn(onTheTable(t, process.Config{}).sys, idler, process.Options{Limit: -2})
 		}, "process: a negative Limit"},
@@ -69,12 +69,12 @@ func TestTheSmallestAndTheLargestBoundsAreGood(t *testing.T) {
 		own  int
 	}{
 		{"none given", process.Config{}, 0},
-		{"one", process.Config{Limit: 1, Messages: 1, Turn: 1}, 1},
+		{"one", process.Config{Limit: 1, Messages: 1, Batch: 1}, 1},
 		{"no Limit", process.Config{Limit: process.Unbounded}, process.Unbounded},
 		{"the largest Limit", process.Config{Limit: largest}, 0},
 		{"the largest Limit of its own", process.Config{}, largest},
 		{"the largest number of messages", process.Config{Messages: largest}, 0},
-		{"the largest Turn", process.Config{Turn: largest}, 0},
+		{"the largest Turn", process.Config{Batch: largest}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := onTheTable(t, row.cfg)
@@ -218,7 +218,7 @@ func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
 	history := func() string {
 		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &handClock{}, Logger: zap.NewNop()})
 		defer func() { _ = g.Close() }()
-		sys := process.New(process.Config{Messages: 2, Turn: 4})
+		sys := process.New(process.Config{Messages: 2, Batch: 4})
 		var b strings.Builder
 		for _, s := range g.Schedulers() {
 			require.NoError(t, sys.Setup(s))

@@ -71,7 +71,7 @@ type crowd struct {
 
 func newCrowd(w *sim.World) *crowd {
 	return &crowd{w: w, deadly: pick(w, 0, 200, 2000), told: map[process.AnyRef]int{}, sys: process.New(process.Config{
-		Limit: pick(w, 0, 1, 4), Messages: pick(w, 0, 1, 3), Turn: pick(w, 0, 1, 5),
+		Limit: pick(w, 0, 1, 4), Messages: pick(w, 0, 1, 3), Batch: pick(w, 0, 1, 5),
 	})}
 }
 

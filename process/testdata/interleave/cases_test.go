@@ -20,16 +20,16 @@ func (w *world) asleep(o Options, names ...string) []*proc {
 
 // spawnAt spawns a process into a queue, before anybody is idle.
 func (w *world) spawnAt(queue int, name string, first func(p *Self[msg])) *proc {
-	w.sys.foreign.turn.Store(uint32(queue + len(w.stations) - 1))
+	w.sys.outside.turn.Store(uint32(queue + len(w.stations) - 1))
 	return w.spawn(name, Options{}, first)
 }
 
-// goroutine is a thread that is no reactor's.
+// goroutine is a thread that is no runner's.
 func (w *world) goroutine(name string, f func()) { w.thread(name, f) }
 
 // task has a task of a scheduler do f, now or later.
-func (w *world) task(reactor int, f func(from Sender)) {
-	x := w.stations[reactor]
+func (w *world) task(runner int, f func(from Sender)) {
+	x := w.stations[runner]
 	x.todo = append(x.todo, func() { f(onThread{x}) })
 }
 
@@ -50,7 +50,7 @@ func (w *world) has(to *proc, f func(p *Self[msg])) { _ = w.send(w.sys, "set-up"
 // cases are small enough to try all courses of them.
 var cases = []small{
 	{
-		name: "a queue by itself", reactors: 2, preemptions: 3,
+		name: "a queue by itself", runners: 2, preemptions: 3,
 		play: func(w *world) {
 			w.withoutReactors()
 			var all []*core
@@ -58,16 +58,17 @@ var cases = []small{
 				all = append(all, w.spawnAt(0, name, nil).core)
 			}
 			taken := map[*core]int{}
-			q := &w.sys.reactors[0].queue
+			q := &w.sys.runners[0].queue
 			w.goroutine("owner", func() {
 				if _, c := q.tryDequeue(); c != nil {
-					if ok, _ := q.tryEnqueue(c); !ok {
+					if !q.tryEnqueue(c) {
 						taken[c]++
 					}
 				}
 			})
 			w.goroutine("thief", func() {
-				for _, c := q.trySteal(mostSteal); c != nil; c = c.next {
+				_, loot := q.trySteal(mostSteal)
+				for _, c := range loot.all(queueLinks) {
 					taken[c]++
 				}
 			})
@@ -77,24 +78,24 @@ var cases = []small{
 				}
 			})
 			w.checks = append(w.checks, func() {
-				for c := q.first; c != nil; c = c.next {
+				for _, c := range q.all(queueLinks) {
 					taken[c]++
 				}
 				for _, c := range all {
 					if taken[c] != 1 {
-						w.fail("%s is in %d places", w.of(c).name, taken[c])
+						w.fail("%s is in %d locals", w.of(c).name, taken[c])
 					}
 				}
 			})
 		},
 	},
 	{
-		name: "the stack of the idle by itself", reactors: 2, preemptions: 2,
+		name: "the stack of the idle by itself", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.withoutReactors()
 			x, popped := &w.sys.idle, 0
-			for i, r := range w.sys.reactors {
-				w.goroutine(fmt.Sprint("reactor ", i), func() {
+			for i, r := range w.sys.runners {
+				w.goroutine(fmt.Sprint("runner ", i), func() {
 					x.push(r)
 					x.remove(r)
 					x.push(r)
@@ -113,7 +114,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two send to one that sleeps", reactors: 1, preemptions: 3,
+		name: "two send to one that sleeps", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			for _, name := range []string{"one", "two"} {
@@ -122,7 +123,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two send to one that sleeps, two reactors", reactors: 2, preemptions: 2,
+		name: "two send to one that sleeps, two runners", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			for _, name := range []string{"one", "two"} {
@@ -131,7 +132,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two send to two that sleep", reactors: 2, preemptions: 2,
+		name: "two send to two that sleep", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "here", "there")
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
@@ -139,7 +140,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a message for one that goes to sleep", reactors: 1, preemptions: 3,
+		name: "a message for one that goes to sleep", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.goroutine("one", func() {
@@ -149,7 +150,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a message for one that goes to sleep, from another reactor", reactors: 2, preemptions: 2,
+		name: "a message for one that goes to sleep, from another runner", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "from")
 			w.has(all[0], nil)
@@ -157,7 +158,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a poke for one that goes to sleep", reactors: 1, preemptions: 3,
+		name: "a poke for one that goes to sleep", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.goroutine("one", func() {
@@ -167,7 +168,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on while it is taken", reactors: 2, preemptions: 2,
+		name: "handed on while it is taken", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var from, to *proc
 			to = w.spawn("to", Options{}, nil) // in queue 1
@@ -175,7 +176,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on while it is stolen", reactors: 3, preemptions: 1,
+		name: "handed on while it is stolen", runners: 3, preemptions: 1,
 		play: func(w *world) {
 			var from, to *proc
 			to = w.spawn("to", Options{}, nil) // in queue 1
@@ -184,7 +185,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on by two", reactors: 2, preemptions: 2,
+		name: "handed on by two", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			for _, name := range []string{"one", "two"} {
@@ -194,10 +195,10 @@ var cases = []small{
 		},
 	},
 	{
-		name: "queued while the other becomes idle", reactors: 2, preemptions: 2,
+		name: "queued while the other becomes idle", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "from", "one", "two")
-			w.goroutine("bell", func() { w.sys.reactors[1].ring() })
+			w.goroutine("bell", func() { w.sys.runners[1].wake() })
 			w.has(all[0], func(p *Self[msg]) {
 				all[0].give(p, all[1])
 				all[0].give(p, all[2])
@@ -205,19 +206,19 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a goroutine sends while reactors become idle", reactors: 2, preemptions: 1,
+		name: "a goroutine sends while runners become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
-			w.sys.reactors[0].ring()
-			w.sys.reactors[1].ring()
+			w.sys.runners[0].wake()
+			w.sys.runners[1].wake()
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
 		},
 	},
 	{
-		name: "a task sends on a reactor that becomes idle", reactors: 2, preemptions: 2,
+		name: "a task sends on a runner that becomes idle", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to", "other")
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			w.task(0, func(from Sender) {
 				_ = w.send(from, "task", to[0], nil)
 				_ = w.send(from, "task", to[1], nil)
@@ -225,7 +226,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "queued where it is locked", reactors: 3, preemptions: 2,
+		name: "queued where it is locked", runners: 3, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "from", "one", "two", "three")
 			w.has(all[0], func(p *Self[msg]) {
@@ -236,7 +237,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on after it was stolen", reactors: 2, preemptions: 2,
+		name: "handed on after it was stolen", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var from, to *proc
 			from = w.spawnAt(0, "from", func(p *Self[msg]) { from.give(p, to) })
@@ -246,14 +247,14 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a task spawns", reactors: 1, preemptions: 2,
+		name: "a task spawns", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			w.rest(false)
 			w.task(0, func(from Sender) { w.spawnFrom(from, "new", Options{}, nil) })
 		},
 	},
 	{
-		name: "a task spawns, two reactors", reactors: 2, preemptions: 2,
+		name: "a task spawns, two runners", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.rest(false)
 			w.task(0, func(from Sender) {
@@ -263,31 +264,31 @@ var cases = []small{
 		},
 	},
 	{
-		name: "spawned for an idle reactor whose queue is locked", reactors: 2, preemptions: 2,
+		name: "spawned for an idle runner whose queue is locked", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.spawnAt(1, "loot", nil) // the other comes to steal it
 			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 		},
 	},
 	{
-		name: "sent to an idle reactor whose queue is locked", reactors: 2, preemptions: 2,
+		name: "sent to an idle runner whose queue is locked", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "loot")
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			w.has(all[1], nil) // there the other comes to steal it
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
 		},
 	},
 	{
-		name: "a process spawns while the other reactor becomes idle", reactors: 2, preemptions: 2,
+		name: "a process spawns while the other runner becomes idle", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			from := w.asleep(Options{}, "from")[0]
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			w.has(from, func(p *Self[msg]) { w.spawnFrom(p, "new", Options{}, nil) })
 		},
 	},
 	{
-		name: "two goroutines spawn", reactors: 2, preemptions: 2,
+		name: "two goroutines spawn", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.rest(false)
 			for _, name := range []string{"one", "two"} {
@@ -296,14 +297,14 @@ var cases = []small{
 		},
 	},
 	{
-		name: "killed while it goes to sleep", reactors: 1, preemptions: 3,
+		name: "killed while it goes to sleep", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.goroutine("killer", func() { to.ref.Kill() })
 		},
 	},
 	{
-		name: "killed while it is sent to", reactors: 2, preemptions: 2,
+		name: "killed while it is sent to", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.goroutine("killer", func() { to.ref.Kill() })
@@ -314,7 +315,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "killed while it is handed on", reactors: 2, preemptions: 2,
+		name: "killed while it is handed on", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "from", "to")
 			w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
@@ -322,7 +323,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "killed while it waits for room", reactors: 2, preemptions: 1,
+		name: "killed while it waits for room", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.spawn("to", Options{Limit: 1}, nil)
 			var from *proc
@@ -334,7 +335,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "killed while two wait for each other", reactors: 1, preemptions: 2,
+		name: "killed while two wait for each other", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{Limit: 1}, "one", "two")
 			all[0].lazy, all[1].lazy = true, true
@@ -354,7 +355,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "the receiver is killed while one waits for room", reactors: 2, preemptions: 1,
+		name: "the receiver is killed while one waits for room", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.spawn("to", Options{Limit: 1}, nil)
 			var from *proc
@@ -366,7 +367,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one waits for room that is just made", reactors: 2, preemptions: 2,
+		name: "one waits for room that is just made", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, nil)
@@ -378,7 +379,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two wait for room that is enough for one", reactors: 1, preemptions: 1,
+		name: "two wait for room that is enough for one", runners: 1, preemptions: 1,
 		play: func(w *world) {
 			to := w.spawn("to", Options{Limit: 1}, nil)
 			for _, name := range []string{"one", "two"} {
@@ -393,7 +394,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to while it waits for room", reactors: 1, preemptions: 2,
+		name: "sent to while it waits for room", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			from := w.asleep(Options{}, "from")[0]
@@ -412,7 +413,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two goroutines wait for room", reactors: 1, preemptions: 1,
+		name: "two goroutines wait for room", runners: 1, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, nil)
@@ -422,20 +423,20 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one of two that wait for room gives up", reactors: 1, preemptions: 1,
+		name: "one of two that wait for room gives up", runners: 1, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, nil)
 			w.goroutine("one", func() {
 				if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
-					b.await(new(signal))
+					b.join(new(signal))
 				}
 			})
 			w.goroutine("two", func() { w.deliver("two", to) })
 		},
 	},
 	{
-		name: "one of two that wait for room gives up when it is its turn", reactors: 1, preemptions: 1,
+		name: "one of two that wait for room gives up when it is its turn", runners: 1, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 2}, "to")[0]
 			to.spare = 2
@@ -443,8 +444,8 @@ var cases = []small{
 			w.has(to, nil)
 			w.goroutine("one", func() {
 				if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
-					if s := b.await(new(signal)); s != nil {
-						b.leave(s)
+					if s := b.join(new(signal)); s != nil {
+						b.giveUp(s)
 					}
 				}
 			})
@@ -456,7 +457,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two that owe each other room", reactors: 2, preemptions: 2,
+		name: "two that owe each other room", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var all [2]*proc
 			for i, name := range []string{"one", "two"} {
@@ -468,7 +469,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a full mailbox that drops", reactors: 2, preemptions: 2,
+		name: "a full mailbox that drops", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1, Overflow: Drop}, "to")[0]
 			w.has(to, nil)
@@ -476,7 +477,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "it ends while it is sent to", reactors: 2, preemptions: 2,
+		name: "it ends while it is sent to", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -484,7 +485,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "it ends while one waits for room", reactors: 2, preemptions: 1,
+		name: "it ends while one waits for room", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -494,14 +495,14 @@ var cases = []small{
 		},
 	},
 	{
-		name: "all become idle, and that is said", reactors: 2, preemptions: 2,
+		name: "all become idle, and that is said", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "one", "two")
 			w.goroutine("asker", w.ask)
 		},
 	},
 	{
-		name: "something is sent while all become idle", reactors: 2, preemptions: 1,
+		name: "something is sent while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, nil)
@@ -513,7 +514,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "something is sent that takes long while all become idle", reactors: 2, preemptions: 1,
+		name: "something is sent that takes long while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, nil)
@@ -530,10 +531,10 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked after a message whose reactor somebody else has woken", reactors: 1, preemptions: 2,
+		name: "asked after a message whose runner somebody else has woken", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			w.goroutine("one", func() {
 				_ = w.send(w.sys, "one", to, nil)
 				w.ask()
@@ -541,7 +542,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked after a message behind another that is on its way", reactors: 2, preemptions: 2,
+		name: "asked after a message behind another that is on its way", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
@@ -552,7 +553,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked before a message that is on its way", reactors: 1, preemptions: 2,
+		name: "asked before a message that is on its way", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, nil)
@@ -561,14 +562,14 @@ var cases = []small{
 		},
 	},
 	{
-		name: "the last process ends, and Run is let go", reactors: 2, preemptions: 2,
+		name: "the last process ends, and Run is let go", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
 		},
 	},
 	{
-		name: "one is spawned while Run is let go", reactors: 2, preemptions: 2,
+		name: "one is spawned while Run is let go", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -576,10 +577,10 @@ var cases = []small{
 		},
 	},
 	{
-		name: "behind a long turn", reactors: 2, preemptions: 2,
+		name: "behind a long turn", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long", "next", "behind")
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			w.has(all[0], func(p *Self[msg]) {
 				all[0].give(p, all[1]) // is handed on to
 				all[0].give(p, all[2])
@@ -588,10 +589,10 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to while one reactor is in a long turn", reactors: 2, preemptions: 2,
+		name: "sent to while one runner is in a long turn", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long", "to")
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			w.has(all[0], func(*Self[msg]) {
 				w.await("what was sent to be received elsewhere", func() bool { return all[1].received == 1 })
 			})
@@ -599,10 +600,10 @@ var cases = []small{
 		},
 	},
 	{
-		name: "spawned while one reactor is in a long turn", reactors: 2, preemptions: 2,
+		name: "spawned while one runner is in a long turn", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long")
-			w.sys.reactors[0].ring()
+			w.sys.runners[0].wake()
 			began := false
 			w.has(all[0], func(*Self[msg]) {
 				w.await("what was spawned to begin elsewhere", func() bool { return began })
@@ -611,7 +612,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "more than a turn of messages", reactors: 2, preemptions: 1, cfg: Config{Messages: 1, Turn: 1},
+		name: "more than a turn of messages", runners: 2, preemptions: 1, cfg: Config{Messages: 1, Batch: 1},
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "other")
 			w.has(all[0], nil)
@@ -621,7 +622,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes while one goes to sleep", reactors: 2, preemptions: 2, ordered: true,
+		name: "an order comes while one goes to sleep", runners: 2, preemptions: 2, ordered: true,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "other")
 			w.has(all[0], nil)
@@ -629,7 +630,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes while one is spawned", reactors: 1, preemptions: 2, ordered: true,
+		name: "an order comes while one is spawned", runners: 1, preemptions: 2, ordered: true,
 		play: func(w *world) {
 			w.rest(false)
 			w.shutdown()
@@ -637,7 +638,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes before the first turn", reactors: 1, preemptions: 2, ordered: true,
+		name: "an order comes before the first turn", runners: 1, preemptions: 2, ordered: true,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.shutdown()
@@ -645,7 +646,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes while one is spawned, two reactors", reactors: 2, preemptions: 1, ordered: true,
+		name: "an order comes while one is spawned, two runners", runners: 2, preemptions: 1, ordered: true,
 		play: func(w *world) {
 			w.rest(false)
 			w.shutdown()
@@ -653,7 +654,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a queue of many, stolen from by two", reactors: 3, preemptions: 1,
+		name: "a queue of many, stolen from by two", runners: 3, preemptions: 1,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "from", "a", "b", "c", "d")
 			w.has(all[0], func(p *Self[msg]) {
@@ -664,7 +665,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an alarm is due while all become idle", reactors: 2, preemptions: 1,
+		name: "an alarm is due while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			var a *timer
 			var to *proc
@@ -676,12 +677,12 @@ var cases = []small{
 				a.timer.Stop()
 				a.Expire()
 			})
-			w.sys.reactors[1-a.at.s.Index()].ring()
+			w.sys.runners[1-a.at.s.Index()].wake()
 			w.goroutine("asker", w.ask)
 		},
 	},
 	{
-		name: "an alarm is due while it is stopped", reactors: 2, preemptions: 2,
+		name: "an alarm is due while it is stopped", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var a *timer
 			stopped := false
@@ -707,7 +708,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an errand is over while all become idle", reactors: 2, preemptions: 1,
+		name: "an errand is over while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			x, to := w.errand()
 			if !w.rest(false) {
@@ -715,15 +716,15 @@ var cases = []small{
 			}
 			at := to.core.on
 			w.task(at.s.Index(), func(Sender) {
-				x.conclude(at, nil)
+				x.finish(at, nil)
 				x.bell.Wake()
 			})
-			w.sys.reactors[1-at.s.Index()].ring()
+			w.sys.runners[1-at.s.Index()].wake()
 			w.goroutine("asker", w.ask)
 		},
 	},
 	{
-		name: "an errand is cancelled while all are idle", reactors: 2, preemptions: 1,
+		name: "an errand is cancelled while all are idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			x, to := w.errand()
 			if !w.rest(false) {
@@ -738,7 +739,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "linked while one of them ends", reactors: 2, preemptions: 2,
+		name: "linked while one of them ends", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[0], func(p *Self[msg]) { p.Exit() })
@@ -747,7 +748,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "linked while the other of them ends", reactors: 2, preemptions: 2,
+		name: "linked while the other of them ends", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[1], func(p *Self[msg]) { p.Exit() })
@@ -756,7 +757,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two that are linked end at once", reactors: 2, preemptions: 2,
+		name: "two that are linked end at once", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			Link(all[0].ref, all[1].ref, true)
@@ -767,7 +768,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "watched while it ends", reactors: 2, preemptions: 2,
+		name: "watched while it ends", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[0], func(p *Self[msg]) { p.Exit() })
@@ -782,7 +783,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked while it ends", reactors: 2, preemptions: 2,
+		name: "asked while it ends", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			w.goroutine("killer", func() { all[0].ref.Kill() })
@@ -800,7 +801,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to while a scheduler leaves Run", reactors: 2, preemptions: 2, ordered: true,
+		name: "sent to while a scheduler leaves Run", runners: 2, preemptions: 2, ordered: true,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.shutdown()
@@ -810,7 +811,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "the last ends, and one is spawned, while a scheduler leaves Run", reactors: 2, preemptions: 2,
+		name: "the last ends, and one is spawned, while a scheduler leaves Run", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -820,7 +821,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one is spawned while all are closed", reactors: 2, preemptions: 2,
+		name: "one is spawned while all are closed", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "asleep")
 			w.goroutine("closer", w.close)
@@ -828,7 +829,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to and killed while all are closed", reactors: 2, preemptions: 1,
+		name: "sent to and killed while all are closed", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "linked")
 			Link(all[0].ref, all[1].ref, false)
@@ -838,7 +839,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one is spawned while all are dropped, and Run begins again", reactors: 1, preemptions: 2,
+		name: "one is spawned while all are dropped, and Run begins again", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "asleep")
 			w.goroutine("runner", w.runAgain)
@@ -846,7 +847,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "sent to while all are dropped, and Run begins again", reactors: 2, preemptions: 1,
+		name: "sent to while all are dropped, and Run begins again", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to", "other")
 			w.goroutine("runner", w.runAgain)

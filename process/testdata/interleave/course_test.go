@@ -179,7 +179,7 @@ func (x *course) again() bool {
 	return false
 }
 
-// needless tells whether the present way does the same as another that was tried.
+// needless tells whether the isSetUp way does the same as another that was tried.
 func (b *branch) needless() bool {
 	if b.next == nil {
 		return false

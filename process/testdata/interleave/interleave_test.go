@@ -20,7 +20,7 @@ var (
 // small is a case of which all courses are tried that have so few preemptions.
 type small struct {
 	name        string
-	reactors    int
+	runners     int
 	preemptions int
 	cfg         Config
 	bells       bool // others may come between the steps of a bell
@@ -42,17 +42,17 @@ func (x *small) try(c chooser, all stations, telling bool) *world {
 
 // explore tries all courses, until something is found, which is then told.
 func (x *small) explore() (found *world, courses int) {
-	stations := newStations(x.reactors)
+	stations := newStations(x.runners)
 	c := newCourse(x.preemptions + *deeper)
 	c.all = *all
 	for more := true; more; more = c.again() {
 		if x.ordered {
-			stations = newStations(x.reactors)
+			stations = newStations(x.runners)
 		}
 		courses++
 		if w := x.try(c, stations, false); w.finding != "" {
 			c.rewind()
-			return x.try(c, newStations(x.reactors), true), courses
+			return x.try(c, newStations(x.runners), true), courses
 		}
 	}
 	return nil, courses
@@ -73,7 +73,7 @@ func TestInterleave(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Log(x.try(c, newStations(x.reactors), true).report(""))
+				t.Log(x.try(c, newStations(x.runners), true).report(""))
 				return
 			}
 			begun := time.Now()

@@ -131,7 +131,7 @@ func (w *world) deliver(name string, to *proc) {
 			return
 		}
 		var heard signal
-		if b.await(&heard) != nil {
+		if b.join(&heard) != nil {
 			w.await("room", func() bool { return heard > 0 })
 		}
 	}
@@ -140,10 +140,10 @@ func (w *world) deliver(name string, to *proc) {
 // signal is a waiter that counts how often it is told.
 type signal int
 
-func (x *signal) roomFor(*reactor) { *x++ }
-func (x *signal) absent() bool     { return false }
+func (x *signal) roomFree(*runner) { *x++ }
+func (x *signal) hasEnded() bool   { return false }
 
-// settled looks at a process when all reactors wait, and returns 1 if it is alive.
+// settled looks at a process when all runners wait, and returns 1 if it is alive.
 func (x *proc) settled() int {
 	w, c := x.w, x.core
 	word := c.word.Peek()
@@ -167,9 +167,9 @@ func (x *proc) settled() int {
 		w.fail("%s was not told of the order", x.name)
 	case left > x.spare:
 		w.fail("%s sleeps, and has %d messages", x.name, left)
-	case word&calls != 0:
+	case word&signals != 0:
 		w.fail("%s sleeps, and has not looked at what it was called for: %s", x.name, w.of(c).show(uint64(word)))
-	case word&wanted != 0 && left == 0:
+	case word&roomWanted != 0 && left == 0:
 		w.fail("%s sleeps, and somebody waits for room in its mailbox, which is empty", x.name)
 	case c.owner.Peek() != 0:
 		w.fail("%s sleeps, and is said to be in queue %d", x.name, c.owner.Peek()-1)

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// The random worlds are bigger than the small cases: one to three reactors, processes with mailboxes of all kinds, which
+// The random worlds are bigger than the small cases: one to three runners, processes with mailboxes of all kinds, which
 // send, spawn, end and kill, and goroutines and tasks that do the same. One seed makes one history.
 //
 // A process sends to one that is younger, or whose mailbox has nobody wait, so that no ring of them waits for room.
@@ -20,7 +20,7 @@ const (
 // onPurpose is what a process panics with.
 const onPurpose = "on purpose"
 
-// theatre has what worlds of one to three reactors need.
+// theatre has what worlds of one to three runners need.
 type theatre [3]stations
 
 func newTheatre() theatre { return theatre{newStations(1), newStations(2), newStations(3)} }
@@ -28,7 +28,7 @@ func newTheatre() theatre { return theatre{newStations(1), newStations(2), newSt
 // tryRandom is one random world.
 func tryRandom(seed uint64, all theatre, telling bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := newWorld(newDice(seed), all[rng.IntN(3)], Config{Messages: 1 + rng.IntN(3), Turn: 1 + rng.IntN(5)})
+	w := newWorld(newDice(seed), all[rng.IntN(3)], Config{Messages: 1 + rng.IntN(3), Batch: 1 + rng.IntN(5)})
 	w.bells, w.telling = rng.IntN(4) == 0, telling
 	for range 1 + rng.IntN(mostProcs) {
 		w.random(w.sys, rng)
@@ -111,7 +111,7 @@ func (w *world) anything(from Sender, name string, me *proc, fuel int) {
 			w.ask()
 		}
 	case 10:
-		w.sys.reactors[w.pick(len(w.stations))].ring()
+		w.sys.runners[w.pick(len(w.stations))].wake()
 	case 11:
 		other := w.known[w.pick(len(w.known))]
 		Link(to.ref, other.ref, w.pick(2) == 1)
@@ -130,7 +130,7 @@ func (w *world) sendAnything(from Sender, name string, me, to *proc, fuel int) {
 	b, ok := w.send(from, name, to, do).(*blockedSend)
 	if ok && from == Sender(w.sys) {
 		var heard signal
-		if b.await(&heard) != nil {
+		if b.join(&heard) != nil {
 			w.await("room", func() bool { return heard > 0 })
 		}
 	}

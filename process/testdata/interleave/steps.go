@@ -11,8 +11,10 @@ type Tester interface {
 	Before(at unsafe.Pointer)
 	// After tells what was there and what is there now. A step that has not written has left what was there.
 	After(at unsafe.Pointer, was, now uint64, wrote bool)
-	// Await is called by who has looked so often at what another is about to let go.
-	Await(looks int)
+	// Looked is called after a look at a lock that another thread holds.
+	Looked()
+	// Await waits until another thread has written since that.
+	Await()
 }
 
 // Watching hears of all steps. Without one they are just taken.
@@ -30,10 +32,16 @@ func after(at unsafe.Pointer, was, now uint64, wrote bool) {
 	}
 }
 
-// Await is what patience comes to.
-func Await(looks int) {
+// Await is called between two looks at a lock that another thread holds.
+func Await() {
 	if Watching != nil {
-		Watching.Await(looks)
+		Watching.Await()
+	}
+}
+
+func looked() {
+	if Watching != nil {
+		Watching.Looked()
 	}
 }
 
@@ -47,6 +55,9 @@ func (x *cell[T]) Load() T {
 	before(unsafe.Pointer(x))
 	v := x.v
 	after(unsafe.Pointer(x), uint64(v), uint64(v), false)
+	if v&1 != 0 {
+		looked()
+	}
 	return v
 }
 
@@ -160,8 +171,9 @@ type Mutex struct{ held Bool }
 
 // Lock waits for others to Unlock.
 func (x *Mutex) Lock() {
-	for looks := 0; !x.held.CompareAndSwap(false, true); looks++ {
-		Await(looks)
+	for !x.held.CompareAndSwap(false, true) {
+		looked()
+		Await()
 	}
 }
 

@@ -33,7 +33,7 @@ type thread struct {
 	stop   func() // for one that has not begun
 	leave  func(struct{}) bool
 	ended  bool
-	busy   bool // in the turn of a reactor
+	busy   bool // in the turn of a runner
 	brings []*ghost
 
 	ready func() bool // nil: it can go on
@@ -41,7 +41,7 @@ type thread struct {
 
 	writes  int // by itself
 	efforts int
-	seen    int // writes of others when it last waited for some
+	seen    int // writes of others when it last found something locked
 }
 
 // event is what has happened, for people.
@@ -115,10 +115,10 @@ func (x *tester) note(format string, args ...any) {
 // can tells whether t could take a step.
 func (t *thread) can() bool { return !t.ended && (t.ready == nil || t.ready()) }
 
-// rests tells whether t is a reactor's that waits to be woken.
+// rests tells whether t is a runner's that waits to be woken.
 func (t *thread) rests() bool { return t.ready != nil && t.waits == forWakeUp }
 
-// forWakeUp is what a reactor waits for when it has nothing to do: the one thing that may never come.
+// forWakeUp is what a runner waits for when it has nothing to do: the one thing that may never come.
 const forWakeUp = "a wake-up"
 
 // others are those but t that can go on, beginning behind t.
@@ -192,7 +192,7 @@ func (x *tester) switchTo(t *thread) {
 	me.leave(struct{}{})
 }
 
-// await has the present thread wait until ready says that it can go on. what is for people.
+// await has the isSetUp thread wait until ready says that it can go on. what is for people.
 func (x *tester) await(what string, ready func() bool) {
 	t := x.now
 	if t == x.setUp {
@@ -206,7 +206,7 @@ func (x *tester) await(what string, ready func() bool) {
 	t.ready = nil
 }
 
-// after notes a step. An effort is a write that a reactor which has found everything locked may have waited for.
+// after notes a step. An effort is a write that a runner which has found everything locked may have waited for.
 func (x *tester) after(g *ghost, was, now uint64, wrote, effort bool) {
 	t := x.now
 	if x.telling && x.chosen {
@@ -225,12 +225,12 @@ func (x *tester) after(g *ghost, was, now uint64, wrote, effort bool) {
 
 func (x *tester) writesOfOthers() int { return x.writes - x.now.writes }
 
-// Await is called between two looks at something that is locked. The first time it is not known whether that has
-// changed since.
-func (x *tester) Await(looks int) {
-	t := x.now
-	if looks > 0 && t != x.setUp {
+// Looked implements steps.Tester.
+func (x *tester) Looked() { x.now.seen = x.writesOfOthers() }
+
+// Await implements steps.Tester.
+func (x *tester) Await() {
+	if t := x.now; t != x.setUp {
 		x.await("a lock", func() bool { return x.writes-t.writes > t.seen })
 	}
-	t.seen = x.writesOfOthers()
 }

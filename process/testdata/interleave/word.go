@@ -9,5 +9,5 @@ type (
 	counter = steps.Int64
 )
 
-// patience gives up the turn until somebody else has changed something.
-func patience(looks int) { steps.Await(looks) }
+// backOff gives up the turn until somebody else has changed something.
+func backOff() { steps.Await() }

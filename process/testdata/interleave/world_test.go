@@ -17,9 +17,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// world is a System whose reactors are threads of a tester, with what is known of each process and lock.
+// world is a System whose runners are threads of a tester, with what is known of each process and lock.
 //
-// A reactor's thread is what its scheduler's would be: it gives the demon its turns, by the real Act, when that is
+// A runner's thread is what its scheduler's would be: it gives the demon its turns, by the real Act, when that is
 // ready by the real wakers, and does what tasks would do between two of them. The schedulers are real and never run.
 type world struct {
 	*tester
@@ -32,10 +32,10 @@ type world struct {
 	ghosts   map[unsafe.Pointer]*ghost
 	wishes   []*wish
 	bells    bool // others may come between the steps of a bell
-	over     bool // the threads of reactors end
+	over     bool // the threads of runners end
 	dropped  bool // all processes have been ended once
 	closed   bool // for good
-	alone    bool // without reactors
+	alone    bool // without runners
 	fresh    bool // the schedulers were not there in earlier runs
 	awake    int  // processes that neither sleep nor are dead
 	underway int  // alarms and errands that have not been heard of
@@ -47,14 +47,14 @@ type world struct {
 // stations are the schedulers of one Group, which worlds use one after another.
 type stations []*station
 
-// station is a scheduler's demon. Its turn in the scheduler only notes that there is one: that of the reactor is
+// station is a scheduler's demon. Its turn in the scheduler only notes that there is one: that of the runner is
 // taken outside, where it can be interrupted.
 type station struct {
 	s      *act.Scheduler
 	t      *act.Task
-	r      *reactor
+	r      *runner
 	todo   []func() // what tasks do
-	due    bool     // the turn of the reactor
+	due    bool     // the turn of the runner
 	leaves bool     // Run
 	orders []shutdown.Order
 }
@@ -110,22 +110,22 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 	if err := w.sys.join(all[0].s.Group()); err != nil {
 		panic(err)
 	}
-	w.know(&w.sys.idle.word, &ghost{kind: ofIdlers, name: "idle"})
-	for i, r := range w.sys.reactors {
+	w.know(&w.sys.idle.word, &ghost{kind: ofIdleStack, name: "idle"})
+	for i, r := range w.sys.runners {
 		x := all[i]
 		x.r = r
-		places.Get(x.s).reactor = r
-		r.hold()
+		locals.Get(x.s).runner = r
+		r.keepRun()
 		r.inRun.Store(true)
-		r.present.Store(true)
+		r.isSetUp.Store(true)
 		w.know(&r.queue.word, &ghost{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
 		w.know(&r.idle, &ghost{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
 		for _, n := range []*counter{&r.made, &r.ended, &r.handed, &r.stolen, &r.dropped} {
 			w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
 		}
-		w.thread(fmt.Sprintf("reactor %d", i), func() { w.serve(x) })
+		w.thread(fmt.Sprintf("runner %d", i), func() { w.serve(x) })
 	}
-	for _, n := range []*counter{&w.sys.foreign.made, &w.sys.foreign.ended} {
+	for _, n := range []*counter{&w.sys.outside.made, &w.sys.outside.ended} {
 		w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
 	}
 	steps.Watching, bells.Watching = tap{w, false}, tap{w, true}
@@ -141,7 +141,7 @@ func (w *world) withoutReactors() {
 	w.threads = nil
 }
 
-// end lets the threads of reactors go, if nothing was found.
+// end lets the threads of runners go, if nothing was found.
 func (w *world) end() {
 	w.over = true
 	if w.finding == "" {
@@ -149,7 +149,7 @@ func (w *world) end() {
 	}
 	steps.Watching, bells.Watching = nil, nil
 	for _, x := range w.stations {
-		x.r.letGo()
+		x.r.releaseRun()
 	}
 }
 
@@ -157,7 +157,7 @@ func (w *world) end() {
 func (w *world) serve(x *station) {
 	for !w.over {
 		if x.leaves {
-			places.Get(x.s).Leave()
+			locals.Get(x.s).Leave()
 			return
 		}
 		ready := w.step(x)
@@ -200,7 +200,7 @@ func (w *world) called(x *station) bool {
 	return more && when <= 0 // the clock stands still
 }
 
-// turn is one of the reactor. One that has achieved nothing, because all that it looked at was locked, is not repeated
+// turn is one of the runner. One that has achieved nothing, because all that it looked at was locked, is not repeated
 // before somebody else has done something.
 func (w *world) turn(x *station) {
 	t := w.now
@@ -216,7 +216,7 @@ func (w *world) turn(x *station) {
 		}
 	case act.Wait:
 	default:
-		w.fail("the turn of a reactor ends with %v", d)
+		w.fail("the turn of a runner ends with %v", d)
 	}
 }
 
@@ -245,7 +245,8 @@ func (x tap) After(at unsafe.Pointer, was, now uint64, wrote bool) {
 	}
 }
 
-func (x tap) Await(looks int) { x.w.Await(looks) }
+func (x tap) Await()  { x.w.Await() }
+func (x tap) Looked() { x.w.Looked() }
 
 // wish is one to know when the System is quiescent.
 type wish struct {
@@ -274,9 +275,9 @@ func (w *world) ask() {
 	q.f = w.sys.Quiescent()
 }
 
-// discover finds who was spawned by the present thread, and is just being queued.
+// discover finds who was spawned by the isSetUp thread, and is just being queued.
 func (w *world) discover() {
-	for _, r := range w.sys.reactors {
+	for _, r := range w.sys.runners {
 		if c := r.queue.last; c != nil && w.byCore[c] == nil {
 			w.born(c)
 		}
@@ -311,7 +312,7 @@ func (w *world) at(at unsafe.Pointer, bell bool) *ghost {
 	}
 	k := w.nameOf(at, bell)
 	g := &ghost{name: w.field(k)}
-	if k.of == "census" {
+	if k.of == "registry" {
 		g.kind = ofCount
 	}
 	return w.haunt(at, g, bell)
@@ -326,7 +327,7 @@ type ghost struct {
 	kind     kind
 	name     string
 	c        *core
-	r        *reactor
+	r        *runner
 	lockedBy *thread
 	coming   *thread // whose call it is that brings it
 	holder   *thread // who runs the process, or has it in its hands on the way into a queue; nil: it sleeps or is in one
@@ -339,7 +340,7 @@ const (
 	ofWord
 	ofOwner
 	ofQueue
-	ofIdlers
+	ofIdleStack
 	ofIdle
 	ofCount // others come neither before it nor after it
 )
@@ -359,7 +360,7 @@ func (g *ghost) hear(was, now uint32, wrote bool) {
 		if now&1 == 0 {
 			g.inOrder(now >> 1)
 		}
-	case ofIdlers:
+	case ofIdleStack:
 		g.locking(was&1, now&1, 1)
 		if now&1 == 0 {
 			g.stacked(now >> 1)
@@ -459,7 +460,7 @@ func (g *ghost) owned(now uint32) {
 		c.holder = w.now
 		return
 	}
-	q := w.ghosts[unsafe.Pointer(&w.sys.reactors[now-1].queue.word)]
+	q := w.ghosts[unsafe.Pointer(&w.sys.runners[now-1].queue.word)]
 	switch {
 	case q.lockedBy != w.now:
 		w.fail("%s is put into %s, which is not locked", c.name, q.name)
@@ -481,8 +482,8 @@ func (w *world) belongs(c *core) bool {
 func (g *ghost) inOrder(length uint32) {
 	n, prev := uint32(0), (*core)(nil)
 	q := &g.r.queue
-	for c := q.first; c != nil && n <= length; c = c.next {
-		if c.prev != prev || c.owner.Peek() != q.id || !g.w.belongs(c) {
+	for c := q.first; c != nil && n <= length; c = c.links[queueLinks].next {
+		if c.links[queueLinks].prev != prev || c.owner.Peek() != q.id || !g.w.belongs(c) {
 			g.w.fail("%s is in %s, %s, and owned by %d", g.w.of(c).name, g.name, stateName(c.word.Peek()&states), c.owner.Peek())
 		}
 		prev = c
@@ -496,16 +497,16 @@ func (g *ghost) inOrder(length uint32) {
 // stacked looks whether the stack of the idle is what it says.
 func (g *ghost) stacked(n uint32) {
 	x := &g.w.sys.idle
-	on := map[*reactor]int{}
+	on := map[*runner]int{}
 	for _, r := range x.stack {
 		on[r]++
 	}
 	if int(n) != len(x.stack) {
 		g.w.fail("the stack of the idle says that it has %d, and has %d", n, len(x.stack))
 	}
-	for i, r := range g.w.sys.reactors {
+	for i, r := range g.w.sys.runners {
 		if on[r] != int(r.idle.Peek()) {
-			g.w.fail("reactor %d is %d times on the stack of the idle, and says %d", i, on[r], r.idle.Peek())
+			g.w.fail("runner %d is %d times on the stack of the idle, and says %d", i, on[r], r.idle.Peek())
 		}
 	}
 }
@@ -557,7 +558,7 @@ func (w *world) stuck() {
 
 // leftovers tells what is ready while nobody runs it.
 func (w *world) leftovers() (all []string) {
-	for i, r := range w.sys.reactors {
+	for i, r := range w.sys.runners {
 		if n := r.queue.word.Peek(); n != 0 {
 			all = append(all, fmt.Sprintf("%d in queue %d", n>>1, i))
 		}
@@ -565,23 +566,23 @@ func (w *world) leftovers() (all []string) {
 	return all
 }
 
-// buried looks at a world in which all reactors are closed.
+// buried looks at a world in which all runners are closed.
 func (w *world) buried() {
 	for _, p := range w.procs {
 		if !p.dead() {
-			w.fail("%s is %s, and all reactors are closed", p.name, stateName(p.core.word.Peek()&states))
+			w.fail("%s is %s, and all runners are closed", p.name, stateName(p.core.word.Peek()&states))
 		}
 	}
 	if n := w.sys.Stats().Alive; n != 0 {
-		w.fail("all reactors are closed, and the System counts %d who are alive", n)
+		w.fail("all runners are closed, and the System counts %d who are alive", n)
 	}
 	w.accounts()
 }
 
-// endRun has the reactors go no further than to the end of a turn, as at the end of Run.
+// endRun has the runners go no further than to the end of a turn, as at the end of Run.
 func (w *world) endRun() {
 	w.over, w.dropped = true, true
-	w.await("the reactors", func() bool {
+	w.await("the runners", func() bool {
 		for _, t := range w.threads[:len(w.stations)] {
 			if !t.ended {
 				return false
@@ -595,7 +596,7 @@ func (w *world) endRun() {
 func (w *world) close() {
 	w.endRun()
 	for _, x := range w.stations {
-		_ = places.Get(x.s).Close()
+		_ = locals.Get(x.s).Close()
 	}
 	w.closed = true
 }
@@ -604,44 +605,44 @@ func (w *world) close() {
 func (w *world) runAgain() {
 	w.endRun()
 	for _, x := range w.stations {
-		places.Get(x.s).Drop()
+		locals.Get(x.s).Drop()
 	}
 	w.over = false
 	for i, x := range w.stations {
 		if err := w.sys.Setup(x.s); err != nil {
 			panic(err)
 		}
-		w.thread(fmt.Sprintf("reactor %d, again", i), func() { w.serve(x) })
+		w.thread(fmt.Sprintf("runner %d, again", i), func() { w.serve(x) })
 	}
 }
 
-// settled looks at a world in which all reactors wait.
+// settled looks at a world in which all runners wait.
 func (w *world) settled() {
-	for i, r := range w.sys.reactors {
+	for i, r := range w.sys.runners {
 		switch {
 		case r.queue.word.Peek() != 0:
-			w.fail("reactor %d rests, and all others do, while its queue has %d", i, r.queue.word.Peek()>>1)
+			w.fail("runner %d rests, and all others do, while its queue has %d", i, r.queue.word.Peek()>>1)
 		case r.next != nil:
-			w.fail("reactor %d rests, and has the next process in its hands", i)
+			w.fail("runner %d rests, and has the next process in its hands", i)
 		case r.inRun.Load() && r.idle.Peek() != 1:
-			w.fail("reactor %d rests, and nobody can wake it: it is not on the stack of the idle", i)
+			w.fail("runner %d rests, and nobody can wake it: it is not on the stack of the idle", i)
 		case !r.inRun.Load() && r.idle.Peek() != 0:
-			w.fail("reactor %d has left Run, and is on the stack of the idle", i)
+			w.fail("runner %d has left Run, and is on the stack of the idle", i)
 		}
 	}
 	alive, holding := 0, 0
 	for _, p := range w.procs {
 		alive += p.settled()
 	}
-	for _, r := range w.sys.reactors {
-		if r.holding.Load() {
+	for _, r := range w.sys.runners {
+		if r.keepsRun.Load() {
 			holding++
 		}
 	}
-	if ordered := w.sys.reactors[0].ordered; !ordered && alive > 0 && holding == 0 {
+	if ordered := w.sys.runners[0].ordered; !ordered && alive > 0 && holding == 0 {
 		w.fail("%d processes are alive, and nobody holds Run", alive)
 	} else if (alive == 0 || ordered) && holding > 0 {
-		w.fail("%d processes are alive, an order is in force: %v, and %d reactors hold Run", alive, ordered, holding)
+		w.fail("%d processes are alive, an order is in force: %v, and %d runners hold Run", alive, ordered, holding)
 	}
 	if n := w.sys.Stats().Alive; int(n) != alive {
 		w.fail("%d processes are alive, and the System counts %d", alive, n)
@@ -701,12 +702,12 @@ func (w *world) nameOf(at unsafe.Pointer, bell bool) key {
 	if base := unsafe.Pointer(w.sys); within(base, unsafe.Sizeof(*w.sys)) {
 		return key{"sys", 0, uintptr(at) - uintptr(base)}
 	}
-	for i, r := range w.sys.reactors {
+	for i, r := range w.sys.runners {
 		if base := unsafe.Pointer(r); within(base, unsafe.Sizeof(*r)) {
-			return key{"reactor", i, uintptr(at) - uintptr(base)}
+			return key{"runner", i, uintptr(at) - uintptr(base)}
 		}
-		if base := unsafe.Pointer(&w.sys.census[i]); within(base, unsafe.Sizeof(w.sys.census[i])) {
-			return key{"census", i, uintptr(at) - uintptr(base)}
+		if base := unsafe.Pointer(&w.sys.registries[i]); within(base, unsafe.Sizeof(w.sys.registries[i])) {
+			return key{"registry", i, uintptr(at) - uintptr(base)}
 		}
 	}
 	for _, p := range w.procs {
@@ -722,7 +723,7 @@ func (w *world) nameOf(at unsafe.Pointer, bell bool) key {
 
 // field is the name for people.
 func (w *world) field(k key) string {
-	t := map[string]reflect.Type{"sys": reflect.TypeFor[System](), "reactor": reflect.TypeFor[reactor](), "census": reflect.TypeFor[census]()}[k.of]
+	t := map[string]reflect.Type{"sys": reflect.TypeFor[System](), "runner": reflect.TypeFor[runner](), "registry": reflect.TypeFor[registry]()}[k.of]
 	if t == nil || !w.telling {
 		return cmp.Or(k.of, "something")
 	}
@@ -743,13 +744,13 @@ func (g *ghost) show(v uint64) string {
 	switch g.kind {
 	case ofWord:
 		s := stateName(w & states)
-		for i, name := range []string{"locked", "mail", "poked", "killed", "unheard", "wanted", "blocked"} {
+		for i, name := range []string{"locked", "mail", "poked", "killed", "orderPending", "roomWanted", "blocked"} {
 			if w>>i&1 != 0 {
 				s += "|" + name
 			}
 		}
 		return s
-	case ofQueue, ofIdlers:
+	case ofQueue, ofIdleStack:
 		s := fmt.Sprint(w >> 1)
 		if w&1 != 0 {
 			s += "|locked"

@@ -1,0 +1,188 @@
+package process
+
+import "github.com/daimon-go/daimon/future"
+
+// endObserver is told of the end of a process.
+type endObserver interface {
+	// ended is called once, on any thread.
+	ended(r *runner, n Notice)
+}
+
+// observation is the entry of an observer with a process. What ends with a process, such as a timer, observes it too.
+type observation struct {
+	of *core // set before other threads know the observation; nil: nobody
+	entry[endObserver]
+}
+
+func observe(of *core, by endObserver) observation {
+	return observation{of, entry[endObserver]{of: by}}
+}
+
+// add registers the observer. It reports false if the process has ended. Observers are told in the order of their adds.
+func (x *observation) add() bool {
+	c := x.of
+	w := c.lock()
+	defer c.unlock(w)
+	if w&states == dead {
+		return false
+	}
+	c.more().observers.append(&x.entry)
+	return true
+}
+
+// remove undoes add, and reports whether the observer was still registered. It is then never told.
+func (x *observation) remove() bool {
+	c := x.of
+	if c == nil {
+		return false
+	}
+	w := c.lock()
+	defer c.unlock(w)
+	return x.listed && c.rare.observers.remove(&x.entry)
+}
+
+// Operation is something that was begun for a process: a timer, an action, a function that is offloaded, a Watch, or a
+// Link. It ends with the process.
+type Operation interface {
+	// Cancel ends the operation, and reports whether it was still under way: then its message never comes. Any
+	// goroutine may call it, except for a timer: see Self.After.
+	Cancel() bool
+}
+
+// Watch sends p a message when another process ends, or at once if it has ended already. as makes the message of the
+// Notice; it is called on any thread, and must do nothing else. Each call of Watch sends one message, to which the bound
+// of the mailbox does not apply. The zero Ref has ended as Stopped.
+func Watch[M any](p *Self[M], of AnyRef, as func(Notice) M) Operation {
+	if of == nil {
+		panic("process: Watch without a process: the zero Ref is nobody")
+	}
+	return newWatch(of.process(), &p.core, p.on, func(r *runner, n Notice) { p.deliver(r, as(n)) })
+}
+
+// watch calls notify at the end of one process, unless another one ends before.
+type watch struct {
+	of, by observation
+	notify func(*runner, Notice)
+}
+
+type (
+	watched watch
+	watcher watch
+)
+
+func (x *watched) ended(r *runner, n Notice) {
+	x.by.remove()
+	x.notify(r, n)
+}
+
+func (x *watcher) ended(*runner, Notice) { x.of.remove() }
+
+// newWatch watches of until by ends; by may be nil.
+func newWatch(of, by *core, r *runner, notify func(*runner, Notice)) *watch {
+	x := &watch{notify: notify}
+	x.of, x.by = observe(of, (*watched)(x)), observe(by, (*watcher)(x))
+	if by != nil {
+		x.by.add()
+	}
+	if of == nil || !x.of.add() {
+		x.by.remove()
+		notify(r, of.notice())
+	}
+	return x
+}
+
+// Cancel implements Operation.
+func (x *watch) Cancel() bool {
+	if !x.of.remove() {
+		return false
+	}
+	x.by.remove()
+	return true
+}
+
+// Link links two processes: the end of either ends the other, with the Reason Linked. Unless always is set, an end that
+// is Normal or Stopped does not count. If one process has ended already, the other ends at once as it would have. Several
+// links between the same two processes act as one, but each has to be cancelled. Any goroutine may call Link.
+func Link(a, b AnyRef, always bool) Operation {
+	if a == nil || b == nil {
+		panic("process: Link without a process: the zero Ref is nobody")
+	}
+	one, two := a.process(), b.process()
+	x := &link{always: always}
+	x.a, x.b = observe(one, (*linkOfA)(x)), observe(two, (*linkOfB)(x))
+	switch {
+	case one == two:
+	case one == nil || !x.a.add():
+		x.carry(nil, two, one.notice())
+	case two == nil || !x.b.add():
+		if x.a.remove() {
+			x.carry(nil, one, two.notice())
+		}
+	case x.over.Load() != 0 && x.b.remove(): // a has ended between the two adds
+		x.carry(nil, two, one.notice())
+	}
+	return x
+}
+
+// link observes two processes.
+type link struct {
+	a, b   observation
+	always bool
+	over   word // 1: one has ended
+}
+
+type (
+	linkOfA link
+	linkOfB link
+)
+
+func (x *linkOfA) ended(r *runner, n Notice) { (*link)(x).ended(r, &x.b, n) }
+func (x *linkOfB) ended(r *runner, n Notice) { (*link)(x).ended(r, &x.a, n) }
+
+func (x *link) ended(r *runner, other *observation, n Notice) {
+	x.over.Store(1)
+	if other.remove() {
+		x.carry(r, other.of, n)
+	}
+}
+
+// carry ends c, if the end that n is about counts.
+func (x *link) carry(r *runner, c *core, n Notice) {
+	if c != nil && (x.always || n.Reason.abnormal()) {
+		c.kill(r, Linked, n.linked())
+	}
+}
+
+// Cancel implements Operation.
+func (x *link) Cancel() bool {
+	removed := x.a.remove()
+	return x.b.remove() || removed
+}
+
+// Ended returns a future that is resolved when the process has ended, or at once if it has already. While the process is
+// alive, all calls return the same future. On an order a process that sleeps ends only after all tasks; so a task that
+// awaits the future, and is not a Stopper, waits as long as the terms of the order let it. Any goroutine may call Ended.
+func Ended(of AnyRef) *future.Future[Notice] {
+	c := of.process()
+	if c == nil {
+		panic("process: Ended of nobody")
+	}
+	f, isNew := c.endFuture()
+	if isNew {
+		newWatch(c, nil, nil, func(_ *runner, n Notice) { _ = f.Resolve(n) })
+	}
+	return f
+}
+
+func (c *core) endFuture() (f *future.Future[Notice], isNew bool) {
+	w := c.lock()
+	defer c.unlock(w)
+	if c.rare != nil && c.rare.end != nil {
+		return c.rare.end, false
+	}
+	f = future.New[Notice](c.sys.group.Schedulers()[0])
+	if w&states != dead {
+		c.more().end = f
+	}
+	return f, true
+}

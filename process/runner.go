@@ -1,0 +1,368 @@
+package process
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/internal/panics"
+)
+
+// runner runs processes on one scheduler. It is a demon, so it has a turn in each pass: the ready tasks go first, then the
+// processes of its own queue, then those of other queues, then the kernel.
+type runner struct {
+	sys   *System
+	s     *act.Scheduler
+	queue queue
+	idle  word // 1: it is on the idle stack
+	busy  word // 1: it is in a turn
+
+	// The fields of its thread.
+	current *core         // whose turn it is
+	next    *core         // was handed the thread: it is running, and has the next turn
+	budget  int           // messages of a turn of the runner
+	leftAt  time.Duration // when the last turn ended that left processes in the queue; 0: none
+
+	handedOff int64               // in this turn of the runner
+	gone      int64               // processes that have ended in it
+	free      []waiter            // what makeRoom has returned last
+	waiting   bool                // it has returned Wait, and nothing has resumed it
+	waker     act.Waker           //
+	bell      act.AtomicWaker     // wakes it from any goroutine
+	disarmed  inbox.Stack[*timer] // to be stopped on this thread
+
+	ordered bool                          // an order is in force
+	orders  uint32                        // how many it was given
+	order   atomic.Pointer[standingOrder] // the last of them, while it is in force. Written here, read anywhere
+
+	keepsRun atomic.Bool // from returning
+	dropping atomic.Bool // it was told to drop what is left, since its last turn
+	isSetUp  atomic.Bool
+	inRun    atomic.Bool // or about to be
+	isClosed atomic.Bool
+
+	made, ended, dropped, handed, stolen counter // written here, read anywhere
+}
+
+// locals find the runner of a scheduler.
+var locals = act.NewLocal(func(*act.Scheduler) *local { return &local{} })
+
+// local is the runner of a scheduler; nil: no System was set up there.
+type local struct{ *runner }
+
+// runnerOf returns the runner of the Sender's thread, or nil.
+func runnerOf(from Sender) *runner {
+	if s := from.Scheduler(); s != nil {
+		return locals.Get(s).runner
+	}
+	return nil
+}
+
+// Bounds of a turn of a runner.
+const (
+	slice     = time.Millisecond // a turn that takes longer makes the next one shorter
+	mostSteal = 32
+)
+
+// Act is a turn of the runner: processes have turns until budget messages are received, or no queue has a process.
+func (r *runner) Act(t *act.Task) act.Directive {
+	r.waiting = false
+	r.sys.idle.remove(r)
+	r.noteOrder(t)
+	r.stopTimers()
+	r.shareIfLate()
+	r.busy.Store(1) // before it looks at its queue
+	more := r.round()
+	r.busy.Store(0)
+	if more {
+		return act.Yield
+	}
+	r.waker = t.Waker()
+	r.bell.Set(r.waker) // from here on wake works
+	r.waiting = true
+	if r.mayWait() {
+		return act.Wait
+	}
+	return act.Yield
+}
+
+// round gives turns to processes, and reports whether there may be more. The last hand-off does not outlive the round:
+// two processes that talk to each other do not keep out a third.
+func (r *runner) round() (more bool) {
+	defer r.publishCounts()
+	defer r.recoverTurn(&more)
+	for left := r.budget; left > 0; {
+		c := r.take()
+		if c == nil {
+			return false
+		}
+		r.keepRun()
+		left -= r.run(c)
+	}
+	r.requeueNext()
+	r.adaptBudget()
+	return true
+}
+
+// take returns a process that this thread has made running: the receiver of a hand-off, the first of the own queue, or
+// a stolen one.
+func (r *runner) take() *core {
+	if c := r.next; c != nil {
+		r.next = nil
+		return c
+	}
+	for {
+		ok, c := r.queue.tryDequeue()
+		if !ok || c == nil {
+			c = r.steal()
+		}
+		if c == nil || c.begin() {
+			return c
+		}
+	}
+}
+
+// steal takes half of another queue: it returns the first process, and queues the others here.
+func (r *runner) steal() *core {
+	all := r.sys.runners
+	for i := range all {
+		victim := all[(int(r.s.Index())+1+i)%len(all)]
+		if victim == r {
+			continue
+		}
+		if _, loot := victim.queue.trySteal(mostSteal); loot.first != nil {
+			return r.share(loot)
+		}
+	}
+	return nil
+}
+
+func (r *runner) share(loot cores) (first *core) {
+	first = loot.first
+	for c := first; c != nil; c = loot.first {
+		loot.remove(c, queueLinks)
+		add(&r.stolen, 1)
+		if c != first {
+			r.enqueue(c, false)
+		}
+	}
+	return first
+}
+
+// run gives c its turn, and returns its cost in messages.
+func (r *runner) run(c *core) (cost int) {
+	r.current, c.on = c, r
+	if c.home == 0 {
+		c.checkOrder()
+	}
+	c.left, c.cutOff, c.overran = r.sys.cfg.Messages, false, false
+	if c.word.Load()&killed != 0 {
+		r.end(c, 0)
+		return 1
+	}
+	d := c.body.turn()
+	cost = max(1, int(r.sys.cfg.Messages-c.left))
+	r.endTurn(c, d) // c may run elsewhere from here on
+	r.current = nil
+	return cost
+}
+
+// endTurn does what the verdict of a turn says.
+func (r *runner) endTurn(c *core, d act.Directive) {
+	switch {
+	case c.over != 0:
+		r.end(c, c.over)
+	case d == act.Done:
+		r.end(c, Normal)
+	case d == act.Failed:
+		r.end(c, Failed)
+	case d != act.Wait && d != act.Yield:
+		panic("process: an action returned " + d.String() + ": return Yield, Wait, Done or Failed")
+	default:
+		if c.home == 0 {
+			r.register(c)
+		}
+		r.suspend(c, d)
+	}
+}
+
+// suspend makes c sleep, wait for room, or go on behind the processes that are queued.
+func (r *runner) suspend(c *core, d act.Directive) {
+	switch {
+	case d == act.Wait && !c.cutOff && !c.waitsForRoom():
+		if !c.oversized && c.trySleep() {
+			return
+		}
+		asleep, free := c.sleepOrRequeue(r)
+		r.release(free)
+		if !asleep {
+			r.enqueueAgain(c)
+		}
+	case c.waitsForRoom():
+		blocks, free := c.blockOrRequeue(r)
+		r.release(free)
+		if !blocks {
+			r.enqueueAgain(c)
+		}
+	default:
+		r.release(c.requeue(r))
+		r.enqueueAgain(c)
+	}
+}
+
+// release tells waiters that there is room.
+func (r *runner) release(free []waiter) {
+	for _, w := range free {
+		w.roomFree(r)
+	}
+}
+
+// enqueueAgain queues c behind its turn. If c is alone here no idle runner is woken: c would move from runner to runner,
+// each time behind a wake-up.
+func (r *runner) enqueueAgain(c *core) {
+	if r.next == nil && r.queue.length() == 0 && r.queue.tryEnqueue(c) {
+		return
+	}
+	r.enqueue(c, false)
+}
+
+// enqueue queues c here, and wakes an idle runner, which steals it: nobody knows how long the present turn, and those in
+// front of c, will take. If r was waiting it has just been resumed for c, and runs it first.
+func (r *runner) enqueue(c *core, wasWaiting bool) {
+	if x := r.put(c); x != r {
+		x.wake() // it may be in a long turn
+	}
+	if wasWaiting {
+		return
+	}
+	if y := r.sys.idle.pop(); y != nil {
+		y.wake()
+	}
+}
+
+// put queues c here, or on the next runner whose queue is not locked.
+func (r *runner) put(c *core) *runner {
+	if r.queue.tryEnqueue(c) {
+		return r
+	}
+	return r.sys.enqueueBehind(c, r.s.Index())
+}
+
+// shareIfLate wakes an idle runner if the tasks of this scheduler have taken so long that the queue is better off there.
+func (r *runner) shareIfLate() {
+	if r.leftAt == 0 || r.queue.empty() || r.s.Now()-r.leftAt <= slice {
+		return
+	}
+	if x := r.sys.idle.pop(); x != nil {
+		x.wake()
+	}
+}
+
+// requeueNext queues the process that was handed the thread last.
+func (r *runner) requeueNext() {
+	if c := r.next; c != nil {
+		r.next = nil
+		r.release(c.requeue(r))
+		r.enqueueAgain(c)
+	}
+}
+
+// adaptBudget halves the next turn after one that took too long, since sockets wait for it, and else doubles it again.
+func (r *runner) adaptBudget() {
+	if r.leftAt = r.s.Clock().Monotonic(); r.leftAt-r.s.Now() > slice {
+		r.budget = max(1, r.budget/2)
+	} else {
+		r.budget = min(r.sys.cfg.Batch, r.budget*2)
+	}
+}
+
+// recoverTurn ends the process whose turn has panicked.
+func (r *runner) recoverTurn(more *bool) {
+	if hook.Crashes(r.s) {
+		return
+	}
+	v := recover()
+	c := r.current
+	if v == nil {
+		return
+	}
+	*more = true
+	if c == nil {
+		panic(v) // it is a mistake of this package
+	}
+	r.fail(c, panics.Recovered(v))
+}
+
+// mayWait looks at all queues once more before r waits, and reports whether it may. What is queued after r is on the idle
+// stack wakes it; what was queued before is found here.
+func (r *runner) mayWait() bool {
+	sys := r.sys
+	if !r.disarmed.Empty() {
+		r.waiting = false
+		return false
+	}
+	now := sys.idle.push(r)
+	nonePending := sys.pending.Load() == 0 // before the queues: what is pending no longer may be in one
+	if !sys.queuesEmpty() {
+		sys.idle.remove(r)
+		r.waiting = false
+		return false
+	}
+	if now.idle == sys.inRun() && now == sys.idle.snapshot() {
+		sys.allPassive(r, now, nonePending)
+	}
+	return true
+}
+
+// resume wakes r, on its own thread, if it waits, and reports whether it did: a process is about to become ready.
+func (r *runner) resume() (wasWaiting bool) {
+	if !r.waiting {
+		return false
+	}
+	r.waiting = false
+	r.sys.idle.remove(r)
+	r.keepRun()
+	r.waker.Wake()
+	return true
+}
+
+// wake wakes r, from any goroutine: one interrupt, however often it is called.
+func (r *runner) wake() { r.bell.Wake() }
+
+// keepRun keeps Run from returning, until releaseRun.
+func (r *runner) keepRun() {
+	if !r.keepsRun.Load() {
+		r.keepsRun.Store(true)
+		r.s.Hold(1)
+	}
+}
+
+func (r *runner) releaseRun() {
+	if r.keepsRun.Load() {
+		r.keepsRun.Store(false)
+		r.s.Hold(-1)
+	}
+}
+
+// String is the name of the demon in a Cut.
+func (r *runner) String() string { return "process.System" }
+
+// publishCounts publishes the counts that change too often to be written atomically each time.
+func (r *runner) publishCounts() {
+	if r.handedOff > 0 {
+		add(&r.handed, r.handedOff)
+	}
+	if r.gone > 0 {
+		add(&r.ended, r.gone)
+	}
+	r.handedOff, r.gone = 0, 0
+}
+
+// add adds to a counter that only one thread writes, and returns the sum.
+func add(c *counter, n int64) int64 {
+	n += c.Load()
+	c.Store(n)
+	return n
+}
