@@ -26,8 +26,8 @@ type Config struct {
 	// machines. Package demon has others.
 	Idle Strategy
 
-	// TurnsPerPass bounds the turns of tasks between two passes; 0 means 64. More of them make a turn cheaper and
-	// let events, deadlines and demons wait longer.
+	// TurnsPerPass bounds the turns of tasks between two passes; 0 means 64. With more of them a turn is cheaper, and
+	// events, deadlines and demons wait longer.
 	TurnsPerPass int
 
 	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes

@@ -1,9 +1,8 @@
-// Package demon holds the demons that neither make tasks nor wake them, and the idle strategies: what a
-// scheduler's thread does when nothing is ready.
+// Package demon provides two simple demons, and the idle strategies: what a scheduler's thread does when nothing is ready.
 //
 // # Idle strategies
 //
-// A strategy is chosen by configuration alone; the same program runs under each:
+// A strategy is chosen by configuration; the same program runs under each:
 //
 //	name       made by     when nothing is ready                 an event waits   an idle server costs
 //	interrupt  nil         sleep until something happens         for a wake-up    nothing
@@ -15,14 +14,14 @@
 //	…
 //	act.Run(ctx, act.Config{Idle: idle}, server.Setup)
 //
-// Each wraps the Idler that the scheduler would otherwise have, whichever that is. Under each of them an
-// Interrupt is never lost, a deadline is late by no more than one look (under poll also by what Go's
-// timers take, about 1 ms at worst), and an order reaches the thread at once.
+// Each wraps the Idler that the scheduler would otherwise have. Under each of them no Interrupt is lost, a deadline is late
+// by at most one look (under poll also by the inaccuracy of Go's timers, about 1 ms at worst), and an order reaches the
+// thread at once.
 //
 // # Demons
 //
-// [Every] takes a turn at a fixed interval. [Stay] keeps Run alive for what other goroutines are going
-// to post. Both hold Run and end on an order. They are installed, not spawned:
+// [Every] has a turn at a fixed interval. [Stay] waits for what other goroutines are going to post. Both keep
+// [act.Scheduler.Run] from returning until an order. They are installed, not spawned:
 //
 //	s.Install(demon.Every(time.Minute, expireSessions))
 package demon

@@ -9,13 +9,12 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Every is a demon that has tick called on the scheduler's thread every d, for the first time d after
-// the demon's first turn. Ticks are on a grid that does not drift. When ticks were missed, because turns
-// took long or the scheduler was suspended, there is one late tick for all of them, and the next is on
-// the grid again. It panics unless d is above 0.
+// Every returns a demon that calls tick on the scheduler's thread every d, the first time d after the demon's first turn.
+// The ticks are on a grid that does not drift. If ticks were missed, because turns took long or the scheduler was
+// suspended, there is one late tick for all of them, and the next is on the grid again. Every panics unless d is above 0.
 //
-// tick answers act.Wait, or act.Yield, to go on with the next tick, and act.Done or Failed to end the
-// demon; what it offloads counts as part of its turn. The demon holds Run, and ends at once on an order.
+// tick returns act.Wait or act.Yield to go on with the next tick, and act.Done or act.Failed to end the demon. What it
+// offloads is part of its turn. The demon keeps Run from returning, and ends on an order.
 func Every(d time.Duration, tick act.Func) act.Demon {
 	mustBePositive("Every", d)
 	if tick == nil {
@@ -27,7 +26,7 @@ func Every(d time.Duration, tick act.Func) act.Demon {
 type every struct {
 	interval time.Duration
 	tick     act.Func
-	next     time.Duration // on the scheduler's clock; 0: the first turn is still to come
+	next     time.Duration // on the scheduler's clock; 0 before the first turn
 	timer    act.Timer
 	told     bool
 }
@@ -57,7 +56,7 @@ func (e *every) Stop(*act.Task, shutdown.Order) { e.told = true }
 
 func (e *every) String() string { return fmt.Sprintf("demon.Every(%v)", e.interval) }
 
-// after is a+d, or the end of time.
+// after returns a+d, or the largest Duration.
 func after(a, d time.Duration) time.Duration {
 	if d > math.MaxInt64-a {
 		return math.MaxInt64

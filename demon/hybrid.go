@@ -8,10 +8,9 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// Hybrid is the strategy "hybrid": after a turn the thread looks without blocking until spin has passed
-// without another turn, and then blocks. Under load it neither sleeps nor needs to be woken; an idle
-// server is as quiet as under "interrupt". The time is that of the scheduler's clock. It panics unless
-// spin is above 0.
+// Hybrid is the strategy "hybrid": after a turn the thread looks without blocking until spin has passed without another
+// turn, and then blocks. Under load it neither sleeps nor has to be woken; an idle server costs no more than under
+// "interrupt". The time is that of the scheduler's clock. Hybrid panics unless spin is above 0.
 func Hybrid(spin time.Duration) act.Strategy {
 	mustBePositive("Hybrid", spin)
 	return func(s *act.Scheduler, present act.Idler) act.Idler {
@@ -19,21 +18,20 @@ func Hybrid(spin time.Duration) act.Strategy {
 	}
 }
 
-// hybrid never looks twice in one Idle: whether a look has brought something only the scheduler knows.
-// It returns, and the scheduler comes back after an empty pass if there was nothing.
+// hybrid looks only once in an Idle: only the scheduler knows whether a look has found something. It calls Idle again after
+// an empty pass.
 type hybrid struct {
 	s       *act.Scheduler
 	present act.Idler
 	spin    time.Duration
 
-	turns uint64        // the scheduler's, when it last might have blocked
+	turns uint64        // the scheduler's count when it last looked
 	until time.Duration // when to stop looking
 	state atomic.Uint32 // of the thread, for Interrupt
 }
 
-// The thread goes from awake to blocking and back. Whoever interrupts leaves interrupted in either
-// case, and wakes the thread only if it was blocking: while it looks, an Interrupt is one atomic
-// operation and no write to a descriptor.
+// The thread goes from awake to blocking and back. An Interrupt sets interrupted in either case, and wakes the thread only
+// if it was blocking: while it looks, an Interrupt is one atomic operation and no write to a descriptor.
 const (
 	awake uint32 = iota
 	blocking
@@ -58,8 +56,7 @@ func (h *hybrid) Interrupt() {
 	}
 }
 
-// looking tells whether there was a turn so recently that it is worth while to look. The reading of
-// the clock is the pass's, made a moment ago.
+// looking reports whether there was a turn within spin. The clock was read by the pass, a moment ago.
 func (h *hybrid) looking() bool {
 	now := h.s.Now()
 	if turns := hook.TurnCount(h.s); turns != h.turns {

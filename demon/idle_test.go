@@ -271,8 +271,8 @@ func TestStrategyGoesRoundAnEngineThatIsSetLater(t *testing.T) {
 }
 
 func TestParseStrategy(t *testing.T) {
-	require.Equal(t, []string{"interrupt", "poll", "hybrid", "busy"}, demon.Strategies())
-	for _, name := range demon.Strategies() {
+	require.Equal(t, [...]string{"interrupt", "poll", "hybrid", "busy"}, demon.Strategies)
+	for _, name := range demon.Strategies {
 		st, err := demon.ParseStrategy(name)
 		require.NoError(t, err)
 		require.Equal(t, name == "interrupt", st == nil)

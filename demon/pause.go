@@ -6,14 +6,11 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Pause is the strategy "poll": when nothing is ready the thread pauses for d, and then looks once. Only
-// a deadline or an Interrupt (a posted function, an order, a remote wake-up) cuts the pause short; an
-// event of the operating system waits for its end. So many events are fetched with one look, at the
-// price of up to d of delay. It panics unless d is above 0.
+// Pause is the strategy "poll": when nothing is ready the thread pauses for d and then looks once. Only a deadline or an
+// Interrupt (a posted function, an order, a remote wake-up) ends the pause early; an event of the operating system waits
+// for its end. So one look fetches many events, which are up to d late. Pause panics unless d is above 0.
 //
-// The pause is by Go's timers, which on an idle process may take 1 ms for less. The pause demon of
-// older systems was a process like others, and immortal; this one is never queued, never holds Run, and
-// ends with the order that ends Run.
+// The pause is by Go's timers, which in an idle process may take 1 ms for less.
 func Pause(d time.Duration) act.Strategy {
 	mustBePositive("Pause", d)
 	return func(_ *act.Scheduler, present act.Idler) act.Idler {
@@ -24,9 +21,9 @@ func Pause(d time.Duration) act.Strategy {
 }
 
 type pause struct {
-	present   act.Idler // only ever looks, so Interrupt need not reach it
+	present   act.Idler // it only looks, so Interrupt need not reach it
 	length    time.Duration
-	interrupt chan struct{} // holds one: an Interrupt that nobody was waiting for is for the next pause
+	interrupt chan struct{} // of capacity 1: an Interrupt outside of a pause ends the next one
 	timer     *time.Timer
 }
 
@@ -37,7 +34,7 @@ func (p *pause) Idle(atMost time.Duration) {
 	p.present.Idle(0)
 }
 
-// sleep parks a locked goroutine on a channel. That costs 3–17 µs, which a pause does not notice.
+// sleep parks a locked goroutine on a channel, which costs 3–17 µs.
 func (p *pause) sleep(atMost time.Duration) {
 	d := p.length
 	if atMost > 0 {

@@ -5,13 +5,13 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Stay is a demon that does nothing but hold Run until an order: for a scheduler that lives on what
-// other goroutines post to it, and would otherwise return whenever it has nothing left.
+// Stay returns a demon that does nothing but keep Run from returning until an order. It is for a scheduler that serves what
+// other goroutines post to it.
 func Stay() act.Demon { return &stay{} }
 
 type stay struct{ told bool }
 
-// Act takes its Waker and gives it to nobody: only an order makes this demon ready.
+// Act asks for its Waker and drops it: only an order makes this demon ready.
 func (y *stay) Act(t *act.Task) act.Directive {
 	if y.told {
 		return act.Done

@@ -18,7 +18,7 @@ import (
 
 // underEach runs f once for each strategy.
 func underEach(t *testing.T, f func(t *testing.T, idle act.Strategy)) {
-	for _, name := range demon.Strategies() {
+	for _, name := range demon.Strategies {
 		t.Run(name, func(t *testing.T) {
 			idle, err := demon.ParseStrategy(name)
 			require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestADeadlineIsNotSleptOver(t *testing.T) {
 
 func TestAnOrderReachesASleepingScheduler(t *testing.T) {
 	strategies := map[string]act.Strategy{"a pause of an hour": demon.Pause(time.Hour)}
-	for _, name := range demon.Strategies() {
+	for _, name := range demon.Strategies {
 		strategies[name], _ = demon.ParseStrategy(name)
 	}
 	for name, idle := range strategies {

@@ -62,7 +62,7 @@ func serve(at *net.Addr, limits listener.Limits, handler func(*listener.Conn) ac
 
 // What every server stands on, under each way to be idle.
 func TestUnderEachIdleStrategy(t *testing.T) {
-	for _, name := range demon.Strategies() {
+	for _, name := range demon.Strategies {
 		t.Run(name, func(t *testing.T) {
 			idle, err := demon.ParseStrategy(name)
 			require.NoError(t, err)

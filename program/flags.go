@@ -50,7 +50,7 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
 	idle := "" // the program has chosen
 	if s.Config.Idle == nil {
-		idle = demon.Strategies()[0]
+		idle = demon.Strategies[0]
 	}
 	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle reactor: interrupt, poll, hybrid or busy")
 	fs.Var(&drain{&s.Config.Shutdown}, "drain",

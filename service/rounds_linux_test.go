@@ -28,7 +28,7 @@ func TestFiftyLoadedRoundsLeaveNothing(t *testing.T) {
 	tcp := &service.TCP{Address: loopback, Handler: echo}
 	local := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: echo}
 	round := func(i int) {
-		idle, err := demon.ParseStrategy(demon.Strategies()[i%4])
+		idle, err := demon.ParseStrategy(demon.Strategies[i%4])
 		require.NoError(t, err)
 		loadedRound(t, act.Config{Schedulers: 2, Idle: idle, Logger: zap.NewNop()}, tcp, local)
 		tcp.Address = tcp.Addr().String()

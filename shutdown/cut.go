@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// Named bounds how many different names of what was cut a Cut has.
+// Named bounds the different names in a Cut.
 const Named = 8
 
-// Cut is the error of an end that left something undone. It says what and under which order, so
-// that an operator sees who did not finish in time.
+// Cut is the error of an end that left something undone. It says what, and under which order, so that an operator sees what
+// did not finish in time.
 type Cut struct {
-	// Order is the last order that made the terms stricter; nil when Close cut without one.
+	// Order is the last order that made the terms stricter; nil if Close was called without one.
 	Order Order
-	// Tasks and Demons count the actions that were alive at the end; Offloads those of the tasks whose
-	// offloaded work was still running; Lingering what was held for nobody's task any more, such as
-	// connections still sending their last bytes.
+	// Tasks and Demons count the actions that had not finished; Offloads those of the tasks whose offloaded function was
+	// running; Lingering what goes on without a task, such as connections that send their last bytes.
 	Tasks, Demons, Offloads, Lingering int
 	// Processes counts those of package process: under an order that halts or suspends all that were alive, otherwise
 	// those that had something to do.
 	Processes int
-	// Dropped tells whether they are gone; otherwise a later Run goes on with them.
+	// Dropped reports whether they were dropped; otherwise a later Run goes on with them.
 	Dropped bool
 	// Names are the different names of the actions, in order of appearance, at most Named.
 	Names []Count
@@ -69,7 +68,7 @@ func (c *Cut) Error() string {
 	return b.String()
 }
 
-// text is what an order says of itself, or else its type.
+// text returns the text of an order, or else its type.
 func text(o Order) string {
 	switch o.(type) {
 	case error, fmt.Stringer:
@@ -89,7 +88,7 @@ func (c *Cut) name(n Count) {
 	}
 }
 
-// Add joins what another scheduler of the same group cut.
+// Add adds what o counts and names. Of the orders, c keeps its own if it has one.
 func (c *Cut) Add(o *Cut) {
 	c.Tasks += o.Tasks
 	c.Demons += o.Demons

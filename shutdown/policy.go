@@ -5,34 +5,33 @@ import (
 	"time"
 )
 
-// Grace is how long the zero Policy lets work go on.
+// Grace is how long work may go on under the zero Policy.
 const Grace = 30 * time.Second
 
-// Order is the reason for an end. The value itself travels to every action, so that an action can
-// ask it more than its terms.
+// Order is the reason for an end. Every action receives the value itself, so an application's own type can carry more than
+// the terms.
 type Order interface {
-	// Policy is read once, when the order reaches a scheduler.
+	// Policy returns the terms. A scheduler reads them once, when it obeys the order.
 	Policy() Policy
 }
 
-// Now is the plain order: no reason, only terms.
+// Now is an order that has only terms.
 type Now struct{ Terms Policy }
 
 // Policy returns the terms.
 func (n Now) Policy() Policy { return n.Terms }
 
-// Kind says how much work is still done after an order, from everything to nothing.
+// Kind is how much work is still done after an order.
 type Kind uint8
 
 const (
 	// Bounded lets work go on within Policy.Turns and Policy.Time.
 	Bounded Kind = iota
-	// Endless lets work go on until it ends by itself, however long that takes.
+	// Endless lets work go on until it ends by itself.
 	Endless
 	// Halting takes no further turn: the bound is zero.
 	Halting
-	// Suspending takes no further turn and tells nobody, so that a later Run goes on as if nothing
-	// had been.
+	// Suspending takes no further turn and tells no action, so that a later Run goes on where this one has ended.
 	Suspending
 )
 
@@ -50,33 +49,30 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Policy is the terms of an end. The zero Policy means {Time: Grace, Drop: true}: drain for thirty
-// seconds, then drop. A Policy with any field set is taken as it stands, so Policy{Turns: 5} has no
-// bound in time and drops nothing.
+// Policy is the terms of an end. The zero Policy means {Time: Grace, Drop: true}: drain for 30 s, then drop. A Policy with
+// any field set is taken as it is, so Policy{Turns: 5} has no bound in time and drops nothing.
 type Policy struct {
 	Kind Kind
-	// Turns bounds the further turns of each task, 0 not at all. It ends no task that only waits:
-	// add Time for that. At most math.MaxUint32 are counted.
+	// Turns bounds the further turns of each task; 0 is no bound. It does not end a task that only waits; Time does. More
+	// than math.MaxUint32 means math.MaxUint32.
 	Turns int
 	// Time bounds the further work as a whole, from the moment the order is obeyed; 0: no bound.
 	Time time.Duration
-	// Drop releases what is left when the end comes: actions are closed and forgotten. Without it
-	// they stay where they are and a later Run goes on with them.
+	// Drop closes and removes the actions that are left at the end. Without it a later Run goes on with them.
 	Drop bool
 }
 
-// The named terms. They are values to be used or copied, not to be changed.
+// Policies with names. They must not be changed.
 var (
-	// Unbounded tells everybody and waits for as long as it takes.
+	// Unbounded tells all actions and waits until they have finished.
 	Unbounded = Policy{Kind: Endless}
 	// Halt stops at once and keeps what is left.
 	Halt = Policy{Kind: Halting}
-	// Suspend stops at once, tells nobody, and keeps everything intact.
+	// Suspend stops at once, tells no action, and keeps everything as it is.
 	Suspend = Policy{Kind: Suspending}
 )
 
-// Resolved returns p with the meaning of the zero value filled in. It panics on a negative bound,
-// which no arithmetic of a caller should produce silently, and on a Kind that there is not.
+// Resolved returns p with the defaults of the zero Policy filled in. It panics on a negative bound and on an unknown Kind.
 func (p Policy) Resolved() Policy {
 	if p.Turns < 0 || p.Time < 0 { // not %v of p: String resolves
 		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %d turns, %v", p.Turns, p.Time))

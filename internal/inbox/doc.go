@@ -1,6 +1,5 @@
-// Package inbox carries things from any goroutine to one consumer without a
-// lock, and without telling the consumer: waking it is its owner's business.
-// There are two types.
+// Package inbox passes values from any goroutine to one consumer without a lock. It does not wake the consumer. There are
+// two types.
 //
 //	         bound            one push                takes       order
 //	Ring     fixed, false     a compare-and-swap,     one value   of claiming
@@ -8,13 +7,9 @@
 //	Stack    none: nodes are  a compare-and-swap      all nodes   of pushing
 //	         the callers'                             at once
 //
-// A Ring is for values that somebody makes, and so has to be bounded. A Stack is
-// for what exists already and has something to say about itself, once until it is
-// heard: it needs no room, so it can refuse nobody.
+// A Ring is for new values, of which there may be any number, and so has to be bounded. A Stack is for objects that exist
+// already and are in it at most once: each brings its own node, so a push is never refused for lack of room.
 //
-// Both can be closed, exactly: each push either happened before and is found by
-// the consumer, or reports false. Neither allocates or blocks in a push, and a
-// consumer may sleep on their Empty without losing a wake-up (see Ring.Empty).
-//
-// Both are for one consumer, and know no priorities.
+// Both can be closed, exactly: each push either happened before and is found by the consumer, or reports false. A push
+// neither allocates nor blocks. A consumer may sleep when Empty returns true, without losing a wake-up (see Ring.Empty).
 package inbox

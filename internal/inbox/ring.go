@@ -20,7 +20,7 @@ const (
 )
 
 // A Ring is a bounded queue from any number of goroutines to one consumer,
-// Dmitry Vyukov's: each slot says in its own word for whom it is ready, so
+// Dmitry Vyukov's: a word of each slot says for which position it is ready, so
 // producers share only the tail and the consumer writes nothing they all read.
 //
 //	      head               tail
@@ -77,7 +77,7 @@ func (r *Ring[T]) Push(v T) bool {
 			return false // not popped yet since the last time round: full
 		}
 		if turn > 2*p || !r.tail.CompareAndSwap(p, p+1) {
-			continue // somebody else got it, or Close came between
+			continue // another producer got it, or Close came between
 		}
 		s.value = v
 		s.turn.Store(2*p + 1)

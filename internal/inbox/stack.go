@@ -5,7 +5,7 @@ import "sync/atomic"
 // A Node is one entry of a Stack, meant to be a field of what is pushed and
 // found again through Of: pushing allocates nothing. The zero Node is ready. A
 // Node is in at most one Stack, once, from its Push until the consumer has called
-// its Next; whoever pushes it sees to that, usually with a flag that one
+// its Next. The caller of Push ensures that, usually with a flag that a
 // compare-and-swap sets and the consumer clears.
 type Node[T any] struct {
 	next *Node[T] // in the stack: the one pushed before; taken: the one pushed after
@@ -39,7 +39,7 @@ func (s *Stack[T]) Push(n *Node[T]) (pushed, wasEmpty bool) {
 	for {
 		head := s.head.Load()
 		if head == &s.end {
-			n.next = nil // from a round that lost
+			n.next = nil // from a compare-and-swap that failed
 			return false, false
 		}
 		n.next = head

@@ -232,7 +232,7 @@ func Receive[T any](t testing.TB, from <-chan T) (v T) {
 
 // UnderEach runs f once under each idle strategy, with two schedulers.
 func UnderEach(t *testing.T, f func(t *testing.T, cfg act.Config)) {
-	for _, name := range demon.Strategies() {
+	for _, name := range demon.Strategies {
 		t.Run(name, func(t *testing.T) {
 			idle, err := demon.ParseStrategy(name)
 			require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Terms are policies merged at the moments they were given: the bound in time is a point in time,
-// so that a second order can only bring the end nearer. The zero Terms mean that there is no order.
+// Terms are policies, merged at the times when they were given. The bound in time is a point in time, so a second order
+// can only bring the end nearer. The zero Terms mean that there is no order.
 type Terms struct {
 	Kind  shutdown.Kind
 	Turns uint32        // further turns of each task; 0: no such bound
@@ -21,10 +21,9 @@ type Terms struct {
 // strictness ranks kinds: Suspending > Halting > Bounded > Endless.
 var strictness = [...]int{shutdown.Bounded: 1, shutdown.Endless: 0, shutdown.Halting: 2, shutdown.Suspending: 3}
 
-// Merge returns the strictest of t and p field by field, p being given at now, and whether anything
-// became stricter: fewer turns beat more, less time beats more, a bound beats none, Drop wins.
-// p.Turns counts from now on, t.Turns from when it was given: a caller that has counted turns since
-// then compares for each task.
+// Merge returns the strictest of t and p, field by field, where p is given at now, and whether anything became stricter:
+// fewer turns beat more, less time beats more, a bound beats none, Drop wins. p.Turns counts from now on, t.Turns from when
+// it was given: a caller that has counted turns since then compares for each task.
 func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, stricter bool) {
 	p = p.Resolved()
 	merged = t
@@ -42,7 +41,7 @@ func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, strict
 	return merged, merged != t
 }
 
-// end is the point in time d from now, at the latest the last there is.
+// end returns the point in time d from now, at most the largest Duration.
 func end(now, d time.Duration) time.Duration { return now + min(d, math.MaxInt64-now) }
 
 func clamp(turns int) uint32 { return uint32(min(uint64(turns), math.MaxUint32)) }

@@ -1,10 +1,7 @@
-// Package thread tells operating system threads apart and ties them to CPUs.
+// Package thread identifies operating system threads and binds them to CPUs.
 //
-// A Go program seldom needs either. A scheduler does, for two reasons: whatever
-// lives on one thread must notice being used on another, and a thread that
-// stays on one CPU keeps that CPU's caches. Both mean something only to a
-// goroutine that has called runtime.LockOSThread; any other may be on another
-// thread by the time the answer is there.
+// A scheduler needs both: what belongs to one thread must notice a use on another, and a thread that stays on one CPU keeps
+// its caches. Both are meaningful only on a goroutine that has called runtime.LockOSThread.
 //
 //	        ID                       Pin                   CPUs
 //	Linux   gettid(2)                sched_setaffinity(2)  sched_getaffinity(2)

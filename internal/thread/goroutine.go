@@ -2,8 +2,8 @@ package thread
 
 import "runtime"
 
-// goroutine returns the number of the calling goroutine: ID where there is no
-// better, and compiled everywhere so that it is tested everywhere.
+// goroutine returns the number of the calling goroutine. It is ID where there
+// is no number of the thread, and compiled everywhere so that it is tested.
 func goroutine() uint64 {
 	var line [64]byte
 	return number(line[:runtime.Stack(line[:], false)])

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed is read once, while packages are initialised: then no thread has been
-// pinned yet, and the one that asks is the process' first, whose mask is what
-// taskset, cpuset or a container gave to the process. Later the first thread
-// may be pinned itself and would answer with its own CPU.
+// allowed is read while packages are initialised. No thread has been pinned
+// then, and the caller is the first thread of the process, whose mask is that of
+// taskset, cpuset or a container. Later that thread may be pinned itself.
 var allowed = affinity()
 
 // ID returns the number of the calling thread, gettid(2). A number is unique

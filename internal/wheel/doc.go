@@ -1,5 +1,5 @@
 // Package wheel keeps deadlines in order: a hierarchical timing wheel in
-// nanoseconds. It knows no clock; times are numbers that its caller hands in,
+// nanoseconds. It knows no clock; times are numbers that its caller gives,
 // from 0 to math.MaxInt64. There are two types: a Node is a deadline, a field of
 // whatever waits for it; a Wheel holds those that are armed. Arming and
 // disarming are O(1) and nothing is ever allocated, because most deadlines of a
@@ -37,9 +37,9 @@
 // themselves in the order of arming, whatever their deadlines: to sort them would
 // cost more than O(1), and all of them are overdue.
 //
-// So a node armed for an earlier time by what runs between two Pops goes before
-// everything that is due. Whoever stops such a loop at a bound, and wants
-// everything due to have its turn, arms for no time before the present now: then
+// So a node that is armed for an earlier time between two Pops goes before
+// everything that is due. A caller that stops such a loop at a bound, and wants
+// everything due to be popped at last, arms nothing before the present now: then
 // what is armed goes behind what was due.
 //
 // The scheme is that of Varghese and Lauck, "Hashed and Hierarchical Timing

@@ -78,8 +78,8 @@ func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 // now before the time reached.
 //
 // Nodes may be armed and disarmed between two Pops. One that is armed for a time
-// not after now is popped in the same loop; who does so for each node he pops
-// has a loop without an end, and bounds it himself.
+// not after now is popped in the same loop; a caller that does so for each node
+// bounds the loop itself.
 //
 // It costs a ring operation for each node that comes down a level. A node comes
 // down at most ten times between Arm and Pop; all that share a slot do so at once.
@@ -112,8 +112,8 @@ func (w *Wheel[T]) Pop(now int64) *Node[T] {
 // Next returns a time not later than the earliest deadline, false if nothing is
 // armed. It is the earliest deadline itself if no more than 16 nodes are as near
 // as the wheel can tell, and always within the same 64 ns. Otherwise it is
-// earlier, but still after the time reached: who then calls Pop gets nil and a
-// better answer, after at most ten such looks the exact one. If something is due
+// earlier, but still after the time reached: Pop then returns nil, and the next
+// Next is better, after at most ten such calls exact. If something is due
 // already, it is not after the time reached. It changes nothing, and is O(1).
 func (w *Wheel[T]) Next() (when int64, ok bool) {
 	if w.late != nil {
