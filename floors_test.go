@@ -59,6 +59,7 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
+	internal/filtertest   act listener monitor net net/netip
 	internal/servertest   act demon shutdown monitor internal/netpoll internal/readiness listener context github.com/stretchr/testify/require
 	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time

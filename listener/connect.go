@@ -6,21 +6,28 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Connect is a leaf that connects to an address without blocking. When it is Done, take the connection
-// with Conn. A name is looked up by the Group's Executor, and its addresses are tried one after the
-// other. Bound it with Within: the system may try for minutes. On an order it goes on.
+// Connect is a leaf that connects to an address without blocking. When it is Done, take the connection with Conn. A name
+// is looked up by the Group's Executor, and its addresses are tried one after the other. Bound it with [Within]: the
+// system may try for minutes. On an order it goes on, and passes it on to a filter.
 type Connect struct {
 	// Address is "host:port", "[::1]:port", or "unix:" and a path.
 	Address string
 	Limits  Limits
+	// Filters prepare the connection, in this order, within FilterTimeout for all together; 0 means 10 s. If one
+	// refuses, the connect has failed; further addresses are not tried.
+	Filters       []Filter
+	FilterTimeout time.Duration
 
 	engine    monitor.Engine
 	lookup    *act.Call[[]netip.AddrPort]
+	step      act.Child // the lookup, then the filters
 	addresses []net.Addr
 	dial      monitor.PendingConn
 	result    handover
@@ -33,6 +40,7 @@ type connectState uint8
 const (
 	unresolved connectState = iota
 	resolved
+	filtering
 	connected
 	refused
 )
@@ -52,49 +60,52 @@ func (e *ConnectError) Unwrap() error { return e.Err }
 
 // Act is Done when the connection stands. It fails with a *ConnectError.
 func (c *Connect) Act(t *act.Task) act.Directive {
+	d := act.Done
 	if c.state == unresolved {
-		if d := c.resolve(t); d != act.Done {
-			return d
-		}
+		d = c.resolve(t)
 	}
-	for c.state == resolved {
-		if c.dial == nil && !c.next() {
-			c.state = refused
-			break
-		}
-		stream, err := c.dial.Stream()
-		if err == monitor.ErrWouldBlock {
-			c.dial.Await(t.Waker())
-			return act.Wait
-		}
-		c.dial = nil
-		if err != nil {
-			c.err = err
-			continue
-		}
-		c.result.offer(t, NewConn(t.Scheduler(), stream, c.Limits))
-		c.state = connected
+	if c.state == resolved {
+		d = c.connect(t)
+	}
+	if c.state == filtering {
+		d = c.filter(t)
 	}
 	if c.state == refused {
 		return t.Fail(&ConnectError{c.Address, c.err})
 	}
-	return act.Done
+	return d
 }
 
-// Conn takes the connection; nil if there is none, or it was taken. It is the caller's to close. One that
-// nobody takes is aborted when the task ends.
-func (c *Connect) Conn() *Conn { return c.result.take() }
-
-// Close gives up a connect that is not decided: it has failed then.
-func (c *Connect) Close() error {
-	if c.state > resolved {
+// Conn takes the connection; nil if there is none, or it was taken. It is the caller's to close. One that is not taken is
+// aborted when the task ends.
+func (c *Connect) Conn() *Conn {
+	if c.state != connected {
 		return nil
 	}
-	if c.lookup != nil {
-		_ = c.lookup.Close()
+	return c.result.take()
+}
+
+// Stop passes an order on to a filter.
+func (c *Connect) Stop(t *act.Task, o shutdown.Order) { c.step.Stop(t, o) }
+
+// Abandon aborts the connection: a function that a filter, or the lookup, has offloaded knows nothing of it.
+func (c *Connect) Abandon() act.Action {
+	rest := c.step.Abandon()
+	_ = c.Close()
+	return rest
+}
+
+// Close gives up a connect that is not decided, or whose filters have not finished: it has failed then.
+func (c *Connect) Close() error {
+	if c.state >= connected {
+		return nil
 	}
+	_ = c.step.Close()
 	if c.dial != nil {
 		c.dial.Close()
+	}
+	if conn := c.result.take(); conn != nil {
+		conn.Abort()
 	}
 	c.err, c.state = net.ErrClosed, refused
 	return nil
@@ -106,7 +117,7 @@ func (c *Connect) resolve(t *act.Task) act.Directive {
 		c.Limits.Resolved() // it may panic, while there is no descriptor to close
 		var err error
 		if c.engine, err = monitor.EngineOf(t.Scheduler()); err != nil {
-			return c.refuse(t, err)
+			return c.refuse(err)
 		}
 	}
 	if path, ok := strings.CutPrefix(c.Address, "unix:"); ok {
@@ -120,23 +131,62 @@ func (c *Connect) resolve(t *act.Task) act.Directive {
 	if c.lookup == nil {
 		address := c.Address
 		c.lookup = &act.Call[[]netip.AddrPort]{F: func() ([]netip.AddrPort, error) { return lookUp(address) }}
+		c.step = act.Child{Action: c.lookup}
 	}
-	d := c.lookup.Act(t)
+	d := c.step.Act(t)
 	switch d {
 	case act.Done:
 		for _, at := range c.lookup.Value {
 			c.addresses = append(c.addresses, net.TCPAddrFromAddrPort(at))
 		}
-		c.state = resolved
+		c.step, c.state = act.Child{}, resolved
 	case act.Failed:
-		return c.refuse(t, t.Err())
+		return c.refuse(t.Err())
 	}
 	return d
 }
 
-func (c *Connect) refuse(t *act.Task, err error) act.Directive {
+func (c *Connect) refuse(err error) act.Directive {
 	c.err, c.state = err, refused
-	return act.Done // Act goes on and says so
+	return act.Failed // Act fails with the whole story
+}
+
+// connect tries the addresses.
+func (c *Connect) connect(t *act.Task) act.Directive {
+	for {
+		if c.dial == nil && !c.next() {
+			return c.refuse(c.err)
+		}
+		stream, err := c.dial.Stream()
+		if err == monitor.ErrWouldBlock {
+			c.dial.Await(t.Waker())
+			return act.Wait
+		}
+		c.dial = nil
+		if err != nil {
+			c.err = err
+			continue
+		}
+		conn := NewConn(t.Scheduler(), stream, c.Limits)
+		c.result.offer(t, conn)
+		c.state = connected
+		if len(c.Filters) > 0 {
+			c.step, c.state = act.Child{Action: Filtered(conn, c.FilterTimeout, c.Filters...)}, filtering
+		}
+		return act.Done
+	}
+}
+
+func (c *Connect) filter(t *act.Task) act.Directive {
+	d := c.step.Act(t)
+	switch d {
+	case act.Done:
+		c.state = connected
+	case act.Failed:
+		_ = c.result.take().Close() // an error means that the peer has gone
+		c.refuse(t.Err())
+	}
+	return d
 }
 
 // next begins to connect to the next address and reports whether there was one that could be tried.

@@ -25,7 +25,7 @@ func (c *Conn) Ended(t *act.Task) (half bool, err error) {
 	if c.stream == nil {
 		return false, net.ErrClosed
 	}
-	if stream, ok := c.stream.(monitor.CloseNotifier); ok {
+	if stream, ok := as[monitor.CloseNotifier](c.stream); ok {
 		return stream.AwaitEnd(t.Waker())
 	}
 	return false, nil

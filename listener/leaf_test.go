@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -93,13 +92,12 @@ func TestWithinIsWhatIsInTime(t *testing.T) {
 		want    act.Directive
 		wantErr error
 	}{
-		"done":               {says: []act.Directive{act.Done}, want: act.Done},
-		"done later":         {says: []act.Directive{act.Yield, act.Wait, act.Done}, want: act.Done},
-		"failed":             {says: []act.Directive{act.Yield, act.Failed}, err: bad, want: act.Failed, wantErr: bad},
-		"failed, not saying": {says: []act.Directive{act.Failed}, want: act.Failed},
-		"waiting too long":   {says: []act.Directive{act.Yield, act.Wait}, want: act.Failed, wantErr: os.ErrDeadlineExceeded},
-		"never waiting":      {says: []act.Directive{act.Yield}, want: act.Failed, wantErr: os.ErrDeadlineExceeded},
-		"late but finished":  {says: []act.Directive{act.Wait, act.Done}, want: act.Done},
+		"done":              {says: []act.Directive{act.Done}, want: act.Done},
+		"done later":        {says: []act.Directive{act.Yield, act.Wait, act.Done}, want: act.Done},
+		"failed":            {says: []act.Directive{act.Yield, act.Failed}, err: bad, want: act.Failed, wantErr: bad},
+		"waiting too long":  {says: []act.Directive{act.Yield, act.Wait}, want: act.Failed, wantErr: os.ErrDeadlineExceeded},
+		"never waiting":     {says: []act.Directive{act.Yield}, want: act.Failed, wantErr: os.ErrDeadlineExceeded},
+		"late but finished": {says: []act.Directive{act.Wait, act.Done}, want: act.Done},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, clock := virtual(t)
@@ -265,7 +263,7 @@ func TestWithinThatWasClosedSaysSo(t *testing.T) {
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
-	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorIs(t, err, act.ErrDropped)
 	require.NoError(t, s.Close())
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -31,6 +32,9 @@ type config struct {
 	maxConns int
 	limits   listener.Limits
 	handler  func(*listener.Conn) act.Action
+
+	filters       []listener.Filter
+	filterTimeout time.Duration
 }
 
 // setUp begins to accept on one scheduler: the first of a Group, or a further one.
@@ -129,7 +133,7 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	for range acceptsATurn {
 		switch d := a.accept.Act(t); d {
 		case act.Done:
-			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), handler: a.config.handler})
+			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), config: a.config})
 		case act.Yield:
 		case act.Failed:
 			if a.told && errors.Is(t.Err(), net.ErrClosed) {

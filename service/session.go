@@ -12,33 +12,63 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// session is the task of one connection: the user's action, and the connection, which the service owns.
+// session is the task of one connection: the filters and then the user's action, and the connection, which the service
+// owns. Its forwards are written by hand, which keeps it at 32 bytes.
 type session struct {
-	conn    *listener.Conn
-	handler func(*listener.Conn) act.Action
-	action  act.Action // made in the first turn: a panic of handler is this task's and not the service's
+	conn   *listener.Conn // nil: closed in stages
+	config *config
+	action act.Action // made in the first turn: a panic of handler is this task's and not the service's
 }
+
+// filters is the action of a session before the user's.
+type filters struct{ act.Child }
 
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.action == nil {
-		if x.action = x.handler(x.conn); x.action == nil {
-			x.finish()
-			return act.Done // served, or turned away, on the spot
-		}
-		if o := t.Order(); o != nil {
-			x.Stop(t, o) // it was told before there was an action to pass that on to
+		if c := x.config; len(c.filters) > 0 {
+			x.action = &filters{act.Child{Action: listener.Filtered(x.conn, c.filterTimeout, c.filters...)}}
+		} else if !x.handle(t) {
+			return act.Done
 		}
 	}
 	d := x.action.Act(t)
 	if !d.Finished() {
 		return d
 	}
-	x.finish()
-	if d == act.Failed && gone(t.Err()) {
-		t.Scheduler().Logger().Debug("a peer has gone", zap.Error(t.Err()))
-		return act.Done
+	f, filtering := x.action.(*filters)
+	if filtering && d == act.Done {
+		_ = f.Close() // its verdict is known
+		if !x.handle(t) {
+			return act.Done
+		}
+		if d = x.action.Act(t); !d.Finished() {
+			return d
+		}
+		filtering = false
 	}
-	return d
+	x.finish()
+	switch {
+	case d == act.Done:
+	case filtering:
+		t.Scheduler().Logger().Debug("a connection is refused", zap.Error(t.Err()))
+	case gone(t.Err()):
+		t.Scheduler().Logger().Debug("a peer has gone", zap.Error(t.Err()))
+	default:
+		return d
+	}
+	return act.Done
+}
+
+// handle makes the user's action. If there is none, the connection is served, or turned away.
+func (x *session) handle(t *act.Task) bool {
+	if x.action = x.config.handler(x.conn); x.action == nil {
+		x.finish()
+		return false
+	}
+	if o := t.Order(); o != nil {
+		x.Stop(t, o) // it came before there was an action to pass it on to
+	}
+	return true
 }
 
 // finish closes the connection in stages.

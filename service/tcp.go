@@ -26,6 +26,11 @@ type TCP struct {
 	// action that fails because its peer has gone (ECONNRESET, EPIPE and the like) is not reported. To a
 	// peer a failure looks like an end: where that would be a lie, call Conn.Abort before failing.
 	Handler func(*listener.Conn) act.Action
+	// Filters prepare each connection before the Handler, in this order, within FilterTimeout for all together; 0 means
+	// 10 s. A connection that one of them refuses is closed, and logged at debug level; a panic is treated as one of a
+	// handler.
+	Filters       []listener.Filter
+	FilterTimeout time.Duration
 	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound
 	// accepting pauses and the system's backlog fills. 0 does not bound them.
 	MaxConns int
@@ -50,6 +55,7 @@ func (v *TCP) Setup(s *act.Scheduler) error {
 		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, KeepAlive: v.KeepAlive},
 		resolve:  v.resolve,
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
+		filters: v.Filters, filterTimeout: v.FilterTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", v.Address, err)

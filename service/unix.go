@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -16,11 +17,13 @@ type Unix struct {
 	// Path is where the socket file is made; it must fit into 107 bytes. On Linux one that begins with @ is
 	// an abstract name, without a file.
 	Path string
-	// Handler, MaxConns, Backlog and Limits are those of TCP; the Backlog is for all schedulers together.
-	Handler  func(*listener.Conn) act.Action
-	MaxConns int
-	Backlog  int
-	Limits   listener.Limits
+	// The following are those of TCP; the Backlog is for all schedulers together.
+	Handler       func(*listener.Conn) act.Action
+	Filters       []listener.Filter
+	FilterTimeout time.Duration
+	MaxConns      int
+	Backlog       int
+	Limits        listener.Limits
 
 	server
 }
@@ -32,6 +35,7 @@ func (v *Unix) Setup(s *act.Scheduler) error {
 		listen:   monitor.ListenOptions{Backlog: v.Backlog},
 		resolve:  func() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil },
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
+		filters: v.Filters, filterTimeout: v.FilterTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("cannot listen on unix:%s: %w", v.Path, err)

@@ -1,0 +1,91 @@
+package listener
+
+import (
+	"net"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Filter makes the action that prepares a connection before it is used: one that reads a header in front of the bytes,
+// or that puts another Stream under the connection with [Conn.Wrap], such as TLS. The action runs in the connection's
+// own task and has what any action has: turns, offloads, deadlines, Stop, Abandon and Close. Done means that the
+// connection is ready; with Failed it is refused, and closed in stages, unless the filter has aborted it. A nil action
+// leaves the connection as it is.
+type Filter func(*Conn) act.Action
+
+// filterTime is how long filters may take unless it is set.
+const filterTime = 10 * time.Second
+
+// Filtered returns an action that runs the filters on c, one after the other. If they have not finished within so much
+// time, all together, it fails with an error that is os.ErrDeadlineExceeded; 0 means 10 s. If a filter has closed c it
+// fails with net.ErrClosed. An order is passed on to the filter under way. The caller owns c.
+func Filtered(c *Conn, within time.Duration, filters ...Filter) act.Action {
+	if within == 0 {
+		within = filterTime
+	}
+	return Within(within, &filtered{conn: c, rest: filters})
+}
+
+type filtered struct {
+	act.Child // the filter under way
+	conn      *Conn
+	rest      []Filter
+}
+
+func (f *filtered) Act(t *act.Task) act.Directive {
+	for {
+		if d := f.Child.Act(t); d != act.Done {
+			return d
+		}
+		_ = f.Child.Close() // its verdict is known
+		switch {
+		case f.conn.stream == nil:
+			return t.Fail(net.ErrClosed)
+		case len(f.rest) == 0:
+			return act.Done
+		}
+		f.Child = act.Child{Action: f.rest[0](f.conn)}
+		f.rest = f.rest[1:]
+		if o := t.Order(); o != nil { // it came before this filter
+			f.Stop(t, o)
+		}
+	}
+}
+
+// Stop passes on an order. One that comes before the first turn is passed on in it.
+func (f *filtered) Stop(t *act.Task, o shutdown.Order) {
+	if f.Action != nil {
+		f.Child.Stop(t, o)
+	}
+}
+
+// Wrap puts another Stream under the connection: the one that over makes of the present one, which it owns from then on.
+// What was written goes out before. Unread bytes stay unread and come before those of the new Stream; a Stream that
+// changes bytes must be given them, so take them with Peek and Discard and hand them to it. See [monitor.Stream] for
+// how a Stream that changes none keeps [Conn.SendFile] and [Conn.Ended] as they were. It is for the owner of the
+// connection, in a turn and before waiting for it. The error is net.ErrClosed, or that of what was written.
+func (c *Conn) Wrap(over func(monitor.Stream) monitor.Stream) error {
+	if err := c.send(); err != nil {
+		return err
+	}
+	c.stream = over(c.stream)
+	return nil
+}
+
+// as returns the T that s is, or that it finds below Streams that change no bytes.
+func as[T monitor.Stream](s monitor.Stream) (T, bool) {
+	for {
+		if found, ok := s.(T); ok {
+			return found, true
+		}
+		over, ok := s.(interface{ Unwrap() monitor.Stream })
+		if !ok {
+			var none T
+			return none, false
+		}
+		s = over.Unwrap()
+	}
+}
