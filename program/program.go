@@ -58,13 +58,14 @@ func Serve(addr string, handler func(*listener.Conn) act.Action) {
 	s.Run(s.Listen(s.Addr, handler))
 }
 
-// Listen returns a service for an address, with at most MaxConns open connections. The service listens from [Server.Run]
-// on. For other options of a socket, pass a [service.TCP] or [service.Unix] to Run.
-func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action) Socket {
+// Listen returns a service for an address, with at most MaxConns open connections. The filters prepare each connection
+// before the handler. The service listens from [Server.Run] on. For other options of a socket, pass a [service.TCP] or
+// [service.Unix] to Run.
+func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
 	if path, ok := strings.CutPrefix(addr, unix); ok {
-		return &service.Unix{Path: path, Handler: handler, MaxConns: s.MaxConns}
+		return &service.Unix{Path: path, Handler: handler, Filters: filters, MaxConns: s.MaxConns}
 	}
-	return &service.TCP{Address: addr, Handler: handler, MaxConns: s.MaxConns}
+	return &service.TCP{Address: addr, Handler: handler, Filters: filters, MaxConns: s.MaxConns}
 }
 
 const unix = "unix:"

@@ -31,6 +31,15 @@ var mains = map[string]func(){
 		ExampleServer()
 		fmt.Println("after the end")
 	},
+	"filtered": func() {
+		server := program.Server{Addr: "127.0.0.1:0"}
+		server.Parse()
+		greet := func(c *listener.Conn) act.Action {
+			_, _ = c.WriteString("filtered\n")
+			return nil
+		}
+		server.Run(server.Listen(server.Addr, echo, greet))
+	},
 	"no address": func() {
 		var server program.Server
 		server.Parse()
@@ -117,8 +126,7 @@ func (r *running) exit(t *testing.T) int {
 	return r.ProcessState.ExitCode()
 }
 
-// talk makes a connection that is in use.
-func talk(t *testing.T, addr string) net.Conn {
+func dial(t *testing.T, addr string) net.Conn {
 	network := "tcp"
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		network, addr = "unix", path
@@ -126,7 +134,13 @@ func talk(t *testing.T, addr string) net.Conn {
 	c, err := net.Dial(network, addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	_, err = c.Write([]byte("hello\n"))
+	return c
+}
+
+// talk returns a connection that is in use.
+func talk(t *testing.T, addr string) net.Conn {
+	c := dial(t, addr)
+	_, err := c.Write([]byte("hello\n"))
 	require.NoError(t, err)
 	back, err := bufio.NewReader(c).ReadString('\n')
 	require.NoError(t, err)
@@ -146,6 +160,20 @@ func TestASignalEndsInOrder(t *testing.T) {
 			require.Zero(t, r.exit(t), name)
 			require.Contains(t, r.said.String(), "ended in order")
 		}
+	}
+}
+
+func TestFiltersComeBeforeTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "socket")} {
+		r := start(t, "filtered", "-addr", addr)
+		c := dial(t, r.listens(t))
+		_, err := c.Write([]byte("hello\n"))
+		require.NoError(t, err)
+		back := make([]byte, len("filtered\nhello\n"))
+		_, err = io.ReadFull(c, back)
+		require.NoError(t, err)
+		require.Equal(t, "filtered\nhello\n", string(back))
 	}
 }
 
