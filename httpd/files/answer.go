@@ -21,7 +21,7 @@ type answer struct {
 	server *Server
 	w      *httpd.Response
 	r      *httpd.Request
-	head   bool // nobody wants the content
+	head   bool // the request is HEAD: without content
 	stage  stage
 	found
 
@@ -53,14 +53,14 @@ func (a *answer) Act(t *act.Task) act.Directive {
 	return a.send(t)
 }
 
-// reply says everything but the content of a large file, which is Yield.
+// reply answers, except for the content of a large file: then it returns Yield.
 func (a *answer) reply(t *act.Task) act.Directive {
 	code := 0
 	if a.err != nil {
 		code = status(a.err)
 	}
 	switch {
-	case code == 500: // which httpd says to the client, and the rest to the log
+	case code == 500: // httpd answers with that, and reports the error
 		return t.Fail(fmt.Errorf("files: %w", a.err))
 	case code != 0:
 		a.w.Error(code)
@@ -75,7 +75,7 @@ func (a *answer) reply(t *act.Task) act.Directive {
 	case 412:
 		a.w.Error(412)
 		return act.Done
-	case 304: // with no more than a cache needs to know which of its own it is (RFC 9110 15.4.5)
+	case 304: // with what a cache needs to find its own copy (RFC 9110 15.4.5)
 		a.w.SetStatus(304)
 		if v.tag != "" {
 			a.w.Add("ETag", v.tag)
@@ -111,7 +111,7 @@ func (a *answer) represent(t *act.Task, v version) act.Directive {
 		contentType = "multipart/byteranges; boundary=" + v.boundary()
 	}
 	a.w.Add("Content-Type", contentType)
-	a.w.Add("X-Content-Type-Options", "nosniff") // what the type says, and not what it looks like
+	a.w.Add("X-Content-Type-Options", "nosniff") // the type counts, not a guess from the content
 	if a.parted {
 		a.w.Add("Accept-Ranges", "bytes")
 	}
@@ -122,7 +122,7 @@ func (a *answer) represent(t *act.Task, v version) act.Directive {
 	return a.begin(length)
 }
 
-// begin is done with what needs no file any more.
+// begin sets the length, and finishes answers that need no file any more.
 func (a *answer) begin(length int64) act.Directive {
 	switch {
 	case a.head:
@@ -143,8 +143,8 @@ func (a *answer) begin(length int64) act.Directive {
 	return act.Done
 }
 
-// send sends what is left of the body. Who fails here has the connection aborted: the client was told the length, and
-// must not take a part for the whole.
+// send sends what is left of the body. A failure here aborts the connection: the client was told the length, and must not
+// take a part for the whole.
 func (a *answer) send(t *act.Task) act.Directive {
 	for len(a.body) > 0 {
 		p := &a.body[0]
@@ -160,7 +160,7 @@ func (a *answer) send(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// copy sends octets of the file, and takes them off s.
+// copy sends bytes of the file, and removes them from s.
 func (a *answer) copy(t *act.Task, s *span) act.Directive {
 	f, system := a.file.(*os.File)
 	for s.size > 0 {
@@ -177,13 +177,13 @@ func (a *answer) copy(t *act.Task, s *span) act.Directive {
 		}
 		s.from, s.size = s.from+n, s.size-n
 		if err != nil || system && s.size > 0 {
-			return listener.Next(t, err) // without an error SendFile has done enough for a turn
+			return listener.Next(t, err) // without an error SendFile has sent enough for a turn
 		}
 	}
 	return act.Done
 }
 
-// sendFile says of which file there is less than there was.
+// sendFile names the file in the error if it has become shorter.
 func (a *answer) sendFile(f *os.File, s span) (int64, error) {
 	n, err := a.w.SendFile(f, s.from, s.size)
 	if err == io.ErrUnexpectedEOF {
@@ -199,7 +199,7 @@ func (a *answer) write() (int64, error) {
 	return int64(n), err
 }
 
-// fetch reads the next octets, off the scheduler's thread.
+// fetch reads the next bytes, off the scheduler's thread.
 func (a *answer) fetch(s span) {
 	if a.buffer == nil {
 		a.buffer = make([]byte, small)

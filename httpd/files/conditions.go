@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// fields are those of a request.
+// fields are the fields of a request.
 type fields interface {
 	Values(name string) iter.Seq[[]byte]
 }
 
-// status evaluates what a GET or HEAD makes depend on the version of the file, in the order of RFC 9110 13.2.2:
+// status evaluates the conditions of a GET or HEAD on the version of the file, in the order of RFC 9110 13.2.2:
 //
 //	If-Match              none of its tags is the file's ─────────▶ 412
 //	  or If-Unmodified-Since     the file was modified later ─────▶ 412
@@ -19,9 +19,9 @@ type fields interface {
 //	  or If-Modified-Since       the file was not modified later ─▶ 304
 //	otherwise ────────────────────────────────────────────────────▶ 200
 //
-// The second of a pair counts only where there is no field of the first's name at all. Without a known time those of
-// dates do not count. What is malformed errs on the safe side: a date is ignored (RFC 9110 13.1.3, 13.1.4), a list of
-// tags has no tags from its mistake on, so If-Match fails and If-None-Match has the file sent.
+// The second field of a pair counts only if there is no field with the name of the first. Without a known time the dates
+// do not count. Malformed fields err on the safe side: a date is ignored (RFC 9110 13.1.3, 13.1.4), and a list of tags
+// ends at its first mistake, so If-Match fails and If-None-Match has the file sent.
 func (v version) status(f fields) int {
 	if there, listed := v.listed(f, "If-Match", v.strongly); there && !listed {
 		return 412
@@ -36,8 +36,8 @@ func (v version) status(f fields) int {
 	return 200
 }
 
-// rangeField is the Range field if it counts, otherwise nil: a second Range makes none of them count, and so does an
-// If-Range that does not name this version (RFC 9110 13.1.5). It is for GET alone (RFC 9110 14.2).
+// rangeField returns the value of the Range field if it counts, otherwise nil. It does not count if there are two, or if
+// an If-Range does not name this version (RFC 9110 13.1.5). It is for GET alone (RFC 9110 14.2).
 func (v version) rangeField(f fields) []byte {
 	asked, n := single(f, "Range")
 	if n != 1 {
@@ -49,8 +49,8 @@ func (v version) rangeField(f fields) []byte {
 	case n == 1 && v.strongly(condition):
 		return asked
 	case n == 1:
-		// An exact match, not the comparison of dates that If-Unmodified-Since does. That a file was written only
-		// once in that second nobody knows; clients that were told of a tag use it.
+		// An exact match, unlike the comparison of If-Unmodified-Since. The file may have been written twice in that
+		// second; but clients that have a tag use the tag.
 		if t, valid := date(condition); valid && v.tag != "" && t.Unix() == v.modified.Unix() {
 			return asked
 		}
@@ -58,8 +58,8 @@ func (v version) rangeField(f fields) []byte {
 	return nil
 }
 
-// compare says whether the file was modified after the date of a field, +1, or not, -1; it is 0 if there is nothing to
-// compare: no field or more than one, no date, no known time. Dates are whole seconds, so the file's has to be.
+// compare returns +1 if the file was modified after the date of a field, otherwise -1. It returns 0 if there is nothing to
+// compare: no field or more than one, no date, no known time. Dates are whole seconds, so the file's is cut to that.
 func (v version) compare(f fields, name string) int {
 	if text, n := single(f, name); n == 1 && v.tag != "" {
 		if t, valid := date(text); valid && v.modified.Truncate(time.Second).After(t) {
@@ -71,7 +71,7 @@ func (v version) compare(f fields, name string) int {
 	return 0
 }
 
-// single is the value of a field that is no list, and how many of the name there are.
+// single returns the value of a field that is no list, and how many fields of the name there are, at most 2.
 func single(f fields, name string) (value []byte, n int) {
 	for value = range f.Values(name) {
 		if n++; n > 1 {
@@ -81,7 +81,7 @@ func single(f fields, name string) (value []byte, n int) {
 	return value, n
 }
 
-// listed says whether there is a field of the name, and whether the file's tag is in one of them. Any file is in "*".
+// listed reports whether there is a field of the name, and whether one of them has the file's tag or "*".
 func (v version) listed(f fields, name string, same func(tag []byte) bool) (there, listed bool) {
 	for list := range f.Values(name) {
 		there = true
@@ -92,7 +92,7 @@ func (v version) listed(f fields, name string, same func(tag []byte) bool) (ther
 	return there, false
 }
 
-// among looks at the tags of a list, up to the first thing that is none. Commas may be in a tag, too.
+// among searches the tags of a list, up to the first thing that is none. A tag may have commas in it.
 func among(list []byte, same func(tag []byte) bool) bool {
 	for {
 		list = bytes.TrimLeft(list, white+",") // also elements that are empty (RFC 9110 5.6.1.2)
@@ -108,7 +108,7 @@ func among(list []byte, same func(tag []byte) bool) bool {
 	}
 }
 
-// tagLen is how many octets at the front are an entity-tag (RFC 9110 8.8.3), 0 if there is none.
+// tagLen returns how many bytes at the front are an entity-tag (RFC 9110 8.8.3), 0 if there is none.
 func tagLen(text []byte) int {
 	i := 0
 	if bytes.HasPrefix(text, []byte("W/")) {

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// small is up to which size a file is read when it is looked for, and then needs nobody off the thread any more. It
-// is also how much of a large one is read at a time.
+// small is the size up to which a file is read when it is found: then the request leaves the thread only once. It is also
+// how much of a large file is read at a time.
 const small = 64 << 10
 
-// found is what became of a look into the file system. It is filled off the scheduler's thread.
+// found is the result of a search in the file system. It is filled off the scheduler's thread.
 type found struct {
 	name     string
-	dir      bool    // a directory is wanted
-	slash    bool    // there is a directory, and none was wanted
+	dir      bool    // a directory was requested
+	slash    bool    // it is a directory, and a file was requested
 	file     fs.File // nil: not open, or not needed any more
 	size     int64
 	modified time.Time
-	parted   bool   // parts of the file can be had
+	parted   bool   // ranges of the file can be served
 	content  []byte // of a small file
 	err      error
 }
 
-// look finds the file, opens it, and reads it if it is small and if it is wanted.
+// look finds the file, opens it, and reads it if it is small and its content is wanted.
 func (x *found) look(s *Server, wanted bool) {
 	if x.err = x.stat(s); x.err == nil && !x.slash {
 		x.err = x.open(s.FS, wanted)
 	}
 }
 
-// stat comes before open for the sake of what is no file: opening a pipe would wait for somebody to write.
+// stat comes before open, because opening a pipe would wait for a writer.
 func (x *found) stat(s *Server) error {
 	info, err := fs.Stat(s.FS, x.name)
 	if err != nil {
@@ -40,7 +40,7 @@ func (x *found) stat(s *Server) error {
 	}
 	if info.IsDir() != x.dir {
 		x.slash = info.IsDir()
-		return nobody(!x.slash)
+		return notExist(!x.slash)
 	}
 	if x.dir {
 		x.name = s.index(x.name)
@@ -48,18 +48,18 @@ func (x *found) stat(s *Server) error {
 			return err
 		}
 	}
-	return nobody(!info.Mode().IsRegular())
+	return notExist(!info.Mode().IsRegular())
 }
 
-// nobody is the error of what is there and not to be had.
-func nobody(is bool) error {
+// notExist returns fs.ErrNotExist for what exists and is not served.
+func notExist(is bool) error {
 	if is {
 		return fs.ErrNotExist
 	}
 	return nil
 }
 
-// open looks again at what it has opened: that is what is sent, whatever is renamed meanwhile.
+// open calls Stat again on the open file: that file is sent, whatever is renamed meanwhile.
 func (x *found) open(fsys fs.FS, wanted bool) (err error) {
 	if x.file, err = fsys.Open(x.name); err != nil {
 		x.file = nil
@@ -69,7 +69,7 @@ func (x *found) open(fsys fs.FS, wanted bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() < 0 { // as an archive may say that somebody else has made
+	if !info.Mode().IsRegular() || info.Size() < 0 { // the archive of a stranger may have negative sizes
 		return fs.ErrNotExist
 	}
 	x.size, x.modified = info.Size(), info.ModTime()
@@ -86,8 +86,8 @@ func (x *found) open(fsys fs.FS, wanted bool) (err error) {
 	return x.Close()
 }
 
-// read fills p with what is at from, which for a file that can only be read in one go is where the last read ended.
-// A file that has become shorter is io.ErrUnexpectedEOF.
+// read fills p with the bytes at from. A file that can only be read from front to back is read in that order, so its
+// offset is from. If the file has become shorter the error is io.ErrUnexpectedEOF.
 func (x *found) read(p []byte, from int64) error {
 	var in io.Reader = x.file
 	switch f := x.file.(type) {
@@ -108,7 +108,7 @@ func (x *found) read(p []byte, from int64) error {
 	return nil
 }
 
-// divisible tells whether a file can be read from anywhere.
+// divisible reports whether a file can be read from any offset.
 func divisible(f fs.File) bool {
 	switch f.(type) {
 	case io.ReaderAt, io.Seeker:
@@ -117,7 +117,7 @@ func divisible(f fs.File) bool {
 	return false
 }
 
-// Close closes the file. It was only read, so there is nothing that this could wait for.
+// Close closes the file. It was only read, so this does not wait.
 func (x *found) Close() error {
 	f := x.file
 	if x.file = nil; f == nil {
@@ -126,14 +126,14 @@ func (x *found) Close() error {
 	return f.Close()
 }
 
-// status is what a client is told of an error. What it could have known is not our trouble; everything else is 500.
+// status returns the status that answers an error. Errors that are not the client's are 500.
 func status(err error) int {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
 		return 404
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG): // "a.txt/b", and what nothing can be called
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG): // "a.txt/b", and names that are too long
 		return 404
-	case errors.Is(err, syscall.ELOOP), escapes(err): // links that lead nowhere, or nowhere that is ours
+	case errors.Is(err, syscall.ELOOP), escapes(err): // links in a circle, or out of the root
 		return 404
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return 503
@@ -143,7 +143,7 @@ func status(err error) int {
 	return 500
 }
 
-// escapes tells of a link that leads out of an os.Root. Package os has no name for that error, only these words.
+// escapes reports whether a link leads out of an os.Root. Package os has no variable for that error, only this text.
 func escapes(err error) bool {
 	p := (*fs.PathError)(nil)
 	return errors.As(err, &p) && p.Err.Error() == "path escapes from parent"

@@ -2,7 +2,7 @@ package files
 
 import "strings"
 
-// piece is what is sent in one go: a text, and behind it octets of the file. Both may be empty.
+// piece is a text, and bytes of the file behind it. Both may be empty.
 type piece struct {
 	text string
 	span
@@ -10,7 +10,7 @@ type piece struct {
 
 // multipart puts several parts of a file into one body, multipart/byteranges (RFC 9110 14.6):
 //
-//	--boundary CRLF fields CRLF octets     for each part; CRLF goes before all but the first
+//	--boundary CRLF fields CRLF bytes     for each part; CRLF goes before all but the first
 //	CRLF --boundary-- CRLF
 func multipart(parts []span, size int64, contentType, boundary string) (body []piece, length int64) {
 	between := "--" + boundary
@@ -26,8 +26,9 @@ func multipart(parts []span, size int64, contentType, boundary string) (body []p
 	return body, length
 }
 
-// boundary is made of the file's tag, since there is no randomness here. So a file that has another one's answer in
-// it, or an old one of its own, does not have its boundary, which is all that RFC 2046 5.1.1 needs. It needs no quotes.
+// boundary is made from the file's tag, since nothing here is random. RFC 2046 5.1.1 wants a boundary that does not occur
+// in the file: a file that contains the answer for another file, or for an old version of itself, has another boundary in
+// it. It needs no quotes.
 func (v version) boundary() string {
 	return "part-of-" + strings.Trim(v.tag, `"`) + "-by-daimon"
 }

@@ -4,30 +4,32 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// maxRanges bounds how many ranges are served at a time (RFC 9110 17.15). Browsers and download managers ask for one,
-// viewers of PDF for a few.
+// maxRanges bounds how many ranges are served at a time (RFC 9110 17.15). Browsers and download managers ask for one, PDF
+// viewers for a few.
 const maxRanges = 16
 
-// white is all the white space there is (RFC 9110 5.6.3).
-const white = " \t"
+// white is all the white space that HTTP has (RFC 9110 5.6.3).
+const white = syntax.Blank
 
-// span is size octets of a file, beginning with the one at from.
+// span is size bytes of a file, from the one at from on.
 type span struct{ from, size int64 }
 
-// ranges are the parts that a Range field asks for of size octets, in the order of the field, without those that
-// begin behind the last octet. None means that no part can be had, which is 416. What it returns has all of
+// ranges returns the parts of a file of size bytes that a Range field asks for, in the order of the field, without those
+// that begin behind the last byte. If there are none the answer is 416. The result satisfies all of
 //
 //	len(parts) <= maxRanges, 0 <= from, 0 < size, from+size <= size of the file, sum of sizes <= size of the file
 //
-// Not obeyed means that the field is ignored, and the whole file is the answer. That is always allowed, and is done
-// (RFC 9110 14.2) if it is malformed or in another unit than bytes; if it asks for more than maxRanges parts, whether
-// they can be had or not, or for more octets than the file has, which only overlapping ones do: then the whole is the
-// cheaper answer for both sides. Parts are never put together, so a client gets what it asked for.
+// If the field is not obeyed, the answer is the whole file, which is always allowed (RFC 9110 14.2). That is so if the
+// field is malformed or has another unit than bytes; if it asks for more than maxRanges parts, satisfiable or not; or if
+// it asks for more bytes than the file has, as only overlapping ranges do: then the whole file is the cheaper answer for
+// both sides. Parts are never merged, so a client gets what it asked for.
 //
-// Of an empty file no part could be named by a Content-Range, not even by "-5", which is satisfiable. Clients that
-// put a Range into each request are served best by ignoring it.
+// No part of an empty file can be named by a Content-Range, not even "-5", which is satisfiable. Ignoring the field serves
+// clients best that send one with each request.
 func ranges(field []byte, size int64) (parts []span, obeyed bool) {
 	unit, set, found := bytes.Cut(field, []byte{'='})
 	if !found || !isBytes(unit) || size <= 0 {
@@ -52,8 +54,8 @@ func ranges(field []byte, size int64) (parts []span, obeyed bool) {
 	return parts, asked > 0
 }
 
-// partOf understands one range: "first-last", "first-", or "-suffix" (RFC 9110 14.1.1). A part without octets cannot
-// be had.
+// partOf parses one range: "first-last", "first-", or "-suffix" (RFC 9110 14.1.1). A part without bytes is not
+// satisfiable.
 func partOf(spec []byte, size int64) (part span, valid bool) {
 	before, behind, dash := bytes.Cut(spec, []byte{'-'})
 	first, hasFirst := number(before)
@@ -77,7 +79,7 @@ func partOf(spec []byte, size int64) (part span, valid bool) {
 	return span{first, min(last, size-1) - first + 1}, true
 }
 
-// number is 1*DIGIT. What is too large for an int64 is the largest of them: no file has an octet there.
+// number parses 1*DIGIT. A number that is too large for an int64 becomes the largest one: no file has a byte there.
 func number(digits []byte) (n int64, valid bool) {
 	for _, d := range digits {
 		if d < '0' || d > '9' {
@@ -92,12 +94,12 @@ func number(digits []byte) (n int64, valid bool) {
 	return n, len(digits) > 0
 }
 
-// isBytes: the names of units have no case (RFC 9110 14.1). With the length of its own, nothing but ASCII folds to it.
+// isBytes reports whether a unit is bytes: names of units are case-insensitive (RFC 9110 14.1).
 func isBytes(unit []byte) bool {
-	return len(unit) == len("bytes") && bytes.EqualFold(unit, []byte("bytes"))
+	return syntax.EqualFold(unit, "bytes")
 }
 
-// contentRange is the field's value for a part of size octets (RFC 9110 14.4).
+// contentRange is the value of Content-Range for a part of a file of size bytes (RFC 9110 14.4).
 func contentRange(part span, size int64) string {
 	b := append(make([]byte, 0, 64), "bytes "...)
 	b = append(strconv.AppendInt(b, part.from, 10), '-')

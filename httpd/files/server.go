@@ -10,26 +10,24 @@ import (
 )
 
 // Server answers GET and HEAD with the files of FS: its Serve is a httpd.Handler. It may be used on any number of
-// schedulers at a time, and is not changed meanwhile.
+// schedulers at a time, and must not be changed meanwhile.
 type Server struct {
-	// FS has the files. Its methods are called on goroutines of the executor, several at a time, so they may block.
+	// FS has the files. Its methods are called on goroutines of the executor, several at a time, and may block.
 	//
-	// Of a directory take os.OpenRoot and its FS: then no symbolic link leads out of it. os.DirFS follows them
-	// wherever they go.
+	// For a directory use os.OpenRoot and its FS: then no symbolic link leads out of it. os.DirFS follows links anywhere.
 	FS fs.FS
 
-	// Index is the name of the file that is sent for a directory; "" means "index.html". Who asks for a directory
-	// that has none is told 404: there are no listings.
+	// Index is the name of the file that is sent for a directory; "" means "index.html". A directory without that file
+	// is answered with 404: directories are not listed.
 	Index string
 
-	// Hidden has files and directories served whose names begin with a dot, too. Of those the public does have
-	// business with there is one, .well-known (RFC 8615): better give it a Server and a pattern of its own.
+	// Hidden also serves files and directories whose names begin with a dot. The only one that is meant for the public,
+	// .well-known (RFC 8615), is better served by a Server and a pattern of its own.
 	Hidden bool
 
-	// Types are content types by extension, with its dot and in lower case: ".gpx": "application/gpx+xml". They come
-	// before those that are built in, about 70 of the web. "" is for the files that nobody knows; without it they are
-	// application/octet-stream, which browsers save instead of showing it. The mime types of the system are not
-	// looked at.
+	// Types are content types by extension, with its dot and in lower case: ".gpx": "application/gpx+xml". They go before
+	// the built-in ones, about 70 that the web uses. "" is the type of all other files; without it that is
+	// application/octet-stream, which browsers save instead of showing it. The MIME types of the system are not used.
 	Types map[string]string
 }
 
@@ -53,7 +51,7 @@ func (s *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	return &answer{server: s, w: w, r: r, head: head, found: found{name: name, dir: dir}}
 }
 
-// name is what r wants.
+// name returns the name of the file or directory that r is for.
 func (s *Server) name(r *httpd.Request) (name string, dir, ok bool) {
 	path, ok := decode(bytes.TrimPrefix(r.Path(), []byte{'/'}))
 	if !ok {
@@ -65,7 +63,7 @@ func (s *Server) name(r *httpd.Request) (name string, dir, ok bool) {
 	return nameOf(path, s.Hidden)
 }
 
-// index is the name of a directory's file.
+// index returns the name of a directory's index file.
 func (s *Server) index(dir string) string {
 	index := s.Index
 	if index == "" {
@@ -77,9 +75,9 @@ func (s *Server) index(dir string) string {
 	return dir + "/" + index
 }
 
-// withSlash is where a directory is that was asked for without the slash at its end: a relative reference, so nothing
-// needs to know under what prefix, name and port this is. Its dot keeps "//host" from being another host, and "a:b"
-// from being a scheme (RFC 3986 4.2).
+// withSlash returns the location of a directory that was requested without the slash at its end. It is a relative
+// reference, so prefix, host and port do not matter. Its dot keeps "//host" from being another host, and "a:b" from being
+// a scheme (RFC 3986 4.2).
 func withSlash(path, query []byte) string {
 	var b strings.Builder
 	b.WriteString("./")

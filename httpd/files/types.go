@@ -2,13 +2,13 @@ package files
 
 import "strings"
 
-// unknown is what a client is told of contents that nobody knows (RFC 9110 8.3). It does not look at them, either.
+// unknown is the type of files without a known one (RFC 9110 8.3). Browsers do not guess from it.
 const unknown = "application/octet-stream"
 
-// typeOf is the Content-Type of a file: what of says, or the table, or of for files that have no other, or unknown. The
+// typeOf returns the Content-Type of a file: from of by its extension, or from the table, or of[""], or unknown. The
 // extension is what follows the last dot of the last segment, without regard to case.
 //
-// package mime would read the files of the system, when first asked and on whatever thread that is, and so the same
+// Package mime is not used: on its first call it reads files of the system, on the thread of its caller, and the same
 // server would say one thing here and another there.
 func typeOf(name string, of map[string]string) string {
 	ext := ""
@@ -23,8 +23,8 @@ func typeOf(name string, of map[string]string) string {
 	return unknown
 }
 
-// types are those that browsers ask for. Text is UTF-8; JSON has no parameter for that, it always is (RFC 8259 8.1),
-// and SVG and other XML say it themselves.
+// types are the types that browsers ask for. Text is UTF-8. JSON has no parameter for that, since it always is
+// (RFC 8259 8.1); SVG and other XML declare it themselves.
 var types = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".htm":         "text/html; charset=utf-8",
