@@ -69,7 +69,7 @@ type crossed struct{ act.Func }
 
 func (crossed) Abandon() act.Action { panic("boom") }
 
-func TestAPanicOfAbandonIsReportedAndHarmsNobody(t *testing.T) {
+func TestAPanicOfAbandonIsReportedAndHarmsNothingElse(t *testing.T) {
 	exec := &later{}
 	s, logs := newScheduler(t, act.Config{Executor: exec})
 	other := 0
@@ -96,7 +96,7 @@ func TestAPanicThatIsRaisedAgainKeepsItsStack(t *testing.T) {
 			require.Equal(t, "where it was", fields["stack"])
 		})
 	}
-	t.Run("and who does not know of it sees both", func(t *testing.T) {
+	t.Run("and as an error it has both", func(t *testing.T) {
 		defer func() {
 			err := recover().(error)
 			require.EqualError(t, err, "panic: boom\n\nwhere it was")

@@ -43,7 +43,7 @@ func TestMistakesOfTheAncestors(t *testing.T) {
 				return play(t)
 			}))
 		}, "AA"},
-		{"a stale waker woke whoever re-used the slot", func(t *testing.T, s *act.Scheduler, h *history) {
+		{"a stale waker woke the task that reused the slot", func(t *testing.T, s *act.Scheduler, h *history) {
 			var stale act.Waker
 			s.Spawn(act.Func(func(t *act.Task) act.Directive {
 				stale = t.Waker()

@@ -21,11 +21,11 @@ func TestAWakeIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
 	const wakers, each = 4, 5000
 	s, _ := newScheduler(t, act.Config{})
 	var b act.AtomicWaker
-	var letters atomic.Int64
+	var events atomic.Int64
 	taken := int64(0)
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		b.Set(t.Waker())
-		if taken += letters.Swap(0); taken == wakers*each {
+		if taken += events.Swap(0); taken == wakers*each {
 			return act.Done
 		}
 		return act.Wait
@@ -33,7 +33,7 @@ func TestAWakeIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
 	for range wakers {
 		go func() {
 			for i := range each {
-				letters.Add(1)
+				events.Add(1)
 				b.Wake()
 				if i%8 == 0 {
 					runtime.Gosched()

@@ -62,7 +62,7 @@ type yielder struct{ _ byte }
 
 func (*yielder) Act(*act.Task) act.Directive { return act.Yield }
 
-// crowd is who is called by a bare call: through an interface that is found in memory, as a scheduler
+// crowd is the callees of a bare call: through an interface that is found in memory, as a scheduler
 // must find it too.
 var crowd [64]act.Action
 
@@ -121,7 +121,7 @@ func wakesAndTurns(tb testing.TB) func(n int) {
 	return func(n int) { step(tb, s, n) }
 }
 
-// correspondent is a partner that writes letters.
+// correspondent is a partner that wakes by remote events.
 type correspondent struct {
 	waker act.AtomicWaker
 	other *correspondent
@@ -191,7 +191,7 @@ func localsGot(tb testing.TB) func(n int) {
 		s := t.Scheduler()
 		for range n {
 			if someLocal.Get(s) == nil {
-				panic("nobody's")
+				panic("in no queue")
 			}
 		}
 	})
@@ -229,7 +229,7 @@ func turnEnds(tb testing.TB) func(n int) {
 	return func(n int) { step(tb, s, n) }
 }
 
-// talker is an Idler in whose sleep somebody posts: so it costs no other thread anything, and what the
+// talker is an Idler in whose sleep a function is posted: so it costs no other thread anything, and what the
 // operating system takes for a wake-up is not counted.
 type talker struct {
 	s           *act.Scheduler
@@ -244,7 +244,7 @@ func (i *talker) Idle(atMost time.Duration) {
 	}
 	i.s.Post(i.f)
 	if !i.interrupted {
-		panic("nobody is woken")
+		panic("interrupted")
 	}
 	i.interrupted = false
 }
@@ -320,7 +320,7 @@ func postsAsleep(tb testing.TB, n int) time.Duration {
 	return took[len(took)/2]
 }
 
-// watched is an Idler that tells when a sleep begins.
+// watched is an Idler that reports when a sleep begins.
 type watched struct {
 	act.Idler
 	sleeping *atomic.Bool

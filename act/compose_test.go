@@ -150,7 +150,7 @@ type titled struct {
 
 func (a titled) String() string { return a.name }
 
-// Logs and Cuts call a compound action what is under way in it, and after a failure who has failed.
+// Logs and Cuts name a compound action after the one that runs in it, or that has failed.
 func TestACompoundIsCalledAfterWhatIsUnderWay(t *testing.T) {
 	const w, d, f = act.Wait, act.Done, act.Failed
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestACompoundIsCalledAfterWhatIsUnderWay(t *testing.T) {
 }
 
 // What was broken: the name in the report of a failed Seq was that of the action after the one that failed.
-func TestTheReportOfAFailedSeqNamesWhoHasFailed(t *testing.T) {
+func TestTheReportOfAFailedSeqNamesTheActionThatFailed(t *testing.T) {
 	var h history
 	s, logs := newScheduler(t, act.Config{})
 	s.Spawn(act.Seq(
@@ -199,7 +199,7 @@ func TestTheReportOfAFailedSeqNamesWhoHasFailed(t *testing.T) {
 	require.Equal(t, "the first", logs.All()[0].ContextMap()["task"])
 }
 
-func TestAllWaitsForEverybodyAndJoinsTheirFailures(t *testing.T) {
+func TestAllWaitsForAllAndJoinsTheirFailures(t *testing.T) {
 	var h history
 	one, two := errors.New("one"), errors.New("two")
 	a := act.All(
@@ -211,7 +211,7 @@ func TestAllWaitsForEverybodyAndJoinsTheirFailures(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
 	s.Spawn(a)
 	require.NoError(t, s.Run())
-	require.Equal(t, "A-ABCBC-CB-B", h.String(), "who has finished is closed and not called again")
+	require.Equal(t, "A-ABCBC-CB-B", h.String(), "a finished action is closed and not called again")
 	require.ErrorIs(t, ended, one)
 	require.ErrorIs(t, ended, two)
 }
@@ -316,7 +316,7 @@ func TestSeqOffloadsAtAnyPlace(t *testing.T) {
 	require.Equal(t, "AA-ABBB-Bf", h.String())
 }
 
-func TestStopIsPassedOnToWhoIsUnderWay(t *testing.T) {
+func TestStopIsForwardedToWhatRuns(t *testing.T) {
 	var h history
 	waits := func(name string) *child {
 		return &child{name: name, answers: []act.Directive{act.Wait, act.Done}, h: &h}
@@ -342,7 +342,7 @@ func TestStopIsPassedOnToWhoIsUnderWay(t *testing.T) {
 	require.Equal(t, "!B!E!FB-BC-CE-E-F", h.take())
 }
 
-func TestCloseIsPassedOnOnceToWhoHasNotFinished(t *testing.T) {
+func TestCloseIsForwardedOnceToWhatHasNotFinished(t *testing.T) {
 	var h history
 	waits := func(name string) *child { return &child{name: name, answers: []act.Directive{act.Wait}, h: &h} }
 	done := func(name string) *child { return &child{name: name, answers: []act.Directive{act.Done}, h: &h} }

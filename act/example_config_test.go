@@ -36,7 +36,7 @@ type leap struct{ now time.Duration }
 func (l *leap) Monotonic() time.Duration { return l.now }
 func (l *leap) Wall() time.Time          { return time.Unix(0, 0).Add(l.now) }
 
-// Idle is not for programs that wait for other goroutines: it sleeps for nobody.
+// Idle is not for programs that wait for other goroutines: it does not really sleep.
 func (l *leap) Idle(atMost time.Duration) { l.now += max(atMost, 0) }
 
 // Interrupt would end a sleep.

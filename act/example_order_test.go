@@ -56,7 +56,7 @@ type checksum struct {
 
 func (c *checksum) Act(t *act.Task) act.Directive {
 	if !c.done {
-		return t.Offload(func() { // it may use c: until it has returned nobody else does
+		return t.Offload(func() { // it may use c: until it returns nothing else does
 			for _, b := range c.of {
 				c.sum += int(b)
 			}
@@ -162,7 +162,7 @@ func ExampleFirst() {
 	// that will do
 }
 
-// Handover is an order of an application's own: it says who goes on with the work.
+// Handover is an order of an application's own: it names the server that goes on with the work.
 type Handover struct{ To string }
 
 // Policy gives the actions five more turns.

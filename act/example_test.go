@@ -83,7 +83,7 @@ func ExampleScheduler_Run() {
 	// <nil>
 }
 
-// A few turns at a time: the loop belongs to somebody else, a test or a simulation.
+// A few turns at a time: the loop belongs to a test or a simulation.
 func ExampleScheduler_Step() {
 	s := act.New(act.Config{})
 	s.Spawn(&countdown{"a", 3})
@@ -100,7 +100,7 @@ func ExampleScheduler_Step() {
 	// a1 b1 - 2 turns
 }
 
-// basket is filled by one task and emptied by another. It keeps a place for the latest Waker of who
+// basket is filled by one task and emptied by another. It keeps the latest Waker of the task that
 // waits.
 type basket struct {
 	apples int
@@ -422,7 +422,7 @@ func ExampleScheduler_AtTurnEnd() {
 	// 5 lines in one go
 }
 
-// A Trace hears of everything, at the price of a branch for who has none.
+// A Trace observes everything.
 func ExampleTrace() {
 	s := act.New(act.Config{Trace: &act.Trace{
 		TurnEnd: func(t *act.Task, d act.Directive) { fmt.Println(t, d) },

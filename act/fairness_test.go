@@ -99,7 +99,7 @@ func TestTheFairnessBoundIsReachedButForOneTurn(t *testing.T) {
 }
 
 // load is a random program on a virtual clock. Time passes in turns and in the parts of a pass, none
-// longer than allowed; the program keeps its own books of who is ready, and asserts the promises from
+// longer than allowed; the program keeps its own record of what is ready, and asserts the promises from
 // them.
 type load struct {
 	t   *testing.T
@@ -111,14 +111,14 @@ type load struct {
 	turn, demon, post, look, pass time.Duration
 
 	tasks    map[*act.Task]*loadTask
-	waiting  []*loadTask // everybody who has ever waited; some have gone on
+	waiting  []*loadTask // all that have ever waited; some have gone on
 	ready    int         // tasks
 	demons   int         // demons that are ready
 	sleeping []act.Waker // of the demons that are not
 	posts    int
 	kernel   []event // in no order
 	turns    int
-	limit    int // of turns; then everybody ends
+	limit    int // of turns; then all end
 
 	woken, events, sleeps int // what the load has seen
 	tightest              float64
@@ -251,7 +251,7 @@ func (l *load) play(t *act.Task, b *loadTask) act.Directive {
 	return act.Wait
 }
 
-// meddle does something that somebody else notices.
+// meddle does something that another task notices.
 func (l *load) meddle() {
 	switch l.rnd.Intn(3) {
 	case 0:
@@ -313,7 +313,7 @@ func (l *load) Idle(atMost time.Duration) {
 		e.waker.Wake()
 	}
 	l.kernel = later
-	if l.turns > l.limit || l.ready+l.demons == 0 { // who waits for nothing else
+	if l.turns > l.limit || l.ready+l.demons == 0 { // a task that waits for nothing else
 		for len(l.waiting) > 0 {
 			l.waiting[0].waker.Wake()
 			l.waiting = l.waiting[1:]
@@ -349,7 +349,7 @@ func (l *load) holds(promise bool, broken string) {
 }
 
 // sleep lets time pass until the first event or the end of the sleep. One without either lasts no time:
-// somebody is then woken by nothing, or the load is at a dead end.
+// otherwise a task was woken by nothing, or the load is at a dead end.
 func (l *load) sleep(atMost time.Duration) {
 	now := l.c.Monotonic()
 	until := time.Duration(math.MaxInt64)

@@ -526,7 +526,7 @@ func TestRunLeavesAProcessorForTheOthersAndGivesItBack(t *testing.T) {
 	require.Equal(t, before+1, runtime.GOMAXPROCS(0))
 	runtime.GOMAXPROCS(before)
 
-	t.Setenv("GOMAXPROCS", "set by somebody who knows")
+	t.Setenv("GOMAXPROCS", "set by the user")
 	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: before + 2}, func(*act.Scheduler) error {
 		during = runtime.GOMAXPROCS(0)
 		return nil
@@ -711,7 +711,7 @@ func TestTheSchedulersOfASteppedGroupEndTogether(t *testing.T) {
 
 // An order ends one scheduler in the middle of a pass, while one of its demons still has a turn to come. The others are
 // not kept by that.
-func TestWhoLeavesInTheMiddleOfAPassKeepsNobody(t *testing.T) {
+func TestASchedulerThatStopsInAPassKeepsNoOther(t *testing.T) {
 	g := act.NewGroup(act.Config{Schedulers: 2})
 	defer func() { require.ErrorContains(t, g.Close(), "dropped") }()
 	inTime(t, func() {

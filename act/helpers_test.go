@@ -53,7 +53,7 @@ func (h *history) take() string {
 	return h.String()
 }
 
-// monitor is the simplest: in each of its turns it wakes all who have registered since the last.
+// monitor is a simple monitor: in each turn it wakes all tasks that have registered since the last.
 // Use attach.
 type monitor struct {
 	waiting []act.Waker
@@ -148,7 +148,7 @@ func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
 func (c *clock) advance(d time.Duration)  { c.now.Add(int64(d)) }
 
 // dreamer is an Idler that sleeps on a clock: the time passes at once. It panics when asked to sleep
-// for ever, since nobody could interrupt it.
+// for ever, since nothing could interrupt it.
 type dreamer struct {
 	clock     *clock
 	sleeps    []time.Duration // all but the looks
@@ -175,7 +175,7 @@ func (*dreamer) Interrupt() {}
 // halt ends a Run at once and leaves everything.
 var halt = plain(shutdown.Halt)
 
-// idlerOf is an Idler made of a function; nobody else interrupts it.
+// idlerOf is an Idler made of a function. Interrupt does nothing.
 type idlerOf func(atMost time.Duration)
 
 func (f idlerOf) Idle(atMost time.Duration) { f(atMost) }

@@ -116,7 +116,7 @@ func TestADropReachesWhatTheLocalsKeepGoing(t *testing.T) {
 	s.Shutdown(plain(haltAndDrop))
 	requireCut(t, s.Run())
 	require.Equal(t, 1, drops)
-	require.Equal(t, []string{"a task failed"}, messages(logs), "one that panics is reported, and harms nobody")
+	require.Equal(t, []string{"a task failed"}, messages(logs), "one that panics is reported, and harms nothing else")
 	s.Spawn(yields(3))
 	s.Shutdown(plain(shutdown.Unbounded))
 	require.NoError(t, s.Run(), "the value stays usable")

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// sentry is an Idler that sleeps until it is interrupted and tells about it.
+// sentry is an Idler that sleeps until it is interrupted, and reports it.
 type sentry struct {
 	asleep     chan struct{} // receives when a sleep begins
 	interrupt  chan struct{}
@@ -140,11 +140,11 @@ func TestAClosedInboxRefuses(t *testing.T) {
 	go func() { waited <- s.Post(func(*act.Scheduler) {}) }()
 	time.Sleep(10 * time.Millisecond) // it probably waits by now; either way
 	require.NoError(t, s.Close())
-	inTime(t, func() { require.False(t, <-waited, "who waits for room is sent away") })
+	inTime(t, func() { require.False(t, <-waited, "a goroutine that waits for room gets false") })
 	require.False(t, s.Post(func(*act.Scheduler) {}))
 }
 
-func TestAPanicInAPostedFunctionIsReportedAndHarmsNobody(t *testing.T) {
+func TestAPanicInAPostedFunctionIsReportedAndHarmsNothingElse(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Post(func(*act.Scheduler) { h.WriteString("1") })
@@ -187,7 +187,7 @@ func TestAPassRunsAtMost64PostedFunctions(t *testing.T) {
 
 // A function that posts itself for ever is a demon of sorts: tasks have their turns, and the outside
 // world is looked at.
-func TestAFloodOfPostsStarvesNobody(t *testing.T) {
+func TestAFloodOfPostsStarvesNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	looks, flood := 0, true
 	s.SetIdler(idlerOf(func(time.Duration) {
@@ -203,7 +203,7 @@ func TestAFloodOfPostsStarvesNobody(t *testing.T) {
 	}
 	s.Post(post)
 	inTime(t, func() {
-		for range 1000 { // nobody is ready, only posts come
+		for range 1000 { // nothing is ready, only posts come
 			_, err := s.Step(1)
 			require.NoError(t, err)
 		}

@@ -27,7 +27,7 @@ var strayed = map[string]func(t *act.Task, w act.Waker, tm *act.Timer){
 	"Waker.Remote":           func(_ *act.Task, w act.Waker, _ *act.Timer) { w.Remote() },
 	"Timer.Stop":             func(_ *act.Task, _ act.Waker, tm *act.Timer) { tm.Stop() },
 	"Scheduler.Spawn":        func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Spawn(finished{}) },
-	"Scheduler.Attach":       func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Attach(attach(nobody())) },
+	"Scheduler.Attach":       func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Attach(attach(elsewhere())) },
 	"Scheduler.AtTurnEnd":    func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().AtTurnEnd(turnEnd(func() {})) },
 	"Scheduler.CallAt":       func(t *act.Task, _ act.Waker, tm *act.Timer) { t.Scheduler().CallAt(tm, time.Hour, nil) },
 	"Scheduler.Hold":         func(t *act.Task, _ act.Waker, _ *act.Timer) { t.Scheduler().Hold(0) },
@@ -42,7 +42,7 @@ type finished struct{}
 
 func (finished) Act(*act.Task) act.Directive { return act.Done }
 
-func nobody() *act.Scheduler { return act.New(act.Config{}) }
+func elsewhere() *act.Scheduler { return act.New(act.Config{}) }
 
 // allowed is what any goroutine may call.
 var allowed = map[string]func(t *act.Task, r func()){
@@ -93,7 +93,7 @@ func beside(call func(*act.Task, act.Waker, func(), *act.Timer)) {
 }
 
 // The race detector reports a method that is not for other goroutines when another goroutine calls it,
-// whatever it does inside. Without the detector nobody does, and that is all there is to say.
+// whatever it does inside. Without the detector it does nothing.
 func TestACallFromAForeignGoroutineIsReported(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(strayed)) {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // A schedule is a string: a letter for each turn, tasks in capitals, demons in small letters, and
 // | where a pass begins if the row asks for it.
 func TestSchedules(t *testing.T) {
-	// threeTasks are those of the classic example, given to whoever spawns them.
+	// threeTasks are those of the classic example, for the test to spawn.
 	threeTasks := func(h *history, spawn func(act.Action), between act.Directive) {
 		spawn(h.script("A", 2, between))
 		spawn(h.script("B", 3, between))
@@ -64,7 +64,7 @@ func TestSchedules(t *testing.T) {
 				}
 			},
 			want: "ABC"},
-		{name: "who yields goes behind who was spawned in the round",
+		{name: "a task that yields goes behind what was spawned in the round",
 			program: func(s *act.Scheduler, h *history) {
 				twice := h.script("A", 2, act.Yield)
 				s.Spawn(act.Func(func(t *act.Task) act.Directive {

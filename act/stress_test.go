@@ -20,7 +20,7 @@ import (
 // Random programs on three schedulers: tasks that spawn, wait, sleep, offload, call, post to siblings,
 // fail and panic, and orders of all kinds at random moments. Whatever they do, each Run ends within its
 // bound, each task that was spawned has one end, each action is closed once, and nothing is left.
-func TestRandomProgramsAlwaysEndAndAccountForEverybody(t *testing.T) {
+func TestRandomProgramsAlwaysEndAndAccountForAll(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

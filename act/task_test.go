@@ -130,7 +130,7 @@ func TestClosersThatFailOrPanic(t *testing.T) {
 			}, panicking(&h, "a")})
 			s.Spawn(h.script("B", 1, act.Yield))
 			require.NoError(t, s.Run())
-			require.Equal(t, "321aB", h.String(), "each is tried once, and nobody else disturbed")
+			require.Equal(t, "321aB", h.String(), "each is tried once, and nothing else disturbed")
 			require.Len(t, ended, 2, "each leaves once")
 
 			want := []string{"a task failed", "closing failed", "a task failed", "a task failed"}

@@ -146,7 +146,7 @@ func TestArmingAgainMoves(t *testing.T) {
 	}
 }
 
-// The last who arms a Timer is who it wakes.
+// A Timer wakes the task that armed it last.
 func TestATimerMayChangeItsTask(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	var h history
@@ -450,7 +450,7 @@ func TestAPassFiresAtMost1024Timers(t *testing.T) {
 }
 
 // A callback that arms itself for now is called no more often than the bound of a pass allows.
-func TestATimerThatIsAlwaysDueStarvesNobody(t *testing.T) {
+func TestATimerThatIsAlwaysDueStarvesNothing(t *testing.T) {
 	s, _, _ := newVirtual(t, act.Config{})
 	var tm act.Timer
 	calls := 0

@@ -40,7 +40,7 @@ func TestAMultiTraceCallsEveryFunctionOfEveryTraceInOrder(t *testing.T) {
 	}
 }
 
-func TestAMultiTraceAddsNothingThatNobodyHas(t *testing.T) {
+func TestAMultiTraceAddsNothing(t *testing.T) {
 	require.Nil(t, act.MultiTrace())
 	require.Nil(t, act.MultiTrace(nil, nil))
 	one := &act.Trace{}

@@ -75,9 +75,9 @@ func TestHowATaskEnds(t *testing.T) {
 				s.Spawn(h.script("B", 3, act.Yield))
 				require.NoError(t, s.Run())
 				if kind == "task" {
-					require.Equal(t, "AxBABAB", h.String(), "entered once, and nobody else disturbed")
+					require.Equal(t, "AxBABAB", h.String(), "entered once, and nothing else disturbed")
 				} else {
-					require.Equal(t, "ABABABx", h.String(), "entered once, and nobody else disturbed")
+					require.Equal(t, "ABABABx", h.String(), "entered once, and nothing else disturbed")
 				}
 				require.Len(t, ended, 3)
 				if row.value == "" {
@@ -188,7 +188,7 @@ type unspeakable struct{ greedy }
 
 func (unspeakable) String() string { panic("no name") }
 
-func TestANameThatPanicsHarmsNobody(t *testing.T) {
+func TestANameThatPanicsHarmsNothing(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Spawn(unspeakable{})
@@ -330,7 +330,7 @@ func errorsOf[E interface{ ContextMap() map[string]any }](entries []E) (all []an
 	return all
 }
 
-// Goexit is what a test's FailNow does, for one. Nobody can go on on that goroutine.
+// A test's FailNow calls Goexit, for example. Nothing can go on on that goroutine.
 func TestGoexitInATurnLeavesABrokenScheduler(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	s.Spawn(act.Func(func(*act.Task) act.Directive {

@@ -119,13 +119,13 @@ func TestWhatAWakerDoes(t *testing.T) {
 	}
 }
 
-// stay waits for somebody who does not come.
+// stay waits, and is not woken.
 func stay(t *act.Task) act.Directive {
 	t.Waker()
 	return act.Wait
 }
 
-func TestATaskThatWaitsForNobodyIsEnteredOnceReportedOnceAndStays(t *testing.T) {
+func TestATaskThatWaitsForNothingIsEnteredOnceReportedOnceAndStays(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Spawn(h.script("A", 3, act.Wait))
@@ -136,7 +136,7 @@ func TestATaskThatWaitsForNobodyIsEnteredOnceReportedOnceAndStays(t *testing.T) 
 	require.Len(t, logs.All(), 1)
 	require.Contains(t, logs.All()[0].Message, "waits for nothing")
 
-	for range 3 { // whoever tells it of something makes it ready, and it waits for nothing again
+	for range 3 { // an order makes it ready, and it waits for nothing again
 		s.Shutdown(plain(shutdown.Halt))
 		require.ErrorContains(t, s.Run(), "left 1 task")
 	}
@@ -149,7 +149,7 @@ func TestATaskThatWaitsForNobodyIsEnteredOnceReportedOnceAndStays(t *testing.T) 
 }
 
 // A Waker of an earlier turn is no Waker of this one.
-func TestAWaitWithAnEarlierTurnsWakerIsForNobody(t *testing.T) {
+func TestAWaitWithAnEarlierTurnsWakerIsForNothing(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -166,7 +166,7 @@ func TestAWaitWithAnEarlierTurnsWakerIsForNobody(t *testing.T) {
 	require.Contains(t, logs.All()[0].Message, "waits for nothing")
 }
 
-// Who has armed a timer, or handed out a Waker in this very turn, waits for somebody.
+// A task that has armed a timer, or asked for a Waker in this very turn, waits for something.
 func TestWhoWaitsForATimerIsNotReported(t *testing.T) {
 	s, _, logs := newVirtual(t, act.Config{})
 	var tm act.Timer
@@ -296,7 +296,7 @@ func TestARemoteWakesFromSleep(t *testing.T) {
 }
 
 // It travels once in a turn of its task, however often it is made.
-func TestARemoteThatHasBeenUsedInterruptsNobody(t *testing.T) {
+func TestARemoteThatHasBeenUsedInterruptsNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	i := newSentry(s)
 	remotes := make(chan func(), 2)
@@ -322,7 +322,7 @@ func TestARemoteThatHasBeenUsedInterruptsNobody(t *testing.T) {
 	require.EqualValues(t, 2, i.interrupts.Load())
 }
 
-// Ancestors: a stale waker woke whoever re-used the slot.
+// Ancestors: a stale waker woke the task that reused the slot.
 func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var former *act.Task
@@ -353,13 +353,13 @@ func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
 // world is the slow obvious twin: one queue of numbers for the whole scheduler. It is told of every
 // spawn, wake-up and verdict, and says whose turn must be next.
 type world struct {
-	t       *testing.T
-	queue   []int
-	tasks   []*body
-	letters []int               // slots with a remote wake-up under way, in order
-	wanted  map[*act.Task]right // by slot: the latest asked for
-	due     map[*act.Task]bool
-	slots   map[int]*act.Task
+	t      *testing.T
+	queue  []int
+	tasks  []*body
+	events []int               // slots with a remote wake-up under way, in order
+	wanted map[*act.Task]right // by slot: the latest asked for
+	due    map[*act.Task]bool
+	slots  map[int]*act.Task
 }
 
 // right is a Waker as the twin sees it: of this task, in this turn.
@@ -380,7 +380,7 @@ func (w *world) spawn() int {
 }
 
 func (w *world) begin(id int, slot *act.Task) {
-	require.NotEmpty(w.t, w.queue, "task %d has a turn, and nobody is ready", id)
+	require.NotEmpty(w.t, w.queue, "task %d has a turn, and nothing is ready", id)
 	require.Equal(w.t, w.queue[0], id, "another is next")
 	w.queue = w.queue[1:]
 	b := w.tasks[id]
@@ -414,7 +414,7 @@ func (w *world) wake(r right) {
 	}
 }
 
-// remote asks for a wake-up in the next pass: a slot has one place among the letters and remembers the
+// remote asks for a wake-up in the next pass: a slot has one place among the events and remembers the
 // latest turn asked for.
 func (w *world) remote(r right) {
 	slot := w.slots[r.task]
@@ -424,21 +424,21 @@ func (w *world) remote(r right) {
 	w.wanted[slot] = r
 	if !w.due[slot] {
 		w.due[slot] = true
-		w.letters = append(w.letters, r.task)
+		w.events = append(w.events, r.task)
 	}
 }
 
 func (w *world) pass() {
-	for _, task := range w.letters {
+	for _, task := range w.events {
 		slot := w.slots[task]
 		w.due[slot] = false
 		w.wake(w.wanted[slot])
 	}
-	w.letters = nil
+	w.events = nil
 }
 
 // Random tasks spawn, wait, end, and fire any of the wakers of all times, most of them stale, some of
-// tasks whose slot somebody else has. The twin, which never re-uses anything, expects the same turns.
+// tasks whose slot another one has. The twin, which reuses nothing, expects the same turns.
 func TestWakersAgainstASlowTwin(t *testing.T) {
 	for seed := range int64(60) {
 		rnd := rand.New(rand.NewSource(seed))

@@ -194,7 +194,7 @@ func TestStayHoldsRunUntilAnOrder(t *testing.T) {
 	}
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
 	require.NoError(t, servertest.Receive(t, ended))
-	require.Zero(t, logs.Len(), "nobody complains that it waits for nothing")
+	require.Zero(t, logs.Len(), "it is not reported as waiting for nothing")
 }
 
 func TestDemonsAreNamedInACut(t *testing.T) {

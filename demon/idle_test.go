@@ -93,7 +93,7 @@ func TestPauseIsCutShort(t *testing.T) {
 			servertest.Receive(t, done)
 			require.NotContains(t, e.String(), "b")
 			require.True(t, strings.HasSuffix(e.String(), "l"), "a pause ends with a look")
-			require.NotContains(t, e.String(), "i", "nobody is to be woken in a look")
+			require.NotContains(t, e.String(), "i", "a look is not interrupted")
 		})
 	}
 }

@@ -53,7 +53,7 @@ func ExampleOrder() {
 	// see you at 10.0.0.2:7007 (drain, 1m0s, then drop)
 }
 
-// serve stands for act.Run, whose error is a Cut when somebody did not finish in time.
+// serve stands for act.Run, whose error is a Cut if something did not finish in time.
 func serve() error {
 	return fmt.Errorf("server: %w", &shutdown.Cut{
 		Order: Move{To: "10.0.0.2:7007"}, Tasks: 3, Dropped: true,

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An item says who pushed it and as which of his.
+// An item has the number of its producer and its own.
 type item struct{ producer, number int }
 
 const (
@@ -127,7 +127,7 @@ func TestRingWithAClaimedPlaceIsNotEmpty(t *testing.T) {
 	require.True(t, r.Push("second"), "others need not wait")
 	_, ok := r.Pop()
 	require.False(t, ok, "the first is not there yet")
-	require.False(t, r.Empty(), "so nobody sleeps on it")
+	require.False(t, r.Empty(), "so the consumer does not sleep")
 	fill()
 	v, ok := r.Pop()
 	require.True(t, ok)
@@ -246,7 +246,7 @@ func TestRingSeenEmptyHasRoom(t *testing.T) {
 	const values = 20_000
 	r := NewRing[int](1)
 	refused := make(chan int, 1)
-	go func() { // the only producer, so nobody fills it in between
+	go func() { // the only producer, so the ring stays as it is
 		count := 0
 		for n := range values {
 			for spun := 0; !r.Empty(); spun++ {
@@ -285,7 +285,7 @@ func (s *sleeper) wake() {
 	}
 }
 
-// sleep parks while empty; it fails the test when nobody comes.
+// sleep parks while empty; it fails the test if it is not woken.
 func (s *sleeper) sleep(t *testing.T, empty func() bool, patience <-chan time.Time) {
 	s.tired++
 	for range s.tired % 64 { // values come also after the last look and before this word
@@ -304,7 +304,7 @@ func (s *sleeper) sleep(t *testing.T, empty func() bool, patience <-chan time.Ti
 
 // sleepAndWake has pushers push 100,000 times, each only after the consumer has
 // found its last one and so is about to fall asleep, at varied distances from it.
-// With one pusher nobody else makes up for a wake-up that is lost.
+// With one producer no other makes up for a lost wake-up.
 func sleepAndWake(t *testing.T, pushers int, push func(pusher int), takeAll func(found func(pusher int)), empty func() bool) {
 	const rounds = 100_000
 	s := sleeper{wakes: make(chan struct{}, 1)}

@@ -34,7 +34,7 @@ type Stack[T any] struct {
 
 // Push puts n on the stack. pushed is false once the stack is closed: n is then
 // still the caller's. wasEmpty says that nothing was there before, so that of
-// many who push only the first need wake the consumer. Any goroutine may call it.
+// many callers only the first need wake the consumer. Any goroutine may call it.
 func (s *Stack[T]) Push(n *Node[T]) (pushed, wasEmpty bool) {
 	for {
 		head := s.head.Load()

@@ -69,7 +69,7 @@ func BenchmarkArmPop(b *testing.B) {
 			b.ReportAllocs()
 			var n Node[int]
 			w.Arm(&n, now)
-			for b.Loop() { // whoever is popped is armed again, so that their number stays
+			for b.Loop() { // a popped node is armed again, so that their number stays
 				popped := w.Pop(now)
 				for popped == nil {
 					now, _ = w.Next()
