@@ -16,13 +16,14 @@ import (
 //
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
-// Whatever the engine does is a turn there: it claims, each task takes its next step, a heartbeat is due. What waits
-// for the store, or is a processor's, is done by the Group's Executor, if that can reserve them on goroutines of
-// its own: as many as there are Workers, one for heartbeats, one for what is asked by Ask; else it needs as many.
+// The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
+// Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
+// default), the engine reserves one for each of its Workers, one for heartbeats and one for Ask. Otherwise the Executor
+// needs as many.
 //
-// On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted); it holds Run until
-// all tasks have gone back to their last static stage, within the order's bounds. What is left then is named in the
-// Cut, and claimed by others when its lease has ended.
+// On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
+// from returning until all tasks have gone back to their last static stage, within the order's bounds. The Cut names what
+// is left then, which others claim when the leases have ended.
 func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil

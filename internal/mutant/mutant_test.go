@@ -27,6 +27,7 @@ var catalogues = []struct {
 	keys []string
 }{
 	{"sim/testdata/mutants", []string{"seeds", "scenario"}},
+	{"stage/memory/testdata/mutants", nil},
 	{"process/testdata/interleave/faults", []string{"cases", "finding"}},
 }
 

@@ -351,7 +351,7 @@ func testLateClaim(w *world) {
 		r := w.start(cfg)
 		w.becomes(r.enqueue("short"), isFinished)
 		w.NoError(r.Wait(w.ctx))
-		pass(50 * time.Millisecond) // the claims that were rung for
+		pass(500 * time.Millisecond) // the claims that were rung for
 		h.arm()
 		var id stage.ID
 		if byFire {
