@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
 )
@@ -23,6 +24,7 @@ import (
 // processors, and with whatever else the machine does. So what they find where a task keeps each reactor as busy is
 // measured beside it, and where that takes long already so may this.
 func TestTwoThatChatOnEachReactorDoNotHoldUpSockets(t *testing.T) {
+	tier.Need(t, tier.Full, "compares latencies")
 	const soon, times = 20 * time.Millisecond, 4
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: echo.Echo}
 	sys := process.New(process.Config{})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -44,6 +45,7 @@ func TestAMillionMessagesDoNotKeepOthersWaiting(t *testing.T) {
 
 // A turn is not longer because there are more messages: also not if each finds that one has come meanwhile.
 func TestMessagesThatComeToAMillionDoNotMakeATurnLonger(t *testing.T) {
+	tier.Need(t, tier.Full, "compares times")
 	drained := func(n int) float64 { // in ns a message
 		x := onTheTable(t, process.Config{Batch: 1})
 		to := x.flooded(n)
@@ -112,6 +114,7 @@ func TestAnIdleReactorTakesHalf(t *testing.T) {
 
 // What only computes spreads, though one has spawned all of it.
 func TestSixtyFourThatComputeWorkOnBothReactors(t *testing.T) {
+	tier.Need(t, tier.Full, "needs two processors")
 	const n, turns, each = 64, 200, 20_000
 	var took [2]atomic.Int64
 	workers := make([]*worker, n)
@@ -157,6 +160,7 @@ func (w *worker) Act(p *process.Self[int]) act.Directive {
 
 // Who is alone and always yields stays where it is: the other reactor is not woken again and again for nothing.
 func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
+	tier.Need(t, tier.Full, "counts turns of two threads")
 	const turns = 100_000
 	var reactors atomic.Int64 // turns of theirs
 	on := act.Config{

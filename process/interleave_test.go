@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/daimon-go/daimon/internal/mutant"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,8 +33,8 @@ import (
 // A failure prints a story, and what repeats it. With that in INTERLEAVE the program is run with these flags alone, and
 // shows the story of that one run, or of as much as you like:
 //
-//	INTERLEAVE='-test.run=TestInterleave/killed -schedule=3:1,17:1' go test -run TestEveryInterleaving -v ./process
-//	INTERLEAVE='-test.run=TestInterleaveRandomly -seed=4711' go test -run TestEveryInterleaving -v ./process
+//	INTERLEAVE='-test.run=TestInterleave/killed -schedule=3:1,17:1' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
+//	INTERLEAVE='-test.run=TestInterleaveRandomly -seed=4711' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
 //	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more
 //
@@ -45,16 +46,20 @@ import (
 //	# cases: handed on while it is stolen; random
 //	# finding: is in queue
 func TestEveryInterleaving(t *testing.T) {
+	tier.Need(t, tier.Full, "compiles a test program of its own, and runs all cases in it")
 	program := buildInterleaving(t)
 	if flags := os.Getenv("INTERLEAVE"); flags != "" {
 		t.Logf("%s", runInterleaving(t, program, append(strings.Fields(flags), "-test.v", "-test.timeout=0")...))
 		return
 	}
-	for _, tests := range []string{"-test.run=^TestInterleave", "-test.run=^TestFaults$"} {
-		t.Run(strings.Trim(strings.TrimPrefix(tests, "-test.run="), "^$"), func(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"TestInterleave": {tier.Choose("", "-deeper=-1", "-deeper=0"), tier.Choose("", "-seeds=5000", "-seeds=100000")},
+		"TestFaults":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := runInterleaving(t, program, tests, "-seeds=5000", "-test.timeout=4m", fmt.Sprintf("-test.v=%v", testing.Verbose()))
-			t.Logf("%s", out)
+			flags = append(flags, "-test.run=^"+name, "-test.timeout=8m", fmt.Sprintf("-test.v=%v", testing.Verbose()))
+			t.Logf("%s", runInterleaving(t, program, flags...))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -22,9 +23,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// often is n, or a tenth of that under the race detector, with which everything takes ten times as long.
+// often is n in the long tier, and a tenth of it below and under the race detector.
 func often(n int) int {
-	if race.Enabled {
+	if race.Enabled || tier.Current() < tier.Long {
 		return n / 10
 	}
 	return n

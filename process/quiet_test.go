@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -47,6 +48,7 @@ func (a *activity) steady(t *testing.T) [4]int64 {
 // Where all processes sleep, no reactor takes a turn, begins a pass, looks at anything, or is woken. Nor is there
 // anything that would grow with the number of those who sleep.
 func TestWhereAllSleepNothingWakes(t *testing.T) {
+	tier.Need(t, tier.Full, "watches the threads for half a second")
 	var a activity
 	const n = 10_000
 	refs := make([]process.Ref[int], n)
@@ -80,6 +82,7 @@ func TestWhereAllSleepNothingWakes(t *testing.T) {
 
 // A message to a process where everything is idle wakes one reactor, once.
 func TestAMessageWakesOneReactor(t *testing.T) {
+	tier.Need(t, tier.Full, "counts wake-ups of threads that fall asleep in time")
 	const n = 100
 	var a activity
 	got := make(chan int, 1)

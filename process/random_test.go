@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,23 +10,16 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
 )
-
-// randomVariable is for how long TestFiveHundredSendToEachOtherAtRandom runs, such as "30s"; 4 s without it.
-const randomVariable = "DAIMON_PROCESS_RANDOM"
 
 // Five hundred processes pass tokens on to each other at random, from two reactors, while goroutines send and poke. No
 // process is ever on two threads at once: each counts who is inside, and has plain fields that the race detector
 // watches. No token is lost and none is doubled.
 func TestFiveHundredSendToEachOtherAtRandom(t *testing.T) {
 	const processes, tokens, outside = 500, 1500, 2
-	lasts := 4 * time.Second
-	if s := os.Getenv(randomVariable); s != "" {
-		var err error
-		lasts, err = time.ParseDuration(s)
-		require.NoError(t, err)
-	}
+	lasts := tier.Choose(500*time.Millisecond, 4*time.Second, time.Minute)
 	var over atomic.Bool
 	var twice, back atomic.Int64
 	all := make([]process.Ref[int], processes)
