@@ -8,15 +8,15 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Pair is a Store that brings a second connection to the same tasks, as another process has it. What a test looks at
-// it sees through Other, and so do engines that are elsewhere.
+// Pair is a Store with a second connection to the same tasks, as another process has it. Tests look at tasks through
+// Other, and engines that stand for other processes use it.
 type Pair struct {
 	stage.Store
 	Other stage.Store
 }
 
-// Run tests engines over the stores that open returns: one for each test, empty, with a clock that goes. open has t
-// close them. A store that can be opened twice should come as a Pair.
+// Run tests engines over the stores that open returns: for each test an empty one, with a clock that runs. open registers
+// the closing with t. A store that can be opened twice should be a Pair.
 func Run(t *testing.T, open func(t *testing.T) stage.Store) {
 	for _, h := range []host{goroutines, group} {
 		t.Run("life/"+h.name, func(t *testing.T) { testLife(newWorld(t, open, h), false) })
@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) stage.Store) {
 	}
 }
 
-// test is one of the suite, for one host after the other.
+// test is a test of the suite. It runs on each host.
 type test struct {
 	name string
 	do   func(w *world)
@@ -68,7 +68,7 @@ var slow = []test{
 	{"a claim that hangs is given up", testClaimHangs},
 }
 
-// timed are the tests that measure time, and have the machine for themselves.
+// timed are tests that measure time. They do not run in parallel.
 var timed = []test{
 	{"forty-two finish while three are suspended", func(w *world) { testFortyFive(w, false) }},
 	{"forty-two finish while three are suspended from elsewhere", func(w *world) { testFortyFive(w, true) }},

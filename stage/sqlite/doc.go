@@ -5,32 +5,31 @@
 //	Store, a process ───┤                                                                       ├──▶ tasks.db, -wal, -shm
 //	                    └─ a few that only read: Get, List, DB ────────────────────────────────┘
 //
-// Each transition is one transaction, a Claim or a Heartbeat of many tasks, too. The database is in WAL mode: whoever
-// reads is not held up by who writes. Of all processes one writes at a time, and the others wait, for Config.Busy at
-// most; a Store does some thousand transitions a second at best. So a Commit should do nothing but write: while it
-// runs nobody's leases are renewed, and one that takes longer than a lease costs others theirs. A process that is
-// killed in the middle of a write leaves nothing behind; one that is stopped there (SIGSTOP, a debugger) keeps all
-// others from writing until it goes on or is killed.
+// Each transition is one transaction, also a Claim or a Heartbeat of many tasks. The database is in WAL mode: readers do
+// not wait for writers. Of all processes one writes at a time, and the others wait, for Config.Busy at most; a Store does
+// some thousand transitions a second at best. So a Commit should do nothing but write: while it runs no lease is renewed,
+// and one that takes longer than a lease costs other workers theirs. A process that is killed in the middle of a write
+// leaves nothing behind. One that is stopped there (SIGSTOP, a debugger) keeps all others from writing until it continues
+// or is killed.
 //
-// What is yours goes into the same file. [SQL] gives a stage.Commit the transaction in which its stage ends: the rows
-// that it writes are there exactly when the stage is. [Store.Update] makes your tables and changes them otherwise, and
-// [Store.DB] reads. [Store.EnqueueIn] adds a task in the transaction of either, so that it is there exactly if your
-// rows are.
+// Your own tables go into the same file. [SQL] gives a stage.Commit the transaction in which its stage ends: the rows
+// that it writes are there exactly when the stage is. [Store.Update] makes and changes your tables otherwise, and
+// [Store.DB] reads. [Store.EnqueueIn] adds a task in the transaction of either, so that it is there exactly if your rows
+// are.
 //
-// Tables of this package have names that begin with daimon_: daimon_task has the tasks, in a form that can be read with
-// the sqlite3 program; [Migrations] shows it. Tasks that do not run, and so have no time at which they are due, may be
-// deleted there when they are no longer of interest, with Store.Update:
+// The tables of this package have names that begin with daimon_. daimon_task has the tasks, in a form that the sqlite3
+// program can read; [Migrations] shows it. Tasks that do not run, and so are never due, may be deleted there when they are
+// no longer of interest, with Store.Update:
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
 //
-// Nothing else of ours may be changed while engines run.
+// Nothing else of these tables may be changed while engines run.
 //
-// All time is the clock of SQLite, which is that of the machine, in milliseconds. When somebody sets it forward, leases
-// end early: whoever has held one finds it lost, and can change nothing. When somebody sets it back, leases last longer,
-// and new tasks that are there already wait until it has caught up, as all others that were to be due before; one that
-// is suspended and then resumed is due now. Do not put the file on a network file system: WAL needs memory that all
-// processes share.
+// Time is the clock of the machine, in milliseconds, read when the database is locked. When it is set forward, leases end
+// early: their holders find them lost, and can change nothing. When it is set back, leases last longer, and tasks that are
+// there already wait until it has caught up, also new ones; a task that is suspended and then resumed is due now. Do not
+// put the file on a network file system: WAL needs memory that all processes share.
 //
-// Keep Task.Data short, as far as some KB: it lies in the row that every transition writes anew. What is large is
-// better off in a table of yours.
+// Keep Task.Data below some KB: it is in the row that every transition writes anew. Put what is larger into a table of
+// your own.
 package sqlite

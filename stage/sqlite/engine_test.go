@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
-// TestEngine gives engines a file, and whoever looks at them another connection to it.
+// TestEngine gives engines a file, and the test a second connection to it.
 func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(t *testing.T) stage.Store {
 		path := newPath(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// tasks is the stage.Store of a Store. Each of its transitions locks the database, reads the clock and what tasks it is
-// about, has package transition decide, and writes them.
+// tasks is the stage.Store of a Store. Each transition locks the database, reads the tasks and the clock, applies a rule of
+// package transition, and writes the tasks.
 type tasks struct {
 	database
 	statements

@@ -67,7 +67,7 @@ func open(t testing.TB, path string, cfg sqlite.Config) *sqlite.Store {
 	return s
 }
 
-// raw is a connection of somebody else.
+// raw returns a connection of another program.
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)

@@ -19,7 +19,7 @@ type migration struct {
 	sql    string
 }
 
-// migrations are numbered from 1, without a gap. One that has been released does not change any more.
+// migrations are numbered from 1, without a gap. Once released, a migration does not change.
 var migrations = readMigrations()
 
 func readMigrations() (all []migration) {
@@ -46,21 +46,20 @@ const bookkeeping = `CREATE TABLE IF NOT EXISTS daimon_migration (
 ) STRICT;
 `
 
-// record is the SQL that writes down that m was applied. It is for older programs of SQLite as well, which have no
-// fractions of a second.
+// record returns the SQL that records that m was applied. Older versions of the sqlite3 program can run it too, which know
+// no fractions of a second.
 func (m migration) record() string {
 	return fmt.Sprintf("INSERT INTO daimon_migration (number, name, applied)\n"+
 		"VALUES (%d, '%s', strftime('%%s', 'now') * 1000) ON CONFLICT (number) DO NOTHING;\n", m.number, m.name)
 }
 
-// Migrations returns all that Open does to a database, as SQL, for those who want to read it or do it themselves:
+// Migrations returns all that Open does to a new database, as SQL, to read it or to run it:
 //
 //	sqlite3 tasks.db < that
 //
-// That is for a database that has had none of it. Open then finds nothing to do; it is also what brings an older
-// database up to date, since it looks first what that has had. This text does not, for SQL alone cannot: each migration
-// is one transaction and notes what it was, in daimon_migration, but one that alters a table fails where it was applied
-// before. Those that there are by now only make what is missing, so it does no harm to do them twice.
+// Each migration is one transaction, which records itself in daimon_migration, so Open finds nothing more to do. To bring
+// an older database up to date, use Open, which applies only what is missing: this text applies everything. The migrations
+// so far only make what does not exist, and may be applied twice.
 func Migrations() string {
 	var text strings.Builder
 	for _, m := range migrations {
@@ -69,11 +68,11 @@ func Migrations() string {
 	return text.String()
 }
 
-// migrate applies the migrations that the database has not had. Each is a transaction of its own, in which it is found
-// out, too, whether another process has been faster.
+// migrate applies the migrations that the database has not had. Each is a transaction of its own, which first looks whether
+// another process has been faster.
 func (s *database) migrate(ctx context.Context) error {
 	if s.migrated() {
-		return nil // and nobody who writes is waited for
+		return nil // without waiting for writers
 	}
 	for more := true; more; {
 		err := s.write(ctx, "migrate", func(tx *sql.Tx) (err error) {
@@ -87,14 +86,14 @@ func (s *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// migrated tells whether the database has had all there are. One that it cannot ask has not.
+// migrated reports whether the database has had all migrations. An error counts as no.
 func (s *database) migrated() bool {
 	var had int
 	err := s.reader.QueryRow(`SELECT max(number) FROM daimon_migration`).Scan(&had)
 	return err == nil && had == len(migrations)
 }
 
-// migrateOnce applies the next migration, and tells whether there was one.
+// migrateOnce applies the next migration, and reports whether there was one.
 func (s *database) migrateOnce(tx *sql.Tx) (bool, error) {
 	if _, err := tx.Exec(bookkeeping); err != nil {
 		return false, err

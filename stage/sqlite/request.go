@@ -53,7 +53,7 @@ func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	return t, s.failed("get", because(ctx, err))
 }
 
-// because is err, and for a ctx that has ended its: the driver may say how it was interrupted, and not why.
+// because returns the error of ctx if that has ended: the driver may say only that it was interrupted.
 func because(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

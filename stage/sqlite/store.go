@@ -16,18 +16,18 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Config is how a Store is opened. The zero Config is a good one.
+// Config configures a Store. The zero Config is useful.
 type Config struct {
-	// Busy is how long a write waits for others before it is an error that says so; 0 means 10 s. Those of this process
-	// come in order, those of several processes in the order of chance.
+	// Busy is how long a write waits for others before it fails with an error that says so; 0 means 10 s. Writes of this
+	// process run in the order of the calls; there is no order between processes.
 	Busy time.Duration
 
-	// Relaxed lets the disk have a transaction a little later than whoever is told that it is done (synchronous =
-	// NORMAL instead of FULL). A process that is killed loses nothing then, either; a machine that loses its power
-	// may lose the latest transactions, whole ones, so a stage may run twice.
+	// Relaxed lets calls return before their transaction is on the disk (synchronous = NORMAL instead of FULL). A process
+	// that is killed loses nothing even so. A machine that loses its power may lose its latest transactions, whole ones,
+	// so a stage may run twice.
 	Relaxed bool
 
-	// Readers bounds the connections that read, and so the queries of DB at a time; 0 means 4.
+	// Readers is how many connections read, and so how many queries of DB run at a time; 0 means 4.
 	Readers int
 }
 
@@ -43,7 +43,7 @@ type database struct {
 	now  func() time.Time // in milliseconds
 
 	writer *sql.DB       // one connection
-	turn   chan struct{} // full while somebody writes
+	turn   chan struct{} // full while a call of this process writes
 	reader *sql.DB       // query_only
 
 	// vetoed is set while the SQL of others runs in a transaction of the writer: nothing can be committed then, whatever
@@ -51,12 +51,12 @@ type database struct {
 	vetoed atomic.Bool
 }
 
-// Open opens the database in the file with that path, makes it if it is not there, and applies the migrations that it
-// has not had; it waits for other processes that do the same. The directory must be there, and allow for files beside
-// the database, named the same with -wal and -shm behind.
+// Open opens the database in the file with that path, or makes it, and applies the migrations that it has not had. It
+// waits for other processes that do the same. The directory must exist, and allow for files beside the database, with -wal
+// and -shm behind its name.
 //
-// The path is a path and nothing else, whatever characters it has. A database in memory would have one connection and
-// no second process; package memory is better at that, so ":memory:" is refused, and so is "file:…".
+// The path is a path, whatever characters it has: "file:…" is refused. So is ":memory:", since a database in memory would
+// have one connection and no second process; use package memory.
 func Open(path string, cfg Config) (*Store, error) { return open(path, cfg, time.Now) }
 
 func open(path string, cfg Config, now func() time.Time) (*Store, error) {
@@ -93,7 +93,7 @@ func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 	return s, nil
 }
 
-// location is where the file is, for as long as the process lives, as the URI of it.
+// location returns the absolute URI of the file.
 func location(path string) (string, error) {
 	switch {
 	case path == "":
@@ -133,21 +133,21 @@ func (s *tasks) setUp(ctx context.Context) error {
 	return s.failed("open", s.patiently(ctx, begun, s.prepare))
 }
 
-// Close closes all connections. Calls that are under way end first or with an error; those to come end with one.
+// Close closes all connections. Calls under way finish first, or fail; later calls fail.
 func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
 
-// DB is for your own queries: at most Config.Readers connections that cannot write. They are not held up by a write,
-// and see what was committed when they begin. Whoever keeps rows open keeps a connection from Get and List, and old
-// pages from being used again.
+// DB returns the connections that read, for your own queries: at most Config.Readers, which cannot write. Queries do not
+// wait for writes, and see what was committed when they begin. Rows that stay open keep a connection from Get and List,
+// and old pages of the file from being used again.
 //
-// Nobody else should open the file within this process, by another driver or as a plain file: closing it there would
-// take SQLite's locks away (see "How To Corrupt An SQLite Database File", 2.2).
+// Do not open the file otherwise in this process, by another driver or as a plain file: closing it there would drop
+// SQLite's locks (see "How To Corrupt An SQLite Database File", 2.2).
 func (s *Store) DB() *sql.DB { return s.reader }
 
-// Update calls do in a transaction of its own, on the connection that writes, for your own tables: to make them, and
-// for what is not the result of a stage. All transitions of this process wait for it. It commits when do returns nil,
-// and rolls back when do returns an error, which is returned as it is, or panics; do must not end the transaction
-// itself, and must not call other methods of the Store that write. Tables whose names begin with daimon_ are ours.
+// Update calls do in a transaction on the connection that writes, to make your own tables, and to write what is not the
+// result of a stage. All transitions of this process wait for it. Update commits when do returns nil. It rolls back when do
+// panics or returns an error, which Update returns as it is. do must not end the transaction itself, nor call other methods
+// of the Store that write, nor change tables whose names begin with daimon_.
 func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	var refused error
 	err := s.write(ctx, "update", func(tx *sql.Tx) error {
@@ -155,7 +155,7 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 			if refused = do(tx); refused != nil {
 				return refused
 			}
-			_, err := tx.Exec(`UPDATE daimon_task SET id = id WHERE id = 0`) // refused where the transaction is gone
+			_, err := tx.Exec(`UPDATE daimon_task SET id = id WHERE id = 0`) // refused if do has ended the transaction
 			return err
 		})
 	})
@@ -165,13 +165,13 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	return err
 }
 
-// EnqueueIn is Enqueue in a transaction of yours, of this store's Update or SQL: the task is there exactly if your rows
-// are. at is the first stage of its chain. Engines find it when they poll.
+// EnqueueIn does what Enqueue does, in a transaction of this store's Update or SQL: the task is there exactly if your rows
+// are. at is the first stage of its chain. Engines find the task when they poll.
 func (s *Store) EnqueueIn(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
 	return s.insert(tx, kind, at, data)
 }
 
-// failed names the operation and the file in an error that is not an answer.
+// failed adds the operation and the file to an error, unless it is an answer of the Store interface.
 func (s *database) failed(what string, err error) error {
 	for _, answer := range []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCancelled} {
 		if errors.Is(err, answer) {
@@ -181,7 +181,7 @@ func (s *database) failed(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case is(err, lib.SQLITE_CONSTRAINT): // as a rule of somebody's tables that is looked at when a commit is over
+	case is(err, lib.SQLITE_CONSTRAINT): // such as a deferred one of the user's tables, checked by COMMIT
 		err = stage.Permanent(err)
 	}
 	return fmt.Errorf("sqlite: %s in %s: %w", what, s.path, err)

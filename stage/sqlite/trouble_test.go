@@ -73,7 +73,7 @@ func TestCancelled(t *testing.T) {
 	intact(t, s.DB())
 }
 
-// TestLocked has somebody else write for longer than Busy.
+// TestLocked has another connection write for longer than Busy.
 func TestLocked(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{Busy: 100 * time.Millisecond})
@@ -175,7 +175,7 @@ func TestFull(t *testing.T) {
 	intact(t, s.DB())
 }
 
-// TestTroubleOfACommit tells SQLite's own trouble from the others, which are the commit's.
+// TestTroubleOfACommit: errors that are SQLite's own are ErrUnavailable, others are the commit's.
 func TestTroubleOfACommit(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	l := claimed(t, s, time.Minute)

@@ -32,7 +32,7 @@ func claimed(t testing.TB, s stage.Store, length time.Duration) stage.Lease {
 	return tasks[0].Lease()
 }
 
-// withReports is a store with a table of somebody's own.
+// withReports returns a store with a table of the user.
 func withReports(t testing.TB, cfg sqlite.Config) (s *sqlite.Store, path string) {
 	t.Helper()
 	path = newPath(t)
@@ -226,7 +226,7 @@ func TestSQLTooLate(t *testing.T) {
 	require.Empty(t, task.Data)
 }
 
-// TestCommitOutlivesLease is a commit that takes longer than the lease: nobody can have come in.
+// TestCommitOutlivesLease: a commit may take longer than the lease, since nobody else can write meanwhile.
 func TestCommitOutlivesLease(t *testing.T) {
 	_, path := withReports(t, sqlite.Config{})
 	c := &clock{}

@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// connect opens a pool of at most n connections, each with these parameters and those of all.
+// connect opens a pool of at most n connections, each with these parameters and the common ones.
 func (s *database) connect(file string, parameters url.Values, n int) (*sql.DB, error) {
 	parameters.Set("_foreign_keys", "1")
 	parameters.Set("_dqs", "0") // "text" is a column and never a text
@@ -50,11 +50,11 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
-// write calls do in a transaction that keeps all other writers out, and commits it if do returns nil. A panic or a
-// Goexit of do rolls it back.
+// write calls do in a transaction that keeps all other writers out, and commits it if do returns nil. If do panics or calls
+// Goexit, the transaction is rolled back.
 //
-// ctx ends the waiting, first for this process's other writes and then for those of others, and nothing else: what
-// has begun is short, and SQLite is not interrupted in it. Both together take no longer than Config.Busy.
+// ctx ends only the wait, first for other writes of this process and then for those of others; both together take no longer
+// than Config.Busy. A transaction that has begun is short, and is not interrupted.
 func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) error) error {
 	begun := time.Now()
 	if err := s.takeTurn(ctx); err != nil {
@@ -75,8 +75,8 @@ func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) e
 	return s.failed(what, tx.Commit())
 }
 
-// takeTurn waits for the other writes of this process, in the order in which they came. The pool would do that in any
-// order, and would let a call wait for as many times Config.Busy as there are others before it.
+// takeTurn waits for the other writes of this process, in the order of the calls. The pool has no order, and would let a
+// call wait for Config.Busy once for each call before it.
 func (s *database) takeTurn(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -98,9 +98,8 @@ func (s *database) takeTurn(ctx context.Context) error {
 	}
 }
 
-// patiently does what another process may keep from being done: again and again, until Config.Busy is over or ctx has
-// ended. It does not leave that to SQLite, which would sleep up to 100 ms at a time: too long beside a process that
-// writes all the time.
+// patiently repeats do while another process locks the database, until Config.Busy is over or ctx has ended. SQLite's own
+// busy handler would sleep up to 100 ms at a time: too long beside a process that writes all the time.
 func (s *database) patiently(ctx context.Context, begun time.Time, do func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 8*time.Millisecond) {
 		err := do()
@@ -118,16 +117,16 @@ func (s *database) patiently(ctx context.Context, begun time.Time, do func() err
 	}
 }
 
-// is tells whether err is SQLite's with that code; of extended codes the low byte counts.
+// is reports whether err is one of SQLite with that code; of extended codes the low byte counts.
 func is(err error, code int) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code() == code || e.Code()&0xff == code)
 }
 
-// errEnded is for who has a transaction of ours and ends it.
+// errEnded is the error when a Commit or an Update has ended the transaction that it was given.
 var errEnded = stage.Permanent(errors.New("the transaction was ended by who was to write in it, and nothing has changed"))
 
-// vetoing calls do, which calls others, and sees to it that the transaction is still there behind that.
+// vetoing calls do, which calls code of the user, and reports if that has ended the transaction.
 func (s *database) vetoing(do func() error) error {
 	s.vetoed.Store(true)
 	defer s.vetoed.Store(false)
@@ -147,10 +146,9 @@ type transaction struct {
 
 func (t *transaction) SetData(data []byte) { t.data, t.set = append([]byte(nil), data...), true }
 
-// SQL gives the transaction in which a stage ends, so that the rows that it writes are there exactly when the stage's
-// static one is. It is for a Commit that was called by this store, and only until that returns; it panics for the Tx
-// of another store. The Commit must not end the transaction itself: then nothing has changed, and Finish returns an
-// error. What it has changed is nobody else's to see until then; what others have changed stands still.
+// SQL returns the transaction in which a stage ends: the rows that a Commit writes in it are there exactly when the static
+// stage is. It is good until the Commit returns. SQL panics for the Tx of another store. If the Commit ends the transaction
+// itself, nothing has changed, and Finish returns an error.
 //
 //	return func(tx stage.Tx) error {
 //		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)

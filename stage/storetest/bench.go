@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Benchmark measures what an engine asks of a store, one caller at a time. open is called for each of the benchmarks,
-// and has b close what it opens; the clock of the store must go.
+// Benchmark measures the calls that an engine makes, one at a time. open is called for each benchmark, and registers with b
+// the closing of what it opens. The clock of the store must run.
 func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 	ctx := context.Background()
 	data := []byte("some 30 bytes, as a task's are")

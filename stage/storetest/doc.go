@@ -1,4 +1,4 @@
-// Package storetest has the suite that every stage.Store passes, and benchmarks to compare them by.
+// Package storetest has the test suite that every stage.Store passes, and benchmarks to compare stores.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Harness {
@@ -12,8 +12,8 @@
 //		})
 //	}
 //
-// It goes through what package stage promises of a Store sentence by sentence; then through every condition of a task
-// with every method, as a table that can be read; then it lets many goroutines ask for the same things; and at last it
-// compares random histories with those of a slow and obvious twin. A failure there prints its last operations, and the
-// name of its test says the seed.
+// The suite checks each sentence that package stage says of a Store. Two tables have every condition of a task and what
+// each method makes of it. Then many goroutines make the same calls at once. Last, random histories are compared with those
+// of a simple twin, which applies the rules of stage/internal/transition to tasks in a map. A failure there prints its last
+// operations, and the name of its test has the seed.
 package storetest

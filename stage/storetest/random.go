@@ -14,14 +14,14 @@ import (
 	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// Each history has so many steps, and at most so many tasks: few, so that much happens to each.
+// Each history has that many steps, and at most that many tasks: few, so that much happens to each.
 const (
 	steps = 500
 	tasks = 12
 )
 
-// Random compares random histories of a store with those of its twin, one for each seed. Run does it with three; a fast
-// store can afford more.
+// Random compares random histories of a store with those of its twin, one for each seed. Run does so with three seeds; for
+// a fast store more make sense.
 func Random(t *testing.T, seeds int, open func(t *testing.T) Harness) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -10,19 +10,19 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Harness is a store without tasks, and what a test needs beside.
+// Harness is an empty store, and what a test needs beside it.
 type Harness struct {
 	Store stage.Store
 
-	// Again returns a second connection to the same tasks, as another process has it. A store that lives in one
-	// process returns itself.
+	// Again returns a second connection to the same tasks, as another process has it. For a store of one process it
+	// returns Store.
 	Again func() stage.Store
 
-	// Advance puts the store's clock forward, by whole milliseconds. Else it stands still.
+	// Advance sets the store's clock forward by whole milliseconds. Otherwise the clock stands still.
 	Advance func(time.Duration)
 }
 
-// Run tests a store. open is called for each test, and has t close what it opens.
+// Run tests a store. open is called for each test, and registers with t the closing of what it opens.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name string
