@@ -15,9 +15,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Completions is a set-up function for [World.Server] that gives the scheduler another engine: one of completions, as
-// with io_uring(7). It has no descriptors and no readiness; an operation is handed to the world and completes some
-// time later. It comes before the set-up functions that listen or dial.
+// Completions is a set-up function for [World.Server]. It gives the scheduler a completion engine, which works like
+// io_uring(7): there are no descriptors and no readiness, but operations are started and complete some time later. It
+// must come before the set-up functions that listen or dial.
 func Completions(s *act.Scheduler) error {
 	e := &completer{r: runners.Get(s)}
 	s.SetIdler(e)
@@ -25,45 +25,45 @@ func Completions(s *act.Scheduler) error {
 	return nil
 }
 
-var runners = act.NewLocal(func(*act.Scheduler) *runner { panic("sim: Completions is for a scheduler of a World") })
+var runners = act.NewLocal(func(*act.Scheduler) *runner { panic("sim: Completions is for the schedulers of a World only") })
 
-// completer is the engine of completions of one scheduler, and its Idler.
+// completer is the completion engine of one scheduler, and its Idler.
 type completer struct {
 	r         *runner
 	lingering []*stream
 }
 
-// Idle never waits: it is the world that lets time pass.
+// Idle never waits: only the world lets time pass.
 func (e *completer) Idle(atMost time.Duration) {
 	if atMost != 0 {
-		panic("sim: a scheduler wants to sleep, which only the world may")
+		panic("sim: a scheduler wants to sleep, but only the world lets time pass")
 	}
 }
 
-// Interrupt has the scheduler look.
+// Interrupt wakes the scheduler.
 func (e *completer) Interrupt() { e.r.wake() }
 
-// Drop aborts what lingers.
+// Drop aborts the lingering connections.
 func (e *completer) Drop() {
 	for len(e.lingering) > 0 {
 		e.lingering[0].Abort()
 	}
 }
 
-// later has an operation complete.
+// later lets an operation complete after a while.
 func (e *completer) later(operation event) {
 	w := e.r.w
 	w.after(w.dice[network].duration(0, 50*time.Microsecond), operation)
 }
 
-// Listen implements monitor.Engine. The options of TCP change nothing here.
+// Listen implements monitor.Engine. The options of TCP have no effect.
 func (e *completer) Listen(o monitor.ListenOptions) (monitor.Acceptor, error) {
 	l, err := e.listen(o)
 	if err != nil {
 		return nil, err
 	}
-	d := &door{e: e, l: l, limiter: o.Limiter}
-	l.doors = append(l.doors, d)
+	d := &acceptor{e: e, l: l, limiter: o.Limiter}
+	l.acceptors = append(l.acceptors, d)
 	return d, nil
 }
 
@@ -71,7 +71,7 @@ func (e *completer) listen(o monitor.ListenOptions) (*listening, error) {
 	n, lo := &e.r.w.net, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil}
 	if unix, ok := o.Addr.(*net.UnixAddr); ok {
 		if o.Sibling != nil {
-			return o.Sibling.(*door).l, nil
+			return o.Sibling.(*acceptor).l, nil
 		}
 		return n.listenUnix(unix.Name, lo)
 	}
@@ -82,16 +82,16 @@ func (e *completer) listen(o monitor.ListenOptions) (*listening, error) {
 	return n.listenTCP(at, lo)
 }
 
-// door is a monitor.Acceptor. An accept begins when a connection waits and there is a place for it, and completes some
-// time later, whether it is asked for or not.
-type door struct {
+// acceptor is a monitor.Acceptor. An accept starts when a connection waits and the limiter has room. It completes some
+// time later, whether Accept was called or not.
+type acceptor struct {
 	e       *completer
 	l       *listening
 	limiter *monitor.ConnLimiter
-	pending int // accepts that have begun
+	pending int // accepts that have started
 	got     []accepted
 	waker   act.Waker
-	full    bool // there was no place for a connection that waits
+	full    bool // the limiter has no room for a waiting connection
 	place   act.AtomicWaker
 	stopped bool
 	closed  bool
@@ -103,14 +103,14 @@ type accepted struct {
 	err error
 }
 
-// arrival has one of the doors accept, and reports whether one can. If there is no place they all wait for one.
+// arrival lets one of the acceptors accept. If the limiter has no room, all of them wait for it.
 func (l *listening) arrival() {
 	first := 0
-	if len(l.doors) > 1 {
-		first = l.n.w.dice[network].below(len(l.doors))
+	if len(l.acceptors) > 1 {
+		first = l.n.w.dice[network].below(len(l.acceptors))
 	}
-	for i := range l.doors {
-		d := l.doors[(first+i)%len(l.doors)]
+	for i := range l.acceptors {
+		d := l.acceptors[(first+i)%len(l.acceptors)]
 		if d.begin(); l.pending >= l.queue.len() {
 			return
 		}
@@ -118,8 +118,8 @@ func (l *listening) arrival() {
 	}
 }
 
-// begin begins an accept for each connection that waits, as far as there are places.
-func (d *door) begin() {
+// begin starts an accept for each waiting connection, as far as the limiter has room.
+func (d *acceptor) begin() {
 	d.full = false
 	for !d.stopped && d.l.pending < d.l.queue.len() {
 		if d.full = !d.limiter.Acquire(); d.full {
@@ -131,10 +131,10 @@ func (d *door) begin() {
 	}
 }
 
-type accepting door
+type accepting acceptor
 
 func (o *accepting) fire() {
-	d := (*door)(o)
+	d := (*acceptor)(o)
 	d.pending--
 	d.l.pending--
 	if k, err := d.complete(); k != nil || err != nil {
@@ -143,8 +143,8 @@ func (o *accepting) fire() {
 	d.wake()
 }
 
-// complete returns what one accept has brought: nothing if the connections are gone.
-func (d *door) complete() (*stream, error) {
+// complete completes an accept. It returns nothing if no connection waits any more.
+func (d *acceptor) complete() (*stream, error) {
 	w, l := d.e.r.w, d.l
 	var err error
 	switch {
@@ -163,13 +163,13 @@ func (d *door) complete() (*stream, error) {
 	return nil, err
 }
 
-func (d *door) wake() {
+func (d *acceptor) wake() {
 	d.waker.Wake()
 	d.e.r.wake()
 }
 
-// Accept implements monitor.Acceptor, as do the methods below.
-func (d *door) Accept() (monitor.Stream, error) {
+// Accept and the following methods implement monitor.Acceptor.
+func (d *acceptor) Accept() (monitor.Stream, error) {
 	switch {
 	case d.closed:
 		return nil, net.ErrClosed
@@ -187,7 +187,7 @@ func (d *door) Accept() (monitor.Stream, error) {
 	return nil, monitor.ErrWouldBlock
 }
 
-func (d *door) Await(w act.Waker) {
+func (d *acceptor) Await(w act.Waker) {
 	d.waker = w
 	switch {
 	case d.closed || len(d.got) > 0 || d.stopped && d.pending == 0:
@@ -198,14 +198,14 @@ func (d *door) Await(w act.Waker) {
 	}
 }
 
-// Stop accepts what waits now. It completes later.
-func (d *door) Stop() {
+// Stop starts an accept for each waiting connection. They complete later.
+func (d *acceptor) Stop() {
 	d.begin()
 	d.stopped = true
 	d.wake()
 }
 
-func (d *door) Close() error {
+func (d *acceptor) Close() error {
 	if d.closed {
 		return nil
 	}
@@ -217,16 +217,16 @@ func (d *door) Close() error {
 	}
 	d.wake()
 	l := d.l
-	l.doors = slices.DeleteFunc(l.doors, func(o *door) bool { return o == d })
-	if len(l.doors) == 0 {
+	l.acceptors = slices.DeleteFunc(l.acceptors, func(o *acceptor) bool { return o == d })
+	if len(l.acceptors) == 0 {
 		l.close()
 		return l.n.unlink(l.path)
 	}
-	l.arrival() // the others accept what is left
+	l.arrival() // the others accept the rest
 	return nil
 }
 
-func (d *door) Addr() net.Addr { return d.l.address() }
+func (d *acceptor) Addr() net.Addr { return d.l.address() }
 
 // Dial implements monitor.Engine.
 func (e *completer) Dial(addr net.Addr, limiter *monitor.ConnLimiter) (monitor.PendingConn, error) {
@@ -301,13 +301,13 @@ type stream struct {
 	dialing bool
 
 	in      []byte // received and not lent
-	inErr   error  // behind it
+	inErr   error  // after it
 	reading bool   // a receive is under way
 	reader  act.Waker
-	queue   []byte // taken and not sent
+	queue   []byte // to be sent
 	outErr  error
 	writing bool // a send is under way
-	low     int
+	low     int  // writer is woken when no more is queued
 	writer  act.Waker
 	ending  bool // CloseWrite was called
 	closing bool // Close was called
@@ -333,12 +333,12 @@ func (k *stream) ready() {
 	}
 }
 
-// proceed has operations that may now do something complete, a little later.
+// proceed lets operations complete that can do something now.
 func (k *stream) proceed() {
 	if k.closed {
 		return
 	}
-	levels := k.end.levels() // which asks to be told of a change
+	levels := k.end.levels() // a change is notified
 	if k.reading && k.end.readable() {
 		k.e.later((*receiving)(k))
 	}
@@ -352,7 +352,7 @@ type (
 	sending   stream
 )
 
-// most is what one operation moves.
+// most bounds the bytes of one operation.
 const most = 8 << 10
 
 func (o *receiving) fire() {
@@ -360,10 +360,10 @@ func (o *receiving) fire() {
 	if k.closed || !k.reading {
 		return
 	}
-	p := make([]byte, 1+k.e.r.w.dice[network].below(most)) // its own: what is lent of it stays
+	p := make([]byte, 1+k.e.r.w.dice[network].below(most)) // not reused: some of it may be lent
 	n, err := k.end.receive(p)
 	if n == 0 && err != nil && !isFinal(err) {
-		return // as it was
+		return // it goes on
 	}
 	k.reading = false
 	if err == nil {
@@ -408,14 +408,14 @@ func (o *sending) fire() {
 
 func isFinal(err error) bool { return err != syscall.EAGAIN }
 
-// push begins to send what is queued, or ends the write side behind the last of it.
+// push starts to send what is queued, or closes the write side when everything is sent.
 func (k *stream) push() {
 	switch {
 	case len(k.queue) > 0 && !k.writing:
 		k.writing = true
 		k.proceed()
 	case len(k.queue) == 0 && k.ending && k.outErr == nil:
-		_ = k.end.closeWrite() // an error says that the peer has gone
+		_ = k.end.closeWrite() // an error means that the peer has closed
 	}
 }
 
@@ -442,7 +442,7 @@ func (k *stream) Receive(p []byte) (int, error) {
 	return copy(p, lent), err
 }
 
-// pull begins to receive.
+// pull starts a receive.
 func (k *stream) pull() {
 	if !k.reading {
 		k.reading = true
@@ -466,7 +466,7 @@ func (k *stream) sendable() error {
 
 func (k *stream) Send(head, p []byte, high int) (int, error) {
 	if _, err := k.Queued(); len(head)+len(p) == 0 && err == errWriteClosed {
-		return 0, nil // what is queued is always under way
+		return 0, nil // the queue is always being sent
 	}
 	if err := k.sendable(); err != nil {
 		return 0, err
@@ -529,7 +529,7 @@ func (k *stream) Close(linger time.Duration) {
 	k.goOn()
 }
 
-// limit ends a linger.
+// limit is the end of a linger.
 type limit stream
 
 func (p *limit) fire() {
@@ -543,7 +543,7 @@ func (p *limit) fire() {
 	}
 }
 
-// goOn takes a stream that is being closed further.
+// goOn continues a Close: it discards input, and ends when the peer has closed.
 func (k *stream) goOn() {
 	switch {
 	case k.outErr != nil, k.inErr != nil && (k.inErr != io.EOF || len(k.queue) == 0):

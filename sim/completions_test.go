@@ -17,19 +17,19 @@ import (
 
 type setUps []func(*act.Scheduler) error
 
-// anyEngine draws the engine of a server: what comes before its other set-up functions.
+// anyEngine draws the engine of a server: the set-up functions that come before the others.
 func anyEngine(w *sim.World) setUps {
 	return pick(w, nil, nil, nil, setUps{sim.Completions})
 }
 
-// TestCompletions has the server of TestMixed over an engine of completions.
+// TestCompletions runs the server of TestMixed over a completion engine.
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, mixed(t, sim.Completions))
 }
 
-// TestArrivedBeforeTheOrder has clients connect while an order comes: those whose connection has arrived are served,
-// also if it is accepted later.
+// TestArrivedBeforeTheOrder has clients that connect around the time of an order. If a connection has arrived before the
+// order, the server serves it, even if it accepts it later.
 func TestArrivedBeforeTheOrder(t *testing.T) {
 	t.Parallel()
 	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
@@ -55,7 +55,7 @@ func TestArrivedBeforeTheOrder(t *testing.T) {
 					}
 					got, err := io.ReadAll(c)
 					if served[c] && string(got) != "hello" {
-						return fmt.Errorf("it has arrived before the order, and gets %q, %v", got, err)
+						return fmt.Errorf("it has arrived before the order, but got %q, %v", got, err)
 					}
 					return nil
 				}))

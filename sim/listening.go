@@ -95,17 +95,17 @@ func (n *internet) taken(by func(*listening) bool) bool {
 
 // listening is a listening socket.
 type listening struct {
-	n       *internet
-	id      uint64
-	addr    netip.AddrPort // zero for a Unix socket
-	path    string
-	backlog int
-	queue   fifo[*end] // connections that wait to be accepted
-	half    int        // in the handshake
-	closed  bool
-	watches []*registration
-	doors   []*door // of engines of completions
-	pending int     // accepts that they have begun
+	n         *internet
+	id        uint64
+	addr      netip.AddrPort // zero for a Unix socket
+	path      string
+	backlog   int
+	queue     fifo[*end] // connections that wait to be accepted
+	half      int        // in the handshake
+	closed    bool
+	watches   []*registration
+	acceptors []*acceptor // of engines of completions
+	pending   int         // accepts that they have begun
 }
 
 func (l *listening) String() string {
@@ -385,7 +385,7 @@ func (l *listening) push(e *end) {
 // wake reports an arrival to the pollers. Among those that share the socket it starts at one that it draws, and stops
 // at the first whose scheduler was resting (EPOLLEXCLUSIVE). So at least one is woken, and usually not all.
 func (l *listening) wake() {
-	if len(l.doors) > 0 {
+	if len(l.acceptors) > 0 {
 		l.arrival()
 		return
 	}
