@@ -79,7 +79,7 @@ const floors = `
 	httpd/internal/syntax   unsafe
 	httpd/internal/http1    httpd/internal/syntax time
 	httpd/internal/route    httpd/internal/syntax
-	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route
+	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook
 	                  go.uber.org/zap net os time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 

@@ -11,6 +11,7 @@ func init() {
 	hook.Tie = func(s any, x hook.Tied) { s.(*Scheduler).tie(x) }
 	hook.Crashes = func(s any) bool { return s.(*Scheduler).crash }
 	hook.TurnCount = func(s any) uint64 { return s.(*Scheduler).turnCount() }
+	hook.Failure = func(t any) error { return t.(*Task).s.failure() }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

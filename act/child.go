@@ -84,14 +84,14 @@ func (c *Child) Stop(t *Task, o shutdown.Order) {
 	}
 }
 
-// Abandon returns what of the action belongs to the function that it has offloaded: see [AbandonAction]. A later Close
-// does nothing.
+// Abandon returns what of the action belongs to the function that it has offloaded: all of it, unless it is an
+// [Abandoner]. A later Close does nothing.
 func (c *Child) Abandon() Action {
 	if c.status&childGone != 0 {
 		return nil
 	}
 	c.status |= childGone
-	return AbandonAction(c.Action)
+	return abandonAction(c.Action)
 }
 
 // Close closes an action that is an io.Closer, once.

@@ -177,7 +177,7 @@ func (g *siblings) Abandon() Action {
 	for i, child := range g.children {
 		if child != nil {
 			g.children[i] = nil
-			return AbandonAction(child)
+			return abandonAction(child)
 		}
 	}
 	return nil

@@ -38,8 +38,8 @@ type Abandoner interface {
 	Abandon() Action
 }
 
-// AbandonAction returns a.Abandon() if a is an Abandoner, else a, all of which belongs to the function.
-func AbandonAction(a Action) Action {
+// abandonAction returns what of a belongs to its offloaded function: all of it, unless a is an Abandoner.
+func abandonAction(a Action) Action {
 	if x, ok := a.(Abandoner); ok {
 		return x.Abandon()
 	}

@@ -282,7 +282,7 @@ func TestADropAbandonsAnOffloadAndItsThreadClosesTheActionWhenItReturns(t *testi
 	require.Equal(t, []error{act.ErrDropped}, dropped)
 	require.Zero(t, closed)
 	require.False(t, timer.Armed())
-	require.NoError(t, s.Run(), "an abandoned function does not hold Run")
+	require.NoError(t, s.Run(), "an abandoned function does not keep Run from returning")
 
 	exec.run()
 	require.True(t, ran, "it went on")
@@ -469,7 +469,7 @@ func TestACallWithATimeoutBesideIt(t *testing.T) {
 			}
 			return act.Done
 		})))
-	require.NoError(t, s.Run(), "what was closed early does not hold Run")
+	require.NoError(t, s.Run(), "what was closed early does not keep Run from returning")
 	require.Equal(t, "in time", quick.Value)
 	require.Empty(t, slow.Value)
 	require.ErrorIs(t, after, act.ErrAbandoned, "a Call that lost was closed")

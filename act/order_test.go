@@ -804,7 +804,7 @@ func TestMonitorsSurviveADrop(t *testing.T) {
 		require.Equal(t, 2, cut.Demons, "monitors are not cut")
 		before := turns
 		s.Spawn(yields(300))
-		require.NoError(t, s.Run(), "nor do they hold Run")
+		require.NoError(t, s.Run(), "nor do they keep Run from returning")
 		require.Greater(t, turns[0], before[0])
 		require.Equal(t, before[1]+before[3], turns[1]+turns[3])
 		require.Equal(t, turns[2]-before[2], turns[0]-before[0], "each has its turn in every pass")

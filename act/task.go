@@ -87,13 +87,6 @@ func (t *Task) Err() error {
 	return t.s.err
 }
 
-// Failure is Err after an action has answered Failed, and never nil: if the action did not say why, Failure returns an
-// error that says so.
-func (t *Task) Failure() error {
-	t.s.touch()
-	return t.s.failure()
-}
-
 // Fail sets Err and returns Failed. A nil err is a bug and panics.
 func (t *Task) Fail(err error) Directive {
 	t.s.touch()

@@ -410,7 +410,7 @@ func TestCallAtCallsBackOnTime(t *testing.T) {
 	}
 	s.CallAt(&tm, 10, tick)
 	require.NoError(t, s.Run())
-	require.Empty(t, called, "it does not hold Run")
+	require.Empty(t, called, "it does not keep Run from returning")
 	var h history
 	s.Spawn(h.sleeper("A", 100))
 	require.NoError(t, s.Run())

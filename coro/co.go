@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -110,7 +111,7 @@ func (co *Co) runChild() (d act.Directive, over bool) {
 	case act.Done:
 		return d, true
 	case act.Failed:
-		co.outcome = co.task.Failure()
+		co.outcome = hook.Failure(co.task)
 		return d, true
 	case act.Async:
 		return d, false

@@ -32,7 +32,7 @@ func (x *doing[T]) Act(t *act.Task) (d act.Directive) {
 	case act.Done:
 		x.to.settle(x.value(), nil)
 	case act.Failed:
-		x.to.settle(*new(T), t.Failure())
+		x.to.settle(*new(T), t.Err())
 	default:
 		return d
 	}

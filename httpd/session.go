@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -231,7 +232,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	}
 	switch {
 	case d == act.Failed:
-		return x.failed(t, t.Failure())
+		return x.failed(t, hook.Failure(t))
 	case d == act.Done,
 		d != act.Async && e.out.mute && e.out.sent: // a HEAD has its answer: nothing would hold up a handler that goes on writing
 		return x.answered(t)
@@ -434,7 +435,7 @@ func (x *session) Abandon() act.Action {
 	}
 	a := x.exchange.action
 	x.exchange = nil
-	return act.AbandonAction(a)
+	return (&act.Child{Action: a}).Abandon()
 }
 
 // Close closes the handler's action, if it has not finished. The exchange is left to the collector: the handler may have

@@ -859,7 +859,7 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			d := ask.Act(t)
 			if d == act.Failed {
-				asked <- t.Failure()
+				asked <- t.Err()
 				return act.Done
 			}
 			return d

@@ -64,7 +64,7 @@ func (x *job) Act(t *act.Task) act.Directive {
 	case act.Done:
 		x.finish(runnerOf(t), nil)
 	case act.Failed:
-		x.finish(runnerOf(t), t.Failure())
+		x.finish(runnerOf(t), t.Err())
 	default:
 		return d
 	}

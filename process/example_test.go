@@ -305,7 +305,7 @@ func ExampleAsk() {
 				case act.Done:
 					fmt.Println(left[0].Value)
 				case act.Failed:
-					fmt.Println(t.Failure())
+					fmt.Println(t.Err())
 				}
 			}
 			_ = db.Send(t, lookUp{})

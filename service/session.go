@@ -87,7 +87,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 // nothing of connections.
 func (x *session) Abandon() act.Action {
 	x.conn.Abort()
-	return act.AbandonAction(x.action)
+	return (&act.Child{Action: x.action}).Abandon()
 }
 
 // Close aborts the connection if the action has not finished: it panicked, or was dropped.

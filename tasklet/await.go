@@ -69,7 +69,7 @@ func (w *awaiting) Act(t *act.Task) act.Directive {
 	case act.Done:
 		w.finish(nil)
 	case act.Failed:
-		w.finish(t.Failure())
+		w.finish(t.Err())
 		return act.Done
 	}
 	return d

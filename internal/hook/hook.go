@@ -38,6 +38,10 @@ var (
 	// TurnCount returns how many turns and posted functions of s have ended. It is called on the thread of s.
 	TurnCount func(s any) uint64
 
+	// Failure returns act.Task.Err after an action of t has returned Failed, and is never nil: if the action did not say
+	// why, it is an error that says so. An act.Child does the same.
+	Failure func(t any) error
+
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool
 )

@@ -67,7 +67,7 @@ func (l *Stepped) Turn(f func(t *act.Task)) {
 	l.Until("the turn", func() bool { return done })
 }
 
-// Until steps until f is true, also when there is no task that would hold Run.
+// Until steps until f is true, also if there is no task.
 func (l *Stepped) Until(what string, f func() bool) {
 	l.T.Helper()
 	l.S.Hold(1)
