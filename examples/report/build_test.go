@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// The words of the repository's own documents, and of files made for it, are counted as somebody else counts them.
+// The counts for the repository's documents, and for files made for the test, are those of an independent counter.
 func TestBuild(t *testing.T) {
 	d := newDesk(t)
 	paths, err := filepath.Glob("../../*.md")
@@ -36,7 +36,7 @@ func TestBuild(t *testing.T) {
 		d.write("many lines", text(5000)))
 	for i, path := range files {
 		if here, ok := strings.CutPrefix(path, d.dir); ok {
-			files[i] = "." + here // paths are kept from the root
+			files[i] = "." + here // absolute paths are stored
 		}
 	}
 	out := d.run("build", files...)
@@ -58,7 +58,7 @@ func TestBuild(t *testing.T) {
 	require.Equal(t, "nothing to do\n", d.run("build"))
 }
 
-// What cannot be reported on fails for good, by name, and disturbs no other.
+// A file that cannot be counted fails for good, with its name, and does not affect the others.
 func TestFilesWithoutAReport(t *testing.T) {
 	d := newDesk(t)
 	d.write("good", text(3))
@@ -75,7 +75,7 @@ func TestFilesWithoutAReport(t *testing.T) {
 		{"nul", d.dir + "/nul: it is not a text in UTF-8"},
 		{"latin1", d.dir + "/latin1: it is not a text in UTF-8"},
 	}
-	if os.Geteuid() != 0 { // who may read everything
+	if os.Geteuid() != 0 { // root may read everything
 		require.NoError(t, os.Chmod(d.write("secret", "x"), 0))
 		says = append(says, struct{ file, sentence string }{"secret", "open " + d.dir + "/secret: permission denied"})
 	}
@@ -105,7 +105,7 @@ func TestFilesWithoutAReport(t *testing.T) {
 	d.reports(filepath.Join(d.dir, "good"), filepath.Join(d.dir, "absent"))
 }
 
-// A report is on what was read, whatever has become of the file since.
+// A report is about the file as it was read, not as it is now.
 func TestAFileThatIsGoneBetweenTheStages(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", "to be or not to be")

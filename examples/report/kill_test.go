@@ -16,8 +16,8 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Killed wherever it may be, again and again, it goes on: in the end every report is there, right, and once. After each
-// kill the database has the rows that the stages say, and no others.
+// The program is killed again and again at random moments, and goes on: in the end each report is there once, and right.
+// After each kill the database has exactly the rows that belong to the stages.
 func TestKill(t *testing.T) {
 	d := newDesk(t)
 	var paths []string
@@ -57,8 +57,8 @@ func TestKill(t *testing.T) {
 	d.reports(paths...)
 }
 
-// A signal ends it in order: at once, with everything back at a static stage, to be taken up by the next at once, and
-// no attempt lost.
+// A signal ends it in order and at once: every task is back at a static stage, can be taken up at once, and has lost no
+// attempt.
 func TestSignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// All files of one build are added, or none, whenever it is killed.
+// All files of one build are added or none, whenever it is killed.
 func TestKilledWhileFilesAreAdded(t *testing.T) {
 	d := newDesk(t)
 	d.write("f", text(1000))

@@ -28,7 +28,7 @@ func start(t *testing.T, arguments ...string) *exectest.Program {
 	return exectest.Start(t, program.Command(t, arguments...))
 }
 
-// desk is a directory for a database and files, and what processes are started with.
+// desk is a directory with a database and files, in which the programs of a test run.
 type desk struct {
 	*testing.T
 	dir, db string
@@ -57,7 +57,7 @@ func (d *desk) start(command string, arguments ...string) *exectest.Program {
 	return exectest.Start(d.T, cmd)
 }
 
-// run is a command that is expected to end well without a word on standard error.
+// run runs a command, and requires status 0 and nothing on standard error.
 func (d *desk) run(command string, arguments ...string) (out string) {
 	d.Helper()
 	p := d.start(command, arguments...)
@@ -66,7 +66,7 @@ func (d *desk) run(command string, arguments ...string) (out string) {
 	return p.Out()
 }
 
-// fails is a command that is expected to end with status 1.
+// fails runs a command, and requires status 1.
 func (d *desk) fails(command string, arguments ...string) (out, said string) {
 	d.Helper()
 	p := d.start(command, arguments...)
@@ -74,7 +74,7 @@ func (d *desk) fails(command string, arguments ...string) (out, said string) {
 	return p.Out(), p.Said()
 }
 
-// open is a second connection to the database.
+// open opens a second connection to the database.
 func (d *desk) open() *report.Reports {
 	d.Helper()
 	r, err := report.Open(d.db)
@@ -83,7 +83,7 @@ func (d *desk) open() *report.Reports {
 	return r
 }
 
-// task is a task as it is.
+// task returns a task as it is now.
 func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
 	d.Helper()
 	task, err := r.Store.Get(context.Background(), id)
@@ -91,7 +91,7 @@ func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
 	return task
 }
 
-// becomes waits until a task is at a stage, with a status.
+// becomes waits until a task has a stage and a status.
 func (d *desk) becomes(r *report.Reports, id stage.ID, at string, status stage.Status) stage.Task {
 	d.Helper()
 	var task stage.Task
@@ -102,7 +102,7 @@ func (d *desk) becomes(r *report.Reports, id stage.ID, at string, status stage.S
 	return task
 }
 
-// consistent requires that what a stage brings is there exactly when the stage is, and once.
+// consistent requires that the rows of a stage are there, once, exactly when the task has finished that stage.
 func (d *desk) consistent(r *report.Reports) {
 	d.Helper()
 	var wrong int
@@ -114,7 +114,7 @@ func (d *desk) consistent(r *report.Reports) {
 	require.Zero(d, wrong, "tasks whose rows do not fit their stage")
 }
 
-// reports requires that the database has these reports, right, and no others.
+// reports requires that the database has the right reports on these files, and no others.
 func (d *desk) reports(paths ...string) {
 	d.Helper()
 	r := d.open()
@@ -134,7 +134,7 @@ func (d *desk) reports(paths ...string) {
 	require.ElementsMatch(d, paths, got)
 }
 
-// expected is the report on a file, made slowly and in another way.
+// expected returns the report on a file, made slowly and in another way.
 func expected(t *testing.T, path string) string {
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func expected(t *testing.T, path string) string {
 	if len(lines) == 0 {
 		return text
 	}
-	slices.SortFunc(lines, func(a, b string) int { // the most frequent first, then by the words, which end the lines
+	slices.SortFunc(lines, func(a, b string) int { // the most frequent first, then by word, at the end of the line
 		if c := strings.Compare(b[:10], a[:10]); c != 0 {
 			return c
 		}
@@ -168,7 +168,7 @@ func expected(t *testing.T, path string) string {
 	return text + "\nThe most frequent words:\n\n" + strings.Join(lines[:min(10, len(lines))], "")
 }
 
-// text is one of so many lines.
+// text returns a text of that many lines.
 func text(lines int) string {
 	var b strings.Builder
 	for i := range lines {
@@ -177,5 +177,5 @@ func text(lines int) string {
 	return b.String()
 }
 
-// soon is a bound for what takes a heartbeat or less, on a machine that has much to do.
+// soon bounds what takes a heartbeat or less, on a busy machine.
 const soon = 5 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// One process works; others look, suspend, resume and cancel.
+// While one process works, others look, suspend, resume and cancel.
 func TestStepIn(t *testing.T) {
 	d := newDesk(t)
 	first, second, third := d.write("first", text(100)), d.write("second", text(10_000)), d.write("third", text(2))
@@ -66,7 +66,7 @@ func TestStepIn(t *testing.T) {
 	d.reports(first, d.dir+"/fourth")
 }
 
-// What somebody works on is suspended or cancelled when he has heard of it, and not before.
+// A task that is worked on is suspended or cancelled when its worker has seen the request, and not before.
 func TestStepInWhileSomebodyHasIt(t *testing.T) {
 	d := newDesk(t)
 	r, err := report.Create(t.Context(), d.db)
@@ -95,7 +95,7 @@ func TestStepInWhileSomebodyHasIt(t *testing.T) {
 	require.Equal(t, "1 is left as it is: CREATED, CANCELLED\n", d.run("cancel", "1"))
 }
 
-// Suspended between the two stages, it goes on with the second.
+// A task that is suspended between its stages goes on with the second.
 func TestSuspendedInTheSecondStage(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", "word")
@@ -113,7 +113,7 @@ func TestSuspendedInTheSecondStage(t *testing.T) {
 	d.reports(path)
 }
 
-// opened is a second connection to the database that p makes.
+// opened opens a second connection to the database that p creates.
 func (d *desk) opened(p *exectest.Program) *report.Reports {
 	d.Helper()
 	exectest.Eventually(d.T, exectest.Patience, "the first file to be added", func() bool {
@@ -123,5 +123,5 @@ func (d *desk) opened(p *exectest.Program) *report.Reports {
 	return d.open()
 }
 
-// endsWith tells whether a text ends with another, which may begin with the end of the line before.
+// endsWith reports whether a text ends with another, or with the part of it after a line feed at its beginning.
 func endsWith(text, end string) bool { return strings.HasSuffix("\n"+text, end) }

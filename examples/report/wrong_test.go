@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// What is not understood is said in one sentence, and nothing is made.
+// A command line that is not understood gives one sentence, and no database is created.
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []struct{ arguments, says string }{
@@ -85,7 +85,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A database that is none is an error of one sentence, and so is a task that there is not.
+// A file that is not a database gives an error of one sentence, and so does an unknown task.
 func TestNoDatabase(t *testing.T) {
 	d := newDesk(t)
 	for _, command := range []string{"list", "show 1", "suspend 1", "resume 1", "cancel 1"} {
@@ -115,11 +115,11 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
-// What cannot be said is a failure, and what was to be done is done all the same.
+// If standard output cannot be written the command fails, but its work is done.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	d := newDesk(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil { // where there is none: a file that is open for reading only
+	if err != nil { // without /dev/full: a file that is open only for reading
 		full, err = os.Open(d.write("file", ""))
 	}
 	require.NoError(t, err)
