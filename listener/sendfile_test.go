@@ -19,6 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -223,6 +224,7 @@ func TestAFileWaitsForTheQueue(t *testing.T) {
 
 // What must not be here: a task that asks again and again, or an engine that does, while nobody reads.
 func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
+	tier.Need(t, tier.Full, "waits again and again until every buffer is full")
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 16<<20)
 		c, peer := conn(listener.Limits{})

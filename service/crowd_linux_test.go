@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -24,6 +25,7 @@ func init() { children["crowd"] = attend }
 // A connection is no goroutine: a server has those of its reactors and a dozen more, however many clients
 // there are. These are in a process of their own.
 func TestTenThousandConnectionsBringNoGoroutine(t *testing.T) {
+	tier.Need(t, tier.Full, "opens ten thousand connections under each idle strategy")
 	allowDescriptors(t, crowd+100)
 	servertest.UnderEach(t, bringNoGoroutine)
 }

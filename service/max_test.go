@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -59,7 +60,7 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 // A connection has its place until its descriptor is closed, also when its task is long gone.
 func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		const linger = 300 * time.Millisecond
+		const linger = 60 * time.Millisecond
 		v := &service.TCP{
 			Address: loopback, Handler: answers("hello"), MaxConns: 1,
 			Limits: listener.Limits{Linger: linger},
@@ -94,7 +95,7 @@ func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
 // Clients that come and go in every way, at random: never are there more than MaxConns, all are served
 // (a lost wake-up of a waiting acceptor would leave one behind), and in the end none is left.
 func TestMaxConnsUnderChurn(t *testing.T) {
-	const clients, each = 12, 25
+	clients, each := 12, tier.Choose(5, 25, 25)
 	for _, most := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("at most %d", most), func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {

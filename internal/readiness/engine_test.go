@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -310,6 +311,7 @@ func TestPostsToASleeperAllRunOnceOnItsThread(t *testing.T) {
 }
 
 func TestAnOrderReachesASleeperAtOnce(t *testing.T) {
+	tier.Need(t, tier.Full, "measures time")
 	var took []time.Duration
 	for range 9 {
 		r := asleep(t, &servertest.OS{})
