@@ -11,25 +11,25 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// ErrTooLong is returned by Peek when more would be unread than Limits.Read allows.
+// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows.
 var ErrTooLong = errors.New("listener: more unread bytes than the limit allows")
 
-// Conn is a connection: bytes in order, both ways, that never blocks. What it has received is lent by
-// Peek and taken by Discard; what it is given by Write goes out by itself. Back-pressure is the default:
-// not reading holds up the peer, and a peer that does not read holds up Write.
+// Conn is a connection that never blocks: bytes in order, both ways. Peek lends what was received and Discard takes
+// it; what Write is given goes out by itself. Back-pressure is the default: not reading holds up the peer, and a
+// peer that does not read holds up Write.
 //
-// A Conn belongs to a scheduler and to whoever owns it there: the service that accepted it, for its
-// task, or the one who dialled it. At rest it is 32 bytes over its stream.
+// A Conn belongs to a scheduler, and there to its owner: the service that accepted it, for its task, or the task
+// that dialled it. At rest it is 32 bytes over its stream.
 type Conn struct {
 	stream   monitor.Stream // nil: closed
 	settings *settings
 	buffers  *buffers // nil at rest
 }
 
-// busy is the part of a Conn that it needs in a turn in which it does something, and as long as it keeps
-// unread bytes or has deadlines.
+// buffers is the part of a Conn that it needs in a turn in which it reads or writes, and as long as it has unread
+// bytes or deadlines.
 type buffers struct {
-	// What every message needs, in a line of the cache.
+	// What every message needs, in one cache line.
 	c      *Conn // nil: closed in this turn
 	cache  *cache
 	lent   []byte // unread, received in this turn: the stream's memory
@@ -39,17 +39,17 @@ type buffers struct {
 	own    []byte // unread, kept over turns; never together with lent
 	buffer []byte // where own lies
 	deadlines
-	loans [][]byte // all that was lent in this turn, under the race detector only; see poison
+	loans [][]byte // all that was lent in this turn; only with the race detector, see poison
 }
 
-// Scheduler is where the connection lives.
+// Scheduler returns the scheduler that the connection belongs to.
 func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 
-// Peek returns all unread bytes, and receives only if there are fewer than n: once what is there is
-// enough it costs nothing. The bytes are lent until the turn ends, also after Discard and Close; they must
-// not be changed. With fewer than n bytes the error says why: a Blocked, io.EOF when the peer will send
-// nothing more, os.ErrDeadlineExceeded, ErrTooLong when n is beyond Limits.Read, net.ErrClosed, or what the
-// system reports; the bytes that are there come with it.
+// Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs
+// nothing. The bytes are lent until the turn ends, also after Discard and Close, and must not be changed. With fewer
+// than n bytes the error says why: a Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded,
+// ErrTooLong when n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come
+// with it.
 func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed
@@ -91,12 +91,12 @@ func (c *Conn) unread() []byte {
 	case len(b.lent) > 0:
 		return b.lent
 	default:
-		return b.own[:len(b.own):len(b.own)] // the room behind it is not lent: who appends gets a copy
+		return b.own[:len(b.own):len(b.own)] // not the room behind it: an append makes a copy
 	}
 }
 
-// extend receives once behind the unread bytes, which then are the connection's own. A peer that sends byte
-// by byte costs O(n) so.
+// extend receives once behind the unread bytes, which then lie in the connection's own buffer. So a peer that sends
+// byte by byte costs O(n).
 func (c *Conn) extend(n int) error {
 	b := c.activate()
 	b.keep(n)
@@ -112,10 +112,10 @@ func (b *buffers) borrow(lent []byte) {
 	}
 }
 
-// Buffered is how many bytes are unread without receiving.
+// Buffered returns how many bytes are unread, without receiving.
 func (c *Conn) Buffered() int { return len(c.unread()) }
 
-// Discard takes the first n unread bytes. It panics if there are not so many. After Close it does nothing.
+// Discard takes the first n unread bytes. It panics if there are fewer. After Close it does nothing.
 func (c *Conn) Discard(n int) {
 	if n == 0 || c.stream == nil {
 		return
@@ -130,8 +130,8 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
-// Read is Peek, copy and Discard in one, for those who have a place of their own for the bytes. Unlike
-// an io.Reader it returns a Blocked error instead of waiting.
+// Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns a
+// Blocked error instead of waiting.
 func (c *Conn) Read(p []byte) (int, error) {
 	in, err := c.Peek(min(1, len(p)))
 	n := copy(p, in)
@@ -139,12 +139,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write takes p, or as much of it as the water marks allow, and returns how much. Small writes are
-// gathered and go out in one call when the turn ends; what passes 4 KiB goes out at once. What the
-// socket refuses is queued, at most about Limits.High bytes, and sent without a turn of the task. With
-// less than all of p the error is a Blocked, woken when at most Limits.Low bytes are queued;
-// os.ErrDeadlineExceeded; net.ErrClosed; or the system's, also a late one of what was written before.
-// After a late error nothing can be written any more. An empty p asks whether anything would be taken.
+// Write takes p, or as much of it as the water marks allow, and returns how much. Small writes are gathered and sent
+// with one call when the turn ends; what exceeds 4 KiB is sent at once. What the socket refuses is queued, at most
+// about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is a
+// Blocked, woken when at most Limits.Low bytes are queued; os.ErrDeadlineExceeded; net.ErrClosed; or the system's,
+// also a late one of what was written before. After a late error nothing can be written any more. With an empty p
+// the error says whether anything would be taken.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
@@ -185,7 +185,7 @@ func (c *Conn) WriteString(p string) (int, error) {
 	return c.Write(unsafe.Slice(unsafe.StringData(p), len(p))) // Write does not change or keep it
 }
 
-// Queued is how many bytes were written and not yet taken by the system.
+// Queued returns how many bytes were written and not yet taken by the system.
 func (c *Conn) Queued() int {
 	if c.stream == nil {
 		return 0
@@ -197,10 +197,10 @@ func (c *Conn) Queued() int {
 	return n
 }
 
-// Room is how many bytes Write takes for certain now, in one call or in several of this turn: those that may
-// still be queued up to Limits.High, or at least gathered. 0: none for certain; a Write of nothing then says
-// why, with a Blocked, its error, or, if what is gathered is all that is in the way, nil: the next turn finds
-// it gone. It costs no system call.
+// Room returns how many bytes Write is certain to take now, in one call or in several of this turn: those that may
+// still be queued up to Limits.High, or at least gathered. 0 means none for certain: Write with an empty p then
+// returns a Blocked, its error, or nil if only gathered bytes are in the way, which are gone by the next turn. It
+// costs no system call.
 func (c *Conn) Room() int {
 	if c.stream == nil {
 		return 0
@@ -220,11 +220,11 @@ func (c *Conn) Room() int {
 	return max(gathered, high-queued) - len(b.gather)
 }
 
-// Sent is nil when the system has taken all that was written; what was gathered it is given first. Else the
-// error is a Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, the deadline being that
-// of Write; net.ErrClosed; or the system's, also a late one. It is for who closes only after the last byte
-// has left, however long that takes: Close alone gives it up after Limits.Linger. After CloseWrite it tells
-// the same. The system having a byte does not mean that the peer has.
+// Sent returns nil when the system has taken all that was written, after giving it what was gathered. Otherwise the
+// error is a Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, by the deadline of Write;
+// net.ErrClosed; or the system's, also a late one. Use it to close only after the last byte has left, however long
+// that takes: Close alone gives up after Limits.Linger. It works after CloseWrite too. The system having a byte does
+// not mean that the peer has it.
 func (c *Conn) Sent() error {
 	if err := c.send(); err != nil {
 		return err
@@ -241,13 +241,13 @@ func (c *Conn) Sent() error {
 	return (*blockedEmptying)(c)
 }
 
-// Flush sends what was gathered in this turn, without waiting for its end, and tries once more to send what is
+// Flush sends what was gathered in this turn without waiting for its end, and tries once more to send what is
 // queued. It never blocks: what the socket refuses is queued.
 //
-// What is queued is sent without that too, but only when the system tells of room, and Linux does so when a third
-// of the send buffer is free, of up to 4 MB: a peer that takes 20 kB a second seems to stand still for a minute.
-// Who judges a peer by what it takes calls Flush before it looks at Queued; now and then is enough. Whoever waits
-// for room is woken as before. With nothing gathered and nothing queued it costs no system call.
+// Queued bytes are sent without Flush too, but only when the system reports room. Linux does so when a third of the
+// send buffer is free, which may be 4 MB: a peer that takes 20 kB a second seems to stand still for a minute. To
+// judge a peer by what it takes, call Flush now and then before Queued. Wake-ups for room are not affected. With
+// nothing gathered and nothing queued it costs no system call.
 func (c *Conn) Flush() error {
 	if c.stream == nil {
 		return net.ErrClosed
@@ -285,12 +285,12 @@ func (c *Conn) CloseWrite() error {
 	return c.stream.CloseWrite()
 }
 
-// Close gives the connection up and returns at once. Everything written is still sent, and the peer is
-// given up to Limits.Linger to take it and to close its side, without anybody's turn; that time holds
-// Run. A second Close does nothing; every other call then returns net.ErrClosed.
+// Close gives the connection up and returns at once. All that was written is still sent, and the peer has up to
+// Limits.Linger to take it and to close its side, without a turn of the task; meanwhile [act.Scheduler.Run] does not
+// return. A second Close does nothing; every other call then returns net.ErrClosed.
 func (c *Conn) Close() error { return c.CloseWithin(c.settings.limits.Linger) }
 
-// CloseWithin is Close with a bound in place of Limits.Linger.
+// CloseWithin is Close with another bound than Limits.Linger.
 func (c *Conn) CloseWithin(linger time.Duration) error {
 	if c.stream == nil {
 		return nil
@@ -312,8 +312,8 @@ func (c *Conn) Abort() {
 	}
 }
 
-// leave parts the connection from its stream. What is lent stays so until the turn ends: whoever was lent
-// something in this turn has an end to come.
+// leave separates the connection from its stream. What is lent stays valid until the turn ends: buffers that have
+// lent something are recycled only then.
 func (c *Conn) leave() monitor.Stream {
 	stream := c.stream
 	c.stream = nil
@@ -328,10 +328,10 @@ func (c *Conn) leave() monitor.Stream {
 	return stream
 }
 
-// LocalAddr is the address of this end; nil after Close.
+// LocalAddr returns the address of this end; nil after Close.
 func (c *Conn) LocalAddr() net.Addr { return c.addr(monitor.Stream.LocalAddr) }
 
-// RemoteAddr is the address of the peer; nil after Close, and when the system no longer knows.
+// RemoteAddr returns the address of the peer; nil after Close, and when the system no longer knows it.
 func (c *Conn) RemoteAddr() net.Addr { return c.addr(monitor.Stream.PeerAddr) }
 
 func (c *Conn) addr(ask func(monitor.Stream) net.Addr) net.Addr {
@@ -341,7 +341,7 @@ func (c *Conn) addr(ask func(monitor.Stream) net.Addr) net.Addr {
 	return ask(c.stream)
 }
 
-// awake gives the connection its busy part and has it looked at when the turn ends.
+// activate gives the connection its buffers, and registers them for the end of the turn.
 func (c *Conn) activate() *buffers {
 	if b := c.buffers; b != nil && b.ending {
 		return b
@@ -360,7 +360,7 @@ func (c *Conn) begin() *buffers {
 	return b
 }
 
-// TurnEnd sends what was gathered, keeps what is unread, and lets the rest go.
+// TurnEnd sends what was gathered, keeps what is unread, and gives the rest back.
 func (b *buffers) TurnEnd() {
 	b.ending = false
 	c := b.c
@@ -369,7 +369,7 @@ func (b *buffers) TurnEnd() {
 		return
 	}
 	if len(b.gather) > 0 {
-		_, _ = c.stream.Send(b.gather, nil, 0) // an error is kept for the next call, and wakes whoever is armed
+		_, _ = c.stream.Send(b.gather, nil, 0) // an error is kept for the next call, and wakes what is armed
 		b.gather = b.gather[:0]
 	}
 	if b.buffer != nil || len(b.lent) > 0 {
@@ -386,8 +386,8 @@ func (b *buffers) TurnEnd() {
 	b.gather = nil
 }
 
-// keep makes the unread bytes the connection's own, with room for n in all. A buffer that is outgrown is
-// the collector's: it may still be lent in this turn.
+// keep moves the unread bytes into the connection's own buffer, with room for n in all. An outgrown buffer is left
+// to the collector: it may still be lent in this turn.
 func (b *buffers) keep(n int) {
 	unread := b.own
 	if len(b.lent) > 0 {
@@ -406,9 +406,8 @@ func (b *buffers) keep(n int) {
 	b.own, b.lent = append(b.buffer, unread...), nil
 }
 
-// settle leaves a connection with its unread bytes and nothing else, in a buffer of its own, where there
-// is room behind them. It moves no more bytes than were taken since it last did, and it runs at turn end,
-// when nothing of the buffer is lent.
+// settle keeps only the unread bytes, in a buffer of the connection's own with room behind them. It moves no more
+// bytes than were taken since the last time, and it runs at the end of a turn, when nothing of the buffer is lent.
 func (b *buffers) settle() {
 	switch {
 	case len(b.own) == 0:
@@ -429,7 +428,8 @@ func (b *buffers) recycle() {
 	b.cache.giveBuffers(b)
 }
 
-// poison makes whoever keeps a loan longer than its turn see that, under the race detector.
+// poison overwrites, with the race detector, what was lent in this turn, so that tests notice a loan that is kept
+// longer.
 func (b *buffers) poison() {
 	if race.Enabled {
 		for _, loan := range b.loans {

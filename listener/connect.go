@@ -189,7 +189,7 @@ func (c *Connect) filter(t *act.Task) act.Directive {
 	return d
 }
 
-// next begins to connect to the next address and reports whether there was one that could be tried.
+// next begins to connect to the next address that can be tried, and reports whether there was one.
 func (c *Connect) next() bool {
 	for len(c.addresses) > 0 {
 		at := c.addresses[0]

@@ -9,27 +9,26 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// errDeadline is what calls return after their deadline; it is a net.Error with Timeout true.
+// errDeadline is what calls return after their deadline. It is a net.Error with Timeout true.
 var errDeadline = os.ErrDeadlineExceeded
 
-// deadlines are those of a Conn, on the scheduler's clock, 0 for none. One timer serves both. It is
-// lazy: a deadline that moves away, as after every request, leaves it where it is, and finds it too
-// early when it fires.
+// deadlines are those of a Conn, on the scheduler's clock; 0 means none. One timer serves both. It is lazy: when a
+// deadline moves away, as after every request, the timer stays, finds itself too early when it fires, and is set
+// again.
 type deadlines struct {
 	read, write time.Duration
-	fired       time.Duration // when the timer last fired: deadlines up to then have been told
+	fired       time.Duration // when the timer last fired: deadlines up to then have been reported
 	timer       act.Timer
 }
 
-// SetDeadline sets both deadlines, as net.Conn's does: from then on Peek returns os.ErrDeadlineExceeded
-// instead of receiving and Write instead of writing, and whoever waits is woken, once. The zero Time takes
-// them away.
+// SetDeadline sets both deadlines, as net.Conn's does: from then on Peek returns os.ErrDeadlineExceeded instead of
+// receiving and Write instead of writing, and a waiting task is woken, once. The zero Time removes them.
 func (c *Conn) SetDeadline(at time.Time) error { return c.setDeadlines(at, true, true) }
 
-// SetReadDeadline sets that of Peek and Read. Bytes that are already unread are still returned.
+// SetReadDeadline sets the deadline of Peek and Read. Bytes that are already unread are still returned.
 func (c *Conn) SetReadDeadline(at time.Time) error { return c.setDeadlines(at, true, false) }
 
-// SetWriteDeadline sets that of Write. It does not hold for what was taken before: see Limits.Linger.
+// SetWriteDeadline sets the deadline of Write. What was taken before has another bound: see Limits.Linger.
 func (c *Conn) SetWriteDeadline(at time.Time) error { return c.setDeadlines(at, false, true) }
 
 func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
@@ -49,8 +48,8 @@ func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
 	return nil
 }
 
-// onClock turns a time of day into one on the scheduler's clock. One that has passed is due at once, also
-// for the turn that sets it, whose reading of the clock is older.
+// onClock turns a time of day into one on the scheduler's clock. A time that has passed is due at once, also in the
+// turn that sets it, whose reading of the clock is older.
 func (b *buffers) onClock(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -64,13 +63,13 @@ func (b *buffers) onClock(at time.Time) time.Duration {
 	return now + min(left, math.MaxInt64-now)
 }
 
-// passed tells whether a deadline has come. The pass's reading of the clock decides, so that it is the
-// same for the timer and for the call after it.
+// passed reports whether a deadline has come, by the clock as the pass read it, so that the timer and the calls
+// after it agree.
 func (b *buffers) passed(deadline time.Duration) bool {
 	return deadline != 0 && b.cache.s.Now() >= deadline
 }
 
-// schedule sees to it that the timer fires no later than the next deadline that has not passed.
+// schedule sets the timer to the next deadline that has not passed, or earlier.
 func (b *buffers) schedule() {
 	next := b.next()
 	switch {
@@ -81,7 +80,7 @@ func (b *buffers) schedule() {
 	}
 }
 
-// next is the earlier of the deadlines for which nobody was woken yet, 0 if there is none.
+// next returns the earlier of the deadlines that have not been reported; 0 if there is none.
 func (b *buffers) next() time.Duration {
 	next := time.Duration(0)
 	for _, d := range [...]time.Duration{b.read, b.write} {
@@ -92,7 +91,7 @@ func (b *buffers) next() time.Duration {
 	return next
 }
 
-// Expire wakes who waits for what can no longer come in time, if a deadline has come since it last did.
+// Expire wakes the waiting task if a deadline has come since Expire was last called.
 func (b *buffers) Expire() {
 	next := b.next()
 	b.fired = b.cache.s.Now()

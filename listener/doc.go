@@ -1,18 +1,18 @@
-// Package listener has the leaves of the tree of actions: what registers with a monitor and waits there.
+// Package listener has the leaves of the tree of actions: the actions that wait for something, and connections.
 //
-// A [Conn] is a connection that never blocks. A call that would, returns what it did and an error that
-// knows whom to arm; [Next] makes a Directive of any outcome:
+// A [Conn] is a connection that never blocks. A call that would have to wait returns what it did and a [Blocked] error,
+// and [Next] turns any error into a Directive, arming what has to wake the task:
 //
 //	in, err := c.Peek(1)
 //	if err != nil {
 //		return listener.Next(t, err) // would block: wait; EOF: done; anything else: failed
 //	}
 //
-// [Conn.SendFile] sends a file without its bytes coming here, where the system can.
+// [Conn.SendFile] sends a file without its bytes passing through this process, where the system can. [Line] reads a
+// Conn line by line.
 //
-// The other leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] lets
-// time pass, [Receive] takes from a mailbox, [Within] bounds any action in time; and [Line] reads a Conn
-// line by line.
+// The leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] waits for a time, [Receive]
+// takes a value from a mailbox. [Within] bounds any action in time. A [Filter] prepares a connection before its handler.
 //
-// Everything belongs to the scheduler's thread. Each leaf says what it does on an order.
+// Everything belongs to the scheduler's thread. Each leaf documents what it does on an order.
 package listener

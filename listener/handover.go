@@ -2,9 +2,9 @@ package listener
 
 import "github.com/daimon-go/daimon/act"
 
-// handover keeps a new connection until somebody takes it. Meanwhile it is the task's: a leaf may be
-// closed as soon as it is Done (act.Seq and its kind do so), which must not cost the connection; and if
-// the task ends before anybody takes it, nobody else would close it.
+// handover keeps a new connection until it is taken. Until then the task owns it: a leaf may be closed as soon as it
+// is Done (act.Seq does so), which must not cost the connection, and if the task ends first the connection must be
+// closed.
 type handover struct {
 	conn *Conn
 	task *act.Task
@@ -24,7 +24,7 @@ func (h *handover) take() *Conn {
 	return c
 }
 
-// Close is called by the task that ends.
+// Close aborts a connection that was not taken. The task calls it when it ends.
 func (h *handover) Close() error {
 	if h.conn != nil {
 		h.conn.Abort()

@@ -14,9 +14,9 @@ type Limits struct {
 	// Read bounds the unread bytes of a connection: no more are received, and a Peek of more fails with
 	// ErrTooLong. 0 means 64 KiB.
 	Read int
-	// High is the mark of queued bytes from which on Write returns Blocked, and Low, which is less, the one
-	// at which it is woken. What is queued for a peer that does not read is at most High and the 4 KiB
-	// gathered in a turn. 0 means 64 KiB and a quarter of High.
+	// High is the number of queued bytes from which on Write returns Blocked, and Low, which is less, the number at
+	// which the task is woken. For a peer that does not read at most High and the 4 KiB gathered in a turn are queued.
+	// 0 means 64 KiB, and a quarter of High.
 	High, Low int
 	// Linger is how long a closed connection may take to send its last bytes and to see the peer close.
 	// 0 means 5 s.

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Line reads a connection line by line. It remembers how far it has searched, so that a peer that sends
-// byte by byte costs O(n); while it waits for the rest of a line nobody else may take from the connection.
+// Line reads a connection line by line. It remembers how far it has searched, so that a peer that sends byte by byte
+// costs O(n). While it waits for the rest of a line nothing else may take bytes from the connection.
 type Line struct {
 	Conn *Conn
 	Max  int // the longest line, with its end; 0 means as much as Limits.Read
@@ -14,9 +14,9 @@ type Line struct {
 	searched int
 }
 
-// Read returns the next line without its end, LF or CRLF, lent until the turn ends. The last line may
-// have no end; after it comes io.EOF. A line that is too long is ErrTooLong, and stays unread. Other
-// errors are those of Conn.Peek; give them to Next.
+// Read returns the next line without its end, LF or CRLF, lent until the turn ends. The last line may have no end;
+// after it comes io.EOF. A line that is too long is ErrTooLong, and stays unread. Other errors are those of
+// Conn.Peek; pass them to [Next].
 func (l *Line) Read() ([]byte, error) {
 	most := l.Conn.settings.limits.Read
 	if l.Max > 0 {
@@ -45,5 +45,5 @@ func (l *Line) take(in []byte, n int) []byte {
 	l.searched = 0
 	l.Conn.Discard(n)
 	line := bytes.TrimSuffix(bytes.TrimSuffix(in[:n], []byte("\n")), []byte("\r"))
-	return line[:len(line):len(line)] // who appends to it must not write over the next one
+	return line[:len(line):len(line)] // an append must not write over the next line
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Blocked is the error of a call that would have to wait. Arm has t woken when the call may do better.
+// Blocked is the error of a call that would have to wait. Arm wakes t when the call may succeed.
 type Blocked interface {
 	error
 	Arm(t *act.Task)
 }
 
-// Next makes a Directive of the outcome of a call: nil is Yield, a Blocked is armed and is Wait, io.EOF
-// is Done, and anything else fails the task.
+// Next turns the error of a call into a Directive: nil is Yield, a Blocked is armed and is Wait, io.EOF is Done, and
+// anything else fails the task.
 func Next(t *act.Task, err error) act.Directive {
 	switch b := err.(type) {
 	case nil:
 		return act.Yield
-	case *blockedInput: // by far the most frequent, and cheaper to ask for than an interface
+	case *blockedInput: // by far the most frequent, and cheaper to check than an interface
 		b.Arm(t)
 		return act.Wait
 	case Blocked:
@@ -31,8 +31,8 @@ func Next(t *act.Task, err error) act.Directive {
 	return t.Fail(err)
 }
 
-// Next is the function Next for who goes on by reading c: instead of Yield, after which it would find nothing
-// to read, it is Wait at once. That saves half of the turns of a connection of questions and answers.
+// Next is the function [Next] for a task that goes on by reading c: instead of Yield, after which it would find
+// nothing to read, it returns Wait at once. That halves the turns of a connection of questions and answers.
 func (c *Conn) Next(t *act.Task, err error) act.Directive {
 	if err != nil || c.stream == nil || c.Buffered() > 0 || c.buffers != nil && c.buffers.passed(c.buffers.read) {
 		return Next(t, err)

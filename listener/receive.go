@@ -5,9 +5,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Receive is a leaf that waits for a value from a mailbox, which it holds in Value when it is Done. It is
-// for one value; a task that takes many calls Mailbox.Take. A closed mailbox that is empty fails it with
-// monitor.ErrMailboxClosed. On an order it goes on waiting.
+// Receive is a leaf that waits for one value of a mailbox, which is in Value when it is Done; a task that takes many
+// calls Mailbox.Take. With a mailbox that is closed and empty it fails with monitor.ErrMailboxClosed. On an order it
+// goes on waiting.
 type Receive[T any] struct {
 	From  *monitor.Mailbox[T]
 	Value T

@@ -14,21 +14,21 @@ const (
 	filePiece = 64 << 10  // what is read at most of a file that cannot be sent otherwise
 )
 
-// SendFile sends n bytes of f from offset on, behind all that was written before, and returns how many of
-// them. One call sends 512 KiB at most; fewer than n without an error mean that, and no more: call again. Else
-// the error says why there are fewer. It is a Blocked, woken when there is room again, or when what was written
-// before is sent; io.ErrUnexpectedEOF, if the file is shorter; os.ErrDeadlineExceeded, the deadline being that of
-// Write; net.ErrClosed; what the system reports, also late, of the connection; or an *fs.PathError of the file,
-// which leaves the connection as it was.
+// SendFile sends n bytes of f from offset on, after all that was written before, and returns how many. One call
+// sends at most 512 KiB: with fewer than n bytes and no error, call it again. Otherwise the error says why there are
+// fewer. It is a Blocked, woken when there is room again, or when what was written before is sent;
+// io.ErrUnexpectedEOF, if the file is shorter; os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; what
+// the system reports of the connection, also late; or an *fs.PathError of the file, which leaves the connection as
+// it was.
 //
-// f is a regular file. Its own position does not count, and does not move; it must not be closed before the
-// call has returned. What the system takes it takes by reference if it can: who writes to the file while
-// bytes of it are still on their way does not know which ones the peer gets.
+// f is a regular file. Its own position is neither used nor moved, and it must stay open until the call has
+// returned. The system takes the bytes by reference where it can: if the file is changed while bytes of it are on
+// their way, it is undefined which ones the peer gets.
 //
-// The bytes go from the system's cache to the socket without coming here (sendfile(2) on Linux, Darwin,
-// FreeBSD and DragonFly). Elsewhere, and with files that cannot be sent so, and over streams that have to see
-// them, they are read and given to Write: up to Limits.High of them are then queued. Either way a file that is
-// not in the cache holds up the scheduler for as long as the disk takes.
+// The bytes go from the system's cache to the socket without passing through this process (sendfile(2) on Linux,
+// Darwin, FreeBSD and DragonFly). Elsewhere, and with files that cannot be sent that way, and over streams that have
+// to see the bytes, they are read and given to Write: up to Limits.High of them are then queued. Either way a file
+// that is not in the cache holds up the scheduler for as long as the disk takes.
 func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
 	if offset < 0 || n < 0 {
 		panic("listener: SendFile from a negative offset, or of a negative number of bytes")
@@ -68,7 +68,7 @@ func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
 	return sent, nil
 }
 
-// copyFile reads no more than there is room for: what is read is never thrown away.
+// copyFile reads no more than there is room for: nothing that was read is thrown away.
 func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 	sent := int64(0)
 	for sent < n {
@@ -96,7 +96,7 @@ func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 	return sent, nil
 }
 
-// blocked says why there is no room; nil: there is.
+// blocked returns why there is no room; nil if there is.
 func (c *Conn) blocked() error {
 	if err := c.send(); err != nil { // what was gathered may be all that is in the way
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Sleep is a leaf that lets time pass: For, from its first turn on. On an order it sleeps on.
+// Sleep is a leaf that waits for a time: For, from its first turn on. On an order it goes on.
 type Sleep struct {
 	For time.Duration
 
