@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// answer is a response, or an interim one, as a client understands it that forgives nothing.
+// answer is a response, final or interim, as a strict client understands it.
 type answer struct {
 	status  int
 	fields  []string // name, value, name, value
@@ -27,7 +27,7 @@ type answer struct {
 	cut     bool // the end of the connection is not its own
 }
 
-// asked is what a client has to know of its request, in order to understand the answer.
+// asked is what a client has to know of its request to understand the answer.
 type asked struct {
 	head bool // the method is HEAD
 	old  bool // the version is HTTP/1.0
@@ -58,7 +58,7 @@ func values(fields []string, name string) string {
 	return strings.Join(all, ", ")
 }
 
-// understand takes what a server has sent apart. over tells whether the connection has ended behind it.
+// understand takes what a server has sent apart. over reports whether the connection has ended behind it.
 func understand(out string, over bool, questions ...asked) (all []answer, err error) {
 	for q := 0; out != ""; {
 		question := asked{}
@@ -136,7 +136,7 @@ func isToken(name string) bool {
 	})
 }
 
-// judge checks the fields that are the server's, and tells whether it is going to close.
+// judge checks the fields that are the server's, and reports whether the connection is going to close.
 func (a answer) judge(q asked) (closes bool, err error) {
 	length, coding, option := a.get("Content-Length"), a.get("Transfer-Encoding"), a.get("Connection")
 	if a.status < 200 {
@@ -264,10 +264,10 @@ func TestTheClientForgivesNothing(t *testing.T) {
 		"HTTP/1.1 200 OK\n" + date + "Content-Length: 0\nConnection: close\n\nHTTP/1.1 200 OK\n": "more behind",
 		"HTTP/1.1 100 Continue\n" + date + "\n":                                                  "interim",
 	} {
-		_, err := understand(octets(said), true)
+		_, err := understand(raw(said), true)
 		require.ErrorContains(t, err, wrong, said)
 	}
-	all, err := understand(octets("HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n"+date+"Transfer-Encoding: chunked\n\n"+
+	all, err := understand(raw("HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n"+date+"Transfer-Encoding: chunked\n\n"+
 		"5\nhello\n0\nSum: 1\n\nHTTP/1.1 404 Not Found\n"+date+"Content-Length: 3\nConnection: close\n\nno!"), true)
 	require.NoError(t, err)
 	require.Equal(t, "100 200 404!", statuses(all))

@@ -70,9 +70,9 @@ func grinding(t testing.TB, h httpd.Handler, request []byte) (m *mill, once func
 }
 
 func browser(t testing.TB) []byte {
-	octets, err := os.ReadFile("testdata/browser.txt")
+	text, err := os.ReadFile("testdata/browser.txt")
 	require.NoError(t, err)
-	return octets
+	return text
 }
 
 // A request that comes in one piece and is answered in one go costs no allocation, from the stream and back.
@@ -88,7 +88,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 		handler httpd.Handler
 		request string
 	}{
-		"a few octets":        {hello, get + "\n"},
+		"a few bytes":         {hello, get + "\n"},
 		"what a browser says": {hello, strings.ReplaceAll(string(browser(t)), "\r\n", "\n")},
 		"HTTP/1.0":            {hello, "GET / HTTP/1.0\nConnection: keep-alive\n\n"},
 		"fields that are looked at": {func(w *httpd.Response, r *httpd.Request) act.Action {
@@ -108,7 +108,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 		"a Mux, with a value": {site.Serve, "GET /users/Ada%20L. HTTP/1.1\nHost: a\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, once := grinding(t, row.handler, []byte(octets(row.request)))
+			m, once := grinding(t, row.handler, []byte(raw(row.request)))
 			require.Zero(t, testing.AllocsPerRun(200, once))
 			require.Greater(t, m.sent, 200*len("HTTP/1.1 200 OK\r\n"))
 		})
@@ -116,7 +116,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkRequest(b *testing.B) {
-	for name, request := range map[string][]byte{"small": []byte(octets(get + "\n")), "browser": browser(b)} {
+	for name, request := range map[string][]byte{"small": []byte(raw(get + "\n")), "browser": browser(b)} {
 		b.Run(name, func(b *testing.B) {
 			_, once := grinding(b, hello, request)
 			b.ReportAllocs()

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// desk is a scheduler that takes a turn when the test says so, on a clock that stands still until the test moves it.
+// desk is a scheduler that is stepped by the test, on a clock that the test moves.
 type desk struct {
 	t    testing.TB
 	s    *act.Scheduler
@@ -34,14 +34,14 @@ func newDesk(t testing.TB) *desk {
 	core, logs := observer.New(zapcore.WarnLevel)
 	d := &desk{t: t, logs: logs}
 	d.s = act.New(act.Config{Clock: d, Logger: zap.New(core)})
-	t.Cleanup(func() { _ = d.s.Close() }) // what is still open then is the business of the tests that leave it so
+	t.Cleanup(func() { _ = d.s.Close() }) // connections that are still open are expected by their tests
 	return d
 }
 
-// mostTurns is more than anything here takes, between two things that happen to a connection.
+// mostTurns is more turns than anything here takes between two events of a connection.
 const mostTurns = 5000
 
-// settle takes turns until nobody has anything to do.
+// settle takes turns until there is nothing left to do.
 func (d *desk) settle() {
 	for turns := 0; turns < mostTurns; {
 		n, err := d.s.Step(64)
@@ -56,7 +56,7 @@ func (d *desk) settle() {
 	require.FailNow(d.t, "it spins")
 }
 
-// pass lets time pass, and everything happen that is due meanwhile.
+// pass moves the clock, and lets everything happen that is due meanwhile.
 func (d *desk) pass(by time.Duration) {
 	for end := d.now + by; d.now < end; d.settle() {
 		next, ok := d.s.NextDeadline()
@@ -75,7 +75,7 @@ type call struct {
 	err     error
 }
 
-// dial makes a connection, on which the handler of web is not asked before something is fed.
+// dial makes a connection to web.
 func (d *desk) dial(web *httpd.Server, limits listener.Limits) *call {
 	return d.dialOver(web, limits, func(w *wire) monitor.Stream { return w })
 }
@@ -88,7 +88,7 @@ func (d *desk) dialOver(web *httpd.Server, limits listener.Limits, stream func(*
 	return c
 }
 
-// say feeds the pieces one after the other, each when the server has nothing left to do.
+// say feeds the pieces one after the other, each when the server waits.
 func (c *call) say(pieces ...string) *call {
 	for _, p := range pieces {
 		c.feed(p)
@@ -111,7 +111,7 @@ func (c *call) heard() string {
 	return out
 }
 
-// host does for the action of a connection what a service does.
+// host does what a service does for the action of a connection.
 type host struct {
 	call   *call
 	conn   *listener.Conn

@@ -100,7 +100,7 @@ func ExampleHandler() {
 	// Output: 200 OK at last <nil>
 }
 
-// The body streams in and out: who does not read what he gets is not read either.
+// The body streams in and out: a client that does not read its answer is not read either.
 func ExampleBody_Peek() {
 	shout := func(w *httpd.Response, r *httpd.Request) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {

@@ -130,7 +130,7 @@ func TestAHandlerThatFails(t *testing.T) {
 				}
 				c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
 				c.room = 20_000
-				c.say(octets(get + "\n"))
+				c.say(raw(get + "\n"))
 				if c.state == aborted {
 					require.Equal(t, want, "aborted", "late: %v", late)
 					require.Equal(t, act.Failed, c.verdict)
@@ -150,7 +150,7 @@ func TestAHandlerThatFails(t *testing.T) {
 	}
 }
 
-// A handler may not mind that a body goes wrong; but nobody knows where the next request is.
+// A handler may ignore that a body goes wrong; but where the next request begins is unknown then.
 func TestAHandlerThatDoesNotMindWhatIsWrongWithABody(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		_, err := r.Body.Peek()
@@ -160,7 +160,7 @@ func TestAHandlerThatDoesNotMindWhatIsWrongWithABody(t *testing.T) {
 		return nil
 	}}
 	d := newDesk(t)
-	c := d.dial(web, listener.Limits{}).say(octets(coded + "\nxyz\n" + behind))
+	c := d.dial(web, listener.Limits{}).say(raw(coded + "\nxyz\n" + behind))
 	all := c.check(t)
 	require.Equal(t, "200!", statuses(all))
 	require.Contains(t, all[0].body, "chunk size")
@@ -180,7 +180,7 @@ func TestAFieldThatMayNotBe(t *testing.T) {
 				continue
 			}
 			d := newDesk(t)
-			c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(octets(get + "\n"))
+			c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(raw(get + "\n"))
 			require.Equal(t, "500!", statuses(c.check(t)), "%s %q", name, f)
 			require.Contains(t, d.logs.All()[0].ContextMap()["error"], "not a ")
 		}
@@ -212,12 +212,12 @@ func TestAHandlerThatPanics(t *testing.T) {
 		},
 	} {
 		d := newDesk(t)
-		other := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(octets(get))
-		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(octets(get + "\n"))
+		other := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(raw(get))
+		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(raw(get + "\n"))
 		require.Equal(t, aborted, c.state, name)
 		require.Empty(t, string(c.out), name)
 		require.Equal(t, 1, d.logs.Len(), name)
 		require.Equal(t, "httpd: GET /", d.logs.All()[0].ContextMap()["task"], name)
-		require.Equal(t, "200", statuses(other.say(octets("\n")).check(t)), name)
+		require.Equal(t, "200", statuses(other.say(raw("\n")).check(t)), name)
 	}
 }

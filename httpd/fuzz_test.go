@@ -11,8 +11,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// FuzzConnection says anything in any pieces: the handler sees what it sees of the whole, the answers are the same, and
-// they are what a strict client takes, up to the end.
+// FuzzConnection sends any text in any pieces: handler and client see the same as for the whole text, and the client
+// accepts each answer strictly.
 func FuzzConnection(f *testing.F) {
 	d := newDesk(f)
 	f.Fuzz(func(t *testing.T, says string, cuts []byte) {
@@ -73,6 +73,6 @@ func (d *desk) story(t *testing.T, pieces []string, atOnce bool) (told string) {
 		}
 	}
 	require.GreaterOrEqual(t, answered, len(k.entries))
-	require.LessOrEqual(t, answered, len(k.entries)+1, "nobody was asked")
+	require.LessOrEqual(t, answered, len(k.entries)+1, "without a call of the handler")
 	return told + "\n" + k.String()
 }

@@ -73,7 +73,7 @@ func TestAnActionWhoseClientHasGoneIsClosed(t *testing.T) {
 		"a body that is not read yet": "POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, closed := asleep(t, false, octets(request+"\n"))
+			c, closed := asleep(t, false, raw(request+"\n"))
 			require.NoError(t, c.SetLinger(0))
 			require.NoError(t, c.Close())
 			comes(t, closed)
@@ -82,17 +82,17 @@ func TestAnActionWhoseClientHasGoneIsClosed(t *testing.T) {
 }
 
 func TestAnActionMayLeaveWhenItsClientClosesItsSide(t *testing.T) {
-	c, closed := asleep(t, true, octets(get+"\n"))
+	c, closed := asleep(t, true, raw(get+"\n"))
 	require.NoError(t, c.CloseWrite())
 	comes(t, closed)
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
-	require.Equal(t, 200, response.StatusCode, "who only half-closes has its answer")
+	require.Equal(t, 200, response.StatusCode, "a client that half-closes gets its answer")
 
-	c, closed = asleep(t, false, octets(get+"\n"))
+	c, closed = asleep(t, false, raw(get+"\n"))
 	require.NoError(t, c.CloseWrite())
 	time.Sleep(50 * time.Millisecond)
-	require.Empty(t, closed, "and is waited for by who does not ask")
+	require.Empty(t, closed, "an action that does not call Ended goes on")
 	require.NoError(t, c.SetLinger(0))
 	require.NoError(t, c.Close())
 	comes(t, closed)

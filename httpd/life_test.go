@@ -72,7 +72,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
 	paths := []string{"/50", "/x", "/1", "/0", "/300", "/x", "/2"}
 	for _, p := range paths {
-		c.feed(octets("GET " + p + " HTTP/1.1\nHost: a\n\n"))
+		c.feed(raw("GET " + p + " HTTP/1.1\nHost: a\n\n"))
 	}
 	d.settle()
 	require.Empty(t, string(c.out))
@@ -106,7 +106,7 @@ func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
 			c.room = 0
 			asks := min(2000, 20<<20/n)
 			for range asks {
-				c.feed(octets(get + "\n"))
+				c.feed(raw(get + "\n"))
 			}
 			d.settle()
 			require.LessOrEqual(t, len(c.queue), limits.High+8<<10)
@@ -135,7 +135,7 @@ func TestADeepPipelineTakesTurns(t *testing.T) {
 	d := newDesk(t)
 	k := &book{}
 	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
-	c.feed(strings.Repeat(octets(get+"\n"), 1000))
+	c.feed(strings.Repeat(raw(get+"\n"), 1000))
 	for n := 1; n > 0; {
 		before := len(k.entries)
 		n, _ = d.s.Step(1)
@@ -145,7 +145,7 @@ func TestADeepPipelineTakesTurns(t *testing.T) {
 	require.Len(t, c.check(t), 1000)
 }
 
-// RFC 9110 10.1.1: 100 is for who waits for it, when the handler wants the body and it has not come.
+// RFC 9110 10.1.1: a client that waits gets 100 when the handler wants the body and it has not come.
 func TestExpectations(t *testing.T) {
 	const expecting = post + "Expect: 100-Continue\nContent-Length: 5\n\n"
 	unread := func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(403); return nil }
@@ -181,7 +181,7 @@ func TestExpectations(t *testing.T) {
 		}
 		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
 		for i, s := range row.says {
-			c.say(octets(s))
+			c.say(raw(s))
 			old := asked{old: strings.Contains(row.says[0], "1.0")}
 			all, err := understand(string(c.out), c.state != open, old)
 			require.NoError(t, err, name)
@@ -240,7 +240,7 @@ func TestWhatAHandlerDoesNotRead(t *testing.T) {
 		for _, piece := range []int{1 << 10, 1 << 20} {
 			d := newDesk(t)
 			c := d.dial(&httpd.Server{Handler: early(row.took)}, listener.Limits{})
-			for says := octets(row.says + strings.Repeat(behind, min(1, strings.Count(row.answers, " ")))); says != ""; {
+			for says := raw(row.says + strings.Repeat(behind, min(1, strings.Count(row.answers, " ")))); says != ""; {
 				n := min(piece, len(says))
 				c.say(says[:n])
 				says = says[n:]
@@ -257,7 +257,7 @@ func TestWhatAHandlerDoesNotRead(t *testing.T) {
 func TestAHalfClosedClientIsAnswered(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
-	c.say(octets("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).hangUp()
+	c.say(raw("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).hangUp()
 	require.Equal(t, open, c.state)
 	d.pass(time.Second)
 	all, err := understand(string(c.out), true)
@@ -268,7 +268,7 @@ func TestAHalfClosedClientIsAnswered(t *testing.T) {
 
 	c = d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 200_000) }}, listener.Limits{})
 	c.room = 0
-	c.say(octets(get + "\n")).hangUp()
+	c.say(raw(get + "\n")).hangUp()
 	for range 20 {
 		require.Equal(t, open, c.state)
 		c.take(10_000)
@@ -294,7 +294,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 		}}
 		c := d.dial(web, listener.Limits{})
 		c.room = 1000
-		c.say(octets(says))
+		c.say(raw(says))
 		c.finish(syscall.ECONNRESET)
 		d.settle()
 		require.Equal(t, aborted, c.state, name)

@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -81,7 +82,7 @@ func TestWhateverAHandlerDoes(t *testing.T) {
 		"yield", "field"}
 	sizes := []int{0, 1, 3, 10, 4096, 5000, 100_000}
 	f := fileOf(t, 200_000)
-	seeds := uint64(10_000)
+	seeds := tier.Choose[uint64](3000, 10_000, 100_000)
 	if race.Enabled {
 		seeds /= 10
 	}

@@ -30,7 +30,7 @@ func (d *desk) obey(o shutdown.Order, meanwhile func()) (cut error) {
 			meanwhile = nil
 		default:
 			next, ok := d.s.NextDeadline()
-			require.True(d.t, ok, "nobody is going to end")
+			require.True(d.t, ok, "nothing is due, and it has not ended")
 			d.now = max(next, d.now+1)
 		}
 	}
@@ -38,8 +38,8 @@ func (d *desk) obey(o shutdown.Order, meanwhile func()) (cut error) {
 	return nil
 }
 
-// What an order finds: who has nothing under way is closed at once, who has is answered and told that this was the
-// last, and who takes too long is dropped.
+// What an order does: a connection with nothing under way is closed at once; one with a request is answered, and told that
+// this was the last; one that takes too long is dropped.
 func TestAnOrderToDrain(t *testing.T) {
 	streamed := func(w *httpd.Response, _ *httpd.Request) act.Action {
 		_ = w.Flush()
@@ -68,13 +68,13 @@ func TestAnOrderToDrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(octets(row.says))
+			c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(raw(row.says))
 			began := d.now
 			cut := d.obey(draining, func() {
 				if row.meanwhile == "EOF" {
 					c.finish(io.EOF)
 				} else if row.meanwhile != "" {
-					c.feed(octets(row.meanwhile))
+					c.feed(raw(row.meanwhile))
 				}
 			})
 			require.Equal(t, row.state, c.state)
@@ -106,7 +106,7 @@ func (l *life) Act(t *act.Task) act.Directive {
 		_, _ = l.w.WriteString("bye")
 		return act.Done
 	}
-	t.Waker() // for nobody; it waits for an order
+	t.Waker() // unused: it waits for an order
 	return act.Wait
 }
 
@@ -131,7 +131,7 @@ func TestTheHandlersActionIsToldAndClosed(t *testing.T) {
 				web := &httpd.Server{Handler: wrap(func(w *httpd.Response) act.Action { return &life{w: w, notes: &notes, over: end == "over"} })}
 				c := d.dial(web, listener.Limits{})
 				for _, s := range says {
-					c.say(octets(s))
+					c.say(raw(s))
 				}
 				switch end {
 				case "told":
@@ -154,7 +154,7 @@ func TestAnActionIsToldOfAnEarlierOrder(t *testing.T) {
 	d := newDesk(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return &life{w: w, notes: &notes} }}
-	c := d.dial(web, listener.Limits{}).say(octets(get))
+	c := d.dial(web, listener.Limits{}).say(raw(get))
 	require.NoError(t, d.obey(draining, func() { c.feed("\r\n") }))
 	require.Equal(t, "sac", notes)
 	require.Equal(t, "200!", statuses(c.check(t)))
@@ -170,7 +170,7 @@ func TestAnActionThatHasFinishedIsNotTold(t *testing.T) {
 	}}
 	c := d.dial(web, listener.Limits{})
 	c.room = 1000
-	c.say(octets(get + "\n"))
+	c.say(raw(get + "\n"))
 	require.NoError(t, d.obey(draining, func() { c.take(plenty) }))
 	require.Empty(t, notes)
 	require.Equal(t, closed, c.state)

@@ -56,11 +56,11 @@ func TestRefusals(t *testing.T) {
 					handled++
 					return reading(w, r)
 				}}, listener.Limits{})
-				c.say(octets(get + "\n" + row.says))
+				c.say(raw(get + "\n" + row.says))
 				if row.waits > 0 {
 					d.pass(row.waits)
 				}
-				c.say(octets(strings.Repeat(behind, lot/len(behind)+min(lot, 1))))
+				c.say(raw(strings.Repeat(behind, lot/len(behind)+min(lot, 1))))
 				head := strings.HasPrefix(row.says, "HEAD")
 				all := c.check(t, asked{}, asked{head: head})
 				require.Equal(t, "200 "+strconv.Itoa(row.status)+"!", statuses(all))
@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 				require.Equal(t, strconv.Itoa(len(want)), a.get("Content-Length"))
 				require.Equal(t, head, a.body == "")
 				require.NotContains(t, string(c.out), marker)
-				require.Equal(t, 1+row.asked, handled, "and nobody is asked about what comes behind it")
+				require.Equal(t, 1+row.asked, handled, "no handler is called for what comes behind it")
 				require.Equal(t, act.Done, c.verdict, "a client's mistake is no failure of ours")
 				require.Zero(t, d.logs.Len())
 			}

@@ -41,12 +41,12 @@ func described(a answer, q asked) string {
 // shortened is a text, or how long it is.
 func shortened(text string) string {
 	if len(text) > 40 {
-		return fmt.Sprintf("%d octets", len(text))
+		return fmt.Sprintf("%d bytes", len(text))
 	}
 	return text
 }
 
-// filling answers with n octets, as much at a time as there is room for.
+// filling answers with n bytes, as much at a time as there is room for.
 func filling(w *httpd.Response, n int) act.Action {
 	content := []byte(strings.Repeat("x", n))
 	return act.Func(func(t *act.Task) act.Directive {
@@ -116,17 +116,17 @@ func TestHowAnswersEnd(t *testing.T) {
 		"whole and large": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			w.SetBody([]byte(strings.Repeat("x", large)))
 			return nil
-		}, "200 length 204800: 204800 octets", "200 length 204800", "200! length 204800: 204800 octets", "200 length 204800 keep-alive: 204800 octets"},
+		}, "200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes", "200 length 204800 keep-alive: 204800 bytes"},
 		"streamed": {func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, large) },
-			"200 chunked: 204800 octets", "200 chunked", "200! up to the end: 204800 octets", "200! up to the end: 204800 octets"},
+			"200 chunked: 204800 bytes", "200 chunked", "200! up to the end: 204800 bytes", "200! up to the end: 204800 bytes"},
 		"streamed and announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			w.SetLength(large)
 			return filling(w, large)
-		}, "200 length 204800: 204800 octets", "200 length 204800", "200! length 204800: 204800 octets", "200 length 204800 keep-alive: 204800 octets"},
+		}, "200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes", "200 length 204800 keep-alive: 204800 bytes"},
 		"a file": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			w.SetLength(large)
 			return sending(w, file, large)
-		}, "200 length 204800: 204800 octets", "200 length 204800", "200! length 204800: 204800 octets", "200 length 204800 keep-alive: 204800 octets"},
+		}, "200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes", "200 length 204800 keep-alive: 204800 bytes"},
 		"204": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); return nil },
 			"204", "204", "204!", "204 keep-alive"},
 		"204 with a length": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); w.SetLength(0); return nil },
@@ -189,7 +189,7 @@ func TestHowAnswersEnd(t *testing.T) {
 						func(w *wire) monitor.Stream { return w }, func(w *wire) monitor.Stream { return fileWire{w} },
 					} {
 						c := d.dialOver(web, listener.Limits{}, over)
-						c.takes(piece, octets(ask.says+ask.says))
+						c.takes(piece, raw(ask.says+ask.says))
 						var got []string
 						for _, a := range c.check(t, ask.asked, ask.asked) {
 							got = append(got, described(a, ask.asked))

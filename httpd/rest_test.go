@@ -18,7 +18,7 @@ func TestCostOfAConnectionAtRest(t *testing.T) {
 	const n = 10_000
 	m, d := make([]mill, n), newDesk(t)
 	web := &httpd.Server{Handler: hello}
-	request := []byte(octets(get + "\n"))
+	request := []byte(raw(get + "\n"))
 	before := heap()
 	for i := range m {
 		m[i].request, m[i].there = request, true
@@ -47,7 +47,7 @@ func BenchmarkPipelined(b *testing.B) {
 	site.Handle("GET /{$}", hello)
 	site.Handle("GET /files/{path...}", hello)
 	site.Handle("POST /echo", echo)
-	request := octets("GET / HTTP/1.1\nHost: 127.0.0.1:8080\n\n")
+	request := raw("GET / HTTP/1.1\nHost: 127.0.0.1:8080\n\n")
 	for _, depth := range []int{1, 16} {
 		b.Run(fmt.Sprint(depth), func(b *testing.B) {
 			_, once := grinding(b, site.Serve, []byte(strings.Repeat(request, depth)))

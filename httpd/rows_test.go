@@ -14,27 +14,27 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// octets are those that a text of the tests stands for: a line ends in CRLF, ␊ is a bare LF and ␍ a bare CR.
-func octets(text string) string { return symbols.Replace(text) }
+// raw returns the bytes that a text of the tests stands for: \n is CRLF, ␊ is a bare LF and ␍ a bare CR.
+func raw(text string) string { return symbols.Replace(text) }
 
 var symbols = strings.NewReplacer("\n", "\r\n", "␊", "\n", "␍", "\r")
 
-// row is a conversation: what a client says, in the symbols of octets, and what should become of it.
+// row is a conversation: what a client sends, in the symbols of raw, and the answers and requests that should follow.
 type row struct {
 	says    string
 	answers string // "200 200 400!": the last one closes
-	seen    string // by the handler: "GET /a; POST /b 5 octets"
+	seen    string // by the handler: "GET /a; POST /b 5 bytes"
 }
 
-// behind is what each row is followed by: if the connection is still open it is answered, and shows that the server
-// knows where the row has ended; if not, it must not be looked at.
+// behind follows each row: if the connection is still open it is answered, which shows that the server knows where the row
+// has ended; if not, it must not be read.
 const behind = "GET /behind HTTP/1.1\nHost: a\n\n"
 
-// run runs a row as a whole, cut at every place, and octet by octet; and each with the pieces coming one after the
-// other, and being there all at once.
+// run runs a row as a whole, cut at every place, and byte by byte; each with the pieces one after the other, and all at
+// once.
 func (r row) run(t *testing.T, d *desk) {
 	t.Helper()
-	says, answers, seen := octets(r.says+behind), r.answers, r.seen
+	says, answers, seen := raw(r.says+behind), r.answers, r.seen
 	if !strings.HasSuffix(answers, "!") {
 		answers, seen = join(answers, "200", " "), join(seen, "GET /behind", "; ")
 	}
@@ -67,7 +67,7 @@ func join(list, more, by string) string {
 	return list + by + more
 }
 
-// ways are those in which a text may come: in one piece, octet by octet, and in two. Of a long one there are not all.
+// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all.
 func ways(text string) (all [][]string) {
 	all = append(all, []string{text})
 	if len(text) < 3000 || len(text) < 20_000 && !race.Enabled { // the detector has each turn spoil 4 KiB

@@ -37,7 +37,7 @@ func refused(status int, says ...string) (rows []row) {
 
 func TestRulesOfMessages(t *testing.T) {
 	table(t, map[string][]row{
-		"9112 2.2, 9110 5.5: octets, not characters": {
+		"9112 2.2, 9110 5.5: bytes, not characters": {
 			{get + "X: \xe9\xff\x80\n\n", "200", "GET / X=\xe9\xff\x80"},
 			{get + "X: 日本\n\n", "200", "GET / X=日本"},
 			{get + "X: a\tb \"c\n\n", "200", "GET / X=a\tb \"c"},
@@ -58,7 +58,7 @@ func TestRulesOfMessages(t *testing.T) {
 		},
 		"9112 2.2: white space before the first field": refused(400,
 			"GET / HTTP/1.1\n Host: a\n\n", "GET / HTTP/1.1\n\tHost: a\n\n", "GET / HTTP/1.1\n X: a\nHost: a\n\n", "GET / HTTP/1.1\n \nHost: a\n\n"),
-		"9112 2.2: octets that are no request": refused(400,
+		"9112 2.2: bytes that are no request": refused(400,
 			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", // TLS
 			"\x00\n\n", "USER nobody\n", "EHLO a\n", "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", "HTTP/1.1 200 OK\n\n", "{\"a\": 1}\n"),
 		"9112 3: method SP target SP version": refused(400,
@@ -110,8 +110,8 @@ func TestRulesOfFields(t *testing.T) {
 		}, refused(400, get+"X: \x0ba\n\n", get+"X: a\x0c\n\n", post+"Content-Length: \x850\n\n", post+"Content-Length: 0\xa0\n\n")...),
 		"9110 5.5: control characters in a value": controls(),
 		"9110 5.4: 64 KiB of head": {
-			{get + filled(64<<10-len(octets(get+"\n"))) + "\n", "200", "GET /" + strings.ReplaceAll(seenOf(filled(64<<10-len(octets(get+"\n")))), "\n", "")},
-			{get + filled(64<<10+1-len(octets(get+"\n"))) + "\n", "431!", ""},
+			{get + filled(64<<10-len(raw(get+"\n"))) + "\n", "200", "GET /" + strings.ReplaceAll(seenOf(filled(64<<10-len(raw(get+"\n")))), "\n", "")},
+			{get + filled(64<<10+1-len(raw(get+"\n"))) + "\n", "431!", ""},
 			{get + filled(80<<10), "431!", ""},
 		},
 		"9110 5.4: a hundred fields": {
@@ -132,7 +132,7 @@ func controls() (rows []row) {
 	return rows
 }
 
-// filled are fields of so many octets.
+// filled are fields of so many bytes.
 func filled(n int) (fields string) {
 	for ; n > 2000; n -= 1000 {
 		fields += "X: " + strings.Repeat("a", 1000-len("X: \r\n")) + "\n"

@@ -45,7 +45,7 @@ func TestWhatASiteAnswersByItself(t *testing.T) {
 		"GET /only":              "404 404 Not Found\n",
 		"GET http://a":           "404 404 Not Found\n",
 	} {
-		ask := octets(says + " HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello")
+		ask := raw(says + " HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello")
 		head := asked{head: says[0] == 'H'}
 		for _, pieces := range [][]string{{ask, ask}, cut(ask+ask, nil)} {
 			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).say(pieces...)

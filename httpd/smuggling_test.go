@@ -11,11 +11,11 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// smuggled is what must never be taken for a request of its own.
+// smuggled must never be taken for a request of its own.
 const smuggled = "GET /smuggled HTTP/1.1\nHost: a\n\n"
 
-// Two servers that disagree about where a request ends let its sender put one of his own into somebody else's
-// connection. So where two could disagree nobody is asked, and the connection ends. See RFC 9112 11.2.
+// If two servers disagree about where a request ends, its sender can put a request of its own into the connection of
+// another client. So where two could disagree, no handler is called and the connection ends. See RFC 9112 11.2.
 func TestNothingIsSmuggled(t *testing.T) {
 	var says []string
 	add := func(format string, of ...string) {
@@ -67,7 +67,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 	d := newDesk(t)
 	for _, s := range says {
 		for _, r := range []row{{says: s}, {says: get + "\n" + s}} {
-			for _, pieces := range [][]string{{octets(r.says)}, strings.SplitAfter(octets(r.says), ""), halves(octets(r.says))} {
+			for _, pieces := range [][]string{{raw(r.says)}, strings.SplitAfter(raw(r.says), ""), halves(raw(r.says))} {
 				k := &book{}
 				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
 				all := c.check(t)
@@ -92,7 +92,7 @@ func TestNothingIsSmuggledInChunks(t *testing.T) {
 		"0\nContent-Length: 33\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n", "0\nConnection: keep-alive\n\n", "0\nX: y␊\n", "0\nX: y␍\n\n", "0\nX : y\n\n", "0\n X: y\n\n",
 		"0\nX: y\n z\n\n", "0\nX\n\n", "0\n: y\n\n", "0\nX: \x00\n\n"} {
 		d := newDesk(t)
-		says := octets(coded + "\n" + body + smuggled)
+		says := raw(coded + "\n" + body + smuggled)
 		for _, pieces := range [][]string{{says}, strings.SplitAfter(says, ""), halves(says)} {
 			k := &book{}
 			c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
@@ -102,16 +102,16 @@ func TestNothingIsSmuggledInChunks(t *testing.T) {
 	}
 }
 
-// A body that looks like a request is a body, whatever the method and whoever reads it.
+// A body that looks like a request is a body, whatever the method, read or unread.
 func TestABodyIsNoRequest(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "BREW"} {
-		inner := octets(smuggled)
+		inner := raw(smuggled)
 		for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(inner), inner),
 			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)} {
 			says := method + " / HTTP/1.1\r\nHost: a\r\n" + framing
 			for _, path := range []string{"/", "/unread"} {
 				d := newDesk(t)
-				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + octets(behind)) {
+				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + raw(behind)) {
 					k := &book{}
 					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
 					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))

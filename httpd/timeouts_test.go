@@ -37,22 +37,22 @@ func TestTheFirstOctetAndTheHeadTake10s(t *testing.T) {
 	c := d.dial(web, listener.Limits{})
 	d.pass(9 * time.Second)
 	c.say("G").lasts(t, 10*time.Second, "408!", closed)
-	c = d.dial(web, listener.Limits{}).say(octets(get)) // all but its end
+	c = d.dial(web, listener.Limits{}).say(raw(get)) // all but its end
 	c.lasts(t, 10*time.Second, "408!", closed)
-	c = d.dial(web, listener.Limits{}).say(octets(get + "\n"))
+	c = d.dial(web, listener.Limits{}).say(raw(get + "\n"))
 	d.pass(50 * time.Second)
 	c.say("G").lasts(t, 10*time.Second, "200 408!", closed)
-	c = d.dial(web, listener.Limits{}).say(octets(get))
+	c = d.dial(web, listener.Limits{}).say(raw(get))
 	d.pass(9 * time.Second)
-	c.say(octets("\n"+get)).lasts(t, 10*time.Second, "200 408!", closed)
+	c.say(raw("\n"+get)).lasts(t, 10*time.Second, "200 408!", closed)
 }
 
-// Slow loris: single octets do not move the end.
+// Slow loris: single bytes do not move the end.
 func TestAnOctetASecondIsNoHead(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{})
-	for _, octet := range octets("GET / HTT") {
-		c.say(string(octet))
+	for _, b := range raw("GET / HTT") {
+		c.say(string(b))
 		d.pass(time.Second)
 		require.Equal(t, open, c.state)
 	}
@@ -64,7 +64,7 @@ func TestAConnectionIsIdleFor75s(t *testing.T) {
 	k := &book{}
 	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
 	for range 5 {
-		c.say(octets(get + "\n"))
+		c.say(raw(get + "\n"))
 		d.pass(74 * time.Second)
 	}
 	c.lasts(t, time.Second, "200 200 200 200 200", closed)
@@ -78,22 +78,22 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 		all := httpd.Timeouts{Head: f, Idle: 2 * f, Body: 3 * f, Write: 4 * f}
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).lasts(t, f, "", closed)
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say("G").lasts(t, f, "408!", closed)
-		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(octets(get+"\n")).lasts(t, 2*f, "200", closed)
-		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(octets(post+"Content-Length: 5\n\n")).lasts(t, 3*f, "408!", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(raw(get+"\n")).lasts(t, 2*f, "200", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(raw(post+"Content-Length: 5\n\n")).lasts(t, 3*f, "408!", closed)
 		c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: all}, listener.Limits{})
 		c.room = 0
-		c.say(octets(get+"\n")).lasts(t, 4*f, "", aborted)
+		c.say(raw(get+"\n")).lasts(t, 4*f, "", aborted)
 	}
 	none := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
 	for _, says := range []string{"", "G", get, get + "\n", post + "Content-Length: 5\n\n", coded + "\n"} {
-		c := d.dial(&httpd.Server{Handler: h, Timeouts: none}, listener.Limits{}).say(octets(says))
+		c := d.dial(&httpd.Server{Handler: h, Timeouts: none}, listener.Limits{}).say(raw(says))
 		d.pass(untold)
 		require.Equal(t, open, c.state, says)
 		c.hangUp()
 	}
 	c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: none}, listener.Limits{})
 	c.room = 0
-	c.say(octets(get + "\n"))
+	c.say(raw(get + "\n"))
 	d.pass(untold)
 	require.Equal(t, open, c.state)
 	c.take(plenty)
@@ -101,12 +101,12 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 	require.Equal(t, "200", statuses(c.check(t)))
 }
 
-// 240 octets a second after 5 s: whoever is slower is cut when he is 5 s late.
+// 240 bytes a second after 5 s: a client that is slower is cut off when it is 5 s late.
 func TestABodyMayTake5sAndASecondForEach240Octets(t *testing.T) {
 	for _, says := range []string{post + "Content-Length: 100000\n\n", coded + "\n186a0\n"} {
 		for rate, lasts := range map[int]time.Duration{0: 5 * time.Second, 24: 5 * time.Second, 120: 10 * time.Second, 200: 30 * time.Second, 239: 1200 * time.Second} {
 			d := newDesk(t)
-			c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(octets(says))
+			c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(raw(says))
 			began, sent := d.now, 0
 			for c.state == open && sent+rate < 100_000 && d.now < time.Hour {
 				d.pass(time.Second / 2)
@@ -119,7 +119,7 @@ func TestABodyMayTake5sAndASecondForEach240Octets(t *testing.T) {
 				continue
 			}
 			require.Equal(t, "408!", statuses(c.check(t)))
-			require.InDelta(t, lasts, d.now-began, float64(lasts)/8, "%d octets a second", rate)
+			require.InDelta(t, lasts, d.now-began, float64(lasts)/8, "%d bytes a second", rate)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestWhileNobodyReadsABodyItMayTakeItsTime(t *testing.T) {
 		})
 	}}
 	d := newDesk(t)
-	c := d.dial(web, listener.Limits{}).say(octets(post + "Content-Length: 10\n\n"))
+	c := d.dial(web, listener.Limits{}).say(raw(post + "Content-Length: 10\n\n"))
 	for range 10 {
 		d.pass(time.Second / 4)
 		c.say("x")
@@ -154,21 +154,21 @@ func TestWhileNobodyReadsABodyItMayTakeItsTime(t *testing.T) {
 	require.Equal(t, "200", statuses(c.check(t)))
 }
 
-// What nobody wants has to come at that rate, too; that answer is out.
+// A body that the handler does not read has to come at that rate, too; its answer is out.
 func TestABodyThatIsThrownAwayHasToCome(t *testing.T) {
 	d := newDesk(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("early"); return nil }}
-	d.dial(web, listener.Limits{}).say(octets(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
+	d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
 }
 
-// When the head is out nobody can be told that he was too slow.
+// When the head is out the client can no longer be told that it was too slow.
 func TestASlowBodyBehindTheHeadOfAnAnswerIsAborted(t *testing.T) {
 	d := newDesk(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		_ = w.Flush()
 		return (&book{}).serve(w, r)
 	}}
-	d.dial(web, listener.Limits{}).say(octets(post+"Content-Length: 5\n\n")).lasts(t, 5*time.Second, "200…", aborted)
+	d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 5\n\n")).lasts(t, 5*time.Second, "200…", aborted)
 }
 
 // download are the ways in which a lot is sent.
@@ -195,7 +195,7 @@ var downloads = map[string]httpd.Handler{
 	},
 }
 
-// Who takes less than 240 octets a second for a minute is cut off; who takes more is served for as long as it takes.
+// A client that takes less than 240 bytes a second for a minute is cut off; one that takes more is served to the end.
 func TestAnAnswerHasToBeTaken(t *testing.T) {
 	f := fileOf(t, 1<<20)
 	file := func(w *httpd.Response, _ *httpd.Request) act.Action {
@@ -218,7 +218,7 @@ func TestAnAnswerHasToBeTaken(t *testing.T) {
 				d := newDesk(t)
 				c := d.dialOver(&httpd.Server{Handler: way.h}, listener.Limits{}, way.over)
 				c.room = 5000
-				c.say(octets(get + "\n"))
+				c.say(raw(get + "\n"))
 				if rate == 0 {
 					c.lasts(t, time.Minute, "200…", aborted)
 					continue
@@ -239,7 +239,7 @@ func TestAnAnswerHasToBeTaken(t *testing.T) {
 	}
 }
 
-// It is the client who has to be fast, not the handler: this one is held up for a moment, and then takes its time.
+// The client has to be fast, not the handler: this one is held up for a moment, and then takes its time.
 func TestAHandlerMayTakeItsTime(t *testing.T) {
 	const burst, times = 12_000, 5
 	f := fileOf(t, burst)
@@ -264,7 +264,7 @@ func TestAHandlerMayTakeItsTime(t *testing.T) {
 			}}
 			c := d.dialOver(web, listener.Limits{High: 5000}, way.over)
 			c.room = 0
-			c.say(octets(get + "\n"))
+			c.say(raw(get + "\n"))
 			for d.now < times*10*time.Minute+time.Minute {
 				d.pass(5 * time.Second)
 				c.take(5000 - c.room)
@@ -275,13 +275,13 @@ func TestAHandlerMayTakeItsTime(t *testing.T) {
 	}
 }
 
-// Who asks for more and more, and takes a little of it now and then, is as slow.
+// A client that asks for more and more, and takes a little of it now and then, is as slow.
 func TestAPipelineHasToBeTaken(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 3000) }}, listener.Limits{})
 	c.room = 0
 	for range 1000 {
-		c.feed(octets(get + "\n"))
+		c.feed(raw(get + "\n"))
 	}
 	d.settle()
 	for range 50 {

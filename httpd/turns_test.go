@@ -16,7 +16,7 @@ import (
 )
 
 // A request is the handler's until it has answered: in each of its turns all of it is there, though what was lent in the
-// turn in which it came has long been somebody else's.
+// turn in which it came has long been used again.
 func TestARequestIsThereInEachTurn(t *testing.T) {
 	for _, says := range []string{
 		"GET /a/b%20c?d HTTP/1.1\nHost: b:80\nX: y\nX: z\n\n",
@@ -46,12 +46,12 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 			}))
 		})
 		d := newDesk(t)
-		for _, pieces := range [][]string{{octets(says)}, cut(octets(says), nil)} {
+		for _, pieces := range [][]string{{raw(says)}, cut(raw(says), nil)} {
 			seen = nil
 			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).say(pieces...)
 			other := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
 			for range 3 {
-				other.say(octets("GET /somebody/else HTTP/1.1\nHost: somebody\nX: else\n\n"))
+				other.say(raw("GET /somebody/else HTTP/1.1\nHost: somebody\nX: else\n\n"))
 				d.pass(time.Second)
 			}
 			require.Len(t, seen, 5, says)
@@ -81,7 +81,7 @@ func TestAHandlerMayOffload(t *testing.T) {
 			return act.Done
 		})
 	}}
-	c := d.dial(web, listener.Limits{}).say(octets("GET /1 HTTP/1.1\nHost: a\n\nGET /2 HTTP/1.1\nHost: a\n\n"))
+	c := d.dial(web, listener.Limits{}).say(raw("GET /1 HTTP/1.1\nHost: a\n\nGET /2 HTTP/1.1\nHost: a\n\n"))
 	var all []answer
 	for end := time.Now().Add(servertest.Timeout); len(all) < 2 && time.Now().Before(end); all = c.check(t) {
 		time.Sleep(100 * time.Microsecond)
@@ -106,23 +106,23 @@ func TestWhoAppendsToALoanGetsACopy(t *testing.T) {
 	}}
 	d := newDesk(t)
 	says := "POST http://a/b?c HTTP/1.1\nHost: a\nX: y\n"
-	c := d.dial(web, listener.Limits{}).say(octets(says + "Content-Length: 5\n\nhello" + says + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n" + get + "\n"))
+	c := d.dial(web, listener.Limits{}).say(raw(says + "Content-Length: 5\n\nhello" + says + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n" + get + "\n"))
 	require.Equal(t, "200 200 200", statuses(c.check(t)), k)
 	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
 }
 
-// An empty line is no request (RFC 9112 2.2), so who has sent only that is idle: it is closed without a 408, which it
+// An empty line is no request (RFC 9112 2.2), so a connection with nothing else is idle: it is closed without a 408, which it
 // might take for the answer to what it asks next, and at once on an order.
 func TestAnEmptyLineWasTakenForABeginning(t *testing.T) {
 	for _, lines := range []string{"\n", "\n\n\n"} {
 		d := newDesk(t)
-		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(octets(get + "\n" + lines))
+		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
 		d.pass(time.Hour)
 		require.Equal(t, closed, c.state)
 		all, err := understand(string(c.out), true)
 		require.NoError(t, err)
 		require.Equal(t, "200", statuses(all))
-		d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(octets(get + "\n" + lines))
+		d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
 		began := d.now
 		require.NoError(t, d.obey(draining, nil))
 		require.Equal(t, began, d.now)
@@ -136,7 +136,7 @@ func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
 	before := heap()
 	var all []*call
 	for range 10 {
-		all = append(all, d.dial(web, listener.Limits{}).say(octets(post+"Content-Length: 60000000\n\nx")))
+		all = append(all, d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 60000000\n\nx")))
 	}
 	require.Less(t, int64(heap()-before), int64(10<<20))
 	require.Equal(t, open, all[0].state)

@@ -79,11 +79,11 @@ func TestProtocolsAreSwitched(t *testing.T) {
 		strings.Replace(upgrade, "upgrade", "keep-alive, Upgrade", 1),
 		strings.Replace(upgrade, "\nHost", "\nContent-Length: 0\nHost", 1),
 	} {
-		for _, pieces := range ways(octets(says) + "hello\nGET / HTTP/1.1\n" + "\n") {
+		for _, pieces := range ways(raw(says) + "hello\nGET / HTTP/1.1\n" + "\n") {
 			d := newDesk(t)
 			c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(pieces...)
 			head, rest, _ := strings.Cut(c.heard(), "\r\n\r\n")
-			require.Equal(t, octets("HTTP/1.1 101 Switching Protocols\nDate: "+noon.Format(httpd.TimeFormat)+
+			require.Equal(t, raw("HTTP/1.1 101 Switching Protocols\nDate: "+noon.Format(httpd.TimeFormat)+
 				"\nConnection: upgrade\nX-Key: abc\nUpgrade: line-echo"), head)
 			require.Equal(t, "HELLO\nGET / HTTP/1.1\n\n", rest)
 			c.bye(t)
@@ -101,7 +101,7 @@ func TestProtocolsAreNotSwitched(t *testing.T) {
 		"HTTP/1.0":         strings.Replace(upgrade, "HTTP/1.1", "HTTP/1.0", 1),
 	} {
 		d := newDesk(t)
-		c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(octets(says))
+		c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(raw(says))
 		all, err := understand(string(c.out), c.state != open, asked{old: name == "HTTP/1.0"})
 		require.NoError(t, err, name)
 		require.Equal(t, 426, all[0].status, name)
@@ -116,12 +116,12 @@ func TestABodyPrecedesTheSwitch(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
 		return upgrading(nil)(w, r)
-	})}, listener.Limits{}).say(octets(says))
+	})}, listener.Limits{}).say(raw(says))
 	require.Equal(t, "HTTP/1.1 100 Continue\r\n\r\n", c.heard())
 	out := c.say("12345hello\n").heard()
 	require.True(t, strings.HasPrefix(out, "HTTP/1.1 101 ") && strings.HasSuffix(out, "\r\n\r\nHELLO\n"), out)
 
-	c = d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(octets(says) + "12345")
+	c = d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(raw(says) + "12345")
 	require.Contains(t, c.heard(), "HTTP/1.1 426 ", "it is unread")
 }
 
@@ -175,7 +175,7 @@ func TestASwitchAndSomethingElse(t *testing.T) {
 		}, "HTTP/1.1 101 "},
 	} {
 		d := newDesk(t)
-		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(octets(upgrade))
+		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(raw(upgrade))
 		d.pass(time.Second)
 		require.True(t, strings.HasPrefix(string(c.out), row.want), "%s: %s", name, c.out)
 		if strings.Contains(row.want, "101") {
@@ -189,7 +189,7 @@ func TestASwitchedConnectionHasNoTimeouts(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{})
 	c.room = 10
-	c.say(octets(upgrade))
+	c.say(raw(upgrade))
 	d.pass(50 * time.Second)
 	c.take(plenty)
 	d.settle()
@@ -218,7 +218,7 @@ func TestASwitchedConnectionIsItsActions(t *testing.T) {
 			web := &httpd.Server{Handler: upgrading(&log), OnResponse: func(w *httpd.Response, r *httpd.Request) {
 				log = append(log, fmt.Sprint(w.Status()))
 			}}
-			c := d.dial(web, listener.Limits{}).say(octets(upgrade))
+			c := d.dial(web, listener.Limits{}).say(raw(upgrade))
 			c.heard()
 			row.then(d, c)
 			_ = d.s.Close()
@@ -238,7 +238,7 @@ func TestAnOrderBeforeASwitch(t *testing.T) {
 		}))
 	}}
 	d := newDesk(t)
-	c := d.dial(web, listener.Limits{}).say(octets(upgrade))
+	c := d.dial(web, listener.Limits{}).say(raw(upgrade))
 	require.NoError(t, d.obey(draining, nil))
 	require.Contains(t, log, "stopped")
 	require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\nbye\n"))
@@ -250,7 +250,7 @@ func TestProtocolsAreSwitchedOnASocket(t *testing.T) {
 	c, err := net.Dial("tcp", at)
 	require.NoError(t, err)
 	defer c.Close()
-	_, err = io.WriteString(c, octets(upgrade)+"one\ntwo\n")
+	_, err = io.WriteString(c, raw(upgrade)+"one\ntwo\n")
 	require.NoError(t, err)
 	in := bufio.NewReader(c)
 	for _, want := range []string{"HTTP/1.1 101 Switching Protocols", "Date", "Connection: upgrade", "X-Key: abc", "Upgrade: line-echo", "", "ONE", "TWO"} {

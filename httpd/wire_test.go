@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// wire is a connection whose client is the test: a monitor.Stream that is fed in pieces and remembers what becomes of
-// it. It lends no more than a piece at a time, and spoils what it has lent as soon as the turn is over.
+// wire is a connection whose client is the test: a monitor.Stream that is fed in pieces and records what happens. It lends
+// one piece at a time, and overwrites it when the turn is over.
 type wire struct {
 	s     *act.Scheduler
 	in    []string // the pieces that are on their way
@@ -23,7 +23,7 @@ type wire struct {
 	queue []byte   // what waits for room
 	half  bool     // nothing more is sent
 	state state
-	left  int // unread octets when it was given up
+	left  int // unread bytes when it was given up
 
 	reader, writer act.Waker
 	low            int

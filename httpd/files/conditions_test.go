@@ -155,8 +155,8 @@ func TestConditionsOnAFileOfUnknownVersion(t *testing.T) {
 		{"but there is one", "304", lines{"If-None-Match: *"}},
 		{"since when?", "206", lines{"If-Modified-Since: " + later}},
 		{"since when?", "206", lines{"If-Unmodified-Since: " + earlier}},
-		{"nobody knows", "200", lines{"If-Range: " + tag}},
-		{"nobody knows", "200", lines{"If-Range: " + then}},
+		{"unknown time", "200", lines{"If-Range: " + tag}},
+		{"unknown time", "200", lines{"If-Range: " + then}},
 		{"nor the first day", "200", lines{"If-Range: Mon, 01 Jan 0001 00:00:00 GMT"}},
 	})
 }
@@ -203,11 +203,11 @@ var (
 	tags    = regexp.MustCompile(`^[ \t,]*(?:` + tagText + `[ \t]*(?:,[ \t,]*|$))*$`)
 )
 
-// latin makes a character of each octet, for expressions that cannot see octets.
-func latin(octets string) string {
+// latin makes a character of each byte, for regular expressions, which cannot match bytes.
+func latin(text string) string {
 	var b strings.Builder
-	for i := range len(octets) {
-		b.WriteRune(rune(octets[i]))
+	for i := range len(text) {
+		b.WriteRune(rune(text[i]))
 	}
 	return b.String()
 }

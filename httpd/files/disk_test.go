@@ -178,7 +178,7 @@ type faulty struct {
 	stat, open error
 	short      int64 // files end there; 0: they do not
 	opened     atomic.Int32
-	hold       chan struct{} // nil: nobody is held up
+	hold       chan struct{} // nil: nothing is held up
 }
 
 func (x *faulty) Stat(name string) (fs.FileInfo, error) {
@@ -325,7 +325,7 @@ func (x forward) Open(name string) (fs.File, error) {
 	return struct{ fs.File }{f}, err
 }
 
-// A thread of the scheduler that waits for a file serves nobody else meanwhile.
+// While the thread of the scheduler waits for a file, nothing else is served.
 func TestASlowFileSystemHoldsUpNobody(t *testing.T) {
 	fsys := &faulty{FS: tree, hold: make(chan struct{})}
 	s := serve(t, fsys)

@@ -133,7 +133,7 @@ func (s *site) get(path string, fields ...string) reply {
 	return s.ask("GET "+path, fields...)
 }
 
-// quiet asserts that nobody has complained.
+// quiet asserts that nothing was logged.
 func (s *site) quiet() {
 	s.t.Helper()
 	require.Empty(s.t, s.logs.All())

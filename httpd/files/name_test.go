@@ -80,7 +80,7 @@ func TestDecode(t *testing.T) {
 		"%252F":         "%2F",
 		"%2e%2e/":       "../",
 		"a+b":           "a+b",
-		"%00":           "\x00", // which is nobody's name
+		"%00":           "\x00", // which no file has in its name
 		"%5c":           `\`,
 		"%2F":           "-",
 		"..%2f..":       "-",

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said is what becomes of a Range field for so many octets: "ignored", "416", or the parts.
+// said is what becomes of a Range field for so many bytes: "ignored", "416", or the parts.
 func said(field string, size int64) string {
 	parts, obeyed := ranges([]byte(field), size)
 	switch {
@@ -37,7 +37,7 @@ func (r row) check(t *testing.T) {
 func TestSyntaxOfRanges(t *testing.T) {
 	for _, r := range []row{
 		{"first and last", "bytes=0-4", "0-4"},
-		{"a single octet", "bytes=99-99", "99-99"},
+		{"a single byte", "bytes=99-99", "99-99"},
 		{"everything", "bytes=0-99", "0-99"},
 		{"zeros at the front", "bytes=000-0004", "0-4"},
 		{"a unit has no case", "BYTES=0-4", "0-4"},
@@ -74,7 +74,7 @@ func TestSyntaxOfRanges(t *testing.T) {
 	}
 }
 
-// RFC 9110 14.1.2: what can be had of 100 octets.
+// RFC 9110 14.1.2: what can be had of 100 bytes.
 func TestRangesThatCanBeHad(t *testing.T) {
 	const large = "99999999999999999999999"
 	for _, r := range []row{
@@ -105,9 +105,9 @@ func TestRangesThatAreAnAttack(t *testing.T) {
 		{"one more", many(maxRanges+1, "0-0"), "ignored"},
 		{"one more that cannot be had", many(maxRanges, "0-0") + ",100-", "ignored"},
 		{"empty elements do not count", many(10_000, "") + "0-0", "0-0"},
-		{"as many octets as there are", "bytes=50-,0-49", "50-99, 0-49"},
+		{"as many bytes as there are", "bytes=50-,0-49", "50-99, 0-49"},
 		{"overlapping, but not more", "bytes=0-49,25-74", "0-49, 25-74"},
-		{"one octet more", "bytes=0-99,0-0", "ignored"},
+		{"one byte more", "bytes=0-99,0-0", "ignored"},
 		{"all of it, again and again", many(8, "0-"), "ignored"},
 	} {
 		r.check(t)
@@ -116,7 +116,7 @@ func TestRangesThatAreAnAttack(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("0-%d", int64(math.MaxInt64-1)), said("bytes=0-", math.MaxInt64))
 }
 
-// Content-Range has no way to name no octet at all (RFC 9110 14.4).
+// Content-Range has no way to name no byte at all (RFC 9110 14.4).
 func TestAnEmptyFileHasNoRanges(t *testing.T) {
 	for _, field := range []string{"bytes=0-", "bytes=0-0", "bytes=-1", "bytes=-0", "bytes=5-"} {
 		require.Equal(t, "ignored", said(field, 0), field)

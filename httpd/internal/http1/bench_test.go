@@ -17,43 +17,43 @@ const (
 )
 
 func BenchmarkHead(b *testing.B) {
-	octets, err := os.ReadFile(browser)
+	text, err := os.ReadFile(browser)
 	require.NoError(b, err)
-	benchmarkHead(b, octets)
+	benchmarkHead(b, text)
 }
 
 func BenchmarkSmallHead(b *testing.B) { benchmarkHead(b, []byte(small)) }
 
-func benchmarkHead(b *testing.B, octets []byte) {
+func benchmarkHead(b *testing.B, text []byte) {
 	var p Parser
-	b.SetBytes(int64(len(octets)))
+	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if !understood(&p, octets) {
+		if !understood(&p, text) {
 			b.Fatal("not understood")
 		}
 	}
 }
 
-// understood does all there is to do between the first octet of a request and its handler.
-func understood(p *Parser, octets []byte) bool {
+// understood does all there is to do between the first byte of a request and its handler.
+func understood(p *Parser, text []byte) bool {
 	p.Reset()
-	if ended, err := p.Read(octets); !ended || err != nil {
+	if ended, err := p.Read(text); !ended || err != nil {
 		return false
 	}
-	_, err := p.Framing(octets)
+	_, err := p.Framing(text)
 	return err == nil
 }
 
 func TestTheRequestOfABrowser(t *testing.T) {
-	octets, err := os.ReadFile(browser)
+	text, err := os.ReadFile(browser)
 	require.NoError(t, err)
-	require.Len(t, octets, 620)
+	require.Len(t, text, 620)
 	var p Parser
-	require.True(t, understood(&p, octets))
+	require.True(t, understood(&p, text))
 	require.Len(t, p.Fields, 12)
-	require.Equal(t, len(octets), p.Length)
-	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&p, octets) }))
+	require.Equal(t, len(text), p.Length)
+	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&p, text) }))
 }
 
 // What a head costs goes by the clock, and neighbours only make it dearer: so the shortest of many runs counts.
@@ -63,14 +63,14 @@ func TestCostOfAHead(t *testing.T) {
 		t.Skip("the counters change the price")
 	}
 	const most, runs, n = 400 * time.Nanosecond, 200, 1000
-	octets, err := os.ReadFile(browser)
+	text, err := os.ReadFile(browser)
 	require.NoError(t, err)
 	var p Parser
 	best := time.Hour
 	for i := 0; i < runs || best > most*n && i < 10*runs; i++ {
 		began := time.Now()
 		for range n {
-			understood(&p, octets)
+			understood(&p, text)
 		}
 		best = min(best, time.Since(began))
 	}

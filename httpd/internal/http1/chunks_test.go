@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// decode takes a body in pieces of so many octets, and returns the data and what was not taken.
+// decode takes a body in pieces of so many bytes, and returns the data and what was not taken.
 func decode(body string, piece int) (data, rest string, ended bool, err error) {
 	var c Chunks
 	var in []byte

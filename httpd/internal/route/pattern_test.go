@@ -168,7 +168,7 @@ func TestPatternsThatConflict(t *testing.T) {
 	}
 }
 
-// accepts tells whether ServeMux takes a pattern, beside those it has.
+// accepts reports whether ServeMux accepts a pattern, beside those it has.
 func accepts(mux *http.ServeMux, text string, h http.Handler) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	mux.Handle(text, h)

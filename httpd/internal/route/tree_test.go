@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // treeOf leads each pattern to itself.
@@ -324,7 +325,7 @@ var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "DELETE"}
 // the methods to the path with a slash, since then it does not say what it would do otherwise.
 func TestMatchAsServeMux(t *testing.T) {
 	compared, redirected, conflicts := 0, 0, 0
-	for seed := range uint64(400) {
+	for seed := range tier.Choose[uint64](400, 400, 4000) {
 		d := drawn{rand.New(rand.NewPCG(seed, 1))}
 		table, mux := new(Tree[string]), new(http.ServeMux)
 		for range 1 + d.IntN(25) {
@@ -416,8 +417,8 @@ func FuzzMatch(f *testing.F) {
 			_ = table.Add(text, text)
 		}
 		var v Values
-		octets := []byte(path)
-		_, text, found := table.Match([]byte(method), []byte(host), octets, &v)
+		in := []byte(path)
+		_, text, found := table.Match([]byte(method), []byte(host), in, &v)
 		if path == "" || path[0] != '/' {
 			require.Equal(t, NoPath, found)
 			return
@@ -425,7 +426,7 @@ func FuzzMatch(f *testing.F) {
 		want := best(&table, method, host, path)
 		require.Equal(t, len(want) > 0, found == Matched)
 		if found != Matched {
-			require.Equal(t, found == NoMethod, len(table.Allow([]byte(host), octets)) > 0)
+			require.Equal(t, found == NoMethod, len(table.Allow([]byte(host), in)) > 0)
 			return
 		}
 		require.Equal(t, want[0].text, text)
@@ -438,7 +439,7 @@ func FuzzMatch(f *testing.F) {
 		}
 		for _, name := range v.names {
 			if value := v.Get(name); decoded == path && len(value) > 0 {
-				require.Same(t, &octets[v.spans[slices.Index(v.names, name)].From], &value[0])
+				require.Same(t, &in[v.spans[slices.Index(v.names, name)].From], &value[0])
 			}
 		}
 	})
@@ -459,7 +460,7 @@ func (p *pattern) filled(v *Values) string {
 	return text
 }
 
-// ends tells whether the last segment is {name...}.
+// ends reports whether the last segment is {name...}.
 func (p *pattern) ends(name string) bool {
 	s := p.segments[len(p.segments)-1]
 	return s.kind == remainder && s.text == name

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // Eight bytes at a time give what the tables give one by one: for each byte at each place, in texts of any length up to
 // three words, among bytes that carry or borrow.
 func TestWordsSayWhatTheTablesSay(t *testing.T) {
+	tier.NoRace(t, "a million comparisons on one goroutine")
 	names := setOf("-" + alphanumeric[len("0123456789"):])
 	var text [24]byte
 	for _, among := range []byte("a-Z \t\x00\x1f~\x7f\x80\xfe\xff") {
@@ -29,6 +32,7 @@ func TestWordsSayWhatTheTablesSay(t *testing.T) {
 
 // The same for any two bytes side by side, at any place of a word.
 func TestWordsSayWhatTheTablesSayOfPairs(t *testing.T) {
+	tier.NoRace(t, "a million comparisons on one goroutine")
 	names := setOf("-" + alphanumeric[len("0123456789"):])
 	for at := range 15 {
 		text := []byte("abcdefghijklmnop")
