@@ -23,7 +23,7 @@ func (c *Chain) Next(name string) (Stage, error)     { return c.next(name) }
 func (c *Chain) Previous(name string) (Stage, error) { return c.previous(name) }
 func (c *Chain) Last() Stage                         { return c.last() }
 
-// Step takes the next step and tells whether it was the last.
+// Step takes the next step and reports whether it was the last.
 func (w *work) Step() (over bool) {
 	w.step()
 	if w.over() {

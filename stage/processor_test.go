@@ -45,7 +45,7 @@ func TestAContextThatHasNotEndedIsToGoOn(t *testing.T) {
 	require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrSuspended)
 }
 
-// tells is a Listener that notes, and may end the stage.
+// tells is a Listener that notes its calls, and may end the stage.
 type tells struct {
 	name  string
 	told  *string

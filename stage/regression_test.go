@@ -182,7 +182,7 @@ func TestRunEndsWithAStopWhileNothingCanBeClaimed(t *testing.T) {
 	inTime(t, func() { require.NoError(t, <-ended) })
 }
 
-// Whoever asks for a Stop beside that of the context hears of the same end, and so does Run.
+// A Stop beside that of the context returns the same error, and so does Run.
 func TestRunReturnsTheCutOfItsStop(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {

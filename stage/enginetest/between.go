@@ -112,7 +112,7 @@ func (p *tape) Cancel(ctx context.Context, id stage.ID) (bool, error) {
 	return p.Store.Cancel(ctx, id)
 }
 
-// The operations of a Store, as a gate tells them apart.
+// The operations of a Store that a gate knows.
 const (
 	enqueue   = "Enqueue"
 	claim     = "Claim"
@@ -125,7 +125,7 @@ const (
 	cancel    = "Cancel"
 )
 
-// gate is a Store with somebody in between, who may hold an operation up, and make an error of it before it is done or
+// gate is a Store that can delay an operation, and make an error of it before it is done or
 // when it has been done. Its fields are set before it is used.
 type gate struct {
 	stage.Store
@@ -133,7 +133,7 @@ type gate struct {
 	after  func(op string, err error) error // what is answered instead of err
 	// spoil makes a transaction fail when its commit has been called.
 	spoil func() error
-	// deaf operations do not hear that nobody waits for them any more.
+	// deaf operations ignore the end of their context.
 	deaf bool
 
 	mu      sync.Mutex

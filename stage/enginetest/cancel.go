@@ -100,7 +100,7 @@ func testCancelSwallowed(w *world) {
 	}
 }
 
-// testCancelSuspended cancels while a suspension is wanted that nobody has heard of.
+// testCancelSuspended cancels a task with a request to suspend it that its worker has not seen yet.
 func testCancelSuspended(w *world) {
 	release := make(chan struct{})
 	r := w.start(heartless(w.config(processors{"build": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {

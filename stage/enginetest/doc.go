@@ -1,14 +1,15 @@
-// Package enginetest has the suite of what a stage.Engine promises, over any stage.Store.
+// Package enginetest has the test suite for what a stage.Engine promises over any stage.Store.
 //
 //	func TestEngine(t *testing.T) {
 //		enginetest.Run(t, func(*testing.T) stage.Store { return memory.New(nil) })
 //	}
 //
-// Each test runs on plain goroutines and in a Group. Between its engines and the store stand a [tape], which writes
-// down what a second reader sees after each transition, or a [gate], which holds calls up, fails them, and loses their
-// answers. The clock is the real one, and nothing waits for it longer than it has to.
+// Each test runs on plain goroutines and in a Group. A test may put a tape or a gate between its engines and the store: a
+// tape records what a second reader sees after each transition; a gate delays calls, fails them, and loses their answers.
+// The clock is the real one, so tests that measure time or let leases end run only with DAIMON_TESTS=full in the
+// environment.
 //
-// The history of testdata/life.txt is the same for every store and every host:
+// The history in testdata/life.txt is the same for every store and every host:
 //
 //	go test ./stage -run TestEngine/life -update
 package enginetest

@@ -178,7 +178,7 @@ func testFenced(w *world) {
 	}
 }
 
-// mortal is an engine that the store stops to answer when somebody calls kill.
+// mortal is an engine that the store no longer answers when kill has been called.
 func (w *world) mortal(ps func(kill func()) processors) *run {
 	var dead atomic.Bool
 	g := w.gate()
@@ -218,7 +218,7 @@ func testDeath(w *world) {
 	w.Equal(2, w.times(id, "build"))
 }
 
-// testDeaths is about a task that ends whoever works on it.
+// testDeaths has a task that kills its workers.
 func testDeaths(w *world) {
 	id := w.enqueue("report")
 	for n := range 2 {

@@ -22,7 +22,7 @@ var life string
 
 // testLife plays three tasks, one after the other: one succeeds, one is suspended in its second stage and resumed, one
 // fails in it. The history is what a second reader has seen of them, with what processors and listeners were told in
-// between. Whoever runs by Fire alone writes the same.
+// between. An engine that only calls Fire writes the same.
 func testLife(w *world, byFire bool) {
 	p := w.tape()
 	cfg := w.config(processors{
@@ -90,7 +90,7 @@ func (w *world) golden(name, want, got string) {
 	w.Equal(want, got)
 }
 
-// tells is a Listener that notes.
+// tells is a Listener that notes its calls.
 type tells struct {
 	w    *world
 	name string

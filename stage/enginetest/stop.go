@@ -253,7 +253,7 @@ func testHalt(w *world) {
 	w.Equal(2, w.times(id, "build"))
 }
 
-// hangs is a Store that does not answer one operation as long as somebody waits for it, until it is mended.
+// hangs is a Store that does not answer one operation before its context ends, until well is set.
 type hangs struct {
 	stage.Store
 	op    string

@@ -123,7 +123,7 @@ func testTroubles(w *world) {
 	}
 }
 
-// nobody is an error that is there only as a type.
+// nobody is an error type whose nil pointer panics.
 type nobody struct{ name string }
 
 func (n *nobody) Error() string { return n.name }

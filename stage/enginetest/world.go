@@ -66,13 +66,13 @@ var report = stage.Begin(created).Then(loading, "load", loaded).Then(building, "
 // short has one stage to be worked on.
 var short = stage.Begin(created).Then(loading, "load", finished)
 
-// processors are those of a test by their ids. Who is missing does nothing.
+// processors are those of a test by their ids. An id that is missing gets a processor that does nothing.
 type processors map[string]stage.ProcessorFunc
 
 // idle is a processor that does nothing.
 func idle(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }
 
-// provider counts who begins.
+// provider returns a Provider that counts the calls of processors.
 func (w *world) provider(ps processors) stage.Provider {
 	all := processors{"load": idle, "build": idle}
 	maps.Copy(all, ps)
@@ -125,7 +125,7 @@ func (w *world) noted() []string {
 	return notes
 }
 
-// config is what tests change. Its polls and heartbeats are quick, and nobody loses a lease.
+// config returns a Config for tests to change: polls and heartbeats are quick, and leases longer than a test.
 func (w *world) config(ps processors) stage.Config {
 	return stage.Config{
 		Store:     w.store,
@@ -254,7 +254,7 @@ func (w *world) aside(f func()) {
 	w.t.Cleanup(func() { w.comes("what was begun aside has ended", ended) })
 }
 
-// begin calls f on a goroutine, and tells when it has returned.
+// begin calls f on a goroutine. The channel is closed when f has returned.
 func begin(f func()) (ended <-chan struct{}) {
 	c := make(chan struct{})
 	go func() {

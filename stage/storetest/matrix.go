@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// conditions are all that a task can be in, as far as a store tells them apart.
+// conditions are all conditions of a task that a store distinguishes.
 var conditions = []struct {
 	name string
 	make func(f *fixture, kind string) stage.Task
@@ -90,7 +90,7 @@ var conditions = []struct {
 	}},
 }
 
-// asked asks for something and says that it made a difference.
+// asked makes a request, which has to make a difference.
 func (f *fixture) asked(t stage.Task, ask func(stage.ID) (bool, error)) stage.Task {
 	f.t.Helper()
 	made, err := ask(t.ID)
@@ -106,7 +106,7 @@ func (f *fixture) returned(t stage.Task, r stage.Return) stage.Task {
 	return f.get(t.ID)
 }
 
-// requests says what comes of what anybody may ask for: no, and nothing has changed, or what the task is then.
+// requests has what each request makes of each condition: "no" if nothing changes, else what the task is then.
 const requests = `
                           suspend                claim          cancel                resume                resume failed
 new                       SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
@@ -151,8 +151,8 @@ func testRequests(f *fixture) {
 	})
 }
 
-// leases says what comes of what the holder of the latest lease does: lost, suspended and cancelled are errors, again
-// is no error and no call of commit; with all of them nothing has changed. Else it is what the task is then.
+// leases has what the calls of the holder of the latest lease make of each condition: lost, suspended and cancelled are
+// errors; again is no error, and commit is not called. With these nothing changes. Else it is what the task is then.
 const leases = `
                           enter          finish                finish last   return           heartbeat
 new                       lost           lost                  lost          lost             lost
@@ -227,7 +227,7 @@ func testLeases(f *fixture) {
 	})
 }
 
-// outcome is an error in a word.
+// outcome returns an error in a word.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -244,7 +244,7 @@ func outcome(err error) string {
 	return "refused"
 }
 
-// brief is what the task is now.
+// brief returns what the task is now.
 func (f *fixture) brief(id stage.ID) string {
 	f.t.Helper()
 	t := f.get(id)
@@ -258,10 +258,10 @@ func (f *fixture) brief(id stage.ID) string {
 	return text
 }
 
-// changes are the answers behind which something has changed.
+// changes matches the cells of a table that say that the task has changed.
 var changes = regexp.MustCompile(`^[A-Z]`)
 
-// fill works a table out, with a new task for each of its cells.
+// fill compares each cell of a table with what do returns for a new task.
 func (f *fixture) fill(want string, do func(t stage.Task, column string) string) {
 	columns := regexp.MustCompile(`\s{2,}`)
 	lines := strings.Split(strings.TrimRight(strings.TrimLeft(want, "\n"), "\n"), "\n")

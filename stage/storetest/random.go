@@ -47,7 +47,7 @@ type history struct {
 	log    []string
 }
 
-// begin adds a task, which tells what time it is.
+// begin adds a task, whose Created is the time.
 func (h *history) begin() {
 	id, err := h.a.Enqueue(h.ctx, "a", created, nil)
 	h.NoError(err)
@@ -277,7 +277,7 @@ func (h *history) time() time.Duration {
 	return time.Duration([]int{0, h.r.IntN(2000), 10_000}[h.r.IntN(3)]) * time.Millisecond
 }
 
-// lease is mostly one that has not ended, if there is any; else one that somebody has had, or that was never given.
+// lease returns mostly one that has not ended, if there is any; else one that has, or that was never given.
 func (h *history) lease() stage.Lease {
 	var live []stage.Lease
 	for _, l := range h.leases {

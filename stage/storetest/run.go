@@ -73,7 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("random", func(t *testing.T) { Random(t, 3, open) })
 }
 
-// fixture is a harness in a test. What a writes b has to see, and the other way round.
+// fixture is a harness in a test. The connections a and b see what the other writes.
 type fixture struct {
 	*require.Assertions
 	t       *testing.T
@@ -110,10 +110,10 @@ func (f *fixture) enqueue(kind string) stage.ID {
 	return id
 }
 
-// keep is a Claim.Enter that shows tasks as working.
+// keep is a Claim.Enter that shows tasks at the stage working.
 func keep(t *stage.Task) (string, int) { return working, t.Attempt }
 
-// claims claims.
+// claims claims at most limit tasks of the kinds.
 func (f *fixture) claims(limit int, kinds ...string) []stage.Task {
 	f.t.Helper()
 	tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: "ann", Kinds: kinds, Limit: limit, Length: length, Enter: keep})
@@ -129,7 +129,7 @@ func (f *fixture) claim(kind string) stage.Task {
 	return tasks[0]
 }
 
-// claimed is a new task that has been claimed.
+// claimed returns a new task that has been claimed.
 func (f *fixture) claimed(kind string) stage.Task {
 	f.t.Helper()
 	f.enqueue(kind)
@@ -144,13 +144,13 @@ func (f *fixture) get(id stage.ID) stage.Task {
 	return t
 }
 
-// same says that the task is what it was.
+// same requires that the task has not changed.
 func (f *fixture) same(was stage.Task) {
 	f.t.Helper()
 	f.Equal(plain(was), plain(f.get(was.ID)))
 }
 
-// plain makes tasks comparable, with times of any place and nature.
+// plain makes tasks comparable: times in UTC, without a monotonic clock.
 func plain(t stage.Task) stage.Task {
 	for _, at := range []*time.Time{&t.Due, &t.Created, &t.Changed} {
 		if !at.IsZero() {

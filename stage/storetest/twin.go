@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// twin is a slow and obvious stage.Store: a map, and the rules of package transition. It belongs to one goroutine. That
-// the rules themselves are right is shown by the tables and by the other tests of the suite.
+// twin is a slow and obvious stage.Store: a map, and the rules of package transition. It belongs to one goroutine. The tables
+// and the other tests of the suite show that the rules are right.
 type twin struct {
 	now   time.Time
 	tasks map[stage.ID]stage.Task
