@@ -110,7 +110,7 @@ func outcomeOf(t *stage.Task) outcome {
 
 // Condition describes the state of a task in a line.
 func Condition(t *stage.Task) string {
-	if t.Finished() {
+	if t.Stage == last {
 		return t.Stage
 	}
 	text := t.Stage + ", " + string(t.Status)

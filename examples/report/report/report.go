@@ -29,12 +29,15 @@ import (
 // kind is that of the tasks. The data of a task is the absolute path of its file.
 const kind = "report"
 
-// first is the stage at which tasks begin.
-const first = "CREATED"
+// The stages at which tasks begin and end.
+const (
+	first = "CREATED"
+	last  = "FINISHED"
+)
 
 var chain = stage.Begin(first).
 	Then("COUNTING_WORDS", "count words", "WORDS_COUNTED").
-	Then("BUILDING_REPORT", "build report", "FINISHED")
+	Then("BUILDING_REPORT", "build report", last)
 
 // Work makes reports until nothing is left to do, and prints the progress. It is used by one Group.
 //
