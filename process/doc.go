@@ -1,60 +1,67 @@
-// Package process has little processes with mailboxes, any number of them, on the schedulers of a Group. A process is an
-// [Action] that receives messages of one type; its turns are taken by whichever reactor has nothing else to do, one at
-// a time, so what belongs to a process needs no lock, and work spreads by itself.
+// Package process implements lightweight actors with bounded, typed mailboxes, on the schedulers of a Group. A process is
+// an [Action] that receives messages of one type. Its turns are taken by whichever scheduler has nothing else to do, one
+// turn at a time, so the state of a process needs no lock, and the work spreads over the CPUs.
 //
 //	sys := process.New(process.Config{})
 //	err := act.Run(ctx, act.Config{}, sys.Setup, func(s *act.Scheduler) error {
 //		if s.Index() > 0 {
 //			return nil
 //		}
-//		counter := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
+//		counter := process.Spawn(sys, process.Handler(func(p *process.Self[int], n int) {
 //			…
 //		}), process.Options{})
 //		return counter.Send(sys, 1)
 //	})
 //
-// A [Self] is a process as its own turns see it, a [Ref] is the same for everybody else. What sends, or spawns, says from
-// where with a [Sender]: a process its Self, a task its *act.Task, and everybody else, on any goroutine, the [System].
+// A [Self] is a process as its own turns see it; a [Ref] is its address for all others. A call that sends or spawns names
+// its [Sender]: a process passes its Self, a task its *act.Task, and any other goroutine the [System].
 //
-// Tasks stay on the reactor whose sockets they own; processes have no sockets, and move. What they wait for by timers,
-// futures, functions off the thread or any other act.Action comes to them as a message: see [Self.After], [Await],
-// [Offload] and [Do].
+// Tasks stay on the scheduler whose sockets they own. Processes own no sockets, and move. What they wait for (a timer, a
+// future, a function off the thread, or any other act.Action) arrives as a message: see [Self.After], [Await], [Offload]
+// and [Do].
 //
 // # Turns
 //
-// A process sleeps, is queued on one of the reactors, or runs. A turn receives up to Config.Messages messages; who has
-// more then goes behind all others. A reactor runs the processes in its own queue, takes half of another's when that
-// is empty, and looks at its sockets and timers after Config.Batch messages, or when there is nothing left to run; its
-// tasks go first. A process must not block, nor compute for long: as in a task, all others wait meanwhile.
+// A process sleeps, is queued on one of the schedulers, or runs. A turn receives up to Config.Messages messages; a process
+// that has more then continues behind all others. A scheduler runs the processes in its own queue, and takes half of
+// another queue when that is empty. It looks at its sockets and timers after Config.Batch messages, or when there is
+// nothing left to run; its tasks go first. A process must not block or compute for long: as with a task, all others wait.
 //
-// A message to a process that does not run at the moment hands the reactor on: the receiver has the next turn there,
-// while the message is in the caches; see [Ref.Send]. Such chains end with the turn of the reactor.
+// A process that sends to one that does not run hands its thread over: the receiver has the next turn there, while the
+// message is in the caches. See [Ref.Send]. Such a chain ends with the batch.
 //
 // # Mailboxes
 //
-// They are bounded, with room for 1024 messages, and whoever sends more waits: see [Options.Limit] and [Overflow]. Messages
-// of one sender arrive in the order in which they were sent; those of several in any. What was sent is the receiver's:
-// it is not copied, and a sender must not touch any more what it points to. Messages to those who have ended are
-// dropped, and counted.
+// A mailbox has room for 1024 messages, and a sender that finds it full waits: see [Options] and [Overflow]. Messages of
+// one sender arrive in the order in which they were sent; those of several senders in any order. A message is not copied:
+// it belongs to the receiver, and the sender must no longer touch what it points to. Messages to processes that have ended
+// are dropped and counted.
 //
 // # Ends
 //
-// A process ends when its action is Done or Failed, by [Self.Exit], [Self.Fail] or [Exit], by a panic, unless the Group's
-// Config says Crash, by [Ref.Kill], and with those to which it is linked ([Link]). Those who [Watch] it get one [Notice]
-// for each time they have asked; what it owns ends with it: alarms, errands, registrations.
+// A process ends when its Action returns Done or Failed, by [Self.Exit], [Self.Fail] or [Exit], by a panic (unless the
+// Group's Config has Crash set), by [Ref.Kill], and with the processes to which it is linked: see [Link]. Each [Watch] of
+// it sends one [Notice]. Its timers and other operations end with it.
 //
-// The System holds Run while any process is alive, since anybody may send to it; one without processes does not, so who
-// spawns from outside has something else that does, or spawns the first in a set-up function. On an order, those whose
-// action is a [Stopper] are told, and all go on; the System then holds Run only while something is ready or under way,
-// alarms aside. So the end comes when tasks and services have ended and all processes sleep. If the order drops what is
-// left, as the zero shutdown.Policy does, they are ended then, or when its bound has come; else they are there in the
-// next Run of the Group, until it is closed. The Reason is [Stopped]. Orders are for the whole Group, and the bound that
-// counts for processes is that in time: turns are not counted, so one that always yields needs it, and so do goroutines
-// that go on sending.
+// While any process is alive the System keeps Run from returning, since other goroutines may send to it. A System without
+// processes does not; so a program that spawns from other goroutines keeps Run from returning in another way, or spawns
+// the first process in a set-up function.
+//
+// A shutdown order is told to the processes whose Action is a [Stopper], and all processes go on. From then on the System
+// keeps Run from returning only while a process is ready or an operation other than a timer is under way. So Run returns
+// when tasks and services have ended and all processes sleep. If the order drops what is left, as the zero shutdown.Policy
+// does, the processes end then, or when the bound of the order has come, as [Stopped]. Else they continue in the next Run
+// of the Group, until it is closed. Orders are for the whole Group. For processes only the bound in time counts: turns are
+// not counted, so a process that always yields, and goroutines that go on sending, need that bound.
 //
 // # What it is not
 //
-// A distributed system: a Ref means nothing in another program. There are no supervisors, no trapping of exits, and no
-// names that are looked up; a monitor and a map do that. A coroutine (package coro) lives on one thread, so it can be
-// a task, but no process.
+// It is not a distributed system: a Ref means nothing in another program. There are no supervisors and no registered names;
+// a Watch and a map do that. A coroutine (package coro) lives on one thread, so it can be a task, but not a process.
+//
+// # Reading the source
+//
+// In this order: process.go (the types), core.go (the states of a process), mailbox.go, send.go (messages and hand-offs),
+// room.go (waiting for room), queue.go, runner.go (the loop), idle.go, quiescence.go (when nothing is left to do),
+// system.go, registry.go, stop.go (orders), end.go, observe.go (watches and links), timer.go, do.go, ask.go.
 package process
