@@ -123,5 +123,5 @@ func (d *desk) opened(p *exectest.Program) *report.Reports {
 	return d.open()
 }
 
-// endsWith reports whether a text ends with another, or with the part of it after a line feed at its beginning.
+// endsWith reports whether text, with a line feed before it, ends with end.
 func endsWith(text, end string) bool { return strings.HasSuffix("\n"+text, end) }
