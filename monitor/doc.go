@@ -1,15 +1,10 @@
-// Package monitor has what wakes tasks: one monitor of a kind for each scheduler, found through an
-// act.Local, without a lock.
+// Package monitor has what wakes tasks from outside their scheduler, and the interfaces of connections.
 //
-// [IO] is the engine under all connections. It is its scheduler's Idler: the thread sleeps in the
-// operating system's poller and nowhere else. What happens on a descriptor wakes whoever has armed it;
-// what a task has written and the socket would not take is sent on, and what is closed is closed in
-// stages, without a turn of the task. Two seams let other worlds in: [OS] under the engine (the kernel,
-// or a simulation of it) and [Stream] above it (this engine, a filter such as TLS, one day an engine of
-// completions). Package listener puts a connection on a Stream; few others use IO directly.
+// An [Engine] makes the connections of a scheduler, as [Stream]s. The default engine is over epoll or kqueue and becomes
+// the scheduler's Idler: the thread sleeps in the operating system's poller and nowhere else. [SetEngine] brings
+// another. Package listener has what most programs use: a Conn over a Stream, and the actions Accept and Connect.
 //
-// [Mailbox] takes values from any goroutine to a task. [Signals] turns the signals of the process into
-// orders.
+// [Mailbox] carries values from any goroutine to a task. [Signals] turns the signals of the process into orders.
 //
 // Except where a comment says "any goroutine", everything belongs to the scheduler's thread.
 package monitor

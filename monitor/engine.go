@@ -8,11 +8,11 @@ import (
 	"github.com/daimon-go/daimon/internal/readiness"
 )
 
-// Engine makes the connections of one scheduler: it listens and dials. The default engine works on readiness, with epoll
-// or kqueue; another one may hand whole operations to the system and be told of their completion. Packages listener
-// and service know only these interfaces. All methods of an Engine and of what it returns belong to the scheduler's
-// thread, except where stated, and none blocks. Of an Engine with methods Close() error or Drop(), the scheduler calls
-// Close when it is closed, and Drop when an order drops what is left: lingering streams are then aborted.
+// Engine makes the connections of one scheduler: it listens and dials. The default is a readiness engine, over epoll or
+// kqueue; another may be a completion engine, as one over io_uring would be. Packages listener and service know only
+// these interfaces. All methods of an Engine and of what it returns belong to the scheduler's thread, except where
+// stated, and none blocks. If an Engine has a method Close() error, the scheduler calls it when it is closed; if it has
+// a method Drop(), the scheduler calls that when an order drops what is left, and lingering streams have to be aborted.
 type Engine interface {
 	// Listen begins to accept connections. The error names no address.
 	Listen(o ListenOptions) (Acceptor, error)
@@ -57,7 +57,7 @@ type Acceptor interface {
 	// ErrShortage that is when this scheduler has freed a descriptor; others may be freed unnoticed.
 	Await(w act.Waker)
 	// Stop begins the end. Accept still returns the connections that had arrived by now, as far as there are places and
-	// resources for them, and then net.ErrClosed. An engine of completions waits for accepts that are under way
+	// resources for them, and then net.ErrClosed. A completion engine waits for accepts that are under way
 	// (ErrWouldBlock). The end comes also if clients go on connecting.
 	Stop()
 	// Close stops listening. Connections that were not accepted are reset. A second Close does nothing.

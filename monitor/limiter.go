@@ -9,8 +9,8 @@ import (
 )
 
 // ConnLimiter bounds the connections of a service over all schedulers. An [Engine] acquires a place before it accepts a
-// connection, and the connection releases it when its descriptor is closed, after lingering. An engine of completions
-// acquires a place only for an accept that has a connection waiting for it, so that a scheduler without clients keeps no
+// connection, and the connection releases it when its descriptor is closed, after lingering. A completion engine acquires
+// a place only for an accept that has a connection waiting for it, so that a scheduler without clients keeps no
 // place from the others. All methods are for any goroutine. The nil ConnLimiter counts nothing and has no limit.
 type ConnLimiter struct {
 	max     int64

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Signal is the order that a signal of the operating system stands for.
+// Signal is an order that a signal of the operating system has given.
 type Signal struct {
 	os.Signal
 	Terms shutdown.Policy
@@ -20,10 +20,9 @@ type Signal struct {
 // Policy returns the terms.
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
-// Signals returns a set-up function that makes orders of signals. The first SIGINT or SIGTERM gives the
-// Group a Signal with the given terms; a second one ends the process at once with 128 + its number, as
-// shells count. It does not hold Run. When the Group is closed the signals have their usual effect
-// again.
+// Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a
+// Signal with these terms; a second one ends the process at once, with 128 + its number as its status, as shells
+// count. It does not keep Run from returning. When the Group is closed the signals have their usual effect again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(ordering{}, func(g *act.Group) *relay {
 		told := false
@@ -38,17 +37,16 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	})
 }
 
-// Relay returns a set-up function that leaves the given signals in a Mailbox, for a task to act on:
-// SIGHUP for new configuration, say. One that finds it full is lost, as the system loses a second signal
-// of a kind that is pending.
+// Relay returns a set-up function that puts the given signals into a Mailbox, for a task to act on: SIGHUP for new
+// configuration, say. A signal that finds it full is lost, as the system loses a second pending signal of a kind.
 func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) error {
 	return onFirst(to, func(*act.Group) *relay {
 		return newRelay(func(sig os.Signal) { to.Send(sig) }, signals...)
 	})
 }
 
-// relays holds what ends with the Group, on its first scheduler: by purpose, since a Group that is run
-// again is set up again, and must neither be told twice nor take its first signal for a second.
+// relays holds what ends with the Group, on its first scheduler. It is kept by purpose: a Group that runs again is
+// set up again, and must neither be notified twice nor take its first signal for a second.
 var relays = act.NewLocal(func(*act.Scheduler) ends { return ends{} })
 
 type ends map[any]*relay

@@ -120,15 +120,15 @@ func (v *server) Open() int {
 
 // acceptor is the demon of a service on one scheduler.
 type acceptor struct {
-	accept listener.Accept
-	config *config
-	server *server
-	home   *act.Scheduler
-	told   bool // of an order
+	accept  listener.Accept
+	config  *config
+	server  *server
+	home    *act.Scheduler
+	ordered bool
 }
 
-// Act accepts what there is, at most acceptsATurn connections. Once told of an order it takes those that have arrived,
-// whose clients believe to be connected, and ends.
+// Act accepts what there is, at most acceptsATurn connections. After an order it takes those that have arrived,
+// whose clients believe that they are connected, and ends.
 func (a *acceptor) Act(t *act.Task) act.Directive {
 	for range acceptsATurn {
 		switch d := a.accept.Act(t); d {
@@ -136,7 +136,7 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), config: a.config})
 		case act.Yield:
 		case act.Failed:
-			if a.told && errors.Is(t.Err(), net.ErrClosed) {
+			if a.ordered && errors.Is(t.Err(), net.ErrClosed) {
 				return act.Done
 			}
 			return d
@@ -147,9 +147,9 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// Stop has it end.
+// Stop makes the demon end.
 func (a *acceptor) Stop(*act.Task, shutdown.Order) {
-	a.told = true
+	a.ordered = true
 	a.accept.From.Stop()
 }
 

@@ -83,8 +83,8 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
-// Abandon aborts the connection at once: the function that the action has offloaded may take its time, and knows
-// nothing of connections.
+// Abandon aborts the connection at once: the function that the action has offloaded may take long, and does not use
+// connections.
 func (x *session) Abandon() act.Action {
 	x.conn.Abort()
 	return (&act.Child{Action: x.action}).Abandon()
@@ -104,8 +104,8 @@ func (x *session) Close() error {
 // String names the task after the user's action.
 func (x *session) String() string { return act.Name(x.action) }
 
-// gone tells of errors by which a connection ends because of its peer or of the way to it. On a server
-// they are as ordinary as the end of a connection, so they fail nobody.
+// gone reports whether err ends a connection because of its peer or the way to it. On a server such errors are as
+// ordinary as the end of a connection, so they fail no task.
 func gone(err error) bool {
 	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
 		return false // it was not this peer that could not be reached

@@ -6,9 +6,9 @@ import (
 )
 
 // New makes a service of a source of tasks that is not a socket. The demon calls next once a turn, on the
-// scheduler's thread; next must not block. An action that next returns is spawned, whatever the verdict:
-// Yield when there may be more at once, Wait when somebody holds the demon's waker, Done when there will
-// be no more, so that the last task and the end can come in the same turn. Failed ends it with t.Err().
+// scheduler's thread; next must not block. An action that next returns is spawned, whatever the Directive: Yield
+// when there may be more at once, Wait when something will wake the demon, Done when there is no more, so that the
+// last task and the end can come in the same turn. Failed ends it with t.Err().
 //
 // On an order it makes no more tasks and ends. Install it in a set-up function:
 //
@@ -21,12 +21,12 @@ func New(next func(t *act.Task) (act.Action, act.Directive)) act.Demon {
 }
 
 type source struct {
-	next func(t *act.Task) (act.Action, act.Directive)
-	told bool
+	next    func(t *act.Task) (act.Action, act.Directive)
+	ordered bool
 }
 
 func (v *source) Act(t *act.Task) act.Directive {
-	if v.told {
+	if v.ordered {
 		return act.Done
 	}
 	a, d := v.next(t)
@@ -36,4 +36,4 @@ func (v *source) Act(t *act.Task) act.Directive {
 	return d
 }
 
-func (v *source) Stop(*act.Task, shutdown.Order) { v.told = true }
+func (v *source) Stop(*act.Task, shutdown.Order) { v.ordered = true }

@@ -11,20 +11,19 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// TCP is a service on a TCP port. Each scheduler has a listening socket of its own, among which the
-// system spreads the connections; a connection stays on the scheduler that accepted it. Nobody else can
-// take the same port, another instance of the same program neither.
+// TCP is a service on a TCP port. Each scheduler has a listening socket of its own, over which the system spreads
+// the connections; a connection stays on the scheduler that accepted it. No other program can take the same port,
+// not even another instance of this one.
 //
-// On an order it stops accepting, after taking what the system had already accepted for it; connections
-// go on as their actions see fit. It is used by pointer, by one Group at a time.
+// On an order it stops accepting, after taking the connections that had arrived; connections go on as their actions
+// decide. It is used by pointer, by one Group at a time.
 type TCP struct {
-	// Address is "host:port"; without a host it is all addresses, and port 0 is one of the system's choice:
-	// see Addr.
+	// Address is "host:port"; no host means all addresses, and port 0 one of the system's choice: see Addr.
 	Address string
-	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the
-	// connection is closed in stages, after a panic or a drop it is aborted; nil closes it at once. An
-	// action that fails because its peer has gone (ECONNRESET, EPIPE and the like) is not reported. To a
-	// peer a failure looks like an end: where that would be a lie, call Conn.Abort before failing.
+	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the connection is
+	// closed in stages; after a panic or a drop it is aborted. A nil action closes it at once. An action that fails
+	// because its peer has gone (ECONNRESET, EPIPE and the like) is not reported. To the peer a failure looks like an
+	// orderly end: if that would mislead it, call Conn.Abort before failing.
 	Handler func(*listener.Conn) act.Action
 	// Filters prepare each connection before the Handler, in this order, within FilterTimeout for all together; 0 means
 	// 10 s. A connection that one of them refuses is closed, and logged at debug level; a panic is treated as one of a
@@ -39,10 +38,9 @@ type TCP struct {
 	Backlog int
 	// Limits are those of each connection.
 	Limits listener.Limits
-	// KeepAlive has the system probe a peer that has been silent for so long; 0 does not probe.
+	// KeepAlive is the time of silence after which the system probes a peer; 0 means never.
 	KeepAlive time.Duration
-	// Delay leaves Nagle's algorithm on (RFC 896). A Conn gathers what is written in a turn by itself, so
-	// there is seldom a reason to.
+	// Delay leaves Nagle's algorithm on (RFC 896). There is seldom a reason: a Conn gathers what is written in a turn.
 	Delay bool
 
 	server

@@ -7,7 +7,8 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// AwaitEnd implements Ender. There is one place for whoever waits to hear of the peer, and a bit says what for.
+// AwaitEnd implements monitor.CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it
+// is.
 func (k *Socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	half = k.ready&netpoll.PeerClosed != 0
 	if k.fd < 0 || k.state&lingering != 0 {
@@ -21,8 +22,8 @@ func (k *Socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	return half, nil
 }
 
-// broken says why nothing can be sent any more. Error alone does not tell: it may be that both sides have
-// closed in order. What the system says once is kept.
+// broken returns why nothing can be sent any more. An Error event alone does not say: both sides may have closed in
+// order. What the system reports once is kept.
 func (k *Socket) broken() error {
 	if k.out != nil && k.out.err != nil {
 		return k.out.err
@@ -37,7 +38,7 @@ func (k *Socket) broken() error {
 	return err
 }
 
-// peerClosed notes that the peer sends nothing more, which an event tells or a receive, whichever is first.
+// peerClosed notes that the peer sends nothing more, which an event or a receive reports, whichever is first.
 func (k *Socket) peerClosed() {
 	if k.ready&netpoll.PeerClosed == 0 && k.state&forEnd != 0 {
 		k.reader.Wake()

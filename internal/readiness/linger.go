@@ -6,9 +6,9 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// linger takes a socket that is being closed as far as it goes now. Nobody reads or writes it any more:
-// what is left is to send the queue, to close the write side, and to read on until the peer has closed
-// too, so that the kernel has no reason to reset the connection under the last bytes.
+// linger takes a socket that is being closed as far as it goes now. No task reads or writes it any more. What is
+// left is to send the queue, to close the write side, and to read on until the peer has closed too, so that the
+// kernel has no reason to reset the connection under the last bytes.
 func (k *Socket) linger() {
 	if k.out.err == nil && k.queued() > 0 {
 		k.flush()
@@ -21,8 +21,8 @@ func (k *Socket) linger() {
 	}
 }
 
-// discard receives once and throws it away. As long as there may be more it comes again in the next
-// pass: a peer that sends for ever gets one receive a pass, until its time is up.
+// discard receives once and throws it away. As long as there may be more it is called again in the next pass: a peer
+// that sends for ever gets one receive a pass, until its time is up.
 func (k *Socket) discard() {
 	if k.ready&netpoll.In == 0 || k.state&finished != 0 {
 		return
@@ -33,7 +33,7 @@ func (k *Socket) discard() {
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
 			k.state |= discarding
 			if len(e.again) == 0 {
-				e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or who Steps would take it for rest
+				e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or a caller of Step would take it for rest
 			}
 			e.again = append(e.again, k)
 		}
@@ -42,12 +42,12 @@ func (k *Socket) discard() {
 	}
 }
 
-// nextPass is for a timer that only sees to it that there is one.
+// nextPass is for a timer that only makes sure that there is a next pass.
 type nextPass struct{}
 
 func (nextPass) Expire() {}
 
-// discardAgain gives each a further receive; who needs yet another comes in the next pass.
+// discardAgain gives each socket one more receive; one that needs yet another waits for the next pass.
 func (e *Engine) discardAgain() {
 	now := e.again
 	e.again, e.before = e.before, nil
@@ -61,7 +61,7 @@ func (e *Engine) discardAgain() {
 	e.before = now[:0]
 }
 
-// Expire ends a linger whose time is up. If the peer has not taken all, a reset tells it so.
+// Expire ends a linger whose time is up. If the peer has not taken everything, a reset tells it.
 func (o *outbound) Expire() {
 	k := o.k
 	if k.queued() > 0 {
@@ -71,13 +71,13 @@ func (o *outbound) Expire() {
 	k.release(k.source.e.os.Close)
 }
 
-// release closes the descriptor by one of the OS's two ways, and gives back everything.
+// release closes the descriptor by one of the two ways of the OS, and gives everything back.
 func (k *Socket) release(how func(fd int) error) {
 	e := k.source.e
 	fd := int(k.fd)
 	k.fd = -1
 	e.unwatch(k.slot)
-	_ = how(fd) // the descriptor is gone whatever is returned (close(2)), and nobody is left to be told
+	_ = how(fd) // the descriptor is gone whatever is returned (close(2)), and no caller is left
 	if k.state&lingering != 0 {
 		e.lingering.remove(k.out)
 		e.s.Hold(-1)
@@ -92,7 +92,7 @@ func (k *Socket) release(how func(fd int) error) {
 	e.descriptorFreed()
 }
 
-// closing is the list of the busy halves of sockets that linger, the oldest first.
+// closing is the list of sockets that linger, the oldest first.
 type closing struct{ first, last *outbound }
 
 func (c *closing) push(o *outbound) {
@@ -118,8 +118,8 @@ func (c *closing) remove(o *outbound) {
 	o.prev, o.next = nil, nil
 }
 
-// What the busy halves are made of is kept for the next: a hundred thousand connections at rest share
-// the few that are needed at a time.
+// Buffers and outbound parts are kept for the next socket: a hundred thousand connections at rest share the few that are
+// needed at a time.
 
 const (
 	bufferSize  = 16 << 10

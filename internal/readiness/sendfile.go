@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// SendFile implements FileSender. The file goes from the system's memory to the socket, and nothing of it is
-// ever queued here: without room it is the caller who waits, see full.
+// SendFile implements monitor.FileSender. The file goes from the system's memory to the socket, and nothing of it is
+// ever queued here: without room the caller waits, see full.
 func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	if err := k.sendable(); err != nil {
 		return 0, err
@@ -31,7 +31,7 @@ func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	return 0, k.blame(f, offset, err)
 }
 
-// blame finds out who is at fault, which an errno does not tell: if the file can be read, it is the connection.
+// blame finds out what is at fault, which an errno does not say: if the file can be read, it is the connection.
 func (k *Socket) blame(f *os.File, offset int64, err error) error {
 	if _, wrong := f.ReadAt(make([]byte, 1), offset); wrong != nil && wrong != io.EOF {
 		return wrong

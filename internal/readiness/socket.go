@@ -74,11 +74,11 @@ const (
 	finished                           // the peer's EOF was received
 	lingering                          // Close was called
 	discarding                         // in Engine.again
-	full                               // SendFile found no room, and the event that tells of some is still to come
+	full                               // SendFile found no room, and the event that reports some is still to come
 	forEnd                             // reader waits for the end, and not for input; see AwaitEnd
 )
 
-// outbound is the busy half of a socket.
+// outbound is the part of a socket that is needed only while something is queued, or it is closed.
 type outbound struct {
 	k *Socket
 	// Among those that linger, in order of closing.
@@ -115,7 +115,7 @@ func (k *Socket) Receive(p []byte) (int, error) {
 	return k.receive(p)
 }
 
-// receivable spares a call that would only say that nothing is there.
+// receivable spares a call that would only find that nothing is there.
 func (k *Socket) receivable() error {
 	switch {
 	case k.fd < 0:
@@ -139,10 +139,10 @@ func (k *Socket) receive(p []byte) (int, error) {
 	return n, nil
 }
 
-// refused says what a receive that failed with err means.
+// refused interprets the error of a receive.
 func (k *Socket) refused(p []byte, err error) (int, error) {
 	switch {
-	case err == syscall.EAGAIN && k.ready&netpoll.Priority != 0: // it may be a signal that says so, see netpoll
+	case err == syscall.EAGAIN && k.ready&netpoll.Priority != 0: // a signal may have caused it, see netpoll
 		k.ready &^= netpoll.Priority
 		return k.receive(p)
 	case err == syscall.EAGAIN:
@@ -150,15 +150,15 @@ func (k *Socket) refused(p []byte, err error) (int, error) {
 		return 0, ErrWouldBlock
 	case err == io.EOF:
 		k.state |= finished
-		k.peerClosed() // no event may have told of it yet
+		k.peerClosed() // perhaps no event has reported it yet
 		return 0, k.eof()
 	}
-	k.fail(err) // kept, or whoever asks later hears of an orderly end
+	k.fail(err) // kept, or a later call would report an orderly end
 	return 0, err
 }
 
-// eof says what an EOF is. After a reset the system tells of that once, and whoever asks later reads an
-// orderly end: the sender may have heard it, or, if the reset came behind the peer's end, nobody yet.
+// eof returns what an EOF means. The system reports a reset once, and then an orderly end: the sender may have been
+// given the error, or nobody yet if the reset came behind the peer's end.
 func (k *Socket) eof() error {
 	if err := k.broken(); err != nil {
 		return err
@@ -166,10 +166,9 @@ func (k *Socket) eof() error {
 	return io.EOF
 }
 
-// shortRead takes a short read for the end of what is there, which saves the call that would say so. It
-// is not the end on a Unix socket, where ancillary data splits reads; nor with a priority event, because
-// TCP stops at the mark of out-of-band data; nor after the peer has closed, when the EOF is behind it and
-// brings no edge of its own.
+// shortRead takes a short read for the end of what is there, which saves the call that would say so. It is not the
+// end on a Unix socket, where ancillary data splits reads; nor with a priority event, because TCP stops at the mark
+// of out-of-band data; nor after the peer has closed, when the EOF is behind it and brings no edge of its own.
 func (k *Socket) shortRead() {
 	if !k.source.local && k.ready&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0 {
 		k.ready &^= netpoll.In
@@ -204,8 +203,8 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 	return sent + len(more), nil
 }
 
-// resend is Send with nothing to send. A send that is cut short has the kernel tell of room, as the one before
-// it had, so that trying loses no event.
+// resend is Send with nothing to send. A send that is cut short makes the kernel report room, as the one before did,
+// so trying loses no event.
 func (k *Socket) resend() error {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return net.ErrClosed
@@ -266,7 +265,7 @@ func (k *Socket) Wake() {
 	}
 }
 
-// event takes in what the OS reports.
+// event handles what the OS reports.
 func (k *Socket) event(r netpoll.Ready) {
 	if r&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r |= netpoll.In // the call that says what happened is a receive
@@ -293,7 +292,7 @@ func (k *Socket) event(r netpoll.Ready) {
 	}
 }
 
-// flush sends what is queued, as much as goes.
+// flush sends as much of the queue as the socket takes.
 func (k *Socket) flush() {
 	o := k.out
 	n, err := k.source.e.os.Send(int(k.fd), nil, o.queue[o.sent:])
@@ -313,7 +312,7 @@ func (k *Socket) flush() {
 	k.calm()
 }
 
-// flushed closes the write side if that was only waiting for the queue.
+// flushed closes the write side if that only waited for the queue.
 func (k *Socket) flushed() {
 	if k.state&(ending|ended) == ending {
 		k.state |= ended
@@ -323,7 +322,7 @@ func (k *Socket) flushed() {
 	}
 }
 
-// fail notes that nothing can be sent any more, and wakes whoever waits: the next call returns err.
+// fail notes that nothing can be sent any more, and wakes the waiting tasks: their next call returns err.
 func (k *Socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
@@ -357,7 +356,7 @@ func (k *Socket) addr(ask func(fd int) net.Addr) net.Addr {
 	return ask(int(k.fd))
 }
 
-// outbound returns the busy half.
+// outbound returns the outbound part, and makes it if there is none.
 func (k *Socket) outbound() *outbound {
 	if k.out == nil {
 		k.out = k.source.e.takeOutbound()
@@ -366,7 +365,7 @@ func (k *Socket) outbound() *outbound {
 	return k.out
 }
 
-// calm gives the busy half back when there is nothing in it.
+// calm gives the outbound part back when nothing is in it.
 func (k *Socket) calm() {
 	if o := k.out; o != nil && o.err == nil && len(o.queue) == 0 && k.state&lingering == 0 {
 		k.out = nil
@@ -404,7 +403,7 @@ func (k *Socket) Close(within time.Duration) {
 	}
 }
 
-// dismiss wakes for the last time whoever waits here, another task than the one that gives the socket up.
+// dismiss wakes the waiting tasks for the last time: another task may wait than the one that gives the socket up.
 func (k *Socket) dismiss() {
 	k.Wake()
 	k.state &^= full
