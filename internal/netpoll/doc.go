@@ -1,21 +1,20 @@
-// Package netpoll says what the operating system says is ready, and makes non-blocking socket calls.
+// Package netpoll wraps epoll and kqueue, and non-blocking socket calls.
 //
-// It is the lowest floor of a server: it knows descriptors and bytes, no tasks, no buffers, no
-// connections, and decides nothing. There are two types. A [Poller] watches descriptors, each registered
+// It is the lowest floor of a server: it knows descriptors and bytes, but no tasks, buffers or connections, and it makes
+// no decisions. There are two types. A [Poller] watches descriptors, each registered
 // once and edge-triggered, and reports them by a tag of the caller's. [System] is the set of socket
 // calls; it is a type without fields so that a simulated network can stand in its place by implementing
 // the same methods.
 //
 // What a caller has to know about edges: an event is reported when something has changed, not while it
-// stays so. Whoever was told [In] receives until EAGAIN before it waits for the next In, or remembers
-// that it has not. A report gives everything that is ready at its time, not only what is new: on Linux
+// stays so. After an [In] a caller receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives everything that is ready at its time, not only what is new: on Linux
 // arriving bytes are reported as In|Out while there is room to send.
 //
 // When is In over? The rule, which a test holds against poll(2):
 //
 //   - EAGAIN with [Priority] set clears Priority: receive again. On Linux a receive that begins at the mark
 //     of out-of-band data says EAGAIN, whatever is behind the mark, if a signal is pending
-//     (tcp_recvmsg_locked), and the Go runtime sends many; who believed it would wait for an edge that
+//     (tcp_recvmsg_locked), and the Go runtime sends many; a caller that believed it would wait for an edge that
 //     has been. The second call is made without that signal, and deceived only if another one arrives
 //     within it.
 //   - EAGAIN without Priority clears In.

@@ -57,7 +57,7 @@ func listenUnix(path string, o ListenOptions) (int, error) {
 		return -1, unix.ENAMETOOLONG
 	}
 	if path == "" {
-		return -1, unix.EINVAL // Linux would choose a name that nobody knows
+		return -1, unix.EINVAL // Linux would choose a name that no client knows
 	}
 	if abstract(path) {
 		return bindUnix(path, o)
@@ -99,7 +99,7 @@ func otherFile(path string) bool {
 	return unix.Lstat(path, &st) == nil && uint32(st.Mode)&unix.S_IFMT != unix.S_IFSOCK
 }
 
-// stale reports whether the path is a socket that nobody listens at; a symbolic link is not followed.
+// stale reports whether the path is a socket at which nothing listens; a symbolic link is not followed.
 // Only a refusal is a proof: EAGAIN is a live server that is busy, EPROTOTYPE a socket of another
 // type, EACCES somebody else's. A file that has just gone is as good as stale.
 func stale(path string) bool {

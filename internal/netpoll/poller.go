@@ -137,7 +137,7 @@ func (p *Poller) Interrupt() {
 	}
 	p.sel.wake()
 	if p.gate.leave() {
-		_ = p.sel.close() // nobody is left to tell; the descriptors are gone either way
+		_ = p.sel.close() // there is no caller for an error; the descriptors are gone either way
 	}
 }
 

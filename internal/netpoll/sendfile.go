@@ -10,7 +10,7 @@ import (
 )
 
 // sendFile goes through the runtime and not to the kernel directly, because it may sleep: what is not in
-// the page cache is read from the disk meanwhile, and the processor is somebody else's for so long.
+// the page cache is read from the disk meanwhile, and the thread sleeps for so long.
 func sendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	if n <= 0 {
 		return 0, nil // the BSDs take 0 for all that there is

@@ -13,7 +13,7 @@ import (
 const (
 	// OpenBSD and DragonFly have no sockets for both versions and refuse to be told so.
 	mapsIPv4 = runtime.GOOS != "openbsd" && runtime.GOOS != "dragonfly"
-	// A full backlog is ECONNREFUSED, as if nobody listened, so a refusal is asked for again.
+	// A full backlog is ECONNREFUSED, as if nothing listened, so after a refusal it tries again.
 	staleProbes = 10
 )
 

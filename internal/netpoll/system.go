@@ -12,8 +12,8 @@ import (
 //
 // Descriptors are non-blocking and close-on-exec. Errors are the bare unix.Errno, which is the
 // syscall.Errno of the standard library, to be compared with ==; EAGAIN is among them. A call
-// interrupted by a signal is made again inside. Methods may be called from any goroutine, but who closes
-// a descriptor while another uses it will see the other use somebody else's.
+// interrupted by a signal is made again inside. Methods may be called from any goroutine, but if
+// a descriptor is closed while another call uses it, that call may use a new one of the same number.
 type System struct{}
 
 // ListenOptions are the terms of a listening socket.
@@ -21,7 +21,7 @@ type ListenOptions struct {
 	// Backlog bounds the connections waiting to be accepted; 0 or less is as many as the system
 	// allows (net.core.somaxconn, kern.ipc.somaxconn), which also cuts larger values.
 	Backlog int
-	// First tells the one TCP socket that takes an address from its siblings, which share it.
+	// First is for the TCP socket that takes an address; its siblings share it.
 	First bool
 }
 
@@ -42,12 +42,12 @@ func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error
 	return listenTCP(addr, o)
 }
 
-// ListenUnix listens at a path. A socket file at which nobody listens, left by a program that has
-// ended, is replaced; First is not looked at. EADDRINUSE says that somebody listens, ENOTSOCK that
+// ListenUnix listens at a path. A socket file at which nothing listens, left by a program that has
+// ended, is replaced; First is not looked at. EADDRINUSE says that a program listens, ENOTSOCK that
 // another file lies there, ENAMETOOLONG that the path does not fit (107 bytes on Linux, 103 elsewhere). On Linux a
 // path that begins with @ or NUL is an abstract name, with no file. Close does not remove the file.
 //
-// Whether somebody listens is found out by connecting, so a live server accepts a connection that ends
+// Whether a program listens is found out by connecting, so a live server accepts a connection that ends
 // at once. Two programs that start at the same time are ordered by a lock (flock) of the directory,
 // waited for at most a second; without it (the directory is not readable, or somebody else holds the
 // lock) the last to start could take the path from another that has bound and does not listen yet.
@@ -82,18 +82,18 @@ func (System) SocketError(fd int) error { return socketError(fd) }
 // Receive receives into p. The end of the stream is (0, io.EOF), nothing there yet is (0, EAGAIN), and
 // an empty p is (0, nil) without asking. With Priority reported, EAGAIN is to be believed the second
 // time: the package's rule says why. It is not asked twice in here, because that would double the price
-// of every EAGAIN (450 to 850 ns, measured) for a case that only who knows of Priority can be in.
+// of every EAGAIN (450 to 850 ns, measured) for a case that only arises with Priority.
 func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
 
-// Send sends head and then p in one call, and tells how many bytes of both together were taken. Either
+// Send sends head and then p in one call, and returns how many bytes of both together were taken. Either
 // may be empty; without both nothing is called. A connection closed by the peer is EPIPE, not SIGPIPE.
 func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
 
-// SendFile sends up to n bytes of f from offset on, and tells how many were taken. The file's own position
+// SendFile sends up to n bytes of f from offset on, and returns how many were taken. The file's own position
 // does not count, and does not move. 0 is the end of the file. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that
 // this file, or any on this system (NetBSD, OpenBSD), has to be read and given to Send; what else is an error
 // may be the connection's fault or the file's. A connection closed by the peer is EPIPE, and also SIGPIPE,
-// which sendfile(2) cannot be told to leave out; Go's runtime ignores it unless somebody asked for it.
+// which sendfile(2) cannot be told to leave out; Go's runtime ignores it unless a program asks for it.
 //
 // It is the one call here that may sleep: until the disk has given what is not in memory. f should be a
 // regular file: os.File.Fd, which is asked for its descriptor, makes pipes and sockets block.

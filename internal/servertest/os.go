@@ -10,7 +10,7 @@ import (
 )
 
 // OS is the real one, with all calls counted that are made again and again in the life of a connection.
-// Its fields may be set while nobody uses it, or on the thread of the scheduler that does; its methods
+// Its fields may be set while it is not in use, or on the thread of the scheduler that does; its methods
 // are for any goroutine.
 type OS struct {
 	netpoll.System
