@@ -236,11 +236,11 @@ func TestPoke(t *testing.T) {
 
 // One that is busy has its turn to the end, and no other.
 func TestOneThatIsAlwaysBusyIsKilled(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 		const n = 50
 		refs := make([]process.Ref[int], n)
 		var turns atomic.Int64
-		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			for i := range refs {
 				refs[i] = process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive {
 					turns.Add(1)

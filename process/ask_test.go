@@ -605,7 +605,7 @@ func TestAnAsThatPanicsInRequestHarmsNobodyElse(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			x := takeInHand(t, 1)
 			asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
-			h := x.heir(asked)
+			h := x.witness(asked)
 			var kept textReply
 			x.do(asker, func(p *doer) {
 				process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second,
@@ -716,7 +716,7 @@ func TestEverythingThatEndsAQuestionAtOnce(t *testing.T) {
 	var came atomic.Int64
 	count := map[string]int{}
 	for round := range often(20_000) / batch {
-		asker := &heir{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
+		asker := &witness{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
 		asked, replies := [batch]process.Ref[deed]{}, [batch]chan textReply{}
 		results := [batch][]error{}
 		for i := range batch {
@@ -777,7 +777,7 @@ func TestEverythingThatEndsAQuestionAtOnce(t *testing.T) {
 	x.close()
 }
 
-// Many tasks, processes and goroutines ask the same one, on two reactors.
+// Many tasks, processes and goroutines ask the same one, on two schedulers.
 func TestManyAskTheSame(t *testing.T) {
 	x := settleIn(t, act.Config{Schedulers: 2})
 	const each, many = 10, 50

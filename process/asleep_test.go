@@ -49,7 +49,7 @@ func TestAMessageThatMeetsTheReceiverFallingAsleepIsNotLost(t *testing.T) {
 	r.end()
 }
 
-// The same where the receiver is handed on: two send to it, and each fetches it to its own reactor.
+// The same where the receiver is handed on: two send to it, and each fetches it to its own scheduler.
 func TestAMessageThatMeetsAHandOffIsNotLost(t *testing.T) {
 	rounds := int64(often(300_000))
 	r, to := startTally(t, act.Config{Schedulers: 2})
@@ -124,9 +124,9 @@ func (x *tally) sendUntil(r running, as int, over func() bool) (sent int64) {
 	return sent
 }
 
-// The same for a receiver whose reactor is about to sleep, too: nobody else has anything to do. A goroutine sends, and a
-// process on the other reactor, which sleeps itself until the goroutine has it send.
-func TestAMessageThatMeetsTheReactorFallingAsleepIsNotLost(t *testing.T) {
+// The same for a receiver whose scheduler is about to sleep, too: nobody else has anything to do. A goroutine sends, and a
+// process on the other scheduler, which sleeps itself until the goroutine has it send.
+func TestAMessageThatMeetsTheSchedulerFallingAsleepIsNotLost(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, on act.Config) {
 		const rounds = 5000
 		got := make(chan int, 2)

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// These are on one thread: what things cost when nobody is in the way. On reactors with threads of their own, and beside
+// These are on one thread: what things cost when nobody is in the way. On schedulers with threads of their own, and beside
 // others, they are in bench/process.
 
 // measure runs what is on the table until all processes have ended.
@@ -31,7 +31,7 @@ func (x *table) counting(n int) process.Ref[int] {
 	}), process.Options{Limit: process.Unbounded})
 }
 
-// Two messages, each of which hands the reactor on.
+// Two messages, each of which hands the scheduler on.
 func BenchmarkHandOffThereAndBack(b *testing.B) {
 	x := onTheTable(b, process.Config{})
 	var ping process.Ref[int]
@@ -133,7 +133,7 @@ func BenchmarkAsk(b *testing.B) {
 	x.measure(b)
 }
 
-func BenchmarkAlarmSetAndStopped(b *testing.B) {
+func BenchmarkTimerSetAndStopped(b *testing.B) {
 	x := onTheTable(b, process.Config{})
 	stopped := 0
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -148,7 +148,7 @@ func BenchmarkAlarmSetAndStopped(b *testing.B) {
 	require.Equal(b, b.N, stopped)
 }
 
-// A task sends one message to each of 1000 that sleep, and they have their turns: on the reactor where they are queued,
+// A task sends one message to each of 1000 that sleep, and they have their turns: on the scheduler where they are queued,
 // or on another one that has nothing of its own and takes some of them again and again.
 func BenchmarkTurn(b *testing.B) {
 	for taker, name := range []string{"in the own queue", "stolen"} {
@@ -166,7 +166,7 @@ func BenchmarkTurn(b *testing.B) {
 			for i := range all {
 				all[i] = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) { turns++ }), process.Options{})
 			}
-			rouser := process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
+			waker := process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
 			step(0)
 			send := act.Func(func(t *act.Task) act.Directive {
 				for _, to := range all {
@@ -174,8 +174,8 @@ func BenchmarkTurn(b *testing.B) {
 				}
 				return act.Done
 			})
-			rouse := act.Func(func(t *act.Task) act.Directive { // the reactor, whether or not it was rung
-				_ = rouser.Send(t, 0)
+			wake := act.Func(func(t *act.Task) act.Directive { // the scheduler, whether or not it was rung
+				_ = waker.Send(t, 0)
 				return act.Done
 			})
 			before := sys.Stats().Stolen
@@ -185,7 +185,7 @@ func BenchmarkTurn(b *testing.B) {
 				s[0].Spawn(send)
 				_, err := s[0].Step(1)
 				require.NoError(b, err)
-				s[taker].Spawn(rouse)
+				s[taker].Spawn(wake)
 				step(taker)
 			}
 			require.EqualValues(b, taker*turns, sys.Stats().Stolen-before)

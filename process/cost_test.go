@@ -126,8 +126,8 @@ func TestNoAllocForAMessage(t *testing.T) {
 	}
 }
 
-// Between two reactors, too, as far as can be told from a run: of a million messages none costs an allocation.
-func TestNoAllocForAMessageBetweenReactors(t *testing.T) {
+// Between two schedulers, too, as far as can be told from a run: of a million messages none costs an allocation.
+func TestNoAllocForAMessageBetweenSchedulers(t *testing.T) {
 	const n, tokens, hops = 100, 200, 5000
 	refs := make([]process.Ref[int], n)
 	var hopped atomic.Int64

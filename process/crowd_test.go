@@ -14,15 +14,15 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// onOneAndOnTwo runs f with one reactor, where all hands on to all, and with two, between which processes move.
-func onOneAndOnTwo(t *testing.T, f func(t *testing.T, reactors int)) {
-	for reactors := 1; reactors <= 2; reactors++ {
-		t.Run(fmt.Sprintf("%d reactors", reactors), func(t *testing.T) { f(t, reactors) })
+// onOneAndOnTwo runs f with one scheduler, where all hands on to all, and with two, between which processes move.
+func onOneAndOnTwo(t *testing.T, f func(t *testing.T, schedulers int)) {
+	for schedulers := 1; schedulers <= 2; schedulers++ {
+		t.Run(fmt.Sprintf("%d schedulers", schedulers), func(t *testing.T) { f(t, schedulers) })
 	}
 }
 
 func TestAThousandProcessesSpawnAHundredAndFiftyEach(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 		const parents, each = 1000, 150
 		var ran atomic.Int64
 		child := process.Func[int](func(*process.Self[int]) act.Directive {
@@ -35,7 +35,7 @@ func TestAThousandProcessesSpawnAHundredAndFiftyEach(t *testing.T) {
 			}
 			return act.Done
 		})
-		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			for range parents {
 				process.Spawn(sys, parent, process.Options{})
 			}
@@ -66,9 +66,9 @@ func TestTenThousandNumberedMessagesComeInOrder(t *testing.T) {
 	for _, limit := range []int{1, 10, 1024, process.Unbounded} {
 		o := process.Options{Limit: limit}
 		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
-			onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+			onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 				t.Run("from a process", func(t *testing.T) {
-					start(t, reactors, process.Config{}, func(sys *process.System) {
+					start(t, schedulers, process.Config{}, func(sys *process.System) {
 						to := process.Spawn(sys, ordered(t, n-1), o)
 						i := 0
 						process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -87,11 +87,11 @@ func TestTenThousandNumberedMessagesComeInOrder(t *testing.T) {
 				})
 				t.Run("from a task", func(t *testing.T) {
 					var to process.Ref[int]
-					r := start(t, reactors, process.Config{}, func(sys *process.System) {
+					r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 						to = process.Spawn(sys, ordered(t, n-1), o)
 					})
 					i := 0
-					r.On(reactors-1, func(s *act.Scheduler) {
+					r.On(schedulers-1, func(s *act.Scheduler) {
 						s.Spawn(act.Func(func(t *act.Task) act.Directive {
 							for ; i < n; i++ {
 								if err := to.Send(t, i); err != nil {
@@ -105,7 +105,7 @@ func TestTenThousandNumberedMessagesComeInOrder(t *testing.T) {
 				})
 				t.Run("from a goroutine", func(t *testing.T) {
 					var to process.Ref[int]
-					r := start(t, reactors, process.Config{}, func(sys *process.System) {
+					r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 						to = process.Spawn(sys, ordered(t, n-1), o)
 					})
 					for i := range n {
@@ -125,10 +125,10 @@ func TestAThousandSendersAndOneReceiverWhoHasThemInTheirOrder(t *testing.T) {
 	const senders, each = 1000, 101
 	for _, limit := range []int{10, 1024, process.Unbounded} {
 		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
-			onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+			onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 				next := make([]int, senders)
 				left := senders * each
-				start(t, reactors, process.Config{Limit: limit}, func(sys *process.System) {
+				start(t, schedulers, process.Config{Limit: limit}, func(sys *process.System) {
 					to := process.Spawn(sys, process.Handler[letter](func(p *process.Self[letter], m letter) {
 						if m.number != next[m.from] {
 							t.Errorf("sender %d: %d came instead of %d", m.from, m.number, next[m.from])
@@ -162,10 +162,10 @@ func TestAThousandSendersAndOneReceiverWhoHasThemInTheirOrder(t *testing.T) {
 
 func TestTwoThousandPairsExchangeTwoHundredMessagesEach(t *testing.T) {
 	const pairs, exchanges, rounds = 2000, 200, 20
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 		var exchanged atomic.Int64
 		var referee process.Ref[int]
-		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			round, left := 0, 0
 			referee = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) {
 				if left--; left > 0 {
@@ -209,8 +209,8 @@ func spawnPair(p *process.Self[int], exchanges int, count *atomic.Int64, referee
 
 func TestTwoHundredThousandTimesOneIsSpawnedThatSendsAndTheSpawnerReceives(t *testing.T) {
 	n := often(200_000)
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
-		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			spawned := 0
 			process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 				for {
@@ -242,9 +242,9 @@ func TestTwoHundredThousandTimesOneIsSpawnedThatSendsAndTheSpawnerReceives(t *te
 // What was sent has been received, has been dropped, or was refused: nothing is lost, and nothing counted twice.
 func TestReceiversThatDieEarly(t *testing.T) {
 	const senders, receivers, each = 50, 200, 500
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 		var sent, refused, received atomic.Int64
-		r := start(t, reactors, process.Config{Limit: 20}, func(sys *process.System) {
+		r := start(t, schedulers, process.Config{Limit: 20}, func(sys *process.System) {
 			var to []process.Ref[int]
 			for i := range receivers {
 				left := i
@@ -287,9 +287,9 @@ func TestReceiversThatDieEarly(t *testing.T) {
 }
 
 func TestFibonacciBySpawning(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
 		got := 0
-		r := start(t, reactors, process.Config{}, func(sys *process.System) {
+		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			root := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], v int) {
 				got = v
 				p.Exit()

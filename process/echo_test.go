@@ -19,11 +19,11 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// Processes that talk to each other without end hold up no socket: with two on each reactor, which is then never idle,
-// an echo on the same reactors still comes soon. The time is that of clients which compete with both reactors for the
-// processors, and with whatever else the machine does. So what they find where a task keeps each reactor as busy is
+// Processes that talk to each other without end hold up no socket: with two on each scheduler, which is then never idle,
+// an echo on the same schedulers still comes soon. The time is that of clients which compete with both schedulers for the
+// processors, and with whatever else the machine does. So what they find where a task keeps each scheduler as busy is
 // measured beside it, and where that takes long already so may this.
-func TestTwoThatChatOnEachReactorDoNotHoldUpSockets(t *testing.T) {
+func TestTwoThatChatOnEachSchedulerDoNotHoldUpSockets(t *testing.T) {
 	tier.Need(t, tier.Full, "compares latencies")
 	const soon, times = 20 * time.Millisecond, 4
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: echo.Echo}
@@ -47,8 +47,8 @@ func TestTwoThatChatOnEachReactorDoNotHoldUpSockets(t *testing.T) {
 				said[i] += c.said[i].Swap(0)
 			}
 		}
-		t.Logf("a task is busy on each reactor: 50 %% within %v, 99 %% within %v", busy.share(50), busy.share(99))
-		t.Logf("two chat on each reactor: 50 %% within %v, 99 %% within %v; meanwhile they said %v", held.share(50), held.share(99), said)
+		t.Logf("a task is busy on each scheduler: 50 %% within %v, 99 %% within %v", busy.share(50), busy.share(99))
+		t.Logf("two chat on each scheduler: 50 %% within %v, 99 %% within %v; meanwhile they said %v", held.share(50), held.share(99), said)
 		require.Positive(t, said[0])
 		require.Positive(t, said[1])
 		if held.share(99) < max(soon, times*busy.share(99)) {
@@ -68,7 +68,7 @@ func TestTwoThatChatOnEachReactorDoNotHoldUpSockets(t *testing.T) {
 type chat struct {
 	sys      *process.System
 	goesOn   atomic.Bool
-	said     [2]atomic.Int64 // on each reactor
+	said     [2]atomic.Int64 // on each scheduler
 	one, two process.Ref[int]
 }
 
@@ -93,7 +93,7 @@ func (c *chat) begin(t *testing.T) {
 
 func (c *chat) end() { c.goesOn.Store(false) }
 
-// keepBusy has a task that is always ready on each reactor, until it is to end.
+// keepBusy has a task that is always ready on each scheduler, until it is to end.
 func (r running) keepBusy() (end func()) {
 	var over atomic.Bool
 	for i := range r.Group.Schedulers() {

@@ -22,8 +22,8 @@ import (
 )
 
 func TestAValueComesBeforeTheNotice(t *testing.T) {
-	for _, reactors := range []int{1, 2} {
-		x := takeInHand(t, reactors)
+	for _, schedulers := range []int{1, 2} {
+		x := takeInHand(t, schedulers)
 		log := []string{}
 		note := func(text string) deed { return func(*doer) { log = append(log, text) } }
 		parent := x.doer(process.Options{})
@@ -75,7 +75,7 @@ func TestTheFirstExitCounts(t *testing.T) {
 	note := func(text string) deed { return func(*doer) { log += text } }
 	parent := x.doer(process.Options{})
 	child := x.doer(process.Options{})
-	h := x.heir(child)
+	h := x.witness(child)
 	x.do(child, func(p *doer) {
 		process.Exit(p, parent, note("first"))
 		process.Exit(p, parent, note("second"))
@@ -137,7 +137,7 @@ func TestReasons(t *testing.T) {
 			x := takeInHand(t, 1)
 			ref := process.Spawn(x.sys, row.action, process.Options{})
 			future := process.Ended(ref)
-			w := x.heir(ref)
+			w := x.witness(ref)
 			n := onlyOne(t, w.heard())
 			require.Equal(t, process.AnyRef(ref), n.Of)
 			require.Equal(t, row.want, n.Reason)
@@ -156,7 +156,7 @@ func TestReasons(t *testing.T) {
 func TestAPanicIsReportedWithItsStack(t *testing.T) {
 	x := takeInHand(t, 1)
 	ref := x.doer(process.Options{Name: "bob"})
-	w := x.heir(ref)
+	w := x.witness(ref)
 	x.do(ref, bursts)
 	var p *act.Panic
 	require.ErrorAs(t, onlyOne(t, w.heard()).Err, &p)
@@ -196,7 +196,7 @@ func TestTheStringsOfReasons(t *testing.T) {
 func TestKillOfOneThatSleeps(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref := x.doer(process.Options{})
-	w := x.heir(ref)
+	w := x.witness(ref)
 	require.True(t, ref.Kill())
 	require.False(t, ref.Kill(), "once is enough")
 	x.all()
@@ -207,7 +207,7 @@ func TestKillOfOneThatSleeps(t *testing.T) {
 func TestKillOfOneThatIsQueuedDropsItsMessages(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref := x.doer(process.Options{})
-	w := x.heir(ref)
+	w := x.witness(ref)
 	for range 5 {
 		require.NoError(t, ref.Send(x.sys, func(*doer) { t.Error("it was killed before") }))
 	}
@@ -224,7 +224,7 @@ func TestKillBeforeTheFirstTurn(t *testing.T) {
 		return act.Done
 	}), process.Options{})
 	require.True(t, ref.Kill())
-	w := x.heir(ref)
+	w := x.witness(ref)
 	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
 }
 
@@ -250,7 +250,7 @@ func TestKillOfOneThatIsInALongTurnElsewhere(t *testing.T) {
 func TestKillOfOneThatWaitsForRoom(t *testing.T) {
 	x := takeInHand(t, 2)
 	full, waits := x.gate(process.Options{Limit: 1}), x.doer(process.Options{})
-	h := x.heir(waits)
+	h := x.witness(waits)
 	require.NoError(t, full.Send(x.sys, leaves))
 	x.do(waits, func(p *doer) { require.NoError(t, full.Send(p, leaves), "beyond the bound") })
 	require.NoError(t, waits.Send(x.sys, func(*doer) { t.Error("it waits for room") }))
@@ -283,17 +283,17 @@ func TestAnEndLetsThoseGoOnWhoWaitForRoom(t *testing.T) {
 }
 
 // A Goexit ends the scheduler on whose thread it was, and Run with an error: at once if it was a process, of which the
-// other reactors know, and within the bound of the order that they get if it was a task.
+// other schedulers know, and within the bound of the order that they get if it was a task.
 func TestARuntimeGoexitEndsRunInsteadOfHangingIt(t *testing.T) {
 	for _, where := range []string{"a process", "a task"} {
-		for _, reactors := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, %d", where, reactors), func(t *testing.T) {
+		for _, schedulers := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d", where, schedulers), func(t *testing.T) {
 				patience := 10 * time.Second // which the others would get
 				if where == "a task" {
 					patience = 100 * time.Millisecond
 				}
 				sys := process.New(process.Config{})
-				g := act.NewGroup(act.Config{Schedulers: reactors, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
+				g := act.NewGroup(act.Config{Schedulers: schedulers, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
 				var ref process.Ref[deed]
 				closed := 0
 				begun := time.Now()
@@ -392,7 +392,7 @@ func TestACloseThatFailsOrPanicsIsLoggedAndHarmsNobody(t *testing.T) {
 			ref := process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, row.close}, process.Options{Name: "bob"})
 			other := x.doer(process.Options{})
 			process.Link(ref, other, true)
-			h := x.heir(ref, other)
+			h := x.witness(ref, other)
 			x.do(ref, leaves)
 			require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
 			entry := onlyOne(t, x.logs.All())
@@ -553,7 +553,7 @@ func TestTheZeroRef(t *testing.T) {
 	})
 	t.Run("Kill", func(t *testing.T) { require.False(t, nobody.Kill()) })
 	t.Run("Monitor", func(t *testing.T) {
-		n := onlyOne(t, x.heir(nobody).heard())
+		n := onlyOne(t, x.witness(nobody).heard())
 		require.Equal(t, process.Stopped, n.Reason)
 		require.NoError(t, n.Err)
 		require.NotNil(t, n.Of)
@@ -572,7 +572,7 @@ func TestTheZeroRef(t *testing.T) {
 						require.False(t, process.Link(nobody, ref, rule).Cancel())
 					}
 				})
-				h := x.heir(ref)
+				h := x.witness(ref)
 				x.all()
 				require.Equal(t, rule == true, len(h.heard()) == 1, "nobody has ended as those do that are stopped")
 			}
@@ -635,7 +635,7 @@ func TestErrorsOfEnds(t *testing.T) {
 	x := takeInHand(t, 1)
 	ref, other := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
 	process.Link(ref, other, false)
-	h := x.heir(other)
+	h := x.witness(other)
 	x.do(ref, falters)
 	n := onlyOne(t, h.heard())
 	require.Equal(t, process.Linked, n.Reason)

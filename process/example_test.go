@@ -43,7 +43,7 @@ func ExampleSpawn() {
 	// <nil>
 }
 
-// runProcesses runs a System on one reactor, with what setup spawns, until all processes have ended.
+// runProcesses runs a System on one scheduler, with what setup spawns, until all processes have ended.
 func runProcesses(setup func(sys *process.System)) {
 	sys := process.New(process.Config{})
 	if err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
@@ -463,7 +463,7 @@ func ExampleSystem_Quiescent() {
 					handOver(process.Spawn(p, process.Handler(beget), process.Options{}), p, left-1)
 				}
 			}
-			p.After(time.Millisecond, 0) // also alarms are waited for
+			p.After(time.Millisecond, 0) // also timers are waited for
 			p.Exit()
 		}
 		all := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) { p.Exit() }), process.Options{})

@@ -84,8 +84,8 @@ func TestThoseThatAlwaysYieldHaveTheirTurnsInTurn(t *testing.T) {
 	}
 }
 
-// A reactor with nothing to do takes half of what another has, and 32 at most.
-func TestAnIdleReactorTakesHalf(t *testing.T) {
+// A scheduler with nothing to do takes half of what another has, and 32 at most.
+func TestAnIdleSchedulerTakesHalf(t *testing.T) {
 	for _, row := range []struct{ queued, stolen int }{{1, 1}, {2, 1}, {3, 2}, {10, 5}, {63, 32}, {64, 32}, {1000, 32}} {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
 			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &handClock{}})
@@ -113,7 +113,7 @@ func TestAnIdleReactorTakesHalf(t *testing.T) {
 }
 
 // What only computes spreads, though one has spawned all of it.
-func TestSixtyFourThatComputeWorkOnBothReactors(t *testing.T) {
+func TestSixtyFourThatComputeWorkOnBothSchedulers(t *testing.T) {
 	tier.Need(t, tier.Full, "needs two processors")
 	const n, turns, each = 64, 200, 20_000
 	var took [2]atomic.Int64
@@ -133,11 +133,11 @@ func TestSixtyFourThatComputeWorkOnBothReactors(t *testing.T) {
 		require.Zero(t, w.turns)
 	}
 	stats := r.sys.Stats()
-	t.Logf("turns on each reactor: %d, %d; %+v", took[0].Load(), took[1].Load(), stats)
+	t.Logf("turns on each scheduler: %d, %d; %+v", took[0].Load(), took[1].Load(), stats)
 	require.EqualValues(t, n*turns, took[0].Load()+took[1].Load())
 	require.Positive(t, stats.Stolen)
 	for i := range took {
-		require.Greater(t, took[i].Load(), int64(n), "reactor %d", i)
+		require.Greater(t, took[i].Load(), int64(n), "scheduler %d", i)
 	}
 }
 
@@ -158,15 +158,15 @@ func (w *worker) Act(p *process.Self[int]) act.Directive {
 	return act.Yield
 }
 
-// Who is alone and always yields stays where it is: the other reactor is not woken again and again for nothing.
+// Who is alone and always yields stays where it is: the other scheduler is not woken again and again for nothing.
 func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
 	tier.Need(t, tier.Full, "counts turns of two threads")
 	const turns = 100_000
-	var reactors atomic.Int64 // turns of theirs
+	var schedulers atomic.Int64 // turns of theirs
 	on := act.Config{
 		Schedulers: 2,
 		Clock:      &handClock{}, // no turn is made shorter because the machine has other things to do
-		Trace:      &act.Trace{TurnStart: func(*act.Task) { reactors.Add(1) }},
+		Trace:      &act.Trace{TurnStart: func(*act.Task) { schedulers.Add(1) }},
 	}
 	var moves, home int
 	r := startWith(t, on, process.Config{}, func(sys *process.System) {
@@ -183,13 +183,13 @@ func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
 		}), process.Options{})
 	})
 	r.end()
-	t.Logf("%d moves, %d turns of the reactors", moves, reactors.Load())
+	t.Logf("%d moves, %d turns of the schedulers", moves, schedulers.Load())
 	require.LessOrEqual(t, moves, 10)
-	require.LessOrEqual(t, reactors.Load(), int64(turns/64+500))
+	require.LessOrEqual(t, schedulers.Load(), int64(turns/64+500))
 }
 
-// A reactor whose tasks take long is not the only one that could run what is queued there.
-func TestWhoIsQueuedBehindLongTasksGoesToAnIdleReactor(t *testing.T) {
+// A scheduler whose tasks take long is not the only one that could run what is queued there.
+func TestWhoIsQueuedBehindLongTasksGoesToAnIdleScheduler(t *testing.T) {
 	x := takeInHand(t, 2)
 	x.clock.pass(time.Second)
 	x.all()
@@ -198,8 +198,8 @@ func TestWhoIsQueuedBehindLongTasksGoesToAnIdleReactor(t *testing.T) {
 		at = p.Scheduler().Index()
 		return act.Yield
 	}), process.Options{})
-	step := func(reactor int) int {
-		n, err := x.g.Schedulers()[reactor].Step(1)
+	step := func(scheduler int) int {
+		n, err := x.g.Schedulers()[scheduler].Step(1)
 		require.NoError(t, err)
 		return n
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// On one reactor the order of turns is a string. P sends to T, and has more to do; Q, R and others are queued.
+// On one scheduler the order of turns is a string. P sends to T, and has more to do; Q, R and others are queued.
 func TestWhoIsNextAfterASend(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -160,7 +160,7 @@ func TestATurnReceivesSoManyMessages(t *testing.T) {
 	}
 }
 
-// Two that talk to each other hand the reactor on and on. After so many messages tasks have their turns, and whoever
+// Two that talk to each other hand the scheduler on and on. After so many messages tasks have their turns, and whoever
 // is queued.
 func TestAChainOfHandOffsIsBounded(t *testing.T) {
 	for _, row := range []struct {
@@ -220,24 +220,24 @@ func (x *table) chat(one, two string, takes time.Duration) {
 	x.send(a, 1)
 }
 
-// X keeps its reactor busy with one long turn, in which it sends to T again and again: so T is queued there. P, on the
-// other reactor, sends to T as well: T is taken out of the middle of that queue, and runs at once, with both messages,
+// X keeps its scheduler busy with one long turn, in which it sends to T again and again: so T is queued there. P, on the
+// other scheduler, sends to T as well: T is taken out of the middle of that queue, and runs at once, with both messages,
 // before P goes on.
 func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
 	const rounds = 10_000
 	var queued, fetched atomic.Int64 // rounds
 	var at struct {                  // T's; P may look since T runs before it, on the same thread
-		turns, messages, reactor int
+		turns, messages, scheduler int
 	}
 	var dummy, to process.Ref[int]
-	r := start(t, 2, process.Config{Batch: 1 << 30}, func(sys *process.System) { // P and T are one turn of the reactor
+	r := start(t, 2, process.Config{Batch: 1 << 30}, func(sys *process.System) { // P and T are one turn of the scheduler
 		dummy = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
 		to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 			if p.Pending() == 0 {
 				return act.Wait
 			}
 			at.turns++
-			at.reactor = p.Scheduler().Index()
+			at.scheduler = p.Scheduler().Index()
 			for {
 				if _, ok := p.Receive(); !ok {
 					return act.Wait
@@ -247,7 +247,7 @@ func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
 		}), process.Options{})
 	})
 	r.quiescent()
-	fetched.Store(-1) // X begins when P has: else T might be stolen by its reactor
+	fetched.Store(-1) // X begins when P has: else T might be stolen by its scheduler
 	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		_ = dummy.Send(p, 0) // it is handed on, so that nobody else is
 		for i := int64(1); i <= rounds; i++ {
@@ -263,7 +263,7 @@ func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
 	round := 0
 	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		here := p.Scheduler().Index()
-		if at.turns != round || at.messages != 2*round || round > 0 && at.reactor != here {
+		if at.turns != round || at.messages != 2*round || round > 0 && at.scheduler != here {
 			t.Errorf("round %d on %d: %+v", round, here, at)
 			round = rounds
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Busy reactors let go of no processor; the goroutines of these tests need some too.
+	// Busy schedulers let go of no processor; the goroutines of these tests need some too.
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
@@ -37,10 +37,10 @@ type running struct {
 	sys *process.System
 }
 
-// start runs a new System, on so many reactors, with what setup spawns. It is for the first scheduler only.
-func start(t testing.TB, reactors int, cfg process.Config, setup func(sys *process.System)) running {
+// start runs a new System, on so many schedulers, with what setup spawns. It is for the first scheduler only.
+func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *process.System)) running {
 	t.Helper()
-	return startWith(t, act.Config{Schedulers: reactors}, cfg, setup)
+	return startWith(t, act.Config{Schedulers: schedulers}, cfg, setup)
 }
 
 func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *process.System)) running {
@@ -95,7 +95,7 @@ type table struct {
 	trace []byte
 }
 
-// onTheTable has tasks have one turn between two of the reactor.
+// onTheTable has tasks have one turn between two of the scheduler.
 func onTheTable(t testing.TB, cfg process.Config) *table {
 	t.Helper()
 	x := &table{t: t, clock: &handClock{}, sys: process.New(cfg)}
@@ -119,7 +119,7 @@ func (x *table) step() string {
 	return ""
 }
 
-// some takes so many turns of tasks and reactors.
+// some takes so many turns of tasks and schedulers.
 func (x *table) some(turns int) string {
 	x.t.Helper()
 	_, err := x.s.Step(turns)

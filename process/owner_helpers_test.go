@@ -45,8 +45,8 @@ func (c *handClock) Monotonic() time.Duration { return time.Duration(c.now.Load(
 func (c *handClock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
 func (c *handClock) pass(d time.Duration)     { c.now.Add(int64(d)) }
 
-// atHand is a System whose reactors take turns when the test says so, on its own goroutine, by a clock that the test
-// moves. So a process runs on the reactor that is stepped next, and what is a race elsewhere is a line here.
+// atHand is a System whose schedulers take turns when the test says so, on its own goroutine, by a clock that the test
+// moves. So a process runs on the scheduler that is stepped next, and what is a race elsewhere is a line here.
 type atHand struct {
 	t     testing.TB
 	sys   *process.System
@@ -55,11 +55,11 @@ type atHand struct {
 	logs  *observer.ObservedLogs
 }
 
-func takeInHand(t testing.TB, reactors int) *atHand {
+func takeInHand(t testing.TB, schedulers int) *atHand {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	x := &atHand{t: t, sys: process.New(process.Config{}), clock: &handClock{}, logs: logs}
-	x.g = act.NewGroup(act.Config{Schedulers: reactors, Threads: act.Stepped, Clock: x.clock, Logger: zap.New(core)})
+	x.g = act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Stepped, Clock: x.clock, Logger: zap.New(core)})
 	for _, s := range x.g.Schedulers() {
 		require.NoError(t, x.sys.Setup(s))
 	}
@@ -67,10 +67,10 @@ func takeInHand(t testing.TB, reactors int) *atHand {
 	return x
 }
 
-// only steps one reactor until it has nothing to do.
-func (x *atHand) only(reactor int) (turns int) {
+// only steps one scheduler until it has nothing to do.
+func (x *atHand) only(scheduler int) (turns int) {
 	x.t.Helper()
-	s := x.g.Schedulers()[reactor]
+	s := x.g.Schedulers()[scheduler]
 	for range 1000 {
 		n, err := s.Step(1000)
 		require.NoError(x.t, err)
@@ -82,7 +82,7 @@ func (x *atHand) only(reactor int) (turns int) {
 	return turns
 }
 
-// all steps all reactors until none has anything to do.
+// all steps all schedulers until none has anything to do.
 func (x *atHand) all() {
 	x.t.Helper()
 	for range 1000 {
@@ -100,17 +100,17 @@ func (x *atHand) all() {
 // doer spawns a process that does what it is sent.
 func (x *atHand) doer(o process.Options) process.Ref[deed] { return process.Spawn(x.sys, doesDeeds, o) }
 
-// on has to do m on a certain reactor, which looks into all queues.
-func (x *atHand) on(reactor int, to process.Ref[deed], m deed) {
+// on has to do m on a certain scheduler, which looks into all queues.
+func (x *atHand) on(scheduler int, to process.Ref[deed], m deed) {
 	x.t.Helper()
 	done := false
 	x.sys.Quiescent() // which has all of them look
 	require.NoError(x.t, to.Send(x.sys, func(p *doer) {
 		done = true
-		require.Equal(x.t, reactor, p.Scheduler().Index())
+		require.Equal(x.t, scheduler, p.Scheduler().Index())
 		m(p)
 	}))
-	x.only(reactor)
+	x.only(scheduler)
 	require.True(x.t, done)
 }
 
@@ -128,7 +128,7 @@ func (x *atHand) later(d time.Duration) {
 	x.all()
 }
 
-// underOrder tells whether an order is in force on the first.
+// underOrder reports whether an order is in force on the first.
 func (x *atHand) underOrder() (under bool) {
 	x.t.Helper()
 	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -139,22 +139,22 @@ func (x *atHand) underOrder() (under bool) {
 	return under
 }
 
-// heir is a process that hears of the end of others.
-type heir struct {
+// witness is a process that hears of the end of others.
+type witness struct {
 	process.Ref[deed]
 	mu      sync.Mutex
 	notices []process.Notice
 }
 
 // heard are the Notices that have come, in order.
-func (w *heir) heard() []process.Notice {
+func (w *witness) heard() []process.Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]process.Notice(nil), w.notices...)
 }
 
 // reasons are those of the Notices that have come.
-func (w *heir) reasons() (all []process.Reason) {
+func (w *witness) reasons() (all []process.Reason) {
 	for _, n := range w.heard() {
 		all = append(all, n.Reason)
 	}
@@ -162,7 +162,7 @@ func (w *heir) reasons() (all []process.Reason) {
 }
 
 // take makes a Notice a message.
-func (w *heir) take(n process.Notice) deed {
+func (w *witness) take(n process.Notice) deed {
 	return func(*doer) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -170,10 +170,10 @@ func (w *heir) take(n process.Notice) deed {
 	}
 }
 
-// heir spawns one that monitors each of these.
-func (x *atHand) heir(of ...process.AnyRef) *heir {
+// witness spawns one that monitors each of these.
+func (x *atHand) witness(of ...process.AnyRef) *witness {
 	x.t.Helper()
-	w := &heir{Ref: x.doer(process.Options{Name: "heir", Limit: process.Unbounded})}
+	w := &witness{Ref: x.doer(process.Options{Name: "observer", Limit: process.Unbounded})}
 	x.do(w.Ref, func(p *doer) {
 		for _, of := range of {
 			process.Watch(p, of, w.take)

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// Five hundred processes pass tokens on to each other at random, from two reactors, while goroutines send and poke. No
+// Five hundred processes pass tokens on to each other at random, from two schedulers, while goroutines send and poke. No
 // process is ever on two threads at once: each counts who is inside, and has plain fields that the race detector
 // watches. No token is lost and none is doubled.
 func TestFiveHundredSendToEachOtherAtRandom(t *testing.T) {

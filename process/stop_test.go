@@ -27,8 +27,8 @@ type mill struct {
 	g   *act.Group
 }
 
-func newMill(t testing.TB, reactors int) *mill {
-	x := &mill{t, process.New(process.Config{}), act.NewGroup(act.Config{Schedulers: reactors})}
+func newMill(t testing.TB, schedulers int) *mill {
+	x := &mill{t, process.New(process.Config{}), act.NewGroup(act.Config{Schedulers: schedulers})}
 	t.Cleanup(func() { _ = x.g.Close() })
 	return x
 }
@@ -104,8 +104,8 @@ func TestASleepingProcessHoldsRun(t *testing.T) {
 }
 
 func TestRunReturnsWhenTheLastHasEnded(t *testing.T) {
-	for _, reactors := range []int{1, 2, 3} {
-		x := newMill(t, reactors)
+	for _, schedulers := range []int{1, 2, 3} {
+		x := newMill(t, schedulers)
 		left := atomic.Int64{}
 		left.Store(100)
 		require.NoError(t, x.run(nil, func() {
@@ -139,9 +139,9 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		{"suspend", shutdown.Suspend, false, busy + sleeping},
 		{"suspend, and drop", shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, false, 0},
 	} {
-		for _, reactors := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, %d", row.name, reactors), func(t *testing.T) {
-				x := newMill(t, reactors)
+		for _, schedulers := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d", row.name, schedulers), func(t *testing.T) {
+				x := newMill(t, schedulers)
 				var handled, closed atomic.Int64
 				all := []process.Ref[deed]{}
 				err := x.run(&row.terms, func() {
@@ -263,7 +263,7 @@ func TestTheEndOfAContextEndsAllProcesses(t *testing.T) {
 	require.Equal(t, process.Stopped, n.Reason)
 }
 
-func TestAlarmsDoNotHoldAnOrderedEnd(t *testing.T) {
+func TestTimersDoNotHoldAnOrderedEnd(t *testing.T) {
 	x := newMill(t, 2)
 	rang := false
 	require.NoError(t, x.run(&shutdown.Unbounded, func() {
@@ -275,7 +275,7 @@ func TestAlarmsDoNotHoldAnOrderedEnd(t *testing.T) {
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
-func TestErrandsHoldAnOrderedEnd(t *testing.T) {
+func TestOperationsHoldAnOrderedEnd(t *testing.T) {
 	x := newMill(t, 2)
 	var brought atomic.Int64
 	f := future.New[int](x.g.Schedulers()[0])
@@ -290,7 +290,7 @@ func TestErrandsHoldAnOrderedEnd(t *testing.T) {
 	require.EqualValues(t, 3, brought.Load())
 }
 
-// A Run that is suspended is gone on with: alarms ring, errands bring, and questions are answered in the next.
+// A Run that is suspended is gone on with: timers ring, operations bring, and questions are answered in the next.
 func TestASuspendedRunGoesOn(t *testing.T) {
 	for _, terms := range []shutdown.Policy{shutdown.Suspend, shutdown.Halt} {
 		x := newMill(t, 2)
@@ -306,8 +306,8 @@ func TestASuspendedRunGoesOn(t *testing.T) {
 		set := func(p *doer) {
 			asked := x.doer(process.Options{Name: "asked"})
 			process.Link(p, asked, true)
-			p.After(10*time.Millisecond, note("alarm"))
-			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) deed { return note("errand") })
+			p.After(10*time.Millisecond, note("timer"))
+			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) deed { return note("operation") })
 			process.Request(p, asked, questionFor(func(p *doer, r textReply) {
 				p.After(10*time.Millisecond, func(p *doer) { r.Send(p, "answer") })
 			}), 0, func(v string, _ error) deed { return note(v) })
@@ -320,13 +320,13 @@ func TestASuspendedRunGoesOn(t *testing.T) {
 		}), &cut)
 		require.Empty(t, brought)
 		require.NoError(t, x.run(nil))
-		require.ElementsMatch(t, []string{"alarm", "errand", "answer"}, brought)
+		require.ElementsMatch(t, []string{"timer", "operation", "answer"}, brought)
 		require.Zero(t, x.sys.Stats().Alive)
 	}
 }
 
-// What errands are dropped by an order is told to those who are left, if they have a turn before they are dropped, too.
-func TestErrandsThatAnOrderDrops(t *testing.T) {
+// What operations are dropped by an order is told to those who are left, if they have a turn before they are dropped, too.
+func TestOperationsThatAnOrderDrops(t *testing.T) {
 	x := newMill(t, 2)
 	never := future.New[int](x.g.Schedulers()[0])
 	err := x.run(&shutdown.Policy{Time: 5 * time.Millisecond, Drop: true}, func() {
@@ -426,8 +426,8 @@ func TestAStopperThatIsSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T)
 	}
 }
 
-// One reactor has obeyed an order, and the other has not: whoever is spawned or has its turn between is told once.
-func TestAStopperIsToldOnceAlthoughReactorsObeyOneByOne(t *testing.T) {
+// One scheduler has obeyed an order, and the other has not: whoever is spawned or has its turn between is told once.
+func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) {
 			x := takeInHand(t, 2)
@@ -554,7 +554,7 @@ func TestAStopperMayEndOrSpeak(t *testing.T) {
 				row.then(p, o)
 			}
 			ref := process.Spawn(x.sys, s, process.Options{})
-			h := x.heir(ref)
+			h := x.witness(ref)
 			require.NoError(t, ref.Send(x.sys, func(*doer) { t.Error("it has ended before") }))
 			x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
 			x.all()
@@ -659,8 +659,8 @@ func TestRunsThatAreCutOneAfterAnother(t *testing.T) {
 }
 
 func TestCloseEndsAll(t *testing.T) {
-	for _, reactors := range []int{1, 2} {
-		x := newMill(t, reactors)
+	for _, schedulers := range []int{1, 2} {
+		x := newMill(t, schedulers)
 		var closed atomic.Int64
 		all := []process.Ref[deed]{}
 		ends := []*future.Future[process.Notice]{}
@@ -782,7 +782,7 @@ func TestAnOrderForOneScheduler(t *testing.T) {
 }
 
 // Two who give orders at once are obeyed here in this order and there in that. Each process hears of those of one
-// reactor, each once.
+// scheduler, each once.
 func TestOrdersThatCross(t *testing.T) {
 	x := takeInHand(t, 2)
 	var takers []*orderTaker
@@ -836,7 +836,7 @@ func TestSteppingGoesOnBehindAnOrder(t *testing.T) {
 	}
 }
 
-// A System that is set up on one scheduler only is one of one reactor.
+// A System that is set up on one scheduler only is one of one scheduler.
 func TestSetupOnOneSchedulerOnly(t *testing.T) {
 	for _, only := range []int{0, 1} {
 		sys := process.New(process.Config{})
@@ -868,8 +868,8 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 	}
 }
 
-// A goroutine ends in a task: its scheduler is lost, and nobody waits for its reactor.
-func TestAReactorWhoseGoroutineHasEndedIsNotWaitedFor(t *testing.T) {
+// A goroutine ends in a task: its scheduler is lost, and nobody waits for its scheduler.
+func TestASchedulerWhoseGoroutineHasEndedIsNotWaitedFor(t *testing.T) {
 	x := newMill(t, 2)
 	require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() > 0 {

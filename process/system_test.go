@@ -101,8 +101,8 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 
 // Without a process, a System holds nothing up.
 func TestASystemWithoutProcessesDoesNotHoldRun(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, reactors int) {
-		start(t, reactors, process.Config{}, func(*process.System) {}).end()
+	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+		start(t, schedulers, process.Config{}, func(*process.System) {}).end()
 	})
 }
 

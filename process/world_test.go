@@ -254,7 +254,7 @@ func (c *crowd) audit() {
 	if c.ordered {
 		return
 	}
-	unknown := c.begun - c.arrived - c.lost // dropped as messages, among other messages; alarms of the dead
+	unknown := c.begun - c.arrived - c.lost // dropped as messages, among other messages; timers of the dead
 	if n.Ended == 0 && unknown != 0 {
 		c.w.Errorf("of %d coins %d have arrived, and nobody has died", c.begun, c.arrived)
 	}

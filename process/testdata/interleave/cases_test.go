@@ -665,7 +665,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an alarm is due while all become idle", runners: 2, preemptions: 1,
+		name: "a timer is due while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			var a *timer
 			var to *proc
@@ -682,7 +682,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an alarm is due while it is stopped", runners: 2, preemptions: 2,
+		name: "a timer is due while it is stopped", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var a *timer
 			stopped := false
@@ -708,9 +708,9 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an errand is over while all become idle", runners: 2, preemptions: 1,
+		name: "an operation is over while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
-			x, to := w.errand()
+			x, to := w.operation()
 			if !w.rest(false) {
 				return
 			}
@@ -724,9 +724,9 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an errand is cancelled while all are idle", runners: 2, preemptions: 1,
+		name: "an operation is cancelled while all are idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
-			x, to := w.errand()
+			x, to := w.operation()
 			if !w.rest(false) {
 				return
 			}
@@ -859,8 +859,8 @@ var cases = []small{
 	},
 }
 
-// errand spawns a process that has one done that does not end by itself.
-func (w *world) errand() (*job, *proc) {
+// operation spawns a process that has one done that does not end by itself.
+func (w *world) operation() (*job, *proc) {
 	var x *job
 	var to *proc
 	to = w.spawn("to", Options{}, func(p *Self[msg]) {

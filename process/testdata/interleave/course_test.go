@@ -11,7 +11,7 @@ import (
 type chooser interface {
 	// choose returns the index of one of fork.to.
 	choose(f fork) int
-	// mayPreempt tells whether a preemption would be chosen at all.
+	// mayPreempt reports whether a preemption would be chosen at all.
 	mayPreempt() bool
 	// step tells of one: by which thread, at what, and whether it has written.
 	step(by, at int, wrote bool)
@@ -179,7 +179,7 @@ func (x *course) again() bool {
 	return false
 }
 
-// needless tells whether the isSetUp way does the same as another that was tried.
+// needless reports whether the isSetUp way does the same as another that was tried.
 func (b *branch) needless() bool {
 	if b.next == nil {
 		return false

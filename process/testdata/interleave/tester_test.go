@@ -112,10 +112,10 @@ func (x *tester) note(format string, args ...any) {
 	}
 }
 
-// can tells whether t could take a step.
+// can reports whether t could take a step.
 func (t *thread) can() bool { return !t.ended && (t.ready == nil || t.ready()) }
 
-// rests tells whether t is a runner's that waits to be woken.
+// rests reports whether t is a runner's that waits to be woken.
 func (t *thread) rests() bool { return t.ready != nil && t.waits == forWakeUp }
 
 // forWakeUp is what a runner waits for when it has nothing to do: the one thing that may never come.

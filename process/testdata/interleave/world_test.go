@@ -38,7 +38,7 @@ type world struct {
 	alone    bool // without runners
 	fresh    bool // the schedulers were not there in earlier runs
 	awake    int  // processes that neither sleep nor are dead
-	underway int  // alarms and errands that have not been heard of
+	underway int  // timers and operations that have not been heard of
 	checks   []func()
 	given    bool // an order
 	coming   int  // of those, who slept before somebody's call that has not returned
@@ -178,7 +178,7 @@ func (w *world) serve(x *station) {
 	}
 }
 
-// step tells whether the demon is ready, and begins its turn then. The turns of tasks, if there are some, are one step
+// step reports whether the demon is ready, and begins its turn then. The turns of tasks, if there are some, are one step
 // each.
 func (w *world) step(x *station) bool {
 	w.atomic++
@@ -194,7 +194,7 @@ func (w *world) step(x *station) bool {
 	return x.due
 }
 
-// called tells whether something is in the inbox.
+// called reports whether something is in the inbox.
 func (w *world) called(x *station) bool {
 	when, more := x.s.NextDeadline()
 	return more && when <= 0 // the clock stands still
@@ -264,7 +264,7 @@ func (q *wish) look(w *world) {
 	}
 }
 
-// quiet tells whether nothing is ready. What is being sent or spawned by somebody outside of turns might as well
+// quiet reports whether nothing is ready. What is being sent or spawned by somebody outside of turns might as well
 // come afterwards.
 func (w *world) quiet() bool { return w.awake == w.coming && w.underway == 0 }
 
@@ -472,7 +472,7 @@ func (g *ghost) owned(now uint32) {
 	c.holder = nil
 }
 
-// belongs tells whether c may be in a queue. If all are ended, that may come to one who is on its way there.
+// belongs reports whether c may be in a queue. If all are ended, that may come to one who is on its way there.
 func (w *world) belongs(c *core) bool {
 	state := c.word.Peek() & states
 	return state == queued || state == dead && w.dropped

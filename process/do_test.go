@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// brought is what errands have brought.
+// brought is what operations have brought.
 type brought struct{ all []error }
 
 func (x *brought) as(err error) deed { return func(*doer) { x.all = append(x.all, err) } }
@@ -51,7 +51,7 @@ func (c *chore) end(d act.Directive) {
 	c.waker.Wake()
 }
 
-func TestAnErrandBringsWhatItsActionHasComeTo(t *testing.T) {
+func TestAnOperationBringsWhatItsActionHasComeTo(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		verdict act.Directive
@@ -86,7 +86,7 @@ func TestAFailureWithoutAReasonIsOneNoneTheLess(t *testing.T) {
 	require.ErrorContains(t, onlyOne(t, got.all), "without saying why")
 }
 
-func TestAnErrandWhoseActionPanics(t *testing.T) {
+func TestAnOperationWhoseActionPanics(t *testing.T) {
 	x, got := takeInHand(t, 1), &brought{}
 	x.do(x.doer(process.Options{}), func(p *doer) {
 		process.Do(p, act.Func(func(*act.Task) act.Directive { panic("burst") }), got.as)
@@ -95,7 +95,7 @@ func TestAnErrandWhoseActionPanics(t *testing.T) {
 	require.Equal(t, 1, x.logs.FilterMessage("a task failed").Len(), "as that of any task")
 }
 
-func TestAnErrandThatSleeps(t *testing.T) {
+func TestAnOperationThatSleeps(t *testing.T) {
 	x, got := takeInHand(t, 2), &brought{}
 	ref := x.doer(process.Options{})
 	x.on(0, ref, func(p *doer) { process.Do(p, &listener.Sleep{For: time.Second}, got.as) })
@@ -105,7 +105,7 @@ func TestAnErrandThatSleeps(t *testing.T) {
 	require.Equal(t, []error{nil}, got.all)
 }
 
-func TestAnErrandThatIsCancelled(t *testing.T) {
+func TestAnOperationThatIsCancelled(t *testing.T) {
 	for _, where := range []string{"before its first turn", "while it waits", "from a goroutine"} {
 		t.Run(where, func(t *testing.T) {
 			x, c, got := takeInHand(t, 2), &chore{}, &brought{}
@@ -137,7 +137,7 @@ func TestAnErrandThatIsCancelled(t *testing.T) {
 	}
 }
 
-func TestTheEndIsThatOfErrands(t *testing.T) {
+func TestTheEndIsThatOfOperations(t *testing.T) {
 	for _, there := range []int{0, 1} {
 		x, got := takeInHand(t, 2), &brought{}
 		ref, chores := x.doer(process.Options{}), [3]chore{}
@@ -163,7 +163,7 @@ func TestTheEndIsThatOfErrands(t *testing.T) {
 	}
 }
 
-func TestAnAsThatPanicsInAnErrandHarmsNobody(t *testing.T) {
+func TestAnAsThatPanicsInAnOperationHarmsNobody(t *testing.T) {
 	x, c := takeInHand(t, 1), &chore{}
 	ref := x.doer(process.Options{})
 	x.do(ref, func(p *doer) { process.Do(p, c, func(error) deed { panic("burst") }) })
@@ -225,7 +225,7 @@ type stoppingChore struct{ chore }
 
 func (c *stoppingChore) Stop(*act.Task, shutdown.Order) { c.verdict = act.Done }
 
-func TestAnOrderIsPassedOnToTheActionOfAnErrand(t *testing.T) {
+func TestAnOrderIsPassedOnToTheActionOfAnOperation(t *testing.T) {
 	x, c, got := takeInHand(t, 2), &stoppingChore{}, &brought{}
 	x.do(x.doer(process.Options{}), func(p *doer) { process.Do(p, c, got.as) })
 	x.g.Shutdown(drains)
@@ -235,7 +235,7 @@ func TestAnOrderIsPassedOnToTheActionOfAnErrand(t *testing.T) {
 	require.False(t, x.underOrder(), "nothing else holds it")
 }
 
-// What was awaited is told to be lost, not to be pending, when an order drops the errand and the process is left.
+// What was awaited is told to be lost, not to be pending, when an order drops the operation and the process is left.
 func TestAnAwaitThatIsDroppedIsLost(t *testing.T) {
 	x := takeInHand(t, 2)
 	f := future.New[int](x.g.Schedulers()[0])
@@ -311,7 +311,7 @@ func TestDoOfACall(t *testing.T) {
 }
 
 // An action that has its own work offloaded belongs to the function until that returns.
-func TestAnErrandThatOffloadsIsClosedAfterwards(t *testing.T) {
+func TestAnOperationThatOffloadsIsClosedAfterwards(t *testing.T) {
 	x := settleIn(t, act.Config{Schedulers: 2})
 	ref, goOn := x.doer(process.Options{}), make(chan bool)
 	var under, closed atomic.Int32
@@ -347,7 +347,7 @@ type closingAction struct {
 
 func (c *closingAction) Close() error { return c.close() }
 
-func TestCancelAgainstTheEndOfTheErrand(t *testing.T) {
+func TestCancelAgainstTheEndOfTheOperation(t *testing.T) {
 	x := settleIn(t, act.Config{Schedulers: 2})
 	const batch = 100
 	cancelled, brought := 0, 0
@@ -389,7 +389,7 @@ func TestCancelAgainstTheEndOfTheErrand(t *testing.T) {
 	x.close()
 }
 
-func TestErrandsOfTheDeadAreForgotten(t *testing.T) {
+func TestOperationsOfTheDeadAreForgotten(t *testing.T) {
 	x := takeInHand(t, 2)
 	never := future.New[int](x.g.Schedulers()[0])
 	lives := func(n int) {
@@ -410,7 +410,7 @@ func TestErrandsOfTheDeadAreForgotten(t *testing.T) {
 }
 
 // Who waits for quiescence hears of it also when what was under way is given up, or comes to nothing, elsewhere.
-func TestNothingIsUnderWayAfterAnErrandThatBringsNothing(t *testing.T) {
+func TestNothingIsUnderWayAfterAnOperationThatBringsNothing(t *testing.T) {
 	for name, end := range map[string]func(c *chore, e process.Operation){
 		"cancelled on a goroutine": func(_ *chore, e process.Operation) {
 			done := make(chan bool)

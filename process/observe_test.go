@@ -16,7 +16,7 @@ import (
 func TestEachRegistrationMakesOneNotice(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref := x.doer(process.Options{})
-	once, often := x.heir(ref), x.heir(ref, ref, ref, ref, ref)
+	once, often := x.witness(ref), x.witness(ref, ref, ref, ref, ref)
 	x.do(ref, falters)
 	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFaltered}
 	require.Equal(t, []process.Notice{want}, once.heard())
@@ -46,7 +46,7 @@ func TestMonitorOfTheDeadIsAnsweredAtOnce(t *testing.T) {
 	x := takeInHand(t, 1)
 	ref := x.doer(process.Options{})
 	x.do(ref, bursts)
-	h := x.heir(ref, ref)
+	h := x.witness(ref, ref)
 	require.Equal(t, []process.Reason{process.Panicked, process.Panicked}, h.reasons())
 	require.Equal(t, h.heard()[0], h.heard()[1])
 }
@@ -171,7 +171,7 @@ func TestAnAsThatPanicsInMonitorHarmsNobody(t *testing.T) {
 	x := takeInHand(t, 1)
 	ref, h := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
 	x.do(h, func(p *doer) { process.Watch(p, ref, func(process.Notice) deed { panic("burst") }) })
-	other := x.heir(ref)
+	other := x.witness(ref)
 	x.do(ref, leaves)
 	require.Equal(t, []process.Reason{process.Normal}, other.reasons())
 	entry := onlyOne(t, x.logs.All())
@@ -216,7 +216,7 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 								process.Link(a, b, rule)
 							}
 						}
-						ha, hb := x.heir(a), x.heir(b)
+						ha, hb := x.witness(a), x.witness(b)
 						if !dead {
 							link()
 						}
@@ -247,7 +247,7 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
 	x := takeInHand(t, 2)
 	a, b := x.doer(process.Options{}), x.doer(process.Options{})
-	h := x.heir(a, b)
+	h := x.witness(a, b)
 	bonds := []process.Operation{}
 	for range 3 {
 		bonds = append(bonds, process.Link(a, b, true), process.Link(b, a, true))
@@ -265,7 +265,7 @@ func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
 func TestOfSeveralLinksOneIsEnough(t *testing.T) {
 	x := takeInHand(t, 2)
 	a, b := x.doer(process.Options{}), x.doer(process.Options{})
-	h := x.heir(a, b)
+	h := x.witness(a, b)
 	for range 5 {
 		process.Link(a, b, false)
 		process.Link(b, a, true)
@@ -277,7 +277,7 @@ func TestOfSeveralLinksOneIsEnough(t *testing.T) {
 func TestUnlinkedTwoEndApart(t *testing.T) {
 	x := takeInHand(t, 2)
 	a, b := x.doer(process.Options{}), x.doer(process.Options{})
-	h := x.heir(b)
+	h := x.witness(b)
 	require.True(t, process.Link(a, b, true).Cancel())
 	a.Kill()
 	x.all()
@@ -287,7 +287,7 @@ func TestUnlinkedTwoEndApart(t *testing.T) {
 func TestALinkToOneselfMeansNothing(t *testing.T) {
 	x := takeInHand(t, 1)
 	a := x.doer(process.Options{})
-	h := x.heir(a)
+	h := x.witness(a)
 	require.False(t, process.Link(a, a, true).Cancel())
 	x.do(a, leaves)
 	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
@@ -323,7 +323,7 @@ func TestLinksInACircle(t *testing.T) {
 			process.Link(all[i], all[(i+1)%len(all)], rule)
 			process.Link(all[i], all[(i*7+3)%len(all)], rule)
 		}
-		h := x.heir(all...)
+		h := x.witness(all...)
 		all[50].Kill()
 		x.all()
 		require.Len(t, h.heard(), 100)
@@ -334,8 +334,8 @@ func TestLinksInACircle(t *testing.T) {
 }
 
 func TestAChainOfLinkedEnds(t *testing.T) {
-	for _, reactors := range []int{1, 2} {
-		x := settleIn(t, act.Config{Schedulers: reactors})
+	for _, schedulers := range []int{1, 2} {
+		x := settleIn(t, act.Config{Schedulers: schedulers})
 		const length = 1000
 		all := [length]process.Ref[deed]{}
 		for i := range all {
@@ -373,16 +373,16 @@ func TestALongChainOfLinkedEndsIsNotDear(t *testing.T) {
 	x.all()
 	require.EqualValues(t, length, x.sys.Stats().Ended)
 	require.Less(t, inUse()-before, int64(length*1000), "bytes for those who may still be asked")
-	require.ErrorContains(t, x.heir(all[length-1]).heard()[0].Err, "has ended")
+	require.ErrorContains(t, x.witness(all[length-1]).heard()[0].Err, "has ended")
 }
 
-// Two who are linked die at the same time on two reactors: each has one end.
+// Two who are linked die at the same time on two schedulers: each has one end.
 func TestLinkedTwoDieAtOnce(t *testing.T) {
 	const batch = 200
 	batches := often(100_000) / batch
 	x := settleIn(t, act.Config{Schedulers: 2})
 	reasons := map[process.Reason]int{}
-	h := &heir{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
+	h := &witness{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
 	for range batches {
 		pairs := [batch][2]process.Ref[deed]{}
 		x.do(h.Ref, func(p *doer) {
@@ -494,7 +494,7 @@ func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
 	x.close()
 }
 
-// Those who watch others that die together on two reactors hear of each exactly as often as they have asked.
+// Those who watch others that die together on two schedulers hear of each exactly as often as they have asked.
 func TestManyWatchMany(t *testing.T) {
 	const many, asked = 100, 5
 	x := settleIn(t, act.Config{Schedulers: 2})
@@ -528,7 +528,7 @@ func TestManyWatchMany(t *testing.T) {
 func TestWhatANoticeSaysOfNames(t *testing.T) {
 	x := takeInHand(t, 1)
 	bob, number := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
-	h := x.heir(bob, number)
+	h := x.witness(bob, number)
 	x.do(bob, leaves)
 	x.do(number, leaves)
 	require.Equal(t, "bob", h.heard()[0].Of.String())
@@ -538,7 +538,7 @@ func TestWhatANoticeSaysOfNames(t *testing.T) {
 
 func TestANoticeToOneWhoHasMovedOn(t *testing.T) {
 	x := takeInHand(t, 2)
-	ref, h := x.doer(process.Options{}), &heir{Ref: x.doer(process.Options{})}
+	ref, h := x.doer(process.Options{}), &witness{Ref: x.doer(process.Options{})}
 	x.on(0, h.Ref, func(p *doer) { process.Watch(p, ref, h.take) })
 	x.on(1, h.Ref, func(*doer) {})
 	x.on(0, ref, leaves)

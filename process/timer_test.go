@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-func TestAnAlarmIsNeverEarly(t *testing.T) {
+func TestATimerIsNeverEarly(t *testing.T) {
 	for _, d := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, time.Second, time.Minute + 1, 25 * time.Hour} {
 		t.Run(d.String(), func(t *testing.T) {
 			x := takeInHand(t, 2)
@@ -32,8 +32,8 @@ func TestAnAlarmIsNeverEarly(t *testing.T) {
 	}
 }
 
-// The clock is read when the alarm is set: a turn that has taken long does not make it early.
-func TestAnAlarmCountsFromTheMomentWhenItIsSet(t *testing.T) {
+// The clock is read when the timer is set: a turn that has taken long does not make it early.
+func TestATimerCountsFromTheMomentWhenItIsSet(t *testing.T) {
 	x := takeInHand(t, 1)
 	rang := false
 	x.do(x.doer(process.Options{}), func(p *doer) {
@@ -46,22 +46,22 @@ func TestAnAlarmCountsFromTheMomentWhenItIsSet(t *testing.T) {
 	require.True(t, rang)
 }
 
-func TestAlarmsThatAreDueAtOnce(t *testing.T) {
+func TestTimersThatAreDueAtOnce(t *testing.T) {
 	for _, d := range []time.Duration{0, -1, -time.Hour, math.MinInt64} {
 		t.Run(d.String(), func(t *testing.T) {
 			x := takeInHand(t, 1)
 			x.later(time.Hour)
 			log := ""
 			x.do(x.doer(process.Options{}), func(p *doer) {
-				p.After(d, func(*doer) { log += " alarm" })
+				p.After(d, func(*doer) { log += " timer" })
 				log += "turn" // it is a message, and not a call
 			})
-			require.Equal(t, "turn alarm", log)
+			require.Equal(t, "turn timer", log)
 		})
 	}
 }
 
-func TestAlarmsThatAreNeverDue(t *testing.T) {
+func TestTimersThatAreNeverDue(t *testing.T) {
 	for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2} {
 		t.Run(d.String(), func(t *testing.T) {
 			x := takeInHand(t, 1)
@@ -75,7 +75,7 @@ func TestAlarmsThatAreNeverDue(t *testing.T) {
 	}
 }
 
-func TestAlarmsComeInTheOrderOfTheirTimes(t *testing.T) {
+func TestTimersComeInTheOrderOfTheirTimes(t *testing.T) {
 	x := takeInHand(t, 1)
 	log := ""
 	x.do(x.doer(process.Options{}), func(p *doer) {
@@ -89,24 +89,24 @@ func TestAlarmsComeInTheOrderOfTheirTimes(t *testing.T) {
 	require.Equal(t, "4@0 1@1 3@1 2@2 0@3 5@3 ", log)
 }
 
-func TestNoBoundRefusesAnAlarm(t *testing.T) {
+func TestNoBoundRefusesATimer(t *testing.T) {
 	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
 		x := takeInHand(t, 1)
 		ref, log := x.doer(process.Options{Limit: 1, Overflow: full}), ""
 		x.do(ref, func(p *doer) {
-			p.After(time.Second, func(*doer) { log += "alarm " })
-			p.After(time.Second, func(*doer) { log += "alarm " })
+			p.After(time.Second, func(*doer) { log += "timer " })
+			p.After(time.Second, func(*doer) { log += "timer " })
 		})
 		require.NoError(t, ref.Send(x.sys, func(*doer) { log += "message " }))
 		x.clock.pass(time.Second)
 		x.only(0)
-		require.Contains(t, []string{"message alarm alarm ", "alarm alarm message "}, log)
+		require.Contains(t, []string{"message timer timer ", "timer timer message "}, log)
 		require.Zero(t, x.sys.Stats().Dropped)
 	}
 }
 
-// The alarm rings where it was set, and the message finds the process wherever that is.
-func TestAnAlarmAfterAMove(t *testing.T) {
+// The timer rings where it was set, and the message finds the process wherever that is.
+func TestATimerAfterAMove(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref, rang := x.doer(process.Options{}), -1
 	x.on(0, ref, func(p *doer) { p.After(time.Second, func(p *doer) { rang = p.Scheduler().Index() }) })
@@ -121,9 +121,9 @@ func TestAnAlarmAfterAMove(t *testing.T) {
 	require.Equal(t, 0, rang)
 }
 
-func TestAnAlarmThatIsStopped(t *testing.T) {
+func TestATimerThatIsStopped(t *testing.T) {
 	for _, there := range []int{0, 1} {
-		t.Run([]string{"where it was set", "on the other reactor"}[there], func(t *testing.T) {
+		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
 			x := takeInHand(t, 2)
 			ref := x.doer(process.Options{})
 			var a, rings process.Operation
@@ -144,7 +144,7 @@ func TestAnAlarmThatIsStopped(t *testing.T) {
 }
 
 // One that is due is stopped in time if its message has not been made; afterwards it has been.
-func TestStopOfAnAlarmThatIsDue(t *testing.T) {
+func TestStopOfATimerThatIsDue(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := takeInHand(t, 2)
 		ref := x.doer(process.Options{})
@@ -160,9 +160,9 @@ func TestStopOfAnAlarmThatIsDue(t *testing.T) {
 	}
 }
 
-func TestTheEndStopsAlarms(t *testing.T) {
+func TestTheEndStopsTimers(t *testing.T) {
 	for _, there := range []int{0, 1} {
-		t.Run([]string{"where it was set", "on the other reactor"}[there], func(t *testing.T) {
+		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
 			x := takeInHand(t, 2)
 			ref := x.doer(process.Options{})
 			x.on(0, ref, func(p *doer) { p.After(time.Second, func(*doer) { t.Error("nobody is there") }) })
@@ -177,8 +177,8 @@ func TestTheEndStopsAlarms(t *testing.T) {
 	}
 }
 
-// Short lives with long alarms cost nothing once they are over, also if the alarms were set elsewhere.
-func TestAlarmsOfTheDeadAreForgotten(t *testing.T) {
+// Short lives with long timers cost nothing once they are over, also if the timers were set elsewhere.
+func TestTimersOfTheDeadAreForgotten(t *testing.T) {
 	x := takeInHand(t, 2)
 	lives := func(n int) {
 		for i := range n {
@@ -196,7 +196,7 @@ func TestAlarmsOfTheDeadAreForgotten(t *testing.T) {
 	require.False(t, set)
 }
 
-func TestAlarmsOfMany(t *testing.T) {
+func TestTimersOfMany(t *testing.T) {
 	x := settleIn(t, act.Config{Schedulers: 2})
 	const many = 2000
 	begun := make([]time.Time, many)
@@ -222,14 +222,14 @@ func TestAlarmsOfMany(t *testing.T) {
 	x.close()
 }
 
-func TestAnAlarmIsUnderWay(t *testing.T) {
+func TestATimerIsUnderWay(t *testing.T) {
 	x := takeInHand(t, 2)
 	ref := x.doer(process.Options{})
 	var a process.Operation
 	x.do(ref, func(p *doer) { a = p.After(time.Second, func(*doer) {}) })
 	quiet := x.sys.Quiescent()
 	x.all()
-	require.False(t, quiet.Resolved(), "the alarm will ring by itself")
+	require.False(t, quiet.Resolved(), "the timer will ring by itself")
 	x.later(time.Second)
 	require.True(t, quiet.Resolved())
 	x.do(ref, func(p *doer) { a = p.After(time.Second, leaves) })
@@ -238,8 +238,8 @@ func TestAnAlarmIsUnderWay(t *testing.T) {
 	require.True(t, quiet.Resolved())
 }
 
-// Nobody rings for a reactor that is in its turn: it looks by itself what it has to stop before it rests.
-func TestAnAlarmThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
+// Nobody rings for a scheduler that is in its turn: it looks by itself what it has to stop before it rests.
+func TestATimerThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
 	sys := process.New(process.Config{})
 	var keeper process.Ref[int] // of Run
 	r := servertest.Start(t, act.Config{Schedulers: 2}, sys.Setup, func(s *act.Scheduler) error {

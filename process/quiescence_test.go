@@ -45,7 +45,7 @@ func (a *activity) steady(t *testing.T) [4]int64 {
 	return [4]int64{}
 }
 
-// Where all processes sleep, no reactor takes a turn, begins a pass, looks at anything, or is woken. Nor is there
+// Where all processes sleep, no scheduler takes a turn, begins a pass, looks at anything, or is woken. Nor is there
 // anything that would grow with the number of those who sleep.
 func TestWhereAllSleepNothingWakes(t *testing.T) {
 	tier.Need(t, tier.Full, "watches the threads for half a second")
@@ -80,8 +80,8 @@ func TestWhereAllSleepNothingWakes(t *testing.T) {
 	r.end()
 }
 
-// A message to a process where everything is idle wakes one reactor, once.
-func TestAMessageWakesOneReactor(t *testing.T) {
+// A message to a process where everything is idle wakes one scheduler, once.
+func TestAMessageWakesOneScheduler(t *testing.T) {
 	tier.Need(t, tier.Full, "counts wake-ups of threads that fall asleep in time")
 	const n = 100
 	var a activity
@@ -104,7 +104,7 @@ func TestAMessageWakesOneReactor(t *testing.T) {
 	r.end()
 }
 
-// On the table the future is resolved as soon as the reactor has had a turn to find out.
+// On the table the future is resolved as soon as the scheduler has had a turn to find out.
 func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 	t.Run("with no process at all", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
@@ -179,9 +179,9 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		x.step()
 		require.True(t, f.Resolved())
 	})
-	t.Run("not before an alarm has come", func(t *testing.T) {
+	t.Run("not before a timer has come", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
-		x.alarm(func(p *process.Self[int]) { p.After(time.Hour, 1) })
+		x.timer(func(p *process.Self[int]) { p.After(time.Hour, 1) })
 		f := x.sys.Quiescent()
 		x.step()
 		require.False(t, f.Resolved())
@@ -189,10 +189,10 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.Equal(t, "1", x.step())
 		require.True(t, f.Resolved())
 	})
-	t.Run("not before an alarm is stopped", func(t *testing.T) {
+	t.Run("not before a timer is stopped", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
 		var set process.Operation
-		to := x.alarm(func(p *process.Self[int]) {
+		to := x.timer(func(p *process.Self[int]) {
 			if set == nil {
 				set = p.After(time.Hour, 1)
 			} else {
@@ -206,9 +206,9 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		x.step()
 		require.True(t, f.Resolved())
 	})
-	t.Run("not before the one whose alarm it is has ended", func(t *testing.T) {
+	t.Run("not before the one whose timer it is has ended", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
-		to := x.alarm(func(p *process.Self[int]) { p.After(time.Hour, 1) })
+		to := x.timer(func(p *process.Self[int]) { p.After(time.Hour, 1) })
 		f := x.sys.Quiescent()
 		x.step()
 		require.False(t, f.Resolved())
@@ -219,7 +219,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 	t.Run("not before what is awaited has come", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
 		awaited := future.New[int](x.s)
-		x.alarm(func(p *process.Self[int]) { process.Await(p, awaited, func(v int, _ error) int { return v }) })
+		x.timer(func(p *process.Self[int]) { process.Await(p, awaited, func(v int, _ error) int { return v }) })
 		f := x.sys.Quiescent()
 		x.step()
 		require.False(t, f.Resolved())
@@ -227,25 +227,25 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.Equal(t, "7", x.step())
 		require.True(t, f.Resolved())
 	})
-	t.Run("not before the last errand is cancelled, wherever that is done", func(t *testing.T) {
+	t.Run("not before the last operation is cancelled, wherever that is done", func(t *testing.T) {
 		x := onTheTable(t, process.Config{})
-		var errand process.Operation
-		x.alarm(func(p *process.Self[int]) {
-			if errand == nil {
-				errand = process.Await(p, future.New[int](x.s), func(v int, _ error) int { return v })
+		var operation process.Operation
+		x.timer(func(p *process.Self[int]) {
+			if operation == nil {
+				operation = process.Await(p, future.New[int](x.s), func(v int, _ error) int { return v })
 			}
 		})
 		f := x.sys.Quiescent()
 		x.step()
 		require.False(t, f.Resolved())
-		require.True(t, errand.Cancel())
+		require.True(t, operation.Cancel())
 		x.step()
 		require.True(t, f.Resolved())
 	})
 }
 
-// alarm spawns one that calls f in its first turn and for each 0, and notes any other message.
-func (x *table) alarm(f func(p *process.Self[int])) process.Ref[int] {
+// timer spawns one that calls f in its first turn and for each 0, and notes any other message.
+func (x *table) timer(f func(p *process.Self[int])) process.Ref[int] {
 	begun := false
 	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		if !begun {
@@ -266,7 +266,7 @@ func (x *table) alarm(f func(p *process.Self[int])) process.Ref[int] {
 	}), process.Options{})
 }
 
-// On two reactors, whatever they are just doing: when the future is resolved every message has arrived, and nobody
+// On two schedulers, whatever they are just doing: when the future is resolved every message has arrived, and nobody
 // is about to send one.
 func TestNothingIsUnderWayWhenItIsSaidToBeQuiescent(t *testing.T) {
 	const processes, hops = 20, 50
