@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,10 +18,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // An item has the number of its producer and its own.
 type item struct{ producer, number int }
 
-const (
-	producers = 8
-	each      = 100_000
-)
+const producers = 8
+
+// The race detector, which the tier full has, makes each round ten times as long.
+var each = tier.Choose(100_000, 20_000, 100_000)
 
 // An inventory checks that items come once each, in each producer's order.
 type inventory [producers]int
@@ -302,11 +304,11 @@ func (s *sleeper) sleep(t *testing.T, empty func() bool, patience <-chan time.Ti
 	}
 }
 
-// sleepAndWake has pushers push 100,000 times, each only after the consumer has
+// sleepAndWake has pushers push many times, each only after the consumer has
 // found its last one and so is about to fall asleep, at varied distances from it.
 // With one producer no other makes up for a lost wake-up.
 func sleepAndWake(t *testing.T, pushers int, push func(pusher int), takeAll func(found func(pusher int)), empty func() bool) {
-	const rounds = 100_000
+	rounds := each
 	s := sleeper{wakes: make(chan struct{}, 1)}
 	patience := time.After(2 * time.Minute)
 	pending := make([]atomic.Bool, pushers)

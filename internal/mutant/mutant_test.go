@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 const root = "../.."
@@ -34,6 +36,7 @@ var catalogues = []struct {
 // TestEveryMutantApplies applies each mutant of the catalogues to today's code, and type-checks the result. Whether
 // the mutants are found is tested where the catalogues are used.
 func TestEveryMutantApplies(t *testing.T) {
+	tier.NoRace(t, "type-checks much, in one goroutine")
 	var all []*Mutant
 	var packages []string
 	for _, c := range catalogues {
