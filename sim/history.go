@@ -86,10 +86,15 @@ var phrases = [whats]func(who actor, a, b int64) string{
 	endArrives:   func(who actor, _, _ int64) string { return fmt.Sprintf("the end arrives at %v", who) },
 	resetArrives: func(who actor, _, _ int64) string { return fmt.Sprintf("a reset arrives at %v", who) },
 	clientDoes:   func(who actor, a, b int64) string { return fmt.Sprintf("%v: %v %s", who, deed(b), result(a)) },
-	faultHappens: func(who actor, a, _ int64) string { return fmt.Sprintf("fault at %v: %s", who, faultNames[a]) },
-	isDialled:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
+	faultHappens: func(who actor, a, _ int64) string {
+		if who == nil {
+			return "fault: " + faultNames[a]
+		}
+		return fmt.Sprintf("fault at %v: %s", who, faultNames[a])
+	},
+	isDialled: func(who actor, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
 	isQueued: func(who actor, a, b int64) string {
-		return fmt.Sprintf("connection %d waits at %v, %d in the backlog", a, who, b)
+		return fmt.Sprintf("connection %d waits at %v, which has a backlog of %d", a, who, b)
 	},
 }
 

@@ -79,7 +79,7 @@ func (h *theatre) ready(fd int, kind netpoll.Kind) {
 var alone = netpoll.ListenOptions{First: true}
 
 var scripts = map[string]func(h *theatre){
-	"nobody listens": func(h *theatre) {
+	"nothing listens": func(h *theatre) {
 		l, addr := h.listen(alone)
 		h.close(l)
 		fd := h.dial(addr)
@@ -162,7 +162,7 @@ var scripts = map[string]func(h *theatre){
 		h.send(a, "x")
 		h.close(a)
 	},
-	"somebody listens": func(h *theatre) {
+	"a server listens": func(h *theatre) {
 		l, addr := h.listen(alone)
 		_, err := h.os.ListenTCP(addr, alone)
 		h.say("another first: %v", err)
