@@ -133,10 +133,9 @@ func (s *store) held(ctx context.Context, l stage.Lease, rule func(t *stage.Task
 	if e == nil {
 		return rule(nil, s.now())
 	}
-	t := e.task
-	err := rule(&t, s.now())
+	err := rule(&e.task, s.now()) // which changes nothing if it refuses
 	if err == nil {
-		s.put(e, t)
+		s.put(e, e.task)
 	}
 	return err
 }
@@ -186,10 +185,9 @@ func (s *store) request(ctx context.Context, id stage.ID, rule transition.Reques
 	if e == nil {
 		return false, missing(id)
 	}
-	t := e.task
-	changed := rule(&t, s.now())
+	changed := rule(&e.task, s.now())
 	if changed {
-		s.put(e, t)
+		s.put(e, e.task)
 	}
 	return changed, nil
 }
