@@ -36,9 +36,9 @@ func TestAncestorTwoPhasesOfOneTaskletCouldRunAtOnce(t *testing.T) {
 		wakers = append(wakers, w)
 		r := w.Remote()
 		return t.Offload(func() {
-			r() // asks for the next phase while this one runs
+			r.Wake() // asks for the next phase while this one runs
 			phase()
-			r()
+			r.Wake()
 		})
 	}))
 	s.Spawn(act.Func(func(*act.Task) act.Directive {

@@ -104,7 +104,7 @@ func TestMistakesOfTheAncestors(t *testing.T) {
 			s.Spawn(act.Func(func(t *act.Task) act.Directive {
 				r, resumed := t.Waker().Remote(), make(chan struct{})
 				go func() {
-					r()
+					r.Wake()
 					close(resumed)
 				}()
 				<-resumed // the turn has not ended yet
@@ -122,7 +122,7 @@ func TestMistakesOfTheAncestors(t *testing.T) {
 				s.Spawn(act.Func(func(*act.Task) act.Directive {
 					<-inside
 					w.Wake()
-					w.Remote()()
+					w.Remote().Wake()
 					d := eager(nil)
 					if d == act.Done {
 						close(enough)

@@ -123,12 +123,12 @@ func wakesAndTurns(tb testing.TB) func(n int) {
 
 // correspondent is a partner that wakes by remote events.
 type correspondent struct {
-	waker act.AtomicWaker
+	waker act.RemoteWaker
 	other *correspondent
 }
 
 func (c *correspondent) Act(t *act.Task) act.Directive {
-	c.waker.Set(t.Waker())
+	c.waker = t.Waker().Remote()
 	c.other.waker.Wake()
 	return act.Wait
 }

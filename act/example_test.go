@@ -152,7 +152,7 @@ func ExampleWaker_Remote() {
 			remote := t.Waker().Remote()
 			go func() {
 				answers <- 42
-				remote()
+				remote.Wake()
 			}()
 			return act.Wait
 		}

@@ -111,7 +111,7 @@ func TestWakesDuringAnOffloadAreAbsorbedByTheTurnThatFollows(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Executor: exec})
 	turns := 0
 	var w act.Waker
-	var r func()
+	var r act.RemoteWaker
 	var timer act.Timer
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		switch turns++; turns {
@@ -129,7 +129,7 @@ func TestWakesDuringAnOffloadAreAbsorbedByTheTurnThatFollows(t *testing.T) {
 	_, err := s.Step(1)
 	require.NoError(t, err)
 	w.Wake()
-	r()
+	r.Wake()
 	time.Sleep(time.Millisecond)
 	n, err := s.Step(10)
 	require.NoError(t, err)
@@ -326,7 +326,7 @@ func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *te
 	const n = 50
 	s := act.New(act.Config{})
 	var closed atomic.Int32
-	var wakes []func()
+	var wakes []act.RemoteWaker
 	for range n {
 		s.Spawn(struct {
 			act.Func
@@ -344,7 +344,7 @@ func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *te
 	_, err := s.Step(n)
 	require.NoError(t, err)
 	for _, w := range wakes {
-		w()
+		w.Wake()
 	}
 	requireCut(t, s.Close())
 	require.Eventually(t, func() bool { return closed.Load() == n }, 10*time.Second, time.Millisecond)

@@ -277,16 +277,16 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		come func(s *act.Scheduler, r func())
+		come func(s *act.Scheduler, r act.RemoteWaker)
 	}{
-		{"a post", func(s *act.Scheduler, _ func()) {
+		{"a post", func(s *act.Scheduler, _ act.RemoteWaker) {
 			s.Post(func(s *act.Scheduler) { s.Hold(-1) })
 		}},
-		{"a remote wake-up", func(_ *act.Scheduler, r func()) { r() }},
-		{"an order", func(s *act.Scheduler, _ func()) { s.Shutdown(halt) }},
+		{"a remote wake-up", func(_ *act.Scheduler, r act.RemoteWaker) { r.Wake() }},
+		{"an order", func(s *act.Scheduler, _ act.RemoteWaker) { s.Shutdown(halt) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var r func()
+			var r act.RemoteWaker
 			came := false
 			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
 				Idle: func(s *act.Scheduler, atMost time.Duration) {

@@ -45,23 +45,23 @@ func (finished) Act(*act.Task) act.Directive { return act.Done }
 func elsewhere() *act.Scheduler { return act.New(act.Config{}) }
 
 // allowed is what any goroutine may call.
-var allowed = map[string]func(t *act.Task, r func()){
-	"Waker.Remote()()":   func(_ *act.Task, r func()) { r() },
-	"Scheduler.Post":     func(t *act.Task, _ func()) { t.Scheduler().Post(func(*act.Scheduler) {}) },
-	"Scheduler.Shutdown": func(t *act.Task, _ func()) { t.Scheduler().Shutdown(halt) },
-	"Scheduler.Execute":  func(t *act.Task, _ func()) { t.Scheduler().Execute(func() {}) },
-	"Scheduler.Clock":    func(t *act.Task, _ func()) { t.Scheduler().Clock() },
-	"Scheduler.Group":    func(t *act.Task, _ func()) { t.Scheduler().Group() },
-	"Scheduler.Index":    func(t *act.Task, _ func()) { t.Scheduler().Index() },
-	"Scheduler.Logger":   func(t *act.Task, _ func()) { t.Scheduler().Logger() },
+var allowed = map[string]func(t *act.Task, r act.RemoteWaker){
+	"RemoteWaker.Wake":   func(_ *act.Task, r act.RemoteWaker) { r.Wake() },
+	"Scheduler.Post":     func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Post(func(*act.Scheduler) {}) },
+	"Scheduler.Shutdown": func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Shutdown(halt) },
+	"Scheduler.Execute":  func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Execute(func() {}) },
+	"Scheduler.Clock":    func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Clock() },
+	"Scheduler.Group":    func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Group() },
+	"Scheduler.Index":    func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Index() },
+	"Scheduler.Logger":   func(t *act.Task, _ act.RemoteWaker) { t.Scheduler().Logger() },
 }
 
 func init() {
 	for name, call := range strayed {
-		children[name] = func() { beside(func(t *act.Task, w act.Waker, _ func(), tm *act.Timer) { call(t, w, tm) }) }
+		children[name] = func() { beside(func(t *act.Task, w act.Waker, _ act.RemoteWaker, tm *act.Timer) { call(t, w, tm) }) }
 	}
 	children["all that is allowed"] = func() {
-		beside(func(t *act.Task, _ act.Waker, r func(), _ *act.Timer) {
+		beside(func(t *act.Task, _ act.Waker, r act.RemoteWaker, _ *act.Timer) {
 			for _, name := range slices.Sorted(maps.Keys(allowed)) {
 				allowed[name](t, r)
 			}
@@ -71,7 +71,7 @@ func init() {
 
 // beside makes a call on another goroutine while a turn goes on, which uses its scheduler meanwhile and
 // does not end before the call has returned.
-func beside(call func(*act.Task, act.Waker, func(), *act.Timer)) {
+func beside(call func(*act.Task, act.Waker, act.RemoteWaker, *act.Timer)) {
 	s := act.New(act.Config{})
 	otherLocal.Get(s)
 	var tm act.Timer

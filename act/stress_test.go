@@ -178,8 +178,8 @@ func (n *newcomer) move(t *act.Task) act.Directive {
 			sibling.Post(func(s *act.Scheduler) { s.Spawn(n.w.newcomer(r)) })
 		}
 	case 11:
-		wake := t.Waker().Remote()
-		if sibling.Post(func(*act.Scheduler) { wake() }) {
+		waker := t.Waker().Remote()
+		if sibling.Post(func(*act.Scheduler) { waker.Wake() }) {
 			return act.Wait
 		}
 	case 12:

@@ -14,7 +14,7 @@ import (
 // Something that wakes more than once, such as a connection, keeps its own state and the latest Waker, which the action
 // replaces before every Wait. A turn may come without a cause: an action looks again at what it waits for.
 //
-// The zero Waker does nothing. A Waker is for the scheduler's own thread; see Remote and [AtomicWaker].
+// The zero Waker does nothing. A Waker is for the scheduler's own thread; see [RemoteWaker] and [AtomicWaker].
 type Waker struct {
 	t    *Task
 	turn uint64
@@ -38,13 +38,19 @@ func (w Waker) Wake() {
 	}
 }
 
-// Remote returns a function that does the same from any goroutine: it never blocks and is never refused, and after the
-// scheduler's Close it does nothing. The request travels to the task's own thread and is judged there; however often it
-// is made in one turn of the task, it travels once. Remote itself is for the scheduler's thread. See also [AtomicWaker].
-func (w Waker) Remote() func() {
-	r := w.remote()
-	return func() { r.wake(w.turn) }
+// Remote returns a RemoteWaker that does the same from any goroutine. It must be called on the scheduler's thread.
+func (w Waker) Remote() RemoteWaker { return RemoteWaker{w.remote(), w.turn} }
+
+// RemoteWaker is a Waker for any goroutine. See also [AtomicWaker]. The zero RemoteWaker does nothing.
+type RemoteWaker struct {
+	r    *remote
+	turn uint64
 }
+
+// Wake makes the task ready as Waker.Wake does. It never blocks and is never refused, and after the scheduler's Close it
+// does nothing. The request travels to the task's own thread and is judged there. However often it is made in one turn of
+// the task, it travels once. Any goroutine may call it.
+func (w RemoteWaker) Wake() { w.r.wake(w.turn) }
 
 // remote returns what carries requests to the task, nil for the zero Waker.
 func (w Waker) remote() *remote {
@@ -109,7 +115,7 @@ func (a *AtomicWaker) Set(w Waker) {
 	a.version.Add(1)
 }
 
-// Wake wakes the task whose Waker was set last, as the function of [Waker.Remote] does. Any goroutine; it never blocks.
+// Wake wakes the task whose Waker was set last, as [RemoteWaker.Wake] does. Any goroutine; it never blocks.
 // During a Set it may do nothing: the task looks once more afterwards.
 func (a *AtomicWaker) Wake() {
 	before := a.version.Load()

@@ -206,7 +206,7 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 	t.Run("another goroutine's", func(t *testing.T) {
 		s, _ := newScheduler(t, act.Config{})
 		const tasks = 8
-		var desks [tasks]atomic.Pointer[func()] // taken and fired at any moment of the turn or after it
+		var desks [tasks]atomic.Pointer[act.RemoteWaker] // taken and fired at any moment of the turn or after it
 		total := 0
 		for i := range tasks {
 			left := tries / tasks
@@ -231,7 +231,7 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 				fired := false
 				for i := range desks {
 					if r := desks[i].Swap(nil); r != nil {
-						(*r)()
+						r.Wake()
 						fired = true
 					}
 				}
@@ -254,27 +254,27 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 
 func TestTheZeroWakerAndRemoteDoNothing(t *testing.T) {
 	act.Waker{}.Wake()
-	act.Waker{}.Remote()()
+	act.Waker{}.Remote().Wake()
 }
 
 func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
-	var r func()
+	var r act.RemoteWaker
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		r = t.Waker().Remote()
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
-	r()
+	r.Wake()
 	require.NoError(t, s.Run())
 	require.NoError(t, s.Close())
-	r()
+	r.Wake()
 	require.Empty(t, logs.All())
 }
 
 func TestARemoteWakesFromSleep(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	remotes := make(chan func(), 1)
+	remotes := make(chan act.RemoteWaker, 1)
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		if turns++; turns > 3 {
@@ -287,7 +287,7 @@ func TestARemoteWakesFromSleep(t *testing.T) {
 		for range 3 {
 			r := <-remotes
 			for range 10 {
-				r() // nine of them for nothing
+				r.Wake() // nine of them for nothing
 			}
 		}
 	}()
@@ -299,7 +299,7 @@ func TestARemoteWakesFromSleep(t *testing.T) {
 func TestARemoteThatHasBeenUsedInterruptsNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	i := newSentry(s)
-	remotes := make(chan func(), 2)
+	remotes := make(chan act.RemoteWaker, 2)
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		if turns++; turns == 3 {
@@ -311,13 +311,13 @@ func TestARemoteThatHasBeenUsedInterruptsNothing(t *testing.T) {
 	ended := onItsThread(t, s)
 	<-i.asleep
 	first := <-remotes
-	first()
+	first.Wake()
 	<-i.asleep
 	require.EqualValues(t, 1, i.interrupts.Load())
-	first()
-	first()
+	first.Wake()
+	first.Wake()
 	require.EqualValues(t, 1, i.interrupts.Load())
-	(<-remotes)()
+	(<-remotes).Wake()
 	inTime(t, func() { require.NoError(t, <-ended) })
 	require.EqualValues(t, 2, i.interrupts.Load())
 }
@@ -327,7 +327,7 @@ func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var former *act.Task
 	var stale act.Waker
-	var remote func()
+	var remote act.RemoteWaker
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		former, stale, remote = t, t.Waker(), t.Waker().Remote()
 		return act.Done
@@ -344,7 +344,7 @@ func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
 	_, err := s.Step(10)
 	require.NoError(t, err)
 	stale.Wake()
-	remote()
+	remote.Wake()
 	_, err = s.Step(10)
 	require.NoError(t, err)
 	require.Equal(t, 1, entered)
@@ -458,7 +458,7 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 			}
 			p := pairs[len(pairs)-1-min(rnd.Intn(len(pairs)), rnd.Intn(len(pairs)))] // rather late ones
 			if rnd.Intn(3) == 0 {
-				p.real.Remote()()
+				p.real.Remote().Wake()
 				w.remote(p.twin)
 				return
 			}

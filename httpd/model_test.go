@@ -62,7 +62,7 @@ func steps(all []step, f *os.File, w *httpd.Response) act.Action {
 			all = all[1:]
 			switch s.what {
 			case "wait":
-				t.Waker().Remote()()
+				t.Waker().Remote().Wake()
 				return act.Wait
 			case "yield":
 				return act.Yield

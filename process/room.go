@@ -181,11 +181,11 @@ func (b *blockedSend) giveUp(e *entry[waiter]) {
 
 // waitingTask is a task with its latest waker.
 type waitingTask struct {
-	wake func()
-	task *act.Task
+	waker act.RemoteWaker
+	task  *act.Task
 }
 
-func (w waitingTask) roomFree(*runner) { w.wake() }
+func (w waitingTask) roomFree(*runner) { w.waker.Wake() }
 func (w waitingTask) hasEnded() bool   { return false }
 
 type waitingGoroutine chan struct{}

@@ -57,14 +57,15 @@ func TestAPostToASleeperCostsAtMostFourHundredNanoseconds(t *testing.T) {
 	requirePrice(t, 400, func() float64 { return postsInSleep(t, 2000) })
 }
 
-// requirePrice wants what price returns to be at most so many nanoseconds on a machine as fast as that where
-// the bounds were set. The bare call is measured in the same moment; neighbours in the caches only make
-// things dearer, so the lowest counts.
+// requirePrice requires price to return at most so many nanoseconds, or proportionally more on a machine that is slower
+// than the one where the bounds were set: as much as a bare call, measured at the same moment, takes longer. A faster
+// bare call does not tighten the bound, since it says nothing about memory and system calls. Other load only raises
+// prices, so the lowest of several measurements counts.
 func requirePrice(t *testing.T, most float64, price func() float64) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	most *= layout / bareCall
+	most *= layout
 	for tries := 1; ; tries++ {
 		const calls = 500_000
 		bare := median(func() float64 {
@@ -72,13 +73,13 @@ func requirePrice(t *testing.T, most float64, price func() float64) {
 			crowdCalls(calls)
 			return float64(threadTime(t)-began) / calls
 		})
-		ns := price()
-		if ns/bare <= most || tries == 40 {
-			t.Logf("%.1f ns, %.1f bare calls, at most %.1f", ns, ns/bare, most)
-			require.LessOrEqual(t, ns/bare, most, "bare calls")
+		ns, bound := price(), most*max(1, bare/bareCall)
+		if ns <= bound || tries == 40 {
+			t.Logf("%.1f ns, at most %.1f; a bare call %.1f ns", ns, bound, bare)
+			require.LessOrEqual(t, ns, bound, "nanoseconds")
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // until the neighbours have gone
+		time.Sleep(50 * time.Millisecond) // until other load has gone
 	}
 }
 
