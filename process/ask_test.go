@@ -21,19 +21,19 @@ import (
 type textReply = process.Reply[string]
 
 // questionFor is one that a process answers as the test says.
-func questionFor(f func(p *doer, r textReply)) func(textReply) deed {
-	return func(r textReply) deed { return func(p *doer) { f(p, r) } }
+func questionFor(f func(p *jobSelf, r textReply)) func(textReply) job {
+	return func(r textReply) job { return func(p *jobSelf) { f(p, r) } }
 }
 
 // clerk asks in a task, and keeps what comes.
-type clerk struct {
-	ask     process.Ask[deed, string]
+type askingTask struct {
+	ask     process.Ask[job, string]
 	around  func(ask act.Action) act.Action // nil: nothing is
 	verdict act.Directive
 	err     error
 }
 
-func (c *clerk) start(s *act.Scheduler) {
+func (c *askingTask) start(s *act.Scheduler) {
 	var a act.Action = &c.ask
 	if c.around != nil {
 		a = c.around(a)
@@ -49,7 +49,7 @@ func (c *clerk) start(s *act.Scheduler) {
 }
 
 // outcome is the answer, or why there is none.
-func (c *clerk) outcome() string {
+func (c *askingTask) outcome() string {
 	switch c.verdict {
 	case act.Done:
 		return c.ask.Value
@@ -59,8 +59,8 @@ func (c *clerk) outcome() string {
 	return "waits"
 }
 
-func (x *atHand) clerk(to process.Ref[deed], message func(textReply) deed, within time.Duration) *clerk {
-	c := &clerk{ask: process.Ask[deed, string]{To: to, Message: message, Within: within}}
+func (x *stepped) asks(to process.Ref[job], message func(textReply) job, within time.Duration) *askingTask {
+	c := &askingTask{ask: process.Ask[job, string]{To: to, Message: message, Within: within}}
 	c.start(x.g.Schedulers()[0])
 	x.all()
 	return c
@@ -70,22 +70,22 @@ func TestAsk(t *testing.T) {
 	var kept textReply
 	for _, row := range []struct {
 		name    string
-		message func(p *doer, r textReply)
+		message func(p *jobSelf, r textReply)
 		want    string
 	}{
-		{"an answer", func(p *doer, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
-		{"a failure", func(p *doer, r textReply) { require.True(t, r.Fail(p, errFaltered)) }, "it has faltered"},
-		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: the process has ended"},
-		{"an end by panic", func(p *doer, r textReply) { bursts(p) }, "process: the process has ended"},
-		{"an answer, and an end", func(p *doer, r textReply) { r.Send(p, "bye"); p.Exit() }, "bye"},
-		{"an answer, and a panic", func(p *doer, r textReply) { r.Send(p, "bye"); bursts(p) }, "bye"},
-		{"nothing", func(p *doer, r textReply) { kept = r }, "waits"},
+		{"an answer", func(p *jobSelf, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
+		{"a failure", func(p *jobSelf, r textReply) { require.True(t, r.Fail(p, errFailed)) }, "it has failed"},
+		{"nothing, and an end", func(p *jobSelf, r textReply) { p.Exit() }, "process: the process has ended"},
+		{"an end by panic", func(p *jobSelf, r textReply) { panics(p) }, "process: the process has ended"},
+		{"an answer, and an end", func(p *jobSelf, r textReply) { r.Send(p, "bye"); p.Exit() }, "bye"},
+		{"an answer, and a panic", func(p *jobSelf, r textReply) { r.Send(p, "bye"); panics(p) }, "bye"},
+		{"nothing", func(p *jobSelf, r textReply) { kept = r }, "waits"},
 	} {
 		for _, limit := range []time.Duration{0, time.Second} {
 			t.Run(fmt.Sprintf("%s, %v", row.name, limit), func(t *testing.T) {
-				x := takeInHand(t, 2)
+				x := newStepped(t, 2)
 				var r textReply
-				c := x.clerk(x.doer(process.Options{}), questionFor(func(p *doer, q textReply) { r = q; row.message(p, q) }), limit)
+				c := x.asks(x.spawn(process.Options{}), questionFor(func(p *jobSelf, q textReply) { r = q; row.message(p, q) }), limit)
 				require.Equal(t, row.want, c.outcome())
 				require.Equal(t, row.want == "waits", r.Open())
 				require.Equal(t, row.want == "waits", kept.Open())
@@ -101,11 +101,11 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-func TestAFinishedAskSaysSoAgain(t *testing.T) {
-	x := takeInHand(t, 1)
-	answers := x.doer(process.Options{})
-	yes := process.Ask[deed, string]{To: answers, Message: questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })}
-	no := process.Ask[deed, string]{To: answers, Message: questionFor(func(p *doer, r textReply) { r.Fail(p, errFaltered) })}
+func TestAFinishedAskReturnsItsOutcomeAgain(t *testing.T) {
+	x := newStepped(t, 1)
+	answers := x.spawn(process.Options{})
+	yes := process.Ask[job, string]{To: answers, Message: questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") })}
+	no := process.Ask[job, string]{To: answers, Message: questionFor(func(p *jobSelf, r textReply) { r.Fail(p, errFailed) })}
 	turns := 0
 	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
 		a, b := yes.Act(t), no.Act(t)
@@ -115,29 +115,29 @@ func TestAFinishedAskSaysSoAgain(t *testing.T) {
 		turns++
 		require.Equal(x.t, act.Done, yes.Act(t))
 		require.Equal(x.t, act.Failed, no.Act(t))
-		require.ErrorIs(x.t, t.Err(), errFaltered)
+		require.ErrorIs(x.t, t.Err(), errFailed)
 		return act.Done
 	}))
 	x.all()
 	require.Equal(t, 1, turns)
 }
 
-func TestAskOfTheDead(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref := x.doer(process.Options{})
-	x.do(ref, leaves)
-	c := x.clerk(ref, questionFor(func(*doer, textReply) { t.Error("asked a dead one") }), time.Second)
+func TestAskOfAnEndedProcess(t *testing.T) {
+	x := newStepped(t, 1)
+	ref := x.spawn(process.Options{})
+	x.do(ref, exits)
+	c := x.asks(ref, questionFor(func(*jobSelf, textReply) { t.Error("asked a dead one") }), time.Second)
 	require.Equal(t, act.Failed, c.verdict)
 	require.ErrorIs(t, c.err, process.ErrDead)
 }
 
 // One who dies with the question still in its mailbox has not answered it.
-func TestAskOfOneWhoDiesBeforeItLooks(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
+func TestAskOfAProcessThatEndsBeforeItReceives(t *testing.T) {
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
 	x.all()
-	require.NoError(t, ref.Send(x.sys, leaves))
-	c := &clerk{ask: process.Ask[deed, string]{To: ref, Message: questionFor(func(*doer, textReply) { t.Error("it was dead") })}}
+	require.NoError(t, ref.Send(x.sys, exits))
+	c := &askingTask{ask: process.Ask[job, string]{To: ref, Message: questionFor(func(*jobSelf, textReply) { t.Error("it was dead") })}}
 	c.start(x.g.Schedulers()[0])
 	_, err := x.g.Schedulers()[0].Step(1) // the task comes before the demons
 	require.NoError(t, err)
@@ -147,15 +147,15 @@ func TestAskOfOneWhoDiesBeforeItLooks(t *testing.T) {
 }
 
 // narrowGate is a process that receives only as many messages as it is let to.
-type narrowGate struct {
-	process.Ref[deed]
-	self *doer
+type jobGate struct {
+	process.Ref[job]
+	self *jobSelf
 	open int
 }
 
-func (x *atHand) gate(o process.Options) *narrowGate {
-	g := &narrowGate{}
-	g.Ref = process.Spawn(x.sys, process.Func[deed](func(p *doer) act.Directive {
+func (x *stepped) gate(o process.Options) *jobGate {
+	g := &jobGate{}
+	g.Ref = process.Spawn(x.sys, process.Func[job](func(p *jobSelf) act.Directive {
 		for g.self = p; g.open > 0; g.open-- {
 			if m, ok := p.Receive(); ok {
 				m(p)
@@ -168,33 +168,33 @@ func (x *atHand) gate(o process.Options) *narrowGate {
 }
 
 // let lets n messages in.
-func (g *narrowGate) let(x *atHand, n int) {
+func (g *jobGate) let(x *stepped, n int) {
 	g.open = n
 	g.self.Poke()
 	x.all()
 }
 
-func TestAskOfOneWhoseMailboxIsFull(t *testing.T) {
-	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
+func TestAskWithAFullMailbox(t *testing.T) {
+	yes := questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") })
 	t.Run("Fail", func(t *testing.T) {
-		x := takeInHand(t, 1)
+		x := newStepped(t, 1)
 		g := x.gate(process.Options{Limit: 1, Overflow: process.Reject})
-		require.NoError(t, g.Send(x.sys, func(*doer) {}))
-		c := x.clerk(g.Ref, yes, 0)
+		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
+		c := x.asks(g.Ref, yes, 0)
 		require.ErrorIs(t, c.err, process.ErrFull)
 	})
 	t.Run("Drop", func(t *testing.T) {
-		x := takeInHand(t, 1)
+		x := newStepped(t, 1)
 		g := x.gate(process.Options{Limit: 1, Overflow: process.Drop})
-		require.NoError(t, g.Send(x.sys, func(*doer) {}))
-		c := x.clerk(g.Ref, yes, 0)
+		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
+		c := x.asks(g.Ref, yes, 0)
 		require.ErrorIs(t, c.err, process.ErrFull, "nobody will answer")
 	})
 	t.Run("Wait, and there is room", func(t *testing.T) {
-		x := takeInHand(t, 2)
+		x := newStepped(t, 2)
 		g := x.gate(process.Options{Limit: 1})
-		require.NoError(t, g.Send(x.sys, func(*doer) {}))
-		all := []*clerk{x.clerk(g.Ref, yes, 0), x.clerk(g.Ref, yes, time.Second), x.clerk(g.Ref, yes, 0)}
+		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
+		all := []*askingTask{x.asks(g.Ref, yes, 0), x.asks(g.Ref, yes, time.Second), x.asks(g.Ref, yes, 0)}
 		for _, c := range all {
 			require.Equal(t, "waits", c.outcome())
 		}
@@ -207,19 +207,19 @@ func TestAskOfOneWhoseMailboxIsFull(t *testing.T) {
 		}
 	})
 	t.Run("Wait, and an end", func(t *testing.T) {
-		x := takeInHand(t, 2)
+		x := newStepped(t, 2)
 		g := x.gate(process.Options{Limit: 1})
-		require.NoError(t, g.Send(x.sys, func(*doer) {}))
-		c := x.clerk(g.Ref, yes, 0)
+		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
+		c := x.asks(g.Ref, yes, 0)
 		g.Kill()
 		x.all()
 		require.ErrorIs(t, c.err, process.ErrDead)
 	})
 	t.Run("Wait, and a deadline", func(t *testing.T) {
-		x := takeInHand(t, 2)
+		x := newStepped(t, 2)
 		g := x.gate(process.Options{Limit: 1})
-		require.NoError(t, g.Send(x.sys, func(*doer) {}))
-		late, c := x.clerk(g.Ref, yes, time.Second), x.clerk(g.Ref, yes, 0)
+		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
+		late, c := x.asks(g.Ref, yes, time.Second), x.asks(g.Ref, yes, 0)
 		x.later(time.Second)
 		require.ErrorIs(t, late.err, os.ErrDeadlineExceeded)
 		require.Equal(t, "waits", c.outcome())
@@ -229,50 +229,11 @@ func TestAskOfOneWhoseMailboxIsFull(t *testing.T) {
 	})
 }
 
-// Who waits for room has one place in line, however often its task looks.
-func TestALineDoesNotGrowWithLooks(t *testing.T) {
-	x := takeInHand(t, 1)
-	g := x.gate(process.Options{Limit: 1})
-	require.NoError(t, g.Send(x.sys, func(*doer) {}))
-	before := inUse()
-	c := &clerk{ask: process.Ask[deed, string]{To: g.Ref, Message: questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })}}
-	looks := 0
-	c.around = func(ask act.Action) act.Action {
-		return act.All(ask, act.Func(func(*act.Task) act.Directive {
-			if looks++; looks < 20_000 {
-				return act.Yield
-			}
-			return act.Done
-		}))
-	}
-	c.start(x.g.Schedulers()[0])
-	x.all()
-	require.Equal(t, 20_000, looks)
-	require.Less(t, inUse()-before, int64(100_000))
-	g.let(x, 1)
-	g.let(x, 1)
-	require.Equal(t, "yes", c.outcome())
-}
-
-// Nor does it grow with those who have come, and gone.
-func TestALineDoesNotGrowWithThoseWhoGiveUp(t *testing.T) {
-	x := takeInHand(t, 1)
-	g := x.gate(process.Options{Limit: 1})
-	require.NoError(t, g.Send(x.sys, func(*doer) {}))
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	before := inUse()
-	for range 10_000 {
-		require.ErrorIs(t, g.Deliver(over, leaves), context.Canceled)
-	}
-	require.Less(t, inUse()-before, int64(100_000))
-}
-
 func TestAskWithADeadline(t *testing.T) {
-	x := takeInHand(t, 2)
+	x := newStepped(t, 2)
 	x.later(time.Hour)
 	var kept textReply
-	c := x.clerk(x.doer(process.Options{}), questionFor(func(_ *doer, r textReply) { kept = r }), time.Second)
+	c := x.asks(x.spawn(process.Options{}), questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second)
 	x.later(time.Second - 1)
 	require.Equal(t, "waits", c.outcome(), "never early")
 	require.True(t, kept.Open())
@@ -281,7 +242,7 @@ func TestAskWithADeadline(t *testing.T) {
 	require.ErrorIs(t, c.err, os.ErrDeadlineExceeded)
 	require.False(t, kept.Open())
 	require.False(t, kept.Send(x.sys, "late"))
-	require.False(t, kept.Fail(x.sys, errFaltered))
+	require.False(t, kept.Fail(x.sys, errFailed))
 	x.all()
 	require.Empty(t, c.ask.Value)
 }
@@ -291,11 +252,11 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 	within := func(ask act.Action) act.Action { return listener.Within(time.Second, ask) }
 	for name, around := range map[string]func(act.Action) act.Action{"act.First": sleep, "listener.Within": within} {
 		t.Run(name, func(t *testing.T) {
-			x := takeInHand(t, 2)
+			x := newStepped(t, 2)
 			var kept textReply
-			ref := x.doer(process.Options{})
-			keep := questionFor(func(_ *doer, r textReply) { kept = r })
-			c := &clerk{ask: process.Ask[deed, string]{To: ref, Message: keep, Within: time.Hour}, around: around}
+			ref := x.spawn(process.Options{})
+			keep := questionFor(func(_ *jobSelf, r textReply) { kept = r })
+			c := &askingTask{ask: process.Ask[job, string]{To: ref, Message: keep, Within: time.Hour}, around: around}
 			c.start(x.g.Schedulers()[0])
 			x.all()
 			require.True(t, kept.Open())
@@ -306,7 +267,7 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 			_, set := x.g.Schedulers()[0].NextDeadline()
 			require.False(t, set)
 
-			in := &clerk{ask: process.Ask[deed, string]{To: ref, Message: keep}, around: around}
+			in := &askingTask{ask: process.Ask[job, string]{To: ref, Message: keep}, around: around}
 			in.start(x.g.Schedulers()[0])
 			x.all()
 			require.True(t, kept.Send(x.sys, "in time"))
@@ -314,11 +275,11 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 			require.Equal(t, "in time", in.outcome())
 		})
 	}
-	x := takeInHand(t, 1)
+	x := newStepped(t, 1)
 	var kept textReply
-	ask := &process.Ask[deed, string]{To: x.doer(process.Options{}), Message: questionFor(func(_ *doer, r textReply) { kept = r })}
+	ask := &process.Ask[job, string]{To: x.spawn(process.Options{}), Message: questionFor(func(_ *jobSelf, r textReply) { kept = r })}
 	require.NoError(t, ask.Close(), "before it has begun")
-	ask = &process.Ask[deed, string]{To: ask.To, Message: ask.Message}
+	ask = &process.Ask[job, string]{To: ask.To, Message: ask.Message}
 	turns := 0
 	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
 		d := ask.Act(t)
@@ -331,17 +292,17 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 		return act.Done
 	}))
 	x.all()
-	x.g.Shutdown(drains) // which makes it ready once
+	x.g.Shutdown(drain) // which makes it ready once
 	x.all()
 	require.Equal(t, 2, turns)
 	require.False(t, kept.Open())
 }
 
 // A task that is dropped has its question given up.
-func TestTheAskOfATaskThatIsDropped(t *testing.T) {
-	x := takeInHand(t, 1)
+func TestAnAskOfADroppedTaskIsGivenUp(t *testing.T) {
+	x := newStepped(t, 1)
 	var kept textReply
-	ask := &process.Ask[deed, string]{To: x.doer(process.Options{}), Message: questionFor(func(_ *doer, r textReply) { kept = r })}
+	ask := &process.Ask[job, string]{To: x.spawn(process.Options{}), Message: questionFor(func(_ *jobSelf, r textReply) { kept = r })}
 	x.g.Schedulers()[0].Spawn(ask)
 	x.all()
 	require.True(t, kept.Open())
@@ -349,38 +310,38 @@ func TestTheAskOfATaskThatIsDropped(t *testing.T) {
 	require.False(t, kept.Open())
 }
 
-func TestTheAnswerMayComeFromAnywhere(t *testing.T) {
-	for name, answer := range map[string]func(x *atHand, r textReply){
-		"a goroutine": func(x *atHand, r textReply) {
+func TestAnyGoroutineMayAnswer(t *testing.T) {
+	for name, answer := range map[string]func(x *stepped, r textReply){
+		"a goroutine": func(x *stepped, r textReply) {
 			done := make(chan bool)
 			go func() { done <- r.Send(x.sys, "yes") }()
 			require.True(x.t, servertest.Receive(x.t, done))
 		},
-		"a task": func(x *atHand, r textReply) {
+		"a task": func(x *stepped, r textReply) {
 			x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
 				require.True(x.t, r.Send(t, "yes"))
 				return act.Done
 			}))
 		},
-		"a third process": func(x *atHand, r textReply) {
-			x.on(1, x.doer(process.Options{}), func(p *doer) { require.True(x.t, r.Send(p, "yes")) })
+		"a third process": func(x *stepped, r textReply) {
+			x.on(1, x.spawn(process.Options{}), func(p *jobSelf) { require.True(x.t, r.Send(p, "yes")) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := takeInHand(t, 2)
+			x := newStepped(t, 2)
 			var kept textReply
-			ref := x.doer(process.Options{})
-			keep := questionFor(func(_ *doer, r textReply) { kept = r })
-			c := x.clerk(ref, keep, time.Second)
+			ref := x.spawn(process.Options{})
+			keep := questionFor(func(_ *jobSelf, r textReply) { kept = r })
+			c := x.asks(ref, keep, time.Second)
 			answer(x, kept)
 			x.all()
 			require.Equal(t, "yes", c.outcome())
 
-			asker, got := x.doer(process.Options{}), ""
-			x.on(0, asker, func(p *doer) {
-				process.Request(p, ref, keep, time.Second, func(v string, err error) deed {
+			asker, got := x.spawn(process.Options{}), ""
+			x.on(0, asker, func(p *jobSelf) {
+				process.Request(p, ref, keep, time.Second, func(v string, err error) job {
 					require.NoError(t, err)
-					return func(*doer) { got = v }
+					return func(*jobSelf) { got = v }
 				})
 			})
 			x.all()
@@ -394,13 +355,13 @@ func TestTheAnswerMayComeFromAnywhere(t *testing.T) {
 }
 
 // The one who was asked may hand the right to answer on, as long as it lives.
-func TestAReplyThatIsHandedOn(t *testing.T) {
+func TestAReplyMayBePassedOn(t *testing.T) {
 	for _, lives := range []bool{true, false} {
-		x := takeInHand(t, 2)
-		second := x.doer(process.Options{})
+		x := newStepped(t, 2)
+		second := x.spawn(process.Options{})
 		var kept textReply
-		c := x.clerk(x.doer(process.Options{}), questionFor(func(p *doer, r textReply) {
-			require.NoError(t, second.Send(p, func(p *doer) { kept = r }))
+		c := x.asks(x.spawn(process.Options{}), questionFor(func(p *jobSelf, r textReply) {
+			require.NoError(t, second.Send(p, func(p *jobSelf) { kept = r }))
 			if !lives {
 				p.Exit()
 			}
@@ -417,55 +378,55 @@ func TestAReplyThatIsHandedOn(t *testing.T) {
 }
 
 func TestAReplyIsUsedOnce(t *testing.T) {
-	x := takeInHand(t, 1)
-	c := x.clerk(x.doer(process.Options{}), questionFor(func(p *doer, r textReply) {
+	x := newStepped(t, 1)
+	c := x.asks(x.spawn(process.Options{}), questionFor(func(p *jobSelf, r textReply) {
 		require.True(t, r.Open())
 		require.True(t, r.Send(p, "first"))
 		require.False(t, r.Open())
 		require.False(t, r.Send(p, "second"))
-		require.False(t, r.Fail(p, errFaltered))
+		require.False(t, r.Fail(p, errFailed))
 	}), 0)
 	require.Equal(t, "first", c.outcome())
 }
 
 func TestTheZeroReply(t *testing.T) {
-	x := takeInHand(t, 1)
+	x := newStepped(t, 1)
 	require.False(t, textReply{}.Open())
 	require.False(t, textReply{}.Send(x.sys, "to nobody"))
-	require.False(t, textReply{}.Fail(x.sys, errFaltered))
+	require.False(t, textReply{}.Fail(x.sys, errFailed))
 	require.PanicsWithValue(t, "process: Fail without an error", func() { textReply{}.Fail(x.sys, nil) })
 }
 
 // outcomes are those of requests, in order.
 type outcomes struct{ all []string }
 
-func (x *outcomes) as(v string, err error) deed {
+func (x *outcomes) as(v string, err error) job {
 	if err != nil {
 		v = err.Error()
 	}
-	return func(*doer) { x.all = append(x.all, v) }
+	return func(*jobSelf) { x.all = append(x.all, v) }
 }
 
 func TestRequest(t *testing.T) {
 	late := os.ErrDeadlineExceeded.Error()
 	for _, row := range []struct {
 		name    string
-		message func(p *doer, r textReply)
+		message func(p *jobSelf, r textReply)
 		want    string // with a deadline
 	}{
-		{"an answer", func(p *doer, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
-		{"a failure", func(p *doer, r textReply) { require.True(t, r.Fail(p, errFaltered)) }, "it has faltered"},
-		{"nothing, and an end", func(p *doer, r textReply) { p.Exit() }, "process: the process has ended"},
-		{"a panic", func(p *doer, r textReply) { bursts(p) }, "process: the process has ended"},
-		{"nothing", func(p *doer, r textReply) {}, late},
+		{"an answer", func(p *jobSelf, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
+		{"a failure", func(p *jobSelf, r textReply) { require.True(t, r.Fail(p, errFailed)) }, "it has failed"},
+		{"nothing, and an end", func(p *jobSelf, r textReply) { p.Exit() }, "process: the process has ended"},
+		{"a panic", func(p *jobSelf, r textReply) { panics(p) }, "process: the process has ended"},
+		{"nothing", func(p *jobSelf, r textReply) {}, late},
 	} {
 		for _, within := range []time.Duration{0, time.Second} {
 			t.Run(fmt.Sprintf("%s, %v", row.name, within), func(t *testing.T) {
-				x, got := takeInHand(t, 2), &outcomes{}
+				x, got := newStepped(t, 2), &outcomes{}
 				var kept textReply
-				asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
-				x.on(0, asker, func(p *doer) {
-					process.Request(p, asked, questionFor(func(p *doer, r textReply) { kept = r; row.message(p, r) }), within, got.as)
+				asker, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
+				x.on(0, asker, func(p *jobSelf) {
+					process.Request(p, asked, questionFor(func(p *jobSelf, r textReply) { kept = r; row.message(p, r) }), within, got.as)
 				})
 				x.all()
 				x.later(time.Second - 1)
@@ -484,25 +445,25 @@ func TestRequest(t *testing.T) {
 				require.Equal(t, []string{row.want}, got.all)
 				require.False(t, kept.Open())
 				require.False(t, kept.Send(x.sys, "late"))
-				quiet := x.sys.Quiescent()
+				quiescent := x.sys.Quiescent()
 				x.all()
 				require.Len(t, got.all, 1)
-				require.True(t, quiet.Resolved())
+				require.True(t, quiescent.Resolved())
 			})
 		}
 	}
 }
 
 func TestRequestsThatCannotBeAsked(t *testing.T) {
-	x, got := takeInHand(t, 1), &outcomes{}
-	dead := x.doer(process.Options{})
-	x.do(dead, leaves)
+	x, got := newStepped(t, 1), &outcomes{}
+	dead := x.spawn(process.Options{})
+	x.do(dead, exits)
 	full := x.gate(process.Options{Limit: 1, Overflow: process.Reject})
-	require.NoError(t, full.Send(x.sys, func(*doer) {}))
-	x.do(x.doer(process.Options{}), func(p *doer) {
-		for _, to := range []process.Ref[deed]{dead, full.Ref} {
+	require.NoError(t, full.Send(x.sys, func(*jobSelf) {}))
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
+		for _, to := range []process.Ref[job]{dead, full.Ref} {
 			for _, within := range []time.Duration{0, time.Second} {
-				process.Request(p, to, questionFor(func(*doer, textReply) { t.Error("asked") }), within, got.as)
+				process.Request(p, to, questionFor(func(*jobSelf, textReply) { t.Error("asked") }), within, got.as)
 			}
 		}
 	})
@@ -514,14 +475,14 @@ func TestRequestsThatCannotBeAsked(t *testing.T) {
 }
 
 // Who is asked has no room, and makes none: the asker waits for that until the deadline, and no longer.
-func TestTheDeadlineOfARequestHoldsWhileThereIsNoRoom(t *testing.T) {
-	x, got := takeInHand(t, 2), &outcomes{}
+func TestTheDeadlineOfARequestAppliesWhileTheMailboxIsFull(t *testing.T) {
+	x, got := newStepped(t, 2), &outcomes{}
 	stuck := x.gate(process.Options{Limit: 1})
-	require.NoError(t, stuck.Send(x.sys, func(*doer) {}))
-	asker := x.doer(process.Options{})
+	require.NoError(t, stuck.Send(x.sys, func(*jobSelf) {}))
+	asker := x.spawn(process.Options{})
 	ask := func(within time.Duration) {
-		x.do(asker, func(p *doer) {
-			process.Request(p, stuck.Ref, questionFor(func(*doer, textReply) {}), within, got.as)
+		x.do(asker, func(p *jobSelf) {
+			process.Request(p, stuck.Ref, questionFor(func(*jobSelf, textReply) {}), within, got.as)
 		})
 	}
 	ask(time.Second)
@@ -541,29 +502,29 @@ func TestTheDeadlineOfARequestHoldsWhileThereIsNoRoom(t *testing.T) {
 
 // A deadline that has passed is none that is to come.
 func TestADeadlineThatHasPassed(t *testing.T) {
-	x, got := takeInHand(t, 2), &outcomes{}
-	nobodyAsks := questionFor(func(*doer, textReply) { t.Error("asked") })
-	ref := x.doer(process.Options{})
-	x.do(x.doer(process.Options{}), func(p *doer) { process.Request(p, ref, nobodyAsks, -1, got.as) })
+	x, got := newStepped(t, 2), &outcomes{}
+	nobodyAsks := questionFor(func(*jobSelf, textReply) { t.Error("asked") })
+	ref := x.spawn(process.Options{})
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Request(p, ref, nobodyAsks, -1, got.as) })
 	require.Equal(t, []string{os.ErrDeadlineExceeded.Error()}, got.all)
-	c := x.clerk(ref, nobodyAsks, -time.Hour)
+	c := x.asks(ref, nobodyAsks, -time.Hour)
 	require.Equal(t, os.ErrDeadlineExceeded.Error(), c.outcome())
 }
 
-func TestARequestGoesOnWhileTheAskerDoesOtherThings(t *testing.T) {
-	x, got := takeInHand(t, 2), &outcomes{}
+func TestAnAskerReceivesMessagesDuringARequest(t *testing.T) {
+	x, got := newStepped(t, 2), &outcomes{}
 	var kept textReply
-	asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
-	x.on(0, asker, func(p *doer) {
-		process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second, got.as)
+	asker, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
+	x.on(0, asker, func(p *jobSelf) {
+		process.Request(p, asked, questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second, got.as)
 	})
 	x.all()
 	did := 0
 	for i := range 10 {
-		x.on(i%2, asker, func(*doer) { did++ })
+		x.on(i%2, asker, func(*jobSelf) { did++ })
 	}
 	require.Equal(t, 10, did)
-	x.on(1, asked, func(p *doer) { require.True(t, kept.Send(p, "yes")) })
+	x.on(1, asked, func(p *jobSelf) { require.True(t, kept.Send(p, "yes")) })
 	x.all()
 	require.Equal(t, []string{"yes"}, got.all)
 }
@@ -571,15 +532,15 @@ func TestARequestGoesOnWhileTheAskerDoesOtherThings(t *testing.T) {
 // The asker that has ended waits for no answer.
 func TestARequestEndsWithItsAsker(t *testing.T) {
 	for _, there := range []int{0, 1} {
-		x, got := takeInHand(t, 2), &outcomes{}
+		x, got := newStepped(t, 2), &outcomes{}
 		var kept textReply
-		asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
-		x.on(0, asker, func(p *doer) {
-			process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second, got.as)
+		asker, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
+		x.on(0, asker, func(p *jobSelf) {
+			process.Request(p, asked, questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second, got.as)
 		})
 		x.all()
 		require.True(t, kept.Open())
-		x.on(there, asker, leaves)
+		x.on(there, asker, exits)
 		x.all()
 		_, set := x.g.Schedulers()[0].NextDeadline()
 		require.False(t, set, "the deadline is forgotten")
@@ -591,25 +552,25 @@ func TestARequestEndsWithItsAsker(t *testing.T) {
 }
 
 // Whoever answers, dies or lets time pass is not harmed by what the asker makes of it.
-func TestAnAsThatPanicsInRequestHarmsNobodyElse(t *testing.T) {
+func TestAPanicInAsOfRequestAffectsNoOtherProcess(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		end  func(x *atHand, asked process.Ref[deed], r textReply)
+		end  func(x *stepped, asked process.Ref[job], r textReply)
 	}{
-		{"an answer", func(x *atHand, asked process.Ref[deed], r textReply) {
-			x.do(asked, func(p *doer) { require.True(t, r.Send(p, "yes")) })
+		{"an answer", func(x *stepped, asked process.Ref[job], r textReply) {
+			x.do(asked, func(p *jobSelf) { require.True(t, r.Send(p, "yes")) })
 		}},
-		{"an end", func(x *atHand, asked process.Ref[deed], _ textReply) { x.do(asked, leaves) }},
-		{"a deadline", func(x *atHand, _ process.Ref[deed], _ textReply) { x.later(time.Second) }},
+		{"an end", func(x *stepped, asked process.Ref[job], _ textReply) { x.do(asked, exits) }},
+		{"a deadline", func(x *stepped, _ process.Ref[job], _ textReply) { x.later(time.Second) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := takeInHand(t, 1)
-			asker, asked := x.doer(process.Options{}), x.doer(process.Options{})
-			h := x.witness(asked)
+			x := newStepped(t, 1)
+			asker, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
+			h := x.watcher(asked)
 			var kept textReply
-			x.do(asker, func(p *doer) {
-				process.Request(p, asked, questionFor(func(_ *doer, r textReply) { kept = r }), time.Second,
-					func(string, error) deed { panic("burst") })
+			x.do(asker, func(p *jobSelf) {
+				process.Request(p, asked, questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second,
+					func(string, error) job { panic("burst") })
 			})
 			row.end(x, asked, kept)
 			for _, r := range h.reasons() {
@@ -621,71 +582,71 @@ func TestAnAsThatPanicsInRequestHarmsNobodyElse(t *testing.T) {
 }
 
 // An asker with a short life leaves nothing with one whom it has asked, and who does not answer.
-func TestRequestsOfTheDeadAreForgotten(t *testing.T) {
-	x := takeInHand(t, 1)
-	asked := x.doer(process.Options{Limit: process.Unbounded})
+func TestRequestsOfEndedProcessesAreForgotten(t *testing.T) {
+	x := newStepped(t, 1)
+	asked := x.spawn(process.Options{Limit: process.Unbounded})
 	lives := func(n int) {
 		for range n {
-			process.Spawn(x.sys, process.Func[deed](func(p *doer) act.Directive {
-				process.Request(p, asked, questionFor(func(*doer, textReply) {}), time.Hour, (&outcomes{}).as)
+			process.Spawn(x.sys, process.Func[job](func(p *jobSelf) act.Directive {
+				process.Request(p, asked, questionFor(func(*jobSelf, textReply) {}), time.Hour, (&outcomes{}).as)
 				return act.Done
 			}), process.Options{})
 		}
 		x.all()
 	}
 	lives(1000)
-	before := inUse()
+	before := heapInUse()
 	lives(5000)
-	require.Less(t, inUse()-before, int64(1<<18))
+	require.Less(t, heapInUse()-before, int64(1<<18))
 }
 
 func TestCall(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
-	ref := x.doer(process.Options{})
-	call := func(ctx context.Context, f func(p *doer, r textReply)) (string, error) {
+	x := startLive(t, act.Config{Schedulers: 2})
+	ref := x.spawn(process.Options{})
+	call := func(ctx context.Context, f func(p *jobSelf, r textReply)) (string, error) {
 		return process.Call(ctx, ref, questionFor(f))
 	}
-	answer, err := call(t.Context(), func(p *doer, r textReply) { r.Send(p, "yes") })
+	answer, err := call(t.Context(), func(p *jobSelf, r textReply) { r.Send(p, "yes") })
 	require.NoError(t, err)
 	require.Equal(t, "yes", answer)
-	_, err = call(t.Context(), func(p *doer, r textReply) { r.Fail(p, errFaltered) })
-	require.ErrorIs(t, err, errFaltered)
+	_, err = call(t.Context(), func(p *jobSelf, r textReply) { r.Fail(p, errFailed) })
+	require.ErrorIs(t, err, errFailed)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var kept textReply
-	_, err = call(ctx, func(_ *doer, r textReply) { kept = r; cancel() })
+	_, err = call(ctx, func(_ *jobSelf, r textReply) { kept = r; cancel() })
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, kept.Open())
 	require.False(t, kept.Send(x.sys, "late"))
 
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err = call(ctx, func(*doer, textReply) {})
+	_, err = call(ctx, func(*jobSelf, textReply) {})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	_, err = call(t.Context(), func(p *doer, _ textReply) { p.Exit() })
+	_, err = call(t.Context(), func(p *jobSelf, _ textReply) { p.Exit() })
 	require.ErrorIs(t, err, process.ErrDead)
-	_, err = call(t.Context(), func(*doer, textReply) { t.Error("it is dead") })
+	_, err = call(t.Context(), func(*jobSelf, textReply) { t.Error("it is dead") })
 	require.ErrorIs(t, err, process.ErrDead)
 	x.close()
 }
 
-func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
-	begun, goOn := make(chan bool), make(chan bool)
-	busy := func(o process.Options) process.Ref[deed] {
+func TestCallWithAFullMailbox(t *testing.T) {
+	x := startLive(t, act.Config{Schedulers: 2})
+	begun, release := make(chan bool), make(chan bool)
+	busy := func(o process.Options) process.Ref[job] {
 		o.Limit = 1
-		ref := x.doer(o)
-		require.NoError(t, ref.Send(x.sys, func(*doer) { begun <- true; <-goOn }))
+		ref := x.spawn(o)
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { begun <- true; <-release }))
 		servertest.Receive(t, begun) // it counts until its turn has ended
 		return ref
 	}
-	yes := questionFor(func(p *doer, r textReply) { r.Send(p, "yes") })
+	yes := questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") })
 
 	fails := busy(process.Options{Overflow: process.Reject})
 	_, err := process.Call(t.Context(), fails, yes)
 	require.ErrorIs(t, err, process.ErrFull)
-	goOn <- true
+	release <- true
 
 	waits := busy(process.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -699,7 +660,7 @@ func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
 			answers <- fmt.Sprint(answer, err)
 		}()
 	}
-	goOn <- true
+	release <- true
 	for range 10 {
 		require.Equal(t, "yes<nil>", servertest.Receive(t, answers))
 	}
@@ -710,24 +671,24 @@ func TestCallOfOneWhoseMailboxIsFull(t *testing.T) {
 
 // The answer, the end of the one who was asked, the deadline and the end of the asker all at once: each question has
 // one outcome, at most, and one that lives hears of it.
-func TestEverythingThatEndsAQuestionAtOnce(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
+func TestOutcomesOfAQuestionRace(t *testing.T) {
+	x := startLive(t, act.Config{Schedulers: 2})
 	const batch = 100
 	var came atomic.Int64
 	count := map[string]int{}
-	for round := range often(20_000) / batch {
-		asker := &witness{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
-		asked, replies := [batch]process.Ref[deed]{}, [batch]chan textReply{}
+	for round := range scaled(20_000) / batch {
+		asker := &watcher{Ref: process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})}
+		asked, replies := [batch]process.Ref[job]{}, [batch]chan textReply{}
 		results := [batch][]error{}
 		for i := range batch {
-			asked[i], replies[i] = x.doer(process.Options{}), make(chan textReply, 1)
+			asked[i], replies[i] = x.spawn(process.Options{}), make(chan textReply, 1)
 		}
 		before := came.Load()
-		x.do(asker.Ref, func(p *doer) {
+		x.do(asker.Ref, func(p *jobSelf) {
 			for i := range batch {
-				process.Request(p, asked[i], questionFor(func(_ *doer, r textReply) { replies[i] <- r }),
-					time.Duration(1+i)*3*time.Microsecond, func(_ string, err error) deed {
-						return func(*doer) {
+				process.Request(p, asked[i], questionFor(func(_ *jobSelf, r textReply) { replies[i] <- r }),
+					time.Duration(1+i)*3*time.Microsecond, func(_ string, err error) job {
+						return func(*jobSelf) {
 							results[i] = append(results[i], err)
 							came.Add(1)
 						}
@@ -778,12 +739,12 @@ func TestEverythingThatEndsAQuestionAtOnce(t *testing.T) {
 }
 
 // Many tasks, processes and goroutines ask the same one, on two schedulers.
-func TestManyAskTheSame(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
+func TestManyAskOneProcess(t *testing.T) {
+	x := startLive(t, act.Config{Schedulers: 2})
 	const each, many = 10, 50
-	counter := process.Spawn(x.sys, doesDeeds, process.Options{Limit: 3})
+	counter := process.Spawn(x.sys, runJobs, process.Options{Limit: 3})
 	total := 0
-	next := questionFor(func(p *doer, r textReply) {
+	next := questionFor(func(p *jobSelf, r textReply) {
 		total++
 		r.Send(p, "yes")
 	})
@@ -793,7 +754,7 @@ func TestManyAskTheSame(t *testing.T) {
 		x.On(i%2, func(s *act.Scheduler) {
 			all := []act.Action{}
 			for range each {
-				all = append(all, &process.Ask[deed, string]{To: counter, Message: next, Within: servertest.Timeout})
+				all = append(all, &process.Ask[job, string]{To: counter, Message: next, Within: servertest.Timeout})
 			}
 			task := act.Seq(all...)
 			s.Spawn(act.Func(func(task_ *act.Task) act.Directive {
@@ -816,24 +777,24 @@ func TestManyAskTheSame(t *testing.T) {
 			}
 		}()
 		left := each
-		var again func(p *doer)
-		again = func(p *doer) {
+		var again func(p *jobSelf)
+		again = func(p *jobSelf) {
 			if left--; left < 0 {
 				over.Done()
 				p.Exit()
 				return
 			}
-			process.Request(p, counter, next, servertest.Timeout, func(v string, err error) deed {
+			process.Request(p, counter, next, servertest.Timeout, func(v string, err error) job {
 				if err != nil || v != "yes" {
 					t.Error(v, err)
 				}
 				return again
 			})
 		}
-		require.NoError(t, x.doer(process.Options{}).Send(x.sys, again))
+		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, again))
 	}
 	servertest.InTime(t, over.Wait)
-	x.do(counter, func(p *doer) {
+	x.do(counter, func(p *jobSelf) {
 		require.Equal(t, 3*many*each, total)
 		p.Exit()
 	})
@@ -841,7 +802,7 @@ func TestManyAskTheSame(t *testing.T) {
 }
 
 // A question that is dropped is never going to be answered, and the asker is told so.
-func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
+func TestADroppedQuestionFailsWithErrFull(t *testing.T) {
 	sys := process.New(process.Config{})
 	type question = process.Reply[int]
 	deaf := process.Func[question](func(*process.Self[question]) act.Directive { return act.Wait })
@@ -882,13 +843,13 @@ func TestAQuestionThatIsDroppedIsRefused(t *testing.T) {
 // The answer has come, and there is still no room for the question of somebody else: the asker does not wait for that.
 func TestAnAnswerEndsTheWaitForRoom(t *testing.T) {
 	for _, within := range []time.Duration{0, time.Hour} {
-		x, got := takeInHand(t, 2), &outcomes{}
+		x, got := newStepped(t, 2), &outcomes{}
 		asked := x.gate(process.Options{Limit: 1})
-		require.NoError(t, asked.Send(x.sys, func(*doer) {}))
-		x.do(x.doer(process.Options{}), func(p *doer) {
-			process.Request(p, asked.Ref, questionFor(func(p *doer, r textReply) { r.Send(p, "yes") }), within, got.as)
+		require.NoError(t, asked.Send(x.sys, func(*jobSelf) {}))
+		x.do(x.spawn(process.Options{}), func(p *jobSelf) {
+			process.Request(p, asked.Ref, questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") }), within, got.as)
 		})
-		x.do(x.doer(process.Options{}), func(p *doer) { require.NoError(t, asked.Send(p, func(*doer) {})) })
+		x.do(x.spawn(process.Options{}), func(p *jobSelf) { require.NoError(t, asked.Send(p, func(*jobSelf) {})) })
 		require.Empty(t, got.all)
 		asked.let(x, 2)
 		require.Equal(t, []string{"yes"}, got.all)

@@ -15,14 +15,14 @@ import (
 // others, they are in bench/process.
 
 // measure runs what is on the table until all processes have ended.
-func (x *table) measure(b *testing.B) {
+func (x *traced) measure(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	require.NoError(b, x.s.Run())
 }
 
 // counting spawns one that takes whatever comes, n messages in all.
-func (x *table) counting(n int) process.Ref[int] {
+func (x *traced) counting(n int) process.Ref[int] {
 	received := 0
 	return process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], _ int) {
 		if received++; received == n {
@@ -32,8 +32,8 @@ func (x *table) counting(n int) process.Ref[int] {
 }
 
 // Two messages, each of which hands the scheduler on.
-func BenchmarkHandOffThereAndBack(b *testing.B) {
-	x := onTheTable(b, process.Config{})
+func BenchmarkHandOffRoundTrip(b *testing.B) {
+	x := newTraced(b, process.Config{})
 	var ping process.Ref[int]
 	pong := x.handler(func(p *process.Self[int], m int) {
 		_ = ping.Send(p, m)
@@ -53,7 +53,7 @@ func BenchmarkHandOffThereAndBack(b *testing.B) {
 }
 
 func BenchmarkSpawnRunEnd(b *testing.B) {
-	x := onTheTable(b, process.Config{})
+	x := newTraced(b, process.Config{})
 	brief := process.Func[int](func(*process.Self[int]) act.Directive { return act.Done })
 	left := b.N
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -71,8 +71,8 @@ func BenchmarkSpawnRunEnd(b *testing.B) {
 }
 
 // A task sends to somebody who is queued from the first message of its turn on. The receiver's part is in it.
-func BenchmarkSendToOneThatIsQueued(b *testing.B) {
-	x := onTheTable(b, process.Config{})
+func BenchmarkSendToAQueuedProcess(b *testing.B) {
+	x := newTraced(b, process.Config{})
 	to, left := x.counting(b.N), b.N
 	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		for range min(left, 16) {
@@ -88,8 +88,8 @@ func BenchmarkSendToOneThatIsQueued(b *testing.B) {
 }
 
 // As many come as are received, and all the time there are 100,000 more, which must not cost anything.
-func BenchmarkSendToOneThatIsFarBehind(b *testing.B) {
-	x := onTheTable(b, process.Config{})
+func BenchmarkSendToALongMailbox(b *testing.B) {
+	x := newTraced(b, process.Config{})
 	const behind = 100_000
 	to, left := x.counting(behind+b.N), b.N
 	for range behind {
@@ -111,7 +111,7 @@ func BenchmarkSendToOneThatIsFarBehind(b *testing.B) {
 
 // A task asks, waits, and has the answer.
 func BenchmarkAsk(b *testing.B) {
-	x := onTheTable(b, process.Config{})
+	x := newTraced(b, process.Config{})
 	type question = process.Reply[int]
 	to := process.Spawn(x.sys, process.Handler[question](func(p *process.Self[question], q question) { q.Send(p, 1) }), process.Options{})
 	alone := func(q question) question { return q }
@@ -133,8 +133,8 @@ func BenchmarkAsk(b *testing.B) {
 	x.measure(b)
 }
 
-func BenchmarkTimerSetAndStopped(b *testing.B) {
-	x := onTheTable(b, process.Config{})
+func BenchmarkTimerSetAndCancelled(b *testing.B) {
+	x := newTraced(b, process.Config{})
 	stopped := 0
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		for range b.N {

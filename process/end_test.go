@@ -21,17 +21,17 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-func TestAValueComesBeforeTheNotice(t *testing.T) {
+func TestTheValueOfExitArrivesBeforeTheNotice(t *testing.T) {
 	for _, schedulers := range []int{1, 2} {
-		x := takeInHand(t, schedulers)
+		x := newStepped(t, schedulers)
 		log := []string{}
-		note := func(text string) deed { return func(*doer) { log = append(log, text) } }
-		parent := x.doer(process.Options{})
-		child := x.doer(process.Options{})
-		x.do(parent, func(p *doer) {
-			process.Watch(p, child, func(n process.Notice) deed { return note(n.Reason.String()) })
+		note := func(text string) job { return func(*jobSelf) { log = append(log, text) } }
+		parent := x.spawn(process.Options{})
+		child := x.spawn(process.Options{})
+		x.do(parent, func(p *jobSelf) {
+			process.Watch(p, child, func(n process.Notice) job { return note(n.Reason.String()) })
 		})
-		x.do(child, func(p *doer) {
+		x.do(child, func(p *jobSelf) {
 			require.NoError(t, parent.Send(p, note("a message")))
 			process.Exit(p, parent, note("a value"))
 			require.NoError(t, parent.Send(p, note("after the value")))
@@ -40,14 +40,14 @@ func TestAValueComesBeforeTheNotice(t *testing.T) {
 	}
 }
 
-func TestNoBoundRefusesAValue(t *testing.T) {
+func TestNoBoundRefusesTheValueOfExit(t *testing.T) {
 	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
-		x := takeInHand(t, 1)
+		x := newStepped(t, 1)
 		log := ""
-		note := func(text string) deed { return func(*doer) { log += text } }
-		parent := x.doer(process.Options{Limit: 1, Overflow: full})
-		child := x.doer(process.Options{})
-		require.NoError(t, child.Send(x.sys, func(p *doer) {
+		note := func(text string) job { return func(*jobSelf) { log += text } }
+		parent := x.spawn(process.Options{Limit: 1, Overflow: full})
+		child := x.spawn(process.Options{})
+		require.NoError(t, child.Send(x.sys, func(p *jobSelf) {
 			require.NoError(t, parent.Send(x.sys, note("full, ")))
 			process.Exit(p, parent, note("value"))
 		}))
@@ -58,25 +58,25 @@ func TestNoBoundRefusesAValue(t *testing.T) {
 	}
 }
 
-func TestAValueForTheDeadIsCounted(t *testing.T) {
-	x := takeInHand(t, 1)
-	parent := x.doer(process.Options{})
-	x.do(parent, leaves)
-	x.do(x.doer(process.Options{}), func(p *doer) { process.Exit(p, parent, leaves) })
+func TestTheValueOfExitForAnEndedProcessIsCounted(t *testing.T) {
+	x := newStepped(t, 1)
+	parent := x.spawn(process.Options{})
+	x.do(parent, exits)
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Exit(p, parent, exits) })
 	require.EqualValues(t, 1, x.sys.Stats().Dropped)
 	require.EqualValues(t, 2, x.sys.Stats().Ended)
-	x.do(x.doer(process.Options{}), func(p *doer) { process.Exit(p, process.Ref[deed]{}, leaves) })
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Exit(p, process.Ref[job]{}, exits) })
 	require.EqualValues(t, 3, x.sys.Stats().Ended, "a value for nobody is no value")
 }
 
 func TestTheFirstExitCounts(t *testing.T) {
-	x := takeInHand(t, 1)
+	x := newStepped(t, 1)
 	log := ""
-	note := func(text string) deed { return func(*doer) { log += text } }
-	parent := x.doer(process.Options{})
-	child := x.doer(process.Options{})
-	h := x.witness(child)
-	x.do(child, func(p *doer) {
+	note := func(text string) job { return func(*jobSelf) { log += text } }
+	parent := x.spawn(process.Options{})
+	child := x.spawn(process.Options{})
+	h := x.watcher(child)
+	x.do(child, func(p *jobSelf) {
 		process.Exit(p, parent, note("first"))
 		process.Exit(p, parent, note("second"))
 		p.Exit()
@@ -87,57 +87,49 @@ func TestTheFirstExitCounts(t *testing.T) {
 	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
 }
 
-func TestWhoExitsReceivesNoMore(t *testing.T) {
-	x := takeInHand(t, 1)
-	p := x.doer(process.Options{})
-	require.NoError(t, p.Send(x.sys, leaves))
-	for range 3 {
-		require.NoError(t, p.Send(x.sys, func(*doer) { t.Error("received by the dead") }))
-	}
-	x.all()
-	require.EqualValues(t, 3, x.sys.Stats().Dropped)
-	require.ErrorIs(t, p.Send(x.sys, leaves), process.ErrDead)
-	require.EqualValues(t, 4, x.sys.Stats().Dropped)
-}
-
 // The ends that a process comes to by itself, or by others, with what its Notice says.
 func TestReasons(t *testing.T) {
-	verdict := func(d act.Directive) process.Action[deed] {
-		return process.Func(func(*doer) act.Directive { return d })
+	verdict := func(d act.Directive) process.Action[job] {
+		return process.Func(func(*jobSelf) act.Directive { return d })
 	}
-	turn := func(f func(p *doer)) process.Action[deed] {
-		return process.Func(func(p *doer) act.Directive { f(p); return act.Wait })
+	turn := func(f func(p *jobSelf)) process.Action[job] {
+		return process.Func(func(p *jobSelf) act.Directive { f(p); return act.Wait })
 	}
 	const verdicts = ": return Yield, Wait, Done or Failed"
 	for _, row := range []struct {
 		name   string
-		action process.Action[deed]
+		action process.Action[job]
 		want   process.Reason
 		text   string // of the Notice's error
 	}{
 		{"Done", verdict(act.Done), process.Normal, ""},
-		{"Exit", turn(leaves), process.Normal, ""},
-		{"Exit, then Fail", turn(func(p *doer) { p.Exit(); p.Fail(errFaltered) }), process.Failed, "it has faltered"},
-		{"Fail, then Exit", turn(func(p *doer) { p.Fail(errFaltered); p.Exit() }), process.Failed, "it has faltered"},
-		{"Fail in a Handler", turn(falters), process.Failed, "it has faltered"},
-		{"Fail, returned", process.Func(func(p *doer) act.Directive { return p.Fail(errFaltered) }), process.Failed, "it has faltered"},
+		{"Exit", turn(exits), process.Normal, ""},
+		{"Exit, then Fail", turn(func(p *jobSelf) { p.Exit(); p.Fail(errFailed) }), process.Failed, "it has failed"},
+		{"Fail, then Exit", turn(func(p *jobSelf) { p.Fail(errFailed); p.Exit() }), process.Failed, "it has failed"},
+		{"Fail in a Handler", turn(fails), process.Failed, "it has failed"},
+		{"Fail, returned", process.Func(func(p *jobSelf) act.Directive { return p.Fail(errFailed) }), process.Failed, "it has failed"},
 		{"Failed without Fail", verdict(act.Failed), process.Failed, "process: failed without saying why"},
-		{"a panic", turn(bursts), process.Panicked, "panic: burst"},
-		{"a panic with an error", turn(func(*doer) { panic(errFaltered) }), process.Panicked, "panic: it has faltered"},
-		{"a panic after Exit", turn(func(p *doer) { p.Exit(); bursts(p) }), process.Panicked, "panic: burst"},
-		{"a panic with nil", turn(func(*doer) { panic(error(nil)) }), process.Panicked, "panic: panic called with nil argument"},
+		{"a panic", turn(panics), process.Panicked, "panic: burst"},
+		{"a panic with an error", turn(func(*jobSelf) { panic(errFailed) }), process.Panicked, "panic: it has failed"},
+		{"a panic after Exit", turn(func(p *jobSelf) { p.Exit(); panics(p) }), process.Panicked, "panic: burst"},
+		{"a panic with nil", turn(func(*jobSelf) { panic(error(nil)) }), process.Panicked, "panic: panic called with nil argument"},
 		{"no verdict", verdict(0), process.Panicked, "panic: process: an action returned Directive(0)" + verdicts},
 		{"Async", verdict(act.Async), process.Panicked, "panic: process: an action returned Async" + verdicts},
-		{"Fail without an error", turn(func(p *doer) { p.Fail(nil) }), process.Panicked, "panic: process: Fail without an error"},
-		{"Kill of itself", turn(func(p *doer) { p.Kill() }), process.Killed, ""},
-		{"Kill of itself, then Exit", turn(func(p *doer) { p.Kill(); p.Exit() }), process.Normal, ""},
-		{"Kill of itself, and Yield", process.Func(func(p *doer) act.Directive { p.Kill(); return act.Yield }), process.Killed, ""},
+		{"Fail without an error", turn(func(p *jobSelf) { p.Fail(nil) }), process.Panicked, "panic: process: Fail without an error"},
+		{"Kill of itself", turn(func(p *jobSelf) { p.Kill() }), process.Killed, ""},
+		{"Kill of itself, then Exit", turn(func(p *jobSelf) { p.Kill(); p.Exit() }), process.Normal, ""},
+		{"an unknown Directive", verdict(77), process.Panicked, "panic: process: an action returned " + act.Directive(77).String() + verdicts},
+		{"Exit, and Yield", process.Func(func(p *jobSelf) act.Directive { p.Exit(); return act.Yield }), process.Normal, ""},
+		{"Fail, and Done", process.Func(func(p *jobSelf) act.Directive { p.Fail(errFailed); return act.Done }), process.Failed, "it has failed"},
+		{"Kill of itself, and Yield", process.Func(func(p *jobSelf) act.Directive { p.Kill(); return act.Yield }), process.Killed, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := takeInHand(t, 1)
-			ref := process.Spawn(x.sys, row.action, process.Options{})
+			x := newStepped(t, 1)
+			closed, turns := 0, 0
+			action := process.Func(func(p *jobSelf) act.Directive { turns++; return row.action.Act(p) })
+			ref := process.Spawn(x.sys, &closingProcess[job]{action, func() error { closed++; return nil }}, process.Options{})
 			future := process.Ended(ref)
-			w := x.witness(ref)
+			w := x.watcher(ref)
 			n := onlyOne(t, w.heard())
 			require.Equal(t, process.AnyRef(ref), n.Of)
 			require.Equal(t, row.want, n.Reason)
@@ -149,43 +141,34 @@ func TestReasons(t *testing.T) {
 			again, err := future.Value()
 			require.NoError(t, err)
 			require.Equal(t, n, again)
+			require.Equal(t, []int{1, 1}, []int{turns, closed})
+			require.ErrorIs(t, ref.Send(x.sys, exits), process.ErrDead)
+			require.False(t, ref.Kill())
+			stats := x.sys.Stats()
+			require.EqualValues(t, 1, stats.Ended)
+			require.EqualValues(t, 1, stats.Dropped)
 		})
 	}
 }
 
-func TestAPanicIsReportedWithItsStack(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref := x.doer(process.Options{Name: "bob"})
-	w := x.witness(ref)
-	x.do(ref, bursts)
+func TestAPanicIsLoggedWithItsStack(t *testing.T) {
+	x := newStepped(t, 1)
+	ref := x.spawn(process.Options{Name: "bob"})
+	w := x.watcher(ref)
+	x.do(ref, panics)
 	var p *act.Panic
 	require.ErrorAs(t, onlyOne(t, w.heard()).Err, &p)
 	require.Equal(t, "burst", p.Value)
-	require.Contains(t, string(p.Stack), "process_test.bursts")
+	require.Contains(t, string(p.Stack), "process_test.panics")
 	entry := onlyOne(t, x.logs.All())
 	require.Equal(t, "a process has panicked", entry.Message)
 	require.Equal(t, zapcore.ErrorLevel, entry.Level)
 	require.Equal(t, "bob", entry.ContextMap()["process"])
 	require.Equal(t, "burst", entry.ContextMap()["value"])
-	require.Contains(t, fmt.Sprintf("%s", entry.ContextMap()["stack"]), "process_test.bursts")
+	require.Contains(t, fmt.Sprintf("%s", entry.ContextMap()["stack"]), "process_test.panics")
 }
 
-func TestAPanicHarmsNobodyElse(t *testing.T) {
-	x := takeInHand(t, 1)
-	handled := 0
-	for i := range 30 {
-		m := deed(func(*doer) { handled++ })
-		if i%3 == 0 {
-			m = bursts
-		}
-		require.NoError(t, x.doer(process.Options{}).Send(x.sys, m))
-	}
-	x.all()
-	require.Equal(t, 20, handled)
-	require.EqualValues(t, 20, x.sys.Stats().Alive)
-}
-
-func TestTheStringsOfReasons(t *testing.T) {
+func TestReasonString(t *testing.T) {
 	all := []string{}
 	for r := process.Normal; r <= process.Stopped+1; r++ {
 		all = append(all, r.String())
@@ -193,10 +176,10 @@ func TestTheStringsOfReasons(t *testing.T) {
 	require.Equal(t, "normal failed panic killed linked stopped Reason(7)", strings.Join(all, " "))
 }
 
-func TestKillOfOneThatSleeps(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
-	w := x.witness(ref)
+func TestKillOfASleepingProcess(t *testing.T) {
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
+	w := x.watcher(ref)
 	require.True(t, ref.Kill())
 	require.False(t, ref.Kill(), "once is enough")
 	x.all()
@@ -204,12 +187,12 @@ func TestKillOfOneThatSleeps(t *testing.T) {
 	require.False(t, ref.Kill(), "it is dead")
 }
 
-func TestKillOfOneThatIsQueuedDropsItsMessages(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
-	w := x.witness(ref)
+func TestKillOfAQueuedProcessDropsItsMessages(t *testing.T) {
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
+	w := x.watcher(ref)
 	for range 5 {
-		require.NoError(t, ref.Send(x.sys, func(*doer) { t.Error("it was killed before") }))
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it was killed before") }))
 	}
 	require.True(t, ref.Kill())
 	x.all()
@@ -218,26 +201,28 @@ func TestKillOfOneThatIsQueuedDropsItsMessages(t *testing.T) {
 }
 
 func TestKillBeforeTheFirstTurn(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref := process.Spawn(x.sys, process.Func[deed](func(*doer) act.Directive {
+	x := newStepped(t, 1)
+	closed := 0
+	ref := process.Spawn(x.sys, &closingProcess[job]{process.Func[job](func(*jobSelf) act.Directive {
 		t.Error("it was killed before")
 		return act.Done
-	}), process.Options{})
+	}), func() error { closed++; return nil }}, process.Options{})
 	require.True(t, ref.Kill())
-	w := x.witness(ref)
+	w := x.watcher(ref)
 	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
+	require.Equal(t, 1, closed)
 }
 
-func TestKillOfOneThatIsInALongTurnElsewhere(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
-	ref := x.doer(process.Options{})
+func TestKillDuringALongTurn(t *testing.T) {
+	x := startLive(t, act.Config{Schedulers: 2})
+	ref := x.spawn(process.Options{})
 	begun, killed, finished := make(chan bool), make(chan bool), atomic.Bool{}
-	require.NoError(t, ref.Send(x.sys, func(*doer) {
+	require.NoError(t, ref.Send(x.sys, func(*jobSelf) {
 		close(begun)
 		<-killed
 		finished.Store(true)
 	}))
-	require.NoError(t, ref.Send(x.sys, func(p *doer) {})) // which it may or may not receive
+	require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {})) // which it may or may not receive
 	servertest.Receive(t, begun)
 	require.True(t, ref.Kill())
 	require.False(t, ref.Kill())
@@ -247,44 +232,9 @@ func TestKillOfOneThatIsInALongTurnElsewhere(t *testing.T) {
 	x.close()
 }
 
-func TestKillOfOneThatWaitsForRoom(t *testing.T) {
-	x := takeInHand(t, 2)
-	full, waits := x.gate(process.Options{Limit: 1}), x.doer(process.Options{})
-	h := x.witness(waits)
-	require.NoError(t, full.Send(x.sys, leaves))
-	x.do(waits, func(p *doer) { require.NoError(t, full.Send(p, leaves), "beyond the bound") })
-	require.NoError(t, waits.Send(x.sys, func(*doer) { t.Error("it waits for room") }))
-	x.all()
-	require.Empty(t, h.heard())
-	require.True(t, waits.Kill())
-	x.all()
-	require.Equal(t, []process.Reason{process.Killed}, h.reasons())
-	require.True(t, full.Kill()) // which lets those go on who are not there any more
-	x.all()
-	require.EqualValues(t, 2, x.sys.Stats().Ended)
-}
-
-func TestAnEndLetsThoseGoOnWhoWaitForRoom(t *testing.T) {
-	x := takeInHand(t, 2)
-	full := x.gate(process.Options{Limit: 1})
-	require.NoError(t, full.Send(x.sys, leaves))
-	went := 0
-	for range 3 {
-		waits := x.doer(process.Options{})
-		x.do(waits, func(p *doer) { require.NoError(t, full.Send(p, leaves)) })
-		require.NoError(t, waits.Send(x.sys, func(*doer) { went++ }))
-	}
-	x.all()
-	require.Zero(t, went)
-	full.Kill()
-	x.all()
-	require.Equal(t, 3, went)
-	require.EqualValues(t, 4, x.sys.Stats().Dropped)
-}
-
 // A Goexit ends the scheduler on whose thread it was, and Run with an error: at once if it was a process, of which the
 // other schedulers know, and within the bound of the order that they get if it was a task.
-func TestARuntimeGoexitEndsRunInsteadOfHangingIt(t *testing.T) {
+func TestRuntimeGoexitEndsRun(t *testing.T) {
 	for _, where := range []string{"a process", "a task"} {
 		for _, schedulers := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, %d", where, schedulers), func(t *testing.T) {
@@ -294,16 +244,16 @@ func TestARuntimeGoexitEndsRunInsteadOfHangingIt(t *testing.T) {
 				}
 				sys := process.New(process.Config{})
 				g := act.NewGroup(act.Config{Schedulers: schedulers, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
-				var ref process.Ref[deed]
+				var ref process.Ref[job]
 				closed := 0
 				begun := time.Now()
 				err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
 					if s.Index() > 0 {
 						return nil
 					}
-					ref = process.Spawn(sys, &closingDoer[deed]{doesDeeds, func() error { closed++; return nil }}, process.Options{})
+					ref = process.Spawn(sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{})
 					if where == "a process" {
-						return ref.Send(sys, func(*doer) { runtime.Goexit() })
+						return ref.Send(sys, func(*jobSelf) { runtime.Goexit() })
 					}
 					s.Spawn(act.Func(func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }))
 					return nil
@@ -321,41 +271,41 @@ func TestARuntimeGoexitEndsRunInsteadOfHangingIt(t *testing.T) {
 }
 
 // closingDoer is an Action that has to be closed.
-type closingDoer[M any] struct {
+type closingProcess[M any] struct {
 	process.Action[M]
 	close func() error
 }
 
-func (c *closingDoer[M]) Close() error { return c.close() }
+func (c *closingProcess[M]) Close() error { return c.close() }
 
 // Whatever ends a process, its action is closed once, after the last turn, and before anybody hears of the end.
 func TestTheActionIsClosedOnce(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		end  func(x *atHand, ref process.Ref[deed])
+		end  func(x *stepped, ref process.Ref[job])
 		want process.Reason
 	}{
-		{"Exit", func(x *atHand, ref process.Ref[deed]) { _ = ref.Send(x.sys, leaves) }, process.Normal},
-		{"Fail", func(x *atHand, ref process.Ref[deed]) { _ = ref.Send(x.sys, falters) }, process.Failed},
-		{"panic", func(x *atHand, ref process.Ref[deed]) { _ = ref.Send(x.sys, bursts) }, process.Panicked},
-		{"Kill", func(_ *atHand, ref process.Ref[deed]) { ref.Kill() }, process.Killed},
-		{"link", func(x *atHand, ref process.Ref[deed]) {
-			other := x.doer(process.Options{})
+		{"Exit", func(x *stepped, ref process.Ref[job]) { _ = ref.Send(x.sys, exits) }, process.Normal},
+		{"Fail", func(x *stepped, ref process.Ref[job]) { _ = ref.Send(x.sys, fails) }, process.Failed},
+		{"panic", func(x *stepped, ref process.Ref[job]) { _ = ref.Send(x.sys, panics) }, process.Panicked},
+		{"Kill", func(_ *stepped, ref process.Ref[job]) { ref.Kill() }, process.Killed},
+		{"link", func(x *stepped, ref process.Ref[job]) {
+			other := x.spawn(process.Options{})
 			process.Link(ref, other, false)
 			other.Kill()
 		}, process.Linked},
-		{"a drop", func(x *atHand, _ process.Ref[deed]) {
+		{"a drop", func(x *stepped, _ process.Ref[job]) {
 			x.g.Shutdown(servertest.Cut)
 			for _, s := range x.g.Schedulers() {
 				_, _ = s.Step(1)
 			}
 		}, process.Stopped},
-		{"Close of the Group", func(x *atHand, _ process.Ref[deed]) { _ = x.g.Close() }, process.Stopped},
+		{"Close of the Group", func(x *stepped, _ process.Ref[job]) { _ = x.g.Close() }, process.Stopped},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := takeInHand(t, 2)
+			x := newStepped(t, 2)
 			log := []string{}
-			ref := process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, func() error {
+			ref := process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error {
 				log = append(log, "closed")
 				return nil
 			}}, process.Options{})
@@ -377,37 +327,37 @@ func TestTheActionIsClosedOnce(t *testing.T) {
 	}
 }
 
-func TestACloseThatFailsOrPanicsIsLoggedAndHarmsNobody(t *testing.T) {
+func TestACloseThatFailsOrPanicsIsLogged(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		close   func() error
 		message string
 		key     string
 	}{
-		{"fails", func() error { return errFaltered }, "closing a process failed", "error"},
-		{"panics", func() error { panic(errFaltered) }, "the end of a process has panicked", "value"},
+		{"fails", func() error { return errFailed }, "closing a process failed", "error"},
+		{"panics", func() error { panic(errFailed) }, "the end of a process has panicked", "value"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := takeInHand(t, 1)
-			ref := process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, row.close}, process.Options{Name: "bob"})
-			other := x.doer(process.Options{})
+			x := newStepped(t, 1)
+			ref := process.Spawn(x.sys, &closingProcess[job]{runJobs, row.close}, process.Options{Name: "bob"})
+			other := x.spawn(process.Options{})
 			process.Link(ref, other, true)
-			h := x.witness(ref, other)
-			x.do(ref, leaves)
+			h := x.watcher(ref, other)
+			x.do(ref, exits)
 			require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
 			entry := onlyOne(t, x.logs.All())
 			require.Equal(t, row.message, entry.Message)
 			require.Equal(t, "bob", entry.ContextMap()["process"])
-			require.Equal(t, "it has faltered", entry.ContextMap()[row.key])
+			require.Equal(t, "it has failed", entry.ContextMap()[row.key])
 		})
 	}
 }
 
-func TestAClosePanickingInTheDropHarmsNobody(t *testing.T) {
-	x := takeInHand(t, 2)
+func TestACloseThatPanicsDoesNotKeepOthersOpen(t *testing.T) {
+	x := newStepped(t, 2)
 	closed := 0
 	for i := range 10 {
-		process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, func() error {
+		process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error {
 			if closed++; i%2 == 0 {
 				panic("burst")
 			}
@@ -421,7 +371,7 @@ func TestAClosePanickingInTheDropHarmsNobody(t *testing.T) {
 }
 
 // With Config.Crash the panic of a process is that of the program, with its stack.
-func TestAPanicIsThatOfTheProgramIfTheConfigSaysCrash(t *testing.T) {
+func TestAPanicEndsTheProgramWithCrash(t *testing.T) {
 	const variable = "DAIMON_PROCESS_CRASH"
 	if os.Getenv(variable) != "" {
 		sys := process.New(process.Config{})
@@ -445,14 +395,14 @@ func TestAPanicIsThatOfTheProgramIfTheConfigSaysCrash(t *testing.T) {
 func explode(why string) act.Directive { panic(why) }
 
 func TestEnded(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
 	before := process.Ended(ref)
 	require.Same(t, before, process.Ended(ref), "who asks again and again costs no more")
 	x.all()
 	require.False(t, before.Resolved())
-	x.do(ref, falters)
-	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFaltered}
+	x.do(ref, fails)
+	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFailed}
 	for _, f := range []interface {
 		Value() (process.Notice, error)
 	}{before, process.Ended(ref)} {
@@ -462,9 +412,9 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-func TestATaskAwaitsAnEnd(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
+func TestATaskAwaitsTheEndOfAProcess(t *testing.T) {
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
 	ended := process.Ended(ref).Await()
 	over := false
 	x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -474,23 +424,23 @@ func TestATaskAwaitsAnEnd(t *testing.T) {
 	}))
 	x.all()
 	require.False(t, over)
-	x.do(ref, leaves)
+	x.do(ref, exits)
 	require.True(t, over)
 }
 
-func TestRefsAreIdentity(t *testing.T) {
-	x := takeInHand(t, 2)
-	seen := map[process.Ref[deed]]int{}
+func TestRefsIdentifyProcesses(t *testing.T) {
+	x := newStepped(t, 2)
+	seen := map[process.Ref[job]]int{}
 	parties := map[process.AnyRef]int{}
 	ids := map[uint64]bool{}
 	for i := range 200 {
-		ref := x.doer(process.Options{})
+		ref := x.spawn(process.Options{})
 		require.Zero(t, seen[ref], "also of those that have ended")
 		seen[ref], parties[ref] = i, i
 		require.NotZero(t, ref.ID())
 		require.False(t, ids[ref.ID()])
 		ids[ref.ID()] = true
-		x.do(ref, func(p *doer) {
+		x.do(ref, func(p *jobSelf) {
 			require.Equal(t, ref, p.Ref())
 			require.Equal(t, i, parties[p.Ref()])
 			require.Equal(t, ref.ID(), p.ID())
@@ -507,22 +457,22 @@ func TestRefsAreIdentity(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	x := takeInHand(t, 1)
-	bob, number := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
+func TestString(t *testing.T) {
+	x := newStepped(t, 1)
+	bob, number := x.spawn(process.Options{Name: "bob"}), x.spawn(process.Options{})
 	require.Equal(t, "bob", bob.String())
 	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
-	require.Equal(t, "nobody", process.Ref[deed]{}.String())
-	x.do(bob, leaves)
-	x.do(number, leaves)
+	require.Equal(t, "nobody", process.Ref[job]{}.String())
+	x.do(bob, exits)
+	x.do(number, exits)
 	require.Equal(t, "bob", bob.String())
 	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
 }
 
 // String may be called on any goroutine, also while the process gets what few processes have.
-func TestTheNameMayBeAskedForAnywhere(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
-	ref := x.doer(process.Options{})
+func TestAnyGoroutineMayCallString(t *testing.T) {
+	x := startLive(t, act.Config{Schedulers: 2})
+	ref := x.spawn(process.Options{})
 	done := make(chan bool)
 	go func() {
 		defer close(done)
@@ -531,29 +481,29 @@ func TestTheNameMayBeAskedForAnywhere(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		x.do(ref, func(p *doer) { p.After(time.Hour, leaves).Cancel() })
+		x.do(ref, func(p *jobSelf) { p.After(time.Hour, exits).Cancel() })
 	}
 	servertest.Receive(t, done)
-	require.NoError(t, ref.Send(x.sys, leaves))
+	require.NoError(t, ref.Send(x.sys, exits))
 	x.close()
 }
 
 // The zero Ref is nobody: as one that has ended, it takes no message, and does no harm.
 func TestTheZeroRef(t *testing.T) {
-	nobody := process.Ref[deed]{}
-	x := takeInHand(t, 1)
+	nobody := process.Ref[job]{}
+	x := newStepped(t, 1)
 	t.Run("is", func(t *testing.T) {
 		require.Zero(t, nobody.ID())
 		require.Equal(t, "nobody", nobody.String())
-		require.NotEqual(t, nobody, x.doer(process.Options{}))
+		require.NotEqual(t, nobody, x.spawn(process.Options{}))
 	})
 	t.Run("Send", func(t *testing.T) {
-		require.ErrorIs(t, nobody.Send(x.sys, leaves), process.ErrDead)
-		require.ErrorIs(t, nobody.Deliver(t.Context(), leaves), process.ErrDead)
+		require.ErrorIs(t, nobody.Send(x.sys, exits), process.ErrDead)
+		require.ErrorIs(t, nobody.Deliver(t.Context(), exits), process.ErrDead)
 	})
 	t.Run("Kill", func(t *testing.T) { require.False(t, nobody.Kill()) })
 	t.Run("Monitor", func(t *testing.T) {
-		n := onlyOne(t, x.witness(nobody).heard())
+		n := onlyOne(t, x.watcher(nobody).heard())
 		require.Equal(t, process.Stopped, n.Reason)
 		require.NoError(t, n.Err)
 		require.NotNil(t, n.Of)
@@ -564,7 +514,7 @@ func TestTheZeroRef(t *testing.T) {
 		require.NotPanics(t, func() { process.Link(nobody, nobody, true) })
 		for _, rule := range []bool{false, true} {
 			for _, turned := range []bool{false, true} {
-				ref := x.doer(process.Options{})
+				ref := x.spawn(process.Options{})
 				require.NotPanics(t, func() {
 					if turned {
 						require.False(t, process.Link(ref, nobody, rule).Cancel())
@@ -572,7 +522,7 @@ func TestTheZeroRef(t *testing.T) {
 						require.False(t, process.Link(nobody, ref, rule).Cancel())
 					}
 				})
-				h := x.witness(ref)
+				h := x.watcher(ref)
 				x.all()
 				require.Equal(t, rule == true, len(h.heard()) == 1, "nobody has ended as those do that are stopped")
 			}
@@ -582,7 +532,7 @@ func TestTheZeroRef(t *testing.T) {
 		require.PanicsWithValue(t, "process: Ended of nobody", func() { process.Ended(nobody) })
 	})
 	t.Run("Ask", func(t *testing.T) {
-		ask := process.Ask[deed, int]{To: nobody, Message: func(process.Reply[int]) deed { return leaves }}
+		ask := process.Ask[job, int]{To: nobody, Message: func(process.Reply[int]) job { return exits }}
 		var err error
 		x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
 			if ask.Act(t) == act.Failed {
@@ -594,14 +544,14 @@ func TestTheZeroRef(t *testing.T) {
 		require.ErrorIs(t, err, process.ErrDead)
 	})
 	t.Run("Call", func(t *testing.T) {
-		_, err := process.Call(t.Context(), nobody, func(process.Reply[int]) deed { return leaves })
+		_, err := process.Call(t.Context(), nobody, func(process.Reply[int]) job { return exits })
 		require.ErrorIs(t, err, process.ErrDead)
 	})
 	t.Run("Request", func(t *testing.T) {
 		var errs []error
-		x.do(x.doer(process.Options{}), func(p *doer) {
-			process.Request(p, nobody, func(process.Reply[int]) deed { return leaves }, time.Second, func(_ int, err error) deed {
-				return func(*doer) { errs = append(errs, err) }
+		x.do(x.spawn(process.Options{}), func(p *jobSelf) {
+			process.Request(p, nobody, func(process.Reply[int]) job { return exits }, time.Second, func(_ int, err error) job {
+				return func(*jobSelf) { errs = append(errs, err) }
 			})
 		})
 		x.later(time.Hour)
@@ -609,43 +559,43 @@ func TestTheZeroRef(t *testing.T) {
 	})
 }
 
-func TestAMillionDeedsLaterNothingOfTheDeadIsLeft(t *testing.T) {
-	x := takeInHand(t, 1)
-	parent := x.doer(process.Options{Limit: process.Unbounded})
+func TestEndedProcessesLeaveNoMemory(t *testing.T) {
+	x := newStepped(t, 1)
+	parent := x.spawn(process.Options{Limit: process.Unbounded})
 	spawn := func(n int) {
-		x.do(parent, func(p *doer) {
+		x.do(parent, func(p *jobSelf) {
 			for range n {
-				ref := process.Spawn(p, doesDeeds, process.Options{Name: "short"})
-				process.Watch(p, ref, func(process.Notice) deed { return func(*doer) {} })
-				require.NoError(t, ref.Send(p, leaves))
+				ref := process.Spawn(p, runJobs, process.Options{Name: "short"})
+				process.Watch(p, ref, func(process.Notice) job { return func(*jobSelf) {} })
+				require.NoError(t, ref.Send(p, exits))
 			}
 		})
 	}
 	spawn(5000)
-	before := inUse()
+	before := heapInUse()
 	for range 4 {
 		spawn(5000)
 	}
-	require.Less(t, inUse()-before, int64(1<<20))
+	require.Less(t, heapInUse()-before, int64(1<<20))
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 	require.EqualValues(t, 25000, x.sys.Stats().Ended)
 }
 
-func TestErrorsOfEnds(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref, other := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
+func TestTheErrorOfALinkedEnd(t *testing.T) {
+	x := newStepped(t, 1)
+	ref, other := x.spawn(process.Options{Name: "a"}), x.spawn(process.Options{Name: "b"})
 	process.Link(ref, other, false)
-	h := x.witness(other)
-	x.do(ref, falters)
+	h := x.watcher(other)
+	x.do(ref, fails)
 	n := onlyOne(t, h.heard())
 	require.Equal(t, process.Linked, n.Reason)
-	require.EqualError(t, n.Err, "process: a has ended: failed: it has faltered")
-	require.True(t, errors.Is(n.Err, errFaltered))
+	require.EqualError(t, n.Err, "process: a has ended: failed: it has failed")
+	require.True(t, errors.Is(n.Err, errFailed))
 	require.True(t, slices.Contains(h.reasons(), process.Linked))
 }
 
 // What nobody else hears of is logged, as the failure of a task is.
-func TestAFailureThatNobodyWantsToKnowIsLogged(t *testing.T) {
+func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		sys := process.New(process.Config{})
 		fails := process.Func[int](func(p *process.Self[int]) act.Directive { return p.Fail(errors.New("no luck")) })

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // often is n in the long tier, and a tenth of it below and under the race detector.
-func often(n int) int {
+func scaled(n int) int {
 	if race.Enabled || tier.Current() < tier.Long {
 		return n / 10
 	}
@@ -87,18 +87,18 @@ func (r running) quiescent() {
 
 // table is a System on one scheduler that takes turns when the test says so, and whose time passes when it says so:
 // what happens is a string.
-type table struct {
+type traced struct {
 	t     testing.TB
 	s     *act.Scheduler
 	sys   *process.System
-	clock *handClock
+	clock *manualClock
 	trace []byte
 }
 
 // onTheTable has tasks have one turn between two of the scheduler.
-func onTheTable(t testing.TB, cfg process.Config) *table {
+func newTraced(t testing.TB, cfg process.Config) *traced {
 	t.Helper()
-	x := &table{t: t, clock: &handClock{}, sys: process.New(cfg)}
+	x := &traced{t: t, clock: &manualClock{}, sys: process.New(cfg)}
 	x.s = act.New(act.Config{TurnsPerPass: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
 	t.Cleanup(func() { _ = x.s.Close() }) // what sleeps holds it
@@ -106,7 +106,7 @@ func onTheTable(t testing.TB, cfg process.Config) *table {
 }
 
 // step takes turns until nothing is ready, and returns what has been noted meanwhile.
-func (x *table) step() string {
+func (x *traced) step() string {
 	x.t.Helper()
 	for range 1000 {
 		n, err := x.s.Step(1000)
@@ -120,39 +120,39 @@ func (x *table) step() string {
 }
 
 // some takes so many turns of tasks and schedulers.
-func (x *table) some(turns int) string {
+func (x *traced) some(turns int) string {
 	x.t.Helper()
 	_, err := x.s.Step(turns)
 	require.NoError(x.t, err)
 	return x.noted()
 }
 
-func (x *table) note(s string) { x.trace = append(x.trace, s...) }
+func (x *traced) note(s string) { x.trace = append(x.trace, s...) }
 
-func (x *table) noted() string {
+func (x *traced) noted() string {
 	noted := string(x.trace)
 	x.trace = x.trace[:0]
 	return noted
 }
 
 // turn has f called in a turn of a task.
-func (x *table) turn(f func(t *act.Task)) {
+func (x *traced) turn(f func(t *act.Task)) {
 	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		f(t)
 		return act.Done
 	}))
 }
 
-func (x *table) handler(h func(p *process.Self[int], m int)) process.Ref[int] {
+func (x *traced) handler(h func(p *process.Self[int], m int)) process.Ref[int] {
 	return process.Spawn(x.sys, process.Handler(h), process.Options{})
 }
 
 // sleeper spawns one that notes its name for each message.
-func (x *table) sleeper(name string) process.Ref[int] {
+func (x *traced) sleeper(name string) process.Ref[int] {
 	return x.handler(func(*process.Self[int], int) { x.note(name) })
 }
 
-func (x *table) send(to process.Ref[int], all ...int) {
+func (x *traced) send(to process.Ref[int], all ...int) {
 	x.t.Helper()
 	for _, m := range all {
 		require.NoError(x.t, to.Send(x.sys, m))

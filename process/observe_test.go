@@ -13,53 +13,53 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-func TestEachRegistrationMakesOneNotice(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
-	once, often := x.witness(ref), x.witness(ref, ref, ref, ref, ref)
-	x.do(ref, falters)
-	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFaltered}
+func TestEachWatchSendsOneNotice(t *testing.T) {
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
+	once, scaled := x.watcher(ref), x.watcher(ref, ref, ref, ref, ref)
+	x.do(ref, fails)
+	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFailed}
 	require.Equal(t, []process.Notice{want}, once.heard())
-	require.Equal(t, []process.Notice{want, want, want, want, want}, often.heard())
+	require.Equal(t, []process.Notice{want, want, want, want, want}, scaled.heard())
 	require.False(t, ref.Kill())
 	x.all()
-	require.Len(t, often.heard(), 5)
+	require.Len(t, scaled.heard(), 5)
 }
 
-func TestNoticesComeInTheOrderOfRegistration(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref := x.doer(process.Options{})
+func TestNoticesArriveInTheOrderOfTheWatches(t *testing.T) {
+	x := newStepped(t, 1)
+	ref := x.spawn(process.Options{})
 	log := ""
-	x.do(x.doer(process.Options{}), func(p *doer) {
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
 		for _, name := range []string{"a", "b", "c", "d"} {
-			w := process.Watch(p, ref, func(process.Notice) deed { return func(*doer) { log += name } })
+			w := process.Watch(p, ref, func(process.Notice) job { return func(*jobSelf) { log += name } })
 			if name == "b" {
 				require.True(t, w.Cancel())
 			}
 		}
 	})
-	x.do(ref, leaves)
+	x.do(ref, exits)
 	require.Equal(t, "acd", log)
 }
 
-func TestMonitorOfTheDeadIsAnsweredAtOnce(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref := x.doer(process.Options{})
-	x.do(ref, bursts)
-	h := x.witness(ref, ref)
+func TestWatchOfAnEndedProcess(t *testing.T) {
+	x := newStepped(t, 1)
+	ref := x.spawn(process.Options{})
+	x.do(ref, panics)
+	h := x.watcher(ref, ref)
 	require.Equal(t, []process.Reason{process.Panicked, process.Panicked}, h.reasons())
 	require.Equal(t, h.heard()[0], h.heard()[1])
 }
 
 func TestNoBoundRefusesANotice(t *testing.T) {
 	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
-		x := takeInHand(t, 1)
+		x := newStepped(t, 1)
 		log := ""
-		note := func(text string) deed { return func(*doer) { log += text } }
-		ref, h := x.doer(process.Options{}), x.doer(process.Options{Limit: 1, Overflow: full})
-		x.do(h, func(p *doer) {
+		note := func(text string) job { return func(*jobSelf) { log += text } }
+		ref, h := x.spawn(process.Options{}), x.spawn(process.Options{Limit: 1, Overflow: full})
+		x.do(h, func(p *jobSelf) {
 			for range 3 {
-				process.Watch(p, ref, func(process.Notice) deed { return note("notice ") })
+				process.Watch(p, ref, func(process.Notice) job { return note("notice ") })
 			}
 		})
 		require.NoError(t, h.Send(x.sys, note("message ")))
@@ -70,15 +70,15 @@ func TestNoBoundRefusesANotice(t *testing.T) {
 	}
 }
 
-func TestAWatchThatIsStopped(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref, h := x.doer(process.Options{}), x.doer(process.Options{})
+func TestCancelOfAWatch(t *testing.T) {
+	x := newStepped(t, 2)
+	ref, h := x.spawn(process.Options{}), x.spawn(process.Options{})
 	heard := 0
-	watch := func(p *doer) process.Operation {
-		return process.Watch(p, ref, func(process.Notice) deed { return func(*doer) { heard++ } })
+	watch := func(p *jobSelf) process.Operation {
+		return process.Watch(p, ref, func(process.Notice) job { return func(*jobSelf) { heard++ } })
 	}
 	var before, after process.Operation
-	x.do(h, func(p *doer) {
+	x.do(h, func(p *jobSelf) {
 		before, after = watch(p), watch(p)
 		require.True(t, before.Cancel())
 		require.False(t, before.Cancel(), "once is enough")
@@ -87,28 +87,28 @@ func TestAWatchThatIsStopped(t *testing.T) {
 	x.all()
 	require.Equal(t, 1, heard)
 	require.False(t, after.Cancel(), "the Notice has come")
-	x.do(h, func(p *doer) { require.False(t, watch(p).Cancel(), "it came at once") })
+	x.do(h, func(p *jobSelf) { require.False(t, watch(p).Cancel(), "it came at once") })
 	require.Equal(t, 2, heard)
 }
 
 // Stop on one thread against the death on another: either Stop says that it was in time, or the Notice comes.
-func TestStopAgainstADeathElsewhere(t *testing.T) {
+func TestCancelOfAWatchRacesWithTheEnd(t *testing.T) {
 	const batch = 500
-	batches := often(100_000) / batch
-	x := settleIn(t, act.Config{Schedulers: 2})
-	short := process.Func[deed](func(*doer) act.Directive { return act.Done })
+	batches := scaled(100_000) / batch
+	x := startLive(t, act.Config{Schedulers: 2})
+	short := process.Func[job](func(*jobSelf) act.Directive { return act.Done })
 	stopped, lost := 0, 0
-	h := process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
+	h := process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})
 	for range batches {
 		left := make(chan int, 1)
 		told := [batch]int{}
-		x.do(h, func(p *doer) {
+		x.do(h, func(p *jobSelf) {
 			watches := [batch]process.Operation{}
 			missing := batch
 			for i := range batch {
 				ref := process.Spawn(p, short, process.Options{})
-				watches[i] = process.Watch(p, ref, func(process.Notice) deed {
-					return func(*doer) {
+				watches[i] = process.Watch(p, ref, func(process.Notice) job {
+					return func(*jobSelf) {
 						if told[i]++; told[i] > 1 {
 							t.Error("told twice, or of what was stopped")
 						}
@@ -133,22 +133,22 @@ func TestStopAgainstADeathElsewhere(t *testing.T) {
 		servertest.Receive(t, left)
 	}
 	x.quiesce()
-	x.do(h, func(p *doer) { p.Exit() })
+	x.do(h, func(p *jobSelf) { p.Exit() })
 	x.close()
 	require.Equal(t, batch*batches, stopped+lost)
 	t.Logf("%d stopped, %d told", stopped, lost)
 }
 
 // What watches one that lives long leaves nothing there when it ends.
-func TestTheListOfOneWhoLivesLongDoesNotGrow(t *testing.T) {
-	x := takeInHand(t, 1)
-	target := process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
-	parent := x.doer(process.Options{})
+func TestEndedWatchersAreForgotten(t *testing.T) {
+	x := newStepped(t, 1)
+	target := process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})
+	parent := x.spawn(process.Options{})
 	watchers := func(n int) {
-		x.do(parent, func(p *doer) {
+		x.do(parent, func(p *jobSelf) {
 			for range n {
-				ref := process.Spawn(p, process.Func[deed](func(p *doer) act.Directive {
-					process.Watch(p, target, func(process.Notice) deed { t.Error("too late"); return leaves })
+				ref := process.Spawn(p, process.Func[job](func(p *jobSelf) act.Directive {
+					process.Watch(p, target, func(process.Notice) job { t.Error("too late"); return exits })
 					return act.Done
 				}), process.Options{})
 				if n%100 == 0 {
@@ -158,42 +158,42 @@ func TestTheListOfOneWhoLivesLongDoesNotGrow(t *testing.T) {
 		})
 	}
 	watchers(1000)
-	before := inUse()
+	before := heapInUse()
 	for range 100 {
 		watchers(1000)
 	}
-	require.Less(t, inUse()-before, int64(1<<20))
-	x.do(target, leaves)
+	require.Less(t, heapInUse()-before, int64(1<<20))
+	x.do(target, exits)
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
-func TestAnAsThatPanicsInMonitorHarmsNobody(t *testing.T) {
-	x := takeInHand(t, 1)
-	ref, h := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
-	x.do(h, func(p *doer) { process.Watch(p, ref, func(process.Notice) deed { panic("burst") }) })
-	other := x.witness(ref)
-	x.do(ref, leaves)
+func TestAPanicInAsOfWatchAffectsNoOtherProcess(t *testing.T) {
+	x := newStepped(t, 1)
+	ref, h := x.spawn(process.Options{Name: "bob"}), x.spawn(process.Options{})
+	x.do(h, func(p *jobSelf) { process.Watch(p, ref, func(process.Notice) job { panic("burst") }) })
+	other := x.watcher(ref)
+	x.do(ref, exits)
 	require.Equal(t, []process.Reason{process.Normal}, other.reasons())
 	entry := onlyOne(t, x.logs.All())
 	require.Equal(t, "the end of a process has panicked", entry.Message)
 	require.Equal(t, "bob", entry.ContextMap()["process"])
 	alive := false
-	x.do(h, func(*doer) { alive = true })
+	x.do(h, func(*jobSelf) { alive = true })
 	require.True(t, alive)
 }
 
-func TestWhichEndsALinkCarries(t *testing.T) {
+func TestLink(t *testing.T) {
 	for _, row := range []struct {
-		end      deed
+		end      job
 		reason   process.Reason
 		abnormal bool
 	}{
-		{leaves, process.Normal, false},
-		{falters, process.Failed, true},
-		{bursts, process.Panicked, true},
-		{func(p *doer) { p.Kill() }, process.Killed, true},
-		{func(p *doer) { // linked, at one remove
-			other := process.Spawn(p, doesDeeds, process.Options{})
+		{exits, process.Normal, false},
+		{fails, process.Failed, true},
+		{panics, process.Panicked, true},
+		{func(p *jobSelf) { p.Kill() }, process.Killed, true},
+		{func(p *jobSelf) { // linked, at one remove
+			other := process.Spawn(p, runJobs, process.Options{})
 			process.Link(p, other, false)
 			other.Kill()
 		}, process.Linked, true},
@@ -207,8 +207,8 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 				for _, dead := range []bool{false, true} {
 					name := fmt.Sprintf("%v, any %v, turned %v, already dead %v", row.reason, rule == true, turned, dead)
 					t.Run(name, func(t *testing.T) {
-						x := takeInHand(t, 2)
-						a, b := x.doer(process.Options{Name: "a"}), x.doer(process.Options{Name: "b"})
+						x := newStepped(t, 2)
+						a, b := x.spawn(process.Options{Name: "a"}), x.spawn(process.Options{Name: "b"})
 						link := func() {
 							if turned {
 								process.Link(b, a, rule)
@@ -216,7 +216,7 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 								process.Link(a, b, rule)
 							}
 						}
-						ha, hb := x.witness(a), x.witness(b)
+						ha, hb := x.watcher(a), x.watcher(b)
 						if !dead {
 							link()
 						}
@@ -245,85 +245,85 @@ func TestWhichEndsALinkCarries(t *testing.T) {
 }
 
 func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
-	x := takeInHand(t, 2)
-	a, b := x.doer(process.Options{}), x.doer(process.Options{})
-	h := x.witness(a, b)
-	bonds := []process.Operation{}
+	x := newStepped(t, 2)
+	a, b := x.spawn(process.Options{}), x.spawn(process.Options{})
+	h := x.watcher(a, b)
+	links := []process.Operation{}
 	for range 3 {
-		bonds = append(bonds, process.Link(a, b, true), process.Link(b, a, true))
+		links = append(links, process.Link(a, b, true), process.Link(b, a, true))
 	}
-	for _, bond := range bonds[1:] {
-		require.True(t, bond.Cancel())
-		require.False(t, bond.Cancel())
+	for _, link := range links[1:] {
+		require.True(t, link.Cancel())
+		require.False(t, link.Cancel())
 	}
 	a.Kill() // one is left
 	x.all()
 	require.Equal(t, []process.Reason{process.Killed, process.Linked}, h.reasons())
-	require.False(t, bonds[0].Cancel())
+	require.False(t, links[0].Cancel())
 }
 
 func TestOfSeveralLinksOneIsEnough(t *testing.T) {
-	x := takeInHand(t, 2)
-	a, b := x.doer(process.Options{}), x.doer(process.Options{})
-	h := x.witness(a, b)
+	x := newStepped(t, 2)
+	a, b := x.spawn(process.Options{}), x.spawn(process.Options{})
+	h := x.watcher(a, b)
 	for range 5 {
 		process.Link(a, b, false)
 		process.Link(b, a, true)
 	}
-	x.do(b, leaves)
+	x.do(b, exits)
 	require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
 }
 
-func TestUnlinkedTwoEndApart(t *testing.T) {
-	x := takeInHand(t, 2)
-	a, b := x.doer(process.Options{}), x.doer(process.Options{})
-	h := x.witness(b)
+func TestCancelOfALink(t *testing.T) {
+	x := newStepped(t, 2)
+	a, b := x.spawn(process.Options{}), x.spawn(process.Options{})
+	h := x.watcher(b)
 	require.True(t, process.Link(a, b, true).Cancel())
 	a.Kill()
 	x.all()
 	require.Empty(t, h.heard())
 }
 
-func TestALinkToOneselfMeansNothing(t *testing.T) {
-	x := takeInHand(t, 1)
-	a := x.doer(process.Options{})
-	h := x.witness(a)
+func TestALinkOfAProcessToItselfHasNoEffect(t *testing.T) {
+	x := newStepped(t, 1)
+	a := x.spawn(process.Options{})
+	h := x.watcher(a)
 	require.False(t, process.Link(a, a, true).Cancel())
-	x.do(a, leaves)
+	x.do(a, exits)
 	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
 }
 
-func TestALinkLeavesNothingWithTheOther(t *testing.T) {
-	x := takeInHand(t, 1)
-	a := x.doer(process.Options{})
+func TestLinksToEndedProcessesAreForgotten(t *testing.T) {
+	x := newStepped(t, 1)
+	a := x.spawn(process.Options{})
 	x.all()
 	link := func() {
 		for range 10_000 {
-			b := x.doer(process.Options{})
+			b := x.spawn(process.Options{})
 			process.Link(a, b, false)
-			require.NoError(t, b.Send(x.sys, leaves))
+			require.NoError(t, b.Send(x.sys, exits))
 		}
 		x.all()
 	}
 	link()
-	before := inUse()
+	before := heapInUse()
 	link()
-	require.Less(t, inUse()-before, int64(1<<18))
+	require.Less(t, heapInUse()-before, int64(1<<18))
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
 func TestLinksInACircle(t *testing.T) {
 	for _, rule := range []bool{false, true} {
-		x := takeInHand(t, 2)
+		x := newStepped(t, 2)
 		all := []process.AnyRef{}
 		for range 100 {
-			all = append(all, x.doer(process.Options{}))
+			all = append(all, x.spawn(process.Options{}))
 		}
 		for i := range all {
 			process.Link(all[i], all[(i+1)%len(all)], rule)
 			process.Link(all[i], all[(i*7+3)%len(all)], rule)
 		}
-		h := x.witness(all...)
+		h := x.watcher(all...)
 		all[50].Kill()
 		x.all()
 		require.Len(t, h.heard(), 100)
@@ -333,21 +333,21 @@ func TestLinksInACircle(t *testing.T) {
 	}
 }
 
-func TestAChainOfLinkedEnds(t *testing.T) {
+func TestAChainOfLinks(t *testing.T) {
 	for _, schedulers := range []int{1, 2} {
-		x := settleIn(t, act.Config{Schedulers: schedulers})
+		x := startLive(t, act.Config{Schedulers: schedulers})
 		const length = 1000
-		all := [length]process.Ref[deed]{}
+		all := [length]process.Ref[job]{}
 		for i := range all {
-			all[i] = x.doer(process.Options{})
+			all[i] = x.spawn(process.Options{})
 			if i > 0 {
 				process.Link(all[i-1], all[i], false)
 			}
 		}
-		require.NoError(t, all[0].Send(x.sys, falters))
+		require.NoError(t, all[0].Send(x.sys, fails))
 		last := x.ended(all[length-1])
 		require.Equal(t, process.Linked, last.Reason)
-		require.ErrorIs(t, last.Err, errFaltered)
+		require.ErrorIs(t, last.Err, errFailed)
 		require.EqualValues(t, length, x.sys.Stats().Ended)
 		for _, ref := range all[1:] {
 			require.Equal(t, process.Linked, x.ended(ref).Reason)
@@ -357,38 +357,38 @@ func TestAChainOfLinkedEnds(t *testing.T) {
 }
 
 // What is said of the end does not grow with the square of the chain.
-func TestALongChainOfLinkedEndsIsNotDear(t *testing.T) {
-	x := takeInHand(t, 1)
+func TestALongChainOfLinksTakesLittleMemory(t *testing.T) {
+	x := newStepped(t, 1)
 	const length = 3000
-	all := make([]process.Ref[deed], length)
+	all := make([]process.Ref[job], length)
 	for i := range all {
-		all[i] = x.doer(process.Options{})
+		all[i] = x.spawn(process.Options{})
 		if i > 0 {
 			process.Link(all[i-1], all[i], false)
 		}
 	}
 	x.all()
-	before := inUse()
+	before := heapInUse()
 	all[0].Kill()
 	x.all()
 	require.EqualValues(t, length, x.sys.Stats().Ended)
-	require.Less(t, inUse()-before, int64(length*1000), "bytes for those who may still be asked")
-	require.ErrorContains(t, x.witness(all[length-1]).heard()[0].Err, "has ended")
+	require.Less(t, heapInUse()-before, int64(length*1000), "bytes for those who may still be asked")
+	require.ErrorContains(t, x.watcher(all[length-1]).heard()[0].Err, "has ended")
 }
 
 // Two who are linked die at the same time on two schedulers: each has one end.
-func TestLinkedTwoDieAtOnce(t *testing.T) {
+func TestLinkedProcessesEndAtTheSameTime(t *testing.T) {
 	const batch = 200
-	batches := often(100_000) / batch
-	x := settleIn(t, act.Config{Schedulers: 2})
+	batches := scaled(100_000) / batch
+	x := startLive(t, act.Config{Schedulers: 2})
 	reasons := map[process.Reason]int{}
-	h := &witness{Ref: process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})}
+	h := &watcher{Ref: process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})}
 	for range batches {
-		pairs := [batch][2]process.Ref[deed]{}
-		x.do(h.Ref, func(p *doer) {
+		pairs := [batch][2]process.Ref[job]{}
+		x.do(h.Ref, func(p *jobSelf) {
 			for i := range pairs {
-				a, b := process.Spawn(p, doesDeeds, process.Options{}), process.Spawn(p, doesDeeds, process.Options{})
-				pairs[i] = [2]process.Ref[deed]{a, b}
+				a, b := process.Spawn(p, runJobs, process.Options{}), process.Spawn(p, runJobs, process.Options{})
+				pairs[i] = [2]process.Ref[job]{a, b}
 				process.Watch(p, a, h.take)
 				process.Watch(p, b, h.take)
 				process.Link(a, b, false)
@@ -398,7 +398,7 @@ func TestLinkedTwoDieAtOnce(t *testing.T) {
 		for side := range 2 {
 			both.Go(func() {
 				for _, pair := range pairs {
-					_ = pair[side].Send(x.sys, falters)
+					_ = pair[side].Send(x.sys, fails)
 				}
 			})
 		}
@@ -410,25 +410,25 @@ func TestLinkedTwoDieAtOnce(t *testing.T) {
 			require.False(t, seen[n.Of.ID()])
 			seen[n.Of.ID()] = true
 			reasons[n.Reason]++
-			require.ErrorIs(t, n.Err, errFaltered)
+			require.ErrorIs(t, n.Err, errFailed)
 		}
 		h.notices = nil
 	}
 	require.Equal(t, 2*batch*batches, reasons[process.Failed]+reasons[process.Linked])
 	t.Log(reasons)
-	x.do(h.Ref, leaves)
+	x.do(h.Ref, exits)
 	x.close()
 }
 
 // A third party links two of whom one, or both, are just ending: whoever is left ends as well.
-func TestALinkMadeByOthersWhileBothDie(t *testing.T) {
+func TestLinkRacesWithBothEnds(t *testing.T) {
 	const batch = 200
-	batches := often(50_000) / batch
-	x := settleIn(t, act.Config{Schedulers: 2})
+	batches := scaled(50_000) / batch
+	x := startLive(t, act.Config{Schedulers: 2})
 	for round := range batches {
-		pairs := [batch][2]process.Ref[deed]{}
+		pairs := [batch][2]process.Ref[job]{}
 		for i := range pairs {
-			pairs[i] = [2]process.Ref[deed]{x.doer(process.Options{}), x.doer(process.Options{})}
+			pairs[i] = [2]process.Ref[job]{x.spawn(process.Options{}), x.spawn(process.Options{})}
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -442,9 +442,9 @@ func TestALinkMadeByOthersWhileBothDie(t *testing.T) {
 		})
 		all.Go(func() {
 			for _, pair := range pairs {
-				_ = pair[0].Send(x.sys, falters)
+				_ = pair[0].Send(x.sys, fails)
 				if round%2 == 0 {
-					_ = pair[1].Send(x.sys, leaves)
+					_ = pair[1].Send(x.sys, exits)
 				}
 			}
 		})
@@ -456,17 +456,17 @@ func TestALinkMadeByOthersWhileBothDie(t *testing.T) {
 }
 
 // Unlink on one thread against the end on another.
-func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
+func TestCancelOfALinkRacesWithTheEnd(t *testing.T) {
 	const batch = 200
-	batches := often(50_000) / batch
-	x := settleIn(t, act.Config{Schedulers: 2})
+	batches := scaled(50_000) / batch
+	x := startLive(t, act.Config{Schedulers: 2})
 	freed := 0
 	for range batches {
-		pairs := [batch][2]process.Ref[deed]{}
-		bonds := [batch]process.Operation{}
+		pairs := [batch][2]process.Ref[job]{}
+		links := [batch]process.Operation{}
 		for i := range pairs {
-			pairs[i] = [2]process.Ref[deed]{x.doer(process.Options{}), x.doer(process.Options{})}
-			bonds[i] = process.Link(pairs[i][0], pairs[i][1], false)
+			pairs[i] = [2]process.Ref[job]{x.spawn(process.Options{}), x.spawn(process.Options{})}
+			links[i] = process.Link(pairs[i][0], pairs[i][1], false)
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -475,8 +475,8 @@ func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			for _, bond := range bonds {
-				bond.Cancel()
+			for _, link := range links {
+				link.Cancel()
 			}
 		})
 		all.Wait()
@@ -497,17 +497,17 @@ func TestUnlinkAgainstADeathElsewhere(t *testing.T) {
 // Those who watch others that die together on two schedulers hear of each exactly as often as they have asked.
 func TestManyWatchMany(t *testing.T) {
 	const many, asked = 100, 5
-	x := settleIn(t, act.Config{Schedulers: 2})
-	for range often(200) {
+	x := startLive(t, act.Config{Schedulers: 2})
+	for range scaled(200) {
 		heard := [many]int{}
-		all := [many]process.Ref[deed]{}
+		all := [many]process.Ref[job]{}
 		for i := range all {
-			all[i] = process.Spawn(x.sys, doesDeeds, process.Options{Limit: process.Unbounded})
+			all[i] = process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})
 		}
 		for i := range all {
-			require.NoError(t, all[i].Send(x.sys, func(p *doer) {
+			require.NoError(t, all[i].Send(x.sys, func(p *jobSelf) {
 				for k := range asked {
-					process.Watch(p, all[(i+2*k+1)%many], func(process.Notice) deed { return func(*doer) { heard[i]++ } })
+					process.Watch(p, all[(i+2*k+1)%many], func(process.Notice) job { return func(*jobSelf) { heard[i]++ } })
 				}
 			}))
 		}
@@ -525,23 +525,12 @@ func TestManyWatchMany(t *testing.T) {
 	x.close()
 }
 
-func TestWhatANoticeSaysOfNames(t *testing.T) {
-	x := takeInHand(t, 1)
-	bob, number := x.doer(process.Options{Name: "bob"}), x.doer(process.Options{})
-	h := x.witness(bob, number)
-	x.do(bob, leaves)
-	x.do(number, leaves)
-	require.Equal(t, "bob", h.heard()[0].Of.String())
-	require.Equal(t, number.ID(), h.heard()[1].Of.ID())
-	require.Equal(t, map[process.AnyRef]string{bob: "bob", number: number.String()}[h.heard()[1].Of], number.String())
-}
-
-func TestANoticeToOneWhoHasMovedOn(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref, h := x.doer(process.Options{}), &witness{Ref: x.doer(process.Options{})}
-	x.on(0, h.Ref, func(p *doer) { process.Watch(p, ref, h.take) })
-	x.on(1, h.Ref, func(*doer) {})
-	x.on(0, ref, leaves)
+func TestANoticeFindsAProcessThatHasMoved(t *testing.T) {
+	x := newStepped(t, 2)
+	ref, h := x.spawn(process.Options{}), &watcher{Ref: x.spawn(process.Options{})}
+	x.on(0, h.Ref, func(p *jobSelf) { process.Watch(p, ref, h.take) })
+	x.on(1, h.Ref, func(*jobSelf) {})
+	x.on(0, ref, exits)
 	x.only(1)
 	x.clock.pass(time.Second)
 	x.all()

@@ -16,19 +16,19 @@ import (
 )
 
 // activity counts whatever happens on the schedulers of a Group.
-type activity struct{ turns, passes, looks, roused atomic.Int64 }
+type activity struct{ turns, passes, looks, remoteEvents atomic.Int64 }
 
 func (a *activity) trace() *act.Trace {
 	return &act.Trace{
 		TurnStart:   func(*act.Task) { a.turns.Add(1) },
 		Pass:        func(*act.Scheduler) { a.passes.Add(1) },
 		Idle:        func(*act.Scheduler, time.Duration) { a.looks.Add(1) },
-		RemoteEvent: func(*act.Scheduler) { a.roused.Add(1) },
+		RemoteEvent: func(*act.Scheduler) { a.remoteEvents.Add(1) },
 	}
 }
 
 func (a *activity) counts() [4]int64 {
-	return [4]int64{a.turns.Load(), a.passes.Load(), a.looks.Load(), a.roused.Load()}
+	return [4]int64{a.turns.Load(), a.passes.Load(), a.looks.Load(), a.remoteEvents.Load()}
 }
 
 // steady waits until nothing happens for a while.
@@ -47,7 +47,7 @@ func (a *activity) steady(t *testing.T) [4]int64 {
 
 // Where all processes sleep, no scheduler takes a turn, begins a pass, looks at anything, or is woken. Nor is there
 // anything that would grow with the number of those who sleep.
-func TestWhereAllSleepNothingWakes(t *testing.T) {
+func TestSleepingProcessesWakeNothing(t *testing.T) {
 	tier.Need(t, tier.Full, "watches the threads for half a second")
 	var a activity
 	const n = 10_000
@@ -105,19 +105,19 @@ func TestAMessageWakesOneScheduler(t *testing.T) {
 }
 
 // On the table the future is resolved as soon as the scheduler has had a turn to find out.
-func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
+func TestQuiescent(t *testing.T) {
 	t.Run("with no process at all", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		f := x.sys.Quiescent()
 		require.False(t, f.Resolved(), "nobody has looked yet")
 		x.step()
 		require.True(t, f.Resolved())
 	})
 	t.Run("not while a process yields", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
-		goOn := true
+		x := newTraced(t, process.Config{})
+		release := true
 		process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive {
-			if goOn {
+			if release {
 				return act.Yield
 			}
 			return act.Wait
@@ -125,12 +125,12 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		f := x.sys.Quiescent()
 		x.some(1000)
 		require.False(t, f.Resolved())
-		goOn = false
+		release = false
 		x.step()
 		require.True(t, f.Resolved())
 	})
 	t.Run("not while messages go round", func(t *testing.T) {
-		x := onTheTable(t, process.Config{Batch: 1})
+		x := newTraced(t, process.Config{Batch: 1})
 		var to process.Ref[int]
 		to = x.handler(func(p *process.Self[int], m int) {
 			if m > 0 {
@@ -146,7 +146,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("each time anew", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		to := x.sleeper("t")
 		x.step()
 		for range 3 {
@@ -162,14 +162,14 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		}
 	})
 	t.Run("tasks do not count", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		x.busyTask()
 		f := x.sys.Quiescent()
 		x.some(20)
 		require.True(t, f.Resolved())
 	})
 	t.Run("one that waits for room sleeps", func(t *testing.T) {
-		x := onTheTable(t, process.Config{Limit: 1})
+		x := newTraced(t, process.Config{Limit: 1})
 		deaf := process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive { return act.Wait }), process.Options{})
 		process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 			_ = deaf.Send(p, 1)
@@ -180,7 +180,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("not before a timer has come", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		x.timer(func(p *process.Self[int]) { p.After(time.Hour, 1) })
 		f := x.sys.Quiescent()
 		x.step()
@@ -190,7 +190,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("not before a timer is stopped", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		var set process.Operation
 		to := x.timer(func(p *process.Self[int]) {
 			if set == nil {
@@ -207,7 +207,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("not before the one whose timer it is has ended", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		to := x.timer(func(p *process.Self[int]) { p.After(time.Hour, 1) })
 		f := x.sys.Quiescent()
 		x.step()
@@ -217,7 +217,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("not before what is awaited has come", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		awaited := future.New[int](x.s)
 		x.timer(func(p *process.Self[int]) { process.Await(p, awaited, func(v int, _ error) int { return v }) })
 		f := x.sys.Quiescent()
@@ -228,7 +228,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 		require.True(t, f.Resolved())
 	})
 	t.Run("not before the last operation is cancelled, wherever that is done", func(t *testing.T) {
-		x := onTheTable(t, process.Config{})
+		x := newTraced(t, process.Config{})
 		var operation process.Operation
 		x.timer(func(p *process.Self[int]) {
 			if operation == nil {
@@ -245,7 +245,7 @@ func TestASystemSaysWhenItIsQuiescent(t *testing.T) {
 }
 
 // timer spawns one that calls f in its first turn and for each 0, and notes any other message.
-func (x *table) timer(f func(p *process.Self[int])) process.Ref[int] {
+func (x *traced) timer(f func(p *process.Self[int])) process.Ref[int] {
 	begun := false
 	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		if !begun {
@@ -268,7 +268,7 @@ func (x *table) timer(f func(p *process.Self[int])) process.Ref[int] {
 
 // On two schedulers, whatever they are just doing: when the future is resolved every message has arrived, and nobody
 // is about to send one.
-func TestNothingIsUnderWayWhenItIsSaidToBeQuiescent(t *testing.T) {
+func TestNoMessageIsUnderWayWhenQuiescent(t *testing.T) {
 	const processes, hops = 20, 50
 	var left, spawned atomic.Int64
 	refs := make([]process.Ref[int], processes)
@@ -299,7 +299,7 @@ func TestNothingIsUnderWayWhenItIsSaidToBeQuiescent(t *testing.T) {
 	})
 	defer r.watch()()
 	rng := rand.New(rand.NewPCG(4, 4))
-	for round := range often(500) + 200 {
+	for round := range scaled(500) + 200 {
 		tokens := 1 + rng.IntN(4)
 		left.Store(int64(tokens * (hops + 1)))
 		asked := rng.IntN(tokens + 1)

@@ -17,7 +17,7 @@ import (
 // Five hundred processes pass tokens on to each other at random, from two schedulers, while goroutines send and poke. No
 // process is ever on two threads at once: each counts who is inside, and has plain fields that the race detector
 // watches. No token is lost and none is doubled.
-func TestFiveHundredSendToEachOtherAtRandom(t *testing.T) {
+func TestProcessesSendAtRandom(t *testing.T) {
 	const processes, tokens, outside = 500, 1500, 2
 	lasts := tier.Choose(500*time.Millisecond, 4*time.Second, time.Minute)
 	var over atomic.Bool

@@ -20,13 +20,13 @@ import (
 // gate is a process that receives when it is told to, and notes what.
 type gate struct {
 	process.Ref[int]
-	x    *table
+	x    *traced
 	self *process.Self[int]
 	more int // messages it may still receive
 	exit bool
 }
 
-func (x *table) gate(o process.Options) *gate {
+func (x *traced) gate(o process.Options) *gate {
 	g := &gate{x: x}
 	g.Ref = process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		if g.self = p; g.exit {
@@ -76,7 +76,7 @@ func outcome(err error) string {
 }
 
 // Five messages go to one who has room for three and receives nothing; then it receives all it has.
-func TestWhatBecomesOfMessagesThatFindTheMailboxFull(t *testing.T) {
+func TestOverflow(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		options process.Options
@@ -98,7 +98,7 @@ func TestWhatBecomesOfMessagesThatFindTheMailboxFull(t *testing.T) {
 		{"the bound is that of the System", process.Options{Overflow: process.Reject}, "goroutine", "sent sent sent sent full", "1234", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := onTheTable(t, process.Config{Limit: 4})
+			x := newTraced(t, process.Config{Limit: 4})
 			to := x.gate(row.options)
 			var outcomes []string
 			five := func(from process.Sender) {
@@ -139,7 +139,7 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 		{"none in the System", process.Unbounded, 0, 5000},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := onTheTable(t, process.Config{Limit: row.system})
+			x := newTraced(t, process.Config{Limit: row.system})
 			to := x.gate(process.Options{Limit: row.itself, Overflow: process.Reject})
 			n := 0
 			for n < 5000 && to.Send(x.sys, 0) == nil {
@@ -156,8 +156,8 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 }
 
 // What a turn receives makes room when the turn ends; only the process itself knows it before.
-func TestWhatATurnReceivesCountsUntilItEnds(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+func TestReceivedMessagesCountUntilTheTurnEnds(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 2})
 	var to process.Ref[int]
 	to = process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], m int) {
 		x.note(strconv.Itoa(m))
@@ -170,8 +170,8 @@ func TestWhatATurnReceivesCountsUntilItEnds(t *testing.T) {
 	require.Equal(t, "1(full sent full)24", x.step())
 }
 
-func TestWhoSendsToItselfNeverWaits(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 1})
+func TestAProcessThatSendsToItselfNeverWaits(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 1})
 	var to process.Ref[int]
 	to = x.handler(func(p *process.Self[int], m int) {
 		x.note(strconv.Itoa(m))
@@ -184,22 +184,9 @@ func TestWhoSendsToItselfNeverWaits(t *testing.T) {
 	require.Equal(t, "3222111111000000", x.step())
 }
 
-// What somebody exits with is refused by no bound.
-func TestAnExitValueComesThoughTheMailboxIsFull(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 1})
-	to := x.gate(process.Options{Overflow: process.Reject})
-	x.send(to.Ref, 1)
-	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		process.Exit(p, to.Ref, 2)
-		return act.Wait
-	}), process.Options{})
-	x.step()
-	require.Equal(t, "12", to.receive(2))
-}
-
 // sender is a process that sends one message a turn, all the same, and notes its name then, and what came of it if
 // that is no success.
-func (x *table) sender(name string, to process.Ref[int], m int) process.Ref[int] {
+func (x *traced) sender(name string, to process.Ref[int], m int) process.Ref[int] {
 	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		x.note(name)
 		if err := to.Send(p, m); err != nil {
@@ -212,7 +199,7 @@ func (x *table) sender(name string, to process.Ref[int], m int) process.Ref[int]
 
 // It has sent one message too much then, and has no turn until that one has room, too.
 func TestAProcessThatWaitsForRoomHasNoTurn(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
 	s := x.sender("s", to.Ref, 1)
 	require.Equal(t, "sss", x.step())
@@ -224,8 +211,8 @@ func TestAProcessThatWaitsForRoomHasNoTurn(t *testing.T) {
 	require.Equal(t, "11sss", to.receive(2))
 }
 
-func TestThoseWhoWaitForRoomGoOnInTheirOrder(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+func TestWaitersForRoomContinueInOrder(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
 	x.send(to.Ref, 1, 2)
 	for i, name := range []string{"a", "b", "c"} {
@@ -240,7 +227,7 @@ func TestThoseWhoWaitForRoomGoOnInTheirOrder(t *testing.T) {
 }
 
 // twice spawns a process that sends a message in each of two turns, and notes its name then.
-func (x *table) twice(name string, to process.Ref[int], m int) {
+func (x *traced) twice(name string, to process.Ref[int], m int) {
 	turns := 0
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		x.note(name)
@@ -253,8 +240,8 @@ func (x *table) twice(name string, to process.Ref[int], m int) {
 }
 
 // Each has sent one message, and nothing more. They are received in one turn, after which nothing else would happen.
-func TestAllWhoWaitForRoomGoOnWhenTheMailboxIsEmpty(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 1})
+func TestAllWaitersContinueWhenTheMailboxIsEmpty(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 1})
 	to := x.gate(process.Options{})
 	for _, name := range []string{"a", "b", "c", "d"} {
 		sent := false
@@ -272,7 +259,7 @@ func TestAllWhoWaitForRoomGoOnWhenTheMailboxIsEmpty(t *testing.T) {
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
-func TestWhoWaitsForRoomIsReleasedByTheEndOfTheReceiver(t *testing.T) {
+func TestTheEndOfTheReceiverReleasesWaiters(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		end  func(to *gate) string
@@ -284,7 +271,7 @@ func TestWhoWaitsForRoomIsReleasedByTheEndOfTheReceiver(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := onTheTable(t, process.Config{Limit: 1})
+			x := newTraced(t, process.Config{Limit: 1})
 			to := x.gate(process.Options{})
 			x.sender("s", to.Ref, 1)
 			x.s.Spawn(&sendingTask{x: x, to: to.Ref})
@@ -297,7 +284,7 @@ func TestWhoWaitsForRoomIsReleasedByTheEndOfTheReceiver(t *testing.T) {
 
 // sendingTask sends one message after the other, and waits where it has to.
 type sendingTask struct {
-	x    *table
+	x    *traced
 	to   process.Ref[int]
 	sent int
 	wake act.Waker
@@ -318,7 +305,7 @@ func (a *sendingTask) Act(t *act.Task) act.Directive {
 }
 
 func TestATaskWaitsForRoom(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
 	x.s.Spawn(&sendingTask{x: x, to: to.Ref})
 	require.Equal(t, "ttt(blocked)", x.step())
@@ -330,8 +317,8 @@ func TestATaskWaitsForRoom(t *testing.T) {
 }
 
 // A task may be woken by something else than room while it waits, and begins to wait once more. It has one place in line.
-func TestATaskThatBeganToWaitSeveralTimesGoesOn(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+func TestATaskThatArmsSeveralTimesIsOneWaiter(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
 	a := &sendingTask{x: x, to: to.Ref}
 	x.s.Spawn(a)
@@ -340,13 +327,14 @@ func TestATaskThatBeganToWaitSeveralTimesGoesOn(t *testing.T) {
 		a.wake.Wake()
 		require.Equal(t, "t(blocked)", x.step())
 	}
+	require.Equal(t, 1, to.Waiters())
 	require.Equal(t, "7tt(blocked)", to.receive(1))
 	require.Equal(t, "77ttt(blocked)", to.receive(2))
 }
 
 // Who was killed while it waited has ended, and holds nobody up for good who stands behind it.
-func TestOneThatIsKilledWhileItWaitsForRoom(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
 	x.send(to.Ref, 1, 2)
 	a := x.sender("a", to.Ref, 3)
@@ -360,8 +348,8 @@ func TestOneThatIsKilledWhileItWaitsForRoom(t *testing.T) {
 }
 
 // Two that wait for each other wait until one of them is killed.
-func TestTwoThatWaitForRoomAtEachOthers(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 1})
+func TestTwoProcessesWaitForEachOther(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 1})
 	var refs [2]process.Ref[int]
 	for i := range refs {
 		refs[i] = process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -379,8 +367,8 @@ func TestTwoThatWaitForRoomAtEachOthers(t *testing.T) {
 	require.Equal(t, "1(dead)", x.step())
 }
 
-func TestBlockedSaysWhoseMailboxItIs(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 1})
+func TestBlockedNamesTheProcess(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 1})
 	to := x.gate(process.Options{Name: "the archive"})
 	x.send(to.Ref, 1)
 	require.EqualError(t, to.Send(x.sys, 2), "process: the mailbox of the archive is full")
@@ -473,8 +461,8 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 }
 
 // The line is not held up by one that has given up: the room that is there is for the next.
-func TestOneThatHasGivenUpWaitingDoesNotKeepTheRoom(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 2})
+func TestAWaiterThatGivesUpTakesNoRoom(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
 	x.send(to.Ref, 1, 2)
 	ended, cancel := context.WithCancel(t.Context())
@@ -515,8 +503,8 @@ func TestManyGoroutinesWaitForRoom(t *testing.T) {
 }
 
 // Others come and give up, beside one who waits for long: what they leave behind is nothing.
-func TestTheLineForRoomHasOnlyThoseWhoWait(t *testing.T) {
-	x := onTheTable(t, process.Config{Limit: 1})
+func TestWaitersThatGiveUpAreForgotten(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 1})
 	to := x.gate(process.Options{})
 	x.send(to.Ref, 1)
 	var all []context.CancelFunc

@@ -21,20 +21,20 @@ import (
 )
 
 // mill is a System in a Group that runs as often as the test wants to.
-type mill struct {
+type repeated struct {
 	t   testing.TB
 	sys *process.System
 	g   *act.Group
 }
 
-func newMill(t testing.TB, schedulers int) *mill {
-	x := &mill{t, process.New(process.Config{}), act.NewGroup(act.Config{Schedulers: schedulers})}
+func newRepeated(t testing.TB, schedulers int) *repeated {
+	x := &repeated{t, process.New(process.Config{}), act.NewGroup(act.Config{Schedulers: schedulers})}
 	t.Cleanup(func() { _ = x.g.Close() })
 	return x
 }
 
 // run is a Run with an order that has been given before, if there is one, and with what is to be set up.
-func (x *mill) run(terms *shutdown.Policy, setup ...func()) error {
+func (x *repeated) run(terms *shutdown.Policy, setup ...func()) error {
 	x.t.Helper()
 	if terms != nil {
 		x.g.Shutdown(shutdown.Now{Terms: *terms})
@@ -49,24 +49,24 @@ func (x *mill) run(terms *shutdown.Policy, setup ...func()) error {
 	})
 }
 
-func (x *mill) doer(o process.Options) process.Ref[deed] { return process.Spawn(x.sys, doesDeeds, o) }
+func (x *repeated) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
 
 // closing spawns one that counts when it is closed.
-func (x *mill) closing(closed *atomic.Int64, o process.Options) process.Ref[deed] {
-	return process.Spawn(x.sys, &closingDoer[deed]{doesDeeds, func() error { closed.Add(1); return nil }}, o)
+func (x *repeated) closing(closed *atomic.Int64, o process.Options) process.Ref[job] {
+	return process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error { closed.Add(1); return nil }}, o)
 }
 
 // orderTaker is a process that notes which orders it is told of, and when.
-type orderTaker struct {
-	process.Action[deed]
+type stopRecorder struct {
+	process.Action[job]
 	mu   sync.Mutex
 	told []string
-	then func(p *doer, o shutdown.Order) // if not nil
+	then func(p *jobSelf, o shutdown.Order) // if not nil
 }
 
-func newOrderTaker() *orderTaker { return &orderTaker{Action: doesDeeds} }
+func newStopRecorder() *stopRecorder { return &stopRecorder{Action: runJobs} }
 
-func (s *orderTaker) Stop(p *doer, o shutdown.Order) {
+func (s *stopRecorder) Stop(p *jobSelf, o shutdown.Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := "?"
@@ -79,15 +79,15 @@ func (s *orderTaker) Stop(p *doer, o shutdown.Order) {
 	}
 }
 
-func (s *orderTaker) heard() []string {
+func (s *stopRecorder) heard() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.told...)
 }
 
-func TestASleepingProcessHoldsRun(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
+func TestASleepingProcessKeepsRunFromReturning(t *testing.T) {
+	x := newStepped(t, 2)
+	ref := x.spawn(process.Options{})
 	finished := func() (all bool) {
 		all = true
 		for _, s := range x.g.Schedulers() {
@@ -97,21 +97,21 @@ func TestASleepingProcessHoldsRun(t *testing.T) {
 	}
 	x.all()
 	require.False(t, finished(), "somebody may send to it")
-	x.do(ref, func(p *doer) { process.Spawn(p, doesDeeds, process.Options{Name: "child"}); p.Exit() })
+	x.do(ref, func(p *jobSelf) { process.Spawn(p, runJobs, process.Options{Name: "child"}); p.Exit() })
 	require.False(t, finished(), "and to its child")
-	x.do(x.doer(process.Options{}), leaves)
+	x.do(x.spawn(process.Options{}), exits)
 	require.False(t, finished())
 }
 
-func TestRunReturnsWhenTheLastHasEnded(t *testing.T) {
+func TestRunReturnsWhenTheLastProcessHasEnded(t *testing.T) {
 	for _, schedulers := range []int{1, 2, 3} {
-		x := newMill(t, schedulers)
+		x := newRepeated(t, schedulers)
 		left := atomic.Int64{}
 		left.Store(100)
 		require.NoError(t, x.run(nil, func() {
 			for range 100 {
-				ref := x.doer(process.Options{})
-				go func() { _ = ref.Send(x.sys, func(p *doer) { left.Add(-1); p.Exit() }) }()
+				ref := x.spawn(process.Options{})
+				go func() { _ = ref.Send(x.sys, func(p *jobSelf) { left.Add(-1); p.Exit() }) }()
 			}
 		}))
 		require.Zero(t, left.Load())
@@ -141,16 +141,16 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 	} {
 		for _, schedulers := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, %d", row.name, schedulers), func(t *testing.T) {
-				x := newMill(t, schedulers)
+				x := newRepeated(t, schedulers)
 				var handled, closed atomic.Int64
-				all := []process.Ref[deed]{}
+				all := []process.Ref[job]{}
 				err := x.run(&row.terms, func() {
 					for i := range busy + sleeping {
 						ref := x.closing(&closed, process.Options{})
 						all = append(all, ref)
 						for range messages {
 							if i < busy {
-								require.NoError(t, ref.Send(x.sys, func(p *doer) { handled.Add(1) }))
+								require.NoError(t, ref.Send(x.sys, func(p *jobSelf) { handled.Add(1) }))
 							}
 						}
 					}
@@ -178,7 +178,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 				// A later Run goes on with whoever is left.
 				require.NoError(t, x.run(nil, func() {
 					for _, ref := range all {
-						_ = ref.Send(x.sys, leaves)
+						_ = ref.Send(x.sys, exits)
 					}
 				}))
 				if row.left > 0 {
@@ -192,13 +192,13 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 }
 
 // A process that never comes to rest is cut short by the bound in time.
-func TestATimeThatComesFirst(t *testing.T) {
+func TestTheBoundInTimeEndsABusyProcess(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		x := newMill(t, 2)
+		x := newRepeated(t, 2)
 		var turns atomic.Int64
 		var over, closed atomic.Bool
 		err := x.run(&shutdown.Policy{Time: 5 * time.Millisecond, Drop: drop}, func() {
-			process.Spawn(x.sys, &closingDoer[deed]{process.Func[deed](func(p *doer) act.Directive {
+			process.Spawn(x.sys, &closingProcess[job]{process.Func[job](func(p *jobSelf) act.Directive {
 				if turns.Add(1); over.Load() {
 					return act.Done
 				}
@@ -221,36 +221,36 @@ func TestATimeThatComesFirst(t *testing.T) {
 }
 
 // A process has its messages in several turns; it is no task, and no bound in turns counts them.
-func TestTheEndWaitsForWhatProcessesSetInMotion(t *testing.T) {
-	x := newMill(t, 2)
+func TestAnOrderedEndWaitsForSpawnedProcesses(t *testing.T) {
+	x := newRepeated(t, 2)
 	var generations atomic.Int64
-	var beget func(p *doer)
-	beget = func(p *doer) {
+	var beget func(p *jobSelf)
+	beget = func(p *jobSelf) {
 		if generations.Add(1) < 1000 {
-			require.NoError(t, process.Spawn(p, doesDeeds, process.Options{}).Send(p, beget))
+			require.NoError(t, process.Spawn(p, runJobs, process.Options{}).Send(p, beget))
 		}
 	}
 	require.NoError(t, x.run(&shutdown.Unbounded, func() {
-		require.NoError(t, x.doer(process.Options{}).Send(x.sys, beget))
+		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, beget))
 	}))
 	require.EqualValues(t, 1000, generations.Load())
 	require.EqualValues(t, 1000, x.sys.Stats().Alive)
 }
 
-func TestTheEndOfAContextEndsAllProcesses(t *testing.T) {
-	x := newMill(t, 2)
+func TestTheEndOfTheContextEndsAllProcesses(t *testing.T) {
+	x := newRepeated(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended *future.Future[process.Notice]
 	handled := 0
 	servertest.InTime(t, func() {
 		require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
 			if s.Index() == 0 {
-				ref := x.doer(process.Options{})
+				ref := x.spawn(process.Options{})
 				ended = process.Ended(ref)
-				return ref.Send(x.sys, func(p *doer) {
+				return ref.Send(x.sys, func(p *jobSelf) {
 					cancel()
 					for range 100 {
-						require.NoError(t, ref.Send(p, func(*doer) { handled++ }))
+						require.NoError(t, ref.Send(p, func(*jobSelf) { handled++ }))
 					}
 				})
 			}
@@ -263,76 +263,76 @@ func TestTheEndOfAContextEndsAllProcesses(t *testing.T) {
 	require.Equal(t, process.Stopped, n.Reason)
 }
 
-func TestTimersDoNotHoldAnOrderedEnd(t *testing.T) {
-	x := newMill(t, 2)
+func TestTimersDoNotDelayAnOrderedEnd(t *testing.T) {
+	x := newRepeated(t, 2)
 	rang := false
 	require.NoError(t, x.run(&shutdown.Unbounded, func() {
-		require.NoError(t, x.doer(process.Options{}).Send(x.sys, func(p *doer) {
-			p.After(time.Hour, func(*doer) { rang = true })
+		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
+			p.After(time.Hour, func(*jobSelf) { rang = true })
 		}))
 	}))
 	require.False(t, rang)
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
-func TestOperationsHoldAnOrderedEnd(t *testing.T) {
-	x := newMill(t, 2)
-	var brought atomic.Int64
+func TestOperationsDelayAnOrderedEnd(t *testing.T) {
+	x := newRepeated(t, 2)
+	var arrived atomic.Int64
 	f := future.New[int](x.g.Schedulers()[0])
-	as := func(int, error) deed { return func(*doer) { brought.Add(1) } }
+	as := func(int, error) job { return func(*jobSelf) { arrived.Add(1) } }
 	require.NoError(t, x.run(&shutdown.Unbounded, func() {
-		require.NoError(t, x.doer(process.Options{}).Send(x.sys, func(p *doer) {
+		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
 			process.Await(p, f, as)
 			process.Offload(p, func() (int, error) { time.Sleep(2 * time.Millisecond); return 0, f.Resolve(1) }, as)
-			process.Do(p, &listener.Sleep{For: time.Millisecond}, func(err error) deed { return as(0, err) })
+			process.Do(p, &listener.Sleep{For: time.Millisecond}, func(err error) job { return as(0, err) })
 		}))
 	}))
-	require.EqualValues(t, 3, brought.Load())
+	require.EqualValues(t, 3, arrived.Load())
 }
 
 // A Run that is suspended is gone on with: timers ring, operations bring, and questions are answered in the next.
-func TestASuspendedRunGoesOn(t *testing.T) {
+func TestASuspendedRunContinues(t *testing.T) {
 	for _, terms := range []shutdown.Policy{shutdown.Suspend, shutdown.Halt} {
-		x := newMill(t, 2)
-		var brought []string
-		var ref process.Ref[deed]
-		note := func(what string) deed {
-			return func(p *doer) {
-				if brought = append(brought, what); len(brought) == 3 {
+		x := newRepeated(t, 2)
+		var arrived []string
+		var ref process.Ref[job]
+		note := func(what string) job {
+			return func(p *jobSelf) {
+				if arrived = append(arrived, what); len(arrived) == 3 {
 					p.Exit()
 				}
 			}
 		}
-		set := func(p *doer) {
-			asked := x.doer(process.Options{Name: "asked"})
+		set := func(p *jobSelf) {
+			asked := x.spawn(process.Options{Name: "asked"})
 			process.Link(p, asked, true)
 			p.After(10*time.Millisecond, note("timer"))
-			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) deed { return note("operation") })
-			process.Request(p, asked, questionFor(func(p *doer, r textReply) {
-				p.After(10*time.Millisecond, func(p *doer) { r.Send(p, "answer") })
-			}), 0, func(v string, _ error) deed { return note(v) })
+			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) job { return note("operation") })
+			process.Request(p, asked, questionFor(func(p *jobSelf, r textReply) {
+				p.After(10*time.Millisecond, func(p *jobSelf) { r.Send(p, "answer") })
+			}), 0, func(v string, _ error) job { return note(v) })
 			x.g.Shutdown(namedOrder{"o", terms})
 		}
 		var cut *shutdown.Cut
 		require.ErrorAs(t, x.run(nil, func() {
-			ref = x.doer(process.Options{Name: "owner"})
+			ref = x.spawn(process.Options{Name: "owner"})
 			require.NoError(t, ref.Send(x.sys, set))
 		}), &cut)
-		require.Empty(t, brought)
+		require.Empty(t, arrived)
 		require.NoError(t, x.run(nil))
-		require.ElementsMatch(t, []string{"timer", "operation", "answer"}, brought)
+		require.ElementsMatch(t, []string{"timer", "operation", "answer"}, arrived)
 		require.Zero(t, x.sys.Stats().Alive)
 	}
 }
 
 // What operations are dropped by an order is told to those who are left, if they have a turn before they are dropped, too.
 func TestOperationsThatAnOrderDrops(t *testing.T) {
-	x := newMill(t, 2)
+	x := newRepeated(t, 2)
 	never := future.New[int](x.g.Schedulers()[0])
 	err := x.run(&shutdown.Policy{Time: 5 * time.Millisecond, Drop: true}, func() {
-		require.NoError(t, x.doer(process.Options{}).Send(x.sys, func(p *doer) {
-			process.Await(p, never, func(_ int, err error) deed {
-				return func(*doer) {
+		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
+			process.Await(p, never, func(_ int, err error) job {
+				return func(*jobSelf) {
 					if !errors.Is(err, process.ErrLost) {
 						t.Error(err)
 					}
@@ -348,16 +348,16 @@ func TestOperationsThatAnOrderDrops(t *testing.T) {
 }
 
 func TestAStopperIsToldBeforeItsNextTurn(t *testing.T) {
-	x := takeInHand(t, 1)
+	x := newStepped(t, 1)
 	log := []string{}
-	spawn := func(name string) process.Ref[deed] {
-		s := newOrderTaker()
-		s.then = func(*doer, shutdown.Order) { log = append(log, name+" told") }
+	spawn := func(name string) process.Ref[job] {
+		s := newStopRecorder()
+		s.then = func(*jobSelf, shutdown.Order) { log = append(log, name+" told") }
 		return process.Spawn(x.sys, s, process.Options{Name: name})
 	}
 	asleep, queued := spawn("asleep"), spawn("queued")
 	x.all()
-	require.NoError(t, queued.Send(x.sys, func(*doer) { log = append(log, "queued's message") }))
+	require.NoError(t, queued.Send(x.sys, func(*jobSelf) { log = append(log, "queued's message") }))
 	x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
 	x.all()
 	require.Equal(t, []string{"queued told", "queued's message", "asleep told"}, log)
@@ -365,31 +365,31 @@ func TestAStopperIsToldBeforeItsNextTurn(t *testing.T) {
 }
 
 // Also if a message comes in the same moment, and is received in the turn that is under way.
-func TestAStopperIsToldAlsoIfAMessageComesWithTheOrder(t *testing.T) {
-	x, s := takeInHand(t, 2), newOrderTaker()
-	var ref process.Ref[deed]
-	x.on(1, x.doer(process.Options{}), func(p *doer) { ref = process.Spawn(p, s, process.Options{}) })
+func TestAStopperIsToldIfAMessageArrivesWithTheOrder(t *testing.T) {
+	x, s := newStepped(t, 2), newStopRecorder()
+	var ref process.Ref[job]
+	x.on(1, x.spawn(process.Options{}), func(p *jobSelf) { ref = process.Spawn(p, s, process.Options{}) })
 	x.all()
 	received := false
-	x.on(0, ref, func(p *doer) {
+	x.on(0, ref, func(p *jobSelf) {
 		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
 		_, err := x.g.Schedulers()[1].Step(100) // it obeys, during this turn
 		require.NoError(t, err)
-		require.NoError(t, ref.Send(x.sys, func(*doer) { received = true }))
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { received = true }))
 	})
 	x.all()
 	require.True(t, received)
 	require.Equal(t, []string{"o"}, s.heard())
 }
 
-func TestAStopperIsToldOfWhatIsStricterAndOfNothingElse(t *testing.T) {
-	x := takeInHand(t, 2)
-	hold := make([]*orderTaker, 2) // one made on each
+func TestAStopperIsToldOfStricterOrdersOnly(t *testing.T) {
+	x := newStepped(t, 2)
+	hold := make([]*stopRecorder, 2) // one made on each
 	never := future.New[int](x.g.Schedulers()[0])
 	for i := range hold {
-		hold[i] = newOrderTaker()
+		hold[i] = newStopRecorder()
 		ref := process.Spawn(x.sys, hold[i], process.Options{})
-		x.do(ref, func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) }) // so that it lasts
+		x.do(ref, func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) }) // so that it lasts
 	}
 	hour := func(n int) shutdown.Policy { return shutdown.Policy{Time: time.Duration(n) * time.Hour} }
 	for _, o := range []namedOrder{
@@ -405,18 +405,18 @@ func TestAStopperIsToldOfWhatIsStricterAndOfNothingElse(t *testing.T) {
 	x.all()
 }
 
-func TestAStopperThatIsSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T) {
+func TestAStopperSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T) {
 	for _, on := range []int{0, 1} {
-		x := takeInHand(t, 2)
-		child := newOrderTaker()
+		x := newStepped(t, 2)
+		child := newStopRecorder()
 		never := future.New[int](x.g.Schedulers()[0])
-		parent := x.doer(process.Options{})
-		x.do(parent, func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) })
+		parent := x.spawn(process.Options{})
+		x.do(parent, func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) })
 		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
 		x.all()
 		first := ""
-		x.on(on, parent, func(p *doer) {
-			require.NoError(t, process.Spawn(p, child, process.Options{}).Send(x.sys, func(*doer) { first = fmt.Sprint(child.heard()) }))
+		x.on(on, parent, func(p *jobSelf) {
+			require.NoError(t, process.Spawn(p, child, process.Options{}).Send(x.sys, func(*jobSelf) { first = fmt.Sprint(child.heard()) }))
 		})
 		x.all()
 		require.Equal(t, "[o]", first)
@@ -430,13 +430,13 @@ func TestAStopperThatIsSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T)
 func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) {
-			x := takeInHand(t, 2)
+			x := newStepped(t, 2)
 			never := future.New[int](x.g.Schedulers()[0])
-			x.do(x.doer(process.Options{}), func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) })
-			all := []*orderTaker{}
+			x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) })
+			all := []*stopRecorder{}
 			spawn := func() {
 				for range 4 { // on goroutines, they are made on each in turn
-					s := newOrderTaker()
+					s := newStopRecorder()
 					all = append(all, s)
 					process.Spawn(x.sys, s, process.Options{})
 				}
@@ -463,15 +463,15 @@ func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 }
 
 // An order that is spent is no business of those that come later.
-func TestAStopperIsNotToldOfASpentOrder(t *testing.T) {
+func TestAStopperIsNotToldOfAPastOrder(t *testing.T) {
 	for _, first := range []int{0, 1} {
-		x := takeInHand(t, 2)
-		x.doer(process.Options{})
+		x := newStepped(t, 2)
+		x.spawn(process.Options{})
 		x.g.Shutdown(namedOrder{"spent", shutdown.Unbounded})
 		x.all()
-		all := []*orderTaker{}
+		all := []*stopRecorder{}
 		for range 4 {
-			s := newOrderTaker()
+			s := newStopRecorder()
 			all = append(all, s)
 			process.Spawn(x.sys, s, process.Options{})
 		}
@@ -486,10 +486,10 @@ func TestAStopperIsNotToldOfASpentOrder(t *testing.T) {
 
 // In Runs on threads, with everybody busy.
 func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
-	x := newMill(t, 2)
-	for range often(500) {
+	x := newRepeated(t, 2)
+	for range scaled(500) {
 		const many = 20
-		var stoppers []*orderTaker
+		var stoppers []*stopRecorder
 		var late atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		servertest.InTime(t, func() {
@@ -499,21 +499,21 @@ func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
 				}
 				stoppers = nil
 				for i := range many {
-					st := newOrderTaker()
-					st.then = func(p *doer, _ shutdown.Order) {
+					st := newStopRecorder()
+					st.then = func(p *jobSelf, _ shutdown.Order) {
 						for range 3 { // one that is born late
 							late.Add(1)
-							child := newOrderTaker()
-							child.then = func(p *doer, _ shutdown.Order) { late.Add(-1); p.Exit() }
+							child := newStopRecorder()
+							child.then = func(p *jobSelf, _ shutdown.Order) { late.Add(-1); p.Exit() }
 							process.Spawn(p, child, process.Options{})
 						}
 					}
 					stoppers = append(stoppers, st)
 					ref := process.Spawn(x.sys, st, process.Options{})
 					if i%2 == 0 {
-						var again func(p *doer)
+						var again func(p *jobSelf)
 						n := 0
-						again = func(p *doer) {
+						again = func(p *jobSelf) {
 							if n++; n == 20 && i == 0 {
 								cancel()
 							}
@@ -535,27 +535,27 @@ func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
 	}
 }
 
-func TestAStopperMayEndOrSpeak(t *testing.T) {
+func TestAStopperMayEndOrSend(t *testing.T) {
 	for name, row := range map[string]struct {
-		then func(p *doer, o shutdown.Order)
+		then func(p *jobSelf, o shutdown.Order)
 		want process.Reason
 	}{
-		"Exit":  {func(p *doer, _ shutdown.Order) { p.Exit() }, process.Normal},
-		"Fail":  {func(p *doer, _ shutdown.Order) { p.Fail(errFaltered) }, process.Failed},
-		"panic": {func(*doer, shutdown.Order) { panic("burst") }, process.Panicked},
+		"Exit":  {func(p *jobSelf, _ shutdown.Order) { p.Exit() }, process.Normal},
+		"Fail":  {func(p *jobSelf, _ shutdown.Order) { p.Fail(errFailed) }, process.Failed},
+		"panic": {func(*jobSelf, shutdown.Order) { panic("burst") }, process.Panicked},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := takeInHand(t, 1)
+			x := newStepped(t, 1)
 			heard := ""
-			friend := x.doer(process.Options{})
-			s := newOrderTaker()
-			s.then = func(p *doer, o shutdown.Order) {
-				require.NoError(t, friend.Send(p, func(*doer) { heard = "farewell" }))
+			friend := x.spawn(process.Options{})
+			s := newStopRecorder()
+			s.then = func(p *jobSelf, o shutdown.Order) {
+				require.NoError(t, friend.Send(p, func(*jobSelf) { heard = "farewell" }))
 				row.then(p, o)
 			}
 			ref := process.Spawn(x.sys, s, process.Options{})
-			h := x.witness(ref)
-			require.NoError(t, ref.Send(x.sys, func(*doer) { t.Error("it has ended before") }))
+			h := x.watcher(ref)
+			require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it has ended before") }))
 			x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
 			x.all()
 			require.Equal(t, "farewell", heard)
@@ -565,18 +565,18 @@ func TestAStopperMayEndOrSpeak(t *testing.T) {
 }
 
 // One that waits for room has no turn, and so hears of nothing, before there is some. It does not hold an ordered end.
-func TestAnOrderWhileOneWaitsForRoom(t *testing.T) {
+func TestAnOrderWhileAProcessWaitsForRoom(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
-		x, s := takeInHand(t, 2), newOrderTaker()
+		x, s := newStepped(t, 2), newStopRecorder()
 		never := future.New[int](x.g.Schedulers()[0])
 		if lasting {
-			x.do(x.doer(process.Options{}), func(p *doer) { process.Await(p, never, func(int, error) deed { return leaves }) })
+			x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) })
 		}
 		g, went := x.gate(process.Options{Limit: 1}), 0
-		require.NoError(t, g.Send(x.sys, func(*doer) { went++ }))
+		require.NoError(t, g.Send(x.sys, func(*jobSelf) { went++ }))
 		waits := process.Spawn(x.sys, s, process.Options{})
-		x.do(waits, func(p *doer) { require.NoError(t, g.Send(p, func(*doer) { went++ })) })
-		require.NoError(t, waits.Send(x.sys, func(p *doer) { went++ }))
+		x.do(waits, func(p *jobSelf) { require.NoError(t, g.Send(p, func(*jobSelf) { went++ })) })
+		require.NoError(t, waits.Send(x.sys, func(p *jobSelf) { went++ }))
 		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
 		x.all()
 		require.Equal(t, lasting, x.underOrder())
@@ -596,12 +596,12 @@ func TestAnOrderWhileOneWaitsForRoom(t *testing.T) {
 }
 
 // Those whom an order has dropped stay dead, also if the end of one was about to be a message to the next.
-func TestThoseWhoWereDroppedStayDead(t *testing.T) {
-	x := newMill(t, 2)
+func TestDroppedProcessesStayEnded(t *testing.T) {
+	x := newRepeated(t, 2)
 	for range 10 {
 		var turns, closed atomic.Int64
 		const many = 100
-		var all [many]process.Ref[deed]
+		var all [many]process.Ref[job]
 		err := x.run(&shutdown.Policy{Kind: shutdown.Halting, Drop: true}, func() {
 			for i := range all {
 				all[i] = x.closing(&closed, process.Options{})
@@ -617,14 +617,14 @@ func TestThoseWhoWereDroppedStayDead(t *testing.T) {
 				all[i] = x.closing(&closed, process.Options{Limit: 1})
 			}
 			for i := range all {
-				require.NoError(t, all[i].Send(x.sys, func(p *doer) {
+				require.NoError(t, all[i].Send(x.sys, func(p *jobSelf) {
 					for k := 1; k < 5; k++ {
-						process.Watch(p, all[(i+k)%many], func(process.Notice) deed {
-							return func(*doer) { turns.Add(1) }
+						process.Watch(p, all[(i+k)%many], func(process.Notice) job {
+							return func(*jobSelf) { turns.Add(1) }
 						})
 						process.Link(p, all[(i+7*k)%many], true)
 					}
-					p.After(0, func(p *doer) { _ = all[(i+1)%many].Send(p, func(*doer) {}) })
+					p.After(0, func(p *jobSelf) { _ = all[(i+1)%many].Send(p, func(*jobSelf) {}) })
 				}))
 			}
 		})
@@ -639,14 +639,14 @@ func TestThoseWhoWereDroppedStayDead(t *testing.T) {
 }
 
 // Each Run that an order has cut short says what was left, also if the one before was cut before anybody had a turn.
-func TestRunsThatAreCutOneAfterAnother(t *testing.T) {
+func TestSeveralRunsThatAreCut(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		x := newMill(t, 2)
+		x := newRepeated(t, 2)
 		for n := range 3 {
 			var cut *shutdown.Cut
 			require.ErrorAs(t, x.run(&shutdown.Policy{Kind: shutdown.Halting, Drop: drop}, func() {
-				x.doer(process.Options{Name: "one"})
-				x.doer(process.Options{Name: "another"})
+				x.spawn(process.Options{Name: "one"})
+				x.spawn(process.Options{Name: "another"})
 			}), &cut)
 			if drop {
 				n = 0
@@ -660,16 +660,16 @@ func TestRunsThatAreCutOneAfterAnother(t *testing.T) {
 
 func TestCloseEndsAll(t *testing.T) {
 	for _, schedulers := range []int{1, 2} {
-		x := newMill(t, schedulers)
+		x := newRepeated(t, schedulers)
 		var closed atomic.Int64
-		all := []process.Ref[deed]{}
+		all := []process.Ref[job]{}
 		ends := []*future.Future[process.Notice]{}
 		var result error
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		begun := make(chan bool)
 		called := make(chan error, 2)
-		full := process.Ref[deed]{}
+		full := process.Ref[job]{}
 		require.NoError(t, x.run(&shutdown.Unbounded, func() {
 			for i := range 20 {
 				ref := x.closing(&closed, process.Options{Limit: 1})
@@ -678,19 +678,19 @@ func TestCloseEndsAll(t *testing.T) {
 				if i > 0 {
 					process.Link(ref, all[i-1], true)
 				}
-				require.NoError(t, ref.Send(x.sys, func(p *doer) {
-					p.After(time.Hour, leaves)
-					process.Request(p, all[0], questionFor(func(*doer, textReply) {}), time.Hour, func(string, error) deed { return leaves })
+				require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {
+					p.After(time.Hour, exits)
+					process.Request(p, all[0], questionFor(func(*jobSelf, textReply) {}), time.Hour, func(string, error) job { return exits })
 				}))
 			}
-			full = process.Spawn(x.sys, process.Func[deed](func(*doer) act.Directive { return act.Wait }), process.Options{Limit: 1})
-			require.NoError(t, full.Send(x.sys, leaves))
+			full = process.Spawn(x.sys, process.Func[job](func(*jobSelf) act.Directive { return act.Wait }), process.Options{Limit: 1})
+			require.NoError(t, full.Send(x.sys, exits))
 			go func() {
 				close(begun)
-				_, err := process.Call(ctx, all[0], questionFor(func(*doer, textReply) {}))
+				_, err := process.Call(ctx, all[0], questionFor(func(*jobSelf, textReply) {}))
 				called <- err
 			}()
-			go func() { called <- full.Deliver(ctx, leaves) }()
+			go func() { called <- full.Deliver(ctx, exits) }()
 		}))
 		servertest.Receive(t, begun)
 		result = x.g.Close()
@@ -707,10 +707,10 @@ func TestCloseEndsAll(t *testing.T) {
 		require.Zero(t, x.sys.Stats().Alive)
 
 		require.NoError(t, x.g.Close(), "once more")
-		require.ErrorIs(t, all[0].Send(x.sys, leaves), process.ErrDead)
-		require.ErrorIs(t, all[0].Deliver(ctx, leaves), process.ErrDead)
+		require.ErrorIs(t, all[0].Send(x.sys, exits), process.ErrDead)
+		require.ErrorIs(t, all[0].Deliver(ctx, exits), process.ErrDead)
 		require.False(t, all[0].Kill())
-		_, err := process.Call(ctx, all[0], questionFor(func(*doer, textReply) {}))
+		_, err := process.Call(ctx, all[0], questionFor(func(*jobSelf, textReply) {}))
 		require.ErrorIs(t, err, process.ErrDead)
 		require.True(t, process.Ended(all[0]).Resolved())
 		late, err := process.Ended(x.closing(&closed, process.Options{})).Value()
@@ -726,34 +726,34 @@ func TestCloseEndsAll(t *testing.T) {
 // A Group that is closed without a Run, or whose set-up has failed on the way, ends what was spawned none the less.
 func TestCloseWithoutARun(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
-		x := takeInHand(t, 2)
-		ended := process.Ended(x.doer(process.Options{}))
+		x := newStepped(t, 2)
+		ended := process.Ended(x.spawn(process.Options{}))
 		_ = x.g.Close()
 		require.True(t, ended.Resolved())
 	})
 	for _, failing := range []int{0, 1} {
 		t.Run(fmt.Sprintf("a set-up that fails on %d", failing), func(t *testing.T) {
-			x := newMill(t, 2)
+			x := newRepeated(t, 2)
 			var ended *future.Future[process.Notice]
 			require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
 				if s.Index() == 0 {
-					ended = process.Ended(x.doer(process.Options{}))
+					ended = process.Ended(x.spawn(process.Options{}))
 				}
 				if s.Index() == failing {
-					return errFaltered
+					return errFailed
 				}
 				return nil
-			}), errFaltered)
+			}), errFailed)
 			_ = x.g.Close()
 			require.True(t, ended.Resolved())
-			require.True(t, process.Ended(x.doer(process.Options{})).Resolved())
+			require.True(t, process.Ended(x.spawn(process.Options{})).Resolved())
 		})
 	}
 }
 
 // An order that only one of the schedulers gets ends that one; the processes go on elsewhere.
 func TestAnOrderForOneScheduler(t *testing.T) {
-	x := newMill(t, 2)
+	x := newRepeated(t, 2)
 	handled := atomic.Int64{}
 	servertest.InTime(t, func() {
 		require.NoError(t, x.g.Run(t.Context(), x.sys.Setup, func(s *act.Scheduler) error {
@@ -761,10 +761,10 @@ func TestAnOrderForOneScheduler(t *testing.T) {
 				return nil
 			}
 			for range 10 {
-				ref := x.doer(process.Options{})
-				var again func(p *doer)
+				ref := x.spawn(process.Options{})
+				var again func(p *jobSelf)
 				n := 0
-				again = func(p *doer) {
+				again = func(p *jobSelf) {
 					handled.Add(1)
 					if n++; n == 50 {
 						p.Exit()
@@ -784,11 +784,11 @@ func TestAnOrderForOneScheduler(t *testing.T) {
 // Two who give orders at once are obeyed here in this order and there in that. Each process hears of those of one
 // scheduler, each once.
 func TestOrdersThatCross(t *testing.T) {
-	x := takeInHand(t, 2)
-	var takers []*orderTaker
+	x := newStepped(t, 2)
+	var recorders []*stopRecorder
 	for i, s := range x.g.Schedulers() {
-		taker := newOrderTaker()
-		takers = append(takers, taker)
+		taker := newStopRecorder()
+		recorders = append(recorders, taker)
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			process.Spawn(t, taker, process.Options{})
 			return act.Done
@@ -807,28 +807,28 @@ func TestOrdersThatCross(t *testing.T) {
 	x.all()
 	x.g.Shutdown(namedOrder{"stricter", shutdown.Policy{Time: time.Minute}})
 	x.all()
-	require.Equal(t, []string{"strict", "stricter"}, takers[0].heard())
-	require.Equal(t, []string{"lax", "strict", "stricter"}, takers[1].heard())
+	require.Equal(t, []string{"strict", "stricter"}, recorders[0].heard())
+	require.Equal(t, []string{"lax", "strict", "stricter"}, recorders[1].heard())
 }
 
 // Who Steps goes on behind an order, as Run does the next time.
-func TestSteppingGoesOnBehindAnOrder(t *testing.T) {
+func TestStepContinuesAfterAnOrder(t *testing.T) {
 	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Suspend, "halt": shutdown.Halt, "drain": shutdown.Unbounded} {
 		t.Run(name, func(t *testing.T) {
-			x := takeInHand(t, 2)
-			ref := x.doer(process.Options{})
+			x := newStepped(t, 2)
+			ref := x.spawn(process.Options{})
 			x.all()
 			x.g.Shutdown(namedOrder{name, terms})
 			for i := range 4 {
 				_, _ = x.g.Schedulers()[i%2].Step(1000) // a Cut tells of who sleeps
 			}
 			ran := false
-			require.NoError(t, ref.Send(x.sys, func(*doer) { ran = true }))
-			quiet := x.sys.Quiescent()
+			require.NoError(t, ref.Send(x.sys, func(*jobSelf) { ran = true }))
+			quiescent := x.sys.Quiescent()
 			x.all()
 			require.True(t, ran)
-			require.True(t, quiet.Resolved())
-			x.do(ref, leaves)
+			require.True(t, quiescent.Resolved())
+			x.do(ref, exits)
 			for _, s := range x.g.Schedulers() {
 				require.True(t, s.Finished())
 			}
@@ -841,21 +841,21 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 	for _, only := range []int{0, 1} {
 		sys := process.New(process.Config{})
 		g := act.NewGroup(act.Config{Schedulers: 2})
-		var cancelled, dropped process.Ref[deed]
-		var quiet *future.Future[struct{}]
+		var cancelled, dropped process.Ref[job]
+		var quiescent *future.Future[struct{}]
 		require.NoError(t, runToEnd(t, g, func(s *act.Scheduler) error {
 			if s.Index() != only {
 				return nil
 			}
 			require.NoError(t, sys.Setup(s))
-			dropped = process.Spawn(sys, doesDeeds, process.Options{})
-			cancelled = process.Spawn(sys, doesDeeds, process.Options{})
-			return cancelled.Send(sys, func(p *doer) {
-				x := process.Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) deed { return leaves })
-				quiet = sys.Quiescent()
+			dropped = process.Spawn(sys, runJobs, process.Options{})
+			cancelled = process.Spawn(sys, runJobs, process.Options{})
+			return cancelled.Send(sys, func(p *jobSelf) {
+				x := process.Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) job { return exits })
+				quiescent = sys.Quiescent()
 				time.AfterFunc(time.Millisecond, func() {
 					x.Cancel()
-					for !quiet.Resolved() {
+					for !quiescent.Resolved() {
 						time.Sleep(time.Millisecond)
 					}
 					g.Shutdown(shutdown.Now{})
@@ -863,24 +863,24 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 			})
 		}))
 		require.Zero(t, sys.Stats().Alive, "an order that drops what is left ends who sleeps")
-		require.ErrorIs(t, dropped.Send(sys, leaves), process.ErrDead)
+		require.ErrorIs(t, dropped.Send(sys, exits), process.ErrDead)
 		require.NoError(t, g.Close())
 	}
 }
 
 // A goroutine ends in a task: its scheduler is lost, and nobody waits for its scheduler.
-func TestASchedulerWhoseGoroutineHasEndedIsNotWaitedFor(t *testing.T) {
-	x := newMill(t, 2)
+func TestAnOrderedEndDoesNotWaitForALostScheduler(t *testing.T) {
+	x := newRepeated(t, 2)
 	require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() > 0 {
 			return nil
 		}
-		x.doer(process.Options{})
+		x.spawn(process.Options{})
 		s.Spawn(act.Func(func(*act.Task) act.Directive {
 			runtime.Goexit()
 			return act.Done
 		}))
-		time.AfterFunc(10*time.Millisecond, func() { x.g.Shutdown(drains) })
+		time.AfterFunc(10*time.Millisecond, func() { x.g.Shutdown(drain) })
 		return nil
 	}), act.ErrGoexit)
 }

@@ -19,7 +19,7 @@ import (
 
 var idler = process.Handler[int](func(*process.Self[int], int) {})
 
-func TestWhatIsRefusedWithASentence(t *testing.T) {
+func TestMisusePanics(t *testing.T) {
 	spawnOn := func(sys *process.System) process.AnyRef { return process.Spawn(sys, idler, process.Options{}) }
 	for _, row := range []struct {
 		name string
@@ -30,17 +30,17 @@ func TestWhatIsRefusedWithASentence(t *testing.T) {
 		{"a negative number of messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
 		{"a negative Turn", func() { process.New(process.Config{Batch: -1}) }, "process: a Config with a negative bound"},
 		{"a Limit of one process", func() {
-			process.Spawn(onTheTable(t, process.Config{}).sys, idler, process.Options{Limit: -2})
+			process.Spawn(newTraced(t, process.Config{}).sys, idler, process.Options{Limit: -2})
 		}, "process: a negative Limit"},
 		{"no action", func() {
-			process.Spawn[int](onTheTable(t, process.Config{}).sys, nil, process.Options{})
+			process.Spawn[int](newTraced(t, process.Config{}).sys, nil, process.Options{})
 		}, "process: no action to make a process of"},
 		{"Spawn before Setup", func() { spawnOn(process.New(process.Config{})) }, "process: Spawn before Setup"},
 		{"a Full that means nothing", func() {
-			process.Spawn(onTheTable(t, process.Config{}).sys, idler, process.Options{Overflow: 3})
+			process.Spawn(newTraced(t, process.Config{}).sys, idler, process.Options{Overflow: 3})
 		}, "process: Overflow(3) means nothing"},
 		{"a link with no process", func() {
-			process.Link(spawnOn(onTheTable(t, process.Config{}).sys), nil, true)
+			process.Link(spawnOn(newTraced(t, process.Config{}).sys), nil, true)
 		}, "process: Link without a process: the zero Ref is nobody"},
 		{"Spawn by a task of a Group without a System", func() {
 			s := act.New(act.Config{})
@@ -61,7 +61,7 @@ func TestWhatIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
-func TestTheSmallestAndTheLargestBoundsAreGood(t *testing.T) {
+func TestTheSmallestAndTheLargestBounds(t *testing.T) {
 	const largest = math.MaxInt
 	for _, row := range []struct {
 		name string
@@ -77,7 +77,7 @@ func TestTheSmallestAndTheLargestBoundsAreGood(t *testing.T) {
 		{"the largest Turn", process.Config{Batch: largest}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := onTheTable(t, row.cfg)
+			x := newTraced(t, row.cfg)
 			to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("a") }), process.Options{Limit: row.own})
 			for range 3 {
 				x.send(to, 1)
@@ -100,29 +100,17 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 }
 
 // Without a process, a System holds nothing up.
-func TestASystemWithoutProcessesDoesNotHoldRun(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+func TestASystemWithoutProcessesLetsRunReturn(t *testing.T) {
+	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		start(t, schedulers, process.Config{}, func(*process.System) {}).end()
 	})
-}
-
-// A process that sleeps holds Run, since anybody may send to it.
-func TestAProcessHoldsRun(t *testing.T) {
-	var to process.Ref[int]
-	r := start(t, 2, process.Config{}, func(sys *process.System) {
-		to = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) { p.Exit() }), process.Options{})
-	})
-	r.quiescent()
-	time.Sleep(20 * time.Millisecond)
-	require.NoError(t, to.Send(r.sys, 1), "it is there")
-	r.end()
 }
 
 // suspend stops a Group, and keeps everything.
 var suspend = shutdown.Now{Terms: shutdown.Suspend}
 
 // Processes that sleep are there when the Group is run again, with what was sent to them meanwhile.
-func TestProcessesGoOnInTheNextRun(t *testing.T) {
+func TestProcessesContinueInTheNextRun(t *testing.T) {
 	const n, runs = 100, 5
 	sys := process.New(process.Config{})
 	g := act.NewGroup(act.Config{Schedulers: 2})
@@ -164,7 +152,7 @@ func TestProcessesGoOnInTheNextRun(t *testing.T) {
 }
 
 // Who asks from outside need not know whether the System is set up.
-func TestStatsMayBeAskedForAtAnyTime(t *testing.T) {
+func TestStatsMayBeCalledAtAnyTime(t *testing.T) {
 	sys := process.New(process.Config{})
 	over, asked := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -190,7 +178,7 @@ func TestStatsMayBeAskedForAtAnyTime(t *testing.T) {
 }
 
 // What is spawned in a set-up function has its first turn when all of them have been called, on all schedulers.
-func TestNobodyRunsBeforeTheSetUpIsComplete(t *testing.T) {
+func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
 	sys := process.New(process.Config{})
 	g := act.NewGroup(act.Config{Schedulers: 2})
 	defer func() { require.NoError(t, g.Close()) }()
@@ -216,7 +204,7 @@ func TestNobodyRunsBeforeTheSetUpIsComplete(t *testing.T) {
 // A Group that is not run but stepped has one history, on whichever of its schedulers things happen.
 func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
 	history := func() string {
-		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &handClock{}, Logger: zap.NewNop()})
+		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &manualClock{}, Logger: zap.NewNop()})
 		defer func() { _ = g.Close() }()
 		sys := process.New(process.Config{Messages: 2, Batch: 4})
 		var b strings.Builder

@@ -16,10 +16,10 @@ import (
 func TestATimerIsNeverEarly(t *testing.T) {
 	for _, d := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, time.Second, time.Minute + 1, 25 * time.Hour} {
 		t.Run(d.String(), func(t *testing.T) {
-			x := takeInHand(t, 2)
+			x := newStepped(t, 2)
 			x.later(time.Hour) // it counts from now, not from the beginning
 			rang := 0
-			x.do(x.doer(process.Options{}), func(p *doer) { p.After(d, func(*doer) { rang++ }) })
+			x.do(x.spawn(process.Options{}), func(p *jobSelf) { p.After(d, func(*jobSelf) { rang++ }) })
 			x.later(0)
 			require.Zero(t, rang)
 			x.later(d - 1)
@@ -33,12 +33,12 @@ func TestATimerIsNeverEarly(t *testing.T) {
 }
 
 // The clock is read when the timer is set: a turn that has taken long does not make it early.
-func TestATimerCountsFromTheMomentWhenItIsSet(t *testing.T) {
-	x := takeInHand(t, 1)
+func TestATimerCountsFromAfter(t *testing.T) {
+	x := newStepped(t, 1)
 	rang := false
-	x.do(x.doer(process.Options{}), func(p *doer) {
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
 		x.clock.pass(time.Second)
-		p.After(time.Second, func(*doer) { rang = true })
+		p.After(time.Second, func(*jobSelf) { rang = true })
 	})
 	x.later(time.Second - 1)
 	require.False(t, rang)
@@ -49,11 +49,11 @@ func TestATimerCountsFromTheMomentWhenItIsSet(t *testing.T) {
 func TestTimersThatAreDueAtOnce(t *testing.T) {
 	for _, d := range []time.Duration{0, -1, -time.Hour, math.MinInt64} {
 		t.Run(d.String(), func(t *testing.T) {
-			x := takeInHand(t, 1)
+			x := newStepped(t, 1)
 			x.later(time.Hour)
 			log := ""
-			x.do(x.doer(process.Options{}), func(p *doer) {
-				p.After(d, func(*doer) { log += " timer" })
+			x.do(x.spawn(process.Options{}), func(p *jobSelf) {
+				p.After(d, func(*jobSelf) { log += " timer" })
 				log += "turn" // it is a message, and not a call
 			})
 			require.Equal(t, "turn timer", log)
@@ -64,23 +64,23 @@ func TestTimersThatAreDueAtOnce(t *testing.T) {
 func TestTimersThatAreNeverDue(t *testing.T) {
 	for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2} {
 		t.Run(d.String(), func(t *testing.T) {
-			x := takeInHand(t, 1)
+			x := newStepped(t, 1)
 			x.later(time.Hour)
-			ref := x.doer(process.Options{})
+			ref := x.spawn(process.Options{})
 			var a process.Operation
-			x.do(ref, func(p *doer) { a = p.After(d, func(*doer) { t.Error("too early") }) })
+			x.do(ref, func(p *jobSelf) { a = p.After(d, func(*jobSelf) { t.Error("too early") }) })
 			x.later(1000 * time.Hour)
-			x.do(ref, func(*doer) { require.True(t, a.Cancel()) })
+			x.do(ref, func(*jobSelf) { require.True(t, a.Cancel()) })
 		})
 	}
 }
 
-func TestTimersComeInTheOrderOfTheirTimes(t *testing.T) {
-	x := takeInHand(t, 1)
+func TestTimersExpireInOrder(t *testing.T) {
+	x := newStepped(t, 1)
 	log := ""
-	x.do(x.doer(process.Options{}), func(p *doer) {
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
 		for i, d := range []time.Duration{3, 1, 2, 1, 0, 3} {
-			p.After(d*time.Second, func(*doer) { log += fmt.Sprintf("%d@%d ", i, x.clock.Monotonic()/time.Second) })
+			p.After(d*time.Second, func(*jobSelf) { log += fmt.Sprintf("%d@%d ", i, x.clock.Monotonic()/time.Second) })
 		}
 	})
 	for range 3 {
@@ -91,13 +91,13 @@ func TestTimersComeInTheOrderOfTheirTimes(t *testing.T) {
 
 func TestNoBoundRefusesATimer(t *testing.T) {
 	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
-		x := takeInHand(t, 1)
-		ref, log := x.doer(process.Options{Limit: 1, Overflow: full}), ""
-		x.do(ref, func(p *doer) {
-			p.After(time.Second, func(*doer) { log += "timer " })
-			p.After(time.Second, func(*doer) { log += "timer " })
+		x := newStepped(t, 1)
+		ref, log := x.spawn(process.Options{Limit: 1, Overflow: full}), ""
+		x.do(ref, func(p *jobSelf) {
+			p.After(time.Second, func(*jobSelf) { log += "timer " })
+			p.After(time.Second, func(*jobSelf) { log += "timer " })
 		})
-		require.NoError(t, ref.Send(x.sys, func(*doer) { log += "message " }))
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { log += "message " }))
 		x.clock.pass(time.Second)
 		x.only(0)
 		require.Contains(t, []string{"message timer timer ", "timer timer message "}, log)
@@ -107,10 +107,10 @@ func TestNoBoundRefusesATimer(t *testing.T) {
 
 // The timer rings where it was set, and the message finds the process wherever that is.
 func TestATimerAfterAMove(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref, rang := x.doer(process.Options{}), -1
-	x.on(0, ref, func(p *doer) { p.After(time.Second, func(p *doer) { rang = p.Scheduler().Index() }) })
-	x.on(1, ref, func(*doer) {})
+	x := newStepped(t, 2)
+	ref, rang := x.spawn(process.Options{}), -1
+	x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(p *jobSelf) { rang = p.Scheduler().Index() }) })
+	x.on(1, ref, func(*jobSelf) {})
 	x.clock.pass(time.Second - 1)
 	x.all()
 	require.Equal(t, -1, rang)
@@ -121,38 +121,38 @@ func TestATimerAfterAMove(t *testing.T) {
 	require.Equal(t, 0, rang)
 }
 
-func TestATimerThatIsStopped(t *testing.T) {
+func TestCancelOfATimer(t *testing.T) {
 	for _, there := range []int{0, 1} {
 		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
-			x := takeInHand(t, 2)
-			ref := x.doer(process.Options{})
+			x := newStepped(t, 2)
+			ref := x.spawn(process.Options{})
 			var a, rings process.Operation
 			rang := 0
-			x.on(0, ref, func(p *doer) {
-				a = p.After(time.Second, func(*doer) { t.Error("it was stopped") })
-				rings = p.After(time.Second, func(*doer) { rang++ })
+			x.on(0, ref, func(p *jobSelf) {
+				a = p.After(time.Second, func(*jobSelf) { t.Error("it was stopped") })
+				rings = p.After(time.Second, func(*jobSelf) { rang++ })
 			})
-			x.on(there, ref, func(*doer) {
+			x.on(there, ref, func(*jobSelf) {
 				require.True(t, a.Cancel())
 				require.False(t, a.Cancel(), "once is enough")
 			})
 			x.later(time.Second)
 			require.Equal(t, 1, rang)
-			x.on(there, ref, func(*doer) { require.False(t, rings.Cancel(), "it has rung") })
+			x.on(there, ref, func(*jobSelf) { require.False(t, rings.Cancel(), "it has rung") })
 		})
 	}
 }
 
 // One that is due is stopped in time if its message has not been made; afterwards it has been.
-func TestStopOfATimerThatIsDue(t *testing.T) {
+func TestCancelOfATimerThatIsDue(t *testing.T) {
 	for _, first := range []int{0, 1} {
-		x := takeInHand(t, 2)
-		ref := x.doer(process.Options{})
+		x := newStepped(t, 2)
+		ref := x.spawn(process.Options{})
 		var a process.Operation
 		rang, stopped := 0, false
-		x.on(0, ref, func(p *doer) { a = p.After(time.Second, func(*doer) { rang++ }) })
+		x.on(0, ref, func(p *jobSelf) { a = p.After(time.Second, func(*jobSelf) { rang++ }) })
 		x.clock.pass(time.Second)
-		require.NoError(t, ref.Send(x.sys, func(*doer) { stopped = a.Cancel() }))
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { stopped = a.Cancel() }))
 		x.only(first) // the timer is on 0, and comes before the demons there
 		x.all()
 		require.Equal(t, first == 1, stopped)
@@ -160,15 +160,15 @@ func TestStopOfATimerThatIsDue(t *testing.T) {
 	}
 }
 
-func TestTheEndStopsTimers(t *testing.T) {
+func TestTheEndOfAProcessStopsItsTimers(t *testing.T) {
 	for _, there := range []int{0, 1} {
 		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
-			x := takeInHand(t, 2)
-			ref := x.doer(process.Options{})
-			x.on(0, ref, func(p *doer) { p.After(time.Second, func(*doer) { t.Error("nobody is there") }) })
+			x := newStepped(t, 2)
+			ref := x.spawn(process.Options{})
+			x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(*jobSelf) { t.Error("nobody is there") }) })
 			_, set := x.g.Schedulers()[0].NextDeadline()
 			require.True(t, set)
-			x.on(there, ref, leaves)
+			x.on(there, ref, exits)
 			x.all()
 			_, set = x.g.Schedulers()[0].NextDeadline()
 			require.False(t, set, "the timer is not kept until it is due")
@@ -178,41 +178,41 @@ func TestTheEndStopsTimers(t *testing.T) {
 }
 
 // Short lives with long timers cost nothing once they are over, also if the timers were set elsewhere.
-func TestTimersOfTheDeadAreForgotten(t *testing.T) {
-	x := takeInHand(t, 2)
+func TestTimersOfEndedProcessesAreForgotten(t *testing.T) {
+	x := newStepped(t, 2)
 	lives := func(n int) {
 		for i := range n {
-			ref := x.doer(process.Options{})
-			x.on(0, ref, func(p *doer) { p.After(1000*time.Hour, leaves) })
-			x.on(i%2, ref, leaves)
+			ref := x.spawn(process.Options{})
+			x.on(0, ref, func(p *jobSelf) { p.After(1000*time.Hour, exits) })
+			x.on(i%2, ref, exits)
 		}
 		x.all()
 	}
 	lives(500)
-	before := inUse()
+	before := heapInUse()
 	lives(2000)
-	require.Less(t, inUse()-before, int64(1<<17))
+	require.Less(t, heapInUse()-before, int64(1<<17))
 	_, set := x.g.Schedulers()[0].NextDeadline()
 	require.False(t, set)
 }
 
-func TestTimersOfMany(t *testing.T) {
-	x := settleIn(t, act.Config{Schedulers: 2})
+func TestTimersOfManyProcesses(t *testing.T) {
+	x := startLive(t, act.Config{Schedulers: 2})
 	const many = 2000
 	begun := make([]time.Time, many)
 	late := make(chan time.Duration, many)
 	for i := range many {
-		ref := x.doer(process.Options{})
-		require.NoError(t, ref.Send(x.sys, func(p *doer) {
+		ref := x.spawn(process.Options{})
+		require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {
 			begun[i] = time.Now()
 			d := time.Duration(i%10) * time.Millisecond
-			p.After(d, func(p *doer) {
+			p.After(d, func(p *jobSelf) {
 				late <- time.Since(begun[i]) - d
 				p.Exit()
 			})
-			p.After(time.Hour, bursts)
+			p.After(time.Hour, panics)
 			if i%3 == 0 {
-				p.After(time.Hour, bursts).Cancel()
+				p.After(time.Hour, panics).Cancel()
 			}
 		}))
 	}
@@ -222,24 +222,8 @@ func TestTimersOfMany(t *testing.T) {
 	x.close()
 }
 
-func TestATimerIsUnderWay(t *testing.T) {
-	x := takeInHand(t, 2)
-	ref := x.doer(process.Options{})
-	var a process.Operation
-	x.do(ref, func(p *doer) { a = p.After(time.Second, func(*doer) {}) })
-	quiet := x.sys.Quiescent()
-	x.all()
-	require.False(t, quiet.Resolved(), "the timer will ring by itself")
-	x.later(time.Second)
-	require.True(t, quiet.Resolved())
-	x.do(ref, func(p *doer) { a = p.After(time.Second, leaves) })
-	quiet = x.sys.Quiescent()
-	x.do(ref, func(*doer) { a.Cancel() })
-	require.True(t, quiet.Resolved())
-}
-
 // Nobody rings for a scheduler that is in its turn: it looks by itself what it has to stop before it rests.
-func TestATimerThatIsStoppedElsewhereInALongTurnDoesNotStay(t *testing.T) {
+func TestATimerCancelledElsewhereDuringALongTurnIsRemoved(t *testing.T) {
 	sys := process.New(process.Config{})
 	var keeper process.Ref[int] // of Run
 	r := servertest.Start(t, act.Config{Schedulers: 2}, sys.Setup, func(s *act.Scheduler) error {

@@ -15,7 +15,7 @@ import (
 )
 
 // flooded is a process with so many messages in its mailbox, each of which is noted as f.
-func (x *table) flooded(n int) process.Ref[int] {
+func (x *traced) flooded(n int) process.Ref[int] {
 	to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("f") }), process.Options{Limit: process.Unbounded})
 	x.step()
 	for i := range n {
@@ -25,8 +25,8 @@ func (x *table) flooded(n int) process.Ref[int] {
 }
 
 // Others wait for Config.Messages of them, tasks for Config.Batch and a turn.
-func TestAMillionMessagesDoNotKeepOthersWaiting(t *testing.T) {
-	x := onTheTable(t, process.Config{})
+func TestALongMailboxDoesNotDelayOthers(t *testing.T) {
+	x := newTraced(t, process.Config{})
 	x.flooded(1_000_000)
 	other := x.sleeper("o")
 	x.some(10)
@@ -44,10 +44,10 @@ func TestAMillionMessagesDoNotKeepOthersWaiting(t *testing.T) {
 }
 
 // A turn is not longer because there are more messages: also not if each finds that one has come meanwhile.
-func TestMessagesThatComeToAMillionDoNotMakeATurnLonger(t *testing.T) {
+func TestATurnTakesNoLongerWithALongMailbox(t *testing.T) {
 	tier.Need(t, tier.Full, "compares times")
 	drained := func(n int) float64 { // in ns a message
-		x := onTheTable(t, process.Config{Batch: 1})
+		x := newTraced(t, process.Config{Batch: 1})
 		to := x.flooded(n)
 		began := time.Now()
 		for turn := 0; turn*16 < n; turn++ {
@@ -68,8 +68,8 @@ func TestMessagesThatComeToAMillionDoNotMakeATurnLonger(t *testing.T) {
 }
 
 // None of a hundred that never wait is forgotten: between two turns of one each of the others has one.
-func TestThoseThatAlwaysYieldHaveTheirTurnsInTurn(t *testing.T) {
-	x := onTheTable(t, process.Config{})
+func TestProcessesThatYieldTakeTurns(t *testing.T) {
+	x := newTraced(t, process.Config{})
 	const n = 26
 	for i := range n {
 		process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive {
@@ -85,10 +85,10 @@ func TestThoseThatAlwaysYieldHaveTheirTurnsInTurn(t *testing.T) {
 }
 
 // A scheduler with nothing to do takes half of what another has, and 32 at most.
-func TestAnIdleSchedulerTakesHalf(t *testing.T) {
+func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 	for _, row := range []struct{ queued, stolen int }{{1, 1}, {2, 1}, {3, 2}, {10, 5}, {63, 32}, {64, 32}, {1000, 32}} {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
-			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &handClock{}})
+			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &manualClock{}})
 			defer func() { _ = g.Close() }()
 			sys := process.New(process.Config{Batch: 1})
 			for _, s := range g.Schedulers() {
@@ -113,7 +113,7 @@ func TestAnIdleSchedulerTakesHalf(t *testing.T) {
 }
 
 // What only computes spreads, though one has spawned all of it.
-func TestSixtyFourThatComputeWorkOnBothSchedulers(t *testing.T) {
+func TestComputingProcessesSpreadOverBothSchedulers(t *testing.T) {
 	tier.Need(t, tier.Full, "needs two processors")
 	const n, turns, each = 64, 200, 20_000
 	var took [2]atomic.Int64
@@ -159,13 +159,13 @@ func (w *worker) Act(p *process.Self[int]) act.Directive {
 }
 
 // Who is alone and always yields stays where it is: the other scheduler is not woken again and again for nothing.
-func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
+func TestALoneProcessThatYieldsStaysOnItsScheduler(t *testing.T) {
 	tier.Need(t, tier.Full, "counts turns of two threads")
 	const turns = 100_000
 	var schedulers atomic.Int64 // turns of theirs
 	on := act.Config{
 		Schedulers: 2,
-		Clock:      &handClock{}, // no turn is made shorter because the machine has other things to do
+		Clock:      &manualClock{}, // no turn is made shorter because the machine has other things to do
 		Trace:      &act.Trace{TurnStart: func(*act.Task) { schedulers.Add(1) }},
 	}
 	var moves, home int
@@ -189,8 +189,8 @@ func TestOneThatAlwaysYieldsStaysAtHome(t *testing.T) {
 }
 
 // A scheduler whose tasks take long is not the only one that could run what is queued there.
-func TestWhoIsQueuedBehindLongTasksGoesToAnIdleScheduler(t *testing.T) {
-	x := takeInHand(t, 2)
+func TestAnIdleSchedulerStealsBehindLongTasks(t *testing.T) {
+	x := newStepped(t, 2)
 	x.clock.pass(time.Second)
 	x.all()
 	at := -1

@@ -17,9 +17,9 @@ import (
 // it sends the next message as soon as the last was received, on another thread, and so just when the receiver finds
 // that there is nothing more, and falls asleep. A goroutine does the same with messages of its own. A million rounds
 // take some seconds, where both threads have a processor; where they have none, so many are made as ten seconds allow.
-func TestAMessageThatMeetsTheReceiverFallingAsleepIsNotLost(t *testing.T) {
+func TestAMessageToAProcessThatIsFallingAsleepIsNotLost(t *testing.T) {
 	const enough = 10 * time.Second
-	rounds := int64(often(1_000_000))
+	rounds := int64(scaled(1_000_000))
 	r, to := startTally(t, act.Config{Schedulers: 2, Idle: demon.Busy()})
 	dummy := process.Spawn(r.sys, idler, process.Options{})
 	r.quiescent()
@@ -50,8 +50,8 @@ func TestAMessageThatMeetsTheReceiverFallingAsleepIsNotLost(t *testing.T) {
 }
 
 // The same where the receiver is handed on: two send to it, and each fetches it to its own scheduler.
-func TestAMessageThatMeetsAHandOffIsNotLost(t *testing.T) {
-	rounds := int64(often(300_000))
+func TestAMessageDuringAHandOffIsNotLost(t *testing.T) {
+	rounds := int64(scaled(300_000))
 	r, to := startTally(t, act.Config{Schedulers: 2})
 	var over atomic.Int32
 	for i := range 2 {
@@ -126,7 +126,7 @@ func (x *tally) sendUntil(r running, as int, over func() bool) (sent int64) {
 
 // The same for a receiver whose scheduler is about to sleep, too: nobody else has anything to do. A goroutine sends, and a
 // process on the other scheduler, which sleeps itself until the goroutine has it send.
-func TestAMessageThatMeetsTheSchedulerFallingAsleepIsNotLost(t *testing.T) {
+func TestAMessageToASchedulerThatIsFallingAsleepIsNotLost(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, on act.Config) {
 		const rounds = 5000
 		got := make(chan int, 2)

@@ -27,13 +27,13 @@ func heap() uint64 {
 // note is a message of 16 bytes.
 type note [2]uint64
 
-func TestAMillionSleepingProcessesTakeLittleMemory(t *testing.T) {
+func TestSleepingProcessesTakeLittleMemory(t *testing.T) {
 	const most = 256 // bytes each
 	n := 1_000_000
 	if race.Enabled {
 		n = 50_000 // it takes some times as much itself
 	}
-	x := onTheTable(t, process.Config{})
+	x := newTraced(t, process.Config{})
 	refs := make([]process.Ref[note], n)
 	received := 0
 	body := process.Handler[note](func(_ *process.Self[note], m note) { received += int(m[0]) })
@@ -60,9 +60,9 @@ func TestAMillionSleepingProcessesTakeLittleMemory(t *testing.T) {
 func TestNoAllocForAMessage(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		send func(x *table) func()
+		send func(x *traced) func()
 	}{
-		{"handed on", func(x *table) func() {
+		{"handed on", func(x *traced) func() {
 			var a, b process.Ref[int]
 			a = x.handler(func(p *process.Self[int], m int) {
 				if m > 0 {
@@ -72,7 +72,7 @@ func TestNoAllocForAMessage(t *testing.T) {
 			b = x.handler(func(p *process.Self[int], m int) { _ = a.Send(p, m) })
 			return func() { _ = a.Send(x.sys, 100) }
 		}},
-		{"queued, behind others", func(x *table) func() {
+		{"queued, behind others", func(x *traced) func() {
 			all := make([]process.Ref[int], 10)
 			for i := range all {
 				all[i] = x.handler(func(p *process.Self[int], m int) {
@@ -83,7 +83,7 @@ func TestNoAllocForAMessage(t *testing.T) {
 			}
 			return func() { _ = all[0].Send(x.sys, 3) }
 		}},
-		{"sixteen at a time", func(x *table) func() {
+		{"sixteen at a time", func(x *traced) func() {
 			to := x.handler(func(*process.Self[int], int) {})
 			return func() {
 				for m := range 16 {
@@ -91,7 +91,7 @@ func TestNoAllocForAMessage(t *testing.T) {
 				}
 			}
 		}},
-		{"from a task", func(x *table) func() {
+		{"from a task", func(x *traced) func() {
 			to := x.handler(func(*process.Self[int], int) {})
 			var wake act.Waker
 			x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -101,7 +101,7 @@ func TestNoAllocForAMessage(t *testing.T) {
 			}))
 			return func() { wake.Wake() }
 		}},
-		{"a turn without a message", func(x *table) func() {
+		{"a turn without a message", func(x *traced) func() {
 			var self *process.Self[int]
 			process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 				self = p
@@ -111,7 +111,7 @@ func TestNoAllocForAMessage(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := onTheTable(t, process.Config{})
+			x := newTraced(t, process.Config{})
 			send := row.send(x)
 			x.step()
 			once := func() {
@@ -146,16 +146,16 @@ func TestNoAllocForAMessageBetweenSchedulers(t *testing.T) {
 		}
 		r.quiescent()
 	}
-	round(often(hops)) // mailboxes get their memory
+	round(scaled(hops)) // mailboxes get their memory
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	sent := hopped.Load()
-	round(often(hops))
+	round(scaled(hops))
 	sent = hopped.Load() - sent
 	runtime.ReadMemStats(&after)
 	allocs := after.Mallocs - before.Mallocs
 	t.Logf("%d messages, %d allocations, of the test and the runtime, too; %+v", sent, allocs, r.sys.Stats())
-	require.EqualValues(t, tokens*(often(hops)+1), sent)
+	require.EqualValues(t, tokens*(scaled(hops)+1), sent)
 	require.Less(t, allocs, uint64(sent/50))
 	for _, to := range refs {
 		to.Kill()
@@ -170,10 +170,10 @@ type page struct {
 }
 
 // What Receive has returned is the receiver's: the mailbox keeps none of it.
-func TestAMailboxKeepsNothingThatWasReceived(t *testing.T) {
+func TestAMailboxKeepsNoReceivedMessage(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 16, 17, 100} {
 		t.Run(strconv.Itoa(n)+" messages", func(t *testing.T) {
-			x := onTheTable(t, process.Config{})
+			x := newTraced(t, process.Config{})
 			received := 0
 			to := process.Spawn(x.sys, process.Handler[*page](func(_ *process.Self[*page], m *page) {
 				received += m.number
@@ -199,8 +199,8 @@ func TestAMailboxKeepsNothingThatWasReceived(t *testing.T) {
 }
 
 // Nor does it keep what was received while others are there that were not.
-func TestAMailboxKeepsNothingBeforeWhatIsLeft(t *testing.T) {
-	x := onTheTable(t, process.Config{})
+func TestAMailboxKeepsNoReceivedMessageBeforeOthers(t *testing.T) {
+	x := newTraced(t, process.Config{})
 	take := 0
 	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
 		for range take {
@@ -231,8 +231,8 @@ func TestAMailboxKeepsNothingBeforeWhatIsLeft(t *testing.T) {
 }
 
 // Who has the Ref of one that has ended keeps nothing of its messages.
-func TestTheDeadKeepNoMessages(t *testing.T) {
-	x := onTheTable(t, process.Config{})
+func TestEndedProcessesKeepNoMessages(t *testing.T) {
+	x := newTraced(t, process.Config{})
 	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
 		if p.Pending() > 3 {
 			return act.Done
@@ -255,9 +255,9 @@ func TestTheDeadKeepNoMessages(t *testing.T) {
 }
 
 // A mailbox that had many messages gives the memory back.
-func TestAMailboxThatWasFullGivesItsMemoryBack(t *testing.T) {
+func TestAnEmptiedMailboxReturnsItsMemory(t *testing.T) {
 	const n = 1_000_000
-	x := onTheTable(t, process.Config{})
+	x := newTraced(t, process.Config{})
 	left := 0
 	to := process.Spawn(x.sys, process.Handler[note](func(*process.Self[note], note) { left-- }), process.Options{Limit: process.Unbounded})
 	x.step()

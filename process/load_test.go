@@ -15,14 +15,14 @@ import (
 )
 
 // onOneAndOnTwo runs f with one scheduler, where all hands on to all, and with two, between which processes move.
-func onOneAndOnTwo(t *testing.T, f func(t *testing.T, schedulers int)) {
+func onOneAndTwoSchedulers(t *testing.T, f func(t *testing.T, schedulers int)) {
 	for schedulers := 1; schedulers <= 2; schedulers++ {
 		t.Run(fmt.Sprintf("%d schedulers", schedulers), func(t *testing.T) { f(t, schedulers) })
 	}
 }
 
-func TestAThousandProcessesSpawnAHundredAndFiftyEach(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+func TestManyProcessesSpawn(t *testing.T) {
+	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		const parents, each = 1000, 150
 		var ran atomic.Int64
 		child := process.Func[int](func(*process.Self[int]) act.Directive {
@@ -61,12 +61,12 @@ func ordered(t *testing.T, last int) process.Action[int] {
 }
 
 // Whoever sends, and also if it has to wait for room again and again.
-func TestTenThousandNumberedMessagesComeInOrder(t *testing.T) {
+func TestMessagesOfOneSenderArriveInOrder(t *testing.T) {
 	const n = 10_000
 	for _, limit := range []int{1, 10, 1024, process.Unbounded} {
 		o := process.Options{Limit: limit}
 		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
-			onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+			onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 				t.Run("from a process", func(t *testing.T) {
 					start(t, schedulers, process.Config{}, func(sys *process.System) {
 						to := process.Spawn(sys, ordered(t, n-1), o)
@@ -119,17 +119,17 @@ func TestTenThousandNumberedMessagesComeInOrder(t *testing.T) {
 }
 
 // letter is a message that says from whom it is, and which one of his.
-type letter struct{ from, number int }
+type numbered struct{ from, number int }
 
-func TestAThousandSendersAndOneReceiverWhoHasThemInTheirOrder(t *testing.T) {
+func TestMessagesOfManySendersArriveInOrder(t *testing.T) {
 	const senders, each = 1000, 101
 	for _, limit := range []int{10, 1024, process.Unbounded} {
 		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
-			onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+			onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 				next := make([]int, senders)
 				left := senders * each
 				start(t, schedulers, process.Config{Limit: limit}, func(sys *process.System) {
-					to := process.Spawn(sys, process.Handler[letter](func(p *process.Self[letter], m letter) {
+					to := process.Spawn(sys, process.Handler[numbered](func(p *process.Self[numbered], m numbered) {
 						if m.number != next[m.from] {
 							t.Errorf("sender %d: %d came instead of %d", m.from, m.number, next[m.from])
 						}
@@ -140,12 +140,12 @@ func TestAThousandSendersAndOneReceiverWhoHasThemInTheirOrder(t *testing.T) {
 					}), process.Options{})
 					for i := range senders {
 						n := 0
-						process.Spawn(sys, process.Func[letter](func(p *process.Self[letter]) act.Directive {
+						process.Spawn(sys, process.Func[numbered](func(p *process.Self[numbered]) act.Directive {
 							for range 1 + i%3 {
 								if n == each {
 									return act.Done
 								}
-								if err := to.Send(p, letter{i, n}); err != nil {
+								if err := to.Send(p, numbered{i, n}); err != nil {
 									return p.Fail(err)
 								}
 								n++
@@ -160,9 +160,9 @@ func TestAThousandSendersAndOneReceiverWhoHasThemInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestTwoThousandPairsExchangeTwoHundredMessagesEach(t *testing.T) {
+func TestPairsExchangeMessages(t *testing.T) {
 	const pairs, exchanges, rounds = 2000, 200, 20
-	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		var exchanged atomic.Int64
 		var referee process.Ref[int]
 		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
@@ -171,7 +171,7 @@ func TestTwoThousandPairsExchangeTwoHundredMessagesEach(t *testing.T) {
 				if left--; left > 0 {
 					return
 				}
-				if round++; round > often(rounds) {
+				if round++; round > scaled(rounds) {
 					p.Exit()
 					return
 				}
@@ -182,7 +182,7 @@ func TestTwoThousandPairsExchangeTwoHundredMessagesEach(t *testing.T) {
 			require.NoError(t, referee.Send(sys, 0))
 		})
 		r.end()
-		require.EqualValues(t, pairs*exchanges*often(rounds), exchanged.Load())
+		require.EqualValues(t, pairs*exchanges*scaled(rounds), exchanged.Load())
 	})
 }
 
@@ -207,9 +207,9 @@ func spawnPair(p *process.Self[int], exchanges int, count *atomic.Int64, referee
 	_ = ask.Send(p, exchanges)
 }
 
-func TestTwoHundredThousandTimesOneIsSpawnedThatSendsAndTheSpawnerReceives(t *testing.T) {
-	n := often(200_000)
-	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+func TestSpawnedProcessesSendToTheirParent(t *testing.T) {
+	n := scaled(200_000)
+	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			spawned := 0
 			process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -240,9 +240,9 @@ func TestTwoHundredThousandTimesOneIsSpawnedThatSendsAndTheSpawnerReceives(t *te
 }
 
 // What was sent has been received, has been dropped, or was refused: nothing is lost, and nothing counted twice.
-func TestReceiversThatDieEarly(t *testing.T) {
+func TestReceiversThatEndEarly(t *testing.T) {
 	const senders, receivers, each = 50, 200, 500
-	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		var sent, refused, received atomic.Int64
 		r := start(t, schedulers, process.Config{Limit: 20}, func(sys *process.System) {
 			var to []process.Ref[int]
@@ -287,7 +287,7 @@ func TestReceiversThatDieEarly(t *testing.T) {
 }
 
 func TestFibonacciBySpawning(t *testing.T) {
-	onOneAndOnTwo(t, func(t *testing.T, schedulers int) {
+	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		got := 0
 		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
 			root := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], v int) {

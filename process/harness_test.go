@@ -20,45 +20,45 @@ import (
 )
 
 // deed is a message that says what its receiver has to do with it.
-type deed func(p *doer)
+type job func(p *jobSelf)
 
-type doer = process.Self[deed]
+type jobSelf = process.Self[job]
 
 // doesDeeds is what has the turns of most processes here.
-var doesDeeds = process.Handler[deed](func(p *doer, m deed) { m(p) })
+var runJobs = process.Handler[job](func(p *jobSelf, m job) { m(p) })
 
 // leaves, falters and bursts are deeds, and ends.
-func leaves(p *doer)  { p.Exit() }
-func falters(p *doer) { p.Fail(errFaltered) }
-func bursts(*doer)    { panic("burst") }
+func exits(p *jobSelf) { p.Exit() }
+func fails(p *jobSelf) { p.Fail(errFailed) }
+func panics(*jobSelf)  { panic("burst") }
 
 type sentence string
 
 func (s sentence) Error() string { return string(s) }
 
-const errFaltered = sentence("it has faltered")
+const errFailed = sentence("it has failed")
 
 // handClock stands still until somebody moves it.
-type handClock struct{ now atomic.Int64 }
+type manualClock struct{ now atomic.Int64 }
 
-func (c *handClock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *handClock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
-func (c *handClock) pass(d time.Duration)     { c.now.Add(int64(d)) }
+func (c *manualClock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
+func (c *manualClock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
+func (c *manualClock) pass(d time.Duration)     { c.now.Add(int64(d)) }
 
 // atHand is a System whose schedulers take turns when the test says so, on its own goroutine, by a clock that the test
 // moves. So a process runs on the scheduler that is stepped next, and what is a race elsewhere is a line here.
-type atHand struct {
+type stepped struct {
 	t     testing.TB
 	sys   *process.System
 	g     *act.Group
-	clock *handClock
+	clock *manualClock
 	logs  *observer.ObservedLogs
 }
 
-func takeInHand(t testing.TB, schedulers int) *atHand {
+func newStepped(t testing.TB, schedulers int) *stepped {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	x := &atHand{t: t, sys: process.New(process.Config{}), clock: &handClock{}, logs: logs}
+	x := &stepped{t: t, sys: process.New(process.Config{}), clock: &manualClock{}, logs: logs}
 	x.g = act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Stepped, Clock: x.clock, Logger: zap.New(core)})
 	for _, s := range x.g.Schedulers() {
 		require.NoError(t, x.sys.Setup(s))
@@ -68,7 +68,7 @@ func takeInHand(t testing.TB, schedulers int) *atHand {
 }
 
 // only steps one scheduler until it has nothing to do.
-func (x *atHand) only(scheduler int) (turns int) {
+func (x *stepped) only(scheduler int) (turns int) {
 	x.t.Helper()
 	s := x.g.Schedulers()[scheduler]
 	for range 1000 {
@@ -83,7 +83,7 @@ func (x *atHand) only(scheduler int) (turns int) {
 }
 
 // all steps all schedulers until none has anything to do.
-func (x *atHand) all() {
+func (x *stepped) all() {
 	x.t.Helper()
 	for range 1000 {
 		turns := 0
@@ -98,14 +98,14 @@ func (x *atHand) all() {
 }
 
 // doer spawns a process that does what it is sent.
-func (x *atHand) doer(o process.Options) process.Ref[deed] { return process.Spawn(x.sys, doesDeeds, o) }
+func (x *stepped) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
 
 // on has to do m on a certain scheduler, which looks into all queues.
-func (x *atHand) on(scheduler int, to process.Ref[deed], m deed) {
+func (x *stepped) on(scheduler int, to process.Ref[job], m job) {
 	x.t.Helper()
 	done := false
 	x.sys.Quiescent() // which has all of them look
-	require.NoError(x.t, to.Send(x.sys, func(p *doer) {
+	require.NoError(x.t, to.Send(x.sys, func(p *jobSelf) {
 		done = true
 		require.Equal(x.t, scheduler, p.Scheduler().Index())
 		m(p)
@@ -115,21 +115,21 @@ func (x *atHand) on(scheduler int, to process.Ref[deed], m deed) {
 }
 
 // do has to do m, and steps all.
-func (x *atHand) do(to process.Ref[deed], m deed) {
+func (x *stepped) do(to process.Ref[job], m job) {
 	x.t.Helper()
 	require.NoError(x.t, to.Send(x.sys, m))
 	x.all()
 }
 
 // later lets time pass, and steps all.
-func (x *atHand) later(d time.Duration) {
+func (x *stepped) later(d time.Duration) {
 	x.t.Helper()
 	x.clock.pass(d)
 	x.all()
 }
 
 // underOrder reports whether an order is in force on the first.
-func (x *atHand) underOrder() (under bool) {
+func (x *stepped) underOrder() (under bool) {
 	x.t.Helper()
 	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
 		under = t.Order() != nil
@@ -140,21 +140,21 @@ func (x *atHand) underOrder() (under bool) {
 }
 
 // witness is a process that hears of the end of others.
-type witness struct {
-	process.Ref[deed]
+type watcher struct {
+	process.Ref[job]
 	mu      sync.Mutex
 	notices []process.Notice
 }
 
 // heard are the Notices that have come, in order.
-func (w *witness) heard() []process.Notice {
+func (w *watcher) heard() []process.Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]process.Notice(nil), w.notices...)
 }
 
 // reasons are those of the Notices that have come.
-func (w *witness) reasons() (all []process.Reason) {
+func (w *watcher) reasons() (all []process.Reason) {
 	for _, n := range w.heard() {
 		all = append(all, n.Reason)
 	}
@@ -162,8 +162,8 @@ func (w *witness) reasons() (all []process.Reason) {
 }
 
 // take makes a Notice a message.
-func (w *witness) take(n process.Notice) deed {
-	return func(*doer) {
+func (w *watcher) take(n process.Notice) job {
+	return func(*jobSelf) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.notices = append(w.notices, n)
@@ -171,10 +171,10 @@ func (w *witness) take(n process.Notice) deed {
 }
 
 // witness spawns one that monitors each of these.
-func (x *atHand) witness(of ...process.AnyRef) *witness {
+func (x *stepped) watcher(of ...process.AnyRef) *watcher {
 	x.t.Helper()
-	w := &witness{Ref: x.doer(process.Options{Name: "observer", Limit: process.Unbounded})}
-	x.do(w.Ref, func(p *doer) {
+	w := &watcher{Ref: x.spawn(process.Options{Name: "observer", Limit: process.Unbounded})}
+	x.do(w.Ref, func(p *jobSelf) {
 		for _, of := range of {
 			process.Watch(p, of, w.take)
 		}
@@ -190,40 +190,40 @@ func onlyOne[T any](t testing.TB, all []T) T {
 }
 
 // estate is a System in a Group that runs until its keeper leaves.
-type estate struct {
+type live struct {
 	*servertest.Running
 	sys    *process.System
-	keeper process.Ref[deed]
+	keeper process.Ref[job]
 }
 
-func settleIn(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *estate {
+func startLive(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *live {
 	t.Helper()
-	x := &estate{sys: process.New(process.Config{})}
+	x := &live{sys: process.New(process.Config{})}
 	x.Running = servertest.Start(t, cfg, append([]func(*act.Scheduler) error{x.sys.Setup, x.keep}, setup...)...)
 	return x
 }
 
-func (x *estate) keep(s *act.Scheduler) error {
+func (x *live) keep(s *act.Scheduler) error {
 	if s.Index() == 0 {
-		x.keeper = process.Spawn(x.sys, doesDeeds, process.Options{Name: "keeper"})
+		x.keeper = process.Spawn(x.sys, runJobs, process.Options{Name: "keeper"})
 	}
 	return nil
 }
 
 // close has the keeper leave, and Run end.
-func (x *estate) close() {
+func (x *live) close() {
 	x.T.Helper()
-	require.NoError(x.T, x.keeper.Send(x.sys, leaves))
+	require.NoError(x.T, x.keeper.Send(x.sys, exits))
 	require.NoError(x.T, x.End())
 }
 
-func (x *estate) doer(o process.Options) process.Ref[deed] { return process.Spawn(x.sys, doesDeeds, o) }
+func (x *live) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
 
 // do has to do m, and returns when it is done.
-func (x *estate) do(to process.Ref[deed], m deed) {
+func (x *live) do(to process.Ref[job], m job) {
 	x.T.Helper()
 	done := make(chan struct{})
-	require.NoError(x.T, to.Deliver(context.Background(), func(p *doer) {
+	require.NoError(x.T, to.Deliver(context.Background(), func(p *jobSelf) {
 		defer close(done)
 		m(p)
 	}))
@@ -231,14 +231,14 @@ func (x *estate) do(to process.Ref[deed], m deed) {
 }
 
 // quiesce returns when nothing happens any more.
-func (x *estate) quiesce() {
+func (x *live) quiesce() {
 	x.T.Helper()
-	quiet := x.sys.Quiescent()
-	x.until("quiescence", quiet.Resolved)
+	quiescent := x.sys.Quiescent()
+	x.until("quiescence", quiescent.Resolved)
 }
 
 // until returns when f is true.
-func (x *estate) until(what string, f func() bool) {
+func (x *live) until(what string, f func() bool) {
 	x.T.Helper()
 	for end := time.Now().Add(servertest.Timeout); !f(); time.Sleep(20 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -248,7 +248,7 @@ func (x *estate) until(what string, f func() bool) {
 }
 
 // ended returns the Notice of a process that has ended, or is about to.
-func (x *estate) ended(of process.AnyRef) process.Notice {
+func (x *live) ended(of process.AnyRef) process.Notice {
 	x.T.Helper()
 	f := process.Ended(of)
 	x.until("the end", f.Resolved)
@@ -273,7 +273,7 @@ type namedOrder struct {
 func (o namedOrder) Policy() shutdown.Policy { return o.terms }
 
 // inUse is how much memory is in use.
-func inUse() int64 {
+func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -282,4 +282,4 @@ func inUse() int64 {
 }
 
 // drains lets everything go on until it ends by itself.
-var drains = shutdown.Now{Terms: shutdown.Unbounded}
+var drain = shutdown.Now{Terms: shutdown.Unbounded}

@@ -23,7 +23,7 @@ import (
 // an echo on the same schedulers still comes soon. The time is that of clients which compete with both schedulers for the
 // processors, and with whatever else the machine does. So what they find where a task keeps each scheduler as busy is
 // measured beside it, and where that takes long already so may this.
-func TestTwoThatChatOnEachSchedulerDoNotHoldUpSockets(t *testing.T) {
+func TestHandOffsDoNotDelaySockets(t *testing.T) {
 	tier.Need(t, tier.Full, "compares latencies")
 	const soon, times = 20 * time.Millisecond, 4
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: echo.Echo}
@@ -31,7 +31,7 @@ func TestTwoThatChatOnEachSchedulerDoNotHoldUpSockets(t *testing.T) {
 	r := running{servertest.Start(t, act.Config{Schedulers: 2}, server.Setup, sys.Setup), sys}
 	calm := roundTrips(t, server.Addr())
 	t.Logf("nobody is busy: 50 %% within %v, 99 %% within %v", calm.share(50), calm.share(99))
-	pairs := [2]*chat{newChat(sys), newChat(sys)}
+	pairs := [2]*pingPong{newPingPong(sys), newPingPong(sys)}
 	for tries := 1; ; tries++ {
 		end := r.keepBusy()
 		busy := roundTrips(t, server.Addr())
@@ -65,15 +65,15 @@ func TestTwoThatChatOnEachSchedulerDoNotHoldUpSockets(t *testing.T) {
 }
 
 // chat is two that send each other a message for as long as they are to.
-type chat struct {
+type pingPong struct {
 	sys      *process.System
 	goesOn   atomic.Bool
 	said     [2]atomic.Int64 // on each scheduler
 	one, two process.Ref[int]
 }
 
-func newChat(sys *process.System) *chat {
-	c := &chat{sys: sys}
+func newPingPong(sys *process.System) *pingPong {
+	c := &pingPong{sys: sys}
 	answer := func(to *process.Ref[int]) process.Action[int] {
 		return process.Handler(func(p *process.Self[int], m int) {
 			if c.said[p.Scheduler().Index()].Add(1); c.goesOn.Load() {
@@ -86,12 +86,12 @@ func newChat(sys *process.System) *chat {
 	return c
 }
 
-func (c *chat) begin(t *testing.T) {
+func (c *pingPong) begin(t *testing.T) {
 	c.goesOn.Store(true)
 	require.NoError(t, c.one.Send(c.sys, 0))
 }
 
-func (c *chat) end() { c.goesOn.Store(false) }
+func (c *pingPong) end() { c.goesOn.Store(false) }
 
 // keepBusy has a task that is always ready on each scheduler, until it is to end.
 func (r running) keepBusy() (end func()) {

@@ -15,72 +15,72 @@ import (
 )
 
 // On one scheduler the order of turns is a string. P sends to T, and has more to do; Q, R and others are queued.
-func TestWhoIsNextAfterASend(t *testing.T) {
+func TestTheNextTurnAfterASend(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		do   func(x *table, p *process.Self[int], s scene)
+		do   func(x *traced, p *process.Self[int], s others)
 		want string
 	}{
-		{"nothing is sent: those who were queued, then the sender", func(*table, *process.Self[int], scene) {}, "PQRP"},
-		{"the receiver sleeps", func(x *table, p *process.Self[int], s scene) {
+		{"nothing is sent: those who were queued, then the sender", func(*traced, *process.Self[int], others) {}, "PQRP"},
+		{"the receiver sleeps", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 		}, "PTQRP"},
-		{"the receiver is queued, behind others", func(x *table, p *process.Self[int], s scene) {
+		{"the receiver is queued, behind others", func(x *traced, p *process.Self[int], s others) {
 			_ = s.r.Send(p, 0)
 		}, "PRRQP"},
-		{"the receiver is the first in the queue", func(x *table, p *process.Self[int], s scene) {
+		{"the receiver is the first in the queue", func(x *traced, p *process.Self[int], s others) {
 			_ = s.q.Send(p, 0)
 		}, "PQQRP"},
-		{"of several receivers only the first is handed on", func(x *table, p *process.Self[int], s scene) {
+		{"of several receivers only the first is handed on", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 			_ = s.u.Send(p, 0)
 			_ = s.v.Send(p, 0)
 		}, "PTQRUVP"},
-		{"nor is one that is queued fetched behind it", func(x *table, p *process.Self[int], s scene) {
+		{"nor is one that is queued fetched behind it", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 			_ = s.r.Send(p, 0)
 		}, "PTQRRP"},
-		{"a second message to it is received in the same turn", func(x *table, p *process.Self[int], s scene) {
+		{"a second message to it is received in the same turn", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 			_ = s.t.Send(p, 0)
 		}, "PTTQRP"},
-		{"nobody is handed on by a message to oneself", func(x *table, p *process.Self[int], s scene) {
+		{"nobody is handed on by a message to oneself", func(x *traced, p *process.Self[int], s others) {
 			_ = p.Ref().Send(p, 0)
 		}, "PQRPP"},
-		{"a message to the dead", func(x *table, p *process.Self[int], s scene) {
+		{"a message to the dead", func(x *traced, p *process.Self[int], s others) {
 			if err := s.dead.Send(p, 0); !errors.Is(err, process.ErrDead) {
 				x.note(fmt.Sprint(err))
 			}
 		}, "PQRP"},
-		{"nor does one to the dead keep the next from being handed on", func(x *table, p *process.Self[int], s scene) {
+		{"nor does one to the dead keep the next from being handed on", func(x *traced, p *process.Self[int], s others) {
 			_ = s.dead.Send(p, 0)
 			_ = s.t.Send(p, 0)
 		}, "PTQRP"},
-		{"a message to nobody", func(x *table, p *process.Self[int], s scene) {
+		{"a message to nobody", func(x *traced, p *process.Self[int], s others) {
 			if err := (process.Ref[int]{}).Send(p, 0); !errors.Is(err, process.ErrDead) {
 				x.note(fmt.Sprint(err))
 			}
 		}, "PQRP"},
-		{"one that is spawned is queued", func(x *table, p *process.Self[int], s scene) {
+		{"one that is spawned is queued", func(x *traced, p *process.Self[int], s others) {
 			process.Spawn(p, process.Func[int](func(*process.Self[int]) act.Directive {
 				x.note("N")
 				return act.Done
 			}), process.Options{})
 		}, "PQRNP"},
-		{"one that is spawned and sent to is handed on", func(x *table, p *process.Self[int], s scene) {
+		{"one that is spawned and sent to is handed on", func(x *traced, p *process.Self[int], s others) {
 			_ = process.Spawn(p, process.Handler[int](func(p *process.Self[int], _ int) {
 				x.note("N")
 				p.Exit()
 			}), process.Options{}).Send(p, 0)
 		}, "PNQRP"},
-		{"one that is killed instead is queued, to end", func(x *table, p *process.Self[int], s scene) {
+		{"one that is killed instead is queued, to end", func(x *traced, p *process.Self[int], s others) {
 			s.t.Kill()
 			_ = s.u.Send(p, 0)
 		}, "PUQRP"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := onTheTable(t, process.Config{})
-			s := scene{x.sleeper("T"), x.sleeper("U"), x.sleeper("V"), x.sleeper("Q"), x.sleeper("R"), x.sleeper("D")}
+			x := newTraced(t, process.Config{})
+			s := others{x.sleeper("T"), x.sleeper("U"), x.sleeper("V"), x.sleeper("Q"), x.sleeper("R"), x.sleeper("D")}
 			s.dead.Kill()
 			x.step()
 			p := process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -105,12 +105,12 @@ func TestWhoIsNextAfterASend(t *testing.T) {
 const first = 1
 
 // scene are those around the sender. All but q and r sleep when it begins.
-type scene struct{ t, u, v, q, r, dead process.Ref[int] }
+type others struct{ t, u, v, q, r, dead process.Ref[int] }
 
 // What a turn may still receive ends with the message that is handed on; so the receiver does not wait for the
 // sender's other messages.
-func TestATurnReceivesNoMoreOnceItHasHandedOn(t *testing.T) {
-	x := onTheTable(t, process.Config{})
+func TestATurnReceivesNothingAfterAHandOff(t *testing.T) {
+	x := newTraced(t, process.Config{})
 	to := x.sleeper("T")
 	x.step()
 	p := x.handler(func(p *process.Self[int], _ int) {
@@ -124,8 +124,8 @@ func TestATurnReceivesNoMoreOnceItHasHandedOn(t *testing.T) {
 	require.EqualValues(t, 3, x.sys.Stats().Handed)
 }
 
-func TestATaskHandsNobodyOn(t *testing.T) {
-	x := onTheTable(t, process.Config{})
+func TestASendOfATaskIsNoHandOff(t *testing.T) {
+	x := newTraced(t, process.Config{})
 	one, two := x.sleeper("1"), x.sleeper("2")
 	x.step()
 	x.turn(func(t *act.Task) {
@@ -138,7 +138,7 @@ func TestATaskHandsNobodyOn(t *testing.T) {
 	require.Zero(t, x.sys.Stats().Handed)
 }
 
-func TestATurnReceivesSoManyMessages(t *testing.T) {
+func TestConfigMessagesBoundsATurn(t *testing.T) {
 	for _, row := range []struct {
 		messages int
 		want     string
@@ -149,7 +149,7 @@ func TestATurnReceivesSoManyMessages(t *testing.T) {
 		{100, "aabbbcccccc"},
 	} {
 		t.Run(fmt.Sprintf("%d messages", row.messages), func(t *testing.T) {
-			x := onTheTable(t, process.Config{Messages: row.messages})
+			x := newTraced(t, process.Config{Messages: row.messages})
 			a, b, c := x.sleeper("a"), x.sleeper("b"), x.sleeper("c")
 			x.step()
 			x.send(a, 1, 2)
@@ -162,7 +162,7 @@ func TestATurnReceivesSoManyMessages(t *testing.T) {
 
 // Two that talk to each other hand the scheduler on and on. After so many messages tasks have their turns, and whoever
 // is queued.
-func TestAChainOfHandOffsIsBounded(t *testing.T) {
+func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
 	for _, row := range []struct {
 		turn int
 		want string
@@ -172,8 +172,8 @@ func TestAChainOfHandOffsIsBounded(t *testing.T) {
 		{6, "abababtabababtabababt"},
 	} {
 		t.Run(fmt.Sprintf("%d messages", row.turn), func(t *testing.T) {
-			x := onTheTable(t, process.Config{Batch: row.turn})
-			x.chat("a", "b", 0)
+			x := newTraced(t, process.Config{Batch: row.turn})
+			x.pingPong("a", "b", 0)
 			x.some(10)
 			x.busyTask()
 			require.Contains(t, x.some(100), row.want)
@@ -182,16 +182,16 @@ func TestAChainOfHandOffsIsBounded(t *testing.T) {
 }
 
 // A message takes 600 µs here. So four of them are too many, and two as well; one is not, and then two are tried again.
-func TestAChainIsShorterWhereItTakesTooLong(t *testing.T) {
-	x := onTheTable(t, process.Config{Batch: 4})
+func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
+	x := newTraced(t, process.Config{Batch: 4})
 	x.busyTask()
-	x.chat("a", "b", 600*time.Microsecond)
+	x.pingPong("a", "b", 600*time.Microsecond)
 	require.Contains(t, x.some(100), "tababtabtatbatbtabtatbat")
 }
 
-func TestWhoIsQueuedComesBetweenTwoThatTalk(t *testing.T) {
-	x := onTheTable(t, process.Config{Batch: 4})
-	x.chat("a", "b", 0)
+func TestAChainOfHandOffsLetsQueuedProcessesRun(t *testing.T) {
+	x := newTraced(t, process.Config{Batch: 4})
+	x.pingPong("a", "b", 0)
 	queued := x.sleeper("q")
 	x.some(100)
 	x.send(queued, 1)
@@ -199,7 +199,7 @@ func TestWhoIsQueuedComesBetweenTwoThatTalk(t *testing.T) {
 }
 
 // busyTask spawns a task that is always ready.
-func (x *table) busyTask() {
+func (x *traced) busyTask() {
 	x.s.Spawn(act.Func(func(*act.Task) act.Directive {
 		x.note("t")
 		return act.Yield
@@ -207,7 +207,7 @@ func (x *table) busyTask() {
 }
 
 // chat has two send each other a message for ever. A turn takes so long.
-func (x *table) chat(one, two string, takes time.Duration) {
+func (x *traced) pingPong(one, two string, takes time.Duration) {
 	var a, b process.Ref[int]
 	answer := func(name string, to *process.Ref[int]) process.Ref[int] {
 		return x.handler(func(p *process.Self[int], m int) {
@@ -223,7 +223,7 @@ func (x *table) chat(one, two string, takes time.Duration) {
 // X keeps its scheduler busy with one long turn, in which it sends to T again and again: so T is queued there. P, on the
 // other scheduler, sends to T as well: T is taken out of the middle of that queue, and runs at once, with both messages,
 // before P goes on.
-func TestOneThatIsQueuedElsewhereRunsOnceAndNextAndHere(t *testing.T) {
+func TestAHandOffTakesTheReceiverOutOfAnotherQueue(t *testing.T) {
 	const rounds = 10_000
 	var queued, fetched atomic.Int64 // rounds
 	var at struct {                  // T's; P may look since T runs before it, on the same thread
