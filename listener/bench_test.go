@@ -10,8 +10,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// BenchmarkEcho is a message of 64 bytes there and back, the peer's two system calls included, and those
-// of the pass.
+// BenchmarkEcho is a message of 64 bytes there and back, the peer's two system calls included, and those of the pass.
 func BenchmarkEcho(b *testing.B) {
 	for _, network := range []string{"tcp", "unix"} {
 		b.Run(network, func(b *testing.B) {

@@ -2,8 +2,7 @@ package listener
 
 import "github.com/daimon-go/daimon/act"
 
-// blockedInput and its siblings are a Conn as the errors that say that it would have to wait: no allocation for a
-// wait.
+// blockedInput and its siblings are a Conn as the errors that say that it would have to wait: no allocation for a wait.
 type (
 	blockedInput    Conn
 	blockedOutput   Conn

@@ -102,8 +102,7 @@ func TestAbortThrowsAwayWhatWasNotSent(t *testing.T) {
 	require.NoError(t, l.S.Run())
 }
 
-// Two tasks share a connection, as with goroutines: one reads, one writes. Whoever closes it wakes the
-// other.
+// Two tasks share a connection, as with goroutines: one reads, one writes. Whoever closes it wakes the other.
 func TestTwoTasksOnOneConnection(t *testing.T) {
 	for _, who := range []string{"the reader closes", "the writer closes"} {
 		t.Run(who, func(t *testing.T) {

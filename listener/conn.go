@@ -45,11 +45,10 @@ type buffers struct {
 // Scheduler returns the scheduler that the connection belongs to.
 func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 
-// Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs
-// nothing. The bytes are lent until the turn ends, also after Discard and Close, and must not be changed. With fewer
-// than n bytes the error says why: a Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded,
-// ErrTooLong when n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come
-// with it.
+// Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs nothing.
+// The bytes are lent until the turn ends, also after Discard and Close, and must not be changed. With fewer than n
+// bytes the error says why: a Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded, ErrTooLong when
+// n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come with it.
 func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed

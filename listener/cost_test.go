@@ -202,8 +202,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// A client that is always a message ahead: there is an unread rest at the end of every turn, and one buffer
-// is enough.
+// A client that is always a message ahead: there is an unread rest at the end of every turn, and one buffer is enough.
 func TestAConnectionThatAlwaysKeepsARestDoesNotAllocate(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})

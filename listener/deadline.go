@@ -13,8 +13,7 @@ import (
 var errDeadline = os.ErrDeadlineExceeded
 
 // deadlines are those of a Conn, on the scheduler's clock; 0 means none. One timer serves both. It is lazy: when a
-// deadline moves away, as after every request, the timer stays, finds itself too early when it fires, and is set
-// again.
+// deadline moves away, as after every request, the timer stays, finds itself too early when it fires, and is set again.
 type deadlines struct {
 	read, write time.Duration
 	fired       time.Duration // when the timer last fired: deadlines up to then have been reported

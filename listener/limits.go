@@ -18,8 +18,7 @@ type Limits struct {
 	// which the task is woken. For a peer that does not read at most High and the 4 KiB gathered in a turn are queued.
 	// 0 means 64 KiB, and a quarter of High.
 	High, Low int
-	// Linger is how long a closed connection may take to send its last bytes and to see the peer close.
-	// 0 means 5 s.
+	// Linger is how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5 s.
 	Linger time.Duration
 }
 

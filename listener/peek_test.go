@@ -295,8 +295,7 @@ func TestAConnectionThatHasTakenEverythingHoldsNoBuffer(t *testing.T) {
 	require.True(t, listener.AtRest(c))
 }
 
-// What was broken: with a deadline, which idle connections of a server have, it kept the buffer of what it
-// had written.
+// What was broken: with a deadline, which idle connections of a server have, it kept the buffer of what it had written.
 func TestAnIdleConnectionWithADeadlineHoldsNoBuffer(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})

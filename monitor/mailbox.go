@@ -10,9 +10,8 @@ import (
 // ErrMailboxClosed is returned when a closed Mailbox is empty.
 var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
 
-// Mailbox carries values from any goroutine to one task at a time. It is bounded, and values of one sender keep
-// their order. A task that waits at a Mailbox keeps [act.Scheduler.Run] from returning; values that are not taken do
-// not.
+// Mailbox carries values from any goroutine to one task at a time. It is bounded, and values of one sender keep their
+// order. A task that waits at a Mailbox keeps [act.Scheduler.Run] from returning; values that are not taken do not.
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
 	bell   act.AtomicWaker

@@ -75,8 +75,7 @@ func init() {
 		time.Sleep(servertest.Timeout)
 		fmt.Println("still there")
 	}
-	// What was broken: the first signal of the second Run was taken for the second one and ended the
-	// process.
+	// What was broken: the first signal of the second Run was taken for the second one and ended the process.
 	children["again"] = func() {
 		g := act.NewGroup(act.Config{Schedulers: 1, Logger: zap.NewNop()})
 		for range 2 {

@@ -39,9 +39,8 @@ func (w *world) hold(indices ...int) (release func()) {
 	return func() { close(let) }
 }
 
-// Whom the system has told that it is connected is served, even if no scheduler knew of the connection
-// when the order came. Before, the acceptor ended in the pass of the order, whose look at the system
-// comes after the demons.
+// Whom the system has told that it is connected is served, even if no scheduler knew of the connection when the order
+// came. Before, the acceptor ended in the pass of the order, whose look at the system comes after the demons.
 func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 	const clients = 150 // more than are accepted in a turn
 	for _, kind := range both(t, answers("welcome")) {

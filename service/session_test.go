@@ -53,8 +53,7 @@ func afterTheFirst(c *listener.Conn, last func(*act.Task) act.Directive) act.Fun
 	}
 }
 
-// How a connection ends follows from how its action ends; what is a failure is reported once; nobody
-// else notices.
+// How a connection ends follows from how its action ends; what is a failure is reported once; nobody else notices.
 func TestTheEndOfAConnection(t *testing.T) {
 	gone := fmt.Errorf("reading a request: %w", syscall.ECONNRESET)
 	for _, row := range []struct {
@@ -220,8 +219,7 @@ func TestADroppedConnectionIsAborted(t *testing.T) {
 	})
 }
 
-// A plain close with unread input makes the kernel reset the connection and destroy what it has not
-// delivered yet.
+// A plain close with unread input makes the kernel reset the connection and destroy what it has not delivered yet.
 func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 	reply := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	for _, v := range both(t, func(c *listener.Conn) act.Action {

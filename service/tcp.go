@@ -33,8 +33,7 @@ type TCP struct {
 	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound
 	// accepting pauses and the system's backlog fills. 0 does not bound them.
 	MaxConns int
-	// Backlog bounds the connections that wait to be accepted, for each scheduler; 0 is as many as the
-	// system allows.
+	// Backlog bounds the connections that wait to be accepted, for each scheduler; 0 is as many as the system allows.
 	Backlog int
 	// Limits are those of each connection.
 	Limits listener.Limits

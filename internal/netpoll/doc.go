@@ -1,10 +1,9 @@
 // Package netpoll wraps epoll and kqueue, and non-blocking socket calls.
 //
-// It is the lowest floor of a server: it knows descriptors and bytes, but no tasks, buffers or connections, and it makes
-// no decisions. There are two types. A [Poller] watches descriptors, each registered
-// once and edge-triggered, and reports them by a tag of the caller's. [System] is the set of socket
-// calls; it is a type without fields so that a simulated network can stand in its place by implementing
-// the same methods.
+// It is the lowest floor of a server: it knows descriptors and bytes, but no tasks, buffers or connections, and it
+// makes no decisions. There are two types. A [Poller] watches descriptors, each registered once and edge-triggered, and
+// reports them by a tag of the caller's. [System] is the set of socket calls; it is a type without fields so that a
+// simulated network can stand in its place by implementing the same methods.
 //
 // What a caller has to know about edges: an event is reported when something has changed, not while it
 // stays so. After an [In] a caller receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives everything that is ready at its time, not only what is new: on Linux
@@ -22,9 +21,8 @@
 //     with more behind, and the end of the stream, of which no second edge tells, is still to be
 //     received. On Unix sockets it clears nothing: ancillary data splits reads.
 //
-// Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere
-// the package compiles, and everything in it fails with an error that says that the system is not
-// supported.
+// Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere the package
+// compiles, and everything in it fails with an error that says that the system is not supported.
 //
 // On Linux the calls that return at once on a non-blocking descriptor go to the kernel without the
 // runtime's bookkeeping for calls that may sleep. They are therefore for non-blocking descriptors only,

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBacklog is more than systems allow by default and is cut to what they do; Linux before 4.1 kept 16
-// bits of it.
+// maxBacklog is more than systems allow by default and is cut to what they do; Linux before 4.1 kept 16 bits of it.
 const maxBacklog = 1<<16 - 1
 
 func (o ListenOptions) backlog() int {
@@ -129,10 +128,9 @@ func unlinkUnix(path string) error {
 	return unix.Unlink(path)
 }
 
-// lockFolder keeps other programs that start here out of the time between finding a stale socket and
-// listening at its successor. The lock is the directory's, so that no file is left behind; it goes with
-// the descriptor, so that no crash leaves it locked. Without one we go on: other programs lock
-// directories too, some for as long as they live.
+// lockFolder keeps other programs that start here out of the time between finding a stale socket and listening at its
+// successor. The lock is the directory's, so that no file is left behind; it goes with the descriptor, so that no crash
+// leaves it locked. Without one we go on: other programs lock directories too, some for as long as they live.
 func lockFolder(path string) (unlock func()) {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -19,9 +19,8 @@ func newSocket(domain int) (int, error) {
 	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
 
-// The calls below go to the kernel directly: on a non-blocking descriptor they return at once.
-// MSG_DONTWAIT makes sure of it, since a blocking descriptor would hold the processor of this thread
-// and with it the collector.
+// The calls below go to the kernel directly: on a non-blocking descriptor they return at once. MSG_DONTWAIT makes sure
+// of it, since a blocking descriptor would hold the processor of this thread and with it the collector.
 
 func accept(fd int) (int, error) {
 	for {

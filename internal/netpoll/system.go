@@ -29,10 +29,9 @@ type ListenOptions struct {
 // where the system can (not on OpenBSD and DragonFly); an IPv4 address takes IPv4 only, and one mapped
 // into IPv6 is IPv4. EINVAL is the zero address, ENODEV an unknown zone.
 //
-// One server has a listening socket for each of its threads. The first, with First, takes the address
-// alone: EADDRINUSE if anybody listens there, also another instance of the same program, and also if
-// that has started at the same moment. Then its siblings, without First, join. An address whose last
-// connections are still in TIME_WAIT is free.
+// One server has a listening socket for each of its threads. The first, with First, takes the address alone: EADDRINUSE
+// if anybody listens there, also another instance of the same program, and also if that has started at the same moment.
+// Then its siblings, without First, join. An address whose last connections are still in TIME_WAIT is free.
 //
 // Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. FreeBSD
 // admits to the group only who asks before it binds: there, First is found out by a socket that is
@@ -47,12 +46,11 @@ func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error
 // another file lies there, ENAMETOOLONG that the path does not fit (107 bytes on Linux, 103 elsewhere). On Linux a
 // path that begins with @ or NUL is an abstract name, with no file. Close does not remove the file.
 //
-// Whether a program listens is found out by connecting, so a live server accepts a connection that ends
-// at once. Two programs that start at the same time are ordered by a lock (flock) of the directory,
-// waited for at most a second; without it (the directory is not readable, or somebody else holds the
-// lock) the last to start could take the path from another that has bound and does not listen yet.
-// On kqueue a live server with a full backlog refuses as a dead one does; it is asked ten times within
-// a tenth of a second.
+// Whether a program listens is found out by connecting, so a live server accepts a connection that ends at once. Two
+// programs that start at the same time are ordered by a lock (flock) of the directory, waited for at most a second;
+// without it (the directory is not readable, or somebody else holds the lock) the last to start could take the path
+// from another that has bound and does not listen yet. On kqueue a live server with a full backlog refuses as a dead
+// one does; it is asked ten times within a tenth of a second.
 func (System) ListenUnix(path string, o ListenOptions) (fd int, err error) {
 	return listenUnix(path, o)
 }
@@ -75,8 +73,7 @@ func (System) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) { retu
 // listener is full, and nothing will tell when it no longer is.
 func (System) DialUnix(path string) (fd int, done bool, err error) { return dialUnix(path) }
 
-// SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no
-// longer sees it.
+// SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no longer sees it.
 func (System) SocketError(fd int) error { return socketError(fd) }
 
 // Receive receives into p. The end of the stream is (0, io.EOF), nothing there yet is (0, EAGAIN), and

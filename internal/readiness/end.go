@@ -7,8 +7,7 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// AwaitEnd implements monitor.CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it
-// is.
+// AwaitEnd implements monitor.CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it is.
 func (k *Socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	half = k.ready&netpoll.PeerClosed != 0
 	if k.fd < 0 || k.state&lingering != 0 {

@@ -35,11 +35,10 @@ type Engine struct {
 	idle    []*outbound // not in use
 	source  *source     // the latest: a thousand dialled connections share one
 
-	again     []*Socket // have more to discard, which no event will report
-	before    []*Socket // the memory of an earlier again
-	soon      act.Timer // armed if there are any
-	lingering closing
-	starving  []*Acceptor // wait for a descriptor to become free
+	again    []*Socket   // have more to discard, which no event will report
+	before   []*Socket   // the memory of an earlier again
+	soon     act.Timer   // armed if there are any
+	starving []*Acceptor // wait for a descriptor to become free
 }
 
 // slot is where an event finds the watcher of its descriptor. The generation is part of the event's tag: an event of a
@@ -148,10 +147,12 @@ func (e *Engine) loan() []byte {
 	return e.scratch[e.lent:]
 }
 
-// Drop aborts what lingers.
+// Drop aborts the sockets that linger.
 func (e *Engine) Drop() {
-	for e.lingering.first != nil {
-		e.lingering.first.k.Abort()
+	for i := range e.slots {
+		if k, ok := e.slots[i].watcher.(*Socket); ok && k.state&lingering != 0 {
+			k.Abort()
+		}
 	}
 }
 
@@ -160,7 +161,6 @@ func (e *Engine) Close() error {
 	if e.poller == nil {
 		return nil
 	}
-	e.Drop()
 	for i := range e.slots {
 		if w := e.slots[i].watcher; w != nil {
 			w.Abort()

@@ -2,16 +2,16 @@ package readiness
 
 import "unsafe"
 
-// SocketSize is what a connection costs below its Conn.
+// SocketSize is the memory of a connection below its Conn.
 const SocketSize = unsafe.Sizeof(Socket{})
 
-// Lent is how much is lent in the present turn.
+// Lent returns how many bytes are lent in the present turn.
 func Lent(e *Engine) int {
 	e.loan()
 	return e.lent
 }
 
-// Busy is how many sockets have a busy half, and what their queues hold in memory.
+// Busy returns how many sockets have an outbound part, and the capacity of their queues.
 func Busy(e *Engine) (sockets, memory int) {
 	for _, sl := range e.slots {
 		if k, ok := sl.watcher.(*Socket); ok && k.out != nil {
@@ -22,22 +22,21 @@ func Busy(e *Engine) (sockets, memory int) {
 	return sockets, memory
 }
 
-// Starving is how many acceptors wait for a descriptor.
+// Starving returns how many acceptors wait for a descriptor.
 func Starving(e *Engine) int { return len(e.starving) }
 
-// ClosePlainly is the close that Close is not.
-func ClosePlainly(s *Socket) {
-	k := s
-	k.release(k.source.e.os.Close)
-}
+// ClosePlainly closes the descriptor at once, without lingering.
+func ClosePlainly(s *Socket) { s.release(s.source.e.os.Close) }
 
-// IsLingering tells whether s was closed and is not gone yet.
+// IsLingering reports whether s was closed and still has its descriptor.
 func IsLingering(s *Socket) bool { return s.state&lingering != 0 }
 
-// Lingering is how many are.
+// Lingering returns how many sockets linger.
 func Lingering(e *Engine) (n int) {
-	for o := e.lingering.first; o != nil; o = o.next {
-		n++
+	for _, sl := range e.slots {
+		if k, ok := sl.watcher.(*Socket); ok && IsLingering(k) {
+			n++
+		}
 	}
 	return n
 }

@@ -79,7 +79,6 @@ func (k *Socket) release(how func(fd int) error) {
 	e.unwatch(k.slot)
 	_ = how(fd) // the descriptor is gone whatever is returned (close(2)), and no caller is left
 	if k.state&lingering != 0 {
-		e.lingering.remove(k.out)
 		e.s.Hold(-1)
 	}
 	if o := k.out; o != nil {
@@ -90,32 +89,6 @@ func (k *Socket) release(how func(fd int) error) {
 	}
 	k.source.limiter.Release()
 	e.descriptorFreed()
-}
-
-// closing is the list of sockets that linger, the oldest first.
-type closing struct{ first, last *outbound }
-
-func (c *closing) push(o *outbound) {
-	if o.prev = c.last; o.prev != nil {
-		o.prev.next = o
-	} else {
-		c.first = o
-	}
-	c.last = o
-}
-
-func (c *closing) remove(o *outbound) {
-	if o.prev != nil {
-		o.prev.next = o.next
-	} else {
-		c.first = o.next
-	}
-	if o.next != nil {
-		o.next.prev = o.prev
-	} else {
-		c.last = o.prev
-	}
-	o.prev, o.next = nil, nil
 }
 
 // Buffers and outbound parts are kept for the next socket: a hundred thousand connections at rest share the few that are

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -64,7 +65,7 @@ func whole(l *servertest.Stepped, end func(*readiness.Socket)) bool {
 
 // What a plain close costs: RFC 9112 section 9.6.
 func TestAClosedConnectionDeliversItsLastBytesAndAPlainCloseDoesNot(t *testing.T) {
-	const exchanges = 200
+	exchanges := tier.Choose(60, 200, 200)
 	l := servertest.New(t, act.Config{})
 	staged, plain := 0, 0
 	for range exchanges {
@@ -124,7 +125,7 @@ func TestAnExchangeThatIsOverDoesNotLinger(t *testing.T) {
 }
 
 func TestTheLingerIsBounded(t *testing.T) {
-	const within = 60 * time.Millisecond
+	const within = 20 * time.Millisecond
 	for name, row := range map[string]struct {
 		network string
 		queue   bool

@@ -40,7 +40,7 @@ func stuff(l *servertest.Stepped, stream *readiness.Socket, f *os.File) (taken i
 		require.Equal(l.T, readiness.ErrWouldBlock, err)
 		require.Zero(l.T, n)
 		before := taken
-		l.For(50 * time.Millisecond) // an acknowledgement may be 40 ms late, and makes room
+		l.For(settles(stream))
 		n, err = stream.SendFile(f, 0, 1<<20)
 		if taken += n; taken == before {
 			require.Equal(l.T, readiness.ErrWouldBlock, err)

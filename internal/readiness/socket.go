@@ -80,10 +80,7 @@ const (
 
 // outbound is the part of a socket that is needed only while something is queued, or it is closed.
 type outbound struct {
-	k *Socket
-	// Among those that linger, in order of closing.
-	prev, next *outbound
-
+	k      *Socket
 	queue  []byte // taken and not sent: queue[sent:]
 	sent   int
 	low    int
@@ -395,7 +392,6 @@ func (k *Socket) Close(within time.Duration) {
 	k.dismiss()
 	e, o := k.source.e, k.outbound()
 	k.state |= lingering | ending
-	e.lingering.push(o)
 	e.s.Hold(1)
 	if k.linger(); k.fd >= 0 {
 		now := e.s.Now()

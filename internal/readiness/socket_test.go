@@ -119,7 +119,6 @@ func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
 // fill sends until neither the socket nor the peer takes more and some stays in the queue, and returns how
 // much was taken in all.
 func fill(l *servertest.Stepped, stream *readiness.Socket) (taken int) {
-	const settled = 50 * time.Millisecond // an acknowledgement may be 40 ms late, and makes room
 	part := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
 	for {
 		n, err := stream.Send(nil, part, 1<<20)
@@ -129,12 +128,20 @@ func fill(l *servertest.Stepped, stream *readiness.Socket) (taken int) {
 		if before == 0 {
 			continue
 		}
-		l.For(settled)
+		l.For(settles(stream))
 		_, _ = stream.Send(nil, nil, 0) // what there is room for before the system says so
 		if after, _ := stream.Queued(); after == before {
 			return taken
 		}
 	}
+}
+
+// settles returns how long room may still appear by itself: an acknowledgement of TCP may be 40 ms late.
+func settles(stream *readiness.Socket) time.Duration {
+	if stream.PeerAddr().Network() == "unix" {
+		return time.Millisecond
+	}
+	return 50 * time.Millisecond
 }
 
 // drained reads everything from peer in the background, and hands over how much that was.

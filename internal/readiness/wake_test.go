@@ -13,9 +13,8 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// A sleep is interrupted with one write at most, however many post and whenever they come; and nothing else
-// is. Both are counted from the beginning of Run to its end: in between, a write may be counted before the
-// sleep that it ends.
+// A sleep is interrupted with one write at most, however many post and whenever they come; and nothing else is. Both
+// are counted from the beginning of Run to its end: in between, a write may be counted before the sleep that it ends.
 func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 	const rounds, posters, each = 50, 8, 10
 	var sleeps, ran atomic.Int64
