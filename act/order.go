@@ -57,7 +57,7 @@ func (s *Scheduler) obey() {
 }
 
 // notifyAll tells all tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
-// spawned meanwhile before its first turn. bounded says whether turns were being counted before.
+// spawned meanwhile before its first turn. bounded reports whether turns were counted before.
 func (s *Scheduler) notifyAll(bounded bool) {
 	s.slab.all(func(t *Task) {
 		t.flags |= untold

@@ -143,7 +143,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 // about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is a
 // Blocked, woken when at most Limits.Low bytes are queued; os.ErrDeadlineExceeded; net.ErrClosed; or the system's,
 // also a late one of what was written before. After a late error nothing can be written any more. With an empty p
-// the error says whether anything would be taken.
+// the error reports whether anything would be taken.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed

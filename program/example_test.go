@@ -35,7 +35,7 @@ func counter() process.Action[visit] {
 	})
 }
 
-// site is a service with one process, which all connections on all reactors share.
+// site is a service with one process, which all connections on all schedulers share.
 type site struct {
 	system  *process.System
 	counter process.Ref[visit]

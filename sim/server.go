@@ -145,7 +145,7 @@ type runner struct {
 	w       *World
 	s       *act.Scheduler
 	at      int           // index in World.able
-	alarm   time.Duration // when it is stepped again; 0: not planned
+	planned time.Duration // when it is stepped again; 0: never
 	woken   bool          // in this step, or since
 	over    bool          // it has ended
 	accepts int           // calls in this turn
@@ -174,10 +174,10 @@ func (r *runner) wake() {
 	}
 }
 
-// fire is called at alarm.
+// fire is called at the time planned.
 func (r *runner) fire() {
-	if r.alarm > 0 && r.alarm <= r.w.now {
-		r.alarm = 0
+	if r.planned > 0 && r.planned <= r.w.now {
+		r.planned = 0
 	}
 	r.wake()
 }
@@ -209,8 +209,8 @@ func (r *runner) step() {
 		w.wrong("%v rests, but task %v or demon %v is ready", r, r.queue.head, r.demons.head)
 	}
 	w.disable(r)
-	if ok && (r.alarm == 0 || at < r.alarm) {
-		r.alarm = at
+	if ok && (r.planned == 0 || at < r.planned) {
+		r.planned = at
 		w.agenda.add(at, r)
 	}
 }

@@ -149,11 +149,11 @@ func (w *World) note(k what, who actor, a, b int64) {
 
 // fault draws whether a fault happens, and records it.
 func (w *World) fault(weight *int, who actor) bool {
-	return w.strikes(*weight, who, w.faults.index(weight))
+	return w.occurs(*weight, who, w.faults.index(weight))
 }
 
-// strikes is fault with the index of the fault's name.
-func (w *World) strikes(weight int, who actor, name int64) bool {
+// occurs is fault with the index of the fault's name.
+func (w *World) occurs(weight int, who actor, name int64) bool {
 	if w.healed || !w.dice[faults].happens(weight) {
 		return false
 	}
@@ -165,7 +165,7 @@ func (w *World) strikes(weight int, who actor, name int64) bool {
 // Happens draws whether a fault of the scenario's own happens, of a disk, for example: weight out of 65,536 times,
 // and never after the storm.
 func (w *World) Happens(weight int) bool {
-	return w.strikes(weight, nil, int64(len(faultNames)-1))
+	return w.occurs(weight, nil, int64(len(faultNames)-1))
 }
 
 // wrong fails the world. Only the first failure is kept.

@@ -19,7 +19,7 @@ type selector struct {
 	kq   int
 	tags []entry // by descriptor
 	buf  []unix.Kevent_t
-	rouser
+	interrupter
 }
 
 type entry struct {
@@ -32,7 +32,7 @@ func (s *selector) open() (err error) {
 		return err
 	}
 	unix.CloseOnExec(s.kq) // a child by fork does not inherit it anyway (kqueue(2))
-	if err = s.rouser.open(s.kq); err != nil {
+	if err = s.interrupter.open(s.kq); err != nil {
 		_ = closeFD(s.kq)
 	}
 	return err
@@ -109,7 +109,7 @@ func (s *selector) wait(events []Event, atMost time.Duration) (int, error) {
 func (s *selector) translate(events []Event, got []unix.Kevent_t) int {
 	n := 0
 	for i := range got {
-		if s.roused(&got[i]) {
+		if s.triggered(&got[i]) {
 			continue
 		}
 		e := s.tags[got[i].Ident]
@@ -139,10 +139,10 @@ func ready(ev *unix.Kevent_t, k Kind) (r Ready) {
 	return r
 }
 
-func (s *selector) wake() { s.rouse(s.kq) }
+func (s *selector) wake() { s.trigger(s.kq) }
 
 func (s *selector) close() error {
-	err := s.rouser.close()
+	err := s.interrupter.close()
 	if e := closeFD(s.kq); err == nil {
 		err = e
 	}

@@ -4,11 +4,11 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
-// rouser ends a wait by a byte in a pipe: NetBSD has EVFILT_USER since 10, OpenBSD since later still,
+// interrupter ends a wait by a byte in a pipe: NetBSD has EVFILT_USER since 10, OpenBSD since later still,
 // and the Go of today runs on older ones.
-type rouser struct{ from, to int }
+type interrupter struct{ from, to int }
 
-func (r *rouser) open(kq int) error {
+func (r *interrupter) open(kq int) error {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
 		return err
@@ -23,12 +23,12 @@ func (r *rouser) open(kq int) error {
 	return err
 }
 
-// rouse needs no answer: EAGAIN is a full pipe, whose event has not been seen yet.
-func (r *rouser) rouse(int) { _, _ = unix.Write(r.to, []byte{0}) }
+// trigger needs no answer: EAGAIN is a full pipe, whose event has not been seen yet.
+func (r *interrupter) trigger(int) { _, _ = unix.Write(r.to, []byte{0}) }
 
-// roused empties the pipe, because a full one would give no more edges. Who writes meanwhile is
-// answered by the return of the present Wait or by a new edge.
-func (r *rouser) roused(ev *unix.Kevent_t) bool {
+// triggered empties the pipe, because a full one would give no more edges. A byte written meanwhile
+// is answered by the return of the present Wait or by a new edge.
+func (r *interrupter) triggered(ev *unix.Kevent_t) bool {
 	if int(ev.Ident) != r.from {
 		return false
 	}
@@ -40,7 +40,7 @@ func (r *rouser) roused(ev *unix.Kevent_t) bool {
 	}
 }
 
-func (r *rouser) close() error {
+func (r *interrupter) close() error {
 	err := closeFD(r.from)
 	if e := closeFD(r.to); err == nil {
 		err = e

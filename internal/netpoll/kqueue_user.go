@@ -4,22 +4,22 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
-// rouser ends a wait by an event of the caller's own, which has a number (0) and no descriptor.
-type rouser struct{}
+// interrupter ends a wait by an event of the caller's own, which has a number (0) and no descriptor.
+type interrupter struct{}
 
-func (rouser) open(kq int) error {
+func (interrupter) open(kq int) error {
 	var add [1]unix.Kevent_t
 	unix.SetKevent(&add[0], 0, unix.EVFILT_USER, unix.EV_ADD|unix.EV_CLEAR)
 	return change(kq, add[:])
 }
 
-func (rouser) rouse(kq int) {
+func (interrupter) trigger(kq int) {
 	var trigger [1]unix.Kevent_t
 	unix.SetKevent(&trigger[0], 0, unix.EVFILT_USER, 0)
 	trigger[0].Fflags = unix.NOTE_TRIGGER
 	_ = change(kq, trigger[:]) // the queue is open, see gate, and the event registered
 }
 
-func (rouser) roused(ev *unix.Kevent_t) bool { return ev.Filter == unix.EVFILT_USER }
+func (interrupter) triggered(ev *unix.Kevent_t) bool { return ev.Filter == unix.EVFILT_USER }
 
-func (rouser) close() error { return nil }
+func (interrupter) close() error { return nil }

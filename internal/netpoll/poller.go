@@ -18,10 +18,10 @@ const (
 	PeerClosed
 	// Priority: there is out-of-band data, or its mark lies ahead, so that neither a short read nor one
 	// EAGAIN means that everything was read; see the rule above. On kqueue, where not every system
-	// tells, it comes with every In of a Stream: the safe answer, at the price of one receive more.
+	// reports it, it comes with every In of a Stream: the safe answer, at the price of one receive more.
 	Priority
-	// Error: the connection is broken or both directions are closed. Whoever waits for anything on the
-	// descriptor should try: the call that follows says what it is, as does System.SocketError.
+	// Error: the connection is broken or both directions are closed. A task that waits for
+	// anything on the descriptor should try: its call returns the error, as does System.SocketError.
 	Error
 )
 

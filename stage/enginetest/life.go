@@ -106,7 +106,7 @@ func (l tells) After(_ context.Context, t *stage.Task) error {
 	return nil
 }
 
-// testFortyFive suspends three long tasks among forty-five. elsewhere says whether another process does so.
+// testFortyFive suspends three long tasks among forty-five. If elsewhere, another process does so.
 //
 // A suspension takes less than 200 ms. On a machine that does other things too that is so in one of five rounds.
 func testFortyFive(w *world, elsewhere bool) {

@@ -135,14 +135,14 @@ func TestCommitEnds(t *testing.T) {
 				row.end(sqlite.SQL(tx))
 				return nil
 			})
-			require.ErrorContains(t, err, "the transaction was ended by who was to write in it, and nothing has changed")
+			require.ErrorContains(t, err, "the function that was to write in the transaction has ended it, and nothing has changed")
 			require.True(t, errors.Is(err, stage.ErrPermanent))
 			err = s.Update(t.Context(), func(tx *sql.Tx) error {
 				require.NoError(t, insert(tx, l.Task))
 				row.end(tx)
 				return nil
 			})
-			require.ErrorContains(t, err, "the transaction was ended by who was to write in it, and nothing has changed")
+			require.ErrorContains(t, err, "the function that was to write in the transaction has ended it, and nothing has changed")
 			after, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
 			require.Equal(t, before, after)

@@ -124,7 +124,7 @@ func is(err error, code int) bool {
 }
 
 // errEnded is the error when a Commit or an Update has ended the transaction that it was given.
-var errEnded = stage.Permanent(errors.New("the transaction was ended by who was to write in it, and nothing has changed"))
+var errEnded = stage.Permanent(errors.New("the function that was to write in the transaction has ended it, and nothing has changed"))
 
 // vetoing calls do, which calls code of the user, and reports if that has ended the transaction.
 func (s *database) vetoing(do func() error) error {

@@ -75,7 +75,7 @@ func handOff(m *measure.Meter) {
 	<-over
 }
 
-// flood: a bounded mailbox has whoever sends to it look again and again until there is room.
+// flood: a sender to a bounded mailbox tries again and again until there is room.
 func flood(m *measure.Meter) {
 	root, over := system(), make(stop)
 	var source *actor.PID

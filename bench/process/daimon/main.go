@@ -31,7 +31,7 @@ func run(reactors int, begin func(sys *process.System, stop func())) {
 	runOn(reactors, func(_ *act.Scheduler, sys *process.System, stop func()) { begin(sys, stop) })
 }
 
-// runOn is run for who needs the last of the schedulers.
+// runOn is run for functions that need the last of the schedulers.
 func runOn(reactors int, begin func(s *act.Scheduler, sys *process.System, stop func())) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -48,7 +48,7 @@ func runOn(reactors int, begin func(s *act.Scheduler, sys *process.System, stop 
 	}
 }
 
-// send is to somebody who is there.
+// send sends to a process that is alive.
 func send[M any](to process.Ref[M], from process.Sender, m M) {
 	if err := to.Send(from, m); err != nil {
 		log.Fatal(err)

@@ -27,17 +27,17 @@ func handOff(m *measure.Meter) {
 	})
 }
 
-// letter is a message that knows where it was sent.
-type letter struct{ sent, hops int }
+// hopping is a message that knows where it was sent.
+type hopping struct{ sent, hops int }
 
-func letterFrom(p *process.Self[letter], hops int) letter {
-	return letter{p.Scheduler().Index(), hops}
+func hoppingFrom(p *process.Self[hopping], hops int) hopping {
+	return hopping{p.Scheduler().Index(), hops}
 }
 
-// crossings counts letters that were sent on another reactor than they were received on.
+// crossings counts messages that were sent on another reactor than they were received on.
 type crossings struct{ n int }
 
-func (c *crossings) note(p *process.Self[letter], l letter) {
+func (c *crossings) note(p *process.Self[hopping], l hopping) {
 	if l.sent != p.Scheduler().Index() {
 		c.n++
 	}
@@ -46,10 +46,10 @@ func (c *crossings) note(p *process.Self[letter], l letter) {
 // flood: one sends all it can, the other receives it; a mailbox that is full makes the first wait.
 func flood(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
-		var source process.Ref[letter]
+		var source process.Ref[hopping]
 		var crossed crossings
 		got, all := 0, 0
-		sink := process.Spawn(sys, process.Handler[letter](func(p *process.Self[letter], l letter) {
+		sink := process.Spawn(sys, process.Handler[hopping](func(p *process.Self[hopping], l hopping) {
 			crossed.note(p, l)
 			if got++; got == measure.Flooded {
 				all += got
@@ -59,16 +59,16 @@ func flood(m *measure.Meter) {
 					stop()
 					return
 				}
-				send(source, p, letter{})
+				send(source, p, hopping{})
 			}
 		}), process.Options{Limit: measure.Bound})
 		left := 0
-		source = process.Spawn(sys, process.Func[letter](func(p *process.Self[letter]) act.Directive {
+		source = process.Spawn(sys, process.Func[hopping](func(p *process.Self[hopping]) act.Directive {
 			if _, ok := p.Receive(); ok {
 				left = measure.Flooded
 			}
 			for range min(left, measure.Burst) {
-				send(sink, p, letterFrom(p, 0))
+				send(sink, p, hoppingFrom(p, 0))
 				left--
 			}
 			if left > 0 {
@@ -77,32 +77,32 @@ func flood(m *measure.Meter) {
 			return act.Wait
 		}), process.Options{})
 		m.Lap(0)
-		send(source, sys, letter{})
+		send(source, sys, hopping{})
 	})
 }
 
 // bounce: balls go from process to process, to any of them.
 func bounce(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
-		var collector process.Ref[letter]
-		all := make([]process.Ref[letter], measure.Bouncers)
+		var collector process.Ref[hopping]
+		all := make([]process.Ref[hopping], measure.Bouncers)
 		crossed := make([]struct {
 			crossings
 			_ [120]byte // each its own cache lines
 		}, len(all))
 		for i := range all {
 			dice := measure.Dice(i + 1)
-			all[i] = spawned(sys, func(p *process.Self[letter], l letter) {
+			all[i] = spawned(sys, func(p *process.Self[hopping], l hopping) {
 				crossed[i].note(p, l)
 				if l.hops == 0 {
 					send(collector, p, l)
 					return
 				}
-				send(all[dice.Roll(len(all))], p, letterFrom(p, l.hops-1))
+				send(all[dice.Roll(len(all))], p, hoppingFrom(p, l.hops-1))
 			})
 		}
 		back := measure.Balls
-		collector = spawned(sys, func(p *process.Self[letter], l letter) {
+		collector = spawned(sys, func(p *process.Self[hopping], l hopping) {
 			if back++; back < measure.Balls {
 				return
 			}
@@ -117,11 +117,11 @@ func bounce(m *measure.Meter) {
 			}
 			back = 0
 			for i := range measure.Balls {
-				send(all[i], p, letterFrom(p, measure.Hops-1))
+				send(all[i], p, hoppingFrom(p, measure.Hops-1))
 			}
 		})
 		back--
-		send(collector, sys, letter{})
+		send(collector, sys, hopping{})
 	})
 }
 
@@ -190,7 +190,7 @@ func exchange(m *measure.Meter) {
 	})
 }
 
-// light: now and then a task sends something to a few, who have nothing to do with it. What that costs is getting up.
+// light: now and then a task sends a message to a few idle processes. What that costs is the wake-ups.
 func light(m *measure.Meter) {
 	runOn(m.Reactors, func(s *act.Scheduler, sys *process.System, stop func()) {
 		all := make([]process.Ref[int], measure.Asked)

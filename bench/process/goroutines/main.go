@@ -64,7 +64,7 @@ func flood(m *measure.Meter) {
 	}
 }
 
-// bounce: each channel has room for all balls, so that nobody waits for somebody who waits for him.
+// bounce: each channel has room for all balls, so that no two goroutines wait for each other.
 func bounce(m *measure.Meter) {
 	all := make([]chan int, measure.Bouncers)
 	for i := range all {

@@ -133,7 +133,7 @@ func (m *Meter) Grown(before uint64, n int) {
 	m.figures.Bytes = float64(Footprint()-before) / float64(n)
 }
 
-// Dice are an own, cheap source of chance for each who needs one: xorshift.
+// Dice are a cheap source of random numbers, one for each user: xorshift.
 type Dice uint32
 
 // Roll returns a number below n.

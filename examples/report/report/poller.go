@@ -17,7 +17,7 @@ const often = 100 * time.Millisecond // between two rounds
 // and orders the end if nothing is left. Rounds run off the thread, since the database and Out may block.
 type poller struct {
 	work  *Work
-	round *act.Call[bool] // the round under way; its value says whether something is left
+	round *act.Call[bool] // the round under way; its value reports whether something is left
 	due   time.Duration   // when the next begins
 	timer act.Timer
 	told  bool

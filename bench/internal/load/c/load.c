@@ -76,7 +76,7 @@ static void begin(struct client *c)
 	push(c);
 }
 
-// expected tells whether n bytes are what the answer has from its byte `at` on, holes left out.
+// expected reports whether n bytes are what the answer has from its byte `at` on, holes left out.
 static int expected(const char *whole, int at, const char *got, int n)
 {
 	while (n > 0) {
