@@ -86,8 +86,7 @@ func TestAncestorAThreadThatHadWorkedOnceSpunForEver(t *testing.T) {
 }
 
 func TestAncestorTheStatusWasSetBeforeTheStageWasRolledBackSoThatSuspensionFailed(t *testing.T) {
-	// A task that is suspended between two turns finds its own state as its last turn left it, however
-	// often that happens.
+	// A task that is suspended between two turns finds its own state as its last turn left it, however often that happens.
 	s, _ := newScheduler(t, act.Config{})
 	stage := 0
 	var seen []int

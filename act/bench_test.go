@@ -50,8 +50,7 @@ func BenchmarkCosts(b *testing.B) {
 	}
 }
 
-// What the poster pays where the plain Idler sleeps: the runtime hands over to another thread, which has
-// costs of its own.
+// What the poster pays where the plain Idler sleeps: the runtime hands over to another thread, which has costs of its own.
 func BenchmarkPostToAThreadAsleep(b *testing.B) {
 	took := postsAsleep(b, max(b.N, 10))
 	b.ReportMetric(float64(took), "ns/post")
@@ -62,8 +61,7 @@ type yielder struct{ _ byte }
 
 func (*yielder) Act(*act.Task) act.Directive { return act.Yield }
 
-// crowd is the callees of a bare call: through an interface that is found in memory, as a scheduler
-// must find it too.
+// crowd is the callees of a bare call: through an interface that is found in memory, as a scheduler must find it too.
 var crowd [64]act.Action
 
 func bareCalls(testing.TB) func(n int) {

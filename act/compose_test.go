@@ -13,8 +13,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// child is an action that answers what it is told to, notes what happens to it, and answers its final
-// verdict again.
+// child is an action that answers what it is told to, notes what happens to it, and answers its final verdict again.
 type child struct {
 	name    string
 	answers []act.Directive

@@ -30,8 +30,7 @@ type Config struct {
 	// events, deadlines and demons wait longer.
 	TurnsPerPass int
 
-	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes
-	// each.
+	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes each.
 	Inbox int
 
 	// Offloads bounds the goroutines of the default Executor, for the Group as a whole, not counting those of
@@ -77,8 +76,7 @@ const (
 
 // Clock gives the time. Its methods are called from any goroutine.
 type Clock interface {
-	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group; it never goes
-	// back.
+	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group; it never goes back.
 	Monotonic() time.Duration
 	// Wall is the time of day; it may jump.
 	Wall() time.Time

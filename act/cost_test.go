@@ -42,8 +42,7 @@ func TestWhatThingsCost(t *testing.T) {
 	}
 }
 
-// medianRatio returns how many times as long as calibrate run takes, for one of each: the median of
-// interleaved pairs.
+// medianRatio returns how many times as long as calibrate run takes, for one of each: the median of interleaved pairs.
 func medianRatio(run, calibrate func(n int)) (ratio, ns float64) {
 	const pairs, n = 31, 20_000
 	run(n)

@@ -100,8 +100,7 @@ func ExampleScheduler_Step() {
 	// a1 b1 - 2 turns
 }
 
-// basket is filled by one task and emptied by another. It keeps the latest Waker of the task that
-// waits.
+// basket is filled by one task and emptied by another. It keeps the latest Waker of the task that waits.
 type basket struct {
 	apples int
 	waiter act.Waker

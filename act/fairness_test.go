@@ -98,9 +98,8 @@ func TestTheFairnessBoundIsReachedButForOneTurn(t *testing.T) {
 	}
 }
 
-// load is a random program on a virtual clock. Time passes in turns and in the parts of a pass, none
-// longer than allowed; the program keeps its own record of what is ready, and asserts the promises from
-// them.
+// load is a random program on a virtual clock. Time passes in turns and in the parts of a pass, none longer than allowed;
+// the program keeps its own record of what is ready, and asserts the promises from them.
 type load struct {
 	t   *testing.T
 	rnd *rand.Rand

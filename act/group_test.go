@@ -183,8 +183,7 @@ func TestAGroupNeverEndsWhileWorkIsOnItsWayAndNeverHangs(t *testing.T) {
 	}
 }
 
-// hop posts to a scheduler that may have nothing else a function that posts on, or spawns a task that
-// does.
+// hop posts to a scheduler that may have nothing else a function that posts on, or spawns a task that does.
 func hop(s *act.Scheduler, r *rand.Rand, sent, run *atomic.Int64, left int) {
 	seed := r.Uint64()
 	sent.Add(1)

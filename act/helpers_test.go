@@ -53,8 +53,7 @@ func (h *history) take() string {
 	return h.String()
 }
 
-// monitor is a simple monitor: in each turn it wakes all tasks that have registered since the last.
-// Use attach.
+// monitor is a simple monitor: in each turn it wakes all tasks that have registered since the last. Use attach.
 type monitor struct {
 	waiting []act.Waker
 	self    act.Waker

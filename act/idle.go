@@ -8,8 +8,7 @@ type Idler interface {
 	// Idle sleeps until an event, an Interrupt, or until atMost has passed: 0 only looks, less than 0 sets no limit. It
 	// may return early for no reason. It is called on the scheduler's thread.
 	Idle(atMost time.Duration)
-	// Interrupt makes the current call of Idle return, or the next one if there is none. It may be called from any
-	// goroutine.
+	// Interrupt makes the current call of Idle return, or the next one if there is none. It may be called from any goroutine.
 	Interrupt()
 }
 

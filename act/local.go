@@ -22,8 +22,7 @@ type Local[T any] struct {
 // localCount is how many Locals there are in the process; they are never freed.
 var localCount atomic.Int64
 
-// NewLocal returns a Local whose values are made by make, on the scheduler's thread. make may ask for
-// other Locals.
+// NewLocal returns a Local whose values are made by make, on the scheduler's thread. make may ask for other Locals.
 func NewLocal[T any](make func(*Scheduler) T) *Local[T] {
 	return &Local[T]{int(localCount.Add(1) - 1), make}
 }

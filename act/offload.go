@@ -130,8 +130,7 @@ type Call[T any] struct {
 	ended Directive
 }
 
-// Act starts F in its first turn and answers Done or Failed when it has returned. A panic or Goexit in
-// F is a failure.
+// Act starts F in its first turn and answers Done or Failed when it has returned. A panic or Goexit in F is a failure.
 func (c *Call[T]) Act(t *Task) Directive {
 	if c.under == nil && !c.ended.Finished() {
 		on := c.On

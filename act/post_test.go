@@ -185,8 +185,7 @@ func TestAPassRunsAtMost64PostedFunctions(t *testing.T) {
 	require.Equal(t, []int{0, act.PostsAPass, 2 * act.PostsAPass}, passes)
 }
 
-// A function that posts itself for ever is a demon of sorts: tasks have their turns, and the outside
-// world is looked at.
+// A function that posts itself for ever is a demon of sorts: tasks have their turns, and the outside world is looked at.
 func TestAFloodOfPostsStarvesNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	looks, flood := 0, true
@@ -258,8 +257,7 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 				}
 			})
 		}
-		// The scheduler is kept at its first function until all have posted, so that it is asleep no more
-		// than once in this time.
+		// The scheduler is kept at its first function until all have posted, so that it is asleep no more than once in this time.
 		hold := make(chan struct{})
 		s.Post(func(*act.Scheduler) { <-hold })
 		gate.Done()

@@ -138,9 +138,8 @@ func (co *Co) close(a act.Action) {
 	}
 }
 
-// Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false
-// it must have handed w to something that wakes the task when the condition may have changed; w is valid for that
-// turn.
+// Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false it
+// must have handed w to something that wakes the task when the condition may have changed; w is valid for that turn.
 func (co *Co) Await(ready func(w act.Waker) bool) error { return co.Do(condition(ready)) }
 
 type condition func(act.Waker) bool

@@ -8,10 +8,9 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Conn is a net.Conn on a listener.Conn. Its calls seem to block: they suspend the coroutine that calls them, and no
-// other task. Bytes that are written in a turn are sent together when the turn ends, so they may not have been sent
-// when Write returns. After 16 calls in a turn the coroutine is suspended until the next turn, so that a peer cannot
-// keep the thread.
+// Conn is a net.Conn on a listener.Conn. Its calls seem to block: they suspend the coroutine that calls them, and no other
+// task. Bytes that are written in a turn are sent together when the turn ends, so they may not have been sent when Write
+// returns. After 16 calls in a turn the coroutine is suspended until the next turn, so that a peer cannot keep the thread.
 //
 // All coroutines of one task may use a Conn: of two coroutines in an act.All, one may read while the other writes. No
 // method may be called on another goroutine, not even Close. (tls.Conn.HandshakeContext starts a goroutine that calls

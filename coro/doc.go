@@ -1,46 +1,45 @@
-// Package coro implements coroutines on a scheduler: actions written in straight lines. The body of a coroutine is
-// an ordinary function. Where it would have to wait it is suspended, its task's turn ends, and it goes on in a later
-// turn:
+// Package coro implements coroutines on a scheduler: actions written in straight lines. The body of a coroutine is an
+// ordinary function. Where it would have to wait it is suspended, its task's turn ends, and it goes on in a later turn:
 //
 //	server := &service.TCP{Address: ":7007", Handler: coro.Serve(func(c *coro.Conn) error {
 //		_, err := io.Copy(c, c)
 //		return err
 //	})}
 //
-// The methods of [Co] wait: for time, for an action, for a function off the thread, for anything that can wake a task.
-// A [Conn] is a net.Conn, so code that speaks a protocol over one works (bufio, crypto/tls, http.ReadRequest), and only
-// its own task waits.
+// The methods of [Co] wait: for time, for an action, for a function off the thread, for anything that can wake a task. A
+// [Conn] is a net.Conn, so code that speaks a protocol over one works (bufio, crypto/tls, http.ReadRequest), and only its
+// own task waits.
 //
 //	            the body calls                    the task's next turn
 //	body ──▶ Read, Sleep, Do, … ──▶ Wait, Yield ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▶ the call returns ──▶ body
 //
 // # Cost
 //
-// A coroutine is a goroutine that runs only in the turns of its task, on the scheduler's thread. A switch to it and
-// back takes 150 ns together, about as much as the cheapest system call. An action that it runs with [Co.Do], and
-// io.Copy between two connections, has its turns without the body and costs what actions cost. A suspended coroutine
-// has a stack of 2 KiB, or more if its frames are large: a buffer in a local variable of the body lies there. Finished
-// coroutines are used again, so a short body does not pay for a new one.
+// A coroutine is a goroutine that runs only in the turns of its task, on the scheduler's thread. A switch to it and back
+// takes 150 ns together, about as much as the cheapest system call. An action that it runs with [Co.Do], and io.Copy
+// between two connections, has its turns without the body and costs what actions cost. A suspended coroutine has a stack
+// of 2 KiB, or more if its frames are large: a buffer in a local variable of the body lies there. Finished coroutines are
+// used again, so a short body does not pay for a new one.
 //
 // # Rules
 //
 // A body runs on its scheduler's thread. What it does between two suspensions is one turn. It must not block by other
 // means, such as a channel, a held mutex or a system call that sleeps. Data that it shares with other tasks of the
-// scheduler needs no lock. A Co belongs to its body: no other goroutine and no other coroutine may use it. A body must
-// not call runtime.LockOSThread, which ends the process.
+// scheduler needs no lock. A Co belongs to its body: no other goroutine and no other coroutine may use it. A body must not
+// call runtime.LockOSThread, which ends the process.
 //
 // A coroutine is made in the first turn of its action and stays on that thread. While there is one, Run, Step and Close
-// return act.ErrWrongThread on another thread. The goroutine that calls them must not change how often it has locked
-// its thread, or the runtime ends the process.
+// return act.ErrWrongThread on another thread. The goroutine that calls them must not change how often it has locked its
+// thread, or the runtime ends the process.
 //
 // # Locks
 //
 // A mutex that a coroutine holds while it is suspended blocks the whole thread when another coroutine of the scheduler
-// locks it, and then it is never unlocked. A tls.Conn has such mutexes, so use one from one coroutine. If one coroutine
-// is to read while another writes, call Handshake first, and make sure that Write never waits: put a net.Conn below the
+// locks it, and then it is never unlocked. A tls.Conn has such mutexes, so use one from one coroutine. If one coroutine is
+// to read while another writes, call Handshake first, and make sure that Write never waits: put a net.Conn below the
 // tls.Conn whose Write is that of [Conn.Under], and before each part of at most 16 KiB wait until Under().Sent() is nil
-// (see [Co.Unblock]). Otherwise a peer that does not read and sends a bad record stops the scheduler: Read answers with
-// an alert, for which it needs the mutex that Write holds.
+// (see [Co.Unblock]). Otherwise a peer that does not read and sends a bad record stops the scheduler: Read answers with an
+// alert, for which it needs the mutex that Write holds.
 //
 // HandshakeContext, with a context that can be cancelled, closes the connection on a goroutine of its own, which a Conn
 // does not allow. Use Handshake within [Co.WithContext] or [Co.Within].

@@ -13,8 +13,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// engine is an Idler that writes down what it is asked: l for a look, b for a block, i for an
-// Interrupt.
+// engine is an Idler that writes down what it is asked: l for a look, b for a block, i for an Interrupt.
 type engine struct {
 	asked []string
 	over  bool // writes down no more

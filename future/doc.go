@@ -1,5 +1,5 @@
-// Package future implements values that are not there yet. A [Future] is resolved once, with a value or an
-// error, on any goroutine. Tasks and callbacks on the threads of schedulers wait for it.
+// Package future implements values that are not there yet. A [Future] is resolved once, with a value or an error, on any
+// goroutine. Tasks and callbacks on the threads of schedulers wait for it.
 //
 //	f := future.New[int](s)               // its home is scheduler s
 //	go func() { f.Resolve(ask()) }()      // any goroutine, once
@@ -16,8 +16,8 @@
 //
 // # Waiting
 //
-// [Future.Await] returns a leaf of the action tree. Any number of them may wait for one future, on its home
-// scheduler and on others. A waiting leaf costs no CPU time, and a closed one leaves nothing behind.
+// [Future.Await] returns a leaf of the action tree. Any number of them may wait for one future, on its home scheduler and
+// on others. A waiting leaf costs no CPU time, and a closed one leaves nothing behind.
 //
 // # Callbacks
 //
@@ -31,18 +31,17 @@
 //   - A panic in a callback of Map, Then or Recover becomes the error of the future that it resolves, as an
 //     *act.Panic.
 //
-// A future itself keeps nothing alive: no Run, no thread, no goroutine. It may be resolved and read after its
-// scheduler was closed; only callbacks and waiting end there.
+// A future itself keeps nothing alive: no Run, no thread, no goroutine. It may be resolved and read after its scheduler
+// was closed; only callbacks and waiting end there.
 //
 // # Unseen failures
 //
-// A failure is seen when Value returns it, when Await fails with it, or when a callback gets it. A failure that
-// nobody has seen is logged once, when the garbage collector finds the future unreachable. A program that ends
-// before that does not log it.
+// A failure is seen when Value returns it, when Await fails with it, or when a callback gets it. A failure that nobody has
+// seen is logged once, when the garbage collector finds the future unreachable. A program that ends before that does not
+// log it.
 //
 // # Threads
 //
-// Nothing here blocks or takes a lock, and nothing is refused for lack of room. When a future is resolved on one
-// thread and waited for on another, one notification goes to the other scheduler, at most once for each future and
-// scheduler.
+// Nothing here blocks or takes a lock, and nothing is refused for lack of room. When a future is resolved on one thread
+// and waited for on another, one notification goes to the other scheduler, at most once for each future and scheduler.
 package future

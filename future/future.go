@@ -20,9 +20,8 @@ var (
 	ErrNone = errors.New("future: none to wait for")
 )
 
-// Future is a value or an error that is resolved once. Make one with New. Resolve, Fail, Value, Resolved and Await
-// may be called on any goroutine; all other methods and functions belong to the thread of the future's home
-// scheduler.
+// Future is a value or an error that is resolved once. Make one with New. Resolve, Fail, Value, Resolved and Await may be
+// called on any goroutine; all other methods and functions belong to the thread of the future's home scheduler.
 type Future[T any] struct {
 	core
 	value T // written by the goroutine that has claimed the future, before state is resolved

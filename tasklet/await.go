@@ -41,8 +41,7 @@ func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
 	return Wait
 }
 
-// Err returns, in a phase, the error of the action of the tasklet's latest Await, or nil if it was Done or there was
-// none.
+// Err returns, in a phase, the error of the action of the tasklet's latest Await, or nil if it was Done or there was none.
 func (s *Scheduler) Err() error {
 	if s.entry == nil {
 		return nil

@@ -169,8 +169,7 @@ func (c *core) detach() {
 	c.changed, c.work, c.given, c.dirty = nil, nil, nil, false // entries keep the act.Scheduler reachable
 }
 
-// account returns the error of Run. It adds to a Cut the members that had no task yet and the ASYNC phases that still
-// run.
+// account returns the error of Run. It adds to a Cut the members that had no task yet and the ASYNC phases that still run.
 func (c *core) account(err error) error {
 	var cut *shutdown.Cut
 	var late []Tasklet

@@ -7,21 +7,20 @@ import (
 )
 
 const (
-	// apart is how far words of different writers are kept from each other: two
-	// cache lines, because processors fetch lines in pairs.
+	// apart is how far words of different writers are kept from each other: two cache lines, because processors fetch lines in
+	// pairs.
 	apart = 128
 
-	// closed is a bit of Ring.tail, so that closing and claiming are the same
-	// word. 63 bits of positions remain: 292 years at one push a nanosecond.
+	// closed is a bit of Ring.tail, so that closing and claiming are the same word. 63 bits of positions remain: 292 years at
+	// one push a nanosecond.
 	closed = 1 << 63
 
 	// spins is how often Pop looks for a value again before it yields.
 	spins = 64
 )
 
-// A Ring is a bounded queue from any number of goroutines to one consumer,
-// Dmitry Vyukov's: a word of each slot says for which position it is ready, so
-// producers share only the tail and the consumer writes nothing they all read.
+// A Ring is a bounded queue from any number of goroutines to one consumer, Dmitry Vyukov's: a word of each slot says for
+// which position it is ready, so producers share only the tail and the consumer writes nothing they all read.
 //
 //	      head               tail
 //	       v                  v
@@ -37,18 +36,16 @@ type Ring[T any] struct {
 	_     [apart]byte
 }
 
-// slot p%len(slots) is free for the producer of position p while turn is 2p and
-// filled for the consumer when it is 2p+1; then it is free for p+len(slots). Two
-// numbers a position, where Vyukov's one would take a ring of one slot that is
-// full for one that is free.
+// slot p%len(slots) is free for the producer of position p while turn is 2p and filled for the consumer when it is 2p+1;
+// then it is free for p+len(slots). Two numbers a position, where Vyukov's one would take a ring of one slot that is full
+// for one that is free.
 type slot[T any] struct {
 	turn  atomic.Uint64
 	value T
 }
 
-// NewRing returns an open, empty ring for at least capacity values: the next
-// power of two. All of its memory is allocated here. It panics if capacity is
-// less than 1.
+// NewRing returns an open, empty ring for at least capacity values: the next power of two. All of its memory is allocated
+// here. It panics if capacity is less than 1.
 func NewRing[T any](capacity int) *Ring[T] {
 	if capacity < 1 {
 		panic("inbox: a ring needs room for at least one value")
@@ -60,9 +57,8 @@ func NewRing[T any](capacity int) *Ring[T] {
 	return r
 }
 
-// Push adds v behind what is there and reports whether it did: false means that
-// the ring is full or closed; it never waits. Any goroutine may call it. Values
-// of one goroutine keep their order.
+// Push adds v behind what is there and reports whether it did: false means that the ring is full or closed; it never
+// waits. Any goroutine may call it. Values of one goroutine keep their order.
 //
 // After it has returned true, Empty is false until the consumer has popped v.
 func (r *Ring[T]) Push(v T) bool {
@@ -85,13 +81,11 @@ func (r *Ring[T]) Push(v T) bool {
 	}
 }
 
-// Pop takes the oldest value; false means that there is none to be had now. Only
-// the consumer may call it, one goroutine at a time. The ring keeps no reference
-// to the value.
+// Pop takes the oldest value; false means that there is none to be had now. Only the consumer may call it, one goroutine
+// at a time. The ring keeps no reference to the value.
 //
-// A producer that is interrupted between claiming its place and filling it holds
-// up what was pushed behind it. While the ring is open Pop then reports false and
-// Empty too: the consumer comes back. Once it is closed Pop waits for the
+// A producer that is interrupted between claiming its place and filling it holds up what was pushed behind it. While the
+// ring is open Pop then reports false and Empty too: the consumer comes back. Once it is closed Pop waits for the
 // producer, so that false means drained.
 func (r *Ring[T]) Pop() (v T, ok bool) {
 	p := r.head.Load()
@@ -106,8 +100,8 @@ func (r *Ring[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// await waits for position p to be filled if it is among the last that were
-// claimed before Close, and reports whether it was.
+// await waits for position p to be filled if it is among the last that were claimed before Close, and reports whether it
+// was.
 func (r *Ring[T]) await(s *slot[T], p uint64) bool {
 	tail := r.tail.Load()
 	if tail&closed == 0 || tail == closed|p {
@@ -121,24 +115,21 @@ func (r *Ring[T]) await(s *slot[T], p uint64) bool {
 	return true
 }
 
-// Empty reports whether every value pushed, or about to be, has been popped. Any
-// goroutine may call it. A consumer may sleep after it has said that it sleeps
-// and then found Empty true; a producer looks after Push whether it sleeps:
+// Empty reports whether every value pushed, or about to be, has been popped. Any goroutine may call it. A consumer may
+// sleep after it has said that it sleeps and then found Empty true; a producer looks after Push whether it sleeps:
 //
 //	consumer: asleep = true;  if Empty() { park }
 //	producer: Push(v);        if asleep  { wake }
 //
-// Both are sequentially consistent atomics, so at least one sees the other. That
-// a claimed place counts as a value is what makes it safe with Pop, which may
-// have said false because of it.
+// Both are sequentially consistent atomics, so at least one sees the other. That a claimed place counts as a value is what
+// makes it safe with Pop, which may have said false because of it.
 func (r *Ring[T]) Empty() bool {
 	head := r.head.Load() // before the tail: both only rise, so equal means equal at the second load
 	return head == r.tail.Load()&^closed
 }
 
-// Close makes every Push from now on fail. What was pushed stays to be popped:
-// a Push that returned true, or will, is seen by the Pops that follow. Any
-// goroutine may call it, more than once.
+// Close makes every Push from now on fail. What was pushed stays to be popped: a Push that returned true, or will, is seen
+// by the Pops that follow. Any goroutine may call it, more than once.
 func (r *Ring[T]) Close() { r.tail.Or(closed) }
 
 // Closed reports whether Close was called. Any goroutine may call it.

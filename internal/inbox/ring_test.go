@@ -112,8 +112,8 @@ func TestRingClosedDrainsAndRefuses(t *testing.T) {
 	require.False(t, r.Push(3))
 }
 
-// claim does the first half of Push, as a producer does that is interrupted
-// there; the function it returns does the other half.
+// claim does the first half of Push, as a producer does that is interrupted there; the function it returns does the other
+// half.
 func claim[T any](r *Ring[T], v T) (fill func()) {
 	p := r.tail.Add(1) - 1
 	return func() {
@@ -304,9 +304,8 @@ func (s *sleeper) sleep(t *testing.T, empty func() bool, patience <-chan time.Ti
 	}
 }
 
-// sleepAndWake has pushers push many times, each only after the consumer has
-// found its last one and so is about to fall asleep, at varied distances from it.
-// With one producer no other makes up for a lost wake-up.
+// sleepAndWake has pushers push many times, each only after the consumer has found its last one and so is about to fall
+// asleep, at varied distances from it. With one producer no other makes up for a lost wake-up.
 func sleepAndWake(t *testing.T, pushers int, push func(pusher int), takeAll func(found func(pusher int)), empty func() bool) {
 	rounds := each
 	s := sleeper{wakes: make(chan struct{}, 1)}

@@ -2,16 +2,15 @@ package thread
 
 import "runtime"
 
-// goroutine returns the number of the calling goroutine. It is ID where there
-// is no number of the thread, and compiled everywhere so that it is tested.
+// goroutine returns the number of the calling goroutine. It is ID where there is no number of the thread, and compiled
+// everywhere so that it is tested.
 func goroutine() uint64 {
 	var line [64]byte
 	return number(line[:runtime.Stack(line[:], false)])
 }
 
-// number reads a goroutine's number from the first line of its stack trace,
-// "goroutine 12 [running]:". The form is not promised, though net/http's tests
-// and golang.org/x/net/http2 have relied on it since 2014: another one panics.
+// number reads a goroutine's number from the first line of its stack trace, "goroutine 12 [running]:". The form is not
+// promised, though net/http's tests and golang.org/x/net/http2 have relied on it since 2014: another one panics.
 func number(trace []byte) uint64 {
 	const before = "goroutine "
 	var id uint64

@@ -12,8 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// onThreads runs f on n threads that are all alive at the same time; they end
-// with their goroutines, which stay locked.
+// onThreads runs f on n threads that are all alive at the same time; they end with their goroutines, which stay locked.
 func onThreads(n int, f func(i int)) {
 	var all, ended sync.WaitGroup
 	all.Add(n)

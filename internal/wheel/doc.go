@@ -1,15 +1,12 @@
-// Package wheel keeps deadlines in order: a hierarchical timing wheel in
-// nanoseconds. It knows no clock; times are numbers that its caller gives,
-// from 0 to math.MaxInt64. There are two types: a Node is a deadline, a field of
-// whatever waits for it; a Wheel holds those that are armed. Arming and
-// disarming are O(1) and nothing is ever allocated, because most deadlines of a
-// server are armed and disarmed a hundred times for each that expires.
+// Package wheel keeps deadlines in order: a hierarchical timing wheel in nanoseconds. It knows no clock; times are numbers
+// that its caller gives, from 0 to math.MaxInt64. There are two types: a Node is a deadline, a field of whatever waits for
+// it; a Wheel holds those that are armed. Arming and disarming are O(1) and nothing is ever allocated, because most
+// deadlines of a server are armed and disarmed a hundred times for each that expires.
 //
 // # How
 //
-// A deadline is read as eleven groups of six bits, and so is the time reached. A
-// node is kept on the level of the highest group in which the two differ, in the
-// slot that this group of its deadline names:
+// A deadline is read as eleven groups of six bits, and so is the time reached. A node is kept on the level of the highest
+// group in which the two differ, in the slot that this group of its deadline names:
 //
 //	                  group:   10   ...   3    2    1    0
 //	          time reached      0   ...   0    5   17   40
@@ -21,28 +18,22 @@
 //	                                            v   (a cascade)
 //	level 0   one slot 1 ns      0 . . . [9] . . . . . .  63
 //
-// A slot on a lower level is always before one on a higher, and within a level
-// they are in order, so the first bit of the first bitmap is the next one due.
-// As time gets into a slot its nodes come down, where a finer group decides; on
-// level 0 all nodes of a slot have the same deadline. There is no tick: time
-// jumps from one slot that is not empty to the next.
+// A slot on a lower level is always before one on a higher, and within a level they are in order, so the first bit of the
+// first bitmap is the next one due. As time gets into a slot its nodes come down, where a finer group decides; on level 0
+// all nodes of a slot have the same deadline. There is no tick: time jumps from one slot that is not empty to the next.
 //
 // # Order
 //
-// Pop returns nodes in order of deadline, those with the same deadline in the
-// order in which they were armed, and never one before its time. One case is
-// different. The time reached is the last popped node's deadline, and now once
-// Pop(now) has returned nil; a node that is armed for an earlier time is late.
-// Late nodes are popped before all others, which is in order, but among
-// themselves in the order of arming, whatever their deadlines: to sort them would
-// cost more than O(1), and all of them are overdue.
+// Pop returns nodes in order of deadline, those with the same deadline in the order in which they were armed, and never
+// one before its time. One case is different. The time reached is the last popped node's deadline, and now once Pop(now)
+// has returned nil; a node that is armed for an earlier time is late. Late nodes are popped before all others, which is in
+// order, but among themselves in the order of arming, whatever their deadlines: to sort them would cost more than O(1),
+// and all of them are overdue.
 //
-// So a node that is armed for an earlier time between two Pops goes before
-// everything that is due. A caller that stops such a loop at a bound, and wants
-// everything due to be popped at last, arms nothing before the present now: then
-// what is armed goes behind what was due.
+// So a node that is armed for an earlier time between two Pops goes before everything that is due. A caller that stops
+// such a loop at a bound, and wants everything due to be popped at last, arms nothing before the present now: then what is
+// armed goes behind what was due.
 //
-// The scheme is that of Varghese and Lauck, "Hashed and Hierarchical Timing
-// Wheels" (1987), scheme 7, with the choice of level by the highest bit that
-// differs as in tokio's runtime/time/wheel.
+// The scheme is that of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7, with the choice of
+// level by the highest bit that differs as in tokio's runtime/time/wheel.
 package wheel

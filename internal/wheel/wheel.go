@@ -7,14 +7,12 @@ const (
 	slots     = 1 << groupBits                   // of a level: as many as its bitmap has bits
 	levels    = (63 + groupBits - 1) / groupBits // 11: every int64 that is not negative
 
-	// nextScan is how many nodes of a slot Next compares before it is content
-	// with the slot's start.
+	// nextScan is how many nodes of a slot Next compares before it is content with the slot's start.
 	nextScan = 16
 )
 
-// A Node is a deadline that can be armed in one Wheel at a time. It is meant to
-// be a field of what waits, found again through Of: arming allocates nothing.
-// The zero Node is not armed. An armed Node must not be copied.
+// A Node is a deadline that can be armed in one Wheel at a time. It is meant to be a field of what waits, found again
+// through Of: arming allocates nothing. The zero Node is not armed. An armed Node must not be copied.
 type Node[T any] struct {
 	next, prev *Node[T] // a ring; both nil: not armed
 	when       int64    // >= 0
@@ -24,16 +22,15 @@ type Node[T any] struct {
 // Armed reports whether the node is in a wheel.
 func (n *Node[T]) Armed() bool { return n.next != nil }
 
-// When returns the deadline the node was last armed for, 0 if never. It stays
-// readable after the node was popped or disarmed.
+// When returns the deadline the node was last armed for, 0 if never. It stays readable after the node was popped or
+// disarmed.
 func (n *Node[T]) When() int64 { return n.when }
 
-// A Wheel is a set of armed nodes. The zero Wheel is empty and at time 0. One
-// goroutine at a time may use it. It is 5.7 KB, and never more for what is in it.
+// A Wheel is a set of armed nodes. The zero Wheel is empty and at time 0. One goroutine at a time may use it. It is 5.7
+// KB, and never more for what is in it.
 type Wheel[T any] struct {
-	// elapsed is the time reached. No node in a slot has an earlier deadline, so
-	// a node's place follows from its deadline and elapsed alone (see place) and
-	// no node needs to remember it.
+	// elapsed is the time reached. No node in a slot has an earlier deadline, so a node's place follows from its deadline and
+	// elapsed alone (see place) and no node needs to remember it.
 	elapsed int64
 
 	armed    int                     // nodes in late and in all slots
@@ -46,12 +43,11 @@ type Wheel[T any] struct {
 // Len returns how many nodes are armed.
 func (w *Wheel[T]) Len() int { return w.armed }
 
-// Arm puts the node into the wheel, to be popped at when, in nanoseconds since
-// whatever the caller calls 0; a negative when is 0. A node that is armed in
-// this wheel is moved, and is then the youngest of its deadline. O(1).
+// Arm puts the node into the wheel, to be popped at when, in nanoseconds since whatever the caller calls 0; a negative
+// when is 0. A node that is armed in this wheel is moved, and is then the youngest of its deadline. O(1).
 //
-// A deadline before the time reached is kept as it is and is late: due before
-// everything that is not, after other late ones.
+// A deadline before the time reached is kept as it is and is late: due before everything that is not, after other late
+// ones.
 func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 	if n.next != nil {
 		w.remove(n)
@@ -61,9 +57,8 @@ func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 	w.armed++
 }
 
-// Disarm takes the node out and reports whether it was armed. It panics if the
-// node is found to be in another wheel, which is found when the ring it would be
-// in here is empty, and corrupts both wheels when it is not. O(1).
+// Disarm takes the node out and reports whether it was armed. It panics if the node is found to be in another wheel, which
+// is found when the ring it would be in here is empty, and corrupts both wheels when it is not. O(1).
 func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 	if n.next == nil {
 		return false
@@ -72,17 +67,15 @@ func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 	return true
 }
 
-// Pop returns the next node that is due at now, disarmed, or nil if none is any
-// more: call it until then. The time reached rises to the node's deadline, or to
-// now with nil. Time does not go back: nil, and nothing else, is the answer to a
-// now before the time reached.
+// Pop returns the next node that is due at now, disarmed, or nil if none is any more: call it until then. The time reached
+// rises to the node's deadline, or to now with nil. Time does not go back: nil, and nothing else, is the answer to a now
+// before the time reached.
 //
-// Nodes may be armed and disarmed between two Pops. One that is armed for a time
-// not after now is popped in the same loop; a caller that does so for each node
-// bounds the loop itself.
+// Nodes may be armed and disarmed between two Pops. One that is armed for a time not after now is popped in the same loop;
+// a caller that does so for each node bounds the loop itself.
 //
-// It costs a ring operation for each node that comes down a level. A node comes
-// down at most ten times between Arm and Pop; all that share a slot do so at once.
+// It costs a ring operation for each node that comes down a level. A node comes down at most ten times between Arm and
+// Pop; all that share a slot do so at once.
 func (w *Wheel[T]) Pop(now int64) *Node[T] {
 	if now < w.elapsed {
 		return nil
@@ -109,12 +102,10 @@ func (w *Wheel[T]) Pop(now int64) *Node[T] {
 	return nil
 }
 
-// Next returns a time not later than the earliest deadline, false if nothing is
-// armed. It is the earliest deadline itself if no more than 16 nodes are as near
-// as the wheel can tell, and always within the same 64 ns. Otherwise it is
-// earlier, but still after the time reached: Pop then returns nil, and the next
-// Next is better, after at most ten such calls exact. If something is due
-// already, it is not after the time reached. It changes nothing, and is O(1).
+// Next returns a time not later than the earliest deadline, false if nothing is armed. It is the earliest deadline itself
+// if no more than 16 nodes are as near as the wheel can tell, and always within the same 64 ns. Otherwise it is earlier,
+// but still after the time reached: Pop then returns nil, and the next Next is better, after at most ten such calls exact.
+// If something is due already, it is not after the time reached. It changes nothing, and is O(1).
 func (w *Wheel[T]) Next() (when int64, ok bool) {
 	if w.late != nil {
 		return earliest(w.late, 0), true
@@ -147,33 +138,31 @@ func earliest[T any](ring *Node[T], floor int64) int64 {
 	return floor
 }
 
-// first returns the slot with the earliest deadlines. There is no wrapping
-// round: a node of level l differs from elapsed in group l and in none above,
-// so all of level l are before all of level l+1, and slots are in order of time.
+// first returns the slot with the earliest deadlines. There is no wrapping round: a node of level l differs from elapsed
+// in group l and in none above, so all of level l are before all of level l+1, and slots are in order of time.
 func (w *Wheel[T]) first() (level, slot int) {
 	level = bits.TrailingZeros16(w.occupied)
 	return level, bits.TrailingZeros64(w.bitmaps[level])
 }
 
-// start returns the earliest deadline that belongs into a slot: elapsed down to
-// this level's group, then the slot's number, then zeros.
+// start returns the earliest deadline that belongs into a slot: elapsed down to this level's group, then the slot's
+// number, then zeros.
 func (w *Wheel[T]) start(level, slot int) int64 {
 	shift := uint(level) * groupBits
 	above := uint64(w.elapsed) >> (shift + groupBits) << (shift + groupBits)
 	return int64(above | uint64(slot)<<shift)
 }
 
-// place returns where a deadline that is not before elapsed belongs: the level
-// is the highest group of bits in which the two differ, the slot is that group.
+// place returns where a deadline that is not before elapsed belongs: the level is the highest group of bits in which the
+// two differ, the slot is that group.
 func (w *Wheel[T]) place(when int64) (level, slot int) {
 	level = (bits.Len64(uint64(when^w.elapsed)|1) - 1) / groupBits
 	return level, int(when>>(uint(level)*groupBits)) & (slots - 1)
 }
 
-// cascade moves the first slot's nodes down. elapsed goes to the earliest of
-// them, or to now if that is nearer, not just to the slot's start: so a node
-// alone in its slot comes down once instead of once a level. In their order:
-// nodes of one deadline always share their slot, and stay in arming order.
+// cascade moves the first slot's nodes down. elapsed goes to the earliest of them, or to now if that is nearer, not just
+// to the slot's start: so a node alone in its slot comes down once instead of once a level. In their order: nodes of one
+// deadline always share their slot, and stay in arming order.
 func (w *Wheel[T]) cascade(level, slot int, now int64) {
 	ring := w.slots[level][slot]
 	w.slots[level][slot] = nil
@@ -208,10 +197,9 @@ func (w *Wheel[T]) insert(n *Node[T]) {
 	w.occupied |= 1 << uint(level)
 }
 
-// remove undoes Arm. A node has stayed where place finds it: elapsed never
-// enters a slot that is not empty without a cascade, and while it stays before
-// the slot the highest group that differs is the same. Only a late node has a
-// deadline before elapsed.
+// remove undoes Arm. A node has stayed where place finds it: elapsed never enters a slot that is not empty without a
+// cascade, and while it stays before the slot the highest group that differs is the same. Only a late node has a deadline
+// before elapsed.
 func (w *Wheel[T]) remove(n *Node[T]) {
 	w.armed--
 	if n.when < w.elapsed {
