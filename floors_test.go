@@ -34,7 +34,7 @@ const floors = `
 	internal/wheel
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
-	internal/panics   runtime/debug
+	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
 	internal/tier     internal/race os os/exec testing
 	internal/exectest internal/race

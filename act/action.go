@@ -44,19 +44,10 @@ const (
 )
 
 func (d Directive) String() string {
-	switch d {
-	case Yield:
-		return "Yield"
-	case Wait:
-		return "Wait"
-	case Async:
-		return "Async"
-	case Done:
-		return "Done"
-	case Failed:
-		return "Failed"
+	if d < Yield || d > Failed {
+		return fmt.Sprintf("Directive(%d)", uint8(d))
 	}
-	return fmt.Sprintf("Directive(%d)", uint8(d))
+	return [...]string{Yield: "Yield", Wait: "Wait", Async: "Async", Done: "Done", Failed: "Failed"}[d]
 }
 
 // Finished reports whether d is a final verdict, Done or Failed.

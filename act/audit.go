@@ -2,15 +2,17 @@ package act
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/thread"
 )
 
 func init() {
-	hook.Tie = func(s any, x hook.Tied) { s.(*Scheduler).tie(x) }
+	hook.Tie = tie
 	hook.Crashes = func(s any) bool { return s.(*Scheduler).crash }
-	hook.TurnCount = func(s any) uint64 { return s.(*Scheduler).turnCount() }
+	hook.TurnCount = func(s any) uint64 { s.(*Scheduler).touch(); return s.(*Scheduler).ended }
 	hook.Failure = func(t any) error { return t.(*Task).s.failure() }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
@@ -18,6 +20,17 @@ func init() {
 	audit.Waits = func(w any) bool {
 		x := w.(Waker)
 		return x.t != nil && x.t.turn == x.turn && x.t.state == waiting
+	}
+}
+
+func tie(scheduler any, x hook.Tied) {
+	s := scheduler.(*Scheduler)
+	s.touch()
+	if !s.inside {
+		s.thread = thread.ID() // a set-up function is called before Run
+	}
+	if !slices.Contains(s.tied, x) {
+		s.tied = append(s.tied, x)
 	}
 }
 

@@ -102,22 +102,15 @@ func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error 
 	g.runs++
 	g.start()
 	for _, s := range g.schedulers {
-		if err := g.threads[s.index].do(func() error { return setUp(s, setup) }); err != nil {
-			return err
+		for _, f := range setup {
+			if err := g.threads[s.index].do(func() error { return f(s) }); err != nil {
+				return err
+			}
 		}
 	}
 	order := cancelled{ctx, g.cfg.Shutdown, g.runs}
 	defer context.AfterFunc(ctx, func() { g.Shutdown(order) })()
 	return g.runAll()
-}
-
-func setUp(s *Scheduler, setup []func(*Scheduler) error) error {
-	for _, f := range setup {
-		if err := f(s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // runAll runs all schedulers at once. If one breaks down, the others get an order.
@@ -200,7 +193,7 @@ func (g *Group) Close() error {
 		all.add(g.threads[i].do(s.Close))
 	}
 	for _, w := range g.threads {
-		w.end()
+		close(w.jobs)
 	}
 	g.threads = nil
 	return all.err()
@@ -371,8 +364,6 @@ func (w *worker) do(job func() error) error {
 	w.jobs <- job
 	return <-w.results
 }
-
-func (w *worker) end() { close(w.jobs) }
 
 // cancelled is the order of a cancelled context.
 type cancelled struct {

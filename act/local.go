@@ -2,7 +2,7 @@ package act
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"sync/atomic"
 )
 
@@ -60,25 +60,13 @@ func (l *Local[T]) fill(s *Scheduler, v T) *T {
 	return p
 }
 
-// latestFirst returns the values of all Locals.
-func (s *Scheduler) latestFirst() []any {
-	values := make([]any, 0, len(s.made))
-	for i := len(s.made) - 1; i >= 0; i-- {
-		values = append(values, s.made[i])
-	}
-	return values
-}
-
-// local is the name that is logged when a method of a Local's value panics.
-type local struct{ value any }
-
-func (l local) String() string { return fmt.Sprintf("Local of type %T", l.value) }
-
-func (s *Scheduler) closeLocals() {
-	for _, v := range s.latestFirst() {
-		if c, ok := v.(io.Closer); ok {
-			s.closeFor(local{v}, c)
+// eachLocal calls f for the values of Locals that implement I, the latest made first, and logs panics.
+func eachLocal[I any](s *Scheduler, f func(I)) {
+	for _, v := range slices.Backward(s.made) {
+		if x, ok := v.(I); ok {
+			if p := s.guard(func() { f(x) }); p != nil {
+				s.report(label(fmt.Sprintf("Local of type %T", v)), p)
+			}
 		}
 	}
-	s.made = nil
 }

@@ -1,6 +1,8 @@
 package act
 
 import (
+	"slices"
+
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/terms"
@@ -141,7 +143,7 @@ func (s *Scheduler) conclude() error {
 		s.enqueue(t)
 	}
 	s.exhaustedCount = 0
-	s.leave()
+	eachLocal(s, hook.Leaver.Leave)
 	s.order, s.terms, s.cut = nil, terms.Terms{}, nil
 	s.concluded++
 	s.group.orderSpent(s)
@@ -183,7 +185,7 @@ func (s *Scheduler) heldFor() *shutdown.Cut {
 		return nil
 	}
 	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
-	for _, v := range s.latestFirst() {
+	for _, v := range slices.Backward(s.made) {
 		if a, ok := v.(hook.Accounter); ok {
 			c.Lingering -= a.Account(c)
 		}
@@ -210,16 +212,6 @@ func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
 	return cut
 }
 
-func (s *Scheduler) leave() {
-	for _, v := range s.latestFirst() {
-		if l, ok := v.(hook.Leaver); ok {
-			if p := s.guard(l.Leave); p != nil {
-				s.report(local{v}, p)
-			}
-		}
-	}
-}
-
 // dropAll drops all tasks and demons but the attached ones, and what the Locals keep going. What a Close spawns meanwhile
 // stays for a later Run.
 func (s *Scheduler) dropAll() {
@@ -241,13 +233,7 @@ func (s *Scheduler) dropAll() {
 	for _, t := range left {
 		s.drop(t)
 	}
-	for _, v := range s.latestFirst() {
-		if d, ok := v.(interface{ Drop() }); ok {
-			if p := s.guard(d.Drop); p != nil {
-				s.report(local{v}, p)
-			}
-		}
-	}
+	eachLocal(s, func(x interface{ Drop() }) { x.Drop() })
 }
 
 // drop removes t unfinished. If an offloaded function runs, t is closed when that returns.

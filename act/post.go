@@ -31,14 +31,24 @@ func (s *Scheduler) Post(f func(*Scheduler)) bool {
 	return true
 }
 
+// postPatiently waits for room. It counts itself before it tries, and announce looks at the count after what may let it
+// succeed, so one of them sees the other.
 func (s *Scheduler) postPatiently(f func(*Scheduler)) bool {
 	if threads.here() {
 		return false
 	}
-	return s.room.await(func() (done, pushed bool) {
-		pushed = s.posts.Push(f)
-		return pushed || s.posts.Closed(), pushed
-	})
+	r := &s.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
+	for !s.posts.Closed() {
+		if s.posts.Push(f) {
+			return true
+		}
+		r.changed.Wait()
+	}
+	return false
 }
 
 // runPosts calls posted functions. A panic is logged.
@@ -52,29 +62,24 @@ func (s *Scheduler) runPosts() {
 			s.logger.Error("a posted function panicked", zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
 		}
 		if len(s.ends) > 0 {
-			s.endTurnAfterPanic(posted{})
+			s.endTurnAfterPanic(label("posted function"))
 		}
 		s.ended++
 	}
 	s.room.announce()
 }
 
-// posted is the name that is logged when a TurnEnd after a posted function panics.
-type posted struct{}
-
-func (posted) String() string { return "posted function" }
-
 // deliver queues a remote event. After Close it does nothing and returns false.
 func (s *Scheduler) deliver(n *inbox.Node[remoteEvent]) bool {
-	pushed, _ := s.remoteEvents.Push(n)
+	pushed := s.remoteEvents.Push(n)
 	if pushed {
 		s.interrupt()
 	}
 	return pushed
 }
 
-func (s *Scheduler) handleRemoteEvents() {
-	for n := s.remoteEvents.TakeAll(); n != nil; {
+func (s *Scheduler) handleAll(n *inbox.Node[remoteEvent]) {
+	for n != nil {
 		next := n.Next() // handle may see n delivered again
 		n.Of.handle(s)
 		n = next
@@ -100,23 +105,6 @@ type room struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	waiting atomic.Int32
-}
-
-func (r *room) init() { r.changed.L = &r.mu }
-
-// await calls try until it is done. announce is called after what may let it succeed. await counts itself before it tries,
-// and announce looks at the count afterwards, so one of them sees the other.
-func (r *room) await(try func() (done, ok bool)) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiting.Add(1)
-	defer r.waiting.Add(-1)
-	for {
-		if done, ok := try(); done {
-			return ok
-		}
-		r.changed.Wait()
-	}
 }
 
 // announce takes the lock only if a goroutine waits.

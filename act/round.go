@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
@@ -161,7 +163,7 @@ func (s *Scheduler) beginPass() {
 		return
 	}
 	s.group.activate(s)
-	s.handleRemoteEvents()
+	s.handleAll(s.remoteEvents.TakeAll())
 	s.runPosts()
 	s.fireTimers()
 	s.demonic, s.demons = s.demons, queue{}
@@ -270,9 +272,9 @@ func (s *Scheduler) exit() {
 		s.dropAll()
 	}
 	if s.broken != nil {
-		s.leave()
+		eachLocal(s, hook.Leaver.Leave)
 	}
-	s.untie()
+	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)
 	s.inside = false
 	s.at.Store(0)
 	threads.leave(s.thread)

@@ -2,7 +2,6 @@ package act
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -29,8 +28,8 @@ type Scheduler struct {
 	ready     queue // the rest of this round, and behind it the next
 	running   *Task // whose turn it is, or was last in this call of take; otherwise nil
 	err       error // Task.Err
-	ends      []turnEnder
-	ended     uint64 // turns and posted functions; see turnCount
+	ends      []interface{ TurnEnd() }
+	ended     uint64 // turns and posted functions; see hook.TurnCount
 	sincePass int    // turns of tasks taken
 	turns     int    // Config.Turns
 
@@ -103,7 +102,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 		logger: g.cfg.Logger,
 		crash:  g.cfg.Crash,
 	}
-	s.room.init()
+	s.room.changed.L = &s.room.mu
 	s.self.s = s
 	s.now = s.clock.Monotonic()
 	s.SetIdler(newParker())
@@ -178,22 +177,12 @@ func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 // Execute has the Group's Executor call f on another goroutine. Any goroutine.
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
-// turnEnder is an argument of AtTurnEnd.
-type turnEnder = interface{ TurnEnd() }
-
 // AtTurnEnd calls x.TurnEnd once, after the present turn or posted function has ended, also by a panic, and before its
 // verdict is followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. Several are called
 // in order. Between turns, it is called after the next one.
 func (s *Scheduler) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)
-}
-
-// turnCount is how many turns and posted functions have ended. What is lent until the turn ends is lent while it
-// does not change.
-func (s *Scheduler) turnCount() uint64 {
-	s.touch()
-	return s.ended
 }
 
 // endTurn calls what AtTurnEnd has collected. Each is removed before it is called: after a panic the rest can still be.
@@ -214,19 +203,6 @@ func (s *Scheduler) Here() bool {
 	at := s.at.Load()
 	return at != 0 && at == thread.ID()
 }
-
-// tie is hook.Tie.
-func (s *Scheduler) tie(x hook.Tied) {
-	s.touch()
-	if !s.inside {
-		s.thread = thread.ID() // a set-up function is called before Run
-	}
-	if !slices.Contains(s.tied, x) {
-		s.tied = append(s.tied, x)
-	}
-}
-
-func (s *Scheduler) untie() { s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie) }
 
 // Errors of Run, Step and Close.
 var (
@@ -259,18 +235,15 @@ func (s *Scheduler) Close() error {
 	s.room.announce()
 	cut := s.census()
 	s.dropAll()
-	s.closeLocals()
+	eachLocal(s, s.close)
+	s.made = nil
 	s.slab.all(func(t *Task) { // the attached demons
 		if t.state != abandoned {
 			s.drop(t)
 		}
 	})
-	for n := s.remoteEvents.Close(); n != nil; {
-		next := n.Next()
-		n.Of.handle(s)
-		n = next
-	}
-	s.untie()
+	s.handleAll(s.remoteEvents.Close())
+	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)
 	if cut != nil {
 		cut.Dropped = true
 		return cut
@@ -282,13 +255,6 @@ func (s *Scheduler) Close() error {
 func (s *Scheduler) close(c io.Closer) {
 	if err := c.Close(); err != nil {
 		s.logger.Warn("closing failed", zap.Error(err))
-	}
-}
-
-// closeFor is close, and logs a panic of c for who.
-func (s *Scheduler) closeFor(who fmt.Stringer, c io.Closer) {
-	if p := s.guard(func() { s.close(c) }); p != nil {
-		s.report(who, p)
 	}
 }
 

@@ -178,14 +178,20 @@ func (t *Task) closeAll() {
 		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 { // a closer may change owned
 			c := x.owned[n]
 			x.owned = slices.Delete(x.owned, n, n+1)
-			t.s.closeFor(t, c)
+			t.closeOne(c)
 		}
 		x.offload = nil
 	}
 	if c, ok := t.action.(io.Closer); ok {
-		t.s.closeFor(t, c)
+		t.closeOne(c)
 	}
 	t.action = nil
+}
+
+func (t *Task) closeOne(c io.Closer) {
+	if p := t.s.guard(func() { t.s.close(c) }); p != nil {
+		t.s.report(t, p)
+	}
 }
 
 // Name returns what logs and Cuts call a, which is an action or a function: its String if it has one, the name of a
@@ -195,7 +201,7 @@ func Name(a any) string {
 	case nil:
 		return "nothing"
 	case fmt.Stringer:
-		return fmt.Sprint(named{a})
+		return fmt.Sprint(struct{ fmt.Stringer }{a}) // only its String; fmt recovers one that panics
 	}
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Func {
 		if fn := runtime.FuncForPC(v.Pointer()); fn != nil {
@@ -204,6 +210,3 @@ func Name(a any) string {
 	}
 	return fmt.Sprintf("%T", a)
 }
-
-// named is printed by fmt, which recovers a String that panics.
-type named struct{ fmt.Stringer }

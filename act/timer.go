@@ -18,11 +18,8 @@ type Timer struct {
 	node       wheel.Node[*Timer]
 	task       *Task // whose timer it is
 	prev, next *Timer
-	expirer    expirer // nil: wake task
+	expirer    interface{ Expire() } // nil: wake task
 }
-
-// expirer is an argument of CallAt.
-type expirer = interface{ Expire() }
 
 // Armed reports whether tm is going to fire.
 func (tm *Timer) Armed() bool { return tm.node.Armed() }
@@ -59,13 +56,10 @@ func (s *Scheduler) Now() time.Duration {
 // from there would be early.
 func (s *Scheduler) after(d time.Duration) time.Duration {
 	now := s.clock.Monotonic()
-	if d > math.MaxInt64-now {
-		return math.MaxInt64
-	}
-	return now + d
+	return now + min(d, math.MaxInt64-now)
 }
 
-func (tm *Timer) arm(t *Task, at time.Duration, x expirer) {
+func (tm *Timer) arm(t *Task, at time.Duration, x interface{ Expire() }) {
 	if tm.Armed() {
 		if tm.task.s != t.s {
 			panic("act: a Timer armed on one scheduler was armed on another")

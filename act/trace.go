@@ -73,22 +73,21 @@ func MultiTrace(traces ...*Trace) *Trace {
 }
 
 func both1[A any](f, g func(A)) func(A) {
-	if f == nil || g == nil {
-		return either(f, g, f == nil)
+	switch {
+	case f == nil:
+		return g
+	case g == nil:
+		return f
 	}
 	return func(a A) { f(a); g(a) }
 }
 
 func both2[A, B any](f, g func(A, B)) func(A, B) {
-	if f == nil || g == nil {
-		return either(f, g, f == nil)
+	switch {
+	case f == nil:
+		return g
+	case g == nil:
+		return f
 	}
 	return func(a A, b B) { f(a, b); g(a, b) }
-}
-
-func either[F any](f, g F, second bool) F {
-	if second {
-		return g
-	}
-	return f
 }

@@ -68,14 +68,14 @@ func (s *Scheduler) uncount(f flags) {
 	}
 }
 
+// label is the name of what is no task in the log.
+type label string
+
+func (l label) String() string { return string(l) }
+
 // report logs a failure.
 func (s *Scheduler) report(who fmt.Stringer, err error) {
-	fields := []zap.Field{zap.String("task", who.String()), zap.Error(err)}
-	var p *Panic
-	if errors.As(err, &p) {
-		fields = append(fields, zap.ByteString("stack", p.Stack))
-	}
-	s.logger.Error("a task failed", fields...)
+	s.logger.Error("a task failed", panics.Fields(err, zap.String("task", who.String()))...)
 }
 
 // rescue is deferred around a series of turns. If one of them panicked, its task fails and the series is over; if one of

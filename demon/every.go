@@ -57,9 +57,4 @@ func (e *every) Stop(*act.Task, shutdown.Order) { e.told = true }
 func (e *every) String() string { return fmt.Sprintf("demon.Every(%v)", e.interval) }
 
 // after returns a+d, or the largest Duration.
-func after(a, d time.Duration) time.Duration {
-	if d > math.MaxInt64-a {
-		return math.MaxInt64
-	}
-	return a + d
-}
+func after(a, d time.Duration) time.Duration { return a + min(d, math.MaxInt64-a) }

@@ -1,13 +1,12 @@
 package future
 
 import (
-	"errors"
 	"runtime"
 	"sync/atomic"
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // failure is the outcome of a future that has no value. It is separate from the future, which must be unreachable
@@ -38,13 +37,7 @@ func (x *failure) see() error {
 // report logs a failure that was not seen. The garbage collector calls it on a goroutine of its own when the
 // future is unreachable.
 func (x *failure) report() {
-	if x.seen.Load() {
-		return
+	if !x.seen.Load() {
+		x.logger.Error("a future failed and its error was never read", panics.Fields(x.err)...)
 	}
-	fields := []zap.Field{zap.Error(x.err)}
-	var p *act.Panic
-	if errors.As(x.err, &p) {
-		fields = append(fields, zap.ByteString("stack", p.Stack))
-	}
-	x.logger.Error("a future failed and its error was never read", fields...)
 }

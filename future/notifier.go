@@ -36,7 +36,7 @@ func (n *notifier) Act(t *act.Task) act.Directive {
 
 // notify delivers a notification. Any goroutine. After the scheduler's Close there is nobody to deliver it to.
 func (n *notifier) notify(sub *subscription) {
-	if pushed, _ := n.arrived.Push(&sub.node); pushed {
+	if n.arrived.Push(&sub.node) {
 		n.bell.Wake()
 	}
 }

@@ -29,33 +29,29 @@ func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
 // Handle calls fn with the outcome of f when f is resolved. Either err is nil or v is the zero T. It ends a chain:
 // a panic in fn is reported as that of any task.
 func (f *Future[T]) Handle(fn func(v T, err error)) {
-	register(f, &handler[T]{from: f, fn: fn})
+	h := &handler[T]{from: f, fn: fn}
+	register(f, h, &h.waiter)
 }
 
 // Then returns a future with the outcome of the future that fn returns for f's value, which may have another home.
 // If f fails, the result fails with the same error and fn is not called.
 func Then[T, U any](f *Future[T], fn func(T) *Future[U]) *Future[U] {
 	c := &chain[T, U]{from: f, to: New[U](f.s), fn: fn}
-	register(f, c)
+	register(f, c, &c.waiter)
 	return c.to
 }
 
 func derive[T, U any](f *Future[T], fn func(T, error) (U, error)) *Future[U] {
 	c := &callback[T, U]{from: f, to: New[U](f.s), fn: fn}
-	register(f, c)
+	register(f, c, &c.waiter)
 	return c.to
 }
 
 // register spawns a callback of f and appends it to the callbacks.
-func register[T any](f *Future[T], a interface {
-	act.Action
-	self() *waiter
-}) {
+func register[T any](f *Future[T], a act.Action, w *waiter) {
 	f.s.Spawn(a)
-	f.local.callbacks.join(a.self())
+	f.local.callbacks.join(w)
 }
-
-func (w *waiter) self() *waiter { return w }
 
 // callback resolves to with what fn returns for the outcome of from.
 type callback[T, U any] struct {

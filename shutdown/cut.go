@@ -77,17 +77,6 @@ func text(o Order) string {
 	return fmt.Sprintf("%T", o)
 }
 
-// name counts more actions of one name.
-func (c *Cut) name(n Count) {
-	i := slices.IndexFunc(c.Names, func(known Count) bool { return known.Name == n.Name })
-	switch {
-	case i >= 0:
-		c.Names[i].N += n.N
-	case len(c.Names) < Named:
-		c.Names = append(c.Names, n)
-	}
-}
-
 // Add adds what o counts and names. Of the orders, c keeps its own if it has one.
 func (c *Cut) Add(o *Cut) {
 	c.Tasks += o.Tasks
@@ -100,7 +89,13 @@ func (c *Cut) Add(o *Cut) {
 		c.Order = o.Order
 	}
 	for _, n := range o.Names {
-		c.name(n)
+		i := slices.IndexFunc(c.Names, func(known Count) bool { return known.Name == n.Name })
+		switch {
+		case i >= 0:
+			c.Names[i].N += n.N
+		case len(c.Names) < Named:
+			c.Names = append(c.Names, n)
+		}
 	}
 }
 

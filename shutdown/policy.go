@@ -36,17 +36,10 @@ const (
 )
 
 func (k Kind) String() string {
-	switch k {
-	case Bounded:
-		return "bounded"
-	case Endless:
-		return "endless"
-	case Halting:
-		return "halt"
-	case Suspending:
-		return "suspend"
+	if k > Suspending {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
+	return [...]string{Bounded: "bounded", Endless: "endless", Halting: "halt", Suspending: "suspend"}[k]
 }
 
 // Policy is the terms of an end. The zero Policy means {Time: Grace, Drop: true}: drain for 30 s, then drop. A Policy with

@@ -25,10 +25,7 @@ func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
 		panic("tasklet: Await is for phases on the thread in Run")
 	}
 	c.mu.Lock()
-	e := c.known[t]
-	if e == nil {
-		e = c.admit(t)
-	}
+	e := c.admit(t)
 	if e.await != nil {
 		c.giveUp(e)
 	}

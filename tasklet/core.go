@@ -75,8 +75,11 @@ func (c *core) unlock() {
 	execute(launches, api, m)
 }
 
-// admit makes t a member, in no place yet.
+// admit returns the entry of t. It makes a new member, in no place yet, if there is none.
 func (c *core) admit(t Tasklet) *entry {
+	if e := c.known[t]; e != nil {
+		return e
+	}
 	c.born++
 	e := &entry{core: c, tasklet: t, hash: active.hash(t), kind: reflect.TypeOf(t), born: c.born}
 	e.view = Scheduler{c, e}

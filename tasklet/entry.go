@@ -1,7 +1,6 @@
 package tasklet
 
 import (
-	"fmt"
 	"reflect"
 
 	"github.com/daimon-go/daimon/act"
@@ -204,15 +203,5 @@ func (e *entry) String() string {
 	if t == nil {
 		return e.kind.String()
 	}
-	return name(t)
+	return act.Name(t)
 }
-
-func name(t Tasklet) string {
-	if s, ok := t.(fmt.Stringer); ok {
-		return fmt.Sprint(named{s})
-	}
-	return fmt.Sprintf("%T", t)
-}
-
-// named is printed by its String method alone. Package fmt recovers if that panics.
-type named struct{ fmt.Stringer }

@@ -195,7 +195,7 @@ func (c *core) account(err error) error {
 	c.mu.Unlock()
 	for _, t := range late {
 		cut.Tasks++
-		cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: name(t), N: 1}}})
+		cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: act.Name(t), N: 1}}})
 	}
 	return err
 }

@@ -96,10 +96,5 @@ func retry(entries []*entry) {
 
 // report logs a failure of no task, as act logs those of tasks.
 func report(l *zap.Logger, t Tasklet, err error) {
-	fields := []zap.Field{zap.String("task", name(t)), zap.Error(err)}
-	var p *act.Panic
-	if errors.As(err, &p) {
-		fields = append(fields, zap.ByteString("stack", p.Stack))
-	}
-	l.Error("a task failed", fields...)
+	l.Error("a task failed", panics.Fields(err, zap.String("task", act.Name(t)))...)
 }

@@ -83,14 +83,11 @@ func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
 		c.mu.Unlock()
 		return ErrNotRunning
 	}
-	e := c.known[t]
-	if e == nil {
-		if d == Done {
-			c.mu.Unlock()
-			return nil
-		}
-		e = c.admit(t)
+	if d == Done && c.known[t] == nil {
+		c.mu.Unlock()
+		return nil
 	}
+	e := c.admit(t)
 	c.say(e, d)
 	c.unlock()
 	if d == Async {
@@ -112,10 +109,7 @@ func (s *Scheduler) Suspend(t Tasklet) Rescheduler {
 		c.mu.Unlock()
 		return Rescheduler{err: ErrNotRunning}
 	}
-	e := c.known[t]
-	if e == nil {
-		e = c.admit(t)
-	}
+	e := c.admit(t)
 	c.suspend(e)
 	c.unlock()
 	return Rescheduler{e: e}

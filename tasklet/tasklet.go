@@ -42,17 +42,10 @@ const (
 )
 
 func (d Directive) String() string {
-	switch d {
-	case Sync:
-		return "SYNC"
-	case Async:
-		return "ASYNC"
-	case Wait:
-		return "WAIT"
-	case Done:
-		return "DONE"
+	if !d.valid() {
+		return fmt.Sprintf("Directive(%d)", uint8(d))
 	}
-	return fmt.Sprintf("Directive(%d)", uint8(d))
+	return [...]string{Sync: "SYNC", Async: "ASYNC", Wait: "WAIT", Done: "DONE"}[d]
 }
 
 func (d Directive) valid() bool { return Sync <= d && d <= Done }

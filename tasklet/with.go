@@ -19,11 +19,8 @@ func With(s *Scheduler, t Tasklet) error {
 		c.mu.Unlock()
 		return ErrNotRunning
 	}
-	e := c.known[t]
-	known := e != nil
-	if !known {
-		e = c.admit(t)
-	}
+	known := c.known[t] != nil
+	e := c.admit(t)
 	if e.place == inPhase || !active.enter(t, e.hash, nil) {
 		if !known {
 			c.forget(e, nil)

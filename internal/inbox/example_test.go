@@ -24,7 +24,7 @@ func ExampleRing() {
 	// write
 }
 
-// Tasks are woken from elsewhere: each has its node, the first calls the consumer.
+// Tasks are woken from elsewhere: each brings its own node.
 func ExampleStack() {
 	type task struct {
 		name string
@@ -34,9 +34,7 @@ func ExampleStack() {
 	for _, name := range []string{"a", "b"} {
 		t := &task{name: name}
 		t.node.Of = t
-		if _, wasEmpty := s.Push(&t.node); wasEmpty {
-			fmt.Println("interrupt, for", name)
-		}
+		s.Push(&t.node)
 	}
 	for n := s.TakeAll(); n != nil; {
 		next := n.Next() // before the task runs, and may be woken again
@@ -44,7 +42,6 @@ func ExampleStack() {
 		n = next
 	}
 	// Output:
-	// interrupt, for a
 	// wake a
 	// wake b
 }

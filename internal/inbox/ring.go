@@ -7,20 +7,19 @@ import (
 )
 
 const (
-	// apart is how far words of different writers are kept from each other: two cache lines, because processors fetch lines in
-	// pairs.
+	// apart is the distance between words of different writers: two cache lines, since processors fetch lines in pairs.
 	apart = 128
 
-	// closed is a bit of Ring.tail, so that closing and claiming are the same word. 63 bits of positions remain: 292 years at
-	// one push a nanosecond.
+	// closed is a bit of Ring.tail, so that one word decides between closing and claiming. 63 bits remain for positions:
+	// 292 years at one push a nanosecond.
 	closed = 1 << 63
 
 	// spins is how often Pop looks for a value again before it yields.
 	spins = 64
 )
 
-// A Ring is a bounded queue from any number of goroutines to one consumer, Dmitry Vyukov's: a word of each slot says for
-// which position it is ready, so producers share only the tail and the consumer writes nothing they all read.
+// A Ring is Dmitry Vyukov's bounded queue, from any number of goroutines to one consumer. A word of each slot says for which
+// position it is ready, so producers share only the tail, and the consumer writes no word that all of them read.
 //
 //	      head               tail
 //	       v                  v
@@ -36,9 +35,8 @@ type Ring[T any] struct {
 	_     [apart]byte
 }
 
-// slot p%len(slots) is free for the producer of position p while turn is 2p and filled for the consumer when it is 2p+1;
-// then it is free for p+len(slots). Two numbers a position, where Vyukov's one would take a ring of one slot that is full
-// for one that is free.
+// slot p%len(slots) is free for the producer of position p while turn is 2p, and filled for the consumer when it is 2p+1;
+// then it is free for p+len(slots). Vyukov has one number a position, with which a full ring of one slot would look free.
 type slot[T any] struct {
 	turn  atomic.Uint64
 	value T
@@ -57,10 +55,8 @@ func NewRing[T any](capacity int) *Ring[T] {
 	return r
 }
 
-// Push adds v behind what is there and reports whether it did: false means that the ring is full or closed; it never
-// waits. Any goroutine may call it. Values of one goroutine keep their order.
-//
-// After it has returned true, Empty is false until the consumer has popped v.
+// Push appends v. It never waits: it returns false if the ring is full or closed. Values of one goroutine keep their order.
+// After true, Empty is false until the consumer has popped v. Any goroutine.
 func (r *Ring[T]) Push(v T) bool {
 	for {
 		p := r.tail.Load()
@@ -81,11 +77,11 @@ func (r *Ring[T]) Push(v T) bool {
 	}
 }
 
-// Pop takes the oldest value; false means that there is none to be had now. Only the consumer may call it, one goroutine
-// at a time. The ring keeps no reference to the value.
+// Pop takes the oldest value; false means that there is none at present. The ring keeps no reference to it. Pop is for the
+// consumer only, one goroutine at a time.
 //
 // A producer that is interrupted between claiming its place and filling it holds up what was pushed behind it. While the
-// ring is open Pop then reports false and Empty too: the consumer comes back. Once it is closed Pop waits for the
+// ring is open, Pop and Empty then return false, and the consumer comes back. Once it is closed, Pop waits for the
 // producer, so that false means drained.
 func (r *Ring[T]) Pop() (v T, ok bool) {
 	p := r.head.Load()
@@ -100,8 +96,7 @@ func (r *Ring[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// await waits for position p to be filled if it is among the last that were claimed before Close, and reports whether it
-// was.
+// await reports whether position p was claimed before Close, and waits until it is filled.
 func (r *Ring[T]) await(s *slot[T], p uint64) bool {
 	tail := r.tail.Load()
 	if tail&closed == 0 || tail == closed|p {
@@ -115,24 +110,24 @@ func (r *Ring[T]) await(s *slot[T], p uint64) bool {
 	return true
 }
 
-// Empty reports whether every value pushed, or about to be, has been popped. Any goroutine may call it. A consumer may
-// sleep after it has said that it sleeps and then found Empty true; a producer looks after Push whether it sleeps:
+// Empty reports whether every value that was pushed, or has its place claimed, has been popped. Any goroutine. A consumer
+// says that it sleeps and then sleeps if Empty is true; a producer looks after Push whether the consumer sleeps:
 //
 //	consumer: asleep = true;  if Empty() { park }
 //	producer: Push(v);        if asleep  { wake }
 //
-// Both are sequentially consistent atomics, so at least one sees the other. That a claimed place counts as a value is what
-// makes it safe with Pop, which may have said false because of it.
+// Both are sequentially consistent atomics, so at least one sees the other. Since a claimed place counts as a value, this
+// is safe also after a Pop that returned false because of one.
 func (r *Ring[T]) Empty() bool {
 	head := r.head.Load() // before the tail: both only rise, so equal means equal at the second load
 	return head == r.tail.Load()&^closed
 }
 
-// Close makes every Push from now on fail. What was pushed stays to be popped: a Push that returned true, or will, is seen
-// by the Pops that follow. Any goroutine may call it, more than once.
+// Close makes every later Push return false. What was pushed can still be popped: each Push that returns true is seen by the
+// Pops that follow. It may be called more than once. Any goroutine.
 func (r *Ring[T]) Close() { r.tail.Or(closed) }
 
-// Closed reports whether Close was called. Any goroutine may call it.
+// Closed reports whether Close was called. Any goroutine.
 func (r *Ring[T]) Closed() bool { return r.tail.Load()&closed != 0 }
 
 // slot returns the place of position p; the closed bit does not matter.

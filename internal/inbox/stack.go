@@ -10,44 +10,41 @@ type Node[T any] struct {
 	Of   T        // whose entry it is; the stack never looks at it
 }
 
-// Next takes n off the front of a chain that TakeAll or Close returned, and returns the rest: the node pushed after n, nil
-// if n was the last. Call it once, before n can be pushed again. It leaves no link behind, so that a long-lived node does
-// not keep alive what was once pushed after it.
+// Next takes n off the front of a chain that TakeAll or Close returned, and returns the rest, nil if n was the last. Call it
+// once, before n can be pushed again. It clears the link, so that a long-lived node keeps no other one alive.
 func (n *Node[T]) Next() *Node[T] {
 	next := n.next
 	n.next = nil
 	return next
 }
 
-// A Stack is an unbounded queue of nodes from any number of goroutines to a consumer that takes all at once, oldest first:
-// R. K. Treiber's stack, turned over when taken. A push is one compare-and-swap, so it can be repeated while others push
-// but never waits for them, also not for one that was interrupted. The zero Stack is empty and open. A Stack must not be
-// copied.
+// A Stack is an unbounded queue of nodes, from any number of goroutines to a consumer that takes all at once, the oldest
+// first: R. K. Treiber's stack, reversed when taken. A push is one compare-and-swap, which is repeated while others push and
+// never waits for one that was interrupted. The zero Stack is empty and open. A Stack must not be copied.
 type Stack[T any] struct {
 	head atomic.Pointer[Node[T]] // the youngest; nil: empty; &end: closed
-	end  Node[T]                 // only its address is used: the one no caller can have
+	end  Node[T]                 // only its address is used
 }
 
-// Push puts n on the stack. pushed is false once the stack is closed: n is then still the caller's. wasEmpty says that
-// nothing was there before, so that of many callers only the first need wake the consumer. Any goroutine may call it.
-func (s *Stack[T]) Push(n *Node[T]) (pushed, wasEmpty bool) {
+// Push puts n on the stack. It returns false, and does nothing, once the stack is closed. Any goroutine.
+func (s *Stack[T]) Push(n *Node[T]) bool {
 	for {
 		head := s.head.Load()
 		if head == &s.end {
 			n.next = nil // from a compare-and-swap that failed
-			return false, false
+			return false
 		}
 		n.next = head
 		if s.head.CompareAndSwap(head, n) {
-			// head may have been taken and pushed again since the load. That does no harm: it is the head again, and n is before it.
-			return true, head == nil
+			// If head was taken and pushed again since the load, it is the head again, and n is before it.
+			return true
 		}
 	}
 }
 
-// TakeAll empties the stack and returns what was there, the oldest, from which Next leads to the youngest; nil if there
-// was nothing. Every Push that returned before TakeAll began is in it. Any goroutine may call it, each node goes to one of
-// them; the order among pushes holds for a single consumer.
+// TakeAll empties the stack and returns the oldest node, from which Next leads to the youngest; nil if there was none. It
+// includes every Push that returned before TakeAll began. Several goroutines may call it: each node goes to one of them,
+// and the order of pushing holds only with a single one.
 func (s *Stack[T]) TakeAll() *Node[T] {
 	for { // a swap would be simpler but could take the mark of a closed stack away
 		head := s.head.Load()
@@ -60,8 +57,8 @@ func (s *Stack[T]) TakeAll() *Node[T] {
 	}
 }
 
-// Close makes every Push from now on report false and returns what was left, as TakeAll does: each node was either pushed
-// before and is in the chain, or is refused. Any goroutine may call it; all but the first call return nil.
+// Close makes every later Push return false, and returns what was left, as TakeAll does; a second Close returns nil. Any
+// goroutine.
 func (s *Stack[T]) Close() *Node[T] {
 	head := s.head.Swap(&s.end)
 	if head == &s.end {
@@ -70,14 +67,14 @@ func (s *Stack[T]) Close() *Node[T] {
 	return turned(head)
 }
 
-// Empty reports whether nothing is there to be taken, so also once closed. Any goroutine may call it; as with Ring.Empty,
-// a consumer may sleep on it.
+// Empty reports whether there is nothing to be taken, as once closed. A consumer may sleep on it as on Ring.Empty. Any
+// goroutine.
 func (s *Stack[T]) Empty() bool {
 	head := s.head.Load()
 	return head == nil || head == &s.end
 }
 
-// turned reverses a chain: youngest first to oldest first.
+// turned reverses a chain.
 func turned[T any](youngest *Node[T]) *Node[T] {
 	var after *Node[T]
 	for n := youngest; n != nil; {

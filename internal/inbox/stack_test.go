@@ -22,10 +22,8 @@ func TestStackGivesTheOldestFirst(t *testing.T) {
 	a, b, c := &Node[string]{Of: "a"}, &Node[string]{Of: "b"}, &Node[string]{Of: "c"}
 	require.True(t, s.Empty())
 	require.Nil(t, s.TakeAll())
-	for i, n := range []*Node[string]{a, b, c} {
-		pushed, wasEmpty := s.Push(n)
-		require.True(t, pushed)
-		require.Equal(t, i == 0, wasEmpty)
+	for _, n := range []*Node[string]{a, b, c} {
+		require.True(t, s.Push(n))
 	}
 	require.False(t, s.Empty())
 	require.Equal(t, []string{"a", "b", "c"}, chain(s.TakeAll()))
@@ -62,14 +60,11 @@ func TestStackClosedReturnsTheRestOnceAndRefuses(t *testing.T) {
 				s.Push(&Node[string]{Of: of})
 			}
 			require.Equal(t, row.before, chain(s.Close()))
-			pushed, wasEmpty := s.Push(&Node[string]{})
-			require.False(t, pushed)
-			require.False(t, wasEmpty)
+			require.False(t, s.Push(&Node[string]{}))
 			require.Nil(t, s.TakeAll())
 			require.Nil(t, s.Close())
 			require.True(t, s.Empty())
-			pushed, _ = s.Push(&Node[string]{})
-			require.False(t, pushed, "taking does not open it again")
+			require.False(t, s.Push(&Node[string]{}), "taking does not open it again")
 		})
 	}
 }
@@ -82,7 +77,7 @@ func TestStackOfManyProducersLosesAndReordersNothing(t *testing.T) {
 			nodes := make([]Node[item], each)
 			for n := range nodes {
 				nodes[n].Of = item{p, n}
-				if pushed, _ := s.Push(&nodes[n]); !pushed {
+				if !s.Push(&nodes[n]) {
 					panic("refused by an open stack")
 				}
 			}
@@ -113,7 +108,7 @@ func TestStackCloseIsExact(t *testing.T) {
 			all.Go(func() {
 				for {
 					n := &Node[item]{Of: item{p, pushed[p]}}
-					if ok, _ := s.Push(n); !ok {
+					if !s.Push(n) {
 						return
 					}
 					pushed[p]++
@@ -150,28 +145,7 @@ func TestStackTakingWhileItIsClosedDoesNotOpenIt(t *testing.T) {
 		all.Go(func() { left = len(chain(s.Close())) })
 		all.Wait()
 		require.Equal(t, 1, taken+left, "one of them has it")
-		pushed, _ := s.Push(&Node[int]{})
-		require.False(t, pushed)
-	}
-}
-
-func TestStackOnlyTheFirstFindsItEmpty(t *testing.T) {
-	for range 1000 {
-		var s Stack[int]
-		var all sync.WaitGroup
-		var first [producers]bool
-		for p := range producers {
-			all.Go(func() { _, first[p] = s.Push(&Node[int]{}) })
-		}
-		all.Wait()
-		count := 0
-		for _, f := range first {
-			if f {
-				count++
-			}
-		}
-		require.Equal(t, 1, count)
-		require.Len(t, chain(s.TakeAll()), producers)
+		require.False(t, s.Push(&Node[int]{}))
 	}
 }
 

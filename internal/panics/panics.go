@@ -2,8 +2,11 @@
 package panics
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"go.uber.org/zap"
 )
 
 // Panic is the error that stands for a panic.
@@ -28,6 +31,15 @@ type raised struct{ *Panic }
 
 func (r raised) Error() string { return fmt.Sprintf("%v\n\n%s", r.Panic, r.Stack) }
 func (r raised) Unwrap() error { return r.Panic }
+
+// Fields returns more, err, and the stack of a Panic in err, for a log.
+func Fields(err error, more ...zap.Field) []zap.Field {
+	fields := append(more, zap.Error(err))
+	if p, ok := errors.AsType[*Panic](err); ok {
+		fields = append(fields, zap.ByteString("stack", p.Stack))
+	}
+	return fields
+}
 
 // Recovered returns the Panic for v, which recover has returned. The stack is that of the caller, which is a deferred
 // function; a Panic that was raised again keeps its own.

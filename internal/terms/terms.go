@@ -30,18 +30,13 @@ func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, strict
 	if !t.Given || strictness[p.Kind] > strictness[t.Kind] {
 		merged.Kind = p.Kind
 	}
-	if turns := clamp(p.Turns); turns > 0 && (t.Turns == 0 || turns < t.Turns) {
+	if turns := uint32(min(uint64(p.Turns), math.MaxUint32)); turns > 0 && (t.Turns == 0 || turns < t.Turns) {
 		merged.Turns = turns
 	}
-	if until := end(now, p.Time); p.Time > 0 && (t.Until == 0 || until < t.Until) {
+	if until := now + min(p.Time, math.MaxInt64-now); p.Time > 0 && (t.Until == 0 || until < t.Until) {
 		merged.Until = until
 	}
 	merged.Drop = t.Drop || p.Drop
 	merged.Given = true
 	return merged, merged != t
 }
-
-// end returns the point in time d from now, at most the largest Duration.
-func end(now, d time.Duration) time.Duration { return now + min(d, math.MaxInt64-now) }
-
-func clamp(turns int) uint32 { return uint32(min(uint64(turns), math.MaxUint32)) }

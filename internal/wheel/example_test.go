@@ -25,9 +25,9 @@ func Example() {
 	for n := w.Pop(5000); n != nil; n = w.Pop(5000) {
 		fmt.Println(n.Of.name, "was silent since", n.When())
 	}
-	fmt.Println("left:", w.Len())
+	fmt.Println("left:", a.name, a.idle.Armed())
 	// Output:
 	// sleep until 2000
 	// b was silent since 2000
-	// left: 1
+	// left: a true
 }

@@ -134,13 +134,13 @@ func compare(t *testing.T, b tape) {
 			for now := after(m.reached, b.distance()); pop(now); {
 			}
 		}
-		require.Equal(t, len(m.entries), w.Len())
+		require.Equal(t, len(m.entries), armed(&w))
 		require.Equal(t, slices.ContainsFunc(m.entries, func(e entry) bool { return e.node == n }), n.Armed())
 		checkNext(t, &w, &m)
 	}
 	for pop(math.MaxInt64) {
 	}
-	require.Zero(t, w.Len())
+	require.Zero(t, armed(&w))
 	require.Zero(t, w.occupied)
 	require.Zero(t, w.bitmaps)
 	require.Zero(t, w.slots)

@@ -11,8 +11,8 @@ const (
 	nextScan = 16
 )
 
-// A Node is a deadline that can be armed in one Wheel at a time. It is meant to be a field of what waits, found again
-// through Of: arming allocates nothing. The zero Node is not armed. An armed Node must not be copied.
+// A Node is a deadline, in one Wheel at a time. It is meant to be a field of what waits, so that arming allocates nothing.
+// The zero Node is not armed. An armed Node must not be copied.
 type Node[T any] struct {
 	next, prev *Node[T] // a ring; both nil: not armed
 	when       int64    // >= 0
@@ -22,43 +22,35 @@ type Node[T any] struct {
 // Armed reports whether the node is in a wheel.
 func (n *Node[T]) Armed() bool { return n.next != nil }
 
-// When returns the deadline the node was last armed for, 0 if never. It stays readable after the node was popped or
-// disarmed.
+// When returns the deadline that the node was last armed for, 0 if never.
 func (n *Node[T]) When() int64 { return n.when }
 
-// A Wheel is a set of armed nodes. The zero Wheel is empty and at time 0. One goroutine at a time may use it. It is 5.7
-// KB, and never more for what is in it.
+// A Wheel is a set of armed nodes, for one goroutine at a time. The zero Wheel is empty and at time 0. It takes 5.7 KB,
+// whatever is in it.
 type Wheel[T any] struct {
-	// elapsed is the time reached. No node in a slot has an earlier deadline, so a node's place follows from its deadline and
-	// elapsed alone (see place) and no node needs to remember it.
+	// elapsed is the time reached. No node in a slot has an earlier deadline, so a node's place follows from its deadline
+	// and elapsed: see place.
 	elapsed int64
 
-	armed    int                     // nodes in late and in all slots
 	occupied uint16                  // bit l: level l has a slot that is not empty
 	bitmaps  [levels]uint64          // bit s: slot s of this level is not empty
 	slots    [levels][slots]*Node[T] // each the oldest of a ring in arming order
 	late     *Node[T]                // armed for a time before elapsed; also in arming order
 }
 
-// Len returns how many nodes are armed.
-func (w *Wheel[T]) Len() int { return w.armed }
-
-// Arm puts the node into the wheel, to be popped at when, in nanoseconds since whatever the caller calls 0; a negative
-// when is 0. A node that is armed in this wheel is moved, and is then the youngest of its deadline. O(1).
-//
-// A deadline before the time reached is kept as it is and is late: due before everything that is not, after other late
-// ones.
+// Arm puts the node into the wheel, to be popped at when, in nanoseconds since the caller's 0; a negative when is 0. A
+// node that is armed in this wheel is moved, behind all others of its new deadline. A deadline before the time reached is
+// kept as it is: the node is late, see Order in the package's documentation. O(1).
 func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 	if n.next != nil {
 		w.remove(n)
 	}
 	n.when = max(when, 0)
 	w.insert(n)
-	w.armed++
 }
 
-// Disarm takes the node out and reports whether it was armed. It panics if the node is found to be in another wheel, which
-// is found when the ring it would be in here is empty, and corrupts both wheels when it is not. O(1).
+// Disarm takes the node out and reports whether it was armed. A node that is armed in another wheel is a bug: Disarm panics
+// if the ring that the node would be in here is empty, and otherwise corrupts both wheels. O(1).
 func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 	if n.next == nil {
 		return false
@@ -67,15 +59,13 @@ func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 	return true
 }
 
-// Pop returns the next node that is due at now, disarmed, or nil if none is any more: call it until then. The time reached
-// rises to the node's deadline, or to now with nil. Time does not go back: nil, and nothing else, is the answer to a now
-// before the time reached.
+// Pop disarms and returns the next node that is due at now, nil if there is none: call it until then. The time reached
+// rises to the node's deadline, or to now with nil. If now is before the time reached, Pop returns nil and does nothing.
 //
 // Nodes may be armed and disarmed between two Pops. One that is armed for a time not after now is popped in the same loop;
 // a caller that does so for each node bounds the loop itself.
 //
-// It costs a ring operation for each node that comes down a level. A node comes down at most ten times between Arm and
-// Pop; all that share a slot do so at once.
+// Pop costs a ring operation for each node that comes down a level, at most ten times for a node between Arm and Pop.
 func (w *Wheel[T]) Pop(now int64) *Node[T] {
 	if now < w.elapsed {
 		return nil
@@ -102,10 +92,10 @@ func (w *Wheel[T]) Pop(now int64) *Node[T] {
 	return nil
 }
 
-// Next returns a time not later than the earliest deadline, false if nothing is armed. It is the earliest deadline itself
-// if no more than 16 nodes are as near as the wheel can tell, and always within the same 64 ns. Otherwise it is earlier,
-// but still after the time reached: Pop then returns nil, and the next Next is better, after at most ten such calls exact.
-// If something is due already, it is not after the time reached. It changes nothing, and is O(1).
+// Next returns a time not later than the earliest deadline, false if nothing is armed. It is the earliest deadline if no
+// more than 16 nodes share the first slot, and always if that is of level 0. Otherwise it may be earlier, but is after the
+// time reached: Pop then returns nil, and the following Next is better, after at most ten such calls exact. If something is
+// due already, the result is not after the time reached. Next changes nothing. O(1).
 func (w *Wheel[T]) Next() (when int64, ok bool) {
 	if w.late != nil {
 		return earliest(w.late, 0), true
@@ -123,23 +113,18 @@ func (w *Wheel[T]) Next() (when int64, ok bool) {
 
 // earliest returns the least deadline of a ring, or floor if it is long.
 func earliest[T any](ring *Node[T], floor int64) int64 {
-	least := ring.when
-	n := ring.next
-	for range nextScan - 1 {
-		if n == ring {
-			return least
+	least, seen := ring.when, 1
+	for n := ring.next; n != ring; n = n.next {
+		if seen == nextScan {
+			return floor
 		}
-		least = min(least, n.when)
-		n = n.next
+		least, seen = min(least, n.when), seen+1
 	}
-	if n == ring {
-		return least
-	}
-	return floor
+	return least
 }
 
-// first returns the slot with the earliest deadlines. There is no wrapping round: a node of level l differs from elapsed
-// in group l and in none above, so all of level l are before all of level l+1, and slots are in order of time.
+// first returns the slot with the earliest deadlines. A node of level l differs from elapsed in group l and in none above,
+// so all of level l are before all of level l+1, and slots are in order of time, without wrapping.
 func (w *Wheel[T]) first() (level, slot int) {
 	level = bits.TrailingZeros16(w.occupied)
 	return level, bits.TrailingZeros64(w.bitmaps[level])
@@ -160,9 +145,9 @@ func (w *Wheel[T]) place(when int64) (level, slot int) {
 	return level, int(when>>(uint(level)*groupBits)) & (slots - 1)
 }
 
-// cascade moves the first slot's nodes down. elapsed goes to the earliest of them, or to now if that is nearer, not just
-// to the slot's start: so a node alone in its slot comes down once instead of once a level. In their order: nodes of one
-// deadline always share their slot, and stay in arming order.
+// cascade moves the first slot's nodes down. elapsed rises to the earliest of them, at most to now, and not just to the
+// slot's start, so a node alone in its slot comes down once and not once a level. Nodes of one deadline always share their
+// slot; they are moved in arming order, and stay in it.
 func (w *Wheel[T]) cascade(level, slot int, now int64) {
 	ring := w.slots[level][slot]
 	w.slots[level][slot] = nil
@@ -197,11 +182,9 @@ func (w *Wheel[T]) insert(n *Node[T]) {
 	w.occupied |= 1 << uint(level)
 }
 
-// remove undoes Arm. A node has stayed where place finds it: elapsed never enters a slot that is not empty without a
-// cascade, and while it stays before the slot the highest group that differs is the same. Only a late node has a deadline
-// before elapsed.
+// remove undoes Arm. place finds the node again: elapsed enters a slot that is not empty only with a cascade, and as long as
+// it is before the slot, the highest group that differs is the same. Only a late node has a deadline before elapsed.
 func (w *Wheel[T]) remove(n *Node[T]) {
-	w.armed--
 	if n.when < w.elapsed {
 		drop(&w.late, n)
 		return
