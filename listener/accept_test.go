@@ -50,7 +50,7 @@ func knock(t testing.TB, at net.Addr) net.Conn {
 	return c
 }
 
-// doorman is a task that accepts until its port is closed.
+// doorman is a task that accepts until its acceptor is closed.
 func doorman(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) {
 	var conns []*listener.Conn
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
@@ -119,7 +119,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 	}
 }
 
-func TestAFreedDescriptorOfSomebodyElseIsFoundByTime(t *testing.T) {
+func TestADescriptorFreedElsewhereIsFoundByTime(t *testing.T) {
 	l, clock := virtual(t)
 	a := door(l, nil)
 	_, conns := doorman(l, a)
@@ -217,7 +217,7 @@ func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
 }
 
 // What a leaf has made outlives the leaf: act.Seq closes its actions as they finish.
-func TestWhatNobodyTakesIsAbortedWithTheTask(t *testing.T) {
+func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
 	for name, hold := range map[string]func(a act.Action) act.Action{
 		"alone":     func(a act.Action) act.Action { return a },
 		"in a Seq":  func(a act.Action) act.Action { return act.Seq(a) },
@@ -240,8 +240,8 @@ func TestWhatNobodyTakesIsAbortedWithTheTask(t *testing.T) {
 	}
 }
 
-// Two schedulers, few places, many who come and go: nobody is forgotten in the backlog.
-func TestAtTheLimitOfTwoSchedulersNobodyIsForgotten(t *testing.T) {
+// Two schedulers, few places, many clients: none is forgotten in the backlog.
+func TestAtTheLimitOfTwoSchedulersNoClientIsForgotten(t *testing.T) {
 	const visitors, each = 6, 60
 	places := monitor.NewConnLimiter(2)
 	var first monitor.Acceptor

@@ -54,7 +54,7 @@ func TestAfterCloseEverythingSaysSo(t *testing.T) {
 				require.Nil(t, c.RemoteAddr())
 				require.NoError(t, c.Close(), "a second one does nothing")
 				c.Abort()
-				require.Equal(t, act.Wait, listener.Next(task, earlier), "and who is armed too late is woken")
+				require.Equal(t, act.Wait, listener.Next(task, earlier), "and a task that is armed too late is woken")
 			})
 			o := spawn(l.S, act.Func(func(task *act.Task) act.Directive {
 				if earlier != nil {
@@ -74,7 +74,7 @@ func TestAfterCloseEverythingSaysSo(t *testing.T) {
 func TestCloseReturnsAtOnceAndDeliversWhatWasWritten(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
-	servertest.Send(t, peer, "nobody reads this")
+	servertest.Send(t, peer, "this is not read")
 	l.Turn(func(*act.Task) {
 		_, err := c.WriteString("goodbye")
 		require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestAbortThrowsAwayWhatWasNotSent(t *testing.T) {
 	require.NoError(t, l.S.Run())
 }
 
-// Two tasks share a connection, as with goroutines: one reads, one writes. Whoever closes it wakes the other.
+// Two tasks share a connection, as with goroutines: one reads, one writes. The one that closes it wakes the other.
 func TestTwoTasksOnOneConnection(t *testing.T) {
 	for _, who := range []string{"the reader closes", "the writer closes"} {
 		t.Run(who, func(t *testing.T) {
@@ -155,9 +155,9 @@ func TestTwoTasksOnOneConnection(t *testing.T) {
 func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
 	for name, at := range map[string]func(l *servertest.Stepped, end func()){
 		"in its turn": func(_ *servertest.Stepped, end func()) { end() },
-		"at its end":  func(l *servertest.Stepped, end func()) { l.S.AtTurnEnd(turnEnd(end)) },
+		"at its end":  func(l *servertest.Stepped, end func()) { l.S.AtTurnEnd(servertest.TurnEnd(end)) },
 		"behind its end": func(l *servertest.Stepped, end func()) {
-			l.S.AtTurnEnd(turnEnd(func() { l.S.AtTurnEnd(turnEnd(end)) }))
+			l.S.AtTurnEnd(servertest.TurnEnd(func() { l.S.AtTurnEnd(servertest.TurnEnd(end)) }))
 		},
 		"before its begin": func(l *servertest.Stepped, end func()) { end() },
 	} {

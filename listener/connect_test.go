@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// house listens for the length of the test and greets who comes.
+// house listens for the length of the test and greets each client.
 func house(t testing.TB, network, at string) net.Addr {
 	t.Helper()
 	ln, err := net.Listen(network, at)
@@ -41,7 +41,7 @@ func house(t testing.TB, network, at string) net.Addr {
 	return ln.Addr()
 }
 
-// vacant is an address where nobody listens.
+// vacant returns an address at which nothing listens.
 func vacant(t testing.TB) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,7 +142,7 @@ func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 
 // What was broken: Within, and act.Seq and its kind, closed the leaf as soon as it was Done, and with it
 // the connection that it had just made.
-func TestAConnectionSurvivesWhoeverBoundedItsMaking(t *testing.T) {
+func TestAConnectionSurvivesTheBoundOnItsMaking(t *testing.T) {
 	at := house(t, "tcp", "127.0.0.1:0").String()
 	for name, bound := range map[string]func(act.Action) act.Action{
 		"Within":    func(a act.Action) act.Action { return listener.Within(servertest.Timeout, a) },
@@ -211,7 +211,7 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 				require.Equal(t, act.Failed, c.Act(task))
 				require.ErrorIs(t, task.Err(), net.ErrClosed)
 			})
-			l.For(5 * time.Millisecond) // the lookup comes back to nobody
+			l.For(5 * time.Millisecond) // no task waits for the lookup any more
 		})
 	}
 }

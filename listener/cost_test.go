@@ -138,7 +138,7 @@ func TestAWriteDoesNotAllocate(t *testing.T) {
 }
 
 // What a connection costs that has been busy and is at rest again: itself, its stream, and the slot where
-// events find it. What is kept in stock for those who are busy is the same for any number.
+// events find it. The memory kept for connections in use is the same for any number.
 func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
 	const n, most = 2000, 160
 	servertest.CheckDescriptors(t)

@@ -138,7 +138,7 @@ func TestDeadlines(t *testing.T) {
 			l, clock := virtual(t)
 			c, _ := l.Conn("unix", listener.Limits{})
 			defer c.Abort()
-			// Both wait before anybody sets a deadline. What was broken: nobody knew of them then.
+			// Both wait before a deadline is set. What was broken: it did not wake them.
 			r, w := reader(l, c), writer(l, c)
 			base := w.turns - 1
 			row.script(c, func(d time.Duration) time.Time { return clock.Wall().Add(d) },
@@ -150,7 +150,7 @@ func TestDeadlines(t *testing.T) {
 					require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
 				}
 			}
-			l.Turn(func(*act.Task) { // and so it is for who has not waited
+			l.Turn(func(*act.Task) { // and the same for a task that has not waited
 				_, err := c.Peek(1)
 				require.Equal(t, row.reader, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 				_, err = c.Write([]byte("x"))
@@ -214,8 +214,8 @@ func TestMovingADeadlineAwayDoesNotTouchTheTimer(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = c.SetDeadline(first.Add(time.Hour)) }))
 }
 
-// Each deadline is told, also one that is no later than another that was told before.
-func TestADeadlineIsToldThoughAnEarlierOneWas(t *testing.T) {
+// Each deadline is reported, even one that is no later than another that was reported before.
+func TestADeadlineIsReportedAfterAnEarlierOne(t *testing.T) {
 	l, clock := virtual(t)
 	c, _ := l.Conn("unix", listener.Limits{})
 	defer c.Abort()
@@ -232,7 +232,7 @@ func TestADeadlineIsToldThoughAnEarlierOneWas(t *testing.T) {
 	require.NoError(t, c.SetWriteDeadline(clock.Wall().Add(time.Hour))) // so that there is something to remember
 	for n := 1; n <= 3; n++ {                                           // and no time passes
 		require.NoError(t, c.SetReadDeadline(clock.Wall().Add(-time.Second)))
-		l.Until("the deadline is told", func() bool { return told == n })
+		l.Until("the deadline is reported", func() bool { return told == n })
 	}
 	l.For(time.Millisecond)
 	require.Equal(t, 3, told)

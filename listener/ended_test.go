@@ -55,7 +55,7 @@ func (m *mourner) quiet(l *servertest.Stepped, n int) {
 	require.Equal(l.T, n, m.turns)
 }
 
-func TestWhoWaitsForTheEndHearsOfItOnceAndNotOfBytes(t *testing.T) {
+func TestATaskThatWaitsForTheEndIsWokenOnceAndNotByBytes(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{})
@@ -88,7 +88,7 @@ func TestWhoWaitsForTheEndHearsOfItOnceAndNotOfBytes(t *testing.T) {
 	}
 }
 
-func TestAResetIsHeardAtOnceAndBehindAnEnd(t *testing.T) {
+func TestAResetIsReportedAtOnceAndBehindAnEnd(t *testing.T) {
 	for _, fin := range []bool{false, true} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("tcp", listener.Limits{})
@@ -118,7 +118,7 @@ func TestAResetIsHeardAtOnceAndBehindAnEnd(t *testing.T) {
 	}
 }
 
-func TestAResetIsHeardWhileSomethingIsQueued(t *testing.T) {
+func TestAResetIsReportedWhileSomethingIsQueued(t *testing.T) {
 	for _, fin := range []bool{false, true} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("tcp", listener.Limits{})
@@ -157,7 +157,7 @@ func TestAUnixPeerThatHasNotReadAllIsAReset(t *testing.T) {
 	require.Error(t, m.err)
 }
 
-func TestWhatEndedBeforeItIsAskedIsToldWithoutWaking(t *testing.T) {
+func TestAnEndBeforeTheCallIsReturnedWithoutWaking(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func(*testing.T, net.Conn)
 		half bool
@@ -165,7 +165,7 @@ func TestWhatEndedBeforeItIsAskedIsToldWithoutWaking(t *testing.T) {
 		"end":   {func(t *testing.T, peer net.Conn) { require.NoError(t, peer.Close()) }, true},
 		"reset": {func(t *testing.T, peer net.Conn) { servertest.Reset(t, peer) }, false},
 	} {
-		for _, heard := range []bool{false, true} { // by who reads
+		for _, heard := range []bool{false, true} { // by a reader
 			t.Run(name, func(t *testing.T) {
 				l := servertest.New(t, act.Config{})
 				c, peer := l.Conn("tcp", listener.Limits{})
@@ -215,7 +215,7 @@ func TestAnOrderlyEndOfBothSidesIsNoError(t *testing.T) {
 }
 
 // There is one place for both kinds of waiting, and the later counts.
-func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T) {
+func TestWaitingToReadAndWaitingForTheEndReplaceEachOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	m := mourn(l, c)
@@ -255,7 +255,7 @@ func TestWhoWaitsToReadReplacesWhoWaitsForTheEndAndTheOtherWayRound(t *testing.T
 	c.Abort()
 }
 
-func TestAStreamThatDoesNotTellIsNotWaitedFor(t *testing.T) {
+func TestAStreamWithoutACloseNotifierIsNotWaitedFor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	c := listener.NewConn(l.S, struct{ monitor.Stream }{stream}, listener.Limits{})

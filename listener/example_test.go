@@ -98,7 +98,7 @@ func ExampleNext() {
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		_, empty := letters.Take()
 		fmt.Println(listener.Next(t, nil))
-		fmt.Println(listener.Next(t, empty)) // and the next letter wakes the task
+		fmt.Println(listener.Next(t, empty)) // and the next Send wakes the task
 		fmt.Println(listener.Next(t, io.EOF))
 		fmt.Println(listener.Next(t, errors.New("no good")))
 		return act.Done
@@ -278,7 +278,7 @@ func ExampleAccept() {
 	// Output: welcome
 }
 
-// A server that tells a client who is too slow so, and ends the connection.
+// A server that tells a slow client that it is too slow, and ends the connection.
 func ExampleConn_SetReadDeadline() {
 	patient := func(c *listener.Conn) act.Action {
 		lines := listener.Line{Conn: c}

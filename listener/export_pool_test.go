@@ -7,12 +7,12 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Sound tells of anything that two of conns, or one and the stock of s, hold at the same time.
+// Sound reports memory that two of conns, or one and the cache of s, hold at the same time.
 func Sound(s *act.Scheduler, conns []*Conn) error {
 	h, parts, owner := caches.Get(s), map[*buffers]string{}, map[*byte]string{}
 	part := func(b *buffers, who string) error {
 		if parts[b] != "" {
-			return fmt.Errorf("a busy part of %s and of %s", parts[b], who)
+			return fmt.Errorf("the buffers of %s are those of %s", parts[b], who)
 		}
 		parts[b] = who
 		return nil
@@ -30,17 +30,17 @@ func Sound(s *act.Scheduler, conns []*Conn) error {
 	}
 	var errs []error
 	for _, b := range h.idle {
-		errs = append(errs, part(b, "the stock"), memory(b.gather, "an idle part"), memory(b.buffer, "an idle part's unread"))
+		errs = append(errs, part(b, "the cache"), memory(b.gather, "an idle part"), memory(b.buffer, "an idle part's unread"))
 	}
 	for _, b := range h.small {
-		errs = append(errs, memory(b, "the stock"))
+		errs = append(errs, memory(b, "the cache"))
 	}
 	for i, c := range conns {
 		if b := c.buffers; b != nil {
 			who := fmt.Sprint("connection ", i)
 			errs = append(errs, part(b, who), memory(b.gather, who), memory(b.buffer, who))
 			if b.c != c || c.stream == nil {
-				errs = append(errs, fmt.Errorf("the busy part of %s is another's", who))
+				errs = append(errs, fmt.Errorf("the buffers of %s are another's", who))
 			}
 		}
 	}

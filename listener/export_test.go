@@ -16,10 +16,10 @@ const (
 	RetryAfter = retryAfter
 )
 
-// AtRest tells whether c has no busy part.
+// AtRest reports whether c has no buffers.
 func AtRest(c *Conn) bool { return c.buffers == nil }
 
-// Memory is how many bytes of buffers c holds.
+// Memory returns how many bytes of buffers c holds.
 func Memory(c *Conn) int {
 	if c.buffers == nil {
 		return 0
@@ -27,7 +27,7 @@ func Memory(c *Conn) int {
 	return cap(c.buffers.buffer) + cap(c.buffers.gather)
 }
 
-// Kept is how many small buffers and busy parts s has in stock.
+// Kept returns how many small buffers and buffers structs the cache of s has.
 func Kept(s *act.Scheduler) (buffers, busy int) {
 	h := caches.Get(s)
 	return len(h.small), len(h.idle)
@@ -42,5 +42,5 @@ func Resolved(e monitor.Engine, addresses ...netip.AddrPort) *Connect {
 	return c
 }
 
-// StreamOf is what c stands on.
+// StreamOf returns the stream of c.
 func StreamOf(c *Conn) monitor.Stream { return c.stream }

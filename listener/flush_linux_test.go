@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// What was broken: a client that takes a little at a time was seen to take nothing, because Linux tells of room
+// What was broken: a client that takes a little at a time was seen to take nothing, because Linux reports room
 // only when a third of the send buffer is free.
 func TestFlushSeesASlowReaderBelowTheKernelsMark(t *testing.T) {
 	for _, half := range []bool{false, true} {

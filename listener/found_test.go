@@ -35,10 +35,10 @@ func TestADeadlineOfNowHoldsInTheTurnThatSetsIt(t *testing.T) {
 	})
 }
 
-// What was broken: with all places taken nobody listened to the port, and its end was seen only when a
+// What was broken: with all places taken no task waited for the acceptor, and its end was seen only when a
 // place became free.
 func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
-	for name, backlog := range map[string]int{"nobody waits": 0, "somebody waits in the backlog": 2} {
+	for name, backlog := range map[string]int{"an empty backlog": 0, "clients in the backlog": 2} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			a := door(l, monitor.NewConnLimiter(1))
@@ -61,7 +61,7 @@ func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
 	}
 }
 
-// What was broken: the panic came when the connection stood, and left its descriptor to nobody.
+// What was broken: the panic came when the connection stood, and its descriptor stayed open.
 func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c := &listener.Connect{Address: house(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
@@ -72,7 +72,7 @@ func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 	require.Zero(t, l.OS.Count("add"))
 }
 
-// What was broken: who appended to a line, as for an answer, wrote over the line behind it.
+// What was broken: an append to a line, as for an answer, wrote over the line behind it.
 func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
@@ -101,7 +101,7 @@ func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
 	})
 }
 
-func TestAConnectErrorTellsItsAddressAndItsReason(t *testing.T) {
+func TestAConnectErrorHasItsAddressAndItsReason(t *testing.T) {
 	at := vacant(t).String()
 	l := servertest.New(t, act.Config{})
 	o := spawn(l.S, listener.Within(servertest.Timeout, &listener.Connect{Address: at}))

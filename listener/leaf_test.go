@@ -55,7 +55,7 @@ func TestASleepBesideOthersLooksAgain(t *testing.T) {
 	require.Equal(t, act.Done, o.over(l))
 }
 
-// script is an action that answers what it is told to, and notes what is done to it.
+// script is an action that returns what it is made with, and notes the calls.
 type script struct {
 	says   []act.Directive
 	err    error
@@ -165,7 +165,7 @@ func TestWithinPassesOrdersOn(t *testing.T) {
 		require.Equal(t, act.Yield, w.Act(task))
 		require.Equal(t, act.Done, w.Act(task))
 		w.Stop(task, servertest.Drain)
-		require.Len(t, child.told, 1, "who has finished is told nothing")
+		require.Len(t, child.told, 1, "an action that has finished gets no order")
 		listener.Within(time.Hour, act.Func(nil)).(act.Stopper).Stop(task, servertest.Drain)
 	})
 }
@@ -183,7 +183,7 @@ func TestNext(t *testing.T) {
 			{io.EOF, act.Done},
 			{bad, act.Failed},
 			{listener.ErrTooLong, act.Failed},
-			{fmt.Errorf("about %w", io.EOF), act.Failed}, // whoever wraps it has something to say
+			{fmt.Errorf("about %w", io.EOF), act.Failed}, // a caller that wraps it means something else
 			{os.ErrDeadlineExceeded, act.Failed},
 		} {
 			require.Equal(t, row.want, listener.Next(task, row.err), "%v", row.err)
@@ -244,7 +244,7 @@ func TestReceiveOrATimeout(t *testing.T) {
 	pass(l, clock, time.Second)
 	require.Equal(t, act.Failed, o.over(l))
 	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
-	require.True(t, box.Send(1), "and nobody is harmed by what comes later")
+	require.True(t, box.Send(1), "a later value does no harm")
 	l.For(time.Millisecond)
 }
 
@@ -267,8 +267,8 @@ func TestWithinThatWasClosedSaysSo(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A Sleep that was found finished in a turn of another cause, before its timer had fired, left that armed: whoever used
-// it again then had one timer twice in his list, and his end was a loop without one.
+// A Sleep that was found finished in a turn of another cause, before its timer had fired, left that armed: used
+// again, the timer stood twice in its list, which became a loop without end.
 func TestAFinishedSleepMayBeUsedAgain(t *testing.T) {
 	l, clock := virtual(t)
 	var s listener.Sleep

@@ -43,12 +43,12 @@ type lives struct {
 
 func (m *lives) Act(t *act.Task) act.Directive {
 	m.loans = m.loans[:0]
-	t.Scheduler().AtTurnEnd(turnEnd(m.check))
+	t.Scheduler().AtTurnEnd(servertest.TurnEnd(m.check))
 	for range m.r.IntN(12) {
 		m.happen(m.now[m.r.IntN(len(m.now))])
 	}
 	if m.r.IntN(3) == 0 {
-		t.Scheduler().AtTurnEnd(turnEnd(func() { m.happen(m.now[m.r.IntN(len(m.now))]) }))
+		t.Scheduler().AtTurnEnd(servertest.TurnEnd(func() { m.happen(m.now[m.r.IntN(len(m.now))]) }))
 	}
 	m.check()
 	if m.turns--; m.turns <= 0 {
@@ -87,7 +87,7 @@ func (m *lives) happen(w *life) {
 	}
 }
 
-// expect wants a call on w to say that it is over, or nothing.
+// expect requires a call on w to report that it is over, or nothing.
 func (m *lives) expect(w *life, err error) {
 	if w.over {
 		require.Equal(m.t, net.ErrClosed, err)
@@ -153,7 +153,7 @@ func (m *lives) deadline(w *life) {
 	w.late = !at.IsZero() && at.Before(time.Now().Add(time.Minute))
 }
 
-// born makes a connection whose peer says what it has to in pieces, and hears all.
+// born makes a connection whose peer sends in pieces, and receives all.
 func (m *lives) born(l *servertest.Stepped) *life {
 	w := &life{says: make([]byte, m.r.IntN(40_000)), heard: make(chan []byte, 1)}
 	for i := range w.says {
@@ -176,7 +176,7 @@ func (m *lives) born(l *servertest.Stepped) *life {
 }
 
 // Connections come and go, in the middle of turns and at their ends, with deadlines and without: what one
-// gives back another uses, and never do two use the same. Whoever was closed has delivered all.
+// gives back another uses, and two never use the same. A connection that was closed has delivered all.
 func TestAnythingMayHappenToAConnection(t *testing.T) {
 	for range 4 {
 		seed := rand.Uint64()
@@ -202,7 +202,7 @@ func TestAnythingMayHappenToAConnection(t *testing.T) {
 		}
 		for i, w := range slices.Concat(m.past, m.now) {
 			var heard []byte
-			l.Until("a peer has heard all", func() bool {
+			l.Until("a peer has received all", func() bool {
 				select {
 				case heard = <-w.heard:
 					return true

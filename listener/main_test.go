@@ -46,11 +46,6 @@ func pass(l *servertest.Stepped, c *clock, d time.Duration) {
 	l.For(time.Millisecond)
 }
 
-// turnEnd is a TurnEnder made of a function.
-type turnEnd func()
-
-func (f turnEnd) TurnEnd() { f() }
-
 // readable steps until c has received at least n bytes that are unread.
 func readable(l *servertest.Stepped, c *listener.Conn, n int) {
 	l.T.Helper()

@@ -41,7 +41,7 @@ type model struct {
 
 func (m *model) Act(t *act.Task) act.Directive {
 	m.loans = m.loans[:0]
-	t.Scheduler().AtTurnEnd(turnEnd(m.check))
+	t.Scheduler().AtTurnEnd(servertest.TurnEnd(m.check))
 	progress, open := false, 0
 	for _, w := range m.twins {
 		for range m.r.IntN(6) {
@@ -115,7 +115,7 @@ func (m *model) expect(w *twin, in []byte) {
 	m.loans = append(m.loans, loan{in, bytes.Clone(in)})
 }
 
-// check wants everything that was lent in this turn to be as it was.
+// check requires everything that was lent in this turn to be as it was.
 func (m *model) check() {
 	for _, l := range m.loans {
 		require.Equal(m.t, string(l.copy), string(l.lent), "a loan is valid until the turn ends")
@@ -152,7 +152,7 @@ func TestConnAgainstItsTwin(t *testing.T) {
 			require.Equal(t, len(w.all), w.taken)
 			require.NoError(t, w.conn.Close())
 			var back []byte
-			l.Until("what was written is heard", func() bool {
+			l.Until("what was written is received", func() bool {
 				select {
 				case back = <-heard[i]:
 					return true

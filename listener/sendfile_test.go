@@ -222,7 +222,7 @@ func TestAFileWaitsForTheQueue(t *testing.T) {
 	require.Equal(t, string(content), string(all[written:]))
 }
 
-// What must not be here: a task that asks again and again, or an engine that does, while nobody reads.
+// What must not be here: a task that asks again and again, or an engine that does, while the peer does not read.
 func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
 	tier.Need(t, tier.Full, "waits again and again until every buffer is full")
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
@@ -245,7 +245,7 @@ func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
 			require.Zero(t, c.Queued(), "nothing of it is in this memory")
 		}
 
-		// Other things go on: what comes in wakes nobody who waits for room.
+		// Other things go on: input wakes no task that waits for room.
 		servertest.Send(t, peer, "hello")
 		readable(l, c, 5)
 		require.Equal(t, turns, o.turns)
@@ -305,7 +305,7 @@ func TestAFileThatIsShorterThanItWas(t *testing.T) {
 	})
 }
 
-// The error is of the file, says so, and harms nobody else.
+// The error is the file's, says so, and leaves the connection as it was.
 func TestWhatIsNoFileOfBytes(t *testing.T) {
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		c, peer := conn(listener.Limits{})
@@ -334,7 +334,7 @@ func TestWhatIsNoFileOfBytes(t *testing.T) {
 	})
 }
 
-// An error of the disk is not one of the connection, though the system's call has told of both.
+// An error of the disk is not one of the connection, though the system's call returns both.
 func TestAFileThatTheSystemCannotRead(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
@@ -424,8 +424,8 @@ func TestAFileAfterTheEnd(t *testing.T) {
 	})
 }
 
-// Whoever waits for room for a file is woken when the connection is given up by another.
-func TestClosingWakesWhoSendsAFile(t *testing.T) {
+// A task that waits for room for a file is woken when another gives the connection up.
+func TestClosingWakesATaskThatSendsAFile(t *testing.T) {
 	for name, giveUp := range map[string]func(*listener.Conn){
 		"Close": func(c *listener.Conn) { _ = c.Close() },
 		"Abort": (*listener.Conn).Abort,
@@ -501,7 +501,7 @@ func TestSendingAFileDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The special files of a system tell that they are empty, and cannot be sent from memory to memory.
+// Special files of the system report that they are empty, and cannot be sent from memory to memory.
 func TestAFileThatIsMadeWhenItIsRead(t *testing.T) {
 	f, err := os.Open("/proc/version")
 	if err != nil {

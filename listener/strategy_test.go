@@ -118,7 +118,7 @@ var plays = map[string]func(t *testing.T, c net.Conn){
 }
 
 // A client that sends for ever and never reads costs no more than the marks, and its neighbours nothing.
-func TestAFirehoseThatNeverReadsIsHeldUp(t *testing.T) {
+func TestAClientThatSendsForEverAndNeverReadsIsHeldUp(t *testing.T) {
 	var at net.Addr
 	var conns []*listener.Conn // of the first scheduler
 	r := servertest.Start(t, act.Config{Schedulers: 1}, serve(&at, listener.Limits{High: 32 << 10, Read: 16 << 10},

@@ -103,7 +103,7 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 	defer c.Abort()
 	require.NoError(t, c.Flush())
 	require.Zero(t, l.OS.Count("send"), "at rest")
-	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] } // nobody tells of room
+	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] } // no event reports room
 	l.OS.Most = 1000
 	l.Turn(func(*act.Task) {
 		n, err := c.Write(make([]byte, 5000))
@@ -123,7 +123,7 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 		require.NoError(t, c.Flush())
 		require.Equal(t, 1, l.OS.Count("send"))
 	}
-	require.Equal(t, act.Done, o.over(l), "who waits hears of it")
+	require.Equal(t, act.Done, o.over(l), "the waiting task gets it")
 	l.OS.Forget()
 	l.Turn(func(*act.Task) {
 		require.NoError(t, c.Flush())
@@ -163,7 +163,7 @@ func TestWhatIsWrittenAtTheEndOfTheTurnGoesOut(t *testing.T) {
 	l.Turn(func(*act.Task) {
 		_, err := c.WriteString("one ")
 		require.NoError(t, err)
-		l.S.AtTurnEnd(turnEnd(func() {
+		l.S.AtTurnEnd(servertest.TurnEnd(func() {
 			_, err := c.WriteString("two")
 			require.NoError(t, err)
 		}))
@@ -219,7 +219,7 @@ func TestWaterMarks(t *testing.T) {
 	require.Equal(t, written, <-heard)
 }
 
-func TestAWriteThatIsBlockedTellsHowMuchItTook(t *testing.T) {
+func TestABlockedWriteReturnsHowMuchItTook(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{High: 50_000})
 	huge := make([]byte, 4<<20)
@@ -270,7 +270,7 @@ func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 5, n)
 	})
-	require.Equal(t, act.Failed, o.over(l), "who is armed is woken")
+	require.Equal(t, act.Failed, o.over(l), "the waiting task is woken")
 	require.Equal(t, syscall.EPIPE, o.err)
 	require.Equal(t, 2, turns)
 	l.OS.Fail = nil
@@ -329,7 +329,7 @@ func TestAfterCloseWriteNothingIsTaken(t *testing.T) {
 	readable(l, c, 13)
 }
 
-// Whoever writes no more than there is room for is never held up, however the peer behaves.
+// A task that writes no more than there is room for never waits, however the peer behaves.
 func TestRoomIsWhatWriteTakesForCertain(t *testing.T) {
 	for _, high := range []int{1, 3000, listener.Gathered, listener.Gathered + 1, 10_000, 64 << 10} {
 		l := servertest.New(t, act.Config{})

@@ -24,7 +24,7 @@ func ExampleSignals() {
 				fmt.Println("told to end by:", order.Signal)
 				return act.Done
 			}
-			t.Waker() // being told wakes
+			t.Waker() // an order wakes
 			return act.Wait
 		}))
 		return syscall.Kill(os.Getpid(), syscall.SIGTERM) // or Ctrl-C

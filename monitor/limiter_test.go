@@ -41,8 +41,8 @@ func enter(a *monitor.ConnLimiter, n int) {
 	}
 }
 
-// What was broken: whoever came again before a place was free was noted again, for as long as none was.
-func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
+// What was broken: a caller that waited again before a place was free was noted again.
+func TestAWaiterForAPlaceIsNotedOnce(t *testing.T) {
 	a := monitor.NewConnLimiter(1)
 	require.True(t, a.Acquire())
 	var bell act.AtomicWaker
@@ -55,13 +55,13 @@ func TestWhoWaitsForAPlaceIsNotedOnce(t *testing.T) {
 }
 
 // Between "there is no place" and "wake me when there is" the place may have become free.
-func TestAPlaceThatWasGivenBackBeforeAnybodyWaitedIsNotMissed(t *testing.T) {
+func TestAPlaceReleasedBeforeTheWaitIsNotMissed(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a := monitor.NewConnLimiter(1)
 	require.True(t, a.Acquire())
 	woken := 0
 	var bell act.AtomicWaker
-	l.S.Spawn(waits(func(t *act.Task) {
+	l.S.Spawn(servertest.Waits(func(t *act.Task) {
 		a.Release()
 		bell.Set(t.Waker())
 		a.Await(&bell)
@@ -95,8 +95,8 @@ func (g *guest) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// Whoever is refused is woken: none of many on two schedulers is left waiting.
-func TestNobodyIsForgottenAtTheLimit(t *testing.T) {
+// A caller that is refused is woken: none of many on two schedulers is left waiting.
+func TestNoWaiterIsForgottenAtTheLimit(t *testing.T) {
 	const guests, visits = 6, 1500
 	places := monitor.NewConnLimiter(3)
 	var inside atomic.Int64

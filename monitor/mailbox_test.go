@@ -66,7 +66,7 @@ func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
 	}
 }
 
-func TestCloseWakesWhoWaits(t *testing.T) {
+func TestCloseWakesTheWaitingTask(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	m := monitor.NewMailbox[int](1)
 	l.S.Spawn(taker(m, func(int) { t.Error("there was nothing") }))
@@ -131,7 +131,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 }
 
 // What was broken: a value that was sent while the mailbox was being closed was accepted and then never
-// taken, because who took saw the close first.
+// taken, because the taker saw the close first.
 func TestASendThatSucceededIsTakenAlsoBesideAClose(t *testing.T) {
 	const rounds = 3000
 	for range rounds {

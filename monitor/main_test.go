@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
@@ -40,23 +39,4 @@ func runChild(t *testing.T, name string) (output string, err error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	return out.String(), err
-}
-
-// turnEnd is a TurnEnder made of a function.
-type turnEnd func()
-
-func (f turnEnd) TurnEnd() { f() }
-
-// waits returns a task that does first, waits, and counts in woken the turns that it gets after that.
-func waits(first func(t *act.Task), woken *int) act.Func {
-	begun := false
-	return func(t *act.Task) act.Directive {
-		if begun {
-			*woken++
-			return act.Done
-		}
-		begun = true
-		first(t)
-		return act.Wait
-	}
 }

@@ -29,7 +29,7 @@ func raise(sig syscall.Signal) {
 	}
 }
 
-// stubborn is a task that only waits, and says what it is told.
+// stubborn is a task that only waits, and reports its orders.
 type stubborn struct{ told chan<- shutdown.Order }
 
 func (s *stubborn) Act(t *act.Task) act.Directive {
@@ -96,7 +96,7 @@ func init() {
 	}
 }
 
-// impatient is a server that does not end by itself and is told twice.
+// impatient is a server that does not end by itself and gets two signals.
 func impatient(second func()) {
 	told := make(chan shutdown.Order, 1)
 	go func() {

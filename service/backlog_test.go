@@ -12,11 +12,11 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// One scheduler may end before the others; what comes then is theirs.
+// One scheduler may end before the others; they take what comes then.
 func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		for i := range 2 {
-			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
+			v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
 			w := begin(t, cfg, v.Setup)
 			w.group.Schedulers()[i].Shutdown(servertest.Drain)
 			w.on(i, func(*act.Scheduler) {})
@@ -31,7 +31,7 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 	})
 }
 
-func TestWhoConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
+func TestAClientConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		cfg.Schedulers = 1
 		v := &service.TCP{Address: loopback, Handler: greeting}

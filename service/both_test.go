@@ -2,13 +2,11 @@ package service_test
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -30,14 +28,6 @@ type socketed interface {
 func both(t *testing.T, handler func(*listener.Conn) act.Action) []kind {
 	return []kind{
 		{"tcp", &service.TCP{Address: loopback, Handler: handler}},
-		{"unix", &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: handler}},
+		{"unix", &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: handler}},
 	}
-}
-
-// folder is shorter than t.TempDir: the path of a socket has to fit into 107 bytes.
-func folder(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "sv")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
 }

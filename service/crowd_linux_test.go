@@ -120,7 +120,7 @@ func allowDescriptors(t *testing.T, n uint64) {
 	var limit unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	require.GreaterOrEqual(t, limit.Max, n,
-		"this test needs %d descriptors: raise the hard limit (ulimit -Hn) of whoever runs it", n)
+		"this test needs %d descriptors: raise the hard limit (ulimit -Hn)", n)
 	limit.Cur = limit.Max
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 }

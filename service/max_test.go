@@ -22,12 +22,12 @@ import (
 // greeting says hello and then stays until the peer closes.
 func greeting(c *listener.Conn) act.Action { return act.Seq(answers("hello")(c), echo(c)) }
 
-// The bound is for all schedulers together. Who is beyond it waits in the backlog, and comes in when
-// somebody leaves, on whichever scheduler that was.
+// The bound is for all schedulers together. A client beyond it waits in the backlog, and is accepted when
+// another leaves, on whichever scheduler that was.
 func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 	const clients, most = 30, 3
 	tcp := &service.TCP{Address: loopback, Handler: greeting, MaxConns: most}
-	unix := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: greeting, MaxConns: most}
+	unix := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: greeting, MaxConns: most}
 	for _, kind := range []kind{{"tcp", tcp}, {"unix", unix}} {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
@@ -79,7 +79,7 @@ func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
 	})
 }
 
-// At the bound an order does not wait for those who were not let in.
+// At the bound an order does not wait for clients that were not accepted.
 func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: greeting, MaxConns: 1}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)

@@ -39,9 +39,9 @@ func (w *world) hold(indices ...int) (release func()) {
 	return func() { close(let) }
 }
 
-// Whom the system has told that it is connected is served, even if no scheduler knew of the connection when the order
-// came. Before, the acceptor ended in the pass of the order, whose look at the system comes after the demons.
-func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
+// A client that the system has connected is served, even if no scheduler knew of the connection when the order came.
+// Before, the acceptor ended in the pass of the order, whose look at the system comes after the demons.
+func TestAClientConnectedBeforeTheOrderIsServed(t *testing.T) {
 	const clients = 150 // more than are accepted in a turn
 	for _, kind := range both(t, answers("welcome")) {
 		t.Run(kind.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestWhoConnectedBeforeTheOrderIsServed(t *testing.T) {
 	}
 }
 
-// Under an order a flood is let in up to a bound and no further: else clients that go on connecting would keep
+// Under an order a flood of connections is accepted up to a bound: clients that go on connecting must not keep
 // the service alive.
 func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 	const bound, clients = 100, 150 // a turn's accepts and some
@@ -95,9 +95,9 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 	}
 }
 
-// They are told of the order, too: what is spawned under an order is told before its first turn, and
-// then there is no action yet.
-func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
+// Their actions get the order too: a task that is spawned under an order gets it before its first turn, when there
+// is no action yet.
+func TestAConnectionAcceptedUnderTheOrderGetsIt(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
@@ -112,7 +112,7 @@ func TestWhoIsAcceptedUnderTheOrderIsTold(t *testing.T) {
 	})
 }
 
-func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
+func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
 	for _, kind := range both(t, echo) {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
@@ -128,7 +128,7 @@ func TestUnderAnOrderNobodyNewIsLetIn(t *testing.T) {
 					}
 					return err != nil
 				})
-				servertest.Send(t, c, "after") // who is in may stay
+				servertest.Send(t, c, "after") // a client that was accepted may stay
 				servertest.Expect(t, c, "after")
 				require.NoError(t, c.Close())
 				require.NoError(t, w.end())
@@ -166,8 +166,8 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 	}
 }
 
-// A halt leaves everything, and nobody has been told to end for good: the acceptors have. The next Run
-// ends them, and serves who is left.
+// A halt keeps all tasks, and only the acceptors have got their order. The next Run ends them, and
+// serves the clients that are left.
 func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}

@@ -27,7 +27,7 @@ import (
 // of them, and the same addresses are free.
 func TestLoadedRoundsLeaveNothing(t *testing.T) {
 	tcp := &service.TCP{Address: loopback, Handler: echo}
-	local := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: echo}
+	local := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: echo}
 	round := func(i int) {
 		idle, err := demon.ParseStrategy(demon.Strategies[i%4])
 		require.NoError(t, err)

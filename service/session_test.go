@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// An actor is an action made of functions, that tells what became of it.
+// An actor is an action made of functions that reports what became of it.
 type actor struct {
 	act    act.Func
 	stop   func(*act.Task, shutdown.Order)
@@ -42,7 +42,7 @@ func (a *actor) Close() error {
 
 func (a *actor) String() string { return "actor" }
 
-// afterTheFirst waits for input in its first turn, so that it has been in the care of the scheduler for
+// afterTheFirst waits for input in its first turn, so that the scheduler has had it for
 // some time, and then does as last says.
 func afterTheFirst(c *listener.Conn, last func(*act.Task) act.Directive) act.Func {
 	return func(t *act.Task) act.Directive {
@@ -53,7 +53,7 @@ func afterTheFirst(c *listener.Conn, last func(*act.Task) act.Directive) act.Fun
 	}
 }
 
-// How a connection ends follows from how its action ends; what is a failure is reported once; nobody else notices.
+// How a connection ends follows from how its action ends; a failure is reported once, and no other task notices.
 func TestTheEndOfAConnection(t *testing.T) {
 	gone := fmt.Errorf("reading a request: %w", syscall.ECONNRESET)
 	for _, row := range []struct {
@@ -92,7 +92,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 			}, says(""), nil, 1,
 		},
 		{
-			"failed because somebody else could not be reached", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+			"failed because another server could not be reached", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
 				failed := &listener.ConnectError{Address: "192.0.2.1:7", Err: syscall.EHOSTUNREACH}
 				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(failed) }, closed: closed}
 			}, says(""), []string{"listener: connect to 192.0.2.1:7: no route to host"}, 1,
@@ -154,7 +154,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 	}
 }
 
-// says wants a connection to say a text and to end in order.
+// says requires a connection to send a text and to end in order.
 func says(text string) func(*testing.T, net.Addr) {
 	return func(t *testing.T, a net.Addr) {
 		c := dial(t, a)
@@ -163,7 +163,7 @@ func says(text string) func(*testing.T, net.Addr) {
 	}
 }
 
-// resets wants a connection to be aborted, which can be so soon that the dial sees it.
+// resets requires a connection to be aborted, which can be so soon that the dial sees it.
 func resets(t *testing.T, a net.Addr) {
 	c, err := net.Dial(a.Network(), a.String())
 	if err == nil {
@@ -173,7 +173,7 @@ func resets(t *testing.T, a net.Addr) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// hears wants a text and then the orderly end.
+// hears requires a text and then the orderly end.
 func hears(text string) func(*testing.T, net.Conn) {
 	return func(t *testing.T, c net.Conn) {
 		servertest.Expect(t, c, text)
@@ -181,7 +181,7 @@ func hears(text string) func(*testing.T, net.Conn) {
 	}
 }
 
-func TestAPeerThatResetsFailsNobody(t *testing.T) {
+func TestAResetByThePeerFailsNoTask(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
@@ -255,7 +255,7 @@ type farewell struct{ words string }
 
 func (farewell) Policy() shutdown.Policy { return servertest.Drain.Terms }
 
-// polite says goodbye when it is told of an order, in the order's words.
+// polite says goodbye on an order, in the order's words.
 func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 	told := ""
 	return &actor{
@@ -272,7 +272,7 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 	}
 }
 
-func TestAConnectionIsToldOfAnOrder(t *testing.T) {
+func TestAConnectionGetsAnOrder(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
@@ -287,7 +287,7 @@ func TestAConnectionIsToldOfAnOrder(t *testing.T) {
 	})
 }
 
-func TestAnActionThatPanicsWhenToldIsAborted(t *testing.T) {
+func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {

@@ -15,10 +15,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// A history is who had a turn, a letter each: S the service, A, B, C its tasks.
+// A history lists the turns, a letter each: S the service, A, B, C its tasks.
 type history struct{ strings.Builder }
 
-// task is one of so many turns.
+// task returns a task of so many turns.
 func (h *history) task(letter string, turns int) act.Action {
 	return act.Func(func(*act.Task) act.Directive {
 		h.WriteString(letter)
@@ -150,8 +150,8 @@ func TestASourceThatFails(t *testing.T) {
 	}
 }
 
-// Told of an order it makes no more tasks, whether it was yielding or waiting; what it has made goes on.
-func TestASourceThatIsToldEnds(t *testing.T) {
+// On an order it makes no more tasks, whether it was yielding or waiting; what it has made goes on.
+func TestASourceEndsOnAnOrder(t *testing.T) {
 	for _, verdict := range []act.Directive{act.Yield, act.Wait} {
 		t.Run(verdict.String(), func(t *testing.T) {
 			s, _ := alone(t)
@@ -159,7 +159,7 @@ func TestASourceThatIsToldEnds(t *testing.T) {
 			supplied, told := 0, false
 			s.Install(service.New(func(t *act.Task) (act.Action, act.Directive) {
 				if told {
-					panic("told, and asked again")
+					panic("a turn after the end")
 				}
 				t.Waker()
 				if supplied++; supplied == 3 || verdict == act.Wait {
@@ -175,7 +175,7 @@ func TestASourceThatIsToldEnds(t *testing.T) {
 }
 
 // An order that was given before the source had a turn keeps it from making anything.
-func TestASourceThatWasToldBeforeItsFirstTurnMakesNothing(t *testing.T) {
+func TestASourceWithAnOrderBeforeItsFirstTurnMakesNothing(t *testing.T) {
 	s, _ := alone(t)
 	s.Install(service.New(func(*act.Task) (act.Action, act.Directive) {
 		panic("too late")

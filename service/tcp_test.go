@@ -52,7 +52,7 @@ func TestTCPAddrIsWhatWasBound(t *testing.T) {
 }
 
 // The host decides who can reach the service. "" is everything there is, IPv4 and IPv6. A machine without IPv6
-// is one where its addresses are bad and nobody can be dialled at them.
+// is one where its addresses are bad and no server can be dialled at them.
 func TestTCPHosts(t *testing.T) {
 	for _, row := range []struct {
 		host    string
@@ -97,7 +97,7 @@ func TestTCPHosts(t *testing.T) {
 	}
 }
 
-// has tells whether this machine can listen at the host: IPv6 may be switched off, or have no ::1.
+// has reports whether this machine can listen at the host: IPv6 may be switched off, or have no ::1.
 func has(host string) bool {
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err == nil {
@@ -152,7 +152,7 @@ func TestTCPPortInUse(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, "cannot listen on "+address+": address already in use\n", said)
 	})
-	for range 32 { // nobody has got in between
+	for range 32 { // no other server has come between
 		servertest.Expect(t, dial(t, v.Addr()), "mine")
 	}
 }

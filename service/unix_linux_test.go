@@ -9,17 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 )
 
 // asNobody takes the rights over files from its thread, which ends with the Group: setfsuid(2).
 func asNobody(*act.Scheduler) error {
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 65534, 0, 0) // who is not root has no rights to give up
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 65534, 0, 0) // without root there are no rights to give up
 	return nil
 }
 
 func TestUnixWithoutPermission(t *testing.T) {
-	dir := filepath.Join(folder(t), "closed")
+	dir := filepath.Join(servertest.ShortDir(t), "closed")
 	require.NoError(t, os.Mkdir(dir, 0o000))
 	v := &service.Unix{Path: filepath.Join(dir, "s"), Handler: echo}
 	err := setUp(t, 2, asNobody, v.Setup)

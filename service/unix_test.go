@@ -22,7 +22,7 @@ import (
 func TestUnixIsServedByAllSchedulers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
-		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(answers("hello"))}
+		v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: x.of(answers("hello"))}
 		w := begin(t, cfg, v.Setup)
 		require.Equal(t, "unix", v.Addr().Network())
 		require.Equal(t, v.Path, v.Addr().String())
@@ -42,11 +42,11 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 	})
 }
 
-// Unix sockets do not balance, but nobody is left out for ever.
+// Unix sockets do not balance, but no scheduler is left out for ever.
 func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
-		v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: x.of(greeting)}
+		v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: x.of(greeting)}
 		w := begin(t, cfg, v.Setup)
 		eventually(t, "both have accepted", func() bool {
 			var all sync.WaitGroup
@@ -99,7 +99,7 @@ func TestUnixFile(t *testing.T) {
 		}, "socket operation on non-socket"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("hello")}
+			v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
 			row.prepare(t, v.Path)
 			before, _ := os.Lstat(v.Path)
 			if row.refused != "" {
@@ -125,14 +125,14 @@ func listen(t *testing.T, path string) *net.UnixListener {
 }
 
 func TestUnixFileOfAnotherProgramSurvives(t *testing.T) {
-	v := &service.Unix{Path: filepath.Join(folder(t), "s"), Handler: answers("mine")}
+	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("mine")}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	said, err := playChild(t, "listen on Unix", v.Path)
 	require.Error(t, err)
 	require.Equal(t, "cannot listen on unix:"+v.Path+": address already in use\n", said)
 	hears("mine")(t, dial(t, v.Addr()))
 
-	require.NoError(t, os.Remove(v.Path)) // somebody takes the path by force
+	require.NoError(t, os.Remove(v.Path)) // another program takes the path by force
 	l := listen(t, v.Path)
 	defer l.Close()
 	require.Error(t, w.order(servertest.Cut))

@@ -172,7 +172,7 @@ func dial(t *testing.T, a net.Addr) net.Conn {
 	return c
 }
 
-// hearReset wants the connection to have been aborted.
+// hearReset requires the connection to have been aborted.
 func hearReset(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.ReadAll(c)
@@ -225,7 +225,7 @@ func (x shares) sum() (n int64) {
 	return n
 }
 
-// sentence wants err to be one sentence that names all of these.
+// sentence requires err to be one sentence that names all of these.
 func sentence(t *testing.T, err error, named ...string) {
 	t.Helper()
 	require.Error(t, err)

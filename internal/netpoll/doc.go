@@ -5,20 +5,20 @@
 // reports them by a tag of the caller's. [System] is the set of socket calls; it is a type without fields so that a
 // simulated network can stand in its place by implementing the same methods.
 //
-// What a caller has to know about edges: an event is reported when something has changed, not while it
-// stays so. After an [In] a caller receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives everything that is ready at its time, not only what is new: on Linux
-// arriving bytes are reported as In|Out while there is room to send.
+// Edge-triggered means that an event is reported when something changes, not while it stays so. After an [In] a caller
+// receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives everything that is
+// ready at its time, not only what is new: on Linux arriving bytes are reported as In|Out while there is room to send.
 //
 // When is In over? The rule, which a test holds against poll(2):
 //
 //   - EAGAIN with [Priority] set clears Priority: receive again. On Linux a receive that begins at the mark
 //     of out-of-band data says EAGAIN, whatever is behind the mark, if a signal is pending
 //     (tcp_recvmsg_locked), and the Go runtime sends many; a caller that believed it would wait for an edge that
-//     has been. The second call is made without that signal, and deceived only if another one arrives
+//     has been. The second call is made without that signal, and fails so only if another one arrives
 //     within it.
 //   - EAGAIN without Priority clears In.
 //   - A short read clears In on TCP, unless Priority or [PeerClosed] is set: a receive stops at the mark,
-//     with more behind, and the end of the stream, of which no second edge tells, is still to be
+//     with more behind, and the end of the stream, which no second edge reports, is still to be
 //     received. On Unix sockets it clears nothing: ancillary data splits reads.
 //
 // Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere the package

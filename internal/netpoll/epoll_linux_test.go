@@ -19,7 +19,7 @@ import (
 const exclusive = true
 
 // waits returns how long waiting for d took, sorted, and requires that it was never early. It asks
-// beneath Wait, which does not tell a signal (the runtime's own, for one) from the deadline.
+// beneath Wait, which does not distinguish a signal (the runtime's own, for one) from the deadline.
 func waits(t *testing.T, p *Poller, d time.Duration, times int) (took []time.Duration) {
 	_, err := p.Wait(make([]Event, 1), 0) // makes room
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func (w *watched) step(r *rand.Rand) {
 	}
 }
 
-// The slow twin is poll(2): whatever it finds ready must be known to who only listens to edges and
+// The slow twin is poll(2): whatever it finds ready must be known to a caller that only has edges and
 // clears its bits by the rule, or a connection has been forgotten for ever.
 func TestNoEdgeIsLost(t *testing.T) {
 	for seed := range uint64(20) {
@@ -198,7 +198,7 @@ func TestNoEdgeIsLost(t *testing.T) {
 			level := levels(t, conns)
 			absorb(t, p, conns)
 			for i, w := range conns {
-				require.Equal(t, level[i], level[i]&w.bits, "seed %d step %d connection %d: ready, and nobody was told", seed, step, i)
+				require.Equal(t, level[i], level[i]&w.bits, "seed %d step %d connection %d: ready, and not reported", seed, step, i)
 			}
 		}
 	}
@@ -276,7 +276,7 @@ func TestSignalAtTheMarkIsNotBelieved(t *testing.T) {
 	require.Equal(t, "behind", hear(t, server))
 }
 
-// bombard sends signals to this thread until it is told to stop.
+// bombard sends signals to this thread until it is stopped.
 func bombard(t *testing.T) (stop func()) {
 	runtime.LockOSThread()
 	got := make(chan os.Signal, 1)

@@ -100,7 +100,7 @@ func otherFile(path string) bool {
 
 // stale reports whether the path is a socket at which nothing listens; a symbolic link is not followed.
 // Only a refusal is a proof: EAGAIN is a live server that is busy, EPROTOTYPE a socket of another
-// type, EACCES somebody else's. A file that has just gone is as good as stale.
+// type, EACCES one of another user. A file that has just gone is as good as stale.
 func stale(path string) bool {
 	if otherFile(path) {
 		return false
@@ -146,7 +146,7 @@ func lockFolder(path string) (unlock func()) {
 	return func() { _ = closeFD(fd) }
 }
 
-// The lock is held for some microseconds by whom we know; a second is for a machine that stands still.
+// A program like this one holds the lock for microseconds; a second is for a machine that stands still.
 const (
 	lockTries = 200
 	lockPause = 5 * time.Millisecond

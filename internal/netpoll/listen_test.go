@@ -110,7 +110,7 @@ func TestRestartBesideTimeWait(t *testing.T) {
 	addr := addrPort(t, l)
 	client := dialled(t, addr)
 	server := accepted(t, l)
-	require.NoError(t, sys.Close(server)) // who closes first keeps TIME_WAIT
+	require.NoError(t, sys.Close(server)) // the side that closes first keeps TIME_WAIT
 	require.Empty(t, hearAll(t, client))
 	require.NoError(t, sys.Close(client))
 	require.NoError(t, sys.Close(l))
@@ -215,14 +215,14 @@ func TestFileThatIsNoSocketIsNotTouched(t *testing.T) {
 	require.Equal(t, live, to)
 }
 
-func TestUnlinkRemovesWhatNobodyNeeds(t *testing.T) {
+func TestUnlinkRemovesOnlyAnUnusedSocket(t *testing.T) {
 	balanced(t)
 	dir := folder(t)
 	path, file := filepath.Join(dir, "s"), filepath.Join(dir, "file")
 	l, err := sys.ListenUnix(path, ListenOptions{})
 	require.NoError(t, err)
 	require.NoError(t, sys.Unlink(path))
-	require.FileExists(t, path, "somebody listens")
+	require.FileExists(t, path, "a socket listens")
 	require.NoError(t, sys.Close(l))
 	require.NoError(t, sys.Unlink(path))
 	require.NoFileExists(t, path)
@@ -263,7 +263,7 @@ func TestOfProgramsThatFindOneStaleSocketOneListens(t *testing.T) {
 	}
 }
 
-func TestLockOfSomebodyElseDelaysAndDoesNotPrevent(t *testing.T) {
+func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
 	balanced(t)
 	dir := folder(t)
 	lock, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)

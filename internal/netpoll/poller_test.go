@@ -96,7 +96,7 @@ func TestConnectInProgressIsDecidedByOutOrError(t *testing.T) {
 		balanced(t)
 		p := newPoller(t)
 		l, addr := listen(t, loopback)
-		nobody, err := sys.ListenTCP(addr, ListenOptions{}) // the port stays taken, so nobody else gets it
+		nobody, err := sys.ListenTCP(addr, ListenOptions{}) // the port stays taken, so no other socket gets it
 		require.NoError(t, err)
 		require.NoError(t, unix.Shutdown(l, unix.SHUT_RDWR))
 		require.NoError(t, unix.Shutdown(nobody, unix.SHUT_RDWR))
@@ -244,7 +244,7 @@ func TestSharedListenerServesEveryArrival(t *testing.T) {
 	}
 }
 
-// Five are ready and there is room for two: nobody is forgotten, nobody comes twice.
+// Five are ready and there is room for two: none is forgotten, none is reported twice.
 func TestMoreReadyThanRoom(t *testing.T) {
 	balanced(t)
 	p := newPoller(t)
@@ -335,7 +335,7 @@ func TestInterruptEndsEachWait(t *testing.T) {
 
 // Without the gate, a late Interrupt would write its eight bytes into whatever connection has got the
 // number of the closed descriptor.
-func TestInterruptWhileClosingHitsNobodyElse(t *testing.T) {
+func TestInterruptWhileClosingHitsNoOtherDescriptor(t *testing.T) {
 	balanced(t)
 	for range 100 {
 		p, err := sys.OpenPoller()

@@ -20,7 +20,7 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) (err erro
 	return unix.Listen(fd, o.backlog())
 }
 
-// alone tells the address as bound, or EADDRINUSE.
+// alone returns the address as bound, or EADDRINUSE.
 func alone(domain int, sa unix.Sockaddr) (unix.Sockaddr, error) {
 	fd, err := newSocket(domain)
 	if err != nil {

@@ -21,7 +21,7 @@ func sendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 		switch {
 		case err == nil:
 			return sent, nil
-		case sent > 0 && (err == unix.EAGAIN || err == unix.EINTR): // the BSDs tell of both at once
+		case sent > 0 && (err == unix.EAGAIN || err == unix.EINTR): // the BSDs report both at once
 			return sent, nil
 		case err != unix.EINTR:
 			return 0, err

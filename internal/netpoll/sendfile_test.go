@@ -57,8 +57,8 @@ func TestSendFile(t *testing.T) {
 	}
 }
 
-// It says EAGAIN only when nothing was taken, and poll(2) tells when there is room again.
-func TestSendFileTellsHowMuchWasTaken(t *testing.T) {
+// It returns EAGAIN only when nothing was taken, and poll(2) reports when there is room again.
+func TestSendFileReturnsHowMuchWasTaken(t *testing.T) {
 	for name, pair := range pairs {
 		t.Run(name, func(t *testing.T) {
 			balanced(t)

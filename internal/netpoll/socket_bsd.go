@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// OpenBSD and DragonFly have no sockets for both versions and refuse to be told so.
+	// OpenBSD and DragonFly have no sockets for both versions and refuse the option.
 	mapsIPv4 = runtime.GOOS != "openbsd" && runtime.GOOS != "dragonfly"
 	// A full backlog is ECONNREFUSED, as if nothing listened, so after a refusal it tries again.
 	staleProbes = 10
@@ -58,7 +58,7 @@ func nonBlocking(fd int, err error) (int, error) {
 
 func receive(fd int, p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, nil // the kernel would say 0, which is also its word for the end
+		return 0, nil // the kernel would return 0, as at the end
 	}
 	n, err := unix.Read(fd, p)
 	for err == unix.EINTR {
@@ -73,7 +73,7 @@ func receive(fd int, p []byte) (int, error) {
 	return n, nil
 }
 
-// send is sendmsg for one part too, because write cannot be told MSG_NOSIGNAL and x/sys/unix's sendto
+// send is sendmsg for one part too, because write takes no MSG_NOSIGNAL and x/sys/unix's sendto
 // does not say how much was sent.
 func send(fd int, head, p []byte) (int, error) {
 	if len(head) == 0 && len(p) == 0 {

@@ -77,7 +77,7 @@ func send(fd int, head, p []byte) (int, error) {
 	}
 }
 
-// sendTwo is sendmsg and not writev: the latter cannot be told MSG_NOSIGNAL.
+// sendTwo is sendmsg and not writev: the latter takes no MSG_NOSIGNAL.
 func sendTwo(fd int, head, p []byte) (int, error) {
 	iov := [2]unix.Iovec{{Base: &head[0]}, {Base: &p[0]}}
 	iov[0].SetLen(len(head))

@@ -86,7 +86,7 @@ func acceptAll(t *testing.T, l int) (n int) {
 	}
 }
 
-// A full backlog refuses with EAGAIN, which proves that somebody listens.
+// A full backlog refuses with EAGAIN, which proves that a socket listens.
 func TestFullBacklogIsAlive(t *testing.T) {
 	balanced(t)
 	path := filepath.Join(folder(t), "s")

@@ -37,7 +37,7 @@ func TestSendGathersHeadAndBody(t *testing.T) {
 }
 
 // A full socket takes a part, also one that ends inside head or body, and no byte is lost or doubled.
-func TestSendTellsHowMuchWasTaken(t *testing.T) {
+func TestSendReturnsHowMuchWasTaken(t *testing.T) {
 	for name, pair := range pairs {
 		t.Run(name, func(t *testing.T) {
 			balanced(t)
@@ -107,7 +107,7 @@ func TestReceiveKnowsEmptyFromEnded(t *testing.T) {
 	}
 }
 
-func TestSendToNobodyIsAnError(t *testing.T) {
+func TestSendToAClosedPeerIsAnError(t *testing.T) {
 	balanced(t)
 	client, server := unixPair(t)
 	hold(t, client)

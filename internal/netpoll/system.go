@@ -30,11 +30,11 @@ type ListenOptions struct {
 // into IPv6 is IPv4. EINVAL is the zero address, ENODEV an unknown zone.
 //
 // One server has a listening socket for each of its threads. The first, with First, takes the address alone: EADDRINUSE
-// if anybody listens there, also another instance of the same program, and also if that has started at the same moment.
+// if any socket listens there, even one of another instance of the program that has started at the same moment.
 // Then its siblings, without First, join. An address whose last connections are still in TIME_WAIT is free.
 //
 // Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. FreeBSD
-// admits to the group only who asks before it binds: there, First is found out by a socket that is
+// admits to the group only a socket that asks before it binds: there, First is found out by a socket that is
 // closed again, and of two instances starting at the same moment both may be let in. Darwin, NetBSD and
 // OpenBSD do not spread: one sibling may get all the connections.
 func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error) {
@@ -48,21 +48,21 @@ func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error
 //
 // Whether a program listens is found out by connecting, so a live server accepts a connection that ends at once. Two
 // programs that start at the same time are ordered by a lock (flock) of the directory, waited for at most a second;
-// without it (the directory is not readable, or somebody else holds the lock) the last to start could take the path
+// without it (the directory is not readable, or another process holds the lock) the last to start could take the path
 // from another that has bound and does not listen yet. On kqueue a live server with a full backlog refuses as a dead
 // one does; it is asked ten times within a tenth of a second.
 func (System) ListenUnix(path string, o ListenOptions) (fd int, err error) {
 	return listenUnix(path, o)
 }
 
-// Unlink removes the file of a Unix socket that nobody listens at any more; any other file, and a live
+// Unlink removes the file of a Unix socket at which nothing listens any more; any other file, and a live
 // socket, it leaves alone. An abstract name has no file. It reports what the system says of the removal.
 func (System) Unlink(path string) error { return unlinkUnix(path) }
 
 // Accept takes the next connection. Besides EAGAIN it knows three kinds of error: of the connection,
 // such as ECONNABORTED, after which the next may be fine (accept(2) lists more for Linux); of resources,
 // EMFILE, ENFILE, ENOBUFS and ENOMEM, after which a connection still waits, if there is one (Linux looks
-// for a descriptor first), and no further edge tells so; and of fd.
+// for a descriptor first), which no further edge reports; and of fd.
 func (System) Accept(fd int) (int, error) { return accept(fd) }
 
 // DialTCP begins to connect to addr. If done is false the connect is in progress: add fd to a Poller,
@@ -70,7 +70,7 @@ func (System) Accept(fd int) (int, error) { return accept(fd) }
 func (System) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) { return dialTCP(addr) }
 
 // DialUnix connects to the socket at path, as DialTCP does. EAGAIN is an error: the backlog of the
-// listener is full, and nothing will tell when it no longer is.
+// listener is full, and no event reports when it no longer is.
 func (System) DialUnix(path string) (fd int, done bool, err error) { return dialUnix(path) }
 
 // SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no longer sees it.
@@ -87,10 +87,10 @@ func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
 func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
 
 // SendFile sends up to n bytes of f from offset on, and returns how many were taken. The file's own position
-// does not count, and does not move. 0 is the end of the file. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that
+// is neither used nor moved. 0 is the end of the file. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that
 // this file, or any on this system (NetBSD, OpenBSD), has to be read and given to Send; what else is an error
 // may be the connection's fault or the file's. A connection closed by the peer is EPIPE, and also SIGPIPE,
-// which sendfile(2) cannot be told to leave out; Go's runtime ignores it unless a program asks for it.
+// which sendfile(2) has no option to leave out; Go's runtime ignores it unless a program asks for it.
 //
 // It is the one call here that may sleep: until the disk has given what is not in memory. f should be a
 // regular file: os.File.Fd, which is asked for its descriptor, makes pipes and sockets block.
@@ -98,7 +98,7 @@ func (System) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	return sendFile(fd, f, offset, n)
 }
 
-// CloseWrite tells the peer that nothing more comes; receiving goes on. ENOTCONN: the peer has reset, or both
+// CloseWrite ends what this side sends; receiving goes on. ENOTCONN: the peer has reset, or both
 // directions have ended.
 func (System) CloseWrite(fd int) error { return closeWrite(fd) }
 

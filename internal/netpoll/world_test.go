@@ -66,7 +66,7 @@ func listen(t testing.TB, addr netip.AddrPort) (fd int, bound netip.AddrPort) {
 	return hold(t, fd), addrPort(t, fd)
 }
 
-// has tells whether this machine can listen at the IP address: IPv6 may be switched off, or have no ::1.
+// has reports whether this machine can listen at the IP address: IPv6 may be switched off, or have no ::1.
 func has(ip string) bool {
 	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err == nil {

@@ -55,7 +55,7 @@ func TestAnAcceptorGivesEachConnectionOnce(t *testing.T) {
 	require.Equal(t, readiness.ErrWouldBlock, err)
 	require.Zero(t, l.OS.Count("accept"), "nothing was reported, so nothing is asked")
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
 	l.For(2 * time.Millisecond)
 	require.Zero(t, woken)
 	for range 3 {
@@ -78,7 +78,7 @@ func TestAClosedAcceptorSaysSoAndWakes(t *testing.T) {
 	a := open(l, unlimited)
 	at := a.Addr().String()
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
 	l.For(2 * time.Millisecond)
 	require.NoError(t, a.Close())
 	l.Until("woken", func() bool { return woken == 1 })
@@ -87,7 +87,7 @@ func TestAClosedAcceptorSaysSoAndWakes(t *testing.T) {
 	require.Equal(t, at, a.Addr().String(), "still known")
 	require.NoError(t, a.Close(), "again")
 	require.Equal(t, 1, l.OS.Count("close"))
-	l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
 	l.Until("at once", func() bool { return woken == 2 })
 	_, err = net.Dial("tcp", at)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -121,7 +121,7 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 				return nil
 			}
 			woken := 0
-			l.S.Spawn(waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+			l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
 			l.Turn(func(*act.Task) { a.Stop() })
 			l.Until("woken by Stop", func() bool { return woken == 1 })
 			given := 0
@@ -201,7 +201,7 @@ func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T)
 	require.ErrorIs(t, err, readiness.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) {
+	l.S.Spawn(servertest.Waits(func(t *act.Task) {
 		for range 100 {
 			a.Await(t.Waker())
 		}

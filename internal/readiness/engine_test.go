@@ -28,8 +28,8 @@ func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	require.Same(t, l.Engine(), l.Engine())
 	stream, _ := l.Stream("tcp", nil)
-	require.NoError(t, l.S.Run(), "a connection that no task waits for holds nobody up")
-	require.Panics(t, func() { readiness.Inject(l.S, l.OS) }, "somebody may hold the first engine")
+	require.NoError(t, l.S.Run(), "a connection that no task waits for does not keep Run from returning")
+	require.Panics(t, func() { readiness.Inject(l.S, l.OS) }, "the first engine may be in use")
 	stream.Abort()
 }
 
@@ -66,7 +66,7 @@ func TestAnErrorOfThePollerEndsRun(t *testing.T) {
 	require.Equal(t, err, l.S.Run(), "and stays ended")
 }
 
-func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
+func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine() // its descriptors are not to come between
 	fd, _ := l.Pair("tcp")
@@ -92,7 +92,7 @@ func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 		return append(got, netpoll.Event{Tag: stale, Ready: everything})
 	}
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { second.AwaitInput(t.Waker()) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { second.AwaitInput(t.Waker()) }, &woken))
 	l.OS.Forget()
 	l.Until("five late events", func() bool { return told >= 5 })
 	require.Zero(t, woken)
@@ -105,7 +105,7 @@ func TestAnEventForAClosedAndReusedDescriptorHarmsNobody(t *testing.T) {
 }
 
 // What one event of a batch closes, another event of the same batch may still be for.
-func TestAnEventBehindTheOneThatClosedItsDescriptorHarmsNobody(t *testing.T) {
+func TestAnEventBehindTheOneThatClosedItsDescriptorIsIgnored(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	places := monitor.NewConnLimiter(10)
 	for range 10 {
@@ -149,12 +149,12 @@ func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	})
 }
 
-// text is several KiB that are nobody else's.
+// text returns several KiB, different for each argument.
 func text(i int) string { return strings.Repeat(fmt.Sprintf("<%d>", i), 2000) }
 
-// What was broken: the engine took its loans back at its own place among those who had something to do at
-// the end of the turn; what came behind it received over loans that were not copied yet.
-func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
+// What was broken: the engine took its loans back at its own place among the functions of AtTurnEnd;
+// those behind it received over loans that were not copied yet.
+func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a, peerA := l.Stream("tcp", nil)
 	b, peerB := l.Stream("tcp", nil)
@@ -171,15 +171,15 @@ func TestALoanLastsAsLongAsAnybodyIsEndingTheTurn(t *testing.T) {
 				return
 			}
 			loan = lent
-			l.S.AtTurnEnd(turnEnd(func() {
+			l.S.AtTurnEnd(servertest.TurnEnd(func() {
 				for err := readiness.ErrWouldBlock; err == readiness.ErrWouldBlock; {
 					if other, err = b.Lend(100); err != nil {
 						l.Engine().Idle(time.Millisecond)
 					}
 				}
-				l.S.AtTurnEnd(turnEnd(func() { rest = slices.Clone(other) }))
+				l.S.AtTurnEnd(servertest.TurnEnd(func() { rest = slices.Clone(other) }))
 			}))
-			l.S.AtTurnEnd(turnEnd(func() { loan = slices.Clone(loan) }))
+			l.S.AtTurnEnd(servertest.TurnEnd(func() { loan = slices.Clone(loan) }))
 		})
 		return loan != nil
 	})
@@ -239,7 +239,7 @@ func asleep(t *testing.T, os *servertest.OS) *servertest.Running {
 	return r
 }
 
-// settled waits until nobody looks for events any more.
+// settled waits until no scheduler looks for events any more.
 func settled(os *servertest.OS) {
 	for before := -1; before != os.Count("wait"); time.Sleep(20 * time.Millisecond) {
 		before = os.Count("wait")

@@ -61,7 +61,7 @@ func (e *Engine) discardAgain() {
 	e.before = now[:0]
 }
 
-// Expire ends a linger whose time is up. If the peer has not taken everything, a reset tells it.
+// Expire ends a linger whose time is up. A peer that has not taken everything sees a reset.
 func (o *outbound) Expire() {
 	k := o.k
 	if k.queued() > 0 {

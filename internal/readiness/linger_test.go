@@ -19,7 +19,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// entered returns a stream that has a place in an account of its own.
+// entered returns a stream that has a place of a limiter of its own.
 func entered(l *servertest.Stepped, network string) (*readiness.Socket, net.Conn, *monitor.ConnLimiter) {
 	l.T.Helper()
 	places := monitor.NewConnLimiter(1)
@@ -28,14 +28,14 @@ func entered(l *servertest.Stepped, network string) (*readiness.Socket, net.Conn
 	return stream, peer, places
 }
 
-// reply is what a client gets that has sent more than anybody read.
+// reply is what a client gets that has sent more than was read.
 var reply = bytes.Repeat([]byte("a reply of a megabyte."), 48<<10)
 
 // whole plays one exchange: the client sends, the server answers without reading all of that and ends the
-// connection with end. It tells whether the answer arrived whole.
+// connection with end. It reports whether the answer arrived whole.
 func whole(l *servertest.Stepped, end func(*readiness.Socket)) bool {
 	stream, peer := l.Stream("tcp", nil)
-	servertest.Send(l.T, peer, "a request of which nobody reads the body")
+	servertest.Send(l.T, peer, "a request whose body is not read")
 	_, err := stream.Send(nil, reply, 2*len(reply))
 	require.NoError(l.T, err)
 	got := make(chan []byte, 1)
@@ -102,7 +102,7 @@ func TestWhatIsQueuedIsDeliveredAfterTheClose(t *testing.T) {
 	}
 }
 
-// requireClosedToItsOwner: it lingers, and whoever gave it up has no business with it.
+// requireClosedToItsOwner requires calls on a stream that lingers to fail.
 func requireClosedToItsOwner(t *testing.T, stream *readiness.Socket) {
 	t.Helper()
 	_, err := stream.Send(nil, []byte("x"), 1)
@@ -198,7 +198,7 @@ func TestALingeringCloseHoldsRun(t *testing.T) {
 	require.Equal(t, taken, <-got)
 }
 
-// All of it came with one edge, the end too: what one receive leaves, nothing else will tell of.
+// All of it came with one edge, the end too: no event reports what one receive leaves.
 func TestARunThatOnlyLingersDoesNotSleepOnUnreadInput(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "unix")
@@ -236,7 +236,7 @@ func TestADropEndsALingeringClose(t *testing.T) {
 			require.ErrorAs(t, drop(l), &cut)
 			require.Equal(t, 3, cut.Lingering)
 			require.Zero(t, places.Open())
-			for _, peer := range peers[1:] { // to the first the end of the bytes had been told
+			for _, peer := range peers[1:] { // the first has seen the end of the bytes
 				_, err := io.Copy(io.Discard, peer)
 				require.ErrorIs(t, err, syscall.ECONNRESET)
 			}
@@ -280,7 +280,7 @@ func TestAResetEndsEveryStage(t *testing.T) {
 			l.For(2 * time.Millisecond)
 			servertest.Reset(t, peer)
 			if !readiness.IsLingering(stream) {
-				l.Until("it is told", func() bool { _, err := receiveAll(stream); return err != readiness.ErrWouldBlock })
+				l.Until("the reset is reported", func() bool { _, err := receiveAll(stream); return err != readiness.ErrWouldBlock })
 				stream.Close(servertest.Timeout)
 			}
 			l.Until("closed", func() bool { return places.Open() == 0 })
@@ -289,7 +289,7 @@ func TestAResetEndsEveryStage(t *testing.T) {
 	}
 }
 
-// Nobody is there any more to whom an error of the last steps could matter.
+// An error of the last steps matters to no task any more.
 func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 	for call, queue := range map[string]bool{"closewrite": false, "send": true, "receive": false, "close": false} {
 		t.Run(call, func(t *testing.T) {
@@ -335,9 +335,9 @@ func TestManyLingerAtATimeAndEndInAnyOrder(t *testing.T) {
 	require.NoError(t, l.S.Run())
 }
 
-// What was broken (sim, TestManners): who steps a scheduler was told that it had nothing to do for as long as the
-// linger takes, though there was input to discard that no event would tell of.
-func TestWhoStepsIsToldOfInputToDiscard(t *testing.T) {
+// What was broken (sim, TestManners): a caller of Step was told that there was nothing to do for as long as the
+// linger takes, though there was input to discard that no event would report.
+func TestStepKnowsOfInputToDiscard(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "unix")
 	_, err := peer.Write(make([]byte, 100))

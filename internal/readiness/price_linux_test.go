@@ -19,7 +19,7 @@ import (
 // bareCall is the price of a call of crowd, in nanoseconds, on the machine where the bounds were set.
 const bareCall = 1.9
 
-// crowd is who is called by a bare call: through an interface that is found in memory, as a scheduler must
+// crowd is what a bare call calls: through an interface that is found in memory, as a scheduler must
 // find it too. The compiler makes a plain call of one that it sees through.
 var crowd [64]act.Action
 
@@ -51,7 +51,7 @@ func TestATurnAmong64WithTheEngineCostsAtMostTenNanoseconds(t *testing.T) {
 
 // What a poster pays where the thread sleeps, or is about to: the place in the inbox, and the write to the
 // eventfd. What the kernel adds for waking a thread is not in it, see BenchmarkPostToAThreadAsleep: it is the
-// same for whoever wakes one, some microseconds.
+// same for every way to wake one, some microseconds.
 func TestAPostToASleeperCostsAtMostFourHundredNanoseconds(t *testing.T) {
 	tier.Measure(t, "measures time")
 	requirePrice(t, 400, func() float64 { return postsInSleep(t, 2000) })

@@ -18,7 +18,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// file returns one of so many zeroes.
+// file returns a file of n zeroes.
 func file(t *testing.T, n int64) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
@@ -49,7 +49,7 @@ func stuff(l *servertest.Stepped, stream *readiness.Socket, f *os.File) (taken i
 	}
 }
 
-func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
+func TestATaskWithoutRoomForAFileWaitsForIt(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		for _, low := range []int{0, 1000} {
 			l := servertest.New(t, act.Config{})
@@ -59,7 +59,7 @@ func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, q)
 			woken := 0
-			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+			l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
 			l.OS.Forget()
 			l.For(5 * time.Millisecond)
 			require.Zero(t, woken, "an empty queue is not enough")
@@ -67,8 +67,8 @@ func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
 			total := drained(peer)
 			l.Until("woken", func() bool { return woken == 1 })
 			busy, _ := readiness.Busy(l.Engine())
-			require.Zero(t, busy, "the busy half is given back")
-			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+			require.Zero(t, busy, "the outbound part is given back")
+			l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
 			l.Until("at once", func() bool { return woken == 2 })
 			require.NoError(t, stream.CloseWrite())
 			require.Equal(t, taken, <-total)
@@ -77,8 +77,8 @@ func TestWhoHasNoRoomForAFileWaitsForIt(t *testing.T) {
 	}
 }
 
-// Word of room may come while nobody waits for it. Whoever comes then must not wait for another one.
-func TestRoomForAFileIsKnownAlsoToWhoWaitsLater(t *testing.T) {
+// Room may be reported while no task waits for it. One that comes later must not wait for another report.
+func TestRoomForAFileIsKnownToATaskThatWaitsLater(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
 	taken := stuff(l, stream, file(t, 16<<20))
@@ -86,7 +86,7 @@ func TestRoomForAFileIsKnownAlsoToWhoWaitsLater(t *testing.T) {
 	require.NoError(t, err)
 	l.For(5 * time.Millisecond)
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 	l.Until("at once", func() bool { return woken == 1 })
 	stream.Abort()
 }
@@ -105,7 +105,7 @@ func TestAQueueAndAFileWaitForTheSameRoom(t *testing.T) {
 	require.Equal(t, readiness.ErrWouldBlock, err)
 	require.Zero(t, l.OS.Count("sendfile"), "it would overtake")
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 	l.For(2 * time.Millisecond)
 	require.Zero(t, woken)
 	total := drained(peer)
@@ -132,7 +132,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 			require.Equal(l.T, syscall.EPIPE, err)
 			l.OS.Fail = nil
 		},
-		"an error that is told as nothing else": func(l *servertest.Stepped, _ *readiness.Socket) {
+		"an error that is reported as nothing else": func(l *servertest.Stepped, _ *readiness.Socket) {
 			l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
 				return append(got, netpoll.Event{Tag: 0, Ready: netpoll.Error})
 			}
@@ -144,14 +144,14 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 			f := file(t, 16<<20)
 			stuff(l, stream, f)
 			woken := 0
-			l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+			l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 			l.For(time.Millisecond)
 			require.Zero(t, woken)
 			end(l, stream)
 			l.Until(name, func() bool { return woken == 1 })
 			l.OS.Events = nil
 			if name == "Wake" { // for another reason: there is still no room
-				l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+				l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 				l.For(2 * time.Millisecond)
 				require.Equal(t, 1, woken)
 			}
@@ -161,7 +161,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 	}
 }
 
-func TestWhatSendFileSaysOfErrors(t *testing.T) {
+func TestErrorsOfSendFile(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
 	sender, f, said := stream, file(t, 10), error(nil)

@@ -154,8 +154,8 @@ func (k *Socket) refused(p []byte, err error) (int, error) {
 	return 0, err
 }
 
-// eof returns what an EOF means. The system reports a reset once, and then an orderly end: the sender may have been
-// given the error, or nobody yet if the reset came behind the peer's end.
+// eof returns what an EOF means. The system reports a reset once, and then an orderly end: a send may have
+// returned the error, or no call yet if the reset came behind the peer's end.
 func (k *Socket) eof() error {
 	if err := k.broken(); err != nil {
 		return err

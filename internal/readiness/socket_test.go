@@ -20,7 +20,7 @@ import (
 
 var errClosed = net.ErrClosed
 
-// requireClosed wants every call to say that the stream was given up, and none to do harm.
+// requireClosed requires every call to report that the stream was given up, and none to do harm.
 func requireClosed(t *testing.T, stream *readiness.Socket) {
 	t.Helper()
 	_, err := stream.Lend(1)
@@ -160,7 +160,7 @@ func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 		stream, peer := l.Stream(network, nil)
 		taken := fill(l, stream)
 		low, woken := 1000, 0
-		l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+		l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
 		l.For(5 * time.Millisecond)
 		require.Zero(t, woken)
 		total := drained(peer)
@@ -171,7 +171,7 @@ func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 		})
 		l.Until("nothing is queued", func() bool { q, _ := stream.Queued(); return q == 0 })
 		busy, _ := readiness.Busy(l.Engine())
-		require.Zero(t, busy, "the busy half is given back")
+		require.Zero(t, busy, "the outbound part is given back")
 		require.NoError(t, stream.CloseWrite())
 		require.Equal(t, taken, <-total)
 		stream.Abort()
@@ -235,7 +235,7 @@ func TestTheLowMarkIsWhereItWasSet(t *testing.T) {
 	fill(l, stream)
 	before, _ := stream.Queued()
 	low, woken := before-1000, 0
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
 	l.For(time.Millisecond)
 	l.OS.Most = 600
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] } // we say when there is room
@@ -250,8 +250,8 @@ func TestTheLowMarkIsWhereItWasSet(t *testing.T) {
 	}
 }
 
-// Systems say it in different words; whoever waits to receive must hear of it.
-func TestTheEndIsHeardAlsoIfItIsNotCalledInput(t *testing.T) {
+// Systems report it differently; a task that waits to receive must be woken.
+func TestTheEndWakesEvenIfItIsNotReportedAsInput(t *testing.T) {
 	for _, said := range []netpoll.Ready{netpoll.PeerClosed, netpoll.Error, netpoll.PeerClosed | netpoll.Error} {
 		l := servertest.New(t, act.Config{})
 		stream, peer := l.Stream("tcp", nil)
@@ -294,7 +294,7 @@ func TestAQueueKeepsItsOrder(t *testing.T) {
 	require.Equal(t, sent.Bytes(), <-got)
 }
 
-// kick drains a queue whose Sends were cut short without the kernel's knowledge: it will tell of no room.
+// kick drains a queue whose Sends were cut short without the kernel's knowledge: it will report no room.
 func kick(l *servertest.Stepped, stream *readiness.Socket) {
 	l.Until("the queue is empty", func() bool {
 		_, _ = stream.Send(nil, nil, 0)
@@ -303,14 +303,14 @@ func kick(l *servertest.Stepped, stream *readiness.Socket) {
 	})
 }
 
-func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
+func TestALateErrorIsTheNextCallsAndWakesWaitingTasks(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	fill(l, stream)
 	reader, writer := 0, 0
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &reader))
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 10) }, &writer))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &reader))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 10) }, &writer))
 	l.For(2 * time.Millisecond)
 	require.Zero(t, reader+writer)
 	servertest.Reset(t, peer)
@@ -321,7 +321,7 @@ func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
 	_, err := stream.Send(nil, []byte("x"), 100)
 	require.Equal(t, late, err)
 	require.Equal(t, late, stream.CloseWrite())
-	// What was broken: the system tells of a reset once, and the sender had heard it; to the reader the
+	// What was broken: the system reports a reset once, and a send had returned it; to the reader the
 	// end looked orderly.
 	_, err = stream.Lend(1)
 	require.Equal(t, late, err)
@@ -329,7 +329,7 @@ func TestALateErrorIsTheNextCallsAndWakesWhoWaits(t *testing.T) {
 	require.Equal(t, late, err)
 }
 
-// What the peer said before it went is still there for who could not send any more.
+// What the peer sent before it went can still be received after a send has failed.
 func TestAfterALateErrorWhatCameIsStillReceived(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("unix", nil)
@@ -362,14 +362,14 @@ func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
 		require.Equal(t, taken, <-total, "up to the end")
 		servertest.Send(t, peer, "still here")
 		var got []byte
-		l.Until("the peer is heard", func() bool { got, _ = receiveAll(stream); return got != nil })
+		l.Until("input", func() bool { got, _ = receiveAll(stream); return got != nil })
 		require.Equal(t, "still here", string(got))
 		require.NoError(t, stream.CloseWrite())
 		stream.Abort()
 	}
 }
 
-func TestWhoWaitsIsWokenWhenTheStreamIsGivenUp(t *testing.T) {
+func TestWaitingTasksAreWokenWhenTheStreamIsGivenUp(t *testing.T) {
 	for name, giveUp := range map[string]func(*readiness.Socket){
 		"Close": func(s *readiness.Socket) { s.Close(time.Millisecond) },
 		"Abort": (*readiness.Socket).Abort,
@@ -378,8 +378,8 @@ func TestWhoWaitsIsWokenWhenTheStreamIsGivenUp(t *testing.T) {
 		stream, _ := l.Stream("unix", nil)
 		fill(l, stream)
 		woken := 0
-		l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
-		l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+		l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
+		l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 		l.For(2 * time.Millisecond)
 		require.Zero(t, woken)
 		giveUp(stream)
@@ -392,11 +392,11 @@ func TestWakeWakesBoth(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
 	defer stream.Abort()
-	stream.Wake() // nobody
+	stream.Wake() // no task waits
 	fill(l, stream)
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 	l.For(2 * time.Millisecond)
 	stream.Wake()
 	l.Until("both", func() bool { return woken == 2 })
@@ -407,11 +407,11 @@ func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 	l.Until("an empty queue", func() bool { return woken == 1 })
 	servertest.Send(t, peer, "x")
-	l.For(5 * time.Millisecond) // it is known now, and nobody was waiting
-	l.S.Spawn(waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
+	l.For(5 * time.Millisecond) // it is known now, and no task was waiting
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
 	l.Until("input", func() bool { return woken == 2 })
 }
 
@@ -442,8 +442,8 @@ func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
 	servertest.ExpectEOF(t, peer)
 }
 
-// What was broken: a reset behind the peer's end is told to whoever sends next and to SO_ERROR, while a receive
-// says that the end has come in order, so that bytes which nobody took looked delivered.
+// What was broken: a reset behind the peer's end is reported by the next send and by SO_ERROR, while a receive
+// reports an orderly end, so that bytes which were never taken looked delivered.
 func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)

@@ -53,8 +53,8 @@ func TestThereAreNoMoreWakeUpWritesThanSleeps(t *testing.T) {
 }
 
 // The thread has found its inbox empty, a function is posted, the thread says that it sleeps and looks once
-// more: it finds the function and will not sleep. Who has posted it sees only now whether he has to interrupt.
-func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
+// more: it finds the function and will not sleep. The poster sees only now whether it has to interrupt.
+func TestAPostJustBeforeTheThreadMarksItselfAsleepDoesNotWrite(t *testing.T) {
 	var clock hooked
 	pushed, looking, posted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	looks, sleeps := 0, 0
@@ -90,7 +90,7 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 	l.Engine()
 	var deadline act.Timer
 	woken := 0
-	l.S.Spawn(waits(func(t *act.Task) {
+	l.S.Spawn(servertest.Waits(func(t *act.Task) {
 		t.WakeAfter(&deadline, time.Hour)
 		sleeper = t.Waker()
 	}, &woken))
@@ -103,13 +103,13 @@ func TestWhoPostsJustBeforeTheThreadSaysThatItSleepsDoesNotWrite(t *testing.T) {
 	require.Zero(t, l.OS.Count("interrupt"))
 }
 
-// The scheduler with which a Group comes to its end tells the others, and needs nobody to tell it.
-func TestTheEndOfAGroupIsNoWriteToWhoFindsIt(t *testing.T) {
+// The scheduler with which a Group ends wakes the others, and needs no wake-up itself.
+func TestTheEndOfAGroupIsNoWriteToTheSchedulerThatFindsIt(t *testing.T) {
 	os := &servertest.OS{}
 	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 		readiness.Inject(s, os)
 		err := readiness.Of(s).Open()
-		s.CallAt(new(act.Timer), s.Now()+10*time.Millisecond, release{s}) // it ends in a pass that has seen nobody ready
+		s.CallAt(new(act.Timer), s.Now()+10*time.Millisecond, release{s}) // it ends in a pass that has seen no task ready
 		s.Hold(1)
 		return err
 	})
