@@ -30,7 +30,8 @@ type Func func(t *Task) Directive
 // Act calls f.
 func (f Func) Act(t *Task) Directive { return f(t) }
 
-// Directive is the verdict of a turn: it tells the scheduler when to call the action next. The zero Directive is none.
+// Directive is the verdict of a turn: it tells the scheduler when to call the action next. The zero Directive is
+// invalid.
 type Directive uint8
 
 // An action that returns the zero Directive has a bug: its task fails with a Panic.
@@ -54,9 +55,9 @@ func (d Directive) String() string {
 func (d Directive) Finished() bool { return d >= Done }
 
 // Stopper is an Action that is told of orders to end. Stop is called on the scheduler's thread, between turns, once for
-// each order that makes the terms stricter (see [Scheduler.Shutdown]); it must not block. After it, a task that waits gets
-// one turn, so an action may also look at Task.Order there. An action that is no Stopper and does not look goes on as
-// before. A parent forwards Stop to its children.
+// each order that makes the terms stricter (see [Scheduler.Shutdown]); it must not block. After it, a task that waits
+// gets one turn, so an action may also look at Task.Order there. An action that is not a Stopper and does not look goes
+// on as before. A parent forwards Stop to its children.
 type Stopper interface {
 	Stop(t *Task, o shutdown.Order)
 }

@@ -23,8 +23,8 @@ func Seq(actions ...Action) Action {
 // action that returns Async must be the only unfinished one, since the function owns the turn; otherwise All panics.
 func All(actions ...Action) Action { return newSiblings("act.All", actions, len(actions)) }
 
-// First runs actions side by side as All does, until one of them has finished; of several, the first in order. It returns
-// the verdict of that one. The others are closed.
+// First runs actions side by side as All does, until one of them has finished, and returns its verdict. If several
+// finish in one turn, the first in order counts. The others are closed.
 func First(actions ...Action) Action { return newSiblings("act.First", actions, 1) }
 
 // seq is the Child that runs or has failed, without an action when all are done.

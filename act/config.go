@@ -45,11 +45,11 @@ type Config struct {
 	// for 30 s and then drops.
 	Shutdown shutdown.Policy
 
-	// Logger logs errors that no caller receives. nil writes errors and warnings to standard error, of equal ones the
-	// first ten of a second and then every hundredth; zap.NewNop() writes none.
+	// Logger logs errors that no caller receives. nil writes errors and warnings to standard error, of equal lines the
+	// first ten in a second and then every hundredth; zap.NewNop() writes none.
 	Logger *zap.Logger
 
-	// Trace observes what happens; nil does not. See MultiTrace for several.
+	// Trace observes what happens; nil observes nothing. See [MultiTrace] for several.
 	Trace *Trace
 
 	// Clock gives the time; nil means the system's.

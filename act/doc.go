@@ -6,19 +6,18 @@
 // ready at its start one turn. Between rounds, a pass takes in what comes from outside: posted functions, due timers,
 // demons, and what the operating system reports. A [Group] is one scheduler for each CPU, each on a thread of its own.
 //
-// An action that is another one with something before or around it embeds a [Child]. [Seq], [All] and [First] combine
-// actions, [Call] waits for a function on another goroutine, a [Local] keeps a value for each scheduler, a [Trace] observes
-// all that happens.
+// An action that wraps another one embeds a [Child]. [Seq], [All] and [First] combine actions, [Call] waits for a
+// function on another goroutine, a [Local] keeps a value for each scheduler, a [Trace] observes all that happens.
 //
-// The package knows no sockets and no randomness. Its time and its sleep come from a [Clock] and an [Idler], which can be
-// replaced. The same input gives the same history, so a test can assert a schedule as a string, and a whole server can be
-// replayed.
+// The package knows no sockets and no randomness. It takes the time from a [Clock] and sleeps in an [Idler], which can
+// be replaced. The same input gives the same history, so a test can assert a schedule as a string, and a whole server
+// can be replayed.
 //
 // # Which goroutine
 //
-// Everything belongs to the scheduler's thread, except what says "any goroutine": Scheduler.Post, Scheduler.Shutdown, the
-// function of Waker.Remote, AtomicWaker.Wake, and a few plain readers. The race detector reports a call from another
-// goroutine.
+// Everything belongs to the scheduler's thread, except what is marked "any goroutine": Scheduler.Post,
+// Scheduler.Shutdown, RemoteWaker.Wake, AtomicWaker.Wake, and a few methods that only read. The race detector reports a
+// call from another goroutine.
 //
 // # Promises
 //

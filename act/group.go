@@ -54,8 +54,8 @@ func (g *Group) Shutdown(o shutdown.Order) {
 //
 //	err := act.Run(ctx, act.Config{}, server.Setup)
 //
-// While it runs, GOMAXPROCS is at least one more than there are schedulers, so that the collector and
-// the executor need not take a scheduler's place, unless the environment sets GOMAXPROCS.
+// While it runs, GOMAXPROCS is at least one more than there are schedulers, so that the garbage collector and the
+// executor need not interrupt a scheduler, unless the environment sets GOMAXPROCS.
 func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error {
 	g := NewGroup(cfg)
 	defer spareProcessor(len(g.schedulers))()

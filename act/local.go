@@ -12,8 +12,8 @@ import (
 //	var engines = act.NewLocal(newEngine)
 //
 // A value that is an io.Closer is closed with the scheduler, the latest made first. A value with a method Drop() that
-// keeps something going without a task, such as the last bytes of a connection (see Scheduler.Hold), is told by it to end
-// that at once, when an order drops what is left; it stays usable.
+// keeps something going without a task, such as the last bytes of a connection (see Scheduler.Hold), is told by it to
+// end that at once, when an order drops what is left. The value stays usable.
 type Local[T any] struct {
 	index int
 	make  func(*Scheduler) T

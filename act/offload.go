@@ -108,9 +108,9 @@ func catch(f func()) (p *Panic) {
 	return nil
 }
 
-// Call is an action that has F called on another goroutine and waits for it. Unlike with [Task.Offload] the task can wait
-// for other things as well: F runs beside the turns of its task, so it must touch only what it captured by value. A Call
-// is used by pointer, once:
+// Call is an action that has F called on another goroutine and waits for it. Unlike with [Task.Offload], the task can
+// wait for other things as well. F runs in parallel with the turns of its task, so it must touch only what it captured
+// by value. A Call is used by pointer, once:
 //
 //	look := act.Call[[]string]{F: func() ([]string, error) { return net.LookupHost(name) }}
 //	if d := look.Act(t); d != act.Done {

@@ -19,10 +19,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Scheduler runs actions on one thread, one turn at a time. It is made by New or NewGroup; then Run or Step are called any
-// number of times, and Close at the end. Post, Shutdown, Here, Execute, Reserve, Clock, Group, Index and Logger may be
-// called from any goroutine. All other methods belong to the thread that is in Run or Step; between two of those, to the
-// goroutine that calls the next.
+// Scheduler runs actions on one thread, one turn at a time. It is made by New or NewGroup; then Run or Step are called
+// any number of times, and Close at the end. Post, Shutdown, Here, Execute, Reserve, Clock, Group, Index and Logger may
+// be called from any goroutine. All other methods belong to the thread that is in Run or Step; between two such calls,
+// to the goroutine that makes the next one.
 type Scheduler struct {
 	// The round.
 	ready     queue // the rest of this round, and behind it the next
@@ -178,8 +178,8 @@ func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
 // AtTurnEnd calls x.TurnEnd once, after the present turn or posted function has ended, also by a panic, and before its
-// verdict is followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. Several are called
-// in order. Between turns, it is called after the next one.
+// verdict is followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. Several are
+// called in order. If AtTurnEnd is called between turns, TurnEnd comes after the next one.
 func (s *Scheduler) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)

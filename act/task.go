@@ -97,7 +97,8 @@ func (t *Task) Fail(err error) Directive {
 	return Failed
 }
 
-// Own has c closed when the task leaves, before the action itself. What was given to Own last is closed first.
+// Own has c closed when the task leaves the scheduler, before the action itself is closed. What was given to Own last
+// is closed first.
 func (t *Task) Own(c io.Closer) {
 	t.s.touch()
 	x := t.more()
@@ -194,8 +195,8 @@ func (t *Task) closeOne(c io.Closer) {
 	}
 }
 
-// Name returns what logs and Cuts call a, which is an action or a function: its String if it has one, the name of a
-// function in the program, else the type.
+// Name returns what logs and Cuts call a, which is an action or a function: the result of its String method if it has
+// one, the name of a function in the program, otherwise the type.
 func Name(a any) string {
 	switch a := a.(type) {
 	case nil:

@@ -6,10 +6,10 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// Waker makes a task that waits ready. It is valid for one turn: taken in turn k, it works until turn k+1 begins. Used
-// while turn k still runs, it has the Wait that may end that turn make the task ready at once; used after turn k+1 has
-// begun, it does nothing. So an action that waits for data or a time-out gives out two Wakers and need not take back the
-// other.
+// Waker makes a task that waits ready. It is valid for one turn: taken in turn k, it works until turn k+1 begins. If it
+// is used while turn k still runs, and that turn ends with Wait, the task is ready again at once. If it is used after
+// turn k+1 has begun, it does nothing. So an action that waits for data or a time-out gives out two Wakers and need not
+// take back the other.
 //
 // Something that wakes more than once, such as a connection, keeps its own state and the latest Waker, which the action
 // replaces before every Wait. A turn may come without a cause: an action looks again at what it waits for.
@@ -47,9 +47,9 @@ type RemoteWaker struct {
 	turn uint64
 }
 
-// Wake makes the task ready as Waker.Wake does. It never blocks and is never refused, and after the scheduler's Close it
-// does nothing. The request travels to the task's own thread and is judged there. However often it is made in one turn of
-// the task, it travels once. Any goroutine may call it.
+// Wake makes the task ready as Waker.Wake does. It never blocks and is never refused, and after the scheduler's Close
+// it does nothing. The request is passed to the task's own thread, which decides whether it still has an effect.
+// However often it is made in one turn of the task, it is passed once. Any goroutine may call it.
 func (w RemoteWaker) Wake() { w.r.wake(w.turn) }
 
 // remote returns what carries requests to the task, nil for the zero Waker.

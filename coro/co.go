@@ -81,8 +81,8 @@ func (co *Co) Sleep(d time.Duration) error {
 }
 
 // Do runs the action a to its end, closes it if it is an io.Closer, and returns the error that it failed with. If the
-// coroutine is stopped or a scope ends meanwhile, a is closed unfinished. A scope does not end while a function runs
-// that a has offloaded. A panic of a fails the task and stops the body.
+// coroutine is stopped or a scope (see [Co.Within]) ends meanwhile, a is closed unfinished. A scope does not end while
+// a function runs that a has offloaded. A panic of a fails the task and stops the body.
 //
 // Most actions can be run once: a listener.Receive that is Done answers Done again at once, with the old value.
 func (co *Co) Do(a act.Action) error {
@@ -181,9 +181,10 @@ func (co *Co) wait(b listener.Blocked) error {
 	return co.suspend(act.Wait)
 }
 
-// Offload has the Group's Executor call f, which may block, and waits for its result. A panic or Goexit in f becomes
-// an error. If the wait ends first, f goes on and its result is lost; so f must touch only what it captured by value.
-// Through co.Context, called before, f can hear of the end of the body, but not of the end of a scope.
+// Offload has the Group's Executor call f, which may block, and waits for its result. A panic or Goexit in f becomes an
+// error. If the wait ends first, f goes on and its result is lost; so f must touch only what it captured by value. To
+// stop f when the body ends, give it the context that co.Context returned before; it does not end with a scope (see
+// [Co.Within]).
 func Offload[T any](co *Co, f func() (T, error)) (T, error) {
 	call := act.Call[T]{F: f}
 	err := co.Do(&call)

@@ -22,7 +22,7 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// Conn returns a net.Conn for co on under. Its owner still has to close under.
+// Conn returns a net.Conn for co on under. The owner of under still has to close it.
 func (co *Co) Conn(under *listener.Conn) *Conn { return &Conn{under, co} }
 
 // Co returns the coroutine that the Conn was made for.

@@ -11,7 +11,8 @@ import (
 // is closed, and bytes that were written are still sent, within Limits.Linger. After a panic, or when the task is
 // dropped, the connection is aborted. The error io.EOF is not a failure.
 //
-// After a shutdown order f goes on until it returns: see Co.UntilOrder.
+// [Conn.Co] returns the coroutine, which can wait for other things. After a shutdown order f goes on until it returns,
+// so a wait for the next request belongs in [Co.UntilOrder].
 func Serve(f func(*Conn) error) func(*listener.Conn) act.Action {
 	if f == nil {
 		panic("coro: Serve without a function")

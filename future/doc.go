@@ -1,5 +1,5 @@
-// Package future implements values that are not there yet. A [Future] is resolved once, with a value or an error, on any
-// goroutine. Tasks and callbacks on the threads of schedulers wait for it.
+// Package future implements values that become available later. A [Future] is resolved once, with a value or an error,
+// on any goroutine. Tasks and callbacks on the threads of schedulers wait for it.
 //
 //	f := future.New[int](s)               // its home is scheduler s
 //	go func() { f.Resolve(ask()) }()      // any goroutine, once

@@ -10,9 +10,9 @@
 //	tcp := &service.TCP{Address: "127.0.0.1:8080", Handler: web.Serve}
 //	err := act.Run(ctx, act.Config{}, tcp.Setup, monitor.Signals(shutdown.Policy{}))
 //
-// A handler that has its answer at hand writes it and returns nil; nothing is allocated then. A handler that has to wait
-// (for a timer, another connection, offloaded work, the rest of the body, or room to write) returns an action, which
-// takes turns until it is done. [Response.SwitchProtocols] leaves a connection to another protocol.
+// A handler that has its answer at hand writes it and returns nil; nothing is allocated then. A handler that has to
+// wait (for a timer, another connection, offloaded work, the rest of the body, or room to write) returns an action,
+// which takes turns until it is done. [Response.SwitchProtocols] hands a connection over to another protocol.
 //
 // # How a request goes through
 //
@@ -32,11 +32,12 @@
 //
 // # Bounds
 //
-// A request line has at most 16 KiB (414), a head 64 KiB and 100 fields (431), with at most 8 empty lines before it, and
-// less if listener.Limits.Read is less. A chunk's size line has 256 bytes, all extensions of a body 16 KiB, trailers
-// 8 KiB and 100 fields. Of a body that the handler does not read 256 KiB are thrown away; if there is more, the
-// connection is closed. Pipelined requests are parsed while less than listener.Limits.High of output is queued, and at
-// most 64 in a turn. [Timeouts] bound the rest. A body that is streamed has no bound; [WithBody] has one.
+// A request line has at most 16 KiB (414), a head 64 KiB and 100 fields (431), with at most 8 empty lines before it,
+// and less if listener.Limits.Read is less. A chunk's size line has at most 256 bytes, all extensions of a body 16 KiB,
+// trailers 8 KiB and 100 fields. If the handler does not read the body, at most 256 KiB of it are thrown away; if there
+// is more, the connection is closed. Pipelined requests are parsed while less than listener.Limits.High of output is
+// queued, and at most 64 in a turn. [Timeouts] bound the rest. A body that is streamed has no bound; [WithBody] has
+// one.
 //
 // A connection between two requests holds a timer and no buffer: less than 384 bytes with all that the packages below
 // keep for it.

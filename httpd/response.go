@@ -12,12 +12,12 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Response is the answer to a request. What is written is gathered, up to 4 KiB: an answer that is complete by then gets
-// a Content-Length by itself. The length of a longer one is set by SetLength; otherwise the client finds the end by what
-// the protocol has for that: chunks, or for a client of HTTP/1.0 the end of the connection.
+// Response is the answer to a request. What is written is gathered, up to 4 KiB: an answer that is complete by then
+// gets a Content-Length automatically. The length of a longer one is set by SetLength; otherwise it is sent in chunks,
+// or to a client of HTTP/1.0 until the end of the connection.
 //
-// Date, Content-Length, Transfer-Encoding and Connection are the server's. There is no Content-Type unless the handler
-// adds one.
+// The server itself sets Date, Content-Length, Transfer-Encoding and Connection. There is no Content-Type unless the
+// handler adds one.
 type Response struct {
 	x         exchange
 	status    int
@@ -91,9 +91,9 @@ func (w *Response) Status() int { return w.status }
 // been.
 func (w *Response) Written() int64 { return w.written }
 
-// Add adds a field. The answer fails (see Handler) if the name is no token, if the value has a control character
-// (RFC 9110 5.5), if the field is the server's, or if the head has been sent. Upgrade is for 426, and names the protocols
-// that the client should switch to.
+// Add adds a field. The answer fails (see Handler) if the name is not a token (RFC 9110 5.6.2), if the value has a
+// control character (RFC 9110 5.5), if the server itself sets the field, or if the head has been sent. The field
+// Upgrade is only for status 426, and names the protocols that the client should switch to.
 func (w *Response) Add(name, value string) {
 	kind, ok := addable(name, value)
 	switch {
@@ -107,7 +107,7 @@ func (w *Response) Add(name, value string) {
 	}
 }
 
-// Field is a field that was checked once, for responses that always have the same.
+// Field is a header field that was checked once. It is for fields that many responses have in common.
 type Field struct{ line string }
 
 // NewField makes a Field. It panics where Add would make the answer fail, and on Upgrade.
@@ -127,7 +127,7 @@ func (w *Response) AddField(f Field) {
 	w.fields = append(w.fields, f.line...)
 }
 
-// AddTrailer adds a field that is sent behind the content. HTTP/1.1 has trailers only behind chunks: a response with
+// AddTrailer adds a field that is sent after the content. HTTP/1.1 has trailers only after chunks: a response with
 // trailers is sent in chunks, unless its length is set. Clients of HTTP/1.0, and responses with a length, get none.
 func (w *Response) AddTrailer(name, value string) {
 	if !syntax.ValidField(name, value) || syntax.KindOf(syntax.Bytes(name)) != syntax.Ordinary {
@@ -161,7 +161,7 @@ func (w *Response) SetLength(n int64) {
 	}
 }
 
-// Close has the connection closed behind this response, and tells the client so.
+// Close has the connection closed after this response, and tells the client so.
 func (w *Response) Close() { w.last = true }
 
 // Error makes the response consist of its status alone, in place of everything written or added so far.
@@ -273,9 +273,10 @@ func (w *Response) flush() {
 	}
 }
 
-// SendFile sends up to n bytes of f from offset, behind all that was written, and returns how many. The length must have
-// been set. Fewer than n without an error are as many as are sent in one turn: call it again in the next. Otherwise the
-// error is that of Write, or io.ErrUnexpectedEOF if f has become shorter. See listener.Conn.SendFile.
+// SendFile sends up to n bytes of f from offset, after all that was written, and returns how many. The length must have
+// been set. If it sends fewer than n without an error, that is as much as one turn allows: call it again in the next
+// turn. Otherwise the error is that of Write, or io.ErrUnexpectedEOF if f has become shorter. See
+// listener.Conn.SendFile.
 func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	if w.announced < 0 {
 		w.fail(errors.New("httpd: SendFile without SetLength"))
@@ -298,10 +299,11 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	return n, err
 }
 
-// SwitchProtocols has the handler answer with 101 (Switching Protocols). Then the connection is no longer HTTP: next makes
-// the action that has its turns from there on, with whatever has come behind the request still unread. It is called as the
-// handler of a service is, orders reach its action, and the time-outs of the Server no longer apply. Fields that the
-// handshake needs are added with Add. The request and the response are not used again: next may look at them.
+// SwitchProtocols has the handler answer with 101 (Switching Protocols). Then the connection is no longer HTTP: next
+// makes the action that has its turns from there on, with whatever has come after the request still unread. It is
+// called as the handler of a service is, orders reach its action, and the time-outs of the Server no longer apply.
+// Fields that the handshake needs are added with Add. The request and the response are not used again: next may look at
+// them.
 //
 // The error is ErrNoUpgrade if the client has not asked for this protocol, which HTTP/1.0 cannot; another one if the body
 // has not been read to its end, or the head has been sent. Then nothing is switched, and the handler answers as usual,

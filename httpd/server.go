@@ -13,13 +13,13 @@ import (
 // for more of the body, and for room to write. An action that is an io.Closer is closed when it has finished or is
 // dropped; one that is an act.Stopper gets orders.
 //
-// Request and Response belong to the handler until it has answered, and are used again afterwards. Bytes that their
-// methods lend are valid until the turn ends; in a later turn call the method again.
+// Request and Response belong to the handler until it has answered, and are then reused for other requests. Bytes that
+// their methods lend are valid until the turn ends; in a later turn call the method again.
 //
 // If an action fails before any of the answer has been sent, the answer is 500; otherwise the connection is aborted, so
-// that no client takes a part for the whole. In both cases the task fails with its error. A panic aborts the connection
-// without an answer. The action of a client that resets the connection is closed. A client that only closes its side may
-// still read, so its action goes on: see Request.Ended.
+// that no client mistakes a part of the answer for the whole. In both cases the task fails with its error. A panic
+// aborts the connection without an answer. The action of a client that resets the connection is closed. A client that
+// only closes its side may still read, so its action goes on: see Request.Ended.
 //
 // Everything written before a Handler returns is kept, however much it is. An action must look at the error of Write.
 type Handler func(w *Response, r *Request) act.Action
@@ -34,14 +34,15 @@ type Handler func(w *Response, r *Request) act.Action
 type Server struct {
 	Handler  Handler
 	Timeouts Timeouts
-	// OnResponse is called once for each request, for a log: when its response has been given to the connection, or when
-	// no more of it will be. It is also called for refusals, which may have no method and no target, but not for a request
-	// that an order drops in the middle of an offloaded function. It must not block, nor keep its arguments. It may be nil.
+	// OnResponse is called once for each request, for a log: when its response has been given to the connection, or
+	// when nothing more of it will be given. It is also called for refusals, which may have no method and no target,
+	// but not for a request that an order drops in the middle of an offloaded function. It must not block, nor keep its
+	// arguments. It may be nil.
 	OnResponse func(w *Response, r *Request)
 }
 
 // Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it.
-// The zero Timeouts are good for servers on the open net. A negative time-out means no limit.
+// The zero Timeouts are good for servers on the Internet. A negative time-out means no limit.
 type Timeouts struct {
 	// Head is the time for the first byte of the first request, and again from the first byte of any request to the end
 	// of its fields. A client that takes longer for the latter is answered with 408. 0 means 10 s.
@@ -51,8 +52,8 @@ type Timeouts struct {
 	// Body is how long the server waits in all for a body that comes slower than 240 bytes a second. Only the time in
 	// which a handler wants more of it counts. 0 means 5 s.
 	Body time.Duration
-	// Write is how long a client may take less than 240 bytes a second of what waits to be sent; then it is cut off.
-	// 0 means 60 s, which is 14,400 bytes.
+	// Write is how long a client may take less than 240 bytes a second while there is something to send; then it is cut
+	// off. 0 means 60 s, which is 14,400 bytes.
 	Write time.Duration
 }
 

@@ -14,12 +14,12 @@ import (
 // ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows.
 var ErrTooLong = errors.New("listener: more unread bytes than the limit allows")
 
-// Conn is a connection that never blocks: bytes in order, both ways. Peek lends what was received and Discard takes
-// it; what Write is given goes out by itself. Back-pressure is the default: not reading holds up the peer, and a
-// peer that does not read holds up Write.
+// Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that were received, and
+// Discard consumes them. Bytes that were given to Write are sent without further calls. Back-pressure is the default:
+// not reading holds up the peer, and a peer that does not read holds up Write.
 //
-// A Conn belongs to a scheduler, and there to its owner: the service that accepted it, for its task, or the task
-// that dialled it. At rest it is 32 bytes over its stream.
+// A Conn belongs to a scheduler, and there to its owner: the service that accepted it, for its task, or the task that
+// dialled it. At rest it takes 32 bytes, in addition to its stream.
 type Conn struct {
 	stream   monitor.Stream // nil: closed
 	settings *settings
@@ -140,10 +140,10 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // Write takes p, or as much of it as the water marks allow, and returns how much. Small writes are gathered and sent
 // with one call when the turn ends; what exceeds 4 KiB is sent at once. What the socket refuses is queued, at most
-// about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is a
-// Blocked, woken when at most Limits.Low bytes are queued; os.ErrDeadlineExceeded; net.ErrClosed; or the system's,
-// also a late one of what was written before. After a late error nothing can be written any more. With an empty p
-// the error reports whether anything would be taken.
+// about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is a Blocked,
+// woken when at most Limits.Low bytes are queued; os.ErrDeadlineExceeded; net.ErrClosed; or the system's, possibly from
+// an earlier Write. After an error of the system nothing can be written any more. With an empty p the error reports
+// whether anything would be taken.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
@@ -221,9 +221,9 @@ func (c *Conn) Room() int {
 
 // Sent returns nil when the system has taken all that was written, after giving it what was gathered. Otherwise the
 // error is a Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, by the deadline of Write;
-// net.ErrClosed; or the system's, also a late one. Use it to close only after the last byte has left, however long
-// that takes: Close alone gives up after Limits.Linger. It works after CloseWrite too. The system having a byte does
-// not mean that the peer has it.
+// net.ErrClosed; or the system's, possibly from an earlier Write. A task that waits for nil before it calls Close
+// closes only when all written data has been handed to the kernel, however long that takes. Close alone gives up after
+// Limits.Linger. It works after CloseWrite too. The system having a byte does not mean that the peer has it.
 func (c *Conn) Sent() error {
 	if err := c.send(); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (c *Conn) send() error {
 	return err
 }
 
-// CloseWrite ends what this side writes: the peer reads io.EOF behind the last byte. Reading goes on.
+// CloseWrite ends what this side writes: the peer reads io.EOF after the last byte. Reading goes on.
 func (c *Conn) CloseWrite() error {
 	if c.stream == nil {
 		return net.ErrClosed

@@ -58,7 +58,7 @@ func (e *ConnectError) Error() string {
 // Unwrap returns Err.
 func (e *ConnectError) Unwrap() error { return e.Err }
 
-// Act is Done when the connection stands. It fails with a *ConnectError.
+// Act is Done when the connection is established. It fails with a *ConnectError.
 func (c *Connect) Act(t *act.Task) act.Directive {
 	d := act.Done
 	if c.state == unresolved {
@@ -88,14 +88,14 @@ func (c *Connect) Conn() *Conn {
 // Stop passes an order on to a filter.
 func (c *Connect) Stop(t *act.Task, o shutdown.Order) { c.step.Stop(t, o) }
 
-// Abandon aborts the connection: a function that a filter, or the lookup, has offloaded knows nothing of it.
+// Abandon aborts the connection: a function that a filter, or the lookup, has offloaded does not use it.
 func (c *Connect) Abandon() act.Action {
 	rest := c.step.Abandon()
 	_ = c.Close()
 	return rest
 }
 
-// Close gives up a connect that is not decided, or whose filters have not finished: it has failed then.
+// Close gives up a connection that is not established, or whose filters have not finished: Act then fails.
 func (c *Connect) Close() error {
 	if c.state >= connected {
 		return nil

@@ -1,4 +1,4 @@
-// Package listener has the leaves of the tree of actions: the actions that wait for something, and connections.
+// Package listener has connections, and the actions that wait for something: the leaves of a tree of actions.
 //
 // A [Conn] is a connection that never blocks. A call that would have to wait returns what it did and a [Blocked] error,
 // and [Next] turns any error into a Directive, arming what has to wake the task:

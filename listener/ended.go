@@ -9,8 +9,8 @@ import (
 
 // Ended is for a task that waits for something else than input, such as a timer, and wants to know when its peer is
 // gone. half reports that the peer has closed its side: it sends nothing beyond what may be unread, and may still be
-// reading. err says why the connection is broken: what the system reports, also late of what was written, or
-// net.ErrClosed. With an error half means nothing.
+// reading. err says why the connection is broken: what the system reports, possibly about bytes that were written
+// earlier, or net.ErrClosed. With an error half means nothing.
 //
 // t is woken once when half or err changes, so also by a reset after a half, and when another task closes the
 // connection. Unlike with Blocked, arriving bytes do not wake it; nothing is received, and nothing unread is lost.

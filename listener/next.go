@@ -31,8 +31,8 @@ func Next(t *act.Task, err error) act.Directive {
 	return t.Fail(err)
 }
 
-// Next is the function [Next] for a task that goes on by reading c: instead of Yield, after which it would find
-// nothing to read, it returns Wait at once. That halves the turns of a connection of questions and answers.
+// Next is the function [Next] for a task that goes on by reading c: instead of Yield, after which it would find nothing
+// to read, it returns Wait at once. That halves the number of turns in a protocol of requests and responses.
 func (c *Conn) Next(t *act.Task, err error) act.Directive {
 	if err != nil || c.stream == nil || c.Buffered() > 0 || c.buffers != nil && c.buffers.passed(c.buffers.read) {
 		return Next(t, err)

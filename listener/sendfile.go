@@ -18,7 +18,8 @@ const (
 // at most 512 KiB: with fewer than n bytes and no error, call it again. Otherwise the error says why there are fewer.
 // It is a Blocked, woken when there is room again, or when what was written before is sent; io.ErrUnexpectedEOF, if the
 // file is shorter; os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; what the system reports of the
-// connection, also late; or an *fs.PathError of the file, which leaves the connection as it was.
+// connection, possibly about bytes that were written earlier; or an *fs.PathError of the file, which leaves the
+// connection as it was.
 //
 // f is a regular file. Its own position is neither used nor moved, and it must stay open until the call has
 // returned. The system takes the bytes by reference where it can: if the file is changed while bytes of it are on

@@ -34,7 +34,7 @@ func (s *Sleep) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Close forgets the sleep.
+// Close stops the timer.
 func (s *Sleep) Close() error {
 	s.timer.Stop()
 	return nil

@@ -38,7 +38,7 @@ type ListenOptions struct {
 	Delay bool
 	// KeepAlive is the time of silence after which the system probes a peer; 0 means never.
 	KeepAlive time.Duration
-	// Limiter bounds the connections; nil does not. See [ConnLimiter].
+	// Limiter bounds the connections; nil means no bound. See [ConnLimiter].
 	Limiter *ConnLimiter
 }
 

@@ -21,8 +21,9 @@ type Signal struct {
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
 // Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a
-// Signal with these terms; a second one ends the process at once, with 128 + its number as its status, as shells
-// count. It does not keep Run from returning. When the Group is closed the signals have their usual effect again.
+// Signal with these terms; a second one ends the process at once, with 128 plus the number of the signal as its exit
+// status, as shells do. It does not keep Run from returning. When the Group is closed the signals have their usual
+// effect again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(ordering{}, func(g *act.Group) *relay {
 		told := false
@@ -37,8 +38,9 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	})
 }
 
-// Relay returns a set-up function that puts the given signals into a Mailbox, for a task to act on: SIGHUP for new
-// configuration, say. A signal that finds it full is lost, as the system loses a second pending signal of a kind.
+// Relay returns a set-up function that puts the given signals into a Mailbox, for a task to act on: for example SIGHUP,
+// to read the configuration again. A signal that finds it full is lost, as the system loses a second pending signal of
+// a kind.
 func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) error {
 	return onFirst(to, func(*act.Group) *relay {
 		return newRelay(func(sig os.Signal) { to.Send(sig) }, signals...)

@@ -25,8 +25,8 @@ type Stream interface {
 	Receive(p []byte) (int, error)
 
 	// Send takes all of head, and of p what goes out at once and as much more as may be queued before more than high
-	// bytes are. It returns how much of p it took, which is sent without further calls. After an error, also a late one
-	// of queued bytes, nothing was taken and nothing more will be.
+	// bytes are. It returns how much of p it took, which is sent without further calls. After an error, which may come
+	// from bytes that were queued earlier, nothing was taken and nothing more will be.
 	//
 	// With nothing to send, also after CloseWrite, it tries once more to send what is queued: systems report room late
 	// (Linux when a third of the send buffer is free, which may be a megabyte), and a caller may want to see how far a
@@ -72,7 +72,7 @@ type CloseNotifier interface {
 }
 
 // FileSender is a Stream that can send the bytes of a file without their passing through memory. A filter that has to
-// see what it sends is none.
+// see the bytes that it sends is not a FileSender.
 type FileSender interface {
 	Stream
 	// SendFile sends up to n > 0 bytes of f from offset on, and returns how many: at least one without an error, and

@@ -13,10 +13,10 @@ import (
 var ErrCanceled = errors.New("process: the question was cancelled")
 
 // Reply is the right to answer a question once. It is part of the message that asks, and may be passed on with it. The
-// zero Reply answers nobody. Any goroutine may call its methods.
+// zero Reply has no effect. Any goroutine may call its methods.
 type Reply[A any] struct{ q *question[A] }
 
-// Send answers, and reports whether somebody still waited for the answer. The Sender is as for [Ref.Send].
+// Send answers, and reports whether the asker still waited for the answer. The Sender is as for [Ref.Send].
 func (r Reply[A]) Send(from Sender, answer A) bool {
 	return r.q != nil && r.q.answer(from, answer, nil)
 }
@@ -29,7 +29,7 @@ func (r Reply[A]) Fail(from Sender, err error) bool {
 	return r.q != nil && r.q.answer(from, *new(A), err)
 }
 
-// Open reports whether somebody waits for the answer.
+// Open reports whether the asker still waits for the answer.
 func (r Reply[A]) Open() bool { return r.q != nil && r.q.state.Load() == asked }
 
 const (
@@ -114,7 +114,7 @@ func (q *question[A]) giveUp(why error) bool {
 type Ask[M, A any] struct {
 	To      Ref[M]
 	Message func(Reply[A]) M
-	Within  time.Duration // 0: no deadline; less than 0: the deadline has passed, and nobody is asked
+	Within  time.Duration // 0: no deadline; less than 0: the deadline has passed, and the process is not asked
 	Value   A
 
 	q     *question[A]

@@ -22,10 +22,11 @@
 //
 // # Turns
 //
-// A process sleeps, is queued on one of the schedulers, or runs. A turn receives up to Config.Messages messages; a process
-// that has more then continues behind all others. A scheduler runs the processes in its own queue, and takes half of
-// another queue when that is empty. It looks at its sockets and timers after Config.Batch messages, or when there is
-// nothing left to run; its tasks go first. A process must not block or compute for long: as with a task, all others wait.
+// A process sleeps, is queued on one of the schedulers, or runs. A turn receives up to Config.Messages messages; a
+// process that then has more messages continues after all others. A scheduler runs the processes in its own queue, and
+// takes half of another queue when that is empty. It looks at its sockets and timers after Config.Batch messages, or
+// when there is nothing left to run; its tasks go first. A process must not block or compute for long: as with a task,
+// all others wait.
 //
 // A process that sends to one that does not run hands its thread over: the receiver has the next turn there, while the
 // message is in the caches. See [Ref.Send]. Such a chain ends with the batch.

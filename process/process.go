@@ -11,7 +11,7 @@ import (
 // Action is what a process does in its turns. Act receives messages, must not block, and returns:
 //
 //   - act.Wait to sleep until a message comes or [Self.Poke] is called,
-//   - act.Yield to have another turn behind the other processes,
+//   - act.Yield to have another turn after the other processes,
 //   - act.Done or act.Failed to end.
 //
 // A message that comes during a turn, and is not received in it, causes another turn. But messages that a turn has seen
@@ -114,13 +114,13 @@ var (
 )
 
 // Ref is the address of a process. Refs are equal if they are of the same process; no later process has an equal one. A
-// Ref may be kept and sent anywhere, and any goroutine may call its methods. The zero Ref is nobody, and behaves as a
-// process that has ended.
+// Ref may be kept and sent anywhere, and any goroutine may call its methods. The zero Ref is the address of no process,
+// and behaves as that of a process that has ended.
 type Ref[M any] struct{ p *Self[M] }
 
 // AnyRef is a Ref or a Self of any message type. To compare processes, or to use them as keys of a map, use Refs.
 type AnyRef interface {
-	// ID returns a number that no other process of the System ever has; 0 for nobody.
+	// ID returns a number that no other process of the System ever has; 0 for the zero Ref.
 	ID() uint64
 	// Kill ends the process before its next turn, or after the present one, and drops its messages. It reports whether
 	// the process was alive and not killed yet. A process that ends by itself in the present turn has its own Reason.
@@ -155,8 +155,9 @@ func (to Ref[M]) process() *core {
 	return &to.p.core
 }
 
-// Sender is on whose behalf a call sends or spawns: a process passes its *Self, a task its *act.Task, and a goroutine
-// the *System. Anything else that knows its scheduler, such as a *httpd.Request, can be the Sender on that thread.
+// Sender identifies the caller of a function that sends or spawns: a process passes its *Self, a task its *act.Task,
+// and a goroutine the *System. Anything else that knows its scheduler, such as a *httpd.Request, can be the Sender on
+// that thread.
 type Sender interface {
 	// Scheduler returns the scheduler whose turn it is; nil for a System.
 	Scheduler() *act.Scheduler

@@ -10,11 +10,11 @@ import (
 // and no process is in transit into a queue. The last runner that becomes idle finds that out. It takes a snapshot of the
 // idle stack, looks at all queues, and takes another: if they are equal, no runner was active in between.
 
-// Quiescent returns a future that is resolved when the System is quiescent: all processes sleep, no scheduler has anything
-// to do for them, and no timer and no operation is under way. Then nothing happens until somebody else sends a message.
-// Messages that other goroutines are just sending do not count; neither do tasks and connections. Processes that wait for
-// room in a mailbox sleep. The future is resolved during Run; a System that is closed is quiescent. Any goroutine may
-// call it, after the first Setup.
+// Quiescent returns a future that is resolved when the System is quiescent: all processes sleep, no scheduler has
+// anything to do for them, and no timer and no operation is under way. Then nothing happens until a task or another
+// goroutine sends a message. Messages that other goroutines are just sending do not count; neither do tasks and
+// connections. Processes that wait for room in a mailbox sleep. The future is resolved during Run; a System that is
+// closed is quiescent. Any goroutine may call it, after the first Setup.
 func (sys *System) Quiescent() *future.Future[struct{}] {
 	if !sys.joined.Load() {
 		panic("process: Quiescent before Setup")

@@ -35,7 +35,8 @@ func counter() process.Action[visit] {
 	})
 }
 
-// site is a service with one process, which all connections on all schedulers share.
+// site is a service with one process, which all connections on all schedulers share. Setup is called once for each
+// scheduler: the system needs each call, and the first call also spawns the process.
 type site struct {
 	system  *process.System
 	counter process.Ref[visit]

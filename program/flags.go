@@ -15,8 +15,8 @@ import (
 // maxReactors is far above any number of CPUs, and far below the threads that the runtime allows (10,000).
 const maxReactors = 1024
 
-// Parse defines the flags in [flag.CommandLine], beside those that the program has defined there, and parses the
-// command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with one
+// Parse defines the flags in [flag.CommandLine], in addition to those that the program has defined there, and parses
+// the command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with one
 // sentence and status 2; after -h, with the list of flags and status 0.
 func (s *Server) Parse() {
 	fs := flag.CommandLine

@@ -30,9 +30,8 @@ type Server struct {
 	Addr string
 	// MaxConns bounds the open connections of each address; 0 does not bound them. The flag is -max-conns.
 	MaxConns int
-	// Config is that of the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and
-	// Shutdown. Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to
-	// standard error.
+	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
+	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
 	Config act.Config
 }
 
@@ -70,9 +69,9 @@ func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, fi
 
 const unix = "unix:"
 
-// Run sets up the services in the given order and logs the address of each [Socket]. It returns after an orderly end, on a
-// signal or when all services have ended; it logs what was cut. If a service cannot be set up, or the schedulers fail, Run
-// ends the program with status 1.
+// Run sets up the services in the given order and logs the address of each [Socket]. It returns when the program has
+// ended in order, after a signal or because all services have ended, and logs what was cut. If a service cannot be set
+// up, or the schedulers fail, Run ends the program with status 1.
 func (s *Server) Run(services ...Service) {
 	if err := s.run(services); err != nil {
 		exit(err, 1)

@@ -1,4 +1,4 @@
-// Package service has the demons that make tasks of what arrives: a connection, or anything else.
+// Package service has services: demons that make a task of each connection that arrives, or of anything else.
 //
 // [TCP] and [Unix] listen on every scheduler of a Group and make a task of each connection; their Setup
 // is a set-up function for act.Run. [New] makes a service of any source of tasks.

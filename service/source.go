@@ -5,10 +5,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// New makes a service of a source of tasks that is not a socket. The demon calls next once a turn, on the
-// scheduler's thread; next must not block. An action that next returns is spawned, whatever the Directive: Yield
-// when there may be more at once, Wait when something will wake the demon, Done when there is no more, so that the
-// last task and the end can come in the same turn. Failed ends it with t.Err().
+// New makes a service of a source of tasks that is not a socket. The demon calls next once a turn, on the scheduler's
+// thread; next must not block. An action that next returns is spawned, whatever the Directive, so the last action can
+// come with Done. next returns Yield when there may be more at once, Wait when something will wake the demon, and Done
+// when there is no more. Failed ends the demon with t.Err().
 //
 // On an order it makes no more tasks and ends. Install it in a set-up function:
 //

@@ -20,8 +20,8 @@ import (
 type TCP struct {
 	// Address is "host:port"; no host means all addresses, and port 0 one of the system's choice: see Addr.
 	Address string
-	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the connection is
-	// closed in stages; after a panic or a drop it is aborted. A nil action closes it at once. An action that fails
+	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the connection is closed
+	// as by Conn.Close; after a panic or a drop it is aborted. A nil action closes it at once. An action that fails
 	// because its peer has gone (ECONNRESET, EPIPE and the like) is not reported. To the peer a failure looks like an
 	// orderly end: if that would mislead it, call Conn.Abort before failing.
 	Handler func(*listener.Conn) act.Action
@@ -30,8 +30,8 @@ type TCP struct {
 	// handler.
 	Filters       []listener.Filter
 	FilterTimeout time.Duration
-	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound
-	// accepting pauses and the system's backlog fills. 0 does not bound them.
+	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound accepting
+	// pauses and the system's backlog fills. 0 means no bound.
 	MaxConns int
 	// Backlog bounds the connections that wait to be accepted, for each scheduler; 0 is as many as the system allows.
 	Backlog int

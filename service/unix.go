@@ -10,9 +10,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Unix is a service on a stream socket of the file system. All schedulers share one listening socket. A socket file
-// at which nothing listens is replaced; a live one, or a file that is no socket, is not touched. The file is removed
-// when the service ends. Orders and the rest are as with TCP.
+// Unix is a service on a stream socket of the file system. All schedulers share one listening socket. A socket file at
+// which nothing listens is replaced; a live one, or a file that is not a socket, is not touched. The file is removed
+// when the service ends. Orders, and the fields, have the same effects as with [TCP].
 type Unix struct {
 	// Path is where the socket file is made; it must fit into 107 bytes. On Linux one that begins with @ is
 	// an abstract name, without a file.

@@ -28,7 +28,7 @@ type Script func(c *Client) error
 // the end of the stream, Close resets the connection if received bytes are unread, and deadlines are times of
 // [Client.Now].
 type Client struct {
-	net.Conn // (*socket)(the Client)
+	net.Conn // on the simulated network
 
 	w       *World
 	id      int

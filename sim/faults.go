@@ -43,8 +43,8 @@ type Faults struct {
 	Pressed  int // the inbox of a scheduler is full
 }
 
-// Anything returns the Faults of a bad day. Every fault happens, most of them seldom. Faults that can happen once in
-// the life of a connection are more frequent than faults of single segments.
+// Anything returns Faults in which every fault happens, most of them seldom. Faults that can happen once in the life of
+// a connection are more frequent than faults of single segments.
 func Anything() Faults {
 	const once, seldom, rare = often / 50, often / 200, often / 5000
 	return Faults{

@@ -20,7 +20,7 @@ type Options struct {
 	// Storm is how long faults happen, on the world's clock. After it there are none, and every client must come to
 	// its end. 0 means a minute.
 	Storm time.Duration
-	// Calm is how long that may take. 0 means half an hour.
+	// Calm is how long the clients may take to end after the Storm, and then a server to end. 0 means half an hour.
 	Calm time.Duration
 	// Steps bounds the steps of Run. 0 means 20 million.
 	Steps int
@@ -179,7 +179,8 @@ func (w *World) wrong(format string, args ...any) {
 func (w *World) Errorf(format string, args ...any) { w.wrong(format, args...) }
 
 // Excuse sets a function that decides about errors of scripts that neither a fault nor a shutdown explains. If it
-// returns true, the error does not fail the world. A proxy needs it, which passes on the resets of its other side.
+// returns true, the error does not fail the world. The test of a proxy needs it, since a proxy passes on resets of its
+// other side.
 func (w *World) Excuse(f func(c *Client, err error) bool) { w.excuse = f }
 
 // Rand returns random numbers for the scenario. Clients have their own; see Client.Rand.

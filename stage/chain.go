@@ -15,8 +15,8 @@ type Stage struct {
 
 func (s Stage) dynamic() bool { return s.Processor != "" }
 
-// Chain is the way of one kind of task: a static stage at which its tasks begin, and then by turns a dynamic and a
-// static one.
+// Chain is the sequence of stages of one kind of task: a static stage at which its tasks begin, and then dynamic and
+// static stages in alternation.
 //
 //	CREATED ──LOADING_DATA──▶ DATA_LOADED ──BUILDING_REPORT──▶ FINISHED
 //
@@ -33,8 +33,8 @@ type Chain struct {
 //		Then("BUILDING_REPORT", "build", "FINISHED")
 func Begin(static string) *Chain { return &Chain{[]Stage{{Name: static}}} }
 
-// Then returns a chain that goes on behind the end of c with a dynamic stage, whose work the processor with that id
-// does, and the static stage that it leads to.
+// Then returns a chain that continues c with a dynamic stage, whose work the processor with that id does, and the
+// static stage that it leads to.
 func (c *Chain) Then(dynamic, processor, static string) *Chain {
 	return &Chain{append(slices.Clip(c.stages), Stage{dynamic, processor}, Stage{Name: static})}
 }

@@ -1,13 +1,13 @@
-// Package stage does background work in stages whose results last. A task goes along a [Chain] of stages, and the
+// Package stage does background work in stages whose results are stored. A task goes along a [Chain] of stages, and the
 // result of each stage is stored before the next begins. A task can be suspended, resumed and cancelled from anywhere
-// while it runs. When its process dies, another process continues it behind the last finished stage.
+// while it runs. When its process dies, another process continues it after the last finished stage.
 //
 //	CREATED ──LOADING_DATA──▶ DATA_LOADED ──BUILDING_REPORT──▶ FINISHED
 //	 static     dynamic          static         dynamic         static
 //
-// A static stage is a stored result. A dynamic stage is work under way: everybody can see it, and it does not last. The
-// task then reaches the static stage behind it, or goes back to the one before. Beside the stage a task has a [Status],
-// which says what is being done about it.
+// A static stage is a stored result. A dynamic stage is work under way: all readers of the store can see it, but it is
+// temporary. The task then reaches the next static stage, or goes back to the one before. Beside the stage a task has a
+// [Status], which says what is being done about it.
 //
 //	chain := stage.Begin("CREATED").
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
@@ -38,8 +38,8 @@
 // an attempt, so a task that kills its workers is not tried for ever.
 //
 // When Suspend or Cancel has returned true, no stage of the task finishes before Resume. A processor that is at work
-// learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if it does not
-// listen.
+// learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if the processor
+// goes on regardless.
 //
 // A stage may begin more than once: after a crash, a failure, or a suspension. What a processor does outside of its
 // transaction has to allow for that. A processor that does not return when its context has ended keeps its place among
@@ -55,6 +55,6 @@
 //
 // # What it is not
 //
-// The package is no job queue: it has no priorities, no schedules, and no results to fetch. Finished tasks stay in the
-// store until they are deleted there.
+// The package is not a job queue: it has no priorities, no schedules, and no results to fetch. Finished tasks stay in
+// the store until they are deleted there.
 package stage

@@ -30,11 +30,11 @@ type Config struct {
 	// Provider has the processors of the Chains.
 	Provider Provider
 
-	// Listeners are called for each stage. Before those of Listened, they come first both Before and After the processor.
+	// Listeners are called for each stage. They come before those of Listened, both Before and After the processor.
 	Listeners []Listener
 
-	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for people: two engines
-	// may have the same, since tokens tell their claims apart.
+	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
+	// two engines may have the same, since tokens tell their claims apart.
 	Worker string
 
 	// Workers is how many tasks the engine works on at a time, and so how many processors run; 0 means 8.
@@ -54,8 +54,8 @@ type Config struct {
 	// at once.
 	Poll time.Duration
 
-	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts, also one that
-	// a Stop has cut; suspensions and interruptions do not.
+	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts as an
+	// attempt, even one that Stop did not wait for; suspensions and interruptions do not.
 	Attempts int
 
 	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed; nil means 1 s, doubled each time,

@@ -7,8 +7,8 @@ import (
 )
 
 // Store keeps tasks. Each method is one atomic transition, and has been stored when it returns nil, as far as the store
-// promises. All methods may be called from any goroutine, and from any process where the store is shared. They may block,
-// but not after ctx has ended. Package storetest has the suite that every Store passes.
+// promises. All methods may be called from any goroutine, and from any process where the store is shared. They may
+// block, but not after ctx has ended. Package storetest has a test suite that every Store must pass.
 //
 // Time is the store's own clock, one for all that share it.
 //
@@ -88,7 +88,7 @@ type Claim struct {
 // Passage is the end of a dynamic stage.
 type Passage struct {
 	From, To string // a dynamic stage and the static one behind it
-	Last     bool   // that is the last of the chain
+	Last     bool   // To is the last stage of the chain
 }
 
 // Return says how a task is given back.
@@ -107,7 +107,7 @@ type Beat struct {
 	Wanted Wanted
 }
 
-// Filter says which tasks to list. Zero fields let all through.
+// Filter says which tasks to list. A zero field matches all tasks.
 type Filter struct {
 	Kind   string
 	Stage  string
@@ -119,8 +119,9 @@ type Filter struct {
 	Running bool
 }
 
-// Tx is the transaction in which a stage ends: what is done in it is there exactly when the static stage is. A store in
-// SQL also gives access to its own transaction, see there. A Tx is good until the Commit that it was given to returns.
+// Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or
+// not at all. The documentation of a store in SQL says how a Commit gets at its transaction. A Tx is good until the
+// Commit that it was given to returns.
 type Tx interface {
 	// SetData replaces Task.Data, for the next stage and for all readers.
 	SetData([]byte)

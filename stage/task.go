@@ -66,7 +66,7 @@ type Task struct {
 	Token  int64
 
 	Created time.Time
-	Changed time.Time // the last transition; a heartbeat is none
+	Changed time.Time // the last transition; heartbeats do not count
 }
 
 // MaxFailure bounds Task.Failure, in bytes.

@@ -36,21 +36,21 @@
 // uses only data of its tasklet. The SYNC phase before it copies what it needs of shared data; the SYNC phase after it
 // merges the results.
 //
-// A tasklet that waits has arranged before to be resumed: by a timer, a callback, another tasklet. If the resumption
-// comes before the Wait, it is kept. A tasklet that nothing resumes keeps Run from returning for ever, like a goroutine
-// on a channel without a sender. An order with a bound in time ends it.
+// Before a tasklet waits, it arranges to be resumed, by a timer, a callback or another tasklet. If the resumption comes
+// before the Wait, it is kept. A tasklet that nothing resumes keeps Run from returning for ever, like a goroutine on a
+// channel without a sender. An order with a bound in time ends it.
 //
 // Any code may schedule, suspend and resume tasklets, and run a phase at once with [With]. Under Run, no phase begins
 // inside another: what a phase schedules happens after it, and a chain of any length takes no stack.
 //
 // # Releasing resources
 //
-// A tasklet has no Close: it may be scheduled again, here or under another scheduler. What a phase acquires for itself is
-// released by its deferred functions, which run after a panic and a Goexit too. What is kept from one phase to the next is
-// released by the last phase, or in Stop after an order; a [Stopper] may end its tasklet there. Neither is called after a
-// panic in an earlier phase, after an order that suspends and drops, or when the act.Scheduler of [On] is closed. What
-// must be released in all cases is put into an action, which is always closed: see [Scheduler.Await], and Spawn of
-// [Scheduler.Act].
+// A tasklet has no Close: it may be scheduled again, here or under another scheduler. What a phase acquires for itself
+// is released by its deferred functions, which run after a panic and a Goexit too. What is kept from one phase to the
+// next is released by the last phase, or in Stop after an order; a [Stopper] may end its tasklet there. Neither the
+// last phase nor Stop is called after a panic in an earlier phase, after an order that suspends and drops, or when the
+// act.Scheduler of [On] is closed. What must be released in all cases is put into an action, which is always closed:
+// see [Scheduler.Await], and Spawn of [Scheduler.Act].
 //
 // # The states of a tasklet
 //

@@ -71,7 +71,7 @@ func (s *Scheduler) API() API { return s.core.api }
 // membership, at the end of the present phase if there is one. Scheduled after that, t is a new member.
 //
 // The error is ErrIncomparable, ErrNotRunning for an Async outside of Run, or ErrSynchronous if the executor tried to
-// run the phase at once. After ErrSynchronous t is no member; after the others nothing has changed.
+// run the phase at once. After ErrSynchronous t is not a member; after the others nothing has changed.
 func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
 	d.require()
 	if err := identify(t); err != nil {
@@ -152,10 +152,10 @@ func (s *Scheduler) Run() error {
 	}
 }
 
-// Shutdown gives an order to the present Run, or to the next one: see act.Scheduler.Shutdown. A SYNC phase is a turn, an
-// ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A tasklet that waits
-// goes on waiting; one that wants to hear of the order is a Stopper. After an order SYNC phases may run in another order
-// than they were scheduled in. An Inline ignores orders; a Scheduler of On passes them on to its act.Scheduler.
+// Shutdown gives an order to the present Run, or to the next one: see act.Scheduler.Shutdown. A SYNC phase is a turn,
+// an ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A tasklet that
+// waits goes on waiting; one that is a [Stopper] is told of the order. After an order SYNC phases may run in another
+// order than they were scheduled in. An Inline ignores orders; a Scheduler of On passes them on to its act.Scheduler.
 //
 // An order gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty turn.
 // So with a bound of n turns the others have n-1 SYNC phases left, and none with a bound of 1. A bound of 2 or more lets
