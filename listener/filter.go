@@ -6,7 +6,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Filter makes the action that prepares a connection before it is used: one that reads a header in front of the bytes,
@@ -52,13 +51,6 @@ func (f *filtered) Act(t *act.Task) act.Directive {
 		if o := t.Order(); o != nil { // it came before this filter
 			f.Stop(t, o)
 		}
-	}
-}
-
-// Stop passes on an order. One that comes before the first turn is passed on in it.
-func (f *filtered) Stop(t *act.Task, o shutdown.Order) {
-	if f.Action != nil {
-		f.Child.Stop(t, o)
 	}
 }
 
