@@ -71,7 +71,7 @@ const floors = `
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
-	# 4: processes. runtime to let others run who hold a lock; os for an error; time for how long
+	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
@@ -223,13 +223,13 @@ func goFiles(t *testing.T) (files []string) {
 var doors = map[string][]string{
 	"act/config.go":                  {"time.Now", "time.Since"},                                          // the system's Clock
 	"act/idle.go":                    {"time.NewTimer"},                                                   // the Idler of a scheduler without descriptors
-	"act/group.go":                   {"go"},                                                              // the threads, and who waits for each
+	"act/group.go":                   {"go"},                                                              // the threads, and the goroutines that wait for them
 	"act/executor.go":                {"go"},                                                              // the default Executor
 	"coro/routine.go":                {"time.AfterFunc"},                                                  // a stopped body that does not end is reported
 	"demon/pause.go":                 {"time.NewTimer"},                                                   // the strategy "poll", an Idler
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
 	"monitor/signals.go":             {"go"},                                                              // os/signal hands over on a channel
-	"internal/netpoll/listen.go":     {"time.Sleep"},                                                      // who else is binding the same path; at set-up only
+	"internal/netpoll/listen.go":     {"time.Sleep"},                                                      // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
 	"stage/memory/store.go":          {"time.Now"},                                                        // unless it is given another clock
@@ -237,7 +237,7 @@ var doors = map[string][]string{
 	"sim/test.go":                    {"time.Now", "time.Since"},                                          // how long it took, to be printed
 }
 
-// doorless are examples, and suites that tests are made of, beside which nobody else's time comes in.
+// doorless are examples, and suites that tests are made of, beside which no other time comes in.
 var doorless = []string{"examples/", "internal/exectest/", "internal/tier/run/", "stage/enginetest/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}

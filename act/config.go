@@ -95,7 +95,7 @@ func (cfg Config) resolved() Config {
 		zero  int
 	}{
 		{"Schedulers", &cfg.Schedulers, min(len(thread.CPUs()), runtime.GOMAXPROCS(0))},
-		{"Turns", &cfg.TurnsPerPass, 64},
+		{"TurnsPerPass", &cfg.TurnsPerPass, 64},
 		{"Inbox", &cfg.Inbox, 1024},
 		{"Offloads", &cfg.Offloads, 64},
 	} {

@@ -25,10 +25,10 @@ func TestTheZeroConfigIsAWorkingScheduler(t *testing.T) {
 
 func TestANegativeBoundIsTheCallersMistake(t *testing.T) {
 	for name, cfg := range map[string]act.Config{
-		"Schedulers": {Schedulers: -1},
-		"Turns":      {TurnsPerPass: -1},
-		"Inbox":      {Inbox: -1},
-		"Offloads":   {Offloads: -1},
+		"Schedulers":   {Schedulers: -1},
+		"TurnsPerPass": {TurnsPerPass: -1},
+		"Inbox":        {Inbox: -1},
+		"Offloads":     {Offloads: -1},
 	} {
 		require.PanicsWithValue(t, "act: Config."+name+" is negative: -1", func() { act.NewGroup(cfg) })
 	}

@@ -204,7 +204,7 @@ func ExampleScheduler_Shutdown() {
 // greeters finds the greeter of each scheduler. A package keeps such a Local in a variable.
 var greeters = act.NewLocal(func(s *act.Scheduler) string { return fmt.Sprint("greeter ", s.Index()) })
 
-// A test gives a scheduler a value of its own before anybody asks for it.
+// A test gives a scheduler a value of its own before it is asked for.
 func ExampleLocal_Put() {
 	real, tested := act.New(act.Config{}), act.New(act.Config{})
 	greeters.Put(tested, "a fake")

@@ -111,7 +111,7 @@ func (b *basket) put() {
 	b.waiter.Wake()
 }
 
-// Who waits looks again after each turn's beginning: it may have been woken for nothing.
+// An action that waits checks its condition in each turn: it may have been woken for nothing.
 func ExampleWaker() {
 	var b basket
 	s := act.New(act.Config{})
@@ -217,7 +217,7 @@ func ExampleTask_Own() {
 	// house closed
 }
 
-// Who hands something on must not close it.
+// An action that hands something on must not close it.
 func ExampleTask_Release() {
 	s := act.New(act.Config{})
 	shop := door("shop")

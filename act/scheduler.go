@@ -31,7 +31,7 @@ type Scheduler struct {
 	ends      []interface{ TurnEnd() }
 	ended     uint64 // turns and posted functions; see hook.TurnCount
 	sincePass int    // turns of tasks taken
-	turns     int    // Config.Turns
+	turns     int    // Config.TurnsPerPass
 
 	// The pass.
 	passing  bool  // stopped inside a pass, among its demons

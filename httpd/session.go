@@ -403,7 +403,7 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 func (x *session) closeAction() {
 	c, ok := x.exchange.action.(io.Closer)
 	if x.exchange.action = nil; ok {
-		_ = c.Close() // there is nobody left to return its error to
+		_ = c.Close() // there is no caller left to return its error to
 	}
 }
 

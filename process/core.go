@@ -69,7 +69,7 @@ const (
 	poked                    // Self.Poke was called
 	killed                   // the next turn is the end
 	orderPending             // there is an order that it was not told
-	roomWanted               // somebody waits for room in its mailbox
+	roomWanted               // there is a waiter for room in its mailbox
 	blocked                  // it waits for room in other mailboxes; only that, or an end, gives it a turn
 	queued       = 0         // the state of a new process
 	sleeping     = 1 << 14

@@ -90,7 +90,7 @@ func (r *runner) end(c *core, why Reason) {
 	if observer == nil && free == nil && why != Failed {
 		return
 	}
-	r.publishCounts() // before anybody hears of the end
+	r.publishCounts() // before observers are notified of the end
 	notice := c.notice()
 	if observer == nil && why == Failed {
 		r.s.Logger().Error("a process has failed, and nothing observes it", zap.Stringer("process", c), zap.Error(notice.Err))

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Processes are spawned in a set-up function behind that of their System, or later, by anybody. Run returns when all of
+// Processes are spawned in a set-up function behind that of their System, or later, from anywhere. Run returns when all of
 // them have ended.
 func ExampleSpawn() {
 	sys := process.New(process.Config{})
@@ -149,7 +149,7 @@ func ExampleAction() {
 	// closed
 }
 
-// Who fails to send to a full mailbox hears of it, if that is what the receiver was made with.
+// A mailbox with the overflow policy Reject: a Send to it fails while it is full.
 func ExampleOptions() {
 	runProcesses(func(sys *process.System) {
 		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], last bool) { p.Exit() }),
@@ -452,7 +452,7 @@ func ExampleDo() {
 	// Output: overslept
 }
 
-// When nothing happens any more, whoever has asked for that is told.
+// Quiescent returns a future that is resolved when nothing happens any more.
 func ExampleSystem_Quiescent() {
 	runProcesses(func(sys *process.System) {
 		begotten := 0
@@ -470,7 +470,7 @@ func ExampleSystem_Quiescent() {
 		handOver(process.Spawn(sys, process.Handler(beget), process.Options{}), sys, 5)
 		sys.Quiescent().Handle(func(struct{}, error) {
 			fmt.Println(begotten)
-			handOver(all, sys, 0) // which has held Run
+			handOver(all, sys, 0) // it has kept Run from returning
 		})
 	})
 	// Output: 63
@@ -508,7 +508,7 @@ func ExampleStopper() {
 	// <nil>
 }
 
-// The end of a process as a future: for tasks, and for whoever is not a process.
+// The end of a process as a future, for tasks and goroutines.
 func ExampleEnded() {
 	runProcesses(func(sys *process.System) {
 		waits := process.Func[int](func(*process.Self[int]) act.Directive { return act.Wait })

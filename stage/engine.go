@@ -85,7 +85,7 @@ type Engine struct {
 	works    []*work       // in order of their claims; what is done to all is done in this order
 	claiming int           // how many tasks the store is being asked for
 	more     bool          // the last claim got all that it asked for: there may be more
-	done     chan struct{} // closed when nothing is claimed or being claimed; nil if nobody waits for that
+	done     chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
 	jitter   *rand.Rand
 	period   *period
 }

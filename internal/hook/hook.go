@@ -1,4 +1,4 @@
-// Package hook is what Daimon's own packages need of package act and nobody else does: the rest of a scheduler's
+// Package hook is what Daimon's own packages need of package act, and users do not: the rest of a scheduler's
 // interface. Package act sets the functions. s is an *act.Scheduler and t an *act.Task, which this package cannot name,
 // since act imports it.
 package hook
