@@ -13,8 +13,8 @@ type Executor interface {
 	Execute(f func())
 }
 
-// Reserve returns an Executor for functions that must not wait behind others: n goroutines of its own, beside the
-// Offloads. A Config.Executor provides it by a method Reserve(n int) act.Executor for any goroutine; without that
+// Reserve returns an Executor for functions that must not wait behind others: n goroutines of its own, in addition to
+// the Offloads. A Config.Executor provides it by a method Reserve(n int) act.Executor for any goroutine; without that
 // method, Reserve returns the Config.Executor itself. See Call.On. Any goroutine.
 func (s *Scheduler) Reserve(n int) Executor {
 	if n < 1 {

@@ -6,9 +6,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Busy is the strategy "busy": the thread never blocks, it looks again and again. It uses a whole CPU for each scheduler
-// even if there is nothing to do. It is meant for hardware that is dedicated to the program, with a spare CPU for Go's
-// collector.
+// Busy is the strategy "busy": the thread never blocks, it looks again and again. It uses a whole CPU for each
+// scheduler even if there is nothing to do. It is meant for hardware that is dedicated to the program, with a spare CPU
+// for Go's garbage collector.
 func Busy() act.Strategy {
 	return func(_ *act.Scheduler, present act.Idler) act.Idler { return busy{present} }
 }

@@ -6,9 +6,9 @@
 //
 //	name       made by     when nothing is ready                 an event waits   an idle server costs
 //	interrupt  nil         sleep until something happens         for a wake-up    nothing
-//	poll       [Pause]     sleep a fixed time, then look         up to the pause  a few wake-ups a pause
-//	hybrid     [Hybrid]    look for a while, then sleep          not, while busy  nothing
-//	busy       [Busy]      look                                  not              the whole CPU
+//	poll       Pause       sleep a fixed time, then look         up to the pause  a few wake-ups a pause
+//	hybrid     Hybrid      look for a while, then sleep          not, while busy  nothing
+//	busy       Busy        look                                  not              the whole CPU
 //
 //	idle, err := demon.ParseStrategy(*idleFlag)
 //	…

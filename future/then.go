@@ -26,8 +26,8 @@ func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
 	})
 }
 
-// Handle calls fn with the outcome of f when f is resolved. Either err is nil or v is the zero T. It ends a chain:
-// a panic in fn is reported as that of any task.
+// Handle calls fn with the outcome of f when f is resolved. Either err is nil or v is the zero T. A panic in fn is
+// reported as that of any task.
 func (f *Future[T]) Handle(fn func(v T, err error)) {
 	h := &handler[T]{from: f, fn: fn}
 	register(f, h, &h.waiter)

@@ -197,9 +197,9 @@ func (c *Conn) Queued() int {
 }
 
 // Room returns how many bytes Write is certain to take now, in one call or in several of this turn: those that may
-// still be queued up to Limits.High, or at least gathered. 0 means none for certain: Write with an empty p then
-// returns a Blocked, its error, or nil if only gathered bytes are in the way, which are gone by the next turn. It
-// costs no system call.
+// still be queued up to Limits.High, or at least gathered. 0 means none for certain: Write with an empty p then returns
+// a Blocked or another error, or nil if only gathered bytes take the room; those are sent when the turn ends. It costs
+// no system call.
 func (c *Conn) Room() int {
 	if c.stream == nil {
 		return 0

@@ -28,8 +28,8 @@ type ListenOptions struct {
 	// *net.UnixAddr. No other program, not even another instance of this one, can listen at the same address; a Unix
 	// socket file at which nothing listens is replaced.
 	Addr net.Addr
-	// Sibling is an Acceptor of the same kind of engine on another scheduler, still open, whose address this one
-	// joins; Addr is then ignored but for its type. TCP: a socket for each scheduler, over which the system spreads the
+	// Sibling is an Acceptor of the same kind of engine on another scheduler, still open, whose address this one joins;
+	// of Addr only the type then counts. TCP: a socket for each scheduler, over which the system spreads the
 	// connections. Unix: one socket for all, unlinked when the last Acceptor is closed.
 	Sibling Acceptor
 	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the system allows.

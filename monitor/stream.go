@@ -64,10 +64,10 @@ type Stream interface {
 type CloseNotifier interface {
 	Stream
 	// AwaitEnd reports whether the peer has closed its side (half; bytes sent before that may still be unread), and why
-	// the Stream is broken, if it is: the error that Send would return but for CloseWrite. It keeps w, in place of an
-	// earlier one and of that of AwaitInput, which in turn replaces it. It wakes w when one of the two becomes true that
-	// was not, and when the Stream is given up; never for bytes. After an error there is nothing left to wait for, and w
-	// is not kept. Nothing is received.
+	// the Stream is broken, if it is: the error that Send would return without CloseWrite. It keeps w. AwaitEnd
+	// and AwaitInput share one place: the later call replaces the Waker of the earlier one. AwaitEnd wakes w when the
+	// peer closes its side or the Stream breaks, and when the Stream is given up; never for bytes. After an error there
+	// is nothing left to wait for, and w is not kept. Nothing is received.
 	AwaitEnd(w act.Waker) (half bool, err error)
 }
 

@@ -163,10 +163,10 @@ type Sender interface {
 	Scheduler() *act.Scheduler
 }
 
-// Spawn makes a process. With a System as the Sender any goroutine may call it, and the first turn is taken by an idle
-// scheduler if there is one. With any other Sender the process is queued on that scheduler, and an idle one may take it.
-// In a System that is closed the process ends at once, as Stopped. Spawn panics if a is nil, if the Group has no System,
-// and before the first Setup has returned.
+// Spawn makes a process. With a System as the Sender, any goroutine may call Spawn, and the first turn is taken by an
+// idle scheduler if there is one. With any other Sender the process is queued on that scheduler, and an idle one may
+// take it. In a System that is closed the process ends at once, as Stopped. Spawn panics if a is nil, if the Group has
+// no System, and before the first Setup has returned.
 func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")

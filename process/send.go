@@ -13,7 +13,7 @@ import (
 // a process, which has sent the message and waits for room before its next turn.
 //
 // A process that sends to one that sleeps or is queued hands its thread over: the receiver has the next turn there, the
-// present turn receives no more messages, and the sender continues behind the processes that were already queued. Of
+// present turn receives no more messages, and the sender continues after the processes that were already queued. Of
 // several receivers in a turn only the first gets the thread; the others are queued.
 //
 // Room in a mailbox goes to the next sender, also while others wait for it. A process that sends to a full mailbox of

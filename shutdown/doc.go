@@ -5,8 +5,8 @@
 //
 //	s.Shutdown(shutdown.Now{}) // the default policy: drain for 30 s, then drop
 //
-// An application whose actions are to know the reason declares an Order of its own. Every action receives that value in its
-// Stop method and can read it from its task:
+// An application that wants its actions to know the reason declares an Order of its own. Every action receives that
+// value in its Stop method and can read it from its task:
 //
 //	type Upgrade struct{ Successor string }
 //

@@ -45,8 +45,8 @@ type Store interface {
 
 	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
 	// Cancelled at r.Stage instead, never due, with r's attempt and failure. The store makes r.Failure a text that all
-	// stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut at MaxFailure bytes, behind a whole
-	// rune.
+	// stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to at most MaxFailure bytes, after a
+	// whole rune.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
 	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease,
@@ -58,8 +58,8 @@ type Store interface {
 	// If there is no such task, the error is ErrNotFound, here and below.
 	Suspend(ctx context.Context, id ID) (bool, error)
 
-	// Resume makes a Suspended task Resumed and due at once, and withdraws a request to suspend. If failed, it does so
-	// with a task in Error as well, whose attempts begin anew. It reports whether that changed anything.
+	// Resume makes a Suspended task Resumed and due at once, and withdraws a request to suspend. If failed is set, it
+	// does the same for a task in Error, whose attempts begin anew. It reports whether that changed anything.
 	Resume(ctx context.Context, id ID, failed bool) (bool, error)
 
 	// Cancel ends a task that has not finished: at once if no worker holds it, else by a request, which replaces one to
@@ -87,7 +87,7 @@ type Claim struct {
 
 // Passage is the end of a dynamic stage.
 type Passage struct {
-	From, To string // a dynamic stage and the static one behind it
+	From, To string // a dynamic stage and the static one after it
 	Last     bool   // To is the last stage of the chain
 }
 

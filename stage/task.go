@@ -8,7 +8,7 @@ import (
 // ID is the number of a task: above 0, and never given twice by a store.
 type ID int64
 
-// Status says what is being done about a task, beside the stage that it has reached.
+// Status says what is being done about a task, in addition to the stage that it has reached.
 //
 //	                 claimed                     last stage
 //	NORMAL, RESUMED ────────▶ IN_PROCESSING ─────────────────▶ NORMAL, for good

@@ -5,7 +5,7 @@ import "errors"
 // With runs a phase of t at once, on the calling goroutine, and then carries out its answer under s. If t is a member,
 // it is taken from its place first. Called in a SYNC phase of s, it is a part of that phase. Called on another
 // goroutine during a Run of s, it counts as an ASYNC phase, and Run waits for it. Under an Inline that another
-// goroutine uses, it runs beside the phases there. Calls may nest, also those of different schedulers.
+// goroutine uses, it runs in parallel with the phases there. Calls may nest, also those of different schedulers.
 //
 // The error is ErrInPhase if t is in a phase already, ErrIncomparable, or ErrNotRunning if the answer is Async and s is
 // not running; then t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
@@ -54,9 +54,9 @@ func (e *entry) with(drains bool) error {
 // ErrNotRunning, also as the answer of a phase: Schedule then returns it, and the tasklet is forgotten. A panic reaches
 // the caller; what is left in the queue runs with the next call.
 //
-// An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and the
-// goroutine that is active runs it and gets the errors. But their With runs its phase at once, beside the others,
-// since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
+// An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and
+// the goroutine that is active runs it and gets the errors. But their With runs its phase at once, in parallel with the
+// others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
 func Inline() *Scheduler { return newCore(API{}, inline).root() }
 
 // drain runs what is queued, unless another call does.

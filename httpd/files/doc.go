@@ -4,10 +4,10 @@
 //	public := &files.Server{FS: root.FS()}
 //	site.Handle("GET /static/{path...}", public.Serve)
 //
-// It does what http.FileServerFS does in net/http: validators, conditions, ranges, index.html. It differs where a default
-// of FileServerFS has surprised its users: directories are not listed, names that begin with a dot are not served, content
-// types come from a table and neither from the system nor by a guess, "/index.html" is a file like any other, and "/file/"
-// names no file.
+// It does what http.FileServerFS does in net/http: validators, conditions, ranges, index.html. It differs where a
+// default of FileServerFS has surprised its users: directories are not listed, names that begin with a dot are not
+// served, content types come from a table, not from the system or from the content, "/index.html" is a file like any
+// other, and "/file/" names no file.
 //
 // # What is done where
 //
@@ -28,10 +28,10 @@
 //	416        no range can be satisfied
 //	500        any other error of the file system, which goes to the log of the scheduler and not to the client
 //
-// There are at most 16 ranges, together not more than the file; a request for more gets the whole file. If a file becomes
-// shorter while it is sent, the connection is aborted, so that no client takes it for complete. A file that is written in
-// place meanwhile arrives as a mixture: replace files by renaming new ones over them, and a download that has begun gets
-// all of the old one.
+// There are at most 16 ranges, together not more than the file; a request for more gets the whole file. If a file
+// becomes shorter while it is sent, the connection is aborted, so that no client believes it to be complete. A file
+// that is written in place meanwhile arrives as a mixture: replace files by renaming new ones over them, and a download
+// that has begun gets all of the old one.
 //
 // # Paths
 //
