@@ -55,7 +55,7 @@ func TestAChildForwardsEverything(t *testing.T) {
 	require.Equal(t, "nothing", act.Name(&act.Child{}))
 }
 
-func TestAChildThatHasFinishedIsLeftInPeace(t *testing.T) {
+func TestAChildThatHasFinishedIsNotCalledAgain(t *testing.T) {
 	refusal := errors.New("refused")
 	for _, final := range []act.Directive{act.Done, act.Failed} {
 		t.Run(final.String(), func(t *testing.T) {

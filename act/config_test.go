@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 func TestTheZeroConfigIsAWorkingScheduler(t *testing.T) {
@@ -23,7 +24,7 @@ func TestTheZeroConfigIsAWorkingScheduler(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestANegativeBoundIsTheCallersMistake(t *testing.T) {
+func TestANegativeBoundPanics(t *testing.T) {
 	for name, cfg := range map[string]act.Config{
 		"Schedulers":   {Schedulers: -1},
 		"TurnsPerPass": {TurnsPerPass: -1},
@@ -32,6 +33,7 @@ func TestANegativeBoundIsTheCallersMistake(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, "act: Config."+name+" is negative: -1", func() { act.NewGroup(cfg) })
 	}
+	require.Panics(t, func() { act.NewGroup(act.Config{Shutdown: shutdown.Policy{Turns: -1}}) })
 }
 
 func TestTheInboxIsRoundedUp(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Ancestors: yielding tasks starved beside any demon, and demons under load.
 func TestNeitherTasksNorDemonsStarve(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var tasks [3]int

@@ -89,7 +89,7 @@ func TestAnAffinityThatTheSystemRefusesIsOneLogLine(t *testing.T) {
 	require.Equal(t, "not yours", logs.All()[0].ContextMap()["error"])
 }
 
-func TestMoreSchedulersThanCPUsAreNotPinnedAndNotTalkedAbout(t *testing.T) {
+func TestMoreSchedulersThanCPUsAreNotPinnedAndNothingIsLogged(t *testing.T) {
 	defer act.SetPin(func(int) error { panic("pinned") })()
 	g, logs := newGroup(t, act.Config{Schedulers: len(thread.CPUs()) + 1})
 	require.NoError(t, g.Run(t.Context()))
@@ -639,12 +639,6 @@ func TestTheSchedulersOfAGroupMayBeSteppedOnOneGoroutine(t *testing.T) {
 		}
 	}
 	require.Equal(t, "ABCABCABCDD", h.String())
-}
-
-func TestNegativeBoundsOfAConfigAreBugs(t *testing.T) {
-	for _, cfg := range []act.Config{{Schedulers: -1}, {TurnsPerPass: -1}, {Inbox: -1}, {Offloads: -1}, {Shutdown: shutdown.Policy{Turns: -1}}} {
-		require.Panics(t, func() { act.NewGroup(cfg) })
-	}
 }
 
 func TestAPostThatCrossesTheMomentOfFallingAsleepIsNeverLost(t *testing.T) {

@@ -144,6 +144,45 @@ func TestWakesDuringAnOffloadAreAbsorbedByTheTurnThatFollows(t *testing.T) {
 	requireCut(t, s.Run())
 }
 
+func TestATurnNeverRunsBesideTheFunctionThatItOffloaded(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var inside atomic.Int32
+	enter := func() {
+		if inside.Add(1) != 1 {
+			panic("two at once")
+		}
+		inside.Add(-1)
+	}
+	var wakers []act.Waker
+	n := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		enter()
+		if n++; n == 500 {
+			return act.Done
+		}
+		w := t.Waker()
+		wakers = append(wakers, w)
+		r := w.Remote()
+		return t.Offload(func() {
+			r.Wake() // asks for the next turn while the function runs
+			enter()
+			r.Wake()
+		})
+	}))
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		for _, w := range wakers {
+			w.Wake()
+		}
+		if wakers = wakers[:0]; n >= 500 {
+			return act.Done
+		}
+		return act.Yield
+	}))
+	require.NoError(t, s.Run())
+	require.Empty(t, messages(logs))
+	require.Equal(t, 500, n)
+}
+
 func TestAPanicOrGoexitOffTheThreadFailsThatTaskAlone(t *testing.T) {
 	boom := errors.New("boom")
 	for name, c := range map[string]struct {
@@ -224,7 +263,7 @@ func TestAnOrderWaitsForAnOffloadWithinItsBound(t *testing.T) {
 	require.True(t, returned)
 }
 
-func TestWhoIsOffloadedHearsOfTheOrderAfterwards(t *testing.T) {
+func TestAnOffloadedTaskIsToldOfTheOrderAfterwards(t *testing.T) {
 	exec := &later{}
 	s, _ := newScheduler(t, act.Config{Executor: exec})
 	var h history

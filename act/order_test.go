@@ -249,7 +249,7 @@ func TestATurnsBoundIsExact(t *testing.T) {
 	}
 }
 
-func TestWhoOverreachesStaysQueuedAndALaterRunGoesOn(t *testing.T) {
+func TestATaskOutOfTurnsStaysForALaterRun(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
 	s.Spawn(h.script("A", 6, act.Yield))
@@ -273,7 +273,7 @@ func sorted(history string, n int) string {
 	return string(b)
 }
 
-func TestWhoOverreachesIsDeletedAtOnceIfTheOrderSaysDrop(t *testing.T) {
+func TestATaskOutOfTurnsIsDroppedAtOnceIfTheOrderDrops(t *testing.T) {
 	var h history
 	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) {
 		if errors.Is(err, act.ErrDropped) {
@@ -706,7 +706,7 @@ func TestAnOrderAfterCloseDoesNothing(t *testing.T) {
 	require.ErrorIs(t, s.Run(), act.ErrClosed)
 }
 
-func TestNoOrderIsABug(t *testing.T) {
+func TestShutdownWithoutAnOrderPanics(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
 }
@@ -728,7 +728,7 @@ func TestAnOrderIsSpentWhenItsRunReturns(t *testing.T) {
 	require.Nil(t, seen)
 }
 
-func TestWhoIsSpawnedAfterTheOrderIsToldBeforeTheFirstTurnAndBounded(t *testing.T) {
+func TestATaskSpawnedAfterTheOrderIsToldBeforeItsFirstTurnAndBounded(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
 	newcomer := func(letter string) act.Action {

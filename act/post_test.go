@@ -158,7 +158,7 @@ func TestAPanicInAPostedFunctionIsReportedAndHarmsNothingElse(t *testing.T) {
 	require.Contains(t, logs.All()[0].ContextMap()["stack"], "act_test.explode")
 }
 
-func TestAPendingFunctionHoldsRun(t *testing.T) {
+func TestAPendingFunctionKeepsRunFromReturning(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	depth := 0
 	var deeper func(*act.Scheduler)
@@ -271,7 +271,6 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 	require.EqualValues(t, 6, i.interrupts.Load())
 }
 
-// Ancestors: a message that arrived between "mailbox empty?" and "sleeping" was lost.
 func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
 	for _, row := range []struct {
 		name string

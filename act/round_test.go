@@ -184,7 +184,6 @@ func TestAnEmptySchedulerReturnsAtOnce(t *testing.T) {
 	require.Zero(t, taken)
 }
 
-// Ancestors: a scheduler could not run twice.
 func TestASchedulerThatReturnedCanBeFilledAndRunAgain(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
@@ -204,7 +203,6 @@ func TestADemonThatEndsAfterThreeTurnsEndsTheRunAfterThree(t *testing.T) {
 	require.Equal(t, "ddd", h.String())
 }
 
-// Ancestors: a service could not hand over its last task and end in the same turn.
 func TestAServiceHandsOverItsLastTaskAndEndsInTheSameTurn(t *testing.T) {
 	var h history
 	ended := ""
@@ -241,7 +239,7 @@ func TestATaskMayMakeTasksAndEnd(t *testing.T) {
 	require.Equal(t, "AAAAA", h.String())
 }
 
-func TestAnAttachedDemonDoesNotHoldRun(t *testing.T) {
+func TestAnAttachedDemonDoesNotKeepRunFromReturning(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{TurnsPerPass: 2})
 	var h history
 	s.Attach(&demon{act: func(*act.Task) act.Directive { return h.note("m", act.Yield) }})
@@ -255,7 +253,7 @@ func TestAnAttachedDemonDoesNotHoldRun(t *testing.T) {
 	require.Empty(t, h.String(), "and is still there, and still holds nothing")
 }
 
-func TestHoldHolds(t *testing.T) {
+func TestHoldKeepsRunFromReturning(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	s.Hold(2)
 	released := 0

@@ -83,7 +83,7 @@ func TestReleaseHandsOn(t *testing.T) {
 	require.Equal(t, "312", h.String())
 }
 
-func TestWhoUsesTheTaskAgainOwnsNothingOfTheFormer(t *testing.T) {
+func TestAReusedTaskOwnsNothingOfTheFormerOne(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
 	var former *act.Task

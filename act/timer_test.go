@@ -504,3 +504,12 @@ func deadlines(timers []act.Timer) (all []time.Duration) {
 	}
 	return all
 }
+
+func TestAThreadLooksOnceAPassAndDoesNotSpinInASleep(t *testing.T) {
+	var looks int
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Idle: func(*act.Scheduler, time.Duration) { looks++ }}})
+	s.Spawn(yields(1000))
+	s.Spawn(sleep(100 * time.Millisecond))
+	require.NoError(t, s.Run())
+	require.Less(t, looks, 1000/64+20, "one look a pass, and hardly any during the sleep")
+}

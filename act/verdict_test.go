@@ -118,7 +118,6 @@ func TestAPanicUnwrapsToItsError(t *testing.T) {
 	require.NotEmpty(t, p.Stack)
 }
 
-// Ancestors: failed items vanished silently.
 func TestAThousandFailuresAreReportedOnceEach(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	for i := range 1000 {
@@ -200,7 +199,7 @@ func TestANameThatPanicsHarmsNothing(t *testing.T) {
 }
 
 // What panics between two turns is neither's: the one before goes on to be in its queue.
-func TestAPanicBetweenTurnsIsBlamedOnNoTask(t *testing.T) {
+func TestAPanicBetweenTurnsFailsNoTask(t *testing.T) {
 	cause := errors.New("lost the thread")
 	s, logs := newScheduler(t, act.Config{Trace: &act.Trace{
 		Told: func(t *act.Task, _ shutdown.Order) {

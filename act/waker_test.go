@@ -125,7 +125,7 @@ func stay(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-func TestATaskThatWaitsForNothingIsEnteredOnceReportedOnceAndStays(t *testing.T) {
+func TestATaskThatWaitsForNothingIsCalledOnceReportedOnceAndStays(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Spawn(h.script("A", 3, act.Wait))
@@ -149,7 +149,7 @@ func TestATaskThatWaitsForNothingIsEnteredOnceReportedOnceAndStays(t *testing.T)
 }
 
 // A Waker of an earlier turn is no Waker of this one.
-func TestAWaitWithAnEarlierTurnsWakerIsForNothing(t *testing.T) {
+func TestAnEarlierTurnsWakerDoesNotCountForTheWait(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -167,7 +167,7 @@ func TestAWaitWithAnEarlierTurnsWakerIsForNothing(t *testing.T) {
 }
 
 // A task that has armed a timer, or asked for a Waker in this very turn, waits for something.
-func TestWhoWaitsForATimerIsNotReported(t *testing.T) {
+func TestATaskThatWaitsForATimerIsNotReported(t *testing.T) {
 	s, _, logs := newVirtual(t, act.Config{})
 	var tm act.Timer
 	turns := 0
@@ -187,7 +187,6 @@ func TestWhoWaitsForATimerIsNotReported(t *testing.T) {
 	require.Empty(t, logs.All())
 }
 
-// Ancestors: a wake-up before the action had said "would block" was lost.
 func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 	const tries = 100_000
 	t.Run("its own", func(t *testing.T) {
@@ -322,8 +321,7 @@ func TestARemoteThatHasBeenUsedInterruptsNothing(t *testing.T) {
 	require.EqualValues(t, 2, i.interrupts.Load())
 }
 
-// Ancestors: a stale waker woke the task that reused the slot.
-func TestAStaleWakerNeverTouchesWhoReusesItsTask(t *testing.T) {
+func TestAStaleWakerNeverWakesTheTaskThatReusesItsPlace(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var former *act.Task
 	var stale act.Waker

@@ -253,7 +253,7 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 }
 
 // An entry whose tasklet is in a phase of another scheduler waits for it without spinning, and then goes on.
-func TestWhoIsInAPhaseElsewhereIsWaitedFor(t *testing.T) {
+func TestATaskletInAPhaseElsewhereIsWaitedFor(t *testing.T) {
 	for _, d := range []tasklet.Directive{sync_, async} {
 		h := &history{}
 		in, out := make(chan bool), make(chan bool)

@@ -20,7 +20,7 @@ func (c *called) String() string                            { return c.f() }
 func (c *called) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
 
 // A tasklet may be released while it is named after Run has ended. (The race detector checks this.)
-func TestWhoIsLetGoAfterRunHasAName(t *testing.T) {
+func TestATaskletForgottenAfterRunHasAName(t *testing.T) {
 	for name, waits := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}

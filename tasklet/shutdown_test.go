@@ -95,7 +95,7 @@ func (w *waiter) Stop(s *tasklet.Scheduler, _ shutdown.Order) {
 }
 
 // An order does not interrupt an ASYNC phase: the tasklet is told after it and before the next.
-func TestWhoIsInAnASYNCPhaseIsToldAfterIt(t *testing.T) {
+func TestATaskletInAnASYNCPhaseIsToldAfterIt(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait} {
 		t.Run(name, func(t *testing.T) {
 			s, h := tasklet.NewScheduler(), &history{}
@@ -341,7 +341,7 @@ func TestWhoComesWhileRunReturnsIsRun(t *testing.T) {
 }
 
 // Stop is not called beside a phase of another scheduler.
-func TestWhoIsInAPhaseElsewhereIsToldAfterIt(t *testing.T) {
+func TestATaskletInAPhaseElsewhereIsToldAfterIt(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()
 	s := tasklet.On(a)
