@@ -27,7 +27,7 @@ type answer struct {
 	cut     bool // the end of the connection is not its own
 }
 
-// asked is what a client has to know of its request to understand the answer.
+// asked is what a client has to know about its request to understand the answer.
 type asked struct {
 	head bool // the method is HEAD
 	old  bool // the version is HTTP/1.0
@@ -58,7 +58,7 @@ func values(fields []string, name string) string {
 	return strings.Join(all, ", ")
 }
 
-// understand takes what a server has sent apart. over reports whether the connection has ended behind it.
+// understand parses what a server has sent. over reports whether the connection has ended behind it.
 func understand(out string, over bool, questions ...asked) (all []answer, err error) {
 	for q := 0; out != ""; {
 		question := asked{}
@@ -80,7 +80,7 @@ func understand(out string, over bool, questions ...asked) (all []answer, err er
 	return all, nil
 }
 
-// next takes the first answer off.
+// next parses the first response.
 func next(out string, over bool, q asked) (a answer, rest string, err error) {
 	head, rest, found := strings.Cut(out, "\r\n\r\n")
 	if !found && strings.HasPrefix(out[:min(len(out), len(shape))], shape[:min(len(out), len(shape))]) {
@@ -136,7 +136,7 @@ func isToken(name string) bool {
 	})
 }
 
-// judge checks the fields that are the server's, and reports whether the connection is going to close.
+// judge checks the fields that the server adds, and reports whether the connection is going to close.
 func (a answer) judge(q asked) (closes bool, err error) {
 	length, coding, option := a.get("Content-Length"), a.get("Transfer-Encoding"), a.get("Connection")
 	if a.status < 200 {
@@ -168,7 +168,7 @@ func (a answer) judge(q asked) (closes bool, err error) {
 	return option == "close", nil
 }
 
-// content reads what belongs to the answer, and returns what is behind it.
+// content reads the content of the response, and returns what is behind it.
 func (a answer) content(rest string, over bool, q asked) (answer, string, error) {
 	length := a.get("Content-Length")
 	switch {
@@ -244,8 +244,8 @@ func statuses(all []answer) string {
 	return b.String()
 }
 
-// A client that forgives nothing is the measure of all tests here, so it is tested first.
-func TestTheClientForgivesNothing(t *testing.T) {
+// All tests here rely on this client being strict, so it is tested first.
+func TestTheClientOfTheTestsIsStrict(t *testing.T) {
 	const date = "Date: Sat, 21 Nov 2026 12:00:00 GMT\n"
 	for said, wrong := range map[string]string{
 		"HTTP/1.1 200\n" + date + "Content-Length: 0\n\n":                                        "shape",

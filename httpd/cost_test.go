@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// mill is a stream on which the same request comes again and again, and which forgets what it is given.
+// mill is a stream that delivers the same request again and again, and discards what is written.
 type mill struct {
 	monitor.Stream
 	request []byte
@@ -50,7 +50,7 @@ func (m *mill) AwaitInput(w act.Waker) {
 	}
 }
 
-// grinding returns what has a server take one request and answer it.
+// grinding returns a function that has a server read one request and answer it.
 func grinding(t testing.TB, h httpd.Handler, request []byte) (m *mill, once func()) {
 	tier.NoRace(t, "counts allocations") // and loans are spoilt then
 	d := newDesk(t)
@@ -75,7 +75,7 @@ func browser(t testing.TB) []byte {
 	return text
 }
 
-// A request that comes in one piece and is answered in one go costs no allocation, from the stream and back.
+// A request that comes in one piece and is answered in one turn costs no allocation.
 func TestAPlainRequestAllocatesNothing(t *testing.T) {
 	body := []byte("Hello, World!")
 	var site httpd.Mux

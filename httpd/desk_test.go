@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// desk is a scheduler that is stepped by the test, on a clock that the test moves.
+// desk is a scheduler that the test steps, with a clock that the test advances.
 type desk struct {
 	t    testing.TB
 	s    *act.Scheduler
@@ -41,7 +41,7 @@ func newDesk(t testing.TB) *desk {
 // mostTurns is more turns than anything here takes between two events of a connection.
 const mostTurns = 5000
 
-// settle takes turns until there is nothing left to do.
+// settle steps until no task is ready.
 func (d *desk) settle() {
 	for turns := 0; turns < mostTurns; {
 		n, err := d.s.Step(64)
@@ -56,7 +56,7 @@ func (d *desk) settle() {
 	require.FailNow(d.t, "it spins")
 }
 
-// pass moves the clock, and lets everything happen that is due meanwhile.
+// pass advances the clock, and runs everything that becomes due.
 func (d *desk) pass(by time.Duration) {
 	for end := d.now + by; d.now < end; d.settle() {
 		next, ok := d.s.NextDeadline()
@@ -67,7 +67,7 @@ func (d *desk) pass(by time.Duration) {
 	}
 }
 
-// call is a connection to a server, from the client's side.
+// call is the client's side of a connection to a server.
 type call struct {
 	*wire
 	d       *desk
@@ -88,7 +88,7 @@ func (d *desk) dialOver(web *httpd.Server, limits listener.Limits, stream func(*
 	return c
 }
 
-// say feeds the pieces one after the other, each when the server waits.
+// say sends the pieces one after the other, each when the server waits for input.
 func (c *call) say(pieces ...string) *call {
 	for _, p := range pieces {
 		c.feed(p)

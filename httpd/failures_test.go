@@ -19,7 +19,7 @@ func failing(err error) act.Action {
 	return act.Func(func(t *act.Task) act.Directive { return t.Fail(err) })
 }
 
-// A handler that does not keep what it has said. Before the head is out that is a 500, after it the connection is
+// A handler that fails, or whose response is not as announced. Before the head is out that is a 500, after it the connection is
 // aborted, so that no client takes a part for the whole. It is reported in either case.
 func TestAHandlerThatFails(t *testing.T) {
 	large := []byte(strings.Repeat("x", 200<<10))
@@ -150,8 +150,8 @@ func TestAHandlerThatFails(t *testing.T) {
 	}
 }
 
-// A handler may ignore that a body goes wrong; but where the next request begins is unknown then.
-func TestAHandlerThatDoesNotMindWhatIsWrongWithABody(t *testing.T) {
+// A handler may ignore the error of a body, but then nobody knows where the next request begins.
+func TestAHandlerThatIgnoresTheErrorOfABody(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		_, err := r.Body.Peek()
 		_, again := r.Body.Peek()
@@ -166,9 +166,9 @@ func TestAHandlerThatDoesNotMindWhatIsWrongWithABody(t *testing.T) {
 	require.Contains(t, all[0].body, "chunk size")
 }
 
-// RFC 9110 5.5, RFC 9112 2.2: nothing that a handler says can end a field, and nothing that is the server's is said
+// RFC 9110 5.5, RFC 9112 2.2: no value that a handler gives can end a field, and no field of the server is sent
 // twice.
-func TestAFieldThatMayNotBe(t *testing.T) {
+func TestInvalidFieldsOfAResponse(t *testing.T) {
 	for _, f := range [][2]string{{"X", "a\r\nY: b"}, {"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\x00b"}, {"X", "\x7f"}, {"X", "\x1b[2J"},
 		{"X\r\nY", "a"}, {"X ", "a"}, {"", "a"}, {"X:", "a"}, {"\xc3\x89", "a"}, {"Date", "a"}, {"date", "a"}, {"Content-Length", "1"},
 		{"CONTENT-LENGTH", "1"}, {"Transfer-Encoding", "chunked"}, {"Connection", "close"}} {

@@ -170,7 +170,7 @@ func TestAClientThatHadGoneHadNoAddress(t *testing.T) {
 	require.True(t, strings.HasSuffix(c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").heard(), "\r\n\r\nunknown"))
 }
 
-// nowhere is a wire of which the system does not know any more where it led.
+// nowhere is a wire whose remote address the system no longer knows.
 type nowhere struct{ *wire }
 
 func (nowhere) PeerAddr() net.Addr { return nil }
@@ -187,7 +187,7 @@ func TestAStatusWithoutContentMayComeWithALength(t *testing.T) {
 	}
 }
 
-// A log hears of each request once, also of what was refused, cut or never answered.
+// OnResponse is called once for each request, also for those that were refused, cut off or never answered.
 func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 	var log []string
 	web := &httpd.Server{
@@ -223,7 +223,7 @@ func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 }
 
 // Found by the simulation.
-func TestAPanicBehindAnOffloadedFunctionWasNotToldToTheLog(t *testing.T) {
+func TestAPanicBehindAnOffloadedFunctionWasNotLogged(t *testing.T) {
 	told, back := 0, false
 	web := &httpd.Server{
 		Handler: func(*httpd.Response, *httpd.Request) act.Action {

@@ -23,7 +23,7 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// cut makes pieces of which the lengths are given, and given again.
+// cut makes pieces of the given lengths, over and over.
 func cut(says string, lengths []byte) (pieces []string) {
 	for i := 0; says != ""; i++ {
 		n := 1
@@ -35,7 +35,7 @@ func cut(says string, lengths []byte) (pieces []string) {
 	return pieces
 }
 
-// story is all that can be known of a conversation. An interim answer depends on how the request comes.
+// story is all that handler and client see of a connection. An interim answer depends on how the request comes.
 func (d *desk) story(t *testing.T, pieces []string, atOnce bool) (told string) {
 	k := &book{}
 	small := httpd.WithBody(100, func(w *httpd.Response, r *httpd.Request, body []byte) act.Action {

@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// sleeper waits for an hour, and tells when it is closed.
+// sleeper waits for an hour, and signals when it is closed.
 type sleeper struct {
 	listener.Sleep
 	r      *httpd.Request
@@ -35,7 +35,7 @@ func (s *sleeper) Close() error {
 	return s.Sleep.Close()
 }
 
-// asleep is a connection to a server whose handler sleeps on it.
+// asleep is a connection to a server whose handler returns a sleeper.
 func asleep(t *testing.T, leaves bool, request string) (c *net.TCPConn, closed chan struct{}) {
 	closed = make(chan struct{}, 1)
 	begun := make(chan struct{}, 1)

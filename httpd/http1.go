@@ -103,13 +103,6 @@ func (e *http1Exchange) understand() (err error) {
 	return err
 }
 
-// keep keeps the head, if there is one, for the turns to come.
-func (e *http1Exchange) keep() {
-	if !e.in.kept && e.parser.Length > 0 {
-		e.in.keep()
-	}
-}
-
 // over calls OnResponse, once, if there was a request.
 func (e *http1Exchange) over() {
 	if f := e.session.server.OnResponse; f != nil && !e.told && (e.parser.Length > 0 || e.out.sent) {

@@ -15,10 +15,10 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// RFC 9112 9.3, RFC 9110 7.6.1: who stays. "close" wins, and nothing behind it is processed (9112 9.6).
+// RFC 9112 9.3, RFC 9110 7.6.1: persistence. "close" wins, and nothing behind it is processed (9112 9.6).
 func TestWhetherAConnectionPersists(t *testing.T) {
 	table(t, map[string][]row{
-		"HTTP/1.1 stays unless it is told to close": {
+		"HTTP/1.1 persists without close": {
 			{get + "\n", "200", "GET /"},
 			{get + "Connection: keep-alive\n\n", "200", "GET /"},
 			{get + "Connection: close\n\n", "200!", "GET /"},
@@ -34,7 +34,7 @@ func TestWhetherAConnectionPersists(t *testing.T) {
 			{get + "Proxy-Connection: close\n\n", "200", "GET / Proxy-Connection=close"},
 			{get + "X: close\nClose: yes\n\n", "200", "GET / X=close Close=yes"},
 		},
-		"HTTP/1.0 closes unless it is told to stay": {
+		"HTTP/1.0 closes without keep-alive": {
 			{"GET / HTTP/1.0\nHost: a\n\n", "200!", "GET / 1.0"},
 			{"GET / HTTP/1.0\nHost: a\nConnection: keep-alive\n\n", "200", "GET / 1.0"},
 			{"GET / HTTP/1.0\nHost: a\nConnection: a,\tKeep-Alive\n\n", "200", "GET / 1.0"},

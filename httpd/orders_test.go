@@ -115,7 +115,7 @@ func (l *life) Close() error                   { *l.notes += "c"; return nil }
 
 // The handler's action is told of orders, and closed when it has finished or is dropped, once; also behind WithBody,
 // which for a time was in the way.
-func TestTheHandlersActionIsToldAndClosed(t *testing.T) {
+func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 	for name, wrap := range map[string]func(h func(w *httpd.Response) act.Action) httpd.Handler{
 		"as it is": func(h func(*httpd.Response) act.Action) httpd.Handler {
 			return func(w *httpd.Response, _ *httpd.Request) act.Action { return h(w) }
@@ -150,7 +150,7 @@ func TestTheHandlersActionIsToldAndClosed(t *testing.T) {
 }
 
 // One that is made after the order is told before its first turn.
-func TestAnActionIsToldOfAnEarlierOrder(t *testing.T) {
+func TestAnActionGetsAnEarlierOrder(t *testing.T) {
 	d := newDesk(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return &life{w: w, notes: &notes} }}
@@ -161,7 +161,7 @@ func TestAnActionIsToldOfAnEarlierOrder(t *testing.T) {
 }
 
 // An action that has finished was told for a time when an order came while its answer was on its way.
-func TestAnActionThatHasFinishedIsNotTold(t *testing.T) {
+func TestAnActionThatHasFinishedGetsNoOrder(t *testing.T) {
 	d := newDesk(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {

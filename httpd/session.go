@@ -100,8 +100,8 @@ func (x *session) Act(t *act.Task) act.Directive {
 // keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, also after a
 // panic.
 func (x *session) keep() {
-	if x.exchange != nil {
-		x.exchange.keep()
+	if e := x.exchange; e != nil && !e.in.kept && e.parser.Length > 0 {
+		e.in.keep()
 	}
 }
 
@@ -315,7 +315,7 @@ func (x *session) send(t *act.Task) act.Directive {
 // handOver leaves the connection to another protocol.
 func (x *session) handOver(t *act.Task) {
 	e := x.exchange
-	e.keep()
+	x.keep()
 	x.exchange, x.pace = nil, nil // the exchange is the collector's: the next protocol may look at the request
 	x.timer.Stop()
 	x.next = &act.Child{Action: e.out.next(x.conn)}

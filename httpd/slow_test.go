@@ -13,9 +13,9 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// A client that takes 40 kB a second is slow, and not stuck. Linux reports room in a send buffer of megabytes so late that
+// A client that takes 40 kB a second is slow but not stuck. Linux reports room in a send buffer of megabytes so late that
 // it looked as if it were, and it was cut off. One that takes nothing is.
-func TestASlowReaderIsNoStuckOne(t *testing.T) {
+func TestASlowReaderIsNotCutOff(t *testing.T) {
 	tier.Need(t, tier.Full, "takes 8 s, and its client has to keep its pace")
 	const write = 2 * time.Second
 	large := make([]byte, 16<<20)
@@ -27,7 +27,7 @@ func TestASlowReaderIsNoStuckOne(t *testing.T) {
 		c, err := net.Dial("tcp", at)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
-		// Of a large one the system tells its peer only when a good part is free.
+		// The system announces room in a large buffer only when a good part of it is free.
 		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(32<<10))
 		_, err = io.WriteString(c, raw(get+"\n"))
 		require.NoError(t, err)

@@ -30,7 +30,7 @@ func (c *call) lasts(t *testing.T, d time.Duration, answers string, how state) {
 
 const untold = 1000 * time.Hour
 
-func TestTheFirstOctetAndTheHeadTake10s(t *testing.T) {
+func TestTheFirstByteAndTheHeadTake10s(t *testing.T) {
 	d := newDesk(t)
 	web := &httpd.Server{Handler: (&book{}).serve}
 	d.dial(web, listener.Limits{}).lasts(t, 10*time.Second, "", closed)
@@ -48,7 +48,7 @@ func TestTheFirstOctetAndTheHeadTake10s(t *testing.T) {
 }
 
 // Slow loris: single bytes do not move the end.
-func TestAnOctetASecondIsNoHead(t *testing.T) {
+func TestAByteASecondIsNoHead(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{})
 	for _, b := range raw("GET / HTT") {
@@ -102,7 +102,7 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 }
 
 // 240 bytes a second after 5 s: a client that is slower is cut off when it is 5 s late.
-func TestABodyMayTake5sAndASecondForEach240Octets(t *testing.T) {
+func TestABodyMayTake5sAndASecondForEach240Bytes(t *testing.T) {
 	for _, says := range []string{post + "Content-Length: 100000\n\n", coded + "\n186a0\n"} {
 		for rate, lasts := range map[int]time.Duration{0: 5 * time.Second, 24: 5 * time.Second, 120: 10 * time.Second, 200: 30 * time.Second, 239: 1200 * time.Second} {
 			d := newDesk(t)
@@ -125,7 +125,7 @@ func TestABodyMayTake5sAndASecondForEach240Octets(t *testing.T) {
 }
 
 // Only that time counts in which the handler wants more: this one looks a minute after it was told that there is some.
-func TestWhileNobodyReadsABodyItMayTakeItsTime(t *testing.T) {
+func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		told, pause := false, (*listener.Sleep)(nil)
 		return act.Func(func(t *act.Task) act.Directive {
@@ -155,7 +155,7 @@ func TestWhileNobodyReadsABodyItMayTakeItsTime(t *testing.T) {
 }
 
 // A body that the handler does not read has to come at that rate, too; its answer is out.
-func TestABodyThatIsThrownAwayHasToCome(t *testing.T) {
+func TestABodyThatIsThrownAwayHasATimeout(t *testing.T) {
 	d := newDesk(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("early"); return nil }}
 	d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
@@ -196,7 +196,7 @@ var downloads = map[string]httpd.Handler{
 }
 
 // A client that takes less than 240 bytes a second for a minute is cut off; one that takes more is served to the end.
-func TestAnAnswerHasToBeTaken(t *testing.T) {
+func TestAResponseHasATimeout(t *testing.T) {
 	f := fileOf(t, 1<<20)
 	file := func(w *httpd.Response, _ *httpd.Request) act.Action {
 		w.SetLength(1 << 20)
@@ -240,7 +240,7 @@ func TestAnAnswerHasToBeTaken(t *testing.T) {
 }
 
 // The client has to be fast, not the handler: this one is held up for a moment, and then takes its time.
-func TestAHandlerMayTakeItsTime(t *testing.T) {
+func TestAHandlerHasNoTimeout(t *testing.T) {
 	const burst, times = 12_000, 5
 	f := fileOf(t, burst)
 	written := func(w *httpd.Response) act.Action { return filling(w, burst) }
@@ -276,7 +276,7 @@ func TestAHandlerMayTakeItsTime(t *testing.T) {
 }
 
 // A client that asks for more and more, and takes a little of it now and then, is as slow.
-func TestAPipelineHasToBeTaken(t *testing.T) {
+func TestPipelinedResponsesHaveATimeout(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 3000) }}, listener.Limits{})
 	c.room = 0

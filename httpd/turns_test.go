@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// A request is the handler's until it has answered: in each of its turns all of it is there, though what was lent in the
-// turn in which it came has long been used again.
+// A request belongs to the handler until it has answered. All of it is there in each turn, although the memory that was
+// lent in the first turn has been used again.
 func TestARequestIsThereInEachTurn(t *testing.T) {
 	for _, says := range []string{
 		"GET /a/b%20c?d HTTP/1.1\nHost: b:80\nX: y\nX: z\n\n",
@@ -93,7 +93,7 @@ func TestAHandlerMayOffload(t *testing.T) {
 
 // Whoever appends to what he was lent got in the way of what lay behind it, for a time: the rest of the target, and of
 // the body the next request.
-func TestWhoAppendsToALoanGetsACopy(t *testing.T) {
+func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	spoil := func(p []byte) { _ = append(p, '#') }
 	k := &book{}
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {

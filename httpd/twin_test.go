@@ -88,7 +88,7 @@ func (h *whim) read() error {
 
 // Many requests on a connection whose client sends and takes in pieces of any size, against what should come: each
 // byte of each body, once and in order, both ways.
-func TestBodiesAgainstTheirTwin(t *testing.T) {
+func TestBodiesAgainstAModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for round := range tier.Choose[uint64](50, 50, 1000) {
@@ -134,7 +134,7 @@ func TestBodiesAgainstTheirTwin(t *testing.T) {
 	}
 }
 
-// framed is a request with a body, of which a length or chunks tell the end.
+// framed is a request with a body, whose end a length or chunks mark.
 func framed(r *rand.Rand, body string) string {
 	if r.IntN(2) == 0 {
 		return raw(post+fmt.Sprintf("Content-Length: %d\n\n", len(body))) + body

@@ -201,7 +201,7 @@ func TestASwitchedConnectionHasNoTimeouts(t *testing.T) {
 }
 
 // Orders, failures, the end and the name are the new action's, and OnResponse is told of the 101.
-func TestASwitchedConnectionIsItsActions(t *testing.T) {
+func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 	for name, row := range map[string]struct {
 		then func(*desk, *call)
 		log  []string

@@ -71,7 +71,7 @@ func TestIfMatch(t *testing.T) {
 	})
 }
 
-// RFC 9110 13.1.4: seconds are all that a date has.
+// RFC 9110 13.1.4: dates have no fractions of seconds.
 func TestIfUnmodifiedSince(t *testing.T) {
 	evaluate(t, known, []given{
 		{"earlier", "412", lines{"If-Unmodified-Since: " + earlier}},
@@ -212,7 +212,7 @@ func latin(text string) string {
 	return b.String()
 }
 
-// FuzzTags: of a list that is one, the twin finds the same; of another one, nothing is found that is not there.
+// FuzzTags: in a valid list the model finds the same tags; in another one no tag is found that is not there.
 func FuzzTags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		got := among([]byte(list), known.weakly)

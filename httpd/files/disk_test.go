@@ -21,7 +21,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// onDisk is a tree as a directory that nothing leads out of. What is no file or directory is left out.
+// onDisk writes a tree to a directory, as an os.Root. It leaves out what is neither a file nor a directory.
 func onDisk(t *testing.T, tree fstest.MapFS) fs.FS {
 	t.Helper()
 	fsys, _ := rooted(t, tree)
@@ -132,10 +132,10 @@ func TestManyClientsAtATime(t *testing.T) {
 	s.quiet()
 }
 
-// enormous is more than the system takes for a client that does not read.
+// enormous is more than the system buffers for a client that does not read.
 const enormous = 16 << 20
 
-// RFC 9112 8: it must not be taken for whole, nor be filled up.
+// RFC 9112 8: the client must not take it for complete, and it is not padded.
 func TestAFileThatBecomesShorterEndsTheConnection(t *testing.T) {
 	servertest.CheckDescriptors(t)
 	content := noise(enormous)
@@ -155,7 +155,7 @@ func TestAFileThatBecomesShorterEndsTheConnection(t *testing.T) {
 	require.Equal(t, "files: send large.bin: unexpected EOF", s.complains())
 }
 
-// What is opened is what is sent.
+// The file that was opened is sent, whatever its name means later.
 func TestAFileThatIsReplacedMeanwhileIsTheOldOne(t *testing.T) {
 	servertest.CheckDescriptors(t)
 	content := noise(enormous)
@@ -172,7 +172,7 @@ func TestAFileThatIsReplacedMeanwhileIsTheOldOne(t *testing.T) {
 	require.Equal(t, "new", s.get("/f/large.bin").body)
 }
 
-// faulty is a tree whose files go wrong, and which counts those that are open.
+// faulty is an fs.FS whose files fail, and which counts its open files.
 type faulty struct {
 	fs.FS
 	stat, open error
@@ -290,7 +290,7 @@ func TestAFileInMemoryOfWhichNothingCanBeReadIs500(t *testing.T) {
 	require.Equal(t, "files: read large.bin: unexpected EOF", s.complains())
 }
 
-// The goroutine that opens a file is given up with the server, and closes what it has opened.
+// The server ends without the goroutine that opens a file, which then closes the file.
 func TestAServerEndsWhileAFileIsBeingOpened(t *testing.T) {
 	fsys := &faulty{FS: tree, hold: make(chan struct{})}
 	s := serve(t, fsys)
@@ -326,7 +326,7 @@ func (x forward) Open(name string) (fs.File, error) {
 }
 
 // While the thread of the scheduler waits for a file, nothing else is served.
-func TestASlowFileSystemHoldsUpNobody(t *testing.T) {
+func TestASlowFileSystemDelaysNoOtherRequest(t *testing.T) {
 	fsys := &faulty{FS: tree, hold: make(chan struct{})}
 	s := serve(t, fsys)
 	c := s.dial()

@@ -102,7 +102,7 @@ func (c *client) say(request string, fields ...string) {
 	require.NoError(c.t, err)
 }
 
-// hear reads the answer to a request with that method.
+// hear reads the response to a request with that method.
 func (c *client) hear(method string) reply {
 	c.t.Helper()
 	res, err := http.ReadResponse(c.in, &http.Request{Method: method})
@@ -139,7 +139,7 @@ func (s *site) quiet() {
 	require.Empty(s.t, s.logs.All())
 }
 
-// complains waits for an error of the server, and returns it.
+// complains waits until the server logs an error, and returns it.
 func (s *site) complains() string {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return s.logs.Len() > 0 }, servertest.Timeout, time.Millisecond)

@@ -99,7 +99,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzName: a name that is one leads nowhere but down, and says what was meant.
+// FuzzName: a valid name stays below the root, and is the decoded path.
 func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string, hidden bool) {
 		decoded, ok := decode([]byte(path))

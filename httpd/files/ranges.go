@@ -12,7 +12,6 @@ import (
 // viewers for a few.
 const maxRanges = 16
 
-// white is all the white space that HTTP has (RFC 9110 5.6.3).
 const white = syntax.Blank
 
 // span is size bytes of a file, from the one at from on.
@@ -32,7 +31,7 @@ type span struct{ from, size int64 }
 // clients best that send one with each request.
 func ranges(field []byte, size int64) (parts []span, obeyed bool) {
 	unit, set, found := bytes.Cut(field, []byte{'='})
-	if !found || !isBytes(unit) || size <= 0 {
+	if !found || !syntax.EqualFold(unit, "bytes") || size <= 0 {
 		return nil, false
 	}
 	asked, left := 0, size
@@ -92,11 +91,6 @@ func number(digits []byte) (n int64, valid bool) {
 		n = 10*n + int64(d-'0')
 	}
 	return n, len(digits) > 0
-}
-
-// isBytes reports whether a unit is bytes: names of units are case-insensitive (RFC 9110 14.1).
-func isBytes(unit []byte) bool {
-	return syntax.EqualFold(unit, "bytes")
 }
 
 // contentRange is the value of Content-Range for a part of a file of size bytes (RFC 9110 14.4).

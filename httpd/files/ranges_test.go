@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said is what becomes of a Range field for so many bytes: "ignored", "416", or the parts.
+// said is the result of a Range field for a file of that size: "ignored", "416", or the parts.
 func said(field string, size int64) string {
 	parts, obeyed := ranges([]byte(field), size)
 	switch {
@@ -33,7 +33,7 @@ func (r row) check(t *testing.T) {
 	require.Equal(t, r.want, said(r.field, 100), "%s: %q", r.name, r.field)
 }
 
-// RFC 9110 14.1.1: what a Range field is made of.
+// RFC 9110 14.1.1: the syntax of a Range field.
 func TestSyntaxOfRanges(t *testing.T) {
 	for _, r := range []row{
 		{"first and last", "bytes=0-4", "0-4"},
@@ -74,8 +74,8 @@ func TestSyntaxOfRanges(t *testing.T) {
 	}
 }
 
-// RFC 9110 14.1.2: what can be had of 100 bytes.
-func TestRangesThatCanBeHad(t *testing.T) {
+// RFC 9110 14.1.2: the satisfiable ranges of 100 bytes.
+func TestRangesThatAreServed(t *testing.T) {
 	const large = "99999999999999999999999"
 	for _, r := range []row{
 		{"an open end", "bytes=90-", "90-99"},
@@ -97,7 +97,7 @@ func TestRangesThatCanBeHad(t *testing.T) {
 	}
 }
 
-// RFC 9110 14.2, 17.15: what costs more than the file.
+// RFC 9110 14.2, 17.15: ranges that would cost more than the file.
 func TestRangesThatAreAnAttack(t *testing.T) {
 	many := func(n int, one string) string { return "bytes=" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
 	for _, r := range []row{
@@ -116,7 +116,7 @@ func TestRangesThatAreAnAttack(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("0-%d", int64(math.MaxInt64-1)), said("bytes=0-", math.MaxInt64))
 }
 
-// Content-Range has no way to name no byte at all (RFC 9110 14.4).
+// Content-Range cannot name an empty range (RFC 9110 14.4).
 func TestAnEmptyFileHasNoRanges(t *testing.T) {
 	for _, field := range []string{"bytes=0-", "bytes=0-0", "bytes=-1", "bytes=-0", "bytes=5-"} {
 		require.Equal(t, "ignored", said(field, 0), field)
@@ -130,7 +130,7 @@ func TestContentRange(t *testing.T) {
 	require.Equal(t, "bytes */100", noRange(100))
 }
 
-// FuzzRange: whatever is asked for, it is bounded, and it is what the slow twin makes of it.
+// FuzzRange: the result is bounded, and is that of the slow model.
 func FuzzRange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, field string, size int64) {
 		parts, obeyed := ranges([]byte(field), size)
@@ -147,7 +147,7 @@ func FuzzRange(f *testing.F) {
 
 var oneRange = regexp.MustCompile(`^([0-9]*)-([0-9]*)$`)
 
-// twin is ranges by way of regular expressions and numbers of any size.
+// twin is ranges, with regular expressions and numbers of any size.
 func twin(field string, size int64) string {
 	unit, set, found := strings.Cut(field, "=")
 	if !found || strings.ToLower(unit) != "bytes" || size <= 0 {
@@ -186,7 +186,7 @@ func twin(field string, size int64) string {
 	return strings.Join(all, ", ")
 }
 
-// large is a number, or the largest if it is larger.
+// large is the number, or the largest int64 if it is larger.
 func large(digits string) *big.Int {
 	n, most := new(big.Int), big.NewInt(math.MaxInt64)
 	n.SetString("0"+digits, 10)

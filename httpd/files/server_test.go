@@ -121,7 +121,7 @@ func TestPaths(t *testing.T) {
 	s.quiet()
 }
 
-// Without a wildcard it is the whole path that names the file.
+// Without a wildcard the whole path names the file.
 func TestPathsWithoutAMux(t *testing.T) {
 	s := begin(t, (&files.Server{FS: tree, Index: "b.txt", Hidden: true}).Serve)
 	for path, want := range map[string]int{
@@ -178,7 +178,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// RFC 9110 9.3.2, 14.2: what GET says without a range, and no content.
+// RFC 9110 9.3.2, 14.2: the fields of GET without a range, and no content.
 func TestHeadSaysWhatGetSays(t *testing.T) {
 	for _, fsys := range []fs.FS{tree, forward{tree}} {
 		s := serve(t, fsys)
@@ -192,7 +192,7 @@ func TestHeadSaysWhatGetSays(t *testing.T) {
 	}
 }
 
-// A file may be read in whatever way, and is the same.
+// A file is the same in whatever way it is read.
 func TestKindsOfFiles(t *testing.T) {
 	for name, fsys := range map[string]fs.FS{
 		"io.ReaderAt": tree, "io.Seeker": seeking{tree}, "neither": forward{tree}, "directory": onDisk(t, tree),
@@ -233,7 +233,7 @@ func TestKindsOfFiles(t *testing.T) {
 
 type part struct{ where, content string }
 
-// parts takes a multipart/byteranges apart. Its length was announced, so the reader has checked that.
+// parts parses a multipart/byteranges. Its length was announced, so the reader has checked that.
 func parts(t *testing.T, r reply) (all []part) {
 	t.Helper()
 	require.Equal(t, 206, r.StatusCode)
@@ -277,7 +277,7 @@ func TestFilesOfUnknownVersion(t *testing.T) {
 }
 
 // RFC 9110 8.8.2.1.
-func TestATimeToComeIsNow(t *testing.T) {
+func TestATimeInTheFutureIsNow(t *testing.T) {
 	s := serve(t, fstest.MapFS{"a.txt": {Data: []byte("a"), ModTime: time.Now().Add(time.Hour)}})
 	said, err := http.ParseTime(s.get("/f/a.txt").Header.Get("Last-Modified"))
 	require.NoError(t, err)
@@ -300,7 +300,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-func TestAnOldClientGetsALargeFile(t *testing.T) {
+func TestAClientOfHTTP10GetsALargeFile(t *testing.T) {
 	s := serve(t, tree)
 	c := s.dial()
 	_, err := io.WriteString(c.conn, "GET /f/large.bin HTTP/1.0\r\n\r\n")
@@ -311,7 +311,7 @@ func TestAnOldClientGetsALargeFile(t *testing.T) {
 	require.True(t, r.body == string(tree["large.bin"].Data))
 }
 
-func TestAServerWithoutFilesIsAMistake(t *testing.T) {
+func TestAServerWithoutAnFSPanics(t *testing.T) {
 	require.PanicsWithValue(t, "files: Server without an FS", func() { (&files.Server{}).Serve(nil, nil) })
 }
 
@@ -323,10 +323,10 @@ func pick(r *rand.Rand, name string, choices ...string) []string {
 	return nil
 }
 
-// What http.ServeContent says of a request, we say. Left out is where we differ on purpose: HEAD with a range, which
+// The responses are those of http.ServeContent. Left out is where they differ on purpose: HEAD with a range, which
 // RFC 9110 14.2 ignores; malformed ranges, which net/http answers with 416; "-0", of which it sends the part
 // "10-9"; "*" in a list; dates with a wrong day.
-func TestWeAgreeWithServeContent(t *testing.T) {
+func TestAgreesWithServeContent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	content := tree["a.txt"].Data
 	s := serve(t, tree)
@@ -388,8 +388,8 @@ func TestWeAgreeWithServeContent(t *testing.T) {
 	s.quiet()
 }
 
-// The ways to look for a file that http.FileServerFS has, too.
-func TestWeAgreeWithFileServer(t *testing.T) {
+// The lookup of files is that of http.FileServerFS.
+func TestAgreesWithFileServer(t *testing.T) {
 	s := serve(t, tree)
 	theirs := http.StripPrefix("/f", http.FileServerFS(tree))
 	for _, path := range []string{"/f/", "/f/a.txt", "/f/docs", "/f/docs/", "/f/bare", "/f/none", "/f/docs/a%20b.txt",

@@ -48,7 +48,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-func TestTagsTellVersionsApart(t *testing.T) {
+func TestTagsDifferBetweenVersions(t *testing.T) {
 	modified := time.Date(2026, 8, 1, 12, 0, 0, 123456789, time.UTC)
 	v := versionOf(modified, 4096)
 	require.Equal(t, `"18c7aca493694d15-1000"`, v.tag)
@@ -58,8 +58,8 @@ func TestTagsTellVersionsApart(t *testing.T) {
 	require.Equal(t, len(v.tag), tagLen([]byte(v.tag)))
 }
 
-// A time that all files have tells nothing, and a client that trusts it keeps an old file.
-func TestTimesThatTellNothing(t *testing.T) {
+// A time that all files have does not change with the content: a client that relies on it keeps an old file.
+func TestTimesThatAreIgnored(t *testing.T) {
 	for what, modified := range map[string]time.Time{
 		"embedded":     {},
 		"the epoch":    time.Unix(0, 0),
@@ -80,7 +80,7 @@ func TestLastModifiedIsNeverLaterThanNow(t *testing.T) {
 	require.Equal(t, "Sat, 01 Aug 2026 11:59:59 GMT", v.lastModified(modified.Add(-time.Second).Local()))
 }
 
-// FuzzDate: what is a date here is the same one to net/http, which takes more of them.
+// FuzzDate: what is a date here is the same date to net/http, which accepts more.
 func FuzzDate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, valid := date([]byte(text))

@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// browser is what a browser sends, small the least that a client of a benchmark does.
+// browser is what a browser sends, small what a client of a benchmark sends.
 const (
 	browser = "../../testdata/browser.txt"
 	small   = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"
@@ -35,7 +35,7 @@ func benchmarkHead(b *testing.B, text []byte) {
 	}
 }
 
-// understood does all there is to do between the first byte of a request and its handler.
+// understood does everything between the first byte of a request and its handler.
 func understood(p *Parser, text []byte) bool {
 	p.Reset()
 	if ended, err := p.Read(text); !ended || err != nil {
@@ -56,7 +56,7 @@ func TestTheRequestOfABrowser(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&p, text) }))
 }
 
-// What a head costs goes by the clock, and neighbours only make it dearer: so the shortest of many runs counts.
+// Other programs on the machine only make a run longer, so the shortest of many runs counts.
 func TestCostOfAHead(t *testing.T) {
 	tier.Measure(t, "measures time")
 	if testing.CoverMode() != "" {

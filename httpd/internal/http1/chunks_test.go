@@ -93,7 +93,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzChunks: however it comes, it is the same.
+// FuzzChunks: the result does not depend on the pieces.
 func FuzzChunks(f *testing.F) {
 	f.Add("5;a\r\nhello\r\n0\r\nX: y\r\n\r\nGET", uint(3))
 	f.Fuzz(func(t *testing.T, body string, piece uint) {

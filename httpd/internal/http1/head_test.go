@@ -48,7 +48,7 @@ func parse(text string, cuts ...int) parsed {
 
 func crlf(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
-func TestHeadsThatAreRight(t *testing.T) {
+func TestValidHeads(t *testing.T) {
 	for text, want := range map[string]parsed{
 		"GET / HTTP/1.1\nHost: a\n\n":                 {method: "GET", target: "/", authority: "a", minor: 1, fields: "Host=a;"},
 		"GET / HTTP/1.0\n\n":                          {method: "GET", target: "/"},
@@ -68,7 +68,7 @@ func TestHeadsThatAreRight(t *testing.T) {
 	}
 }
 
-func TestHeadsThatAreRefused(t *testing.T) {
+func TestInvalidHeads(t *testing.T) {
 	const get, post = "GET / HTTP/1.1\nHost: a\n", "POST / HTTP/1.1\nHost: a\n"
 	for text, want := range map[string]error{
 		"GET / HTTP/1.1\nHost: a\n\x00\n\n":                        errColon,
@@ -156,7 +156,7 @@ func TestLinesEndInCRLF(t *testing.T) {
 	}
 }
 
-// However it comes, it is the same; and each byte is looked at once.
+// A head in pieces is parsed as one in one piece, and each byte is looked at once.
 func TestAHeadInPieces(t *testing.T) {
 	text := crlf("\nPOST /a HTTP/1.1\nHost: a\nContent-Length: 3\nX: y\n\n")
 	require.NoError(t, parse(text).err)
@@ -190,7 +190,7 @@ func TestAHeadDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// FuzzHead compares with itself, cut anywhere, and with net/http: what we take, it takes too, and understands alike.
+// FuzzHead compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same meaning.
 func FuzzHead(f *testing.F) {
 	f.Add(crlf("POST /a HTTP/1.1\nHost: a\nContent-Length: 3\n\n"), uint(20))
 	f.Add(crlf("GET http://b/ HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n"), uint(3))

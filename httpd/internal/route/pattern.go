@@ -138,7 +138,10 @@ func parseSegment(text string, last bool) (segment, error) {
 	}
 	switch strings.IndexByte(text, '{') {
 	case -1:
-		return segment{literal, literally(text)}, nil
+		if decoded, ok := syntax.Unescape(nil, []byte(text)); ok { // else as it is, as in ServeMux: "/100%" matches "/100%25"
+			text = string(decoded)
+		}
+		return segment{literal, text}, nil
 	case 0:
 		return parseWildcard(text, last)
 	}
@@ -161,14 +164,6 @@ func parseWildcard(text string, last bool) (segment, error) {
 		return segment{remainder, name}, nil
 	}
 	return segment{wildcard, name}, nil
-}
-
-// literally returns the text decoded, or as it is if it has a bad escape. So does ServeMux: "/100%" matches "/100%25".
-func literally(text string) string {
-	if decoded, ok := syntax.Unescape(nil, []byte(text)); ok {
-		return string(decoded)
-	}
-	return text
 }
 
 func identifier(name string) bool {

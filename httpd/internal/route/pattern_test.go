@@ -19,7 +19,7 @@ func (p pattern) String() string {
 	return said
 }
 
-func TestPatternsThatAreRight(t *testing.T) {
+func TestValidPatterns(t *testing.T) {
 	for text, want := range map[string]string{
 		"/":                   " /{...}",
 		"/{$}":                " /$",
@@ -64,7 +64,7 @@ func wildcardsOf(n int) string {
 	return strings.Join(names, "/")
 }
 
-func TestPatternsThatAreRefused(t *testing.T) {
+func TestInvalidPatterns(t *testing.T) {
 	for text, want := range map[string]error{
 		"":                             errPatternPath,
 		"a":                            errPatternPath,
@@ -177,7 +177,7 @@ func accepts(mux *http.ServeMux, text string, h http.Handler) (ok bool) {
 
 var ourRefusals = []error{errPatternConnect, errPatternHost, errPatternClean, errPatternMany}
 
-// FuzzPattern: what we take, ServeMux takes; what it takes we refuse only if it can never match or is over a bound.
+// FuzzPattern: ServeMux accepts each pattern that is accepted here; one that it accepts is refused only if it can never match or is over a bound.
 func FuzzPattern(f *testing.F) {
 	for _, text := range []string{"GET a.b/c/{d}/{e...}", "/{$}", "/%61%2f/%zz/", "a /{b}/c/"} {
 		f.Add(text)

@@ -28,7 +28,7 @@ func treeOf(t testing.TB, patterns ...string) *Tree[string] {
 	return table
 }
 
-// askTree says in a word what becomes of a request "METHOD [host]/path": the pattern and its values, or the status.
+// askTree returns the result of a request "METHOD [host]/path": the pattern and its values, or the status.
 func askTree(t testing.TB, table *Tree[string], request string) string {
 	method, place, _ := strings.Cut(request, " ")
 	slash := strings.IndexByte(place, '/')
@@ -145,7 +145,7 @@ func TestMatchOfNoPath(t *testing.T) {
 	}
 }
 
-// All of those that patterns name, where a pattern has no method.
+// All methods that patterns name, if a pattern has no method.
 func TestTreeAllows(t *testing.T) {
 	table := treeOf(t, "PUT /a", "GET /b", "/c")
 	require.Equal(t, []string{"PUT"}, table.Allow(nil, []byte("/a")))
@@ -214,7 +214,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Any number of threads: the race detector looks on.
+// Any number of threads may match: the race detector checks it.
 func TestTreeIsReadByMany(t *testing.T) {
 	table := treeOf(t, "GET /a/{x}/c", "GET /a/b/d", "a.com/{x...}")
 	var all sync.WaitGroup
@@ -230,7 +230,7 @@ func TestTreeIsReadByMany(t *testing.T) {
 	all.Wait()
 }
 
-// What ServeMux does otherwise, and what we do. If ServeMux changes its mind, this says so.
+// Where Tree differs from ServeMux. If ServeMux changes, this test fails.
 func TestMatchDiffersFromServeMux(t *testing.T) {
 	for name, c := range map[string]struct{ patterns, request, theirs, ours string }{
 		"it redirects to the slash":            {"/a/", "GET /a", "307", "404"},
@@ -357,7 +357,7 @@ func TestMatchAsServeMux(t *testing.T) {
 	require.Greater(t, conflicts, 500)
 }
 
-// matches is the slow and obvious twin: whether a pattern matches a path, segment by segment.
+// matches is the slow and obvious model: it reports whether a pattern matches a path, segment by segment.
 func (p *pattern) matches(path string) bool {
 	var said []string
 	for _, s := range strings.Split(path[1:], "/") {

@@ -11,7 +11,7 @@ import (
 
 // Eight bytes at a time give what the tables give one by one: for each byte at each place, in texts of any length up to
 // three words, among bytes that carry or borrow.
-func TestWordsSayWhatTheTablesSay(t *testing.T) {
+func TestControlAndWordAgreeWithTheTables(t *testing.T) {
 	tier.NoRace(t, "a million comparisons on one goroutine")
 	names := setOf("-" + alphanumeric[len("0123456789"):])
 	var text [24]byte
@@ -31,7 +31,7 @@ func TestWordsSayWhatTheTablesSay(t *testing.T) {
 }
 
 // The same for any two bytes side by side, at any place of a word.
-func TestWordsSayWhatTheTablesSayOfPairs(t *testing.T) {
+func TestControlAndWordAgreeWithTheTablesOnPairs(t *testing.T) {
 	tier.NoRace(t, "a million comparisons on one goroutine")
 	names := setOf("-" + alphanumeric[len("0123456789"):])
 	for at := range 15 {
