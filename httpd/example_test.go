@@ -134,7 +134,8 @@ func ExampleWithBody() {
 	// 413 Content Too Large 413 Content Too Large <nil>
 }
 
-// A handler leaves HTTP for another protocol, here an echo of lines. A client that does not ask for it gets its name with 426.
+// A handler leaves HTTP for another protocol, here an echo of lines. A client that does not ask for it gets its name
+// with 426.
 func ExampleResponse_SwitchProtocols() {
 	echo := func(c *listener.Conn) act.Action {
 		lines := listener.Line{Conn: c}

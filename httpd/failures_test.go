@@ -19,8 +19,8 @@ func failing(err error) act.Action {
 	return act.Func(func(t *act.Task) act.Directive { return t.Fail(err) })
 }
 
-// A handler that fails, or whose response is not as announced. Before the head is out that is a 500, after it the connection is
-// aborted, so that no client takes a part for the whole. It is reported in either case.
+// A handler that fails, or whose response is not as announced. Before the head is out that is a 500, after it the
+// connection is aborted, so that no client takes a part for the whole. It is reported in either case.
 func TestAHandlerThatFails(t *testing.T) {
 	large := []byte(strings.Repeat("x", 200<<10))
 	flushed := func(h httpd.Handler) httpd.Handler { // the same when it is too late

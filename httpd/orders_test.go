@@ -38,8 +38,8 @@ func (d *desk) obey(o shutdown.Order, meanwhile func()) (cut error) {
 	return nil
 }
 
-// What an order does: a connection with nothing under way is closed at once; one with a request is answered, and told that
-// this was the last; one that takes too long is dropped.
+// What an order does: a connection with nothing under way is closed at once; one with a request is answered, and told
+// that this was the last; one that takes too long is dropped.
 func TestAnOrderToDrain(t *testing.T) {
 	streamed := func(w *httpd.Response, _ *httpd.Request) act.Action {
 		_ = w.Flush()

@@ -26,8 +26,8 @@ type row struct {
 	seen    string // by the handler: "GET /a; POST /b 5 bytes"
 }
 
-// behind follows each row: if the connection is still open it is answered, which shows that the server knows where the row
-// has ended; if not, it must not be read.
+// behind follows each row: if the connection is still open it is answered, which shows that the server knows where the
+// row has ended; if not, it must not be read.
 const behind = "GET /behind HTTP/1.1\nHost: a\n\n"
 
 // run runs a row as a whole, cut at every place, and byte by byte; each with the pieces one after the other, and all at

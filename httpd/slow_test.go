@@ -13,8 +13,8 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// A client that takes 40 kB a second is slow but not stuck. Linux reports room in a send buffer of megabytes so late that
-// it looked as if it were, and it was cut off. One that takes nothing is.
+// A client that takes 40 kB a second is slow but not stuck. Linux reports room in a send buffer of megabytes so late
+// that it looked as if it were, and it was cut off. One that takes nothing is.
 func TestASlowReaderIsNotCutOff(t *testing.T) {
 	tier.Need(t, tier.Full, "takes 8 s, and its client has to keep its pace")
 	const write = 2 * time.Second

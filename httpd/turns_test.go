@@ -111,8 +111,8 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
 }
 
-// An empty line is no request (RFC 9112 2.2), so a connection with nothing else is idle: it is closed without a 408, which it
-// might take for the answer to what it asks next, and at once on an order.
+// An empty line is no request (RFC 9112 2.2), so a connection with nothing else is idle: it is closed without a 408,
+// which it might take for the answer to what it asks next, and at once on an order.
 func TestAnEmptyLineWasTakenForABeginning(t *testing.T) {
 	for _, lines := range []string{"\n", "\n\n\n"} {
 		d := newDesk(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// wire is a connection whose client is the test: a monitor.Stream that is fed in pieces and records what happens. It lends
-// one piece at a time, and overwrites it when the turn is over.
+// wire is a connection whose client is the test: a monitor.Stream that is fed in pieces and records what happens. It
+// lends one piece at a time, and overwrites it when the turn is over.
 type wire struct {
 	s     *act.Scheduler
 	in    []string // the pieces that are on their way

@@ -190,7 +190,8 @@ func TestAHeadDoesNotAllocate(t *testing.T) {
 	}))
 }
 
-// FuzzHead compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same meaning.
+// FuzzHead compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same
+// meaning.
 func FuzzHead(f *testing.F) {
 	f.Add(crlf("POST /a HTTP/1.1\nHost: a\nContent-Length: 3\n\n"), uint(20))
 	f.Add(crlf("GET http://b/ HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n"), uint(3))

@@ -177,7 +177,8 @@ func accepts(mux *http.ServeMux, text string, h http.Handler) (ok bool) {
 
 var ourRefusals = []error{errPatternConnect, errPatternHost, errPatternClean, errPatternMany}
 
-// FuzzPattern: ServeMux accepts each pattern that is accepted here; one that it accepts is refused only if it can never match or is over a bound.
+// FuzzPattern: ServeMux accepts each pattern that is accepted here; one that it accepts is refused only if it can never
+// match or is over a bound.
 func FuzzPattern(f *testing.F) {
 	for _, text := range []string{"GET a.b/c/{d}/{e...}", "/{$}", "/%61%2f/%zz/", "a /{b}/c/"} {
 		f.Add(text)
