@@ -25,7 +25,7 @@ func TestSite(t *testing.T) {
 		server := serve(t, "httpd", idle.with("-root", root)...)
 		t.Run("curl", func(t *testing.T) { curled(t, server.Addr, root) })
 		t.Run("a client of net/http", func(t *testing.T) { kept(t, server.Addr) })
-		t.Run("octets", func(t *testing.T) { spoken(t, server.Addr) })
+		t.Run("raw bytes", func(t *testing.T) { spoken(t, server.Addr) })
 		server.Stop(t)
 		require.NotContains(t, server.Said(), "failed")
 	})
@@ -84,7 +84,7 @@ func kept(t *testing.T, at string) {
 	}
 }
 
-// spoken sends octets that no client library would.
+// spoken sends bytes that no client library would.
 func spoken(t *testing.T, at string) {
 	const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, row := range []struct {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/files"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 var modified = time.Date(2026, 8, 1, 12, 0, 0, 500_000_000, time.UTC)
@@ -375,11 +376,7 @@ func TestAgreesWithServeContent(t *testing.T) {
 			require.Equal(t, want.Header.Get("Last-Modified"), got.Header.Get("Last-Modified"))
 		}
 	}
-	rounds := 1500
-	if testing.Short() {
-		rounds = 300
-	}
-	for i := range rounds {
+	for i := range tier.Choose(300, 1500, 1500) {
 		ask("a.txt", content, ours)
 		if i%10 == 0 {
 			ask("large.bin", tree["large.bin"].Data, `"18c7aca4a9dae500-493e0"`)

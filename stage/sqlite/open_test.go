@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
@@ -249,22 +250,20 @@ func schema(t *testing.T, db *sql.DB) (all []string) {
 func TestMigrationsByHand(t *testing.T) {
 	ours := open(t, newPath(t), sqlite.Config{})
 	want := schema(t, ours.DB())
-	ways := map[string]func(path, text string){
-		"by a driver": func(path, text string) { do(t, raw(t, path), text) },
-	}
-	if program, err := exec.LookPath("sqlite3"); err == nil {
-		ways["by sqlite3"] = func(path, text string) {
-			cmd := exec.CommandContext(t.Context(), program, "-bail", path)
+	ways := map[string]func(t *testing.T, path, text string){
+		"by a driver": func(t *testing.T, path, text string) { do(t, raw(t, path), text) },
+		"by sqlite3": func(t *testing.T, path, text string) {
+			cmd := exec.CommandContext(t.Context(), tier.Tool(t, "sqlite3"), "-bail", path)
 			cmd.Stdin = strings.NewReader(text)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, string(out))
 			require.Empty(t, string(out))
-		}
+		},
 	}
 	for name, apply := range ways {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
-			apply(path, sqlite.Migrations())
+			apply(t, path, sqlite.Migrations())
 			db := raw(t, path)
 			require.Equal(t, want, schema(t, db))
 			var applied int64
@@ -275,7 +274,7 @@ func TestMigrationsByHand(t *testing.T) {
 			require.Equal(t, want, schema(t, s.DB()), "nothing was left to do")
 			id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
 			require.NoError(t, err)
-			apply(path, sqlite.Migrations())
+			apply(t, path, sqlite.Migrations())
 			require.Equal(t, want, schema(t, s.DB()), "once more")
 			_, err = s.Get(t.Context(), id)
 			require.NoError(t, err)
