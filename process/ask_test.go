@@ -20,15 +20,15 @@ import (
 
 type textReply = process.Reply[string]
 
-// questionFor is one that a process answers as the test says.
+// questionFor returns the Message of an Ask whose receiver calls f.
 func questionFor(f func(p *jobSelf, r textReply)) func(textReply) job {
 	return func(r textReply) job { return func(p *jobSelf) { f(p, r) } }
 }
 
-// clerk asks in a task, and keeps what comes.
+// askingTask is an Ask in a task, with its outcome.
 type askingTask struct {
 	ask     process.Ask[job, string]
-	around  func(ask act.Action) act.Action // nil: nothing is
+	around  func(ask act.Action) act.Action // nil: the Ask itself is the action
 	verdict act.Directive
 	err     error
 }
@@ -48,7 +48,7 @@ func (c *askingTask) start(s *act.Scheduler) {
 	}))
 }
 
-// outcome is the answer, or why there is none.
+// outcome returns the answer, the error, or "waits".
 func (c *askingTask) outcome() string {
 	switch c.verdict {
 	case act.Done:
@@ -126,27 +126,27 @@ func TestAskOfAnEndedProcess(t *testing.T) {
 	x := newStepped(t, 1)
 	ref := x.spawn(process.Options{})
 	x.do(ref, exits)
-	c := x.asks(ref, questionFor(func(*jobSelf, textReply) { t.Error("asked a dead one") }), time.Second)
+	c := x.asks(ref, questionFor(func(*jobSelf, textReply) { t.Error("an ended process was asked") }), time.Second)
 	require.Equal(t, act.Failed, c.verdict)
 	require.ErrorIs(t, c.err, process.ErrDead)
 }
 
-// One who dies with the question still in its mailbox has not answered it.
+// The process ends with the question still in its mailbox.
 func TestAskOfAProcessThatEndsBeforeItReceives(t *testing.T) {
 	x := newStepped(t, 2)
 	ref := x.spawn(process.Options{})
 	x.all()
 	require.NoError(t, ref.Send(x.sys, exits))
-	c := &askingTask{ask: process.Ask[job, string]{To: ref, Message: questionFor(func(*jobSelf, textReply) { t.Error("it was dead") })}}
+	c := &askingTask{ask: process.Ask[job, string]{To: ref, Message: questionFor(func(*jobSelf, textReply) { t.Error("an ended process received") })}}
 	c.start(x.g.Schedulers()[0])
-	_, err := x.g.Schedulers()[0].Step(1) // the task comes before the demons
+	_, err := x.g.Schedulers()[0].Step(1) // tasks run before processes
 	require.NoError(t, err)
 	x.all()
 	require.ErrorIs(t, c.err, process.ErrDead)
 	require.EqualValues(t, 1, x.sys.Stats().Dropped)
 }
 
-// narrowGate is a process that receives only as many messages as it is let to.
+// jobGate is a process that receives only as many messages as let allows.
 type jobGate struct {
 	process.Ref[job]
 	self *jobSelf
@@ -167,7 +167,7 @@ func (x *stepped) gate(o process.Options) *jobGate {
 	return g
 }
 
-// let lets n messages in.
+// let makes the process receive n messages.
 func (g *jobGate) let(x *stepped, n int) {
 	g.open = n
 	g.self.Poke()
@@ -176,7 +176,7 @@ func (g *jobGate) let(x *stepped, n int) {
 
 func TestAskWithAFullMailbox(t *testing.T) {
 	yes := questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") })
-	t.Run("Fail", func(t *testing.T) {
+	t.Run("Reject", func(t *testing.T) {
 		x := newStepped(t, 1)
 		g := x.gate(process.Options{Limit: 1, Overflow: process.Reject})
 		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
@@ -188,9 +188,9 @@ func TestAskWithAFullMailbox(t *testing.T) {
 		g := x.gate(process.Options{Limit: 1, Overflow: process.Drop})
 		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
 		c := x.asks(g.Ref, yes, 0)
-		require.ErrorIs(t, c.err, process.ErrFull, "nobody will answer")
+		require.ErrorIs(t, c.err, process.ErrFull, "the question was dropped")
 	})
-	t.Run("Wait, and there is room", func(t *testing.T) {
+	t.Run("Block, and there is room", func(t *testing.T) {
 		x := newStepped(t, 2)
 		g := x.gate(process.Options{Limit: 1})
 		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
@@ -206,7 +206,7 @@ func TestAskWithAFullMailbox(t *testing.T) {
 			require.Equal(t, "yes", c.outcome())
 		}
 	})
-	t.Run("Wait, and an end", func(t *testing.T) {
+	t.Run("Block, and an end", func(t *testing.T) {
 		x := newStepped(t, 2)
 		g := x.gate(process.Options{Limit: 1})
 		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
@@ -215,7 +215,7 @@ func TestAskWithAFullMailbox(t *testing.T) {
 		x.all()
 		require.ErrorIs(t, c.err, process.ErrDead)
 	})
-	t.Run("Wait, and a deadline", func(t *testing.T) {
+	t.Run("Block, and a deadline", func(t *testing.T) {
 		x := newStepped(t, 2)
 		g := x.gate(process.Options{Limit: 1})
 		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
@@ -223,7 +223,7 @@ func TestAskWithAFullMailbox(t *testing.T) {
 		x.later(time.Second)
 		require.ErrorIs(t, late.err, os.ErrDeadlineExceeded)
 		require.Equal(t, "waits", c.outcome())
-		g.let(x, 1) // the place in line of the one that has given up is no hindrance
+		g.let(x, 1) // the waiter that has given up takes no room
 		g.let(x, 1)
 		require.Equal(t, "yes", c.outcome())
 	})
@@ -292,13 +292,12 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 		return act.Done
 	}))
 	x.all()
-	x.g.Shutdown(drain) // which makes it ready once
+	x.g.Shutdown(drain) // gives the task one more turn
 	x.all()
 	require.Equal(t, 2, turns)
 	require.False(t, kept.Open())
 }
 
-// A task that is dropped has its question given up.
 func TestAnAskOfADroppedTaskIsGivenUp(t *testing.T) {
 	x := newStepped(t, 1)
 	var kept textReply
@@ -354,7 +353,7 @@ func TestAnyGoroutineMayAnswer(t *testing.T) {
 	}
 }
 
-// The one who was asked may hand the right to answer on, as long as it lives.
+// The Reply is closed when the process that was asked ends, whichever process has the Reply then.
 func TestAReplyMayBePassedOn(t *testing.T) {
 	for _, lives := range []bool{true, false} {
 		x := newStepped(t, 2)
@@ -397,7 +396,7 @@ func TestTheZeroReply(t *testing.T) {
 	require.PanicsWithValue(t, "process: Fail without an error", func() { textReply{}.Fail(x.sys, nil) })
 }
 
-// outcomes are those of requests, in order.
+// outcomes are the outcomes of Requests, in order.
 type outcomes struct{ all []string }
 
 func (x *outcomes) as(v string, err error) job {
@@ -412,7 +411,7 @@ func TestRequest(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		message func(p *jobSelf, r textReply)
-		want    string // with a deadline
+		want    string // with a deadline; without one there is no timeout
 	}{
 		{"an answer", func(p *jobSelf, r textReply) { require.True(t, r.Send(p, "yes")) }, "yes"},
 		{"a failure", func(p *jobSelf, r textReply) { require.True(t, r.Fail(p, errFailed)) }, "it has failed"},
@@ -474,7 +473,7 @@ func TestRequestsThatCannotBeAsked(t *testing.T) {
 	}, got.all)
 }
 
-// Who is asked has no room, and makes none: the asker waits for that until the deadline, and no longer.
+// The asker waits for room until the deadline, and no longer.
 func TestTheDeadlineOfARequestAppliesWhileTheMailboxIsFull(t *testing.T) {
 	x, got := newStepped(t, 2), &outcomes{}
 	stuck := x.gate(process.Options{Limit: 1})
@@ -500,7 +499,7 @@ func TestTheDeadlineOfARequestAppliesWhileTheMailboxIsFull(t *testing.T) {
 	require.Len(t, got.all, 4)
 }
 
-// A deadline that has passed is none that is to come.
+// With a deadline that has passed the process is not asked.
 func TestADeadlineThatHasPassed(t *testing.T) {
 	x, got := newStepped(t, 2), &outcomes{}
 	nobodyAsks := questionFor(func(*jobSelf, textReply) { t.Error("asked") })
@@ -529,7 +528,7 @@ func TestAnAskerReceivesMessagesDuringARequest(t *testing.T) {
 	require.Equal(t, []string{"yes"}, got.all)
 }
 
-// The asker that has ended waits for no answer.
+// The end of the asker closes the Reply.
 func TestARequestEndsWithItsAsker(t *testing.T) {
 	for _, there := range []int{0, 1} {
 		x, got := newStepped(t, 2), &outcomes{}
@@ -551,7 +550,7 @@ func TestARequestEndsWithItsAsker(t *testing.T) {
 	}
 }
 
-// Whoever answers, dies or lets time pass is not harmed by what the asker makes of it.
+// A panic in as affects neither the process that answers or ends, nor the timer of the deadline.
 func TestAPanicInAsOfRequestAffectsNoOtherProcess(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -581,7 +580,7 @@ func TestAPanicInAsOfRequestAffectsNoOtherProcess(t *testing.T) {
 	}
 }
 
-// An asker with a short life leaves nothing with one whom it has asked, and who does not answer.
+// A Request of a process that has ended leaves no memory with the process that was asked.
 func TestRequestsOfEndedProcessesAreForgotten(t *testing.T) {
 	x := newStepped(t, 1)
 	asked := x.spawn(process.Options{Limit: process.Unbounded})
@@ -626,7 +625,7 @@ func TestCall(t *testing.T) {
 
 	_, err = call(t.Context(), func(p *jobSelf, _ textReply) { p.Exit() })
 	require.ErrorIs(t, err, process.ErrDead)
-	_, err = call(t.Context(), func(*jobSelf, textReply) { t.Error("it is dead") })
+	_, err = call(t.Context(), func(*jobSelf, textReply) { t.Error("the process has ended") })
 	require.ErrorIs(t, err, process.ErrDead)
 	x.close()
 }
@@ -638,7 +637,7 @@ func TestCallWithAFullMailbox(t *testing.T) {
 		o.Limit = 1
 		ref := x.spawn(o)
 		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { begun <- true; <-release }))
-		servertest.Receive(t, begun) // it counts until its turn has ended
+		servertest.Receive(t, begun) // it counts against the bound until its turn has ended
 		return ref
 	}
 	yes := questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") })
@@ -669,8 +668,8 @@ func TestCallWithAFullMailbox(t *testing.T) {
 	x.close()
 }
 
-// The answer, the end of the one who was asked, the deadline and the end of the asker all at once: each question has
-// one outcome, at most, and one that lives hears of it.
+// The answer, the end of the process that was asked, the deadline and the end of the asker come at the same time. Each
+// question has at most one outcome, and exactly one if the asker is alive.
 func TestOutcomesOfAQuestionRace(t *testing.T) {
 	x := startLive(t, act.Config{Schedulers: 2})
 	const batch = 100
@@ -738,7 +737,7 @@ func TestOutcomesOfAQuestionRace(t *testing.T) {
 	x.close()
 }
 
-// Many tasks, processes and goroutines ask the same one, on two schedulers.
+// Tasks, processes and goroutines ask one process, on two schedulers.
 func TestManyAskOneProcess(t *testing.T) {
 	x := startLive(t, act.Config{Schedulers: 2})
 	const each, many = 10, 50
@@ -801,7 +800,6 @@ func TestManyAskOneProcess(t *testing.T) {
 	x.close()
 }
 
-// A question that is dropped is never going to be answered, and the asker is told so.
 func TestADroppedQuestionFailsWithErrFull(t *testing.T) {
 	sys := process.New(process.Config{})
 	type question = process.Reply[int]
@@ -840,7 +838,7 @@ func TestADroppedQuestionFailsWithErrFull(t *testing.T) {
 	require.NoError(t, r.End())
 }
 
-// The answer has come, and there is still no room for the question of somebody else: the asker does not wait for that.
+// An asker that has its answer does not wait until the mailbox has room again.
 func TestAnAnswerEndsTheWaitForRoom(t *testing.T) {
 	for _, within := range []time.Duration{0, time.Hour} {
 		x, got := newStepped(t, 2), &outcomes{}

@@ -11,17 +11,17 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// These are on one thread: what things cost when nobody is in the way. On schedulers with threads of their own, and beside
-// others, they are in bench/process.
+// These benchmarks run on one thread without contention. bench/process measures several schedulers, and compares with
+// others.
 
-// measure runs what is on the table until all processes have ended.
+// measure runs until all processes have ended.
 func (x *traced) measure(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	require.NoError(b, x.s.Run())
 }
 
-// counting spawns one that takes whatever comes, n messages in all.
+// counting spawns a process that ends with its nth message.
 func (x *traced) counting(n int) process.Ref[int] {
 	received := 0
 	return process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], _ int) {
@@ -31,7 +31,7 @@ func (x *traced) counting(n int) process.Ref[int] {
 	}), process.Options{Limit: process.Unbounded})
 }
 
-// Two messages, each of which hands the scheduler on.
+// A round trip is two messages, each with a hand-off.
 func BenchmarkHandOffRoundTrip(b *testing.B) {
 	x := newTraced(b, process.Config{})
 	var ping process.Ref[int]
@@ -70,7 +70,7 @@ func BenchmarkSpawnRunEnd(b *testing.B) {
 	require.EqualValues(b, b.N+1, x.sys.Stats().Ended)
 }
 
-// A task sends to somebody who is queued from the first message of its turn on. The receiver's part is in it.
+// A task sends to a process that is queued from the first message on. The receiver's work is included.
 func BenchmarkSendToAQueuedProcess(b *testing.B) {
 	x := newTraced(b, process.Config{})
 	to, left := x.counting(b.N), b.N
@@ -87,7 +87,7 @@ func BenchmarkSendToAQueuedProcess(b *testing.B) {
 	x.measure(b)
 }
 
-// As many come as are received, and all the time there are 100,000 more, which must not cost anything.
+// The mailbox has 100,000 messages all the time, which must not cost anything.
 func BenchmarkSendToALongMailbox(b *testing.B) {
 	x := newTraced(b, process.Config{})
 	const behind = 100_000
@@ -103,13 +103,12 @@ func BenchmarkSendToALongMailbox(b *testing.B) {
 		if left > 0 {
 			return act.Yield
 		}
-		b.StopTimer() // what was there before is received now
+		b.StopTimer() // the remaining messages are not measured
 		return act.Done
 	}), process.Options{})
 	x.measure(b)
 }
 
-// A task asks, waits, and has the answer.
 func BenchmarkAsk(b *testing.B) {
 	x := newTraced(b, process.Config{})
 	type question = process.Reply[int]
@@ -148,8 +147,8 @@ func BenchmarkTimerSetAndCancelled(b *testing.B) {
 	require.Equal(b, b.N, stopped)
 }
 
-// A task sends one message to each of 1000 that sleep, and they have their turns: on the scheduler where they are queued,
-// or on another one that has nothing of its own and takes some of them again and again.
+// A task sends one message to each of 1000 sleeping processes. They run on the scheduler where they are queued, or on
+// another one that steals them.
 func BenchmarkTurn(b *testing.B) {
 	for taker, name := range []string{"in the own queue", "stolen"} {
 		b.Run(name, func(b *testing.B) {
@@ -174,7 +173,7 @@ func BenchmarkTurn(b *testing.B) {
 				}
 				return act.Done
 			})
-			wake := act.Func(func(t *act.Task) act.Directive { // the scheduler, whether or not it was rung
+			wake := act.Func(func(t *act.Task) act.Directive { // wakes the scheduler
 				_ = waker.Send(t, 0)
 				return act.Done
 			})

@@ -13,10 +13,9 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// A message that arrives between "nothing is there" and "asleep" is not lost. The sender does not give its thread back:
-// it sends the next message as soon as the last was received, on another thread, and so just when the receiver finds
-// that there is nothing more, and falls asleep. A goroutine does the same with messages of its own. A million rounds
-// take some seconds, where both threads have a processor; where they have none, so many are made as ten seconds allow.
+// A process sends the next message as soon as the last one was received, on another thread: that is, just when the
+// receiver finds its mailbox empty and falls asleep. A goroutine does the same with messages of its own. A million
+// rounds take some seconds if each thread has a CPU; otherwise the test ends after ten seconds.
 func TestAMessageToAProcessThatIsFallingAsleepIsNotLost(t *testing.T) {
 	const enough = 10 * time.Second
 	rounds := int64(scaled(1_000_000))
@@ -27,7 +26,7 @@ func TestAMessageToAProcessThatIsFallingAsleepIsNotLost(t *testing.T) {
 	sent := int64(0)
 	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		defer over.Store(true)
-		_ = dummy.Send(p, 0) // it is handed on, so that the receiver is not, and runs on the other thread
+		_ = dummy.Send(p, 0) // a hand-off to dummy, so that the receiver runs on the other thread
 		for end := time.Now().Add(enough); sent < rounds && time.Now().Before(end); {
 			sent++
 			if err := to.Send(p, 0); err != nil {
@@ -49,7 +48,7 @@ func TestAMessageToAProcessThatIsFallingAsleepIsNotLost(t *testing.T) {
 	r.end()
 }
 
-// The same where the receiver is handed on: two send to it, and each fetches it to its own scheduler.
+// Two processes send to one receiver, and each hands its thread over to it.
 func TestAMessageDuringAHandOffIsNotLost(t *testing.T) {
 	rounds := int64(scaled(300_000))
 	r, to := startTally(t, act.Config{Schedulers: 2})
@@ -81,7 +80,7 @@ func TestAMessageDuringAHandOffIsNotLost(t *testing.T) {
 	r.end()
 }
 
-// tally is a process that counts what it receives from whom.
+// tally is a process that counts the messages of each sender.
 type tally struct {
 	process.Ref[int]
 	received [3]atomic.Int64
@@ -104,8 +103,8 @@ func startTally(t *testing.T, on act.Config) (running, *tally) {
 	}), x
 }
 
-// sendUntil sends one message after the other, each when the last was received, until the others are over. It says
-// where everybody is if nothing is received any more.
+// sendUntil sends one message after the other, each when the last was received, until over returns true. It fails with
+// the states of all processes if nothing is received any more.
 func (x *tally) sendUntil(r running, as int, over func() bool) (sent int64) {
 	r.T.Helper()
 	before := [3]int64{}
@@ -117,15 +116,15 @@ func (x *tally) sendUntil(r running, as int, over func() bool) (sent int64) {
 		now := [3]int64{x.received[0].Load(), x.received[1].Load(), x.received[2].Load()}
 		if now != before {
 			before, idle = now, 0
-		} else if idle++; idle > 200_000 { // some 20 s; in which this goroutine ran, as the others could
+		} else if idle++; idle > 200_000 { // about 20 s in which this goroutine ran, so the others could have run too
 			require.FailNow(r.T, "stuck", "%v: %+v: %s", now, r.sys.Stats(), r.sys.States())
 		}
 	}
 	return sent
 }
 
-// The same for a receiver whose scheduler is about to sleep, too: nobody else has anything to do. A goroutine sends, and a
-// process on the other scheduler, which sleeps itself until the goroutine has it send.
+// The scheduler of the receiver is about to sleep, since nothing else is ready. A goroutine and a process on the other
+// scheduler send by turns.
 func TestAMessageToASchedulerThatIsFallingAsleepIsNotLost(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, on act.Config) {
 		const rounds = 5000

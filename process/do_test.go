@@ -16,12 +16,12 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// brought is what operations have brought.
+// failures are the outcomes of operations, in order.
 type failures struct{ all []error }
 
 func (x *failures) as(err error) job { return func(*jobSelf) { x.all = append(x.all, err) } }
 
-// chore is an action that waits until it is told how to end, and knows when it is closed.
+// waitingAction is an action that waits until end is called, and counts its closes.
 type waitingAction struct {
 	waker   act.Waker
 	verdict act.Directive
@@ -65,15 +65,15 @@ func TestDoReportsTheOutcomeOfItsAction(t *testing.T) {
 			ref, c, got := x.spawn(process.Options{}), &waitingAction{}, &failures{}
 			var e process.Operation
 			x.on(0, ref, func(p *jobSelf) { e = process.Do(p, c, got.as) })
-			x.on(1, ref, func(*jobSelf) {}) // it goes on, and moves
+			x.on(1, ref, func(*jobSelf) {}) // the process runs on, and moves
 			require.Empty(t, got.all)
 			require.Zero(t, c.closed)
 			c.end(row.verdict)
 			x.all()
 			require.Equal(t, []error{row.want}, got.all)
 			require.Equal(t, 1, c.closed)
-			require.False(t, e.Cancel(), "it is done")
-			require.Zero(t, x.logs.Len(), "its failure has been told to somebody")
+			require.False(t, e.Cancel(), "it has finished")
+			require.Zero(t, x.logs.Len(), "the failure was reported, not logged")
 		})
 	}
 }
@@ -92,7 +92,7 @@ func TestDoOfAnActionThatPanics(t *testing.T) {
 		process.Do(p, act.Func(func(*act.Task) act.Directive { panic("burst") }), got.as)
 	})
 	require.ErrorIs(t, onlyOne(t, got.all), process.ErrLost)
-	require.Equal(t, 1, x.logs.FilterMessage("a task failed").Len(), "as that of any task")
+	require.Equal(t, 1, x.logs.FilterMessage("a task failed").Len(), "as for any task")
 }
 
 func TestDoOfASleep(t *testing.T) {
@@ -146,7 +146,7 @@ func TestTheEndOfAProcessCancelsItsOperations(t *testing.T) {
 			for i := range actions {
 				process.Do(p, &actions[i], got.as)
 			}
-			process.Await(p, pending, func(int, error) job { t.Error("it was cancelled"); return exits })
+			process.Await(p, pending, func(int, error) job { t.Error("the operation was cancelled"); return exits })
 		})
 		x.all()
 		x.on(there, ref, panics)
@@ -156,7 +156,7 @@ func TestTheEndOfAProcessCancelsItsOperations(t *testing.T) {
 		}
 		require.Empty(t, got.all)
 		for _, s := range x.g.Schedulers() {
-			require.True(t, s.Finished(), "nothing is left of them")
+			require.True(t, s.Finished(), "no operation is left")
 		}
 		require.NoError(t, pending.Resolve(1))
 		x.all()
@@ -220,7 +220,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// stoppingChore ends when it is told of an order.
+// stoppingAction is a waitingAction that is Done after an order.
 type stoppingAction struct{ waitingAction }
 
 func (c *stoppingAction) Stop(*act.Task, shutdown.Order) { c.verdict = act.Done }
@@ -232,10 +232,10 @@ func TestDoForwardsOrdersToItsAction(t *testing.T) {
 	x.all()
 	require.Equal(t, []error{nil}, got.all)
 	require.Equal(t, 1, c.closed)
-	require.False(t, x.underOrder(), "nothing else holds it")
+	require.False(t, x.underOrder(), "nothing else delays the end")
 }
 
-// What was awaited is told to be lost, not to be pending, when an order drops the operation and the process is left.
+// An order drops the operation, and the process stays alive.
 func TestAwaitReportsErrLostWhenItIsDropped(t *testing.T) {
 	x := newStepped(t, 2)
 	f := future.New[int](x.g.Schedulers()[0])
@@ -244,9 +244,9 @@ func TestAwaitReportsErrLostWhenItIsDropped(t *testing.T) {
 	x.on(0, ref, func(p *jobSelf) {
 		process.Await(p, f, func(_ int, err error) job { return func(*jobSelf) { got = append(got, err) } })
 	})
-	x.g.Schedulers()[0].Shutdown(servertest.Cut) // the other goes on
+	x.g.Schedulers()[0].Shutdown(servertest.Cut) // the other scheduler runs on
 	_, err := x.g.Schedulers()[0].Step(1)
-	require.ErrorContains(t, err, "process: ") // its name
+	require.ErrorContains(t, err, "process: ") // of the operation
 	x.all()
 	require.ErrorIs(t, onlyOne(t, got), process.ErrLost)
 }
@@ -279,11 +279,11 @@ func TestAnOffloadEndsWithItsProcess(t *testing.T) {
 	ref, begun, release, over := x.spawn(process.Options{}), make(chan bool), make(chan bool), make(chan bool)
 	x.do(ref, func(p *jobSelf) {
 		process.Offload(p, func() (int, error) { defer close(over); close(begun); <-release; return 7, nil },
-			func(int, error) job { t.Error("nobody is there"); return exits })
+			func(int, error) job { t.Error("the process has ended"); return exits })
 	})
 	servertest.Receive(t, begun)
 	x.do(ref, exits)
-	x.close() // the function does not hold Run
+	x.close() // the function does not keep Run from returning
 	close(release)
 	servertest.Receive(t, over)
 }
@@ -310,7 +310,7 @@ func TestDoOfACall(t *testing.T) {
 	x.close()
 }
 
-// An action that has its own work offloaded belongs to the function until that returns.
+// An action belongs to its offloaded function until that returns.
 func TestAnActionIsClosedAfterItsOffloadedFunctionReturns(t *testing.T) {
 	x := startLive(t, act.Config{Schedulers: 2})
 	ref, release := x.spawn(process.Options{}), make(chan bool)
@@ -328,9 +328,9 @@ func TestAnActionIsClosedAfterItsOffloadedFunctionReturns(t *testing.T) {
 			t.Error("closed while its function runs")
 		}
 		closed.Add(1)
-		return errors.New("heard of by the log")
+		return errors.New("for the log")
 	}}
-	x.do(ref, func(p *jobSelf) { process.Do(p, a, func(error) job { t.Error("nobody is there"); return exits }) })
+	x.do(ref, func(p *jobSelf) { process.Do(p, a, func(error) job { t.Error("the process has ended"); return exits }) })
 	servertest.Receive(t, begun)
 	ref.Kill()
 	require.Equal(t, process.Killed, x.ended(ref).Reason)
@@ -374,7 +374,7 @@ func TestCancelRacesWithTheEndOfTheOperation(t *testing.T) {
 		x.do(ref, func(*jobSelf) {
 			for i := range all {
 				if came[i] == stopped[i] {
-					t.Error("cancelled and brought, or neither")
+					t.Error("cancelled and arrived, or not cancelled and lost")
 				}
 				if came[i] {
 					arrived++
@@ -384,7 +384,7 @@ func TestCancelRacesWithTheEndOfTheOperation(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d cancelled, %d brought", cancelled, arrived)
+	t.Logf("%d cancelled, %d arrived", cancelled, arrived)
 	require.NoError(t, ref.Send(x.sys, exits))
 	x.close()
 }
@@ -409,7 +409,7 @@ func TestOperationsOfEndedProcessesAreForgotten(t *testing.T) {
 	require.Less(t, heapInUse()-before, int64(1<<17))
 }
 
-// Who waits for quiescence hears of it also when what was under way is given up, or comes to nothing, elsewhere.
+// A future of Quiescent is resolved as well if the last operation is cancelled, or its message panics.
 func TestAnOperationWithoutAMessageIsNoLongerPending(t *testing.T) {
 	for name, end := range map[string]func(c *waitingAction, e process.Operation){
 		"cancelled on a goroutine": func(_ *waitingAction, e process.Operation) {

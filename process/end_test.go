@@ -66,7 +66,7 @@ func TestTheValueOfExitForAnEndedProcessIsCounted(t *testing.T) {
 	require.EqualValues(t, 1, x.sys.Stats().Dropped)
 	require.EqualValues(t, 2, x.sys.Stats().Ended)
 	x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Exit(p, process.Ref[job]{}, exits) })
-	require.EqualValues(t, 3, x.sys.Stats().Ended, "a value for nobody is no value")
+	require.EqualValues(t, 3, x.sys.Stats().Ended, "a value for the zero Ref is not counted")
 }
 
 func TestTheFirstExitCounts(t *testing.T) {
@@ -87,7 +87,6 @@ func TestTheFirstExitCounts(t *testing.T) {
 	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
 }
 
-// The ends that a process comes to by itself, or by others, with what its Notice says.
 func TestReasons(t *testing.T) {
 	verdict := func(d act.Directive) process.Action[job] {
 		return process.Func(func(*jobSelf) act.Directive { return d })
@@ -181,10 +180,10 @@ func TestKillOfASleepingProcess(t *testing.T) {
 	ref := x.spawn(process.Options{})
 	w := x.watcher(ref)
 	require.True(t, ref.Kill())
-	require.False(t, ref.Kill(), "once is enough")
+	require.False(t, ref.Kill(), "a second call")
 	x.all()
 	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
-	require.False(t, ref.Kill(), "it is dead")
+	require.False(t, ref.Kill(), "the process has ended")
 }
 
 func TestKillOfAQueuedProcessDropsItsMessages(t *testing.T) {
@@ -192,7 +191,7 @@ func TestKillOfAQueuedProcessDropsItsMessages(t *testing.T) {
 	ref := x.spawn(process.Options{})
 	w := x.watcher(ref)
 	for range 5 {
-		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it was killed before") }))
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it was killed before that") }))
 	}
 	require.True(t, ref.Kill())
 	x.all()
@@ -204,7 +203,7 @@ func TestKillBeforeTheFirstTurn(t *testing.T) {
 	x := newStepped(t, 1)
 	closed := 0
 	ref := process.Spawn(x.sys, &closingProcess[job]{process.Func[job](func(*jobSelf) act.Directive {
-		t.Error("it was killed before")
+		t.Error("it was killed before that")
 		return act.Done
 	}), func() error { closed++; return nil }}, process.Options{})
 	require.True(t, ref.Kill())
@@ -222,23 +221,23 @@ func TestKillDuringALongTurn(t *testing.T) {
 		<-killed
 		finished.Store(true)
 	}))
-	require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {})) // which it may or may not receive
+	require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {})) // the turn may or may not receive it
 	servertest.Receive(t, begun)
 	require.True(t, ref.Kill())
 	require.False(t, ref.Kill())
 	close(killed)
 	require.Equal(t, process.Notice{Of: ref, Reason: process.Killed}, x.ended(ref))
-	require.True(t, finished.Load(), "nobody is ended in the middle of a turn")
+	require.True(t, finished.Load(), "a kill does not end a turn")
 	x.close()
 }
 
-// A Goexit ends the scheduler on whose thread it was, and Run with an error: at once if it was a process, of which the
-// other schedulers know, and within the bound of the order that they get if it was a task.
+// A Goexit ends its scheduler, and Run with an error. If a process has called it, the other schedulers end at once; if
+// a task has, they end within the bound of the order that they get.
 func TestRuntimeGoexitEndsRun(t *testing.T) {
 	for _, where := range []string{"a process", "a task"} {
 		for _, schedulers := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, %d", where, schedulers), func(t *testing.T) {
-				patience := 10 * time.Second // which the others would get
+				patience := 10 * time.Second // of the order
 				if where == "a task" {
 					patience = 100 * time.Millisecond
 				}
@@ -270,7 +269,7 @@ func TestRuntimeGoexitEndsRun(t *testing.T) {
 	}
 }
 
-// closingDoer is an Action that has to be closed.
+// closingProcess is an Action with a Close method.
 type closingProcess[M any] struct {
 	process.Action[M]
 	close func() error
@@ -278,7 +277,7 @@ type closingProcess[M any] struct {
 
 func (c *closingProcess[M]) Close() error { return c.close() }
 
-// Whatever ends a process, its action is closed once, after the last turn, and before anybody hears of the end.
+// However a process ends, its action is closed once: after the last turn, and before any observer is told.
 func TestTheActionIsClosedOnce(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -370,7 +369,6 @@ func TestACloseThatPanicsDoesNotKeepOthersOpen(t *testing.T) {
 	require.Zero(t, x.sys.Stats().Alive)
 }
 
-// With Config.Crash the panic of a process is that of the program, with its stack.
 func TestAPanicEndsTheProgramWithCrash(t *testing.T) {
 	const variable = "DAIMON_PROCESS_CRASH"
 	if os.Getenv(variable) != "" {
@@ -398,7 +396,7 @@ func TestEnded(t *testing.T) {
 	x := newStepped(t, 2)
 	ref := x.spawn(process.Options{})
 	before := process.Ended(ref)
-	require.Same(t, before, process.Ended(ref), "who asks again and again costs no more")
+	require.Same(t, before, process.Ended(ref), "each call returns the same future")
 	x.all()
 	require.False(t, before.Resolved())
 	x.do(ref, fails)
@@ -469,7 +467,7 @@ func TestString(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
 }
 
-// String may be called on any goroutine, also while the process gets what few processes have.
+// String is safe while the process gets the fields that few processes need.
 func TestAnyGoroutineMayCallString(t *testing.T) {
 	x := startLive(t, act.Config{Schedulers: 2})
 	ref := x.spawn(process.Options{})
@@ -488,7 +486,7 @@ func TestAnyGoroutineMayCallString(t *testing.T) {
 	x.close()
 }
 
-// The zero Ref is nobody: as one that has ended, it takes no message, and does no harm.
+// The zero Ref behaves as a process that has ended.
 func TestTheZeroRef(t *testing.T) {
 	nobody := process.Ref[job]{}
 	x := newStepped(t, 1)
@@ -502,7 +500,7 @@ func TestTheZeroRef(t *testing.T) {
 		require.ErrorIs(t, nobody.Deliver(t.Context(), exits), process.ErrDead)
 	})
 	t.Run("Kill", func(t *testing.T) { require.False(t, nobody.Kill()) })
-	t.Run("Monitor", func(t *testing.T) {
+	t.Run("Watch", func(t *testing.T) {
 		n := onlyOne(t, x.watcher(nobody).heard())
 		require.Equal(t, process.Stopped, n.Reason)
 		require.NoError(t, n.Err)
@@ -524,7 +522,7 @@ func TestTheZeroRef(t *testing.T) {
 				})
 				h := x.watcher(ref)
 				x.all()
-				require.Equal(t, rule == true, len(h.heard()) == 1, "nobody has ended as those do that are stopped")
+				require.Equal(t, rule, len(h.heard()) == 1, "the zero Ref has ended as Stopped")
 			}
 		}
 	})
@@ -594,7 +592,6 @@ func TestTheErrorOfALinkedEnd(t *testing.T) {
 	require.True(t, slices.Contains(h.reasons(), process.Linked))
 }
 
-// What nobody else hears of is logged, as the failure of a task is.
 func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		sys := process.New(process.Config{})

@@ -14,8 +14,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Processes are spawned in a set-up function behind that of their System, or later, from anywhere. Run returns when all of
-// them have ended.
+// Processes are spawned in a set-up function after the Setup of their System, or later. Run returns when all of them
+// have ended.
 func ExampleSpawn() {
 	sys := process.New(process.Config{})
 	err := act.Run(context.Background(), act.Config{}, sys.Setup, func(s *act.Scheduler) error {
@@ -43,7 +43,7 @@ func ExampleSpawn() {
 	// <nil>
 }
 
-// runProcesses runs a System on one scheduler, with what setup spawns, until all processes have ended.
+// runProcesses runs a System on one scheduler until all processes that setup spawns have ended.
 func runProcesses(setup func(sys *process.System)) {
 	sys := process.New(process.Config{})
 	if err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
@@ -54,14 +54,14 @@ func runProcesses(setup func(sys *process.System)) {
 	}
 }
 
-// handOver is Ref.Send where nothing can go wrong.
+// handOver sends m, and prints an error.
 func handOver[M any](to process.Ref[M], from process.Sender, m M) {
 	if err := to.Send(from, m); err != nil {
 		fmt.Println(err)
 	}
 }
 
-// Two processes that know each other.
+// Two processes send to each other.
 func ExampleRef_Send() {
 	type ball struct {
 		from process.Ref[ball]
@@ -73,7 +73,7 @@ func ExampleRef_Send() {
 			if b.left > 0 {
 				handOver(b.from, p, ball{p.Ref(), b.left - 1})
 			}
-			if b.left < 2 { // it was the last for this one
+			if b.left < 2 { // the last message for this process
 				p.Exit()
 			}
 		})
@@ -90,7 +90,7 @@ func ExampleRef_Send() {
 	// pong 0
 }
 
-// A Handler keeps its state in what it captures. Only its own turns touch that, so it needs no lock.
+// A Handler keeps its state in captured variables. Only its own turns use them, so they need no lock.
 func ExampleHandler() {
 	total := 0
 	runProcesses(func(sys *process.System) {
@@ -107,7 +107,7 @@ func ExampleHandler() {
 	// Output: 6
 }
 
-// inPairs is an Action: it takes two messages at a time, and waits while there is only one.
+// inPairs is an Action that takes two messages at a time.
 type inPairs struct {
 	first string
 	half  bool
@@ -118,7 +118,7 @@ func (x *inPairs) Act(p *process.Self[string]) act.Directive {
 		m, ok := p.Receive()
 		switch {
 		case !ok:
-			return act.Wait // until there is something more
+			return act.Wait // until another message arrives
 		case m == "":
 			return act.Done
 		case x.half:
@@ -130,7 +130,7 @@ func (x *inPairs) Act(p *process.Self[string]) act.Directive {
 	}
 }
 
-// Close is called when the process has ended, however it did.
+// Close is called when the process has ended for any reason.
 func (x *inPairs) Close() error {
 	fmt.Println("closed")
 	return nil
@@ -164,7 +164,7 @@ func ExampleOptions() {
 	// process: the mailbox is full
 }
 
-// A goroutine that may wait waits for room.
+// Deliver waits while the mailbox is full.
 func ExampleRef_Deliver() {
 	runProcesses(func(sys *process.System) {
 		slow := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
@@ -184,7 +184,7 @@ func ExampleRef_Deliver() {
 	// Output: all
 }
 
-// parent hears of the end of its children as of anything else: by messages.
+// A process learns of the end of another by a message.
 func ExampleWatch() {
 	runProcesses(func(sys *process.System) {
 		parent := process.Spawn(sys, process.Handler[process.Notice](func(p *process.Self[process.Notice], n process.Notice) {
@@ -204,7 +204,7 @@ func ExampleWatch() {
 	// Output: writer: failed: out of ink
 }
 
-// Linked processes end together, unless it is in an orderly way.
+// Linked processes end together, unless an end is Normal or Stopped.
 func ExampleLink() {
 	runProcesses(func(sys *process.System) {
 		obeys := process.Handler[string](func(p *process.Self[string], order string) {
@@ -223,7 +223,7 @@ func ExampleLink() {
 	// Output: reader: linked: process: writer has ended: failed: out of ink
 }
 
-// fibByValues computes by processes that end with a value each.
+// fibByValues computes a Fibonacci number with processes that end with a value.
 func fibByValues(n int, to process.Ref[int]) process.Action[int] {
 	sum, left, begun := 0, 2, false
 	return process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -260,13 +260,13 @@ func ExampleExit() {
 	// Output: 610
 }
 
-// lookUp is a message with the right to answer it.
+// lookUp is a question with its Reply.
 type lookUp struct {
 	key   string
 	reply process.Reply[string]
 }
 
-// phoneBook answers queries, until it is asked for nothing.
+// phoneBook answers questions, and ends when it is asked for "".
 func phoneBook(sys *process.System) process.Ref[lookUp] {
 	known := map[string]string{"ann": "12", "bob": "34"}
 	return process.Spawn(sys, process.Handler[lookUp](func(p *process.Self[lookUp], q lookUp) {
@@ -321,7 +321,7 @@ func ExampleAsk() {
 	// <nil>
 }
 
-// A goroutine asks a process and waits, as long as its context lets it.
+// A goroutine asks a process and waits until its context ends.
 func ExampleCall() {
 	done := make(chan bool)
 	runProcesses(func(sys *process.System) {
@@ -347,7 +347,7 @@ func ExampleCall() {
 	//  process: the process has ended
 }
 
-// A process that asks another goes on meanwhile, and gets the answer as a message.
+// A process that asks another runs on, and gets the answer as a message.
 func ExampleRequest() {
 	runProcesses(func(sys *process.System) {
 		db := phoneBook(sys)
@@ -395,7 +395,7 @@ func ExampleSelf_After() {
 	// enough true
 }
 
-// Futures and functions off the thread come to a process as messages.
+// The outcome of a future arrives as a message.
 func ExampleAwait() {
 	sys := process.New(process.Config{})
 	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
@@ -434,7 +434,7 @@ func ExampleOffload() {
 	// Output: true
 }
 
-// Whatever an action can wait for, a process can.
+// Do lets a process wait for any action.
 func ExampleDo() {
 	runProcesses(func(sys *process.System) {
 		process.Spawn(sys, process.Func[string](func(p *process.Self[string]) act.Directive {
@@ -452,7 +452,7 @@ func ExampleDo() {
 	// Output: overslept
 }
 
-// Quiescent returns a future that is resolved when nothing happens any more.
+// A program can wait until no process has anything to do.
 func ExampleSystem_Quiescent() {
 	runProcesses(func(sys *process.System) {
 		begotten := 0
@@ -463,7 +463,7 @@ func ExampleSystem_Quiescent() {
 					handOver(process.Spawn(p, process.Handler(beget), process.Options{}), p, left-1)
 				}
 			}
-			p.After(time.Millisecond, 0) // also timers are waited for
+			p.After(time.Millisecond, 0) // the System is not quiescent while a timer is pending
 			p.Exit()
 		}
 		all := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], _ int) { p.Exit() }), process.Options{})
@@ -476,7 +476,7 @@ func ExampleSystem_Quiescent() {
 	// Output: 63
 }
 
-// cashDesk is told of orders, and closes the till. A process that is no Stopper goes on as before.
+// cashDesk is told of orders, and closes the till. Processes that are not Stoppers continue as before.
 type cashDesk struct {
 	process.Action[int]
 	till *int

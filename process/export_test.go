@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// States says in one line what all processes do, and where they are: for a test that hangs.
+// States describes the states of all processes in one line, for a test that hangs.
 func (sys *System) States() string {
 	counts := map[string]int{}
 	for i := range sys.registries {
@@ -42,7 +42,7 @@ func (c *core) describe() string {
 	return what
 }
 
-// Waiters is how many wait for room in the mailbox.
+// Waiters returns the number of waiters for room in the mailbox.
 func (to Ref[M]) Waiters() (n int) {
 	w := to.p.lock()
 	defer to.p.unlock(w)

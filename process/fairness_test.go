@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// flooded is a process with so many messages in its mailbox, each of which is noted as f.
+// flooded returns a process with n messages in its mailbox; it notes an f for each.
 func (x *traced) flooded(n int) process.Ref[int] {
 	to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("f") }), process.Options{Limit: process.Unbounded})
 	x.step()
@@ -24,7 +24,7 @@ func (x *traced) flooded(n int) process.Ref[int] {
 	return to
 }
 
-// Others wait for Config.Messages of them, tasks for Config.Batch and a turn.
+// Other processes wait for at most Config.Messages messages, tasks for Config.Batch and one turn.
 func TestALongMailboxDoesNotDelayOthers(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	x.flooded(1_000_000)
@@ -43,10 +43,10 @@ func TestALongMailboxDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// A turn is not longer because there are more messages: also not if each finds that one has come meanwhile.
+// A turn with a long mailbox takes no longer, even if each turn finds that a message has arrived meanwhile.
 func TestATurnTakesNoLongerWithALongMailbox(t *testing.T) {
 	tier.Need(t, tier.Full, "compares times")
-	drained := func(n int) float64 { // in ns a message
+	drained := func(n int) float64 { // ns for each message
 		x := newTraced(t, process.Config{Batch: 1})
 		to := x.flooded(n)
 		began := time.Now()
@@ -57,7 +57,7 @@ func TestATurnTakesNoLongerWithALongMailbox(t *testing.T) {
 		return float64(time.Since(began)) / float64(n)
 	}
 	few, many := 1000.0, 1000.0
-	for range 5 { // the lowest counts: neighbours only make it dearer
+	for range 5 { // the lowest of several measurements: other programs only add time
 		few = min(few, drained(5000))
 		many = min(many, drained(300_000))
 		if t.Logf("of 5000: %.0f ns a message, of 300,000: %.0f ns", few, many); many < 10*few {
@@ -67,7 +67,7 @@ func TestATurnTakesNoLongerWithALongMailbox(t *testing.T) {
 	require.Less(t, many, 10*few)
 }
 
-// None of a hundred that never wait is forgotten: between two turns of one each of the others has one.
+// Between two turns of one process each other process has one turn.
 func TestProcessesThatYieldTakeTurns(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	const n = 26
@@ -84,7 +84,7 @@ func TestProcessesThatYieldTakeTurns(t *testing.T) {
 	}
 }
 
-// A scheduler with nothing to do takes half of what another has, and 32 at most.
+// At most 32 processes are stolen at a time.
 func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 	for _, row := range []struct{ queued, stolen int }{{1, 1}, {2, 1}, {3, 2}, {10, 5}, {63, 32}, {64, 32}, {1000, 32}} {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 	}
 }
 
-// What only computes spreads, though one has spawned all of it.
+// One process has spawned all of them.
 func TestComputingProcessesSpreadOverBothSchedulers(t *testing.T) {
 	tier.Need(t, tier.Full, "needs two processors")
 	const n, turns, each = 64, 200, 20_000
@@ -141,9 +141,9 @@ func TestComputingProcessesSpreadOverBothSchedulers(t *testing.T) {
 	}
 }
 
-// worker adds numbers, so many in a turn.
+// worker computes for a number of turns.
 type worker struct {
-	turns, each, sum int // its own, wherever it is
+	turns, each, sum int // used only in its turns, on any thread
 	took             *[2]atomic.Int64
 }
 
@@ -158,14 +158,14 @@ func (w *worker) Act(p *process.Self[int]) act.Directive {
 	return act.Yield
 }
 
-// Who is alone and always yields stays where it is: the other scheduler is not woken again and again for nothing.
+// The other scheduler is not woken again and again for nothing.
 func TestALoneProcessThatYieldsStaysOnItsScheduler(t *testing.T) {
 	tier.Need(t, tier.Full, "counts turns of two threads")
 	const turns = 100_000
-	var schedulers atomic.Int64 // turns of theirs
+	var schedulers atomic.Int64 // turns that schedulers give
 	on := act.Config{
 		Schedulers: 2,
-		Clock:      &manualClock{}, // no turn is made shorter because the machine has other things to do
+		Clock:      &manualClock{}, // a slow machine does not shorten the batches
 		Trace:      &act.Trace{TurnStart: func(*act.Task) { schedulers.Add(1) }},
 	}
 	var moves, home int
@@ -188,7 +188,7 @@ func TestALoneProcessThatYieldsStaysOnItsScheduler(t *testing.T) {
 	require.LessOrEqual(t, schedulers.Load(), int64(turns/64+500))
 }
 
-// A scheduler whose tasks take long is not the only one that could run what is queued there.
+// If tasks take long, an idle scheduler steals the processes that are queued behind them.
 func TestAnIdleSchedulerStealsBehindLongTasks(t *testing.T) {
 	x := newStepped(t, 2)
 	x.clock.pass(time.Second)
@@ -209,9 +209,9 @@ func TestAnIdleSchedulerStealsBehindLongTasks(t *testing.T) {
 	here := at
 	for range 10 {
 		require.Equal(t, 1, step(here))
-		require.Zero(t, step(1-here), "nobody is called for one who has the next turn where he is")
+		require.Zero(t, step(1-here), "an idle scheduler is not woken for a process that has the next turn here")
 	}
-	x.clock.pass(2 * time.Millisecond) // as tasks do
+	x.clock.pass(2 * time.Millisecond) // as tasks that take long would
 	require.Equal(t, 1, step(here))
 	require.Equal(t, here, at)
 	require.Equal(t, 1, step(1-here))

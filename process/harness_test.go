@@ -19,15 +19,15 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// deed is a message that says what its receiver has to do with it.
+// job is a message that its receiver calls.
 type job func(p *jobSelf)
 
 type jobSelf = process.Self[job]
 
-// doesDeeds is what has the turns of most processes here.
+// runJobs is the Action of most processes here.
 var runJobs = process.Handler[job](func(p *jobSelf, m job) { m(p) })
 
-// leaves, falters and bursts are deeds, and ends.
+// exits, fails and panics are jobs that end their process.
 func exits(p *jobSelf) { p.Exit() }
 func fails(p *jobSelf) { p.Fail(errFailed) }
 func panics(*jobSelf)  { panic("burst") }
@@ -38,15 +38,15 @@ func (s sentence) Error() string { return string(s) }
 
 const errFailed = sentence("it has failed")
 
-// handClock stands still until somebody moves it.
+// manualClock moves only by pass.
 type manualClock struct{ now atomic.Int64 }
 
 func (c *manualClock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
 func (c *manualClock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
 func (c *manualClock) pass(d time.Duration)     { c.now.Add(int64(d)) }
 
-// atHand is a System whose schedulers take turns when the test says so, on its own goroutine, by a clock that the test
-// moves. So a process runs on the scheduler that is stepped next, and what is a race elsewhere is a line here.
+// stepped is a System whose schedulers the test steps on its own goroutine, by a clock that it moves. A process runs on
+// the scheduler that is stepped next, so what is a race elsewhere is deterministic here.
 type stepped struct {
 	t     testing.TB
 	sys   *process.System
@@ -63,11 +63,11 @@ func newStepped(t testing.TB, schedulers int) *stepped {
 	for _, s := range x.g.Schedulers() {
 		require.NoError(t, x.sys.Setup(s))
 	}
-	t.Cleanup(func() { _ = x.g.Close() }) // a Cut is the business of the tests that cut
+	t.Cleanup(func() { _ = x.g.Close() }) // sleeping processes are cut
 	return x
 }
 
-// only steps one scheduler until it has nothing to do.
+// only steps one scheduler until nothing is ready.
 func (x *stepped) only(scheduler int) (turns int) {
 	x.t.Helper()
 	s := x.g.Schedulers()[scheduler]
@@ -78,11 +78,11 @@ func (x *stepped) only(scheduler int) (turns int) {
 			return turns
 		}
 	}
-	require.FailNow(x.t, "it does not come to rest")
+	require.FailNow(x.t, "it never becomes idle")
 	return turns
 }
 
-// all steps all schedulers until none has anything to do.
+// all steps all schedulers until nothing is ready.
 func (x *stepped) all() {
 	x.t.Helper()
 	for range 1000 {
@@ -94,17 +94,16 @@ func (x *stepped) all() {
 			return
 		}
 	}
-	require.FailNow(x.t, "they do not come to rest")
+	require.FailNow(x.t, "they never become idle")
 }
 
-// doer spawns a process that does what it is sent.
 func (x *stepped) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
 
-// on has to do m on a certain scheduler, which looks into all queues.
+// on runs m on a certain scheduler, which steals the process if it has to.
 func (x *stepped) on(scheduler int, to process.Ref[job], m job) {
 	x.t.Helper()
 	done := false
-	x.sys.Quiescent() // which has all of them look
+	x.sys.Quiescent() // wakes all schedulers
 	require.NoError(x.t, to.Send(x.sys, func(p *jobSelf) {
 		done = true
 		require.Equal(x.t, scheduler, p.Scheduler().Index())
@@ -114,21 +113,21 @@ func (x *stepped) on(scheduler int, to process.Ref[job], m job) {
 	require.True(x.t, done)
 }
 
-// do has to do m, and steps all.
+// do runs m, and steps all schedulers.
 func (x *stepped) do(to process.Ref[job], m job) {
 	x.t.Helper()
 	require.NoError(x.t, to.Send(x.sys, m))
 	x.all()
 }
 
-// later lets time pass, and steps all.
+// later moves the clock, and steps all schedulers.
 func (x *stepped) later(d time.Duration) {
 	x.t.Helper()
 	x.clock.pass(d)
 	x.all()
 }
 
-// underOrder reports whether an order is in force on the first.
+// underOrder reports whether an order is in force on the first scheduler.
 func (x *stepped) underOrder() (under bool) {
 	x.t.Helper()
 	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -139,21 +138,21 @@ func (x *stepped) underOrder() (under bool) {
 	return under
 }
 
-// witness is a process that hears of the end of others.
+// watcher is a process that collects Notices.
 type watcher struct {
 	process.Ref[job]
 	mu      sync.Mutex
 	notices []process.Notice
 }
 
-// heard are the Notices that have come, in order.
+// heard returns the Notices that have arrived, in order.
 func (w *watcher) heard() []process.Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]process.Notice(nil), w.notices...)
 }
 
-// reasons are those of the Notices that have come.
+// reasons returns the Reasons of the Notices.
 func (w *watcher) reasons() (all []process.Reason) {
 	for _, n := range w.heard() {
 		all = append(all, n.Reason)
@@ -161,7 +160,7 @@ func (w *watcher) reasons() (all []process.Reason) {
 	return all
 }
 
-// take makes a Notice a message.
+// take turns a Notice into a job.
 func (w *watcher) take(n process.Notice) job {
 	return func(*jobSelf) {
 		w.mu.Lock()
@@ -170,7 +169,7 @@ func (w *watcher) take(n process.Notice) job {
 	}
 }
 
-// witness spawns one that monitors each of these.
+// watcher spawns a process that watches each of these.
 func (x *stepped) watcher(of ...process.AnyRef) *watcher {
 	x.t.Helper()
 	w := &watcher{Ref: x.spawn(process.Options{Name: "observer", Limit: process.Unbounded})}
@@ -182,14 +181,14 @@ func (x *stepped) watcher(of ...process.AnyRef) *watcher {
 	return w
 }
 
-// onlyOne returns the only one.
+// onlyOne returns the only element.
 func onlyOne[T any](t testing.TB, all []T) T {
 	t.Helper()
 	require.Len(t, all, 1)
 	return all[0]
 }
 
-// estate is a System in a Group that runs until its keeper leaves.
+// live is a System in a Group that runs until close is called. Its keeper is a process that keeps Run from returning.
 type live struct {
 	*servertest.Running
 	sys    *process.System
@@ -210,7 +209,7 @@ func (x *live) keep(s *act.Scheduler) error {
 	return nil
 }
 
-// close has the keeper leave, and Run end.
+// close ends the keeper, and waits for Run.
 func (x *live) close() {
 	x.T.Helper()
 	require.NoError(x.T, x.keeper.Send(x.sys, exits))
@@ -219,7 +218,7 @@ func (x *live) close() {
 
 func (x *live) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
 
-// do has to do m, and returns when it is done.
+// do runs m, and waits for it.
 func (x *live) do(to process.Ref[job], m job) {
 	x.T.Helper()
 	done := make(chan struct{})
@@ -230,24 +229,24 @@ func (x *live) do(to process.Ref[job], m job) {
 	servertest.Receive(x.T, done)
 }
 
-// quiesce returns when nothing happens any more.
+// quiesce waits until the System is quiescent.
 func (x *live) quiesce() {
 	x.T.Helper()
 	quiescent := x.sys.Quiescent()
 	x.until("quiescence", quiescent.Resolved)
 }
 
-// until returns when f is true.
+// until waits until f returns true.
 func (x *live) until(what string, f func() bool) {
 	x.T.Helper()
 	for end := time.Now().Add(servertest.Timeout); !f(); time.Sleep(20 * time.Microsecond) {
 		if time.Now().After(end) {
-			require.FailNow(x.T, "it does not happen: "+what)
+			require.FailNow(x.T, "this does not happen: "+what)
 		}
 	}
 }
 
-// ended returns the Notice of a process that has ended, or is about to.
+// ended waits for the end of a process.
 func (x *live) ended(of process.AnyRef) process.Notice {
 	x.T.Helper()
 	f := process.Ended(of)
@@ -257,14 +256,14 @@ func (x *live) ended(of process.AnyRef) process.Notice {
 	return n
 }
 
-// runToEnd is Group.Run, if it ends.
+// runToEnd calls Group.Run, and fails if it does not return in time.
 func runToEnd(t testing.TB, g *act.Group, setup ...func(*act.Scheduler) error) (err error) {
 	t.Helper()
 	servertest.InTime(t, func() { err = g.Run(context.Background(), setup...) })
 	return err
 }
 
-// namedOrder is an order with a name.
+// namedOrder is an order with a name, for logs.
 type namedOrder struct {
 	name  string
 	terms shutdown.Policy
@@ -272,7 +271,7 @@ type namedOrder struct {
 
 func (o namedOrder) Policy() shutdown.Policy { return o.terms }
 
-// inUse is how much memory is in use.
+// heapInUse returns the bytes of the heap in use.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -281,5 +280,5 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// drains lets everything go on until it ends by itself.
+// drain is an order without a bound.
 var drain = shutdown.Now{Terms: shutdown.Unbounded}

@@ -19,10 +19,9 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// Processes that talk to each other without end hold up no socket: with two on each scheduler, which is then never idle,
-// an echo on the same schedulers still comes soon. The time is that of clients which compete with both schedulers for the
-// processors, and with whatever else the machine does. So what they find where a task keeps each scheduler as busy is
-// measured beside it, and where that takes long already so may this.
+// Two processes on each scheduler send to each other all the time, so no scheduler is ever idle. An echo server on the
+// same schedulers must still answer soon. The clients compete with both schedulers for the CPUs, and with other
+// programs. So the test also measures with a task that keeps each scheduler busy, and compares with that.
 func TestHandOffsDoNotDelaySockets(t *testing.T) {
 	tier.Need(t, tier.Full, "compares latencies")
 	const soon, times = 20 * time.Millisecond, 4
@@ -30,7 +29,7 @@ func TestHandOffsDoNotDelaySockets(t *testing.T) {
 	sys := process.New(process.Config{})
 	r := running{servertest.Start(t, act.Config{Schedulers: 2}, server.Setup, sys.Setup), sys}
 	calm := roundTrips(t, server.Addr())
-	t.Logf("nobody is busy: 50 %% within %v, 99 %% within %v", calm.share(50), calm.share(99))
+	t.Logf("idle schedulers: 50 %% within %v, 99 %% within %v", calm.share(50), calm.share(99))
 	pairs := [2]*pingPong{newPingPong(sys), newPingPong(sys)}
 	for tries := 1; ; tries++ {
 		end := r.keepBusy()
@@ -47,14 +46,14 @@ func TestHandOffsDoNotDelaySockets(t *testing.T) {
 				said[i] += c.said[i].Swap(0)
 			}
 		}
-		t.Logf("a task is busy on each scheduler: 50 %% within %v, 99 %% within %v", busy.share(50), busy.share(99))
-		t.Logf("two chat on each scheduler: 50 %% within %v, 99 %% within %v; meanwhile they said %v", held.share(50), held.share(99), said)
+		t.Logf("a busy task on each scheduler: 50 %% within %v, 99 %% within %v", busy.share(50), busy.share(99))
+		t.Logf("two processes on each scheduler: 50 %% within %v, 99 %% within %v; meanwhile they sent %v", held.share(50), held.share(99), said)
 		require.Positive(t, said[0])
 		require.Positive(t, said[1])
 		if held.share(99) < max(soon, times*busy.share(99)) {
 			break
 		}
-		require.Less(t, tries, 5, "it is never good")
+		require.Less(t, tries, 5, "it is too slow each time")
 	}
 	for _, c := range pairs {
 		c.one.Kill()
@@ -64,7 +63,7 @@ func TestHandOffsDoNotDelaySockets(t *testing.T) {
 	require.NoError(t, r.End())
 }
 
-// chat is two that send each other a message for as long as they are to.
+// pingPong is two processes that send each other a message until end is called.
 type pingPong struct {
 	sys      *process.System
 	goesOn   atomic.Bool
@@ -93,7 +92,7 @@ func (c *pingPong) begin(t *testing.T) {
 
 func (c *pingPong) end() { c.goesOn.Store(false) }
 
-// keepBusy has a task that is always ready on each scheduler, until it is to end.
+// keepBusy runs a task that is always ready on each scheduler, until end is called.
 func (r running) keepBusy() (end func()) {
 	var over atomic.Bool
 	for i := range r.Group.Schedulers() {
@@ -109,12 +108,12 @@ func (r running) keepBusy() (end func()) {
 	return func() { over.Store(true) }
 }
 
-// times are sorted.
+// times are sorted durations.
 type times []time.Duration
 
 func (x times) share(percent int) time.Duration { return x[len(x)*percent/100] }
 
-// roundTrips has some clients send 64 bytes each, and again when they are back.
+// roundTrips measures clients that send 64 bytes and read them back, again and again.
 func roundTrips(t *testing.T, addr net.Addr) (all times) {
 	const clients, each = 8, 250
 	var taken [clients]times
@@ -145,7 +144,7 @@ func roundTrips(t *testing.T, addr net.Addr) (all times) {
 	return all
 }
 
-// exchange sends m and waits until all of it is back.
+// exchange sends m and reads as many bytes.
 func exchange(c net.Conn, m []byte) error {
 	if _, err := c.Write(m); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// onOneAndOnTwo runs f with one scheduler, where all hands on to all, and with two, between which processes move.
+// onOneAndTwoSchedulers runs f with one scheduler, on which all sends are hand-offs, and with two, between which
+// processes move.
 func onOneAndTwoSchedulers(t *testing.T, f func(t *testing.T, schedulers int)) {
 	for schedulers := 1; schedulers <= 2; schedulers++ {
 		t.Run(fmt.Sprintf("%d schedulers", schedulers), func(t *testing.T) { f(t, schedulers) })
@@ -46,7 +47,7 @@ func TestManyProcessesSpawn(t *testing.T) {
 	})
 }
 
-// ordered receives numbers from 0 on, and exits with the last.
+// ordered returns an Action that receives the numbers from 0 to last, and ends.
 func ordered(t *testing.T, last int) process.Action[int] {
 	next := 0
 	return process.Handler(func(p *process.Self[int], m int) {
@@ -60,7 +61,7 @@ func ordered(t *testing.T, last int) process.Action[int] {
 	})
 }
 
-// Whoever sends, and also if it has to wait for room again and again.
+// The order holds for senders of all kinds, also when they wait for room many times.
 func TestMessagesOfOneSenderArriveInOrder(t *testing.T) {
 	const n = 10_000
 	for _, limit := range []int{1, 10, 1024, process.Unbounded} {
@@ -118,7 +119,7 @@ func TestMessagesOfOneSenderArriveInOrder(t *testing.T) {
 	}
 }
 
-// letter is a message that says from whom it is, and which one of his.
+// numbered is a message with its sender and its number.
 type numbered struct{ from, number int }
 
 func TestMessagesOfManySendersArriveInOrder(t *testing.T) {
@@ -186,8 +187,8 @@ func TestPairsExchangeMessages(t *testing.T) {
 	})
 }
 
-// spawnPair spawns two that send each other a number that goes down. The one that asks counts the answers, and tells
-// the referee that they are done.
+// spawnPair spawns two processes that send each other a number that goes down. The first counts the messages, and tells
+// the referee at the end.
 func spawnPair(p *process.Self[int], exchanges int, count *atomic.Int64, referee process.Ref[int]) {
 	var ask process.Ref[int]
 	answer := process.Spawn(p, process.Handler[int](func(p *process.Self[int], m int) {
@@ -239,7 +240,7 @@ func TestSpawnedProcessesSendToTheirParent(t *testing.T) {
 	})
 }
 
-// What was sent has been received, has been dropped, or was refused: nothing is lost, and nothing counted twice.
+// Each message is received, dropped or refused, and counted once.
 func TestReceiversThatEndEarly(t *testing.T) {
 	const senders, receivers, each = 50, 200, 500
 	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
@@ -275,7 +276,7 @@ func TestReceiversThatEndEarly(t *testing.T) {
 				}), process.Options{})
 			}
 		})
-		r.quiescent() // some receivers may wait for more than was sent
+		r.quiescent() // some receivers would receive more than was sent
 		n := r.sys.Stats()
 		require.LessOrEqual(t, n.Alive, int64(receivers))
 		require.EqualValues(t, senders*each, sent.Load()+refused.Load())
@@ -302,7 +303,7 @@ func TestFibonacciBySpawning(t *testing.T) {
 	})
 }
 
-// fibonacci spawns one for each of the two numbers before its own, adds up what they exit with, and exits with that.
+// fibonacci spawns a process for each of the two numbers before its own, and ends with the sum of their values.
 type fibonacci struct {
 	n, sum, come int
 	to           process.Ref[int]

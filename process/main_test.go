@@ -17,13 +17,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Busy schedulers let go of no processor; the goroutines of these tests need some too.
+	// busy schedulers keep their CPUs, and the goroutines of the tests need some too
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
 
-// often is n in the long tier, and a tenth of it below and under the race detector.
+// scaled returns n in the long tier, and n/10 in other tiers and under the race detector.
 func scaled(n int) int {
 	if race.Enabled || tier.Current() < tier.Long {
 		return n / 10
@@ -31,13 +31,13 @@ func scaled(n int) int {
 	return n
 }
 
-// running is a System on a Group that runs while the test goes on.
+// running is a System on a Group that runs during the test.
 type running struct {
 	*servertest.Running
 	sys *process.System
 }
 
-// start runs a new System, on so many schedulers, with what setup spawns. It is for the first scheduler only.
+// start runs a new System. setup is called on the first scheduler.
 func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *process.System)) running {
 	t.Helper()
 	return startWith(t, act.Config{Schedulers: schedulers}, cfg, setup)
@@ -48,7 +48,7 @@ func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *
 	sys := process.New(cfg)
 	r := running{servertest.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
-			s.Hold(1) // what is set up may be over before Start has seen that it has begun
+			s.Hold(1) // else the processes may have ended before Start has seen that Run has begun
 			setup(sys)
 		}
 		return nil
@@ -57,7 +57,7 @@ func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *
 	return r
 }
 
-// end waits until no process is left, and Run returns. If that takes too long it says where everybody is.
+// end waits until Run returns, with no process left. It logs the states of all processes if that takes too long.
 func (r running) end() {
 	r.T.Helper()
 	defer r.watch()()
@@ -67,13 +67,13 @@ func (r running) end() {
 	require.Equal(r.T, n.Spawned, n.Ended)
 }
 
-// watch logs what everybody does if it is not stopped in time.
+// watch logs the states of all processes unless stop is called in time.
 func (r running) watch() (stop func()) {
 	x := time.AfterFunc(2*servertest.Timeout, func() { r.T.Logf("stuck: %+v: %s", r.sys.Stats(), r.sys.States()) })
 	return func() { x.Stop() }
 }
 
-// quiescent waits until nothing happens any more.
+// quiescent waits until the System is quiescent.
 func (r running) quiescent() {
 	r.T.Helper()
 	defer r.watch()()
@@ -85,8 +85,8 @@ func (r running) quiescent() {
 	}
 }
 
-// table is a System on one scheduler that takes turns when the test says so, and whose time passes when it says so:
-// what happens is a string.
+// traced is a System on one scheduler. The test takes its turns and moves its clock, and processes note what happens in
+// a string.
 type traced struct {
 	t     testing.TB
 	s     *act.Scheduler
@@ -95,17 +95,17 @@ type traced struct {
 	trace []byte
 }
 
-// onTheTable has tasks have one turn between two of the scheduler.
+// newTraced returns a traced System whose tasks have one turn in each pass.
 func newTraced(t testing.TB, cfg process.Config) *traced {
 	t.Helper()
 	x := &traced{t: t, clock: &manualClock{}, sys: process.New(cfg)}
 	x.s = act.New(act.Config{TurnsPerPass: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
-	t.Cleanup(func() { _ = x.s.Close() }) // what sleeps holds it
+	t.Cleanup(func() { _ = x.s.Close() }) // sleeping processes are cut
 	return x
 }
 
-// step takes turns until nothing is ready, and returns what has been noted meanwhile.
+// step takes turns until nothing is ready, and returns what was noted.
 func (x *traced) step() string {
 	x.t.Helper()
 	for range 1000 {
@@ -115,11 +115,11 @@ func (x *traced) step() string {
 			return x.noted()
 		}
 	}
-	require.FailNow(x.t, "it goes on and on", "%.100s", x.trace)
+	require.FailNow(x.t, "it never becomes idle", "%.100s", x.trace)
 	return ""
 }
 
-// some takes so many turns of tasks and schedulers.
+// some takes a number of turns, and returns what was noted.
 func (x *traced) some(turns int) string {
 	x.t.Helper()
 	_, err := x.s.Step(turns)
@@ -135,7 +135,7 @@ func (x *traced) noted() string {
 	return noted
 }
 
-// turn has f called in a turn of a task.
+// turn calls f in a turn of a new task.
 func (x *traced) turn(f func(t *act.Task)) {
 	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		f(t)
@@ -147,7 +147,7 @@ func (x *traced) handler(h func(p *process.Self[int], m int)) process.Ref[int] {
 	return process.Spawn(x.sys, process.Handler(h), process.Options{})
 }
 
-// sleeper spawns one that notes its name for each message.
+// sleeper spawns a process that notes its name for each message.
 func (x *traced) sleeper(name string) process.Ref[int] {
 	return x.handler(func(*process.Self[int], int) { x.note(name) })
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// heap is what is in use when the collector has been.
+// heap returns the bytes of the heap that are in use after a collection.
 func heap() uint64 {
 	var m runtime.MemStats
-	for range 2 { // what has a finalizer or was in a pool goes with the second
+	for range 2 { // objects with finalizers and in pools go with the second
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
@@ -31,7 +31,7 @@ func TestSleepingProcessesTakeLittleMemory(t *testing.T) {
 	const most = 256 // bytes each
 	n := 1_000_000
 	if race.Enabled {
-		n = 50_000 // it takes some times as much itself
+		n = 50_000 // the race detector needs several times the memory
 	}
 	x := newTraced(t, process.Config{})
 	refs := make([]process.Ref[note], n)
@@ -56,13 +56,13 @@ func TestSleepingProcessesTakeLittleMemory(t *testing.T) {
 	runtime.KeepAlive(refs)
 }
 
-// Where messages go round, nothing is allocated but what they consist of.
+// A message that is sent and received allocates nothing.
 func TestNoAllocForAMessage(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		send func(x *traced) func()
 	}{
-		{"handed on", func(x *traced) func() {
+		{"with hand-offs", func(x *traced) func() {
 			var a, b process.Ref[int]
 			a = x.handler(func(p *process.Self[int], m int) {
 				if m > 0 {
@@ -119,14 +119,14 @@ func TestNoAllocForAMessage(t *testing.T) {
 				_, _ = x.s.Step(1 << 20)
 			}
 			for range 20 {
-				once() // mailboxes get their memory
+				once() // mailboxes grow
 			}
 			require.Zero(t, testing.AllocsPerRun(200, once))
 		})
 	}
 }
 
-// Between two schedulers, too, as far as can be told from a run: of a million messages none costs an allocation.
+// The test and the runtime allocate too, so the bound is one allocation for 50 messages.
 func TestNoAllocForAMessageBetweenSchedulers(t *testing.T) {
 	const n, tokens, hops = 100, 200, 5000
 	refs := make([]process.Ref[int], n)
@@ -163,13 +163,13 @@ func TestNoAllocForAMessageBetweenSchedulers(t *testing.T) {
 	r.end()
 }
 
-// page is a message that says by its absence that nobody has it any more.
+// page is a message that a weak pointer watches.
 type page struct {
 	number int
 	_      [64]byte
 }
 
-// What Receive has returned is the receiver's: the mailbox keeps none of it.
+// The mailbox keeps no reference to a message that Receive has returned.
 func TestAMailboxKeepsNoReceivedMessage(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 16, 17, 100} {
 		t.Run(strconv.Itoa(n)+" messages", func(t *testing.T) {
@@ -193,12 +193,12 @@ func TestAMailboxKeepsNoReceivedMessage(t *testing.T) {
 					require.Nil(t, m.Value())
 				}
 			}
-			require.NoError(t, to.Send(x.sys, &page{})) // it is still in use
+			require.NoError(t, to.Send(x.sys, &page{})) // the process must stay reachable
 		})
 	}
 }
 
-// Nor does it keep what was received while others are there that were not.
+// The same while the mailbox has other messages.
 func TestAMailboxKeepsNoReceivedMessageBeforeOthers(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	take := 0
@@ -230,7 +230,7 @@ func TestAMailboxKeepsNoReceivedMessageBeforeOthers(t *testing.T) {
 	}
 }
 
-// Who has the Ref of one that has ended keeps nothing of its messages.
+// A Ref of a process that has ended keeps none of its messages reachable.
 func TestEndedProcessesKeepNoMessages(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
@@ -254,7 +254,6 @@ func TestEndedProcessesKeepNoMessages(t *testing.T) {
 	}
 }
 
-// A mailbox that had many messages gives the memory back.
 func TestAnEmptiedMailboxReturnsItsMemory(t *testing.T) {
 	const n = 1_000_000
 	x := newTraced(t, process.Config{})

@@ -81,17 +81,17 @@ func TestCancelOfAWatch(t *testing.T) {
 	x.do(h, func(p *jobSelf) {
 		before, after = watch(p), watch(p)
 		require.True(t, before.Cancel())
-		require.False(t, before.Cancel(), "once is enough")
+		require.False(t, before.Cancel(), "a second call")
 	})
 	ref.Kill()
 	x.all()
 	require.Equal(t, 1, heard)
-	require.False(t, after.Cancel(), "the Notice has come")
-	x.do(h, func(p *jobSelf) { require.False(t, watch(p).Cancel(), "it came at once") })
+	require.False(t, after.Cancel(), "the Notice has arrived")
+	x.do(h, func(p *jobSelf) { require.False(t, watch(p).Cancel(), "the Notice came at once") })
 	require.Equal(t, 2, heard)
 }
 
-// Stop on one thread against the death on another: either Stop says that it was in time, or the Notice comes.
+// Cancel on one thread races with the end on another: either Cancel reports true, or the Notice arrives.
 func TestCancelOfAWatchRacesWithTheEnd(t *testing.T) {
 	const batch = 500
 	batches := scaled(100_000) / batch
@@ -110,7 +110,7 @@ func TestCancelOfAWatchRacesWithTheEnd(t *testing.T) {
 				watches[i] = process.Watch(p, ref, func(process.Notice) job {
 					return func(*jobSelf) {
 						if told[i]++; told[i] > 1 {
-							t.Error("told twice, or of what was stopped")
+							t.Error("told twice, or after Cancel")
 						}
 						if missing--; missing == 0 {
 							left <- 0
@@ -139,7 +139,7 @@ func TestCancelOfAWatchRacesWithTheEnd(t *testing.T) {
 	t.Logf("%d stopped, %d told", stopped, lost)
 }
 
-// What watches one that lives long leaves nothing there when it ends.
+// Watches of processes that have ended leave no memory with the process that they watched.
 func TestEndedWatchersAreForgotten(t *testing.T) {
 	x := newStepped(t, 1)
 	target := process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})
@@ -148,7 +148,7 @@ func TestEndedWatchersAreForgotten(t *testing.T) {
 		x.do(parent, func(p *jobSelf) {
 			for range n {
 				ref := process.Spawn(p, process.Func[job](func(p *jobSelf) act.Directive {
-					process.Watch(p, target, func(process.Notice) job { t.Error("too late"); return exits })
+					process.Watch(p, target, func(process.Notice) job { t.Error("the watcher has ended"); return exits })
 					return act.Done
 				}), process.Options{})
 				if n%100 == 0 {
@@ -192,7 +192,7 @@ func TestLink(t *testing.T) {
 		{fails, process.Failed, true},
 		{panics, process.Panicked, true},
 		{func(p *jobSelf) { p.Kill() }, process.Killed, true},
-		{func(p *jobSelf) { // linked, at one remove
+		{func(p *jobSelf) { // through another process
 			other := process.Spawn(p, runJobs, process.Options{})
 			process.Link(p, other, false)
 			other.Kill()
@@ -200,12 +200,12 @@ func TestLink(t *testing.T) {
 	} {
 		first := "a has ended: " + row.reason.String()
 		if row.reason == process.Linked {
-			first = "has ended: killed" // of a chain it says how that began
+			first = "has ended: killed" // the error is about the first end of the chain
 		}
 		for rule, carries := range map[bool]bool{false: row.abnormal, true: true} {
 			for _, turned := range []bool{false, true} {
 				for _, dead := range []bool{false, true} {
-					name := fmt.Sprintf("%v, any %v, turned %v, already dead %v", row.reason, rule == true, turned, dead)
+					name := fmt.Sprintf("%v, always %v, turned %v, already ended %v", row.reason, rule, turned, dead)
 					t.Run(name, func(t *testing.T) {
 						x := newStepped(t, 2)
 						a, b := x.spawn(process.Options{Name: "a"}), x.spawn(process.Options{Name: "b"})
@@ -256,7 +256,7 @@ func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
 		require.True(t, link.Cancel())
 		require.False(t, link.Cancel())
 	}
-	a.Kill() // one is left
+	a.Kill() // one link is left
 	x.all()
 	require.Equal(t, []process.Reason{process.Killed, process.Linked}, h.reasons())
 	require.False(t, links[0].Cancel())
@@ -356,7 +356,7 @@ func TestAChainOfLinks(t *testing.T) {
 	}
 }
 
-// What is said of the end does not grow with the square of the chain.
+// The memory that the notices take grows with the length of the chain, not with its square.
 func TestALongChainOfLinksTakesLittleMemory(t *testing.T) {
 	x := newStepped(t, 1)
 	const length = 3000
@@ -372,11 +372,11 @@ func TestALongChainOfLinksTakesLittleMemory(t *testing.T) {
 	all[0].Kill()
 	x.all()
 	require.EqualValues(t, length, x.sys.Stats().Ended)
-	require.Less(t, heapInUse()-before, int64(length*1000), "bytes for those who may still be asked")
+	require.Less(t, heapInUse()-before, int64(length*1000), "bytes")
 	require.ErrorContains(t, x.watcher(all[length-1]).heard()[0].Err, "has ended")
 }
 
-// Two who are linked die at the same time on two schedulers: each has one end.
+// Both ends of a link end on two schedulers at the same time, once each.
 func TestLinkedProcessesEndAtTheSameTime(t *testing.T) {
 	const batch = 200
 	batches := scaled(100_000) / batch
@@ -420,7 +420,7 @@ func TestLinkedProcessesEndAtTheSameTime(t *testing.T) {
 	x.close()
 }
 
-// A third party links two of whom one, or both, are just ending: whoever is left ends as well.
+// A goroutine links two processes while one or both of them end. No process stays alive.
 func TestLinkRacesWithBothEnds(t *testing.T) {
 	const batch = 200
 	batches := scaled(50_000) / batch
@@ -450,12 +450,11 @@ func TestLinkRacesWithBothEnds(t *testing.T) {
 		})
 		all.Wait()
 		x.quiesce()
-		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper")
+		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper lives")
 	}
 	x.close()
 }
 
-// Unlink on one thread against the end on another.
 func TestCancelOfALinkRacesWithTheEnd(t *testing.T) {
 	const batch = 200
 	batches := scaled(50_000) / batch
@@ -482,19 +481,19 @@ func TestCancelOfALinkRacesWithTheEnd(t *testing.T) {
 		all.Wait()
 		x.quiesce()
 		for _, pair := range pairs {
-			require.False(t, pair[0].Kill(), "it is dead")
+			require.False(t, pair[0].Kill(), "the process has ended")
 			if pair[1].Kill() {
 				freed++
 			}
 		}
 		x.quiesce()
-		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper")
+		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper lives")
 	}
-	t.Logf("%d were free in time", freed)
+	t.Logf("%d links were cancelled in time", freed)
 	x.close()
 }
 
-// Those who watch others that die together on two schedulers hear of each exactly as often as they have asked.
+// Processes that watch others hear of each end as often as they have called Watch.
 func TestManyWatchMany(t *testing.T) {
 	const many, asked = 100, 5
 	x := startLive(t, act.Config{Schedulers: 2})

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// What it has not received when it ends is dropped.
+// The messages that a process has not received when it ends are dropped.
 func TestMessagesLeftAtTheEndAreCounted(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	p := x.handler(func(p *process.Self[int], m int) {
@@ -49,7 +49,7 @@ func TestATurnReceivesNothingAfterExit(t *testing.T) {
 	require.Equal(t, "12", x.step())
 }
 
-// Who waits and leaves messages where they are has no turn for them again: the next comes with the next message.
+// A process that returns Wait and leaves messages in its mailbox has its next turn with the next message.
 func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	take := 0
@@ -76,7 +76,7 @@ func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	require.Empty(t, x.step())
 }
 
-// It may have come after the turn has looked.
+// The message may arrive after the turn has looked at its mailbox.
 func TestAMessageDuringATurnCausesAnother(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	first := true
@@ -150,7 +150,7 @@ func TestPoke(t *testing.T) {
 		}), process.Options{})
 		require.Equal(t, "tttt", x.step())
 	})
-	t.Run("the dead have no more turns", func(t *testing.T) {
+	t.Run("an ended process has no turn", func(t *testing.T) {
 		x := newTraced(t, process.Config{})
 		p := begin(x)
 		p.Kill()
@@ -160,7 +160,7 @@ func TestPoke(t *testing.T) {
 	})
 }
 
-// One that is busy has its turn to the end, and no other.
+// A process that is killed finishes its present turn, and has no other.
 func TestKillOfProcessesThatAlwaysYield(t *testing.T) {
 	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		const n = 50
@@ -177,7 +177,7 @@ func TestKillOfProcessesThatAlwaysYield(t *testing.T) {
 		require.Eventually(t, func() bool { return turns.Load() > 100*n }, servertest.Timeout, time.Millisecond)
 		for _, to := range refs {
 			require.True(t, to.Kill())
-			require.False(t, to.Kill(), "that is under way")
+			require.False(t, to.Kill(), "a second call")
 		}
 		r.end()
 		for _, to := range refs {
@@ -190,7 +190,7 @@ func TestKillOfProcessesThatAlwaysYield(t *testing.T) {
 	})
 }
 
-// A panic ends one process, and disturbs nobody else: not even the one that was handed on in that turn.
+// The process to which the turn has handed its thread over still runs.
 func TestAPanicAffectsNoOtherProcess(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	a, b := x.sleeper("a"), x.sleeper("b")

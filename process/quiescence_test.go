@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// activity counts whatever happens on the schedulers of a Group.
+// activity counts what the schedulers of a Group do.
 type activity struct{ turns, passes, looks, remoteEvents atomic.Int64 }
 
 func (a *activity) trace() *act.Trace {
@@ -31,7 +31,7 @@ func (a *activity) counts() [4]int64 {
 	return [4]int64{a.turns.Load(), a.passes.Load(), a.looks.Load(), a.remoteEvents.Load()}
 }
 
-// steady waits until nothing happens for a while.
+// steady waits until the counts stay the same for 50 ms.
 func (a *activity) steady(t *testing.T) [4]int64 {
 	t.Helper()
 	for end := time.Now().Add(servertest.Timeout); time.Now().Before(end); {
@@ -41,12 +41,12 @@ func (a *activity) steady(t *testing.T) [4]int64 {
 			return before
 		}
 	}
-	require.FailNow(t, "never at rest")
+	require.FailNow(t, "never steady")
 	return [4]int64{}
 }
 
-// Where all processes sleep, no scheduler takes a turn, begins a pass, looks at anything, or is woken. Nor is there
-// anything that would grow with the number of those who sleep.
+// While all processes sleep, no scheduler takes a turn, begins a pass or is woken. Nothing grows with the number of
+// sleeping processes.
 func TestSleepingProcessesWakeNothing(t *testing.T) {
 	tier.Need(t, tier.Full, "watches the threads for half a second")
 	var a activity
@@ -80,7 +80,7 @@ func TestSleepingProcessesWakeNothing(t *testing.T) {
 	r.end()
 }
 
-// A message to a process where everything is idle wakes one scheduler, once.
+// When all schedulers are idle, a message wakes one of them, once.
 func TestAMessageWakesOneScheduler(t *testing.T) {
 	tier.Need(t, tier.Full, "counts wake-ups of threads that fall asleep in time")
 	const n = 100
@@ -95,7 +95,7 @@ func TestAMessageWakesOneScheduler(t *testing.T) {
 	for i := range n {
 		require.NoError(t, to.Send(r.sys, i))
 		servertest.Receive(t, got)
-		time.Sleep(100 * time.Microsecond) // it falls asleep again
+		time.Sleep(100 * time.Microsecond) // time to fall asleep again
 	}
 	after := a.steady(t)
 	t.Logf("%d messages, %d wake-ups, %d turns", n, after[3]-before[3], after[0]-before[0])
@@ -104,12 +104,12 @@ func TestAMessageWakesOneScheduler(t *testing.T) {
 	r.end()
 }
 
-// On the table the future is resolved as soon as the scheduler has had a turn to find out.
+// The future is resolved in the next turn of the scheduler.
 func TestQuiescent(t *testing.T) {
 	t.Run("with no process at all", func(t *testing.T) {
 		x := newTraced(t, process.Config{})
 		f := x.sys.Quiescent()
-		require.False(t, f.Resolved(), "nobody has looked yet")
+		require.False(t, f.Resolved(), "the scheduler has had no turn")
 		x.step()
 		require.True(t, f.Resolved())
 	})
@@ -206,7 +206,7 @@ func TestQuiescent(t *testing.T) {
 		x.step()
 		require.True(t, f.Resolved())
 	})
-	t.Run("not before the one whose timer it is has ended", func(t *testing.T) {
+	t.Run("not before the owner of a timer has ended", func(t *testing.T) {
 		x := newTraced(t, process.Config{})
 		to := x.timer(func(p *process.Self[int]) { p.After(time.Hour, 1) })
 		f := x.sys.Quiescent()
@@ -244,7 +244,7 @@ func TestQuiescent(t *testing.T) {
 	})
 }
 
-// timer spawns one that calls f in its first turn and for each 0, and notes any other message.
+// timer spawns a process that calls f in its first turn and for each 0, and notes any other message.
 func (x *traced) timer(f func(p *process.Self[int])) process.Ref[int] {
 	begun := false
 	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -266,8 +266,7 @@ func (x *traced) timer(f func(p *process.Self[int])) process.Ref[int] {
 	}), process.Options{})
 }
 
-// On two schedulers, whatever they are just doing: when the future is resolved every message has arrived, and nobody
-// is about to send one.
+// When the future is resolved, every message has arrived on both schedulers, and no process is about to send one.
 func TestNoMessageIsUnderWayWhenQuiescent(t *testing.T) {
 	const processes, hops = 20, 50
 	var left, spawned atomic.Int64
@@ -278,7 +277,7 @@ func TestNoMessageIsUnderWayWhenQuiescent(t *testing.T) {
 			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
 				switch to := refs[rng.IntN(processes)]; {
 				case m == 0:
-				case rng.IntN(10) == 0: // somebody else passes it on
+				case rng.IntN(10) == 0: // a new process passes it on
 					process.Spawn(p, process.Func[int](func(p *process.Self[int]) act.Directive {
 						spawned.Add(1)
 						if err := to.Send(p, m-1); err != nil {
@@ -306,7 +305,7 @@ func TestNoMessageIsUnderWayWhenQuiescent(t *testing.T) {
 		var f *future.Future[struct{}]
 		for i := range tokens + 1 {
 			if i == asked && i > 0 {
-				f = r.sys.Quiescent() // while some are on their way
+				f = r.sys.Quiescent() // while tokens are under way
 			}
 			if i < tokens {
 				require.NoError(t, refs[rng.IntN(processes)].Send(r.sys, hops))

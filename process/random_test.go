@@ -14,9 +14,9 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// Five hundred processes pass tokens on to each other at random, from two schedulers, while goroutines send and poke. No
-// process is ever on two threads at once: each counts who is inside, and has plain fields that the race detector
-// watches. No token is lost and none is doubled.
+// 500 processes pass tokens on at random, on two schedulers, while goroutines send and poke. No process ever runs on
+// two threads at once: each counts its concurrent turns, and has plain fields that the race detector watches. No token
+// is lost or doubled.
 func TestProcessesSendAtRandom(t *testing.T) {
 	const processes, tokens, outside = 500, 1500, 2
 	lasts := tier.Choose(500*time.Millisecond, 4*time.Second, time.Minute)
@@ -58,7 +58,7 @@ func TestProcessesSendAtRandom(t *testing.T) {
 		expected += servertest.Receive(t, ended)
 	}
 	r.quiescent()
-	require.Zero(t, twice.Load(), "on two threads at once")
+	require.Zero(t, twice.Load(), "turns on two threads at once")
 	require.EqualValues(t, expected, back.Load(), "tokens")
 	for _, to := range all {
 		require.True(t, to.Kill())
@@ -72,7 +72,7 @@ func TestProcessesSendAtRandom(t *testing.T) {
 	require.Positive(t, moves)
 }
 
-// passer passes on what it receives until it is over. Then it keeps it.
+// passer passes tokens on until over is set. Then it keeps them.
 type passer struct {
 	self        atomic.Pointer[process.Self[int]]
 	inside      atomic.Int32
@@ -81,7 +81,7 @@ type passer struct {
 	over        *atomic.Bool
 	twice, back *atomic.Int64
 
-	turns, passed, moves int // plain, as what belongs to a process is
+	turns, passed, moves int // plain fields: only its turns use them
 	last                 *act.Scheduler
 }
 

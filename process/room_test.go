@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// gate is a process that receives when it is told to, and notes what.
+// gate is a process that receives messages when receive is called, and notes them.
 type gate struct {
 	process.Ref[int]
 	x    *traced
@@ -45,21 +45,21 @@ func (x *traced) gate(o process.Options) *gate {
 	return g
 }
 
-// receive has it receive n messages in one turn, and returns what happens then.
+// receive makes it receive n messages in one turn, and returns what was noted then.
 func (g *gate) receive(n int) string {
 	g.more = n
 	g.self.Poke()
 	return g.x.step()
 }
 
-// end has it end by itself.
+// end makes it return Done.
 func (g *gate) end() string {
 	g.exit = true
 	g.self.Poke()
 	return g.x.step()
 }
 
-// outcome is what a Send came to.
+// outcome describes the result of a Send.
 func outcome(err error) string {
 	var blocked process.Blocked
 	switch {
@@ -75,7 +75,7 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// Five messages go to one who has room for three and receives nothing; then it receives all it has.
+// A process with room for three is sent five messages, and then receives all that it has.
 func TestOverflow(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -85,13 +85,13 @@ func TestOverflow(t *testing.T) {
 		arrive  string
 		dropped int64
 	}{
-		{"the sender, a goroutine, would have to wait", process.Options{Limit: 3}, "goroutine", "sent sent sent blocked blocked", "123", 0},
-		{"the sender, a task, would have to wait", process.Options{Limit: 3}, "task", "sent sent sent blocked blocked", "123", 0},
-		{"the sender, a process, has sent them, and waits", process.Options{Limit: 3}, "process", "sent sent sent sent sent", "12345", 0},
-		{"they are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "goroutine", "sent sent sent sent sent", "123", 2},
+		{"a goroutine is blocked", process.Options{Limit: 3}, "goroutine", "sent sent sent blocked blocked", "123", 0},
+		{"a task is blocked", process.Options{Limit: 3}, "task", "sent sent sent blocked blocked", "123", 0},
+		{"a process has sent them, and waits", process.Options{Limit: 3}, "process", "sent sent sent sent sent", "12345", 0},
+		{"a goroutine's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "goroutine", "sent sent sent sent sent", "123", 2},
 		{"a task's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "task", "sent sent sent sent sent", "123", 2},
 		{"a process's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "process", "sent sent sent sent sent", "123", 2},
-		{"they are refused", process.Options{Limit: 3, Overflow: process.Reject}, "goroutine", "sent sent sent full full", "123", 0},
+		{"a goroutine's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "goroutine", "sent sent sent full full", "123", 0},
 		{"a task's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "task", "sent sent sent full full", "123", 0},
 		{"a process's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "process", "sent sent sent full full", "123", 0},
 		{"there is always room", process.Options{Limit: process.Unbounded}, "goroutine", "sent sent sent sent sent", "12345", 0},
@@ -133,10 +133,10 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 	}{
 		{"by default", 0, 0, 1024},
 		{"of the System", 7, 0, 7},
-		{"of its own, which is less", 7, 2, 2},
-		{"of its own, which is more", 7, 9, 9},
-		{"none of its own", 7, process.Unbounded, 5000},
-		{"none in the System", process.Unbounded, 0, 5000},
+		{"its own, smaller", 7, 2, 2},
+		{"its own, larger", 7, 9, 9},
+		{"unbounded", 7, process.Unbounded, 5000},
+		{"unbounded in the System", process.Unbounded, 0, 5000},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newTraced(t, process.Config{Limit: row.system})
@@ -155,7 +155,7 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 	}
 }
 
-// What a turn receives makes room when the turn ends; only the process itself knows it before.
+// Only the process itself knows of the room earlier.
 func TestReceivedMessagesCountUntilTheTurnEnds(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 2})
 	var to process.Ref[int]
@@ -184,8 +184,7 @@ func TestAProcessThatSendsToItselfNeverWaits(t *testing.T) {
 	require.Equal(t, "3222111111000000", x.step())
 }
 
-// sender is a process that sends one message a turn, all the same, and notes its name then, and what came of it if
-// that is no success.
+// sender spawns a process that sends one message each turn. It notes its name, and an error.
 func (x *traced) sender(name string, to process.Ref[int], m int) process.Ref[int] {
 	return process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 		x.note(name)
@@ -197,7 +196,7 @@ func (x *traced) sender(name string, to process.Ref[int], m int) process.Ref[int
 	}), process.Options{})
 }
 
-// It has sent one message too much then, and has no turn until that one has room, too.
+// The process has sent one message beyond the bound, and has no turn until there is room for that.
 func TestAProcessThatWaitsForRoomHasNoTurn(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
@@ -226,7 +225,7 @@ func TestWaitersForRoomContinueInOrder(t *testing.T) {
 	require.Equal(t, "45", to.receive(2))
 }
 
-// twice spawns a process that sends a message in each of two turns, and notes its name then.
+// twice spawns a process that notes its name and sends a message in each of two turns.
 func (x *traced) twice(name string, to process.Ref[int], m int) {
 	turns := 0
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -239,7 +238,7 @@ func (x *traced) twice(name string, to process.Ref[int], m int) {
 	}), process.Options{})
 }
 
-// Each has sent one message, and nothing more. They are received in one turn, after which nothing else would happen.
+// Each waiter has sent one message. All are received in one turn, after which nothing else would make room.
 func TestAllWaitersContinueWhenTheMailboxIsEmpty(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 1})
 	to := x.gate(process.Options{})
@@ -282,7 +281,7 @@ func TestTheEndOfTheReceiverReleasesWaiters(t *testing.T) {
 	}
 }
 
-// sendingTask sends one message after the other, and waits where it has to.
+// sendingTask sends one message after the other, and waits while the mailbox is full.
 type sendingTask struct {
 	x    *traced
 	to   process.Ref[int]
@@ -316,7 +315,7 @@ func TestATaskWaitsForRoom(t *testing.T) {
 	require.Equal(t, "t(dead)", x.step())
 }
 
-// A task may be woken by something else than room while it waits, and begins to wait once more. It has one place in line.
+// The task is woken by other events while it waits, and calls Arm each time.
 func TestATaskThatArmsSeveralTimesIsOneWaiter(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
@@ -332,7 +331,7 @@ func TestATaskThatArmsSeveralTimesIsOneWaiter(t *testing.T) {
 	require.Equal(t, "77ttt(blocked)", to.receive(2))
 }
 
-// Who was killed while it waited has ended, and holds nobody up for good who stands behind it.
+// The message that it has sent arrives.
 func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
@@ -347,7 +346,7 @@ func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
 	require.Equal(t, "1234bbb", to.receive(4), "what it has sent comes")
 }
 
-// Two that wait for each other wait until one of them is killed.
+// They wait until one of them is killed.
 func TestTwoProcessesWaitForEachOther(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 1})
 	var refs [2]process.Ref[int]
@@ -374,7 +373,6 @@ func TestBlockedNamesTheProcess(t *testing.T) {
 	require.EqualError(t, to.Send(x.sys, 2), "process: the mailbox of the archive is full")
 }
 
-// A goroutine that may wait uses Deliver.
 func TestDeliverWaitsForRoom(t *testing.T) {
 	begin := func(t *testing.T, limit int) (r running, to process.Ref[int], open chan struct{}, got chan int) {
 		open, got = make(chan struct{}), make(chan int, 100)
@@ -382,9 +380,9 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 		r = start(t, 2, process.Config{Limit: limit}, func(sys *process.System) {
 			to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 				if received == 0 && p.Pending() == 0 {
-					return act.Wait // the first turn
+					return act.Wait // its first turn
 				}
-				<-open // no process should, but then its mailbox is what the test wants it to be
+				<-open // a process must not block; here it keeps its mailbox full
 				m, ok := p.Receive()
 				if !ok {
 					return act.Wait
@@ -455,12 +453,12 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 		r.end()
 		require.ErrorIs(t, to.Deliver(t.Context(), 1), process.ErrDead)
 	})
-	t.Run("to nobody it does not wait", func(t *testing.T) {
+	t.Run("not at all with the zero Ref", func(t *testing.T) {
 		require.ErrorIs(t, process.Ref[int]{}.Deliver(t.Context(), 1), process.ErrDead)
 	})
 }
 
-// The line is not held up by one that has given up: the room that is there is for the next.
+// The next waiter gets the room.
 func TestAWaiterThatGivesUpTakesNoRoom(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 2})
 	to := x.gate(process.Options{})
@@ -475,7 +473,7 @@ func TestAWaiterThatGivesUpTakesNoRoom(t *testing.T) {
 	require.Equal(t, "1tt(blocked)", to.receive(1))
 }
 
-// A thousand goroutines, each with a message of its own, at a mailbox with room for three.
+// 1000 goroutines send to a mailbox with room for three.
 func TestManyGoroutinesWaitForRoom(t *testing.T) {
 	const n = 1000
 	var seen [n]bool
@@ -502,7 +500,7 @@ func TestManyGoroutinesWaitForRoom(t *testing.T) {
 	r.end()
 }
 
-// Others come and give up, beside one who waits for long: what they leave behind is nothing.
+// Waiters that give up beside one that stays leave nothing.
 func TestWaitersThatGiveUpAreForgotten(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 1})
 	to := x.gate(process.Options{})
@@ -517,7 +515,7 @@ func TestWaitersThatGiveUpAreForgotten(t *testing.T) {
 		require.Eventually(t, func() bool { return to.Waiters() == before+1 }, servertest.Timeout, 10*time.Microsecond)
 	}
 	come()
-	for range 100 { // the next comes before the last has gone
+	for range 100 { // the next arrives before the last has given up
 		come()
 		all[len(all)-2]()
 		require.Eventually(t, func() bool { return to.Waiters() == 1 }, servertest.Timeout, 10*time.Microsecond)

@@ -14,14 +14,14 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// On one scheduler the order of turns is a string. P sends to T, and has more to do; Q, R and others are queued.
+// The order of turns on one scheduler is a string. P sends to T, and has more to do; Q, R and others are queued.
 func TestTheNextTurnAfterASend(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		do   func(x *traced, p *process.Self[int], s others)
 		want string
 	}{
-		{"nothing is sent: those who were queued, then the sender", func(*traced, *process.Self[int], others) {}, "PQRP"},
+		{"nothing is sent: queued processes, then the sender", func(*traced, *process.Self[int], others) {}, "PQRP"},
 		{"the receiver sleeps", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 		}, "PTQRP"},
@@ -31,12 +31,12 @@ func TestTheNextTurnAfterASend(t *testing.T) {
 		{"the receiver is the first in the queue", func(x *traced, p *process.Self[int], s others) {
 			_ = s.q.Send(p, 0)
 		}, "PQQRP"},
-		{"of several receivers only the first is handed on", func(x *traced, p *process.Self[int], s others) {
+		{"of several receivers only the first gets the thread", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 			_ = s.u.Send(p, 0)
 			_ = s.v.Send(p, 0)
 		}, "PTQRUVP"},
-		{"nor is one that is queued fetched behind it", func(x *traced, p *process.Self[int], s others) {
+		{"a second receiver is not taken out of its queue", func(x *traced, p *process.Self[int], s others) {
 			_ = s.t.Send(p, 0)
 			_ = s.r.Send(p, 0)
 		}, "PTQRRP"},
@@ -44,36 +44,36 @@ func TestTheNextTurnAfterASend(t *testing.T) {
 			_ = s.t.Send(p, 0)
 			_ = s.t.Send(p, 0)
 		}, "PTTQRP"},
-		{"nobody is handed on by a message to oneself", func(x *traced, p *process.Self[int], s others) {
+		{"a message to itself is no hand-off", func(x *traced, p *process.Self[int], s others) {
 			_ = p.Ref().Send(p, 0)
 		}, "PQRPP"},
-		{"a message to the dead", func(x *traced, p *process.Self[int], s others) {
+		{"a message to an ended process", func(x *traced, p *process.Self[int], s others) {
 			if err := s.dead.Send(p, 0); !errors.Is(err, process.ErrDead) {
 				x.note(fmt.Sprint(err))
 			}
 		}, "PQRP"},
-		{"nor does one to the dead keep the next from being handed on", func(x *traced, p *process.Self[int], s others) {
+		{"a message to an ended process, then a hand-off", func(x *traced, p *process.Self[int], s others) {
 			_ = s.dead.Send(p, 0)
 			_ = s.t.Send(p, 0)
 		}, "PTQRP"},
-		{"a message to nobody", func(x *traced, p *process.Self[int], s others) {
+		{"a message to the zero Ref", func(x *traced, p *process.Self[int], s others) {
 			if err := (process.Ref[int]{}).Send(p, 0); !errors.Is(err, process.ErrDead) {
 				x.note(fmt.Sprint(err))
 			}
 		}, "PQRP"},
-		{"one that is spawned is queued", func(x *traced, p *process.Self[int], s others) {
+		{"a new process is queued", func(x *traced, p *process.Self[int], s others) {
 			process.Spawn(p, process.Func[int](func(*process.Self[int]) act.Directive {
 				x.note("N")
 				return act.Done
 			}), process.Options{})
 		}, "PQRNP"},
-		{"one that is spawned and sent to is handed on", func(x *traced, p *process.Self[int], s others) {
+		{"a new process that is sent a message gets the thread", func(x *traced, p *process.Self[int], s others) {
 			_ = process.Spawn(p, process.Handler[int](func(p *process.Self[int], _ int) {
 				x.note("N")
 				p.Exit()
 			}), process.Options{}).Send(p, 0)
 		}, "PNQRP"},
-		{"one that is killed instead is queued, to end", func(x *traced, p *process.Self[int], s others) {
+		{"a killed process is queued, to end", func(x *traced, p *process.Self[int], s others) {
 			s.t.Kill()
 			_ = s.u.Send(p, 0)
 		}, "PUQRP"},
@@ -104,11 +104,10 @@ func TestTheNextTurnAfterASend(t *testing.T) {
 
 const first = 1
 
-// scene are those around the sender. All but q and r sleep when it begins.
+// others are the processes around the sender. All but q and r sleep at first.
 type others struct{ t, u, v, q, r, dead process.Ref[int] }
 
-// What a turn may still receive ends with the message that is handed on; so the receiver does not wait for the
-// sender's other messages.
+// So the receiver does not wait for the sender's other messages.
 func TestATurnReceivesNothingAfterAHandOff(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	to := x.sleeper("T")
@@ -160,8 +159,8 @@ func TestConfigMessagesBoundsATurn(t *testing.T) {
 	}
 }
 
-// Two that talk to each other hand the scheduler on and on. After so many messages tasks have their turns, and whoever
-// is queued.
+// Two processes hand their thread over to each other. After Config.Batch messages tasks and queued processes have their
+// turns.
 func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
 	for _, row := range []struct {
 		turn int
@@ -181,7 +180,8 @@ func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
 	}
 }
 
-// A message takes 600 µs here. So four of them are too many, and two as well; one is not, and then two are tried again.
+// A message takes 600 µs here. So batches of four and of two take too long, and one of one does not; then two are tried
+// again.
 func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
 	x := newTraced(t, process.Config{Batch: 4})
 	x.busyTask()
@@ -206,7 +206,7 @@ func (x *traced) busyTask() {
 	}))
 }
 
-// chat has two send each other a message for ever. A turn takes so long.
+// pingPong spawns two processes that send each other a message for ever. Each turn takes the given time.
 func (x *traced) pingPong(one, two string, takes time.Duration) {
 	var a, b process.Ref[int]
 	answer := func(name string, to *process.Ref[int]) process.Ref[int] {
@@ -220,17 +220,17 @@ func (x *traced) pingPong(one, two string, takes time.Duration) {
 	x.send(a, 1)
 }
 
-// X keeps its scheduler busy with one long turn, in which it sends to T again and again: so T is queued there. P, on the
-// other scheduler, sends to T as well: T is taken out of the middle of that queue, and runs at once, with both messages,
-// before P goes on.
+// X keeps its scheduler busy with one long turn, in which it sends to T again and again, so T is queued there. P, on
+// the other scheduler, sends to T as well. T is then taken out of the middle of that queue, and runs at once, with both
+// messages, before P continues.
 func TestAHandOffTakesTheReceiverOutOfAnotherQueue(t *testing.T) {
 	const rounds = 10_000
-	var queued, fetched atomic.Int64 // rounds
-	var at struct {                  // T's; P may look since T runs before it, on the same thread
+	var queued, fetched atomic.Int64 // numbers of rounds
+	var at struct {                  // of T; P may read it, since T runs before P on the same thread
 		turns, messages, scheduler int
 	}
 	var dummy, to process.Ref[int]
-	r := start(t, 2, process.Config{Batch: 1 << 30}, func(sys *process.System) { // P and T are one turn of the scheduler
+	r := start(t, 2, process.Config{Batch: 1 << 30}, func(sys *process.System) { // P and T run in one batch
 		dummy = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
 		to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 			if p.Pending() == 0 {
@@ -247,9 +247,9 @@ func TestAHandOffTakesTheReceiverOutOfAnotherQueue(t *testing.T) {
 		}), process.Options{})
 	})
 	r.quiescent()
-	fetched.Store(-1) // X begins when P has: else T might be stolen by its scheduler
+	fetched.Store(-1) // X begins after P, or its scheduler might steal T
 	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		_ = dummy.Send(p, 0) // it is handed on, so that nobody else is
+		_ = dummy.Send(p, 0) // a hand-off to dummy, so that later sends are none
 		for i := int64(1); i <= rounds; i++ {
 			if !reaches(t, &fetched, i-1) {
 				break
@@ -257,7 +257,7 @@ func TestAHandOffTakesTheReceiverOutOfAnotherQueue(t *testing.T) {
 			_ = to.Send(p, 0)
 			queued.Store(i)
 		}
-		reaches(t, &fetched, rounds) // else T might have its turn here
+		reaches(t, &fetched, rounds) // or T might have its turn here
 		return act.Done
 	}), process.Options{Name: "X"})
 	round := 0
@@ -282,8 +282,8 @@ func TestAHandOffTakesTheReceiverOutOfAnotherQueue(t *testing.T) {
 	require.GreaterOrEqual(t, r.sys.Stats().Handed, int64(rounds))
 }
 
-// reaches waits in the midst of a turn, as no process should, until somebody on another thread has counted to n. It does
-// so for a number of looks, and not for a time, in which nobody may have run.
+// reaches blocks the turn, as no process should, until another thread has counted to n. It counts looks, not time, in
+// which no other thread may have run.
 func reaches(t *testing.T, count *atomic.Int64, n int64) bool {
 	for looks := 1; count.Load() < n; looks++ {
 		if looks%1000 > 0 {

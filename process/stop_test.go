@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// mill is a System in a Group that runs as often as the test wants to.
+// repeated is a System in a Group that runs several times.
 type repeated struct {
 	t   testing.TB
 	sys *process.System
@@ -33,7 +33,7 @@ func newRepeated(t testing.TB, schedulers int) *repeated {
 	return x
 }
 
-// run is a Run with an order that has been given before, if there is one, and with what is to be set up.
+// run calls Run, after an order if terms is not nil, and calls setup on the first scheduler.
 func (x *repeated) run(terms *shutdown.Policy, setup ...func()) error {
 	x.t.Helper()
 	if terms != nil {
@@ -51,12 +51,12 @@ func (x *repeated) run(terms *shutdown.Policy, setup ...func()) error {
 
 func (x *repeated) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
 
-// closing spawns one that counts when it is closed.
+// closing spawns a process that counts its Close.
 func (x *repeated) closing(closed *atomic.Int64, o process.Options) process.Ref[job] {
 	return process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error { closed.Add(1); return nil }}, o)
 }
 
-// orderTaker is a process that notes which orders it is told of, and when.
+// stopRecorder is an Action that records the orders that it is told.
 type stopRecorder struct {
 	process.Action[job]
 	mu   sync.Mutex
@@ -96,9 +96,9 @@ func TestASleepingProcessKeepsRunFromReturning(t *testing.T) {
 		return all
 	}
 	x.all()
-	require.False(t, finished(), "somebody may send to it")
+	require.False(t, finished(), "a goroutine may send to it")
 	x.do(ref, func(p *jobSelf) { process.Spawn(p, runJobs, process.Options{Name: "child"}); p.Exit() })
-	require.False(t, finished(), "and to its child")
+	require.False(t, finished(), "or to its child")
 	x.do(x.spawn(process.Options{}), exits)
 	require.False(t, finished())
 }
@@ -120,13 +120,13 @@ func TestRunReturnsWhenTheLastProcessHasEnded(t *testing.T) {
 	}
 }
 
-// What becomes, under each kind of terms, of processes that have messages, and of those that sleep.
+// Some processes have messages, others sleep.
 func TestTheTermsOfAnOrder(t *testing.T) {
 	const busy, messages, sleeping = 10, 40, 5
 	for _, row := range []struct {
 		name  string
 		terms shutdown.Policy
-		done  bool // all that there was to do
+		done  bool // all messages are received
 		left  int64
 	}{
 		{"as long as it takes", shutdown.Unbounded, true, busy + sleeping},
@@ -175,7 +175,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 					}
 				}
 
-				// A later Run goes on with whoever is left.
+				// a later Run continues with the processes that are left
 				require.NoError(t, x.run(nil, func() {
 					for _, ref := range all {
 						_ = ref.Send(x.sys, exits)
@@ -191,7 +191,6 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 	}
 }
 
-// A process that never comes to rest is cut short by the bound in time.
 func TestTheBoundInTimeEndsABusyProcess(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		x := newRepeated(t, 2)
@@ -220,7 +219,7 @@ func TestTheBoundInTimeEndsABusyProcess(t *testing.T) {
 	}
 }
 
-// A process has its messages in several turns; it is no task, and no bound in turns counts them.
+// Bounds in turns do not count the turns of processes.
 func TestAnOrderedEndWaitsForSpawnedProcesses(t *testing.T) {
 	x := newRepeated(t, 2)
 	var generations atomic.Int64
@@ -265,13 +264,13 @@ func TestTheEndOfTheContextEndsAllProcesses(t *testing.T) {
 
 func TestTimersDoNotDelayAnOrderedEnd(t *testing.T) {
 	x := newRepeated(t, 2)
-	rang := false
+	expired := false
 	require.NoError(t, x.run(&shutdown.Unbounded, func() {
 		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
-			p.After(time.Hour, func(*jobSelf) { rang = true })
+			p.After(time.Hour, func(*jobSelf) { expired = true })
 		}))
 	}))
-	require.False(t, rang)
+	require.False(t, expired)
 	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
@@ -290,7 +289,7 @@ func TestOperationsDelayAnOrderedEnd(t *testing.T) {
 	require.EqualValues(t, 3, arrived.Load())
 }
 
-// A Run that is suspended is gone on with: timers ring, operations bring, and questions are answered in the next.
+// In the next Run timers expire, operations finish, and questions are answered.
 func TestASuspendedRunContinues(t *testing.T) {
 	for _, terms := range []shutdown.Policy{shutdown.Suspend, shutdown.Halt} {
 		x := newRepeated(t, 2)
@@ -325,7 +324,7 @@ func TestASuspendedRunContinues(t *testing.T) {
 	}
 }
 
-// What operations are dropped by an order is told to those who are left, if they have a turn before they are dropped, too.
+// If the process has a turn before it is dropped itself, it is told ErrLost.
 func TestOperationsThatAnOrderDrops(t *testing.T) {
 	x := newRepeated(t, 2)
 	never := future.New[int](x.g.Schedulers()[0])
@@ -364,7 +363,7 @@ func TestAStopperIsToldBeforeItsNextTurn(t *testing.T) {
 	require.True(t, asleep.Kill())
 }
 
-// Also if a message comes in the same moment, and is received in the turn that is under way.
+// The message arrives during the turn, and is received in it.
 func TestAStopperIsToldIfAMessageArrivesWithTheOrder(t *testing.T) {
 	x, s := newStepped(t, 2), newStopRecorder()
 	var ref process.Ref[job]
@@ -373,7 +372,7 @@ func TestAStopperIsToldIfAMessageArrivesWithTheOrder(t *testing.T) {
 	received := false
 	x.on(0, ref, func(p *jobSelf) {
 		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
-		_, err := x.g.Schedulers()[1].Step(100) // it obeys, during this turn
+		_, err := x.g.Schedulers()[1].Step(100) // the order takes effect on scheduler 1 during this turn
 		require.NoError(t, err)
 		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { received = true }))
 	})
@@ -384,12 +383,12 @@ func TestAStopperIsToldIfAMessageArrivesWithTheOrder(t *testing.T) {
 
 func TestAStopperIsToldOfStricterOrdersOnly(t *testing.T) {
 	x := newStepped(t, 2)
-	hold := make([]*stopRecorder, 2) // one made on each
+	hold := make([]*stopRecorder, 2) // one on each scheduler
 	never := future.New[int](x.g.Schedulers()[0])
 	for i := range hold {
 		hold[i] = newStopRecorder()
 		ref := process.Spawn(x.sys, hold[i], process.Options{})
-		x.do(ref, func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) }) // so that it lasts
+		x.do(ref, func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) }) // keeps the order in force
 	}
 	hour := func(n int) shutdown.Policy { return shutdown.Policy{Time: time.Duration(n) * time.Hour} }
 	for _, o := range []namedOrder{
@@ -426,7 +425,8 @@ func TestAStopperSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T) {
 	}
 }
 
-// One scheduler has obeyed an order, and the other has not: whoever is spawned or has its turn between is told once.
+// Processes that are spawned or have a turn when one scheduler has obeyed the order and the other has not are told
+// once.
 func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) {
@@ -435,7 +435,7 @@ func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 			x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) })
 			all := []*stopRecorder{}
 			spawn := func() {
-				for range 4 { // on goroutines, they are made on each in turn
+				for range 4 { // a goroutine's Spawn takes each scheduler in turn
 					s := newStopRecorder()
 					all = append(all, s)
 					process.Spawn(x.sys, s, process.Options{})
@@ -448,7 +448,7 @@ func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 			spawn()
 			x.only(first)
 			spawn()
-			x.sys.Quiescent() // which has all of them look into all queues
+			x.sys.Quiescent() // wakes all schedulers, which look into all queues
 			x.only(first)
 			x.only(1 - first)
 			spawn()
@@ -462,7 +462,6 @@ func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 	}
 }
 
-// An order that is spent is no business of those that come later.
 func TestAStopperIsNotToldOfAPastOrder(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := newStepped(t, 2)
@@ -484,7 +483,7 @@ func TestAStopperIsNotToldOfAPastOrder(t *testing.T) {
 	}
 }
 
-// In Runs on threads, with everybody busy.
+// On threads, with busy processes.
 func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
 	x := newRepeated(t, 2)
 	for range scaled(500) {
@@ -501,7 +500,7 @@ func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
 				for i := range many {
 					st := newStopRecorder()
 					st.then = func(p *jobSelf, _ shutdown.Order) {
-						for range 3 { // one that is born late
+						for range 3 { // spawned under the order
 							late.Add(1)
 							child := newStopRecorder()
 							child.then = func(p *jobSelf, _ shutdown.Order) { late.Add(-1); p.Exit() }
@@ -564,7 +563,7 @@ func TestAStopperMayEndOrSend(t *testing.T) {
 	}
 }
 
-// One that waits for room has no turn, and so hears of nothing, before there is some. It does not hold an ordered end.
+// A process that waits for room has no turn, so it is not told before there is room. It does not delay an ordered end.
 func TestAnOrderWhileAProcessWaitsForRoom(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		x, s := newStepped(t, 2), newStopRecorder()
@@ -587,7 +586,7 @@ func TestAnOrderWhileAProcessWaitsForRoom(t *testing.T) {
 		if lasting {
 			require.Equal(t, []string{"o"}, s.heard())
 		} else {
-			require.Empty(t, s.heard(), "it is spent")
+			require.Empty(t, s.heard(), "the order is no longer in force")
 		}
 		require.NoError(t, never.Resolve(1))
 		x.all()
@@ -595,7 +594,7 @@ func TestAnOrderWhileAProcessWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Those whom an order has dropped stay dead, also if the end of one was about to be a message to the next.
+// Dropped processes stay ended, even if the end of one would have sent a message to another.
 func TestDroppedProcessesStayEnded(t *testing.T) {
 	x := newRepeated(t, 2)
 	for range 10 {
@@ -638,7 +637,7 @@ func TestDroppedProcessesStayEnded(t *testing.T) {
 	}
 }
 
-// Each Run that an order has cut short says what was left, also if the one before was cut before anybody had a turn.
+// Each error lists what was left, even if the Run before was cut before any turn.
 func TestSeveralRunsThatAreCut(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		x := newRepeated(t, 2)
@@ -714,7 +713,7 @@ func TestCloseEndsAll(t *testing.T) {
 		require.ErrorIs(t, err, process.ErrDead)
 		require.True(t, process.Ended(all[0]).Resolved())
 		late, err := process.Ended(x.closing(&closed, process.Options{})).Value()
-		require.NoError(t, err, "a goroutine need not know whether it comes too late")
+		require.NoError(t, err, "a goroutine may spawn in a closed System")
 		require.Equal(t, process.Stopped, late.Reason)
 		require.EqualValues(t, 21, closed.Load())
 		require.Zero(t, x.sys.Stats().Alive)
@@ -723,7 +722,7 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 }
 
-// A Group that is closed without a Run, or whose set-up has failed on the way, ends what was spawned none the less.
+// A Group that is closed without a Run, or whose set-up has failed, ends all processes that were spawned.
 func TestCloseWithoutARun(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		x := newStepped(t, 2)
@@ -751,7 +750,7 @@ func TestCloseWithoutARun(t *testing.T) {
 	}
 }
 
-// An order that only one of the schedulers gets ends that one; the processes go on elsewhere.
+// An order for one scheduler ends that one; the processes continue on the others.
 func TestAnOrderForOneScheduler(t *testing.T) {
 	x := newRepeated(t, 2)
 	handled := atomic.Int64{}
@@ -781,8 +780,8 @@ func TestAnOrderForOneScheduler(t *testing.T) {
 	require.EqualValues(t, 500, handled.Load())
 }
 
-// Two who give orders at once are obeyed here in this order and there in that. Each process hears of those of one
-// scheduler, each once.
+// Two orders are obeyed in one sequence on one scheduler, and in the other on the other. Each process is told of the
+// orders of one scheduler, each once.
 func TestOrdersThatCross(t *testing.T) {
 	x := newStepped(t, 2)
 	var recorders []*stopRecorder
@@ -793,7 +792,7 @@ func TestOrdersThatCross(t *testing.T) {
 			process.Spawn(t, taker, process.Options{})
 			return act.Done
 		}))
-		x.only(i) // so it is listed here
+		x.only(i) // registers the process here
 		s.Hold(1)
 		t.Cleanup(func() { s.Hold(-1) })
 	}
@@ -811,7 +810,7 @@ func TestOrdersThatCross(t *testing.T) {
 	require.Equal(t, []string{"lax", "strict", "stricter"}, recorders[1].heard())
 }
 
-// Who Steps goes on behind an order, as Run does the next time.
+// Step continues after an order, as the next Run does.
 func TestStepContinuesAfterAnOrder(t *testing.T) {
 	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Suspend, "halt": shutdown.Halt, "drain": shutdown.Unbounded} {
 		t.Run(name, func(t *testing.T) {
@@ -820,7 +819,7 @@ func TestStepContinuesAfterAnOrder(t *testing.T) {
 			x.all()
 			x.g.Shutdown(namedOrder{name, terms})
 			for i := range 4 {
-				_, _ = x.g.Schedulers()[i%2].Step(1000) // a Cut tells of who sleeps
+				_, _ = x.g.Schedulers()[i%2].Step(1000) // sleeping processes are cut
 			}
 			ran := false
 			require.NoError(t, ref.Send(x.sys, func(*jobSelf) { ran = true }))
@@ -836,7 +835,6 @@ func TestStepContinuesAfterAnOrder(t *testing.T) {
 	}
 }
 
-// A System that is set up on one scheduler only is one of one scheduler.
 func TestSetupOnOneSchedulerOnly(t *testing.T) {
 	for _, only := range []int{0, 1} {
 		sys := process.New(process.Config{})
@@ -862,13 +860,13 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 				})
 			})
 		}))
-		require.Zero(t, sys.Stats().Alive, "an order that drops what is left ends who sleeps")
+		require.Zero(t, sys.Stats().Alive, "an order that drops what is left ends sleeping processes")
 		require.ErrorIs(t, dropped.Send(sys, exits), process.ErrDead)
 		require.NoError(t, g.Close())
 	}
 }
 
-// A goroutine ends in a task: its scheduler is lost, and nobody waits for its scheduler.
+// A task has called runtime.Goexit on one scheduler.
 func TestAnOrderedEndDoesNotWaitForALostScheduler(t *testing.T) {
 	x := newRepeated(t, 2)
 	require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {

@@ -26,9 +26,9 @@ func TestMisusePanics(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"a Limit that means nothing", func() { process.New(process.Config{Limit: -2}) }, "process: a Config with a negative bound"},
-		{"a negative number of messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
-		{"a negative Turn", func() { process.New(process.Config{Batch: -1}) }, "process: a Config with a negative bound"},
+		{"an unknown Limit", func() { process.New(process.Config{Limit: -2}) }, "process: a Config with a negative bound"},
+		{"a negative Messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
+		{"a negative Batch", func() { process.New(process.Config{Batch: -1}) }, "process: a Config with a negative bound"},
 		{"a Limit of one process", func() {
 			process.Spawn(newTraced(t, process.Config{}).sys, idler, process.Options{Limit: -2})
 		}, "process: a negative Limit"},
@@ -36,7 +36,7 @@ func TestMisusePanics(t *testing.T) {
 			process.Spawn[int](newTraced(t, process.Config{}).sys, nil, process.Options{})
 		}, "process: no action to make a process of"},
 		{"Spawn before Setup", func() { spawnOn(process.New(process.Config{})) }, "process: Spawn before Setup"},
-		{"a Full that means nothing", func() {
+		{"an unknown Overflow", func() {
 			process.Spawn(newTraced(t, process.Config{}).sys, idler, process.Options{Overflow: 3})
 		}, "process: Overflow(3) means nothing"},
 		{"a link with no process", func() {
@@ -74,7 +74,7 @@ func TestTheSmallestAndTheLargestBounds(t *testing.T) {
 		{"the largest Limit", process.Config{Limit: largest}, 0},
 		{"the largest Limit of its own", process.Config{}, largest},
 		{"the largest number of messages", process.Config{Messages: largest}, 0},
-		{"the largest Turn", process.Config{Batch: largest}, 0},
+		{"the largest Batch", process.Config{Batch: largest}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newTraced(t, row.cfg)
@@ -99,17 +99,16 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 	require.NoError(t, g.Run(t.Context(), sys.Setup, sys.Setup), "twice is once")
 }
 
-// Without a process, a System holds nothing up.
 func TestASystemWithoutProcessesLetsRunReturn(t *testing.T) {
 	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
 		start(t, schedulers, process.Config{}, func(*process.System) {}).end()
 	})
 }
 
-// suspend stops a Group, and keeps everything.
+// suspend is an order that stops a Group, and drops nothing.
 var suspend = shutdown.Now{Terms: shutdown.Suspend}
 
-// Processes that sleep are there when the Group is run again, with what was sent to them meanwhile.
+// They receive what was sent to them between the Runs.
 func TestProcessesContinueInTheNextRun(t *testing.T) {
 	const n, runs = 100, 5
 	sys := process.New(process.Config{})
@@ -151,7 +150,6 @@ func TestProcessesContinueInTheNextRun(t *testing.T) {
 	require.Zero(t, sys.Stats().Alive)
 }
 
-// Who asks from outside need not know whether the System is set up.
 func TestStatsMayBeCalledAtAnyTime(t *testing.T) {
 	sys := process.New(process.Config{})
 	over, asked := make(chan struct{}), make(chan struct{})
@@ -177,7 +175,8 @@ func TestStatsMayBeCalledAtAnyTime(t *testing.T) {
 	require.EqualValues(t, 2, sys.Stats().Ended)
 }
 
-// What is spawned in a set-up function has its first turn when all of them have been called, on all schedulers.
+// Processes that are spawned in a set-up function have their first turns when all set-up functions have returned on all
+// schedulers.
 func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
 	sys := process.New(process.Config{})
 	g := act.NewGroup(act.Config{Schedulers: 2})
@@ -201,7 +200,7 @@ func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
 	require.EqualValues(t, 200, sys.Stats().Ended)
 }
 
-// A Group that is not run but stepped has one history, on whichever of its schedulers things happen.
+// The schedulers are stepped by turns, and processes move between them.
 func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
 	history := func() string {
 		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &manualClock{}, Logger: zap.NewNop()})
@@ -245,7 +244,7 @@ func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
 	require.Contains(t, first, "2")
 }
 
-// Two Groups have a System each; their processes send to each other as plain goroutines would.
+// Each Group has a System of its own.
 func TestProcessesOfTwoSystemsSendToEachOther(t *testing.T) {
 	const rounds = 2000
 	var refs [2]process.Ref[int]

@@ -17,33 +17,33 @@ func TestATimerIsNeverEarly(t *testing.T) {
 	for _, d := range []time.Duration{1, time.Microsecond, time.Millisecond - 1, time.Second, time.Minute + 1, 25 * time.Hour} {
 		t.Run(d.String(), func(t *testing.T) {
 			x := newStepped(t, 2)
-			x.later(time.Hour) // it counts from now, not from the beginning
-			rang := 0
-			x.do(x.spawn(process.Options{}), func(p *jobSelf) { p.After(d, func(*jobSelf) { rang++ }) })
+			x.later(time.Hour) // the timer counts from now, not from 0
+			expired := 0
+			x.do(x.spawn(process.Options{}), func(p *jobSelf) { p.After(d, func(*jobSelf) { expired++ }) })
 			x.later(0)
-			require.Zero(t, rang)
+			require.Zero(t, expired)
 			x.later(d - 1)
-			require.Zero(t, rang)
+			require.Zero(t, expired)
 			x.later(1)
-			require.Equal(t, 1, rang)
+			require.Equal(t, 1, expired)
 			x.later(1000 * time.Hour)
-			require.Equal(t, 1, rang, "once")
+			require.Equal(t, 1, expired, "once")
 		})
 	}
 }
 
-// The clock is read when the timer is set: a turn that has taken long does not make it early.
+// A turn that has taken long does not make the timer early.
 func TestATimerCountsFromAfter(t *testing.T) {
 	x := newStepped(t, 1)
-	rang := false
+	expired := false
 	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
 		x.clock.pass(time.Second)
-		p.After(time.Second, func(*jobSelf) { rang = true })
+		p.After(time.Second, func(*jobSelf) { expired = true })
 	})
 	x.later(time.Second - 1)
-	require.False(t, rang)
+	require.False(t, expired)
 	x.later(1)
-	require.True(t, rang)
+	require.True(t, expired)
 }
 
 func TestTimersThatAreDueAtOnce(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTimersThatAreDueAtOnce(t *testing.T) {
 			log := ""
 			x.do(x.spawn(process.Options{}), func(p *jobSelf) {
 				p.After(d, func(*jobSelf) { log += " timer" })
-				log += "turn" // it is a message, and not a call
+				log += "turn" // the timer sends a message; it calls nothing
 			})
 			require.Equal(t, "turn timer", log)
 		})
@@ -105,20 +105,20 @@ func TestNoBoundRefusesATimer(t *testing.T) {
 	}
 }
 
-// The timer rings where it was set, and the message finds the process wherever that is.
+// The timer expires on the scheduler where it was set, and its message finds the process on another.
 func TestATimerAfterAMove(t *testing.T) {
 	x := newStepped(t, 2)
-	ref, rang := x.spawn(process.Options{}), -1
-	x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(p *jobSelf) { rang = p.Scheduler().Index() }) })
+	ref, expired := x.spawn(process.Options{}), -1
+	x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(p *jobSelf) { expired = p.Scheduler().Index() }) })
 	x.on(1, ref, func(*jobSelf) {})
 	x.clock.pass(time.Second - 1)
 	x.all()
-	require.Equal(t, -1, rang)
+	require.Equal(t, -1, expired)
 	x.clock.pass(1)
-	x.only(1) // has no such timer
-	require.Equal(t, -1, rang)
+	x.only(1) // the timer is on the other
+	require.Equal(t, -1, expired)
 	x.all()
-	require.Equal(t, 0, rang)
+	require.Equal(t, 0, expired)
 }
 
 func TestCancelOfATimer(t *testing.T) {
@@ -126,37 +126,37 @@ func TestCancelOfATimer(t *testing.T) {
 		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
 			x := newStepped(t, 2)
 			ref := x.spawn(process.Options{})
-			var a, rings process.Operation
-			rang := 0
+			var a, expires process.Operation
+			expired := 0
 			x.on(0, ref, func(p *jobSelf) {
 				a = p.After(time.Second, func(*jobSelf) { t.Error("it was stopped") })
-				rings = p.After(time.Second, func(*jobSelf) { rang++ })
+				expires = p.After(time.Second, func(*jobSelf) { expired++ })
 			})
 			x.on(there, ref, func(*jobSelf) {
 				require.True(t, a.Cancel())
-				require.False(t, a.Cancel(), "once is enough")
+				require.False(t, a.Cancel(), "a second call")
 			})
 			x.later(time.Second)
-			require.Equal(t, 1, rang)
-			x.on(there, ref, func(*jobSelf) { require.False(t, rings.Cancel(), "it has rung") })
+			require.Equal(t, 1, expired)
+			x.on(there, ref, func(*jobSelf) { require.False(t, expires.Cancel(), "it has expired") })
 		})
 	}
 }
 
-// One that is due is stopped in time if its message has not been made; afterwards it has been.
+// A timer that is due can be cancelled until its message is made.
 func TestCancelOfATimerThatIsDue(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := newStepped(t, 2)
 		ref := x.spawn(process.Options{})
 		var a process.Operation
-		rang, stopped := 0, false
-		x.on(0, ref, func(p *jobSelf) { a = p.After(time.Second, func(*jobSelf) { rang++ }) })
+		expired, stopped := 0, false
+		x.on(0, ref, func(p *jobSelf) { a = p.After(time.Second, func(*jobSelf) { expired++ }) })
 		x.clock.pass(time.Second)
 		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { stopped = a.Cancel() }))
-		x.only(first) // the timer is on 0, and comes before the demons there
+		x.only(first) // the timer is on 0, and expires there before processes run
 		x.all()
 		require.Equal(t, first == 1, stopped)
-		require.Equal(t, first == 0, rang == 1)
+		require.Equal(t, first == 0, expired == 1)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestTheEndOfAProcessStopsItsTimers(t *testing.T) {
 		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
 			x := newStepped(t, 2)
 			ref := x.spawn(process.Options{})
-			x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(*jobSelf) { t.Error("nobody is there") }) })
+			x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(*jobSelf) { t.Error("the process has ended") }) })
 			_, set := x.g.Schedulers()[0].NextDeadline()
 			require.True(t, set)
 			x.on(there, ref, exits)
@@ -177,7 +177,7 @@ func TestTheEndOfAProcessStopsItsTimers(t *testing.T) {
 	}
 }
 
-// Short lives with long timers cost nothing once they are over, also if the timers were set elsewhere.
+// Long timers of short processes take no memory after the end, wherever the process has ended.
 func TestTimersOfEndedProcessesAreForgotten(t *testing.T) {
 	x := newStepped(t, 2)
 	lives := func(n int) {
@@ -222,10 +222,10 @@ func TestTimersOfManyProcesses(t *testing.T) {
 	x.close()
 }
 
-// Nobody rings for a scheduler that is in its turn: it looks by itself what it has to stop before it rests.
+// A scheduler in a long turn is not woken: it stops the timers before it becomes idle.
 func TestATimerCancelledElsewhereDuringALongTurnIsRemoved(t *testing.T) {
 	sys := process.New(process.Config{})
-	var keeper process.Ref[int] // of Run
+	var keeper process.Ref[int] // keeps Run from returning
 	r := servertest.Start(t, act.Config{Schedulers: 2}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			keeper = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
@@ -240,7 +240,7 @@ func TestATimerCancelledElsewhereDuringALongTurnIsRemoved(t *testing.T) {
 	require.NoError(t, owner.Send(sys, ""))
 	there := servertest.Receive(t, set)
 	begun, release := make(chan int, 2), [2]chan bool{make(chan bool), make(chan bool)}
-	for range 2 { // one on each
+	for range 2 { // one on each scheduler
 		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 			at := p.Scheduler().Index()
 			begun <- at
