@@ -20,31 +20,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryInterleaving has the scheduler of processes tried with all the ways in which its threads can come between
-// each other, as far as that goes: small cases with all courses that have few preemptions, and random worlds. The
-// tester is in testdata/interleave. It stands in the place of sync and sync/atomic, by an overlay, in a program of its
-// own; so the package itself has no hooks, and what is tried is the very code.
+// TestEveryInterleaving runs the package with the interleavings of its threads: small cases with all schedules that have
+// few preemptions, and random worlds. The tester is in testdata/interleave. By an overlay it replaces sync and sync/atomic
+// in a program of its own, so the package has no hooks, and the tested code is its very code.
 //
-// A step is what is done to an atomic or a mutex of this package; what is between two steps happens with the first of
-// them, so two threads that touch plain memory without a lock are a matter for the race detector. Act, wakers, locks and
-// queues are the real ones. The schedulers are real as well, but do not run: what one does between two turns of its
-// demon is one step, and so is a bell, unless a case says otherwise.
+// A step is an operation on an atomic or a mutex of this package. Code between two steps belongs to the first of them; so
+// plain memory that two threads use without a lock is a matter for the race detector. Tasks, wakers, locks and queues are
+// the real ones. The schedulers are real as well, but do not run: what a scheduler does between two turns of its demon is
+// one step, and so is a wake-up, unless the case says otherwise.
 //
-// A failure prints a story, and what repeats it. With that in INTERLEAVE the program is run with these flags alone, and
-// shows the story of that one run, or of as much as you like:
+// A failure prints a trace, and the flags that repeat it. With these in INTERLEAVE the program runs with no others, and
+// prints the trace of that run:
 //
 //	INTERLEAVE='-test.run=TestInterleave/killed -schedule=3:1,17:1' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seed=4711' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
 //	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more
 //
-// Each mutant in testdata/interleave/faults breaks one thing (package internal/mutant has the form of the files). Its
-// head names the cases that must find it, "random" being the random worlds, and what they must report. All of them are
-// compiled into the one program: a function that a mutant changes is there twice, and a variable chooses.
+// Each mutant in testdata/interleave/faults breaks one thing (package internal/mutant describes the files). Its head names
+// the cases that must find it, "random" being the random worlds, and what they must report. All of them are compiled into
+// the one program: a function that a mutant changes is there twice, and a variable chooses.
 //
-//	# What a thief has stolen is still owned by the victim.
-//	# cases: handed on while it is stolen; random
-//	# finding: is in queue
+//	# A queue still counts the processes that were stolen.
+//	# cases: a hand-off while the receiver is stolen; random
+//	# finding: says that it has
 func TestEveryInterleaving(t *testing.T) {
 	tier.Need(t, tier.Full, "compiles a test program of its own, and runs all cases in it")
 	program := buildInterleaving(t)
@@ -64,7 +63,7 @@ func TestEveryInterleaving(t *testing.T) {
 	}
 }
 
-// runInterleaving runs the program, and returns what it says.
+// runInterleaving runs the program, and returns its output.
 func runInterleaving(t *testing.T, program string, flags ...string) []byte {
 	c := exec.CommandContext(t.Context(), program, flags...)
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400") // one thread runs at a time
@@ -73,9 +72,9 @@ func runInterleaving(t *testing.T, program string, flags ...string) []byte {
 	return out
 }
 
-// overlay is what the compiler takes instead of files, and beside them.
+// overlay lists files that the compiler takes in place of others, or in addition.
 type overlay struct {
-	dir     string // where it writes
+	dir     string // of the files that it writes
 	replace map[string]string
 }
 
@@ -91,7 +90,7 @@ func buildInterleaving(t *testing.T) (program string) {
 		name := filepath.Base(path)
 		switch {
 		case strings.HasSuffix(name, "_test.go"):
-			x.replace[path] = "" // it is not there
+			x.replace[path] = "" // left out
 		case name == "word.go":
 			x.replace[path] = filepath.Join(here, "testdata", "interleave", name)
 		default:
@@ -121,7 +120,7 @@ func buildInterleaving(t *testing.T) (program string) {
 	return program
 }
 
-// put has the compiler take text for what is at path.
+// put replaces the file at path by text.
 func (x *overlay) put(t *testing.T, path, text string) {
 	file := filepath.Join(x.dir, fmt.Sprintf("%d_%s", len(x.replace), filepath.Base(path)))
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -140,14 +139,14 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// plant returns the sources of the package, in which each function that a fault changes begins by asking whether that
-// is the one, and adds the list of them.
+// plant returns the sources of the package, in which each function that a fault changes first checks whether that fault
+// is planted. It adds a file with the list of faults.
 func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
 	sources = map[string]string{}
 	for _, path := range glob(t, filepath.Join(here, "*.go")) {
 		sources[path] = read(t, path)
 	}
-	edits := map[string]map[int]string{} // of each file: what is to be inserted at which offset
+	edits := map[string]map[int]string{} // by file and offset: what to insert
 	var list bytes.Buffer
 	mutants, err := mutant.ReadAll(filepath.Join(here, "testdata", "interleave", "faults"))
 	require.NoError(t, err)
@@ -173,8 +172,8 @@ func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
 	return sources
 }
 
-// twice returns what has to be inserted into a file for each function that is another in broken: at its beginning a
-// call of that one, and that one, by another name, behind it.
+// twice returns what to insert into a file for each function that broken changes: a call of the changed function at the
+// beginning, and the changed function, under another name, behind it.
 func twice(t *testing.T, fault, suffix, right, broken string) (inserts map[int]string) {
 	inserts = map[int]string{}
 	others := functions(t, broken)
@@ -202,7 +201,7 @@ func twice(t *testing.T, fault, suffix, right, broken string) (inserts map[int]s
 	return inserts
 }
 
-// function is one of a file, as it stands there.
+// function is a function of a file, with its text.
 type function struct {
 	decl   *ast.FuncDecl
 	offset int

@@ -1,7 +1,7 @@
 package process
 
 // locked is the lowest bit of a word that is also a lock. A lock is held for some nanoseconds, or for as long as it
-// takes to list all processes of a runner. Nobody waits for one in the kernel.
+// takes to list all processes of a runner. No thread waits for one in the kernel.
 const locked = 1
 
 // tryLock locks w unless it is locked, and returns what it was.

@@ -66,22 +66,22 @@ func (q *queue) tryDequeueEntry(c *core) bool {
 }
 
 // trySteal takes the first half of the processes, at most most of them.
-func (q *queue) trySteal(most int) (ok bool, loot cores) {
+func (q *queue) trySteal(most int) (ok bool, stolen cores) {
 	if q.empty() {
-		return true, loot
+		return true, stolen
 	}
 	n, ok := q.tryLock()
 	if !ok {
-		return false, loot
+		return false, stolen
 	}
 	for range min(most, int(n+1)/2) {
 		c := q.first
 		q.take(c)
-		loot.append(c, queueLinks)
+		stolen.append(c, queueLinks)
 		n--
 	}
 	q.unlock(n)
-	return true, loot
+	return true, stolen
 }
 
 // processes returns all processes. It waits for the lock.

@@ -132,17 +132,17 @@ func (r *runner) steal() *core {
 		if victim == r {
 			continue
 		}
-		if _, loot := victim.queue.trySteal(mostSteal); loot.first != nil {
-			return r.share(loot)
+		if _, stolen := victim.queue.trySteal(mostSteal); stolen.first != nil {
+			return r.share(stolen)
 		}
 	}
 	return nil
 }
 
-func (r *runner) share(loot cores) (first *core) {
-	first = loot.first
-	for c := first; c != nil; c = loot.first {
-		loot.remove(c, queueLinks)
+func (r *runner) share(stolen cores) (first *core) {
+	first = stolen.first
+	for c := first; c != nil; c = stolen.first {
+		stolen.remove(c, queueLinks)
 		add(&r.stolen, 1)
 		if c != first {
 			r.enqueue(c, false)

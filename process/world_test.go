@@ -20,15 +20,15 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestProcesses is a server whose connections ask processes, beside a crowd of others that pass on coins, in all the
-// ways there are, and die of it. No question is left without an answer, no coin is lost but with the dead, nobody has
-// two turns at once, and each death is told as often as somebody has asked for it.
+// TestProcesses is a server whose connections ask processes, beside other processes that pass tokens on in all possible
+// ways, and sometimes end. Each question is answered, no token is lost except with a process that ends, no process has two
+// turns at once, and each end is reported as often as it is watched.
 func TestProcesses(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		c := newCrowd(w)
 		server := &service.TCP{Address: "10.0.0.1:7", Handler: c.session}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1), Logger: zap.NewNop()}
-		v, err := w.Server("crowd", cfg, c.sys.Setup, server.Setup, c.gather)
+		v, err := w.Server("crowd", cfg, c.sys.Setup, server.Setup, c.setUp)
 		require.NoError(t, err)
 		if w.Rand().IntN(3) == 0 {
 			c.ordered = true
@@ -36,14 +36,14 @@ func TestProcesses(t *testing.T) {
 			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
 		}
 		for i := range 1 + w.Rand().IntN(8) {
-			w.Client("10.0.0.1:7", c.visitor(i))
+			w.Client("10.0.0.1:7", c.client(i))
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
 		_, err = w.Server("last", act.Config{}, last.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:7007", func(k *sim.Client) error {
 			k.Sleep(3*time.Minute - w.Now())
-			c.audit()
+			c.check()
 			return nil
 		})
 	})
@@ -51,108 +51,108 @@ func TestProcesses(t *testing.T) {
 
 func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))] }
 
-// crowd is who is there.
+// crowd is the System with its processes.
 type crowd struct {
 	w       *sim.World
 	sys     *process.System
-	deadly  int
+	endRate int
 	ordered bool
 
-	elder   process.Ref[news]
-	ledger  process.Ref[int]
-	members []process.Ref[coin]
-	clerk   process.Ref[deposit]
+	parent   process.Ref[news]
+	counter  process.Ref[int]
+	members  []process.Ref[tokenMessage]
+	answerer process.Ref[request]
 
 	begun, arrived, lost, hops, queries int
-	booked                              int
-	births                              int
-	told                                map[process.AnyRef]int // of whose death how often
+	counted                             int
+	spawned                             int
+	notices                             map[process.AnyRef]int // notices of each end
 }
 
 func newCrowd(w *sim.World) *crowd {
-	return &crowd{w: w, deadly: pick(w, 0, 200, 2000), told: map[process.AnyRef]int{}, sys: process.New(process.Config{
+	return &crowd{w: w, endRate: pick(w, 0, 200, 2000), notices: map[process.AnyRef]int{}, sys: process.New(process.Config{
 		Limit: pick(w, 0, 1, 4), Messages: pick(w, 0, 1, 3), Batch: pick(w, 0, 1, 5),
 	})}
 }
 
-// gather is a set-up function.
-func (c *crowd) gather(s *act.Scheduler) error {
+// setUp is a set-up function.
+func (c *crowd) setUp(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil
 	}
-	c.clerk = process.Spawn(c.sys, process.Handler[deposit](c.book), process.Options{})
-	c.ledger = process.Spawn(c.sys, process.Handler[int](func(_ *process.Self[int], n int) { c.booked += n }), process.Options{})
-	c.elder = process.Spawn(c.sys, process.Handler[news](c.hear), process.Options{Limit: process.Unbounded})
-	c.members = make([]process.Ref[coin], 2+c.w.Rand().IntN(10))
+	c.answerer = process.Spawn(c.sys, process.Handler[request](c.answer), process.Options{})
+	c.counter = process.Spawn(c.sys, process.Handler[int](func(_ *process.Self[int], n int) { c.counted += n }), process.Options{})
+	c.parent = process.Spawn(c.sys, process.Handler[news](c.hear), process.Options{Limit: process.Unbounded})
+	c.members = make([]process.Ref[tokenMessage], 2+c.w.Rand().IntN(10))
 	for i := range c.members {
-		_ = c.elder.Send(c.sys, news{birth: i})
+		_ = c.parent.Send(c.sys, news{index: i})
 	}
 	for range c.w.Rand().IntN(40) {
 		c.begun++
-		_ = c.elder.Send(c.sys, news{birth: -1, coin: coin{hops: 1 + c.w.Rand().IntN(100)}})
+		_ = c.parent.Send(c.sys, news{index: -1, token: tokenMessage{hops: 1 + c.w.Rand().IntN(100)}})
 	}
 	return nil
 }
 
-// news is what the elder hears: that somebody is to be born, that somebody has ended, or a coin for the crowd.
+// news is a message to the parent: a member to spawn, the end of a member, or a token to send.
 type news struct {
-	birth int // -1: none
-	death *process.Notice
-	coin  coin
+	index int // -1: none
+	end   *process.Notice
+	token tokenMessage
 }
 
 func (c *crowd) hear(p *process.Self[news], n news) {
 	switch {
-	case n.death != nil:
-		c.bury(p, *n.death)
-	case n.birth >= 0:
-		c.bear(p, n.birth)
+	case n.end != nil:
+		c.ended(p, *n.end)
+	case n.index >= 0:
+		c.spawn(p, n.index)
 	default:
-		_ = c.member().Send(p, n.coin)
+		_ = c.member().Send(p, n.token)
 	}
 }
 
-// bear makes member i, of whose end the elder hears twice.
-func (c *crowd) bear(p *process.Self[news], i int) {
+// spawn spawns member i, which the parent watches twice.
+func (c *crowd) spawn(p *process.Self[news], i int) {
 	m := process.Spawn(p, &member{c: c}, process.Options{Limit: process.Unbounded, Name: fmt.Sprint("member ", i)})
-	c.births++
+	c.spawned++
 	c.members[i] = m
 	for range 2 {
-		process.Watch(p, m, func(n process.Notice) news { return news{birth: -1, death: &n} })
+		process.Watch(p, m, func(n process.Notice) news { return news{index: -1, end: &n} })
 	}
 	if other := c.member(); c.w.Happens(3000) && other.ID() != 0 {
 		process.Link(m, other, pick(c.w, false, true))
 	}
 }
 
-func (c *crowd) bury(p *process.Self[news], n process.Notice) {
-	if c.told[n.Of]++; c.told[n.Of] == 2 {
+func (c *crowd) ended(p *process.Self[news], n process.Notice) {
+	if c.notices[n.Of]++; c.notices[n.Of] == 2 {
 		for i, m := range c.members {
 			if m == n.Of {
-				c.bear(p, i)
+				c.spawn(p, i)
 			}
 		}
 	}
 }
 
-func (c *crowd) member() process.Ref[coin] { return c.members[c.w.Rand().IntN(len(c.members))] }
+func (c *crowd) member() process.Ref[tokenMessage] { return c.members[c.w.Rand().IntN(len(c.members))] }
 
-// coin goes from member to member.
-type coin struct {
+// tokenMessage is a token that goes from member to member.
+type tokenMessage struct {
 	hops  int
-	query process.Reply[int] // it is only a question
+	query process.Reply[int] // if asks
 	asks  bool
 }
 
-// member passes on coins.
+// member is a process that passes tokens on.
 type member struct {
 	c       *crowd
 	running bool
 	closed  bool
-	away    int // coins that are to come back
+	away    int // tokens of operations under way
 }
 
-func (m *member) Act(p *process.Self[coin]) act.Directive {
+func (m *member) Act(p *process.Self[tokenMessage]) act.Directive {
 	if m.running || m.closed {
 		m.c.w.Errorf("%v has two turns at once, or one after its end", p)
 	}
@@ -169,7 +169,7 @@ func (m *member) Act(p *process.Self[coin]) act.Directive {
 			k.query.Send(p, k.hops)
 			continue
 		}
-		if m.dies(p) {
+		if m.ends(p) {
 			m.c.lost++
 			return p.Fail(errors.New("a bad day"))
 		}
@@ -177,7 +177,7 @@ func (m *member) Act(p *process.Self[coin]) act.Directive {
 	}
 }
 
-// Close counts what is on its way to the dead.
+// Close counts the tokens of operations, which end with the process.
 func (m *member) Close() error {
 	if m.closed {
 		m.c.w.Errorf("a member was closed twice")
@@ -187,54 +187,54 @@ func (m *member) Close() error {
 	return nil
 }
 
-func (m *member) dies(p *process.Self[coin]) bool {
+func (m *member) ends(p *process.Self[tokenMessage]) bool {
 	w := m.c.w
 	switch {
-	case w.Happens(m.c.deadly):
+	case w.Happens(m.c.endRate):
 		return true
-	case w.Happens(m.c.deadly):
+	case w.Happens(m.c.endRate):
 		m.c.member().Kill()
-	case w.Happens(m.c.deadly):
+	case w.Happens(m.c.endRate):
 		m.c.lost++
 		panic("a bug")
 	}
 	return false
 }
 
-// pass lets k go on: to another member, or to this one, later.
-func (m *member) pass(p *process.Self[coin], k coin) {
+// pass sends k to another member, or to this one later.
+func (m *member) pass(p *process.Self[tokenMessage], k tokenMessage) {
 	c, w := m.c, m.c.w
 	c.hops++
-	if err := c.ledger.Send(p, 1); err != nil && !c.ordered {
-		w.Errorf("the ledger: %v", err)
+	if err := c.counter.Send(p, 1); err != nil && !c.ordered {
+		w.Errorf("the counter: %v", err)
 	}
 	if k.hops--; k.hops <= 0 {
 		c.arrived++
 		return
 	}
-	back := func() coin { m.away--; return k }
+	back := func() tokenMessage { m.away--; return k }
 	m.away++
 	switch w.Rand().IntN(12) {
 	case 0:
-		process.Do(p, &listener.Sleep{For: c.while()}, func(error) coin { return back() })
+		process.Do(p, &listener.Sleep{For: c.delay()}, func(error) tokenMessage { return back() })
 	case 1:
-		process.Offload(p, func() (int, error) { return 1, nil }, func(int, error) coin { return back() })
+		process.Offload(p, func() (int, error) { return 1, nil }, func(int, error) tokenMessage { return back() })
 	case 2:
 		f := future.New[int](p.Scheduler())
-		process.Await(p, f, func(int, error) coin { return back() })
-		w.At(w.Now()+c.while(), func() { _ = f.Resolve(1) })
+		process.Await(p, f, func(int, error) tokenMessage { return back() })
+		w.At(w.Now()+c.delay(), func() { _ = f.Resolve(1) })
 	case 3:
 		c.queries++
-		ask := func(r process.Reply[int]) coin { return coin{hops: 7, asks: true, query: r} }
-		process.Request(p, c.member(), ask, c.while(), func(n int, err error) coin {
+		ask := func(r process.Reply[int]) tokenMessage { return tokenMessage{hops: 7, asks: true, query: r} }
+		process.Request(p, c.member(), ask, c.delay(), func(n int, err error) tokenMessage {
 			if err == nil && n != 7 {
 				w.Errorf("the answer is %d", n)
 			}
 			return back()
 		})
 	case 4:
-		x := p.After(c.while(), k)
-		m.away-- // it comes without being asked
+		x := p.After(c.delay(), k)
+		m.away-- // the timer sends it
 		if w.Happens(5000) && x.Cancel() {
 			_ = p.Ref().Send(p, k)
 		}
@@ -244,32 +244,32 @@ func (m *member) pass(p *process.Self[coin], k coin) {
 	}
 }
 
-func (c *crowd) while() time.Duration {
+func (c *crowd) delay() time.Duration {
 	return time.Duration(c.w.Rand().Int64N(int64(pick(c.w, time.Millisecond, time.Second))))
 }
 
-// audit looks at the crowd long after the last coin must have arrived.
-func (c *crowd) audit() {
+// check checks the counts long after the last token must have arrived.
+func (c *crowd) check() {
 	n := c.sys.Stats()
 	if c.ordered {
 		return
 	}
-	unknown := c.begun - c.arrived - c.lost // dropped as messages, among other messages; timers of the dead
+	unknown := c.begun - c.arrived - c.lost // dropped in mailboxes, and timers that ended with their process
 	if n.Ended == 0 && unknown != 0 {
-		c.w.Errorf("of %d coins %d have arrived, and nobody has died", c.begun, c.arrived)
+		c.w.Errorf("of %d tokens %d have arrived, and no process has ended", c.begun, c.arrived)
 	}
 	if unknown < 0 {
-		c.w.Errorf("of %d coins %d have arrived and %d were lost", c.begun, c.arrived, c.lost)
+		c.w.Errorf("of %d tokens %d have arrived and %d were lost", c.begun, c.arrived, c.lost)
 	}
-	if c.booked != c.hops {
-		c.w.Errorf("%d of %d hops are in the ledger", c.booked, c.hops)
+	if c.counted != c.hops {
+		c.w.Errorf("%d of %d hops are in the counter", c.counted, c.hops)
 	}
-	if dead := c.births - len(c.members); dead != len(c.told) {
-		c.w.Errorf("%d members have died, and %d are known of", dead, len(c.told))
+	if dead := c.spawned - len(c.members); dead != len(c.notices) {
+		c.w.Errorf("%d members have ended, and %d ends were reported", dead, len(c.notices))
 	}
-	for of, times := range c.told {
+	for of, times := range c.notices {
 		if times != 2 {
-			c.w.Errorf("%v has died %d times, of 2", of, times)
+			c.w.Errorf("%v: %d notices of 2", of, times)
 		}
 	}
 	if alive := int64(len(c.members) + 3); n.Alive != alive {
@@ -277,15 +277,15 @@ func (c *crowd) audit() {
 	}
 }
 
-// deposit is what a visitor brings.
-type deposit struct {
+// request is a message from a client.
+type request struct {
 	number int
 	reply  process.Reply[int]
 }
 
-func (c *crowd) book(p *process.Self[deposit], d deposit) { d.reply.Send(p, d.number+1) }
+func (c *crowd) answer(p *process.Self[request], d request) { d.reply.Send(p, d.number+1) }
 
-// session answers each number with the next one, which it asks for.
+// session answers each number with the next one, for which it asks a process.
 func (c *crowd) session(k *listener.Conn) act.Action {
 	s := &session{c: c, k: k}
 	return s
@@ -294,7 +294,7 @@ func (c *crowd) session(k *listener.Conn) act.Action {
 type session struct {
 	c   *crowd
 	k   *listener.Conn
-	ask *process.Ask[deposit, int]
+	ask *process.Ask[request, int]
 }
 
 func (s *session) Act(t *act.Task) act.Directive {
@@ -305,8 +305,8 @@ func (s *session) Act(t *act.Task) act.Directive {
 		}
 		number := int(in[0])
 		s.k.Discard(1)
-		s.ask = &process.Ask[deposit, int]{To: s.c.clerk, Within: time.Hour, Message: func(r process.Reply[int]) deposit {
-			return deposit{number, r}
+		s.ask = &process.Ask[request, int]{To: s.c.answerer, Within: time.Hour, Message: func(r process.Reply[int]) request {
+			return request{number, r}
 		}}
 	}
 	if d := s.ask.Act(t); d != act.Done {
@@ -317,8 +317,8 @@ func (s *session) Act(t *act.Task) act.Directive {
 	return listener.Next(t, err)
 }
 
-// visitor sends numbers, and wants the next ones.
-func (c *crowd) visitor(i int) sim.Script {
+// client sends numbers, and expects the next ones.
+func (c *crowd) client(i int) sim.Script {
 	return func(k *sim.Client) error {
 		in := bufio.NewReader(k)
 		for n := range k.Rand().IntN(60) {
@@ -330,10 +330,10 @@ func (c *crowd) visitor(i int) sim.Script {
 				return err
 			}
 			if got != byte(n+1) {
-				return fmt.Errorf("visitor %d: %d is followed by %d", i, n, got)
+				return fmt.Errorf("client %d: %d is followed by %d", i, n, got)
 			}
 			if k.Rand().IntN(4) == 0 {
-				k.Sleep(c.while())
+				k.Sleep(c.delay())
 			}
 		}
 		return nil

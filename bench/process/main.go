@@ -22,22 +22,22 @@ type Options struct {
 	Pairs   int
 	Limits  bool
 	Profile string  // a directory; "": none
-	Scale   float64 // of how much is done
+	Scale   float64 // of the work
 }
 
 func main() {
 	var o Options
-	flag.StringVar(&o.Rows, "rows", strings.Join(names(), ","), "which rows are measured")
-	flag.IntVar(&o.Pairs, "pairs", 5, "how often each program is measured in each row; those of sleep at most twice")
+	flag.StringVar(&o.Rows, "rows", strings.Join(names(), ","), "the rows to measure")
+	flag.IntVar(&o.Pairs, "pairs", 5, "how often each program is measured in each row; at most 2 for sleep")
 	flag.BoolVar(&o.Limits, "limits", false, "fail when a median ratio is above its limit")
 	flag.StringVar(&o.Profile, "profile", "", "write CPU profiles of Daimon to this `directory`, one for each row")
-	flag.Float64Var(&o.Scale, "scale", 1, "a factor for how much is done")
+	flag.Float64Var(&o.Scale, "scale", 1, "a factor for the work of a run")
 	flag.Parse()
 	valid := o.Pairs >= 1 && o.Scale > 0
 	command.Main("bench/process", valid, "numbers must be above 0", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
-// run builds, measures and prints, and leaves no process and no file behind but the profiles.
+// run builds, measures and prints. It leaves no process, and no file except profiles.
 func run(ctx context.Context, out io.Writer, o Options) error {
 	chosen, err := o.chosen()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRunMeasuresEveryRowOfEveryProgramAndLeavesNothing(t *testing.T) {
+func TestRunMeasuresEveryRow(t *testing.T) {
 	left := func() []string {
 		all, err := filepath.Glob(filepath.Join(os.TempDir(), "bench-process-*"))
 		require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestRunMeasuresEveryRowOfEveryProgramAndLeavesNothing(t *testing.T) {
 	require.Subset(t, before, left())
 }
 
-func TestRowsDivideColumnsThatTheyHave(t *testing.T) {
+func TestRatiosAreOfColumnsOfTheRow(t *testing.T) {
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names()))), len(rows), "two rows of one name")
 	has := func(where string, columns []string, all []ratio) {
 		for _, x := range all {
@@ -56,7 +56,7 @@ func TestRowsDivideColumnsThatTheyHave(t *testing.T) {
 	}
 }
 
-// says makes programs that answer with figures, whatever they are asked.
+// says returns programs that print the given figures.
 func says(t *testing.T, figures map[string]string) programs {
 	p := programs{}
 	for name, f := range figures {
@@ -79,7 +79,7 @@ var sample = row{
 	views:  []view{allocations},
 }
 
-func TestTablesAreOfOneRunEach(t *testing.T) {
+func TestTables(t *testing.T) {
 	p := says(t, map[string]string{
 		"daimon": `echo '{"Wall": 120, "Allocs": 0.5}'`,
 		"actors": `echo '{"Wall": 160, "Allocs": 2}'`,
@@ -106,7 +106,7 @@ max          500     2000
 	require.EqualError(t, above, "the median ratio daimon/goal, 1.200, is above 1.000\nthe median ratio daimon/actors, 0.750, is above 0.700")
 }
 
-func TestTheGainOfReactorsIsMeasuredByThatOfThreads(t *testing.T) {
+func TestTheGainOfReactorsIsComparedWithThatOfThreads(t *testing.T) {
 	work := rows[slices.Index(names(), "work")]
 	all := []pair{{
 		"1 thread": {Wall: 200}, "2 threads": {Wall: 100},
@@ -119,7 +119,7 @@ func TestTheGainOfReactorsIsMeasuredByThatOfThreads(t *testing.T) {
 	require.ErrorContains(t, above, "reactors/threads, 1.200, is above 1.111")
 }
 
-func TestAProgramThatFailsSaysWhy(t *testing.T) {
+func TestAnErrorHasTheOutputOfTheProgram(t *testing.T) {
 	p := says(t, map[string]string{"daimon": `echo broken >&2; exit 3`, "actors": "echo nonsense"})
 	_, err := Options{Pairs: 1, Scale: 1}.run(t.Context(), p, sample.columns[0], "sample")
 	require.ErrorContains(t, err, "broken")
@@ -134,7 +134,7 @@ func TestUnknownRowsAreRefused(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), new(strings.Builder), Options{Rows: "spawn,nothing"}), "-rows takes some of hand-off,")
 }
 
-func TestAMeasurementCanBeCutShort(t *testing.T) {
+func TestAMeasurementCanBeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Options{Scale: 1}.run(ctx, says(t, map[string]string{"daimon": "sleep 60"}), sample.columns[0], "sample")

@@ -31,8 +31,8 @@ func compile(to string) (programs, error) {
 	return all, nil
 }
 
-// run runs the program of c, if it has one, for its row. Each time is a process of its own, so that nobody has the
-// garbage, the stacks and the threads of somebody else.
+// run runs the program of c, if it has one, for its row. Each run is a separate process, so that none is
+// affected by the garbage, stacks and threads of another.
 func (o Options) run(ctx context.Context, p programs, c column, row string) (f measure.Figures, err error) {
 	if c.program == "" {
 		return f, nil

@@ -6,34 +6,34 @@ import (
 	"github.com/daimon-go/daimon/bench/process/measure"
 )
 
-// row is one thing that all programs do.
+// row is one benchmark, which all programs have.
 type row struct {
 	name    string
-	what    string // is done, and what the figures are of
+	what    string // what is measured, and the unit
 	columns []column
 	ratios  []ratio
-	atMost  int // pairs; 0: as many as are asked for
+	atMost  int // bounds the pairs; 0: no bound
 	cost    func(measure.Figures) float64
 	views   []view
 }
 
-// column is a program, or a goal that stands beside the programs.
+// column is a program, or a goal.
 type column struct {
 	name, program string
-	row           string // the program's; "": that of the same name
+	row           string // of the program; "": the row with the same name
 	reactors      int    // of Daimon; bare threads
-	procs         int    // GOMAXPROCS of the others; 0: what it is by itself
+	procs         int    // GOMAXPROCS of the others; 0: the default
 	laps          int
 	goal          float64 // without a program
 }
 
-// ratio is of two columns. The limit is one that we have set ourselves: the median that is still good; 0: any.
+// ratio is a ratio of two columns. The limit is the largest median that passes; 0: any.
 type ratio struct {
 	of, to string
 	limit  float64
 }
 
-// view is another table of the same runs. Without columns it has those of the row that are programs.
+// view is another table of the same runs. Without columns it has those of the programs of the row.
 type view struct {
 	what    string
 	columns []string
@@ -41,8 +41,8 @@ type view struct {
 	cost    func(p pair, column string) float64
 }
 
-// rows are all that is measured. The laps are so many that a run takes some tenths of a second at most: short ones in
-// many pairs say more than long ones in few.
+// rows are all benchmarks. The laps are chosen so that a run takes some tenths of a second at most: many pairs of short
+// runs say more than few pairs of long ones.
 var rows = []row{
 	{
 		name: "hand-off",
@@ -127,7 +127,7 @@ var rows = []row{
 	onTwoReactors("exchange", "2000 pairs with 200 exchanges each, on two reactors: ns a message", 2, 1, 1),
 }
 
-// onTwoReactors is a row of messages, with the laps of Daimon, channels, and actors.
+// onTwoReactors returns a row of messages, with the laps of Daimon, channels and actors.
 func onTwoReactors(name, what string, daimon, channels, actors int, more ...view) row {
 	return row{
 		name: name,
@@ -147,7 +147,7 @@ func onTwoReactors(name, what string, daimon, channels, actors int, more ...view
 
 func wall(f measure.Figures) float64 { return f.Wall }
 
-// Steadier than time is the time of processors, on a machine where others run as well.
+// If the machine runs other programs, CPU time varies less than time.
 var (
 	cpu         = view{what: "CPU time of all threads, ns", cost: func(p pair, column string) float64 { return p[column].CPU }}
 	allocations = view{what: "allocations, of 1000", cost: func(p pair, column string) float64 { return 1000 * p[column].Allocs }}

@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/bench/process/measure"
 )
 
-// tables measures r and prints its tables, the first one while it goes on. above is what of the medians is above its
-// limit.
+// tables measures r and prints its tables, the first one while it measures. above names the medians above
+// their limits.
 func (o Options) tables(ctx context.Context, out io.Writer, p programs, r row) (above, err error) {
 	n := o.Pairs
 	if r.atMost > 0 {
@@ -45,10 +45,10 @@ func (o Options) tables(ctx context.Context, out io.Writer, p programs, r row) (
 	return above, nil
 }
 
-// pair is what the programs of a row came to in one go over them, by the titles of the columns.
+// pair has the figures of one run of each program of a row, by the titles of the columns.
 type pair map[string]measure.Figures
 
-// print prints the spreads of the view, and returns what is above its limit.
+// print prints the spreads of the view, and names the medians above their limits.
 func (v view) print(out io.Writer, r row, all []pair) (above, err error) {
 	fmt.Fprintf(out, "\n%s, %s\n", r.name, v.what)
 	columns := v.titles(r)
@@ -64,7 +64,7 @@ func (v view) print(out io.Writer, r row, all []pair) (above, err error) {
 		return nil, err
 	}
 	for line := range strings.Lines(text.String()) {
-		if line[0] < '0' || line[0] > '9' { // not those of the pairs
+		if line[0] < '0' || line[0] > '9' { // not the lines of pairs
 			fmt.Fprint(out, line)
 		}
 	}

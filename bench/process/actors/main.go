@@ -25,8 +25,8 @@ func main() {
 	})
 }
 
-// Messages are pointers to one that is there already: what an interface holds would else be one more allocation for
-// each, which is the sender's affair.
+// Messages are pointers to existing objects. Otherwise the sender would allocate each message, as the value of an
+// interface.
 type (
 	token struct{ _ byte }
 	ball  struct{ hops int }
@@ -36,7 +36,7 @@ var (
 	begin, next = &token{}, &token{}
 )
 
-// system is one that says nothing.
+// system returns a system that logs nothing.
 func system() *actor.RootContext {
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	return actor.NewActorSystem(quiet).Root
@@ -45,7 +45,7 @@ func system() *actor.RootContext {
 // stop is closed when all laps are done.
 type stop chan struct{}
 
-// handling is an actor of a function that gets what is no message of the system.
+// handling returns an actor that calls f for all messages but those of the system.
 func handling(f func(c actor.Context, message any)) *actor.Props {
 	return actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
@@ -75,7 +75,7 @@ func handOff(m *measure.Meter) {
 	<-over
 }
 
-// flood: a sender to a bounded mailbox tries again and again until there is room.
+// flood: senders to a bounded mailbox poll until there is room.
 func flood(m *measure.Meter) {
 	root, over := system(), make(stop)
 	var source *actor.PID
@@ -137,7 +137,7 @@ func bounce(m *measure.Meter) {
 	<-over
 }
 
-// spawn: actors that end with what they are sent first of all.
+// spawn: actors that stop themselves when they start.
 func spawn(m *measure.Meter) {
 	root := system()
 	var ended sync.WaitGroup

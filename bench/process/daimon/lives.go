@@ -44,7 +44,7 @@ func sleep(m *measure.Meter) { crowd(m, true) }
 
 func crowd(m *measure.Meter, spoken bool) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
-		spawned(sys, func(*process.Self[int], int) {}) // without anybody there is nothing to run
+		spawned(sys, func(*process.Self[int], int) {}) // keeps Run from returning
 		go func() {
 			defer stop()
 			all := make([]process.Ref[int], m.Laps*measure.Sleepers)
@@ -65,17 +65,17 @@ func crowd(m *measure.Meter, spoken bool) {
 	})
 }
 
-// await waits until nothing happens any more.
+// await waits until the System is quiescent.
 func await(sys *process.System) {
 	f := sys.Quiescent()
 	for end := time.Now().Add(time.Minute); !f.Resolved(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			log.Fatal("the System does not come to rest")
+			log.Fatal("the System does not become quiescent")
 		}
 	}
 }
 
-// work: processes that keep the processors busy, a slice for each message.
+// work: processes that keep the CPUs busy, a slice for each message.
 func work(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
 		all := make([]process.Ref[int], measure.Workers)

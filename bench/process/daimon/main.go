@@ -1,4 +1,4 @@
-// Command daimon is what is compared with the others: processes of package process.
+// Command daimon runs the benchmarks with processes of package process.
 package main
 
 import (
@@ -26,12 +26,12 @@ func main() {
 	})
 }
 
-// run has a System on reactors that look at sockets as well, as those of a server do, until stop is called.
+// run runs a System on reactors that poll sockets as well, as those of a server do, until stop is called.
 func run(reactors int, begin func(sys *process.System, stop func())) {
 	runOn(reactors, func(_ *act.Scheduler, sys *process.System, stop func()) { begin(sys, stop) })
 }
 
-// runOn is run for functions that need the last of the schedulers.
+// runOn is run with the last of the schedulers.
 func runOn(reactors int, begin func(s *act.Scheduler, sys *process.System, stop func())) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -55,7 +55,7 @@ func send[M any](to process.Ref[M], from process.Sender, m M) {
 	}
 }
 
-// spawned is a process that handles messages.
+// spawned spawns a process with a Handler.
 func spawned[M any](from process.Sender, h func(*process.Self[M], M)) process.Ref[M] {
 	return process.Spawn(from, process.Handler[M](h), process.Options{})
 }

@@ -27,29 +27,29 @@ func handOff(m *measure.Meter) {
 	})
 }
 
-// hopping is a message that knows where it was sent.
-type hopping struct{ sent, hops int }
+// message is a message with the reactor that it was sent on.
+type message struct{ sent, hops int }
 
-func hoppingFrom(p *process.Self[hopping], hops int) hopping {
-	return hopping{p.Scheduler().Index(), hops}
+func messageFrom(p *process.Self[message], hops int) message {
+	return message{p.Scheduler().Index(), hops}
 }
 
-// crossings counts messages that were sent on another reactor than they were received on.
+// crossings counts messages that were received on another reactor than they were sent on.
 type crossings struct{ n int }
 
-func (c *crossings) note(p *process.Self[hopping], l hopping) {
+func (c *crossings) note(p *process.Self[message], l message) {
 	if l.sent != p.Scheduler().Index() {
 		c.n++
 	}
 }
 
-// flood: one sends all it can, the other receives it; a mailbox that is full makes the first wait.
+// flood: one process sends to another, and waits while the mailbox is full.
 func flood(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
-		var source process.Ref[hopping]
+		var source process.Ref[message]
 		var crossed crossings
 		got, all := 0, 0
-		sink := process.Spawn(sys, process.Handler[hopping](func(p *process.Self[hopping], l hopping) {
+		sink := process.Spawn(sys, process.Handler[message](func(p *process.Self[message], l message) {
 			crossed.note(p, l)
 			if got++; got == measure.Flooded {
 				all += got
@@ -59,16 +59,16 @@ func flood(m *measure.Meter) {
 					stop()
 					return
 				}
-				send(source, p, hopping{})
+				send(source, p, message{})
 			}
 		}), process.Options{Limit: measure.Bound})
 		left := 0
-		source = process.Spawn(sys, process.Func[hopping](func(p *process.Self[hopping]) act.Directive {
+		source = process.Spawn(sys, process.Func[message](func(p *process.Self[message]) act.Directive {
 			if _, ok := p.Receive(); ok {
 				left = measure.Flooded
 			}
 			for range min(left, measure.Burst) {
-				send(sink, p, hoppingFrom(p, 0))
+				send(sink, p, messageFrom(p, 0))
 				left--
 			}
 			if left > 0 {
@@ -77,32 +77,32 @@ func flood(m *measure.Meter) {
 			return act.Wait
 		}), process.Options{})
 		m.Lap(0)
-		send(source, sys, hopping{})
+		send(source, sys, message{})
 	})
 }
 
-// bounce: balls go from process to process, to any of them.
+// bounce: balls go from process to process, at random.
 func bounce(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
-		var collector process.Ref[hopping]
-		all := make([]process.Ref[hopping], measure.Bouncers)
+		var collector process.Ref[message]
+		all := make([]process.Ref[message], measure.Bouncers)
 		crossed := make([]struct {
 			crossings
 			_ [120]byte // each its own cache lines
 		}, len(all))
 		for i := range all {
 			dice := measure.Dice(i + 1)
-			all[i] = spawned(sys, func(p *process.Self[hopping], l hopping) {
+			all[i] = spawned(sys, func(p *process.Self[message], l message) {
 				crossed[i].note(p, l)
 				if l.hops == 0 {
 					send(collector, p, l)
 					return
 				}
-				send(all[dice.Roll(len(all))], p, hoppingFrom(p, l.hops-1))
+				send(all[dice.Roll(len(all))], p, messageFrom(p, l.hops-1))
 			})
 		}
 		back := measure.Balls
-		collector = spawned(sys, func(p *process.Self[hopping], l hopping) {
+		collector = spawned(sys, func(p *process.Self[message], l message) {
 			if back++; back < measure.Balls {
 				return
 			}
@@ -117,11 +117,11 @@ func bounce(m *measure.Meter) {
 			}
 			back = 0
 			for i := range measure.Balls {
-				send(all[i], p, hoppingFrom(p, measure.Hops-1))
+				send(all[i], p, messageFrom(p, measure.Hops-1))
 			}
 		})
 		back--
-		send(collector, sys, hopping{})
+		send(collector, sys, message{})
 	})
 }
 
@@ -190,7 +190,7 @@ func exchange(m *measure.Meter) {
 	})
 }
 
-// light: now and then a task sends a message to a few idle processes. What that costs is the wake-ups.
+// light: now and then a task sends messages to a few processes that do nothing. The cost is that of waking.
 func light(m *measure.Meter) {
 	runOn(m.Reactors, func(s *act.Scheduler, sys *process.System, stop func()) {
 		all := make([]process.Ref[int], measure.Asked)

@@ -1,5 +1,5 @@
-// Command goroutines does what command daimon does, with a goroutine and a channel for each process; and it has the
-// bare threads that work is compared with.
+// Command goroutines does what command daimon does, with a goroutine and a channel for each process; it also has
+// the bare threads that work is compared with.
 package main
 
 import (
@@ -64,7 +64,7 @@ func flood(m *measure.Meter) {
 	}
 }
 
-// bounce: each channel has room for all balls, so that no two goroutines wait for each other.
+// bounce: each channel has room for all balls, so that no cycle of goroutines waits for room.
 func bounce(m *measure.Meter) {
 	all := make([]chan int, measure.Bouncers)
 	for i := range all {
@@ -126,8 +126,8 @@ func sleep(m *measure.Meter) {
 	runtime.KeepAlive(all)
 }
 
-// threads: as many as there would be reactors, each bound to a CPU as they are, take slices of work until none is left.
-// There is nothing faster.
+// threads: as many threads as there would be reactors, each bound to a CPU as reactors are, take slices of work until none
+// is left. Nothing is faster.
 func threads(m *measure.Meter) {
 	cpus, err := cpu.Allowed()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package measure is what the programs that are compared have in common: the flags, the figures, and the work that
-// is no part of what is compared.
+// Package measure has what the compared programs share: the flags, the figures, and work that is not part of the
+// comparison.
 package measure
 
 import (
@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Figures are what one run of a program comes to, for each operation: a message, a round trip, a process, a slice of
-// work. Each has its own.
+// Figures are the results of one run of a program, for each operation: a message, a round trip, a process, or a slice of
+// work, depending on the row.
 type Figures struct {
 	Wall    float64 // ns
 	CPU     float64 // ns of all threads, user and system
 	Allocs  float64 // objects on the heap
-	Bytes   float64 // of the heap and of stacks, where that is what is measured; else 0
-	Crossed float64 // the part of the messages that were sent on one reactor and received on another, where that is known
+	Bytes   float64 // of the heap and of stacks, if the row measures them
+	Crossed float64 // the share of messages that were received on another reactor than they were sent on, if known
 }
 
 // Meter measures one run.
 type Meter struct {
-	Reactors int // how many threads; 0: as many as the program likes
-	Laps     int // behind a first one, which only warms up
+	Reactors int // the number of threads; 0: the default of the program
+	Laps     int // after a first one, which only warms up
 
 	lap     int
 	begun   moment
@@ -46,10 +46,10 @@ type moment struct {
 // Main runs the row that the flags name, and prints its Figures.
 func Main(rows map[string]func(*Meter)) {
 	var m Meter
-	row := flag.String("row", "", "which one")
-	flag.IntVar(&m.Reactors, "reactors", 0, "how many threads; 0: as many as the program likes")
-	flag.IntVar(&m.Laps, "laps", 1, "how often, behind a first time that only warms up")
-	scale := flag.Float64("scale", 1, "a factor for how much is done in a lap")
+	row := flag.String("row", "", "the row to run")
+	flag.IntVar(&m.Reactors, "reactors", 0, "the number of threads; 0: the default of the program")
+	flag.IntVar(&m.Laps, "laps", 1, "the number of laps, after a first one that only warms up")
+	scale := flag.Float64("scale", 1, "a factor for the work of a lap")
 	flag.StringVar(&m.profile, "profile", "", "write a CPU profile to this `file`")
 	flag.Parse()
 	run := rows[*row]
@@ -66,8 +66,8 @@ func Main(rows map[string]func(*Meter)) {
 	}
 }
 
-// Lap is called when everything is ready, and after each lap, with how much was done in it. It reports whether there
-// is another.
+// Lap is called when everything is ready, and after each lap, with the number of operations in it. It reports whether
+// another lap follows.
 func (m *Meter) Lap(operations int) (again bool) {
 	m.lap++
 	switch m.lap {
@@ -119,21 +119,21 @@ func cpu() time.Duration {
 // Cross notes how many of all messages came from another reactor.
 func (m *Meter) Cross(crossed, all int) { m.figures.Crossed = float64(crossed) / float64(all) }
 
-// Footprint is what the heap and the stacks have, without garbage.
+// Footprint returns the bytes of the heap and the stacks, without garbage.
 func Footprint() (bytes uint64) {
 	runtime.GC()
-	runtime.GC() // what the first one has only put aside
+	runtime.GC() // frees what the first has only finalized
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse
 }
 
-// Grown notes what n of something have added to a Footprint.
+// Grown notes by how much n of something have increased a Footprint.
 func (m *Meter) Grown(before uint64, n int) {
 	m.figures.Bytes = float64(Footprint()-before) / float64(n)
 }
 
-// Dice are a cheap source of random numbers, one for each user: xorshift.
+// Dice is a cheap source of random numbers, one for each user: xorshift.
 type Dice uint32
 
 // Roll returns a number below n.
@@ -146,7 +146,7 @@ func (d *Dice) Roll(n int) int {
 	return int(uint64(x) * uint64(n) >> 32)
 }
 
-// Slice is work for a processor: some 200 µs.
+// Slice is work for a CPU, about 200 µs.
 func Slice() {
 	d := Dice(1)
 	for range 100_000 {

@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// How much is done in a lap, by all programs alike.
+// The work of a lap, the same in all programs.
 var (
 	Trips     = 50_000 // hand-off: round trips
 	Flooded   = 50_000 // flood: messages
@@ -15,20 +15,20 @@ var (
 	Requests  = 300    // light
 )
 
-// Among how many it is done.
+// Numbers of processes, and bounds.
 const (
-	Bound    = 1024 // flood: what the mailbox has room for
+	Bound    = 1024 // flood: of the mailbox
 	Burst    = 32   // flood: messages that a process sends in a turn
 	Bouncers = 256  // bounce
 	Balls    = 64   // bounce
-	Batch    = 64   // spawn: as many at a time
+	Batch    = 64   // spawn: processes at a time
 	Workers  = 64   // work
 	Senders  = 1000 // fan-in
 	Pairs    = 2000 // exchange
-	Asked    = 4    // light: to whom each request goes
+	Asked    = 4    // light: receivers of each request
 )
 
-// Gap is between two requests of light.
+// Gap is the time between two requests of light.
 const Gap = 200 * time.Microsecond
 
 func resize(scale float64) {

@@ -8,32 +8,32 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// asleep spawns processes, and has them sleep.
+// asleep spawns processes, and runs until they sleep.
 func (w *world) asleep(o Options, names ...string) []*proc {
 	var all []*proc
 	for _, name := range names {
 		all = append(all, w.spawn(name, o, nil))
 	}
-	w.rest(false)
+	w.runUntilIdle(false)
 	return all
 }
 
-// spawnAt spawns a process into a queue, before anybody is idle.
+// spawnAt spawns a process into a queue, before any runner is idle.
 func (w *world) spawnAt(queue int, name string, first func(p *Self[msg])) *proc {
-	w.sys.outside.turn.Store(uint32(queue + len(w.stations) - 1))
+	w.sys.outside.turn.Store(uint32(queue + len(w.loops) - 1))
 	return w.spawn(name, Options{}, first)
 }
 
-// goroutine is a thread that is no runner's.
+// goroutine adds a thread that is no runner's.
 func (w *world) goroutine(name string, f func()) { w.thread(name, f) }
 
-// task has a task of a scheduler do f, now or later.
+// task makes a task of a scheduler call f, now or later.
 func (w *world) task(runner int, f func(from Sender)) {
-	x := w.stations[runner]
+	x := w.loops[runner]
 	x.todo = append(x.todo, func() { f(onThread{x}) })
 }
 
-// drain is an order without a bound that is ever reached.
+// drain is an order whose bound is never reached.
 type drain struct{}
 
 func (drain) Policy() shutdown.Policy { return shutdown.Policy{} }
@@ -44,15 +44,15 @@ func (w *world) shutdown() {
 	w.sys.group.Shutdown(drain{})
 }
 
-// has sends a process what it does in its turn.
+// has sends a process a message with what to do in its turn.
 func (w *world) has(to *proc, f func(p *Self[msg])) { _ = w.send(w.sys, "set-up", to, f) }
 
-// cases are small enough to try all courses of them.
+// cases are small enough to try all schedules.
 var cases = []small{
 	{
 		name: "a queue by itself", runners: 2, preemptions: 3,
 		play: func(w *world) {
-			w.withoutReactors()
+			w.withoutRunners()
 			var all []*core
 			for _, name := range []string{"a", "b", "c"} {
 				all = append(all, w.spawnAt(0, name, nil).core)
@@ -67,8 +67,8 @@ var cases = []small{
 				}
 			})
 			w.goroutine("thief", func() {
-				_, loot := q.trySteal(mostSteal)
-				for _, c := range loot.all(queueLinks) {
+				_, stolen := q.trySteal(mostSteal)
+				for _, c := range stolen.all(queueLinks) {
 					taken[c]++
 				}
 			})
@@ -83,16 +83,16 @@ var cases = []small{
 				}
 				for _, c := range all {
 					if taken[c] != 1 {
-						w.fail("%s is in %d locals", w.of(c).name, taken[c])
+						w.fail("%s is in %d places", w.of(c).name, taken[c])
 					}
 				}
 			})
 		},
 	},
 	{
-		name: "the stack of the idle by itself", runners: 2, preemptions: 2,
+		name: "the idle stack by itself", runners: 2, preemptions: 2,
 		play: func(w *world) {
-			w.withoutReactors()
+			w.withoutRunners()
 			x, popped := &w.sys.idle, 0
 			for i, r := range w.sys.runners {
 				w.goroutine(fmt.Sprint("runner ", i), func() {
@@ -140,7 +140,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a message for one that goes to sleep", runners: 1, preemptions: 3,
+		name: "a message to a process that falls asleep", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.goroutine("one", func() {
@@ -150,7 +150,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a message for one that goes to sleep, from another runner", runners: 2, preemptions: 2,
+		name: "a message to a process that falls asleep, from another runner", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "from")
 			w.has(all[0], nil)
@@ -158,7 +158,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "a poke for one that goes to sleep", runners: 1, preemptions: 3,
+		name: "a poke of a process that falls asleep", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.goroutine("one", func() {
@@ -168,24 +168,24 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on while it is taken", runners: 2, preemptions: 2,
+		name: "a hand-off while the receiver is dequeued", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var from, to *proc
-			to = w.spawn("to", Options{}, nil) // in queue 1
+			to = w.spawn("to", Options{}, nil)
 			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
 		},
 	},
 	{
-		name: "handed on while it is stolen", runners: 3, preemptions: 1,
+		name: "a hand-off while the receiver is stolen", runners: 3, preemptions: 1,
 		play: func(w *world) {
 			var from, to *proc
 			to = w.spawn("to", Options{}, nil) // in queue 1
-			_ = w.spawn("thief's", Options{}, nil)
+			_ = w.spawn("stolen", Options{}, nil)
 			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
 		},
 	},
 	{
-		name: "handed on by two", runners: 2, preemptions: 2,
+		name: "two hand-offs to one receiver", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			for _, name := range []string{"one", "two"} {
@@ -237,7 +237,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "handed on after it was stolen", runners: 2, preemptions: 2,
+		name: "a hand-off after the receiver was stolen", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var from, to *proc
 			from = w.spawnAt(0, "from", func(p *Self[msg]) { from.give(p, to) })
@@ -249,14 +249,14 @@ var cases = []small{
 	{
 		name: "a task spawns", runners: 1, preemptions: 2,
 		play: func(w *world) {
-			w.rest(false)
+			w.runUntilIdle(false)
 			w.task(0, func(from Sender) { w.spawnFrom(from, "new", Options{}, nil) })
 		},
 	},
 	{
 		name: "a task spawns, two runners", runners: 2, preemptions: 2,
 		play: func(w *world) {
-			w.rest(false)
+			w.runUntilIdle(false)
 			w.task(0, func(from Sender) {
 				w.spawnFrom(from, "new", Options{}, nil)
 				w.spawnFrom(from, "newer", Options{}, nil)
@@ -266,16 +266,16 @@ var cases = []small{
 	{
 		name: "spawned for an idle runner whose queue is locked", runners: 2, preemptions: 2,
 		play: func(w *world) {
-			w.spawnAt(1, "loot", nil) // the other comes to steal it
+			w.spawnAt(1, "stolen", nil) // the other steals it
 			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 		},
 	},
 	{
 		name: "sent to an idle runner whose queue is locked", runners: 2, preemptions: 2,
 		play: func(w *world) {
-			all := w.asleep(Options{}, "to", "loot")
+			all := w.asleep(Options{}, "to", "stolen")
 			w.sys.runners[0].wake()
-			w.has(all[1], nil) // there the other comes to steal it
+			w.has(all[1], nil) // the other steals it there
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
 		},
 	},
@@ -290,14 +290,14 @@ var cases = []small{
 	{
 		name: "two goroutines spawn", runners: 2, preemptions: 2,
 		play: func(w *world) {
-			w.rest(false)
+			w.runUntilIdle(false)
 			for _, name := range []string{"one", "two"} {
 				w.goroutine(name, func() { w.spawnFrom(w.sys, name+"'s", Options{}, nil) })
 			}
 		},
 	},
 	{
-		name: "killed while it goes to sleep", runners: 1, preemptions: 3,
+		name: "killed while it falls asleep", runners: 1, preemptions: 3,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.goroutine("killer", func() { to.ref.Kill() })
@@ -315,7 +315,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "killed while it is handed on", runners: 2, preemptions: 2,
+		name: "killed during a hand-off", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "from", "to")
 			w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
@@ -355,7 +355,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "the receiver is killed while one waits for room", runners: 2, preemptions: 1,
+		name: "the receiver is killed while a sender waits for room", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.spawn("to", Options{Limit: 1}, nil)
 			var from *proc
@@ -367,7 +367,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one waits for room that is just made", runners: 2, preemptions: 2,
+		name: "a sender waits for room that is just made", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, nil)
@@ -386,7 +386,7 @@ var cases = []small{
 				other := w.spawn("behind "+name, Options{}, nil)
 				var from *proc
 				from = w.spawn(name, Options{}, func(p *Self[msg]) {
-					from.give(p, other) // is handed on to, so that all of these have their turn before to
+					from.give(p, other) // gets the thread, so that these processes have their turns before to
 					from.give(p, to)
 					from.give(p, to)
 				})
@@ -398,7 +398,7 @@ var cases = []small{
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			from := w.asleep(Options{}, "from")[0]
-			from.lazy = true // so it does not look at what it is sent in its turn
+			from.lazy = true // so it does not receive during its turn
 			begun := false
 			w.has(from, func(p *Self[msg]) {
 				w.has(from, nil)
@@ -423,7 +423,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one of two that wait for room gives up", runners: 1, preemptions: 1,
+		name: "one of two waiters for room gives up", runners: 1, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, nil)
@@ -436,7 +436,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one of two that wait for room gives up when it is its turn", runners: 1, preemptions: 1,
+		name: "one of two waiters for room gives up when there is room", runners: 1, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 2}, "to")[0]
 			to.spare = 2
@@ -457,7 +457,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "two that owe each other room", runners: 2, preemptions: 2,
+		name: "two that wait for room in each other's mailboxes", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			var all [2]*proc
 			for i, name := range []string{"one", "two"} {
@@ -485,7 +485,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "it ends while one waits for room", runners: 2, preemptions: 1,
+		name: "it ends while a sender waits for room", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			to := w.asleep(Options{Limit: 1}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -495,7 +495,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "all become idle, and that is said", runners: 2, preemptions: 2,
+		name: "all become idle, and Quiescent is called", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "one", "two")
 			w.goroutine("asker", w.ask)
@@ -524,14 +524,14 @@ var cases = []small{
 					if other == w.now {
 						other = w.threads[1]
 					}
-					w.await("the other to rest", other.rests)
+					w.await("the other to become idle", other.idles)
 				})
 				w.ask()
 			})
 		},
 	},
 	{
-		name: "asked after a message whose runner somebody else has woken", runners: 1, preemptions: 2,
+		name: "Quiescent after a message whose runner was woken already", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.sys.runners[0].wake()
@@ -542,7 +542,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked after a message behind another that is on its way", runners: 2, preemptions: 2,
+		name: "Quiescent after a message, with another under way", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
@@ -553,7 +553,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "asked before a message that is on its way", runners: 1, preemptions: 2,
+		name: "Quiescent before a message that is under way", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, nil)
@@ -562,14 +562,14 @@ var cases = []small{
 		},
 	},
 	{
-		name: "the last process ends, and Run is let go", runners: 2, preemptions: 2,
+		name: "the last process ends, and Run may return", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
 		},
 	},
 	{
-		name: "one is spawned while Run is let go", runners: 2, preemptions: 2,
+		name: "a process is spawned while Run may return", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -577,14 +577,14 @@ var cases = []small{
 		},
 	},
 	{
-		name: "behind a long turn", runners: 2, preemptions: 2,
+		name: "queued behind a long turn", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long", "next", "behind")
 			w.sys.runners[0].wake()
 			w.has(all[0], func(p *Self[msg]) {
-				all[0].give(p, all[1]) // is handed on to
+				all[0].give(p, all[1]) // gets the thread
 				all[0].give(p, all[2])
-				w.await("what it has sent to be received elsewhere", func() bool { return all[2].received == 1 })
+				w.await("its message to be received elsewhere", func() bool { return all[2].received == 1 })
 			})
 		},
 	},
@@ -594,7 +594,7 @@ var cases = []small{
 			all := w.asleep(Options{}, "long", "to")
 			w.sys.runners[0].wake()
 			w.has(all[0], func(*Self[msg]) {
-				w.await("what was sent to be received elsewhere", func() bool { return all[1].received == 1 })
+				w.await("the message to be received elsewhere", func() bool { return all[1].received == 1 })
 			})
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
 		},
@@ -606,7 +606,7 @@ var cases = []small{
 			w.sys.runners[0].wake()
 			began := false
 			w.has(all[0], func(*Self[msg]) {
-				w.await("what was spawned to begin elsewhere", func() bool { return began })
+				w.await("the new process to begin elsewhere", func() bool { return began })
 			})
 			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
 		},
@@ -622,7 +622,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes while one goes to sleep", runners: 2, preemptions: 2, ordered: true,
+		name: "an order while a process falls asleep", runners: 2, preemptions: 2, ordered: true,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "to", "other")
 			w.has(all[0], nil)
@@ -630,15 +630,15 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes while one is spawned", runners: 1, preemptions: 2, ordered: true,
+		name: "an order while a process is spawned", runners: 1, preemptions: 2, ordered: true,
 		play: func(w *world) {
-			w.rest(false)
+			w.runUntilIdle(false)
 			w.shutdown()
 			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 		},
 	},
 	{
-		name: "an order comes before the first turn", runners: 1, preemptions: 2, ordered: true,
+		name: "an order before the first turn", runners: 1, preemptions: 2, ordered: true,
 		play: func(w *world) {
 			to := w.spawn("to", Options{}, nil)
 			w.shutdown()
@@ -646,9 +646,9 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an order comes while one is spawned, two runners", runners: 2, preemptions: 1, ordered: true,
+		name: "an order while a process is spawned, two runners", runners: 2, preemptions: 1, ordered: true,
 		play: func(w *world) {
-			w.rest(false)
+			w.runUntilIdle(false)
 			w.shutdown()
 			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 		},
@@ -670,7 +670,7 @@ var cases = []small{
 			var a *timer
 			var to *proc
 			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
-			if !w.rest(false) {
+			if !w.runUntilIdle(false) {
 				return
 			}
 			w.task(a.at.s.Index(), func(Sender) {
@@ -688,7 +688,7 @@ var cases = []small{
 			stopped := false
 			var to *proc
 			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
-			if !w.rest(false) {
+			if !w.runUntilIdle(false) {
 				return
 			}
 			w.has(to, func(*Self[msg]) { stopped = a.Cancel() })
@@ -699,7 +699,7 @@ var cases = []small{
 			w.checks = append(w.checks, func() {
 				if stopped {
 					to.sent--
-					w.underway--
+					w.pending--
 				}
 				if stopped == (to.heard["later"] == 1) {
 					w.fail("stopped: %v, heard: %d", stopped, to.heard["later"])
@@ -708,10 +708,10 @@ var cases = []small{
 		},
 	},
 	{
-		name: "an operation is over while all become idle", runners: 2, preemptions: 1,
+		name: "an operation finishes while all become idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			x, to := w.operation()
-			if !w.rest(false) {
+			if !w.runUntilIdle(false) {
 				return
 			}
 			at := to.core.on
@@ -727,12 +727,12 @@ var cases = []small{
 		name: "an operation is cancelled while all are idle", runners: 2, preemptions: 1,
 		play: func(w *world) {
 			x, to := w.operation()
-			if !w.rest(false) {
+			if !w.runUntilIdle(false) {
 				return
 			}
 			w.ask()
 			w.goroutine("one", func() {
-				w.underway--
+				w.pending--
 				to.sent--
 				x.Cancel()
 			})
@@ -744,7 +744,7 @@ var cases = []small{
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[0], func(p *Self[msg]) { p.Exit() })
 			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
-			w.bothEnd(all)
+			w.requireBothEnd(all)
 		},
 	},
 	{
@@ -753,18 +753,18 @@ var cases = []small{
 			all := w.asleep(Options{}, "one", "two")
 			w.has(all[1], func(p *Self[msg]) { p.Exit() })
 			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
-			w.bothEnd(all)
+			w.requireBothEnd(all)
 		},
 	},
 	{
-		name: "two that are linked end at once", runners: 2, preemptions: 2,
+		name: "two linked processes end at once", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
 			Link(all[0].ref, all[1].ref, true)
 			for _, x := range all {
 				w.has(x, func(p *Self[msg]) { p.Exit() })
 			}
-			w.bothEnd(all)
+			w.requireBothEnd(all)
 		},
 	},
 	{
@@ -805,23 +805,23 @@ var cases = []small{
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.shutdown()
-			w.rest(false)
-			w.stations[0].leaves = true
+			w.runUntilIdle(false)
+			w.loops[0].leaves = true
 			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
 		},
 	},
 	{
-		name: "the last ends, and one is spawned, while a scheduler leaves Run", runners: 2, preemptions: 2,
+		name: "the last process ends, and another is spawned, while a scheduler leaves Run", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
-			w.rest(false)
-			w.stations[0].leaves = true
+			w.runUntilIdle(false)
+			w.loops[0].leaves = true
 			w.goroutine("one", func() { w.spawn("new", Options{}, func(p *Self[msg]) { p.Exit() }) })
 		},
 	},
 	{
-		name: "one is spawned while all are closed", runners: 2, preemptions: 2,
+		name: "a process is spawned while all are closed", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "asleep")
 			w.goroutine("closer", w.close)
@@ -839,7 +839,7 @@ var cases = []small{
 		},
 	},
 	{
-		name: "one is spawned while all are dropped, and Run begins again", runners: 1, preemptions: 2,
+		name: "a process is spawned while all are dropped, and Run begins again", runners: 1, preemptions: 2,
 		play: func(w *world) {
 			w.asleep(Options{}, "asleep")
 			w.goroutine("runner", w.runAgain)
@@ -859,7 +859,7 @@ var cases = []small{
 	},
 }
 
-// operation spawns a process that has one done that does not end by itself.
+// operation spawns a process with an operation that does not end by itself.
 func (w *world) operation() (*job, *proc) {
 	var x *job
 	var to *proc
@@ -867,12 +867,12 @@ func (w *world) operation() (*job, *proc) {
 		m := to.later()
 		x = Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) msg { return m }).(*job)
 	})
-	w.rest(false)
+	w.runUntilIdle(false)
 	return x, to
 }
 
-// bothEnd is for two that are linked, and one of which ends.
-func (w *world) bothEnd(all []*proc) {
+// requireBothEnd checks two linked processes, one of which ends.
+func (w *world) requireBothEnd(all []*proc) {
 	w.checks = append(w.checks, func() {
 		for _, x := range all {
 			if !x.dead() {

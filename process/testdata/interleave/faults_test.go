@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestFaults looks whether the tester finds what it is there to find. Each fault is planted in the code already, and
-// done instead of what is right while its name is in planted.
+// TestFaults checks that the tester finds each fault. All faults are compiled into the code; planted names the one that
+// is in effect.
 func TestFaults(t *testing.T) {
 	for _, x := range faults {
 		t.Run(x.name, func(t *testing.T) {
@@ -16,7 +16,7 @@ func TestFaults(t *testing.T) {
 			defer func() { planted = "" }()
 			begun := time.Now()
 			for _, name := range strings.Split(x.cases, "; ") {
-				finding, runs, repeat := hunt(t, name)
+				finding, runs, repeat := findFault(t, name)
 				if finding == "" {
 					t.Errorf("not found by %q, in %d runs", name, runs)
 				} else if !regexp.MustCompile(x.finding).MatchString(finding) {
@@ -29,19 +29,19 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// mostHunted are the random worlds in which a fault has to be found.
-const mostHunted = 3000
+// mostSeeds bounds the random worlds in which a fault has to be found.
+const mostSeeds = 3000
 
-// hunt tries a case, or random worlds, until something is found.
-func hunt(t *testing.T, name string) (finding string, runs int, repeat string) {
+// findFault tries a case, or random worlds, until something is found.
+func findFault(t *testing.T, name string) (finding string, runs int, repeat string) {
 	if name == "random" {
-		all := newTheatre()
-		for s := range uint64(mostHunted) {
+		all := newLoopSets()
+		for s := range uint64(mostSeeds) {
 			if w := tryRandom(s+1, all, false); w.finding != "" {
 				return w.finding, int(s + 1), w.String()
 			}
 		}
-		return "", mostHunted, ""
+		return "", mostSeeds, ""
 	}
 	for i := range cases {
 		if x := &cases[i]; x.name == name {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// What repeats a run, and how many there are.
 var (
 	schedule = flag.String("schedule", "", "the one schedule to try, as a failure has printed it")
 	deeper   = flag.Int("deeper", 0, "preemptions more than the cases say")
@@ -17,50 +16,50 @@ var (
 	seeds    = flag.Int("seeds", 0, "how many seeds to try")
 )
 
-// small is a case of which all courses are tried that have so few preemptions.
+// small is a case that is tried with all schedules of so few preemptions.
 type small struct {
 	name        string
 	runners     int
 	preemptions int
 	cfg         Config
-	bells       bool // others may come between the steps of a bell
-	ordered     bool // there are orders, which a Group does not forget
+	bells       bool // other threads may run between the steps of a wake-up
+	ordered     bool // the case has orders, which a Group does not forget
 	play        func(w *world)
 }
 
-// try takes one course, and returns what it has come to.
-func (x *small) try(c chooser, all stations, telling bool) *world {
+// try runs one schedule, and returns the world with what was found.
+func (x *small) try(c chooser, all loops, recording bool) *world {
 	w := newWorld(c, all, x.cfg)
-	w.bells, w.fresh, w.telling = x.bells, x.ordered, telling
+	w.bells, w.fresh, w.recording = x.bells, x.ordered, recording
 	x.play(w)
 	if w.finding == "" {
-		w.rest(true)
+		w.runUntilIdle(true)
 	}
 	w.end()
 	return w
 }
 
-// explore tries all courses, until something is found, which is then told.
+// explore tries all schedules until something is found, and repeats that with a recording.
 func (x *small) explore() (found *world, courses int) {
-	stations := newStations(x.runners)
-	c := newCourse(x.preemptions + *deeper)
+	loops := newLoops(x.runners)
+	c := newSearch(x.preemptions + *deeper)
 	c.all = *all
 	for more := true; more; more = c.again() {
 		if x.ordered {
-			stations = newStations(x.runners)
+			loops = newLoops(x.runners)
 		}
 		courses++
-		if w := x.try(c, stations, false); w.finding != "" {
+		if w := x.try(c, loops, false); w.finding != "" {
 			c.rewind()
-			return x.try(c, newStations(x.runners), true), courses
+			return x.try(c, newLoops(x.runners), true), courses
 		}
 	}
 	return nil, courses
 }
 
-// report is what somebody needs who is to find out why.
+// report describes a finding, and how to repeat it.
 func (w *world) report(how string) string {
-	return fmt.Sprintf("%s\n%s\nto repeat it: %s", w.finding, w.story(), how)
+	return fmt.Sprintf("%s\n%s\nto repeat it: %s", w.finding, w.trace(), how)
 }
 
 func TestInterleave(t *testing.T) {
@@ -73,7 +72,7 @@ func TestInterleave(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Log(x.try(c, newStations(x.runners), true).report(""))
+				t.Log(x.try(c, newLoops(x.runners), true).report(""))
 				return
 			}
 			begun := time.Now()
@@ -88,14 +87,14 @@ func TestInterleave(t *testing.T) {
 
 func TestInterleaveRandomly(t *testing.T) {
 	planted = *fault
-	all := newTheatre()
+	all := newLoopSets()
 	if *seed != 0 {
 		t.Log(tryRandom(*seed, all, true).report(""))
 		return
 	}
 	for s := range uint64(*seeds) {
 		if w := tryRandom(s+1, all, false); w.finding != "" {
-			t.Fatal(tryRandom(s+1, newTheatre(), true).report(fmt.Sprintf("-seed=%d", s+1)))
+			t.Fatal(tryRandom(s+1, newLoopSets(), true).report(fmt.Sprintf("-seed=%d", s+1)))
 		}
 	}
 }

@@ -5,34 +5,34 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// msg is a message that says from whom it is, and what its receiver is to do.
+// msg is a message with its sender and what its receiver does.
 type msg struct {
 	from string
-	n    int // of those from there to here, from 1
+	n    int // the number of the message from this sender to this receiver, from 1
 	do   func(p *Self[msg])
 }
 
-// proc is a process of a world, and what its action is.
+// proc is a process of a world, and its Action.
 type proc struct {
 	w     *world
 	name  string
 	core  *core
 	ref   Ref[msg]
-	first func(p *Self[msg]) // is done in its first turn
-	lazy  bool               // it receives one message a turn
-	spare int                // it lets so many messages lie
+	first func(p *Self[msg]) // called in its first turn
+	lazy  bool               // it receives one message in each turn
+	spare int                // it leaves so many messages in its mailbox
 
-	bounded bool // who sends it too much has to wait
+	bounded bool // its Overflow is Block
 
-	here     *thread        // whose turn it has
-	heard    map[string]int // the last of each sender
-	numbers  map[string]int // of those who have sent
-	sent     int            // without an error, or to the dead
+	here     *thread        // the thread that it runs on
+	heard    map[string]int // the last message received, by sender
+	numbers  map[string]int // the last message sent, by sender
+	sent     int            // including those to an ended process
 	received int
 	orders   int
 }
 
-// spawn makes a process, as set-up does.
+// spawn spawns a process during set-up.
 func (w *world) spawn(name string, o Options, first func(p *Self[msg])) *proc {
 	return w.spawnFrom(w.sys, name, o, first)
 }
@@ -40,12 +40,12 @@ func (w *world) spawn(name string, o Options, first func(p *Self[msg])) *proc {
 func (w *world) spawnFrom(from Sender, name string, o Options, first func(p *Self[msg])) *proc {
 	p := &proc{w: w, name: name, first: first, heard: map[string]int{}, numbers: map[string]int{}}
 	p.ref = Spawn(from, p, o)
-	w.discover()
+	w.trackNew()
 	w.returned()
 	return p
 }
 
-// Act is a turn.
+// Act implements Action.
 func (x *proc) Act(p *Self[msg]) act.Directive {
 	if x.here != nil {
 		x.w.fail("%s has a turn in %s and in %s at once", x.name, x.here.name, x.w.now.name)
@@ -65,7 +65,7 @@ func (x *proc) Act(p *Self[msg]) act.Directive {
 		if !ok {
 			return act.Wait
 		}
-		x.hear(m)
+		x.check(m)
 		if m.do != nil {
 			m.do(p)
 		}
@@ -77,7 +77,7 @@ func (x *proc) Act(p *Self[msg]) act.Directive {
 
 func (x *proc) String() string { return x.name }
 
-func (x *proc) hear(m msg) {
+func (x *proc) check(m msg) {
 	x.received++
 	x.w.note("%s receives %s's %d", x.name, m.from, m.n)
 	if m.n <= x.heard[m.from] {
@@ -85,17 +85,17 @@ func (x *proc) hear(m msg) {
 	}
 	x.heard[m.from] = m.n
 	if m.from == "later" {
-		x.w.underway--
+		x.w.pending--
 	}
 }
 
-// later is a message that comes by itself, some time.
+// later returns a message of a timer or an operation.
 func (x *proc) later() msg {
-	x.w.underway++
+	x.w.pending++
 	return x.extra("later")
 }
 
-// extra is a message that no bound refuses.
+// extra returns a message that no bound refuses.
 func (x *proc) extra(from string) msg {
 	x.sent++
 	x.numbers[from]++
@@ -104,25 +104,25 @@ func (x *proc) extra(from string) msg {
 
 func (x *proc) dead() bool { return x.core.word.Peek()&states == dead }
 
-// send sends, as the thread or process called from.
+// send sends on behalf of a thread or process.
 func (w *world) send(from Sender, name string, to *proc, do func(p *Self[msg])) error {
 	to.numbers[name]++
 	m := msg{name, to.numbers[name], do}
 	err := to.ref.Send(from, m)
 	w.returned()
-	w.of(to.core).came() // whoever has called it first: somebody who asks now is to be told of it
+	w.of(to.core).arrived() // also if another thread has queued it
 	if err == nil || err == ErrDead {
 		to.sent++
 	}
 	return err
 }
 
-// give is send by a process in its turn.
+// give is send for a process in its turn.
 func (x *proc) give(p *Self[msg], to *proc) {
 	_ = x.w.send(p, x.name, to, nil)
 }
 
-// deliver is send by a goroutine that waits for room.
+// deliver is send for a goroutine that waits for room.
 func (w *world) deliver(name string, to *proc) {
 	for {
 		err := w.send(w.sys, name, to, nil)
@@ -137,14 +137,14 @@ func (w *world) deliver(name string, to *proc) {
 	}
 }
 
-// signal is a waiter that counts how often it is told.
+// signal is a waiter that counts its calls.
 type signal int
 
 func (x *signal) roomFree(*runner) { *x++ }
 func (x *signal) hasEnded() bool   { return false }
 
-// settled looks at a process when all runners wait, and returns 1 if it is alive.
-func (x *proc) settled() int {
+// checkIdle checks a process when all runners are idle, and returns 1 if it is alive.
+func (x *proc) checkIdle() int {
 	w, c := x.w, x.core
 	word := c.word.Peek()
 	left := x.left()
@@ -168,29 +168,29 @@ func (x *proc) settled() int {
 	case left > x.spare:
 		w.fail("%s sleeps, and has %d messages", x.name, left)
 	case word&signals != 0:
-		w.fail("%s sleeps, and has not looked at what it was called for: %s", x.name, w.of(c).show(uint64(word)))
+		w.fail("%s sleeps, and has signals: %s", x.name, w.of(c).show(uint64(word)))
 	case word&roomWanted != 0 && left == 0:
-		w.fail("%s sleeps, and somebody waits for room in its mailbox, which is empty", x.name)
+		w.fail("%s sleeps, and a sender waits for room in its mailbox, which is empty", x.name)
 	case c.owner.Peek() != 0:
-		w.fail("%s sleeps, and is said to be in queue %d", x.name, c.owner.Peek()-1)
+		w.fail("%s sleeps, and its owner is queue %d", x.name, c.owner.Peek()-1)
 	}
 	return 1
 }
 
-// left is how many messages lie in the mailbox.
+// left returns the number of messages in the mailbox.
 func (x *proc) left() int {
 	p := x.core.body.(*Self[msg])
 	return p.Pending() + len(p.in)
 }
 
-// Stop is an order's.
+// Stop implements Stopper.
 func (x *proc) Stop(*Self[msg], shutdown.Order) {
 	if x.orders++; x.orders > 1 {
 		x.w.fail("%s is told of one order twice", x.name)
 	}
 }
 
-// onThread is the Sender that a task is.
-type onThread struct{ *station }
+// onThread is the Sender of a task.
+type onThread struct{ *loop }
 
 func (x onThread) Scheduler() *act.Scheduler { return x.s }

@@ -5,35 +5,36 @@ import (
 	"math/rand/v2"
 )
 
-// The random worlds are bigger than the small cases: one to three runners, processes with mailboxes of all kinds, which
-// send, spawn, end and kill, and goroutines and tasks that do the same. One seed makes one history.
+// Random worlds are larger than the cases. They have one to three runners, processes with all kinds of mailboxes that
+// send, spawn, end and kill, and goroutines and tasks that do the same. One seed has one history.
 //
-// A process sends to one that is younger, or whose mailbox has nobody wait, so that no ring of them waits for room.
+// A process sends only to younger processes, or to mailboxes that never block, so that no cycle of processes waits for
+// room.
 
 // Bounds of a random world.
 const (
-	mostProcs = 5 // at first
-	mostFuel  = 4 // how many messages one may bring on, one after another
-	mostDone  = 4 // by a goroutine, or a task
+	mostProcs = 5 // initially
+	mostDepth = 4 // the longest chain of messages that cause others
+	mostDone  = 4 // actions of a goroutine or a task
 )
 
-// onPurpose is what a process panics with.
+// onPurpose is the value of deliberate panics.
 const onPurpose = "on purpose"
 
-// theatre has what worlds of one to three runners need.
-type theatre [3]stations
+// loopSets are the loops for one to three runners.
+type loopSets [3]loops
 
-func newTheatre() theatre { return theatre{newStations(1), newStations(2), newStations(3)} }
+func newLoopSets() loopSets { return loopSets{newLoops(1), newLoops(2), newLoops(3)} }
 
-// tryRandom is one random world.
-func tryRandom(seed uint64, all theatre, telling bool) *world {
+// tryRandom runs one random world.
+func tryRandom(seed uint64, all loopSets, recording bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := newWorld(newDice(seed), all[rng.IntN(3)], Config{Messages: 1 + rng.IntN(3), Batch: 1 + rng.IntN(5)})
-	w.bells, w.telling = rng.IntN(4) == 0, telling
+	w := newWorld(newRandomChooser(seed), all[rng.IntN(3)], Config{Messages: 1 + rng.IntN(3), Batch: 1 + rng.IntN(5)})
+	w.bells, w.recording = rng.IntN(4) == 0, recording
 	for range 1 + rng.IntN(mostProcs) {
 		w.random(w.sys, rng)
 	}
-	if rng.IntN(2) == 0 && !w.rest(false) {
+	if rng.IntN(2) == 0 && !w.runUntilIdle(false) {
 		w.end()
 		return w
 	}
@@ -41,24 +42,24 @@ func tryRandom(seed uint64, all theatre, telling bool) *world {
 		name := fmt.Sprintf("goroutine %d", i)
 		w.thread(name, func() {
 			for range 1 + w.pick(mostDone) {
-				w.anything(w.sys, name, nil, w.pick(mostFuel))
+				w.anything(w.sys, name, nil, w.pick(mostDepth))
 			}
 		})
 	}
 	for i := range rng.IntN(3) {
 		name := fmt.Sprintf("task %d", i)
-		w.task(rng.IntN(len(w.stations)), func(from Sender) {
+		w.task(rng.IntN(len(w.loops)), func(from Sender) {
 			for range 1 + w.pick(mostDone) {
-				w.anything(from, name, nil, w.pick(mostFuel))
+				w.anything(from, name, nil, w.pick(mostDepth))
 			}
 		})
 	}
-	w.rest(true)
+	w.runUntilIdle(true)
 	w.end()
 	return w
 }
 
-// random makes a process with options of all kinds.
+// random spawns a process with random options.
 func (w *world) random(from Sender, rng interface{ IntN(int) int }) {
 	name := fmt.Sprintf("p%d", w.named)
 	w.named++
@@ -66,10 +67,10 @@ func (w *world) random(from Sender, rng interface{ IntN(int) int }) {
 	x := &proc{w: w, name: name, heard: map[string]int{}, numbers: map[string]int{}}
 	x.lazy = rng.IntN(4) == 0
 	x.bounded = o.Limit != Unbounded && o.Overflow == Block
-	fuel := rng.IntN(mostFuel)
-	x.first = func(p *Self[msg]) { w.anything(p, name, x, fuel) }
+	depth := rng.IntN(mostDepth)
+	x.first = func(p *Self[msg]) { w.anything(p, name, x, depth) }
 	x.ref = Spawn(from, x, o)
-	w.discover()
+	w.trackNew()
 	w.known = append(w.known, x)
 }
 
@@ -78,17 +79,17 @@ type picks struct{ *world }
 
 func (x picks) IntN(n int) int { return x.pick(n) }
 
-// anything is done by a goroutine, a task, or a process in its turn.
-func (w *world) anything(from Sender, name string, me *proc, fuel int) {
+// anything does one random thing for a goroutine, a task, or a process in its turn.
+func (w *world) anything(from Sender, name string, me *proc, depth int) {
 	to := w.known[w.pick(len(w.known))]
 	defer w.returned()
 	switch w.pick(12) {
 	default:
-		if fuel > 0 {
-			w.sendAnything(from, name, me, to, fuel-1)
+		if depth > 0 {
+			w.sendAnything(from, name, me, to, depth-1)
 		}
 	case 5:
-		if fuel > 0 && w.named < 3*mostProcs {
+		if depth > 0 && w.named < 3*mostProcs {
 			w.random(from, picks{w})
 		}
 	case 6:
@@ -111,20 +112,20 @@ func (w *world) anything(from Sender, name string, me *proc, fuel int) {
 			w.ask()
 		}
 	case 10:
-		w.sys.runners[w.pick(len(w.stations))].wake()
+		w.sys.runners[w.pick(len(w.loops))].wake()
 	case 11:
 		other := w.known[w.pick(len(w.known))]
 		Link(to.ref, other.ref, w.pick(2) == 1)
 	}
 }
 
-func (w *world) sendAnything(from Sender, name string, me, to *proc, fuel int) {
+func (w *world) sendAnything(from Sender, name string, me, to *proc, depth int) {
 	if me != nil && to.bounded && to != me && to.core.id <= me.core.id {
 		return
 	}
 	do := func(p *Self[msg]) {
 		for range w.pick(3) {
-			w.anything(p, to.name, to, fuel)
+			w.anything(p, to.name, to, depth)
 		}
 	}
 	b, ok := w.send(from, name, to, do).(*blockedSend)

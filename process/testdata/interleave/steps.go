@@ -1,23 +1,23 @@
-// Package steps stands in the place of sync and sync/atomic where a tester chooses which thread takes the next step:
-// each operation is a step, of which the tester hears before and after. Nobody else runs meanwhile, so what is behind
-// the names is plain memory.
+// Package steps replaces sync and sync/atomic in the tester of interleavings, which chooses the thread that takes each
+// step. An operation is a step, and the Tester is called before and after it. No other thread runs meanwhile, so the
+// values are plain memory.
 package steps
 
 import "unsafe"
 
-// Tester chooses.
+// Tester controls the steps.
 type Tester interface {
-	// Before is called before the step: others may have theirs in it.
+	// Before is called before the step. Other threads may take steps in it.
 	Before(at unsafe.Pointer)
-	// After tells what was there and what is there now. A step that has not written has left what was there.
+	// After reports the value before and after the step, and whether the step has written.
 	After(at unsafe.Pointer, was, now uint64, wrote bool)
 	// Looked is called after a look at a lock that another thread holds.
 	Looked()
-	// Await waits until another thread has written since that.
+	// Await waits until another thread has written since the last Looked.
 	Await()
 }
 
-// Watching hears of all steps. Without one they are just taken.
+// Watching is the Tester in effect; nil: none.
 var Watching Tester
 
 func before(at unsafe.Pointer) {
@@ -61,10 +61,10 @@ func (x *cell[T]) Load() T {
 	return v
 }
 
-// Peek is what is there. It is for the tester, and no step.
+// Peek returns the value for the tester, without a step.
 func (x *cell[T]) Peek() T { return x.v }
 
-// change is a step that makes f of what is there.
+// change is a step that replaces the value by f of it.
 func (x *cell[T]) change(f func(T) T) (was, now T) {
 	before(unsafe.Pointer(x))
 	was = x.v
@@ -107,7 +107,7 @@ func (x *cell[T]) CompareAndSwap(old, v T) bool {
 	return done
 }
 
-// Types of sync/atomic.
+// These types are as in sync/atomic.
 type (
 	Uint32 struct{ cell[uint32] }
 	Uint64 struct{ cell[uint64] }
@@ -115,7 +115,7 @@ type (
 	Int32  struct{ cell[uint32] }
 )
 
-// Bool is that of sync/atomic.
+// Bool is as in sync/atomic.
 type Bool struct{ cell cell[uint32] }
 
 func number32(v bool) uint32 {
@@ -132,7 +132,7 @@ func (x *Bool) CompareAndSwap(old, v bool) bool {
 	return x.cell.CompareAndSwap(number32(old), number32(v))
 }
 
-// Pointer is that of sync/atomic. What it has is told as a number that says nothing.
+// Pointer is as in sync/atomic. The Tester is not told its value.
 type Pointer[T any] struct{ p *T }
 
 func (x *Pointer[T]) Load() *T {
@@ -166,10 +166,10 @@ func (x *Pointer[T]) CompareAndSwap(old, p *T) bool {
 	return done
 }
 
-// Mutex is that of sync.
+// Mutex is as in sync.
 type Mutex struct{ held Bool }
 
-// Lock waits for others to Unlock.
+// Lock locks x.
 func (x *Mutex) Lock() {
 	for !x.held.CompareAndSwap(false, true) {
 		looked()
@@ -177,5 +177,5 @@ func (x *Mutex) Lock() {
 	}
 }
 
-// Unlock lets the next go on.
+// Unlock unlocks x.
 func (x *Mutex) Unlock() { x.held.Store(false) }

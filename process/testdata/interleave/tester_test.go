@@ -5,55 +5,54 @@ import (
 	"iter"
 )
 
-// tester lets threads take steps, one at a time, as a chooser says. A thread is a coroutine; between two of its
-// steps, where it would be preempted by a machine, another may be chosen. What is not a step happens with the one
-// before it.
+// tester runs threads step by step, as a chooser says. A thread is a coroutine. Between two of its steps another thread
+// may be chosen, as if it was preempted. Code between two steps belongs to the first of them.
 type tester struct {
 	chooser
 	threads []*thread
-	now     *thread // whose step it is
-	next    *thread // who has the next; nil: nobody can
-	setUp   *thread // what is done before threads have begun
+	now     *thread // the thread whose step it is
+	next    *thread // the thread with the next step; nil: none can continue
+	setUp   *thread // runs before the threads begin
 
-	chosen  bool // what happens is chosen; else it takes its straight course
-	atomic  int  // more than 0: within something that counts for one step
-	writes  int
-	efforts int     // see after
-	taken   int     // steps
-	history []event // from where it is chosen, if somebody wants to know
-	telling bool
-	finding string
+	chosen    bool // choices are made; else the first is always taken
+	atomic    int  // more than 0: inside of what counts as one step
+	writes    int
+	progress  int     // see after
+	taken     int     // steps
+	history   []event // the events since choices are made, if recording is set
+	recording bool
+	finding   string
 }
 
-// thread is one of those that are interleaved.
+// thread is one of the interleaved threads.
 type thread struct {
 	name   string
 	number int
 	resume func() (struct{}, bool)
-	stop   func() // for one that has not begun
+	stop   func() // for a thread that has not begun
 	leave  func(struct{}) bool
 	ended  bool
 	busy   bool // in the turn of a runner
-	brings []*ghost
+	waking []*shadow
 
-	ready func() bool // nil: it can go on
-	waits string      // for what, if it is not ready
+	ready func() bool // nil: it can continue
+	waits string      // what it waits for, if it is not ready
 
-	writes  int // by itself
-	efforts int
-	seen    int // writes of others when it last found something locked
+	writes   int // its own
+	progress int
+	seen     int // writes of others when it last found a lock locked
 }
 
-// event is what has happened, for people.
+// event is a step or a note in a trace.
 type event struct {
 	by       *thread
-	at       *ghost
+	at       *shadow
 	was, now uint64
 	wrote    bool
 	note     string
 }
 
-// mostSteps bounds those of a run. One that takes more does not come to an end.
+// mostSteps bounds the steps of a run. A run that takes more does not end.
 const mostSteps = 20_000
 
 func newTester(c chooser) *tester {
@@ -62,7 +61,7 @@ func newTester(c chooser) *tester {
 	return x
 }
 
-// thread makes one that does f.
+// thread adds a thread that calls f.
 func (x *tester) thread(name string, f func()) *thread {
 	t := &thread{name: name, number: len(x.threads)}
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -78,7 +77,7 @@ func (x *tester) thread(name string, f func()) *thread {
 	return t
 }
 
-// run goes on until nobody can, or something was found.
+// run runs until no thread can continue, or something was found.
 func (x *tester) run(chosen bool) {
 	x.chosen = chosen
 	x.now = x.setUp
@@ -94,7 +93,7 @@ func (x *tester) run(chosen bool) {
 	x.now, x.chosen = x.setUp, false
 }
 
-// fail notes what was found. It is the end of the run: the threads stay where they are.
+// fail records what was found. It ends the run, and leaves the threads where they are.
 func (x *tester) fail(format string, args ...any) {
 	if x.finding == "" {
 		x.finding = fmt.Sprintf(format, args...)
@@ -107,21 +106,21 @@ func (x *tester) fail(format string, args ...any) {
 }
 
 func (x *tester) note(format string, args ...any) {
-	if x.telling && x.chosen {
+	if x.recording && x.chosen {
 		x.history = append(x.history, event{by: x.now, note: fmt.Sprintf(format, args...)})
 	}
 }
 
-// can reports whether t could take a step.
+// can reports whether t can take a step.
 func (t *thread) can() bool { return !t.ended && (t.ready == nil || t.ready()) }
 
-// rests reports whether t is a runner's that waits to be woken.
-func (t *thread) rests() bool { return t.ready != nil && t.waits == forWakeUp }
+// idles reports whether t is a runner's thread that waits to be woken.
+func (t *thread) idles() bool { return t.ready != nil && t.waits == forWakeUp }
 
-// forWakeUp is what a runner waits for when it has nothing to do: the one thing that may never come.
+// forWakeUp is what an idle runner waits for: the only thing that may never come.
 const forWakeUp = "a wake-up"
 
-// others are those but t that can go on, beginning behind t.
+// others returns the threads but t that can continue, from the one after t on.
 func (x *tester) others(t *thread) (all []*thread) {
 	at := 0
 	for i, other := range x.threads {
@@ -137,7 +136,7 @@ func (x *tester) others(t *thread) (all []*thread) {
 	return all
 }
 
-// another chooses who goes on, now that t cannot. It is no preemption.
+// another chooses the next thread when t cannot continue. It is no preemption.
 func (x *tester) another(t *thread) *thread {
 	all := x.others(t)
 	if t != nil && t.can() {
@@ -156,7 +155,7 @@ func (x *tester) another(t *thread) *thread {
 	return all[x.choose(f)]
 }
 
-// pick is a choice of the world, not of the threads: 0 to n-1.
+// pick makes a choice of the world: 0 to n-1.
 func (x *tester) pick(n int) int {
 	if !x.chosen {
 		return 0
@@ -164,7 +163,7 @@ func (x *tester) pick(n int) int {
 	return x.choose(fork{from: -1, to: make([]*thread, n)})
 }
 
-// point is where another thread may go on.
+// point is a place where another thread may be chosen.
 func (x *tester) point() {
 	t := x.now
 	if t == x.setUp || x.atomic > 0 {
@@ -192,7 +191,7 @@ func (x *tester) switchTo(t *thread) {
 	me.leave(struct{}{})
 }
 
-// await has the isSetUp thread wait until ready says that it can go on. what is for people.
+// await makes the current thread wait until ready returns true. what is for traces.
 func (x *tester) await(what string, ready func() bool) {
 	t := x.now
 	if t == x.setUp {
@@ -206,19 +205,19 @@ func (x *tester) await(what string, ready func() bool) {
 	t.ready = nil
 }
 
-// after notes a step. An effort is a write that a runner which has found everything locked may have waited for.
-func (x *tester) after(g *ghost, was, now uint64, wrote, effort bool) {
+// after records a step. Progress is a write that a runner which has found everything locked may have waited for.
+func (x *tester) after(g *shadow, was, now uint64, wrote, isProgress bool) {
 	t := x.now
-	if x.telling && x.chosen {
+	if x.recording && x.chosen {
 		x.history = append(x.history, event{by: t, at: g, was: was, now: now, wrote: wrote})
 	}
 	x.step(t.number, g.id, wrote)
 	if wrote {
 		x.writes++
 		t.writes++
-		if effort {
-			x.efforts++
-			t.efforts++
+		if isProgress {
+			x.progress++
+			t.progress++
 		}
 	}
 }

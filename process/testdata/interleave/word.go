@@ -2,12 +2,12 @@ package process
 
 import "github.com/daimon-go/daimon/internal/steps"
 
-// This file stands in the place of the one with the same name while the tester of interleavings runs.
+// This file replaces the one of the same name in the tester of interleavings.
 
 type (
 	word    = steps.Uint32
 	counter = steps.Int64
 )
 
-// backOff gives up the turn until somebody else has changed something.
+// backOff waits until another thread has written something.
 func backOff() { steps.Await() }

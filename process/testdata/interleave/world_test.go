@@ -17,75 +17,75 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// world is a System whose runners are threads of a tester, with what is known of each process and lock.
+// world is a System whose runners are threads of a tester, with a model of each process and lock.
 //
-// A runner's thread is what its scheduler's would be: it gives the demon its turns, by the real Act, when that is
-// ready by the real wakers, and does what tasks would do between two of them. The schedulers are real and never run.
+// A runner's thread does what its scheduler would do: it calls the real Act when the real wakers have made it ready,
+// and runs tasks between two turns. The schedulers are real, but never run.
 type world struct {
 	*tester
-	sys      *System
-	stations stations
-	procs    []*proc
-	known    []*proc // whose Spawn has returned: those of random worlds
-	named    int     // of those
-	byCore   map[*core]*proc
-	ghosts   map[unsafe.Pointer]*ghost
-	wishes   []*wish
-	bells    bool // others may come between the steps of a bell
-	over     bool // the threads of runners end
-	dropped  bool // all processes have been ended once
-	closed   bool // for good
-	alone    bool // without runners
-	fresh    bool // the schedulers were not there in earlier runs
-	awake    int  // processes that neither sleep nor are dead
-	underway int  // timers and operations that have not been heard of
-	checks   []func()
-	given    bool // an order
-	coming   int  // of those, who slept before somebody's call that has not returned
+	sys       *System
+	loops     loops
+	procs     []*proc
+	known     []*proc // those of random worlds whose Spawn has returned
+	named     int     // the number of these
+	byCore    map[*core]*proc
+	shadows   map[unsafe.Pointer]*shadow
+	inquiries []*inquiry
+	bells     bool // other threads may run between the steps of a wake-up
+	over      bool // the runners' threads end
+	dropped   bool // all processes have been ended once
+	closed    bool // the Group is closed
+	alone     bool // no runner has a thread
+	fresh     bool // the schedulers are new in each run
+	active    int  // active processes: neither asleep nor dead
+	pending   int  // timers and operations without a message yet
+	checks    []func()
+	given     bool // an order was given
+	arriving  int  // the active processes that a call which has not returned has woken
 }
 
-// stations are the schedulers of one Group, which worlds use one after another.
-type stations []*station
+// loops are the schedulers of one Group, which worlds use one after another.
+type loops []*loop
 
-// station is a scheduler's demon. Its turn in the scheduler only notes that there is one: that of the runner is
-// taken outside, where it can be interrupted.
-type station struct {
+// loop is the demon of a scheduler. Its turn only records that it is due. The turn of the runner is taken outside,
+// where it can be interrupted.
+type loop struct {
 	s      *act.Scheduler
 	t      *act.Task
 	r      *runner
-	todo   []func() // what tasks do
-	due    bool     // the turn of the runner
-	leaves bool     // Run
+	todo   []func() // the tasks
+	due    bool     // the runner has a turn
+	leaves bool     // the scheduler leaves Run
 	orders []shutdown.Order
 }
 
-func (x *station) Act(t *act.Task) act.Directive {
+func (x *loop) Act(t *act.Task) act.Directive {
 	x.t, x.due = t, true
 	return act.Wait
 }
 
-func (x *station) Stop(_ *act.Task, o shutdown.Order) { x.orders = append(x.orders, o) }
+func (x *loop) Stop(_ *act.Task, o shutdown.Order) { x.orders = append(x.orders, o) }
 
-// stopped is a Clock.
+// stopped is a Clock that does not move.
 type stopped struct{}
 
 func (stopped) Monotonic() time.Duration { return 0 }
 func (stopped) Wall() time.Time          { return time.Time{} }
 
-func newStations(n int) stations {
+func newLoops(n int) loops {
 	g := act.NewGroup(act.Config{Schedulers: n, Inbox: 1, Clock: stopped{}, Logger: zap.NewNop()})
-	var all stations
+	var all loops
 	for _, s := range g.Schedulers() {
-		x := &station{s: s}
+		x := &loop{s: s}
 		s.Attach(x)
-		s.Hold(1) // it never is empty
+		s.Hold(1) // it never finishes
 		all = append(all, x)
 	}
 	return all
 }
 
-// clear forgets what an earlier world has left.
-func (x *station) clear() {
+// clear removes what an earlier world has left.
+func (x *loop) clear() {
 	if x.t != nil {
 		x.t.Waker().Wake()
 	}
@@ -100,8 +100,8 @@ func (x *station) clear() {
 	x.todo, x.leaves = nil, false
 }
 
-func newWorld(c chooser, all stations, cfg Config) *world {
-	w := &world{tester: newTester(c), stations: all, byCore: map[*core]*proc{}, ghosts: map[unsafe.Pointer]*ghost{}}
+func newWorld(c chooser, all loops, cfg Config) *world {
+	w := &world{tester: newTester(c), loops: all, byCore: map[*core]*proc{}, shadows: map[unsafe.Pointer]*shadow{}}
 	w.sys = New(cfg)
 	for _, x := range all {
 		x.clear()
@@ -110,7 +110,7 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 	if err := w.sys.join(all[0].s.Group()); err != nil {
 		panic(err)
 	}
-	w.know(&w.sys.idle.word, &ghost{kind: ofIdleStack, name: "idle"})
+	w.setShadow(&w.sys.idle.word, &shadow{kind: ofIdleStack, name: "idle"})
 	for i, r := range w.sys.runners {
 		x := all[i]
 		x.r = r
@@ -118,22 +118,22 @@ func newWorld(c chooser, all stations, cfg Config) *world {
 		r.keepRun()
 		r.inRun.Store(true)
 		r.isSetUp.Store(true)
-		w.know(&r.queue.word, &ghost{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
-		w.know(&r.idle, &ghost{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
+		w.setShadow(&r.queue.word, &shadow{kind: ofQueue, name: fmt.Sprintf("queue %d", i), r: r})
+		w.setShadow(&r.idle, &shadow{kind: ofIdle, name: fmt.Sprintf("idle %d", i), r: r})
 		for _, n := range []*counter{&r.made, &r.ended, &r.handed, &r.stolen, &r.dropped} {
-			w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
+			w.shadowAt(unsafe.Pointer(n), &shadow{kind: ofCount, name: "a count"}, false)
 		}
 		w.thread(fmt.Sprintf("runner %d", i), func() { w.serve(x) })
 	}
 	for _, n := range []*counter{&w.sys.outside.made, &w.sys.outside.ended} {
-		w.haunt(unsafe.Pointer(n), &ghost{kind: ofCount, name: "a count"}, false)
+		w.shadowAt(unsafe.Pointer(n), &shadow{kind: ofCount, name: "a count"}, false)
 	}
-	steps.Watching, bells.Watching = tap{w, false}, tap{w, true}
+	steps.Watching, bells.Watching = recorder{w, false}, recorder{w, true}
 	return w
 }
 
-// withoutReactors is for cases in which nobody runs processes.
-func (w *world) withoutReactors() {
+// withoutRunners is for cases in which no processes run.
+func (w *world) withoutRunners() {
 	w.alone = true
 	for _, t := range w.threads {
 		t.stop()
@@ -141,20 +141,20 @@ func (w *world) withoutReactors() {
 	w.threads = nil
 }
 
-// end lets the threads of runners go, if nothing was found.
+// end ends the runners' threads, if nothing was found.
 func (w *world) end() {
 	w.over = true
 	if w.finding == "" {
 		w.run(false)
 	}
 	steps.Watching, bells.Watching = nil, nil
-	for _, x := range w.stations {
+	for _, x := range w.loops {
 		x.r.releaseRun()
 	}
 }
 
 // serve is the thread of a scheduler.
-func (w *world) serve(x *station) {
+func (w *world) serve(x *loop) {
 	for !w.over {
 		if x.leaves {
 			locals.Get(x.s).Leave()
@@ -165,7 +165,7 @@ func (w *world) serve(x *station) {
 			x.r.Stop(x.t, o)
 		}
 		x.orders = nil
-		if len(x.todo) > 0 && (!ready || w.pick(2) == 0) { // a task is ready now, or later
+		if len(x.todo) > 0 && (!ready || w.pick(2) == 0) { // the task is ready now, or later
 			f := x.todo[0]
 			x.todo = x.todo[1:]
 			f()
@@ -178,9 +178,8 @@ func (w *world) serve(x *station) {
 	}
 }
 
-// step reports whether the demon is ready, and begins its turn then. The turns of tasks, if there are some, are one step
-// each.
-func (w *world) step(x *station) bool {
+// step reports whether the demon is ready, and begins its turn then. Each turn of a task is one step.
+func (w *world) step(x *loop) bool {
 	w.atomic++
 	defer func() { w.atomic-- }()
 	x.due = false
@@ -194,25 +193,25 @@ func (w *world) step(x *station) bool {
 	return x.due
 }
 
-// called reports whether something is in the inbox.
-func (w *world) called(x *station) bool {
+// called reports whether the scheduler's inbox has an event.
+func (w *world) called(x *loop) bool {
 	when, more := x.s.NextDeadline()
-	return more && when <= 0 // the clock stands still
+	return more && when <= 0 // the clock does not move
 }
 
-// turn is one of the runner. One that has achieved nothing, because all that it looked at was locked, is not repeated
-// before somebody else has done something.
-func (w *world) turn(x *station) {
+// turn is a turn of the runner. A turn that has made no progress, since all that it looked at was locked, is not
+// repeated before another thread has made progress.
+func (w *world) turn(x *loop) {
 	t := w.now
-	before, others := t.efforts, w.efforts-t.efforts
+	before, others := t.progress, w.progress-t.progress
 	t.busy = true
 	d := x.r.Act(x.t)
 	t.busy = false
 	switch d {
 	case act.Yield:
 		x.t.Waker().Wake()
-		if t.efforts == before {
-			w.await("anything to run, over and over again,", func() bool { return w.efforts-t.efforts > others })
+		if t.progress == before {
+			w.await("anything to run, again and again,", func() bool { return w.progress-t.progress > others })
 		}
 	case act.Wait:
 	default:
@@ -220,14 +219,14 @@ func (w *world) turn(x *station) {
 	}
 }
 
-// tap brings the steps to the world: those of the package, or those of bells.
-type tap struct {
+// recorder reports the steps to the world: those of the package, or those of wake-ups.
+type recorder struct {
 	w     *world
 	bells bool
 }
 
-func (x tap) Before(at unsafe.Pointer) {
-	if x.w.discover(); x.bells && !x.w.bells {
+func (x recorder) Before(at unsafe.Pointer) {
+	if x.w.trackNew(); x.bells && !x.w.bells {
 		return
 	}
 	if x.w.at(at, x.bells).kind != ofCount {
@@ -235,102 +234,101 @@ func (x tap) Before(at unsafe.Pointer) {
 	}
 }
 
-func (x tap) After(at unsafe.Pointer, was, now uint64, wrote bool) {
+func (x recorder) After(at unsafe.Pointer, was, now uint64, wrote bool) {
 	w := x.w
 	g := w.at(at, x.bells)
 	w.after(g, was, now, wrote, wrote && (g.kind == ofWord || g.kind == ofQueue))
-	g.hear(uint32(was), uint32(now), wrote)
-	for _, q := range w.wishes {
+	g.check(uint32(was), uint32(now), wrote)
+	for _, q := range w.inquiries {
 		q.look(w)
 	}
 }
 
-func (x tap) Await()  { x.w.Await() }
-func (x tap) Looked() { x.w.Looked() }
+func (x recorder) Await()  { x.w.Await() }
+func (x recorder) Looked() { x.w.Looked() }
 
-// wish is one to know when the System is quiescent.
-type wish struct {
-	f     *future.Future[struct{}]
-	quiet bool // since it was asked, if only for a moment
+// inquiry is a call of Quiescent.
+type inquiry struct {
+	f         *future.Future[struct{}]
+	quiescent bool // at any moment since the call
 }
 
-// look finds an answer that is wrong.
-func (q *wish) look(w *world) {
-	if w.quiet() {
-		q.quiet = true
+// look checks that the answer is right.
+func (q *inquiry) look(w *world) {
+	if w.quiescent() {
+		q.quiescent = true
 	}
-	if !q.quiet && q.f != nil && q.f.Resolved() {
-		w.fail("it was said that nothing is ready any more, which has not been so since that was asked")
+	if !q.quiescent && q.f != nil && q.f.Resolved() {
+		w.fail("quiescence was announced, and has not been true since the call")
 	}
 }
 
-// quiet reports whether nothing is ready. What is being sent or spawned by somebody outside of turns might as well
-// come afterwards.
-func (w *world) quiet() bool { return w.awake == w.coming && w.underway == 0 }
+// quiescent reports whether nothing is ready. Messages and processes of calls that have not returned do not count.
+func (w *world) quiescent() bool { return w.active == w.arriving && w.pending == 0 }
 
-// ask asks when the System is quiescent.
+// ask calls Quiescent.
 func (w *world) ask() {
-	q := &wish{quiet: w.quiet()}
-	w.wishes = append(w.wishes, q)
+	q := &inquiry{quiescent: w.quiescent()}
+	w.inquiries = append(w.inquiries, q)
 	q.f = w.sys.Quiescent()
 }
 
-// discover finds who was spawned by the isSetUp thread, and is just being queued.
-func (w *world) discover() {
+// trackNew finds the process that the current thread has spawned and queues.
+func (w *world) trackNew() {
 	for _, r := range w.sys.runners {
 		if c := r.queue.last; c != nil && w.byCore[c] == nil {
-			w.born(c)
+			w.track(c)
 		}
 	}
 }
 
-func (w *world) born(c *core) {
+func (w *world) track(c *core) {
 	p := c.body.action().(*proc)
 	w.byCore[c] = p
 	w.procs = append(w.procs, p)
 	p.core = c
-	w.awake++
-	g := &ghost{kind: ofWord, name: p.name, c: c, holder: w.now}
-	w.know(&c.word, g)
-	g.come()
-	w.know(&c.owner, &ghost{kind: ofOwner, name: p.name + "'s owner", c: c})
+	w.active++
+	g := &shadow{kind: ofWord, name: p.name, c: c, holder: w.now}
+	w.setShadow(&c.word, g)
+	g.wakes()
+	w.setShadow(&c.owner, &shadow{kind: ofOwner, name: p.name + "'s owner", c: c})
 }
 
-func (w *world) know(at *word, g *ghost) { w.haunt(unsafe.Pointer(at), g, false) }
+func (w *world) setShadow(at *word, g *shadow) { w.shadowAt(unsafe.Pointer(at), g, false) }
 
-// haunt makes g what is known of an address.
-func (w *world) haunt(at unsafe.Pointer, g *ghost, bell bool) *ghost {
+// shadowAt makes g the model of an address.
+func (w *world) shadowAt(at unsafe.Pointer, g *shadow, bell bool) *shadow {
 	g.w, g.id = w, w.numberOf(w.nameOf(at, bell))
-	w.ghosts[at] = g
+	w.shadows[at] = g
 	return g
 }
 
-// at is what is known of an address.
-func (w *world) at(at unsafe.Pointer, bell bool) *ghost {
-	if g := w.ghosts[at]; g != nil {
+// at returns the model of an address.
+func (w *world) at(at unsafe.Pointer, bell bool) *shadow {
+	if g := w.shadows[at]; g != nil {
 		return g
 	}
 	k := w.nameOf(at, bell)
-	g := &ghost{name: w.field(k)}
+	g := &shadow{name: w.field(k)}
 	if k.of == "registry" {
 		g.kind = ofCount
 	}
-	return w.haunt(at, g, bell)
+	return w.shadowAt(at, g, bell)
 }
 
-func (w *world) of(c *core) *ghost { return w.ghosts[unsafe.Pointer(&c.word)] }
+func (w *world) of(c *core) *shadow { return w.shadows[unsafe.Pointer(&c.word)] }
 
-// ghost is what is known of a word: who may change it, and how.
-type ghost struct {
-	id       int // the same in all runs
+// shadow is the model of a word: which thread may change it, and how.
+type shadow struct {
+	id       int // the number of the address, the same in all runs
 	w        *world
 	kind     kind
 	name     string
 	c        *core
 	r        *runner
 	lockedBy *thread
-	coming   *thread // whose call it is that brings it
-	holder   *thread // who runs the process, or has it in its hands on the way into a queue; nil: it sleeps or is in one
+	arriving *thread // the thread whose call queues the process
+	holder   *thread // the thread that runs the process, or is about to queue it; nil: it sleeps or is in a queue
 }
 
 type kind uint8
@@ -342,38 +340,38 @@ const (
 	ofQueue
 	ofIdleStack
 	ofIdle
-	ofCount // others come neither before it nor after it
+	ofCount // never a place to preempt
 )
 
-func (g *ghost) hear(was, now uint32, wrote bool) {
+func (g *shadow) check(was, now uint32, wrote bool) {
 	if !wrote {
 		return
 	}
 	switch g.kind {
 	case ofWord:
-		g.locking(was&locked, now&locked, locked)
-		g.moved(was&states, now&states)
+		g.checkLock(was&locked, now&locked, locked)
+		g.checkState(was&states, now&states)
 	case ofOwner:
-		g.owned(now)
+		g.checkOwner(now)
 	case ofQueue:
-		g.locking(was&1, now&1, 1)
+		g.checkLock(was&1, now&1, 1)
 		if now&1 == 0 {
-			g.inOrder(now >> 1)
+			g.checkQueue(now >> 1)
 		}
 	case ofIdleStack:
-		g.locking(was&1, now&1, 1)
+		g.checkLock(was&1, now&1, 1)
 		if now&1 == 0 {
-			g.stacked(now >> 1)
+			g.checkIdleStack(now >> 1)
 		}
 	case ofIdle:
-		if x := g.w.ghosts[unsafe.Pointer(&g.w.sys.idle.word)]; x.lockedBy != g.w.now {
+		if x := g.w.shadows[unsafe.Pointer(&g.w.sys.idle.word)]; x.lockedBy != g.w.now {
 			g.w.fail("%s is changed without the lock of the stack", g.name)
 		}
 	}
 }
 
-// locking follows who has locked the word: nobody else changes it.
-func (g *ghost) locking(was, now uint32, bit uint32) {
+// checkLock checks that only the thread that has locked the word changes it.
+func (g *shadow) checkLock(was, now uint32, bit uint32) {
 	me := g.w.now
 	switch {
 	case was&bit != 0 && g.lockedBy != me:
@@ -385,33 +383,33 @@ func (g *ghost) locking(was, now uint32, bit uint32) {
 	}
 }
 
-// moved follows the state of a process.
-func (g *ghost) moved(was, now uint32) {
+// checkState checks a change of a process's state.
+func (g *shadow) checkState(was, now uint32) {
 	w := g.w
 	if was == now {
 		return
 	}
 	asleep := func(state uint32) bool { return state == sleeping || state == dead }
 	if asleep(was) && !asleep(now) {
-		w.awake++
+		w.active++
 	} else if !asleep(was) && asleep(now) {
-		w.awake--
+		w.active--
 	}
 	me := w.now
 	switch {
 	case was == dead:
 		w.fail("%s is dead, and made %s", g.name, stateName(now))
-	case now == dead && w.over: // all are ended
-		g.came()
+	case now == dead && w.over: // all processes are ended
+		g.arrived()
 	case was == sleeping && now == queued:
 		g.holder = me
-		g.come()
+		g.wakes()
 	case was == sleeping && now == running:
 		g.holder = me
 	case was == queued && now == running && g.holder != me:
 		w.fail("%s is made running by %s, which has not taken it out of a queue", g.name, me.name)
 	case was == queued && now == running:
-		g.came()
+		g.arrived()
 	case was == running && g.holder != me:
 		w.fail("%s is made %s by %s, which does not run it", g.name, stateName(now), me.name)
 	case was == running && now == queued:
@@ -425,42 +423,42 @@ func (g *ghost) moved(was, now uint32) {
 	}
 }
 
-// come is called when a process is queued that slept, or was not there.
-func (g *ghost) come() {
+// wakes is called when a process is queued that slept, or is new.
+func (g *shadow) wakes() {
 	if me := g.w.now; !me.busy {
-		g.coming = me
-		g.w.coming++
-		me.brings = append(me.brings, g)
+		g.arriving = me
+		g.w.arriving++
+		me.waking = append(me.waking, g)
 	}
 }
 
-// came is the end of come.
-func (g *ghost) came() {
-	if g.coming != nil {
-		g.coming = nil
-		g.w.coming--
+// arrived ends wakes.
+func (g *shadow) arrived() {
+	if g.arriving != nil {
+		g.arriving = nil
+		g.w.arriving--
 	}
 }
 
-// returned is called when a thread has come to the end of something that may wake processes.
+// returned is called when a thread returns from a call that may wake processes.
 func (w *world) returned() {
-	for _, g := range w.now.brings {
-		if g.coming == w.now {
-			g.came()
+	for _, g := range w.now.waking {
+		if g.arriving == w.now {
+			g.arrived()
 		}
 	}
-	w.now.brings = nil
+	w.now.waking = nil
 }
 
-// owned follows in which queue a process is.
-func (g *ghost) owned(now uint32) {
+// checkOwner checks a change of the queue that a process is in.
+func (g *shadow) checkOwner(now uint32) {
 	w := g.w
 	c := w.of(g.c)
 	if now == 0 {
 		c.holder = w.now
 		return
 	}
-	q := w.ghosts[unsafe.Pointer(&w.sys.runners[now-1].queue.word)]
+	q := w.shadows[unsafe.Pointer(&w.sys.runners[now-1].queue.word)]
 	switch {
 	case q.lockedBy != w.now:
 		w.fail("%s is put into %s, which is not locked", c.name, q.name)
@@ -472,14 +470,14 @@ func (g *ghost) owned(now uint32) {
 	c.holder = nil
 }
 
-// belongs reports whether c may be in a queue. If all are ended, that may come to one who is on its way there.
+// belongs reports whether c may be in a queue. When all processes are ended, one may still be on its way there.
 func (w *world) belongs(c *core) bool {
 	state := c.word.Peek() & states
 	return state == queued || state == dead && w.dropped
 }
 
-// inOrder looks whether a queue is what it says.
-func (g *ghost) inOrder(length uint32) {
+// checkQueue checks the links and the length of a queue.
+func (g *shadow) checkQueue(length uint32) {
 	n, prev := uint32(0), (*core)(nil)
 	q := &g.r.queue
 	for c := q.first; c != nil && n <= length; c = c.links[queueLinks].next {
@@ -494,19 +492,19 @@ func (g *ghost) inOrder(length uint32) {
 	}
 }
 
-// stacked looks whether the stack of the idle is what it says.
-func (g *ghost) stacked(n uint32) {
+// checkIdleStack checks the stack of idle runners.
+func (g *shadow) checkIdleStack(n uint32) {
 	x := &g.w.sys.idle
 	on := map[*runner]int{}
 	for _, r := range x.stack {
 		on[r]++
 	}
 	if int(n) != len(x.stack) {
-		g.w.fail("the stack of the idle says that it has %d, and has %d", n, len(x.stack))
+		g.w.fail("the idle stack says that it has %d, and has %d", n, len(x.stack))
 	}
 	for i, r := range g.w.sys.runners {
 		if on[r] != int(r.idle.Peek()) {
-			g.w.fail("runner %d is %d times on the stack of the idle, and says %d", i, on[r], r.idle.Peek())
+			g.w.fail("runner %d is %d times on the idle stack, and says %d", i, on[r], r.idle.Peek())
 		}
 	}
 }
@@ -523,19 +521,18 @@ func stateName(state uint32) string {
 	return "dead"
 }
 
-// rest runs until nobody can do anything by himself, and looks whether that is as it should be. It reports false if
-// something was found.
-func (w *world) rest(chosen bool) bool {
+// runUntilIdle runs until no thread can continue, and checks the world. It reports false if something was found.
+func (w *world) runUntilIdle(chosen bool) bool {
 	w.run(chosen)
 	if w.finding == "" {
-		w.stuck()
+		w.checkStuck()
 	}
 	switch {
 	case w.finding != "" || w.alone:
 	case w.closed:
-		w.buried()
+		w.checkClosed()
 	default:
-		w.settled()
+		w.checkIdle()
 	}
 	for _, check := range w.checks {
 		check()
@@ -543,21 +540,21 @@ func (w *world) rest(chosen bool) bool {
 	return w.finding == ""
 }
 
-// stuck finds who waits for ever.
-func (w *world) stuck() {
+// checkStuck fails if a thread waits for ever.
+func (w *world) checkStuck() {
 	var all []string
 	for _, t := range w.threads {
-		if !t.ended && !t.rests() {
+		if !t.ended && !t.idles() {
 			all = append(all, fmt.Sprintf("%s waits for %s", t.name, t.waits))
 		}
 	}
 	if all != nil {
-		w.fail("for ever: %s", strings.Join(append(all, w.leftovers()...), "; "))
+		w.fail("for ever: %s", strings.Join(append(all, w.queuedLeft()...), "; "))
 	}
 }
 
-// leftovers tells what is ready while nobody runs it.
-func (w *world) leftovers() (all []string) {
+// queuedLeft describes the processes in queues.
+func (w *world) queuedLeft() (all []string) {
 	for i, r := range w.sys.runners {
 		if n := r.queue.word.Peek(); n != 0 {
 			all = append(all, fmt.Sprintf("%d in queue %d", n>>1, i))
@@ -566,24 +563,24 @@ func (w *world) leftovers() (all []string) {
 	return all
 }
 
-// buried looks at a world in which all runners are closed.
-func (w *world) buried() {
+// checkClosed checks a world in which all runners are closed.
+func (w *world) checkClosed() {
 	for _, p := range w.procs {
 		if !p.dead() {
 			w.fail("%s is %s, and all runners are closed", p.name, stateName(p.core.word.Peek()&states))
 		}
 	}
 	if n := w.sys.Stats().Alive; n != 0 {
-		w.fail("all runners are closed, and the System counts %d who are alive", n)
+		w.fail("all runners are closed, and the System counts %d as alive", n)
 	}
-	w.accounts()
+	w.checkCounts()
 }
 
-// endRun has the runners go no further than to the end of a turn, as at the end of Run.
+// endRun ends the runners' threads after their turns, as at the end of Run.
 func (w *world) endRun() {
 	w.over, w.dropped = true, true
 	w.await("the runners", func() bool {
-		for _, t := range w.threads[:len(w.stations)] {
+		for _, t := range w.threads[:len(w.loops)] {
 			if !t.ended {
 				return false
 			}
@@ -592,23 +589,23 @@ func (w *world) endRun() {
 	})
 }
 
-// close is the end of Run and of the Group.
+// close ends Run and closes the Group.
 func (w *world) close() {
 	w.endRun()
-	for _, x := range w.stations {
+	for _, x := range w.loops {
 		_ = locals.Get(x.s).Close()
 	}
 	w.closed = true
 }
 
-// runAgain is the end of Run, which drops all that is left, and the next Run.
+// runAgain ends Run, which drops all processes, and begins the next Run.
 func (w *world) runAgain() {
 	w.endRun()
-	for _, x := range w.stations {
+	for _, x := range w.loops {
 		locals.Get(x.s).Drop()
 	}
 	w.over = false
-	for i, x := range w.stations {
+	for i, x := range w.loops {
 		if err := w.sys.Setup(x.s); err != nil {
 			panic(err)
 		}
@@ -616,60 +613,60 @@ func (w *world) runAgain() {
 	}
 }
 
-// settled looks at a world in which all runners wait.
-func (w *world) settled() {
+// checkIdle checks a world in which all runners are idle.
+func (w *world) checkIdle() {
 	for i, r := range w.sys.runners {
 		switch {
 		case r.queue.word.Peek() != 0:
-			w.fail("runner %d rests, and all others do, while its queue has %d", i, r.queue.word.Peek()>>1)
+			w.fail("runner %d is idle, as all others are, while its queue has %d", i, r.queue.word.Peek()>>1)
 		case r.next != nil:
-			w.fail("runner %d rests, and has the next process in its hands", i)
+			w.fail("runner %d is idle, and has a next process", i)
 		case r.inRun.Load() && r.idle.Peek() != 1:
-			w.fail("runner %d rests, and nobody can wake it: it is not on the stack of the idle", i)
+			w.fail("runner %d is idle, and not on the idle stack", i)
 		case !r.inRun.Load() && r.idle.Peek() != 0:
-			w.fail("runner %d has left Run, and is on the stack of the idle", i)
+			w.fail("runner %d has left Run, and is on the idle stack", i)
 		}
 	}
-	alive, holding := 0, 0
+	alive, keeping := 0, 0
 	for _, p := range w.procs {
-		alive += p.settled()
+		alive += p.checkIdle()
 	}
 	for _, r := range w.sys.runners {
 		if r.keepsRun.Load() {
-			holding++
+			keeping++
 		}
 	}
-	if ordered := w.sys.runners[0].ordered; !ordered && alive > 0 && holding == 0 {
-		w.fail("%d processes are alive, and nobody holds Run", alive)
-	} else if (alive == 0 || ordered) && holding > 0 {
-		w.fail("%d processes are alive, an order is in force: %v, and %d runners hold Run", alive, ordered, holding)
+	if ordered := w.sys.runners[0].ordered; !ordered && alive > 0 && keeping == 0 {
+		w.fail("%d processes are alive, and no runner keeps Run from returning", alive)
+	} else if (alive == 0 || ordered) && keeping > 0 {
+		w.fail("%d processes are alive, an order is in force: %v, and %d runners keep Run from returning", alive, ordered, keeping)
 	}
 	if n := w.sys.Stats().Alive; int(n) != alive {
 		w.fail("%d processes are alive, and the System counts %d", alive, n)
 	}
-	for _, q := range w.wishes {
+	for _, q := range w.inquiries {
 		if !q.f.Resolved() && w.sys.pending.Load() == 0 {
-			w.fail("nothing is ready any more, and nobody has said so")
+			w.fail("the System is quiescent, and the future is not resolved")
 		}
 	}
-	w.accounts()
+	w.checkCounts()
 }
 
-// accounts looks whether every message was received, refused, or dropped and counted.
-func (w *world) accounts() {
+// checkCounts checks that every message was received, refused, or dropped and counted.
+func (w *world) checkCounts() {
 	sent, received, left := 0, 0, 0
 	for _, p := range w.procs {
 		sent += p.sent
 		received += p.received
 		left += p.left()
 	}
-	if dropped := int(w.sys.Stats().Dropped); sent != received+dropped+left+w.underway {
-		w.fail("%d messages were sent, %d received, %d dropped, and %d lie there", sent, received, dropped, left)
+	if dropped := int(w.sys.Stats().Dropped); sent != received+dropped+left+w.pending {
+		w.fail("%d messages were sent, %d received, %d dropped, and %d are left", sent, received, dropped, left)
 	}
 }
 
-// story tells what has happened, one line a step, the latest last.
-func (w *world) story() string {
+// trace returns the steps, one a line, the latest last.
+func (w *world) trace() string {
 	var b strings.Builder
 	all := w.history
 	if n := len(all) - 250; n > 0 {
@@ -696,7 +693,7 @@ func (w *world) story() string {
 	return b.String()
 }
 
-// nameOf is the name of an address: what it belongs to, and where it is in that.
+// nameOf names an address: what it belongs to, and its offset.
 func (w *world) nameOf(at unsafe.Pointer, bell bool) key {
 	within := func(base unsafe.Pointer, size uintptr) bool { return uintptr(at)-uintptr(base) < size }
 	if base := unsafe.Pointer(w.sys); within(base, unsafe.Sizeof(*w.sys)) {
@@ -716,15 +713,15 @@ func (w *world) nameOf(at unsafe.Pointer, bell bool) key {
 		}
 	}
 	if bell && !w.fresh {
-		return key{"what rings", 0, uintptr(at)} // it stays with its scheduler
+		return key{"waker", 0, uintptr(at)} // it belongs to the scheduler
 	}
 	return key{}
 }
 
-// field is the name for people.
+// field returns the name for traces.
 func (w *world) field(k key) string {
 	t := map[string]reflect.Type{"sys": reflect.TypeFor[System](), "runner": reflect.TypeFor[runner](), "registry": reflect.TypeFor[registry]()}[k.of]
-	if t == nil || !w.telling {
+	if t == nil || !w.recording {
 		return cmp.Or(k.of, "something")
 	}
 	name := k.of
@@ -739,7 +736,7 @@ func (w *world) field(k key) string {
 	return name
 }
 
-func (g *ghost) show(v uint64) string {
+func (g *shadow) show(v uint64) string {
 	w := uint32(v)
 	switch g.kind {
 	case ofWord:
