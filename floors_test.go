@@ -39,6 +39,7 @@ const floors = `
 	internal/tier     internal/race os os/exec testing
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
+	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time
 	internal/tier/run bufio encoding/json flag os os/exec path/filepath regexp runtime time
 	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
@@ -238,7 +239,7 @@ var doors = map[string][]string{
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.
-var doorless = []string{"examples/", "internal/exectest/", "internal/tier/run/", "stage/enginetest/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/exectest/", "internal/price/", "internal/tier/run/", "stage/enginetest/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

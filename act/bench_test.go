@@ -1,12 +1,8 @@
 package act_test
 
 import (
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
 )
@@ -15,12 +11,9 @@ import (
 type cost struct {
 	name    string
 	prepare func(tb testing.TB) func(n int)
-	// most is the bound in nanoseconds where a bare interface call takes bareCall.
+	// most is the bound in nanoseconds, see price.Require.
 	most float64
 }
-
-// bareCall is the price of a call through an interface on the machine where the bounds were set.
-const bareCall = 1.9
 
 var costs = []cost{
 	{"a yielding turn, alone", yieldingTurns(1), 15},
@@ -35,7 +28,6 @@ var costs = []cost{
 
 func BenchmarkCosts(b *testing.B) {
 	all := append([]cost{
-		{name: "a bare interface call", prepare: bareCalls},
 		{name: "a yielding turn, 100,000 ready", prepare: yieldingTurns(100_000)},
 		{name: "a timer armed with a fresh reading of the clock", prepare: timersArmedAfresh},
 		{name: "a remote wake and a turn", prepare: remoteWakes},
@@ -50,32 +42,10 @@ func BenchmarkCosts(b *testing.B) {
 	}
 }
 
-// What the poster pays where the plain Idler sleeps: the runtime hands over to another thread, which has costs of its own.
-func BenchmarkPostToAThreadAsleep(b *testing.B) {
-	took := postsAsleep(b, max(b.N, 10))
-	b.ReportMetric(float64(took), "ns/post")
-}
-
 // yielder is an Action of the cheapest kind.
 type yielder struct{ _ byte }
 
 func (*yielder) Act(*act.Task) act.Directive { return act.Yield }
-
-// crowd is the callees of a bare call: through an interface that is found in memory, as a scheduler must find it too.
-var crowd [64]act.Action
-
-func bareCalls(testing.TB) func(n int) {
-	for i := range crowd {
-		crowd[i] = new(yielder)
-	}
-	return func(n int) {
-		for i := range n {
-			if crowd[i%len(crowd)].Act(nil) != act.Yield {
-				panic("another Directive")
-			}
-		}
-	}
-}
 
 func step(tb testing.TB, s *act.Scheduler, n int) {
 	taken, err := s.Step(n)
@@ -211,22 +181,6 @@ func postsAwake(tb testing.TB) func(n int) {
 	}
 }
 
-// tidy has something to do at the end of each turn.
-type tidy struct{ ends int }
-
-func (a *tidy) TurnEnd() { a.ends++ }
-
-func (a *tidy) Act(t *act.Task) act.Directive {
-	t.Scheduler().AtTurnEnd(a)
-	return act.Yield
-}
-
-func turnEnds(tb testing.TB) func(n int) {
-	s, _ := newScheduler(tb, act.Config{})
-	s.Spawn(new(tidy))
-	return func(n int) { step(tb, s, n) }
-}
-
 // talker is an Idler in whose sleep a function is posted: so it costs no other thread anything, and what the
 // operating system takes for a wake-up is not counted.
 type talker struct {
@@ -282,63 +236,4 @@ func spawns(tb testing.TB) func(n int) {
 	s.Spawn(new(successor))
 	step(tb, s, 100)
 	return func(n int) { step(tb, s, n) }
-}
-
-// postsAsleep posts to a scheduler that sleeps and returns what the median Post took. The scheduler is
-// given the time to fall asleep before each.
-func postsAsleep(tb testing.TB, n int) time.Duration {
-	var sleeping atomic.Bool
-	s, _ := newScheduler(tb, act.Config{Idle: func(_ *act.Scheduler, present act.Idler) act.Idler {
-		return &watched{present, &sleeping}
-	}})
-	s.Hold(1)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run() }()
-	ran := make(chan struct{}, 1)
-	f := func(*act.Scheduler) {
-		sleeping.Store(false) // until it sleeps again
-		ran <- struct{}{}
-	}
-	ran <- struct{}{}
-	var took []time.Duration
-	for range n {
-		<-ran
-		for !sleeping.Load() {
-			time.Sleep(10 * time.Microsecond)
-		}
-		began := time.Now()
-		s.Post(f)
-		took = append(took, time.Since(began))
-	}
-	s.Post(func(s *act.Scheduler) { s.Hold(-1) })
-	if err := <-ended; err != nil {
-		tb.Fatal(err)
-	}
-	slices.Sort(took)
-	return took[len(took)/2]
-}
-
-// watched is an Idler that reports when a sleep begins.
-type watched struct {
-	act.Idler
-	sleeping *atomic.Bool
-}
-
-func (w *watched) Idle(atMost time.Duration) {
-	w.sleeping.Store(atMost != 0)
-	w.Idler.Idle(atMost)
-}
-
-// No allocation in anything but the action that is spawned.
-func TestNothingAllocates(t *testing.T) {
-	for _, c := range append([]cost{
-		{name: "a remote wake and a turn", prepare: remoteWakes},
-		{name: "a turn with a TurnEnd", prepare: turnEnds},
-	}, costs...) {
-		t.Run(c.name, func(t *testing.T) {
-			run := c.prepare(t)
-			run(1000)
-			require.Zero(t, testing.AllocsPerRun(20, func() { run(1000) }))
-		})
-	}
 }

@@ -11,43 +11,25 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 
-// The lowest of several measurements counts: other load on the machine only raises it.
 func TestTheCostOfASwitch(t *testing.T) {
-	tier.Measure(t, "measures time")
-	const most = 250
-	best := time.Duration(1 << 62)
-	for tries := 0; tries < 10 && (best > most || tries < 3); tries++ {
-		r := benchmarked(200_000, func(co *coro.Co) error { return co.Yield() })
-		best = min(best, r)
-	}
-	t.Logf("%d ns there and back", best)
-	if testing.CoverMode() == "" {
-		require.LessOrEqual(t, int(best), most)
-	}
-}
-
-// benchmarked returns the time of one of n calls in a body.
-func benchmarked(n int, call func(co *coro.Co) error) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
 	s.Spawn(coro.New(func(co *coro.Co) error {
 		for {
-			if err := call(co); err != nil {
+			if err := co.Yield(); err != nil {
 				return err
 			}
 		}
 	}))
-	_, _ = s.Step(100)
-	begun := time.Now()
-	_, _ = s.Step(n)
-	return time.Since(begun) / time.Duration(n)
+	price.Require(t, 250, func(n int) { _, _ = s.Step(n) }) // there and back
 }
 
 // A new coroutine costs several times as much as one that is used again. Both are measured side by side, under the same

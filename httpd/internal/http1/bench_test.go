@@ -2,12 +2,12 @@ package http1
 
 import (
 	"os"
+	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/price"
 )
 
 // browser is what a browser sends, small what a client of a benchmark sends.
@@ -56,24 +56,15 @@ func TestTheRequestOfABrowser(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { understood(&p, text) }))
 }
 
-// Other programs on the machine only make a run longer, so the shortest of many runs counts.
 func TestCostOfAHead(t *testing.T) {
-	tier.Measure(t, "measures time")
-	if testing.CoverMode() != "" {
-		t.Skip("the counters change the price")
-	}
-	const most, runs, n = 400 * time.Nanosecond, 200, 1000
 	text, err := os.ReadFile(browser)
 	require.NoError(t, err)
 	var p Parser
-	best := time.Hour
-	for i := 0; i < runs || best > most*n && i < 10*runs; i++ {
-		began := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	price.Require(t, 400, func(n int) {
 		for range n {
 			understood(&p, text)
 		}
-		best = min(best, time.Since(began))
-	}
-	t.Logf("%v a head, at most %v", best/n, most)
-	require.LessOrEqual(t, best/n, most)
+	})
 }

@@ -1,4 +1,4 @@
-package act_test
+package price
 
 import (
 	"time"

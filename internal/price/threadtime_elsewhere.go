@@ -1,6 +1,6 @@
 //go:build !linux
 
-package act_test
+package price
 
 import "time"
 
