@@ -319,7 +319,7 @@ func phases(w *sim.World, s *act.Scheduler) error {
 
 type table struct {
 	w      *sim.World
-	on     *tasklet.Scheduler
+	on     *tasklet.Runner
 	census *census
 	all    []*phased
 }
@@ -331,7 +331,7 @@ type phased struct {
 	asked    tasklet.Directive // 0: another task has resumed it
 }
 
-func (x *phased) Task(s *tasklet.Scheduler) (d tasklet.Directive) {
+func (x *phased) Task(s *tasklet.Runner) (d tasklet.Directive) {
 	here := s.Act().Here()
 	switch {
 	case x.in:
@@ -355,7 +355,7 @@ func (x *phased) Task(s *tasklet.Scheduler) (d tasklet.Directive) {
 }
 
 // step draws the next phase.
-func (x *phased) step(s *tasklet.Scheduler, here bool) tasklet.Directive {
+func (x *phased) step(s *tasklet.Runner, here bool) tasklet.Directive {
 	w := x.w
 	d := time.Duration(w.Rand().Int64N(int64(time.Second)))
 	switch w.Rand().IntN(16) { // most often it rests
@@ -466,7 +466,7 @@ type eachPhase struct {
 	next int
 }
 
-func (x *eachPhase) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (x *eachPhase) Task(s *tasklet.Runner) tasklet.Directive {
 	x.next++
 	switch x.next {
 	case 1, 5: // SYNC

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// active holds the tasklets that are in a phase, of all schedulers: none is ever in two. They are few at any moment, so
-// slices suffice, divided into shards so that schedulers seldom contend. The hash decides the shard.
+// active holds the tasklets that are in a phase, of all runners: none is ever in two. They are few at any moment, so
+// slices suffice, divided into shards so that runners seldom contend. The hash decides the shard.
 var active shards
 
 var seed = maphash.MakeSeed()

@@ -13,14 +13,14 @@ import (
 // The action becomes a task. If t is resumed for another reason, a is closed. A failure of a is not reported; the next
 // phase gets it from Err. If a is dropped or panics, Err returns act.ErrDropped. Only the latest Await of a tasklet
 // counts. Await panics when called off the thread in Run.
-func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
+func (r *Runner) Await(t Tasklet, a act.Action) Directive {
 	if err := identify(t); err != nil {
 		panic(err.Error())
 	}
 	if a == nil {
 		panic("tasklet: no action to await")
 	}
-	c := s.core
+	c := r.core
 	if !c.here() {
 		panic("tasklet: Await is for phases on the thread in Run")
 	}
@@ -39,13 +39,13 @@ func (s *Scheduler) Await(t Tasklet, a act.Action) Directive {
 }
 
 // Err returns, in a phase, the error of the action of the tasklet's latest Await, or nil if it was Done or there was none.
-func (s *Scheduler) Err() error {
-	if s.entry == nil {
+func (r *Runner) Err() error {
+	if r.entry == nil {
 		return nil
 	}
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	return s.entry.awaited
+	r.core.mu.Lock()
+	defer r.core.mu.Unlock()
+	return r.entry.awaited
 }
 
 // awaiting is a task that resumes e when a has finished. It is not wanted any more when e.await is another.

@@ -17,15 +17,15 @@ import (
 var errNo = errors.New("no")
 
 // awaits awaits the action made by f in its first phase, and records its result in the second.
-func awaits(h *history, f func(s *tasklet.Scheduler) act.Action) tasklet.Tasklet {
+func awaits(h *history, f func(r *tasklet.Runner) act.Action) tasklet.Tasklet {
 	begun := false
-	return &phases{"T", func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+	return &phases{"T", func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		if !begun {
 			begun = true
-			return s.Await(t, f(s))
+			return r.Await(t, f(r))
 		}
 		h.note("T")
-		if err := s.Err(); err != nil {
+		if err := r.Err(); err != nil {
 			h.note(":" + err.Error())
 		}
 		return done
@@ -34,27 +34,27 @@ func awaits(h *history, f func(s *tasklet.Scheduler) act.Action) tasklet.Tasklet
 
 func TestAwait(t *testing.T) {
 	for name, row := range map[string]struct {
-		f    func(s *tasklet.Scheduler) act.Action
+		f    func(r *tasklet.Runner) act.Action
 		want string
 		log  int
 	}{
-		"a future": {func(s *tasklet.Scheduler) act.Action {
-			f := future.New[int](s.Act())
+		"a future": {func(r *tasklet.Runner) act.Action {
+			f := future.New[int](r.Act())
 			go func() { _ = f.Resolve(1) }()
 			return f.Await()
 		}, "T", 0},
-		"one that fails": {func(s *tasklet.Scheduler) act.Action {
-			f := future.New[int](s.Act())
+		"one that fails": {func(r *tasklet.Runner) act.Action {
+			f := future.New[int](r.Act())
 			_ = f.Fail(errNo)
 			return f.Await()
 		}, "T:no", 0},
-		"a sleep":         {func(*tasklet.Scheduler) act.Action { return &listener.Sleep{For: time.Millisecond} }, "T", 0},
-		"a call":          {func(*tasklet.Scheduler) act.Action { return &act.Call[int]{F: func() (int, error) { return 0, errNo }} }, "T:no", 0},
-		"one that panics": {func(*tasklet.Scheduler) act.Action { return act.Func(func(*act.Task) act.Directive { panic("boom") }) }, "T:act: dropped before it had finished", 1},
-		"several": {func(s *tasklet.Scheduler) act.Action {
-			return act.First(future.New[int](s.Act()).Await(), &listener.Sleep{For: time.Millisecond})
+		"a sleep":         {func(*tasklet.Runner) act.Action { return &listener.Sleep{For: time.Millisecond} }, "T", 0},
+		"a call":          {func(*tasklet.Runner) act.Action { return &act.Call[int]{F: func() (int, error) { return 0, errNo }} }, "T:no", 0},
+		"one that panics": {func(*tasklet.Runner) act.Action { return act.Func(func(*act.Task) act.Directive { panic("boom") }) }, "T:act: dropped before it had finished", 1},
+		"several": {func(r *tasklet.Runner) act.Action {
+			return act.First(future.New[int](r.Act()).Await(), &listener.Sleep{For: time.Millisecond})
 		}, "T", 0},
-		"offloaded": {func(*tasklet.Scheduler) act.Action {
+		"offloaded": {func(*tasklet.Runner) act.Action {
 			begun := false
 			return act.Func(func(t *act.Task) act.Directive {
 				if begun {
@@ -67,9 +67,9 @@ func TestAwait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
-			s, logs := observed(act.Config{})
-			schedule(t, s, sync_, awaits(h, row.f))
-			inTime(t, func() { require.NoError(t, s.Run()) })
+			r, logs := observed(act.Config{})
+			schedule(t, r, sync_, awaits(h, row.f))
+			inTime(t, func() { require.NoError(t, r.Run()) })
 			require.Equal(t, row.want, h.take())
 			require.Equal(t, row.log, logs.Len())
 		})
@@ -86,27 +86,27 @@ func (c closing) Close() error                   { c.h.note("!"); return nil }
 // The action is closed when the tasklet goes on for another reason, and does not keep Run from returning.
 func TestAwaitIsGivenUp(t *testing.T) {
 	for name, row := range map[string]struct {
-		end  func(s *tasklet.Scheduler, x tasklet.Tasklet) error
+		end  func(r *tasklet.Runner, x tasklet.Tasklet) error
 		want string
 	}{
-		"resumed":   {func(s *tasklet.Scheduler, x tasklet.Tasklet) error { return s.Suspend(x).Resume(sync_) }, "aT!"},
-		"scheduled": {func(s *tasklet.Scheduler, x tasklet.Tasklet) error { return s.Schedule(x, async) }, "aT!"},
-		"ended":     {func(s *tasklet.Scheduler, x tasklet.Tasklet) error { return s.Schedule(x, done) }, "a!"},
+		"resumed":   {func(r *tasklet.Runner, x tasklet.Tasklet) error { return r.Suspend(x).Resume(sync_) }, "aT!"},
+		"scheduled": {func(r *tasklet.Runner, x tasklet.Tasklet) error { return r.Schedule(x, async) }, "aT!"},
+		"ended":     {func(r *tasklet.Runner, x tasklet.Tasklet) error { return r.Schedule(x, done) }, "a!"},
 		"with":      {tasklet.With, "aT!"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, h := tasklet.NewScheduler(), &history{}
-			x := awaits(h, func(*tasklet.Scheduler) act.Action { return closing{h} })
+			r, h := tasklet.NewRunner(), &history{}
+			x := awaits(h, func(*tasklet.Runner) act.Action { return closing{h} })
 			ender := &phases{"E", nil}
-			ender.f = func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+			ender.f = func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 				if h.count("a") == 0 {
 					return sync_
 				}
-				require.NoError(t, row.end(s, x))
+				require.NoError(t, row.end(r, x))
 				return done
 			}
-			schedule(t, s, sync_, x, ender)
-			inTime(t, func() { require.NoError(t, s.Run()) })
+			schedule(t, r, sync_, x, ender)
+			inTime(t, func() { require.NoError(t, r.Run()) })
 			got := h.take()
 			require.ElementsMatch(t, []byte(row.want), []byte(got), got)
 		})
@@ -115,40 +115,40 @@ func TestAwaitIsGivenUp(t *testing.T) {
 
 // The answer of the phase counts: if it is not Wait, the action is closed.
 func TestAwaitWithoutWaitIsGivenUp(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
+	r, h := tasklet.NewRunner(), &history{}
 	begun := false
-	schedule(t, s, sync_, &phases{"T", func(x tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, r, sync_, &phases{"T", func(x tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		h.note("T")
 		if begun {
 			return done
 		}
 		begun = true
-		s.Await(x, closing{h})
-		s.Await(x, closing{h})
+		r.Await(x, closing{h})
+		r.Await(x, closing{h})
 		return sync_
 	}})
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "!!TT", sorted(h.take()))
 }
 
 // A tasklet whose action was cut goes on in the next Run, and Err says why.
 func TestAwaitThatIsCut(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
-	schedule(t, s, sync_, awaits(h, func(*tasklet.Scheduler) act.Action { return closing{h} }))
+	r, h := tasklet.NewRunner(), &history{}
+	schedule(t, r, sync_, awaits(h, func(*tasklet.Runner) act.Action { return closing{h} }))
 	go func() {
 		for h.count("a") == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		s.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
+		r.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
 	}()
 	var cut *shutdown.Cut
-	inTime(t, func() { cut = requireCut(t, s.Run()) })
+	inTime(t, func() { cut = requireCut(t, r.Run()) })
 	require.Equal(t, 2, cut.Tasks)
 	require.Equal(t, "a(a)a!", h.take())
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Equal(t, "T:act: dropped before it had finished", h.take())
 }
 
 func TestErrOfNobody(t *testing.T) {
-	require.NoError(t, tasklet.NewScheduler().Err())
+	require.NoError(t, tasklet.NewRunner().Err())
 }

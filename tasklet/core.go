@@ -9,7 +9,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// core is the state that all views of a scheduler share.
+// core is the state that all views of a Runner share.
 //
 // It has a mutex, unlike most of Daimon: directives come from any goroutine, and which one is the last has to be
 // decided when it is given, whether or not Run is active. The mutex is held for some ten instructions; no user code
@@ -24,7 +24,7 @@ type core struct {
 	runs sync.Mutex // held in Run
 
 	mu       sync.Mutex         // guards all that follows
-	known    map[Tasklet]*entry // the members of the scheduler
+	known    map[Tasklet]*entry // the members of the Runner
 	born     uint64             // entries made so far
 	queue    queue              // entries due for a SYNC phase
 	changed  []*entry           // their tasks are to be spawned or woken on the thread; each once
@@ -56,7 +56,7 @@ func newCore(a API, k kind) *core {
 	return &core{api: a, kind: k, known: map[Tasklet]*entry{}}
 }
 
-func (c *core) root() *Scheduler { return &Scheduler{core: c} }
+func (c *core) root() *Runner { return &Runner{core: c} }
 
 // unlock releases mu, wakes the monitor if settle has something to do, and hands launches to the executor.
 func (c *core) unlock() {
@@ -82,7 +82,7 @@ func (c *core) admit(t Tasklet) *entry {
 	}
 	c.born++
 	e := &entry{core: c, tasklet: t, hash: active.hash(t), kind: reflect.TypeOf(t), born: c.born}
-	e.view = Scheduler{c, e}
+	e.view = Runner{c, e}
 	c.known[t] = e
 	return e
 }
@@ -151,7 +151,7 @@ func (c *core) takeOut(e *entry) {
 	e.place = nowhere
 }
 
-// begin takes e into a phase and reports whether it could. If the tasklet is in a phase of another scheduler, e goes
+// begin takes e into a phase and reports whether it could. If the tasklet is in a phase under another Runner, e goes
 // on with d when that has ended. Under an Inline nothing would continue it, so there e waits.
 func (c *core) begin(e *entry, d Directive) bool {
 	c.takeOut(e)

@@ -12,21 +12,21 @@ import (
 // spin is a tasklet that always answers Sync.
 type spin struct{ n int }
 
-func (p *spin) Task(*tasklet.Scheduler) tasklet.Directive { p.n++; return tasklet.Sync }
+func (p *spin) Task(*tasklet.Runner) tasklet.Directive { p.n++; return tasklet.Sync }
 
 func TestAllocations(t *testing.T) {
 	a := act.New(act.Config{})
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	x, y := &spin{}, &spin{}
-	right := s.Suspend(y)
-	schedule(t, s, tasklet.Sync, x)
+	right := r.Suspend(y)
+	schedule(t, r, tasklet.Sync, x)
 	_, err := a.Step(1000)
 	require.NoError(t, err)
 	for name, do := range map[string]func(){
 		"a SYNC phase": func() { _, _ = a.Step(1) },
-		"Schedule":     func() { _ = s.Schedule(x, tasklet.Sync); _, _ = a.Step(10) },
-		"a resumption": func() { _ = s.Schedule(y, tasklet.Wait); _ = right.Resume(tasklet.Sync); _, _ = a.Step(200) },
+		"Schedule":     func() { _ = r.Schedule(x, tasklet.Sync); _, _ = a.Step(10) },
+		"a resumption": func() { _ = r.Schedule(y, tasklet.Wait); _ = right.Resume(tasklet.Sync); _, _ = a.Step(200) },
 	} {
 		do()
 		require.Zero(t, testing.AllocsPerRun(100, do), name)
@@ -39,9 +39,9 @@ func BenchmarkSyncPhase(b *testing.B) {
 			b.ReportAllocs()
 			a := act.New(act.Config{})
 			defer a.Close()
-			s := tasklet.On(a)
+			r := tasklet.On(a)
 			for range n {
-				_ = s.Schedule(&spin{}, tasklet.Sync)
+				_ = r.Schedule(&spin{}, tasklet.Sync)
 			}
 			_, _ = a.Step(1000)
 			b.ResetTimer()
@@ -55,10 +55,10 @@ func BenchmarkLife(b *testing.B) {
 	b.ReportAllocs()
 	a := act.New(act.Config{})
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	_, _ = a.Step(10)
 	for range b.N {
-		_ = s.Schedule(tasklet.NewDone(), tasklet.Sync)
+		_ = r.Schedule(tasklet.NewDone(), tasklet.Sync)
 		for n := 1; n > 0; {
 			n, _ = a.Step(10)
 		}
@@ -67,30 +67,30 @@ func BenchmarkLife(b *testing.B) {
 
 func BenchmarkSchedule(b *testing.B) {
 	b.ReportAllocs()
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	all := make([]spin, 100)
 	for i := range b.N {
-		_ = s.Schedule(&all[i%100], tasklet.Sync)
+		_ = r.Schedule(&all[i%100], tasklet.Sync)
 	}
 }
 
 func BenchmarkInline(b *testing.B) {
 	b.ReportAllocs()
-	s, x := tasklet.Inline(), tasklet.NewDone()
+	r, x := tasklet.Inline(), tasklet.NewDone()
 	for range b.N {
-		_ = s.Schedule(x, tasklet.Sync)
+		_ = r.Schedule(x, tasklet.Sync)
 	}
 }
 
 // An ASYNC phase and the SYNC phase that follows.
 func BenchmarkAsyncPhase(b *testing.B) {
 	b.ReportAllocs()
-	s, n := tasklet.NewScheduler(), 0
-	_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+	r, n := tasklet.NewRunner(), 0
+	_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 		if n++; n > 2*b.N {
 			return tasklet.Done
 		}
 		return []tasklet.Directive{tasklet.Sync, tasklet.Async}[n%2]
 	}), tasklet.Sync)
-	_ = s.Run()
+	_ = r.Run()
 }

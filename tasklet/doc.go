@@ -9,7 +9,7 @@
 // A program that alternates between computing and blocking is written as such phases. Shared data is used in SYNC
 // phases, without a lock. Blocking calls are made in ASYNC phases, in parallel.
 //
-//	func (q *query) Task(s *tasklet.Scheduler) tasklet.Directive {
+//	func (q *query) Task(r *tasklet.Runner) tasklet.Directive {
 //		switch q.phase++; q.phase {
 //		case 1: // SYNC: reads shared data
 //			q.request = build(q.table)
@@ -22,14 +22,14 @@
 //		return tasklet.Done
 //	}
 //
-// A [Scheduler] schedules, suspends and runs tasklets. A [Rescheduler] resumes a suspended one. An [API] configures
-// schedulers.
+// A [Runner] schedules, suspends and runs tasklets. A [Rescheduler] resumes a suspended one. An [API] configures
+// runners.
 //
 // # What a phase may do
 //
 // A SYNC phase has the thread to itself, so it should be short, and it must not block: not on a lock that an ASYNC phase
 // may hold for long, not on input, and never on another phase. It may use all data of other SYNC phases of its
-// scheduler, and everything in package act that belongs to the thread, through [Scheduler.Act]. Long work is divided:
+// runner, and everything in package act that belongs to the thread, through [Runner.Act]. Long work is divided:
 // answer Sync, and all others that are ready have their turn in between.
 //
 // An ASYNC phase may block, and runs in parallel with other phases, but never with another phase of its own tasklet. It
@@ -45,12 +45,12 @@
 //
 // # Releasing resources
 //
-// A tasklet has no Close: it may be scheduled again, here or under another scheduler. What a phase acquires for itself
+// A tasklet has no Close: it may be scheduled again, here or under another runner. What a phase acquires for itself
 // is released by its deferred functions, which run after a panic and a Goexit too. What is kept from one phase to the
 // next is released by the last phase, or in Stop after an order; a [Stopper] may end its tasklet there. Neither the
 // last phase nor Stop is called after a panic in an earlier phase, after an order that suspends and drops, or when the
 // act.Scheduler of [On] is closed. What must be released in all cases is put into an action, which is always closed:
-// see [Scheduler.Await], and Spawn of [Scheduler.Act].
+// see [Runner.Await], and Spawn of [Runner.Act].
 //
 // # The states of a tasklet
 //
@@ -74,11 +74,11 @@
 // [On], tasklets live among the tasks of a server, without a Run of their own.
 //
 // ASYNC phases run where API.Executor, or the act.Scheduler, runs them; the package has no thread pool. Code that only
-// waits for events is better an act.Action, or a coroutine. [Scheduler.Await] lets a tasklet wait for an action.
+// waits for events is better an act.Action, or a coroutine. [Runner.Await] lets a tasklet wait for an action.
 //
 // # Differences from other tasklet libraries
 //
-// Go has no thread-local variables, so there is no current scheduler: it is a parameter of Task, and a goroutine without
+// Go has no thread-local variables, so there is no current runner: it is a parameter of Task, and a goroutine without
 // one uses [Inline]. Schedule returns an error, so calls cannot be chained. Under Run, a tasklet that is scheduled Sync in
 // a phase is queued and not run inside it. A resumption before the Wait is kept, phases of one tasklet never overlap, and
 // a panic in an ASYNC phase is reported and blocks nothing.

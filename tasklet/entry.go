@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// entry is the membership of a tasklet in one scheduler, until it is Done, and its task there.
+// entry is the membership of a tasklet in one Runner, until it is Done, and its task there.
 //
 //	              ┌──────────── Sync ────────────┐
 //	              ▼                              │
@@ -17,12 +17,12 @@ import (
 //	            ▼ │ resumed                    │
 //	           waiting ◀─────── Wait ──────────┘
 //
-// An entry whose tasklet is in a phase of another scheduler is blocked until that has ended.
+// An entry whose tasklet is in a phase under another Runner is blocked until that has ended.
 type entry struct {
 	core *core
 	hash uint64       // of the tasklet
 	kind reflect.Type // of the tasklet; names the entry after the tasklet is released
-	view Scheduler
+	view Runner
 	born uint64 // the order of admission
 
 	// Guarded by core.mu.
@@ -55,7 +55,7 @@ const (
 	inPhase
 	waiting
 	handed  // to the executor and not begun
-	blocked // its tasklet is in a phase of another scheduler, or in the last phase of an earlier entry
+	blocked // its tasklet is in a phase under another Runner, or in the last phase of an earlier entry
 )
 
 // remembered returns the directive that follows d: a Wait consumes what was scheduled in its phase, or resumed before.
@@ -105,7 +105,7 @@ func (e *entry) Act(t *act.Task) act.Directive {
 		c.mu.Lock()
 	}
 	// An order makes all tasks ready at once and may bound their turns, so a queued entry has its phase in this turn
-	// even if it is not the head. For other entries the order takes a turn: see Scheduler.Shutdown.
+	// even if it is not the head. For other entries the order takes a turn: see Runner.Shutdown.
 	if e.place != queued || c.queue.head != e && c.order == nil || !c.begin(e, Sync) {
 		return e.verdict(t, act.Wait)
 	}

@@ -22,7 +22,7 @@ type query struct {
 	reply   int
 }
 
-func (q *query) Task(*tasklet.Scheduler) tasklet.Directive {
+func (q *query) Task(*tasklet.Runner) tasklet.Directive {
 	switch q.phase++; q.phase {
 	case 1: // SYNC: build the request from what is shared
 		q.request = fmt.Sprintf("%s, of %d", q.name, len(q.prices))
@@ -42,32 +42,32 @@ func ask(request string) int {
 
 // Requests are built and replies merged without a lock. The calls in between overlap.
 func Example() {
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	prices := map[string]int{}
 	for _, name := range []string{"apple", "fig", "pear"} {
-		_ = s.Schedule(&query{prices: prices, name: name}, tasklet.Sync)
+		_ = r.Schedule(&query{prices: prices, name: name}, tasklet.Sync)
 	}
-	fmt.Println(s.Run(), prices)
+	fmt.Println(r.Run(), prices)
 	// Output: <nil> map[apple:5 fig:3 pear:4]
 }
 
 // beat waits for a timer three times.
 type beat struct{ n int }
 
-func (b *beat) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (b *beat) Task(r *tasklet.Runner) tasklet.Directive {
 	fmt.Println("beat", b.n)
 	if b.n++; b.n == 3 {
 		return tasklet.Done
 	}
-	time.AfterFunc(time.Millisecond, s.Suspend(b).ResumeLater(tasklet.Sync))
+	time.AfterFunc(time.Millisecond, r.Suspend(b).ResumeLater(tasklet.Sync))
 	return tasklet.Wait // also right if the timer was faster
 }
 
 // A timer resumes a tasklet that waits.
 func ExampleRescheduler_ResumeLater() {
-	s := tasklet.NewScheduler()
-	_ = s.Schedule(&beat{}, tasklet.Sync)
-	fmt.Println(s.Run())
+	r := tasklet.NewRunner()
+	_ = r.Schedule(&beat{}, tasklet.Sync)
+	fmt.Println(r.Run())
 	// Output:
 	// beat 0
 	// beat 1
@@ -76,40 +76,40 @@ func ExampleRescheduler_ResumeLater() {
 }
 
 // The last directive counts.
-func ExampleScheduler_Schedule() {
-	s := tasklet.NewScheduler()
+func ExampleRunner_Schedule() {
+	r := tasklet.NewRunner()
 	say := func(what string) tasklet.Tasklet {
-		return tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		return tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 			fmt.Println(what)
 			return tasklet.Done
 		})
 	}
 	a, b, c := say("A"), say("B"), say("C")
-	_ = s.Schedule(a, tasklet.Sync)
-	_ = s.Schedule(b, tasklet.Sync)
-	_ = s.Schedule(c, tasklet.Sync)
-	_ = s.Schedule(a, tasklet.Sync)
-	_ = s.Schedule(c, tasklet.Done)
-	_ = s.Run()
-	fmt.Println(s.Schedule(a, tasklet.Async))
+	_ = r.Schedule(a, tasklet.Sync)
+	_ = r.Schedule(b, tasklet.Sync)
+	_ = r.Schedule(c, tasklet.Sync)
+	_ = r.Schedule(a, tasklet.Sync)
+	_ = r.Schedule(c, tasklet.Done)
+	_ = r.Run()
+	fmt.Println(r.Schedule(a, tasklet.Async))
 	// Output:
 	// B
 	// A
-	// tasklet: the scheduler is not running
+	// tasklet: the runner is not running
 }
 
 // A placeholder keeps Run from returning until it is resumed with Done.
 func ExampleNewWait() {
-	s := tasklet.NewScheduler()
-	more := s.Suspend(tasklet.NewWait())
+	r := tasklet.NewRunner()
+	more := r.Suspend(tasklet.NewWait())
 	go func() {
-		_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 			fmt.Println("from elsewhere")
 			return tasklet.Done
 		}), tasklet.Sync)
 		_ = more.Resume(tasklet.Done)
 	}()
-	fmt.Println(s.Run())
+	fmt.Println(r.Run())
 	// Output:
 	// from elsewhere
 	// <nil>
@@ -117,30 +117,30 @@ func ExampleNewWait() {
 
 // Inline runs phases on the goroutine that schedules them.
 func ExampleInline() {
-	s := tasklet.Inline()
+	r := tasklet.Inline()
 	left := 3
-	count := tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+	count := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 		fmt.Println("phase", left)
 		if left--; left == 0 {
 			return tasklet.Done
 		}
 		return tasklet.Sync
 	})
-	fmt.Println(s.Schedule(count, tasklet.Sync))
-	fmt.Println(s.Run())
+	fmt.Println(r.Schedule(count, tasklet.Sync))
+	fmt.Println(r.Run())
 	// Output:
 	// phase 3
 	// phase 2
 	// phase 1
 	// <nil>
-	// tasklet: a scheduler made by Inline or On has no Run of its own
+	// tasklet: a runner made by Inline or On has no Run of its own
 }
 
-// With runs the first phase at once. The next phases run under the given scheduler.
+// With runs the first phase at once. The next phases run under the given runner.
 func ExampleWith() {
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	phase := 0
-	t := tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+	t := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 		phase++
 		fmt.Println("phase", phase)
 		if phase == 2 {
@@ -148,9 +148,9 @@ func ExampleWith() {
 		}
 		return tasklet.Sync
 	})
-	fmt.Println(tasklet.With(s, t))
+	fmt.Println(tasklet.With(r, t))
 	fmt.Println("and then")
-	fmt.Println(s.Run())
+	fmt.Println(r.Run())
 	// Output:
 	// phase 1
 	// <nil>
@@ -162,21 +162,21 @@ func ExampleWith() {
 // lookup awaits a future.
 type lookup struct{ answer *future.Future[int] }
 
-func (l *lookup) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (l *lookup) Task(r *tasklet.Runner) tasklet.Directive {
 	if l.answer == nil {
-		l.answer = future.Go(s.Act(), func() (int, error) { return 42, errors.New("but not sure") })
-		return s.Await(l, l.answer.Await())
+		l.answer = future.Go(r.Act(), func() (int, error) { return 42, errors.New("but not sure") })
+		return r.Await(l, l.answer.Await())
 	}
 	fmt.Println(l.answer.Value())
-	fmt.Println(s.Err())
+	fmt.Println(r.Err())
 	return tasklet.Done
 }
 
 // A tasklet waits for an action: a future, a Sleep, a Call.
-func ExampleScheduler_Await() {
-	s := tasklet.NewScheduler()
-	_ = s.Schedule(&lookup{}, tasklet.Sync)
-	fmt.Println(s.Run())
+func ExampleRunner_Await() {
+	r := tasklet.NewRunner()
+	_ = r.Schedule(&lookup{}, tasklet.Sync)
+	fmt.Println(r.Run())
 	// Output:
 	// 0 but not sure
 	// but not sure
@@ -201,16 +201,16 @@ func ExampleAPI() {
 		Executor:     e,
 		NewScheduler: func() *act.Scheduler { return act.New(act.Config{TurnsPerPass: 16}) },
 	}
-	s := api.New()
+	r := api.New()
 	phase := 0
-	_ = s.Schedule(tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+	_ = r.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		if phase++; phase == 1 {
 			return tasklet.Async
 		}
-		fmt.Println("inherited:", s.API().Executor == e)
+		fmt.Println("inherited:", r.API().Executor == e)
 		return tasklet.Done
 	}), tasklet.Sync)
-	fmt.Println(s.Run())
+	fmt.Println(r.Run())
 	// Output:
 	// inherited: true
 	// <nil>
@@ -221,23 +221,23 @@ type clerk struct{ served int }
 
 func (c *clerk) String() string { return "clerk" }
 
-func (c *clerk) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (c *clerk) Task(r *tasklet.Runner) tasklet.Directive {
 	if c.served++; c.served == 3 {
-		s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 2}})
+		r.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 2}})
 	}
 	return tasklet.Sync
 }
 
-func (c *clerk) Stop(_ *tasklet.Scheduler, o shutdown.Order) {
+func (c *clerk) Stop(_ *tasklet.Runner, o shutdown.Order) {
 	fmt.Println("after", c.served, "of them:", o.Policy())
 }
 
 // A bound in turns counts SYNC phases. The Cut names the tasklets that are left, which are kept for the next Run.
-func ExampleScheduler_Shutdown() {
-	s := tasklet.NewScheduler()
+func ExampleRunner_Shutdown() {
+	r := tasklet.NewRunner()
 	c := &clerk{}
-	_ = s.Schedule(c, tasklet.Sync)
-	fmt.Println(s.Run())
+	_ = r.Schedule(c, tasklet.Sync)
+	fmt.Println(r.Run())
 	fmt.Println(c.served, "served")
 	// Output:
 	// after 3 of them: drain, 2 turns a task
@@ -250,8 +250,8 @@ func ExampleOn() {
 	s := act.New(act.Config{})
 	defer s.Close()
 	tasklets := tasklet.On(s)
-	_ = tasklets.Schedule(tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
-		fmt.Println("a phase, on the thread in Run:", s.Act().Here())
+	_ = tasklets.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
+		fmt.Println("a phase, on the thread in Run:", r.Act().Here())
 		return tasklet.Done
 	}), tasklet.Sync)
 	fmt.Println(s.Run())

@@ -13,24 +13,24 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-func boom(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive { panic("boom") }
+func boom(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive { panic("boom") }
 
-func exit(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+func exit(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
 	runtime.Goexit()
 	return done
 }
 
-func nothing(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive { return 0 }
+func nothing(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive { return 0 }
 
 // first answers d in its first phase and then calls f.
-func first(name string, d tasklet.Directive, f func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive) tasklet.Tasklet {
+func first(name string, d tasklet.Directive, f func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive) tasklet.Tasklet {
 	begun := false
-	return &phases{name, func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+	return &phases{name, func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		if !begun {
 			begun = true
 			return d
 		}
-		return f(t, s)
+		return f(t, r)
 	}}
 }
 
@@ -44,21 +44,21 @@ func TestAPanicIsReportedOnceAndRunGoesOn(t *testing.T) {
 		"Goexit in ASYNC":       {first("T", async, exit), "panic: runtime.Goexit"},
 		"no directive":          {&phases{"T", nothing}, "panic: tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done"},
 		"no directive in ASYNC": {first("T", async, nothing), "panic: tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done"},
-		"an *act.Panic raised again": {first("T", async, func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+		"an *act.Panic raised again": {first("T", async, func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
 			panic(&act.Panic{Value: "boom", Stack: []byte("!")})
 		}), "panic: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
-			s, logs := observed(trace(h))
-			schedule(t, s, sync_, row.x, h.play("B", sync_, async, sync_))
-			inTime(t, func() { require.NoError(t, s.Run()) })
+			r, logs := observed(trace(h))
+			schedule(t, r, sync_, row.x, h.play("B", sync_, async, sync_))
+			inTime(t, func() { require.NoError(t, r.Run()) })
 			require.Equal(t, []string{"T"}, failed(logs))
 			require.Equal(t, 1, logs.Len())
 			require.Equal(t, row.want, logs.All()[0].ContextMap()["error"])
 			require.NotEmpty(t, logs.All()[0].ContextMap()["stack"])
 			require.Contains(t, h.take(), "[T: "+row.want+"]", "its task has failed")
-			require.NoError(t, s.Run(), "nobody is left")
+			require.NoError(t, r.Run(), "nobody is left")
 		})
 	}
 }
@@ -66,55 +66,55 @@ func TestAPanicIsReportedOnceAndRunGoesOn(t *testing.T) {
 // A failure is reported even if Run has ended.
 func TestAPanicAfterRunIsReported(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		s, logs := observed(act.Config{})
+		r, logs := observed(act.Config{})
 		in, out := make(chan bool), make(chan bool)
-		schedule(t, s, sync_, first("T", async, func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+		schedule(t, r, sync_, first("T", async, func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
 			in <- true
 			<-out
 			panic("boom")
 		}))
 		go func() {
 			<-in
-			s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
+			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
 		}()
-		inTime(t, func() { require.Error(t, s.Run()) })
+		inTime(t, func() { require.Error(t, r.Run()) })
 		close(out)
 		require.Eventually(t, func() bool { return logs.Len() == 1 }, patience, 1e6)
 		require.Equal(t, []string{"T"}, failed(logs))
-		require.NoError(t, s.Run())
+		require.NoError(t, r.Run())
 	}
 }
 
 func TestGoexitInSYNCEndsTheGoroutineOfRunAndNothingElse(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
-	schedule(t, s, sync_, &phases{"T", exit}, h.play("B"))
+	r, h := tasklet.NewRunner(), &history{}
+	schedule(t, r, sync_, &phases{"T", exit}, h.play("B"))
 	over := make(chan bool)
 	go func() {
 		defer close(over)
-		_ = s.Run() // does not return: its goroutine ends
+		_ = r.Run() // does not return: its goroutine ends
 		h.note("!")
 	}()
 	<-over
 	require.Empty(t, h.take())
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "B", h.take())
 }
 
-func TestAPanicInWithLeavesBothSchedulersUsable(t *testing.T) {
-	for name, f := range map[string]func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive{
+func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
+	for name, f := range map[string]func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive{
 		"panic": boom, "no directive": nothing,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
 			outer, logs := observed(act.Config{})
-			inner := tasklet.NewScheduler()
+			inner := tasklet.NewRunner()
 			bad := &phases{"bad", f}
 			schedule(t, inner, sync_, bad, h.play("I"))
-			schedule(t, outer, sync_, &phases{"with", func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+			schedule(t, outer, sync_, &phases{"with", func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
 				_ = tasklet.With(inner, bad)
 				h.note("!")
 				return done
-			}}, &phases{"catches", func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+			}}, &phases{"catches", func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
 				require.Panics(t, func() { _ = tasklet.With(inner, bad) })
 				h.note("c")
 				return done
@@ -129,20 +129,20 @@ func TestAPanicInWithLeavesBothSchedulersUsable(t *testing.T) {
 }
 
 func TestWrongUseSaysSo(t *testing.T) {
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	for _, row := range []struct {
 		want string
 		f    func()
 	}{
-		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = s.Schedule(tasklet.NewDone(), 0) }},
-		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = s.Suspend(tasklet.NewDone()).Resume(9) }},
-		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { s.Suspend(tasklet.NewDone()).ResumeLater(0) }},
-		{"tasklet: no tasklet", func() { _ = s.Schedule(nil, sync_) }},
-		{"tasklet: no tasklet", func() { _ = tasklet.With(s, nil) }},
-		{"tasklet: Shutdown without an order", func() { s.Shutdown(nil) }},
-		{"tasklet: Await is for phases on the thread in Run", func() { s.Await(tasklet.NewDone(), act.Seq()) }},
-		{"tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable", func() { s.Await(uncomparable{}, act.Seq()) }},
-		{"tasklet: no action to await", func() { s.Await(tasklet.NewDone(), nil) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Schedule(tasklet.NewDone(), 0) }},
+		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Suspend(tasklet.NewDone()).Resume(9) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { r.Suspend(tasklet.NewDone()).ResumeLater(0) }},
+		{"tasklet: no tasklet", func() { _ = r.Schedule(nil, sync_) }},
+		{"tasklet: no tasklet", func() { _ = tasklet.With(r, nil) }},
+		{"tasklet: Shutdown without an order", func() { r.Shutdown(nil) }},
+		{"tasklet: Await is for phases on the thread in Run", func() { r.Await(tasklet.NewDone(), act.Seq()) }},
+		{"tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable", func() { r.Await(uncomparable{}, act.Seq()) }},
+		{"tasklet: no action to await", func() { r.Await(tasklet.NewDone(), nil) }},
 		{"tasklet: API.NewScheduler returned no scheduler", func() {
 			_ = tasklet.API{NewScheduler: func() *act.Scheduler { return nil }}.New().Run()
 		}},
@@ -154,12 +154,12 @@ func TestWrongUseSaysSo(t *testing.T) {
 // uncomparable is a tasklet that cannot be compared with ==.
 type uncomparable []int
 
-func (uncomparable) Task(*tasklet.Scheduler) tasklet.Directive { return done }
+func (uncomparable) Task(*tasklet.Runner) tasklet.Directive { return done }
 
 func TestATaskletThatCannotBeComparedIsRefused(t *testing.T) {
 	x := uncomparable{}
-	for _, s := range []*tasklet.Scheduler{tasklet.NewScheduler(), tasklet.Inline()} {
-		for _, err := range []error{s.Schedule(x, sync_), s.Suspend(x).Resume(sync_), tasklet.With(s, x)} {
+	for _, r := range []*tasklet.Runner{tasklet.NewRunner(), tasklet.Inline()} {
+		for _, err := range []error{r.Schedule(x, sync_), r.Suspend(x).Resume(sync_), tasklet.With(r, x)} {
 			require.ErrorIs(t, err, tasklet.ErrIncomparable)
 			require.EqualError(t, err, "tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable")
 		}
@@ -177,8 +177,8 @@ func TestAPanicBeforeCloseIsReported(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	exec := &later{}
 	a := act.New(act.Config{Executor: exec, Logger: zap.New(core)})
-	s := tasklet.On(a)
-	schedule(t, s, sync_, first("T", async, boom))
+	r := tasklet.On(a)
+	schedule(t, r, sync_, first("T", async, boom))
 	for n := 1; n > 0; {
 		n, _ = a.Step(10)
 	}

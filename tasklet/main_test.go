@@ -64,7 +64,7 @@ type script struct {
 
 func (p *script) String() string { return p.name }
 
-func (p *script) Task(*tasklet.Scheduler) tasklet.Directive {
+func (p *script) Task(*tasklet.Runner) tasklet.Directive {
 	p.h.note(p.name)
 	if len(p.answers) == 0 {
 		return done
@@ -82,20 +82,20 @@ func (h *history) play(name string, answers ...tasklet.Directive) *script {
 // phases is a tasklet with a name that calls f.
 type phases struct {
 	name string
-	f    func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive
+	f    func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive
 }
 
 func (p *phases) String() string { return p.name }
 
-func (p *phases) Task(s *tasklet.Scheduler) tasklet.Directive { return p.f(p, s) }
+func (p *phases) Task(r *tasklet.Runner) tasklet.Directive { return p.f(p, r) }
 
 // told is a script that records its orders.
 type told struct{ *script }
 
-func (p told) Stop(s *tasklet.Scheduler, o shutdown.Order) { p.h.note("(" + p.name + ")") }
+func (p told) Stop(r *tasklet.Runner, o shutdown.Order) { p.h.note("(" + p.name + ")") }
 
 // observed returns a scheduler and the logs of its act.Schedulers.
-func observed(cfg act.Config) (*tasklet.Scheduler, *observer.ObservedLogs) {
+func observed(cfg act.Config) (*tasklet.Runner, *observer.ObservedLogs) {
 	api, logs := observedAPI(cfg)
 	return api.New(), logs
 }
@@ -106,10 +106,10 @@ func observedAPI(cfg act.Config) (tasklet.API, *observer.ObservedLogs) {
 	return tasklet.API{NewScheduler: func() *act.Scheduler { return act.New(cfg) }}, logs
 }
 
-func schedule(t testing.TB, s *tasklet.Scheduler, d tasklet.Directive, all ...tasklet.Tasklet) {
+func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...tasklet.Tasklet) {
 	t.Helper()
 	for _, x := range all {
-		require.NoError(t, s.Schedule(x, d))
+		require.NoError(t, r.Schedule(x, d))
 	}
 }
 

@@ -18,14 +18,14 @@ import (
 // Directives that are given during a phase. A phase of T gives all of them, in order, and answers; the history shows
 // the phases of T, and of B, which is scheduled after it.
 func TestWhatIsSaidDuringAPhase(t *testing.T) {
-	type word = func(s *tasklet.Scheduler, t tasklet.Tasklet, r tasklet.Rescheduler) error
+	type word = func(s *tasklet.Runner, t tasklet.Tasklet, r tasklet.Rescheduler) error
 	say := func(d tasklet.Directive) word {
-		return func(s *tasklet.Scheduler, t tasklet.Tasklet, _ tasklet.Rescheduler) error { return s.Schedule(t, d) }
+		return func(s *tasklet.Runner, t tasklet.Tasklet, _ tasklet.Rescheduler) error { return s.Schedule(t, d) }
 	}
 	resume := func(d tasklet.Directive) word {
-		return func(_ *tasklet.Scheduler, _ tasklet.Tasklet, r tasklet.Rescheduler) error { return r.Resume(d) }
+		return func(_ *tasklet.Runner, _ tasklet.Tasklet, r tasklet.Rescheduler) error { return r.Resume(d) }
 	}
-	suspend := func(s *tasklet.Scheduler, t tasklet.Tasklet, _ tasklet.Rescheduler) error {
+	suspend := func(s *tasklet.Runner, t tasklet.Tasklet, _ tasklet.Rescheduler) error {
 		s.Suspend(t)
 		return nil
 	}
@@ -68,7 +68,7 @@ func TestWhatIsSaidDuringAPhase(t *testing.T) {
 			defer a.Close()
 			s := tasklet.On(a)
 			answers, first := row.answers, true
-			x := &phases{"T", func(t1 tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+			x := &phases{"T", func(t1 tasklet.Tasklet, s *tasklet.Runner) tasklet.Directive {
 				if s.Act().Here() {
 					h.note("T")
 				} else {
@@ -134,25 +134,25 @@ func steps(t testing.TB, s *act.Scheduler, exec *later) {
 
 func TestResumeAfterDoneDoesNothing(t *testing.T) {
 	h := &history{}
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	x := h.play("T")
-	old := s.Suspend(x)
-	require.NoError(t, s.Schedule(x, sync_))
-	require.NoError(t, s.Run())
+	old := r.Suspend(x)
+	require.NoError(t, r.Schedule(x, sync_))
+	require.NoError(t, r.Run())
 	require.Equal(t, "T", h.take())
 
 	require.NoError(t, old.Resume(sync_))
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Empty(t, h.take(), "it is no member any more")
 
-	young := s.Suspend(x)
+	young := r.Suspend(x)
 	for _, d := range []tasklet.Directive{sync_, async, done} {
 		require.NoError(t, old.Resume(d))
 		old.ResumeLater(d)()
 	}
 	require.NoError(t, young.Resume(sync_))
 	x.answers = []tasklet.Directive{sync_}
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Equal(t, "TT", h.take(), "a Rescheduler belongs to one life")
 	require.NoError(t, tasklet.Rescheduler{}.Resume(sync_))
 }
@@ -161,30 +161,30 @@ func TestResumeAfterDoneDoesNothing(t *testing.T) {
 type alone struct {
 	in     atomic.Bool
 	phases atomic.Int64
-	f      func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive
+	f      func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive
 	twice  atomic.Int64
 }
 
-func (a *alone) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (a *alone) Task(r *tasklet.Runner) tasklet.Directive {
 	if !a.in.CompareAndSwap(false, true) {
 		a.twice.Add(1)
 		return done
 	}
 	defer a.in.Store(false)
 	a.phases.Add(1)
-	return a.f(a, s)
+	return a.f(a, r)
 }
 
 // Another goroutine resumes the tasklet, sometimes before its phase answers Wait and sometimes after.
 func TestAResumptionIsNeverLost(t *testing.T) {
 	tries := tier.Choose(20_000, 100_000, 100_000)
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	hand, left := make(chan tasklet.Rescheduler, 1), tries
-	x := &alone{f: func(t tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+	x := &alone{f: func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		if left--; left < 0 {
 			return done
 		}
-		hand <- s.Suspend(t)
+		hand <- r.Suspend(t)
 		if left%3 == 0 {
 			runtime.Gosched()
 		}
@@ -199,19 +199,19 @@ func TestAResumptionIsNeverLost(t *testing.T) {
 			_ = (<-hand).Resume(d)
 		}
 	}()
-	schedule(t, s, sync_, x)
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	schedule(t, r, sync_, x)
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.EqualValues(t, tries+1, x.phases.Load())
 	require.Zero(t, x.twice.Load())
 }
 
-// Goroutines resume, schedule and run it under several schedulers.
+// Goroutines resume, schedule and run it under several runners.
 func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	const phases = 20_000
-	first, second := tasklet.NewScheduler(), tasklet.NewScheduler()
+	first, second := tasklet.NewRunner(), tasklet.NewRunner()
 	shared := tasklet.Inline()
 	x := &alone{}
-	x.f = func(tasklet.Tasklet, *tasklet.Scheduler) tasklet.Directive {
+	x.f = func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
 		n := x.phases.Load()
 		if n%7 == 0 {
 			runtime.Gosched()
@@ -223,28 +223,28 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	}
 	holds := []tasklet.Rescheduler{first.Suspend(tasklet.NewWait()), second.Suspend(tasklet.NewWait())}
 	var runs, storm sync.WaitGroup
-	for _, s := range []*tasklet.Scheduler{first, second} {
-		runs.Go(func() { _ = s.Run() })
+	for _, r := range []*tasklet.Runner{first, second} {
+		runs.Go(func() { _ = r.Run() })
 		for _, d := range []tasklet.Directive{sync_, async} {
 			storm.Go(func() {
 				for x.phases.Load() < phases {
-					_ = s.Schedule(x, d)
-					_ = s.Suspend(x).Resume(d)
+					_ = r.Schedule(x, d)
+					_ = r.Suspend(x).Resume(d)
 					runtime.Gosched()
 				}
 			})
 		}
 		storm.Go(func() {
 			for x.phases.Load() < phases {
-				_ = tasklet.With(s, x)
+				_ = tasklet.With(r, x)
 				_ = tasklet.With(shared, x)
 				runtime.Gosched()
 			}
 		})
 	}
 	inTime(t, storm.Wait)
-	for i, s := range []*tasklet.Scheduler{first, second} {
-		require.NoError(t, s.Schedule(x, done))
+	for i, r := range []*tasklet.Runner{first, second} {
+		require.NoError(t, r.Schedule(x, done))
 		require.NoError(t, holds[i].Resume(done))
 	}
 	inTime(t, runs.Wait)
@@ -252,12 +252,12 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	require.False(t, x.in.Load())
 }
 
-// An entry whose tasklet is in a phase of another scheduler waits for it without spinning, and then goes on.
+// An entry whose tasklet is in a phase under another runner waits for it without spinning, and then goes on.
 func TestATaskletInAPhaseElsewhereIsWaitedFor(t *testing.T) {
 	for _, d := range []tasklet.Directive{sync_, async} {
 		h := &history{}
 		in, out := make(chan bool), make(chan bool)
-		x := tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		x := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 			h.note("T")
 			if h.count("T") == 1 {
 				in <- true
@@ -265,7 +265,7 @@ func TestATaskletInAPhaseElsewhereIsWaitedFor(t *testing.T) {
 			}
 			return done
 		})
-		other := tasklet.NewScheduler()
+		other := tasklet.NewRunner()
 		hold := other.Suspend(tasklet.NewWait())
 		var ends sync.WaitGroup
 		ends.Go(func() { _ = tasklet.With(tasklet.Inline(), x) })
@@ -274,7 +274,7 @@ func TestATaskletInAPhaseElsewhereIsWaitedFor(t *testing.T) {
 		ends.Go(func() { _ = other.Run() })
 		require.Eventually(t, func() bool { return other.Act() != nil }, patience, 1e6)
 		schedule(t, other, d, x)
-		schedule(t, other, sync_, tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { h.note("B"); close(out); return done }))
+		schedule(t, other, sync_, tasklet.New(func(*tasklet.Runner) tasklet.Directive { h.note("B"); close(out); return done }))
 		require.NoError(t, hold.Resume(done))
 		inTime(t, ends.Wait)
 		require.Equal(t, "TBT", h.take())
@@ -282,26 +282,26 @@ func TestATaskletInAPhaseElsewhereIsWaitedFor(t *testing.T) {
 }
 
 func TestDoneDropsEveryReference(t *testing.T) {
-	s := tasklet.NewScheduler()
-	defer runtime.KeepAlive(s)
+	r := tasklet.NewRunner()
+	defer runtime.KeepAlive(r)
 	var kept []tasklet.Rescheduler
 	for name, end := range map[string]func(x *script){
-		"a phase": func(x *script) { schedule(t, s, sync_, x); require.NoError(t, s.Run()) },
+		"a phase": func(x *script) { schedule(t, r, sync_, x); require.NoError(t, r.Run()) },
 		"an ASYNC phase": func(x *script) {
 			x.answers = []tasklet.Directive{async}
-			schedule(t, s, sync_, x)
-			require.NoError(t, s.Run())
+			schedule(t, r, sync_, x)
+			require.NoError(t, r.Run())
 		},
-		"Schedule": func(x *script) { schedule(t, s, done, x) },
-		"With":     func(x *script) { require.NoError(t, tasklet.With(s, x)) },
+		"Schedule": func(x *script) { schedule(t, r, done, x) },
+		"With":     func(x *script) { require.NoError(t, tasklet.With(r, x)) },
 		"a panic": func(x *script) {
 			x.h = nil
-			require.Panics(t, func() { _ = tasklet.With(s, x) })
+			require.Panics(t, func() { _ = tasklet.With(r, x) })
 		},
 	} {
 		x := (&history{}).play("T")
 		gone := weak.Make(x)
-		kept = append(kept, s.Suspend(x))
+		kept = append(kept, r.Suspend(x))
 		end(x)
 		x = nil
 		runtime.GC()

@@ -13,16 +13,16 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// The same random calls to a scheduler and to a simple model give the same history.
+// The same random calls to a runner and to a simple model give the same history.
 
-// word is a call of a scheduler, in a phase or between phases.
+// word is a call of a runner, in a phase or between phases.
 type word struct {
 	verb string // schedule, suspend, resume, with
 	who  int    // tasklet, or Rescheduler of resume
 	d    tasklet.Directive
 }
 
-// sayer is implemented by the scheduler and the model.
+// sayer is implemented by the runner and the model.
 type sayer interface {
 	schedule(who int, d tasklet.Directive)
 	suspend(who int)
@@ -212,12 +212,12 @@ func (m *twin) run() {
 	m.busy = false
 }
 
-// real makes the calls of a scheduler.
+// real makes the calls of a runner.
 type real struct {
 	history
 	plot
 	t      *testing.T
-	s      *tasklet.Scheduler
+	s      *tasklet.Runner
 	cast   [cast]tasklet.Tasklet
 	rights []tasklet.Rescheduler
 }
@@ -240,10 +240,10 @@ func (p *real) with(who int) {
 	}
 }
 
-func newReal(t *testing.T, s *tasklet.Scheduler, plot plot) *real {
-	p := &real{t: t, s: s, plot: plot}
+func newReal(t *testing.T, r *tasklet.Runner, plot plot) *real {
+	p := &real{t: t, s: r, plot: plot}
 	for i := range p.cast {
-		p.cast[i] = tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		p.cast[i] = tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 			p.note(fmt.Sprint(i))
 			a := p.next()
 			for _, w := range a.words {

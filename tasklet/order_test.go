@@ -34,25 +34,25 @@ func TestTheLastDirectiveWinsAndATaskletHasOnePlace(t *testing.T) {
 		{"scheduled anew", []word{{"A", sync_}, {"B", sync_}, {"A", done}, {"A", sync_}}, "BA"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			run := func(s *tasklet.Scheduler, say func(f func())) string {
+			run := func(r *tasklet.Runner, say func(f func())) string {
 				h := &history{}
 				all := map[string]*script{"A": h.play("A"), "B": h.play("B"), "C": h.play("C")}
 				say(func() {
 					for _, w := range row.words {
-						require.NoError(t, s.Schedule(all[w.who], w.d))
+						require.NoError(t, r.Schedule(all[w.who], w.d))
 					}
 				})
-				require.NoError(t, s.Run())
+				require.NoError(t, r.Run())
 				return h.take()
 			}
-			s := tasklet.NewScheduler()
-			require.Equal(t, row.want, run(s, func(f func()) { f() }), "before Run")
-			require.Equal(t, row.want, run(s, func(f func()) {
-				require.NoError(t, s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { f(); return done }), sync_))
+			r := tasklet.NewRunner()
+			require.Equal(t, row.want, run(r, func(f func()) { f() }), "before Run")
+			require.Equal(t, row.want, run(r, func(f func()) {
+				require.NoError(t, r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { f(); return done }), sync_))
 			}), "within a phase")
-			require.Equal(t, row.want, run(s, func(f func()) {
-				require.NoError(t, s.Schedule(tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
-					s.Act().Spawn(act.Func(func(*act.Task) act.Directive { f(); return act.Done }))
+			require.Equal(t, row.want, run(r, func(f func()) {
+				require.NoError(t, r.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
+					r.Act().Spawn(act.Func(func(*act.Task) act.Directive { f(); return act.Done }))
 					return done
 				}), sync_))
 			}), "on the thread, but in no phase")
@@ -61,11 +61,11 @@ func TestTheLastDirectiveWinsAndATaskletHasOnePlace(t *testing.T) {
 }
 
 func TestSYNCGoesToTheTail(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
-	schedule(t, s, sync_, h.play("A", sync_), h.play("B", sync_, sync_, sync_), h.play("C", sync_, sync_, sync_, sync_))
-	require.NoError(t, s.Run())
+	r, h := tasklet.NewRunner(), &history{}
+	schedule(t, r, sync_, h.play("A", sync_), h.play("B", sync_, sync_, sync_), h.play("C", sync_, sync_, sync_, sync_))
+	require.NoError(t, r.Run())
 	require.Equal(t, "ABCABCBCBCC", h.take())
-	require.NoError(t, s.Run(), "nobody is left")
+	require.NoError(t, r.Run(), "nobody is left")
 	require.Empty(t, h.take())
 }
 
@@ -92,31 +92,31 @@ func trace(h *history) act.Config {
 
 func TestEachSYNCPhaseIsATurnThatATraceShows(t *testing.T) {
 	h := &history{}
-	s, _ := observed(trace(h))
-	schedule(t, s, sync_, h.play("A", sync_, sync_), h.play("B", sync_))
-	require.NoError(t, s.Run())
+	r, _ := observed(trace(h))
+	schedule(t, r, sync_, h.play("A", sync_, sync_), h.play("B", sync_))
+	require.NoError(t, r.Run())
 	require.Equal(t, "<A A Yield><B B Yield><A A Yield><B B Done><A A Done>", h.take())
 }
 
 // A member that waits has an empty turn, and so has one that was moved.
 func TestTurnsWithoutAPhase(t *testing.T) {
 	h := &history{}
-	s, _ := observed(trace(h))
-	resume := s.Suspend(h.play("W"))
-	schedule(t, s, sync_, &phases{"R", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		schedule(t, s, sync_, h.play("A"), h.play("B"))
+	r, _ := observed(trace(h))
+	resume := r.Suspend(h.play("W"))
+	schedule(t, r, sync_, &phases{"R", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		schedule(t, r, sync_, h.play("A"), h.play("B"))
 		require.NoError(t, resume.Resume(sync_))
 		return done
 	}})
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Equal(t, "< R Done>< W Wait><A A Done><B B Done><W W Done>", h.take(), "the turn of W is that of its coming")
 
 	a := h.play("A")
-	schedule(t, s, sync_, &phases{"R", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		schedule(t, s, sync_, a, h.play("B"), a)
+	schedule(t, r, sync_, &phases{"R", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		schedule(t, r, sync_, a, h.play("B"), a)
 		return done
 	}})
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Equal(t, "< R Done>< A Wait><B B Done><A A Done>", h.take())
 }
 

@@ -77,7 +77,7 @@ func (c *core) lose(e *entry, err error) {
 	}
 }
 
-// retry continues entries whose tasklet was in a phase of another scheduler.
+// retry continues entries whose tasklet was in a phase under another Runner.
 func retry(entries []*entry) {
 	for _, e := range entries {
 		c := e.core

@@ -16,33 +16,33 @@ import (
 // called is a tasklet that waits and calls f when it is named.
 type called struct{ f func() string }
 
-func (c *called) String() string                            { return c.f() }
-func (c *called) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
+func (c *called) String() string                         { return c.f() }
+func (c *called) Task(*tasklet.Runner) tasklet.Directive { return wait }
 
 // A tasklet may be released while it is named after Run has ended. (The race detector checks this.)
 func TestATaskletForgottenAfterRunHasAName(t *testing.T) {
 	for name, waits := range map[string]bool{"before": true, "meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
-			s, _ := observed(trace(h))
+			r, _ := observed(trace(h))
 			b := h.play("B")
 			over, begun := make(chan bool), false
 			a := &called{func() string {
 				switch {
 				case begun:
 					time.Sleep(10 * time.Millisecond)
-				case s.Act() == nil: // in the Close that follows Run
+				case r.Act() == nil: // in the Close that follows Run
 					begun = true
-					go func() { defer close(over); _ = s.Schedule(b, done) }()
+					go func() { defer close(over); _ = r.Schedule(b, done) }()
 					if waits {
 						<-over
 					}
 				}
 				return "A"
 			}}
-			schedule(t, s, wait, a, b)
-			s.Shutdown(terms(shutdown.Halt))
-			require.Equal(t, "A B ", names(requireCut(t, s.Run())))
+			schedule(t, r, wait, a, b)
+			r.Shutdown(terms(shutdown.Halt))
+			require.Equal(t, "A B ", names(requireCut(t, r.Run())))
 			<-over
 			got := h.take()
 			require.NotContains(t, got, "nil")
@@ -56,16 +56,16 @@ func TestATaskletForgottenAfterRunHasAName(t *testing.T) {
 func TestAStringThatPanicsIsSurvived(t *testing.T) {
 	bad := func() *called { return &called{func() string { panic("boom") }} }
 	t.Run("in a Cut", func(t *testing.T) {
-		s := tasklet.NewScheduler()
-		schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-			s.Act().Spawn(act.Func(func(*act.Task) act.Directive {
-				schedule(t, s, sync_, bad()) // has no task yet
-				s.Shutdown(terms(shutdown.Halt))
+		r := tasklet.NewRunner()
+		schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+			r.Act().Spawn(act.Func(func(*act.Task) act.Directive {
+				schedule(t, r, sync_, bad()) // has no task yet
+				r.Shutdown(terms(shutdown.Halt))
 				return act.Done
 			}))
 			return done
 		}})
-		require.Contains(t, names(requireCut(t, s.Run())), "boom")
+		require.Contains(t, names(requireCut(t, r.Run())), "boom")
 	})
 	t.Run("in a report", func(t *testing.T) {
 		api, logs := observedAPI(act.Config{})
@@ -80,21 +80,21 @@ func TestAStringThatPanicsIsSurvived(t *testing.T) {
 // A tasklet that is not queued when an order comes spends a turn on it.
 func TestToBeToldIsATurn(t *testing.T) {
 	for turns, want := range map[int]string{1: "t", 2: "tT"} {
-		h, s := &history{}, tasklet.NewScheduler()
-		schedule(t, s, sync_, first("T", async, func(_ tasklet.Tasklet, view *tasklet.Scheduler) tasklet.Directive {
+		h, r := &history{}, tasklet.NewRunner()
+		schedule(t, r, sync_, first("T", async, func(_ tasklet.Tasklet, view *tasklet.Runner) tasklet.Directive {
 			if h.count("t") > 0 {
 				h.note("T")
 				return done
 			}
 			h.note("t")
-			s.Shutdown(terms(shutdown.Policy{Turns: turns, Time: patience}))
+			r.Shutdown(terms(shutdown.Policy{Turns: turns, Time: patience}))
 			for view.Order() == nil {
 				time.Sleep(time.Millisecond)
 			}
 			time.Sleep(20 * time.Millisecond)
 			return sync_
 		}))
-		inTime(t, func() { require.Equal(t, turns == 1, s.Run() != nil) })
+		inTime(t, func() { require.Equal(t, turns == 1, r.Run() != nil) })
 		require.Equal(t, want, h.take(), "%d turns", turns)
 	}
 }
@@ -105,27 +105,27 @@ type stale struct {
 	in, out chan bool
 }
 
-func (p *stale) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (p *stale) Task(r *tasklet.Runner) tasklet.Directive {
 	if p.h.count(p.name) == 0 {
 		p.in <- true
 		<-p.out
 	}
-	return p.script.Task(s)
+	return p.script.Task(r)
 }
 
-func (p *stale) Stop(*tasklet.Scheduler, shutdown.Order) { p.h.note("(T)") }
+func (p *stale) Stop(*tasklet.Runner, shutdown.Order) { p.h.note("(T)") }
 
 func TestASpentOrderIsNotTold(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async} {
 		t.Run(name, func(t *testing.T) {
 			a, h := act.New(act.Config{}), &history{}
 			defer a.Close()
-			s := tasklet.On(a)
+			r := tasklet.On(a)
 			x := &stale{h.play("T", answer), make(chan bool), make(chan bool)}
-			schedule(t, s, async, x)
+			schedule(t, r, async, x)
 			_, err := a.Step(10) // it has a task
 			require.NoError(t, err)
-			go func() { <-x.in; s.Shutdown(terms(shutdown.Halt)) }()
+			go func() { <-x.in; r.Shutdown(terms(shutdown.Halt)) }()
 			inTime(t, func() { requireCut(t, a.Run()) })
 			close(x.out)
 			inTime(t, func() { require.NoError(t, a.Run()) })
@@ -139,13 +139,13 @@ func TestASpentOrderHoldsNoASYNCPhase(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	x := &between{told{h.play("T", async)}, func() {
-		s.Shutdown(terms(shutdown.Halt))
+		r.Shutdown(terms(shutdown.Halt))
 		_, err := a.Step(10)
 		requireCut(t, err)
 	}}
-	schedule(t, s, async, x)
+	schedule(t, r, async, x)
 	_, _ = a.Step(10)
 	require.True(t, exec.run())
 	require.True(t, exec.run(), "too early: nobody has noticed yet that the order is spent")
@@ -170,13 +170,13 @@ func TestOnTwiceIsTheSame(t *testing.T) {
 // number is a tasklet that may not be equal to itself.
 type number float64
 
-func (number) Task(*tasklet.Scheduler) tasklet.Directive { return done }
+func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
 
 func TestATaskletThatIsNotItselfIsRefused(t *testing.T) {
-	s := tasklet.NewScheduler()
-	require.ErrorIs(t, s.Schedule(number(math.NaN()), sync_), tasklet.ErrIncomparable)
-	schedule(t, s, sync_, number(1))
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	r := tasklet.NewRunner()
+	require.ErrorIs(t, r.Schedule(number(math.NaN()), sync_), tasklet.ErrIncomparable)
+	schedule(t, r, sync_, number(1))
+	inTime(t, func() { require.NoError(t, r.Run()) })
 }
 
 // However often it is scheduled, the executor gets it once, and an entry that waits for it is remembered once.
@@ -184,23 +184,23 @@ func TestNothingGrowsWithWhatIsSaid(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	x := h.play("X", async)
 	for range 100 {
-		schedule(t, s, async, x)
-		schedule(t, s, wait, x)
+		schedule(t, r, async, x)
+		schedule(t, r, wait, x)
 	}
 	require.Len(t, exec.fs, 1)
-	schedule(t, s, async, x)
+	schedule(t, r, async, x)
 	steps(t, a, exec)
 	require.Equal(t, "XX", h.take(), "and again after that")
 
-	y := &phases{"Y", func(y tasklet.Tasklet, _ *tasklet.Scheduler) tasklet.Directive {
+	y := &phases{"Y", func(y tasklet.Tasklet, _ *tasklet.Runner) tasklet.Directive {
 		if h.note("Y"); h.count("Y") == 2 {
 			return wait // under s: the same life
 		}
 		for range 100 {
-			schedule(t, s, sync_, y)
+			schedule(t, r, sync_, y)
 			_, _ = a.Step(100)
 		}
 		require.Equal(t, 1, tasklet.Retries(y))
@@ -215,13 +215,13 @@ func TestNothingGrowsWithWhatIsSaid(t *testing.T) {
 
 // ending schedules another x each time that Run is about to return.
 type ending struct {
-	s    *tasklet.Scheduler
+	s    *tasklet.Runner
 	left int
 }
 
 func (d *ending) Untie() bool {
 	if d.left--; d.left >= 0 {
-		_ = d.s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		_ = d.s.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 			time.Sleep(5 * time.Millisecond)
 			return done
 		}), sync_)
@@ -232,22 +232,22 @@ func (d *ending) Untie() bool {
 func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 	for name, before := range map[string]bool{"given before Run": true, "given in Run": false} {
 		t.Run(name, func(t *testing.T) {
-			s, order := tasklet.NewScheduler(), terms(shutdown.Policy{Time: 50 * time.Millisecond})
-			d := &ending{s, 1000}
+			r, order := tasklet.NewRunner(), terms(shutdown.Policy{Time: 50 * time.Millisecond})
+			d := &ending{r, 1000}
 			x := &known{order: order}
-			schedule(t, s, wait, x)
-			schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-				hook.Tie(s.Act(), d)
+			schedule(t, r, wait, x)
+			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+				hook.Tie(r.Act(), d)
 				if !before {
-					s.Shutdown(order)
+					r.Shutdown(order)
 				}
 				return done
 			}})
 			if before {
-				s.Shutdown(order)
+				r.Shutdown(order)
 			}
 			var err error
-			inTime(t, func() { err = s.Run() })
+			inTime(t, func() { err = r.Run() })
 			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
 			require.Greater(t, d.left, 900)
 		})
@@ -257,11 +257,11 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 // known ends when it is told of one particular order.
 type known struct{ order shutdown.Order }
 
-func (*known) Task(*tasklet.Scheduler) tasklet.Directive { return wait }
+func (*known) Task(*tasklet.Runner) tasklet.Directive { return wait }
 
-func (k *known) Stop(s *tasklet.Scheduler, o shutdown.Order) {
-	if o == k.order && s.Order() == k.order {
-		_ = s.Schedule(k, done)
+func (k *known) Stop(r *tasklet.Runner, o shutdown.Order) {
+	if o == k.order && r.Order() == k.order {
+		_ = r.Schedule(k, done)
 	}
 }
 
@@ -270,14 +270,14 @@ func TestAStopperIsToldBeforeItsASYNCPhaseBegins(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	x := &between{told{h.play("T", async)}, func() {
-		s.Shutdown(terms(shutdown.Unbounded))
+		r.Shutdown(terms(shutdown.Unbounded))
 		for n := 1; n > 0; {
 			n, _ = a.Step(10)
 		}
 	}}
-	schedule(t, s, async, x)
+	schedule(t, r, async, x)
 	_, _ = a.Step(10)
 	require.True(t, exec.run())
 	require.Equal(t, "T", h.take())
@@ -293,8 +293,8 @@ type between struct {
 	f func()
 }
 
-func (b *between) Task(s *tasklet.Scheduler) tasklet.Directive {
-	d := b.told.Task(s)
+func (b *between) Task(r *tasklet.Runner) tasklet.Directive {
+	d := b.told.Task(r)
 	if b.f != nil {
 		b.f()
 		b.f = nil
@@ -304,25 +304,25 @@ func (b *between) Task(s *tasklet.Scheduler) tasklet.Directive {
 
 // An awaited action is closed however the tasklet ends.
 func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
-	for name, end := range map[string]func(s *tasklet.Scheduler, x tasklet.Tasklet){
-		"suspended and dropped": func(s *tasklet.Scheduler, _ tasklet.Tasklet) {
-			s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
+	for name, end := range map[string]func(r *tasklet.Runner, x tasklet.Tasklet){
+		"suspended and dropped": func(r *tasklet.Runner, _ tasklet.Tasklet) {
+			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
 		},
-		"a panic in Stop": func(s *tasklet.Scheduler, _ tasklet.Tasklet) { s.Shutdown(terms(shutdown.Unbounded)) },
-		"forgotten":       func(s *tasklet.Scheduler, x tasklet.Tasklet) { _ = s.Schedule(x, done) },
+		"a panic in Stop": func(r *tasklet.Runner, _ tasklet.Tasklet) { r.Shutdown(terms(shutdown.Unbounded)) },
+		"forgotten":       func(r *tasklet.Runner, x tasklet.Tasklet) { _ = r.Schedule(x, done) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := observed(act.Config{})
+			r, _ := observed(act.Config{})
 			h := &history{}
 			x := &anxious{h: h}
-			schedule(t, s, sync_, x)
+			schedule(t, r, sync_, x)
 			go func() {
 				for h.count("a") == 0 {
 					time.Sleep(time.Millisecond)
 				}
-				end(s, x)
+				end(r, x)
 			}()
-			inTime(t, func() { _ = s.Run() })
+			inTime(t, func() { _ = r.Run() })
 			require.Equal(t, 1, h.count("!"))
 		})
 	}
@@ -331,5 +331,5 @@ func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
 // anxious awaits, and panics in Stop.
 type anxious struct{ h *history }
 
-func (x *anxious) Task(s *tasklet.Scheduler) tasklet.Directive { return s.Await(x, closing{x.h}) }
-func (*anxious) Stop(*tasklet.Scheduler, shutdown.Order)       { panic("boom") }
+func (x *anxious) Task(r *tasklet.Runner) tasklet.Directive { return r.Await(x, closing{x.h}) }
+func (*anxious) Stop(*tasklet.Runner, shutdown.Order)       { panic("boom") }

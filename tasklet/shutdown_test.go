@@ -38,7 +38,7 @@ type forever struct {
 
 func (f *forever) String() string { return f.name }
 
-func (f *forever) Task(*tasklet.Scheduler) tasklet.Directive {
+func (f *forever) Task(*tasklet.Runner) tasklet.Directive {
 	f.h.note(f.name)
 	if f.stopped && f.heed {
 		return done
@@ -46,21 +46,21 @@ func (f *forever) Task(*tasklet.Scheduler) tasklet.Directive {
 	return sync_
 }
 
-func (f *forever) Stop(_ *tasklet.Scheduler, o shutdown.Order) {
+func (f *forever) Stop(_ *tasklet.Runner, o shutdown.Order) {
 	f.h.note("(" + f.name + ")")
 	f.stopped = true
 }
 
 func TestTaskletsAreToldOfAnOrder(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
+	s, h := tasklet.NewRunner(), &history{}
 	order := terms(shutdown.Unbounded)
 	w := &waiter{h: h}
 	w.r = s.Suspend(w)
-	schedule(t, s, sync_, &forever{h: h, name: "A", heed: true}, &phases{"S", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, s, sync_, &forever{h: h, name: "A", heed: true}, &phases{"S", func(_ tasklet.Tasklet, s *tasklet.Runner) tasklet.Directive {
 		h.note("S")
 		s.Shutdown(order)
 		return done
-	}}, h.play("B", sync_), &phases{"O", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+	}}, h.play("B", sync_), &phases{"O", func(_ tasklet.Tasklet, s *tasklet.Runner) tasklet.Directive {
 		if s.Order() != order {
 			return sync_
 		}
@@ -84,24 +84,24 @@ type waiter struct {
 
 func (*waiter) String() string { return "W" }
 
-func (w *waiter) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (w *waiter) Task(r *tasklet.Runner) tasklet.Directive {
 	w.h.note("w")
 	return done
 }
 
-func (w *waiter) Stop(s *tasklet.Scheduler, _ shutdown.Order) {
+func (w *waiter) Stop(r *tasklet.Runner, _ shutdown.Order) {
 	w.h.note("(W)")
-	_ = s.Schedule(w, sync_)
+	_ = r.Schedule(w, sync_)
 }
 
 // An order does not interrupt an ASYNC phase: the tasklet is told after it and before the next.
 func TestATaskletInAnASYNCPhaseIsToldAfterIt(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait} {
 		t.Run(name, func(t *testing.T) {
-			s, h := tasklet.NewScheduler(), &history{}
-			x := &patient{h: h, s: s, answer: answer}
-			schedule(t, s, sync_, x)
-			inTime(t, func() { require.NoError(t, s.Run()) })
+			r, h := tasklet.NewRunner(), &history{}
+			x := &patient{h: h, s: r, answer: answer}
+			schedule(t, r, sync_, x)
+			inTime(t, func() { require.NoError(t, r.Run()) })
 			require.Equal(t, "1[2](T)3", h.take())
 		})
 	}
@@ -109,12 +109,12 @@ func TestATaskletInAnASYNCPhaseIsToldAfterIt(t *testing.T) {
 
 type patient struct {
 	h      *history
-	s      *tasklet.Scheduler
+	s      *tasklet.Runner
 	phase  int
 	answer tasklet.Directive
 }
 
-func (p *patient) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (p *patient) Task(r *tasklet.Runner) tasklet.Directive {
 	switch p.phase++; p.phase {
 	case 1:
 		p.h.note("1")
@@ -122,7 +122,7 @@ func (p *patient) Task(s *tasklet.Scheduler) tasklet.Directive {
 	case 2:
 		p.h.note("[2")
 		p.s.Shutdown(terms(shutdown.Unbounded))
-		for s.Order() == nil {
+		for r.Order() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -133,10 +133,10 @@ func (p *patient) Task(s *tasklet.Scheduler) tasklet.Directive {
 	return done
 }
 
-func (p *patient) Stop(s *tasklet.Scheduler, o shutdown.Order) {
+func (p *patient) Stop(r *tasklet.Runner, o shutdown.Order) {
 	p.h.note("(T)")
 	if p.answer == wait {
-		_ = s.Schedule(p, sync_)
+		_ = r.Schedule(p, sync_)
 	}
 }
 
@@ -156,22 +156,22 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		{"suspend tells nobody", shutdown.Suspend, "", "A B ", "AB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s, h := tasklet.NewScheduler(), &history{}
-			schedule(t, s, sync_, &forever{h: h, name: "A"}, &forever{h: h, name: "B"})
-			s.Shutdown(terms(row.policy))
-			cut := requireCut(t, s.Run())
+			r, h := tasklet.NewRunner(), &history{}
+			schedule(t, r, sync_, &forever{h: h, name: "A"}, &forever{h: h, name: "B"})
+			r.Shutdown(terms(row.policy))
+			cut := requireCut(t, r.Run())
 			require.Equal(t, row.want, h.take())
 			require.Equal(t, row.left, names(cut))
 			require.Equal(t, 2, cut.Tasks)
 			require.Equal(t, row.policy.Drop, cut.Dropped)
 
 			n := 0
-			schedule(t, s, sync_, tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
-				s.Shutdown(terms(shutdown.Suspend))
+			schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
+				r.Shutdown(terms(shutdown.Suspend))
 				n++
 				return sync_
 			}))
-			requireCut(t, s.Run())
+			requireCut(t, r.Run())
 			require.Equal(t, 1, n)
 			require.Equal(t, row.again, h.take(), "in their order")
 		})
@@ -179,16 +179,16 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 }
 
 func TestABoundInTimeEndsThoseWhoWait(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
-	schedule(t, s, wait, told{h.play("W")})
-	s.Shutdown(terms(shutdown.Policy{Time: 10 * time.Millisecond, Turns: 1}))
+	r, h := tasklet.NewRunner(), &history{}
+	schedule(t, r, wait, told{h.play("W")})
+	r.Shutdown(terms(shutdown.Policy{Time: 10 * time.Millisecond, Turns: 1}))
 	var cut *shutdown.Cut
-	inTime(t, func() { cut = requireCut(t, s.Run()) })
+	inTime(t, func() { cut = requireCut(t, r.Run()) })
 	require.Equal(t, "W ", names(cut))
 	require.Equal(t, "(W)", h.take())
-	schedule(t, s, sync_, h.play("B"))
-	s.Shutdown(terms(shutdown.Halt))
-	require.Equal(t, "B W ", names(requireCut(t, s.Run())), "it is kept")
+	schedule(t, r, sync_, h.play("B"))
+	r.Shutdown(terms(shutdown.Halt))
+	require.Equal(t, "B W ", names(requireCut(t, r.Run())), "it is kept")
 }
 
 // After a halt the next Run goes on where it was: members are queued and wait as before, and what an ASYNC phase has
@@ -196,10 +196,10 @@ func TestABoundInTimeEndsThoseWhoWait(t *testing.T) {
 func TestAHaltedRunIsRunAgain(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait, "DONE": done} {
 		t.Run(name, func(t *testing.T) {
-			s, h := tasklet.NewScheduler(), &history{}
+			r, h := tasklet.NewRunner(), &history{}
 			in, out := make(chan bool), make(chan bool)
 			phase := 0
-			x := &phases{"X", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
+			x := &phases{"X", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 				switch phase++; phase {
 				case 1:
 					return async
@@ -211,20 +211,20 @@ func TestAHaltedRunIsRunAgain(t *testing.T) {
 				h.note("x")
 				return done
 			}}
-			right := s.Suspend(h.play("W"))
-			schedule(t, s, sync_, x)
-			go func() { <-in; s.Shutdown(terms(shutdown.Halt)) }()
+			right := r.Suspend(h.play("W"))
+			schedule(t, r, sync_, x)
+			go func() { <-in; r.Shutdown(terms(shutdown.Halt)) }()
 			var cut *shutdown.Cut
-			inTime(t, func() { cut = requireCut(t, s.Run()) })
+			inTime(t, func() { cut = requireCut(t, r.Run()) })
 			require.Equal(t, 2, cut.Tasks)
 			require.Equal(t, 1, cut.Offloads)
-			schedule(t, s, sync_, h.play("Q"))
+			schedule(t, r, sync_, h.play("Q"))
 			close(out)
 			require.NoError(t, right.Resume(sync_))
 			if answer == wait {
-				require.Eventually(t, func() bool { return tasklet.With(s, x) == nil }, patience, time.Millisecond)
+				require.Eventually(t, func() bool { return tasklet.With(r, x) == nil }, patience, time.Millisecond)
 			}
-			inTime(t, func() { require.NoError(t, s.Run()) })
+			inTime(t, func() { require.NoError(t, r.Run()) })
 			got := h.take()
 			require.Equal(t, "QW", strings.ReplaceAll(got, "x", ""))
 			require.Equal(t, answer != done, len(got) == 3, got)
@@ -233,59 +233,59 @@ func TestAHaltedRunIsRunAgain(t *testing.T) {
 }
 
 func TestADroppedTaskletIsForgotten(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
+	r, h := tasklet.NewRunner(), &history{}
 	x := h.play("X")
-	right := s.Suspend(x)
-	s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-	requireCut(t, s.Run())
+	right := r.Suspend(x)
+	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+	requireCut(t, r.Run())
 	require.NoError(t, right.Resume(sync_))
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Empty(t, h.take())
-	schedule(t, s, sync_, x)
-	require.NoError(t, s.Run())
+	schedule(t, r, sync_, x)
+	require.NoError(t, r.Run())
 	require.Equal(t, "X", h.take())
 }
 
 func TestAStopThatPanicsFailsItsTasklet(t *testing.T) {
-	s, logs := observed(act.Config{})
+	r, logs := observed(act.Config{})
 	h := &history{}
-	schedule(t, s, sync_, &touchy{}, h.play("B"))
-	s.Shutdown(terms(shutdown.Unbounded))
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	schedule(t, r, sync_, &touchy{}, h.play("B"))
+	r.Shutdown(terms(shutdown.Unbounded))
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, []string{"touchy"}, failed(logs))
 	require.Equal(t, "B", h.take())
 }
 
 type touchy struct{ _ int }
 
-func (*touchy) String() string                            { return "touchy" }
-func (*touchy) Task(*tasklet.Scheduler) tasklet.Directive { return sync_ }
-func (*touchy) Stop(*tasklet.Scheduler, shutdown.Order)   { panic("boom") }
+func (*touchy) String() string                         { return "touchy" }
+func (*touchy) Task(*tasklet.Runner) tasklet.Directive { return sync_ }
+func (*touchy) Stop(*tasklet.Runner, shutdown.Order)   { panic("boom") }
 
 // Every answer with every order, while phases of all kinds are active: Run returns, and a second Run ends what the
 // first has kept.
 func TestOrdersAtAnyMoment(t *testing.T) {
 	for i := range 300 {
-		s, _ := observed(act.Config{})
+		r, _ := observed(act.Config{})
 		h := &history{}
 		for j := range 10 {
 			var answers []tasklet.Directive
 			for k := range 20 {
 				answers = append(answers, []tasklet.Directive{sync_, async}[(i+j*k)%2])
 			}
-			schedule(t, s, sync_, told{h.play("x", answers...)})
+			schedule(t, r, sync_, told{h.play("x", answers...)})
 		}
 		policy := []shutdown.Policy{shutdown.Unbounded, {Turns: 3}, {Turns: 3, Drop: true}, shutdown.Halt,
 			{Kind: shutdown.Halting, Drop: true}, shutdown.Suspend, {Time: 1}}[i%7]
 		go func() {
 			time.Sleep(time.Duration(i%50) * 10 * time.Microsecond)
-			s.Shutdown(terms(policy))
+			r.Shutdown(terms(policy))
 		}()
 		inTime(t, func() {
-			_ = s.Run()
+			_ = r.Run()
 			time.Sleep(time.Millisecond) // the order may have come after it, then it is for this one
-			_ = s.Run()
-			require.NoError(t, s.Run())
+			_ = r.Run()
+			require.NoError(t, r.Run())
 		})
 		if !policy.Drop {
 			require.Equal(t, 210, h.count("x")-h.count("(x)"), "%v", policy)
@@ -296,26 +296,26 @@ func TestOrdersAtAnyMoment(t *testing.T) {
 // A tasklet that was just scheduled, and has no task yet, is counted and dropped like any other.
 func TestACutKnowsWhoHasNoTaskYet(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		s, h := tasklet.NewScheduler(), &history{}
-		schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-			s.Act().Spawn(act.Func(func(*act.Task) act.Directive {
-				schedule(t, s, sync_, h.play("X"))
-				s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
+		r, h := tasklet.NewRunner(), &history{}
+		schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+			r.Act().Spawn(act.Func(func(*act.Task) act.Directive {
+				schedule(t, r, sync_, h.play("X"))
+				r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
 				return act.Done
 			}))
 			return done
 		}})
-		cut := requireCut(t, s.Run())
+		cut := requireCut(t, r.Run())
 		require.Equal(t, "X ", names(cut))
 		require.Equal(t, 1, cut.Tasks)
-		require.NoError(t, s.Run())
+		require.NoError(t, r.Run())
 		require.Equal(t, !drop, h.take() == "X")
 	}
 }
 
 // tied schedules x when Run is about to return.
 type tied struct {
-	s *tasklet.Scheduler
+	s *tasklet.Runner
 	x tasklet.Tasklet
 }
 
@@ -329,29 +329,29 @@ func (d *tied) Untie() bool {
 
 // Run does not return while there is a member, and the last one obeys the order of the Run too.
 func TestWhoComesWhileRunReturnsIsRun(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
+	r, h := tasklet.NewRunner(), &history{}
 	order := terms(shutdown.Unbounded)
-	schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		hook.Tie(s.Act(), &tied{s, told{h.play("X")}})
-		s.Shutdown(order)
+	schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		hook.Tie(r.Act(), &tied{r, told{h.play("X")}})
+		r.Shutdown(order)
 		return done
 	}})
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "(X)X", h.take())
 }
 
-// Stop is not called beside a phase of another scheduler.
+// Stop is not called beside a phase under another runner.
 func TestATaskletInAPhaseElsewhereIsToldAfterIt(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	in, out, over := make(chan bool), make(chan bool), make(chan bool)
 	w := &lodger{waiter{h: h}, func() { in <- true; <-out }}
-	_ = s.Suspend(w)
+	_ = r.Suspend(w)
 	steps(t, a, &later{})
 	go func() { defer close(over); _ = tasklet.With(tasklet.Inline(), w) }()
 	<-in
-	s.Shutdown(terms(shutdown.Unbounded))
+	r.Shutdown(terms(shutdown.Unbounded))
 	steps(t, a, &later{})
 	require.Empty(t, h.take())
 	close(out)
@@ -365,9 +365,9 @@ type lodger struct {
 	f func()
 }
 
-func (l *lodger) Task(s *tasklet.Scheduler) tasklet.Directive {
+func (l *lodger) Task(r *tasklet.Runner) tasklet.Directive {
 	l.f()
-	return l.waiter.Task(s)
+	return l.waiter.Task(r)
 }
 
-func (l *lodger) Stop(*tasklet.Scheduler, shutdown.Order) { l.h.note("(W)") }
+func (l *lodger) Stop(*tasklet.Runner, shutdown.Order) { l.h.note("(W)") }

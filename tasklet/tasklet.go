@@ -9,7 +9,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Tasklet is work in phases. Task runs one phase and returns where the next one is to run. The argument is the scheduler
+// Tasklet is work in phases. Task runs one phase and returns where the next one is to run. The argument is the runner
 // as this tasklet sees it: the same in all its phases, not to be passed to other tasklets.
 //
 // Tasklets are compared with ==, so a Tasklet is best a pointer to a struct that is not empty (Go may give all empty
@@ -18,15 +18,15 @@ import (
 // A Tasklet that is a fmt.Stringer is named by it in logs, traces and Cuts. String is called on the thread in Run, also
 // while an ASYNC phase runs. It may panic.
 type Tasklet interface {
-	Task(s *Scheduler) Directive
+	Task(r *Runner) Directive
 }
 
 // Stopper is a Tasklet that is told of shutdown orders. Stop is called on the thread in Run, between two phases, once
 // for each order that makes the terms stricter. A tasklet in an ASYNC phase is told after that phase, of the latest
 // order only, and not at all if Run has ended. Stop must not block. What it schedules and resumes counts as in a phase.
-// Other Tasklets go on unchanged, and may ask Scheduler.Order.
+// Other Tasklets go on unchanged, and may ask Runner.Order.
 type Stopper interface {
-	Stop(s *Scheduler, o shutdown.Order)
+	Stop(r *Runner, o shutdown.Order)
 }
 
 // Directive says where the next phase of a tasklet is to run.
@@ -58,13 +58,13 @@ func (d Directive) require() {
 }
 
 // New returns a tasklet whose phases are calls of f. Logs name it after f.
-func New(f func(s *Scheduler) Directive) Tasklet { return &function{f} }
+func New(f func(r *Runner) Directive) Tasklet { return &function{f} }
 
 type function struct {
-	f func(s *Scheduler) Directive
+	f func(r *Runner) Directive
 }
 
-func (f *function) Task(s *Scheduler) Directive { return f.f(s) }
+func (f *function) Task(r *Runner) Directive { return f.f(r) }
 
 func (f *function) String() string { return act.Name(f.f) }
 
@@ -77,20 +77,20 @@ func NewWait() Tasklet { return &answer{Wait} }
 
 type answer struct{ d Directive }
 
-func (a *answer) Task(*Scheduler) Directive { return a.d }
+func (a *answer) Task(*Runner) Directive { return a.d }
 
 func (a *answer) String() string { return "tasklet of " + a.d.String() }
 
 var (
 	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of On is closed,
 	// it is returned for every directive.
-	ErrNotRunning = errors.New("tasklet: the scheduler is not running")
-	// ErrInPhase is returned by With for a tasklet that is in a phase of any scheduler.
+	ErrNotRunning = errors.New("tasklet: the runner is not running")
+	// ErrInPhase is returned by With for a tasklet that is in a phase under any runner.
 	ErrInPhase = errors.New("tasklet: the tasklet is in a phase already")
-	// ErrNested is returned by Run inside a phase of the same scheduler.
+	// ErrNested is returned by Run inside a phase of the same runner.
 	ErrNested = errors.New("tasklet: Run was called inside a phase")
-	// ErrNoRun is returned by the Run of a scheduler made by Inline or On.
-	ErrNoRun = errors.New("tasklet: a scheduler made by Inline or On has no Run of its own")
+	// ErrNoRun is returned by the Run of a runner made by Inline or On.
+	ErrNoRun = errors.New("tasklet: a runner made by Inline or On has no Run of its own")
 	// ErrSynchronous is returned when the executor tries to run an ASYNC phase on the thread in Run.
 	ErrSynchronous = errors.New("tasklet: the executor runs ASYNC phases on the thread in Run")
 	// ErrIncomparable is returned for a tasklet that cannot be compared with ==, or is not equal to itself.

@@ -19,11 +19,11 @@ import (
 
 func TestSYNCPhasesShareStateWithoutALock(t *testing.T) {
 	const tasklets, phases = 1000, 10
-	s, n := tasklet.NewScheduler(), 0 // a plain int
+	r, n := tasklet.NewRunner(), 0 // a plain int
 	for range tasklets {
 		left := phases
-		schedule(t, s, sync_, tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
-			if !s.Act().Here() {
+		schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
+			if !r.Act().Here() {
 				return sync_ // ASYNC phases keep away from n
 			}
 			n++
@@ -33,16 +33,16 @@ func TestSYNCPhasesShareStateWithoutALock(t *testing.T) {
 			return []tasklet.Directive{sync_, async}[left%2]
 		}))
 	}
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, tasklets*phases, n)
 }
 
 func TestASYNCPhasesOverlap(t *testing.T) {
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	ended := 0
 	for range 100 {
 		phase := 0
-		schedule(t, s, sync_, tasklet.New(func(*tasklet.Scheduler) tasklet.Directive {
+		schedule(t, r, sync_, tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 			switch phase++; phase {
 			case 1:
 				return async
@@ -55,7 +55,7 @@ func TestASYNCPhasesOverlap(t *testing.T) {
 		}))
 	}
 	begin := time.Now()
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Equal(t, 100, ended)
 	require.Less(t, time.Since(begin), time.Second)
 }
@@ -63,52 +63,52 @@ func TestASYNCPhasesOverlap(t *testing.T) {
 func TestSYNCIsOnTheThreadInRunAndASYNCIsNot(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	home, s := thread.ID(), tasklet.NewScheduler()
+	home, r := thread.ID(), tasklet.NewRunner()
 	var sync1, sync2, elsewhere uint64
-	var view1, view2 *tasklet.Scheduler
+	var view1, view2 *tasklet.Runner
 	phase := 0
-	schedule(t, s, sync_, tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		switch phase++; phase {
 		case 1:
-			sync1, view1 = thread.ID(), s
+			sync1, view1 = thread.ID(), r
 			return async
 		case 2:
 			runtime.LockOSThread() // an answer of thread.ID means something only then
 			defer runtime.UnlockOSThread()
-			elsewhere, view2 = thread.ID(), s
+			elsewhere, view2 = thread.ID(), r
 			return sync_
 		}
 		sync2 = thread.ID()
 		return done
 	}))
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.Equal(t, []uint64{home, home}, []uint64{sync1, sync2})
 	require.NotEqual(t, home, elsewhere)
-	require.Same(t, view1, view2, "an ASYNC phase has the scheduler that spawned it")
+	require.Same(t, view1, view2, "an ASYNC phase has the runner that spawned it")
 }
 
 func TestRunOfASecondGoroutineWaitsForTheFirst(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
+	r, h := tasklet.NewRunner(), &history{}
 	begun, ended := make(chan bool), make(chan error)
-	schedule(t, s, sync_, tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		close(begun)
 		time.Sleep(30 * time.Millisecond)
 		h.note("first")
 		return done
 	}))
-	go func() { ended <- s.Run() }()
+	go func() { ended <- r.Run() }()
 	<-begun
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	h.note(" second")
 	require.NoError(t, <-ended)
 	require.Equal(t, "first second", h.take())
 }
 
 func TestRunInsideAPhaseIsAnError(t *testing.T) {
-	s := tasklet.NewScheduler()
+	s := tasklet.NewRunner()
 	var errs []error
 	var mu sync.Mutex
-	try := func(runs ...*tasklet.Scheduler) {
+	try := func(runs ...*tasklet.Runner) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, r := range runs {
@@ -116,7 +116,7 @@ func TestRunInsideAPhaseIsAnError(t *testing.T) {
 		}
 	}
 	phase := 0
-	schedule(t, s, sync_, tasklet.New(func(view *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, s, sync_, tasklet.New(func(view *tasklet.Runner) tasklet.Directive {
 		switch phase++; phase {
 		case 1:
 			try(view, s)
@@ -124,7 +124,7 @@ func TestRunInsideAPhaseIsAnError(t *testing.T) {
 		case 2:
 			try(view)
 		}
-		_ = tasklet.With(tasklet.NewScheduler(), tasklet.New(func(view *tasklet.Scheduler) tasklet.Directive {
+		_ = tasklet.With(tasklet.NewRunner(), tasklet.New(func(view *tasklet.Runner) tasklet.Directive {
 			try(view)
 			return done
 		}))
@@ -138,22 +138,22 @@ func TestRunInsideAPhaseIsAnError(t *testing.T) {
 }
 
 func TestASYNCOutsideOfRunIsRefused(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
-	require.ErrorIs(t, s.Schedule(h.play("T"), async), tasklet.ErrNotRunning)
-	require.NoError(t, s.Run(), "it is no member")
+	r, h := tasklet.NewRunner(), &history{}
+	require.ErrorIs(t, r.Schedule(h.play("T"), async), tasklet.ErrNotRunning)
+	require.NoError(t, r.Run(), "it is no member")
 
-	require.ErrorIs(t, tasklet.With(s, h.play("W", async)), tasklet.ErrNotRunning)
-	require.NoError(t, s.Run(), "forgotten")
+	require.ErrorIs(t, tasklet.With(r, h.play("W", async)), tasklet.ErrNotRunning)
+	require.NoError(t, r.Run(), "forgotten")
 	require.Equal(t, "W", h.take(), "only the phase of With")
 
 	x := h.play("T")
-	schedule(t, s, sync_, x)
-	require.ErrorIs(t, s.Schedule(x, async), tasklet.ErrNotRunning)
-	require.NoError(t, s.Run())
+	schedule(t, r, sync_, x)
+	require.ErrorIs(t, r.Schedule(x, async), tasklet.ErrNotRunning)
+	require.NoError(t, r.Run())
 	require.Equal(t, "T", h.take(), "where it was")
 
-	require.NoError(t, s.Suspend(x).Resume(async), "a right is not lost")
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Suspend(x).Resume(async), "a right is not lost")
+	require.NoError(t, r.Run())
 	require.Equal(t, "T", h.take())
 }
 
@@ -168,19 +168,19 @@ func (e *spawn) Execute(f func()) {
 func TestASYNCRunsWhereTheAPISays(t *testing.T) {
 	exec, h := &spawn{}, &history{}
 	api := tasklet.API{Executor: exec}
-	s := api.New()
-	require.Equal(t, api, s.API())
+	r := api.New()
+	require.Equal(t, api, r.API())
 	phase := 0
-	schedule(t, s, sync_, tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		if phase++; phase == 1 {
 			return async
 		}
-		other := s.API().New() // inherited by an ASYNC phase, too
+		other := r.API().New() // inherited by an ASYNC phase, too
 		schedule(t, other, sync_, h.play("O", async))
 		require.NoError(t, other.Run())
 		return done
 	}))
-	require.NoError(t, s.Run())
+	require.NoError(t, r.Run())
 	require.EqualValues(t, 2, exec.n.Load())
 	require.Equal(t, "OO", h.take())
 }
@@ -195,21 +195,21 @@ func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
 			api, logs := observedAPI(act.Config{})
-			var s *tasklet.Scheduler
+			var r *tasklet.Runner
 			api.Executor = at(func(f func()) {
 				if immediate {
 					f()
 				} else {
-					s.Act().Post(func(*act.Scheduler) { f() })
+					r.Act().Post(func(*act.Scheduler) { f() })
 				}
 			})
-			s = api.New()
+			r = api.New()
 			var refused error
-			schedule(t, s, sync_, h.play("A", async), &phases{"B", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-				refused = s.Schedule(h.play("C"), async)
+			schedule(t, r, sync_, h.play("A", async), &phases{"B", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+				refused = r.Schedule(h.play("C"), async)
 				return done
 			}}, h.play("D", sync_))
-			err := s.Run()
+			err := r.Run()
 			require.ErrorIs(t, err, tasklet.ErrSynchronous)
 			if immediate {
 				require.ErrorIs(t, refused, tasklet.ErrSynchronous)
@@ -218,7 +218,7 @@ func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 			}
 			require.Equal(t, "ADD", h.take(), "neither A's second phase nor C's")
 			require.Equal(t, []string{"A", "C"}, failed(logs))
-			require.NoError(t, s.Run(), "the next Run is free of it")
+			require.NoError(t, r.Run(), "the next Run is free of it")
 		})
 	}
 }
@@ -226,11 +226,11 @@ func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 // A stopped Run leaves no goroutine once the ASYNC phases have returned.
 func TestAStoppedRunLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	s, h := tasklet.NewScheduler(), &history{}
+	r, h := tasklet.NewRunner(), &history{}
 	out, in := make(chan bool), make(chan bool)
-	schedule(t, s, wait, h.play("W"))
+	schedule(t, r, wait, h.play("W"))
 	phase := 0
-	schedule(t, s, sync_, tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		if phase++; phase == 1 {
 			return async
 		}
@@ -240,10 +240,10 @@ func TestAStoppedRunLeavesNoGoroutine(t *testing.T) {
 	}))
 	go func() {
 		<-in
-		s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+		r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
 	}()
 	var cut *shutdown.Cut
-	inTime(t, func() { require.True(t, errors.As(s.Run(), &cut)) })
+	inTime(t, func() { require.True(t, errors.As(r.Run(), &cut)) })
 	require.Equal(t, 2, cut.Tasks)
 	require.Equal(t, 1, cut.Offloads)
 	close(out)
@@ -254,29 +254,29 @@ func depth() int { return runtime.Callers(0, make([]uintptr, 1000)) }
 
 func TestChainedSchedulesUseABoundedStack(t *testing.T) {
 	const chain = 10_000
-	for name, run := range map[string]func(s *tasklet.Scheduler) error{
-		"Run":    (*tasklet.Scheduler).Run,
-		"Inline": func(*tasklet.Scheduler) error { return nil },
+	for name, run := range map[string]func(r *tasklet.Runner) error{
+		"Run":    (*tasklet.Runner).Run,
+		"Inline": func(*tasklet.Runner) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tasklet.NewScheduler()
+			r := tasklet.NewRunner()
 			if name == "Inline" {
-				s = tasklet.Inline()
+				r = tasklet.Inline()
 			}
 			n, first, last := 0, 0, 0
-			var link func(*tasklet.Scheduler) tasklet.Directive
-			link = func(s *tasklet.Scheduler) tasklet.Directive {
+			var link func(*tasklet.Runner) tasklet.Directive
+			link = func(r *tasklet.Runner) tasklet.Directive {
 				last = depth()
 				if n++; n == 1 {
 					first = last
 				}
 				if n < chain {
-					require.NoError(t, s.Schedule(tasklet.New(link), sync_))
+					require.NoError(t, r.Schedule(tasklet.New(link), sync_))
 				}
 				return done
 			}
-			require.NoError(t, s.Schedule(tasklet.New(link), sync_))
-			require.NoError(t, run(s))
+			require.NoError(t, r.Schedule(tasklet.New(link), sync_))
+			require.NoError(t, run(r))
 			require.Equal(t, chain, n)
 			require.InDelta(t, first, last, 3)
 		})
@@ -286,36 +286,36 @@ func TestChainedSchedulesUseABoundedStack(t *testing.T) {
 // The thread may be asleep when a directive comes.
 func TestWordsFromOtherGoroutinesAreHeard(t *testing.T) {
 	const words = 2000
-	s, n := tasklet.NewScheduler(), 0
-	hold := s.Suspend(tasklet.NewWait())
+	r, n := tasklet.NewRunner(), 0
+	hold := r.Suspend(tasklet.NewWait())
 	go func() {
 		for i := range words {
-			schedule(t, s, sync_, tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { n++; return done }))
+			schedule(t, r, sync_, tasklet.New(func(*tasklet.Runner) tasklet.Directive { n++; return done }))
 			if i%100 == 0 {
 				time.Sleep(100 * time.Microsecond)
 			}
 		}
 		_ = hold.Resume(done)
 	}()
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, words, n)
 }
 
 // A tasklet that is scheduled while Run returns is run by it or kept for the next Run.
 func TestNothingIsLostBetweenRuns(t *testing.T) {
 	const words = 20_000
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	var n, ended atomic.Int64
 	go func() {
 		for range words {
-			_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { n.Add(1); return done }), sync_)
+			_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { n.Add(1); return done }), sync_)
 		}
 		ended.Store(1)
 	}()
 	inTime(t, func() {
 		for last := false; !last; {
 			last = ended.Load() == 1
-			require.NoError(t, s.Run())
+			require.NoError(t, r.Run())
 		}
 	})
 	require.EqualValues(t, words, n.Load())

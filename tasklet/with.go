@@ -5,15 +5,15 @@ import "errors"
 // With runs a phase of t at once, on the calling goroutine, and then carries out its answer under s. If t is a member,
 // it is taken from its place first. Called in a SYNC phase of s, it is a part of that phase. Called on another
 // goroutine during a Run of s, it counts as an ASYNC phase, and Run waits for it. Under an Inline that another
-// goroutine uses, it runs in parallel with the phases there. Calls may nest, also those of different schedulers.
+// goroutine uses, it runs in parallel with the phases there. Calls may nest, also those of different runners.
 //
 // The error is ErrInPhase if t is in a phase already, ErrIncomparable, or ErrNotRunning if the answer is Async and s is
 // not running; then t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
-func With(s *Scheduler, t Tasklet) error {
+func With(r *Runner, t Tasklet) error {
 	if err := identify(t); err != nil {
 		return err
 	}
-	c := s.core
+	c := r.core
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -48,7 +48,7 @@ func (e *entry) with(drains bool) error {
 	return e.finish(e.phase(false, nil), true)
 }
 
-// Inline returns a scheduler without a Run. A tasklet that is scheduled with Sync runs on the calling goroutine, with
+// Inline returns a Runner without a Run. A tasklet that is scheduled with Sync runs on the calling goroutine, with
 // all that follows from it, before Schedule returns. Within a phase Schedule only queues, and the outermost call runs
 // what is queued, so the stack does not grow. A tasklet that waits is run by the call of Resume. Async is
 // ErrNotRunning, also as the answer of a phase: Schedule then returns it, and the tasklet is forgotten. A panic reaches
@@ -57,7 +57,7 @@ func (e *entry) with(drains bool) error {
 // An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and
 // the goroutine that is active runs it and gets the errors. But their With runs its phase at once, in parallel with the
 // others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
-func Inline() *Scheduler { return newCore(API{}, inline).root() }
+func Inline() *Runner { return newCore(API{}, inline).root() }
 
 // drain runs what is queued, unless another call does.
 func (c *core) drain() (err error) {

@@ -29,40 +29,40 @@ func TestWithRunsAPhaseNowAndFollowsItsAnswer(t *testing.T) {
 		"a stranger that goes off": {0, wait, "X!AB."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, h := tasklet.NewScheduler(), &history{}
+			r, h := tasklet.NewRunner(), &history{}
 			x := h.play("X", row.answer)
 			if row.before != 0 {
-				schedule(t, s, row.before, x)
+				schedule(t, r, row.before, x)
 			}
-			schedule(t, s, sync_, h.play("A"), h.play("B"))
-			require.NoError(t, tasklet.With(s, x))
+			schedule(t, r, sync_, h.play("A"), h.play("B"))
+			require.NoError(t, tasklet.With(r, x))
 			h.note("!")
 			if row.answer == wait {
-				s.Shutdown(terms(shutdown.Policy{Time: time.Millisecond, Drop: true}))
-				requireCut(t, s.Run())
+				r.Shutdown(terms(shutdown.Policy{Time: time.Millisecond, Drop: true}))
+				requireCut(t, r.Run())
 				h.note(".")
 			} else {
-				require.NoError(t, s.Run())
+				require.NoError(t, r.Run())
 			}
 			require.Equal(t, row.want, h.take())
 		})
 	}
 }
 
-// Each phase of nested calls has its own scheduler, which gets its answer.
+// Each phase of nested calls has its own runner, which gets its answer.
 func TestWithsNest(t *testing.T) {
-	a, b, c, h := tasklet.NewScheduler(), tasklet.NewScheduler(), tasklet.Inline(), &history{}
-	on := func(name string, s *tasklet.Scheduler, inner tasklet.Tasklet, answer tasklet.Directive) tasklet.Tasklet {
+	a, b, c, h := tasklet.NewRunner(), tasklet.NewRunner(), tasklet.Inline(), &history{}
+	on := func(name string, r *tasklet.Runner, inner tasklet.Tasklet, answer tasklet.Directive) tasklet.Tasklet {
 		seen := false
-		return &phases{name, func(t1 tasklet.Tasklet, view *tasklet.Scheduler) tasklet.Directive {
+		return &phases{name, func(t1 tasklet.Tasklet, view *tasklet.Runner) tasklet.Directive {
 			h.note(name)
 			if seen {
 				return done
 			}
 			seen = true
-			require.ErrorIs(t, tasklet.With(s, t1), tasklet.ErrInPhase, "of itself")
+			require.ErrorIs(t, tasklet.With(r, t1), tasklet.ErrInPhase, "of itself")
 			if inner != nil {
-				require.NoError(t, tasklet.With(map[string]*tasklet.Scheduler{"A": b, "B": c}[name], inner))
+				require.NoError(t, tasklet.With(map[string]*tasklet.Runner{"A": b, "B": c}[name], inner))
 			}
 			require.NoError(t, view.Schedule(h.play("+"+name), sync_))
 			h.note("-")
@@ -78,16 +78,16 @@ func TestWithsNest(t *testing.T) {
 }
 
 func TestWithOnAnotherGoroutineHoldsRunLikeASYNC(t *testing.T) {
-	s, h := tasklet.NewScheduler(), &history{}
-	hold := s.Suspend(tasklet.NewWait())
+	r, h := tasklet.NewRunner(), &history{}
+	hold := r.Suspend(tasklet.NewWait())
 	in := make(chan bool)
 	var with sync.WaitGroup
 	with.Go(func() {
-		for s.Act() == nil {
+		for r.Act() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		h.note("<")
-		_ = tasklet.With(s, tasklet.New(func(view *tasklet.Scheduler) tasklet.Directive {
+		_ = tasklet.With(r, tasklet.New(func(view *tasklet.Runner) tasklet.Directive {
 			close(in)
 			time.Sleep(20 * time.Millisecond)
 			_ = view.Schedule(h.play("S"), sync_)
@@ -97,24 +97,24 @@ func TestWithOnAnotherGoroutineHoldsRunLikeASYNC(t *testing.T) {
 		}))
 	})
 	go func() { <-in; _ = hold.Resume(done) }()
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "<S>", h.take())
 	with.Wait()
 }
 
 func TestInlineRunsSYNCBeforeScheduleReturns(t *testing.T) {
-	s, h := tasklet.Inline(), &history{}
-	schedule(t, s, sync_, h.play("A", sync_, sync_))
+	r, h := tasklet.Inline(), &history{}
+	schedule(t, r, sync_, h.play("A", sync_, sync_))
 	require.Equal(t, "AAA", h.take())
 
-	schedule(t, s, sync_, &phases{"outer", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		schedule(t, s, sync_, h.play("A", sync_), h.play("B", sync_))
+	schedule(t, r, sync_, &phases{"outer", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		schedule(t, r, sync_, h.play("A", sync_), h.play("B", sync_))
 		h.note("|")
 		return done
 	}})
 	require.Equal(t, "|ABAB", h.take(), "nested ones only queue, and the outermost runs them")
 
-	right := s.Suspend(h.play("W", wait))
+	right := r.Suspend(h.play("W", wait))
 	require.Empty(t, h.take())
 	require.NoError(t, right.Resume(sync_))
 	require.Equal(t, "W", h.take(), "who waits is run by whoever resumes it")
@@ -123,52 +123,52 @@ func TestInlineRunsSYNCBeforeScheduleReturns(t *testing.T) {
 }
 
 func TestInlineHasNoASYNCAndNoRun(t *testing.T) {
-	s, h := tasklet.Inline(), &history{}
-	require.ErrorIs(t, s.Run(), tasklet.ErrNoRun)
-	require.Nil(t, s.Act())
-	s.Shutdown(terms(shutdown.Halt))
-	require.Nil(t, s.Order())
+	r, h := tasklet.Inline(), &history{}
+	require.ErrorIs(t, r.Run(), tasklet.ErrNoRun)
+	require.Nil(t, r.Act())
+	r.Shutdown(terms(shutdown.Halt))
+	require.Nil(t, r.Order())
 
 	x := h.play("X")
-	require.ErrorIs(t, s.Schedule(x, async), tasklet.ErrNotRunning)
-	require.ErrorIs(t, s.Suspend(x).Resume(async), tasklet.ErrNotRunning)
+	require.ErrorIs(t, r.Schedule(x, async), tasklet.ErrNotRunning)
+	require.ErrorIs(t, r.Suspend(x).Resume(async), tasklet.ErrNotRunning)
 	require.Empty(t, h.take())
-	schedule(t, s, sync_, x)
+	schedule(t, r, sync_, x)
 	require.Equal(t, "X", h.take())
 
-	err := s.Schedule(&phases{"outer", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		require.ErrorIs(t, s.Run(), tasklet.ErrNested)
-		schedule(t, s, sync_, h.play("Y", async), h.play("Z"))
+	err := r.Schedule(&phases{"outer", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		require.ErrorIs(t, r.Run(), tasklet.ErrNested)
+		schedule(t, r, sync_, h.play("Y", async), h.play("Z"))
 		return async
 	}}, sync_)
 	require.ErrorIs(t, err, tasklet.ErrNotRunning, "as the answer of a phase")
 	require.Equal(t, "YZ", h.take(), "their bodies never ran")
-	require.ErrorIs(t, tasklet.With(s, h.play("W", async)), tasklet.ErrNotRunning)
+	require.ErrorIs(t, tasklet.With(r, h.play("W", async)), tasklet.ErrNotRunning)
 }
 
 func TestInlineGoesOnAfterAPanic(t *testing.T) {
-	s, h := tasklet.Inline(), &history{}
-	outer := func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		schedule(t, s, sync_, &phases{"bad", boom}, h.play("A"))
+	r, h := tasklet.Inline(), &history{}
+	outer := func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		schedule(t, r, sync_, &phases{"bad", boom}, h.play("A"))
 		return done
 	}
-	require.PanicsWithValue(t, "boom", func() { _ = s.Schedule(&phases{"outer", outer}, sync_) })
+	require.PanicsWithValue(t, "boom", func() { _ = r.Schedule(&phases{"outer", outer}, sync_) })
 	require.Empty(t, h.take())
-	schedule(t, s, sync_, h.play("B"))
+	schedule(t, r, sync_, h.play("B"))
 	require.Equal(t, "AB", h.take())
-	require.PanicsWithValue(t, "boom", func() { _ = tasklet.With(s, &phases{"with", boom}) })
-	schedule(t, s, sync_, h.play("C"))
+	require.PanicsWithValue(t, "boom", func() { _ = tasklet.With(r, &phases{"with", boom}) })
+	schedule(t, r, sync_, h.play("C"))
 	require.Equal(t, "C", h.take())
 }
 
-// A tasklet in a phase of another scheduler waits, and Schedule returns an error.
+// A tasklet in a phase under another runner waits, and Schedule returns an error.
 func TestInlineDoesNotWaitForAPhaseElsewhere(t *testing.T) {
-	s, h := tasklet.Inline(), &history{}
-	schedule(t, tasklet.Inline(), sync_, &phases{"T", func(x tasklet.Tasklet, _ *tasklet.Scheduler) tasklet.Directive {
+	r, h := tasklet.Inline(), &history{}
+	schedule(t, tasklet.Inline(), sync_, &phases{"T", func(x tasklet.Tasklet, _ *tasklet.Runner) tasklet.Directive {
 		h.note("T")
 		if h.count("T") == 1 {
-			require.ErrorIs(t, s.Schedule(x, sync_), tasklet.ErrInPhase)
-			defer func() { _ = s.Suspend(x) }()
+			require.ErrorIs(t, r.Schedule(x, sync_), tasklet.ErrInPhase)
+			defer func() { _ = r.Suspend(x) }()
 		}
 		return done
 	}})
@@ -177,27 +177,27 @@ func TestInlineDoesNotWaitForAPhaseElsewhere(t *testing.T) {
 
 // Several goroutines use one Inline: no phases overlap, and all run.
 func TestInlineIsSafeForSeveralGoroutines(t *testing.T) {
-	s, n := tasklet.Inline(), 0 // a plain int
+	r, n := tasklet.Inline(), 0 // a plain int
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 1000 {
-				_ = s.Schedule(tasklet.New(func(*tasklet.Scheduler) tasklet.Directive { n++; return done }), sync_)
+				_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { n++; return done }), sync_)
 			}
 		})
 	}
 	all.Wait()
-	schedule(t, s, sync_, tasklet.NewDone())
+	schedule(t, r, sync_, tasklet.NewDone())
 	require.Equal(t, 4000, n)
 }
 
 func TestReadyMadeTasklets(t *testing.T) {
-	s := tasklet.NewScheduler()
+	r := tasklet.NewRunner()
 	require.NotEqual(t, tasklet.NewDone(), &struct{}{})
 	require.NotSame(t, tasklet.NewWait(), tasklet.NewWait())
-	schedule(t, s, sync_, tasklet.NewDone(), tasklet.NewWait(), tasklet.NewWait())
-	s.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
-	cut := requireCut(t, s.Run())
+	schedule(t, r, sync_, tasklet.NewDone(), tasklet.NewWait(), tasklet.NewWait())
+	r.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
+	cut := requireCut(t, r.Run())
 	require.Equal(t, "2 × tasklet of WAIT ", names(cut))
 }
 
@@ -208,16 +208,16 @@ func TestOnAGroup(t *testing.T) {
 	h := &history{}
 	var counts [schedulers]int // each is its scheduler's own
 	var mu sync.Mutex
-	var on []*tasklet.Scheduler
+	var on []*tasklet.Runner
 	err := g.Run(t.Context(), func(a *act.Scheduler) error {
-		s := tasklet.On(a)
-		require.Same(t, a, s.Act())
+		r := tasklet.On(a)
+		require.Same(t, a, r.Act())
 		mu.Lock()
-		on = append(on, s)
+		on = append(on, r)
 		mu.Unlock()
 		for range tasklets {
 			left := 4
-			x := tasklet.New(func(s *tasklet.Scheduler) tasklet.Directive {
+			x := tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 				switch left--; left {
 				case 2:
 					return async
@@ -227,13 +227,13 @@ func TestOnAGroup(t *testing.T) {
 					counts[a.Index()]++
 					return done
 				}
-				require.True(t, s.Act().Here())
-				require.ErrorIs(t, s.Run(), tasklet.ErrNested)
+				require.True(t, r.Act().Here())
+				require.ErrorIs(t, r.Run(), tasklet.ErrNested)
 				return sync_
 			})
-			schedule(t, s, sync_, x)
+			schedule(t, r, sync_, x)
 		}
-		require.ErrorIs(t, s.Run(), tasklet.ErrNoRun)
+		require.ErrorIs(t, r.Run(), tasklet.ErrNoRun)
 		return nil
 	})
 	require.NoError(t, err)
@@ -251,23 +251,23 @@ func TestOnAGroup(t *testing.T) {
 	require.Zero(t, logs.FilterMessage("a task failed").Len())
 	require.NoError(t, g.Close(), "it has no task yet")
 	require.Equal(t, []string{"N"}, failed(logs), "but is reported")
-	for _, s := range on {
-		require.ErrorIs(t, s.Schedule(h.play("X"), sync_), tasklet.ErrNotRunning)
-		require.ErrorIs(t, s.Suspend(h.play("X")).Resume(sync_), tasklet.ErrNotRunning)
-		require.ErrorIs(t, tasklet.With(s, h.play("X")), tasklet.ErrNotRunning)
-		require.Nil(t, s.Act())
+	for _, r := range on {
+		require.ErrorIs(t, r.Schedule(h.play("X"), sync_), tasklet.ErrNotRunning)
+		require.ErrorIs(t, r.Suspend(h.play("X")).Resume(sync_), tasklet.ErrNotRunning)
+		require.ErrorIs(t, tasklet.With(r, h.play("X")), tasklet.ErrNotRunning)
+		require.Nil(t, r.Act())
 	}
 	require.NoError(t, left.Resume(sync_))
 	require.Empty(t, h.take())
 }
 
-// An unused Scheduler of On costs nothing, not even a pass.
+// An unused Runner of On costs nothing, not even a pass.
 func TestOnDoesNotHoldRun(t *testing.T) {
 	a := act.New(act.Config{})
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	require.NoError(t, a.Run())
 	h := &history{}
-	schedule(t, s, sync_, h.play("A", sync_))
+	schedule(t, r, sync_, h.play("A", sync_))
 	require.NoError(t, a.Run())
 	require.Equal(t, "AA", h.take())
 	require.NoError(t, a.Close())
@@ -278,10 +278,10 @@ func TestOnRefusesAnExecutorOfTheThread(t *testing.T) {
 	h := &history{}
 	a := act.New(act.Config{Executor: at(func(f func()) { f() }), Logger: zap.NewNop()})
 	defer a.Close()
-	s := tasklet.On(a)
+	r := tasklet.On(a)
 	var err error
-	schedule(t, s, sync_, &phases{"T", func(_ tasklet.Tasklet, s *tasklet.Scheduler) tasklet.Directive {
-		err = s.Schedule(h.play("A"), async)
+	schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		err = r.Schedule(h.play("A"), async)
 		return done
 	}})
 	for n := 1; n > 0; {

@@ -33,7 +33,7 @@ type fetching struct {
 	m       *merging
 }
 
-func (f *fetching) Task(*tasklet.Scheduler) tasklet.Directive {
+func (f *fetching) Task(*tasklet.Runner) tasklet.Directive {
 	if !f.fetched { // ASYNC
 		f.fetched = true
 		f.text, f.err = read(f.address)
@@ -54,7 +54,7 @@ type merging struct {
 	report func([]string, error)
 }
 
-func (m *merging) Task(*tasklet.Scheduler) tasklet.Directive {
+func (m *merging) Task(*tasklet.Runner) tasklet.Directive {
 	if m.err != nil {
 		m.report(nil, m.err)
 	} else {

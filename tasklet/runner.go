@@ -7,8 +7,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// API configures schedulers: how they are made and where their ASYNC phases run. The zero API is valid. A phase makes
-// another scheduler like its own with s.API().New().
+// API configures runners: how they are made and where their ASYNC phases run. The zero API is valid. A phase makes
+// another runner like its own with s.API().New().
 type API struct {
 	// NewScheduler makes the act.Scheduler for each Run, which closes it at its end. It may configure a Trace, a
 	// Logger or a Clock. The scheduler must not be in a Group with others and must not be run by the caller. Nil
@@ -20,8 +20,8 @@ type API struct {
 	Executor act.Executor
 }
 
-// New returns a scheduler configured by a. Any goroutine may call it.
-func (a API) New() *Scheduler { return newCore(a, owner).root() }
+// New returns a Runner configured by a. Any goroutine may call it.
+func (a API) New() *Runner { return newCore(a, owner).root() }
 
 func (a API) scheduler() *act.Scheduler {
 	if a.NewScheduler == nil {
@@ -34,14 +34,14 @@ func (a API) scheduler() *act.Scheduler {
 	return s
 }
 
-// NewScheduler returns a scheduler of the zero API. Any goroutine may call it.
-func NewScheduler() *Scheduler { return API{}.New() }
+// NewRunner returns a Runner of the zero API. Any goroutine may call it.
+func NewRunner() *Runner { return API{}.New() }
 
-// On returns a scheduler whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
+// On returns a Runner whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
 // phases are turns of s, members keep the Run of s from returning, and orders to s and its Close apply to them. The
-// scheduler has no Run of its own; it is running until s is closed. Each s has one: On returns the same scheduler
+// runner has no Run of its own; it is running until s is closed. Each s has one: On returns the same Runner
 // again. On must be called on the thread of s.
-func On(s *act.Scheduler) *Scheduler { return guests.Get(s).root() }
+func On(s *act.Scheduler) *Runner { return guests.Get(s).root() }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	c := newCore(API{}, guest)
@@ -49,19 +49,19 @@ var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	return c
 })
 
-// Scheduler runs the phases of tasklets. A tasklet is its member from the time it is scheduled or suspended until it
-// answers Done. There are three kinds: a Scheduler of API.New has a Run; one of On uses an act.Scheduler that runs a
+// Runner runs the phases of tasklets. A tasklet is its member from the time it is scheduled or suspended until it
+// answers Done. There are three kinds: a Runner of API.New has a Run; one of On uses an act.Scheduler that runs a
 // server; one of Inline runs phases on the goroutine that schedules them.
 //
 // Any goroutine may call its methods unless they say otherwise. A phase is given its tasklet's own view of the
-// scheduler, which differs only in that Run returns an error.
-type Scheduler struct {
+// runner, which differs only in that Run returns an error.
+type Runner struct {
 	core  *core
 	entry *entry // nil unless it is the view of a tasklet
 }
 
 // API returns the API that s was made with.
-func (s *Scheduler) API() API { return s.core.api }
+func (r *Runner) API() API { return r.core.api }
 
 // Schedule makes t a member and sets where its next phase is to run. The last directive counts: Sync again moves t to
 // the end of the queue, Wait and Done remove it. No phase runs in Schedule, except under Inline.
@@ -72,12 +72,12 @@ func (s *Scheduler) API() API { return s.core.api }
 //
 // The error is ErrIncomparable, ErrNotRunning for an Async outside of Run, or ErrSynchronous if the executor tried to
 // run the phase at once. After ErrSynchronous t is not a member; after the others nothing has changed.
-func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
+func (r *Runner) Schedule(t Tasklet, d Directive) error {
 	d.require()
 	if err := identify(t); err != nil {
 		return err
 	}
-	c := s.core
+	c := r.core
 	c.mu.Lock()
 	if c.closed || d == Async && c.monitor == nil {
 		c.mu.Unlock()
@@ -99,11 +99,11 @@ func (s *Scheduler) Schedule(t Tasklet, d Directive) error {
 // Suspend makes t a member that waits, and returns a Rescheduler that resumes it. If t was resumed before, it does not
 // wait. Suspend is mostly called in a phase of t: then the answer of the phase counts, and a resumption that comes
 // before its Wait is kept for the Wait.
-func (s *Scheduler) Suspend(t Tasklet) Rescheduler {
+func (r *Runner) Suspend(t Tasklet) Rescheduler {
 	if err := identify(t); err != nil {
 		return Rescheduler{err: err}
 	}
-	c := s.core
+	c := r.core
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -128,10 +128,10 @@ func (s *Scheduler) Suspend(t Tasklet) Rescheduler {
 // If another goroutine is in Run, Run blocks until that has returned. Inside a phase it returns ErrNested. It cannot
 // detect an ASYNC phase, or a phase run by With off the thread in Run, that calls Run on another view than its own: that
 // call blocks for ever.
-func (s *Scheduler) Run() error {
-	c := s.core
+func (r *Runner) Run() error {
+	c := r.core
 	switch {
-	case s.entry != nil, c.here():
+	case r.entry != nil, c.here():
 		return ErrNested
 	case c.kind != owner:
 		return ErrNoRun
@@ -160,12 +160,12 @@ func (s *Scheduler) Run() error {
 // An order gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty turn.
 // So with a bound of n turns the others have n-1 SYNC phases left, and none with a bound of 1. A bound of 2 or more lets
 // every tasklet merge the result of an ASYNC phase.
-func (s *Scheduler) Shutdown(o shutdown.Order) {
+func (r *Runner) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("tasklet: Shutdown without an order")
 	}
-	c, g := s.core, &given{order: o}
-	if a := s.Act(); a != nil && c.kind == owner {
+	c, g := r.core, &given{order: o}
+	if a := r.Act(); a != nil && c.kind == owner {
 		g.terms, _ = g.terms.Merge(o.Policy(), a.Clock().Monotonic())
 	}
 	c.mu.Lock()
@@ -180,8 +180,8 @@ func (s *Scheduler) Shutdown(o shutdown.Order) {
 }
 
 // Order returns the latest order that made the terms of this Run stricter, or nil.
-func (s *Scheduler) Order() shutdown.Order {
-	c := s.core
+func (r *Runner) Order() shutdown.Order {
+	c := r.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.order
@@ -189,8 +189,8 @@ func (s *Scheduler) Order() shutdown.Order {
 
 // Act returns the act.Scheduler of the present Run, or nil outside of Run. SYNC phases may spawn actions and make
 // futures on it; Run waits for those tasks.
-func (s *Scheduler) Act() *act.Scheduler {
-	c := s.core
+func (r *Runner) Act() *act.Scheduler {
+	c := r.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.monitor == nil {
