@@ -34,7 +34,7 @@ func TestWhatIsWrongWithAConfigIsSaidAtOnce(t *testing.T) {
 		"an empty kind": {func(cfg *stage.Config) { cfg.Chains[""] = reportChain() },
 			[]string{"Chains has a kind without a name"}},
 		"a nil chain":       {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
-		"a nil listener":    {func(cfg *stage.Config) { cfg.Listeners = []stage.Listener{nil} }, []string{"Listeners has a nil"}},
+		"a nil interceptor": {func(cfg *stage.Config) { cfg.Interceptors = []stage.Interceptor{nil} }, []string{"Interceptors has a nil"}},
 		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
 		"negative attempts": {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
 		"a negative poll":   {func(cfg *stage.Config) { cfg.Poll = -1 }, []string{"Poll is negative: -1ns"}},

@@ -51,7 +51,7 @@
 // along the chain of the engine that claims it. Stages can be added anywhere. For an engine that does not know a stage or
 // its processor, that is a failure, which is tried again later, perhaps by an engine that does; so Attempts and Backoff
 // must outlast the change. Before a static stage is removed or renamed, the tasks that rest there have to continue
-// ([Filter] finds them).
+// ([Selection] finds them).
 //
 // # What it is not
 //

@@ -30,8 +30,8 @@ type Config struct {
 	// Provider has the processors of the Chains.
 	Provider Provider
 
-	// Listeners are called for each stage. They come before those of Listened, both Before and After the processor.
-	Listeners []Listener
+	// Interceptors are called for each stage, both Before and After the processor ahead of those of Intercepted.
+	Interceptors []Interceptor
 
 	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
 	// two engines may have the same, since tokens tell their claims apart.
@@ -153,7 +153,7 @@ func (cfg Config) check() error {
 			}
 		}
 	}
-	say(!slices.Contains(cfg.Listeners, nil), "Listeners has a nil")
+	say(!slices.Contains(cfg.Interceptors, nil), "Interceptors has a nil")
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
 	say(cfg.Attempts >= 0, "Attempts is negative: %d", cfg.Attempts)
 	say(cfg.Lease >= 0, "Lease is negative: %v", cfg.Lease)
@@ -249,7 +249,9 @@ func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }
 
 // List returns tasks in order of their numbers, also those of kinds that the engine does not know.
-func (e *Engine) List(ctx context.Context, f Filter) ([]Task, error) { return e.cfg.Store.List(ctx, f) }
+func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
+	return e.cfg.Store.List(ctx, s)
+}
 
 // where returns the present host.
 func (e *Engine) where() host {

@@ -238,7 +238,7 @@ func (m *model) do(what string, allowed func(was, is stage.Task) string, f func(
 }
 
 func (m *model) all() []stage.Task {
-	tasks, _ := m.store.Store.List(context.Background(), stage.Filter{})
+	tasks, _ := m.store.Store.List(context.Background(), stage.Selection{})
 	return tasks
 }
 

@@ -70,9 +70,9 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error        { return p.error }
 func (p permanent) Is(target error) bool { return target == ErrPermanent }
 
-// Listener observes the stages of tasks, in this order: the dynamic stage is shown, Before, the processor, After, the
+// Interceptor is called around processors, in this order: the dynamic stage is shown, Before, the processor, After, the
 // static stage is shown. It is called on the processor's goroutine with the same context, and must not change t.
-type Listener interface {
+type Interceptor interface {
 	// Before is called before a stage. An error fails the stage, and the processor is not called.
 	Before(ctx context.Context, t *Task) error
 	// After is called after a processor that has succeeded, unless the context has ended. An error fails the stage, and
@@ -80,23 +80,23 @@ type Listener interface {
 	After(ctx context.Context, t *Task) error
 }
 
-// Listened returns p with listeners of its own, called in order.
-func Listened(p Processor, listeners ...Listener) Processor {
+// Intercepted returns p with interceptors of its own, called in order.
+func Intercepted(p Processor, interceptors ...Interceptor) Processor {
 	return ProcessorFunc(func(ctx context.Context, t *Task) (Commit, error) {
-		for _, l := range listeners {
-			if err := l.Before(ctx, t); err != nil {
+		for _, i := range interceptors {
+			if err := i.Before(ctx, t); err != nil {
 				return nil, fmt.Errorf("before %s: %w", t.Stage, err)
 			}
 		}
 		commit, err := p.Process(ctx, t)
-		for _, l := range listeners {
+		for _, i := range interceptors {
 			if err == nil {
 				err = context.Cause(ctx)
 			}
 			if err != nil {
 				return nil, err
 			}
-			if err = l.After(ctx, t); err != nil {
+			if err = i.After(ctx, t); err != nil {
 				return nil, fmt.Errorf("after %s: %w", t.Stage, err)
 			}
 		}

@@ -45,7 +45,7 @@ func TestAContextThatHasNotEndedIsToGoOn(t *testing.T) {
 	require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrSuspended)
 }
 
-// tells is a Listener that notes its calls, and may end the stage.
+// tells is an Interceptor that notes its calls, and may end the stage.
 type tells struct {
 	name  string
 	told  *string
@@ -61,7 +61,7 @@ func (l tells) After(context.Context, *stage.Task) error {
 	return nil
 }
 
-func TestListenersAreCalledInOrderAsLongAsAllIsWell(t *testing.T) {
+func TestInterceptorsAreCalledInOrderAsLongAsAllIsWell(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error // of the processor
 		ends bool  // during the first After
@@ -79,7 +79,7 @@ func TestListenersAreCalledInOrderAsLongAsAllIsWell(t *testing.T) {
 			if row.ends {
 				a.after = func() { cancel(stage.ErrSuspended) }
 			}
-			p := stage.Listened(stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+			p := stage.Intercepted(stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 				told += "p"
 				return func(stage.Tx) error { return nil }, row.err
 			}), a, b)

@@ -70,7 +70,7 @@ type Store interface {
 	Get(ctx context.Context, id ID) (Task, error)
 
 	// List returns tasks in order of their numbers.
-	List(ctx context.Context, f Filter) ([]Task, error)
+	List(ctx context.Context, s Selection) ([]Task, error)
 }
 
 // Claim is what a worker asks for.
@@ -107,16 +107,14 @@ type Beat struct {
 	Wanted Wanted
 }
 
-// Filter says which tasks to list. A zero field matches all tasks.
-type Filter struct {
-	Kind   string
-	Stage  string
-	Status Status
-	After  ID  // only those with a higher number
-	Limit  int // 0 means no limit
-
-	// Running lets only those tasks through for which Task.Runs is true.
-	Running bool
+// Selection says which tasks to list. A zero field matches all tasks.
+type Selection struct {
+	Kind    string
+	Stage   string
+	Status  Status
+	After   ID   // only those with a higher number
+	Limit   int  // 0 means no limit
+	Running bool // only those for which Task.Runs is true
 }
 
 // Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or

@@ -138,7 +138,7 @@ func (w *work) process() (step, time.Duration) {
 	return (*work).finish, 0
 }
 
-// compute calls the processor, with the listeners. A panic is an error.
+// compute calls the processor, with the interceptors. A panic is an error.
 func (w *work) compute() (commit Commit, err error) {
 	err = guarded(func() error {
 		s, err := w.chain.find(w.task.Stage)
@@ -153,7 +153,7 @@ func (w *work) compute() (commit Commit, err error) {
 			return err
 		}
 		t := w.task // the processor's own
-		commit, err = Listened(p, w.e.cfg.Listeners...).Process(w.ctx, &t)
+		commit, err = Intercepted(p, w.e.cfg.Interceptors...).Process(w.ctx, &t)
 		return err
 	})
 	return commit, err

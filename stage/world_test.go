@@ -114,7 +114,7 @@ func (f closer) Close() error { f(); return nil }
 
 // over looks at what a process leaves that was not cut: nothing.
 func (y *yard) over(name string, v *sim.Server) {
-	tasks, err := y.store.List(context.Background(), stage.Filter{Status: stage.InProcessing})
+	tasks, err := y.store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
 	if v.Err() != nil || err != nil || y.silent {
 		return
 	}
@@ -261,7 +261,7 @@ func (y *yard) visit(calm, done time.Duration) sim.Script {
 }
 
 func (y *yard) resumeAll() error {
-	tasks, err := y.store.List(context.Background(), stage.Filter{})
+	tasks, err := y.store.List(context.Background(), stage.Selection{})
 	for _, t := range tasks {
 		y.resume(y.engines[len(y.engines)-1], t.ID)
 	}
@@ -269,7 +269,7 @@ func (y *yard) resumeAll() error {
 }
 
 func (y *yard) allDone() error {
-	tasks, err := y.store.List(context.Background(), stage.Filter{})
+	tasks, err := y.store.List(context.Background(), stage.Selection{})
 	for _, t := range tasks {
 		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
 		if !finished && t.Status != stage.Cancelled {

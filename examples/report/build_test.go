@@ -152,7 +152,7 @@ func TestTwoProcesses(t *testing.T) {
 		require.Empty(t, p.Said())
 	}
 	d.reports(append(paths[0], paths[1]...)...)
-	tasks, err := d.open().Store.List(context.Background(), stage.Filter{})
+	tasks, err := d.open().Store.List(context.Background(), stage.Selection{})
 	require.NoError(t, err)
 	shares := map[string]int{}
 	for _, task := range tasks {

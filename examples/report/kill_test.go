@@ -32,7 +32,7 @@ func TestKill(t *testing.T) {
 	p := d.start("build", append(flags, paths...)...)
 	r := d.opened(p)
 	exectest.Eventually(t, exectest.Patience, "all files to be added", func() bool {
-		tasks, err := r.Store.List(context.Background(), stage.Filter{})
+		tasks, err := r.Store.List(context.Background(), stage.Selection{})
 		return err == nil && len(tasks) == len(paths)
 	})
 	kills, halfway := 0, 0
@@ -45,7 +45,7 @@ func TestKill(t *testing.T) {
 		exectest.Eventually(t, exectest.Patience, "the end", p.Gone)
 		kills++
 		d.consistent(r)
-		held, err := r.Store.List(context.Background(), stage.Filter{Status: stage.InProcessing})
+		held, err := r.Store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
 		require.NoError(t, err)
 		halfway += len(held)
 		p = d.start("build", flags...)

@@ -119,7 +119,7 @@ func (d *desk) reports(paths ...string) {
 	d.Helper()
 	r := d.open()
 	d.consistent(r)
-	tasks, err := r.Store.List(context.Background(), stage.Filter{})
+	tasks, err := r.Store.List(context.Background(), stage.Selection{})
 	require.NoError(d, err)
 	var got []string
 	for _, task := range tasks {

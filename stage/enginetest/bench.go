@@ -62,7 +62,7 @@ func benchmarkTasks(b *testing.B, s stage.Store, run func(context.Context, *stag
 		b.Fatal(err)
 	}
 	b.StopTimer()
-	open, err := s.List(context.Background(), stage.Filter{Running: true}) // the last ones were interrupted
+	open, err := s.List(context.Background(), stage.Selection{Running: true}) // the last ones were interrupted
 	if err != nil || len(open) > 8 {
 		b.Fatal(len(open), err)
 	}

@@ -86,7 +86,7 @@ func testFireOnce(w *world) {
 				return
 			}
 			_ = engines[i%3].Wait(w.ctx)
-			if left, _ := w.other.List(w.ctx, stage.Filter{Stage: created, Limit: 1}); len(left) == 0 {
+			if left, _ := w.other.List(w.ctx, stage.Selection{Stage: created, Limit: 1}); len(left) == 0 {
 				return
 			}
 		}
@@ -124,7 +124,7 @@ func testFireRoom(w *world) {
 	n, err := e.Fire(w.ctx)
 	w.NoError(err)
 	w.Zero(n, "there is no room")
-	waiting, err := e.List(w.ctx, stage.Filter{Stage: created, Status: stage.Normal})
+	waiting, err := e.List(w.ctx, stage.Selection{Stage: created, Status: stage.Normal})
 	w.NoError(err)
 	w.Len(waiting, 7, "and the others are claimed by nobody")
 	close(release)
@@ -236,7 +236,7 @@ func testKinds(w *world) {
 	w.Equal(1, w.times(long, "build"))
 	w.Zero(w.times(brief, "build"), "each kind goes its way")
 	w.Equal(isNew, w.see(strange))
-	all, err := r.List(w.ctx, stage.Filter{})
+	all, err := r.List(w.ctx, stage.Selection{})
 	w.NoError(err)
 	w.Len(all, 3, "also those of kinds that it does not know")
 	t, err := r.Get(w.ctx, strange)

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden histories of stage/eng
 var life string
 
 // testLife plays three tasks, one after the other: one succeeds, one is suspended in its second stage and resumed, one
-// fails in it. The history is what a second reader has seen of them, with what processors and listeners were told in
+// fails in it. The history is what a second reader has seen of them, with what processors and interceptors were told in
 // between. An engine that only calls Fire writes the same.
 func testLife(w *world, byFire bool) {
 	p := w.tape()
@@ -43,7 +43,7 @@ func testLife(w *world, byFire bool) {
 		},
 	})
 	cfg.Store, cfg.Workers, cfg.Poll = p, 1, never
-	cfg.Listeners = []stage.Listener{tells{w, ""}}
+	cfg.Interceptors = []stage.Interceptor{tells{w, ""}}
 	e := w.engine(cfg)
 	goOn := func() {}
 	if byFire {
@@ -90,7 +90,7 @@ func (w *world) golden(name, want, got string) {
 	w.Equal(want, got)
 }
 
-// tells is a Listener that notes its calls.
+// tells is an Interceptor that notes its calls.
 type tells struct {
 	w    *world
 	name string
@@ -175,19 +175,19 @@ func testFortyFive(w *world, elsewhere bool) {
 	}
 }
 
-// testListeners has two listeners of the engine and two of a processor.
-func testListeners(w *world) {
+// testInterceptors has two interceptors of the engine and two of a processor.
+func testInterceptors(w *world) {
 	p := w.tape()
 	cfg := w.config(nil)
 	cfg.Store = p
-	cfg.Listeners = []stage.Listener{tells{w, "first "}, tells{w, "second "}}
+	cfg.Interceptors = []stage.Interceptor{tells{w, "first "}, tells{w, "second "}}
 	build := stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 		w.note("x:   build")
 		return func(stage.Tx) error { w.note("x:   commit"); return nil }, nil
 	})
 	cfg.Provider = stage.Processors{
 		"load":  stage.ProcessorFunc(idle),
-		"build": stage.Listened(build, tells{w, "its first "}, tells{w, "its second "}),
+		"build": stage.Intercepted(build, tells{w, "its first "}, tells{w, "its second "}),
 	}
 	e := w.host.start(w, w.engine(cfg))
 	id, err := e.Enqueue(w.ctx, "report", []byte("x"))
@@ -227,7 +227,7 @@ func (w *world) notedAll(n int) []string {
 	return all
 }
 
-// objects is a Listener with errors.
+// objects is an Interceptor with errors.
 type objects struct{ before, after error }
 
 func (l objects) Before(context.Context, *stage.Task) error { return l.before }
@@ -235,7 +235,7 @@ func (l objects) After(context.Context, *stage.Task) error  { return l.after }
 
 func testBefore(w *world) {
 	cfg := w.config(nil)
-	cfg.Listeners = []stage.Listener{tells{w, ""}, objects{before: stage.Permanent(errors.New("not today"))}, tells{w, ""}}
+	cfg.Interceptors = []stage.Interceptor{tells{w, ""}, objects{before: stage.Permanent(errors.New("not today"))}, tells{w, ""}}
 	w.start(cfg)
 	id := w.enqueue("report")
 	w.becomes(id, created+", ERROR")
@@ -256,7 +256,7 @@ func testAfter(w *world) {
 	}})
 	cfg.Attempts = 2
 	fails := objects{after: errors.New("too late")}
-	cfg.Provider = withListener{cfg.Provider, "build", fails}
+	cfg.Provider = withInterceptor{cfg.Provider, "build", fails}
 	w.start(cfg)
 	id := w.enqueue("report")
 	w.eventually("it has failed for good", func() bool { return w.see(id) == loaded+", ERROR" && w.get(id).Attempt == 2 })
@@ -267,17 +267,17 @@ func testAfter(w *world) {
 	w.Equal(2, w.times(id, "build"), "it counts as an error of the stage")
 }
 
-// withListener is a Provider with a listener for one processor.
-type withListener struct {
+// withInterceptor is a Provider with an interceptor for one processor.
+type withInterceptor struct {
 	stage.Provider
 	id string
-	l  stage.Listener
+	l  stage.Interceptor
 }
 
-func (p withListener) Processor(id string) (stage.Processor, error) {
+func (p withInterceptor) Processor(id string) (stage.Processor, error) {
 	of, err := p.Provider.Processor(id)
 	if id == p.id {
-		of = stage.Listened(of, p.l)
+		of = stage.Intercepted(of, p.l)
 	}
 	return of, err
 }
@@ -297,7 +297,7 @@ func testNoAfter(w *world) {
 			return nil, nil
 		},
 	})
-	cfg.Listeners = []stage.Listener{tells{w, ""}}
+	cfg.Interceptors = []stage.Interceptor{tells{w, ""}}
 	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.eventually("it builds", func() bool { return w.times(id, "build") == 1 })

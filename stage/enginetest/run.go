@@ -87,7 +87,7 @@ var tests = []test{
 	{"wait", testWait},
 	{"kinds", testKinds},
 
-	{"listeners are called in order", testListeners},
+	{"interceptors are called in order", testInterceptors},
 	{"an error before a stage", testBefore},
 	{"an error after a stage", testAfter},
 	{"nobody hears of a stage that has not ended well", testNoAfter},

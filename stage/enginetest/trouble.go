@@ -16,7 +16,7 @@ type provides func(id string) (stage.Processor, error)
 
 func (f provides) Processor(id string) (stage.Processor, error) { return f(id) }
 
-// hears is a Listener made of functions.
+// hears is an Interceptor made of functions.
 type hears struct{ before, after func() error }
 
 func (l hears) Before(context.Context, *stage.Task) error { return ask(l.before) }
@@ -131,8 +131,8 @@ func (n *nobody) Error() string { return n.name }
 func quiet() error { return nil }
 
 // play is a Provider of one processor.
-func play(p stage.Processor, ls ...stage.Listener) provides {
-	return func(string) (stage.Processor, error) { return stage.Listened(p, ls...), nil }
+func play(p stage.Processor, ls ...stage.Interceptor) provides {
+	return func(string) (stage.Processor, error) { return stage.Intercepted(p, ls...), nil }
 }
 
 // testStoreFails has a store whose every operation fails some times in a row, and one whose transactions fail when the

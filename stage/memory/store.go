@@ -204,17 +204,17 @@ func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	return e.snapshot(), nil
 }
 
-func (s *store) List(ctx context.Context, f stage.Filter) ([]stage.Task, error) {
+func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	var found []stage.Task
-	for _, e := range s.tasks[min(max(f.After, 0), stage.ID(len(s.tasks))):] {
-		if f.Limit > 0 && len(found) == f.Limit {
+	for _, e := range s.tasks[min(max(sel.After, 0), stage.ID(len(s.tasks))):] {
+		if sel.Limit > 0 && len(found) == sel.Limit {
 			break
 		}
-		if transition.Passes(&e.task, f) {
+		if transition.Selected(&e.task, sel) {
 			found = append(found, e.snapshot())
 		}
 	}

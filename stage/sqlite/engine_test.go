@@ -81,7 +81,7 @@ func TestEnqueueInACommit(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	left, err := s.List(t.Context(), stage.Filter{Kind: "errand", Running: true})
+	left, err := s.List(t.Context(), stage.Selection{Kind: "errand", Running: true})
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 }

@@ -31,7 +31,7 @@ func TestPaths(t *testing.T) {
 		require.NoError(t, err, name)
 		_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
 		require.NoError(t, err, name)
-		all, err := s.List(t.Context(), stage.Filter{})
+		all, err := s.List(t.Context(), stage.Selection{})
 		require.NoError(t, err, name)
 		require.Len(t, all, 1, "the readers have opened the same file")
 		require.NoError(t, s.Close())
@@ -157,7 +157,7 @@ func TestClose(t *testing.T) {
 		all.Go(func() {
 			_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
 			require.NoError(t, err)
-			_, err = s.List(t.Context(), stage.Filter{})
+			_, err = s.List(t.Context(), stage.Selection{})
 			require.NoError(t, err)
 		})
 	}

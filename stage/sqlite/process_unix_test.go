@@ -69,7 +69,7 @@ func patient(s stage.Store, p stage.ProcessorFunc) stage.Config {
 func settled(t testing.TB, s stage.Store) []stage.Task {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		left, err := s.List(t.Context(), stage.Filter{Running: true, Limit: 1})
+		left, err := s.List(t.Context(), stage.Selection{Running: true, Limit: 1})
 		require.NoError(t, err)
 		return len(left) == 0
 	}, time.Minute, 10*time.Millisecond)
@@ -78,7 +78,7 @@ func settled(t testing.TB, s stage.Store) []stage.Task {
 
 func list(t testing.TB, s stage.Store) []stage.Task {
 	t.Helper()
-	tasks, err := s.List(t.Context(), stage.Filter{})
+	tasks, err := s.List(t.Context(), stage.Selection{})
 	require.NoError(t, err)
 	return tasks
 }
@@ -375,7 +375,7 @@ func fireAll(e *stage.Engine) error {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		left, err := e.List(ctx, stage.Filter{Stage: "NEW", Limit: 1})
+		left, err := e.List(ctx, stage.Selection{Stage: "NEW", Limit: 1})
 		if err != nil || len(left) == 0 {
 			return err
 		}

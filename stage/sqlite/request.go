@@ -61,13 +61,13 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// List waits for no write. It looks at all tasks behind f.After until it has enough.
-func (s *tasks) List(ctx context.Context, f stage.Filter) ([]stage.Task, error) {
-	limit := f.Limit
+// List waits for no write. It looks at all tasks behind sel.After until it has enough.
+func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
+	limit := sel.Limit
 	if limit <= 0 {
 		limit = -1 // all
 	}
-	rows, err := s.list.QueryContext(ctx, f.After, f.Kind, f.Stage, f.Status, f.Running, limit)
+	rows, err := s.list.QueryContext(ctx, sel.After, sel.Kind, sel.Stage, sel.Status, sel.Running, limit)
 	if err != nil {
 		return nil, s.failed("list", because(ctx, err))
 	}

@@ -34,7 +34,7 @@ func TestCancelled(t *testing.T) {
 		case 0:
 			_, err = s.Suspend(ctx, l.Task)
 		case 1:
-			_, err = s.List(ctx, stage.Filter{})
+			_, err = s.List(ctx, stage.Selection{})
 		case 2:
 			err = s.Update(ctx, func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, `INSERT INTO report (task, body)
@@ -124,7 +124,7 @@ func TestFull(t *testing.T) {
 		do(t, s.Writer(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+more))
 	}
 	large := bytes.Repeat([]byte("x"), 100_000)
-	before, err := s.List(t.Context(), stage.Filter{})
+	before, err := s.List(t.Context(), stage.Selection{})
 	require.NoError(t, err)
 	for name, do := range map[string]func() error{
 		"enqueue": func() error {
@@ -156,14 +156,14 @@ func TestFull(t *testing.T) {
 		require.ErrorContains(t, err, "full", name)
 		require.Equal(t, strings.Contains(name, "commit"), errors.Is(err, stage.ErrUnavailable), name)
 		require.False(t, errors.Is(err, stage.ErrPermanent), name)
-		after, err := s.List(t.Context(), stage.Filter{})
+		after, err := s.List(t.Context(), stage.Selection{})
 		require.NoError(t, err, name)
 		require.Equal(t, before, after, name)
 		require.Zero(t, count(t, s.DB(), `report`), name)
 		beats, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Minute)
 		require.NoError(t, err, "what needs no room goes on")
 		require.Equal(t, []stage.Beat{{}}, beats)
-		before, err = s.List(t.Context(), stage.Filter{})
+		before, err = s.List(t.Context(), stage.Selection{})
 		require.NoError(t, err, name)
 	}
 	limit(1000)
@@ -300,7 +300,7 @@ func hit(s *sqlite.Store, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.List(ctx, stage.Filter{Limit: 5})
+	_, err = s.List(ctx, stage.Selection{Limit: 5})
 	return err
 }
 

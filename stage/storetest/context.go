@@ -53,7 +53,7 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 			return err
 		},
 		"List": func(ctx context.Context, s stage.Store) error {
-			_, err := s.List(ctx, stage.Filter{})
+			_, err := s.List(ctx, stage.Selection{})
 			return err
 		},
 	}
@@ -66,14 +66,14 @@ func testEndedContext(f *fixture) {
 	defer cancel()
 	f.enqueue("fresh")
 	t := f.asked(f.claimed("a"), f.suspend)
-	before, err := f.b.List(f.ctx, stage.Filter{})
+	before, err := f.b.List(f.ctx, stage.Selection{})
 	f.NoError(err)
 	for name, call := range calls(t) {
 		for range 20 { // whichever of two things a select finds first
 			f.ErrorIs(call(ended, f.a), context.Canceled, name)
 		}
 		f.ErrorIs(call(late, f.a), context.DeadlineExceeded, name)
-		after, err := f.b.List(f.ctx, stage.Filter{})
+		after, err := f.b.List(f.ctx, stage.Selection{})
 		f.NoError(err)
 		f.Equal(before, after, name)
 	}

@@ -65,7 +65,7 @@ func testData(f *fixture) {
 			return nil
 		}), row.name)
 		same(f.get(id).Data)
-		listed, err := f.b.List(f.ctx, stage.Filter{Kind: row.name})
+		listed, err := f.b.List(f.ctx, stage.Selection{Kind: row.name})
 		f.NoError(err)
 		f.Len(listed, 1)
 		same(listed[0].Data)
@@ -115,7 +115,7 @@ func testBytes(f *fixture) {
 		f.NoError(err)
 		f.Equal("as finished", string(t.Data))
 		spoil(t.Data)
-		tasks, err = s.List(f.ctx, stage.Filter{})
+		tasks, err = s.List(f.ctx, stage.Selection{})
 		f.NoError(err)
 		f.Equal("as finished", string(tasks[0].Data))
 		spoil(tasks[0].Data)
@@ -137,7 +137,7 @@ func testNames(f *fixture) {
 		t := f.get(id)
 		f.Equal(plain(t), plain(tasks[0]))
 		f.Equal([]string{name, name + "ING", name}, []string{t.Kind, t.Stage, t.Worker})
-		listed, err := f.b.List(f.ctx, stage.Filter{Kind: name, Stage: name + "ING"})
+		listed, err := f.b.List(f.ctx, stage.Selection{Kind: name, Stage: name + "ING"})
 		f.NoError(err, name)
 		f.Equal([]stage.ID{id}, ids(listed), name)
 		_, err = f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: name + "ED", Status: stage.Error, Failure: name})
@@ -179,7 +179,7 @@ func testNotFound(f *fixture) {
 }
 
 func testList(f *fixture) {
-	none, err := f.a.List(f.ctx, stage.Filter{})
+	none, err := f.a.List(f.ctx, stage.Selection{})
 	f.NoError(err)
 	f.Empty(none)
 
@@ -190,32 +190,32 @@ func testList(f *fixture) {
 	f.NoError(err)
 	f.Len(f.claims(1, "a"), 1) // a1
 	for _, row := range []struct {
-		name   string
-		filter stage.Filter
-		want   []stage.ID
+		name      string
+		selection stage.Selection
+		want      []stage.ID
 	}{
-		{"all", stage.Filter{}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"a kind", stage.Filter{Kind: "a"}, []stage.ID{a1, a3, a5}},
-		{"a kind that is not there", stage.Filter{Kind: "c"}, []stage.ID{}},
-		{"a stage", stage.Filter{Stage: working}, []stage.ID{a1}},
-		{"a stage of many", stage.Filter{Stage: created}, []stage.ID{b2, a3, b4, a5}},
-		{"a status", stage.Filter{Status: stage.Suspended}, []stage.ID{a3, b4}},
-		{"a status that none has", stage.Filter{Status: stage.Error}, []stage.ID{}},
-		{"kind, stage and status", stage.Filter{Kind: "b", Stage: created, Status: stage.Suspended}, []stage.ID{b4}},
-		{"nothing has it all", stage.Filter{Kind: "b", Stage: working, Status: stage.Suspended}, []stage.ID{}},
-		{"those that run", stage.Filter{Running: true}, []stage.ID{a1, b2, a5}},
-		{"those of a kind that run", stage.Filter{Running: true, Kind: "b"}, []stage.ID{b2}},
-		{"behind a number", stage.Filter{After: b2}, []stage.ID{a3, b4, a5}},
-		{"behind a number, of a kind", stage.Filter{After: a1, Kind: "a"}, []stage.ID{a3, a5}},
-		{"behind the last", stage.Filter{After: a5}, []stage.ID{}},
-		{"behind all numbers", stage.Filter{After: math.MaxInt64}, []stage.ID{}},
-		{"behind less than the first", stage.Filter{After: math.MinInt64}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"some", stage.Filter{Limit: 2}, []stage.ID{a1, b2}},
-		{"as many as there are", stage.Filter{Limit: 5}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"more than there are", stage.Filter{Limit: 1000}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"a page of a kind: the limit counts what passes", stage.Filter{Kind: "a", After: a1, Limit: 1}, []stage.ID{a3}},
+		{"all", stage.Selection{}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"a kind", stage.Selection{Kind: "a"}, []stage.ID{a1, a3, a5}},
+		{"a kind that is not there", stage.Selection{Kind: "c"}, []stage.ID{}},
+		{"a stage", stage.Selection{Stage: working}, []stage.ID{a1}},
+		{"a stage of many", stage.Selection{Stage: created}, []stage.ID{b2, a3, b4, a5}},
+		{"a status", stage.Selection{Status: stage.Suspended}, []stage.ID{a3, b4}},
+		{"a status that none has", stage.Selection{Status: stage.Error}, []stage.ID{}},
+		{"kind, stage and status", stage.Selection{Kind: "b", Stage: created, Status: stage.Suspended}, []stage.ID{b4}},
+		{"nothing has it all", stage.Selection{Kind: "b", Stage: working, Status: stage.Suspended}, []stage.ID{}},
+		{"those that run", stage.Selection{Running: true}, []stage.ID{a1, b2, a5}},
+		{"those of a kind that run", stage.Selection{Running: true, Kind: "b"}, []stage.ID{b2}},
+		{"behind a number", stage.Selection{After: b2}, []stage.ID{a3, b4, a5}},
+		{"behind a number, of a kind", stage.Selection{After: a1, Kind: "a"}, []stage.ID{a3, a5}},
+		{"behind the last", stage.Selection{After: a5}, []stage.ID{}},
+		{"behind all numbers", stage.Selection{After: math.MaxInt64}, []stage.ID{}},
+		{"behind less than the first", stage.Selection{After: math.MinInt64}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"some", stage.Selection{Limit: 2}, []stage.ID{a1, b2}},
+		{"as many as there are", stage.Selection{Limit: 5}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"more than there are", stage.Selection{Limit: 1000}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"a page of a kind: the limit counts what passes", stage.Selection{Kind: "a", After: a1, Limit: 1}, []stage.ID{a3}},
 	} {
-		tasks, err := f.b.List(f.ctx, row.filter)
+		tasks, err := f.b.List(f.ctx, row.selection)
 		f.NoError(err, row.name)
 		f.Equal(row.want, ids(tasks), row.name)
 		for _, t := range tasks {
@@ -225,7 +225,7 @@ func testList(f *fixture) {
 
 	var paged []stage.ID
 	for after := stage.ID(0); ; {
-		page, err := f.b.List(f.ctx, stage.Filter{After: after, Limit: 2})
+		page, err := f.b.List(f.ctx, stage.Selection{After: after, Limit: 2})
 		f.NoError(err)
 		if len(page) == 0 {
 			break

@@ -67,9 +67,9 @@ func (h *history) step() {
 	if got != want {
 		h.fail("it answers\n\t%s\nbut the twin\n\t%s", got, want)
 	}
-	all, err := h.side(h.r.IntN(2)).List(h.ctx, stage.Filter{})
+	all, err := h.side(h.r.IntN(2)).List(h.ctx, stage.Selection{})
 	h.NoError(err)
-	twins, _ := h.twin.List(h.ctx, stage.Filter{})
+	twins, _ := h.twin.List(h.ctx, stage.Selection{})
 	if got, want := h.texts(all), h.texts(twins); got != want {
 		h.fail("then it has\n%s\nbut the twin\n%s", got, want)
 	}
@@ -257,7 +257,7 @@ func (h *history) request(name string, ask request) (string, func(stage.Store) s
 }
 
 func (h *history) list() (string, func(stage.Store) string) {
-	f := stage.Filter{
+	f := stage.Selection{
 		Kind: h.one("", "a", "b"), Stage: h.one("", created, "S0", "T0"), Status: stage.Status(h.one("", "", "NORMAL", "ERROR")),
 		Limit: h.r.IntN(4), Running: h.r.IntN(3) == 0,
 	}

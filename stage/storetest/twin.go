@@ -136,9 +136,9 @@ func (s *twin) Get(_ context.Context, id stage.ID) (stage.Task, error) {
 	return stage.Task{}, stage.ErrNotFound
 }
 
-func (s *twin) List(_ context.Context, f stage.Filter) (all []stage.Task, _ error) {
+func (s *twin) List(_ context.Context, sel stage.Selection) (all []stage.Task, _ error) {
 	for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
-		if t := s.tasks[id]; transition.Passes(&t, f) && (f.Limit <= 0 || len(all) < f.Limit) {
+		if t := s.tasks[id]; transition.Selected(&t, sel) && (sel.Limit <= 0 || len(all) < sel.Limit) {
 			all = append(all, t)
 		}
 	}

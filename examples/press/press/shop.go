@@ -173,7 +173,7 @@ func (x *Shop) Report(w io.Writer) {
 	if x.engine == nil {
 		return
 	}
-	tasks, err := x.engine.List(context.Background(), stage.Filter{})
+	tasks, err := x.engine.List(context.Background(), stage.Selection{})
 	if err != nil {
 		fmt.Fprintln(w, err)
 	}

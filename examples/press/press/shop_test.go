@@ -64,7 +64,7 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 	require.NoError(t, r.End())
 	require.Empty(t, r.Logs.All())
 	require.Zero(t, x.sys.Stats().Alive)
-	tasks, err := x.engine.List(context.Background(), stage.Filter{})
+	tasks, err := x.engine.List(context.Background(), stage.Selection{})
 	require.NoError(t, err)
 	require.Len(t, tasks, customers*each)
 	for _, task := range tasks {

@@ -13,7 +13,7 @@ import (
 
 // List writes a table of all tasks.
 func (r *Reports) List(ctx context.Context, out io.Writer) error {
-	tasks, err := r.Store.List(ctx, stage.Filter{Kind: kind})
+	tasks, err := r.Store.List(ctx, stage.Selection{Kind: kind})
 	if err != nil {
 		return err
 	}

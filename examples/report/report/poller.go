@@ -72,7 +72,7 @@ func (w *Work) round(ctx context.Context) (left bool, err error) {
 // database does not answer.
 func (w *Work) proceed(ctx context.Context) (left bool, err error) {
 	if w.progress == nil { // before anything is added
-		tasks, err := w.Reports.Store.List(ctx, stage.Filter{Kind: kind})
+		tasks, err := w.Reports.Store.List(ctx, stage.Selection{Kind: kind})
 		if err != nil {
 			return true, err
 		}
@@ -116,7 +116,7 @@ func (w *Work) notAdded() string {
 
 // look prints what has changed, and returns whether something is left to do.
 func (w *Work) look(ctx context.Context) (left bool, err error) {
-	tasks, err := w.Reports.Store.List(ctx, stage.Filter{Kind: kind, After: w.progress.over})
+	tasks, err := w.Reports.Store.List(ctx, stage.Selection{Kind: kind, After: w.progress.over})
 	if err != nil {
 		return false, err
 	}

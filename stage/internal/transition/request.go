@@ -58,11 +58,11 @@ func Resume(failed bool) Request {
 	}
 }
 
-// Passes reports whether the filter lets the task through. It does not look at f.Limit.
-func Passes(t *stage.Task, f stage.Filter) bool {
-	return t.ID > f.After &&
-		(f.Kind == "" || f.Kind == t.Kind) &&
-		(f.Stage == "" || f.Stage == t.Stage) &&
-		(f.Status == "" || f.Status == t.Status) &&
-		(!f.Running || t.Runs())
+// Selected reports whether s selects the task. It does not look at s.Limit.
+func Selected(t *stage.Task, s stage.Selection) bool {
+	return t.ID > s.After &&
+		(s.Kind == "" || s.Kind == t.Kind) &&
+		(s.Stage == "" || s.Stage == t.Stage) &&
+		(s.Status == "" || s.Status == t.Status) &&
+		(!s.Running || t.Runs())
 }
