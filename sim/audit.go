@@ -13,7 +13,7 @@ func (w *World) audit() {
 		}
 		for _, r := range v.runners {
 			if err := audit.Scheduler(r.s); err != nil {
-				w.wrong("%v: %w", r, err)
+				w.Errorf("%v: %w", r, err)
 			}
 			readiness.Inspect(r.s, r.lost)
 		}
@@ -30,13 +30,13 @@ func (r *runner) lost(s readiness.State) {
 	case coming:
 	case s.Dialing:
 		if s.Reader && out {
-			r.w.wrong("%v: lost wake-up: a task waits for descriptor %d to be connected, and it is", r, s.FD)
+			r.w.Errorf("%v: lost wake-up: a task waits for descriptor %d to be connected, and it is", r, s.FD)
 		}
 	case s.Reader && s.ForEnd && r.server.kernel.gone(s.FD, s.Half):
-		r.w.wrong("%v: lost wake-up: a task waits for the end of descriptor %d, which has come", r, s.FD)
+		r.w.Errorf("%v: lost wake-up: a task waits for the end of descriptor %d, which has come", r, s.FD)
 	case s.Reader && !s.ForEnd && (in || s.In):
-		r.w.wrong("%v: lost wake-up: a task waits for input on descriptor %d, where there is some", r, s.FD)
+		r.w.Errorf("%v: lost wake-up: a task waits for input on descriptor %d, where there is some", r, s.FD)
 	case (s.Writer || s.Queued > 0) && out:
-		r.w.wrong("%v: lost readiness: %d bytes wait for room on descriptor %d, where there is some", r, s.Queued, s.FD)
+		r.w.Errorf("%v: lost readiness: %d bytes wait for room on descriptor %d, where there is some", r, s.Queued, s.FD)
 	}
 }

@@ -60,7 +60,7 @@ type strand struct {
 func (w *World) Client(address string, script Script) *Client {
 	c := &Client{w: w, id: len(w.clients) + 1, address: address}
 	if w.closing {
-		w.wrong("%v begins after the servers were told to shut down", c)
+		w.Errorf("%v begins after the servers were told to shut down", c)
 	}
 	c.Conn = (*socket)(c)
 	c.dice = newDice(w.options.Seed, workload+purposes*purpose(c.id)) // its own, so that other draws do not change its own
@@ -97,9 +97,6 @@ func (c *Client) connection() string {
 }
 
 func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
-
-// World returns the world that the client is in.
-func (c *Client) World() *World { return c.w }
 
 // Rand returns the client's own random numbers. They depend on the seed and on the client's number only.
 func (c *Client) Rand() *rand.Rand { return c.draws }
@@ -157,7 +154,7 @@ func (s *strand) play(yield func(struct{}) bool) {
 		}
 	}()
 	if err := s.script(c); err != nil && !c.excused(err) {
-		c.w.wrong("%v of %s: %w", c, c.address, err)
+		c.w.Errorf("%v of %s: %w", c, c.address, err)
 	}
 }
 
@@ -310,7 +307,8 @@ func (c *Client) excused(err error) bool {
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOTCONN, syscall.EAGAIN, syscall.ENOENT} {
 		broken = broken || errors.Is(err, e)
 	}
-	return broken && (c.w.net.hurt(c.end) || c.w.net.held(c.end) || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
+	faulty := c.end != nil && (c.end.c.hurt || c.end.c.held)
+	return broken && (faulty || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
 }
 
 // deed is what a client does, for the history.

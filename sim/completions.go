@@ -51,9 +51,9 @@ func (e *completer) Drop() {
 }
 
 // later lets an operation complete after a while.
-func (e *completer) later(operation event) {
+func (e *completer) later(complete func()) {
 	w := e.r.w
-	w.after(w.dice[network].duration(0, 50*time.Microsecond), operation)
+	w.after(w.dice[network].duration(0, 50*time.Microsecond), complete)
 }
 
 // Listen implements monitor.Engine. The options of TCP have no effect.
@@ -89,7 +89,7 @@ type acceptor struct {
 	l       *listening
 	limiter *monitor.ConnLimiter
 	pending int // accepts that have started
-	got     []accepted
+	got     []accept
 	waker   act.Waker
 	full    bool // the limiter has no room for a waiting connection
 	place   act.AtomicWaker
@@ -97,18 +97,15 @@ type acceptor struct {
 	closed  bool
 }
 
-// accepted is an accept that has completed.
-type accepted struct {
+// accept is an accept that has completed.
+type accept struct {
 	k   *stream
 	err error
 }
 
 // arrival lets one of the acceptors accept. If the limiter has no room, all of them wait for it.
 func (l *listening) arrival() {
-	first := 0
-	if len(l.acceptors) > 1 {
-		first = l.n.w.dice[network].below(len(l.acceptors))
-	}
+	first := l.n.w.dice[network].choice(len(l.acceptors))
 	for i := range l.acceptors {
 		d := l.acceptors[(first+i)%len(l.acceptors)]
 		if d.begin(); l.pending >= l.queue.len() {
@@ -127,23 +124,21 @@ func (d *acceptor) begin() {
 		}
 		d.pending++
 		d.l.pending++
-		d.e.later((*accepting)(d))
+		d.e.later(d.accepted)
 	}
 }
 
-type accepting acceptor
-
-func (o *accepting) fire() {
-	d := (*acceptor)(o)
+// accepted is called when an accept completes.
+func (d *acceptor) accepted() {
 	d.pending--
 	d.l.pending--
 	if k, err := d.complete(); k != nil || err != nil {
-		d.got = append(d.got, accepted{k, err})
+		d.got = append(d.got, accept{k, err})
 	}
 	d.wake()
 }
 
-// complete completes an accept. It returns nothing if no connection waits any more.
+// complete returns the result of an accept, or nothing if no connection waits any more.
 func (d *acceptor) complete() (*stream, error) {
 	w, l := d.e.r.w, d.l
 	var err error
@@ -157,7 +152,9 @@ func (d *acceptor) complete() (*stream, error) {
 		l.refuse(end)
 		err = fmt.Errorf("%w: %w", monitor.ErrConnAborted, syscall.ECONNABORTED)
 	default:
-		return d.e.adopt(l.queue.pop(), d.limiter), nil
+		k := &stream{e: d.e, end: l.queue.pop(), limiter: d.limiter}
+		k.end.holder = k
+		return k, nil
 	}
 	d.limiter.Release()
 	return nil, err
@@ -175,8 +172,7 @@ func (d *acceptor) Accept() (monitor.Stream, error) {
 		return nil, net.ErrClosed
 	case len(d.got) > 0:
 		a := d.got[0]
-		d.got = d.got[1:]
-		if a.err != nil {
+		if d.got = d.got[1:]; a.err != nil {
 			return nil, a.err
 		}
 		return a.k, nil
@@ -268,28 +264,17 @@ func (p *dialled) Stream() (monitor.Stream, error) {
 }
 
 func (p *dialled) Await(w act.Waker) {
-	switch {
-	case p.k == nil || !p.k.dialing:
+	if p.k == nil || !p.k.dialing {
 		w.Wake()
-	default:
-		p.k.reader = w
+		return
 	}
+	p.k.reader = w
 }
 
 func (p *dialled) Close() {
 	if p.k != nil {
 		p.k.Abort()
 		p.k = nil
-	}
-}
-
-type dialling stream
-
-func (o *dialling) fire() {
-	if k := (*stream)(o); k.dialing {
-		k.dialing = false
-		k.reader.Wake()
-		k.e.r.wake()
 	}
 }
 
@@ -314,12 +299,6 @@ type stream struct {
 	closed  bool
 }
 
-func (e *completer) adopt(end *end, limiter *monitor.ConnLimiter) *stream {
-	k := &stream{e: e, end: end, limiter: limiter}
-	end.holder = k
-	return k
-}
-
 func (k *stream) String() string { return "stream of " + k.e.r.String() }
 func (k *stream) number() uint64 { return k.e.r.number() }
 
@@ -329,7 +308,16 @@ func (k *stream) ready() {
 	case !k.dialing:
 		k.proceed()
 	case k.end != nil && k.end.settled(): // without an end the network has not returned it yet
-		k.e.later((*dialling)(k))
+		k.e.later(k.dialled)
+	}
+}
+
+// dialled is called when a dial completes.
+func (k *stream) dialled() {
+	if k.dialing {
+		k.dialing = false
+		k.reader.Wake()
+		k.e.r.wake()
 	}
 }
 
@@ -340,29 +328,24 @@ func (k *stream) proceed() {
 	}
 	levels := k.end.levels() // a change is notified
 	if k.reading && k.end.readable() {
-		k.e.later((*receiving)(k))
+		k.e.later(k.received)
 	}
 	if k.writing && levels&(netpoll.Out|netpoll.Error) != 0 {
-		k.e.later((*sending)(k))
+		k.e.later(k.sent)
 	}
 }
-
-type (
-	receiving stream
-	sending   stream
-)
 
 // most bounds the bytes of one operation.
 const most = 8 << 10
 
-func (o *receiving) fire() {
-	k := (*stream)(o)
+// received is called when a receive completes, unless there was nothing to receive.
+func (k *stream) received() {
 	if k.closed || !k.reading {
 		return
 	}
 	p := make([]byte, 1+k.e.r.w.dice[network].below(most)) // not reused: some of it may be lent
 	n, err := k.end.receive(p)
-	if n == 0 && err != nil && !isFinal(err) {
+	if err == syscall.EAGAIN {
 		return // it goes on
 	}
 	k.reading = false
@@ -380,13 +363,13 @@ func (o *receiving) fire() {
 	k.e.r.wake()
 }
 
-func (o *sending) fire() {
-	k := (*stream)(o)
+// sent is called when a send completes, unless there was no room.
+func (k *stream) sent() {
 	if k.closed || !k.writing {
 		return
 	}
 	n, err := k.end.send(nil, k.queue)
-	if err != nil && !isFinal(err) {
+	if err == syscall.EAGAIN {
 		return
 	}
 	k.writing = false
@@ -405,8 +388,6 @@ func (o *sending) fire() {
 	}
 	k.e.r.wake()
 }
-
-func isFinal(err error) bool { return err != syscall.EAGAIN }
 
 // push starts to send what is queued, or closes the write side when everything is sent.
 func (k *stream) push() {
@@ -465,10 +446,10 @@ func (k *stream) sendable() error {
 }
 
 func (k *stream) Send(head, p []byte, high int) (int, error) {
-	if _, err := k.Queued(); len(head)+len(p) == 0 && err == errWriteClosed {
-		return 0, nil // the queue is always being sent
-	}
 	if err := k.sendable(); err != nil {
+		if len(head)+len(p) == 0 && err == errWriteClosed {
+			err = nil // the queue is always being sent
+		}
 		return 0, err
 	}
 	k.queue = append(k.queue, head...)
@@ -518,22 +499,16 @@ func (k *stream) Close(linger time.Duration) {
 	}
 	k.Wake()
 	k.reader, k.writer = act.Waker{}, act.Waker{}
-	if !k.ending {
-		k.ending = true
-		k.push()
-	}
+	_ = k.CloseWrite()
 	k.closing, k.in = true, nil
 	k.e.lingering = append(k.e.lingering, k)
 	k.e.r.s.Hold(1)
-	k.e.r.w.after(linger, (*limit)(k))
+	k.e.r.w.after(linger, k.lingered)
 	k.goOn()
 }
 
-// limit is the end of a linger.
-type limit stream
-
-func (p *limit) fire() {
-	k := (*stream)(p)
+// lingered is called at the end of a linger.
+func (k *stream) lingered() {
 	switch {
 	case k.closed:
 	case len(k.queue) > 0:

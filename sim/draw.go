@@ -33,6 +33,14 @@ func (d *dice) draw(n uint64) uint64 { return d.pcg.Uint64() % n }
 // below draws from 0 to n-1.
 func (d *dice) below(n int) int { return int(d.draw(uint64(n))) }
 
+// choice draws from 0 to n-1. If there is no choice, it draws nothing and returns 0.
+func (d *dice) choice(n int) int {
+	if n < 2 {
+		return 0
+	}
+	return d.below(n)
+}
+
 // between draws from lo to hi, both included.
 func (d *dice) between(lo, hi int) int { return lo + d.below(hi-lo+1) }
 

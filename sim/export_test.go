@@ -3,10 +3,10 @@ package sim
 import "time"
 
 // Hurt reports whether a fault has refused or reset the client's connection.
-func (c *Client) Hurt() bool { return c.w.net.hurt(c.end) }
+func (c *Client) Hurt() bool { return c.end != nil && c.end.c.hurt }
 
 // Held reports whether a fault has delayed bytes for seconds.
-func (c *Client) Held() bool { return c.w.net.held(c.end) }
+func (c *Client) Held() bool { return c.end != nil && c.end.c.held }
 
 // Arrived returns how many bytes have arrived at the server.
 func (c *Client) Arrived() int {

@@ -48,7 +48,7 @@ func TestFilters(t *testing.T) {
 		f, err := w.Server("front", cfg, append(anyEngine(w), diallers)...)
 		require.NoError(t, err)
 		for range 6 {
-			w.Client(backend, wrongly)
+			w.Client(backend, func(c *sim.Client) error { return wrongly(w, c) })
 		}
 		w.At(59*time.Second, func() { ordered = true }) // the world waits for it, and then ends the servers
 		if terms, given := order(w); given {
@@ -74,8 +74,8 @@ func paused(w *sim.World) listener.Filter {
 }
 
 // wrongly is a client that the filters refuse, or that goes before they have finished.
-func wrongly(c *sim.Client) error {
-	for _, part := range pick(c.World(), []string{"GET / HTTP/1.1\r\n\r\n"}, []string{"PROXY TCP4 192.0.2.7", " 10.0.0.1 4711 80\r\n", "\x00"},
+func wrongly(w *sim.World, c *sim.Client) error {
+	for _, part := range pick(w, []string{"GET / HTTP/1.1\r\n\r\n"}, []string{"PROXY TCP4 192.0.2.7", " 10.0.0.1 4711 80\r\n", "\x00"},
 		[]string{"PROXY TCP4 192.0.2.7 10.0.0.1 4711 80\r\n"}, nil) {
 		if _, err := io.WriteString(c, part); err != nil {
 			return nil

@@ -243,7 +243,7 @@ func TestUpgrade(t *testing.T) {
 		require.NoError(t, err)
 		w.Excuse(func(*sim.Client, error) bool { return ordered }) // an idle connection is closed then
 		for range 12 {
-			w.Client("10.0.0.1:80", upgrades)
+			w.Client("10.0.0.1:80", func(c *sim.Client) error { return upgrades(w, c) })
 		}
 		if terms, given := order(w); given {
 			w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() {
@@ -257,7 +257,7 @@ func TestUpgrade(t *testing.T) {
 
 // upgrades is a client that switches to the echo. It talks when it has read the answer, or at once: then what it says
 // looks like a request.
-func upgrades(c *sim.Client) error {
+func upgrades(w *sim.World, c *sim.Client) error {
 	const ask, behind = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n", "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	wait := c.Rand().IntN(2) == 0
 	says, want := ask, ""
@@ -280,7 +280,7 @@ func upgrades(c *sim.Client) error {
 			return err
 		}
 		if heard = append(heard, one[0]); len(heard) > 1000 || len(heard) == 13 && string(heard) != "HTTP/1.1 101 " {
-			c.World().Errorf("it has answered %q", heard)
+			w.Errorf("it has answered %q", heard)
 			return nil
 		}
 	}

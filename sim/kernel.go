@@ -121,7 +121,7 @@ func (k *kernel) remove(fd int) {
 // get returns an open descriptor. Using one that is not open fails the world.
 func (k *kernel) get(fd int, what string) *file {
 	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil {
-		k.w.wrong("%v: %s on descriptor %d, which is not open", k, what, fd)
+		k.w.Errorf("%v: %s on descriptor %d, which is not open", k, what, fd)
 		return nil
 	}
 	return k.files[fd]
@@ -252,11 +252,11 @@ func (v *view) Accept(fd int) (int, error) {
 	case f == nil:
 		return -1, syscall.EBADF
 	case f.l == nil:
-		v.w.wrong("%v: accept, but it is not a listening socket", f)
+		v.w.Errorf("%v: accept, but it is not a listening socket", f)
 		return -1, syscall.EINVAL
 	}
 	if v.r.accepts++; v.r.accepts > mostAccepts {
-		v.w.wrong("%v accepts for the %dth time in one turn", v.r, v.r.accepts)
+		v.w.Errorf("%v accepts for the %dth time in one turn", v.r, v.r.accepts)
 	}
 	got, err := v.accept(f.l)
 	v.w.note(fdAccepts, f, returned(got, err), 0)
@@ -300,7 +300,7 @@ func (k *kernel) insists() {
 		k.begun, k.futile = k.w.now, 0
 	}
 	if k.futile++; k.futile > often {
-		k.w.wrong("%v spins: it has called accept %d times in %v without a free descriptor", k, k.futile, k.w.now-k.begun)
+		k.w.Errorf("%v spins: it has called accept %d times in %v without a free descriptor", k, k.futile, k.w.now-k.begun)
 	}
 }
 
@@ -328,10 +328,10 @@ func (v *view) stream(fd int, what string) *file {
 	switch {
 	case f == nil:
 	case f.end == nil:
-		v.w.wrong("%v: %s, but it is not a connection", f, what)
+		v.w.Errorf("%v: %s, but it is not a connection", f, what)
 		return nil
 	case f.reg != nil && f.reg.p.r != v.r:
-		v.w.wrong("%v: %s by %v, but %v watches it", f, what, v.r, f.reg.p.r)
+		v.w.Errorf("%v: %s by %v, but %v watches it", f, what, v.r, f.reg.p.r)
 	}
 	return f
 }
@@ -345,7 +345,7 @@ func (v *view) Receive(fd int, p []byte) (int, error) {
 		return 0, nil
 	}
 	if r := f.reg; r != nil && !r.believes(netpoll.In) {
-		v.w.wrong("%v: receive, but it was empty, and no event has reported input since", f)
+		v.w.Errorf("%v: receive, but it was empty, and no event has reported input since", f)
 	}
 	n, err := f.receive(p)
 	f.learn(n, len(p), err)
@@ -410,7 +410,7 @@ func (f *file) insists(err error) {
 		return
 	}
 	if f.reg.vain++; f.reg.vain > often {
-		f.k.w.wrong("%v spins: %d sends found no room, and no event has reported any", f, f.reg.vain)
+		f.k.w.Errorf("%v spins: %d sends found no room, and no event has reported any", f, f.reg.vain)
 	}
 }
 
@@ -475,7 +475,7 @@ func (v *view) release(c call, fd int) (err error) {
 		return syscall.EBADF
 	}
 	if f.p != nil {
-		w.wrong("%v: %v, but it belongs to a poller", f, c)
+		w.Errorf("%v: %v, but it belongs to a poller", f, c)
 		return syscall.EBADF
 	}
 	v.remove(fd)

@@ -330,7 +330,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 10, n)
 		b.settle()
-		require.True(t, b.w.net.hurt(e))
+		require.True(t, e.c.hurt)
 		require.Equal(t, syscall.ECONNRESET, e.socketError())
 		n, err = b.Receive(fd, make([]byte, 20))
 		if err == nil {
@@ -388,7 +388,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		require.NoError(t, err)
 		b.pass(2 * latencyHigh)
 		require.Equal(t, syscall.ECONNREFUSED, e.socketError())
-		require.True(t, b.w.net.hurt(e))
+		require.True(t, e.c.hurt)
 	})
 	t.Run("unreachable", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Unreachable = often }))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	gonet "net"
 	"net/netip"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
@@ -18,18 +18,10 @@ type internet struct {
 	made        uint64 // the last number of a connection or a listening socket
 	connections []*connection
 	ports       []*listening
-	files       []socketFile
+	files       map[string]*listening // of Unix sockets, by path; a stale one has no listener
 	ephemeral   uint16
 	kernels     []*kernel
 }
-
-// socketFile is the file of a Unix socket. Without a listener it is stale.
-type socketFile struct {
-	path string
-	l    *listening
-}
-
-func (n *internet) init(w *World) { n.w, n.ephemeral = w, firstEphemeral }
 
 // heal ends lasting faults. A clogged link opens by itself, in at most 10 s.
 func (n *internet) heal() {
@@ -38,26 +30,12 @@ func (n *internet) heal() {
 	}
 }
 
-// hurt reports whether a fault has refused or broken the connection of e.
-func (n *internet) hurt(e *end) bool { return e != nil && e.c.hurt }
-
 // injure records that a fault ends the connection.
 func (c *connection) injure() {
 	if !c.hurt {
 		c.hurt = true
 		c.net.w.stats.broken++
 	}
-}
-
-// held reports whether a fault has delayed bytes of the connection, for up to 10 s. Some servers do not wait that long.
-func (n *internet) held(e *end) bool { return e != nil && e.c.held }
-
-// left lists the connections that have not ended.
-func (n *internet) left() (names []string) {
-	for _, c := range n.connections {
-		names = append(names, fmt.Sprintf("%v and %v", &c.ends[0], &c.ends[1]))
-	}
-	return names
 }
 
 func (n *internet) latency() time.Duration {
@@ -78,19 +56,10 @@ func (n *internet) nextPort() uint16 {
 		if n.ephemeral++; n.ephemeral > lastEphemeral {
 			n.ephemeral = firstEphemeral
 		}
-		if !n.taken(func(l *listening) bool { return l.addr.Port() == port }) {
+		if !slices.ContainsFunc(n.ports, func(l *listening) bool { return l.addr.Port() == port }) {
 			return port
 		}
 	}
-}
-
-func (n *internet) taken(by func(*listening) bool) bool {
-	for _, l := range n.ports {
-		if by(l) {
-			return true
-		}
-	}
-	return false
 }
 
 // listening is a listening socket.
@@ -134,7 +103,7 @@ func (n *internet) listenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (*lis
 	}
 	if addr.Port() == 0 {
 		addr = netip.AddrPortFrom(addr.Addr(), n.nextPort())
-	} else if o.First && n.taken(func(l *listening) bool { return overlap(l.addr, addr) }) {
+	} else if o.First && slices.ContainsFunc(n.ports, func(l *listening) bool { return overlap(l.addr, addr) }) {
 		return nil, syscall.EADDRINUSE
 	}
 	l := n.newListening(o)
@@ -178,45 +147,22 @@ func covers(port, addr netip.Addr) int {
 
 // find draws one of the listeners that fit addr best. It returns nil if there is none.
 func (n *internet) find(addr netip.AddrPort) *listening {
-	best, count := 0, 0
+	best, fitting := 1, []*listening(nil)
 	for _, l := range n.ports {
-		if l.addr.Port() != addr.Port() {
+		fit := covers(l.addr.Addr(), addr.Addr())
+		if l.addr.Port() != addr.Port() || fit < best {
 			continue
 		}
-		switch fit := covers(l.addr.Addr(), addr.Addr()); {
-		case fit > best:
-			best, count = fit, 1
-		case fit == best && fit > 0:
-			count++
+		if fit > best {
+			best, fitting = fit, nil
 		}
+		fitting = append(fitting, l)
 	}
-	if count == 0 {
+	if len(fitting) == 0 {
 		return nil
 	}
-	chosen := 0
-	if count > 1 {
-		chosen = n.w.dice[network].below(count)
-	}
-	for _, l := range n.ports {
-		if l.addr.Port() == addr.Port() && covers(l.addr.Addr(), addr.Addr()) == best {
-			if chosen == 0 {
-				return l
-			}
-			chosen--
-		}
-	}
-	return nil
+	return fitting[n.w.dice[network].choice(len(fitting))]
 }
-
-// stage is how far a connect has come.
-type stage uint8
-
-const (
-	knocking stage = iota // the SYN arrives at the listener
-	answered              // the SYN-ACK arrives
-	joining               // the ACK arrives, and the connection is in the backlog
-	failing               // the refusal arrives, or time is up
-)
 
 // A SYN is sent tries times, the further ones after 1, 2, 4, 8, 16 and 32 s (tcp_syn_retries). After patience the
 // connect fails.
@@ -224,9 +170,6 @@ const (
 	tries    = 7
 	patience = 127 * time.Second
 )
-
-// handshake is the connect of a connection.
-type handshake connection
 
 // dialTCP begins to connect for h.
 func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
@@ -258,7 +201,7 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 			c.failLater(syscall.EHOSTUNREACH, d.duration(latencyLow, 3*time.Second))
 		}
 	default:
-		w.agenda.add(c.pipes[0].due(), (*handshake)(c))
+		w.agenda.add(c.pipes[0].due(), todo(c.knock))
 	}
 	return e, nil
 }
@@ -288,25 +231,12 @@ func (c *connection) failLater(err syscall.Errno, after time.Duration) {
 }
 
 func (c *connection) refuse(err syscall.Errno, after time.Duration) {
-	c.stage, c.verdict = failing, err
-	c.net.w.after(after, (*handshake)(c))
-}
-
-func (h *handshake) fire() {
-	c := (*connection)(h)
-	switch c.stage {
-	case knocking:
-		c.knock()
-	case answered:
-		c.answer()
-	case joining:
-		c.join()
-	case failing:
+	c.net.w.after(after, func() {
 		if c.ends[0].phase == connecting {
-			c.ends[0].fail(c.verdict)
+			c.ends[0].fail(err)
 		}
 		c.abandon()
-	}
+	})
 }
 
 // knock is called when the SYN arrives. A listener with a full backlog does not answer, so the SYN is sent again.
@@ -327,11 +257,11 @@ func (c *connection) knock() {
 			c.refuse(syscall.ETIMEDOUT, pause)
 			return
 		}
-		n.w.after(pause, (*handshake)(c))
+		n.w.after(pause, c.knock)
 	default:
 		l.half++
-		c.port, c.stage = l, answered
-		n.w.agenda.add(c.pipes[1].due(), (*handshake)(c))
+		c.port = l
+		n.w.agenda.add(c.pipes[1].due(), todo(c.answer))
 	}
 }
 
@@ -344,8 +274,7 @@ func (c *connection) answer() {
 		return
 	}
 	e.phase = connected
-	c.stage = joining
-	c.net.w.agenda.add(c.pipes[0].due(), (*handshake)(c))
+	c.net.w.agenda.add(c.pipes[0].due(), todo(c.join))
 	e.wake()
 }
 
@@ -390,13 +319,7 @@ func (l *listening) wake() {
 		return
 	}
 	n := len(l.watches)
-	if n == 0 {
-		return
-	}
-	first := 0
-	if n > 1 {
-		first = l.n.w.dice[network].below(n)
-	}
+	first := l.n.w.dice[network].choice(n)
 	for i := range n {
 		r := l.watches[(first+i)%n]
 		slept := r.p.rests()
@@ -411,20 +334,13 @@ func (l *listening) wake() {
 func (l *listening) close() {
 	l.closed = true
 	n := l.n
-	for i, other := range n.ports {
-		if other == l {
-			n.ports = append(n.ports[:i], n.ports[i+1:]...)
-			break
-		}
-	}
-	for i := range n.files {
-		if n.files[i].l == l {
-			n.files[i].l = nil
-			if abstract(l.path) {
-				n.forget(l.path)
-			}
-			break
-		}
+	n.ports = slices.DeleteFunc(n.ports, func(o *listening) bool { return o == l })
+	switch {
+	case l.path == "" || n.files[l.path] != l:
+	case abstract(l.path):
+		delete(n.files, l.path)
+	default:
+		n.files[l.path] = nil
 	}
 	for l.queue.len() > 0 {
 		l.refuse(l.queue.pop())
@@ -445,50 +361,31 @@ const maxPath = 107
 
 func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }
 
-func (n *internet) file(path string) *socketFile {
-	for i := range n.files {
-		if n.files[i].path == path {
-			return &n.files[i]
-		}
-	}
-	return nil
-}
-
-func (n *internet) forget(path string) {
-	for i := range n.files {
-		if n.files[i].path == path {
-			n.files = append(n.files[:i], n.files[i+1:]...)
-			return
-		}
-	}
-}
-
 // spelled returns a path in one spelling: an abstract one may begin with @ or NUL.
-func spelled(path string) string {
-	if strings.HasPrefix(path, "\x00") {
-		return "@" + path[1:]
+func spelled(path string) (string, error) {
+	switch {
+	case len(path) > maxPath:
+		return "", syscall.ENAMETOOLONG
+	case path == "":
+		return "", syscall.EINVAL
+	case path[0] == 0:
+		return "@" + path[1:], nil
 	}
-	return path
+	return path, nil
 }
 
 // listenUnix is System.ListenUnix. Like it, it finds out by connecting whether a server listens.
 func (n *internet) listenUnix(path string, o netpoll.ListenOptions) (*listening, error) {
-	switch {
-	case len(path) > maxPath:
-		return nil, syscall.ENAMETOOLONG
-	case path == "":
-		return nil, syscall.EINVAL
+	path, err := spelled(path)
+	if err != nil {
+		return nil, err
 	}
-	path = spelled(path)
-	if f := n.file(path); f != nil {
-		if abstract(path) || n.probe(path) {
-			return nil, syscall.EADDRINUSE
-		}
-		n.forget(path)
+	if _, ok := n.files[path]; ok && (abstract(path) || n.probe(path)) {
+		return nil, syscall.EADDRINUSE
 	}
 	l := n.newListening(o)
 	l.path = path
-	n.files = append(n.files, socketFile{path, l})
+	n.files[path] = l
 	return l, nil
 }
 
@@ -503,41 +400,38 @@ func (n *internet) probe(path string) bool {
 
 // unlink is System.Unlink.
 func (n *internet) unlink(path string) error {
-	switch {
-	case path == "" || abstract(path):
-		return nil
-	case n.file(path) == nil:
-		return syscall.ENOENT
-	case n.probe(path):
+	if path == "" || abstract(path) {
 		return nil
 	}
-	n.forget(path)
+	if _, ok := n.files[path]; !ok {
+		return syscall.ENOENT
+	}
+	if !n.probe(path) {
+		delete(n.files, path)
+	}
 	return nil
 }
 
 // dialUnix connects at once, or not at all.
 func (n *internet) dialUnix(path string, h holder) (*end, error) {
-	if len(path) > maxPath {
-		return nil, syscall.ENAMETOOLONG
+	path, err := spelled(path)
+	if err != nil {
+		return nil, err
 	}
-	if path == "" {
-		return nil, syscall.EINVAL
-	}
-	path = spelled(path)
-	f := n.file(path)
+	l, ok := n.files[path]
 	switch {
-	case f == nil && !abstract(path):
+	case !ok && !abstract(path):
 		return nil, syscall.ENOENT
-	case f == nil || f.l == nil:
+	case l == nil:
 		return nil, syscall.ECONNREFUSED
-	case f.l.full():
+	case l.full():
 		return nil, syscall.EAGAIN
 	}
 	c := n.newConnection(true)
 	c.path = path
 	c.ends[0].phase, c.ends[1].phase = connected, connected
 	c.ends[0].holder = h
-	f.l.push(&c.ends[1])
+	l.push(&c.ends[1])
 	return &c.ends[0], nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -20,18 +21,13 @@ type model struct {
 	turns   int // between two passes
 	tasks   map[*act.Task]*task
 	spawned uint64
-	queue   taskQueue
-	demons  taskQueue
+	queue   fifo[*task]
+	demons  fifo[*task]
 	due     int // demons that were ready at the last pass and have not had a turn since
 	passes  int
 	taken   int // turns of tasks since the last pass
 	running *task
 	bounded bool // an order bounds turns, so tasks may leave the queue
-}
-
-func (m *model) init(turns int) {
-	m.turns = turns
-	m.tasks = map[*act.Task]*task{}
 }
 
 // task is what the model knows of a task or demon.
@@ -45,7 +41,6 @@ type task struct {
 	pass   int // of its last turn, if it is a demon
 	left   int // turns that an order leaves it
 	told   int // the number of orders that it was notified of
-	next   *task
 }
 
 type state uint8
@@ -78,45 +73,8 @@ func (t *task) number() uint64 {
 	return numbersOfTasks | t.r.server.kernel.id<<48 | uint64(t.r.s.Index())<<32 | t.serial
 }
 
-// taskQueue is a queue of tasks.
-type taskQueue struct {
-	head, tail *task
-	n          int
-}
-
-func (q *taskQueue) push(t *task) {
-	t.next = nil
-	if q.head == nil {
-		q.head = t
-	} else {
-		q.tail.next = t
-	}
-	q.tail = t
-	q.n++
-}
-
-// pop returns nil when there is none.
-func (q *taskQueue) pop() *task {
-	t := q.head
-	if t != nil {
-		q.head = t.next
-		q.n--
-	}
-	return t
-}
-
-// remove removes t, wherever it is.
-func (q *taskQueue) remove(t *task) {
-	var all taskQueue
-	for x := q.pop(); x != nil; x = q.pop() {
-		if x != t {
-			all.push(x)
-		}
-	}
-	*q = all
-}
-
-func (m *model) of(t *task) *taskQueue {
+// of returns the queue that t is in when it is ready.
+func (m *model) of(t *task) *fifo[*task] {
 	if t.demon {
 		return &m.demons
 	}
@@ -153,7 +111,7 @@ func (v *Server) trace() *act.Trace {
 func (r *runner) known(t *act.Task) *task {
 	m := r.model.tasks[t]
 	if m == nil {
-		r.w.wrong("%v: %v was never spawned", r, t)
+		r.w.Errorf("%v: %v was never spawned", r, t)
 		m = &task{r: r, action: t.Action(), state: over}
 	}
 	return m
@@ -162,7 +120,7 @@ func (r *runner) known(t *act.Task) *task {
 func (r *runner) spawnedOne(t *act.Task) {
 	m := &r.model
 	if m.tasks[t] != nil {
-		r.w.wrong("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
+		r.w.Errorf("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
 	}
 	m.spawned++
 	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: hook.IsDemon(t)}
@@ -176,29 +134,32 @@ func (r *runner) turnBegins(t *act.Task) {
 	r.w.now += turnTime // so that the time that the pass has read grows old
 	m, x := &r.model, r.known(t)
 	if x.state != ready {
-		r.w.wrong("%v has a turn, but it %v since %v", x, x.state, x.since)
+		r.w.Errorf("%v has a turn, but it %v since %v", x, x.state, x.since)
 	}
 	if m.running != nil {
-		r.w.wrong("%v has a turn inside the turn of %v", x, m.running)
+		r.w.Errorf("%v has a turn inside the turn of %v", x, m.running)
 	}
-	first := m.of(x).pop()
-	for m.bounded && first != x && first != nil { // out of turns
-		first = m.of(x).pop()
-	}
-	if first != x && first != nil {
-		r.w.wrong("%v has a turn before %v, which is ready since %v", x, first, first.since)
+	for q := m.of(x); q.len() > 0; {
+		first := q.pop()
+		if first == x {
+			break
+		}
+		if !m.bounded { // otherwise first is out of turns
+			r.w.Errorf("%v has a turn before %v, which is ready since %v", x, first, first.since)
+			break
+		}
 	}
 	if x.demon {
 		m.due = max(0, m.due-1)
 		if x.pass == m.passes {
-			r.w.wrong("%v has a second turn in one pass", x)
+			r.w.Errorf("%v has a second turn in one pass", x)
 		}
 		x.pass = m.passes
 	} else if m.taken++; m.taken > m.turns {
-		r.w.wrong("%v has turn %d since the last pass, of %d at most", x, m.taken, m.turns)
+		r.w.Errorf("%v has turn %d since the last pass, of %d at most", x, m.taken, m.turns)
 	}
 	if x.left--; x.left < 0 && !x.demon {
-		r.w.wrong("%v has more turns than its order allows", x)
+		r.w.Errorf("%v has more turns than its order allows", x)
 	}
 	m.running = x
 	x.state = running
@@ -209,7 +170,7 @@ func (r *runner) turnBegins(t *act.Task) {
 func (r *runner) turnEnds(t *act.Task, d act.Directive) {
 	x := r.known(t)
 	if x != r.model.running {
-		r.w.wrong("a turn of %v ends that has not begun", x)
+		r.w.Errorf("a turn of %v ends that has not begun", x)
 	}
 	r.model.running = nil
 	r.w.note(turnEnds, x, int64(d), 0)
@@ -228,7 +189,7 @@ func (r *runner) turnEnds(t *act.Task, d act.Directive) {
 func (r *runner) wokenOne(t *act.Task) {
 	x := r.known(t)
 	if x.state != waiting && x.state != away {
-		r.w.wrong("%v is woken, but it %v", x, x.state)
+		r.w.Errorf("%v is woken, but it %v", x, x.state)
 	}
 	r.w.note(isWoken, x, 0, 0)
 	r.becomes(x, ready)
@@ -237,7 +198,7 @@ func (r *runner) wokenOne(t *act.Task) {
 func (r *runner) toldOne(t *act.Task, o shutdown.Order) {
 	x := r.known(t)
 	if x.told++; x.told > r.orders {
-		r.w.wrong("%v is notified of an order twice", x)
+		r.w.Errorf("%v is notified of an order twice", x)
 	}
 	if n := o.Policy().Resolved().Turns; n > 0 {
 		r.model.bounded = true
@@ -251,50 +212,35 @@ func (r *runner) endedOne(t *act.Task, err error) {
 	if x == m.running { // a panic
 		m.running = nil
 	}
-	if p := (*act.Panic)(nil); errors.As(err, &p) {
-		r.panicked(x, p)
+	if p := (*act.Panic)(nil); errors.As(err, &p) && !r.w.options.Panics {
+		r.w.Errorf("%v panicked: %v\n%s", x, p.Value, p.Stack)
 	}
-	if x.state == ready {
-		m.of(x).remove(x)
+	if q := m.of(x); x.state == ready {
+		for range q.len() { // all go round, except x
+			if y := q.pop(); y != x {
+				q.push(y)
+			}
+		}
 	}
-	m.due = min(m.due, m.demons.n) // it may have been among them
+	m.due = min(m.due, m.demons.len()) // it may have been among them
 	x.state = over
 	delete(m.tasks, t)
 	r.w.note(isEnded, x, 0, 0)
 }
 
-// panicked fails the world, unless the scenario allows panics.
-func (r *runner) panicked(x *task, p *act.Panic) {
-	if !r.w.options.Panics {
-		r.w.wrong("%v panicked: %v\n%s", x, p.Value, p.Stack)
-	}
-}
-
 func (r *runner) pass() {
 	m := &r.model
 	if m.due > 0 {
-		r.w.wrong("%v: the last pass skipped %d demons, first %v", r, m.due, m.demons.head)
+		r.w.Errorf("%v: the last pass skipped %d demons, first %v", r, m.due, *m.demons.head())
 	}
-	m.due, m.taken = m.demons.n, 0
+	m.due, m.taken = m.demons.len(), 0
 	m.passes++
 	r.w.note(passBegins, r, 0, 0)
 }
 
-// nobodyLeft checks that a closed scheduler has no tasks.
-func (r *runner) nobodyLeft() {
-	for _, x := range r.sorted() {
-		r.w.wrong("%v %v, but its scheduler is closed", x, x.state)
-	}
-}
-
 // sorted returns the tasks in the order in which they were spawned.
 func (r *runner) sorted() []*task {
-	var all []*task
-	for _, x := range r.model.tasks {
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *task) int { return cmp.Compare(a.serial, b.serial) })
-	return all
+	return slices.SortedFunc(maps.Values(r.model.tasks), func(a, b *task) int { return cmp.Compare(a.serial, b.serial) })
 }
 
 // waits lists all tasks and clients that have not ended.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,7 +29,6 @@ type registration struct {
 	kind   netpoll.Kind
 	listed bool
 	gone   bool
-	place  int           // index in poller.all
 	coming int           // delayed events
 	told   netpoll.Ready // what events have reported, minus what results of calls have revoked by the rule of package netpoll
 	batch  uint64        // of the Wait that reported last
@@ -69,15 +69,10 @@ func (r *registration) list() {
 func (r *registration) later(least, most time.Duration) {
 	w := r.p.k.w
 	r.coming++
-	w.after(w.dice[faults].duration(least, most), (*delayed)(r))
-}
-
-type delayed registration
-
-func (d *delayed) fire() {
-	r := (*registration)(d)
-	r.coming--
-	r.list()
+	w.after(w.dice[faults].duration(least, most), func() {
+		r.coming--
+		r.list()
+	})
 }
 
 // level returns what is ready now.
@@ -132,10 +127,10 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	case kind > netpoll.SharedListener:
 		return syscall.EINVAL
 	case (kind == netpoll.Stream) != (f.end != nil) || f.p != nil:
-		w.wrong("%v is added as kind %d, which it is not", f, kind)
+		w.Errorf("%v is added as kind %d, which it is not", f, kind)
 		return syscall.EINVAL
 	case f.reg != nil || f.l != nil && f.l.watchedBy(p) != nil:
-		w.wrong("%v is added twice", f)
+		w.Errorf("%v is added twice", f)
 		return syscall.EEXIST
 	case kind == netpoll.Stream && w.fault(&w.faults.NoMemory, f):
 		f.end.c.injure()
@@ -148,7 +143,7 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	} else {
 		f.l.watches = append(f.l.watches, r)
 	}
-	*r = registration{p: p, f: f, tag: tag, kind: kind, place: len(p.all)}
+	*r = registration{p: p, f: f, tag: tag, kind: kind}
 	p.all = append(p.all, r)
 	if r.level() != 0 {
 		r.list()
@@ -191,24 +186,18 @@ func (r *registration) drop() {
 	w := p.k.w
 	r.gone = true
 	last := len(p.all) - 1
-	p.all[r.place] = p.all[last]
-	p.all[r.place].place = r.place
+	p.all[slices.Index(p.all, r)] = p.all[last]
 	p.all[last] = nil
 	p.all = p.all[:last]
 	if r.f.reg == r {
 		r.f.reg = nil
 	}
 	if l := r.f.l; l != nil {
-		for i, other := range l.watches {
-			if other == r {
-				l.watches = append(l.watches[:i], l.watches[i+1:]...)
-				break
-			}
-		}
+		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
 	if !p.closed && w.fault(&w.faults.Stale, r.f) {
 		if len(p.ghosts) >= mostGhosts { // their numbers were not used again
-			p.ghosts = append(p.ghosts[:0], p.ghosts[1:]...)
+			p.ghosts = slices.Delete(p.ghosts, 0, 1)
 		}
 		p.ghosts = append(p.ghosts, ghost{r, p.guess(r), r.f.fd})
 	}
@@ -238,7 +227,7 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 	w := p.k.w
 	switch {
 	case p.closed:
-		w.wrong("%v: wait on a closed poller", p.r)
+		w.Errorf("%v: wait on a closed poller", p.r)
 		return 0, syscall.EBADF
 	case len(events) == 0:
 		panic("sim: Wait needs room for at least one event")
@@ -340,7 +329,7 @@ func (p *poller) Interrupt() { p.r.wake() }
 
 func (p *poller) Close() error {
 	if p.closed {
-		p.k.w.wrong("%v closes its poller twice", p.r)
+		p.k.w.Errorf("%v closes its poller twice", p.r)
 		return syscall.EBADF
 	}
 	p.closed = true

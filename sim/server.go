@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,14 +49,12 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
-	if cfg.TurnsPerPass == 0 {
-		cfg.TurnsPerPass = 64
-	}
+	cfg.TurnsPerPass = cmp.Or(cfg.TurnsPerPass, 64)
 	cfg.Trace = act.MultiTrace(v.trace(), cfg.Trace)
 	w.servers = append(w.servers, v)
 	v.group = act.NewGroup(cfg)
 	for _, s := range v.group.Schedulers() {
-		r := newRunner(v, s, cfg.TurnsPerPass)
+		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}}}
 		v.runners = append(v.runners, r)
 		readiness.Inject(s, v.kernel.forRunner(r))
 		runners.Put(s, r)
@@ -63,7 +62,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	for _, r := range v.runners {
 		for _, f := range setup {
 			if err := f(r.s); err != nil {
-				w.wrong("%v: setting up: %w", v, err)
+				w.Errorf("%v: setting up: %w", v, err)
 				return nil, errors.Join(err, v.group.Close())
 			}
 		}
@@ -71,9 +70,6 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	}
 	return v, nil
 }
-
-// Group returns the server's Group.
-func (v *Server) Group() *act.Group { return v.group }
 
 // String returns the name.
 func (v *Server) String() string { return v.name }
@@ -110,7 +106,7 @@ func (v *Server) ended() bool {
 func (v *Server) punctual() {
 	for _, r := range v.runners {
 		if !r.over && v.due > 0 && v.w.now > v.due {
-			v.w.wrong("%v still runs %v after its order %v", r, v.w.now-v.given, v.order)
+			v.w.Errorf("%v still runs %v after its order %v", r, v.w.now-v.given, v.order)
 		}
 	}
 }
@@ -128,14 +124,16 @@ func (v *Server) close() {
 	if err := v.group.Close(); err != nil {
 		var cut *shutdown.Cut
 		if !errors.As(err, &cut) {
-			v.w.wrong("%s: closing: %w", v, err)
+			v.w.Errorf("%s: closing: %w", v, err)
 		}
 	}
 	for _, fd := range v.kernel.open() {
-		v.w.wrong("%s has left a descriptor open: %v", v, fd)
+		v.w.Errorf("%s has left a descriptor open: %v", v, fd)
 	}
 	for _, r := range v.runners {
-		r.nobodyLeft()
+		for _, x := range r.sorted() {
+			v.w.Errorf("%v %v, but its scheduler is closed", x, x.state)
+		}
 	}
 }
 
@@ -152,12 +150,6 @@ type runner struct {
 	orders  int           // given to it
 	newer   uint64        // tasks with a higher number came after the last of them
 	model
-}
-
-func newRunner(v *Server, s *act.Scheduler, turns int) *runner {
-	r := &runner{server: v, w: v.w, s: s, at: -1}
-	r.model.init(turns)
-	return r
 }
 
 func (r *runner) String() string { return fmt.Sprintf("%s/%d", r.server.name, r.s.Index()) }
@@ -205,8 +197,8 @@ func (r *runner) step() {
 	if ok && at <= w.now {
 		return
 	}
-	if r.queue.n+r.demons.n > 0 && !r.bounded {
-		w.wrong("%v rests, but task %v or demon %v is ready", r, r.queue.head, r.demons.head)
+	if ready := r.queue.len() + r.demons.len(); ready > 0 && !r.bounded {
+		w.Errorf("%v rests, but %d tasks and demons are ready", r, ready)
 	}
 	w.disable(r)
 	if ok && (r.planned == 0 || at < r.planned) {
@@ -223,18 +215,18 @@ func (r *runner) end(err error) {
 	for _, x := range r.sorted() {
 		unbegun := x.state == ready && x.serial > r.newer // it would be notified before its first turn, which does not come
 		if o := r.server.order; o != nil && x.told == 0 && x.state != away && !unbegun && o.Policy().Kind != shutdown.Suspending {
-			r.w.wrong("%v was not notified of the order", x)
+			r.w.Errorf("%v was not notified of the order", x)
 		}
 	}
 	var cut *shutdown.Cut
 	if err != nil {
 		r.server.errors = append(r.server.errors, err)
 		if !errors.As(err, &cut) {
-			r.w.wrong("%v failed: %w", r, err)
+			r.w.Errorf("%v failed: %w", r, err)
 		}
 	}
 	if r.server.ended() {
-		r.w.after(0, todo(r.server.close)) // the program ends
+		r.w.after(0, r.server.close) // the program ends
 	}
 }
 
@@ -260,16 +252,16 @@ func (x *executor) Execute(f func()) {
 	case w.fault(&w.faults.Never, nil):
 		x.lost = append(x.lost, f)
 	case w.fault(&w.faults.Late, nil):
-		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), todo(f))
+		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), f)
 	default:
-		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), todo(f))
+		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), f)
 	}
 }
 
 // heal runs the functions that a fault has kept back.
 func (x *executor) heal() {
 	for _, f := range x.lost {
-		x.w.after(0, todo(f))
+		x.w.after(0, f)
 	}
 	x.lost = nil
 }

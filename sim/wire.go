@@ -5,6 +5,7 @@ import (
 	"io"
 	gonet "net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -27,19 +28,14 @@ type connection struct {
 	ends  [2]end
 	pipes [2]pipe // pipes[i] carries what ends[i] sends
 
-	// Of the connect: how far it has come, how often it was tried, and its error if it fails.
-	stage   stage
-	tries   int
-	verdict syscall.Errno
-	port    *listening
-
+	tries  int               // of the SYN
+	port   *listening        // that has answered it
 	addr   [2]netip.AddrPort // of the ends
 	path   string            // of a Unix listener
 	broken bool              // there was a reset, so bytes may be lost
 	cause  syscall.Errno     // the error by which a fault ends it; 0: a reset
 	hurt   bool              // a fault has refused or reset it
-	held   bool              // a fault has delayed bytes for seconds
-	place  int               // index in internet.connections
+	held   bool              // a fault has delayed bytes, for up to 10 s; some servers do not wait that long
 }
 
 // end is one side of a connection.
@@ -130,7 +126,7 @@ func (q *fifo[T]) pop() (x T) {
 // newConnection makes a connection that is not connected yet.
 func (n *internet) newConnection(local bool) *connection {
 	n.made++
-	c := &connection{net: n, id: n.made, local: local, place: len(n.connections)}
+	c := &connection{net: n, id: n.made, local: local}
 	for i := range c.ends {
 		c.ends[i] = end{c: c, side: i, in: &c.pipes[1-i], out: &c.pipes[i]}
 		c.pipes[i] = pipe{c: c, from: &c.ends[i], to: &c.ends[1-i], capacity: n.drawCapacity()}
@@ -463,14 +459,11 @@ func (p *pipe) answer() {
 	}
 	p.answered = true
 	w, back := p.c.net.w, p.to.out
-	w.agenda.add(max(w.now+w.net.latency(), back.clogged), (*answer)(p))
+	w.agenda.add(max(w.now+w.net.latency(), back.clogged), todo(p.roomKnown))
 }
 
-// answer is the arrival of that notification.
-type answer pipe
-
-func (a *answer) fire() {
-	p := (*pipe)(a)
+// roomKnown is called when that notification arrives.
+func (p *pipe) roomKnown() {
 	p.answered = false
 	if 3*p.room() >= p.capacity { // the sender may have filled it meanwhile
 		p.refused = false
@@ -564,17 +557,11 @@ func (p *pipe) sendReset() {
 func (p *pipe) resetAt(at time.Duration) {
 	if !p.reset {
 		p.reset = true
-		p.c.net.w.agenda.add(at, (*breaking)(p))
+		p.c.net.w.agenda.add(at, todo(func() {
+			p.land()
+			p.to.resetArrives()
+		}))
 	}
-}
-
-// breaking is the arrival of a reset.
-type breaking pipe
-
-func (b *breaking) fire() {
-	p := (*pipe)(b)
-	p.land()
-	p.to.resetArrives()
 }
 
 // fire is the arrival of the next segment.
@@ -625,19 +612,18 @@ func (p *pipe) landEnd() {
 // retire removes a connection that is closed at both ends, when nothing more can happen to it.
 func (c *connection) retire() {
 	a, b := &c.ends[0], &c.ends[1]
-	if c.place < 0 || !a.closed || !b.closed || a.phase != dead || b.phase != dead {
+	if !a.closed || !b.closed || a.phase != dead || b.phase != dead {
 		return
 	}
 	n := c.net
+	at := slices.Index(n.connections, c)
+	if at < 0 {
+		return // already
+	}
+	n.connections = slices.Delete(n.connections, at, at+1)
 	for i := range c.pipes {
 		if p := &c.pipes[i]; !c.broken && p.arrived != p.sent {
-			n.w.wrong("the network has lost bytes: %d of %d arrived at %v", p.arrived, p.sent, p.to)
+			n.w.Errorf("the network has lost bytes: %d of %d arrived at %v", p.arrived, p.sent, p.to)
 		}
 	}
-	last := len(n.connections) - 1
-	n.connections[c.place] = n.connections[last]
-	n.connections[c.place].place = c.place
-	n.connections[last] = nil
-	n.connections = n.connections[:last]
-	c.place = -1
 }

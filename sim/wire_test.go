@@ -284,14 +284,14 @@ func town(t testing.TB, o Options, callers int) (b *bench, all []*caller) {
 func whole(t testing.TB, b *bench, all []*caller) (hurt int) {
 	for _, c := range all {
 		require.True(t, c.over, "%v: %d of %d sent, %d received: %v", c, c.sent, c.size, c.got, b.w.history.tail())
-		if b.w.net.hurt(c.e) {
+		if c.e.c.hurt {
 			hurt++
 			continue
 		}
 		require.Equal(t, io.EOF, c.err, "%v", c)
 		require.Equal(t, c.size, c.got)
 	}
-	require.Empty(t, b.w.net.left())
+	require.Empty(t, b.w.net.connections)
 	require.Zero(t, b.k.stray)
 	return hurt
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -37,21 +38,8 @@ func (o Options) resolved() Options {
 	if min(o.Storm, o.Calm) < 0 || min(o.Steps, o.Stall, o.Lines) < 0 {
 		panic(fmt.Sprintf("sim: Options with a negative bound: %+v", o))
 	}
-	if o.Storm == 0 {
-		o.Storm = time.Minute
-	}
-	if o.Calm == 0 {
-		o.Calm = 30 * time.Minute
-	}
-	if o.Steps == 0 {
-		o.Steps = 20_000_000
-	}
-	if o.Stall == 0 {
-		o.Stall = 1_000_000
-	}
-	if o.Lines == 0 {
-		o.Lines = 60
-	}
+	o.Storm, o.Calm = cmp.Or(o.Storm, time.Minute), cmp.Or(o.Calm, 30*time.Minute)
+	o.Steps, o.Stall, o.Lines = cmp.Or(o.Steps, 20_000_000), cmp.Or(o.Stall, 1_000_000), cmp.Or(o.Lines, 60)
 	return o
 }
 
@@ -107,7 +95,7 @@ func New(o Options) *World {
 		w.dice[p] = newDice(o.Seed, p)
 	}
 	w.history.last = make([]line, w.options.Lines)
-	w.net.init(w)
+	w.net = internet{w: w, ephemeral: firstEphemeral, files: map[string]*listening{}}
 	return w
 }
 
@@ -136,8 +124,8 @@ type todo func()
 
 func (f todo) fire() { f() }
 
-// after fires e after d.
-func (w *World) after(d time.Duration, e event) { w.agenda.add(w.now+d, e) }
+// after calls f after d.
+func (w *World) after(d time.Duration, f func()) { w.agenda.add(w.now+d, todo(f)) }
 
 func (w *World) note(k what, who actor, a, b int64) {
 	switch k {
@@ -168,15 +156,13 @@ func (w *World) Happens(weight int) bool {
 	return w.occurs(weight, nil, int64(len(faultNames)-1))
 }
 
-// wrong fails the world. Only the first failure is kept.
-func (w *World) wrong(format string, args ...any) {
+// Errorf fails the world with the error of fmt.Errorf. Only the first failure is kept. Scenarios and scripts call it for
+// mistakes that they find themselves.
+func (w *World) Errorf(format string, args ...any) {
 	if w.failure == nil {
 		w.failure = fmt.Errorf(format, args...)
 	}
 }
-
-// Errorf fails the world. It is for mistakes that scenarios and scripts find themselves.
-func (w *World) Errorf(format string, args ...any) { w.wrong(format, args...) }
 
 // Excuse sets a function that decides about errors of scripts that neither a fault nor a shutdown explains. If it
 // returns true, the error does not fail the world. The test of a proxy needs it, since a proxy passes on resets of its
@@ -242,13 +228,13 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 	for w.failure == nil && !f() {
 		switch {
 		case w.stats.steps >= w.options.Steps:
-			w.wrong("still waiting for %s after %d steps", what, w.options.Steps)
+			w.Errorf("still waiting for %s after %d steps", what, w.options.Steps)
 		case w.stats.steps-w.moved > w.options.Stall:
-			w.wrong("still waiting for %s, without progress in %d steps", what, w.options.Stall)
+			w.Errorf("still waiting for %s, without progress in %d steps", what, w.options.Stall)
 		case w.now > deadline:
-			w.wrong("still waiting for %s at %v", what, deadline)
+			w.Errorf("still waiting for %s at %v", what, deadline)
 		case !w.step():
-			w.wrong("deadlock: still waiting for %s, but nothing can run and nothing is pending", what)
+			w.Errorf("deadlock: still waiting for %s, but nothing can run and nothing is pending", what)
 		}
 	}
 }
@@ -349,8 +335,8 @@ func (w *World) endNetwork() {
 	for w.failure == nil && len(w.net.connections) > 0 && w.now <= end && w.step() {
 		continue
 	}
-	for _, c := range w.net.left() {
-		w.wrong("a connection is left over: %v", c)
+	for _, c := range w.net.connections {
+		w.Errorf("a connection is left over: %v and %v", &c.ends[0], &c.ends[1])
 	}
 }
 

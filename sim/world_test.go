@@ -117,7 +117,7 @@ func TestAnErrorOfAScriptFailsTheWorld(t *testing.T) {
 	})
 	require.ErrorIs(t, w.Run(), mistake)
 	w, _ = worldOf(t, sim.Options{}, echo.Echo)
-	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.World().Errorf("seen at %v", c.Now().Year()); return nil })
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { w.Errorf("seen at %v", c.Now().Year()); return nil })
 	require.ErrorContains(t, w.Run(), "seen at 2026")
 }
 
@@ -144,18 +144,20 @@ func TestResetsByFaultsAreExcused(t *testing.T) {
 }
 
 func TestAPostByAForeignGoroutinePanics(t *testing.T) {
-	w, v := worldOf(t, sim.Options{}, echo.Echo)
+	w := sim.New(sim.Options{})
+	var s *act.Scheduler
+	_, err := w.Server("server", act.Config{}, func(of *act.Scheduler) error { s = of; return nil })
+	require.NoError(t, err)
 	said := make(chan any, 1)
 	w.At(time.Second, func() {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			defer func() { said <- recover() }()
-			v.Group().Schedulers()[0].Post(func(*act.Scheduler) {})
+			s.Post(func(*act.Scheduler) {})
 		}()
 		<-done
 	})
-	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
 	require.NoError(t, w.Run())
 	require.Contains(t, fmt.Sprint(<-said), "a goroutine that is not part of the world has woken scheduler 0 or posted to it")
 }
@@ -167,8 +169,8 @@ func TestAClientIsAConnection(t *testing.T) {
 		if err := c.SetReadDeadline(c.Now().Add(20 * time.Minute)); err != nil {
 			return err
 		}
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || c.World().Now() < 20*time.Minute {
-			return fmt.Errorf("at %v: %w", c.World().Now(), err)
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || w.Now() < 20*time.Minute {
+			return fmt.Errorf("at %v: %w", w.Now(), err)
 		}
 		if c.RemoteAddr().String() != "10.0.0.1:80" || c.LocalAddr().Network() != "tcp" {
 			return fmt.Errorf("from %v to %v", c.LocalAddr(), c.RemoteAddr())
@@ -195,7 +197,7 @@ func TestAnHourOfAHundredClients(t *testing.T) {
 	w.Excuse(func(_ *sim.Client, err error) bool { return cutOff(err) }) // by the linger of five seconds, for example
 	for range 100 {
 		w.Client("10.0.0.1:80", func(c *sim.Client) error {
-			for message := []byte("how are you?"); c.World().Now() < time.Hour; c.Sleep(time.Second) {
+			for message := []byte("how are you?"); w.Now() < time.Hour; c.Sleep(time.Second) {
 				if _, err := c.Write(message); err != nil {
 					return err
 				}
