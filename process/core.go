@@ -154,37 +154,22 @@ func (c *core) begin() bool {
 // meanwhile.
 func (c *core) trySleep() bool { return c.word.CompareAndSwap(running, sleeping) }
 
-// sleepOrRequeue is for a trySleep that has failed, perhaps only because somebody waits for room. It reports whether the
-// process sleeps, and returns the senders that may go on.
-func (c *core) sleepOrRequeue(r *runner) (asleep bool, free []waiter) {
+// endTurn ends the turn of a process that waits for room, that has nothing left to do if idle is set, or that has more to
+// do. It reports whether the process is queued now, and returns the senders that may go on.
+func (c *core) endTurn(r *runner, idle bool) (more bool, free []waiter) {
 	w := c.lock()
 	w, free = c.makeRoom(w, r)
-	if w&signals == 0 {
-		c.unlock(w&^states | sleeping)
-		return true, free
+	next := uint32(queued)
+	switch {
+	case c.overran && c.rare.debts > 0: // there may have been room since
+		if w&killed == 0 {
+			next = sleeping | blocked
+		}
+	case idle && w&signals == 0:
+		next = sleeping
 	}
-	c.unlock(w&^states | queued)
-	return false, free
-}
-
-// requeue ends the turn of a process that has more to do, and returns the senders that may go on.
-func (c *core) requeue(r *runner) []waiter {
-	w := c.lock()
-	w, free := c.makeRoom(w, r)
-	c.unlock(w&^states | queued)
-	return free
-}
-
-// blockOrRequeue ends the turn of a process that has sent to full mailboxes. It reports false if they have room by now.
-func (c *core) blockOrRequeue(r *runner) (blocks bool, free []waiter) {
-	w := c.lock()
-	w, free = c.makeRoom(w, r)
-	if c.rare.debts == 0 || w&killed != 0 {
-		c.unlock(w&^states | queued)
-		return false, free
-	}
-	c.unlock(w&^states | sleeping | blocked)
-	return true, free
+	c.unlock(w&^states | next)
+	return next == queued, free
 }
 
 // makeRoom publishes what has been received, and returns the waiters for which there is room now. Under the lock.

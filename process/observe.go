@@ -81,10 +81,9 @@ func (x *watcher) ended(*runner, Notice) { x.of.remove() }
 func newWatch(of, by *core, r *runner, notify func(*runner, Notice)) *watch {
 	x := &watch{notify: notify}
 	x.of, x.by = observe(of, (*watched)(x)), observe(by, (*watcher)(x))
-	if by != nil {
-		x.by.add()
-	}
-	if of == nil || !x.of.add() {
+	switch {
+	case by != nil && !x.by.add(): // there is nothing to notify
+	case of == nil || !x.of.add():
 		x.by.remove()
 		notify(r, of.notice())
 	}
@@ -108,55 +107,37 @@ func Link(a, b AnyRef, always bool) Operation {
 		panic("process: Link without a process: the zero Ref is nobody")
 	}
 	one, two := a.process(), b.process()
-	x := &link{always: always}
-	x.a, x.b = observe(one, (*linkOfA)(x)), observe(two, (*linkOfB)(x))
-	switch {
-	case one == two:
-	case one == nil || !x.a.add():
-		x.carry(nil, two, one.notice())
-	case two == nil || !x.b.add():
-		if x.a.remove() {
-			x.carry(nil, one, two.notice())
+	if one == two {
+		return &link{}
+	}
+	ends := func(c *core) func(*runner, Notice) {
+		return func(r *runner, n Notice) {
+			if c != nil && (always || n.Reason.abnormal()) {
+				c.kill(r, Linked, n.linked())
+			}
 		}
-	case x.over.Load() != 0 && x.b.remove(): // a has ended between the two adds
-		x.carry(nil, two, one.notice())
+	}
+	if two == nil {
+		one, two = two, one
+	}
+	x := &link{newWatch(one, two, nil, ends(two))}
+	if one != nil {
+		x[1] = newWatch(two, one, nil, ends(one))
 	}
 	return x
 }
 
-// link observes two processes.
-type link struct {
-	a, b   observation
-	always bool
-	over   word // 1: one has ended
-}
-
-type (
-	linkOfA link
-	linkOfB link
-)
-
-func (x *linkOfA) ended(r *runner, n Notice) { (*link)(x).ended(r, &x.b, n) }
-func (x *linkOfB) ended(r *runner, n Notice) { (*link)(x).ended(r, &x.a, n) }
-
-func (x *link) ended(r *runner, other *observation, n Notice) {
-	x.over.Store(1)
-	if other.remove() {
-		x.carry(r, other.of, n)
-	}
-}
-
-// carry ends c, if the end that n is about counts.
-func (x *link) carry(r *runner, c *core, n Notice) {
-	if c != nil && (x.always || n.Reason.abnormal()) {
-		c.kill(r, Linked, n.linked())
-	}
-}
+// link watches two processes. Both watches end with the first of them.
+type link [2]*watch
 
 // Cancel implements Operation.
-func (x *link) Cancel() bool {
-	removed := x.a.remove()
-	return x.b.remove() || removed
+func (x *link) Cancel() (was bool) {
+	for _, w := range x {
+		if w != nil && w.Cancel() {
+			was = true
+		}
+	}
+	return was
 }
 
 // Ended returns a future that is resolved when the process has ended, or at once if it has already. While the process is

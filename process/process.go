@@ -175,7 +175,7 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 		panic(fmt.Sprintf("process: Overflow(%d) means nothing", o.Overflow))
 	}
 	sys, r := systemOf(from)
-	p := &Self[M]{act: a, overflow: o.Overflow, limit: sys.limit(o.Limit)}
+	p := &Self[M]{act: a, overflow: o.Overflow, limit: limit(o.Limit, sys.cfg.Limit)}
 	p.sys, p.body = sys, p
 	_, p.stops = a.(Stopper[M])
 	if o.Name != "" {

@@ -36,8 +36,8 @@ func (sys *System) Quiescent() *future.Future[struct{}] {
 // allPassive is called by the last runner that becomes idle, which has found no process in any queue. Unless processes
 // sleep, and no order is in force, Run may return.
 func (sys *System) allPassive(r *runner, now snapshot, nonePending bool) {
-	if nonePending {
-		sys.announce(now)
+	if nonePending { // and if no process is in transit, which wakes a runner when it has arrived
+		sys.resolve(func() bool { return sys.inTransit.Load() == 0 && sys.queuesEmpty() && now == sys.idle.snapshot() })
 	}
 	if !r.ordered && sys.Stats().Alive > 0 {
 		return
@@ -50,14 +50,8 @@ func (sys *System) allPassive(r *runner, now snapshot, nonePending bool) {
 	}
 }
 
-// announce resolves the futures of Quiescent if the System is still quiescent, and no process is in transit: a goroutine
-// that has sent a message, and then called Quiescent, must not be told of the time before. A process in transit wakes a
-// runner when it has arrived.
-func (sys *System) announce(now snapshot) {
-	sys.resolve(func() bool { return sys.inTransit.Load() == 0 && sys.queuesEmpty() && now == sys.idle.snapshot() })
-}
-
-// resolve resolves the futures of Quiescent if the System is quiescent. No future is added meanwhile.
+// resolve resolves the futures of Quiescent if the System is quiescent. No future is added meanwhile: a goroutine that has
+// sent a message, and then called Quiescent, must not be told of the time before.
 func (sys *System) resolve(quiescent func() bool) {
 	sys.mu.Lock()
 	var awaiting []*future.Future[struct{}]

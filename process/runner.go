@@ -190,24 +190,13 @@ func (r *runner) endTurn(c *core, d act.Directive) {
 
 // suspend makes c sleep, wait for room, or go on behind the processes that are queued.
 func (r *runner) suspend(c *core, d act.Directive) {
-	switch {
-	case d == act.Wait && !c.cutOff && !c.waitsForRoom():
-		if !c.oversized && c.trySleep() {
-			return
-		}
-		asleep, free := c.sleepOrRequeue(r)
-		r.release(free)
-		if !asleep {
-			r.enqueueAgain(c)
-		}
-	case c.waitsForRoom():
-		blocks, free := c.blockOrRequeue(r)
-		r.release(free)
-		if !blocks {
-			r.enqueueAgain(c)
-		}
-	default:
-		r.release(c.requeue(r))
+	idle := d == act.Wait && !c.cutOff
+	if idle && !c.overran && !c.oversized && c.trySleep() {
+		return
+	}
+	more, free := c.endTurn(r, idle)
+	r.release(free)
+	if more {
 		r.enqueueAgain(c)
 	}
 }
@@ -264,8 +253,7 @@ func (r *runner) shareIfLate() {
 func (r *runner) requeueNext() {
 	if c := r.next; c != nil {
 		r.next = nil
-		r.release(c.requeue(r))
-		r.enqueueAgain(c)
+		r.suspend(c, act.Yield)
 	}
 }
 

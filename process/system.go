@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -59,30 +60,21 @@ const maxBound = 1 << 30
 
 // New returns a System, which runs no process before Setup. It panics if a bound is negative.
 func New(cfg Config) *System {
-	if cfg.Limit < Unbounded || cfg.Messages < 0 || cfg.Batch < 0 {
+	if cfg.Messages < 0 || cfg.Batch < 0 {
 		panic("process: a Config with a negative bound")
 	}
-	sys := &System{cfg: resolved{int32(min(cfg.Limit, maxBound)), int32(min(cfg.Messages, maxBound)), min(cfg.Batch, maxBound)}}
-	if cfg.Limit == 0 {
-		sys.cfg.Limit = 1024
-	}
-	if cfg.Limit == Unbounded {
-		sys.cfg.Limit = 0
-	}
-	if cfg.Messages == 0 {
-		sys.cfg.Messages = 16
-	}
-	if cfg.Batch == 0 {
-		sys.cfg.Batch = 64
-	}
-	return sys
+	return &System{cfg: resolved{
+		Limit:    limit(cfg.Limit, 1024),
+		Messages: int32(min(cmp.Or(cfg.Messages, 16), maxBound)),
+		Batch:    min(cmp.Or(cfg.Batch, 64), maxBound),
+	}}
 }
 
-// limit returns the bound of a mailbox with this Options.Limit; 0: none.
-func (sys *System) limit(own int) int32 {
+// limit returns the bound of a mailbox, which is general if own is 0; 0: none.
+func limit(own int, general int32) int32 {
 	switch {
 	case own == 0:
-		return sys.cfg.Limit
+		return general
 	case own == Unbounded:
 		return 0
 	case own < 0:

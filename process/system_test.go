@@ -26,7 +26,7 @@ func TestMisusePanics(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"an unknown Limit", func() { process.New(process.Config{Limit: -2}) }, "process: a Config with a negative bound"},
+		{"an unknown Limit", func() { process.New(process.Config{Limit: -2}) }, "process: a negative Limit"},
 		{"a negative Messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
 		{"a negative Batch", func() { process.New(process.Config{Batch: -1}) }, "process: a Config with a negative bound"},
 		{"a Limit of one process", func() {
