@@ -74,13 +74,20 @@ func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 	for sent < n {
 		room := c.Room()
 		if room == 0 {
-			if err := c.blocked(); err != nil {
+			err := c.send() // what was gathered may be all that is in the way
+			if err == nil {
+				_, err = c.Write(nil)
+			}
+			if err != nil {
 				return sent, err
 			}
 			continue
 		}
-		p := c.settings.cache.piece()
-		p = p[:min(int64(room), int64(len(p)), n-sent)]
+		h := c.settings.cache
+		if h.file == nil {
+			h.file = make([]byte, filePiece)
+		}
+		p := h.file[:min(int64(room), filePiece, n-sent)]
 		read, missing := f.ReadAt(p, offset+sent)
 		written, err := c.Write(p[:read])
 		sent += int64(written)
@@ -94,20 +101,4 @@ func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 		}
 	}
 	return sent, nil
-}
-
-// blocked returns why there is no room; nil if there is.
-func (c *Conn) blocked() error {
-	if err := c.send(); err != nil { // what was gathered may be all that is in the way
-		return err
-	}
-	_, err := c.Write(nil)
-	return err
-}
-
-func (h *cache) piece() []byte {
-	if h.file == nil {
-		h.file = make([]byte, filePiece)
-	}
-	return h.file
 }

@@ -25,13 +25,13 @@ func (s Signal) Policy() shutdown.Policy { return s.Terms }
 // status, as shells do. It does not keep Run from returning. When the Group is closed the signals have their usual
 // effect again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
-	return onFirst(ordering{}, func(g *act.Group) *relay {
-		told := false
-		return newRelay(func(sig os.Signal) {
-			if told {
+	return onFirst(ordering{}, func(g *act.Group) (end func()) {
+		second := false
+		return notify(func(sig os.Signal) {
+			if second {
 				os.Exit(128 + int(sig.(syscall.Signal)))
 			}
-			told = true
+			second = true
 			g.Schedulers()[0].Logger().Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
 			g.Shutdown(Signal{sig, terms})
 		}, syscall.SIGINT, syscall.SIGTERM)
@@ -42,20 +42,20 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 // to read the configuration again. A signal that finds it full is lost, as the system loses a second pending signal of
 // a kind.
 func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) error {
-	return onFirst(to, func(*act.Group) *relay {
-		return newRelay(func(sig os.Signal) { to.Send(sig) }, signals...)
+	return onFirst(to, func(*act.Group) (end func()) {
+		return notify(func(sig os.Signal) { to.Send(sig) }, signals...)
 	})
 }
 
-// relays holds what ends with the Group, on its first scheduler. It is kept by purpose: a Group that runs again is
-// set up again, and must neither be notified twice nor take its first signal for a second.
-var relays = act.NewLocal(func(*act.Scheduler) ends { return ends{} })
+// ends has what ends with the Group, on its first scheduler, by purpose: a Group that runs again is set up again, and
+// must neither be notified twice nor take its first signal for a second.
+type ends map[any]func()
 
-type ends map[any]*relay
+var allEnds = act.NewLocal(func(*act.Scheduler) ends { return ends{} })
 
 func (e ends) Close() error {
-	for _, r := range e {
-		r.end()
+	for _, end := range e {
+		end()
 	}
 	return nil
 }
@@ -64,12 +64,12 @@ func (e ends) Close() error {
 type ordering struct{}
 
 // onFirst calls start once for the Group, since a set-up function is called for each scheduler.
-func onFirst(purpose any, start func(*act.Group) *relay) func(*act.Scheduler) error {
+func onFirst(purpose any, start func(*act.Group) (end func())) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		if s.Index() == 0 {
-			e := relays.Get(s)
-			if r := e[purpose]; r != nil {
-				r.end()
+			e := allEnds.Get(s)
+			if end := e[purpose]; end != nil {
+				end()
 			}
 			e[purpose] = start(s.Group())
 		}
@@ -77,27 +77,19 @@ func onFirst(purpose any, start func(*act.Group) *relay) func(*act.Scheduler) er
 	}
 }
 
-// relay is the goroutine that os/signal needs.
-type relay struct {
-	signals chan os.Signal
-	done    chan struct{}
-}
-
-func newRelay(f func(os.Signal), signals ...os.Signal) *relay {
-	r := &relay{make(chan os.Signal, 8), make(chan struct{})}
-	signal.Notify(r.signals, signals...)
+// notify calls f for each of the signals, on a goroutine for which the returned function waits.
+func notify(f func(os.Signal), signals ...os.Signal) (end func()) {
+	c, done := make(chan os.Signal, 8), make(chan struct{})
+	signal.Notify(c, signals...)
 	go func() {
-		defer close(r.done)
-		for sig := range r.signals {
+		defer close(done)
+		for sig := range c {
 			f(sig)
 		}
 	}()
-	return r
-}
-
-// end waits for the goroutine: Stop returns when no more signals will be sent.
-func (r *relay) end() {
-	signal.Stop(r.signals)
-	close(r.signals)
-	<-r.done
+	return func() {
+		signal.Stop(c) // returns when no more signals will be sent
+		close(c)
+		<-done
+	}
 }

@@ -37,15 +37,15 @@ type config struct {
 	filterTimeout time.Duration
 }
 
-// setUp begins to accept on one scheduler: the first of a Group, or a further one.
-func (v *server) setUp(s *act.Scheduler, c config) error {
+// setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
+func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	if c.handler == nil {
 		panic("service: without a Handler")
 	}
 	c.limits = c.limits.Resolved()
 	from, err := v.listen(s, c)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
 	s.Install(&acceptor{ // without the lock: a Trace may ask for its name
 		accept: listener.Accept{From: from, Limits: c.limits},
@@ -68,9 +68,9 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(c.maxConns)
 		v.open = map[*act.Scheduler]monitor.Acceptor{}
 	case v.group != s.Group():
-		return nil, errElsewhere
+		return nil, errors.New("the service runs in another Group")
 	case v.open[s] != nil:
-		return nil, errTwice
+		return nil, errors.New("the service was already set up on this scheduler")
 	}
 	o := c.listen
 	o.Addr, o.Limiter = v.addr, v.limiter
@@ -89,11 +89,6 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	v.addr, v.open[s] = from.Addr(), from
 	return from, nil
 }
-
-var (
-	errElsewhere = errors.New("the service runs in another Group")
-	errTwice     = errors.New("the service was already set up on this scheduler")
-)
 
 // close stops listening on s.
 func (v *server) close(s *act.Scheduler) error {

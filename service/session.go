@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"io"
+	"slices"
 	"syscall"
 
 	"go.uber.org/zap"
@@ -110,11 +111,6 @@ func gone(err error) bool {
 	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
 		return false // it was not this peer that could not be reached
 	}
-	for _, e := range []error{syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN, syscall.EHOSTUNREACH,
-		syscall.ENETUNREACH, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
+		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNABORTED}, func(e error) bool { return errors.Is(err, e) })
 }

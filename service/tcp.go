@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -48,16 +47,12 @@ type TCP struct {
 // Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
 // that names the address.
 func (v *TCP) Setup(s *act.Scheduler) error {
-	err := v.setUp(s, config{
+	return v.setUp(s, v.Address, config{
 		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, KeepAlive: v.KeepAlive},
 		resolve:  v.resolve,
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
 		filters: v.Filters, filterTimeout: v.FilterTimeout,
 	})
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", v.Address, err)
-	}
-	return nil
 }
 
 func (v *TCP) resolve() (net.Addr, error) {
@@ -66,10 +61,7 @@ func (v *TCP) resolve() (net.Addr, error) {
 	}
 	addr, err := net.ResolveTCPAddr("tcp", v.Address)
 	if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
-		return nil, errors.New(bad.Err) // Setup names the address
+		err = errors.New(bad.Err) // Setup names the address
 	}
-	if err != nil {
-		return nil, err
-	}
-	return addr, nil
+	return addr, err
 }

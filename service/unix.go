@@ -1,7 +1,6 @@
 package service
 
 import (
-	"fmt"
 	"net"
 	"time"
 
@@ -31,14 +30,10 @@ type Unix struct {
 // Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
 // that names the path. It may take a second when another program holds the lock of the directory.
 func (v *Unix) Setup(s *act.Scheduler) error {
-	err := v.setUp(s, config{
+	return v.setUp(s, "unix:"+v.Path, config{
 		listen:   monitor.ListenOptions{Backlog: v.Backlog},
 		resolve:  func() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil },
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
 		filters: v.Filters, filterTimeout: v.FilterTimeout,
 	})
-	if err != nil {
-		return fmt.Errorf("cannot listen on unix:%s: %w", v.Path, err)
-	}
-	return nil
 }

@@ -85,9 +85,13 @@ func (s *selector) ask(room int, atMost time.Duration) (int, unix.Errno) {
 		return int(n), errno
 	}
 	if atMost > 0 && !s.coarse {
-		n, errno := s.askFinely(room, kernelTimespec{int64(atMost / time.Second), int64(atMost % time.Second)})
-		if !lacksPwait2(errno) {
-			return n, errno
+		ts := kernelTimespec{int64(atMost / time.Second), int64(atMost % time.Second)}
+		n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epfd),
+			uintptr(unsafe.Pointer(&s.buf[0])), uintptr(room), uintptr(unsafe.Pointer(&ts)), 0, 0)
+		// ENOSYS before Linux 5.11; EPERM is what the system call filter of an old container runtime says of calls that it
+		// does not know, and epoll_pwait2 itself never says it.
+		if errno != unix.ENOSYS && errno != unix.EPERM {
+			return int(n), errno
 		}
 		s.coarse = true
 	}
@@ -96,18 +100,8 @@ func (s *selector) ask(room int, atMost time.Duration) (int, unix.Errno) {
 	return int(n), errno
 }
 
-func (s *selector) askFinely(room int, atMost kernelTimespec) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epfd),
-		uintptr(unsafe.Pointer(&s.buf[0])), uintptr(room), uintptr(unsafe.Pointer(&atMost)), 0, 0)
-	return int(n), errno
-}
-
-// lacksPwait2: ENOSYS before Linux 5.11; EPERM is what the system call filter of an old container
-// runtime says of calls that it does not know, and epoll_pwait2 itself never says it.
-func lacksPwait2(e unix.Errno) bool { return e == unix.ENOSYS || e == unix.EPERM }
-
-// milliseconds rounds up, so that a wait is never early, and keeps -1 for "no deadline". Above the
-// kernel's limit of 24 days the wait ends early, which a caller takes for a signal.
+// milliseconds rounds up, so that a wait is never early, and keeps -1 for "no deadline". Above the kernel's limit of
+// 24 days the wait ends early, which a caller takes for a signal.
 func milliseconds(d time.Duration) int {
 	if d < 0 {
 		return -1
@@ -152,7 +146,7 @@ func ready(events uint32) (r Ready) {
 	return r
 }
 
-// wake adds one to the counter. No error is possible: the descriptor is open, see gate, and the counter far from full.
+// wake adds one to the counter. No error is possible: the descriptor is open, see Poller, and the counter far from full.
 func (s *selector) wake() {
 	one := uint64(1)
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(s.wakefd), uintptr(unsafe.Pointer(&one)), 8)

@@ -17,7 +17,7 @@ func (interrupter) trigger(kq int) {
 	var trigger [1]unix.Kevent_t
 	unix.SetKevent(&trigger[0], 0, unix.EVFILT_USER, 0)
 	trigger[0].Fflags = unix.NOTE_TRIGGER
-	_ = change(kq, trigger[:]) // the queue is open, see gate, and the event registered
+	_ = change(kq, trigger[:]) // the queue is open, see Poller, and the event registered
 }
 
 func (interrupter) triggered(ev *unix.Kevent_t) bool { return ev.Filter == unix.EVFILT_USER }

@@ -40,11 +40,11 @@ func listenTCP(addr netip.AddrPort, o ListenOptions) (int, error) {
 // connections of an earlier server in TIME_WAIT. It does not let it in beside a socket that listens,
 // but it does beside one that is bound and does not listen yet.
 func bindTCP(fd, domain int, sa unix.Sockaddr) error {
-	if err := setsockopt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return err
 	}
 	if domain == unix.AF_INET6 && mapsIPv4 {
-		if err := setsockopt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
 			return err
 		}
 	}

@@ -35,23 +35,3 @@ func TestReadyIsWrittenAsItsParts(t *testing.T) {
 		require.Equal(t, text, r.String())
 	}
 }
-
-// Of those inside a gate, one alone finds that it has to put out the light.
-func TestGateIsClosedByTheLastToLeave(t *testing.T) {
-	var g gate
-	require.True(t, g.enter())
-	require.True(t, g.enter())
-	require.False(t, g.leave(), "open")
-	first, last := g.close()
-	require.True(t, first)
-	require.False(t, last, "one is inside")
-	require.True(t, g.shut())
-	require.False(t, g.enter(), "closed")
-	first, _ = g.close()
-	require.False(t, first)
-	require.True(t, g.leave())
-
-	var empty gate
-	first, last = empty.close()
-	require.True(t, first && last)
-}

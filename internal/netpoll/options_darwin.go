@@ -2,14 +2,9 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
-// noSignal: Darwin has no such flag. The runtime's handler ignores a SIGPIPE that is not for standard
-// output or error, so a program sees one only if it has asked for it with os/signal.
+// noSignal: Darwin has no such flag. The runtime's handler ignores a SIGPIPE that is not for standard output or error,
+// so a program sees one only if it has asked for it with os/signal.
 const noSignal = 0
 
 // keepAliveTimes: TCP_KEEPALIVE is Darwin's name of TCP_KEEPIDLE.
-func keepAliveTimes(fd, seconds int) error {
-	if err := setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPALIVE, seconds); err != nil {
-		return err
-	}
-	return setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds)
-}
+var keepAliveTimes = []int{unix.TCP_KEEPALIVE, unix.TCP_KEEPINTVL}

@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -68,8 +69,11 @@ const reserved = ^uint64(0)
 // Poller watches descriptors for one thread. It is made by [System.OpenPoller]; the zero Poller is not
 // usable. All methods but Interrupt belong to one goroutine at a time.
 type Poller struct {
-	gate gate
-	sel  selector
+	sel    selector
+	closed bool
+	// interrupting is read-locked inside Interrupt, and locked for ever by Close: a late Interrupt must not write into a
+	// descriptor that was closed and whose number a connection has got since. Interrupt only tries, so it never parks.
+	interrupting sync.RWMutex
 }
 
 // OpenPoller makes a Poller. It takes two descriptors (one or three on kqueue), so EMFILE and ENFILE are
@@ -96,7 +100,7 @@ func (p *Poller) Add(fd int, tag uint64, k Kind) error {
 	if tag == reserved {
 		panic("netpoll: the tag ^uint64(0) belongs to the interrupt")
 	}
-	if p.gate.shut() {
+	if p.closed {
 		return errClosed
 	}
 	return p.sel.add(fd, tag, k)
@@ -105,7 +109,7 @@ func (p *Poller) Add(fd int, tag uint64, k Kind) error {
 // Remove unregisters fd, which stays open: this poller takes no more of its events, nor of the wake-ups
 // that are meant for one of several pollers. Events that were fetched before may still be on their way.
 func (p *Poller) Remove(fd int) error {
-	if p.gate.shut() {
+	if p.closed {
 		return errClosed
 	}
 	return p.sel.remove(fd)
@@ -122,7 +126,7 @@ func (p *Poller) Wait(events []Event, atMost time.Duration) (int, error) {
 	if len(events) == 0 {
 		panic("netpoll: Wait needs room for at least one event")
 	}
-	if p.gate.shut() {
+	if p.closed {
 		return 0, errClosed
 	}
 	return p.sel.wait(events, atMost)
@@ -132,24 +136,19 @@ func (p *Poller) Wait(events []Event, atMost time.Duration) (int, error) {
 // while and after the Poller is closed; it does not block. Several may be answered by one return of Wait.
 // Each is a system call: a caller that interrupts often remembers that one is on its way.
 func (p *Poller) Interrupt() {
-	if !p.gate.enter() {
-		return
-	}
-	p.sel.wake()
-	if p.gate.leave() {
-		_ = p.sel.close() // there is no caller for an error; the descriptors are gone either way
+	if p.interrupting.TryRLock() {
+		p.sel.wake()
+		p.interrupting.RUnlock()
 	}
 }
 
 // Close ends the Poller; the descriptors it watched stay open. A second Close, and Add or Wait after
 // it, return EBADF. It must not be called while a Wait is under way.
 func (p *Poller) Close() error {
-	first, last := p.gate.close()
-	switch {
-	case !first:
+	if p.closed {
 		return errClosed
-	case last:
-		return p.sel.close()
 	}
-	return nil
+	p.closed = true
+	p.interrupting.Lock()
+	return p.sel.close()
 }

@@ -24,4 +24,4 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) error {
 	return sharePort(fd)
 }
 
-func sharePort(fd int) error { return setsockopt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
+func sharePort(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }

@@ -11,7 +11,7 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) (err erro
 			return err
 		}
 	}
-	if err := setsockopt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT_LB, 1); err != nil {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT_LB, 1); err != nil {
 		return err
 	}
 	if err := bindTCP(fd, domain, sa); err != nil {

@@ -66,21 +66,19 @@ func setNoDelay(fd int, on bool) error {
 	if on {
 		v = 1
 	}
-	return setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, v)
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, v)
 }
 
 func setKeepAlive(fd int, idle time.Duration) error {
 	if idle <= 0 {
-		return setsockopt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 	}
-	if err := keepAliveTimes(fd, int((idle-1)/time.Second)+1); err != nil {
-		return err
+	for _, option := range keepAliveTimes {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option, int((idle-1)/time.Second)+1); err != nil {
+			return err
+		}
 	}
-	return setsockopt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
-}
-
-func setsockopt(fd, level, option, value int) error {
-	return unix.SetsockoptInt(fd, level, option, value)
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 }
 
 // fits: the system wants the NUL that ends the path to have its place too.
@@ -137,16 +135,10 @@ func netAddr(sa unix.Sockaddr, err error) net.Addr {
 	case *unix.SockaddrInet6:
 		return &net.TCPAddr{IP: a.Addr[:], Port: a.Port, Zone: zoneName(a.ZoneId)}
 	case *unix.SockaddrUnix:
-		return &net.UnixAddr{Name: unnamed(a.Name), Net: "unix"}
+		if a.Name == "@" { // x/sys/unix takes a socket without a name for one with an empty abstract name
+			a.Name = ""
+		}
+		return &net.UnixAddr{Name: a.Name, Net: "unix"}
 	}
 	return nil
-}
-
-// unnamed: x/sys/unix shows the leading NUL of an abstract name as @, and takes a socket without a name
-// for one with an empty abstract name.
-func unnamed(name string) string {
-	if name == "@" {
-		return ""
-	}
-	return name
 }

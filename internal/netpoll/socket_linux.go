@@ -115,9 +115,4 @@ func bare(_, _ uintptr, errno syscall.Errno) error {
 	return errno
 }
 
-func keepAliveTimes(fd, seconds int) error {
-	if err := setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds); err != nil {
-		return err
-	}
-	return setsockopt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds)
-}
+var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}

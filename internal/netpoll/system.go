@@ -98,8 +98,7 @@ func (System) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	return sendFile(fd, f, offset, n)
 }
 
-// CloseWrite ends what this side sends; receiving goes on. ENOTCONN: the peer has reset, or both
-// directions have ended.
+// CloseWrite ends what this side sends; receiving goes on. ENOTCONN: the peer has reset, or both directions have ended.
 func (System) CloseWrite(fd int) error { return closeWrite(fd) }
 
 // Close closes fd, which is gone whatever is returned. EINTR is neither retried nor returned: the

@@ -1,9 +1,9 @@
 package readiness
 
 import (
-	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/daimon-go/daimon/act"
@@ -106,37 +106,24 @@ func (a *Acceptor) refused(err error) error {
 	case err == syscall.EAGAIN:
 		a.ready, a.lost = false, 0
 		return a.none(ErrWouldBlock)
-	case aborted(err):
+	case slices.Contains(aborted, err):
 		if a.lost++; err == syscall.EPERM && a.lost%deniedInARow == 0 {
 			return a.short(err)
 		}
 		return fmt.Errorf("%w: %w", ErrConnAborted, err)
-	case exhausted(err):
+	case slices.Contains(exhausted, err):
 		return a.short(err)
 	}
 	return err
 }
 
-// aborted reports whether err is of the one connection, after which the next may be fine. Linux passes on what happened
-// to the connection in the backlog (accept(2)); EPERM is a firewall's.
-func aborted(err error) bool {
-	switch err {
-	case syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENOPROTOOPT, syscall.EHOSTDOWN,
-		syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH, syscall.ECONNRESET, syscall.ETIMEDOUT:
-		return true
-	}
-	return false
-}
+// aborted has the errors of one connection, after which the next may be fine. Linux passes on what happened to the
+// connection in the backlog (accept(2)); EPERM is a firewall's.
+var aborted = []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENOPROTOOPT,
+	syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH, syscall.ECONNRESET, syscall.ETIMEDOUT}
 
-// exhausted reports whether err passes when something is given back.
-func exhausted(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
+// exhausted has the errors that pass when something is given back.
+var exhausted = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
 // Await implements monitor.Acceptor.
 func (a *Acceptor) Await(w act.Waker) {

@@ -16,9 +16,6 @@ type Dial struct {
 
 // Dial implements monitor.Engine.
 func (e *Engine) Dial(addr net.Addr, limiter Limiter) (*Dial, error) {
-	if err := e.Open(); err != nil {
-		return nil, err
-	}
 	if !limiter.Acquire() {
 		return nil, ErrFull
 	}

@@ -21,15 +21,11 @@ type State struct {
 func Inspect(s *act.Scheduler, visit func(State)) {
 	for _, sl := range engines.Get(s).slots {
 		if k, ok := sl.watcher.(*Socket); ok && k.fd >= 0 {
-			visit(k.seen())
+			visit(State{
+				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
+				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
+				Reader: audit.Waits(k.reader), Writer: k.out != nil && audit.Waits(k.out.writer),
+			})
 		}
-	}
-}
-
-func (k *Socket) seen() State {
-	return State{
-		FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
-		Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
-		Reader: audit.Waits(k.reader), Writer: k.out != nil && audit.Waits(k.out.writer),
 	}
 }

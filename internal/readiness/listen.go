@@ -24,9 +24,6 @@ type ListenOptions struct {
 
 // Listen implements monitor.Engine.
 func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
-	if err := e.Open(); err != nil {
-		return nil, err
-	}
 	switch addr := o.Addr.(type) {
 	case *net.TCPAddr:
 		return e.listenTCP(addr.AddrPort(), o)

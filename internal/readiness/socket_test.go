@@ -321,8 +321,7 @@ func TestALateErrorIsTheNextCallsAndWakesWaitingTasks(t *testing.T) {
 	_, err := stream.Send(nil, []byte("x"), 100)
 	require.Equal(t, late, err)
 	require.Equal(t, late, stream.CloseWrite())
-	// What was broken: the system reports a reset once, and a send had returned it; to the reader the
-	// end looked orderly.
+	// What was broken: the system reports a reset once, and a send had returned it; to the reader the end looked orderly.
 	_, err = stream.Lend(1)
 	require.Equal(t, late, err)
 	_, err = stream.Receive(make([]byte, 1))
