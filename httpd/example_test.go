@@ -2,7 +2,6 @@ package httpd_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,25 +12,14 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // visit runs a server, lets a client of net/http visit it, and ends it.
 func visit(web *httpd.Server, client func(at string)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
-	over := make(chan error)
-	up := make(chan struct{})
-	go func() {
-		over <- act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: time.Second, Drop: true}}, tcp.Setup,
-			func(*act.Scheduler) error { close(up); return nil })
-	}()
-	<-up
-	client("http://" + tcp.Addr().String())
+	address, stop := start(web)
+	client("http://" + address)
 	http.DefaultClient.CloseIdleConnections()
-	cancel()
-	if err := <-over; err != nil {
+	if err := stop(); err != nil {
 		fmt.Println(err)
 	}
 }

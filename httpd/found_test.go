@@ -34,27 +34,6 @@ func TestABodyThatFailsBehindTheHeadOfTheAnswerWasAnsweredAgainByTheHandler(t *t
 	require.Equal(t, 1, asked)
 }
 
-func TestAClientThatReadsTooSlowlyBehindAnAnswerKeptTheSchedulerBusyForEver(t *testing.T) {
-	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.SetBody(make([]byte, 1<<20))
-		return nil
-	}}
-	d := newDesk(t)
-	c := d.dial(web, listener.Limits{})
-	c.room = 0
-	c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	d.pass(time.Hour)
-	require.Equal(t, aborted, c.state)
-	require.Equal(t, act.Done, c.verdict)
-}
-
-func TestAnEmptyBodyThatWasReadToItsEndHadTheConnectionClosedIfItWasAnnouncedByExpect(t *testing.T) {
-	d := newDesk(t)
-	c := d.dial(&httpd.Server{Handler: echo}, listener.Limits{})
-	c.say("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n0\r\n\r\n")
-	require.NotContains(t, c.heard(), "close")
-}
-
 func TestTrailersThatAreLargerThanTheLimitOfTheConnectionWereAFailureOfTheHandler(t *testing.T) {
 	d := newDesk(t)
 	c := d.dial(&httpd.Server{Handler: echo}, listener.Limits{Read: 1000})
@@ -106,27 +85,6 @@ type closer func()
 func (closer) Act(*act.Task) act.Directive { return act.Wait }
 func (f closer) Close() error              { f(); return nil }
 
-func TestALargeAnswerOfAHandlerThatReturnsNilWasCutForASlowClient(t *testing.T) {
-	large := strings.Repeat("large", 100_000)
-	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		for piece := range strings.SplitSeq(large, "l") {
-			_, err := w.WriteString(piece)
-			require.NoError(t, err)
-		}
-		return nil
-	}}
-	d := newDesk(t)
-	c := d.dial(web, listener.Limits{})
-	c.room = 0
-	c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	for range 100 {
-		c.take(10_000)
-		d.settle()
-	}
-	require.True(t, strings.HasSuffix(c.heard(), "\r\nContent-Length: 400000\r\n\r\n"+strings.ReplaceAll(large, "l", "")))
-	require.Equal(t, open, c.state)
-}
-
 // A proxy whose other side resets has failed; the service takes a reset for the end of its own connection.
 func TestTheFailureOfAHandlerWasTakenForTheEndOfTheClient(t *testing.T) {
 	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action {
@@ -137,27 +95,6 @@ func TestTheFailureOfAHandlerWasTakenForTheEndOfTheClient(t *testing.T) {
 	require.Contains(t, c.heard(), "HTTP/1.1 500 ")
 	require.ErrorContains(t, c.err, "backend: ")
 	require.NotErrorIs(t, c.err, syscall.ECONNRESET)
-}
-
-func TestEmptyLinesBehindAnAnswerEndedTheConnectionWith408(t *testing.T) {
-	d := newDesk(t)
-	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n\r\n")
-	require.Contains(t, c.heard(), "HTTP/1.1 200 OK")
-	d.pass(70 * time.Second)
-	c.say("\r\n")
-	require.Empty(t, c.heard())
-	require.Equal(t, open, c.state)
-	d.pass(6 * time.Second)
-	require.Empty(t, c.heard())
-	require.Equal(t, closed, c.state, "idle for 75 s, whatever empty lines come")
-
-	c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	for range 8 {
-		c.say("\r\n")
-	}
-	require.NotContains(t, c.heard(), "400")
-	c.say("\r\n")
-	require.Contains(t, c.heard(), "HTTP/1.1 400 ", "the bound holds across turns")
 }
 
 func TestAClientThatHadGoneHadNoAddress(t *testing.T) {
@@ -174,18 +111,6 @@ func TestAClientThatHadGoneHadNoAddress(t *testing.T) {
 type nowhere struct{ *wire }
 
 func (nowhere) PeerAddr() net.Addr { return nil }
-
-func TestAStatusWithoutContentMayComeWithALength(t *testing.T) {
-	for status, head := range map[int]string{204: "204 No Content", 304: "304 Not Modified"} {
-		web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(3)
-			w.SetStatus(status)
-			return nil
-		}}
-		d := newDesk(t)
-		require.Contains(t, d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").heard(), "HTTP/1.1 "+head)
-	}
-}
 
 // OnResponse is called once for each request, also for those that were refused, cut off or never answered.
 func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {

@@ -1,10 +1,8 @@
 package httpd_test
 
 import (
-	"bufio"
 	"io"
-	"net"
-	"net/http"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,12 +13,12 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// sleeper waits for an hour, and signals when it is closed.
+// sleeper waits for an hour, or until its client has closed its side if it leaves then.
 type sleeper struct {
 	listener.Sleep
 	r      *httpd.Request
-	leaves bool // when its client has closed its side
-	closed chan<- struct{}
+	leaves bool
+	closed *bool
 }
 
 func (s *sleeper) Act(t *act.Task) act.Directive {
@@ -31,69 +29,38 @@ func (s *sleeper) Act(t *act.Task) act.Directive {
 }
 
 func (s *sleeper) Close() error {
-	s.closed <- struct{}{}
+	*s.closed = true
 	return s.Sleep.Close()
 }
 
-// asleep is a connection to a server whose handler returns a sleeper.
-func asleep(t *testing.T, leaves bool, request string) (c *net.TCPConn, closed chan struct{}) {
-	closed = make(chan struct{}, 1)
-	begun := make(chan struct{}, 1)
-	at := serve(t, &httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
-		begun <- struct{}{}
-		return &sleeper{listener.Sleep{For: time.Hour}, r, leaves, closed}
-	}})
-	conn, err := net.Dial("tcp", at)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	_, err = io.WriteString(conn, request)
-	require.NoError(t, err)
-	select {
-	case <-begun:
-	case <-time.After(10 * time.Second):
-		require.FailNow(t, "the handler was not asked")
-	}
-	return conn.(*net.TCPConn), closed
-}
-
-func comes(t *testing.T, closed <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-closed:
-	case <-time.After(10 * time.Second):
-		require.FailNow(t, "the action goes on")
-	}
-}
-
-// A client that has gone was waited for until something was written to it.
-func TestAnActionWhoseClientHasGoneIsClosed(t *testing.T) {
-	for name, request := range map[string]string{
-		"a request":                   get,
-		"another that is not read":    get + "\n" + get,
-		"a body that is not read yet": "POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello",
+// While a handler waits for something else, a reset closes its action. The end of the client's side does not, but an action
+// that calls Ended learns of it, and its response is sent.
+func TestAnActionWhoseClientHasGone(t *testing.T) {
+	for name, row := range map[string]struct {
+		leaves bool
+		end    error
+		sent   string
+		closed bool
+		state  state
+	}{
+		"a reset":                                {false, syscall.ECONNRESET, get + "\n", true, aborted},
+		"a reset behind another request":         {false, syscall.ECONNRESET, get + "\n" + get + "\n", true, aborted},
+		"a reset behind a body that is not read": {false, syscall.ECONNRESET, post + "Content-Length: 5\n\nhello", true, aborted},
+		"the end of its side":                    {false, io.EOF, get + "\n", false, open},
+		"the end of its side, with Ended":        {true, io.EOF, get + "\n", true, closed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, closed := asleep(t, false, raw(request+"\n"))
-			require.NoError(t, c.SetLinger(0))
-			require.NoError(t, c.Close())
-			comes(t, closed)
+			over := false
+			d := newDesk(t)
+			c := d.dial(&httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
+				return &sleeper{listener.Sleep{For: time.Hour}, r, row.leaves, &over}
+			}}, listener.Limits{}).say(raw(row.sent))
+			require.False(t, over)
+			c.finish(row.end)
+			d.settle()
+			require.Equal(t, row.closed, over)
+			require.Equal(t, row.state, c.state)
+			require.Equal(t, row.leaves, string(c.out) != "", "a client that half-closes gets its response")
 		})
 	}
-}
-
-func TestAnActionMayLeaveWhenItsClientClosesItsSide(t *testing.T) {
-	c, closed := asleep(t, true, raw(get+"\n"))
-	require.NoError(t, c.CloseWrite())
-	comes(t, closed)
-	response, err := http.ReadResponse(bufio.NewReader(c), nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, response.StatusCode, "a client that half-closes gets its answer")
-
-	c, closed = asleep(t, false, raw(get+"\n"))
-	require.NoError(t, c.CloseWrite())
-	time.Sleep(50 * time.Millisecond)
-	require.Empty(t, closed, "an action that does not call Ended goes on")
-	require.NoError(t, c.SetLinger(0))
-	require.NoError(t, c.Close())
-	comes(t, closed)
 }

@@ -165,6 +165,7 @@ func TestExpectations(t *testing.T) {
 		"some of it has come":             {nil, []string{expecting + "h", "ello", get + "\n"}, []string{"", "200", "200 200"}},
 		"the size of a chunk has come":    {nil, []string{coded + "Expect: 100-continue\n\n5", "\nhello\n0\n\n"}, []string{"100", "100 200"}},
 		"there is no body":                {nil, []string{get + "Expect: 100-continue\n\n", get + "\n"}, []string{"200", "200 200"}},
+		"an empty one, in chunks":         {nil, []string{coded + "Expect: 100-continue\n\n0\n\n", get + "\n"}, []string{"200", "200 200"}},
 		"an empty one":                    {nil, []string{post + "Expect: 100-continue\nContent-Length: 0\n\n"}, []string{"200"}},
 		"HTTP/1.0 is never told":          {nil, []string{"POST / HTTP/1.0\nExpect: 100-continue\nContent-Length: 5\n\n", "hello"}, []string{"", "200!"}},
 		"the handler does not want it":    {unread, []string{expecting, "hello"}, []string{"403!", "403!"}},
@@ -302,4 +303,24 @@ func TestAClientThatGoesAway(t *testing.T) {
 		require.ErrorIs(t, c.err, syscall.ECONNRESET, name)
 		require.NotErrorIs(t, c.err, io.EOF)
 	}
+}
+
+// An empty line does not begin a request (RFC 9112 2.2), so a connection with nothing else is idle: it is closed after 75 s,
+// or at once on an order, and without a 408, which the client might take for the response to its next request.
+func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
+	for _, lines := range []string{"\n", "\n\n\n"} {
+		d := newDesk(t)
+		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
+		d.pass(70 * time.Second)
+		c.say(raw(lines)).lasts(t, 5*time.Second, "200", closed)
+
+		c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
+		began := d.now
+		require.NoError(t, d.obey(draining, nil))
+		require.Equal(t, began, d.now)
+	}
+	d := newDesk(t)
+	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n")).say(strings.SplitAfter(raw(strings.Repeat("\n", 8)), "\n")...)
+	require.Equal(t, "200", statuses(c.check(t)))
+	require.Equal(t, "200 400!", statuses(c.say("\r\n").check(t)), "the bound holds across turns")
 }

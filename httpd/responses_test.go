@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,6 +94,13 @@ func TestHowAnswersEnd(t *testing.T) {
 			"200 length 0", "200 length 0", "200! length 0", "200 length 0 keep-alive"},
 		"gathered": {func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("hello"); return nil },
 			"200 length 5: hello", "200 length 5", "200! length 5: hello", "200 length 5 keep-alive: hello"},
+		"gathered and large": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			for range 100 {
+				_, err := w.WriteString(strings.Repeat("x", large/100))
+				require.NoError(t, err, "until the handler returns there is room")
+			}
+			return nil
+		}, "200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes", "200 length 204800 keep-alive: 204800 bytes"},
 		"flushed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_, _ = w.WriteString("hel")
 			_ = w.Flush()
@@ -129,10 +137,11 @@ func TestHowAnswersEnd(t *testing.T) {
 		}, "200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes", "200 length 204800 keep-alive: 204800 bytes"},
 		"204": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); return nil },
 			"204", "204", "204!", "204 keep-alive"},
-		"204 with a length": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); w.SetLength(0); return nil },
+		"204 with a length": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); w.SetLength(3); return nil },
 			"204", "204", "204!", "204 keep-alive"},
 		"304, flushed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			w.SetStatus(304)
+			w.SetLength(3)
 			w.Add("ETag", `"a"`)
 			_ = w.Flush()
 			return nil
@@ -212,4 +221,64 @@ func (c *call) takes(piece int, says string) {
 		c.take(piece - c.room)
 	}
 	c.room = plenty
+}
+
+// What a handler has written is sent while it waits.
+func TestWhatWasWrittenIsSentWhenTheHandlerWaits(t *testing.T) {
+	d := newDesk(t)
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		say := func(text string) act.Action {
+			return act.Func(func(*act.Task) act.Directive {
+				_, _ = w.WriteString(text)
+				return act.Done
+			})
+		}
+		return act.Seq(say("one "), &listener.Sleep{For: time.Second}, say("two "), say("three "), &listener.Sleep{For: time.Second}, say("four"))
+	}}
+	c := d.dial(web, listener.Limits{}).say(raw(get + "\n"))
+	for _, want := range []string{"one ", "one two three ", "one two three four"} {
+		all, err := understand(string(c.out), false)
+		require.NoError(t, err)
+		require.Equal(t, want, all[0].body)
+		d.pass(time.Second)
+	}
+	require.Equal(t, "200", statuses(c.check(t)))
+}
+
+// So is the end of a piece for which there was no room at first.
+func TestWhatDidNotFitIsSentWhileTheHandlerWaits(t *testing.T) {
+	d := newDesk(t)
+	written := 0
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		return act.Seq(act.Func(func(*act.Task) act.Directive {
+			written, _ = w.Write(make([]byte, 100_000))
+			_, _ = w.Write(nil)
+			return act.Done
+		}), &listener.Sleep{For: time.Hour})
+	}}
+	c := d.dial(web, listener.Limits{})
+	c.room = 0
+	c.say(raw(get + "\n"))
+	c.take(plenty)
+	d.settle()
+	require.Less(t, written, 100_000)
+	head, chunk, _ := strings.Cut(string(c.out), "\r\n\r\n")
+	require.Contains(t, head, "chunked")
+	size, data, _ := strings.Cut(chunk, "\r\n")
+	require.Equal(t, fmt.Sprintf("%x", written), size)
+	require.Equal(t, written+2, len(data), "with its end")
+}
+
+// RFC 9110 6.6.1: the date is that of the second, also when it is not made anew for every answer.
+func TestTheDateIsThatOfTheSecond(t *testing.T) {
+	d := newDesk(t)
+	d.now = 900 * time.Millisecond
+	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
+	for range 100 {
+		c.say(raw(get + "\n"))
+		all, err := understand(c.heard(), false)
+		require.NoError(t, err)
+		require.Equal(t, d.Wall().Format(httpd.TimeFormat), all[0].get("Date"))
+		d.pass(70 * time.Millisecond)
+	}
 }

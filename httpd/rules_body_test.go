@@ -111,7 +111,7 @@ func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 			"1;a␍x\n0\n\n", "1 ␊x\n"),
 		"9112 7.1: CRLF behind the data":       failed(400, "1\nxy\n0\n\n", "1\nx␊0\n\n", "1\nx␍0\n\n", "1\nx0\n\n", "2\nx\n0\n\n", "1\nx␍␍␊", "1\nx ␍␊", "1\nx␊\n", "1\nxy␊0\n\n", "1\nx␍y0\n\n"),
 		"9112 7.1: CRLF behind the last chunk": failed(400, "0␊␊", "0\n␊", "0␊\n", "0\n␍␍", "0\nx\n\n", "0\n \n\n"),
-		"9112 7.1.1: no control characters in an extension, and few bytes": append(failed(400, "1;a\x00\nx\n", "1;a\x7f\nx\n", "1;\x0b\nx\n", "1;\x1b[2J\nx\n",
+		"9112 7.1.1: no control characters in an extension, and few bytes": append(failed(400, "1;a\x00\nx\n", "1;a\x7f\nx\n", "1;\x0b\nx\n", "1;\x1b[2J\nx\n", "0;\"␊\"\n\n", "0;a=\"\n\"\n\n",
 			"1;"+strings.Repeat("a", 253)+"\nx\n"), failed(400, strings.Repeat("1;"+strings.Repeat("a", 250)+"\nx\n", 66))...),
 		"9110 6.5.1: no trailer changes the message": failed(400, "0\nContent-Length: 5\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n",
 			"0\nConnection: close\n\n", "0\nUpgrade: a\n\n", "0\nExpect: 100-continue\n\n", "0\nSum: 1\nCONTENT-LENGTH: 0\n\n"),

@@ -1,12 +1,7 @@
 package httpd_test
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"net"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +14,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// serve runs a server for the length of the test and returns its address.
-func serve(t testing.TB, web *httpd.Server) string {
-	t.Helper()
+// start runs a server on a real socket. It returns its address, and a function that ends it.
+func start(web *httpd.Server) (address string, stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
 	up, over := make(chan struct{}), make(chan error, 1)
@@ -32,13 +26,19 @@ func serve(t testing.TB, web *httpd.Server) string {
 	select {
 	case <-up:
 	case err := <-over:
-		require.NoError(t, err)
+		panic(err)
 	}
-	t.Cleanup(func() {
+	return tcp.Addr().String(), func() error {
 		cancel()
-		require.NoError(t, <-over)
-	})
-	return tcp.Addr().String()
+		return <-over
+	}
+}
+
+// serve runs a server for the length of the test and returns its address.
+func serve(t testing.TB, web *httpd.Server) string {
+	address, stop := start(web)
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	return address
 }
 
 var plainText = httpd.NewField("Content-Type", "text/plain; charset=utf-8")
@@ -59,38 +59,4 @@ func echo(w *httpd.Response, r *httpd.Request) act.Action {
 		r.Body.Discard(n)
 		return listener.Next(t, err)
 	})
-}
-
-func TestHello(t *testing.T) {
-	at := serve(t, &httpd.Server{Handler: hello})
-	c, err := net.Dial("tcp", at)
-	require.NoError(t, err)
-	defer c.Close()
-	in := bufio.NewReader(c)
-	for range 3 {
-		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-		require.NoError(t, err)
-		res, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
-		body, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.Equal(t, "Hello, World!", string(body))
-		t.Log(res)
-	}
-}
-
-func TestEcho(t *testing.T) {
-	at := serve(t, &httpd.Server{Handler: echo})
-	for _, n := range []int{0, 1, 5000, 1 << 20} {
-		text := strings.Repeat("x", n)
-		for _, body := range []io.Reader{strings.NewReader(text), struct{ io.Reader }{strings.NewReader(text)}} {
-			res, err := http.Post("http://"+at, "text/plain", body)
-			require.NoError(t, err)
-			got, err := io.ReadAll(res.Body)
-			require.NoError(t, err)
-			require.Equal(t, text, string(got))
-			t.Log(res.Proto, res.Header, res.ContentLength)
-		}
-	}
-	http.DefaultClient.CloseIdleConnections()
 }

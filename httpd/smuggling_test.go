@@ -83,25 +83,6 @@ func TestNothingIsSmuggled(t *testing.T) {
 
 func halves(text string) []string { return []string{text[:len(text)/2], text[len(text)/2:]} }
 
-// The same in a body, where the handler has been asked and is told.
-func TestNothingIsSmuggledInChunks(t *testing.T) {
-	for _, body := range []string{"␊", "0␊", "0␍", "0\n␊", "0␊\n", "0\n␍␍", "0 \n\n", "0\x00\n\n", "0\x0b\n\n", "00000000000000001\x00\nx\n0\n\n", "0x0\n\n", "+0\n\n", "-0\n\n", "-1\n\n",
-		" 0\n\n", "\t0\n\n", "0_0\n\n", "0,0\n\n", "\u0660\n\n", "g\n\n", "\n\n", "\"0\"\n\n", "0\n \n\n", "0;␊\n", "0;a␊\n", "0;a␍\n", "0;a\x00\n\n", "0;\"␊\"\n\n", "0;a=\"\n\"\n\n",
-		"10000000000000000\n\n", "fffffffffffffffe\n\n", "8000000000000000\n\n", "100000000000000000000000000000000\n\n",
-		"1\nx␊0\n\n", "1\nx␍0\n\n", "1\nx0\n\n", "1\nxx\n0\n\n", "1\nx\n\n0\n\n", "1\nx \n0\n\n", "2\nx\n0\n\n", "1\nxy␊0\n\n", "1\nx␍y0\n\n", "0\nx\n\n", "1␊x\n0\n\n", "1;\nx␊0\n\n",
-		"0\nContent-Length: 33\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n", "0\nConnection: keep-alive\n\n", "0\nX: y␊\n", "0\nX: y␍\n\n", "0\nX : y\n\n", "0\n X: y\n\n",
-		"0\nX: y\n z\n\n", "0\nX\n\n", "0\n: y\n\n", "0\nX: \x00\n\n"} {
-		d := newDesk(t)
-		says := raw(coded + "\n" + body + smuggled)
-		for _, pieces := range [][]string{{says}, strings.SplitAfter(says, ""), halves(says)} {
-			k := &book{}
-			c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
-			require.Equal(t, "400!", statuses(c.check(t)), "%q", body)
-			require.Equal(t, "POST / failed", k.String(), "%q", body)
-		}
-	}
-}
-
 // A body that looks like a request is a body, whatever the method, read or unread.
 func TestABodyIsNoRequest(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "BREW"} {

@@ -111,24 +111,6 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
 }
 
-// An empty line is no request (RFC 9112 2.2), so a connection with nothing else is idle: it is closed without a 408,
-// which it might take for the answer to what it asks next, and at once on an order.
-func TestAnEmptyLineWasTakenForABeginning(t *testing.T) {
-	for _, lines := range []string{"\n", "\n\n\n"} {
-		d := newDesk(t)
-		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
-		d.pass(time.Hour)
-		require.Equal(t, closed, c.state)
-		all, err := understand(string(c.out), true)
-		require.NoError(t, err)
-		require.Equal(t, "200", statuses(all))
-		d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
-		began := d.now
-		require.NoError(t, d.obey(draining, nil))
-		require.Equal(t, began, d.now)
-	}
-}
-
 // What a body costs is in proportion to what has come of it, not to what was announced.
 func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
 	d := newDesk(t)

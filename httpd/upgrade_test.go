@@ -1,7 +1,6 @@
 package httpd_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -242,22 +241,6 @@ func TestAnOrderBeforeASwitch(t *testing.T) {
 	require.NoError(t, d.obey(draining, nil))
 	require.Contains(t, log, "stopped")
 	require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\nbye\n"))
-}
-
-// A switch on a real socket, with the first bytes of the new protocol in the segment of the request.
-func TestProtocolsAreSwitchedOnASocket(t *testing.T) {
-	at := serve(t, &httpd.Server{Handler: upgrading(nil)})
-	c, err := net.Dial("tcp", at)
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = io.WriteString(c, raw(upgrade)+"one\ntwo\n")
-	require.NoError(t, err)
-	in := bufio.NewReader(c)
-	for _, want := range []string{"HTTP/1.1 101 Switching Protocols", "Date", "Connection: upgrade", "X-Key: abc", "Upgrade: line-echo", "", "ONE", "TWO"} {
-		line, err := in.ReadString('\n')
-		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(line, want), line)
-	}
 }
 
 func TestCurlIsSwitched(t *testing.T) {

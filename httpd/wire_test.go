@@ -125,6 +125,14 @@ func (w *wire) AwaitOutput(x act.Waker, low int) {
 	}
 }
 
+// AwaitEnd makes a wire a monitor.CloseNotifier.
+func (w *wire) AwaitEnd(x act.Waker) (half bool, err error) {
+	if w.reader = x; w.end == nil || w.end == io.EOF {
+		return w.end == io.EOF, nil
+	}
+	return false, w.end
+}
+
 func (w *wire) Wake() {
 	w.reader.Wake()
 	w.writer.Wake()

@@ -385,20 +385,4 @@ func TestAgreesWithServeContent(t *testing.T) {
 	s.quiet()
 }
 
-// The lookup of files is that of http.FileServerFS.
-func TestAgreesWithFileServer(t *testing.T) {
-	s := serve(t, tree)
-	theirs := http.StripPrefix("/f", http.FileServerFS(tree))
-	for _, path := range []string{"/f/", "/f/a.txt", "/f/docs", "/f/docs/", "/f/bare", "/f/none", "/f/docs/a%20b.txt",
-		"/f/none/", "/f/docs/none", "/f/odd:name/", "/f/large.bin"} {
-		w := httptest.NewRecorder()
-		theirs.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
-		got := s.get(path)
-		require.Equal(t, w.Code, got.StatusCode, path)
-		if w.Code == 200 {
-			require.True(t, w.Body.String() == got.body, path)
-		}
-	}
-}
-
 var _ httpd.Handler = (&files.Server{}).Serve

@@ -68,6 +68,7 @@ func TestValidHeads(t *testing.T) {
 	}
 }
 
+// TestInvalidHeads has a head for each refusal. The tables of rules in package httpd have the others.
 func TestInvalidHeads(t *testing.T) {
 	const get, post = "GET / HTTP/1.1\nHost: a\n", "POST / HTTP/1.1\nHost: a\n"
 	for text, want := range map[string]error{
@@ -75,62 +76,33 @@ func TestInvalidHeads(t *testing.T) {
 		"\n\n\n\n\n\n\n\n\nGET / HTTP/1.1\n":                       errBlank,
 		" GET / HTTP/1.1\n":                                        errFold,
 		"GET  / HTTP/1.1\n":                                        errTarget,
-		"GET /a b HTTP/1.1\n":                                      errTarget,
-		"GET / HTTP/1.1 \n":                                        errVersion,
-		"GET / \n":                                                 errVersion,
 		"GET /\n":                                                  errRequestLine,
-		"GET\n":                                                    errRequestLine,
 		"GET  HTTP/1.1\n":                                          errRequestLine,
 		"G(T / HTTP/1.1\n":                                         errMethod,
 		"GET / http/1.1\n":                                         errVersion,
-		"GET / HTTP/1.10\n":                                        errVersion,
 		"GET / HTTP/2.0\n":                                         errMajor,
 		"GET /#a HTTP/1.1\n":                                       errTarget,
-		"GET /\xe9 HTTP/1.1\n":                                     errTarget,
-		"GET /\x7f HTTP/1.1\n":                                     errTarget,
 		get + " folded\n":                                          errFold,
-		get + "\tfolded\n":                                         errFold,
 		"GET / HTTP/1.1\n Host: a\n":                               errFold,
 		get + "no colon\n":                                         errColon,
-		get + ": a\n":                                              errName,
 		get + "X : a\n":                                            errName,
-		get + "X\t: a\n":                                           errName,
-		get + "X(: a\n":                                            errName,
 		get + "X: a\x00b\n":                                        errValue,
-		get + "X: a\x0bb\n":                                        errValue,
-		get + "X: \x7f\n":                                          errValue,
 		"GET / HTTP/1.1\n\n":                                       errHost,
-		get + "Host: a\n\n":                                        errHost,
-		"GET / HTTP/1.0\nHost: a\nHost: a\n\n":                     errHost,
 		"GET / HTTP/1.1\nHost: a b\n\n":                            errHost,
-		"GET / HTTP/1.1\nHost: a@b\n\n":                            errHost,
-		"GET / HTTP/1.1\nHost: a/b\n\n":                            errHost,
-		"GET / HTTP/1.1\nHost: a:b\n\n":                            errHost,
 		"GET / HTTP/1.1\nHost: [::1\n\n":                           errHost,
 		"GET / HTTP/1.1\nHost: [::1]a\n\n":                         errHost,
 		"GET http:///a HTTP/1.1\nHost: a\n\n":                      errHost,
-		"GET http://a@b/ HTTP/1.1\nHost: a\n\n":                    errHost,
-		"GET a HTTP/1.1\nHost: a\n\n":                              errForm,
 		"GET * HTTP/1.1\nHost: a\n\n":                              errForm,
 		"GET ftp://a/ HTTP/1.1\nHost: a\n\n":                       errForm,
 		"CONNECT a:80 HTTP/1.1\nHost: a\n\n":                       errConnect,
 		post + "Content-Length: \n\n":                              errLength,
-		post + "Content-Length: +1\n\n":                            errLength,
-		post + "Content-Length: -1\n\n":                            errLength,
-		post + "Content-Length: 0x1\n\n":                           errLength,
-		post + "Content-Length: 1 1\n\n":                           errLength,
 		post + "Content-Length: 1, 1\n\n":                          errLength,
 		post + "Content-Length: 1\nContent-Length: 1\n\n":          errLength,
 		post + "Content-Length: 9223372036854775808\n\n":           errLength,
 		post + "Content-Length: 1\nTransfer-Encoding: chunked\n\n": errTwoLengths,
 		"POST / HTTP/1.0\nTransfer-Encoding: chunked\n\n":          errOldCoding,
-		post + "Transfer-Encoding: \n\n":                           errCoding,
-		post + "Transfer-Encoding: gzip\n\n":                       errCoding,
 		post + "Transfer-Encoding: chunked, gzip\n\n":              errCoding,
-		post + "Transfer-Encoding: chunked, chunked\n\n":           errCoding,
 		post + "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n\n": errCoding,
-		post + "Transfer-Encoding: chunked;a=b\n\n":                         errCoding,
-		post + "Transfer-Encoding: \x0bchunked\n\n":                         errValue,
 		post + "Transfer-Encoding: gzip, chunked\n\n":                       errUnknownCoding,
 		get + strings.Repeat("X: a\n", maxFields):                           errManyFields,
 		"GET /" + strings.Repeat("a", maxLine):                              errLongLine,
@@ -174,20 +146,6 @@ func TestAHeadInPieces(t *testing.T) {
 		}
 		require.Equal(t, whole, parse(text, cuts...), "%q", text)
 	}
-}
-
-func TestAHeadDoesNotAllocate(t *testing.T) {
-	text := []byte(crlf("GET /a HTTP/1.1\nHost: a\nAccept: */*\nConnection: keep-alive\nContent-Length: 3\n\n"))
-	var p Parser
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		p.Reset()
-		if ended, err := p.Read(text); !ended || err != nil {
-			t.Fatal(err)
-		}
-		if f, err := p.Framing(text); f.Length != 3 || err != nil {
-			t.Fatal(err)
-		}
-	}))
 }
 
 // FuzzHead compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same

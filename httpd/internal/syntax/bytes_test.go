@@ -30,19 +30,6 @@ func TestControlAndWordAgreeWithTheTables(t *testing.T) {
 	}
 }
 
-// The same for any two bytes side by side, at any place of a word.
-func TestControlAndWordAgreeWithTheTablesOnPairs(t *testing.T) {
-	tier.NoRace(t, "a million comparisons on one goroutine")
-	names := setOf("-" + alphanumeric[len("0123456789"):])
-	for at := range 15 {
-		text := []byte("abcdefghijklmnop")
-		for pair := range 256 * 256 {
-			text[at], text[at+1] = byte(pair>>8), byte(pair)
-			compareWithTables(t, text, names)
-		}
-	}
-}
-
 func compareWithTables(t *testing.T, text []byte, names Set) {
 	n := min(len(text), 3)
 	if got, want := Control(text, 0), Value.Run(text, 0); got != want {
