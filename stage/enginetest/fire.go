@@ -155,7 +155,7 @@ func testFireBeside(w *world) {
 	r := w.start(cfg)
 	w.becomes(r.enqueue("short"), isFinished)
 	w.NoError(r.Wait(w.ctx))
-	pass(50 * time.Millisecond) // the claims that were rung for
+	time.Sleep(50 * time.Millisecond) // the claims that were rung for
 	h.arm()
 	long, err := r.Enqueue(w.ctx, "short", []byte("long"))
 	w.NoError(err)
@@ -165,7 +165,7 @@ func testFireBeside(w *world) {
 	w.NoError(err)
 	w.Zero(n, "the room is asked for")
 	w.Equal(isNew, w.see(second))
-	pass(20 * time.Millisecond) // what has rung is heard
+	time.Sleep(20 * time.Millisecond) // what has rung is heard
 	close(h.release)
 	w.becomes(second, isFinished)
 	close(release)
@@ -181,7 +181,7 @@ func testFireRunning(w *world) {
 	w.becomes(r.enqueue("short"), isFinished)
 	w.eventually("Fire brings a task", func() bool {
 		w.NoError(r.Wait(w.ctx))
-		pass(5 * time.Millisecond) // mostly enough for what looks
+		time.Sleep(5 * time.Millisecond) // mostly enough for what looks
 		id, fired := w.enqueue("report"), 0
 		w.eventually("it is claimed", func() bool {
 			var err error

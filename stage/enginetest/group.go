@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
@@ -82,11 +83,11 @@ func testSlots(w *world) {
 	w.begins(one, "load", 1)
 	w.begins(two, "load", 1)
 	three := r.enqueue("short")
-	pass(lease / 8)
+	time.Sleep(lease / 8)
 	w.Equal(isNew, w.see(three), "there is no room for it")
 	w.yes(asks(r, func(ctx context.Context) (bool, error) { return r.Suspend(ctx, three) }))
 	w.start(w.elsewhere(ps))
-	pass(2 * lease)
+	time.Sleep(2 * lease)
 	close(release)
 	for _, id := range []stage.ID{one, two} {
 		w.becomes(id, isFinished)

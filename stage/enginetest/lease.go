@@ -39,7 +39,7 @@ func testLongStage(w *world) {
 		select {
 		case <-ctx.Done():
 			return nil, stage.CheckSuspended(ctx)
-		case <-after(5 * lease / 2):
+		case <-time.After(5 * lease / 2):
 			return nil, nil
 		}
 	}}
@@ -57,14 +57,14 @@ func testLongStage(w *world) {
 // testUnheard has an engine none of whose heartbeats reaches the store: they fail, or there is no answer at all.
 func testUnheard(w *world, hanging bool) {
 	g := w.gate()
-	g.before = func(op string) error {
+	g.before = func(_ context.Context, op string) error {
 		if op == heartbeat {
 			return errTrouble
 		}
 		return nil
 	}
 	if hanging {
-		g.Store, g.before = &hangs{Store: w.store, op: heartbeat}, nil
+		g.before = (&hangs{op: heartbeat}).before
 	}
 	elapsed := since()
 	ps := processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
@@ -132,11 +132,11 @@ func testFenced(w *world) {
 		g := w.gate()
 		var answer atomic.Value
 		g.deaf = true
-		g.before = func(op string) error {
+		g.before = func(ctx context.Context, op string) error {
 			if op == heartbeat {
 				return errTrouble
 			}
-			return h.before(op)
+			return h.before(ctx, op)
 		}
 		g.after = func(done string, err error) error {
 			if done == op && err != nil {
@@ -182,7 +182,7 @@ func testFenced(w *world) {
 func (w *world) mortal(ps func(kill func()) processors) *run {
 	var dead atomic.Bool
 	g := w.gate()
-	g.before = func(string) error {
+	g.before = func(context.Context, string) error {
 		if dead.Load() {
 			return errTrouble
 		}
@@ -250,7 +250,7 @@ func testDeaths(w *world) {
 func testDeathBetween(w *world) {
 	g := w.gate()
 	var dead atomic.Bool
-	g.before = func(op string) error {
+	g.before = func(_ context.Context, op string) error {
 		if op == enter {
 			dead.Store(true)
 		}

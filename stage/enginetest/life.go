@@ -117,7 +117,7 @@ func testFortyFive(w *world, elsewhere bool) {
 				return nil, nil
 			}
 			for range 25 {
-				pass(20 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond)
 				if err := stage.CheckSuspended(ctx); err != nil {
 					return nil, err
 				}
@@ -152,7 +152,7 @@ func testFortyFive(w *world, elsewhere bool) {
 			elapsed := since()
 			if ok, err := asked.Suspend(w.ctx, three[i]); ok && err == nil {
 				for w.see(three[i]) == isBuilding {
-					pass(time.Millisecond)
+					time.Sleep(time.Millisecond)
 				}
 				took[i] = elapsed()
 			}
@@ -225,92 +225,4 @@ func (w *world) notedAll(n int) []string {
 		return len(all) >= n
 	})
 	return all
-}
-
-// objects is an Interceptor with errors.
-type objects struct{ before, after error }
-
-func (l objects) Before(context.Context, *stage.Task) error { return l.before }
-func (l objects) After(context.Context, *stage.Task) error  { return l.after }
-
-func testBefore(w *world) {
-	cfg := w.config(nil)
-	cfg.Interceptors = []stage.Interceptor{tells{w, ""}, objects{before: stage.Permanent(errors.New("not today"))}, tells{w, ""}}
-	w.start(cfg)
-	id := w.enqueue("report")
-	w.becomes(id, created+", ERROR")
-	t := w.get(id)
-	w.Equal("before LOADING_DATA: not today", t.Failure)
-	w.True(t.Due.IsZero())
-	w.Zero(w.times(id, "load"), "the processor is not called")
-	w.Equal([]string{":   before LOADING_DATA"}, w.noted(), "nobody hears more")
-}
-
-func testAfter(w *world) {
-	cfg := w.config(processors{"build": func(context.Context, *stage.Task) (stage.Commit, error) {
-		return func(tx stage.Tx) error {
-			w.note("committed")
-			tx.SetData([]byte("built"))
-			return nil
-		}, nil
-	}})
-	cfg.Attempts = 2
-	fails := objects{after: errors.New("too late")}
-	cfg.Provider = withInterceptor{cfg.Provider, "build", fails}
-	w.start(cfg)
-	id := w.enqueue("report")
-	w.eventually("it has failed for good", func() bool { return w.see(id) == loaded+", ERROR" && w.get(id).Attempt == 2 })
-	t := w.get(id)
-	w.Equal("after BUILDING_REPORT: too late", t.Failure)
-	w.Empty(t.Data)
-	w.Empty(w.noted(), "nothing is written")
-	w.Equal(2, w.times(id, "build"), "it counts as an error of the stage")
-}
-
-// withInterceptor is a Provider with an interceptor for one processor.
-type withInterceptor struct {
-	stage.Provider
-	id string
-	l  stage.Interceptor
-}
-
-func (p withInterceptor) Processor(id string) (stage.Processor, error) {
-	of, err := p.Provider.Processor(id)
-	if id == p.id {
-		of = stage.Intercepted(of, p.l)
-	}
-	return of, err
-}
-
-func testNoAfter(w *world) {
-	cfg := w.config(processors{
-		"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
-			if t.Attempt == 0 {
-				return nil, errors.New("once")
-			}
-			return nil, nil
-		},
-		"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-			if w.times(t.ID, "build") == 1 {
-				<-ctx.Done() // and swallows it
-			}
-			return nil, nil
-		},
-	})
-	cfg.Interceptors = []stage.Interceptor{tells{w, ""}}
-	r := w.start(cfg)
-	id := r.enqueue("report")
-	w.eventually("it builds", func() bool { return w.times(id, "build") == 1 })
-	r.suspend(id)
-	w.becomes(id, isSuspended)
-	r.resume(id)
-	w.becomes(id, isFinished)
-	w.Equal([]string{
-		":   before LOADING_DATA", // which fails
-		":   before LOADING_DATA",
-		":   after LOADING_DATA",
-		":   before BUILDING_REPORT", // which is suspended
-		":   before BUILDING_REPORT",
-		":   after BUILDING_REPORT",
-	}, w.noted())
 }

@@ -17,44 +17,6 @@ import (
 // within is the order of the tests that measure it.
 var within = shutdown.Policy{Time: 200 * time.Millisecond, Drop: true}
 
-// testStop stops a stage of 5 s. On a machine that does other things too it is back in time in one of five rounds.
-func testStop(w *world) {
-	for round := 0; ; round++ {
-		w.Less(round, 5, "it never was back within the bound")
-		ps := processors{"load": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-			if w.times(t.ID, "load") > 1 {
-				return nil, nil
-			}
-			select {
-			case <-after(5 * time.Second):
-			case <-ctx.Done():
-				w.note("%v", stage.CheckSuspended(ctx))
-			}
-			return w.writes("too late"), nil
-		}}
-		r := w.start(w.config(ps))
-		id := r.enqueue("report")
-		w.begins(id, "load", 1)
-		elapsed := since()
-		err := r.stop(within)
-		took := elapsed()
-		if took >= within.Time {
-			continue
-		}
-		w.NoError(err)
-		t := w.get(id)
-		w.Equal(isNew, state(t))
-		w.Zero(t.Attempt)
-		w.Empty(t.Failure)
-		w.False(t.Due.IsZero(), "it can be claimed")
-		w.Equal([]string{stage.ErrInterrupted.Error()}, w.noted())
-		w.start(w.elsewhere(ps))
-		w.becomes(id, isFinished)
-		w.Equal(2, w.times(id, "load"))
-		return
-	}
-}
-
 // ignores is a processor that the first time ignores everything until c is closed, and then would write.
 func (w *world) ignores(id string, c <-chan struct{}) stage.ProcessorFunc {
 	return func(_ context.Context, t *stage.Task) (stage.Commit, error) {
@@ -93,16 +55,16 @@ func testStopNames(w *world) {
 	w.Equal(isBuilding, w.see(id), "until the end of its lease")
 }
 
-// testLate is about a processor that comes back when its engine has stopped without it: before its lease has ended, or
+// testLate is about a processor that returns when its engine has stopped without it: before its lease has ended, or
 // after that.
 func testLate(w *world) {
-	for _, early := range []bool{true, false} {
+	for early, terms := range map[bool]shutdown.Policy{true: {Time: 20 * time.Millisecond, Drop: true}, false: abrupt} {
 		release := make(chan struct{})
 		ps := processors{"build": w.ignores("build", release)}
 		r := w.start(w.config(ps))
 		id := r.enqueue("report")
 		w.begins(id, "build", 1)
-		r.cuts(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})
+		w.Equal(1, r.cuts(terms).Tasks)
 		w.Equal(isBuilding, w.see(id))
 		if early {
 			close(release)
@@ -194,6 +156,26 @@ func testAgain(w *world) {
 	w.Equal(isBuilding, w.see(id), "its lease is a long one")
 }
 
+// runs runs e until end is called, which ends the context and returns the error.
+func (w *world) runs(e *stage.Engine, terms shutdown.Policy) (end func() error) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	var err error
+	ended := begin(func() {
+		if w.host.name == goroutines.name {
+			err = e.Run(ctx)
+		} else {
+			err = act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: terms, Logger: zap.NewNop()}, e.Setup)
+		}
+	})
+	end = func() error {
+		cancel()
+		w.comes("the end", ended)
+		return err
+	}
+	w.t.Cleanup(func() { _ = end() })
+	return end
+}
+
 // testContext ends the context of Run, or of the Group's.
 func testContext(w *world) {
 	for _, listens := range []bool{true, false} {
@@ -205,22 +187,10 @@ func testContext(w *world) {
 		}
 		cfg := w.config(processors{"load": load})
 		cfg.Shutdown = terms
-		e := w.engine(cfg)
-		ctx, cancel := context.WithCancel(w.ctx)
-		var err error
-		ended := make(chan struct{})
-		w.aside(func() {
-			defer close(ended)
-			if w.host.name == goroutines.name {
-				err = e.Run(ctx)
-			} else {
-				err = act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: terms, Logger: zap.NewNop()}, e.Setup)
-			}
-		})
+		end := w.runs(w.engine(cfg), terms)
 		id := w.enqueue("report")
 		w.begins(id, "load", 1)
-		cancel()
-		w.comes("the end", ended)
+		err := end()
 		close(release)
 		if listens {
 			w.NoError(err)
@@ -235,34 +205,15 @@ func testContext(w *world) {
 	}
 }
 
-func testHalt(w *world) {
-	release := make(chan struct{})
-	ps := processors{"build": w.ignores("build", release)}
-	r := w.start(w.config(ps))
-	id := r.enqueue("report")
-	w.begins(id, "build", 1)
-	elapsed := since()
-	cut := r.cuts(abrupt)
-	w.Less(elapsed(), patience/2)
-	close(release)
-	w.Equal(1, cut.Tasks)
-	w.ends(id)
-	w.start(w.elsewhere(ps))
-	w.becomes(id, isFinished)
-	w.Equal(1, w.times(id, "load"))
-	w.Equal(2, w.times(id, "build"))
-}
-
-// hangs is a Store that does not answer one operation before its context ends, until well is set.
+// hangs is for gate.before: one operation is not answered before its context ends, until well is set.
 type hangs struct {
-	stage.Store
 	op    string
 	hung  atomic.Int32 // by now
 	asked atomic.Int32 // so far
 	well  atomic.Bool
 }
 
-func (s *hangs) hang(ctx context.Context, op string) error {
+func (s *hangs) before(ctx context.Context, op string) error {
 	if op != s.op || s.well.Load() {
 		return nil
 	}
@@ -273,50 +224,27 @@ func (s *hangs) hang(ctx context.Context, op string) error {
 	return ctx.Err()
 }
 
-func (s *hangs) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	if err := s.hang(ctx, claim); err != nil {
-		return nil, err
-	}
-	return s.Store.Claim(ctx, c)
-}
-
-func (s *hangs) Heartbeat(ctx context.Context, leases []stage.Lease, d time.Duration) ([]stage.Beat, error) {
-	if err := s.hang(ctx, heartbeat); err != nil {
-		return nil, err
-	}
-	return s.Store.Heartbeat(ctx, leases, d)
-}
-
 // testStopHanging stops engines that wait for the store: by an order, and by the end of their context.
 func testStopHanging(w *world) {
 	for _, op := range []string{claim, heartbeat} {
 		for _, byContext := range []bool{false, true} {
-			s := &hangs{Store: w.store, op: op}
+			s, g := &hangs{op: op}, w.gate()
+			g.before = s.before
 			cfg := w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
 				<-ctx.Done()
 				return nil, nil
 			}})
-			cfg.Store, cfg.Shutdown = s, within
+			cfg.Store, cfg.Shutdown = g, within
 			id := w.enqueue("short")
 			e := w.engine(cfg)
 			if byContext {
-				ctx, cancel := context.WithCancel(w.ctx)
-				ended := make(chan struct{})
-				w.aside(func() {
-					defer close(ended)
-					if w.host.name == goroutines.name {
-						_ = e.Run(ctx)
-					} else {
-						_ = act.Run(ctx, act.Config{Schedulers: 1, Threads: act.Locked, Shutdown: within, Logger: zap.NewNop()}, e.Setup)
-					}
-				})
+				end := w.runs(e, within)
 				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
-				cancel()
-				w.comes("the engine ends", ended)
+				_ = end()
 			} else {
 				r := w.host.start(w, e)
 				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
-				pass(3 * cfg.Heartbeat)
+				time.Sleep(3 * cfg.Heartbeat)
 				w.EqualValues(1, s.hung.Load(), "it is not asked once more")
 				_ = r.stop(within)
 			}
@@ -329,9 +257,10 @@ func testStopHanging(w *world) {
 
 // testClaimHangs has a store that does not answer claims for some time.
 func testClaimHangs(w *world) {
-	s := &hangs{Store: w.store, op: claim}
+	s, g := &hangs{op: claim}, w.gate()
+	g.before = s.before
 	cfg := w.config(nil)
-	cfg.Store, cfg.Lease = s, lease
+	cfg.Store, cfg.Lease = g, lease
 	r := w.start(cfg)
 	id := r.enqueue("short")
 	w.eventually("it is asked again", func() bool { return s.asked.Load() == 2 })
@@ -351,7 +280,7 @@ func testLateClaim(w *world) {
 		r := w.start(cfg)
 		w.becomes(r.enqueue("short"), isFinished)
 		w.NoError(r.Wait(w.ctx))
-		pass(500 * time.Millisecond) // the claims that were rung for
+		time.Sleep(500 * time.Millisecond) // the claims that were rung for
 		h.arm()
 		var id stage.ID
 		if byFire {
@@ -362,7 +291,7 @@ func testLateClaim(w *world) {
 		}
 		w.comes("a claim", h.arrived)
 		w.aside(func() {
-			pass(60 * time.Millisecond)
+			time.Sleep(60 * time.Millisecond)
 			close(h.release)
 		})
 		_ = r.stop(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})

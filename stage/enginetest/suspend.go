@@ -222,27 +222,36 @@ func testSuspendAfter(w *world) {
 	w.Equal(isFinished, w.see(id))
 }
 
-// testSwallowed is about a processor that returns results after it was suspended.
-func testSwallowed(w *world) {
+// testIgnored is about a processor that returns results after it was suspended or cancelled, here or elsewhere.
+func testIgnored(w *world) {
 	for _, elsewhere := range []bool{false, true} {
-		g := w.gate()
-		cfg := w.config(processors{"build": w.swallows("build")})
-		cfg.Store = g
-		r := w.start(cfg)
-		id := r.enqueue("report")
-		w.begins(id, "build", 1)
-		if elsewhere {
-			w.yes(w.other.Suspend(w.ctx, id))
-		} else {
-			r.suspend(id)
+		for _, cancelled := range []bool{false, true} {
+			cfg := w.config(processors{"build": w.swallows("build")})
+			if !elsewhere {
+				cfg = heartless(cfg) // a request to this engine reaches the processor at once
+			}
+			r := w.start(cfg)
+			suspend, cancel := r.Suspend, r.Cancel
+			if elsewhere {
+				suspend, cancel = w.other.Suspend, w.other.Cancel
+			}
+			id := r.enqueue("report")
+			w.begins(id, "build", 1)
+			if cancelled {
+				w.yes(cancel(w.ctx, id))
+				w.becomes(id, loaded+", CANCELLED")
+			} else {
+				w.yes(suspend(w.ctx, id))
+				w.becomes(id, isSuspended)
+			}
+			w.Empty(w.noted(), "its commit is not called")
+			w.Empty(w.get(id).Data)
+			if !cancelled {
+				r.resume(id)
+				w.becomes(id, isFinished)
+			}
+			w.NoError(r.stop(shutdown10))
 		}
-		w.becomes(id, isSuspended)
-		w.Empty(w.noted(), "its commit is not called")
-		w.Empty(w.get(id).Data)
-		r.resume(id)
-		w.becomes(id, isFinished)
-		w.Equal(2, w.times(id, "build"))
-		w.NoError(r.stop(shutdown10))
 	}
 }
 
@@ -294,25 +303,6 @@ func testSuspendsItself(w *world) {
 		loaded + ", RESUMED", isBuilding, isFinished,
 	}, p.history(id))
 	w.Contains(w.noted(), `attempt 1 after "once"`)
-}
-
-// testCommitSuspends is the same with a commit that finds out.
-func testCommitSuspends(w *world) {
-	r := w.start(w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
-		if w.times(t.ID, "build") > 1 {
-			return nil, nil
-		}
-		return func(tx stage.Tx) error {
-			tx.SetData([]byte("half"))
-			return stage.ErrSuspended
-		}, nil
-	}}))
-	id := r.enqueue("report")
-	w.becomes(id, isSuspended)
-	w.Empty(w.get(id).Data)
-	w.Equal(1, w.times(id, "build"))
-	r.resume(id)
-	w.becomes(id, isFinished)
 }
 
 // testWithdraw suspends from elsewhere, and resumes before anybody has heard of it.

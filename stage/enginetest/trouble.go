@@ -75,8 +75,10 @@ func testTroubles(w *world) {
 		{"commit fails", created, play(commits(func() error { return errors.New("disk full") })), bad, 2, "disk full"},
 		{"commit panics", created, play(commits(panics)), bad, 2, "boom"},
 		{"commit exits", created, play(commits(goexits)), bad, 2, "Goexit"},
+		{"before fails", created, play(computes(quiet), hears{before: fail}), bad, 2, "before LOADING_DATA: no luck"},
 		{"before panics", created, play(computes(quiet), hears{before: panics}), bad, 2, "boom"},
 		{"before exits", created, play(computes(quiet), hears{before: goexits}), bad, 2, "Goexit"},
+		{"after fails", created, play(computes(quiet), hears{after: fail}), bad, 2, "after LOADING_DATA: no luck"},
 		{"after panics", created, play(computes(quiet), hears{after: panics}), bad, 2, "boom"},
 		{"after exits", created, play(computes(quiet), hears{after: goexits}), bad, 2, "Goexit"},
 		{"dumb error", created, play(computes(func() error { return dumb{} })), bad, 2, ""},
@@ -130,56 +132,52 @@ func (n *nobody) Error() string { return n.name }
 
 func quiet() error { return nil }
 
+func fail() error { return errors.New("no luck") }
+
 // play is a Provider of one processor.
 func play(p stage.Processor, ls ...stage.Interceptor) provides {
 	return func(string) (stage.Processor, error) { return stage.Intercepted(p, ls...), nil }
 }
 
-// testStoreFails has a store whose every operation fails some times in a row, and one whose transactions fail when the
-// commit has been called.
+// testStoreFails has a store whose every operation fails some times in a row, before it is done or after, so that only its
+// answer is lost, and one whose transactions fail when the commit has been called.
 func testStoreFails(w *world) {
-	for _, op := range []string{claim, enter, finish, giveBack, heartbeat, "commit"} {
-		left := newCountdown(2)
-		g := w.gate()
-		g.before = func(called string) error {
+	for _, op := range []string{claim, enter, finish, giveBack, heartbeat} {
+		left, g := newCountdown(2), w.gate()
+		g.before = func(_ context.Context, called string) error {
 			if called == op {
 				return left.trouble()
 			}
 			return nil
 		}
-		if op == "commit" {
-			g.spoil = left.trouble
-		}
 		w.survives(g, op, patience)
-		w.Zero(left.n, op)
-	}
-}
+		w.Negative(left.left.Load(), op)
 
-// testAnswersLost has a store that does everything, and whose answers do not arrive some times in a row.
-func testAnswersLost(w *world) {
-	for _, op := range []string{claim, enter, finish, giveBack, heartbeat} {
-		left := newCountdown(2)
-		g := w.gate()
+		lost, g := newCountdown(2), w.gate()
 		g.after = func(called string, err error) error {
 			if called == op && err == nil {
-				return left.trouble()
+				return lost.trouble()
 			}
 			return err
 		}
 		length := patience
-		if op == claim { // what is claimed for nobody
+		if op == claim { // its tasks are claimed until the lease ends
 			length = lease
 		}
 		w.survives(g, op, length)
-		w.Zero(left.n, op)
+		w.Negative(lost.left.Load(), op)
 	}
+	left, g := newCountdown(2), w.gate()
+	g.spoil = left.trouble
+	w.survives(g, "commit", patience)
+	w.Negative(left.left.Load())
 }
 
 // testSpoilt has a store that says that trying again is in vain.
 func testSpoilt(w *world) {
 	left := newCountdown(1)
 	g := w.gate()
-	g.before = func(op string) error {
+	g.before = func(_ context.Context, op string) error {
 		if op != finish {
 			return nil
 		}
@@ -204,7 +202,7 @@ func testPatience(w *world) {
 	var asked atomic.Int32
 	deaf.Store(true)
 	g := w.gate()
-	g.before = func(op string) error {
+	g.before = func(_ context.Context, op string) error {
 		if op != enter || !deaf.Load() {
 			return nil
 		}
@@ -216,7 +214,7 @@ func testPatience(w *world) {
 	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.eventually("it is asked again", func() bool { return asked.Load() > 1 })
-	pass(250 * time.Millisecond)
+	time.Sleep(250 * time.Millisecond)
 	w.LessOrEqual(asked.Load(), int32(5), "at 0, 50, 150, 350, 750 ms")
 	deaf.Store(false)
 	w.becomes(id, isFinished)
@@ -224,20 +222,18 @@ func testPatience(w *world) {
 }
 
 // countdown is so many troubles.
-type countdown struct {
-	mu sync.Mutex
-	n  int
+type countdown struct{ left atomic.Int32 }
+
+func newCountdown(n int32) *countdown {
+	c := &countdown{}
+	c.left.Store(n)
+	return c
 }
 
-func newCountdown(n int) *countdown { return &countdown{n: n} }
-
 func (c *countdown) trouble() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n == 0 {
+	if c.left.Add(-1) < 0 {
 		return nil
 	}
-	c.n--
 	return errTrouble
 }
 
@@ -246,7 +242,7 @@ func (w *world) survives(g *gate, op string, lease time.Duration) {
 	w.t.Helper()
 	step := func(letter string, failures int, id string) stage.ProcessorFunc {
 		return func(_ context.Context, t *stage.Task) (stage.Commit, error) {
-			pass(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 			if w.times(t.ID, id) <= failures {
 				return nil, errors.New("no luck")
 			}
@@ -280,7 +276,7 @@ func testRequestsFail(w *world) {
 	release := make(chan struct{})
 	left := newCountdown(0)
 	g := w.gate()
-	g.before = func(op string) error {
+	g.before = func(_ context.Context, op string) error {
 		if op == enqueue || op == suspend || op == resume || op == cancel {
 			return left.trouble()
 		}
@@ -294,9 +290,7 @@ func testRequestsFail(w *world) {
 	r := w.start(cfg)
 	id := r.enqueue("short")
 	w.begins(id, "load", 1)
-	left.mu.Lock()
-	left.n = 5
-	left.mu.Unlock()
+	left.left.Store(5)
 	for _, f := range []func(context.Context, stage.ID) (bool, error){r.Suspend, r.Resume, r.ResumeFailed, r.Cancel} {
 		ok, err := f(w.ctx, id)
 		w.ErrorIs(err, errTrouble)

@@ -234,7 +234,7 @@ func (w *world) comes(what string, c <-chan struct{}) {
 	w.t.Helper()
 	select {
 	case <-c:
-	case <-after(patience):
+	case <-time.After(patience):
 		w.FailNow("it did not happen: " + what)
 	}
 }
@@ -263,12 +263,6 @@ func begin(f func()) (ended <-chan struct{}) {
 	}()
 	return c
 }
-
-// after is when so long has passed.
-func after(d time.Duration) <-chan time.Time { return time.After(d) }
-
-// pass waits for so long where waiting is what the test is about.
-func pass(d time.Duration) { time.Sleep(d) }
 
 // since begins to measure.
 func since() func() time.Duration {
@@ -302,7 +296,7 @@ var abrupt = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 func onGoroutines(w *world, e *stage.Engine) *run {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := begin(func() { _ = e.Run(ctx) })
-	return w.runs(e, func(o shutdown.Order) error {
+	return w.orders(e, func(o shutdown.Order) error {
 		err := e.Stop(o)
 		cancel()
 		<-ended
@@ -316,7 +310,7 @@ func inAGroup(w *world, e *stage.Engine, cfg act.Config) *run {
 	g := act.NewGroup(cfg)
 	ended := begin(func() { err = g.Run(context.Background(), e.Setup) })
 	w.t.Cleanup(func() { _ = g.Close() }) // behind that of the run
-	r := w.runs(e, func(o shutdown.Order) error {
+	r := w.orders(e, func(o shutdown.Order) error {
 		g.Shutdown(o)
 		<-ended
 		return err
@@ -325,7 +319,7 @@ func inAGroup(w *world, e *stage.Engine, cfg act.Config) *run {
 	return r
 }
 
-func (w *world) runs(e *stage.Engine, order func(o shutdown.Order) error) *run {
+func (w *world) orders(e *stage.Engine, order func(o shutdown.Order) error) *run {
 	r := &run{Engine: e, w: w, order: order}
 	w.t.Cleanup(func() {
 		if !r.over {
