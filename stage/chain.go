@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -68,13 +67,6 @@ func (c *Chain) first() Stage { return c.stages[0] }
 
 func (c *Chain) last() Stage { return c.stages[len(c.stages)-1] }
 
-// Errors of find, next and previous. They end as the Failure of a task.
-var (
-	errUnknownStage = errors.New("stage: not in the chain")
-	errFirstStage   = errors.New("stage: nothing is before the first stage")
-	errLastStage    = errors.New("stage: nothing is behind the last stage")
-)
-
 func (c *Chain) find(name string) (Stage, error) { return c.at(name, 0) }
 
 // next returns the stage behind the one of that name: behind a static one a dynamic one, and the other way round.
@@ -82,15 +74,16 @@ func (c *Chain) next(name string) (Stage, error) { return c.at(name, +1) }
 
 func (c *Chain) previous(name string) (Stage, error) { return c.at(name, -1) }
 
+// at returns the stage with that offset from the one of that name. Its error ends as the Failure of a task.
 func (c *Chain) at(name string, offset int) (Stage, error) {
 	i := slices.IndexFunc(c.stages, func(s Stage) bool { return s.Name == name })
 	switch {
 	case i < 0:
-		return Stage{}, fmt.Errorf("%w: %q", errUnknownStage, name)
+		return Stage{}, fmt.Errorf("stage: not in the chain: %q", name)
 	case i+offset < 0:
-		return Stage{}, fmt.Errorf("%w: %s", errFirstStage, name)
+		return Stage{}, fmt.Errorf("stage: nothing is before the first stage: %s", name)
 	case i+offset == len(c.stages):
-		return Stage{}, fmt.Errorf("%w: %s", errLastStage, name)
+		return Stage{}, fmt.Errorf("stage: nothing is behind the last stage: %s", name)
 	}
 	return c.stages[i+offset], nil
 }

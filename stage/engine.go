@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,11 +168,11 @@ func (cfg Config) check() error {
 }
 
 func (cfg Config) resolved() Config {
-	zero(&cfg.Workers, 8)
-	zero(&cfg.Attempts, 5)
-	zero(&cfg.Lease, 15*time.Second)
-	zero(&cfg.Heartbeat, max(1, min(time.Second, cfg.Lease/3)))
-	zero(&cfg.Poll, time.Second)
+	cfg.Workers = cmp.Or(cfg.Workers, 8)
+	cfg.Attempts = cmp.Or(cfg.Attempts, 5)
+	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Second)
+	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, max(1, min(time.Second, cfg.Lease/3)))
+	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
 	if cfg.Backoff == nil {
 		cfg.Backoff = doubling
 	}
@@ -184,13 +185,6 @@ func (cfg Config) resolved() Config {
 
 // doubling is the Backoff where none is given.
 func doubling(n int) time.Duration { return min(time.Second<<min(n-1, 16), 5*time.Minute) }
-
-// zero replaces the zero value of a field.
-func zero[T comparable](field *T, meaning T) {
-	if *field == *new(T) {
-		*field = meaning
-	}
-}
 
 // Enqueue adds a task of one of the engine's kinds at the first stage of its chain, with data for its processors. An
 // engine that runs claims it at once, if it has room. The error may be ErrUnknownKind.

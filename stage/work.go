@@ -168,7 +168,14 @@ func (w *work) finish() (step, time.Duration) {
 	}
 	last := next == w.chain.last()
 	w.part(last)
-	written, commit := watched(w.commit)
+	var refused error // the commit's last error, not the store's
+	commit := w.commit
+	if commit != nil {
+		commit = func(tx Tx) error {
+			refused = guarded(func() error { return w.commit(tx) })
+			return refused
+		}
+	}
 	err = w.e.cfg.Store.Finish(w.held, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
 	switch {
 	case err == nil && last:
@@ -183,8 +190,8 @@ func (w *work) finish() (step, time.Duration) {
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		return w.again((*work).finish, err)
-	case *written != nil:
-		return w.endedBy(*written)
+	case refused != nil:
+		return w.endedBy(refused)
 	case refusal(err):
 		return w.stopped(err)
 	case errors.Is(err, ErrPermanent): // the store's, of a commit that has spoilt the transaction
@@ -202,18 +209,6 @@ func (w *work) endedBy(err error) (step, time.Duration) {
 		return w.giveBackAs(w.unharmed(Suspended))
 	}
 	return w.failed(err)
-}
-
-// watched returns a commit and the place of its last error, which tells it apart from an error of the store.
-func watched(commit Commit) (*error, Commit) {
-	failure := new(error)
-	if commit == nil {
-		return failure, nil
-	}
-	return failure, func(tx Tx) error {
-		*failure = guarded(func() error { return commit(tx) })
-		return *failure
-	}
 }
 
 // errWorkerLost is the failure of a task whose workers have been lost too often: perhaps the task kills them.

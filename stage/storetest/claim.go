@@ -30,7 +30,7 @@ func testClaim(f *fixture) {
 	f.Equal(plain(want), plain(tasks[0]))
 	f.Positive(want.Token)
 	f.same(want)
-	f.Empty(f.claims(1, "report"), "nobody else gets it")
+	f.Empty(f.claims(1, "report"), "it is given once")
 	f.same(want)
 }
 
@@ -42,8 +42,7 @@ func testClaimOrder(f *fixture) {
 		return tasks[0]
 	}
 	giveBack := func(t stage.Task, status stage.Status, after time.Duration) {
-		_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: status, Runs: true, After: after})
-		f.NoError(err)
+		f.returned(t, stage.Return{Stage: created, Status: status, Runs: true, After: after})
 	}
 	first := f.enqueue("a")
 	f.advance(time.Millisecond)
@@ -58,13 +57,9 @@ func testClaimOrder(f *fixture) {
 	interrupted := claim("stops")
 	f.Equal(third, interrupted.ID)
 	giveBack(interrupted, stage.Normal, 7*time.Second)
-	done, err := f.a.Suspend(f.ctx, fourth)
-	f.NoError(err)
-	f.True(done)
+	f.yes(f.suspend(fourth))
 	f.advance(6 * time.Second)
-	done, err = f.a.Resume(f.ctx, fourth, false) // due in 6 s
-	f.NoError(err)
-	f.True(done)
+	f.yes(f.resume(fourth)) // due in 6 s
 	f.advance(5 * time.Second)
 	other := f.enqueue("b") // due in 11 s
 	fresh := f.enqueue("a")
@@ -81,9 +76,7 @@ func testClaimOrder(f *fixture) {
 func testClaimFilter(f *fixture) {
 	a1, b2, a3 := f.enqueue("a"), f.enqueue("b"), f.enqueue("a")
 	later := f.enqueue("later")
-	t := f.claim("later")
-	_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Second})
-	f.NoError(err)
+	f.returned(f.claim("later"), stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Second})
 
 	f.Empty(f.claims(10), "no kinds")
 	f.Empty(f.claims(10, []string{}...), "an empty list of kinds")
@@ -110,7 +103,7 @@ func testClaimFilter(f *fixture) {
 	f.Equal(first, ids(f.claims(4, "many")), "they are due again at once, as long as the others are")
 }
 
-// testClaimEnter says of each task something else.
+// testClaimEnter returns another stage for each task.
 func testClaimEnter(f *fixture) {
 	var order []stage.ID
 	stages := map[stage.ID]string{}
@@ -131,18 +124,12 @@ func testClaimEnter(f *fixture) {
 		f.same(t)
 	}
 
-	// Lost with what was wanted, and with a failure: Enter sees it, and the claim keeps it.
-	t := tasks[0]
-	_, err = f.a.Return(f.ctx, t.Lease(), stage.Return{
-		Stage: created, Status: stage.Error, Attempt: 2, Failure: "no luck", Runs: true,
-	})
-	f.NoError(err)
-	t = f.claim("a")
+	// A request and a failure survive the loss of a lease: Enter sees them, and the claim keeps them.
+	f.returned(tasks[0], failed)
+	t := f.claim("a")
 	f.Equal("no luck", t.Failure)
 	f.Equal(2, t.Attempt)
-	done, err := f.a.Suspend(f.ctx, t.ID)
-	f.NoError(err)
-	f.True(done)
+	f.yes(f.suspend(t.ID))
 	f.advance(length)
 	was := f.get(t.ID)
 	f.Equal(stage.Suspension, was.Wanted)
@@ -186,37 +173,4 @@ func testClaimPanics(f *fixture) {
 		f.same(was[1])
 	}
 	f.Equal([]stage.ID{first, second}, ids(f.claims(2, "a")), "both are still there")
-}
-
-func testLeaseEnds(f *fixture) {
-	t := f.claimed("a")
-	f.advance(length - time.Millisecond)
-	f.Empty(f.claims(1, "a"))
-	entered, err := f.a.Enter(f.ctx, t.Lease(), working, 0)
-	f.NoError(err)
-	f.Equal(plain(t).Due, plain(entered).Due, "nothing but a heartbeat renews it")
-	f.advance(time.Millisecond)
-	_, err = f.a.Enter(f.ctx, t.Lease(), working, 0)
-	f.ErrorIs(err, stage.ErrLeaseLost, "it has ended, although nobody has claimed the task")
-	f.same(entered)
-	f.Equal(t.ID, f.claim("a").ID, "due when the lease ends")
-}
-
-func testTokens(f *fixture) {
-	t := f.claimed("a")
-	for range 5 {
-		f.advance(length)
-		again := f.claim("a")
-		f.Greater(again.Token, t.Token)
-		f.Equal(stage.Lease{Task: again.ID, Token: again.Token}, again.Lease())
-		_, err := f.a.Enter(f.ctx, t.Lease(), "STALE", 9)
-		f.ErrorIs(err, stage.ErrLeaseLost, "whoever had it before")
-		f.same(again)
-		t = again
-	}
-	_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
-	f.NoError(err)
-	f.Equal(t.Token, f.get(t.ID).Token)
-	f.Equal("ann", f.get(t.ID).Worker, "who had it last")
-	f.Greater(f.claim("a").Token, t.Token, "also when it was given back")
 }

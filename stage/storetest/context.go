@@ -11,16 +11,13 @@ import (
 func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 	return map[string]func(context.Context, stage.Store) error{
 		"Enqueue": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Enqueue(ctx, "b", created, nil)
-			return err
+			return failure(s.Enqueue(ctx, "b", created, nil))
 		},
 		"Claim": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length, Enter: keep})
-			return err
+			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length, Enter: keep}))
 		},
 		"Enter": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Enter(ctx, t.Lease(), "ELSEWHERE", 9)
-			return err
+			return failure(s.Enter(ctx, t.Lease(), "ELSEWHERE", 9))
 		},
 		"Finish": func(ctx context.Context, s stage.Store) error {
 			return s.Finish(ctx, t.Lease(), last, func(tx stage.Tx) error {
@@ -29,32 +26,25 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 			})
 		},
 		"Return": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Return(ctx, t.Lease(), failed)
-			return err
+			return failure(s.Return(ctx, t.Lease(), failed))
 		},
 		"Heartbeat": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Heartbeat(ctx, []stage.Lease{t.Lease()}, 9*length)
-			return err
+			return failure(s.Heartbeat(ctx, []stage.Lease{t.Lease()}, 9*length))
 		},
 		"Suspend": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Suspend(ctx, t.ID)
-			return err
+			return failure(s.Suspend(ctx, t.ID))
 		},
 		"Resume": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Resume(ctx, t.ID, true)
-			return err
+			return failure(s.Resume(ctx, t.ID, true))
 		},
 		"Cancel": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Cancel(ctx, t.ID)
-			return err
+			return failure(s.Cancel(ctx, t.ID))
 		},
 		"Get": func(ctx context.Context, s stage.Store) error {
-			_, err := s.Get(ctx, t.ID)
-			return err
+			return failure(s.Get(ctx, t.ID))
 		},
 		"List": func(ctx context.Context, s stage.Store) error {
-			_, err := s.List(ctx, stage.Selection{})
-			return err
+			return failure(s.List(ctx, stage.Selection{}))
 		},
 	}
 }

@@ -33,12 +33,12 @@ var failed = stage.Return{Stage: created, Status: stage.Error, Attempt: 2, Failu
 
 // claimedAgain is a task that is claimed, and has failed before.
 func (f *fixture) claimedAgain(kind string) stage.Task {
-	t := f.claimed(kind)
-	_, err := f.a.Return(f.ctx, t.Lease(), failed)
-	f.NoError(err)
-	t = f.claim(kind)
+	first := f.claimed(kind)
+	f.returned(first, failed)
+	t := f.claim(kind)
 	f.Equal(2, t.Attempt)
 	f.Equal("no luck", t.Failure)
+	f.Greater(t.Token, first.Token)
 	return t
 }
 
@@ -52,18 +52,6 @@ func testEnter(f *fixture) {
 	f.Equal(plain(want), plain(got), "the stage, the attempt, and nothing else")
 	f.same(want)
 
-	_, err = f.a.Suspend(f.ctx, t.ID)
-	f.NoError(err)
-	wanted := f.get(t.ID)
-	_, err = f.b.Enter(f.ctx, t.Lease(), working, 0)
-	f.ErrorIs(err, stage.ErrSuspended)
-	f.same(wanted)
-	_, err = f.a.Cancel(f.ctx, t.ID)
-	f.NoError(err)
-	wanted = f.get(t.ID)
-	_, err = f.b.Enter(f.ctx, t.Lease(), working, 0)
-	f.ErrorIs(err, stage.ErrCancelled)
-	f.same(wanted)
 }
 
 func testFinish(f *fixture) {
@@ -93,83 +81,22 @@ func testFinish(f *fixture) {
 	f.Empty(f.claims(1, "a"))
 }
 
-func testFinishNil(f *fixture) {
-	for _, p := range []stage.Passage{passage, last} {
-		t := f.claimed("a")
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, nil))
-		f.Equal(done, f.get(t.ID).Stage)
-		f.Equal(t.Data, f.get(t.ID).Data, "what was there stays")
-		t = f.claimed("b")
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, func(stage.Tx) error { return nil }))
-		f.Equal(done, f.get(t.ID).Stage)
-		f.Equal(t.Data, f.get(t.ID).Data, "what was there stays")
-		f.advance(length)
-		f.claims(10, "a", "b")
-	}
-}
-
-// testFinishAgain is about answers that were lost.
+// testFinishAgain is about late calls: an answer was lost, and the holder has repeated its call, or has gone on.
 func testFinishAgain(f *fixture) {
 	never := func(stage.Tx) error {
-		f.Fail("it has finished, so nothing is to be written")
+		f.Fail("nothing is to be written")
 		return nil
 	}
 	for _, p := range []stage.Passage{passage, last} {
 		t := f.claimed("a")
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, nil))
 		was := f.get(t.ID)
+		f.Equal(t.Data, was.Data, "without a commit the data stay")
 		f.advance(time.Second)
 		f.NoError(f.b.Finish(f.ctx, t.Lease(), p, never))
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, nil))
-		f.same(was)
-		stale := stage.Lease{Task: t.ID, Token: t.Token - 1}
-		f.ErrorIs(f.a.Finish(f.ctx, stale, p, never), stage.ErrLeaseLost, "that was another holder")
-		for _, other := range []stage.Passage{{From: p.From, To: p.To, Last: !p.Last}, {From: p.From, To: "ELSEWHERE", Last: p.Last}} {
-			f.ErrorIs(f.a.Finish(f.ctx, t.Lease(), other, never), stage.ErrLeaseLost, "that was another passage")
-		}
-		f.same(was)
-
-		// What somebody wants now comes too late for this stage.
-		for _, request := range []func() (bool, error){
-			func() (bool, error) { return f.a.Suspend(f.ctx, t.ID) },
-			func() (bool, error) { return f.a.Cancel(f.ctx, t.ID) },
-		} {
-			made, err := request()
-			f.NoError(err)
-			f.Equal(!p.Last, made)
-			was = f.get(t.ID)
-			f.NoError(f.b.Finish(f.ctx, t.Lease(), p, never))
-			f.same(was)
-		}
-
-		f.advance(length)
-		if p.Last {
-			f.NoError(f.b.Finish(f.ctx, t.Lease(), p, never), "there is no lease any more that could end")
-			f.same(was)
-			continue
-		}
-		f.ErrorIs(f.b.Finish(f.ctx, t.Lease(), p, never), stage.ErrLeaseLost)
-		f.same(was)
-		again := f.claim("a")
-		f.ErrorIs(f.b.Finish(f.ctx, t.Lease(), p, never), stage.ErrLeaseLost)
-		f.same(again)
-		_, err := f.a.Return(f.ctx, again.Lease(), stage.Return{Stage: done, Status: stage.Normal})
-		f.NoError(err)
-	}
-}
-
-// testFinishElsewhere is about a call that comes late, when its holder has repeated it and gone on.
-func testFinishElsewhere(f *fixture) {
-	t := f.claimed("a")
-	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
-	was, err := f.a.Enter(f.ctx, t.Lease(), "ENDING", 0)
-	f.NoError(err)
-	for _, p := range []stage.Passage{passage, last} {
-		err := f.b.Finish(f.ctx, t.Lease(), p, func(stage.Tx) error {
-			f.Fail("it is not at this stage")
-			return nil
-		})
-		f.ErrorIs(err, stage.ErrLeaseLost)
+		elsewhere := stage.Passage{From: p.From, To: "ELSEWHERE", Last: p.Last}
+		f.ErrorIs(f.a.Finish(f.ctx, t.Lease(), elsewhere, never), stage.ErrLeaseLost, "that was another passage")
 		f.same(was)
 	}
 }
@@ -212,29 +139,45 @@ func testCommitFails(f *fixture) {
 }
 
 func testReturn(f *fixture) {
+	type ask = []func(stage.ID) (bool, error)
+	interrupted := stage.Return{Stage: created, Status: stage.Normal, Attempt: 1, Failure: "an earlier one", Runs: true}
+	again := stage.Return{Stage: created, Status: stage.Error, Attempt: 3, Failure: "no luck", Runs: true, After: time.Hour}
+	gone := stage.Return{Stage: done, Status: stage.Normal}
 	for _, row := range []struct {
 		name string
 		r    stage.Return
+		ask  ask
+		want stage.Status
 		due  time.Duration // from now on; below 0: never
 	}{
-		{"interrupted", stage.Return{Stage: created, Status: stage.Normal, Attempt: 1, Failure: "an earlier one", Runs: true}, 0},
-		{"interrupted, in a while", stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Minute}, time.Minute},
-		{"resumed", stage.Return{Stage: created, Status: stage.Resumed, Runs: true}, 0},
-		{"to be tried again", stage.Return{Stage: created, Status: stage.Error, Attempt: 3, Failure: "no luck", Runs: true, After: time.Hour}, time.Hour},
-		{"failed for good", stage.Return{Stage: created, Status: stage.Error, Attempt: 5, Failure: "no more"}, -1},
-		{"failed for good: After is nothing by itself", stage.Return{Stage: created, Status: stage.Error, After: time.Hour}, -1},
-		{"suspended by itself", stage.Return{Stage: created, Status: stage.Suspended, Attempt: 1}, -1},
-		{"cancelled by itself", stage.Return{Stage: created, Status: stage.Cancelled}, -1},
-		{"finished", stage.Return{Stage: done, Status: stage.Normal}, -1},
-		{"at a stage that the chain does not know", stage.Return{Stage: "GONE", Status: stage.Error, Failure: "?"}, -1},
+		{"interrupted", interrupted, nil, stage.Normal, 0},
+		{"interrupted, in a while", stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Minute}, nil, stage.Normal, time.Minute},
+		{"resumed", stage.Return{Stage: created, Status: stage.Resumed, Runs: true}, nil, stage.Resumed, 0},
+		{"to be tried again", again, nil, stage.Error, time.Hour},
+		{"failed for good", stage.Return{Stage: created, Status: stage.Error, Attempt: 5, Failure: "no more"}, nil, stage.Error, -1},
+		{"failed for good: After is nothing by itself", stage.Return{Stage: created, Status: stage.Error, After: time.Hour}, nil, stage.Error, -1},
+		{"suspended by itself", stage.Return{Stage: created, Status: stage.Suspended, Attempt: 1}, nil, stage.Suspended, -1},
+		{"cancelled by itself", stage.Return{Stage: created, Status: stage.Cancelled}, nil, stage.Cancelled, -1},
+		{"finished", gone, nil, stage.Normal, -1},
+		{"at a stage that the chain does not know", stage.Return{Stage: "GONE", Status: stage.Error, Failure: "?"}, nil, stage.Error, -1},
+
+		{"interrupted, and suspended", interrupted, ask{f.suspend}, stage.Suspended, -1},
+		{"to be tried again, but suspended", again, ask{f.suspend}, stage.Suspended, -1},
+		{"to be tried again, but cancelled", again, ask{f.cancel}, stage.Cancelled, -1},
+		{"finished, and cancelled", gone, ask{f.cancel}, stage.Cancelled, -1},
+		{"cancelled after a suspension", interrupted, ask{f.suspend, f.cancel}, stage.Cancelled, -1},
+		{"the suspension is withdrawn", again, ask{f.suspend, f.resume}, stage.Error, time.Hour},
 	} {
 		t := f.claimedAgain(row.name)
+		for _, ask := range row.ask {
+			f.yes(ask(t.ID))
+		}
 		f.advance(time.Second)
 		status, err := f.b.Return(f.ctx, t.Lease(), row.r)
 		f.NoError(err, row.name)
-		f.Equal(row.r.Status, status, row.name)
+		f.Equal(row.want, status, row.name)
 		want := t
-		want.Stage, want.Status, want.Attempt, want.Failure = row.r.Stage, row.r.Status, row.r.Attempt, row.r.Failure
+		want.Stage, want.Status, want.Attempt, want.Failure = row.r.Stage, row.want, row.r.Attempt, row.r.Failure
 		want.Changed = t.Changed.Add(time.Second)
 		want.Due = time.Time{}
 		if row.due >= 0 {
@@ -242,8 +185,7 @@ func testReturn(f *fixture) {
 		}
 		f.Equal(plain(want), plain(f.get(t.ID)), row.name)
 
-		_, err = f.a.Return(f.ctx, t.Lease(), row.r)
-		f.ErrorIs(err, stage.ErrLeaseLost, row.name)
+		f.ErrorIs(failure(f.a.Return(f.ctx, t.Lease(), row.r)), stage.ErrLeaseLost, row.name)
 		f.same(want)
 		if row.due > 0 {
 			f.advance(row.due - time.Millisecond)
@@ -254,46 +196,6 @@ func testReturn(f *fixture) {
 			f.advance(100 * length)
 		}
 		f.Len(f.claims(1, row.name), map[bool]int{true: 1}[row.due >= 0], row.name)
-	}
-}
-
-func testReturnWanted(f *fixture) {
-	for _, r := range []stage.Return{
-		{Stage: created, Status: stage.Normal, Attempt: 1, Failure: "an earlier one", Runs: true},
-		{Stage: created, Status: stage.Resumed, Runs: true, After: time.Minute},
-		{Stage: created, Status: stage.Error, Attempt: 3, Failure: "no luck", Runs: true, After: time.Hour},
-		{Stage: created, Status: stage.Error, Attempt: 5, Failure: "no more"},
-		{Stage: done, Status: stage.Normal},
-	} {
-		for _, row := range []struct {
-			name string
-			ask  []func(id stage.ID) (bool, error)
-			want stage.Status
-		}{
-			{"suspension", []func(stage.ID) (bool, error){f.suspend}, stage.Suspended},
-			{"ending", []func(stage.ID) (bool, error){f.cancel}, stage.Cancelled},
-			{"ending instead", []func(stage.ID) (bool, error){f.suspend, f.cancel}, stage.Cancelled},
-			{"nothing any more", []func(stage.ID) (bool, error){f.suspend, f.resume}, r.Status},
-		} {
-			t := f.claimedAgain("a")
-			for _, ask := range row.ask {
-				made, err := ask(t.ID)
-				f.NoError(err)
-				f.True(made)
-			}
-			status, err := f.b.Return(f.ctx, t.Lease(), r)
-			f.NoError(err)
-			f.Equal(row.want, status, row.name)
-			want := t
-			want.Stage, want.Status, want.Attempt, want.Failure = r.Stage, row.want, r.Attempt, r.Failure
-			want.Due = time.Time{}
-			if row.want == r.Status && r.Runs {
-				want.Due = t.Changed.Add(r.After)
-			}
-			f.Equal(plain(want), plain(f.get(t.ID)), row.name)
-			_, err = f.a.Cancel(f.ctx, t.ID)
-			f.NoError(err)
-		}
 	}
 }
 
@@ -346,6 +248,7 @@ func testFailure(f *fixture) {
 	}
 }
 
+// testHeartbeat wants the answers in order. The table of leases has those of each condition.
 func testHeartbeat(f *fixture) {
 	beat := func(leases ...stage.Lease) []stage.Beat {
 		f.t.Helper()
@@ -354,45 +257,15 @@ func testHeartbeat(f *fixture) {
 		return beats
 	}
 	f.Empty(beat())
-	var (
-		good      = f.claimed("good")
-		stop      = f.claimed("stop")
-		end       = f.claimed("end")
-		returned  = f.claimed("returned")
-		finished  = f.claimed("finished")
-		lost      = f.claimed("lost")
-		withdrawn = f.claimed("withdrawn")
-		fresh     = f.enqueue("new")
-		gone      = stage.Lease{Task: fresh + 1000, Token: 1}
-		never     = stage.Lease{Task: fresh, Token: 0}
-		taken     stage.Task
-	)
-	for _, t := range []stage.Task{good, stop, end, withdrawn} {
-		_, err := f.a.Heartbeat(f.ctx, []stage.Lease{t.Lease()}, 100*length)
-		f.NoError(err)
-	}
-	f.NoError(f.a.Finish(f.ctx, finished.Lease(), last, nil))
-	_, err := f.a.Return(f.ctx, returned.Lease(), stage.Return{Stage: created, Status: stage.Suspended})
-	f.NoError(err)
+	lost := f.claimed("lost")
 	f.advance(length)
-	taken = f.claim("lost")
-	for _, ask := range []func() (bool, error){
-		func() (bool, error) { return f.suspend(stop.ID) },
-		func() (bool, error) { return f.cancel(end.ID) },
-		func() (bool, error) { return f.suspend(withdrawn.ID) },
-		func() (bool, error) { return f.resume(withdrawn.ID) },
-	} {
-		made, err := ask()
-		f.NoError(err)
-		f.True(made)
-	}
+	taken, good, stop, end := f.claim("lost"), f.claimed("good"), f.claimed("stop"), f.claimed("end")
+	gone := stage.Lease{Task: end.ID + 1000, Token: 1}
+	f.yes(f.suspend(stop.ID))
+	f.yes(f.cancel(end.ID))
 	isLost := stage.Beat{Lost: true}
-	f.Equal([]stage.Beat{
-		isLost, {}, {Wanted: stage.Suspension}, isLost, {Wanted: stage.Ending}, isLost, isLost, isLost, {}, {}, {},
-	}, beat(
-		lost.Lease(), good.Lease(), stop.Lease(), returned.Lease(), end.Lease(), finished.Lease(), gone, never, taken.Lease(),
-		withdrawn.Lease(), good.Lease(),
-	), "in order")
+	f.Equal([]stage.Beat{isLost, {}, {Wanted: stage.Suspension}, isLost, {Wanted: stage.Ending}, {}, {}},
+		beat(lost.Lease(), good.Lease(), stop.Lease(), gone, end.Lease(), taken.Lease(), good.Lease()))
 
 	var many []stage.Lease
 	for range 300 {
@@ -410,9 +283,7 @@ func testHeartbeat(f *fixture) {
 
 func testHeartbeatRenews(f *fixture) {
 	t, other := f.claimed("a"), f.claimed("b")
-	_, err := f.a.Suspend(f.ctx, t.ID)
-	f.NoError(err)
-	t = f.get(t.ID)
+	t = f.asked(t, f.suspend)
 	for range 20 {
 		f.advance(length - time.Millisecond)
 		beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease()}, length)
