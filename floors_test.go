@@ -37,6 +37,7 @@ const floors = `
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
 	internal/tier     internal/race os os/exec testing
+	internal/cli      flag os time
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
 	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time
@@ -97,33 +98,33 @@ const floors = `
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
-	program           act demon listener monitor service shutdown
+	program           act demon internal/cli listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal path/filepath syscall time
 
 	# 7: examples
-	examples/internal/tool   act monitor shutdown context flag os time
+	examples/internal/tool   act internal/cli monitor shutdown context os
 	examples/chat/chat      act listener process shutdown net time
 	examples/chat           examples/chat/chat program
 	examples/checksum/checksum   act demon crypto/sha256 os time
-	examples/checksum       examples/checksum/checksum examples/internal/tool flag os time
+	examples/checksum       examples/checksum/checksum examples/internal/tool internal/cli flag os time
 	examples/echo/echo      act listener
 	examples/echo           examples/echo/echo program
 	examples/echo-coro/echo   coro
 	examples/echo-coro      examples/echo-coro/echo program coro
 	examples/fetch/fetch    act coro future listener tasklet net time
-	examples/fetch          act examples/fetch/fetch examples/internal/tool flag os
+	examples/fetch          act examples/fetch/fetch examples/internal/tool internal/cli flag os
 	examples/hello/hello    act listener
 	examples/hello          examples/hello/hello program
 	examples/httpd/web      act httpd httpd/files listener io/fs
 	examples/httpd          examples/httpd/web program httpd flag io/fs os
 	examples/pace/pace      act shutdown time
-	examples/pace           examples/pace/pace examples/internal/tool flag os
+	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
-	examples/press          examples/press/press examples/internal/tool program os time
+	examples/press          examples/press/press internal/cli program os time
 	examples/proxy/proxy    act listener net time
 	examples/proxy          examples/proxy/proxy program flag
 	examples/remind/remind  act listener service bufio time
-	examples/remind         examples/remind/remind examples/internal/tool flag os
+	examples/remind         examples/remind/remind examples/internal/tool internal/cli flag os
 `
 
 // plain is what any package may import.

@@ -1,14 +1,14 @@
 package program
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -19,25 +19,8 @@ const maxReactors = 1024
 // the command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with one
 // sentence and status 2; after -h, with the list of flags and status 0.
 func (s *Server) Parse() {
-	fs := flag.CommandLine
-	fs.Init(os.Args[0], flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // instead of the whole usage, exit prints one sentence
-	check := s.define(fs)
-	err := fs.Parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		fs.SetOutput(os.Stderr)
-		fs.Usage()
-		os.Exit(0)
-	}
-	if err == nil {
-		err = check()
-	}
-	if err == nil && fs.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	}
-	if err != nil {
-		exit(err, 2)
-	}
+	check := s.define(flag.CommandLine)
+	cli.Parse(name(), func() error { return cmp.Or(check(), cli.NoArguments()) })
 }
 
 // define defines the flags. The function that it returns checks their values after parsing.
@@ -91,21 +74,18 @@ func (d *drain) String() string {
 	return terms.Time.String()
 }
 
-// Set is called by package flag, whose error names the flag and the value.
 func (d *drain) Set(text string) error {
-	v, err := time.ParseDuration(text)
+	var v cli.Duration
+	if err := v.Set(text); err != nil {
+		return err
+	}
 	switch {
-	case err != nil:
-		if _, err := time.ParseDuration(text + "s"); err == nil {
-			return errors.New("it needs a unit, as in " + text + "s")
-		}
-		return errors.New("it is no duration, such as 300ms, 5s or 1m30s")
 	case v < 0:
 		return errors.New("it must not be negative")
 	case v == 0:
 		*d.terms = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 	default:
-		*d.terms = shutdown.Policy{Time: v, Drop: true}
+		*d.terms = shutdown.Policy{Time: time.Duration(v), Drop: true}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -37,8 +38,7 @@ type Server struct {
 
 // Service is a part of a server program, such as a [service.TCP] or the System of package process.
 type Service interface {
-	// Setup is a set-up function as [act.Run] takes it: it is called once for each scheduler, before any of
-	// them runs.
+	// Setup is a set-up function as [act.Run] takes it: it is called once for each scheduler, before any of them runs.
 	Setup(*act.Scheduler) error
 }
 
@@ -74,7 +74,7 @@ const unix = "unix:"
 // up, or the schedulers fail, Run ends the program with status 1.
 func (s *Server) Run(services ...Service) {
 	if err := s.run(services); err != nil {
-		exit(err, 1)
+		cli.Exit(name(), err, 1)
 	}
 }
 
@@ -136,7 +136,4 @@ func logger() *zap.Logger {
 	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000))
 }
 
-func exit(err error, status int) {
-	fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
-	os.Exit(status)
-}
+func name() string { return filepath.Base(os.Args[0]) }

@@ -12,16 +12,17 @@ import (
 
 	"github.com/daimon-go/daimon/examples/checksum/checksum"
 	"github.com/daimon-go/daimon/examples/internal/tool"
+	"github.com/daimon-go/daimon/internal/cli"
 )
 
 func main() {
 	var every time.Duration
-	tool.Duration(&every, "every", 100*time.Millisecond, "the `duration` between two reports of the progress")
+	cli.DurationVar(&every, "every", 100*time.Millisecond, "the `duration` between two reports of the progress")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: checksum [-every duration] file...")
 		flag.PrintDefaults()
 	}
-	tool.Parse("checksum", func() error {
+	cli.Parse("checksum", func() error {
 		switch {
 		case every <= 0:
 			return fmt.Errorf("-every must be above 0: %v", every)

@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/fetch/fetch"
 	"github.com/daimon-go/daimon/examples/internal/tool"
+	"github.com/daimon-go/daimon/internal/cli"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: fetch [-as form] address address")
 		flag.PrintDefaults()
 	}
-	tool.Parse("fetch", func() error {
+	cli.Parse("fetch", func() error {
 		switch {
 		case fetch.Forms[*as] == nil:
 			return fmt.Errorf("-as must be one of %s: %q", names, *as)

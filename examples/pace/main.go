@@ -11,13 +11,14 @@ import (
 
 	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/examples/pace/pace"
+	"github.com/daimon-go/daimon/internal/cli"
 )
 
 func main() {
 	tasks := flag.Int("tasks", 3, "the `number` of tasks")
 	each := flag.Int("each", 4, "the `number` of lines that each task prints")
 	rate := flag.Float64("rate", 5, "the `number` of lines a second, of all tasks together")
-	tool.Parse("pace", func() error {
+	cli.Parse("pace", func() error {
 		switch {
 		case *tasks < 0:
 			return fmt.Errorf("-tasks must not be negative: %d", *tasks)
@@ -26,7 +27,7 @@ func main() {
 		case !(*rate >= pace.Slowest && *rate <= pace.Fastest): // nor NaN
 			return fmt.Errorf("-rate must be from %v to %v times a second: %v", pace.Slowest, pace.Fastest, *rate)
 		}
-		return tool.NoArguments()
+		return cli.NoArguments()
 	})
 	tool.Run("pace", pace.Setup(*rate), pace.Talk(os.Stdout, *tasks, *each))
 }

@@ -13,14 +13,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/examples/press/press"
+	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
 	var shop press.Shop
-	tool.Duration(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
+	cli.DurationVar(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
 	server := program.Server{Addr: "127.0.0.1:7012"}
 	server.Parse()
 	shop.Door = server.Listen(server.Addr, shop.Serve)

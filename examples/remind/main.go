@@ -11,10 +11,11 @@ import (
 
 	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/examples/remind/remind"
+	"github.com/daimon-go/daimon/internal/cli"
 )
 
 func main() {
-	tool.Parse("remind", tool.NoArguments)
+	cli.Parse("remind", cli.NoArguments)
 	text := remind.Text{In: os.Stdin, Out: os.Stdout}
 	tool.Run("remind", text.Setup)
 }

@@ -27,7 +27,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/examples/internal/tool"
+	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -89,7 +89,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	name := "report " + c.name
-	tool.Parse(name, func() error { return c.check(&o) })
+	cli.Parse(name, func() error { return c.check(&o) })
 	if err := errors.Join(c.run(context.Background(), &o), o.out.failure()); err != nil {
 		exit(name, err, 1)
 	}
@@ -127,9 +127,9 @@ func buildFlags(o *options) {
 	flag.IntVar(&o.workers, "workers", 8, "the `number` of files to work on at a time")
 	flag.IntVar(&o.attempts, "attempts", 100, "the `number` of failures after which a stage has failed for good")
 	flag.BoolVar(&o.stay, "stay", false, "go on when nothing is left to do, for files that others add")
-	tool.Duration(&o.lease, "lease", 5*time.Second,
+	cli.DurationVar(&o.lease, "lease", 5*time.Second,
 		"the `duration` after which the tasks of a dead process are taken up again")
-	tool.Duration(&o.pace, "pace", 0,
+	cli.DurationVar(&o.pace, "pace", 0,
 		"the `duration` of a pause after each line that is read or written, to watch it work")
 }
 
@@ -183,7 +183,7 @@ func ids(o *options) error {
 }
 
 func nothing(o *options) error {
-	if err := tool.NoArguments(); err != nil {
+	if err := cli.NoArguments(); err != nil {
 		return err
 	}
 	return database(o)

@@ -26,8 +26,7 @@ const Patience = 20 * time.Second
 // binaries is the directory of all that Path has built.
 var binaries string
 
-// Main is the TestMain of a package that builds programs. In the end it removes them, and fails if a goroutine is
-// left.
+// Main is the TestMain of a package that builds programs. In the end it removes them, and fails if a goroutine is left.
 func Main(m *testing.M) {
 	var err error
 	if binaries, err = os.MkdirTemp("", "daimon-"); err == nil {

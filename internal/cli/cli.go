@@ -1,0 +1,71 @@
+// Package cli parses command lines, for package program and for the examples that are not servers. A wrong one ends the
+// program with one sentence.
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Parse parses the command line with the flags of [flag.CommandLine], and calls check to look at the result. An error ends
+// the program with status 2, and -h with the list of flags and status 0.
+func Parse(name string, check func() error) {
+	fs := flag.CommandLine
+	fs.Init(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // instead of the whole usage, Exit prints one sentence
+	err := fs.Parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(os.Stderr)
+		fs.Usage()
+		os.Exit(0)
+	}
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		Exit(name, err, 2)
+	}
+}
+
+// NoArguments returns an error if there are arguments after the flags.
+func NoArguments() error {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	return nil
+}
+
+// Exit prints err, as the error of the named program, and ends it.
+func Exit(name string, err error, status int) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	os.Exit(status)
+}
+
+// Duration is a duration as the value of a flag. Its errors say what is wrong with a text, and package flag puts the flag
+// and the text before them.
+type Duration time.Duration
+
+func (d *Duration) String() string { return time.Duration(*d).String() }
+
+// Set parses text.
+func (d *Duration) Set(text string) error {
+	v, err := time.ParseDuration(text)
+	if err == nil {
+		*d = Duration(v)
+		return nil
+	}
+	if _, err := time.ParseDuration(text + "s"); err == nil {
+		return errors.New("it needs a unit, as in " + text + "s")
+	}
+	return errors.New("it is no duration, such as 300ms, 5s or 1m30s")
+}
+
+// DurationVar defines a flag as [flag.DurationVar] does.
+func DurationVar(p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	flag.Var((*Duration)(p), name, usage)
+}
