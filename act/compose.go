@@ -104,7 +104,9 @@ func (g *siblings) Act(t *Task) Directive {
 		case Yield:
 			d = Yield
 		case Async:
-			g.mustBeAlone()
+			if len(g.children)-g.finished > 1 {
+				panic("act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone")
+			}
 			return Async
 		case Failed:
 			g.errs = append(g.errs, t.s.failure())
@@ -137,29 +139,14 @@ func (g *siblings) verdict(t *Task) Directive {
 	return t.Fail(errors.Join(g.errs...))
 }
 
-func (g *siblings) mustBeAlone() {
-	if g.unfinished() > 1 {
-		panic("act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone")
-	}
-}
-
-func (g *siblings) unfinished() (n int) {
-	for _, child := range g.children {
-		if child != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // String names the first action that runs and counts the others; if none does, it names the first that has failed.
 func (g *siblings) String() string {
-	first := slices.IndexFunc(g.children, func(a Action) bool { return a != nil })
-	switch others := g.unfinished() - 1; {
-	case others > 0:
-		return fmt.Sprintf("%s and %d more", Name(g.children[first]), others)
-	case others == 0:
-		return Name(g.children[first])
+	running := slices.DeleteFunc(slices.Clone(g.children), func(a Action) bool { return a == nil })
+	switch {
+	case len(running) > 1:
+		return fmt.Sprintf("%s and %d more", Name(running[0]), len(running)-1)
+	case len(running) == 1:
+		return Name(running[0])
 	case g.failed != nil:
 		return Name(g.failed)
 	}

@@ -115,7 +115,7 @@ func ExampleCall() {
 	}))
 	fmt.Println(s.Run())
 	// Output:
-	// act: closed before the called function had returned
+	// act: dropped before it had finished
 	// <nil>
 }
 

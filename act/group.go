@@ -90,10 +90,10 @@ func spareProcessor(n int) (restore func()) {
 // any other error but that of a set-up function the Group cannot be used any more. A Group may be run again.
 func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error {
 	if g.cfg.Threads == Stepped {
-		return ErrStepped
+		return errStepped
 	}
 	if !g.running.CompareAndSwap(false, true) {
-		return ErrRunning
+		return errRunning
 	}
 	defer g.running.Store(false)
 	if g.closed {
@@ -108,8 +108,10 @@ func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error 
 			}
 		}
 	}
-	order := cancelled{ctx, g.cfg.Shutdown, g.runs}
-	defer context.AfterFunc(ctx, func() { g.Shutdown(order) })()
+	run := g.runs
+	defer context.AfterFunc(ctx, func() {
+		g.Shutdown(cause{g.cfg.Shutdown, fmt.Errorf("the context has ended: %w", context.Cause(ctx)), run})
+	})()
 	return g.runAll()
 }
 
@@ -125,7 +127,8 @@ func (g *Group) runAll() error {
 	for i, s := range g.schedulers {
 		go func() {
 			err := g.threads[i].do(func() error {
-				defer g.exited(s) // also if Run returns at once
+				defer g.probe(s)           // also if Run returns at once
+				defer s.exited.Store(true) // what is in its inbox from then on waits for the next Run
 				return s.Run()
 			})
 			if errors.Is(err, ErrGoexit) && s.broken != nil {
@@ -134,69 +137,57 @@ func (g *Group) runAll() error {
 			results <- err
 		}()
 	}
-	var all verdicts
+	var all []error
 	for range g.schedulers {
-		if err := <-results; all.add(err) {
-			g.Shutdown(broken{err, g.cfg.Shutdown})
+		err := <-results
+		all = append(all, err)
+		if _, cut := errors.AsType[*shutdown.Cut](err); err != nil && !cut {
+			g.Shutdown(cause{g.cfg.Shutdown, fmt.Errorf("another scheduler broke down: %w", err), g.runs})
 		}
 	}
-	return all.err()
+	return joined(all)
 }
 
-// verdicts joins the results of all schedulers.
-type verdicts struct {
-	cut    *shutdown.Cut
-	errors []error
-}
-
-// add adds err and reports whether it is other than a Cut.
-func (v *verdicts) add(err error) bool {
-	var cut *shutdown.Cut
-	switch {
-	case err == nil:
-		return false
-	case !errors.As(err, &cut):
-		v.errors = append(v.errors, err)
-		return true
-	case v.cut == nil:
-		v.cut = cut
-	default:
-		v.cut.Add(cut)
+// joined returns the results of all schedulers as one error: what is no Cut, or else the sum of the Cuts.
+func joined(results []error) error {
+	var sum *shutdown.Cut
+	var others []error
+	for _, err := range results {
+		if cut, ok := errors.AsType[*shutdown.Cut](err); !ok {
+			others = append(others, err)
+		} else if sum == nil {
+			sum = cut
+		} else {
+			sum.Add(cut)
+		}
 	}
-	return false
-}
-
-func (v *verdicts) err() error {
-	if len(v.errors) > 0 {
-		return errors.Join(v.errors...)
+	if err := errors.Join(others...); err != nil || sum == nil {
+		return err
 	}
-	if v.cut != nil {
-		return v.cut
-	}
-	return nil
+	return sum
 }
 
 // Close drops what is left and closes all schedulers, each on its thread, and ends the threads. It returns a
-// *shutdown.Cut if something was left, and [ErrRunning] during Run.
+// *shutdown.Cut if something was left, and an error during Run.
 func (g *Group) Close() error {
 	if !g.running.CompareAndSwap(false, true) {
-		return ErrRunning
+		return errRunning
 	}
 	defer g.running.Store(false)
 	g.closed = true
-	var all verdicts
+	var all []error
 	for i, s := range g.schedulers {
 		if g.threads == nil {
-			all.add(s.Close())
-			continue
+			all = append(all, s.Close())
+		} else {
+			all = append(all, g.threads[i].do(s.Close))
 		}
-		all.add(g.threads[i].do(s.Close))
 	}
 	for _, w := range g.threads {
 		close(w.jobs)
 	}
 	g.threads = nil
-	return all.err()
+	return joined(all)
 }
 
 // probe reports whether all schedulers of the Group have terminated. It is called by a scheduler that has nothing left;
@@ -223,11 +214,7 @@ func (g *Group) probe(s *Scheduler) bool {
 	}
 	seen := g.active.Load()
 	if uint32(seen) == 0 && g.inboxesEmpty() && g.active.Load() == seen && g.terminated.CompareAndSwap(false, true) {
-		for _, other := range g.schedulers {
-			if other != s {
-				other.interrupt()
-			}
-		}
+		g.interruptOthers(s)
 	}
 	return g.terminated.Load()
 }
@@ -248,6 +235,10 @@ func (g *Group) orderSpent(s *Scheduler) {
 		return
 	}
 	s.exited.Store(true)
+	g.interruptOthers(s)
+}
+
+func (g *Group) interruptOthers(s *Scheduler) {
 	for _, other := range g.schedulers {
 		if other != s {
 			other.interrupt()
@@ -262,12 +253,6 @@ func (g *Group) inboxesEmpty() bool {
 		}
 	}
 	return true
-}
-
-// exited is called when Run of s returns. What is in its inbox from then on waits for the next Run.
-func (g *Group) exited(s *Scheduler) {
-	s.exited.Store(true)
-	g.probe(s)
 }
 
 // skipPass reports whether s is passive and its pass has nothing to take in, so that it need not become active. If
@@ -302,18 +287,14 @@ func (g *Group) start() {
 	}
 	cpus := thread.CPUs()
 	pinned := g.cfg.Threads == Pinned && len(g.schedulers) <= len(cpus)
-	refused := make(chan error, len(g.schedulers))
 	for i := range g.schedulers {
 		w := &worker{make(chan func() error), make(chan error)}
 		g.threads = append(g.threads, w)
-		cpu := -1
-		if pinned {
-			cpu = cpus[i]
+		go w.live()
+		if !pinned {
+			continue
 		}
-		go w.live(cpu, refused)
-	}
-	for range g.schedulers {
-		if err := <-refused; err != nil && pinned {
+		if err := w.do(func() error { return pin(cpus[i]) }); err != nil {
 			pinned = false // it is logged once
 			g.cfg.Logger.Warn("schedulers are not pinned to their CPUs", zap.Error(err))
 		}
@@ -325,16 +306,11 @@ var pin = thread.Pin
 
 // live runs jobs until there are no more. The thread is in threads as long as it lives: set-up functions and closers run
 // here as well, and must not wait for room in an inbox either (see Scheduler.Post).
-func (w *worker) live(cpu int, pinned chan<- error) {
+func (w *worker) live() {
 	runtime.LockOSThread()
 	id := thread.ID()
 	threads.enter(id)
 	defer threads.leave(id)
-	var err error
-	if cpu >= 0 {
-		err = pin(cpu)
-	}
-	pinned <- err
 	for job := range w.jobs {
 		w.results <- w.guarded(job)
 	}
@@ -351,7 +327,7 @@ func (w *worker) guarded(job func() error) (err error) {
 		if v := recover(); v != nil {
 			panic(v) // of a set-up function, or with Config.Crash
 		}
-		go w.live(-1, make(chan error, 1))
+		go w.live()
 		w.results <- ErrGoexit
 	}()
 	err = job()
@@ -365,28 +341,18 @@ func (w *worker) do(job func() error) error {
 	return <-w.results
 }
 
-// cancelled is the order of a cancelled context.
-type cancelled struct {
-	ctx   context.Context
+// cause is the order that an error gives: the end of a context, or of another scheduler.
+type cause struct {
 	terms shutdown.Policy
-	run   int // of Group.runs
+	error
+	run int // of Group.runs
 }
 
-func (c cancelled) Policy() shutdown.Policy { return c.terms }
-func (c cancelled) Unwrap() error           { return context.Cause(c.ctx) }
-func (c cancelled) Error() string           { return fmt.Sprintf("the context has ended: %v", c.Unwrap()) }
+func (c cause) Policy() shutdown.Policy { return c.terms }
+func (c cause) Unwrap() error           { return c.error }
 
-// late reports whether o is the end of a context whose Run had returned before.
+// late reports whether o is from a Run that has returned, as when its context ends at that moment.
 func (g *Group) late(o shutdown.Order) bool {
-	c, ok := o.(cancelled)
+	c, ok := o.(cause)
 	return ok && c.run != g.runs
 }
-
-// broken is the order to the other schedulers when one breaks down.
-type broken struct {
-	cause error
-	terms shutdown.Policy
-}
-
-func (b broken) Policy() shutdown.Policy { return b.terms }
-func (b broken) Error() string           { return fmt.Sprintf("another scheduler broke down: %v", b.cause) }

@@ -155,17 +155,14 @@ func (c *Call[T]) Act(t *Task) Directive {
 	return Done
 }
 
-// Close ignores the result of an F that has not returned.
+// Close ignores the result of an F that has not returned. The Call has then failed with [ErrDropped].
 func (c *Call[T]) Close() error {
 	if c.under != nil {
 		c.under.waker = Waker{}
-		c.under, c.err, c.ended = nil, ErrAbandoned, Failed
+		c.under, c.err, c.ended = nil, ErrDropped, Failed
 	}
 	return nil
 }
-
-// ErrAbandoned is the failure of a Call that was closed before its function had returned.
-var ErrAbandoned = errors.New("act: closed before the called function had returned")
 
 // call is a running function; it outlives a Call that is closed.
 type call[T any] struct {

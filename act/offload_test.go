@@ -511,7 +511,7 @@ func TestACallWithATimeoutBesideIt(t *testing.T) {
 	require.NoError(t, s.Run(), "what was closed early does not keep Run from returning")
 	require.Equal(t, "in time", quick.Value)
 	require.Empty(t, slow.Value)
-	require.ErrorIs(t, after, act.ErrAbandoned, "a Call that lost was closed")
+	require.ErrorIs(t, after, act.ErrDropped, "a Call that lost was closed")
 	close(release)
 	s.Spawn(sleep(time.Millisecond))
 	require.NoError(t, s.Run())

@@ -69,7 +69,7 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 		if !s.passing {
 			k := s.take(&s.ready, min(n-taken, s.turns-s.sincePass))
 			taken, s.sincePass = taken+k, s.sincePass+k
-			if taken == n || s.sincePass < s.turns && s.tasksReady() {
+			if taken == n || s.sincePass < s.turns && !s.ready.empty() {
 				continue // n is reached, or a panic or an order cut it short
 			}
 			s.beginPass()
@@ -214,9 +214,7 @@ func (s *Scheduler) breathe() {
 }
 
 // anyReady reports whether a task or demon is ready.
-func (s *Scheduler) anyReady() bool { return s.tasksReady() || !s.demons.empty() }
-
-func (s *Scheduler) tasksReady() bool { return !s.ready.empty() }
+func (s *Scheduler) anyReady() bool { return !s.ready.empty() || !s.demons.empty() }
 
 // untilDue returns how long the thread may sleep: until the next deadline; less than 0 without limit, 0 not at all. The
 // pass may have taken long, so the clock is read again.
@@ -250,7 +248,7 @@ func (s *Scheduler) begin() error {
 	case s.broken != nil:
 		return s.broken
 	case s.inside:
-		return ErrRunning
+		return errRunning
 	}
 	runtime.LockOSThread()
 	if err := s.rightThread(); err != nil {
@@ -267,11 +265,11 @@ func (s *Scheduler) begin() error {
 
 // exit leaves Run or Step, also after a panic or Goexit.
 func (s *Scheduler) exit() {
-	if s.broken != nil && len(s.tied) > 0 { // this thread may end, and they could not be dropped on another
-		s.cut = s.census()
-		s.dropAll()
-	}
 	if s.broken != nil {
+		if len(s.tied) > 0 { // this thread may end, and they could not be dropped on another
+			s.cut = s.census()
+			s.dropAll()
+		}
 		eachLocal(s, hook.Leaver.Leave)
 	}
 	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)

@@ -280,9 +280,9 @@ func TestRunInsideRunIsAnError(t *testing.T) {
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
-	require.ErrorIs(t, run, act.ErrRunning)
-	require.ErrorIs(t, step, act.ErrRunning)
-	require.ErrorIs(t, closed, act.ErrRunning)
+	require.EqualError(t, run, "act: already running")
+	require.EqualError(t, step, "act: already running")
+	require.EqualError(t, closed, "act: already running")
 }
 
 func TestAClosedSchedulerRefuses(t *testing.T) {

@@ -204,25 +204,29 @@ func (s *Scheduler) Here() bool {
 	return at != 0 && at == thread.ID()
 }
 
-// Errors of Run, Step and Close.
 var (
-	ErrClosed      = errors.New("act: the scheduler is closed")
+	// ErrClosed is returned by Run and Step after Close.
+	ErrClosed = errors.New("act: the scheduler is closed")
+	// ErrWrongThread is returned by Run, Step and Close while coroutines live on another thread.
 	ErrWrongThread = errors.New("act: the scheduler has coroutines that live on another thread")
-	ErrGoexit      = errors.New("act: runtime.Goexit ended the goroutine of a scheduler")
-	ErrRunning     = errors.New("act: already running")
-	ErrStepped     = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
-	ErrDropped     = errors.New("act: dropped before it had finished") // only Trace.Ended sees it
+	// ErrGoexit is returned by Run and Step, also later ones, when runtime.Goexit was called on the scheduler's goroutine.
+	ErrGoexit = errors.New("act: runtime.Goexit ended the goroutine of a scheduler")
+	// ErrDropped is the failure of a task that was dropped, in Trace.Ended, and of a Child or Call that was closed unfinished.
+	ErrDropped = errors.New("act: dropped before it had finished")
+
+	errRunning = errors.New("act: already running")
+	errStepped = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
 )
 
 // Close drops what is left and closes the values of Locals, the latest first. Post and Shutdown do nothing from then on.
-// Close returns a *shutdown.Cut if something was left, nil if it was called before, ErrRunning in a turn, and
+// Close returns a *shutdown.Cut if something was left, nil if it was called before, an error in a turn, and
 // ErrWrongThread while coroutines live on another thread.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil
 	}
 	if s.inside {
-		return ErrRunning
+		return errRunning
 	}
 	runtime.LockOSThread() // as in Run: a coroutine needs the thread to be locked as often as when it was made
 	defer runtime.UnlockOSThread()

@@ -69,7 +69,12 @@ func (co *Co) Context() context.Context {
 }
 
 // Yield ends the turn. The body goes on in the next round.
-func (co *Co) Yield() error { return co.pause(act.Yield) }
+func (co *Co) Yield() error {
+	if err := co.enter(); err != nil {
+		return err
+	}
+	return co.suspend(act.Yield)
+}
 
 // Sleep waits for d at least.
 func (co *Co) Sleep(d time.Duration) error {
@@ -197,14 +202,6 @@ func Value[T any](co *Co, f *future.Future[T]) (T, error) {
 		return *new(T), err
 	}
 	return f.Value()
-}
-
-// pause ends the turn with d.
-func (co *Co) pause(d act.Directive) error {
-	if err := co.enter(); err != nil {
-		return err
-	}
-	return co.suspend(d)
 }
 
 // enter begins a call that may suspend the body. In a scope that has ended it fails, after ending the turn: a body

@@ -2,6 +2,7 @@ package coro
 
 import (
 	"io"
+	"sync"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -66,37 +67,17 @@ func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 	}
 }
 
+var buffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
 // pass writes unread bytes to w, as many as a buffer holds.
 func (c *Conn) pass(w io.Writer, in []byte) (int64, error) {
-	p := c.co.pool
-	buffer := p.takeBuffer()
-	defer p.giveBuffer(buffer)
-	n := copy(buffer, in)
+	buffer := buffers.Get().(*[16 << 10]byte)
+	defer buffers.Put(buffer)
+	n := copy(buffer[:], in)
 	c.under.Discard(n)
 	written, err := w.Write(buffer[:n])
 	if err == nil && written < n {
 		err = io.ErrShortWrite
 	}
 	return int64(written), err
-}
-
-const (
-	bufferSize = 16 << 10
-	maxBuffers = 16 // kept by a scheduler
-)
-
-func (p *pool) takeBuffer() []byte {
-	n := len(p.buffers)
-	if n == 0 {
-		return make([]byte, bufferSize)
-	}
-	b := p.buffers[n-1]
-	p.buffers = p.buffers[:n-1]
-	return b
-}
-
-func (p *pool) giveBuffer(b []byte) {
-	if len(p.buffers) < maxBuffers {
-		p.buffers = append(p.buffers, b)
-	}
 }

@@ -26,7 +26,6 @@ type pool struct {
 	live    int       // workers that have a body
 	idle    []*worker // at most maxIdle
 	current *Co       // the innermost whose body is running
-	buffers [][]byte  // of Conn.copy
 	closed  bool      // the scheduler is closed
 }
 
