@@ -41,15 +41,6 @@ func listen(s *act.Scheduler, at string, sibling monitor.Acceptor, limiter *moni
 	return e.Listen(monitor.ListenOptions{Addr: addr, Sibling: sibling, Limiter: limiter})
 }
 
-func knock(t testing.TB, at net.Addr) net.Conn {
-	t.Helper()
-	c, err := net.DialTimeout(at.Network(), at.String(), servertest.Timeout)
-	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // doorman is a task that accepts until its acceptor is closed.
 func doorman(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) {
 	var conns []*listener.Conn
@@ -75,7 +66,7 @@ func TestAcceptTakesOneAfterTheOther(t *testing.T) {
 	a := door(l, nil)
 	o, conns := doorman(l, a)
 	for n := 1; n <= 5; n++ {
-		peer := knock(t, a.From.Addr())
+		peer := servertest.Dial(t, a.From.Addr())
 		l.Until("the connection", func() bool { return len(*conns) == n })
 		require.Equal(t, peer.LocalAddr().String(), (*conns)[n-1].RemoteAddr().String())
 	}
@@ -99,7 +90,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 				}
 				return nil
 			}
-			knock(t, a.From.Addr())
+			servertest.Dial(t, a.From.Addr())
 			l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
 			l.For(20 * time.Millisecond)
 			require.Equal(t, 1, l.OS.Count("accept"), "no time has passed, and it does not spin")
@@ -130,7 +121,7 @@ func TestADescriptorFreedElsewhereIsFoundByTime(t *testing.T) {
 		}
 		return nil
 	}
-	knock(t, a.From.Addr())
+	servertest.Dial(t, a.From.Addr())
 	l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
 	short = false
 	l.For(10 * time.Millisecond)
@@ -150,12 +141,12 @@ func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
 		}
 		return nil
 	}
-	peer := knock(t, a.From.Addr())
+	peer := servertest.Dial(t, a.From.Addr())
 	l.Until("it has tried", func() bool { return l.OS.Count("close") == 1 })
 	require.Zero(t, a.places.Open())
 	servertest.ExpectEOF(t, peer)
 	short = false
-	knock(t, a.From.Addr())
+	servertest.Dial(t, a.From.Addr())
 	pass(l, clock, listener.RetryAfter)
 	l.Until("the next", func() bool { return len(*conns) == 1 })
 }
@@ -173,7 +164,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 			}
 			return nil
 		}
-		knock(t, a.From.Addr())
+		servertest.Dial(t, a.From.Addr())
 		l.Until("the connection", func() bool { return len(*conns) == 1 })
 		require.Zero(t, l.Logs.Len(), "an everyday matter")
 	}
@@ -189,7 +180,7 @@ func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
 		}
 		return nil
 	}
-	knock(t, a.From.Addr())
+	servertest.Dial(t, a.From.Addr())
 	require.Equal(t, act.Failed, o.over(l))
 	require.EqualError(t, o.err, "listener: accept: invalid argument")
 	require.Zero(t, a.places.Open())
@@ -198,10 +189,11 @@ func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
 func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a := door(l, monitor.NewConnLimiter(2))
+	a.Limits.Linger = servertest.Timeout
 	_, conns := doorman(l, a)
 	var peers []net.Conn
 	for range 4 {
-		peers = append(peers, knock(t, a.From.Addr()))
+		peers = append(peers, servertest.Dial(t, a.From.Addr()))
 	}
 	l.Until("as many as there are places", func() bool { return len(*conns) == 2 })
 	l.For(10 * time.Millisecond)
@@ -229,7 +221,7 @@ func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
 			places := monitor.NewConnLimiter(1)
 			a := door(l, places)
 			o := spawn(l.S, hold(a))
-			peer := knock(t, a.From.Addr())
+			peer := servertest.Dial(t, a.From.Addr())
 			require.Equal(t, act.Done, o.over(l))
 			require.Zero(t, places.Open())
 			_, err := io.Copy(io.Discard, peer)

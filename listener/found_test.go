@@ -43,10 +43,10 @@ func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			a := door(l, monitor.NewConnLimiter(1))
 			o, conns := doorman(l, a)
-			knock(t, a.From.Addr())
+			servertest.Dial(t, a.From.Addr())
 			l.Until("the only place is taken", func() bool { return len(*conns) == 1 })
 			for range backlog {
-				knock(t, a.From.Addr())
+				servertest.Dial(t, a.From.Addr())
 			}
 			l.For(2 * time.Millisecond)
 			turns := o.turns

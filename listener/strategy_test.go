@@ -69,7 +69,7 @@ func TestUnderEachIdleStrategy(t *testing.T) {
 			var at net.Addr
 			r := servertest.Start(t, act.Config{Schedulers: 2, Idle: idle}, serve(&at, listener.Limits{Linger: 200 * time.Millisecond}, echo))
 			for what, play := range plays {
-				t.Run(what, func(t *testing.T) { play(t, knock(t, at)) })
+				t.Run(what, func(t *testing.T) { play(t, servertest.Dial(t, at)) })
 			}
 			r.Group.Shutdown(servertest.Drain)
 			require.NoError(t, r.End())
@@ -123,7 +123,7 @@ func TestAClientThatSendsForEverAndNeverReadsIsHeldUp(t *testing.T) {
 	var conns []*listener.Conn // of the first scheduler
 	r := servertest.Start(t, act.Config{Schedulers: 1}, serve(&at, listener.Limits{High: 32 << 10, Read: 16 << 10},
 		func(c *listener.Conn) act.Func { conns = append(conns, c); return echo(c) }))
-	hose := knock(t, at)
+	hose := servertest.Dial(t, at)
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
@@ -139,7 +139,7 @@ func TestAClientThatSendsForEverAndNeverReadsIsHeldUp(t *testing.T) {
 		require.LessOrEqual(t, conns[0].Queued(), 32<<10+listener.Gathered)
 		require.LessOrEqual(t, conns[0].Buffered(), 16<<10)
 	})
-	other := knock(t, at)
+	other := servertest.Dial(t, at)
 	for range 50 {
 		servertest.Send(t, other, "ping")
 		servertest.Expect(t, other, "ping")

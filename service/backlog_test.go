@@ -18,11 +18,11 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 		for i := range 2 {
 			v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
 			w := begin(t, cfg, v.Setup)
-			w.group.Schedulers()[i].Shutdown(servertest.Drain)
-			w.on(i, func(*act.Scheduler) {})
-			w.on(i, func(*act.Scheduler) {})
+			w.Group.Schedulers()[i].Shutdown(servertest.Drain)
+			w.On(i, func(*act.Scheduler) {})
+			w.On(i, func(*act.Scheduler) {})
 			for range 10 {
-				c := dial(t, v.Addr())
+				c := servertest.Dial(t, v.Addr())
 				hears("hello")(t, c)
 				require.NoError(t, c.Close())
 			}
@@ -38,7 +38,7 @@ func TestAClientConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		var busy, all []net.Conn
 		for range 400 {
-			c := dial(t, v.Addr())
+			c := servertest.Dial(t, v.Addr())
 			servertest.Expect(t, c, "hello")
 			busy = append(busy, c)
 		}
@@ -47,9 +47,9 @@ func TestAClientConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
 			servertest.Send(t, c, "x")
 		}
 		for range 20 {
-			all = append(all, dial(t, v.Addr()))
+			all = append(all, servertest.Dial(t, v.Addr()))
 		}
-		w.group.Shutdown(servertest.Drain)
+		w.Group.Shutdown(servertest.Drain)
 		release()
 		for _, c := range all {
 			servertest.Expect(t, c, "hello")

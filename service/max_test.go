@@ -34,7 +34,7 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 				w := begin(t, cfg, kind.Setup)
 				served := make(chan net.Conn, clients)
 				for range clients {
-					c := dial(t, kind.Addr())
+					c := servertest.Dial(t, kind.Addr())
 					go func() {
 						if _, err := io.ReadFull(c, make([]byte, 5)); err == nil {
 							served <- c
@@ -67,14 +67,14 @@ func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
 		}
 		begin(t, cfg, v.Setup)
 		start := time.Now()
-		first := dial(t, v.Addr())
+		first := servertest.Dial(t, v.Addr())
 		hears("hello")(t, first) // and does not close
 		require.Equal(t, 1, v.Open())
-		second := dial(t, v.Addr())
+		second := servertest.Dial(t, v.Addr())
 		hears("hello")(t, second)
 		require.GreaterOrEqual(t, time.Since(start), linger)
 		require.NoError(t, second.Close()) // in time
-		third := dial(t, v.Addr())
+		third := servertest.Dial(t, v.Addr())
 		hears("hello")(t, third)
 	})
 }
@@ -83,13 +83,13 @@ func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
 func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: greeting, MaxConns: 1}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	in := dial(t, v.Addr())
+	in := servertest.Dial(t, v.Addr())
 	servertest.Expect(t, in, "hello")
-	out := dial(t, v.Addr())
-	w.group.Shutdown(servertest.Drain)
+	out := servertest.Dial(t, v.Addr())
+	w.Group.Shutdown(servertest.Drain)
 	hearReset(t, out)
 	require.NoError(t, in.Close())
-	require.NoError(t, w.end())
+	require.NoError(t, w.End())
 }
 
 // Clients that come and go in every way, at random: never are there more than MaxConns, all are served

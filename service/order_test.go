@@ -18,10 +18,10 @@ import (
 // hold keeps the threads of these schedulers in the turn of a task, until release. That one has further
 // turns, so that it is not the next pass that comes next.
 func (w *world) hold(indices ...int) (release func()) {
-	w.t.Helper()
+	w.T.Helper()
 	held, let := make(chan struct{}), make(chan struct{})
 	for _, i := range indices {
-		w.on(i, func(s *act.Scheduler) {
+		w.On(i, func(s *act.Scheduler) {
 			turns := 3
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
 				if turns--; turns == 2 {
@@ -34,7 +34,7 @@ func (w *world) hold(indices ...int) (release func()) {
 				return act.Done
 			}))
 		})
-		within(w.t, held, "a scheduler is held")
+		servertest.Receive(w.T, held)
 	}
 	return func() { close(let) }
 }
@@ -50,15 +50,15 @@ func TestAClientConnectedBeforeTheOrderIsServed(t *testing.T) {
 				release := w.hold(0, 1)
 				var all []net.Conn
 				for range clients {
-					all = append(all, dial(t, kind.Addr()))
+					all = append(all, servertest.Dial(t, kind.Addr()))
 				}
-				w.group.Shutdown(servertest.Drain)
+				w.Group.Shutdown(servertest.Drain)
 				release()
 				for _, c := range all {
 					hears("welcome")(t, c)
 					require.NoError(t, c.Close())
 				}
-				require.NoError(t, w.end())
+				require.NoError(t, w.End())
 			})
 		})
 	}
@@ -78,9 +78,9 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 				release := w.hold(0)
 				var all []net.Conn
 				for range clients {
-					all = append(all, dial(t, kind.Addr()))
+					all = append(all, servertest.Dial(t, kind.Addr()))
 				}
-				w.group.Shutdown(servertest.Drain)
+				w.Group.Shutdown(servertest.Drain)
 				release()
 				for _, c := range all[:bound] {
 					hears("welcome")(t, c)
@@ -89,7 +89,7 @@ func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
 				for _, c := range all[bound:] {
 					hearReset(t, c)
 				}
-				require.NoError(t, w.end())
+				require.NoError(t, w.End())
 			})
 		})
 	}
@@ -103,12 +103,12 @@ func TestAConnectionAcceptedUnderTheOrderGetsIt(t *testing.T) {
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
 		w := begin(t, cfg, v.Setup)
 		release := w.hold(0, 1)
-		c := dial(t, v.Addr())
-		w.group.Shutdown(farewell{"just in time"})
+		c := servertest.Dial(t, v.Addr())
+		w.Group.Shutdown(farewell{"just in time"})
 		release()
 		hears("just in time")(t, c)
 		require.NoError(t, c.Close())
-		require.NoError(t, w.end())
+		require.NoError(t, w.End())
 	})
 }
 
@@ -117,10 +117,10 @@ func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
-				c := dial(t, kind.Addr())
+				c := servertest.Dial(t, kind.Addr())
 				servertest.Send(t, c, "before")
 				servertest.Expect(t, c, "before")
-				w.group.Shutdown(servertest.Drain)
+				w.Group.Shutdown(servertest.Drain)
 				eventually(t, "new connections are refused", func() bool {
 					late, err := net.Dial(kind.Addr().Network(), kind.Addr().String())
 					if err == nil {
@@ -131,7 +131,7 @@ func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
 				servertest.Send(t, c, "after") // a client that was accepted may stay
 				servertest.Expect(t, c, "after")
 				require.NoError(t, c.Close())
-				require.NoError(t, w.end())
+				require.NoError(t, w.End())
 			})
 		})
 	}
@@ -142,7 +142,7 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
-				c := dial(t, kind.Addr())
+				c := servertest.Dial(t, kind.Addr())
 				servertest.Send(t, c, "before")
 				servertest.Expect(t, c, "before")
 
@@ -152,10 +152,10 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 				require.Equal(t, 2, left.Demons)
 				require.False(t, left.Dropped)
 				servertest.Send(t, c, "meanwhile")
-				late := dial(t, kind.Addr())
+				late := servertest.Dial(t, kind.Addr())
 				servertest.Send(t, late, "me too")
 
-				w.run()
+				w.Run()
 				servertest.Expect(t, c, "meanwhile")
 				servertest.Expect(t, late, "me too")
 				require.NoError(t, c.Close())
@@ -172,17 +172,17 @@ func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
-		c := dial(t, v.Addr())
+		c := servertest.Dial(t, v.Addr())
 		servertest.Send(t, c, "before")
 		servertest.Expect(t, c, "before")
 		var left *shutdown.Cut
 		require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
 		require.False(t, left.Dropped)
-		w.run()
+		w.Run()
 		servertest.Send(t, c, "after")
 		servertest.Expect(t, c, "after")
 		require.NoError(t, c.Close())
-		require.NoError(t, w.end())
+		require.NoError(t, w.End())
 	})
 }
 
@@ -195,29 +195,29 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 			for range 3 {
 				w := begin(t, cfg, kind.Setup)
 				for range 2 {
-					c := dial(t, kind.Addr())
+					c := servertest.Dial(t, kind.Addr())
 					servertest.Send(t, c, "hello")
 					servertest.Expect(t, c, "hello")
 					require.Equal(t, 1, kind.Open())
 					require.NoError(t, c.Close())
 					require.NoError(t, w.order(servertest.Drain))
 					require.Zero(t, kind.Open())
-					w.run(kind.Setup)
+					w.Run(kind.Setup)
 				}
 				require.NoError(t, w.order(servertest.Drain))
-				require.NoError(t, w.group.Close())
+				require.NoError(t, w.Group.Close())
 			}
 		})
 	}
 	t.Run("on the port it had", func(t *testing.T) {
 		first := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, first.Setup)
-		c := dial(t, first.Addr())
+		c := servertest.Dial(t, first.Addr())
 		require.NoError(t, c.(*net.TCPConn).CloseWrite()) // the server closes first, so TIME_WAIT is its
 		servertest.ExpectEOF(t, c)
 		require.NoError(t, w.order(servertest.Drain))
 		again := &service.TCP{Address: first.Addr().String(), Handler: answers("again")}
 		begin(t, cfg, again.Setup)
-		servertest.Expect(t, dial(t, again.Addr()), "again")
+		servertest.Expect(t, servertest.Dial(t, again.Addr()), "again")
 	})
 }

@@ -38,11 +38,11 @@ func TestLoadedRoundsLeaveNothing(t *testing.T) {
 	for i := range 4 { // the runtime makes the threads it needs
 		round(i)
 	}
-	tasks, before := threads(t), descriptors()
+	tasks, before := threads(t), servertest.Descriptors(t)
 	for i := range tier.Choose(20, 50, 50) {
 		round(i)
 	}
-	require.Equal(t, before, descriptors())
+	require.Equal(t, before, servertest.Descriptors(t))
 	settled(t, "goroutines", goroutines, runtime.NumGoroutine)
 	// The runtime keeps the threads it has made for system calls, some more or fewer; two a round would be forty.
 	settled(t, "threads", tasks+10, func() int { return threads(t) })

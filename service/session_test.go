@@ -106,7 +106,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 			"panics later", func(c *listener.Conn, closed *atomic.Int64) act.Action {
 				return &actor{act: afterTheFirst(c, func(*act.Task) act.Directive { panic("late") }), closed: closed}
 			}, func(t *testing.T, a net.Addr) {
-				c := dial(t, a)
+				c := servertest.Dial(t, a)
 				servertest.Send(t, c, "x")
 				hearReset(t, c)
 			}, []string{"panic: late"}, 1,
@@ -141,7 +141,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 				eventually(t, "the connection is gone", func() bool { return v.Open() == 0 })
 
 				others.Store(true)
-				neighbour := dial(t, v.Addr())
+				neighbour := servertest.Dial(t, v.Addr())
 				servertest.Send(t, neighbour, "well?")
 				servertest.Expect(t, neighbour, "well?")
 				require.NoError(t, neighbour.Close())
@@ -157,7 +157,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 // says requires a connection to send a text and to end in order.
 func says(text string) func(*testing.T, net.Addr) {
 	return func(t *testing.T, a net.Addr) {
-		c := dial(t, a)
+		c := servertest.Dial(t, a)
 		hears(text)(t, c)
 		require.NoError(t, c.Close())
 	}
@@ -186,7 +186,7 @@ func TestAResetByThePeerFailsNoTask(t *testing.T) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
 		for range 20 {
-			c := dial(t, v.Addr())
+			c := servertest.Dial(t, v.Addr())
 			servertest.Send(t, c, "hello")
 			servertest.Expect(t, c, "hello")
 			servertest.Reset(t, c)
@@ -194,7 +194,7 @@ func TestAResetByThePeerFailsNoTask(t *testing.T) {
 		eventually(t, "the connections are gone", func() bool { return v.Open() == 0 })
 		require.NoError(t, w.order(servertest.Drain))
 		require.Empty(t, w.failures())
-		require.Equal(t, 20, w.logs.FilterMessage("a peer has gone").Len())
+		require.Equal(t, 20, w.Logs.FilterMessage("a peer has gone").Len())
 	})
 }
 
@@ -205,7 +205,7 @@ func TestADroppedConnectionIsAborted(t *testing.T) {
 			return &actor{act: echo(c).Act, closed: &closed}
 		}}
 		w := begin(t, cfg, v.Setup)
-		c := dial(t, v.Addr())
+		c := servertest.Dial(t, v.Addr())
 		servertest.Send(t, c, "hello")
 		servertest.Expect(t, c, "hello")
 		err := w.order(servertest.Cut)
@@ -236,7 +236,7 @@ func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, v.Setup)
 				for range 5 {
-					c := dial(t, v.Addr())
+					c := servertest.Dial(t, v.Addr())
 					_, err := c.Write(reply[:100_000])
 					require.NoError(t, err)
 					got, err := io.ReadAll(c)
@@ -277,12 +277,12 @@ func TestAConnectionGetsAnOrder(t *testing.T) {
 		var closed atomic.Int64
 		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
 		w := begin(t, cfg, v.Setup)
-		c := dial(t, v.Addr())
+		c := servertest.Dial(t, v.Addr())
 		eventually(t, "it is accepted", func() bool { return v.Open() == 1 })
-		w.group.Shutdown(farewell{"so long"})
+		w.Group.Shutdown(farewell{"so long"})
 		hears("so long")(t, c)
 		require.NoError(t, c.Close())
-		require.NoError(t, w.end())
+		require.NoError(t, w.End())
 		require.EqualValues(t, 1, closed.Load())
 	})
 }
@@ -298,7 +298,7 @@ func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
 			}
 		}}
 		w := begin(t, cfg, v.Setup)
-		c := dial(t, v.Addr())
+		c := servertest.Dial(t, v.Addr())
 		servertest.Send(t, c, "hello")
 		servertest.Expect(t, c, "hello")
 		require.NoError(t, w.order(servertest.Drain))
@@ -311,7 +311,7 @@ func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
 func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo, KeepAlive: 30 * time.Second, Delay: true, Backlog: 7}
 	begin(t, act.Config{Schedulers: 2}, v.Setup)
-	c := dial(t, v.Addr())
+	c := servertest.Dial(t, v.Addr())
 	servertest.Send(t, c, "hello")
 	servertest.Expect(t, c, "hello")
 }

@@ -25,7 +25,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 		v := &service.TCP{Address: loopback, Handler: x.of(echo)}
 		w := begin(t, cfg, v.Setup)
 		for range clients {
-			c := dial(t, v.Addr())
+			c := servertest.Dial(t, v.Addr())
 			servertest.Send(t, c, "hello")
 			servertest.Expect(t, c, "hello")
 		}
@@ -153,7 +153,7 @@ func TestTCPPortInUse(t *testing.T) {
 		require.Equal(t, "cannot listen on "+address+": address already in use\n", said)
 	})
 	for range 32 { // no other server has come between
-		servertest.Expect(t, dial(t, v.Addr()), "mine")
+		servertest.Expect(t, servertest.Dial(t, v.Addr()), "mine")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestAServiceInOneGroupIsRefusedToAnother(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			begin(t, act.Config{Schedulers: 2}, v.Setup)
 			sentence(t, setUp(t, 1, v.Setup), "another Group")
-			servertest.Expect(t, dial(t, v.Addr()), "still here")
+			servertest.Expect(t, servertest.Dial(t, v.Addr()), "still here")
 		})
 	}
 }
@@ -247,7 +247,7 @@ func TestAnErrorOfAcceptThatWillNotPassEndsTheService(t *testing.T) {
 			if c, err := net.Dial(kind.Addr().Network(), kind.Addr().String()); err == nil { // not reset so soon
 				defer c.Close()
 			}
-			require.NoError(t, w.end(), "nothing is left to do")
+			require.NoError(t, w.End(), "nothing is left to do")
 			require.Equal(t, 1, system.Count("accept"))
 			require.Equal(t, []string{"listener: accept: socket operation on non-socket"}, w.failures())
 		})

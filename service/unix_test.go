@@ -30,7 +30,7 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 			release := w.hold(i)
 			before := x[1-i].Load()
 			for range 10 {
-				c := dial(t, v.Addr())
+				c := servertest.Dial(t, v.Addr())
 				hears("hello")(t, c)
 				require.NoError(t, c.Close())
 			}
@@ -110,7 +110,7 @@ func TestUnixFile(t *testing.T) {
 				return
 			}
 			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-			hears("hello")(t, dial(t, v.Addr()))
+			hears("hello")(t, servertest.Dial(t, v.Addr()))
 			require.Error(t, w.order(servertest.Cut))
 			_, err := os.Lstat(v.Path)
 			require.ErrorIs(t, err, os.ErrNotExist, "the file is removed at the end")
@@ -130,7 +130,7 @@ func TestUnixFileOfAnotherProgramSurvives(t *testing.T) {
 	said, err := playChild(t, "listen on Unix", v.Path)
 	require.Error(t, err)
 	require.Equal(t, "cannot listen on unix:"+v.Path+": address already in use\n", said)
-	hears("mine")(t, dial(t, v.Addr()))
+	hears("mine")(t, servertest.Dial(t, v.Addr()))
 
 	require.NoError(t, os.Remove(v.Path)) // another program takes the path by force
 	l := listen(t, v.Path)
@@ -157,7 +157,7 @@ func TestUnixAbstractName(t *testing.T) {
 	v := &service.Unix{Path: fmt.Sprintf("@daimon/service/%d", os.Getpid()), Handler: answers("hello")}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	require.Equal(t, v.Path, v.Addr().String())
-	hears("hello")(t, dial(t, v.Addr()))
+	hears("hello")(t, servertest.Dial(t, v.Addr()))
 	_, err := os.Lstat(v.Path)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo}).Setup)

@@ -28,16 +28,6 @@ func open(l *servertest.Stepped, limiter *monitor.ConnLimiter) *readiness.Accept
 	return a
 }
 
-// knock connects to a port for the length of the test.
-func knock(t testing.TB, at net.Addr) net.Conn {
-	t.Helper()
-	c, err := net.DialTimeout(at.Network(), at.String(), servertest.Timeout)
-	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // next steps until Accept does better than ErrWouldBlock.
 func next(l *servertest.Stepped, a *readiness.Acceptor) (k *readiness.Socket, err error) {
 	l.T.Helper()
@@ -59,7 +49,7 @@ func TestAnAcceptorGivesEachConnectionOnce(t *testing.T) {
 	l.For(2 * time.Millisecond)
 	require.Zero(t, woken)
 	for range 3 {
-		knock(t, a.Addr())
+		servertest.Dial(t, a.Addr())
 	}
 	l.Until("a knock", func() bool { return woken == 1 })
 	for range 3 {
@@ -112,7 +102,7 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			a := open(l, monitor.NewConnLimiter(test.places))
 			for range test.knocks {
-				knock(t, a.Addr())
+				servertest.Dial(t, a.Addr())
 			}
 			l.OS.Fail = func(call string, _ int) error {
 				if call == "accept" && test.short != 0 {
@@ -155,7 +145,7 @@ func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
 	second, err := other.Engine().Listen(o)
 	require.NoError(t, err)
 	require.Equal(t, path, second.Addr().String())
-	knock(t, first.Addr())
+	servertest.Dial(t, first.Addr())
 	k, err := next(other, second) // looking at the same time as the first would
 	require.NoError(t, err)
 	k.Abort()
@@ -190,7 +180,7 @@ func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T)
 	l := servertest.New(t, act.Config{})
 	a := open(l, unlimited)
 	stream, _ := l.Stream("tcp", nil)
-	knock(t, a.Addr())
+	servertest.Dial(t, a.Addr())
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "accept" {
 			return syscall.EMFILE

@@ -133,6 +133,16 @@ func (l *Stepped) Pair(network string) (fd int, peer net.Conn) {
 	return fd, peer
 }
 
+// Dial connects for the length of the test. Calls of the connection fail after Timeout.
+func Dial(t testing.TB, at net.Addr) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout(at.Network(), at.String(), Timeout)
+	require.NoError(t, err)
+	require.NoError(t, c.SetDeadline(time.Now().Add(Timeout)))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // ShortDir is a new one whose name is shorter than that of t.TempDir, for the paths of sockets.
 func ShortDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "daimon")
@@ -145,17 +155,18 @@ func ShortDir(t testing.TB) string {
 // it judges last. Peers on other goroutines may take a moment to close theirs.
 func CheckDescriptors(t testing.TB) {
 	StartRuntimePoller()
-	before := descriptors(t)
+	before := Descriptors(t)
 	t.Cleanup(func() {
-		after := descriptors(t)
-		for end := time.Now().Add(Timeout / 10); len(after) > len(before) && time.Now().Before(end); after = descriptors(t) {
+		after := Descriptors(t)
+		for end := time.Now().Add(Timeout / 10); len(after) > len(before) && time.Now().Before(end); after = Descriptors(t) {
 			time.Sleep(time.Millisecond)
 		}
 		require.LessOrEqual(t, len(after), len(before), "descriptors: %v became %v", before, after)
 	})
 }
 
-func descriptors(t testing.TB) (open []string) {
+// Descriptors lists those that are open.
+func Descriptors(t testing.TB) (open []string) {
 	entries, err := os.ReadDir("/dev/fd")
 	require.NoError(t, err)
 	for _, e := range entries {
@@ -257,7 +268,7 @@ type Running struct {
 	Group *act.Group
 	Logs  *observer.ObservedLogs
 
-	cancel context.CancelFunc
+	cancel context.CancelFunc // of the present Run
 	ended  chan error
 	over   bool
 }
@@ -270,14 +281,23 @@ func Start(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *R
 	if cfg.Logger == nil {
 		cfg.Logger = zap.New(core)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &Running{T: t, Group: act.NewGroup(cfg), Logs: logs, cancel: cancel, ended: make(chan error, 1)}
+	r := &Running{T: t, Group: act.NewGroup(cfg), Logs: logs, over: true}
 	t.Cleanup(r.close)
+	r.Run(setup...)
+	return r
+}
+
+// Run runs the Group again, after End, and returns when it takes turns.
+func (r *Running) Run(setup ...func(*act.Scheduler) error) {
+	t := r.T
+	t.Helper()
 	begun := make(chan struct{}, len(r.Group.Schedulers()))
 	setup = append(setup[:len(setup):len(setup)], func(s *act.Scheduler) error {
 		s.Post(func(*act.Scheduler) { begun <- struct{}{} })
 		return nil
 	})
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.ended, r.over = cancel, make(chan error, 1), false
 	go func() { r.ended <- r.Group.Run(ctx, setup...) }()
 	for range r.Group.Schedulers() {
 		select {
@@ -289,7 +309,6 @@ func Start(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *R
 			require.FailNow(t, "the Group does not begin")
 		}
 	}
-	return r
 }
 
 // On calls f on a scheduler's thread and waits for it.
@@ -312,6 +331,7 @@ func (r *Running) End() error {
 	r.T.Helper()
 	select {
 	case err := <-r.ended:
+		r.cancel()
 		r.over = true
 		return err
 	case <-time.After(3 * Timeout): // a Run may have much to do
@@ -321,8 +341,8 @@ func (r *Running) End() error {
 }
 
 func (r *Running) close() {
-	r.cancel()
 	if !r.over {
+		r.cancel()
 		r.Group.Shutdown(Cut)
 		<-r.ended
 	}
