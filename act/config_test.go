@@ -40,7 +40,7 @@ func TestTheInboxIsRoundedUp(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Inbox: 5})
 	room := 0
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		for s.Post(func(*act.Scheduler) {}) {
+		for s.Post(func(*act.Scheduler) {}) == nil {
 			room++
 		}
 		return act.Done

@@ -1,6 +1,7 @@
 package act_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -279,7 +280,53 @@ func ExampleScheduler_Post() {
 	fmt.Println(s.Close(), s.Post(func(*act.Scheduler) {}))
 	// Output:
 	// posted 2 posted 1 <nil>
-	// <nil> false
+	// <nil> act: the scheduler is closed
+}
+
+// Every scheduler has a table of its own, so that reading it takes no lock. A change is broadcast.
+func ExampleGroup_Broadcast() {
+	prices := act.NewLocal(func(*act.Scheduler) map[string]int { return map[string]int{} })
+	g := act.NewGroup(act.Config{Schedulers: 3})
+	defer g.Close()
+	fmt.Println(g.Broadcast(func(s *act.Scheduler) { prices.Get(s)["tea"] = 3 }))
+	fmt.Println(g.Broadcast(func(s *act.Scheduler) { prices.Get(s)["tea"] = 4 }))
+	fmt.Println(g.Run(context.Background()))
+	_ = g.Run(context.Background(), func(s *act.Scheduler) error {
+		fmt.Println(s.Index(), prices.Get(s)["tea"])
+		return nil
+	})
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// 0 4
+	// 1 4
+	// 2 4
+}
+
+// One scheduler owns a table. A task of another one asks for an entry and waits for the answer.
+func ExampleOn() {
+	table := map[string]int{"tea": 3} // only the owner touches it
+	fmt.Println(act.Run(context.Background(), act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
+		if s.Index() != 1 {
+			return nil
+		}
+		owner := s.Group().Schedulers()[0]
+		var price int
+		s.Spawn(act.Seq(
+			act.On(owner, act.Func(func(*act.Task) act.Directive {
+				price = table["tea"]
+				return act.Done
+			})),
+			act.Func(func(*act.Task) act.Directive {
+				fmt.Println("tea costs", price)
+				return act.Done
+			})))
+		return nil
+	}))
+	// Output:
+	// tea costs 3
+	// <nil>
 }
 
 // Run ends when no task is left. What goes on without one has to hold it.

@@ -253,7 +253,7 @@ func (l *load) play(t *act.Task, b *loadTask) act.Directive {
 func (l *load) meddle() {
 	switch l.rnd.Intn(3) {
 	case 0:
-		if l.s.Post(l.posted) {
+		if l.s.Post(l.posted) == nil {
 			l.posts++
 		}
 	case 1:

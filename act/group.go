@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -20,6 +21,9 @@ type Group struct {
 	cfg        Config
 	schedulers []*Scheduler
 	threads    []*worker // made by the first Run, parked between Runs
+
+	broadcasting sync.Mutex
+	places       []uint64 // of the present broadcast
 
 	running    atomic.Bool
 	closed     bool
@@ -37,6 +41,7 @@ func NewGroup(cfg Config) *Group {
 	for i := range g.cfg.Schedulers {
 		g.schedulers = append(g.schedulers, newScheduler(g, i))
 	}
+	g.places = make([]uint64, 0, len(g.schedulers))
 	return g
 }
 
@@ -48,6 +53,54 @@ func (g *Group) Shutdown(o shutdown.Order) {
 	for _, s := range g.schedulers {
 		s.Shutdown(o)
 	}
+}
+
+// Broadcast has f called once on each scheduler of the Group, in parallel, as if it were posted to each: on all of them or,
+// after an error, on none. All broadcasts of a Group come in the same order on each scheduler, and after what the caller
+// has posted before. Where one inbox is full, Broadcast waits for room in it as [Scheduler.Post] does: the error on the
+// thread of a scheduler is a [Blocked]. If a scheduler is closed, it is [ErrClosed]. Any goroutine.
+func (g *Group) Broadcast(f func(*Scheduler)) error {
+	if f == nil {
+		panic("act: Broadcast of a nil function")
+	}
+	for {
+		full, err := g.broadcast(f)
+		if full == nil {
+			return err
+		}
+		if threads.here() {
+			return (*fullInbox)(full)
+		}
+		full.room.Wait(full.posts.Full)
+	}
+}
+
+// broadcast posts f to all schedulers if all have room. Otherwise it returns one that has none, or an error.
+func (g *Group) broadcast(f func(*Scheduler)) (full *Scheduler, err error) {
+	g.broadcasting.Lock()
+	defer g.broadcasting.Unlock()
+	for _, s := range g.schedulers { // mostly this decides, and no place is wasted
+		if s.posts.Full() {
+			return s, nil
+		}
+	}
+	claimed := g.places[:0]
+	for _, s := range g.schedulers {
+		place, ok := s.posts.Claim()
+		if !ok {
+			f, full = nil, s // runPosts skips it
+			break
+		}
+		claimed = append(claimed, place)
+	}
+	for i, place := range claimed {
+		g.schedulers[i].posts.Fill(place, f)
+		g.schedulers[i].interrupt()
+	}
+	if full != nil && full.posts.Closed() {
+		return nil, ErrClosed
+	}
+	return full, nil
 }
 
 // Run makes a Group, runs it, and closes it.

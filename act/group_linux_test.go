@@ -120,7 +120,7 @@ func worker(s *act.Scheduler, i int) act.Action {
 			return t.Offload(func() { time.Sleep(10 * time.Microsecond) })
 		case 2:
 			back := t.Waker().Remote()
-			if s.Group().Schedulers()[1-s.Index()].Post(func(*act.Scheduler) { back.Wake() }) {
+			if s.Group().Schedulers()[1-s.Index()].Post(func(*act.Scheduler) { back.Wake() }) == nil {
 				return act.Wait
 			}
 		}

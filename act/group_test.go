@@ -139,7 +139,7 @@ func TestSetUpMayFillASiblingsInboxWithoutHanging(t *testing.T) {
 	inTime(t, func() {
 		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
 			for range 20 {
-				if g.Schedulers()[1-s.Index()].Post(func(*act.Scheduler) { run.Add(1) }) {
+				if g.Schedulers()[1-s.Index()].Post(func(*act.Scheduler) { run.Add(1) }) == nil {
 					sent.Add(1)
 				}
 			}

@@ -373,7 +373,7 @@ func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *te
 		}{func(t *act.Task) act.Directive {
 			wakes = append(wakes, t.Waker().Remote())
 			return t.Offload(func() {
-				for s.Post(func(*act.Scheduler) {}) {
+				for s.Post(func(*act.Scheduler) {}) == nil {
 					time.Sleep(100 * time.Microsecond)
 				}
 				time.Sleep(5 * time.Millisecond) // Close is under way; for the race detector all is at once

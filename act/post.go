@@ -1,8 +1,8 @@
 package act
 
 import (
+	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -21,34 +21,41 @@ type remoteEvent interface {
 
 // Post has f called once on the scheduler's thread, in a pass, in the order of posting, at most 64 a pass. It may be called
 // from any goroutine. The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on
-// the thread of any scheduler, which must not block, it returns false. It also returns false once the scheduler is closed,
-// and functions that are in the inbox then are not called. A posted function keeps Run from returning.
-func (s *Scheduler) Post(f func(*Scheduler)) bool {
-	if !s.posts.Push(f) && !s.postPatiently(f) {
-		return false
+// the thread of any scheduler, which must not block, the error is a [Blocked]. Once the scheduler is closed the error is
+// [ErrClosed], and functions that are in the inbox then are not called. After any error f is not called. A posted function
+// keeps Run from returning. The functions of one pass count as one turn for AtTurnEnd: what they write to one connection
+// goes out together.
+func (s *Scheduler) Post(f func(*Scheduler)) error {
+	if f == nil {
+		panic("act: Post of a nil function")
+	}
+	for !s.posts.Push(f) {
+		switch {
+		case s.posts.Closed():
+			return ErrClosed
+		case threads.here():
+			return (*fullInbox)(s)
+		}
+		s.room.Wait(s.posts.Full)
 	}
 	s.interrupt()
-	return true
+	return nil
 }
 
-// postPatiently waits for room. It counts itself before it tries, and announce looks at the count after what may let it
-// succeed, so one of them sees the other.
-func (s *Scheduler) postPatiently(f func(*Scheduler)) bool {
-	if threads.here() {
-		return false
+// fullInbox is a Scheduler as the error that its inbox is full.
+type fullInbox Scheduler
+
+func (b *fullInbox) Error() string {
+	return fmt.Sprintf("act: the inbox of scheduler %d is full", b.index)
+}
+
+// Arm implements Blocked.
+func (b *fullInbox) Arm(t *Task) {
+	w := t.Waker()
+	b.room.Add(w.Remote())
+	if !b.posts.Full() {
+		w.Wake()
 	}
-	r := &s.room
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiting.Add(1)
-	defer r.waiting.Add(-1)
-	for !s.posts.Closed() {
-		if s.posts.Push(f) {
-			return true
-		}
-		r.changed.Wait()
-	}
-	return false
 }
 
 // runPosts calls posted functions. A panic is logged.
@@ -58,15 +65,18 @@ func (s *Scheduler) runPosts() {
 		if !ok {
 			break
 		}
+		if f == nil {
+			continue // of a Broadcast that found another inbox full
+		}
 		if p := s.guard(func() { f(s) }); p != nil {
 			s.logger.Error("a posted function panicked", zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
 		}
-		if len(s.ends) > 0 {
-			s.endTurnAfterPanic(label("posted function"))
-		}
 		s.ended++
 	}
-	s.room.announce()
+	if len(s.ends) > 0 {
+		s.endTurnAfterPanic(label("posted function"))
+	}
+	s.room.Announce()
 }
 
 // deliver queues a remote event. After Close it does nothing and returns false.
@@ -97,22 +107,6 @@ func (s *Scheduler) interrupt() {
 	}
 	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
 		s.idler.Load().Interrupt()
-	}
-}
-
-// room lets plain goroutines wait for room in the inbox.
-type room struct {
-	mu      sync.Mutex
-	changed sync.Cond
-	waiting atomic.Int32
-}
-
-// announce takes the lock only if a goroutine waits.
-func (r *room) announce() {
-	if r.waiting.Load() > 0 {
-		r.mu.Lock()
-		r.changed.Broadcast()
-		r.mu.Unlock()
 	}
 }
 

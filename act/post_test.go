@@ -64,7 +64,7 @@ func TestEightGoroutinesPostToASchedulerAsleep(t *testing.T) {
 	for p := range posters {
 		all.Go(func() {
 			for i := 1; i <= each; i++ {
-				ok := s.Post(func(s *act.Scheduler) {
+				err := s.Post(func(s *act.Scheduler) {
 					if thread.ID() != id || last[p] != i-1 {
 						panic("on another thread, or out of order")
 					}
@@ -73,8 +73,8 @@ func TestEightGoroutinesPostToASchedulerAsleep(t *testing.T) {
 						s.Hold(-1)
 					}
 				})
-				if !ok {
-					panic("refused")
+				if err != nil {
+					panic(err)
 				}
 				if i%2000 == 0 {
 					time.Sleep(time.Millisecond) // so that it falls asleep now and then
@@ -95,9 +95,9 @@ func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Inbox: room})
 	var order []int
 	for i := range room {
-		require.True(t, s.Post(func(*act.Scheduler) { order = append(order, i) }))
+		require.NoError(t, s.Post(func(*act.Scheduler) { order = append(order, i) }))
 	}
-	posted := make(chan bool)
+	posted := make(chan error)
 	go func() { posted <- s.Post(func(*act.Scheduler) { order = append(order, room) }) }()
 	select {
 	case <-posted:
@@ -108,7 +108,7 @@ func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Step(1) // makes room
 	require.NoError(t, err)
-	require.True(t, <-posted)
+	require.NoError(t, <-posted)
 	require.NoError(t, s.Run())
 	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
 }
@@ -117,7 +117,7 @@ func TestAFullInboxRefusesTheThreadsOfSchedulers(t *testing.T) {
 	a, _ := newScheduler(t, act.Config{Inbox: 2})
 	b, _ := newScheduler(t, act.Config{})
 	nothing := func(*act.Scheduler) {}
-	var own, siblings []bool
+	var own, siblings []error
 	a.Spawn(act.Func(func(*act.Task) act.Directive {
 		own = append(own, a.Post(nothing), a.Post(nothing), a.Post(nothing))
 		return act.Done
@@ -128,20 +128,94 @@ func TestAFullInboxRefusesTheThreadsOfSchedulers(t *testing.T) {
 	}))
 	inTime(t, func() { require.NoError(t, a.Run()) })
 	inTime(t, func() { require.NoError(t, b.Run()) })
-	require.Equal(t, []bool{true, true, false}, own)
-	require.Equal(t, []bool{true, true, false}, siblings)
+	for _, errs := range [][]error{own, siblings} {
+		require.Equal(t, []error{nil, nil}, errs[:2])
+		require.Implements(t, (*act.Blocked)(nil), errs[2])
+		require.EqualError(t, errs[2], "act: the inbox of scheduler 0 is full")
+	}
 	require.NoError(t, a.Run())
+}
+
+// poster posts n functions and waits while there is no room.
+type poster struct {
+	post         func(func(*act.Scheduler)) error
+	n, ran       int
+	turns, empty int
+}
+
+func (p *poster) Act(t *act.Task) act.Directive {
+	p.turns++
+	for posted := 0; p.n > 0; posted++ {
+		switch err := p.post(func(*act.Scheduler) { p.ran++ }).(type) {
+		case nil:
+			p.n--
+		case act.Blocked:
+			if posted == 0 {
+				p.empty++
+			}
+			err.Arm(t)
+			return act.Wait
+		default:
+			return t.Fail(err)
+		}
+	}
+	return act.Done
+}
+
+func TestATaskWaitsForRoomInAnInbox(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Inbox: 4})
+	p := &poster{post: s.Post, n: 1000}
+	s.Spawn(p)
+	require.NoError(t, s.Run())
+	require.Equal(t, 1000, p.ran)
+	require.Equal(t, 250, p.turns)
+}
+
+func TestATaskThatWaitsForRoomElsewhereTakesNoEmptyTurns(t *testing.T) {
+	const n = 30_000
+	p := &poster{n: n}
+	inTime(t, func() {
+		require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 2, Inbox: 64}, func(s *act.Scheduler) error {
+			if s.Index() == 0 {
+				p.post = s.Group().Schedulers()[1].Post
+				s.Spawn(p)
+			}
+			return nil
+		}))
+	})
+	require.Equal(t, n, p.ran)
+	require.Zero(t, p.empty, "of %d turns", p.turns)
+}
+
+func TestATaskThatWaitsForRoomIsWokenByClose(t *testing.T) {
+	full, _ := newScheduler(t, act.Config{Inbox: 1})
+	s, _ := newScheduler(t, act.Config{})
+	p := &poster{post: full.Post, n: 3}
+	s.Spawn(p)
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	require.False(t, s.Finished())
+	require.NoError(t, full.Close())
+	core, _ := s.Step(10)
+	require.Equal(t, 1, core)
+	require.True(t, s.Finished(), "it has failed with ErrClosed")
+}
+
+func TestPostOfNilPanics(t *testing.T) {
+	g, _ := newGroup(t, act.Config{Schedulers: 1})
+	require.PanicsWithValue(t, "act: Post of a nil function", func() { _ = g.Schedulers()[0].Post(nil) })
+	require.PanicsWithValue(t, "act: Broadcast of a nil function", func() { _ = g.Broadcast(nil) })
 }
 
 func TestAClosedInboxRefuses(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Inbox: 1})
-	require.True(t, s.Post(func(*act.Scheduler) { panic("runs after all") }))
-	waited := make(chan bool)
+	require.NoError(t, s.Post(func(*act.Scheduler) { panic("runs after all") }))
+	waited := make(chan error)
 	go func() { waited <- s.Post(func(*act.Scheduler) {}) }()
 	time.Sleep(10 * time.Millisecond) // it probably waits by now; either way
 	require.NoError(t, s.Close())
-	inTime(t, func() { require.False(t, <-waited, "a goroutine that waits for room gets false") })
-	require.False(t, s.Post(func(*act.Scheduler) {}))
+	inTime(t, func() { require.ErrorIs(t, <-waited, act.ErrClosed, "a goroutine that waits for room") })
+	require.ErrorIs(t, s.Post(func(*act.Scheduler) {}), act.ErrClosed)
 }
 
 func TestAPanicInAPostedFunctionIsReportedAndHarmsNothingElse(t *testing.T) {
@@ -335,7 +409,7 @@ func TestWhatComesBeforeTheThreadSaysThatItSleepsIsNotLost(t *testing.T) {
 	c.reading = func() {
 		if c.passes == 1 {
 			c.reading = nil
-			done := make(chan bool)
+			done := make(chan error)
 			go func() { done <- s.Post(func(*act.Scheduler) { h.WriteString("p") }) }()
 			<-done
 		}
@@ -385,7 +459,7 @@ func TestPostFromManyThreadsWhileOthersCloseIt(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				for s.Post(func(*act.Scheduler) { ran.Add(1) }) {
+				for s.Post(func(*act.Scheduler) { ran.Add(1) }) == nil {
 					accepted.Add(1)
 				}
 			})

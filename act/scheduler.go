@@ -47,7 +47,7 @@ type Scheduler struct {
 
 	// What arrives from other goroutines.
 	posts        *inbox.Ring[func(*Scheduler)]
-	room         room
+	room         inbox.Room[RemoteWaker]
 	remoteEvents inbox.Stack[remoteEvent]
 	orders       inbox.Stack[shutdown.Order]
 	orderPending atomic.Bool // true while orders has any and while one is in force; it may stay true a little longer
@@ -102,7 +102,6 @@ func newScheduler(g *Group, index int) *Scheduler {
 		logger: g.cfg.Logger,
 		crash:  g.cfg.Crash,
 	}
-	s.room.changed.L = &s.room.mu
 	s.self.s = s
 	s.now = s.clock.Monotonic()
 	s.SetIdler(newParker())
@@ -177,9 +176,10 @@ func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 // Execute has the Group's Executor call f on another goroutine. Any goroutine.
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
-// AtTurnEnd calls x.TurnEnd once, after the present turn or posted function has ended, also by a panic, and before its
-// verdict is followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. Several are
-// called in order. If AtTurnEnd is called between turns, TurnEnd comes after the next one.
+// AtTurnEnd calls x.TurnEnd once, after the present turn has ended, also by a panic, and before its verdict is followed: a
+// wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it is called after
+// all posted functions of the pass. Several are called in order. If AtTurnEnd is called between turns, TurnEnd comes after
+// the next one.
 func (s *Scheduler) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)
@@ -236,7 +236,7 @@ func (s *Scheduler) Close() error {
 	s.closed = true
 	s.posts.Close()
 	s.orders.Close()
-	s.room.announce()
+	s.room.Announce()
 	cut := s.census()
 	s.dropAll()
 	eachLocal(s, s.close)

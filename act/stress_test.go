@@ -179,7 +179,7 @@ func (n *newcomer) move(t *act.Task) act.Directive {
 		}
 	case 11:
 		waker := t.Waker().Remote()
-		if sibling.Post(func(*act.Scheduler) { waker.Wake() }) {
+		if sibling.Post(func(*act.Scheduler) { waker.Wake() }) == nil {
 			return act.Wait
 		}
 	case 12:

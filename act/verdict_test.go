@@ -303,7 +303,7 @@ func TestAPanicAtTurnEndIsTheTasks(t *testing.T) {
 	require.Equal(t, 1, ended)
 }
 
-func TestTurnEndOfAPostedFunction(t *testing.T) {
+func TestTurnEndsOfPostedFunctionsComeAfterAllOfThePass(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Post(func(s *act.Scheduler) {
@@ -317,7 +317,7 @@ func TestTurnEndOfAPostedFunction(t *testing.T) {
 	})
 	s.Post(func(*act.Scheduler) { h.WriteString("q") })
 	require.NoError(t, s.Run())
-	require.Equal(t, "pefq", h.String())
+	require.Equal(t, "pqef", h.String())
 	require.Equal(t, []string{"a posted function panicked", "a task failed"}, messages(logs))
 	require.Equal(t, "posted function", logs.All()[1].ContextMap()["task"])
 }

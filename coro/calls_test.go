@@ -248,7 +248,7 @@ func TestLettersFromOtherGoroutines(t *testing.T) {
 			})
 			go func() {
 				for i := range 1000 {
-					for !letters.Send(i) {
+					for letters.Send(i) != nil {
 						runtime.Gosched()
 					}
 				}

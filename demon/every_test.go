@@ -189,7 +189,7 @@ func TestStayHoldsRunUntilAnOrder(t *testing.T) {
 	ended := runElsewhere(t, s)
 	posted := make(chan bool)
 	for range 3 {
-		require.True(t, s.Post(func(*act.Scheduler) { posted <- true }))
+		require.NoError(t, s.Post(func(*act.Scheduler) { posted <- true }))
 		servertest.Receive(t, posted)
 	}
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})

@@ -152,7 +152,7 @@ func TestWorkOfAnotherSchedulerReachesASleepingOne(t *testing.T) {
 		hop = func(s *act.Scheduler) {
 			if n++; n == hops {
 				g.Shutdown(shutdown.Now{})
-			} else if !g.Schedulers()[1-s.Index()].Post(hop) {
+			} else if g.Schedulers()[1-s.Index()].Post(hop) != nil {
 				panic("refused")
 			}
 		}

@@ -219,8 +219,8 @@ func TestReceiveTakesOneValue(t *testing.T) {
 	o := spawn(l.S, r)
 	l.For(time.Millisecond)
 	require.Equal(t, act.Wait, o.directive)
-	require.True(t, box.Send("first"))
-	require.True(t, box.Send("second"))
+	require.NoError(t, box.Send("first"))
+	require.NoError(t, box.Send("second"))
 	require.Equal(t, act.Done, o.over(l))
 	require.Equal(t, "first", r.Value)
 	l.Turn(func(task *act.Task) { require.Equal(t, act.Done, r.Act(task), "it says so again") })
@@ -244,7 +244,7 @@ func TestReceiveOrATimeout(t *testing.T) {
 	pass(l, clock, time.Second)
 	require.Equal(t, act.Failed, o.over(l))
 	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
-	require.True(t, box.Send(1), "a later value does no harm")
+	require.NoError(t, box.Send(1), "a later value does no harm")
 	l.For(time.Millisecond)
 }
 

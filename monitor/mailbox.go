@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// ErrMailboxClosed is returned when a closed Mailbox is empty.
+// ErrMailboxClosed is returned by Send to a closed Mailbox, and by Take when it is empty as well.
 var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
 
 // Mailbox carries values from any goroutine to one task at a time. It is bounded, and values of one sender keep their
@@ -15,6 +15,7 @@ var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
 	bell   act.AtomicWaker
+	room   inbox.Room[act.RemoteWaker]
 }
 
 // NewMailbox returns a Mailbox for at least capacity values: the next power of two.
@@ -22,33 +23,52 @@ func NewMailbox[T any](capacity int) *Mailbox[T] {
 	return &Mailbox[T]{values: inbox.NewRing[T](capacity)}
 }
 
-// Send adds v and wakes the waiting task. It never blocks: false means that the Mailbox is full or closed, and v was
-// not taken. Any goroutine.
-func (m *Mailbox[T]) Send(v T) bool {
+// Send adds v and wakes the waiting task. It never blocks. If the Mailbox is full, the error is an [act.Blocked], for a
+// task that waits until there is room; if it is closed, [ErrMailboxClosed]. After an error v was not taken. Any goroutine.
+func (m *Mailbox[T]) Send(v T) error {
 	if !m.values.Push(v) {
-		return false
+		if m.values.Closed() {
+			return ErrMailboxClosed
+		}
+		return (*fullMailbox[T])(m)
 	}
 	m.bell.Wake()
-	return true
+	return nil
 }
 
 // Close makes the Mailbox refuse further values; those that are in it can still be taken. Any goroutine.
 func (m *Mailbox[T]) Close() {
 	m.values.Close()
 	m.bell.Wake()
+	m.room.Announce()
 }
 
-// Take takes the oldest value. Without one it returns an error that can be armed (see listener.Next), or
-// ErrMailboxClosed. It is for the one task that takes, on its thread.
+// Take takes the oldest value. Without one the error is an [act.Blocked], or [ErrMailboxClosed]. It is for the one task
+// that takes, on its thread.
 func (m *Mailbox[T]) Take() (v T, err error) {
 	closed := m.values.Closed() // before looking: what came before the Close is found
 	if v, ok := m.values.Pop(); ok {
+		m.room.Announce()
 		return v, nil
 	}
 	if closed {
 		return v, ErrMailboxClosed
 	}
 	return v, (*emptyMailbox[T])(m)
+}
+
+// fullMailbox is a Mailbox as the error that says that it is full.
+type fullMailbox[T any] Mailbox[T]
+
+func (m *fullMailbox[T]) Error() string { return "monitor: the mailbox is full" }
+
+// Arm makes the next Take wake t.
+func (m *fullMailbox[T]) Arm(t *act.Task) {
+	w := t.Waker()
+	m.room.Add(w.Remote())
+	if !m.values.Full() {
+		w.Wake() // it came between
+	}
 }
 
 // emptyMailbox is a Mailbox as the error that says that it is empty: no allocation for a wait.

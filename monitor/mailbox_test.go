@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -38,9 +39,9 @@ func taker[T any](m *monitor.Mailbox[T], f func(T)) act.Func {
 func TestAMailboxIsBoundedAndInOrder(t *testing.T) {
 	m := monitor.NewMailbox[int](3)
 	for i := range 4 { // the next power of two
-		require.True(t, m.Send(i))
+		require.NoError(t, m.Send(i))
 	}
-	require.False(t, m.Send(4), "full")
+	require.EqualError(t, m.Send(4), "monitor: the mailbox is full")
 	for i := range 4 {
 		v, err := m.Take()
 		require.NoError(t, err)
@@ -48,15 +49,15 @@ func TestAMailboxIsBoundedAndInOrder(t *testing.T) {
 	}
 	_, err := m.Take()
 	require.EqualError(t, err, "monitor: the mailbox is empty")
-	require.True(t, m.Send(5))
+	require.NoError(t, m.Send(5))
 }
 
 func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
 	m := monitor.NewMailbox[string](2)
-	require.True(t, m.Send("last"))
+	require.NoError(t, m.Send("last"))
 	m.Close()
 	m.Close()
-	require.False(t, m.Send("later"))
+	require.ErrorIs(t, m.Send("later"), monitor.ErrMailboxClosed)
 	v, err := m.Take()
 	require.NoError(t, err)
 	require.Equal(t, "last", v)
@@ -95,7 +96,7 @@ func TestEachSendersValuesArriveInOrderAndOnce(t *testing.T) {
 	for from := range senders {
 		all.Go(func() {
 			for n := range each {
-				for !m.Send(letter{from, n}) {
+				for m.Send(letter{from, n}) != nil {
 					runtime.Gosched()
 				}
 			}
@@ -139,7 +140,7 @@ func TestASendThatSucceededIsTakenAlsoBesideAClose(t *testing.T) {
 		var sent, taken atomic.Int64
 		var all sync.WaitGroup
 		all.Go(func() {
-			for m.Send(1) {
+			for m.Send(1) == nil {
 				if sent.Add(1) == 3 {
 					return
 				}
@@ -182,7 +183,7 @@ func TestASendDoesNotAllocate(t *testing.T) {
 // What comes between a look that found nothing and the wait is not lost: the last to look is Arm.
 func TestWhatComesBetweenTakeAndArmWakes(t *testing.T) {
 	for name, come := range map[string]func(m *monitor.Mailbox[int]){
-		"a value": func(m *monitor.Mailbox[int]) { require.True(t, m.Send(1)) },
+		"a value": func(m *monitor.Mailbox[int]) { require.NoError(t, m.Send(1)) },
 		"a close": func(m *monitor.Mailbox[int]) { m.Close() },
 	} {
 		s := act.New(act.Config{})
@@ -201,4 +202,37 @@ func TestWhatComesBetweenTakeAndArmWakes(t *testing.T) {
 		require.Equal(t, 2, taken, name)
 		require.NoError(t, s.Close())
 	}
+}
+
+// Two tasks on other schedulers send more than there is room for; what takes is slower than both.
+func TestATaskWaitsForRoomInAMailbox(t *testing.T) {
+	const n = 5000
+	m := monitor.NewMailbox[int](4)
+	var turns [3]int
+	taken := 0
+	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 3}, func(s *act.Scheduler) error {
+		left := n
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			turns[s.Index()]++
+			if s.Index() == 0 {
+				_, err := m.Take()
+				if err == nil {
+					taken++
+				}
+				if taken == 2*n {
+					return act.Done
+				}
+				return listener.Next(t, err)
+			}
+			for ; left > 0; left-- {
+				if err := m.Send(left); err != nil {
+					return listener.Next(t, err)
+				}
+			}
+			return act.Done
+		}))
+		return nil
+	}))
+	require.Equal(t, 2*n, taken)
+	require.Less(t, turns[1]+turns[2], 4*n, "they wait")
 }

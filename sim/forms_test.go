@@ -149,7 +149,7 @@ func boasting(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) 
 	return func(co *coro.Co) error {
 		n := time.Duration(0)
 		return untilOrder(co, func() error {
-			if box.Send(n) {
+			if box.Send(n) == nil {
 				n++
 			}
 			if w.Rand().IntN(3) == 0 {

@@ -477,7 +477,7 @@ func (h *host) bystander() func(t *act.Task) act.Directive {
 				if seen[s.Index()]++; seen[s.Index()] != n {
 					h.w.Errorf("post %d is done as number %d", n, seen[s.Index()])
 				}
-			}) {
+			}) == nil {
 				sent[to.Index()] = n
 			}
 		}

@@ -233,7 +233,7 @@ func (r *runner) end(err error) {
 // press fills the inbox of the scheduler. On its own thread a Post does not wait for room.
 func (r *runner) press() {
 	r.s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		for r.s.Post(func(*act.Scheduler) {}) {
+		for r.s.Post(func(*act.Scheduler) {}) == nil {
 			continue
 		}
 		return act.Done

@@ -58,23 +58,42 @@ func NewRing[T any](capacity int) *Ring[T] {
 // Push appends v. It never waits: it returns false if the ring is full or closed. Values of one goroutine keep their order.
 // After true, Empty is false until the consumer has popped v. Any goroutine.
 func (r *Ring[T]) Push(v T) bool {
+	p, ok := r.Claim()
+	if ok {
+		r.Fill(p, v)
+	}
+	return ok
+}
+
+// Claim takes the next place for a value that Fill puts there soon: until then the consumer finds nothing behind it. It
+// returns false if the ring is full or closed. Any goroutine.
+func (r *Ring[T]) Claim() (place uint64, ok bool) {
 	for {
 		p := r.tail.Load()
 		if p&closed != 0 {
-			return false
+			return 0, false
 		}
-		s := r.slot(p)
-		turn := s.turn.Load()
+		turn := r.slot(p).turn.Load()
 		if turn < 2*p {
-			return false // not popped yet since the last time round: full
+			return 0, false // not popped yet since the last time round: full
 		}
-		if turn > 2*p || !r.tail.CompareAndSwap(p, p+1) {
-			continue // another producer got it, or Close came between
-		}
-		s.value = v
-		s.turn.Store(2*p + 1)
-		return true
+		if turn == 2*p && r.tail.CompareAndSwap(p, p+1) {
+			return p, true
+		} // else another producer got it, or Close came between
 	}
+}
+
+// Fill puts v into a place that the caller has claimed.
+func (r *Ring[T]) Fill(place uint64, v T) {
+	s := r.slot(place)
+	s.value = v
+	s.turn.Store(2*place + 1)
+}
+
+// Full reports whether a Push would find no room. It is false once the ring is closed. Any goroutine.
+func (r *Ring[T]) Full() bool {
+	p := r.tail.Load()
+	return p&closed == 0 && r.slot(p).turn.Load() < 2*p
 }
 
 // Pop takes the oldest value; false means that there is none at present. The ring keeps no reference to it. Pop is for the

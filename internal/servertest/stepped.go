@@ -315,7 +315,7 @@ func (r *Running) Run(setup ...func(*act.Scheduler) error) {
 func (r *Running) On(index int, f func(*act.Scheduler)) {
 	r.T.Helper()
 	done := make(chan struct{})
-	require.True(r.T, r.Group.Schedulers()[index].Post(func(s *act.Scheduler) {
+	require.NoError(r.T, r.Group.Schedulers()[index].Post(func(s *act.Scheduler) {
 		defer close(done)
 		f(s)
 	}))

@@ -28,7 +28,7 @@ func asks[T any](r *run, f func(context.Context) (T, error)) (T, error) {
 			return d
 		}))
 	}
-	r.w.True(r.group.Schedulers()[1].Post(spawn))
+	r.w.NoError(r.group.Schedulers()[1].Post(spawn))
 	r.w.comes("an answer", done)
 	return v, err
 }

@@ -1,0 +1,62 @@
+package inbox
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Room is where producers wait that have found a Ring full: goroutines, and tasks by their wakers. The consumer calls
+// Announce after it has popped values or closed the ring. The zero Room is ready. A Room must not be copied.
+//
+// Whoever waits counts itself before it looks at the ring again, and Announce looks at the count after the ring has
+// changed, so one of them sees the other.
+type Room[W interface{ Wake() }] struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next Announce; nil: no goroutine waits
+	wakers  []W
+	waiting atomic.Bool
+}
+
+// Wait blocks until full returns false. It calls full at once and after each Announce.
+func (r *Room[W]) Wait(full func() bool) {
+	for {
+		r.mu.Lock()
+		if r.changed == nil {
+			r.changed = make(chan struct{})
+		}
+		changed := r.changed
+		r.waiting.Store(true)
+		r.mu.Unlock()
+		if !full() {
+			return
+		}
+		<-changed
+	}
+}
+
+// Add has the next Announce call w.Wake, once. The caller then looks at the ring again.
+func (r *Room[W]) Add(w W) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wakers = append(r.wakers, w)
+	r.waiting.Store(true)
+}
+
+// Announce wakes all that wait: there may be room again, or none for ever. It takes the lock only if something waits.
+func (r *Room[W]) Announce() {
+	if !r.waiting.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.Store(false)
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+	for _, w := range r.wakers {
+		w.Wake()
+	}
+	clear(r.wakers)
+	r.wakers = r.wakers[:0]
+}
