@@ -16,15 +16,18 @@ import (
 )
 
 func TestEcho(t *testing.T) {
-	sim.Test(t, func(w *sim.World) {
-		server := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: listener.Limits{Linger: time.Hour}}
-		if _, err := w.Server("echo", act.Config{Schedulers: 3}, server.Setup); err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			w.Client("10.0.0.1:7007", echoes)
-		}
-	})
+	sim.Test(t, func(w *sim.World) { addEcho(t, w) })
+}
+
+// addEcho adds an echo server and its clients.
+func addEcho(t *testing.T, w *sim.World) {
+	server := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo, Limits: listener.Limits{Linger: time.Hour}}
+	if _, err := w.Server("echo", act.Config{Schedulers: 3}, server.Setup); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		w.Client("10.0.0.1:7007", echoes)
+	}
 }
 
 // echoes is the script of a client of an echo server. It knows each byte that it must get, and draws how it behaves:

@@ -25,12 +25,20 @@ func (w *World) Chokes() bool { return w.faults.FalseFull > 0 || w.faults.ShortW
 // Counts counts what has happened in a World.
 type Counts struct {
 	Time          time.Duration // simulated
-	Turns, Broken int           // Broken are the connections that a fault has refused or reset
-	Hash          uint64        // of the whole history
+	Turns, Faults int
+	Broken        int    // connections that a fault has refused or reset
+	Hash          uint64 // of the whole history
 }
 
 // Counts returns what has happened so far.
 func (w *World) Counts() Counts {
 	s := w.soFar()
-	return Counts{s.time, s.turns, s.broken, s.hash}
+	return Counts{s.time, s.turns, s.faults, s.broken, s.hash}
+}
+
+// Each calls visit with the name and the weight of each kind of fault.
+func (f *Faults) Each(visit func(name string, weight *int)) {
+	for _, n := range f.all() {
+		visit(n.name, n.weight)
+	}
 }

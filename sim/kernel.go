@@ -27,7 +27,6 @@ type kernel struct {
 	shortOf syscall.Errno
 	futile  int // Accepts without a free descriptor since begun; a close or a new event makes it 0
 	begun   time.Duration
-	stray   int // Accepts without an event before them
 }
 
 // file is what a descriptor refers to: the end of a connection, a listening socket, or a poller.
@@ -265,9 +264,6 @@ func (v *view) Accept(fd int) (int, error) {
 
 func (v *view) accept(l *listening) (int, error) {
 	reg := l.watchedBy(v.p)
-	if reg != nil && !reg.believes(netpoll.In) {
-		v.stray++
-	}
 	if err := v.noFile(l); err != nil {
 		v.insists()
 		return -1, err

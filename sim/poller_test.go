@@ -16,6 +16,14 @@ func (b *bench) poller() *poller {
 	return p.(*poller)
 }
 
+// watched returns a connection that a poller watches.
+func (b *bench) watched() (e *end, fd int, p *poller) {
+	e, fd = b.pair()
+	p = b.poller()
+	require.NoError(b.t, p.Add(fd, 7, netpoll.Stream))
+	return e, fd, p
+}
+
 // look polls without waiting.
 func (b *bench) look(p readiness.Poller) []netpoll.Event {
 	events := make([]netpoll.Event, 8)
@@ -28,9 +36,7 @@ type told = []netpoll.Event
 
 func TestEdgeIsToldOnce(t *testing.T) {
 	b := newBench(t, Options{})
-	e, fd := b.pair()
-	p := b.poller()
-	require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+	e, fd, p := b.watched()
 	require.Equal(t, told{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
 	require.Empty(t, b.look(p))
 	_, _ = e.send(nil, []byte("one"))
@@ -51,9 +57,7 @@ func TestEdgeIsToldOnce(t *testing.T) {
 
 func TestReceiveWithoutCauseIsWrong(t *testing.T) {
 	b := newBench(t, Options{})
-	e, fd := b.pair()
-	p := b.poller()
-	require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+	e, fd, p := b.watched()
 	b.look(p)
 	_, _ = e.send(nil, []byte("one"))
 	b.settle()
@@ -63,22 +67,6 @@ func TestReceiveWithoutCauseIsWrong(t *testing.T) {
 	b.right()
 	_, _ = b.hear(fd) // after the short read nothing is there
 	require.ErrorContains(t, b.w.failure, "no event has reported input")
-}
-
-func TestAcceptWithoutCauseIsCounted(t *testing.T) {
-	b := newBench(t, Options{})
-	l := b.listen()
-	p := b.poller()
-	require.NoError(t, p.Add(l, 1, netpoll.Listener))
-	_, _ = b.Accept(l)
-	require.Equal(t, 1, b.k.stray)
-	b.dialled()
-	require.Equal(t, told{{Tag: 1, Ready: netpoll.In}}, b.look(p))
-	_, err := b.Accept(l)
-	require.NoError(t, err)
-	_, _ = b.Accept(l)
-	require.Equal(t, 1, b.k.stray)
-	b.right()
 }
 
 func TestMoreReadyThanRoom(t *testing.T) {
@@ -176,18 +164,14 @@ func TestFaultsOfReadiness(t *testing.T) {
 	out := netpoll.Event{Tag: 7, Ready: netpoll.Out}
 	t.Run("duplicate", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Duplicate = often }))
-		_, fd := b.pair()
-		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		_, _, p := b.watched()
 		require.Equal(t, told{out}, b.look(p))
 		require.Equal(t, told{out}, b.look(p))
 		require.Empty(t, b.look(p))
 	})
 	t.Run("delayed", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Delayed = often }))
-		_, fd := b.pair()
-		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		_, fd, p := b.watched()
 		require.Empty(t, b.look(p))
 		_, _, coming := b.k.level(fd)
 		require.True(t, coming)
@@ -197,26 +181,20 @@ func TestFaultsOfReadiness(t *testing.T) {
 	})
 	t.Run("interrupt", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Interrupt = often }))
-		_, fd := b.pair()
-		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		_, _, p := b.watched()
 		require.Empty(t, b.look(p))
 		b.w.healed = true
 		require.Equal(t, told{out}, b.look(p))
 	})
 	t.Run("spurious", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Spurious = often }))
-		_, fd := b.pair()
-		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		_, _, p := b.watched()
 		b.look(p)
 		require.Len(t, b.look(p), 1)
 	})
 	t.Run("stale", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Stale = often }))
-		e, fd := b.pair()
-		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		e, fd, p := b.watched()
 		b.look(p)
 		require.NoError(t, b.Close(fd))
 		e.close()
@@ -249,9 +227,7 @@ func TestFaultsOfReadiness(t *testing.T) {
 	})
 	t.Run("short read over TCP has an event behind it", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.ShortRead = often }))
-		e, fd := b.pair()
-		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		e, fd, p := b.watched()
 		_, _ = e.send(nil, []byte("0123456789"))
 		b.settle()
 		b.look(p)
@@ -261,46 +237,4 @@ func TestFaultsOfReadiness(t *testing.T) {
 		b.pass(10 * time.Millisecond)
 		require.Equal(t, told{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
 	})
-}
-
-// A message goes there and back, with an event for each direction.
-func BenchmarkMessage(b *testing.B) {
-	x := newBench(b, Options{})
-	e, fd := x.pair()
-	p := x.poller()
-	require.NoError(b, p.Add(fd, 7, netpoll.Stream))
-	var buf [64]byte
-	events := make([]netpoll.Event, 8)
-	round := func() {
-		if n, err := e.send(nil, buf[:]); n != len(buf) || err != nil {
-			b.Fatal(n, err)
-		}
-		for got := 0; got < len(buf); {
-			x.settle()
-			if n, err := p.Wait(events, 0); n == 0 || err != nil {
-				b.Fatal(n, err)
-			}
-			n, err := x.Receive(fd, buf[:])
-			if err != nil {
-				b.Fatal(err)
-			}
-			got += n
-		}
-		if n, err := x.Send(fd, nil, buf[:]); n != len(buf) || err != nil {
-			b.Fatal(n, err)
-		}
-		x.settle()
-		if n, err := e.receive(buf[:]); n != len(buf) || err != nil {
-			b.Fatal(n, err)
-		}
-	}
-	for range 100 {
-		round()
-	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N {
-		round()
-	}
-	x.right()
 }

@@ -69,6 +69,28 @@ func TestTheSameSeedIsTheSameHistory(t *testing.T) {
 	require.Len(t, hashes, 10, "and another seed is another")
 }
 
+// TestEachFault has worlds with one kind of fault only, and requires that it happens.
+func TestEachFault(t *testing.T) {
+	var o sim.Options
+	o.Faults.Each(func(name string, weight *int) {
+		if name == "late offload" || name == "lost offload" {
+			return // nothing is offloaded
+		}
+		t.Run(name, func(t *testing.T) {
+			*weight = 1 << 13
+			happened := 0
+			for o.Seed = 0; o.Seed < 5 || happened == 0 && o.Seed < 100; o.Seed++ {
+				w := sim.New(o)
+				addEcho(t, w)
+				require.NoError(t, w.Run(), "seed %d", o.Seed)
+				happened += w.Counts().Faults
+			}
+			*weight = 0
+			require.Positive(t, happened)
+		})
+	})
+}
+
 func TestADeadlockShowsWhatEverythingWaitsFor(t *testing.T) {
 	w, _ := worldOf(t, sim.Options{Seed: 7}, mute)
 	w.Client("10.0.0.1:80", func(c *sim.Client) error {
