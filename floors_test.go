@@ -223,20 +223,20 @@ func goFiles(t *testing.T) (files []string) {
 // else asks its scheduler, so one seed gives one history. A further door is a further way for two runs
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
-	"act/config.go":                  {"time.Now", "time.Since"},                                          // the system's Clock
-	"act/idle.go":                    {"time.NewTimer"},                                                   // the Idler of a scheduler without descriptors
-	"act/group.go":                   {"go"},                                                              // the threads, and the goroutines that wait for them
-	"act/executor.go":                {"go"},                                                              // the default Executor
-	"coro/routine.go":                {"time.AfterFunc"},                                                  // a stopped body that does not end is reported
-	"demon/pause.go":                 {"time.NewTimer"},                                                   // the strategy "poll", an Idler
-	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                      // a part of tests
-	"monitor/signals.go":             {"go"},                                                              // os/signal hands over on a channel
-	"internal/netpoll/listen.go":     {"time.Sleep"},                                                      // another program binds the same path; at set-up only
-	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                                  // stopped at once: it opens the runtime's poller
-	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.NewTimer", "time.NewTicker"}, // an engine without a Group
-	"stage/memory/store.go":          {"time.Now"},                                                        // unless it is given another clock
-	"stage/run.go":                   {"time.NewTimer"},                                                   // likewise
-	"sim/test.go":                    {"time.Now", "time.Since"},                                          // how long it took, to be printed
+	"act/config.go":                  {"time.Now", "time.Since"},                                       // the system's Clock
+	"act/idle.go":                    {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
+	"act/group.go":                   {"go"},                                                           // the threads, and the goroutines that wait for them
+	"act/executor.go":                {"go"},                                                           // the default Executor
+	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
+	"demon/pause.go":                 {"time.NewTimer"},                                                // the strategy "poll", an Idler
+	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
+	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
+	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
+	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
+	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
+	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock
+	"stage/run.go":                   {"time.NewTimer"},                                                // likewise
+	"sim/test.go":                    {"time.Now", "time.Since"},                                       // how long it took, to be printed
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.

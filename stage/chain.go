@@ -15,21 +15,13 @@ type Stage struct {
 func (s Stage) dynamic() bool { return s.Processor != "" }
 
 // Chain is the sequence of stages of one kind of task: a static stage at which its tasks begin, and then dynamic and
-// static stages in alternation.
-//
-//	CREATED ──LOADING_DATA──▶ DATA_LOADED ──BUILDING_REPORT──▶ FINISHED
-//
-// Begin and Then make a Chain, and New reports what is wrong with it. A Chain does not change, and may be used from any
-// goroutine.
+// static stages in alternation. Begin and Then make a Chain, and New reports what is wrong with it. A Chain does not change,
+// and may be used from any goroutine.
 type Chain struct {
 	stages []Stage // static ones at even places
 }
 
 // Begin returns a chain of one static stage, which Then continues.
-//
-//	chain := stage.Begin("CREATED").
-//		Then("LOADING_DATA", "load", "DATA_LOADED").
-//		Then("BUILDING_REPORT", "build", "FINISHED")
 func Begin(static string) *Chain { return &Chain{[]Stage{{Name: static}}} }
 
 // Then returns a chain that continues c with a dynamic stage, whose work the processor with that id does, and the
@@ -62,8 +54,6 @@ func (c *Chain) check() (wrong []error) {
 
 // Stages returns a copy of all stages in order. The first is where tasks begin, the last where they end.
 func (c *Chain) Stages() []Stage { return slices.Clone(c.stages) }
-
-func (c *Chain) first() Stage { return c.stages[0] }
 
 func (c *Chain) last() Stage { return c.stages[len(c.stages)-1] }
 

@@ -193,7 +193,7 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 	if chain == nil {
 		return 0, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
 	}
-	id, err := e.cfg.Store.Enqueue(ctx, kind, chain.first().Name, data)
+	id, err := e.cfg.Store.Enqueue(ctx, kind, chain.stages[0].Name, data)
 	if err == nil {
 		e.where().ring()
 	}
@@ -204,11 +204,7 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 // and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. It returns false for a
 // task that is suspended already or does not run. The error may be ErrNotFound.
 func (e *Engine) Suspend(ctx context.Context, id ID) (bool, error) {
-	ok, err := e.cfg.Store.Suspend(ctx, id)
-	if ok {
-		e.stop(id, ErrSuspended)
-	}
-	return ok, err
+	return e.stop(ctx, id, e.cfg.Store.Suspend, ErrSuspended)
 }
 
 // Resume lets a suspended task continue from its last static stage when it is claimed next. A suspension that has not
@@ -232,11 +228,7 @@ func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
 // there. When Cancel has returned true, no stage of the task finishes any more. It returns false for a task that is
 // finished or cancelled already. The error may be ErrNotFound.
 func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
-	ok, err := e.cfg.Store.Cancel(ctx, id)
-	if ok {
-		e.stop(id, ErrCancelled)
-	}
-	return ok, err
+	return e.stop(ctx, id, e.cfg.Store.Cancel, ErrCancelled)
 }
 
 // Get returns a task.
@@ -254,13 +246,17 @@ func (e *Engine) where() host {
 	return e.host
 }
 
-// stop ends the context of a task if this engine works on it.
-func (e *Engine) stop(id ID, why error) {
-	for _, w := range e.claimed() {
-		if w.lease.Task == id {
-			w.stop(why)
+// stop makes a request, and ends the context of the task if this engine works on it.
+func (e *Engine) stop(ctx context.Context, id ID, request func(context.Context, ID) (bool, error), why error) (bool, error) {
+	ok, err := request(ctx, id)
+	if ok {
+		for _, w := range e.claimed() {
+			if w.lease.Task == id {
+				w.stop(why)
+			}
 		}
 	}
+	return ok, err
 }
 
 // claimed returns a copy of the works.

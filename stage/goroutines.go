@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,18 +68,11 @@ func (g *goroutines) walk(w *work) {
 	}()
 	for !w.over() {
 		if after := w.step(); after > 0 {
-			pause(w.held, after)
+			select {
+			case <-time.After(after):
+			case <-w.held.Done():
+			}
 		}
-	}
-}
-
-// pause waits for d, or until ctx has ended.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -94,17 +86,18 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 	t := time.NewTicker(g.e.cfg.Heartbeat)
 	defer t.Stop()
 	for {
+		due := false
 		select {
 		case <-p.Done():
 			return
 		case <-g.look:
-			if g.atRest(p) {
-				return
-			}
-		case <-t.C:
-			if g.atRest(p) {
-				return // an engine in a Group by now would not ring here
-			}
+		case <-t.C: // also looks, since an engine in a Group by now does not ring here
+			due = true
+		}
+		if g.atRest(p) {
+			return
+		}
+		if due {
 			g.e.expire()
 			if asking.CompareAndSwap(false, true) {
 				beats.Go(func() {

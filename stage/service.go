@@ -103,12 +103,6 @@ func (x *service) put(works []*work) {
 	x.e.sendBack(works)
 }
 
-func (x *service) spawn(works []*work) {
-	for _, w := range works {
-		x.s.Spawn(&steps{x: x, w: w})
-	}
-}
-
 // Act takes what has been claimed, and claims and sends a heartbeat if it is time.
 func (x *service) Act(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker())
@@ -141,7 +135,9 @@ func (x *service) claiming(t *act.Task, now time.Duration, rung bool) {
 			x.claim = nil
 		}
 	}
-	x.spawn(x.granted())
+	for _, w := range x.granted() {
+		x.s.Spawn(&steps{x: x, w: w})
+	}
 	switch {
 	case x.claim != nil && rung:
 		x.rung.Store(true) // for when it has returned

@@ -72,7 +72,7 @@ func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	}
 	for i, e := range taken {
 		e.task = claimed[i]
-		claimed[i] = e.snapshot()
+		claimed[i] = snapshot(&e.task)
 	}
 	return claimed, nil
 }
@@ -200,7 +200,7 @@ func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	if e == nil {
 		return stage.Task{}, missing(id)
 	}
-	return e.snapshot(), nil
+	return snapshot(&e.task), nil
 }
 
 func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
@@ -214,7 +214,7 @@ func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 			break
 		}
 		if transition.Selected(&e.task, sel) {
-			found = append(found, e.snapshot())
+			found = append(found, snapshot(&e.task))
 		}
 	}
 	return found, nil
@@ -237,8 +237,6 @@ type entry struct {
 }
 
 const nowhere = -1
-
-func (e *entry) snapshot() stage.Task { return snapshot(&e.task) }
 
 func snapshot(of *stage.Task) stage.Task {
 	t := *of

@@ -26,16 +26,10 @@ func (s *tasks) Enqueue(ctx context.Context, kind, at string, data []byte) (id s
 		id, err = s.insert(tx, kind, at, data)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return id, nil
+	return committed(id, err)
 }
 
 func (s *tasks) insert(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
-	if len(data) == 0 {
-		data = nil
-	}
 	t := transition.New(kind, at, data, s.now())
 	r, err := tx.Stmt(s.enqueue).Exec(t.Kind, t.Stage, t.Status, t.Data, milliseconds(t.Due), milliseconds(t.Created))
 	if err != nil {
@@ -60,10 +54,7 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return claimed, nil
+	return committed(claimed, err)
 }
 
 // first returns the tasks to claim, in order. Each kind is asked for by itself: the index has its tasks in order, and
@@ -71,9 +62,7 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, error) {
 	limit := max(c.Limit, 0)
 	var all []stage.Task
-	kinds := slices.Clone(c.Kinds)
-	slices.Sort(kinds)
-	for _, kind := range slices.Compact(kinds) {
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(c.Kinds))) {
 		rows, err := tx.Stmt(s.due).Query(kind, now.UnixMilli(), limit)
 		if err != nil {
 			return nil, err
@@ -143,10 +132,7 @@ func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 		_, err = tx.Stmt(s.enter).Exec(t.ID, t.Stage, t.Attempt, t.Changed.UnixMilli())
 		return err
 	})
-	if err != nil {
-		return stage.Task{}, err
-	}
-	return entered, nil
+	return committed(entered, err)
 }
 
 // change applies a rule to a task, and writes the task unless the rule answers with an error.
@@ -222,10 +208,7 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 		}
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
-	return status, nil
+	return committed(status, err)
 }
 
 // Heartbeat costs one transaction, whatever the number of leases.
@@ -258,8 +241,5 @@ func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time
 		_, err = tx.Stmt(s.renew).Exec(numbers(renewed, of), milliseconds(now.Add(length)))
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return beats, nil
+	return committed(beats, err)
 }

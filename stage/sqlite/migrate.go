@@ -71,10 +71,9 @@ func Migrations() string {
 // migrate applies the migrations that the database has not had. Each is a transaction of its own, which first looks whether
 // another process has been faster.
 func (s *database) migrate(ctx context.Context) error {
-	if s.migrated() {
-		return nil // without waiting for writers
-	}
-	for more := true; more; {
+	var had int
+	err := s.reader.QueryRow(`SELECT max(number) FROM daimon_migration`).Scan(&had)
+	for more := err != nil || had != len(migrations); more; { // else without waiting for writers
 		err := s.write(ctx, "migrate", func(tx *sql.Tx) (err error) {
 			more, err = s.migrateOnce(tx)
 			return err
@@ -84,13 +83,6 @@ func (s *database) migrate(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// migrated reports whether the database has had all migrations. An error counts as no.
-func (s *database) migrated() bool {
-	var had int
-	err := s.reader.QueryRow(`SELECT max(number) FROM daimon_migration`).Scan(&had)
-	return err == nil && had == len(migrations)
 }
 
 // migrateOnce applies the next migration, and reports whether there was one.

@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -64,12 +66,8 @@ func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Busy == 0 {
-		cfg.Busy = 10 * time.Second
-	}
-	if cfg.Readers == 0 {
-		cfg.Readers = 4
-	}
+	cfg.Busy = cmp.Or(cfg.Busy, 10*time.Second)
+	cfg.Readers = cmp.Or(cfg.Readers, 4)
 	s := &Store{&tasks{database: database{
 		path: path, busy: cfg.Busy, turn: make(chan struct{}, 1),
 		now: func() time.Time { return now().UTC().Truncate(time.Millisecond) },
@@ -173,15 +171,11 @@ func (s *Store) EnqueueIn(tx *sql.Tx, kind, at string, data []byte) (stage.ID, e
 
 // failed adds the operation and the file to an error, unless it is an answer of the Store interface.
 func (s *database) failed(what string, err error) error {
-	for _, answer := range []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCancelled} {
-		if errors.Is(err, answer) {
-			return err
-		}
+	answers := []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCancelled}
+	if err == nil || slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) }) {
+		return err
 	}
-	switch {
-	case err == nil:
-		return nil
-	case is(err, lib.SQLITE_CONSTRAINT): // such as a deferred one of the user's tables, checked by COMMIT
+	if is(err, lib.SQLITE_CONSTRAINT) { // such as a deferred one of the user's tables, checked by COMMIT
 		err = stage.Permanent(err)
 	}
 	return fmt.Errorf("sqlite: %s in %s: %w", what, s.path, err)

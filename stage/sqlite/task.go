@@ -71,31 +71,31 @@ type row interface{ Scan(...any) error }
 
 // scanBrief reads a row of brief.
 func scanBrief(r row) (t stage.Task, err error) {
-	var due sql.NullInt64
-	err = r.Scan(&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token)
-	if due.Valid {
-		t.Due = at(due.Int64)
-	}
+	err = scan(r, &t)
 	return t, err
 }
 
 // scanWhole reads a row of whole.
 func scanWhole(r row) (t stage.Task, err error) {
-	var due sql.NullInt64
 	var created, changed int64
-	err = r.Scan(&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token, &t.Kind, &t.Worker,
-		&created, &changed, &t.Data)
-	if err != nil {
+	if err := scan(r, &t, &t.Kind, &t.Worker, &created, &changed, &t.Data); err != nil {
 		return stage.Task{}, err
 	}
 	if len(t.Data) == 0 {
 		t.Data = nil
 	}
+	t.Created, t.Changed = at(created), at(changed)
+	return t, nil
+}
+
+func scan(r row, t *stage.Task, more ...any) error {
+	var due sql.NullInt64
+	all := append(make([]any, 0, 13), &t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token)
+	err := r.Scan(append(all, more...)...)
 	if due.Valid {
 		t.Due = at(due.Int64)
 	}
-	t.Created, t.Changed = at(created), at(changed)
-	return t, nil
+	return err
 }
 
 // values returns the arguments of save, with room for some more.

@@ -75,6 +75,14 @@ func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) e
 	return s.failed(what, tx.Commit())
 }
 
+// committed returns what a transaction has brought, or nothing if it has failed.
+func committed[T any](v T, err error) (none T, _ error) {
+	if err != nil {
+		return none, err
+	}
+	return v, nil
+}
+
 // takeTurn waits for the other writes of this process, in the order of the calls. The pool has no order, and would let a
 // call wait for Config.Busy once for each call before it.
 func (s *database) takeTurn(ctx context.Context) error {
