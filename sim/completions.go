@@ -289,6 +289,8 @@ type stream struct {
 	inErr   error  // after it
 	reading bool   // a receive is under way
 	reader  act.Waker
+	forEnd  bool   // reader waits for the end, and not for input
+	half    bool   // the peer is known to have closed its side
 	queue   []byte // to be sent
 	outErr  error
 	writing bool // a send is under way
@@ -333,6 +335,21 @@ func (k *stream) proceed() {
 	if k.writing && levels&(netpoll.Out|netpoll.Error) != 0 {
 		k.e.later(k.sent)
 	}
+	if k.forEnd && (k.end.ended != k.half || k.end.err != 0) {
+		k.e.later(k.polled)
+	}
+}
+
+// polled is called when a poll for the end completes.
+func (k *stream) polled() {
+	if k.closed || k.closing || k.end.ended == k.half && k.end.err == 0 {
+		return
+	}
+	if k.half = k.end.ended; k.end.err != 0 {
+		k.outErr, k.queue = k.end.takeError(), nil
+	}
+	k.Wake()
+	k.e.r.wake()
 }
 
 // most bounds the bytes of one operation.
@@ -359,8 +376,10 @@ func (k *stream) received() {
 		k.goOn()
 		return
 	}
-	k.reader.Wake()
-	k.e.r.wake()
+	if k.half = k.half || err == io.EOF; !k.forEnd || err != nil {
+		k.reader.Wake()
+		k.e.r.wake()
+	}
 }
 
 // sent is called when a send completes, unless there was no room.
@@ -462,12 +481,27 @@ func (k *stream) Send(head, p []byte, high int) (int, error) {
 func (k *stream) Queued() (int, error) { return len(k.queue), k.sendable() }
 
 func (k *stream) AwaitInput(w act.Waker) {
-	k.reader = w
+	k.reader, k.forEnd = w, false
 	if k.closed || k.closing || len(k.in) > 0 || k.inErr != nil || k.outErr != nil {
 		w.Wake()
 		return
 	}
 	k.pull()
+}
+
+// AwaitEnd implements monitor.CloseNotifier.
+func (k *stream) AwaitEnd(w act.Waker) (half bool, err error) {
+	switch {
+	case k.closed || k.closing:
+		return k.half, net.ErrClosed
+	case k.outErr != nil:
+		return k.half, k.outErr
+	case k.inErr != nil && k.inErr != io.EOF:
+		return k.half, k.inErr
+	}
+	k.reader, k.forEnd = w, true
+	k.proceed()
+	return k.half, nil
 }
 
 func (k *stream) AwaitOutput(w act.Waker, low int) {

@@ -15,13 +15,13 @@ import (
 // TestEnded has tasks that never read, and wait only for the end of their connection: bytes, an end, and a reset after
 // it. A task that is not woken never ends.
 func TestEnded(t *testing.T) {
-	sim.TestWith(t, sim.Options{Faults: sim.Anything()}, func(w *sim.World) {
+	sim.Test(t, func(w *sim.World) {
 		serve := func(local bool) func(*listener.Conn) act.Action {
 			return func(c *listener.Conn) act.Action { return &witness{w: w, c: c, local: local} }
 		}
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: serve(false)}
 		unix := &service.Unix{Path: "/run/wake", Handler: serve(true)}
-		_, err := w.Server("wake", act.Config{Schedulers: pick(w, 1, 2)}, tcp.Setup, unix.Setup)
+		_, err := w.Server("wake", act.Config{Schedulers: pick(w, 1, 2)}, append(anyEngine(w), tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		for range 5 {
 			w.Client("10.0.0.1:7007", leave)

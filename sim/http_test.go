@@ -220,7 +220,7 @@ func (v *hosted) Close() error {
 // are echoed, none is read as HTTP, and an order reaches the echo.
 func TestUpgrade(t *testing.T) {
 	switches := 0
-	sim.TestWith(t, sim.Options{Faults: sim.Anything()}, func(w *sim.World) {
+	sim.Test(t, func(w *sim.World) {
 		ordered, asked, told := false, 0, 0
 		web := &httpd.Server{Handler: func(out *httpd.Response, r *httpd.Request) act.Action {
 			asked++
