@@ -22,19 +22,21 @@ func (w *World) audit() {
 
 // lost checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
 func (r *runner) lost(s readiness.State) {
-	if r.at >= 0 {
-		return // the scheduler is about to run
+	f := r.server.kernel.files[s.FD]
+	if r.at >= 0 || f == nil || f.end == nil {
+		return // the scheduler is about to run, or get has failed the world
 	}
-	in, out, coming := r.server.kernel.level(s.FD)
+	e := f.end
+	out := e.writable() && e.settled()
 	switch {
-	case coming:
+	case f.reg != nil && (f.reg.listed || f.reg.coming > 0) || e.out.answered: // an event is coming
 	case s.Dialing:
 		if s.Reader && out {
 			r.w.Errorf("%v: lost wake-up: a task waits for descriptor %d to be connected, and it is", r, s.FD)
 		}
-	case s.Reader && s.ForEnd && r.server.kernel.gone(s.FD, s.Half):
+	case s.Reader && s.ForEnd && (e.err != 0 || e.ended && !s.Half):
 		r.w.Errorf("%v: lost wake-up: a task waits for the end of descriptor %d, which has come", r, s.FD)
-	case s.Reader && !s.ForEnd && (in || s.In):
+	case s.Reader && !s.ForEnd && (e.readable() || s.In):
 		r.w.Errorf("%v: lost wake-up: a task waits for input on descriptor %d, where there is some", r, s.FD)
 	case (s.Writer || s.Queued > 0) && out:
 		r.w.Errorf("%v: lost readiness: %d bytes wait for room on descriptor %d, where there is some", r, s.Queued, s.FD)

@@ -67,20 +67,21 @@ func (c call) String() string { return callNames[c] }
 const firstFile = 3
 
 func newKernel(v *Server) *kernel {
-	n := &v.w.net
-	k := &kernel{w: v.w, server: v, id: uint64(len(n.kernels)), files: make([]*file, firstFile, 64), least: firstFile}
-	n.kernels = append(n.kernels, k)
-	return k
+	return &kernel{w: v.w, server: v, id: uint64(len(v.w.servers)), files: make([]*file, firstFile, 64), least: firstFile}
 }
 
 func (k *kernel) String() string { return k.server.name }
 func (k *kernel) number() uint64 { return numbersOfKernels | k.id }
 
 func (f *file) String() string {
-	if f.end != nil {
-		return fmt.Sprintf("descriptor %d of %v (connection %d)", f.fd, f.k, f.end.c.id)
+	what := "a poller"
+	switch {
+	case f.end != nil:
+		what = fmt.Sprintf("connection %d", f.end.c.id)
+	case f.l != nil:
+		what = f.l.String()
 	}
-	return fmt.Sprintf("descriptor %d of %v", f.fd, f.k)
+	return fmt.Sprintf("descriptor %d of %v (%s)", f.fd, f.k, what)
 }
 func (f *file) number() uint64 { return numbersOfFiles | f.k.id<<32 | uint64(f.fd) }
 
@@ -129,39 +130,11 @@ func (k *kernel) get(fd int, what string) *file {
 // open lists the open descriptors.
 func (k *kernel) open() (names []string) {
 	for _, f := range k.files {
-		if f == nil {
-			continue
-		}
-		switch {
-		case f.end != nil:
-			names = append(names, f.end.String())
-		case f.l != nil:
-			names = append(names, fmt.Sprintf("%v (%v)", f, f.l))
-		default:
-			names = append(names, fmt.Sprintf("%v (a poller)", f))
+		if f != nil {
+			names = append(names, f.String())
 		}
 	}
 	return names
-}
-
-// level reports what can be done with a connection's descriptor now, and whether an event of it is still coming.
-func (k *kernel) level(fd int) (in, out, coming bool) {
-	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil || k.files[fd].end == nil {
-		return false, false, false
-	}
-	f := k.files[fd]
-	e := f.end
-	coming = f.reg != nil && (f.reg.listed || f.reg.coming > 0) || e.out.answered
-	return e.readable(), e.writable() && e.settled(), coming
-}
-
-// gone reports whether a connection has ended. With half set, the end of the peer's bytes is known already.
-func (k *kernel) gone(fd int, half bool) bool {
-	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil || k.files[fd].end == nil {
-		return false
-	}
-	e := k.files[fd].end
-	return e.err != 0 || e.ended && !half
 }
 
 // forRunner returns the OS of one scheduler.
@@ -178,24 +151,19 @@ type view struct {
 func (v *view) OpenPoller() (readiness.Poller, error) {
 	k := v.kernel
 	if k.full(2) {
-		return nil, k.result(opensPoller, 0, syscall.EMFILE)
+		return nil, k.w.result(k, opensPoller, 0, syscall.EMFILE)
 	}
 	p := &poller{k: k, r: v.r}
 	for i := range p.files {
 		p.files[i] = k.install(&file{p: p})
 	}
 	v.p = p
-	return p, k.result(opensPoller, p.files[0], nil)
+	return p, k.w.result(k, opensPoller, p.files[0], nil)
 }
 
-// result records the result of a call that belongs to no descriptor.
-func (k *kernel) result(c call, n int, err error) error {
-	k.w.note(fdCalls, k, returned(n, err), int64(c))
-	return err
-}
-
-func (f *file) result(c call, err error) error {
-	f.k.w.note(fdCalls, f, returned(0, err), int64(c))
+// result records the result of a call, which belongs to a descriptor or to the kernel.
+func (w *World) result(of actor, c call, n int, err error) error {
+	w.note(fdCalls, of, returned(n, err), int64(c))
 	return err
 }
 
@@ -209,14 +177,14 @@ func (v *view) ListenUnix(path string, o netpoll.ListenOptions) (int, error) {
 
 func (v *view) listen(c call, listen func() (*listening, error)) (int, error) {
 	if v.full(1) {
-		return -1, v.result(c, 0, syscall.EMFILE)
+		return -1, v.w.result(v.kernel, c, 0, syscall.EMFILE)
 	}
 	l, err := listen()
 	if err != nil {
-		return -1, v.result(c, 0, err)
+		return -1, v.w.result(v.kernel, c, 0, err)
 	}
 	fd := v.install(&file{l: l})
-	return fd, v.result(c, fd, nil)
+	return fd, v.w.result(v.kernel, c, fd, nil)
 }
 
 func (v *view) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
@@ -229,7 +197,7 @@ func (v *view) DialUnix(path string) (fd int, done bool, err error) {
 
 func (v *view) dial(c call, dial func(*file) (*end, error)) (fd int, done bool, err error) {
 	if v.full(1) {
-		return -1, false, v.result(c, 0, syscall.EMFILE)
+		return -1, false, v.w.result(v.kernel, c, 0, syscall.EMFILE)
 	}
 	f := &file{k: v.kernel}
 	e, err := dial(f)
@@ -238,11 +206,11 @@ func (v *view) dial(c call, dial func(*file) (*end, error)) (fd int, done bool, 
 		e.close()
 	}
 	if err != nil {
-		return -1, false, v.result(c, 0, err)
+		return -1, false, v.w.result(v.kernel, c, 0, err)
 	}
 	f.end = e
 	fd = v.install(f)
-	return fd, e.phase == connected, v.result(c, fd, nil)
+	return fd, e.phase == connected, v.w.result(v.kernel, c, fd, nil)
 }
 
 func (v *view) Accept(fd int) (int, error) {
@@ -458,7 +426,7 @@ func (v *view) CloseWrite(fd int) error {
 	if f == nil {
 		return syscall.EBADF
 	}
-	return f.result(endsWriting, f.end.closeWrite())
+	return v.w.result(f, endsWriting, 0, f.end.closeWrite())
 }
 
 func (v *view) Close(fd int) error { return v.release(closesFile, fd) }
@@ -492,17 +460,19 @@ func (v *view) release(c call, fd int) (err error) {
 	if w.fault(&w.faults.CloseError, f) {
 		err = syscall.EIO
 	}
-	return f.result(c, err)
+	return v.w.result(f, c, 0, err)
 }
 
-func (v *view) Unlink(path string) error { return v.result(unlinksPath, 0, v.w.net.unlink(path)) }
+func (v *view) Unlink(path string) error {
+	return v.w.result(v.kernel, unlinksPath, 0, v.w.net.unlink(path))
+}
 
 func (v *view) SocketError(fd int) error {
 	f := v.stream(fd, "socket error")
 	if f == nil {
 		return syscall.EBADF
 	}
-	return f.result(asksError, f.end.socketError())
+	return v.w.result(f, asksError, 0, f.end.socketError())
 }
 
 func (v *view) LocalAddr(fd int) gonet.Addr {

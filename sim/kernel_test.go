@@ -377,7 +377,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		_, err := b.Accept(l)
 		require.Error(t, err)
 		b.w.healed = true
-		b.w.net.heal()
+		b.k.short = 0
 		_, err = b.Accept(l)
 		require.NoError(t, err)
 	})

@@ -20,14 +20,6 @@ type internet struct {
 	ports       []*listening
 	files       map[string]*listening // of Unix sockets, by path; a stale one has no listener
 	ephemeral   uint16
-	kernels     []*kernel
-}
-
-// heal ends lasting faults. A clogged link opens by itself, in at most 10 s.
-func (n *internet) heal() {
-	for _, k := range n.kernels {
-		k.short = 0
-	}
 }
 
 // injure records that a fault ends the connection.

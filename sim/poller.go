@@ -116,7 +116,7 @@ func (p *poller) Add(fd int, tag uint64, kind netpoll.Kind) error {
 		return syscall.EBADF
 	}
 	err := p.add(f, tag, kind)
-	return f.result(adds, err)
+	return p.k.w.result(f, adds, 0, err)
 }
 
 func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
@@ -174,10 +174,10 @@ func (p *poller) Remove(fd int) error {
 		r = f.l.watchedBy(p)
 	}
 	if r == nil || r.p != p {
-		return f.result(removes, syscall.ENOENT)
+		return p.k.w.result(f, removes, 0, syscall.ENOENT)
 	}
 	r.drop()
-	return f.result(removes, nil)
+	return p.k.w.result(f, removes, 0, nil)
 }
 
 // drop ends a registration. A fault keeps an event of it until the number is in use again.

@@ -173,8 +173,7 @@ func TestFaultsOfReadiness(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Delayed = often }))
 		_, fd, p := b.watched()
 		require.Empty(t, b.look(p))
-		_, _, coming := b.k.level(fd)
-		require.True(t, coming)
+		require.Positive(t, b.k.files[fd].reg.coming)
 		b.w.healed = true
 		b.pass(10 * time.Millisecond)
 		require.Equal(t, told{out}, b.look(p))
