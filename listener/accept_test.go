@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -84,12 +83,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 			a := door(l, monitor.NewConnLimiter(10))
 			spare, _ := l.Stream("tcp", nil)
 			o, conns := doorman(l, a)
-			l.OS.Fail = func(call string, _ int) error {
-				if call == "accept" {
-					return errno
-				}
-				return nil
-			}
+			l.OS.Fail = servertest.Failing("accept", errno)
 			servertest.Dial(t, a.From.Addr())
 			l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
 			l.For(20 * time.Millisecond)
@@ -108,26 +102,6 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 			require.Equal(t, 1, a.places.Open())
 		})
 	}
-}
-
-func TestADescriptorFreedElsewhereIsFoundByTime(t *testing.T) {
-	l, clock := virtual(t)
-	a := door(l, nil)
-	_, conns := doorman(l, a)
-	short := true
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "accept" && short {
-			return syscall.EMFILE
-		}
-		return nil
-	}
-	servertest.Dial(t, a.From.Addr())
-	l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
-	short = false
-	l.For(10 * time.Millisecond)
-	require.Empty(t, *conns)
-	pass(l, clock, listener.RetryAfter)
-	l.Until("the connection, without a further event", func() bool { return len(*conns) == 1 })
 }
 
 func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
@@ -174,12 +148,7 @@ func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
 	l, _ := virtual(t)
 	a := door(l, monitor.NewConnLimiter(1))
 	o, _ := doorman(l, a)
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "accept" {
-			return syscall.EINVAL
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("accept", syscall.EINVAL)
 	servertest.Dial(t, a.From.Addr())
 	require.Equal(t, act.Failed, o.over(l))
 	require.EqualError(t, o.err, "listener: accept: invalid argument")
@@ -230,71 +199,4 @@ func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
 			require.NoError(t, a.From.Close())
 		})
 	}
-}
-
-// Two schedulers, few places, many clients: none is forgotten in the backlog.
-func TestAtTheLimitOfTwoSchedulersNoClientIsForgotten(t *testing.T) {
-	const visitors, each = 6, 60
-	places := monitor.NewConnLimiter(2)
-	var first monitor.Acceptor
-	var most atomic.Int64
-	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
-		from, err := listen(s, "127.0.0.1:0", first, places)
-		if err != nil {
-			return err
-		}
-		first = from
-		a := &listener.Accept{From: from}
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if t.Order() != nil {
-				return act.Done
-			}
-			for {
-				if d := a.Act(t); d != act.Done {
-					return d
-				}
-				if n := int64(places.Open()); n > most.Load() {
-					most.Store(n)
-				}
-				s.Spawn(greeter(a.Conn()))
-			}
-		}))
-		return nil
-	})
-	done := make(chan error, visitors)
-	for range visitors {
-		go func() { done <- visit(first.Addr().String(), each) }()
-	}
-	for range visitors {
-		require.NoError(t, <-done)
-	}
-	require.LessOrEqual(t, most.Load(), int64(2))
-	r.Group.Shutdown(servertest.Drain)
-	require.NoError(t, r.End())
-	require.Zero(t, places.Open())
-}
-
-// greeter says hello and goes.
-func greeter(c *listener.Conn) act.Action {
-	return act.Func(func(*act.Task) act.Directive {
-		_, _ = c.WriteString("hello")
-		_ = c.Close()
-		return act.Done
-	})
-}
-
-func visit(at string, times int) error {
-	for range times {
-		c, err := net.Dial("tcp", at)
-		if err != nil {
-			return err
-		}
-		_ = c.SetDeadline(time.Now().Add(servertest.Timeout))
-		_, err = io.ReadFull(c, make([]byte, 5))
-		_ = c.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -204,35 +204,6 @@ func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestHalfCloseBothWays(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn(network, listener.Limits{})
-		half := peer.(interface{ CloseWrite() error })
-		echo := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-			in, err := c.Peek(1)
-			if err == io.EOF {
-				_, _ = c.WriteString(", and that was all")
-				_ = c.CloseWrite()
-				return act.Done
-			}
-			if err != nil {
-				return listener.Next(t, err)
-			}
-			n, err := c.Write(in)
-			c.Discard(n)
-			return listener.Next(t, err)
-		}))
-		servertest.Send(t, peer, "some words")
-		require.NoError(t, half.CloseWrite())
-		require.Equal(t, act.Done, echo.over(l))
-		servertest.Expect(t, peer, "some words, and that was all")
-		servertest.ExpectEOF(t, peer)
-		require.NoError(t, c.Close())
-		require.NoError(t, l.S.Run(), "both have ended: nothing lingers")
-	}
-}
-
 // Memory does not grow with the connections that were: what is kept for the next ones is bounded.
 func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
 	l := servertest.New(t, act.Config{})
@@ -267,12 +238,7 @@ func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
 func TestACloseThatCannotSendTheLastBytesSaysSo(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "send" {
-			return syscall.EPIPE
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("send", syscall.EPIPE)
 	l.Turn(func(*act.Task) {
 		_, err := c.WriteString("goodbye")
 		require.NoError(t, err)

@@ -2,7 +2,6 @@ package listener_test
 
 import (
 	"errors"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -35,21 +34,6 @@ func writer(l *servertest.Stepped, c *listener.Conn) *outcome {
 	}))
 	l.Until("it is blocked", func() bool { return o.directive == act.Wait })
 	return o
-}
-
-func TestADeadlineIsANetErrorWithATimeout(t *testing.T) {
-	l, clock := virtual(t)
-	c, _ := l.Conn("unix", listener.Limits{})
-	defer c.Abort()
-	require.NoError(t, c.SetDeadline(clock.Wall()))
-	l.Turn(func(*act.Task) {
-		_, err := c.Peek(1)
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		var n net.Error
-		require.True(t, errors.As(err, &n) && n.Timeout())
-		_, err = c.Write([]byte("x"))
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	})
 }
 
 func TestDeadlines(t *testing.T) {

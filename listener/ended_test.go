@@ -13,8 +13,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// mourner asks in every turn whether its peer has gone, and waits for nothing else.
-type mourner struct {
+// endWatcher is a task that calls Ended in every turn, and waits for nothing else.
+type endWatcher struct {
 	c     *listener.Conn
 	turns int
 	half  bool
@@ -22,7 +22,7 @@ type mourner struct {
 	over  bool
 }
 
-func (m *mourner) Act(t *act.Task) act.Directive {
+func (m *endWatcher) Act(t *act.Task) act.Directive {
 	m.turns++
 	m.half, m.err = m.c.Ended(t)
 	if m.err != nil || m.over {
@@ -31,10 +31,10 @@ func (m *mourner) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// mourn has a mourner wait for the end of c, which is not near.
-func mourn(l *servertest.Stepped, c *listener.Conn) *mourner {
+// watchEnd spawns an endWatcher of c, whose end has not come.
+func watchEnd(l *servertest.Stepped, c *listener.Conn) *endWatcher {
 	l.T.Helper()
-	m := &mourner{c: c}
+	m := &endWatcher{c: c}
 	l.S.Spawn(m)
 	m.quiet(l, 1)
 	require.False(l.T, m.half)
@@ -43,13 +43,13 @@ func mourn(l *servertest.Stepped, c *listener.Conn) *mourner {
 }
 
 // woken wants m to have its nth turn, and then no other.
-func (m *mourner) woken(l *servertest.Stepped, n int) {
+func (m *endWatcher) woken(l *servertest.Stepped, n int) {
 	l.T.Helper()
 	l.Until("it is woken", func() bool { return m.turns >= n })
 	m.quiet(l, n)
 }
 
-func (m *mourner) quiet(l *servertest.Stepped, n int) {
+func (m *endWatcher) quiet(l *servertest.Stepped, n int) {
 	l.T.Helper()
 	l.For(10 * time.Millisecond)
 	require.Equal(l.T, n, m.turns)
@@ -61,7 +61,7 @@ func TestATaskThatWaitsForTheEndIsWokenOnceAndNotByBytes(t *testing.T) {
 		c, peer := l.Conn(network, listener.Limits{})
 		servertest.Send(t, peer, "unread before, ")
 		l.For(5 * time.Millisecond)
-		m := mourn(l, c)
+		m := watchEnd(l, c)
 		for range 3 {
 			servertest.Send(t, peer, "x")
 			m.quiet(l, 1)
@@ -89,13 +89,16 @@ func TestATaskThatWaitsForTheEndIsWokenOnceAndNotByBytes(t *testing.T) {
 }
 
 func TestAResetIsReportedAtOnceAndBehindAnEnd(t *testing.T) {
-	for _, fin := range []bool{false, true} {
+	for _, row := range []struct{ fin, queued bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("tcp", listener.Limits{})
 		servertest.Send(t, peer, "unread")
-		m := mourn(l, c)
+		for err := error(nil); row.queued && err == nil; {
+			l.Turn(func(*act.Task) { _, err = c.Write(make([]byte, 64<<10)) })
+		}
+		m := watchEnd(l, c)
 		turn := 2
-		if fin {
+		if row.fin {
 			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
 			m.woken(l, turn)
 			require.True(t, m.half)
@@ -118,40 +121,13 @@ func TestAResetIsReportedAtOnceAndBehindAnEnd(t *testing.T) {
 	}
 }
 
-func TestAResetIsReportedWhileSomethingIsQueued(t *testing.T) {
-	for _, fin := range []bool{false, true} {
-		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn("tcp", listener.Limits{})
-		l.Turn(func(*act.Task) {
-			for {
-				if _, err := c.Write(make([]byte, 64<<10)); err != nil {
-					break
-				}
-			}
-		})
-		m := mourn(l, c)
-		turn := 2
-		if fin {
-			require.NoError(t, peer.(*net.TCPConn).CloseWrite())
-			m.woken(l, turn)
-			turn++
-		}
-		servertest.Reset(t, peer)
-		m.woken(l, turn)
-		require.Error(t, m.err)
-		_, err := c.Write(nil)
-		require.Equal(t, m.err, err)
-		c.Abort()
-	}
-}
-
 // A Unix peer that goes with something unread says so by an error.
 func TestAUnixPeerThatHasNotReadAllIsAReset(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(*act.Task) { _, _ = c.WriteString("never read") })
-	m := mourn(l, c)
+	m := watchEnd(l, c)
 	require.NoError(t, peer.Close())
 	m.woken(l, 2)
 	require.Error(t, m.err)
@@ -178,7 +154,7 @@ func TestAnEndBeforeTheCallIsReturnedWithoutWaking(t *testing.T) {
 					l.Turn(func(*act.Task) { _, said = c.Peek(1) })
 					require.Error(t, said)
 				}
-				m := &mourner{c: c}
+				m := &endWatcher{c: c}
 				l.S.Spawn(m)
 				m.woken(l, 1)
 				if row.half {
@@ -202,7 +178,7 @@ func TestAnOrderlyEndOfBothSidesIsNoError(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{})
-		m := mourn(l, c)
+		m := watchEnd(l, c)
 		l.Turn(func(*act.Task) { require.NoError(t, c.CloseWrite()) })
 		require.NoError(t, peer.Close())
 		m.woken(l, 2)
@@ -218,7 +194,7 @@ func TestAnOrderlyEndOfBothSidesIsNoError(t *testing.T) {
 func TestWaitingToReadAndWaitingForTheEndReplaceEachOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
-	m := mourn(l, c)
+	m := watchEnd(l, c)
 	reads := 0
 	reader := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		reads++

@@ -100,16 +100,3 @@ func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
 		require.Equal(t, "three and what I say", string(more))
 	})
 }
-
-func TestAConnectErrorHasItsAddressAndItsReason(t *testing.T) {
-	at := vacant(t).String()
-	l := servertest.New(t, act.Config{})
-	o := spawn(l.S, listener.Within(servertest.Timeout, &listener.Connect{Address: at}))
-	require.Equal(t, act.Failed, o.over(l))
-	var failed *listener.ConnectError
-	require.ErrorAs(t, o.err, &failed)
-	require.Equal(t, at, failed.Address)
-	require.EqualError(t, failed.Err, "connection refused")
-	require.EqualError(t, failed, "listener: connect to "+at+": connection refused")
-	require.Equal(t, failed.Err, failed.Unwrap())
-}

@@ -237,36 +237,6 @@ func TestReceiveTakesOneValue(t *testing.T) {
 	l.Turn(func(task *act.Task) { require.Equal(t, act.Failed, r.Act(task)) })
 }
 
-func TestReceiveOrATimeout(t *testing.T) {
-	l, clock := virtual(t)
-	box := monitor.NewMailbox[int](4)
-	o := spawn(l.S, listener.Within(time.Second, &listener.Receive[int]{From: box})).begun(l)
-	pass(l, clock, time.Second)
-	require.Equal(t, act.Failed, o.over(l))
-	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
-	require.NoError(t, box.Send(1), "a later value does no harm")
-	l.For(time.Millisecond)
-}
-
-func TestWithinThatWasClosedSaysSo(t *testing.T) {
-	s := act.New(act.Config{})
-	w := listener.Within(time.Hour, &listener.Sleep{For: time.Hour})
-	var err error
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if d := w.Act(t); d != act.Wait {
-			return t.Fail(fmt.Errorf("a sleep answered %v", d))
-		}
-		_ = w.(io.Closer).Close()
-		if w.Act(t) == act.Failed {
-			err = t.Err()
-		}
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.ErrorIs(t, err, act.ErrDropped)
-	require.NoError(t, s.Close())
-}
-
 // A Sleep that was found finished in a turn of another cause, before its timer had fired, left that armed: used
 // again, the timer stood twice in its list, which became a loop without end.
 func TestAFinishedSleepMayBeUsedAgain(t *testing.T) {

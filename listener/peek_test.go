@@ -2,11 +2,9 @@ package listener_test
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -204,27 +202,6 @@ func TestPeekReceivesOnlyWhatIsMissing(t *testing.T) {
 	require.Equal(t, 5, c.Buffered())
 }
 
-func TestWhatIsLeftUnreadIsKeptOverTurns(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	servertest.Send(t, peer, "one two ")
-	readable(l, c, 8)
-	l.Turn(func(*act.Task) { c.Discard(4) })
-	servertest.Send(t, peer, "three")
-	for range 3 {
-		l.Turn(func(*act.Task) { require.Equal(t, 4, c.Buffered()) })
-	}
-	readable(l, c, 9)
-	l.Turn(func(*act.Task) {
-		in, err := c.Peek(9)
-		require.NoError(t, err)
-		require.Equal(t, "two three", string(in))
-		c.Discard(9)
-	})
-	require.True(t, listener.AtRest(c), "and an idle connection holds nothing")
-}
-
 func TestLoansStayValidInTheirTurn(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("unix", listener.Limits{})
@@ -309,35 +286,6 @@ func TestAnIdleConnectionWithADeadlineHoldsNoBuffer(t *testing.T) {
 	require.Zero(t, listener.Memory(c))
 }
 
-// A peer that sends byte by byte: neither calls nor copies nor memory grow faster than the bytes.
-func TestAByteAtATimeCostsInProportion(t *testing.T) {
-	const n = 20_000
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	one := []byte("x")
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		if _, err := c.Peek(n); err != nil {
-			return listener.Next(t, err)
-		}
-		return act.Done
-	}))
-	l.OS.Forget()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range n {
-		_, err := peer.Write(one)
-		require.NoError(t, err)
-		_, _ = l.S.Step(1)
-	}
-	require.Equal(t, act.Done, o.over(l))
-	runtime.ReadMemStats(&after)
-	require.LessOrEqual(t, l.OS.Count("receive"), n+n/100, "one for each, but for a few that came between")
-	require.Equal(t, n, l.OS.Bytes("receive"))
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*n), "buffers of all sizes together")
-	require.Equal(t, n, c.Buffered())
-}
-
 func TestReadIsBounded(t *testing.T) {
 	const limit = 1000
 	l := servertest.New(t, act.Config{})
@@ -409,61 +357,6 @@ func TestTheEndComesBehindTheLastBytesAndStays(t *testing.T) {
 		})
 		servertest.Expect(t, peer, "answer")
 		c.Abort()
-	}
-}
-
-func TestReadCopies(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	servertest.Send(t, peer, "hello")
-	readable(l, c, 5)
-	l.Turn(func(*act.Task) {
-		p := make([]byte, 3)
-		n, err := c.Read(nil)
-		require.NoError(t, err)
-		require.Zero(t, n)
-		n, err = c.Read(p)
-		require.NoError(t, err)
-		require.Equal(t, "hel", string(p[:n]))
-		n, err = c.Read(p)
-		require.NoError(t, err)
-		require.Equal(t, "lo", string(p[:n]))
-		_, err = c.Read(p)
-		var b listener.Blocked
-		require.True(t, errors.As(err, &b))
-	})
-}
-
-func TestManyConnectionsLendInOneTurn(t *testing.T) {
-	const n = 40
-	l := servertest.New(t, act.Config{})
-	conns := make([]*listener.Conn, n)
-	for i := range conns {
-		c, peer := l.Conn([]string{"tcp", "unix"}[i%2], listener.Limits{})
-		defer c.Abort()
-		conns[i] = c
-		servertest.Send(t, peer, strings.Repeat(string(rune('A'+i)), 3000))
-	}
-	l.For(5 * time.Millisecond)
-	l.Turn(func(*act.Task) {
-		var loans [][]byte
-		for _, c := range conns {
-			in, err := c.Peek(3000)
-			require.NoError(t, err)
-			loans = append(loans, in)
-			c.Discard(len(in) / 2)
-		}
-		for i, in := range loans {
-			require.Equal(t, strings.Repeat(string(rune('A'+i)), 3000), string(in))
-		}
-	})
-	for i, c := range conns {
-		l.Turn(func(*act.Task) {
-			in, err := c.Peek(1500)
-			require.NoError(t, err)
-			require.Equal(t, strings.Repeat(string(rune('A'+i)), 1500), string(in))
-		})
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -222,69 +221,6 @@ func TestAFileWaitsForTheQueue(t *testing.T) {
 	require.Equal(t, string(content), string(all[written:]))
 }
 
-// What must not be here: a task that asks again and again, or an engine that does, while the peer does not read.
-func TestAFileForAPeerThatDoesNotReadCostsNothing(t *testing.T) {
-	tier.Need(t, tier.Full, "waits again and again until every buffer is full")
-	eachWay(t, func(t *testing.T, l *servertest.Stepped, way string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
-		f, content := file(t, 16<<20)
-		c, peer := conn(listener.Limits{})
-		a := &sending{c: c, f: f, n: int64(len(content))}
-		o := spawn(l.S, a).begun(l)
-		for before := -1; o.turns != before; { // it fills what the systems on both sides have, and no more
-			before = o.turns
-			l.For(60 * time.Millisecond)
-		}
-		require.LessOrEqual(t, o.turns, 60)
-		require.Equal(t, act.Wait, o.directive)
-		turns := o.turns
-		l.OS.Forget()
-		l.For(30 * time.Millisecond)
-		require.Equal(t, turns, o.turns)
-		require.Zero(t, l.OS.Count("sendfile")+l.OS.Count("send"))
-		if way == "by the system" {
-			require.Zero(t, c.Queued(), "nothing of it is in this memory")
-		}
-
-		// Other things go on: input wakes no task that waits for room.
-		servertest.Send(t, peer, "hello")
-		readable(l, c, 5)
-		require.Equal(t, turns, o.turns)
-
-		got := slowly(peer)
-		require.Equal(t, act.Done, o.over(l))
-		require.NoError(t, c.Close())
-		require.NoError(t, l.S.Run())
-		require.True(t, bytes.Equal(content, servertest.Receive(t, got)))
-	})
-}
-
-// A small write while the file waits for room goes to the same place: in front of what was not sent yet.
-func TestWhatIsWrittenWhileAFileWaitsGoesBeforeItsRest(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	f, content := file(t, 8<<20)
-	c, peer := l.Conn("unix", listener.Limits{})
-	sent, err := int64(0), error(nil)
-	for err == nil {
-		var n int64
-		n, err = c.SendFile(f, sent, int64(len(content))-sent)
-		sent += n
-	}
-	require.Implements(t, (*listener.Blocked)(nil), err)
-	l.Turn(func(*act.Task) {
-		_, err := c.WriteString("between")
-		require.NoError(t, err)
-	})
-	require.Equal(t, len("between"), c.Queued())
-	o := spawn(l.S, &sending{c: c, f: f, offset: sent, n: int64(len(content)) - sent}).begun(l)
-	got := slowly(peer)
-	require.Equal(t, act.Done, o.over(l))
-	require.NoError(t, c.Close())
-	require.NoError(t, l.S.Run())
-	all := <-got
-	want := append(append(append([]byte{}, content[:sent]...), "between"...), content[sent:]...)
-	require.True(t, bytes.Equal(want, all))
-}
-
 func TestAFileThatIsShorterThanItWas(t *testing.T) {
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 20_000)
@@ -340,12 +276,7 @@ func TestAFileThatTheSystemCannotRead(t *testing.T) {
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
 	f, _ := file(t, 10)
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "sendfile" {
-			return syscall.EIO
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("sendfile", syscall.EIO)
 	blind, err := os.OpenFile(f.Name(), os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer func() { _ = blind.Close() }()
@@ -422,26 +353,6 @@ func TestAFileAfterTheEnd(t *testing.T) {
 		require.Panics(t, func() { _, _ = c.SendFile(f, -1, 10) })
 		require.Panics(t, func() { _, _ = c.SendFile(f, 0, -10) })
 	})
-}
-
-// A task that waits for room for a file is woken when another gives the connection up.
-func TestClosingWakesATaskThatSendsAFile(t *testing.T) {
-	for name, giveUp := range map[string]func(*listener.Conn){
-		"Close": func(c *listener.Conn) { _ = c.Close() },
-		"Abort": (*listener.Conn).Abort,
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := servertest.New(t, act.Config{})
-			f, content := file(t, 16<<20)
-			c, _ := l.Conn("unix", listener.Limits{Linger: time.Millisecond})
-			o := spawn(l.S, &sending{c: c, f: f, n: int64(len(content))}).begun(l)
-			l.Until("it waits", func() bool { return o.directive == act.Wait })
-			giveUp(c)
-			require.Equal(t, act.Failed, o.over(l))
-			require.Equal(t, net.ErrClosed, o.err)
-			require.NoError(t, l.S.Run())
-		})
-	}
 }
 
 // Small marks, of which some are smaller than what is gathered, and a system that takes little at a time.

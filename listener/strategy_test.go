@@ -1,8 +1,6 @@
 package listener_test
 
 import (
-	"bytes"
-	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -58,63 +55,6 @@ func serve(at *net.Addr, limits listener.Limits, handler func(*listener.Conn) ac
 		}))
 		return nil
 	}
-}
-
-// What every server stands on, under each way to be idle.
-func TestUnderEachIdleStrategy(t *testing.T) {
-	for _, name := range demon.Strategies {
-		t.Run(name, func(t *testing.T) {
-			idle, err := demon.ParseStrategy(name)
-			require.NoError(t, err)
-			var at net.Addr
-			r := servertest.Start(t, act.Config{Schedulers: 2, Idle: idle}, serve(&at, listener.Limits{Linger: 200 * time.Millisecond}, echo))
-			for what, play := range plays {
-				t.Run(what, func(t *testing.T) { play(t, servertest.Dial(t, at)) })
-			}
-			r.Group.Shutdown(servertest.Drain)
-			require.NoError(t, r.End())
-			require.Empty(t, r.Logs.FilterMessage("a task failed").All())
-		})
-	}
-}
-
-var plays = map[string]func(t *testing.T, c net.Conn){
-	"echo": func(t *testing.T, c net.Conn) {
-		for range 20 {
-			servertest.Send(t, c, "hello")
-			servertest.Expect(t, c, "hello")
-		}
-		require.NoError(t, c.Close())
-	},
-	"half-close": func(t *testing.T, c net.Conn) {
-		servertest.Send(t, c, "all I have")
-		require.NoError(t, c.(*net.TCPConn).CloseWrite())
-		servertest.Expect(t, c, "all I have")
-		servertest.ExpectEOF(t, c)
-	},
-	"a megabyte": func(t *testing.T, c net.Conn) {
-		all := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
-		go func() {
-			_, _ = c.Write(all)
-			_ = c.(*net.TCPConn).CloseWrite()
-		}()
-		back, err := io.ReadAll(c)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(all, back))
-	},
-	"reset": func(t *testing.T, c net.Conn) {
-		servertest.Send(t, c, "hello")
-		servertest.Reset(t, c)
-	},
-	"silence": func(t *testing.T, c net.Conn) {
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(5*time.Millisecond)))
-		_, err := c.Read(make([]byte, 1))
-		var n net.Error
-		require.ErrorAs(t, err, &n)
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(servertest.Timeout)))
-		servertest.Send(t, c, "x")
-		servertest.Expect(t, c, "x")
-	},
 }
 
 // A client that sends for ever and never reads costs no more than the marks, and its neighbours nothing.

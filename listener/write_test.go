@@ -133,12 +133,7 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 		require.Equal(t, 1, l.OS.Count("send"), "once for what was gathered")
 	})
 	servertest.Expect(t, peer, string(make([]byte, 5000))+"gathered")
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "send" {
-			return syscall.EAGAIN
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	l.Turn(func(*act.Task) {
 		_, _ = c.WriteString("refused")
 		l.OS.Forget()
@@ -219,32 +214,6 @@ func TestWaterMarks(t *testing.T) {
 	require.Equal(t, written, <-heard)
 }
 
-func TestABlockedWriteReturnsHowMuchItTook(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("unix", listener.Limits{High: 50_000})
-	huge := make([]byte, 4<<20)
-	for i := range huge {
-		huge[i] = byte(i >> 4)
-	}
-	n := 0
-	l.Turn(func(*act.Task) {
-		var err error
-		n, err = c.Write(huge)
-		require.Implements(t, (*listener.Blocked)(nil), err)
-		require.Less(t, n, len(huge))
-		require.Equal(t, 50_000, c.Queued())
-		require.NoError(t, c.Close())
-	})
-	heard := make(chan []byte, 1)
-	go func() {
-		all, _ := io.ReadAll(peer)
-		_ = peer.Close()
-		heard <- all
-	}()
-	require.NoError(t, l.S.Run())
-	require.True(t, bytes.Equal(huge[:n], <-heard), "that much, and no other bytes")
-}
-
 // What was broken: small writes were gathered, and thrown away at the end of the turn, with no error ever.
 func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 	l := servertest.New(t, act.Config{})
@@ -259,12 +228,7 @@ func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 		return act.Done
 	}))
 	l.For(time.Millisecond)
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "send" {
-			return syscall.EPIPE
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("send", syscall.EPIPE)
 	l.Turn(func(*act.Task) {
 		n, err := c.WriteString("small")
 		require.NoError(t, err)
@@ -288,25 +252,6 @@ func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 	readable(l, c, 30)
 	require.NoError(t, c.Close())
 	servertest.ExpectEOF(t, peer)
-}
-
-func TestAResetReachesAWriterThatIsBlocked(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	part := make([]byte, 64<<10)
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		for {
-			if _, err := c.Write(part); err != nil {
-				return listener.Next(t, err)
-			}
-		}
-	}))
-	l.Until("it is blocked", func() bool { return c.Queued() > 0 })
-	servertest.Reset(t, peer)
-	require.Equal(t, act.Failed, o.over(l))
-	require.ErrorIs(t, o.err, syscall.ECONNRESET)
-	require.NoError(t, c.Close())
-	require.NoError(t, l.S.Run(), "a connection that is broken does not linger")
 }
 
 // What was broken: a small write after the end of writing was taken and thrown away.

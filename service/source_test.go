@@ -77,19 +77,6 @@ func TestASourceHasATurnAPass(t *testing.T) {
 	require.Equal(t, 3, strings.Count(h.String(), "S"))
 }
 
-func TestASourceMayMakeNothing(t *testing.T) {
-	s, _ := alone(t)
-	turns := 0
-	s.Install(service.New(func(*act.Task) (act.Action, act.Directive) {
-		if turns++; turns < 5 {
-			return nil, act.Yield
-		}
-		return nil, act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, 5, turns)
-}
-
 func TestASourceWaitsUntilItIsWoken(t *testing.T) {
 	s, _ := alone(t)
 	var h history
@@ -107,20 +94,6 @@ func TestASourceWaitsUntilItIsWoken(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, 3, strings.Count(h.String(), "S"))
 	require.Equal(t, 2, strings.Count(h.String(), "A"))
-}
-
-func TestASourceMayOffload(t *testing.T) {
-	s, _ := alone(t)
-	var h history
-	found := ""
-	s.Install(service.New(func(t *act.Task) (act.Action, act.Directive) {
-		if found == "" {
-			return nil, t.Offload(func() { found = "A" })
-		}
-		return h.task(found, 1), act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, "A", h.String())
 }
 
 func TestASourceThatFails(t *testing.T) {

@@ -234,12 +234,7 @@ func TestATraceMayNameTheServiceWhileItIsSetUp(t *testing.T) {
 func TestAnErrorOfAcceptThatWillNotPassEndsTheService(t *testing.T) {
 	for _, kind := range both(t, answers("hello")) {
 		t.Run(kind.name, func(t *testing.T) {
-			system := &servertest.OS{Fail: func(call string, _ int) error {
-				if call == "accept" {
-					return syscall.ENOTSOCK
-				}
-				return nil
-			}}
+			system := &servertest.OS{Fail: servertest.Failing("accept", syscall.ENOTSOCK)}
 			w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 				readiness.Inject(s, system)
 				return nil

@@ -1,14 +1,11 @@
 package service_test
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -40,39 +37,6 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 		require.EqualValues(t, 20, x.sum())
 		require.NoError(t, w.order(servertest.Drain))
 	})
-}
-
-// Unix sockets do not balance, but no scheduler is left out for ever.
-func TestUnixUnderLoadAllSchedulersAccept(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		x := newShares(2)
-		v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: x.of(greeting)}
-		w := begin(t, cfg, v.Setup)
-		eventually(t, "both have accepted", func() bool {
-			var all sync.WaitGroup
-			failures := make(chan error, 20)
-			for range 20 {
-				all.Go(func() { failures <- visit(v.Addr()) })
-			}
-			all.Wait()
-			close(failures)
-			for err := range failures {
-				require.NoError(t, err)
-			}
-			return x[0].Load() > 0 && x[1].Load() > 0
-		})
-		require.NoError(t, w.order(servertest.Drain))
-	})
-}
-
-// visit connects, is greeted and goes.
-func visit(a net.Addr) error {
-	c, err := net.DialTimeout(a.Network(), a.String(), servertest.Timeout)
-	if err != nil {
-		return err
-	}
-	_, err = io.ReadFull(c, make([]byte, 5))
-	return errors.Join(err, c.Close())
 }
 
 func TestUnixFile(t *testing.T) {

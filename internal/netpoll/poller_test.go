@@ -307,32 +307,6 @@ func TestInterruptFromManyGoroutines(t *testing.T) {
 	<-left // or the Poller would be closed when that Interrupt returns, which may be after the test
 }
 
-// A sleeper that is interrupted each time it has fallen asleep wakes each time.
-func TestInterruptEndsEachWait(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	asleep, awake := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(awake)
-		events := make([]Event, 1)
-		for range asleep {
-			n, err := p.Wait(events, -1)
-			if n != 0 || err != nil {
-				t.Errorf("%d events, %v", n, err)
-			}
-			awake <- struct{}{}
-		}
-	}()
-	for i := range 200 {
-		asleep <- struct{}{}
-		time.Sleep(time.Duration(i%20) * 50 * time.Microsecond)
-		p.Interrupt()
-		<-awake
-	}
-	close(asleep)
-	<-awake
-}
-
 // Without the gate, a late Interrupt would write its eight bytes into whatever connection has got the
 // number of the closed descriptor.
 func TestInterruptWhileClosingHitsNoOtherDescriptor(t *testing.T) {

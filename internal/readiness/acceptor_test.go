@@ -161,12 +161,7 @@ func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
 func TestASocketThatCannotBeWatchedIsClosed(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine()
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "add" {
-			return syscall.ENOMEM
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("add", syscall.ENOMEM)
 	path := filepath.Join(servertest.ShortDir(t), "s")
 	for _, addr := range []net.Addr{loopback, &net.UnixAddr{Name: path, Net: "unix"}} {
 		_, err := l.Engine().Listen(readiness.ListenOptions{Addr: addr, Limiter: unlimited})
@@ -181,12 +176,7 @@ func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T)
 	a := open(l, unlimited)
 	stream, _ := l.Stream("tcp", nil)
 	servertest.Dial(t, a.Addr())
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "accept" {
-			return syscall.EMFILE
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("accept", syscall.EMFILE)
 	_, err := next(l, a)
 	require.ErrorIs(t, err, readiness.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
@@ -262,19 +252,4 @@ func TestADialClosedOnTheWayIsGone(t *testing.T) {
 	require.Equal(t, errClosed, err)
 	require.Zero(t, places.Open())
 	l.Turn(func(t *act.Task) { dial.Await(t.Waker()) })
-}
-
-func TestADialOnAUnixSocket(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	path := filepath.Join(servertest.ShortDir(t), "s")
-	_, err := l.Engine().Dial(&net.UnixAddr{Name: path, Net: "unix"}, unlimited)
-	require.Equal(t, syscall.ENOENT, err)
-	door, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	defer func() { _ = door.Close() }()
-	dial, err := l.Engine().Dial(&net.UnixAddr{Name: path, Net: "unix"}, unlimited)
-	require.NoError(t, err)
-	stream, err := decided(l, dial)
-	require.NoError(t, err)
-	stream.Abort()
 }

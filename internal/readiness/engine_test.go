@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -35,12 +33,7 @@ func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
 
 func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "open" {
-			return syscall.EMFILE
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("open", syscall.EMFILE)
 	err := readiness.Of(l.S).Open()
 	require.ErrorIs(t, err, syscall.EMFILE)
 	require.EqualError(t, err, "monitor: opening a poller: too many open files")
@@ -53,12 +46,7 @@ func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
 func TestAnErrorOfThePollerEndsRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine()
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "wait" {
-			return syscall.EBADF
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("wait", syscall.EBADF)
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive { t.Waker(); return act.Wait }))
 	err := l.S.Run()
 	require.ErrorIs(t, err, syscall.EBADF)
@@ -188,23 +176,6 @@ func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 	l.Turn(func(*act.Task) { require.Zero(t, readiness.Lent(l.Engine()), "and not longer") })
 }
 
-func TestALoanIsAtMostAsMuchAsWasAskedFor(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
-	defer stream.Abort()
-	servertest.Send(t, peer, "0123456789")
-	got := ""
-	l.Until("all", func() bool {
-		l.Turn(func(*act.Task) {
-			for part, err := stream.Lend(3); err == nil; part, err = stream.Lend(3) {
-				require.LessOrEqual(t, len(part), 3)
-				got += string(part)
-			}
-		})
-		return got == "0123456789"
-	})
-}
-
 func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
@@ -271,41 +242,6 @@ func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
 	close(release)
 	require.Eventually(t, func() bool { return ran.Load() == n }, servertest.Timeout, time.Millisecond)
 	require.LessOrEqual(t, os.Count("interrupt"), 2, "and perhaps one as it had fallen asleep again")
-	r.Group.Shutdown(servertest.Drain)
-	require.NoError(t, r.End())
-}
-
-func TestPostsToASleeperAllRunOnceOnItsThread(t *testing.T) {
-	const senders, each = 8, 10_000
-	os := &servertest.OS{}
-	r := asleep(t, os)
-	var home uint64
-	r.On(0, func(*act.Scheduler) { home = thread.ID() })
-	settled(os)
-	var next [senders]int // belongs to the scheduler's thread, as the race detector watches
-	foreign := 0
-	var all sync.WaitGroup
-	for i := range senders {
-		all.Go(func() {
-			for n := range each {
-				r.Group.Schedulers()[0].Post(func(*act.Scheduler) {
-					if thread.ID() != home {
-						foreign++
-					}
-					if next[i] == n {
-						next[i]++
-					}
-				})
-			}
-		})
-	}
-	all.Wait()
-	r.On(0, func(*act.Scheduler) {
-		require.Zero(t, foreign)
-		for i := range senders {
-			require.Equal(t, each, next[i], "those of sender %d ran, in order", i)
-		}
-	})
 	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
 }

@@ -300,12 +300,7 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 			}
 			servertest.Send(t, peer, "unread")
 			l.For(5 * time.Millisecond)
-			l.OS.Fail = func(name string, _ int) error {
-				if name == call {
-					return syscall.EIO
-				}
-				return nil
-			}
+			l.OS.Fail = servertest.Failing(call, syscall.EIO)
 			stream.Close(servertest.Timeout)
 			drained(peer)
 			_ = peer.(*net.TCPConn).CloseWrite() // an error means that it was reset

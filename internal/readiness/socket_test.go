@@ -178,27 +178,6 @@ func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 	}
 }
 
-func TestTheQueueStaysBelowTheMark(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, _ := l.Stream("unix", nil)
-	defer stream.Abort()
-	part := make([]byte, 10_000)
-	for range 1000 {
-		_, err := stream.Send(part[:4096], part, 20_000)
-		require.NoError(t, err)
-		if q, _ := stream.Queued(); q >= 20_000 {
-			break
-		}
-	}
-	n, err := stream.Send(nil, part, 20_000)
-	require.NoError(t, err)
-	require.Zero(t, n)
-	q, _ := stream.Queued()
-	require.LessOrEqual(t, q, 20_000+4096, "the head is taken whole")
-	_, memory := readiness.Busy(l.Engine())
-	require.LessOrEqual(t, memory, 64<<10)
-}
-
 // A queue that is never empty, because as much is written as is sent, does not grow for ever.
 func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 	const mark = 20_000
@@ -328,21 +307,6 @@ func TestALateErrorIsTheNextCallsAndWakesWaitingTasks(t *testing.T) {
 	require.Equal(t, late, err)
 }
 
-// What the peer sent before it went can still be received after a send has failed.
-func TestAfterALateErrorWhatCameIsStillReceived(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("unix", nil)
-	defer stream.Abort()
-	fill(l, stream)
-	servertest.Send(t, peer, "I have to go")
-	require.NoError(t, peer.Close())
-	l.Until("an error", func() bool { _, err := stream.Queued(); return err != nil })
-	got, err := receiveAll(stream)
-	require.Equal(t, "I have to go", string(got))
-	require.Error(t, err)
-	require.NotEqual(t, io.EOF, err)
-}
-
 func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		l := servertest.New(t, act.Config{})
@@ -387,20 +351,6 @@ func TestWaitingTasksAreWokenWhenTheStreamIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestWakeWakesBoth(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, _ := l.Stream("unix", nil)
-	defer stream.Abort()
-	stream.Wake() // no task waits
-	fill(l, stream)
-	woken := 0
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
-	l.For(2 * time.Millisecond)
-	stream.Wake()
-	l.Until("both", func() bool { return woken == 2 })
-}
-
 func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
@@ -414,25 +364,12 @@ func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l.Until("input", func() bool { return woken == 2 })
 }
 
-func TestAddressesAreThoseOfTheSocket(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
-	defer stream.Abort()
-	require.Equal(t, peer.RemoteAddr().String(), stream.LocalAddr().String())
-	require.Equal(t, peer.LocalAddr().String(), stream.PeerAddr().String())
-}
-
 func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	places := monitor.NewConnLimiter(1)
 	require.True(t, places.Acquire())
 	l.Engine()
-	l.OS.Fail = func(call string, _ int) error {
-		if call == "add" {
-			return syscall.ENOSPC
-		}
-		return nil
-	}
+	l.OS.Fail = servertest.Failing("add", syscall.ENOSPC)
 	fd, peer := l.Pair("tcp")
 	_, err := l.Engine().Adopt(fd, false, places)
 	require.ErrorIs(t, err, syscall.ENOSPC)

@@ -30,6 +30,16 @@ type OS struct {
 	tags  map[int]uint64 // by descriptor, as last added
 }
 
+// Failing returns a value for OS.Fail with which the calls of that name fail with err.
+func Failing(call string, err error) func(string, int) error {
+	return func(name string, _ int) error {
+		if name == call {
+			return err
+		}
+		return nil
+	}
+}
+
 // Count is how many calls of that name were made since the last Forget: "accept", "add", "close",
 // "closewrite", "interrupt", "receive", "reset", "send", "sendfile", "wait", and "gathered" for those sends that had
 // two parts.
