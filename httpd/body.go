@@ -17,11 +17,7 @@ func (b *Body) Length() int64 { return b.length }
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 
 // Discard takes the first n bytes of what Peek lent. It panics if there are fewer.
-func (b *Body) Discard(n int) {
-	if n != 0 {
-		b.x.discard(n)
-	}
-}
+func (b *Body) Discard(n int) { b.x.discard(n) }
 
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
 // nil if there is none, and until Peek has returned io.EOF.

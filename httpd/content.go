@@ -97,8 +97,8 @@ func (e *http1Exchange) more() ([]byte, error) {
 			return nil, err
 		}
 		if over {
-			if fields, length := c.chunks.Trailers(); len(fields) > 0 {
-				c.trailers = bytes.Clone(in[taken-length : taken]) // they may be asked for in any turn
+			if trailers := &c.chunks.Trailers; len(trailers.Fields) > 0 {
+				c.trailers = bytes.Clone(in[taken-trailers.Length : taken]) // they may be asked for in any turn
 			}
 			conn.Discard(taken)
 			c.kind = ended
@@ -119,7 +119,7 @@ func (e *http1Exchange) noMore(err error) error {
 	switch cause := err.(type) {
 	case listener.Blocked:
 		if c.asks && !e.out.sent { // behind a final status it would be taken for content
-			e.emit(goOn)
+			e.emit(syntax.Bytes("HTTP/1.1 100 Continue\r\n\r\n"))
 		}
 		c.asks = false
 		if e.patience() <= 0 {
@@ -145,8 +145,6 @@ func (e *http1Exchange) noMore(err error) error {
 	return err
 }
 
-var goOn = []byte("HTTP/1.1 100 Continue\r\n\r\n")
-
 // patience returns how long the server is going to wait for more.
 func (e *http1Exchange) patience() time.Duration {
 	c := &e.content
@@ -164,7 +162,7 @@ func (c *content) woken(s *act.Scheduler) {
 
 func (e *http1Exchange) discard(n int) {
 	c := &e.content
-	if n < 0 || c.kind == sized && int64(n) > c.left || c.kind == chunked && n > c.piece || c.kind == ended {
+	if n < 0 || c.kind == sized && int64(n) > c.left || c.kind == chunked && n > c.piece || c.kind == ended && n > 0 {
 		panic("httpd: Discard of more than there is")
 	}
 	e.session.conn.Discard(n)
@@ -180,8 +178,7 @@ func (e *http1Exchange) trailer(name string) []byte {
 	if e.content.trailers == nil {
 		return nil
 	}
-	fields, _ := e.content.chunks.Trailers()
-	return syntax.Get(fields, e.content.trailers, name)
+	return syntax.Get(e.content.chunks.Trailers.Fields, e.content.trailers, name)
 }
 
 // blockedContent is an exchange as the error that more of the content has to be waited for.

@@ -14,15 +14,6 @@
 // wait (for a timer, another connection, offloaded work, the rest of the body, or room to write) returns an action,
 // which takes turns until it is done. [Response.SwitchProtocols] hands a connection over to another protocol.
 //
-// # How a request goes through
-//
-//	bytes ──▶ head (line by line, in place) ──▶ framing (none, a length, chunks, or a refusal)
-//	                                               │
-//	        Handler(w, r) ◀── session (one request after the other) ──▶ what is left of the body is thrown away
-//	            │
-//	            ▼
-//	        Response (complete: with its length; else with the length that was set, or in chunks) ──▶ listener.Conn
-//
 // # Strict
 //
 // What RFC 9112 lets a recipient repair is refused here, and there are no switches: if two servers disagree about where a

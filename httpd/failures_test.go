@@ -166,8 +166,7 @@ func TestAHandlerThatIgnoresTheErrorOfABody(t *testing.T) {
 	require.Contains(t, all[0].body, "chunk size")
 }
 
-// RFC 9110 5.5, RFC 9112 2.2: no value that a handler gives can end a field, and no field of the server is sent
-// twice.
+// RFC 9110 5.5, RFC 9112 2.2: no value that a handler gives can end a field, and no field of the server is sent twice.
 func TestInvalidFieldsOfAResponse(t *testing.T) {
 	for _, f := range [][2]string{{"X", "a\r\nY: b"}, {"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\x00b"}, {"X", "\x7f"}, {"X", "\x1b[2J"},
 		{"X\r\nY", "a"}, {"X ", "a"}, {"", "a"}, {"X:", "a"}, {"\xc3\x89", "a"}, {"Date", "a"}, {"date", "a"}, {"Content-Length", "1"},

@@ -93,27 +93,12 @@ func (e *http1Exchange) reset() {
 	e.action, e.failure, e.told, e.away = nil, nil, false, false
 }
 
-// understand is called when the head has ended.
-func (e *http1Exchange) understand() (err error) {
-	n := e.parser.Length
-	e.in.text = e.in.text[:n:n]
-	if e.framing, err = e.parser.Framing(e.in.text); err == nil {
-		e.in.Body.length = e.content.begin(e.framing)
-	}
-	return err
-}
-
 // over calls OnResponse, once, if there was a request.
 func (e *http1Exchange) over() {
 	if f := e.session.server.OnResponse; f != nil && !e.told && (e.parser.Length > 0 || e.out.sent) {
 		e.told = true
 		f(&e.out, &e.in)
 	}
-}
-
-// caused reports whether err comes from this connection, and not from something else that the handler did.
-func (e *http1Exchange) caused(err error) bool {
-	return e.lost != nil && errors.Is(err, e.lost) || e.content.err != nil && errors.Is(err, e.content.err)
 }
 
 // lasts reports whether the connection cannot go on behind the response. If final, all of the content is there.
@@ -144,7 +129,7 @@ func (e *http1Exchange) upgrades(protocol string) error {
 	case !e.parser.Upgrades(e.in.text, protocol):
 		return ErrNoUpgrade
 	case e.content.kind != ended: // the body precedes the switch (RFC 9110 7.8)
-		return errUnread
+		return errors.New("httpd: the body has to be read to its end before protocols are switched")
 	}
 	return nil
 }
@@ -195,7 +180,7 @@ func (e *http1Exchange) head(to []byte, length int64) []byte {
 		to = append(to, "\r\nConnection: upgrade"...) // RFC 9110 7.8
 	}
 	to = append(to, e.out.fields...)
-	return append(to, headEnd...)
+	return append(to, "\r\n\r\n"...)
 }
 
 func (e *http1Exchange) send(p []byte) {
@@ -207,22 +192,16 @@ func (e *http1Exchange) send(p []byte) {
 	c.scratch = append(strconv.AppendInt(c.scratch[:0], int64(len(p)), 16), "\r\n"...)
 	e.emit(c.scratch)
 	e.emit(p)
-	e.emit(lineEnd)
+	e.emit(syntax.Bytes("\r\n"))
 }
-
-var (
-	lineEnd   = []byte("\r\n")
-	headEnd   = []byte("\r\n\r\n")
-	lastChunk = []byte("0")
-)
 
 func (e *http1Exchange) end() {
 	switch w := &e.out; {
 	case w.mute:
 	case e.coding == byChunks:
-		e.emit(lastChunk)
+		e.emit(syntax.Bytes("0"))
 		e.emit(w.trailers)
-		e.emit(headEnd)
+		e.emit(syntax.Bytes("\r\n\r\n"))
 	default:
 		e.whole = w.whole
 	}

@@ -16,7 +16,8 @@ import (
 // that neither RFC 9110 nor a pattern knows with 501. The zero Mux is ready. Patterns are added before the first
 // request; after that any number of schedulers may use it.
 type Mux struct {
-	routes route.Tree[Handler]
+	routes   route.Tree
+	handlers []Handler // by the number of the pattern
 }
 
 // Handle adds a handler for the requests that pattern matches. It panics if pattern is invalid, or in conflict with
@@ -25,18 +26,19 @@ func (m *Mux) Handle(pattern string, h Handler) {
 	if h == nil {
 		panic("httpd: Handle without a Handler")
 	}
-	if err := m.routes.Add(pattern, h); err != nil {
+	if err := m.routes.Add(pattern); err != nil {
 		panic(err.Error())
 	}
+	m.handlers = append(m.handlers, h)
 }
 
 // Serve is a Handler.
 func (m *Mux) Serve(w *Response, r *Request) act.Action {
-	h, pattern, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
+	n, pattern, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
 	switch {
 	case found == route.Matched:
 		r.pattern = pattern
-		return h(w, r)
+		return m.handlers[n](w, r)
 	case !m.knows(r.Method()):
 		w.Error(501) // RFC 9110 9.1
 	case found == route.NoMethod:

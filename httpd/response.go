@@ -56,9 +56,6 @@ var (
 	ErrSlow = fmt.Errorf("httpd: the client takes the response too slowly: %w", os.ErrDeadlineExceeded)
 	// ErrNoUpgrade is returned by SwitchProtocols if the client has not asked for the protocol.
 	ErrNoUpgrade = errors.New("httpd: the client has not asked for an upgrade to this protocol")
-
-	errShort  = errors.New("httpd: the handler has answered although its last Write did not take everything")
-	errUnread = errors.New("httpd: the body has to be read to its end before protocols are switched")
 )
 
 func (w *Response) reset() {
@@ -370,7 +367,7 @@ func (w *Response) count(n int64) {
 // finish is called when the handler has answered.
 func (w *Response) finish() error {
 	if w.short {
-		w.fail(errShort)
+		w.fail(errors.New("httpd: the handler has answered although its last Write did not take everything"))
 	}
 	if w.err == nil && !w.sent {
 		w.begin(true)

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -20,16 +21,9 @@ import (
 // that no client mistakes a part of the answer for the whole. In both cases the task fails with its error. A panic
 // aborts the connection without an answer. The action of a client that resets the connection is closed. A client that
 // only closes its side may still read, so its action goes on: see Request.Ended.
-//
-// Everything written before a Handler returns is kept, however much it is. An action must look at the error of Write.
 type Handler func(w *Response, r *Request) act.Action
 
 // Server makes the actions of connections: its Serve is the handler of a service.
-//
-//	web := &httpd.Server{Handler: hello}
-//	tcp := &service.TCP{Address: "127.0.0.1:8080", Handler: web.Serve}
-//	err := act.Run(ctx, act.Config{}, tcp.Setup, monitor.Signals(shutdown.Policy{}))
-//
 // It may serve any number of services and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
 	Handler  Handler
@@ -71,10 +65,7 @@ func (v *Server) Serve(c *listener.Conn) act.Action {
 
 // or returns d, or standard if d is 0, or never if d is negative.
 func or(d, standard time.Duration) time.Duration {
-	switch {
-	case d == 0:
-		return standard
-	case d < 0:
+	if d = cmp.Or(d, standard); d < 0 {
 		return never
 	}
 	return d

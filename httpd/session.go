@@ -195,10 +195,14 @@ func (x *session) wakeAt(t *act.Task, when time.Duration) {
 // understand takes the head, in the turn in which it has ended.
 func (x *session) understand(t *act.Task) act.Directive {
 	e := x.exchange
-	x.conn.Discard(e.parser.Length)
-	if err := e.understand(); err != nil {
+	n := e.parser.Length
+	x.conn.Discard(n)
+	e.in.text = e.in.text[:n:n]
+	var err error
+	if e.framing, err = e.parser.Framing(e.in.text); err != nil {
 		return x.refuse(t, err)
 	}
+	e.in.Body.length = e.content.begin(e.framing)
 	e.out.mute = string(e.in.Method()) == "HEAD"
 	x.phase = handling
 	return act.Done
@@ -265,7 +269,8 @@ func (x *session) answered(t *act.Task) act.Directive {
 func (x *session) failed(t *act.Task, err error) act.Directive {
 	x.closeAction()
 	e, bad := x.exchange, (*syntax.Refusal)(nil)
-	if !errors.As(err, &bad) && !e.caused(err) {
+	ofConn := e.lost != nil && errors.Is(err, e.lost) || e.content.err != nil && errors.Is(err, e.content.err)
+	if !errors.As(err, &bad) && !ofConn { // it comes from something else that the handler did
 		err, bad = &failure{err}, errHandler
 		e.failure = err
 	}

@@ -13,10 +13,7 @@ import (
 
 // answer is the action of one request.
 //
-//	look, off the thread ──▶ reply: an error, a redirection, 304, 412, 416, the head alone, a small file
-//	                           │
-//	                           ▼ a large one
-//	                         send ◀──▶ fetch, off the thread; not for an *os.File, which is sent as it is
+//	look, off the thread ──▶ reply ──▶ for a large file: send ◀──▶ fetch, off the thread; not for an *os.File
 type answer struct {
 	server *Server
 	w      *httpd.Response
@@ -94,7 +91,7 @@ func (a *answer) represent(t *act.Task, v version) act.Directive {
 	}
 	if obeyed && len(parts) == 0 {
 		a.w.Error(416)
-		a.w.Add("Content-Range", noRange(a.size))
+		a.w.Add("Content-Range", fmt.Sprintf("bytes */%d", a.size))
 		return act.Done
 	}
 	contentType, length := typeOf(a.name, a.server.Types), a.size
@@ -167,13 +164,17 @@ func (a *answer) copy(t *act.Task, s *span) act.Directive {
 		n, err := int64(0), error(nil)
 		switch {
 		case system:
-			n, err = a.sendFile(f, *s)
+			if n, err = a.w.SendFile(f, s.from, s.size); err == io.ErrUnexpectedEOF { // it has become shorter
+				err = fmt.Errorf("files: %w", &fs.PathError{Op: "send", Path: a.name, Err: err})
+			}
 		case a.err != nil:
 			return t.Fail(fmt.Errorf("files: %w", a.err))
 		case len(a.unsent) == 0:
 			return t.Offload(func() { a.fetch(*s) })
 		default:
-			n, err = a.write()
+			var written int
+			written, err = a.w.Write(a.unsent)
+			n, a.unsent = int64(written), a.unsent[written:]
 		}
 		s.from, s.size = s.from+n, s.size-n
 		if err != nil || system && s.size > 0 {
@@ -181,22 +182,6 @@ func (a *answer) copy(t *act.Task, s *span) act.Directive {
 		}
 	}
 	return act.Done
-}
-
-// sendFile names the file in the error if it has become shorter.
-func (a *answer) sendFile(f *os.File, s span) (int64, error) {
-	n, err := a.w.SendFile(f, s.from, s.size)
-	if err == io.ErrUnexpectedEOF {
-		err = fmt.Errorf("files: %w", &fs.PathError{Op: "send", Path: a.name, Err: err})
-	}
-	return n, err
-}
-
-// write writes what was fetched.
-func (a *answer) write() (int64, error) {
-	n, err := a.w.Write(a.unsent)
-	a.unsent = a.unsent[n:]
-	return int64(n), err
 }
 
 // fetch reads the next bytes, off the scheduler's thread.

@@ -11,15 +11,7 @@ type fields interface {
 	Values(name string) iter.Seq[[]byte]
 }
 
-// status evaluates the conditions of a GET or HEAD on the version of the file, in the order of RFC 9110 13.2.2:
-//
-//	If-Match              none of its tags is the file's ─────────▶ 412
-//	  or If-Unmodified-Since     the file was modified later ─────▶ 412
-//	If-None-Match         one of its tags is the file's ──────────▶ 304
-//	  or If-Modified-Since       the file was not modified later ─▶ 304
-//	otherwise ────────────────────────────────────────────────────▶ 200
-//
-// The second field of a pair counts only if there is no field with the name of the first. Without a known time the dates
+// status evaluates the conditions of a GET or HEAD on the version of the file, in the order of RFC 9110 13.2.2. The second field of a pair counts only if there is no field with the name of the first. Without a known time the dates
 // do not count. Malformed fields err on the safe side: a date is ignored (RFC 9110 13.1.3, 13.1.4), and a list of tags
 // ends at its first mistake, so If-Match fails and If-None-Match has the file sent.
 func (v version) status(f fields) int {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -34,26 +35,16 @@ func (x *found) look(s *Server, wanted bool) {
 
 // stat comes before open, because opening a pipe would wait for a writer.
 func (x *found) stat(s *Server) error {
-	info, err := fs.Stat(s.FS, x.name)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() != x.dir {
-		x.slash = info.IsDir()
-		return notExist(!x.slash)
-	}
 	if x.dir {
 		x.name = s.index(x.name)
-		if info, err = fs.Stat(s.FS, x.name); err != nil {
-			return err
-		}
 	}
-	return notExist(!info.Mode().IsRegular())
-}
-
-// notExist returns fs.ErrNotExist for what exists and is not served.
-func notExist(is bool) error {
-	if is {
+	info, err := fs.Stat(s.FS, x.name)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir() && !x.dir:
+		x.slash = true
+	case !info.Mode().IsRegular():
 		return fs.ErrNotExist
 	}
 	return nil
@@ -73,7 +64,9 @@ func (x *found) open(fsys fs.FS, wanted bool) (err error) {
 		return fs.ErrNotExist
 	}
 	x.size, x.modified = info.Size(), info.ModTime()
-	x.parted = x.size <= small || divisible(x.file)
+	_, reads := x.file.(io.ReaderAt)
+	_, seeks := x.file.(io.Seeker)
+	x.parted = reads || seeks || x.size <= small
 	if wanted && x.size > small {
 		return nil
 	}
@@ -108,15 +101,6 @@ func (x *found) read(p []byte, from int64) error {
 	return nil
 }
 
-// divisible reports whether a file can be read from any offset.
-func divisible(f fs.File) bool {
-	switch f.(type) {
-	case io.ReaderAt, io.Seeker:
-		return true
-	}
-	return false
-}
-
 // Close closes the file. It was only read, so this does not wait.
 func (x *found) Close() error {
 	f := x.file
@@ -128,20 +112,20 @@ func (x *found) Close() error {
 
 // status returns the status that answers an error. Errors that are not the client's are 500.
 func status(err error) int {
+	is := func(one error) bool { return errors.Is(err, one) }
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+	case slices.ContainsFunc(absent, is) || escapes(err):
 		return 404
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG): // "a.txt/b", and names that are too long
-		return 404
-	case errors.Is(err, syscall.ELOOP), escapes(err): // links in a circle, or out of the root
-		return 404
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case is(syscall.EMFILE) || is(syscall.ENFILE):
 		return 503
-	case errors.Is(err, fs.ErrPermission):
+	case is(fs.ErrPermission):
 		return 403
 	}
 	return 500
 }
+
+// absent are the errors for names of nothing: also "a.txt/b", names that are too long, and links in a circle.
+var absent = []error{fs.ErrNotExist, fs.ErrInvalid, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP}
 
 // escapes reports whether a link leads out of an os.Root. Package os has no variable for that error, only this text.
 func escapes(err error) bool {

@@ -11,10 +11,9 @@ import (
 // nameOf returns the name in an fs.FS for a decoded path without its first slash. A path that is empty or ends in a slash
 // names a directory.
 //
-// A path is not ok, and the answer is 404, if fs.ValidPath refuses it ("..", ".", empty segments, a slash at the front,
-// bytes that are not UTF-8); if it has NUL, at which C strings end, or a backslash, which separates in Windows; and, unless
-// hidden files are served, if a segment begins with a dot: .git, .env, .htpasswd, and the unfinished files of editors and
-// of rsync.
+// A path is not ok, and the answer is 404, if fs.ValidPath refuses it; if it has NUL, at which C strings end, or a backslash,
+// which separates in Windows; and, unless hidden files are served, if a segment begins with a dot: .git, .env, .htpasswd,
+// and the unfinished files of editors and of rsync.
 func nameOf(path string, hidden bool) (name string, dir, ok bool) {
 	if path == "" {
 		return ".", true, true

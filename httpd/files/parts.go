@@ -8,10 +8,7 @@ type piece struct {
 	span
 }
 
-// multipart puts several parts of a file into one body, multipart/byteranges (RFC 9110 14.6):
-//
-//	--boundary CRLF fields CRLF bytes     for each part; CRLF goes before all but the first
-//	CRLF --boundary-- CRLF
+// multipart puts several parts of a file into one body, multipart/byteranges (RFC 9110 14.6).
 func multipart(parts []span, size int64, contentType, boundary string) (body []piece, length int64) {
 	between := "--" + boundary
 	for _, part := range parts {

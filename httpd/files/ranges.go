@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -22,13 +23,11 @@ type span struct{ from, size int64 }
 //
 //	len(parts) <= maxRanges, 0 <= from, 0 < size, from+size <= size of the file, sum of sizes <= size of the file
 //
-// If the field is not obeyed, the answer is the whole file, which is always allowed (RFC 9110 14.2). That is so if the
-// field is malformed or has another unit than bytes; if it asks for more than maxRanges parts, satisfiable or not; or if
-// it asks for more bytes than the file has, as only overlapping ranges do: then the whole file is the cheaper answer for
-// both sides. Parts are never merged, so a client gets what it asked for.
+// If the field is not obeyed, the answer is the whole file, which is always allowed (RFC 9110 14.2). That is so if the field
+// is malformed or has another unit than bytes, if it asks for more than maxRanges parts, satisfiable or not, or if it asks
+// for more bytes than the file has, as only overlapping ranges do. Parts are never merged.
 //
-// No part of an empty file can be named by a Content-Range, not even "-5", which is satisfiable. Ignoring the field serves
-// clients best that send one with each request.
+// No part of an empty file can be named by a Content-Range, not even "-5", which is satisfiable, so the field is ignored.
 func ranges(field []byte, size int64) (parts []span, obeyed bool) {
 	unit, set, found := bytes.Cut(field, []byte{'='})
 	if !found || !syntax.EqualFold(unit, "bytes") || size <= 0 {
@@ -80,26 +79,14 @@ func partOf(spec []byte, size int64) (part span, valid bool) {
 
 // number parses 1*DIGIT. A number that is too large for an int64 becomes the largest one: no file has a byte there.
 func number(digits []byte) (n int64, valid bool) {
-	for _, d := range digits {
-		if d < '0' || d > '9' {
-			return 0, false
-		}
-		if n > (math.MaxInt64-int64(d-'0'))/10 {
-			n = math.MaxInt64
-			continue
-		}
-		n = 10*n + int64(d-'0')
+	if len(digits) == 0 || !syntax.Digit.Only(digits) {
+		return 0, false
 	}
-	return n, len(digits) > 0
+	n, _ = strconv.ParseInt(string(digits), 10, 64)
+	return n, true
 }
 
 // contentRange is the value of Content-Range for a part of a file of size bytes (RFC 9110 14.4).
 func contentRange(part span, size int64) string {
-	b := append(make([]byte, 0, 64), "bytes "...)
-	b = append(strconv.AppendInt(b, part.from, 10), '-')
-	b = append(strconv.AppendInt(b, part.from+part.size-1, 10), '/')
-	return string(strconv.AppendInt(b, size, 10))
+	return fmt.Sprintf("bytes %d-%d/%d", part.from, part.from+part.size-1, size)
 }
-
-// noRange is the value of Content-Range with 416.
-func noRange(size int64) string { return "bytes */" + strconv.FormatInt(size, 10) }

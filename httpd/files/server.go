@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"io/fs"
-	"strings"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
@@ -12,17 +11,15 @@ import (
 // Server answers GET and HEAD with the files of FS: its Serve is a httpd.Handler. It may be used on any number of
 // schedulers at a time, and must not be changed meanwhile.
 type Server struct {
-	// FS has the files. Its methods are called on goroutines of the executor, several at a time, and may block.
-	//
-	// For a directory use os.OpenRoot and its FS: then no symbolic link leads out of it. os.DirFS follows links anywhere.
+	// FS has the files. Its methods are called on goroutines of the executor, several at a time, and may block. For a directory use os.OpenRoot and its FS, so that no symbolic link leads out of it.
 	FS fs.FS
 
 	// Index is the name of the file that is sent for a directory; "" means "index.html". A directory without that file
 	// is answered with 404: directories are not listed.
 	Index string
 
-	// Hidden also serves files and directories whose names begin with a dot. The only one that is meant for the public,
-	// .well-known (RFC 8615), is better served by a Server and a pattern of its own.
+	// Hidden also serves files and directories whose names begin with a dot. The only one that is public, .well-known
+	// (RFC 8615), is better served by a Server and a pattern of its own.
 	Hidden bool
 
 	// Types are content types by extension, with its dot and in lower case: ".gpx": "application/gpx+xml". They go before
@@ -79,13 +76,9 @@ func (s *Server) index(dir string) string {
 // reference, so prefix, host and port do not matter. Its dot keeps "//host" from being another host, and "a:b" from being
 // a scheme (RFC 3986 4.2).
 func withSlash(path, query []byte) string {
-	var b strings.Builder
-	b.WriteString("./")
-	b.Write(path[bytes.LastIndexByte(path, '/')+1:])
-	b.WriteByte('/')
+	to := "./" + string(path[bytes.LastIndexByte(path, '/')+1:]) + "/"
 	if len(query) > 0 {
-		b.WriteByte('?')
-		b.Write(query)
+		to += "?" + string(query)
 	}
-	return b.String()
+	return to
 }

@@ -17,17 +17,12 @@ type version struct {
 // versionOf makes a version from the time of modification in nanoseconds, and the size. A file keeps its tag if it is
 // written twice in place within one tick of the system's clock, some milliseconds, and keeps its size. Files that are
 // replaced by renaming do not. A hash of the content would have to read each file to its end before its first byte is
-// sent.
-//
-// A time outside of the two bounds below does not count.
+// sent. A time outside of the two bounds below does not count.
 func versionOf(modified time.Time, size int64) version {
 	if modified = modified.UTC(); !modified.After(reproducible) || !modified.Before(countable) {
 		return version{}
 	}
-	b := append(make([]byte, 0, 40), '"')
-	b = append(strconv.AppendInt(b, modified.UnixNano(), 16), '-')
-	b = append(strconv.AppendInt(b, size, 16), '"')
-	return version{string(b), modified}
+	return version{`"` + strconv.FormatInt(modified.UnixNano(), 16) + "-" + strconv.FormatInt(size, 16) + `"`, modified}
 }
 
 var (

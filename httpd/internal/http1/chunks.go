@@ -22,9 +22,9 @@ type Chunks struct {
 	state      chunkState
 	left       int64 // of the data
 	digits     int
-	line       int // bytes of the present size line
-	extensions int // bytes of all extensions
-	trailers   Parser
+	line       int    // bytes of the present size line
+	extensions int    // bytes of all extensions
+	Trailers   Parser // Fields and Length count once the body is over. Positions are from the first byte of the trailers
 }
 
 type chunkState uint8
@@ -54,7 +54,7 @@ var (
 
 // Reset prepares c for the next body. The list of trailers keeps its memory.
 func (c *Chunks) Reset() {
-	*c = Chunks{trailers: Parser{Head: syntax.Head{Fields: c.trailers.Fields[:0]}}}
+	*c = Chunks{Trailers: Parser{Head: syntax.Head{Fields: c.Trailers.Fields[:0]}}}
 }
 
 // Next takes bytes of in and returns how many, and the data among them: at most one piece, lent from in. If it returns
@@ -79,12 +79,6 @@ func (c *Chunks) Next(in []byte) (taken int, data []byte, ended bool, err error)
 	}
 	n, err := c.trail(in[taken:])
 	return taken + n, nil, c.state == over, err
-}
-
-// Trailers returns the trailer fields, once the body is over, and how many bytes they are. Their positions count from
-// the first of those bytes.
-func (c *Chunks) Trailers() (fields []syntax.Field, length int) {
-	return c.trailers.Fields, c.trailers.Length
 }
 
 // take takes a byte that is no data.
@@ -114,7 +108,7 @@ func (c *Chunks) sizeLine(b byte) error {
 	case c.state == sizeEnd && b == '\n':
 		if c.state = inData; c.left == 0 {
 			c.state = inTrailers
-			c.trailers.begun = true
+			c.Trailers.begun = true
 		}
 	case c.state == sizeEnd:
 		return errChunkEnd
@@ -144,20 +138,20 @@ func (c *Chunks) sizeLine(b byte) error {
 
 // trail reads the trailers, which are taken all at once when the last has come.
 func (c *Chunks) trail(in []byte) (int, error) {
-	ended, err := c.trailers.Read(in)
+	ended, err := c.Trailers.Read(in)
 	switch {
 	case err != nil:
 		return 0, err
-	case !ended && len(in) > maxTrailers, c.trailers.Length > maxTrailers:
+	case !ended && len(in) > maxTrailers, c.Trailers.Length > maxTrailers:
 		return 0, ErrTrailers
 	case !ended:
 		return 0, nil
 	}
 	for k := syntax.Ordinary + 1; k < syntax.Kinds; k++ {
-		if c.trailers.Count[k] > 0 {
+		if c.Trailers.Count[k] > 0 {
 			return 0, errForbidden
 		}
 	}
 	c.state = over
-	return c.trailers.Length, nil
+	return c.Trailers.Length, nil
 }

@@ -2,7 +2,7 @@ package http1
 
 import (
 	"bytes"
-	"math"
+	"strconv"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
@@ -59,24 +59,13 @@ func (p *Parser) length(in []byte, f *Framing) (err error) {
 		f.Chunked = true
 		return p.coding(in)
 	case sized:
-		f.Length, err = p.contentLength(in)
-	}
-	return err
-}
-
-// contentLength wants one field of digits, and a number that can be counted.
-func (p *Parser) contentLength(in []byte) (n int64, err error) {
-	value := p.first(syntax.ContentLength).Of(in)
-	if p.Count[syntax.ContentLength] > 1 || len(value) == 0 {
-		return 0, errLength
-	}
-	for _, b := range value {
-		if !syntax.IsDigit(b) || n > (math.MaxInt64-9)/10 {
-			return 0, errLength
+		value := p.first(syntax.ContentLength).Of(in)
+		f.Length, err = strconv.ParseInt(string(value), 10, 64)
+		if err != nil || p.Count[syntax.ContentLength] > 1 || !syntax.Digit.Only(value) { // ParseInt takes a sign
+			return errLength
 		}
-		n = 10*n + int64(b-'0')
 	}
-	return n, nil
+	return nil
 }
 
 // coding wants "chunked" as the only coding. Others before it are unknown here. Behind it, twice, with a parameter or

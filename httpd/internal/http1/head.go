@@ -154,7 +154,7 @@ func (p *Parser) noRequestLine(text []byte) error {
 // version is "HTTP/" DIGIT "." DIGIT, case-sensitive. A minor version above 1 is served as 1.1 (9110 2.5).
 func (p *Parser) version(text []byte) error {
 	if len(text) != len("HTTP/1.1") || string(text[:5]) != "HTTP/" || text[6] != '.' ||
-		!syntax.IsDigit(text[5]) || !syntax.IsDigit(text[7]) {
+		!syntax.Digit[text[5]] || !syntax.Digit[text[7]] {
 		return errVersion
 	}
 	if text[5] != '1' {

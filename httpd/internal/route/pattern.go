@@ -60,19 +60,6 @@ const (
 	dollar         // {$}: always the last
 )
 
-var (
-	errPatternMethod  = errors.New("its method is no token")
-	errPatternConnect = errors.New("it can never match, since CONNECT is for proxies")
-	errPatternPath    = errors.New("it has no path, which begins with a slash")
-	errPatternHost    = errors.New("its host is none that a request can name; it is written without a port, IPv6 in brackets")
-	errPatternClean   = errors.New(`it can never match, since a path with an empty, a "." or a ".." segment does not`)
-	errPatternBraces  = errors.New("a wildcard is a whole segment, from { to }")
-	errPatternLast    = errors.New("{$} and {name...} are for the last segment")
-	errPatternName    = errors.New("the name of a wildcard is an identifier of Go")
-	errPatternTwice   = errors.New("two wildcards have the same name")
-	errPatternMany    = fmt.Errorf("it has more than %d wildcards", maxWildcards)
-)
-
 // parsePattern parses the text. Its errors are one sentence with the text in it.
 func parsePattern(text string) (pattern, error) {
 	p := pattern{text: text}
@@ -96,15 +83,15 @@ func (p *pattern) front() (path string, err error) {
 	host, path := []byte(place[:slash]), place[slash:]
 	switch {
 	case !syntax.Token.Only([]byte(p.method)):
-		return "", errPatternMethod
+		return "", errors.New("its method is no token")
 	case p.method == "CONNECT":
-		return "", errPatternConnect
+		return "", errors.New("it can never match, since CONNECT is for proxies")
 	case path == "" || path[0] != '/':
-		return "", errPatternPath
+		return "", errors.New("it has no path, which begins with a slash")
 	case len(host) > maxHost || !syntax.ValidHost(host) || len(syntax.WithoutPort(host)) < len(host):
-		return "", errPatternHost
+		return "", errors.New("its host is none that a request can name; it is written without a port, IPv6 in brackets")
 	case !clean([]byte(path)):
-		return "", errPatternClean
+		return "", errors.New(`it can never match, since a path with an empty, a "." or a ".." segment does not`)
 	}
 	p.host = strings.ToLower(string(host))
 	return path, nil
@@ -122,44 +109,36 @@ func (p *pattern) path(path string) error {
 			continue
 		}
 		if slices.Contains(p.names, s.text) {
-			return errPatternTwice
+			return errors.New("two wildcards have the same name")
 		}
 		p.names = append(p.names, s.text)
 	}
 	if len(p.names) > maxWildcards {
-		return errPatternMany
+		return fmt.Errorf("it has more than %d wildcards", maxWildcards)
 	}
 	return nil
 }
 
 func parseSegment(text string, last bool) (segment, error) {
-	if text == "" {
+	opened := strings.IndexByte(text, '{')
+	name, closed := strings.CutSuffix(strings.TrimPrefix(text, "{"), "}")
+	name, dots := strings.CutSuffix(name, "...")
+	switch {
+	case text == "":
 		return segment{kind: remainder}, nil
-	}
-	switch strings.IndexByte(text, '{') {
-	case -1:
+	case opened < 0:
 		if decoded, ok := syntax.Unescape(nil, []byte(text)); ok { // else as it is, as in ServeMux: "/100%" matches "/100%25"
 			text = string(decoded)
 		}
 		return segment{literal, text}, nil
-	case 0:
-		return parseWildcard(text, last)
-	}
-	return segment{}, errPatternBraces
-}
-
-func parseWildcard(text string, last bool) (segment, error) {
-	name, closed := strings.CutSuffix(text[1:], "}")
-	name, dots := strings.CutSuffix(name, "...")
-	switch {
-	case !closed:
-		return segment{}, errPatternBraces
+	case opened > 0 || !closed:
+		return segment{}, errors.New("a wildcard is a whole segment, from { to }")
 	case !last && (dots || name == "$"):
-		return segment{}, errPatternLast
+		return segment{}, errors.New("{$} and {name...} are for the last segment")
 	case name == "$" && !dots:
 		return segment{kind: dollar}, nil
 	case !identifier(name):
-		return segment{}, errPatternName
+		return segment{}, errors.New("the name of a wildcard is an identifier of Go")
 	case dots:
 		return segment{remainder, name}, nil
 	}
@@ -242,18 +221,16 @@ func clean(path []byte) bool {
 	if len(path) == 0 || path[0] != '/' {
 		return false
 	}
-	for left := path[1:]; len(left) > 0; {
-		i := bytes.IndexByte(left, '/')
-		if i < 0 {
-			return !dots(left)
-		}
-		if i == 0 || dots(left[:i]) {
+	for left, more := path[1:], true; more; {
+		var segment []byte
+		if segment, left, more = bytes.Cut(left, slash); dots(segment) || more && len(segment) == 0 {
 			return false
 		}
-		left = left[i+1:]
 	}
 	return true
 }
+
+var slash = []byte{'/'}
 
 // dots reports whether a segment is "." or "..", each dot as it is or escaped.
 func dots(segment []byte) bool {

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,54 +64,54 @@ func wildcardsOf(n int) string {
 }
 
 func TestInvalidPatterns(t *testing.T) {
-	for text, want := range map[string]error{
-		"":                             errPatternPath,
-		"a":                            errPatternPath,
-		"GET":                          errPatternPath,
-		"GET ":                         errPatternPath,
-		"GET a":                        errPatternPath,
-		"G(T /a":                       errPatternMethod,
-		"/a b":                         errPatternMethod,
-		"GET POST /a":                  errPatternHost,
-		"CONNECT /a":                   errPatternConnect,
-		"{a}/b":                        errPatternHost,
-		"a:80/":                        errPatternHost,
-		":/":                           errPatternHost,
-		"::1/":                         errPatternHost,
-		"[::1]:80/":                    errPatternHost,
-		"[g]/":                         errPatternHost,
-		"ü/":                           errPatternHost,
-		"\u212a/":                      errPatternHost, // its lower case is k
-		strings.Repeat("a", 256) + "/": errPatternHost,
-		"//":                           errPatternClean,
-		"/a//b":                        errPatternClean,
-		"http://a/b":                   errPatternHost,
-		"/a/.":                         errPatternClean,
-		"/../a":                        errPatternClean,
-		"/a/%2E%2e/b":                  errPatternClean,
-		"/.%2e/":                       errPatternClean,
-		"/a{b}":                        errPatternBraces,
-		"/{a}b":                        errPatternBraces,
-		"/{":                           errPatternBraces,
-		"/{a":                          errPatternBraces,
-		"/{a/b}":                       errPatternBraces,
-		"/{$}/":                        errPatternLast,
-		"/{$}/a":                       errPatternLast,
-		"/{a...}/":                     errPatternLast,
-		"/{a...}/b":                    errPatternLast,
-		"/{}":                          errPatternName,
-		"/{...}":                       errPatternName,
-		"/{$...}":                      errPatternName,
-		"/{1}":                         errPatternName,
-		"/{a-b}":                       errPatternName,
-		"/{a}{b}":                      errPatternName,
-		"/{\xff}":                      errPatternName,
-		"/{a}/{a}":                     errPatternTwice,
-		"/{a}/{a...}":                  errPatternTwice,
-		"/" + wildcardsOf(17):          errPatternMany,
+	for text, want := range map[string]string{
+		"":                             "has no path",
+		"a":                            "has no path",
+		"GET":                          "has no path",
+		"GET ":                         "has no path",
+		"GET a":                        "has no path",
+		"G(T /a":                       "no token",
+		"/a b":                         "no token",
+		"GET POST /a":                  "its host",
+		"CONNECT /a":                   "CONNECT",
+		"{a}/b":                        "its host",
+		"a:80/":                        "its host",
+		":/":                           "its host",
+		"::1/":                         "its host",
+		"[::1]:80/":                    "its host",
+		"[g]/":                         "its host",
+		"ü/":                           "its host",
+		"\u212a/":                      "its host", // its lower case is k
+		strings.Repeat("a", 256) + "/": "its host",
+		"//":                           "an empty",
+		"/a//b":                        "an empty",
+		"http://a/b":                   "its host",
+		"/a/.":                         "an empty",
+		"/../a":                        "an empty",
+		"/a/%2E%2e/b":                  "an empty",
+		"/.%2e/":                       "an empty",
+		"/a{b}":                        "whole segment",
+		"/{a}b":                        "whole segment",
+		"/{":                           "whole segment",
+		"/{a":                          "whole segment",
+		"/{a/b}":                       "whole segment",
+		"/{$}/":                        "for the last",
+		"/{$}/a":                       "for the last",
+		"/{a...}/":                     "for the last",
+		"/{a...}/b":                    "for the last",
+		"/{}":                          "identifier",
+		"/{...}":                       "identifier",
+		"/{$...}":                      "identifier",
+		"/{1}":                         "identifier",
+		"/{a-b}":                       "identifier",
+		"/{a}{b}":                      "identifier",
+		"/{\xff}":                      "identifier",
+		"/{a}/{a}":                     "same name",
+		"/{a}/{a...}":                  "same name",
+		"/" + wildcardsOf(17):          "more than 16",
 	} {
 		_, err := parsePattern(text)
-		require.ErrorIs(t, err, want, "%q", text)
+		require.ErrorContains(t, err, want, "%q", text)
 	}
 	_, err := parsePattern("/{$}/a")
 	require.EqualError(t, err, `httpd: pattern "/{$}/a": {$} and {name...} are for the last segment`)
@@ -155,9 +154,9 @@ func TestPatternsThatConflict(t *testing.T) {
 		{"/%2F", "/{$}", none},
 	} {
 		for range 2 { // it is so from both sides
-			var table Tree[int]
-			require.NoError(t, table.Add(c.a, 0))
-			err := table.Add(c.b, 1)
+			var table Tree
+			require.NoError(t, table.Add(c.a))
+			err := table.Add(c.b)
 			if c.want == none {
 				require.NoError(t, err)
 			} else {
@@ -175,7 +174,7 @@ func accepts(mux *http.ServeMux, text string, h http.Handler) (ok bool) {
 	return
 }
 
-var ourRefusals = []error{errPatternConnect, errPatternHost, errPatternClean, errPatternMany}
+var ourRefusals = []string{"CONNECT", "its host", "an empty", "more than 16"}
 
 // FuzzPattern: ServeMux accepts each pattern that is accepted here; one that it accepts is refused only if it can never
 // match or is over a bound.
@@ -189,7 +188,7 @@ func FuzzPattern(f *testing.F) {
 		case err == nil:
 			require.True(t, theirs, "%q is %v", text, p)
 		case theirs:
-			require.True(t, slices.ContainsFunc(ourRefusals, func(e error) bool { return errors.Is(err, e) }), "%q: %v", text, err)
+			require.True(t, slices.ContainsFunc(ourRefusals, func(why string) bool { return strings.Contains(err.Error(), why) }), "%q: %v", text, err)
 		}
 	})
 }

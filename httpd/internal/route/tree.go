@@ -10,27 +10,20 @@ import (
 // Tree finds what was added for a request by its pattern. The zero value is ready and empty. One goroutine adds
 // everything first; then any number of threads may match at the same time, without a lock.
 //
-// A match visits each node at most once for the host of the request and once for any host. So its cost is bounded by
-// the patterns, whatever a client asks for; a path of ten literals costs ten look-ups. A path is matched as it is: it
-// is not cleaned, there are no redirects, and "/a" is not tried as "/a/". A path that is not clean (empty segments,
-// "." or "..", also escaped) or has a bad escape matches nothing, not even "/".
-type Tree[T any] struct {
-	table
-	values []T // by the number of the route
-}
-
-// table is a Tree without its values.
-type table struct {
+// A match visits each node at most once for the host of the request and once for any host, so the patterns bound its cost,
+// whatever a client asks for. A path is matched as it is: it is not cleaned, there are no redirects, and "/a" is not tried
+// as "/a/". A path that is not clean (empty segments, "." or "..", also escaped) or has a bad escape matches nothing.
+type Tree struct {
 	anyHost node
 	hosts   map[string]*node
 	routes  []*route
 	methods []string // of all routes, sorted, HEAD with GET
 }
 
-// route is a pattern in a table.
+// route is a pattern in a Tree.
 type route struct {
 	pattern
-	number int // in the order of add
+	number int // in the order of Add
 }
 
 // node is a place in the paths of a host. Its ways on are tried in the order of the fields, the most specific first.
@@ -57,43 +50,10 @@ const (
 	Matched
 )
 
-// Add adds a value for the requests that a pattern matches. It returns an error, and adds nothing, if the text is no
-// pattern or if the pattern conflicts with an earlier one; the error names both. Each pattern is compared with all
-// before it: a thousand patterns take about thirty milliseconds.
-func (t *Tree[T]) Add(text string, value T) error {
-	if err := t.table.add(text); err != nil {
-		return err
-	}
-	t.values = append(t.values, value)
-	return nil
-}
-
-// Match returns the value of the most specific pattern that matches a request, and that pattern. host may have a port
-// and may be empty; path is that of the target, as it came. v then has the values of this match, or none.
-func (t *Tree[T]) Match(method, host, path []byte, v *Values) (value T, pattern string, found Verdict) {
-	r, found := t.find(method, host, path, v)
-	if found != Matched {
-		return value, "", found
-	}
-	return t.values[r.number], r.text, Matched
-}
-
-// Allow returns the methods that would match, of those that patterns name, sorted: the Allow field of a 405.
-func (t *Tree[T]) Allow(host, path []byte) []string {
-	var methods []string
-	var v Values
-	for _, m := range t.methods {
-		if _, found := t.find([]byte(m), host, path, &v); found == Matched {
-			methods = append(methods, m)
-		}
-	}
-	return methods
-}
-
-// HasMethod reports whether a pattern names the method.
-func (t *Tree[T]) HasMethod(method []byte) bool { return slices.Contains(t.methods, string(method)) }
-
-func (t *table) add(text string) error {
+// Add adds a pattern. Patterns are numbered from 0 in the order in which they are added. It returns an error, and adds
+// nothing, if the text is no pattern or if the pattern conflicts with an earlier one; the error names both. Each pattern is
+// compared with all before it: a thousand patterns take about thirty milliseconds.
+func (t *Tree) Add(text string) error {
 	p, err := parsePattern(text)
 	if err != nil {
 		return err
@@ -110,8 +70,33 @@ func (t *table) add(text string) error {
 	return nil
 }
 
+// Match returns the number and the text of the most specific pattern that matches a request. host may have a port and may
+// be empty; path is that of the target, as it came. v then has the values of this match, or none.
+func (t *Tree) Match(method, host, path []byte, v *Values) (number int, pattern string, found Verdict) {
+	r, found := t.find(method, host, path, v)
+	if found != Matched {
+		return -1, "", found
+	}
+	return r.number, r.text, Matched
+}
+
+// Allow returns the methods that would match, of those that patterns name, sorted: the Allow field of a 405.
+func (t *Tree) Allow(host, path []byte) []string {
+	var methods []string
+	var v Values
+	for _, m := range t.methods {
+		if _, found := t.find([]byte(m), host, path, &v); found == Matched {
+			methods = append(methods, m)
+		}
+	}
+	return methods
+}
+
+// HasMethod reports whether a pattern names the method.
+func (t *Tree) HasMethod(method []byte) bool { return slices.Contains(t.methods, string(method)) }
+
 // name inserts a method, and HEAD with GET, into the sorted methods.
-func (t *table) name(method string) {
+func (t *Tree) name(method string) {
 	if method == "GET" {
 		t.name("HEAD")
 	}
@@ -120,7 +105,7 @@ func (t *table) name(method string) {
 	}
 }
 
-func (t *table) root(host string) *node {
+func (t *Tree) root(host string) *node {
 	if host == "" {
 		return &t.anyHost
 	}
@@ -167,7 +152,7 @@ func (l *leaf) add(r *route) {
 	*l = slices.Insert(*l, i, r)
 }
 
-func (t *table) find(method, host, path []byte, v *Values) (*route, Verdict) {
+func (t *Tree) find(method, host, path []byte, v *Values) (*route, Verdict) {
 	if !v.take(path) {
 		return nil, NoPath
 	}
@@ -189,7 +174,7 @@ func (t *table) find(method, host, path []byte, v *Values) (*route, Verdict) {
 	return nil, NoPath
 }
 
-func (t *table) hosted(host []byte) *node {
+func (t *Tree) hosted(host []byte) *node {
 	if len(t.hosts) == 0 {
 		return nil
 	}
@@ -199,10 +184,7 @@ func (t *table) hosted(host []byte) *node {
 	}
 	var lower [maxHost]byte
 	for i, b := range host {
-		if 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
-		}
-		lower[i] = b
+		lower[i] = syntax.Lower[b]
 	}
 	return t.hosts[string(lower[:len(host)])]
 }

@@ -13,7 +13,7 @@ var (
 	Target    = setOf("!$%&'()*+,-./:;=?@[]_~" + alphanumeric) // RFC 3986 2, without the # of a fragment
 	Value     = not(setOf(controls))                           // RFC 9110 5.5: HTAB, SP to ~, and 0x80 to 0xFF
 	Hex       = setOf("0123456789abcdefABCDEF")
-	digits    = setOf("0123456789")
+	Digit     = setOf("0123456789")
 	inHost    = setOf("!$%&'()*+,-.;=_~" + alphanumeric) // RFC 3986 3.2.2, a name or an IPv4 address
 	inAddress = setOf("0123456789abcdefABCDEF:.")        // of IPv6, without a zone (RFC 9110 7.2, RFC 6874)
 )
@@ -49,9 +49,6 @@ func (s *Set) Run(text []byte, n int) int {
 // Only reports whether all bytes of text are in the set.
 func (s *Set) Only(text []byte) bool { return s.Run(text, 0) == len(text) }
 
-// IsDigit reports whether b is a decimal digit.
-func IsDigit(b byte) bool { return '0' <= b && b <= '9' }
-
 // IsBlank reports whether b is a space or a tab.
 func IsBlank(b byte) bool { return b == Blank[0] || b == Blank[1] }
 
@@ -64,14 +61,15 @@ func EqualFold(text []byte, word string) bool {
 		return false
 	}
 	for i, b := range text {
-		if lower[b] != lower[word[i]] {
+		if Lower[b] != Lower[word[i]] {
 			return false
 		}
 	}
 	return true
 }
 
-var lower = func() (table [256]byte) {
+// Lower has each byte in lower case, if it is an ASCII letter.
+var Lower = func() (table [256]byte) {
 	for i := range table {
 		table[i] = byte(i)
 		if 'A' <= i && i <= 'Z' {

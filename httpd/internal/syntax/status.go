@@ -24,8 +24,7 @@ var texts = map[int]string{
 // Bodiless reports whether a response with this status has no content, whatever its fields say (RFC 9112 6.3).
 func Bodiless(status int) bool { return status < 200 || status == 204 || status == 304 }
 
-// Empty reports whether a response with this status must not have content. 205 says so with a length
-// (RFC 9110 15.3.6).
+// Empty reports whether a response with this status must not have content. 205 says so with a length (RFC 9110 15.3.6).
 func Empty(status int) bool { return Bodiless(status) || status == 205 }
 
 // Refusal is why a request is not served: the status to answer it with, and a sentence for the log.

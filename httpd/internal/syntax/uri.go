@@ -13,7 +13,7 @@ func ValidHost(text []byte) bool {
 	} else {
 		end = inHost.Run(text, 0)
 	}
-	return end == len(text) || text[end] == ':' && digits.Only(text[end+1:])
+	return end == len(text) || text[end] == ':' && Digit.Only(text[end+1:])
 }
 
 // WithoutPort returns the host of "host:port". The host may be an IPv6 address in brackets.
@@ -48,7 +48,7 @@ func Unescape(to, text []byte) (unescaped []byte, ok bool) {
 // Nibble returns the value of a hexadecimal digit.
 func Nibble(digit byte) byte {
 	switch {
-	case IsDigit(digit):
+	case Digit[digit]:
 		return digit - '0'
 	case digit >= 'a':
 		return digit - 'a' + 10
