@@ -737,69 +737,6 @@ func TestOutcomesOfAQuestionRace(t *testing.T) {
 	x.close()
 }
 
-// Tasks, processes and goroutines ask one process, on two schedulers.
-func TestManyAskOneProcess(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	const each, many = 10, 50
-	counter := process.Spawn(x.sys, runJobs, process.Options{Limit: 3})
-	total := 0
-	next := questionFor(func(p *jobSelf, r textReply) {
-		total++
-		r.Send(p, "yes")
-	})
-	var over sync.WaitGroup
-	over.Add(3 * many)
-	for i := range many {
-		x.On(i%2, func(s *act.Scheduler) {
-			all := []act.Action{}
-			for range each {
-				all = append(all, &process.Ask[job, string]{To: counter, Message: next, Within: servertest.Timeout})
-			}
-			task := act.Seq(all...)
-			s.Spawn(act.Func(func(task_ *act.Task) act.Directive {
-				d := task.Act(task_)
-				if d == act.Failed {
-					t.Error(task_.Err())
-				}
-				if d.Finished() {
-					over.Done()
-				}
-				return d
-			}))
-		})
-		go func() {
-			defer over.Done()
-			for range each {
-				if v, err := process.Call(t.Context(), counter, next); err != nil || v != "yes" {
-					t.Error(v, err)
-				}
-			}
-		}()
-		left := each
-		var again func(p *jobSelf)
-		again = func(p *jobSelf) {
-			if left--; left < 0 {
-				over.Done()
-				p.Exit()
-				return
-			}
-			process.Request(p, counter, next, servertest.Timeout, func(v string, err error) job {
-				if err != nil || v != "yes" {
-					t.Error(v, err)
-				}
-				return again
-			})
-		}
-		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, again))
-	}
-	servertest.InTime(t, over.Wait)
-	x.do(counter, func(p *jobSelf) {
-		require.Equal(t, 3*many*each, total)
-		p.Exit()
-	})
-	x.close()
-}
-
 func TestADroppedQuestionFailsWithErrFull(t *testing.T) {
 	sys := process.New(process.Config{})
 	type question = process.Reply[int]

@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,16 +18,6 @@ func (x *traced) measure(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	require.NoError(b, x.s.Run())
-}
-
-// counting spawns a process that ends with its nth message.
-func (x *traced) counting(n int) process.Ref[int] {
-	received := 0
-	return process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], _ int) {
-		if received++; received == n {
-			p.Exit()
-		}
-	}), process.Options{Limit: process.Unbounded})
 }
 
 // A round trip is two messages, each with a hand-off.
@@ -70,45 +59,6 @@ func BenchmarkSpawnRunEnd(b *testing.B) {
 	require.EqualValues(b, b.N+1, x.sys.Stats().Ended)
 }
 
-// A task sends to a process that is queued from the first message on. The receiver's work is included.
-func BenchmarkSendToAQueuedProcess(b *testing.B) {
-	x := newTraced(b, process.Config{})
-	to, left := x.counting(b.N), b.N
-	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		for range min(left, 16) {
-			_ = to.Send(t, 0)
-			left--
-		}
-		if left > 0 {
-			return act.Yield
-		}
-		return act.Done
-	}))
-	x.measure(b)
-}
-
-// The mailbox has 100,000 messages all the time, which must not cost anything.
-func BenchmarkSendToALongMailbox(b *testing.B) {
-	x := newTraced(b, process.Config{})
-	const behind = 100_000
-	to, left := x.counting(behind+b.N), b.N
-	for range behind {
-		x.send(to, 0)
-	}
-	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		for range min(left, 16) {
-			_ = to.Send(p, 0)
-			left--
-		}
-		if left > 0 {
-			return act.Yield
-		}
-		b.StopTimer() // the remaining messages are not measured
-		return act.Done
-	}), process.Options{})
-	x.measure(b)
-}
-
 func BenchmarkAsk(b *testing.B) {
 	x := newTraced(b, process.Config{})
 	type question = process.Reply[int]
@@ -130,21 +80,6 @@ func BenchmarkAsk(b *testing.B) {
 		return act.Done
 	}))
 	x.measure(b)
-}
-
-func BenchmarkTimerSetAndCancelled(b *testing.B) {
-	x := newTraced(b, process.Config{})
-	stopped := 0
-	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		for range b.N {
-			if p.After(time.Hour, 0).Cancel() {
-				stopped++
-			}
-		}
-		return act.Done
-	}), process.Options{})
-	x.measure(b)
-	require.Equal(b, b.N, stopped)
 }
 
 // A task sends one message to each of 1000 sleeping processes. They run on the scheduler where they are queued, or on

@@ -410,22 +410,6 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-func TestATaskAwaitsTheEndOfAProcess(t *testing.T) {
-	x := newStepped(t, 2)
-	ref := x.spawn(process.Options{})
-	ended := process.Ended(ref).Await()
-	over := false
-	x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
-		d := ended.Act(t)
-		over = d == act.Done
-		return d
-	}))
-	x.all()
-	require.False(t, over)
-	x.do(ref, exits)
-	require.True(t, over)
-}
-
 func TestRefsIdentifyProcesses(t *testing.T) {
 	x := newStepped(t, 2)
 	seen := map[process.Ref[job]]int{}

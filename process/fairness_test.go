@@ -112,52 +112,6 @@ func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 	}
 }
 
-// One process has spawned all of them.
-func TestComputingProcessesSpreadOverBothSchedulers(t *testing.T) {
-	tier.Need(t, tier.Full, "needs two processors")
-	const n, turns, each = 64, 200, 20_000
-	var took [2]atomic.Int64
-	workers := make([]*worker, n)
-	r := start(t, 2, process.Config{}, func(sys *process.System) {
-		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			for i := range workers {
-				workers[i] = &worker{turns: turns, each: each, took: &took}
-				process.Spawn(p, workers[i], process.Options{})
-			}
-			return act.Done
-		}), process.Options{})
-	})
-	r.end()
-	for _, w := range workers {
-		require.Equal(t, workers[0].sum, w.sum)
-		require.Zero(t, w.turns)
-	}
-	stats := r.sys.Stats()
-	t.Logf("turns on each scheduler: %d, %d; %+v", took[0].Load(), took[1].Load(), stats)
-	require.EqualValues(t, n*turns, took[0].Load()+took[1].Load())
-	require.Positive(t, stats.Stolen)
-	for i := range took {
-		require.Greater(t, took[i].Load(), int64(n), "scheduler %d", i)
-	}
-}
-
-// worker computes for a number of turns.
-type worker struct {
-	turns, each, sum int // used only in its turns, on any thread
-	took             *[2]atomic.Int64
-}
-
-func (w *worker) Act(p *process.Self[int]) act.Directive {
-	for i := range w.each {
-		w.sum = w.sum*31 + i
-	}
-	w.took[p.Scheduler().Index()].Add(1)
-	if w.turns--; w.turns == 0 {
-		return act.Done
-	}
-	return act.Yield
-}
-
 // The other scheduler is not woken again and again for nothing.
 func TestALoneProcessThatYieldsStaysOnItsScheduler(t *testing.T) {
 	tier.Need(t, tier.Full, "counts turns of two threads")

@@ -131,13 +131,12 @@ func Link(a, b AnyRef, always bool) Operation {
 type link [2]*watch
 
 // Cancel implements Operation.
-func (x *link) Cancel() (was bool) {
-	for _, w := range x {
-		if w != nil && w.Cancel() {
-			was = true
-		}
+func (x *link) Cancel() bool {
+	if x[1] == nil {
+		return false
 	}
-	return was
+	both := x[0].Cancel()
+	return x[1].Cancel() && both // one of them may be about to carry the end
 }
 
 // Ended returns a future that is resolved when the process has ended, or at once if it has already. While the process is

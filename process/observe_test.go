@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -89,54 +88,6 @@ func TestCancelOfAWatch(t *testing.T) {
 	require.False(t, after.Cancel(), "the Notice has arrived")
 	x.do(h, func(p *jobSelf) { require.False(t, watch(p).Cancel(), "the Notice came at once") })
 	require.Equal(t, 2, heard)
-}
-
-// Cancel on one thread races with the end on another: either Cancel reports true, or the Notice arrives.
-func TestCancelOfAWatchRacesWithTheEnd(t *testing.T) {
-	const batch = 500
-	batches := scaled(100_000) / batch
-	x := startLive(t, act.Config{Schedulers: 2})
-	short := process.Func[job](func(*jobSelf) act.Directive { return act.Done })
-	stopped, lost := 0, 0
-	h := process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})
-	for range batches {
-		left := make(chan int, 1)
-		told := [batch]int{}
-		x.do(h, func(p *jobSelf) {
-			watches := [batch]process.Operation{}
-			missing := batch
-			for i := range batch {
-				ref := process.Spawn(p, short, process.Options{})
-				watches[i] = process.Watch(p, ref, func(process.Notice) job {
-					return func(*jobSelf) {
-						if told[i]++; told[i] > 1 {
-							t.Error("told twice, or after Cancel")
-						}
-						if missing--; missing == 0 {
-							left <- 0
-						}
-					}
-				})
-			}
-			for i, w := range watches {
-				if w.Cancel() {
-					stopped++
-					told[i]++
-					missing--
-				}
-			}
-			lost += missing
-			if missing == 0 {
-				left <- 0
-			}
-		})
-		servertest.Receive(t, left)
-	}
-	x.quiesce()
-	x.do(h, func(p *jobSelf) { p.Exit() })
-	x.close()
-	require.Equal(t, batch*batches, stopped+lost)
-	t.Logf("%d stopped, %d told", stopped, lost)
 }
 
 // Watches of processes that have ended leave no memory with the process that they watched.
@@ -262,18 +213,6 @@ func TestSeveralLinksBetweenTheSameTwo(t *testing.T) {
 	require.False(t, links[0].Cancel())
 }
 
-func TestOfSeveralLinksOneIsEnough(t *testing.T) {
-	x := newStepped(t, 2)
-	a, b := x.spawn(process.Options{}), x.spawn(process.Options{})
-	h := x.watcher(a, b)
-	for range 5 {
-		process.Link(a, b, false)
-		process.Link(b, a, true)
-	}
-	x.do(b, exits)
-	require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
-}
-
 func TestCancelOfALink(t *testing.T) {
 	x := newStepped(t, 2)
 	a, b := x.spawn(process.Options{}), x.spawn(process.Options{})
@@ -291,25 +230,6 @@ func TestALinkOfAProcessToItselfHasNoEffect(t *testing.T) {
 	require.False(t, process.Link(a, a, true).Cancel())
 	x.do(a, exits)
 	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
-}
-
-func TestLinksToEndedProcessesAreForgotten(t *testing.T) {
-	x := newStepped(t, 1)
-	a := x.spawn(process.Options{})
-	x.all()
-	link := func() {
-		for range 10_000 {
-			b := x.spawn(process.Options{})
-			process.Link(a, b, false)
-			require.NoError(t, b.Send(x.sys, exits))
-		}
-		x.all()
-	}
-	link()
-	before := heapInUse()
-	link()
-	require.Less(t, heapInUse()-before, int64(1<<18))
-	require.EqualValues(t, 1, x.sys.Stats().Alive)
 }
 
 func TestLinksInACircle(t *testing.T) {
@@ -333,29 +253,6 @@ func TestLinksInACircle(t *testing.T) {
 	}
 }
 
-func TestAChainOfLinks(t *testing.T) {
-	for _, schedulers := range []int{1, 2} {
-		x := startLive(t, act.Config{Schedulers: schedulers})
-		const length = 1000
-		all := [length]process.Ref[job]{}
-		for i := range all {
-			all[i] = x.spawn(process.Options{})
-			if i > 0 {
-				process.Link(all[i-1], all[i], false)
-			}
-		}
-		require.NoError(t, all[0].Send(x.sys, fails))
-		last := x.ended(all[length-1])
-		require.Equal(t, process.Linked, last.Reason)
-		require.ErrorIs(t, last.Err, errFailed)
-		require.EqualValues(t, length, x.sys.Stats().Ended)
-		for _, ref := range all[1:] {
-			require.Equal(t, process.Linked, x.ended(ref).Reason)
-		}
-		x.close()
-	}
-}
-
 // The memory that the notices take grows with the length of the chain, not with its square.
 func TestALongChainOfLinksTakesLittleMemory(t *testing.T) {
 	x := newStepped(t, 1)
@@ -369,11 +266,10 @@ func TestALongChainOfLinksTakesLittleMemory(t *testing.T) {
 	}
 	x.all()
 	before := heapInUse()
-	all[0].Kill()
-	x.all()
+	x.do(all[0], fails)
 	require.EqualValues(t, length, x.sys.Stats().Ended)
 	require.Less(t, heapInUse()-before, int64(length*1000), "bytes")
-	require.ErrorContains(t, x.watcher(all[length-1]).heard()[0].Err, "has ended")
+	require.ErrorIs(t, x.watcher(all[length-1]).heard()[0].Err, errFailed)
 }
 
 // Both ends of a link end on two schedulers at the same time, once each.
@@ -417,110 +313,6 @@ func TestLinkedProcessesEndAtTheSameTime(t *testing.T) {
 	require.Equal(t, 2*batch*batches, reasons[process.Failed]+reasons[process.Linked])
 	t.Log(reasons)
 	x.do(h.Ref, exits)
-	x.close()
-}
-
-// A goroutine links two processes while one or both of them end. No process stays alive.
-func TestLinkRacesWithBothEnds(t *testing.T) {
-	const batch = 200
-	batches := scaled(50_000) / batch
-	x := startLive(t, act.Config{Schedulers: 2})
-	for round := range batches {
-		pairs := [batch][2]process.Ref[job]{}
-		for i := range pairs {
-			pairs[i] = [2]process.Ref[job]{x.spawn(process.Options{}), x.spawn(process.Options{})}
-		}
-		var all sync.WaitGroup
-		all.Go(func() {
-			for i, pair := range pairs {
-				if i%2 == 0 {
-					process.Link(pair[0], pair[1], false)
-				} else {
-					process.Link(pair[1], pair[0], false)
-				}
-			}
-		})
-		all.Go(func() {
-			for _, pair := range pairs {
-				_ = pair[0].Send(x.sys, fails)
-				if round%2 == 0 {
-					_ = pair[1].Send(x.sys, exits)
-				}
-			}
-		})
-		all.Wait()
-		x.quiesce()
-		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper lives")
-	}
-	x.close()
-}
-
-func TestCancelOfALinkRacesWithTheEnd(t *testing.T) {
-	const batch = 200
-	batches := scaled(50_000) / batch
-	x := startLive(t, act.Config{Schedulers: 2})
-	freed := 0
-	for range batches {
-		pairs := [batch][2]process.Ref[job]{}
-		links := [batch]process.Operation{}
-		for i := range pairs {
-			pairs[i] = [2]process.Ref[job]{x.spawn(process.Options{}), x.spawn(process.Options{})}
-			links[i] = process.Link(pairs[i][0], pairs[i][1], false)
-		}
-		var all sync.WaitGroup
-		all.Go(func() {
-			for _, pair := range pairs {
-				pair[0].Kill()
-			}
-		})
-		all.Go(func() {
-			for _, link := range links {
-				link.Cancel()
-			}
-		})
-		all.Wait()
-		x.quiesce()
-		for _, pair := range pairs {
-			require.False(t, pair[0].Kill(), "the process has ended")
-			if pair[1].Kill() {
-				freed++
-			}
-		}
-		x.quiesce()
-		require.EqualValues(t, 1, x.sys.Stats().Alive, "the keeper lives")
-	}
-	t.Logf("%d links were cancelled in time", freed)
-	x.close()
-}
-
-// Processes that watch others hear of each end as often as they have called Watch.
-func TestManyWatchMany(t *testing.T) {
-	const many, asked = 100, 5
-	x := startLive(t, act.Config{Schedulers: 2})
-	for range scaled(200) {
-		heard := [many]int{}
-		all := [many]process.Ref[job]{}
-		for i := range all {
-			all[i] = process.Spawn(x.sys, runJobs, process.Options{Limit: process.Unbounded})
-		}
-		for i := range all {
-			require.NoError(t, all[i].Send(x.sys, func(p *jobSelf) {
-				for k := range asked {
-					process.Watch(p, all[(i+2*k+1)%many], func(process.Notice) job { return func(*jobSelf) { heard[i]++ } })
-				}
-			}))
-		}
-		x.quiesce()
-		for i := 0; i < many; i += 2 {
-			all[i].Kill()
-		}
-		x.quiesce()
-		for i := range all {
-			require.Equal(t, i%2*asked, heard[i])
-			all[i].Kill()
-		}
-		x.quiesce()
-	}
 	x.close()
 }
 

@@ -3,14 +3,11 @@ package process_test
 import (
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -157,36 +154,6 @@ func TestPoke(t *testing.T) {
 		x.step()
 		p.Poke()
 		require.Empty(t, x.step())
-	})
-}
-
-// A process that is killed finishes its present turn, and has no other.
-func TestKillOfProcessesThatAlwaysYield(t *testing.T) {
-	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
-		const n = 50
-		refs := make([]process.Ref[int], n)
-		var turns atomic.Int64
-		r := start(t, schedulers, process.Config{}, func(sys *process.System) {
-			for i := range refs {
-				refs[i] = process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive {
-					turns.Add(1)
-					return act.Yield
-				}), process.Options{})
-			}
-		})
-		require.Eventually(t, func() bool { return turns.Load() > 100*n }, servertest.Timeout, time.Millisecond)
-		for _, to := range refs {
-			require.True(t, to.Kill())
-			require.False(t, to.Kill(), "a second call")
-		}
-		r.end()
-		for _, to := range refs {
-			f := process.Ended(to)
-			require.True(t, f.Resolved())
-			n, err := f.Value()
-			require.NoError(t, err)
-			require.Equal(t, process.Killed, n.Reason)
-		}
 	})
 }
 

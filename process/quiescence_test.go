@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -264,66 +263,4 @@ func (x *traced) timer(f func(p *process.Self[int])) process.Ref[int] {
 			}
 		}
 	}), process.Options{})
-}
-
-// When the future is resolved, every message has arrived on both schedulers, and no process is about to send one.
-func TestNoMessageIsUnderWayWhenQuiescent(t *testing.T) {
-	const processes, hops = 20, 50
-	var left, spawned atomic.Int64
-	refs := make([]process.Ref[int], processes)
-	r := start(t, 2, process.Config{Messages: 2, Batch: 3}, func(sys *process.System) {
-		for i := range refs {
-			rng := rand.New(rand.NewPCG(3, uint64(i)))
-			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-				switch to := refs[rng.IntN(processes)]; {
-				case m == 0:
-				case rng.IntN(10) == 0: // a new process passes it on
-					process.Spawn(p, process.Func[int](func(p *process.Self[int]) act.Directive {
-						spawned.Add(1)
-						if err := to.Send(p, m-1); err != nil {
-							t.Error(err)
-						}
-						return act.Done
-					}), process.Options{})
-				case rng.IntN(50) == 0: // later
-					p.After(time.Duration(rng.IntN(100))*time.Microsecond, m-1)
-				default:
-					if err := to.Send(p, m-1); err != nil {
-						t.Error(err)
-					}
-				}
-				left.Add(-1)
-			}), process.Options{Limit: process.Unbounded})
-		}
-	})
-	defer r.watch()()
-	rng := rand.New(rand.NewPCG(4, 4))
-	for round := range scaled(500) + 200 {
-		tokens := 1 + rng.IntN(4)
-		left.Store(int64(tokens * (hops + 1)))
-		asked := rng.IntN(tokens + 1)
-		var f *future.Future[struct{}]
-		for i := range tokens + 1 {
-			if i == asked && i > 0 {
-				f = r.sys.Quiescent() // while tokens are under way
-			}
-			if i < tokens {
-				require.NoError(t, refs[rng.IntN(processes)].Send(r.sys, hops))
-			}
-		}
-		if f == nil || asked < tokens {
-			f = r.sys.Quiescent()
-		}
-		for end := time.Now().Add(servertest.Timeout); !f.Resolved(); {
-			if time.Now().After(end) {
-				require.FailNow(t, "never quiescent", "round %d: %d left; %s", round, left.Load(), r.sys.States())
-			}
-		}
-		require.Zero(t, left.Load(), "round %d", round)
-	}
-	require.Positive(t, spawned.Load())
-	for _, to := range refs {
-		to.Kill()
-	}
-	r.end()
 }

@@ -473,33 +473,6 @@ func TestAWaiterThatGivesUpTakesNoRoom(t *testing.T) {
 	require.Equal(t, "1tt(blocked)", to.receive(1))
 }
 
-// 1000 goroutines send to a mailbox with room for three.
-func TestManyGoroutinesWaitForRoom(t *testing.T) {
-	const n = 1000
-	var seen [n]bool
-	left := n
-	var to process.Ref[int]
-	r := start(t, 2, process.Config{Limit: 3}, func(sys *process.System) {
-		to = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-			if seen[m] {
-				t.Errorf("%d came twice", m)
-			}
-			seen[m] = true
-			if left--; left == 0 {
-				p.Exit()
-			}
-		}), process.Options{})
-	})
-	done := make(chan error, n)
-	for m := range n {
-		go func() { done <- to.Deliver(context.Background(), m) }()
-	}
-	for range n {
-		require.NoError(t, servertest.Receive(t, done))
-	}
-	r.end()
-}
-
 // Waiters that give up beside one that stays leave nothing.
 func TestWaitersThatGiveUpAreForgotten(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 1})

@@ -236,32 +236,6 @@ func TestAnOrderedEndWaitsForSpawnedProcesses(t *testing.T) {
 	require.EqualValues(t, 1000, x.sys.Stats().Alive)
 }
 
-func TestTheEndOfTheContextEndsAllProcesses(t *testing.T) {
-	x := newRepeated(t, 2)
-	ctx, cancel := context.WithCancel(t.Context())
-	var ended *future.Future[process.Notice]
-	handled := 0
-	servertest.InTime(t, func() {
-		require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
-			if s.Index() == 0 {
-				ref := x.spawn(process.Options{})
-				ended = process.Ended(ref)
-				return ref.Send(x.sys, func(p *jobSelf) {
-					cancel()
-					for range 100 {
-						require.NoError(t, ref.Send(p, func(*jobSelf) { handled++ }))
-					}
-				})
-			}
-			return nil
-		}))
-	})
-	require.Equal(t, 100, handled)
-	n, err := ended.Value()
-	require.NoError(t, err)
-	require.Equal(t, process.Stopped, n.Reason)
-}
-
 func TestTimersDoNotDelayAnOrderedEnd(t *testing.T) {
 	x := newRepeated(t, 2)
 	expired := false
@@ -483,57 +457,6 @@ func TestAStopperIsNotToldOfAPastOrder(t *testing.T) {
 	}
 }
 
-// On threads, with busy processes.
-func TestEachStopperIsToldOnceOfEachOrder(t *testing.T) {
-	x := newRepeated(t, 2)
-	for range scaled(500) {
-		const many = 20
-		var stoppers []*stopRecorder
-		var late atomic.Int64
-		ctx, cancel := context.WithCancel(t.Context())
-		servertest.InTime(t, func() {
-			require.NoError(t, x.g.Run(ctx, x.sys.Setup, func(s *act.Scheduler) error {
-				if s.Index() > 0 {
-					return nil
-				}
-				stoppers = nil
-				for i := range many {
-					st := newStopRecorder()
-					st.then = func(p *jobSelf, _ shutdown.Order) {
-						for range 3 { // spawned under the order
-							late.Add(1)
-							child := newStopRecorder()
-							child.then = func(p *jobSelf, _ shutdown.Order) { late.Add(-1); p.Exit() }
-							process.Spawn(p, child, process.Options{})
-						}
-					}
-					stoppers = append(stoppers, st)
-					ref := process.Spawn(x.sys, st, process.Options{})
-					if i%2 == 0 {
-						var again func(p *jobSelf)
-						n := 0
-						again = func(p *jobSelf) {
-							if n++; n == 20 && i == 0 {
-								cancel()
-							}
-							if len(st.heard()) == 0 {
-								_ = ref.Send(p, again)
-							}
-						}
-						require.NoError(t, ref.Send(x.sys, again))
-					}
-				}
-				return nil
-			}))
-		})
-		for _, s := range stoppers {
-			require.Equal(t, []string{"?"}, s.heard())
-		}
-		require.Zero(t, late.Load())
-		require.Zero(t, x.sys.Stats().Alive)
-	}
-}
-
 func TestAStopperMayEndOrSend(t *testing.T) {
 	for name, row := range map[string]struct {
 		then func(p *jobSelf, o shutdown.Order)
@@ -591,69 +514,6 @@ func TestAnOrderWhileAProcessWaitsForRoom(t *testing.T) {
 		require.NoError(t, never.Resolve(1))
 		x.all()
 		require.False(t, x.underOrder())
-	}
-}
-
-// Dropped processes stay ended, even if the end of one would have sent a message to another.
-func TestDroppedProcessesStayEnded(t *testing.T) {
-	x := newRepeated(t, 2)
-	for range 10 {
-		var turns, closed atomic.Int64
-		const many = 100
-		var all [many]process.Ref[job]
-		err := x.run(&shutdown.Policy{Kind: shutdown.Halting, Drop: true}, func() {
-			for i := range all {
-				all[i] = x.closing(&closed, process.Options{})
-			}
-		})
-		require.Error(t, err)
-		require.EqualValues(t, many, closed.Load())
-
-		closed.Store(0)
-		stopped := shutdown.Policy{Time: 3 * time.Millisecond, Drop: true}
-		_ = x.run(&stopped, func() {
-			for i := range all {
-				all[i] = x.closing(&closed, process.Options{Limit: 1})
-			}
-			for i := range all {
-				require.NoError(t, all[i].Send(x.sys, func(p *jobSelf) {
-					for k := 1; k < 5; k++ {
-						process.Watch(p, all[(i+k)%many], func(process.Notice) job {
-							return func(*jobSelf) { turns.Add(1) }
-						})
-						process.Link(p, all[(i+7*k)%many], true)
-					}
-					p.After(0, func(p *jobSelf) { _ = all[(i+1)%many].Send(p, func(*jobSelf) {}) })
-				}))
-			}
-		})
-		require.EqualValues(t, many, closed.Load())
-		require.Zero(t, x.sys.Stats().Alive)
-		turns.Store(0)
-		require.NoError(t, x.run(nil))
-		require.Zero(t, turns.Load())
-		require.EqualValues(t, many, closed.Load())
-		require.Equal(t, x.sys.Stats().Spawned, x.sys.Stats().Ended)
-	}
-}
-
-// Each error lists what was left, even if the Run before was cut before any turn.
-func TestSeveralRunsThatAreCut(t *testing.T) {
-	for _, drop := range []bool{false, true} {
-		x := newRepeated(t, 2)
-		for n := range 3 {
-			var cut *shutdown.Cut
-			require.ErrorAs(t, x.run(&shutdown.Policy{Kind: shutdown.Halting, Drop: drop}, func() {
-				x.spawn(process.Options{Name: "one"})
-				x.spawn(process.Options{Name: "another"})
-			}), &cut)
-			if drop {
-				n = 0
-			}
-			require.Equal(t, 2*n+2, cut.Processes)
-			require.Zero(t, cut.Lingering)
-			require.Contains(t, cut.Error(), "another")
-		}
 	}
 }
 

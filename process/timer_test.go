@@ -196,32 +196,6 @@ func TestTimersOfEndedProcessesAreForgotten(t *testing.T) {
 	require.False(t, set)
 }
 
-func TestTimersOfManyProcesses(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	const many = 2000
-	begun := make([]time.Time, many)
-	late := make(chan time.Duration, many)
-	for i := range many {
-		ref := x.spawn(process.Options{})
-		require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {
-			begun[i] = time.Now()
-			d := time.Duration(i%10) * time.Millisecond
-			p.After(d, func(p *jobSelf) {
-				late <- time.Since(begun[i]) - d
-				p.Exit()
-			})
-			p.After(time.Hour, panics)
-			if i%3 == 0 {
-				p.After(time.Hour, panics).Cancel()
-			}
-		}))
-	}
-	for range many {
-		require.GreaterOrEqual(t, <-late, time.Duration(0))
-	}
-	x.close()
-}
-
 // A scheduler in a long turn is not woken: it stops the timers before it becomes idle.
 func TestATimerCancelledElsewhereDuringALongTurnIsRemoved(t *testing.T) {
 	sys := process.New(process.Config{})

@@ -768,6 +768,22 @@ var cases = []small{
 		},
 	},
 	{
+		name: "a link and a watch are cancelled while a process ends", runners: 2, preemptions: 2,
+		play: func(w *world) {
+			all := w.asleep(Options{}, "one", "two", "watcher")
+			linked := Link(all[0].ref, all[1].ref, true)
+			watched := Watch(all[2].ref.p, all[0].ref, func(Notice) msg { return all[2].extra("notice") })
+			var link, watch bool
+			w.has(all[0], func(p *Self[msg]) { p.Exit() })
+			w.goroutine("canceller", func() { link, watch = linked.Cancel(), watched.Cancel() })
+			w.checks = append(w.checks, func() {
+				if n := all[2].heard["notice"]; link && all[1].dead() || watch != (n == 0) {
+					w.fail("link cancelled: %v, dead: %v; watch cancelled: %v, %d notices", link, all[1].dead(), watch, n)
+				}
+			})
+		},
+	},
+	{
 		name: "watched while it ends", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "one", "two")
