@@ -153,7 +153,7 @@ func TestRaceDetectorIsSilent(t *testing.T) {
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		s := launch{echo: e, race: true, flags: idle}.start(t)
 		all := s.talkers(t, 20)
-		require.NoError(t, together(10, func(i int) error { return s.resets(uint64(i), 10) }))
+		require.NoError(t, together(10, func(i int) error { return s.inTurn(uint64(i), 10, resetAnywhere) }))
 		s.Signal(t, unix.SIGTERM)
 		require.NoError(t, finish(all))
 		require.Zero(t, s.Exit(t)) // the detector's own status is 66

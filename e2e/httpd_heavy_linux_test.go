@@ -143,7 +143,7 @@ func TestManyPipelinedRequests(t *testing.T) {
 }
 
 // A client that asks without end and does not read is read no further: its answers would need memory.
-func TestADeepPipelineThatNobodyReads(t *testing.T) {
+func TestUnreadPipelineIsBounded(t *testing.T) {
 	plainly(t)
 	server := servePlain(t)
 	before := server.Resident(t)
@@ -292,41 +292,4 @@ func TestClientsThatVanish(t *testing.T) {
 	require.NoError(t, visit(dial(t, server.Addr)))
 	server.Stop(t)
 	require.NotContains(t, server.Said(), "failed")
-}
-
-// An order ends idle connections at once; a request under way is answered, as the last on its connection.
-func TestDrain(t *testing.T) {
-	t.Parallel()
-	outside(t)
-	server := serve(t, "httpd")
-	idle, busy := dial(t, server.Addr), dial(t, server.Addr)
-	require.NoError(t, visit(idle))
-	in := bufio.NewReader(busy)
-	_, err := io.WriteString(busy, "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
-	require.NoError(t, err)
-	line, err := in.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
-	_, err = in.ReadString('\n')
-	require.NoError(t, err)
-
-	server.Signal(t, syscall.SIGTERM)
-	_, err = idle.Read(make([]byte, 1))
-	require.Equal(t, io.EOF, err)
-	require.NoError(t, idle.Close()) // or the server lingers
-	require.False(t, server.Gone())
-
-	_, err = io.WriteString(busy, "ten bytes."+get)
-	require.NoError(t, err)
-	response, err := http.ReadResponse(in, nil)
-	require.NoError(t, err)
-	require.True(t, response.Close, "Connection: close")
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, "ten bytes.", string(body))
-	_, err = in.ReadByte()
-	require.Equal(t, io.EOF, err)
-	require.NoError(t, busy.Close())
-	require.Zero(t, server.Exit(t))
-	require.Contains(t, server.Said(), "ended in order")
 }

@@ -127,7 +127,7 @@ func spoken(t *testing.T, at string) {
 	}
 }
 
-func TestWhatItDoesNotUnderstand(t *testing.T) {
+func TestHTTPDInvalidArguments(t *testing.T) {
 	outside(t)
 	for _, row := range []struct {
 		arguments string

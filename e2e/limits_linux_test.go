@@ -276,7 +276,7 @@ func TestSendersThatNeverRead(t *testing.T) {
 
 // A client begins to read when all buffers between it and itself are full. What waits in the server has
 // to move again, in order, and then the rest with it.
-func TestReaderThatWakesLate(t *testing.T) {
+func TestLateReader(t *testing.T) {
 	plainly(t)
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
@@ -324,41 +324,40 @@ func TestFirehoseBesidePingPong(t *testing.T) {
 	})
 }
 
-// resets makes n connections one after another and resets each at a point that the seed decides: before
-// or after some bytes, with the echo read or unread, before or after the half-close.
-func (s *server) resets(seed uint64, n int) error {
+// inTurn makes n connections, one after another, and gives each to do with the random numbers of the seed.
+func (s *server) inTurn(seed uint64, n int, do func(c client, random *rand.Rand) error) error {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range n {
 		c, err := s.connect()
 		if err != nil {
 			return err
 		}
-		said := random.IntN(128 << 10)
-		_, _ = c.Write(make([]byte, said))
-		if random.IntN(2) == 0 {
-			_ = c.CloseWrite()
+		if err := do(c, random); err != nil {
+			return err
 		}
-		if said > 0 && random.IntN(2) == 0 {
-			_, _ = c.Read(make([]byte, 1+random.IntN(said)))
-		}
-		reset(c)
 	}
 	return nil
 }
 
-func TestResetAtAnyMoment(t *testing.T) {
-	plainly(t)
-	t.Parallel()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		t.Parallel()
-		s, seed := e.start(t, idle...), rand.Uint64()
-		t.Logf("seed %d", seed)
-		open := s.warm(t)
-		require.NoError(t, together(10, func(i int) error { return s.resets(seed+uint64(i), 50) }))
-		s.settles(t, open)
-		require.NoError(t, whole(s.dial(t), content(1, 1<<20), 1<<20))
-		s.Stop(t)
-	})
+// resetAnywhere resets a connection at a random point: before or after some bytes, with the echo read or unread, before or
+// after the half-close.
+func resetAnywhere(c client, random *rand.Rand) error {
+	said := random.IntN(128 << 10)
+	_, _ = c.Write(make([]byte, said))
+	if random.IntN(2) == 0 {
+		_ = c.CloseWrite()
+	}
+	if said > 0 && random.IntN(2) == 0 {
+		_, _ = c.Read(make([]byte, 1+random.IntN(said)))
+	}
+	reset(c)
+	return nil
+}
+
+// visitWhole sends random content and reads its echo.
+func visitWhole(c client, random *rand.Rand) error {
+	err := whole(c, content(random.Uint64(), random.IntN(8<<10)), 1<<10)
+	return errors.Join(err, c.Close())
 }
 
 // Most of these are gone before the server has accepted them.
@@ -370,14 +369,7 @@ func TestStormOfConnectAndReset(t *testing.T) {
 		s := e.start(t, idle...)
 		open, memory := s.warm(t), s.Resident(t)
 		require.NoError(t, together(10, func(int) error {
-			for range 300 {
-				c, err := s.connect()
-				if err != nil {
-					return err
-				}
-				reset(c)
-			}
-			return nil
+			return s.inTurn(0, 300, func(c client, _ *rand.Rand) error { reset(c); return nil })
 		}))
 		s.settles(t, open)
 		grown := s.Peak(t) - memory
@@ -399,27 +391,12 @@ func TestDescriptorsUsedAgainUnderChurn(t *testing.T) {
 		open := s.warm(t)
 		require.NoError(t, together(12, func(i int) error {
 			if i%3 == 0 {
-				return s.resets(seed+uint64(i), 50)
+				return s.inTurn(seed+uint64(i), 150, resetAnywhere)
 			}
-			return s.visits(seed+uint64(i), 50)
+			return s.inTurn(seed+uint64(i), 50, visitWhole)
 		}))
 		s.settles(t, open)
+		require.NoError(t, whole(s.dial(t), content(1, 1<<20), 1<<20))
 		s.Stop(t)
 	})
-}
-
-// visits makes n short connections one after another, each whole.
-func (s *server) visits(seed uint64, n int) error {
-	random := rand.New(rand.NewPCG(seed, 2))
-	for range n {
-		c, err := s.connect()
-		if err != nil {
-			return err
-		}
-		err = whole(c, content(random.Uint64(), random.IntN(8<<10)), 1<<10)
-		if err = errors.Join(err, c.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

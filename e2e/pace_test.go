@@ -38,7 +38,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-func TestPaceRefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestPaceInvalidArguments(t *testing.T) {
 	outside(t)
 	for _, row := range []struct {
 		line, says string

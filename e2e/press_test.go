@@ -101,7 +101,7 @@ func trades(t *testing.T, idle idle) {
 
 // One signal ends connections, processes and jobs that all have something under way. Each request that has begun is
 // answered, nobody new is let in, each job is at a stage that lasts, no process is left, and the program is content.
-func TestOneSignalEndsItAll(t *testing.T) {
+func TestSignalEndsConnectionsProcessesAndTasks(t *testing.T) {
 	t.Parallel()
 	outside(t)
 	const customers, each = 25, 2

@@ -111,7 +111,7 @@ func passesOn(t *testing.T, idle idle) {
 	require.NotContains(t, proxy.Said(), "failed")
 }
 
-func TestProxyToNobody(t *testing.T) {
+func TestProxyConnectionRefused(t *testing.T) {
 	t.Parallel()
 	outside(t)
 	l := behind(t)
@@ -130,7 +130,7 @@ func TestProxyToNobody(t *testing.T) {
 }
 
 // It would be of no use to find out when the first connection comes.
-func TestProxyToWhatIsNoAddress(t *testing.T) {
+func TestProxyInvalidAddress(t *testing.T) {
 	outside(t)
 	for _, row := range []struct{ to, why string }{
 		{"nonsense", "missing port in address"},

@@ -81,15 +81,9 @@ func (e echo) start(t *testing.T, flags ...string) *server {
 func (l launch) start(t *testing.T) *server {
 	t.Helper()
 	s := l.run(t)
-	s.listens(t, s.Said)
-	return s
-}
-
-// listens waits until said has the address where the server listens.
-func (s *server) listens(t *testing.T, said func() string) {
-	t.Helper()
-	s.Listens(t, said)
+	s.Listens(t, s.Said)
 	s.at(s.Addr)
+	return s
 }
 
 // run starts the program; it need not become a server.

@@ -207,23 +207,6 @@ func TestStopWithDescriptorsExhausted(t *testing.T) {
 	})
 }
 
-func TestStopRemovesTheUnixSocket(t *testing.T) {
-	plainly(t)
-	t.Parallel()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		t.Parallel()
-		path := folder(t) + "/echo.sock"
-		s := launch{echo: e, addr: "unix:" + path, flags: idle}.start(t)
-		c := s.dialed(t, 1)[0]
-		s.Signal(t, unix.SIGTERM)
-		s.refuses(t)
-		require.NoError(t, ping(c, "still here"))
-		require.NoError(t, leave(c))
-		require.Zero(t, s.ExitWithin(t, prompt))
-		require.NoFileExists(t, path)
-	})
-}
-
 // Each start finds what the one before has left. Not beside other tests, whose clients could be given
 // the port between an end and the next start.
 func TestTwentyStartsAndStopsLeaveNothing(t *testing.T) {
@@ -288,30 +271,4 @@ func breakPipes(t *testing.T) func(*exec.Cmd) {
 	require.NoError(t, read.Close())
 	t.Cleanup(func() { _ = write.Close() })
 	return func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = write, write }
-}
-
-// Only standard error breaks, and only after the server has told its address.
-func TestLogReaderDies(t *testing.T) {
-	plainly(t)
-	t.Parallel()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		t.Parallel()
-		read, write, err := os.Pipe()
-		require.NoError(t, err)
-		s := launch{
-			echo:   e,
-			flags:  idle.with("-drain", "300ms"),
-			change: func(cmd *exec.Cmd) { cmd.Stderr = write },
-		}.run(t)
-		require.NoError(t, write.Close())
-		line := make([]byte, 4096)
-		n, err := read.Read(line)
-		require.NoError(t, err)
-		require.NoError(t, read.Close())
-		s.listens(t, func() string { return string(line[:n]) })
-		s.dialed(t, 1)
-		before := time.Now()
-		s.Signal(t, unix.SIGTERM)
-		s.lasts(t, before, 300*time.Millisecond)
-	})
 }

@@ -30,7 +30,7 @@ func TestAChainDoesNotChange(t *testing.T) {
 	require.Equal(t, "SENT", sent.Stages()[6].Name)
 }
 
-func TestNewReportsAllThatIsWrongWithAChain(t *testing.T) {
+func TestInvalidChains(t *testing.T) {
 	for name, row := range map[string]struct {
 		chain *stage.Chain
 		says  []string
@@ -59,14 +59,7 @@ func TestNewReportsAllThatIsWrongWithAChain(t *testing.T) {
 	}
 }
 
-func TestOneProcessorMayHaveSeveralStages(t *testing.T) {
-	cfg := good()
-	cfg.Chains["x"] = stage.Begin("A").Then("B", "p", "C").Then("D", "p", "E")
-	_, err := stage.New(cfg)
-	require.NoError(t, err)
-}
-
-func TestTheWayThroughAChain(t *testing.T) {
+func TestFindNextAndPrevious(t *testing.T) {
 	c := reportChain()
 	for _, row := range []struct{ name, previous, next string }{
 		{"CREATED", "", "LOADING_DATA"},

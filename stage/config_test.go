@@ -24,7 +24,7 @@ func good() stage.Config {
 	}
 }
 
-func TestWhatIsWrongWithAConfigIsSaidAtOnce(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*stage.Config)
 		says   []string
@@ -83,7 +83,7 @@ func (s *asked) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	return s.Store.Claim(ctx, c)
 }
 
-func TestTheZeroConfigIsAGoodEngine(t *testing.T) {
+func TestZeroConfig(t *testing.T) {
 	s := &asked{Store: memory.New(nil)}
 	cfg := good()
 	cfg.Store = s
@@ -106,7 +106,7 @@ func TestTheZeroConfigIsAGoodEngine(t *testing.T) {
 	require.NotEqual(t, first, s.claim.Worker, "two engines have two names")
 }
 
-func TestBackOffIsDoubled(t *testing.T) {
+func TestBackoffDoubles(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	cfg := good()
 	cfg.Store, cfg.Attempts, cfg.Logger = memory.New(func() time.Time { return now }), 100, zap.NewNop()

@@ -68,7 +68,7 @@ func TestAPanicIsLoggedAsAnErrorWithItsStack(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWellIsNotLogged(t *testing.T) {
+func TestSuccessIsNotLogged(t *testing.T) {
 	require.Zero(t, worked(t, memory.New(nil), func(context.Context, *stage.Task) (stage.Commit, error) {
 		return nil, nil
 	}).Len())
@@ -87,7 +87,7 @@ func (s *stubborn) Enter(ctx context.Context, l stage.Lease, at string, attempt 
 	return s.Store.Enter(ctx, l, at, attempt)
 }
 
-func TestAStoreThatFailsIsLoggedMoreAndMoreSeldom(t *testing.T) {
+func TestRepeatedStoreErrorsAreLoggedLessOften(t *testing.T) {
 	s := &stubborn{Store: memory.New(nil)}
 	s.left.Store(3)
 	logs := worked(t, s, func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }).All()

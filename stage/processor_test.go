@@ -38,13 +38,6 @@ func TestProcessorsAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
-func TestAContextThatHasNotEndedIsToGoOn(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	require.NoError(t, stage.CheckSuspended(ctx))
-	cancel(stage.ErrSuspended)
-	require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrSuspended)
-}
-
 // tells is an Interceptor that notes its calls, and may end the stage.
 type tells struct {
 	name  string
@@ -61,7 +54,7 @@ func (l tells) After(context.Context, *stage.Task) error {
 	return nil
 }
 
-func TestInterceptorsAreCalledInOrderAsLongAsAllIsWell(t *testing.T) {
+func TestInterceptorOrder(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error // of the processor
 		ends bool  // during the first After
@@ -91,15 +84,7 @@ func TestInterceptorsAreCalledInOrderAsLongAsAllIsWell(t *testing.T) {
 	}
 }
 
-func TestAnUnknownKindIsRefusedByName(t *testing.T) {
-	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
-	id, err := e.Enqueue(t.Context(), "tusk", nil)
-	require.ErrorIs(t, err, stage.ErrUnknownKind)
-	require.EqualError(t, err, `stage: no chain for this kind of task: "tusk"`)
-	require.Zero(t, id)
-}
-
-func TestWhetherATaskRunsOrHasFinished(t *testing.T) {
+func TestRunsAndFinished(t *testing.T) {
 	for _, row := range []struct {
 		status         stage.Status
 		due            bool
@@ -123,13 +108,7 @@ func TestWhetherATaskRunsOrHasFinished(t *testing.T) {
 	}
 }
 
-func TestATaskIsNamedByKindAndNumber(t *testing.T) {
-	task := &stage.Task{ID: 7, Kind: "report", Token: 3}
-	require.Equal(t, "report 7", task.String())
-	require.Equal(t, stage.Lease{Task: 7, Token: 3}, task.Lease())
-}
-
-func TestAnEngineOnGoroutinesMayBeAskedInAnyGroup(t *testing.T) {
+func TestAskAnEngineOnGoroutines(t *testing.T) {
 	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)

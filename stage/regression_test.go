@@ -203,7 +203,7 @@ func TestRunReturnsTheCutOfItsStop(t *testing.T) {
 
 // What Fire had claimed for a scheduler that was closed before it took it stayed with an engine that did nothing
 // about it.
-func TestWhatIsFiredForASchedulerThatClosesGoesBack(t *testing.T) {
+func TestTasksFiredForAClosingSchedulerGoBack(t *testing.T) {
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
 	require.NoError(t, e.Setup(s))
@@ -330,31 +330,6 @@ func TestChainsAreThoseOfTheBeginning(t *testing.T) {
 	require.True(t, x.Finished())
 }
 
-// A task of the next release was in Error for ever when an engine of this one had met it.
-func TestAnUnknownStageIsLeftToAnotherRelease(t *testing.T) {
-	s := memory.New(nil)
-	soon := func(cfg *stage.Config) { cfg.Backoff = func(int) time.Duration { return 0 } }
-	old := engineOf(t, s, 1, processor(func(context.Context) {}), soon)
-	id, err := s.Enqueue(t.Context(), "task", "NEW", nil)
-	require.NoError(t, err)
-	_, err = old.Fire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, old.Wait(t.Context()))
-	x, err := s.Get(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, stage.Error, x.Status)
-	require.True(t, x.Runs())
-	next := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) {
-		cfg.Chains = map[string]*stage.Chain{"task": stage.Begin("NEW").Then("DOING", "p", "DONE")}
-	})
-	_, err = next.Fire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, next.Wait(t.Context()))
-	x, err = s.Get(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, "DONE", x.Stage)
-}
-
 // What a processor does to its snapshot is nothing to the engine.
 func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
 	e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
@@ -384,7 +359,7 @@ func (s slow) Heartbeat(ctx context.Context, l []stage.Lease, d time.Duration) (
 }
 
 // A lease counts from when it was asked for: the store has begun to count before it has answered.
-func TestALeaseIsNotReckonedFromTheAnswer(t *testing.T) {
+func TestLeaseCountsFromTheRequest(t *testing.T) {
 	var now time.Duration
 	store := slow{memory.New(func() time.Time { return time.Unix(0, 0).Add(now) }), &now}
 	e := engineOf(t, store, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Lease = time.Second })
@@ -420,7 +395,7 @@ func (u *unavailable) Finish(ctx context.Context, l stage.Lease, p stage.Passage
 	return u.Store.Finish(ctx, l, p, commit)
 }
 
-func TestACommitIsNotToBlameForItsStore(t *testing.T) {
+func TestUnavailableStoreIsNoFailedAttempt(t *testing.T) {
 	commits := 0
 	u := &unavailable{Store: memory.New(nil), left: 3}
 	e := engineOf(t, u, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {

@@ -106,7 +106,7 @@ func TestFilesWithoutAReport(t *testing.T) {
 }
 
 // A report is about the file as it was read, not as it is now.
-func TestAFileThatIsGoneBetweenTheStages(t *testing.T) {
+func TestFileRemovedBetweenTheStages(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", "to be or not to be")
 	text := expected(t, path)
@@ -119,7 +119,7 @@ func TestAFileThatIsGoneBetweenTheStages(t *testing.T) {
 }
 
 // A file that is changed while it is read is read again.
-func TestAFileThatIsChangedWhileItIsRead(t *testing.T) {
+func TestFileChangedWhileItIsRead(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", text(20))
 	p := d.start("build", "-pace", "20ms", path)

@@ -14,7 +14,7 @@ import (
 )
 
 // While one process works, others look, suspend, resume and cancel.
-func TestStepIn(t *testing.T) {
+func TestRequestsWhileAProcessWorks(t *testing.T) {
 	d := newDesk(t)
 	first, second, third := d.write("first", text(100)), d.write("second", text(10_000)), d.write("third", text(2))
 	p := d.start("build", "-stay", "-workers", "2", "-pace", "20ms", first, second, third)
@@ -67,7 +67,7 @@ func TestStepIn(t *testing.T) {
 }
 
 // A task that is worked on is suspended or cancelled when its worker has seen the request, and not before.
-func TestStepInWhileSomebodyHasIt(t *testing.T) {
+func TestRequestsWhileAWorkerHoldsTheTask(t *testing.T) {
 	d := newDesk(t)
 	r, err := report.Create(t.Context(), d.db)
 	require.NoError(t, err)

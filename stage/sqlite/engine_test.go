@@ -22,7 +22,7 @@ func TestEngine(t *testing.T) {
 	})
 }
 
-func TestOpenWaitsForNobodyIfThereIsNothingToDo(t *testing.T) {
+func TestOpenDoesNotWaitForWriters(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
 	id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
@@ -68,20 +68,14 @@ func TestEnqueueIn(t *testing.T) {
 	}
 }
 
-// A stage may leave tasks to others: they are there when it has finished.
+// A stage may enqueue tasks: they are there when it has finished.
 func TestEnqueueInACommit(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
-	_, err := s.Enqueue(t.Context(), "job", "NEW", nil)
-	require.NoError(t, err)
-	claimed, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"job"}, Limit: 1, Length: time.Minute,
-		Enter: func(*stage.Task) (string, int) { return "FIRST", 0 }})
-	require.NoError(t, err)
-	err = s.Finish(t.Context(), claimed[0].Lease(), stage.Passage{From: "FIRST", To: "HALF"}, func(tx stage.Tx) error {
-		_, err := s.EnqueueIn(sqlite.SQL(tx), "errand", "NEW", nil)
+	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Minute), last, func(tx stage.Tx) error {
+		_, err := s.EnqueueIn(sqlite.SQL(tx), "job", "NEW", nil)
 		return err
-	})
-	require.NoError(t, err)
-	left, err := s.List(t.Context(), stage.Selection{Kind: "errand", Running: true})
+	}))
+	left, err := s.List(t.Context(), stage.Selection{Kind: "job", Running: true})
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +30,6 @@ import (
 
 func init() {
 	children["works"] = works
-	children["fires"] = fires
 }
 
 // halves is the chain of these tests: each stage inserts a row, see makeTables.
@@ -237,9 +235,9 @@ func runs(t testing.TB, e *stage.Engine) {
 	t.Cleanup(func() { stop(); all.Wait() })
 }
 
-// TestAProcessThatStoodStillChangesNothing stops a process, by SIGSTOP, for longer than its lease. Another finishes
+// TestStoppedProcessLosesItsLease stops a process, by SIGSTOP, for longer than its lease. Another finishes
 // its task; when it goes on, each of its changes is refused, and its processor is told.
-func TestAProcessThatStoodStillChangesNothing(t *testing.T) {
+func TestStoppedProcessLosesItsLease(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
@@ -300,122 +298,9 @@ func stopBetweenWrites(t testing.TB, p *os.Process, db *sql.DB) {
 	}, 20*time.Second, 7*time.Millisecond)
 }
 
-// TestEveryUpdateOfAnOldLeaseIsRefused is the same without a processor that listens: each change there is.
-func TestEveryUpdateOfAnOldLeaseIsRefused(t *testing.T) {
-	t.Parallel()
-	s := open(t, newPath(t), sqlite.Config{})
-	makeTables(t, s)
-	id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
-	require.NoError(t, err)
-	claim := stage.Claim{Worker: "w", Kinds: []string{"job"}, Limit: 1, Length: 200 * time.Millisecond,
-		Enter: func(*stage.Task) (string, int) { return "FIRST", 0 }}
-	old, err := s.Claim(t.Context(), claim)
-	require.NoError(t, err)
-	time.Sleep(300 * time.Millisecond) // by the clock of the database
-	for _, now := range []string{"before another claim", "after another claim"} {
-		if now == "after another claim" {
-			again, err := s.Claim(t.Context(), claim)
-			require.NoError(t, err)
-			require.Len(t, again, 1)
-		}
-		was, err := s.Get(t.Context(), id)
-		require.NoError(t, err)
-		l := old[0].Lease()
-		_, err = s.Enter(t.Context(), l, "FIRST", 0)
-		require.ErrorIs(t, err, stage.ErrLeaseLost, now)
-		err = s.Finish(t.Context(), l, stage.Passage{From: "FIRST", To: "HALF"}, func(stage.Tx) error { panic("not called") })
-		require.ErrorIs(t, err, stage.ErrLeaseLost, now)
-		_, err = s.Return(t.Context(), l, stage.Return{Stage: "NEW", Status: stage.Error})
-		require.ErrorIs(t, err, stage.ErrLeaseLost, now)
-		beats, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Hour)
-		require.NoError(t, err)
-		require.Equal(t, []stage.Beat{{Lost: true}}, beats, now)
-		is, err := s.Get(t.Context(), id)
-		require.NoError(t, err)
-		require.Equal(t, was, is, now)
-	}
-}
-
-// fires is a process that fires from four goroutines at a time, with eight workers, until all is done. It says
-// whatever goes wrong.
-func fires(path string) error {
-	s, err := sqlite.Open(path, sqlite.Config{})
-	if err != nil {
-		return err
-	}
-	log, err := zap.NewDevelopment() // to standard error
-	if err != nil {
-		return err
-	}
-	cfg := patient(s, insertStep)
-	cfg.Logger = log
-	e, err := stage.New(cfg)
-	if err != nil {
-		return err
-	}
-	errs := make(chan error, 4)
-	for range cap(errs) {
-		go func() { errs <- fireAll(e) }()
-	}
-	for range cap(errs) {
-		err = errors.Join(err, <-errs)
-	}
-	return errors.Join(err, e.Wait(context.Background()), s.Close())
-}
-
-// fireAll fires until nothing is left for anybody.
-func fireAll(e *stage.Engine) error {
-	ctx := context.Background()
-	for looks := 1; ; looks++ {
-		n, err := e.Fire(ctx)
-		if err != nil {
-			return err
-		}
-		if n > 0 || looks%20 != 0 {
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		left, err := e.List(ctx, stage.Selection{Stage: "NEW", Limit: 1})
-		if err != nil || len(left) == 0 {
-			return err
-		}
-	}
-}
-
-func TestTwoProcessesShareAllTasks(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	s := open(t, path, sqlite.Config{})
-	makeTables(t, s)
-	tasks := tier.Choose(100, 250, 1000)
-	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
-		for range tasks {
-			_, err := tx.Exec(`INSERT INTO daimon_task (kind, stage, status, due, created, changed) VALUES ('job', 'NEW', 'NORMAL', 0, 0, 0)`)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	first, second := startChild(t, "fires", path), startChild(t, "fires", path)
-	for _, wait := range []func() (string, error){first, second} {
-		said, err := wait()
-		require.NoError(t, err, said)
-		require.Empty(t, said, "nothing has gone wrong")
-	}
-	require.Equal(t, tasks, count(t, s.DB(), "daimon_task WHERE stage = 'WHOLE' AND status = 'NORMAL' AND token = 1"))
-	for _, at := range []string{"FIRST", "SECOND"} {
-		require.Equal(t, tasks, count(t, s.DB(), "step WHERE stage = ?", at))
-		require.Equal(t, tasks, count(t, s.DB(), "(SELECT DISTINCT task FROM step WHERE stage = ?)", at))
-	}
-	workers := count(t, s.DB(), "(SELECT DISTINCT worker FROM daimon_task)")
-	require.Equal(t, 2, workers, "both have worked")
-	intact(t, s.DB())
-}
-
-// TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing holds the write lock for seconds, in the
+// TestLongLockLosesNothing holds the write lock for seconds, in the
 // middle of the stages of eight tasks. Store and engine are as they are by default.
-func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
+func TestLongLockLosesNothing(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s, hasty := open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{Busy: time.Second})
@@ -457,9 +342,9 @@ func TestADatabaseThatIsLockedForLongHoldsUpAndLosesNothing(t *testing.T) {
 	require.EqualValues(t, 16, processed.Load(), "nothing is computed twice")
 }
 
-// TestAFullDiskHoldsUpAndLosesNothing lets the database grow no further while tasks are being worked on, for longer
+// TestFullDiskLosesNothing lets the database grow no further while tasks are being worked on, for longer
 // than a lease. What is computed is kept until it can be written, and that is no attempt.
-func TestAFullDiskHoldsUpAndLosesNothing(t *testing.T) {
+func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), sqlite.Config{})
 	makeTables(t, s)
@@ -500,34 +385,4 @@ func TestAFullDiskHoldsUpAndLosesNothing(t *testing.T) {
 	require.Equal(t, 6, count(t, s.DB(), "step"))
 	require.EqualValues(t, 6, processed.Load(), "nothing is computed twice")
 	intact(t, s.DB())
-}
-
-// TestAStageIsSeenAndHoldsUpNobody looks, with another connection, at a task whose processor is at work.
-func TestAStageIsSeenAndHoldsUpNobody(t *testing.T) {
-	t.Parallel()
-	path := newPath(t)
-	s := open(t, path, sqlite.Config{})
-	makeTables(t, s)
-	other := raw(t, path)
-	begun, release := make(chan struct{}), make(chan struct{})
-	e := engineOf(t, s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
-		begun <- struct{}{}
-		<-release
-		return insertStep(ctx, x)
-	})
-	_, err := e.Enqueue(t.Context(), "job", nil)
-	require.NoError(t, err)
-	_, err = e.Fire(t.Context())
-	require.NoError(t, err)
-	for _, at := range []string{"FIRST", "SECOND"} {
-		<-begun
-		var seen, status string
-		require.NoError(t, other.QueryRow(`SELECT stage, status FROM daimon_task`).Scan(&seen, &status))
-		require.Equal(t, at+" IN_PROCESSING", seen+" "+status)
-		do(t, other, insertion, 0, "somebody else's")
-		require.Zero(t, count(t, other, "step WHERE stage = ?", at), "before the stage ends")
-		release <- struct{}{}
-	}
-	require.NoError(t, e.Wait(t.Context()))
-	require.Equal(t, 2, count(t, other, "step WHERE task > 0"))
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
-// TestCancelled ends contexts in the middle of everything: each call is done or not done, and the store goes on.
-func TestCancelled(t *testing.T) {
+// TestContextsThatEnd ends contexts in the middle of everything: each call is done or not done, and the store goes on.
+func TestContextsThatEnd(t *testing.T) {
 	s, path := withReports(t, sqlite.Config{Relaxed: true})
 	other := open(t, path, sqlite.Config{})
 	r := rand.New(rand.NewPCG(1, 0))
@@ -175,8 +175,8 @@ func TestFull(t *testing.T) {
 	intact(t, s.DB())
 }
 
-// TestTroubleOfACommit: errors that are SQLite's own are ErrUnavailable, others are the commit's.
-func TestTroubleOfACommit(t *testing.T) {
+// TestCommitErrors: errors that are SQLite's own are ErrUnavailable, others are the commit's.
+func TestCommitErrors(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	l := claimed(t, s, time.Minute)
 	var pages int

@@ -199,7 +199,7 @@ func TestCommitEnds(t *testing.T) {
 	})
 }
 
-func TestSQLOfOthers(t *testing.T) {
+func TestSQLOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
 	l := claimed(t, s, time.Minute)
 	require.PanicsWithValue(t, "sqlite: SQL is for transactions of this package's Store, and this is a *memory.tx", func() {
@@ -210,8 +210,8 @@ func TestSQLOfOthers(t *testing.T) {
 	})
 }
 
-// TestSQLTooLate keeps a transaction for later.
-func TestSQLTooLate(t *testing.T) {
+// TestTxAfterItsCommit keeps a transaction for later.
+func TestTxAfterItsCommit(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	l := claimed(t, s, time.Minute)
 	var kept stage.Tx

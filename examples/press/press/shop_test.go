@@ -32,19 +32,12 @@ func open(t *testing.T, pace time.Duration) (*Shop, *servertest.Running) {
 }
 
 // On an order while customers wait and the press works, all are answered, and no job is left in a dynamic stage.
-func TestAnOrderWhileAllAreBusy(t *testing.T) {
+func TestOrderWhileBusy(t *testing.T) {
 	const customers, each = 4, 5
 	x, r := open(t, 10*time.Millisecond)
 	var all []net.Conn
 	for i := range customers * each {
-		c, err := net.Dial("tcp", x.Addr().String())
-		require.NoError(t, err)
-		defer c.Close()
-		require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
-		text := strings.Repeat("x", i*page)
-		_, err = fmt.Fprintf(c, "POST /customers/c%d/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", i%customers, len(text), text)
-		require.NoError(t, err)
-		all = append(all, c)
+		all = append(all, x.post(t, fmt.Sprint("c", i%customers), strings.Repeat("x", i*page)))
 	}
 	require.Eventually(t, func() bool {
 		n := 0
@@ -55,11 +48,7 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 	}, servertest.Timeout, time.Millisecond)
 	r.Group.Shutdown(servertest.Drain)
 	for _, c := range all {
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		require.Equal(t, 201, answer.StatusCode)
-		require.NoError(t, c.Close())
+		require.Equal(t, 201, status(t, c))
 	}
 	require.NoError(t, r.End())
 	require.Empty(t, r.Logs.All())
@@ -71,6 +60,26 @@ func TestAnOrderWhileAllAreBusy(t *testing.T) {
 		require.Contains(t, []string{"SET", "PRINTED"}, task.Stage)
 		require.Equal(t, stage.Normal, task.Status)
 	}
+}
+
+// post sends a job.
+func (x *Shop) post(t *testing.T, customer, text string) net.Conn {
+	c, err := net.Dial("tcp", x.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
+	_, err = fmt.Fprintf(c, "POST /customers/%s/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", customer, len(text), text)
+	require.NoError(t, err)
+	return c
+}
+
+// status reads the answer, and closes the connection.
+func status(t *testing.T, c net.Conn) int {
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.NoError(t, c.Close())
+	return answer.StatusCode
 }
 
 // asks returns how many jobs a customer has sent.
@@ -94,7 +103,7 @@ type filled struct{}
 func (filled) at(c *customer, _ *process.Self[message]) { c.queue = make([]submit, maxQueue) }
 
 // The queue of a customer is bounded, and so is the number of customers: beyond the bounds a request is refused at once.
-func TestTooMany(t *testing.T) {
+func TestBoundsRefuseRequests(t *testing.T) {
 	x, r := open(t, time.Millisecond)
 	require.NoError(t, x.customer("ada", true).Send(x.sys, filled{}))
 	x.mu.Lock()
@@ -103,16 +112,7 @@ func TestTooMany(t *testing.T) {
 	}
 	x.mu.Unlock()
 	for _, name := range []string{"ada", "ben"} {
-		c, err := net.Dial("tcp", x.Addr().String())
-		require.NoError(t, err)
-		require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
-		_, err = fmt.Fprintf(c, "POST /customers/%s/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\ntext", name)
-		require.NoError(t, err)
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		require.Equal(t, 503, answer.StatusCode)
-		require.NoError(t, c.Close())
+		require.Equal(t, 503, status(t, x.post(t, name, "text")))
 	}
 	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())

@@ -58,11 +58,16 @@ func Example() {
 	//          1   8.3 %  loveliness
 }
 
-// The work goes on while Out blocks.
-func TestOutMayBlock(t *testing.T) {
+func create(t *testing.T) *report.Reports {
 	r, err := report.Create(t.Context(), filepath.Join(t.TempDir(), "report.db"))
 	require.NoError(t, err)
-	defer r.Close()
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// The work goes on while Out blocks.
+func TestOutMayBlock(t *testing.T) {
+	r := create(t)
 	reads, writes := io.Pipe()
 	w := &report.Work{Reports: r, Files: []string{"testdata/rose.txt"}, Out: writes}
 	end := make(chan error, 1)
@@ -86,10 +91,8 @@ func TestOutMayBlock(t *testing.T) {
 }
 
 // A cancelled context is an order to end.
-func TestCancelledWhileItStays(t *testing.T) {
-	r, err := report.Create(t.Context(), filepath.Join(t.TempDir(), "report.db"))
-	require.NoError(t, err)
-	defer r.Close()
+func TestContextEndsWhileItStays(t *testing.T) {
+	r := create(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
@@ -110,8 +113,7 @@ func TestCancelledWhileItStays(t *testing.T) {
 
 // A database that fails before a file is added ends the work.
 func TestFailure(t *testing.T) {
-	r, err := report.Create(t.Context(), filepath.Join(t.TempDir(), "report.db"))
-	require.NoError(t, err)
+	r := create(t)
 	require.NoError(t, r.Close())
 	var out strings.Builder
 	w := &report.Work{Reports: r, Files: []string{"a", "b"}, Out: &out, Logger: zap.NewNop()}

@@ -76,7 +76,7 @@ func TestTop(t *testing.T) {
 	require.Empty(t, counted("").top(3))
 }
 
-func TestWhatIsKeptOfAWordIsBounded(t *testing.T) {
+func TestWordLengthIsBounded(t *testing.T) {
 	longest, longer := strings.Repeat("é", maxWord), strings.Repeat("x", 1<<20)
 	w := counted(longest + " " + longer + " " + longer + " x")
 	require.EqualValues(t, 4, w.n)
