@@ -2,7 +2,6 @@ package act_test
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,38 +11,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 )
-
-func TestTheExecutorNeverRunsMoreThanConfiguredAtOnceAndLosesNothing(t *testing.T) {
-	const limit, n = 3, 300
-	s, _ := newScheduler(t, act.Config{Offloads: limit})
-	var now, most, all atomic.Int32
-	for range n {
-		s.Spawn(offloads(func() {
-			for m := now.Add(1); ; {
-				if seen := most.Load(); m <= seen || most.CompareAndSwap(seen, m) {
-					break
-				}
-			}
-			time.Sleep(100 * time.Microsecond)
-			all.Add(1)
-			now.Add(-1)
-		}))
-	}
-	require.NoError(t, s.Run())
-	require.EqualValues(t, n, all.Load())
-	require.EqualValues(t, limit, most.Load(), "as many as allowed, and not more")
-}
-
-func TestTheExecutorQueuesInOrderWhenFull(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{Offloads: 1})
-	var order []int
-	for i := range 200 {
-		s.Spawn(offloads(func() { order = append(order, i) }))
-	}
-	require.NoError(t, s.Run())
-	require.Len(t, order, 200)
-	require.True(t, slices.IsSorted(order))
-}
 
 func TestTheExecutorNeverBlocksTheThreadThatGivesToIt(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Offloads: 1})

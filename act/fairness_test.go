@@ -12,48 +12,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-func TestNeitherTasksNorDemonsStarve(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var tasks [3]int
-	demons := 0
-	for i := range tasks {
-		s.Spawn(act.Func(func(*act.Task) act.Directive {
-			tasks[i]++
-			return act.Yield
-		}))
-	}
-	s.Install(&demon{act: func(*act.Task) act.Directive {
-		demons++
-		return act.Yield
-	}})
-	taken, err := s.Step(30_000)
-	require.NoError(t, err)
-	require.Equal(t, 30_000, taken)
-	require.GreaterOrEqual(t, demons, 300)
-	require.GreaterOrEqual(t, tasks[0]+tasks[1]+tasks[2], 25_000)
-	require.InDelta(t, tasks[0], tasks[1], 1)
-	require.InDelta(t, tasks[0], tasks[2], 1)
-}
-
-// A demon has one turn a pass, so many demons do not outweigh few tasks by more than their number.
-func TestManyDemonsBesideOneTask(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	turns := map[string]int{}
-	count := func(name string) act.Func {
-		return func(*act.Task) act.Directive {
-			turns[name]++
-			return act.Yield
-		}
-	}
-	s.Spawn(count("task"))
-	for range 10 {
-		s.Install(&demon{act: count("demons")})
-	}
-	_, err := s.Step(7400)
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"task": 6400, "demons": 1000}, turns)
-}
-
 // The promise of doc.go with every turn as long as allowed and every pass too: what is woken at the
 // beginning of a pass waits for n-1 turns and the passes among them.
 func TestTheFairnessBoundIsReachedButForOneTurn(t *testing.T) {

@@ -135,10 +135,10 @@ func census(t *testing.T) counts {
 	return counts{runtime.NumGoroutine(), entries(t, "/proc/self/fd"), entries(t, "/proc/self/task")}
 }
 
-// within allows for some threads of the runtime: a leak would be two a round.
+// within allows for threads of the runtime, which needs more of them on a busy machine: a leak would be two a round, 100.
 func (c counts) within(before counts) bool {
 	return c.goroutines <= before.goroutines+1 && // require.Eventually's own
-		c.descriptors <= before.descriptors && c.threads <= before.threads+5
+		c.descriptors <= before.descriptors && c.threads <= before.threads+50
 }
 
 func entries(t *testing.T, dir string) int {

@@ -242,30 +242,6 @@ func TestManySchedulersThatNeverSleepFindOutThatNothingIsLeft(t *testing.T) {
 	})
 }
 
-func TestAnEmptySchedulerStaysAtHandForWhatItsSiblingsPost(t *testing.T) {
-	g, _ := newGroup(t, act.Config{Schedulers: 2})
-	ran := -1
-	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
-		if s.Index() == 0 {
-			var later act.Timer
-			slept := false
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				if !slept {
-					slept = true
-					t.WakeAfter(&later, 20*time.Millisecond)
-					return act.Wait
-				}
-				g.Schedulers()[1].Post(func(s *act.Scheduler) {
-					s.Spawn(act.Func(func(t *act.Task) act.Directive { ran = t.Scheduler().Index(); return act.Done }))
-				})
-				return act.Done
-			}))
-		}
-		return nil
-	}))
-	require.Equal(t, 1, ran)
-}
-
 func TestCancellingTheContextIsAnOrderUnderTheTermsOfTheConfig(t *testing.T) {
 	for name, early := range map[string]bool{"before Run": true, "during Run": false} {
 		t.Run(name, func(t *testing.T) {
@@ -618,47 +594,6 @@ func TestAGroupRunsWhatIsTiedToItsThreads(t *testing.T) {
 	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { hook.Tie(s, &tied{}); s.Spawn(yields(2)); return nil }))
 	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(2)); return nil }))
 	require.NoError(t, g.Close())
-}
-
-func TestTheSchedulersOfAGroupMayBeSteppedOnOneGoroutine(t *testing.T) {
-	g, _ := newGroup(t, act.Config{Schedulers: 3})
-	var h history
-	for i, s := range g.Schedulers() {
-		s.Spawn(h.script(string(rune('A'+i)), 3, act.Yield))
-	}
-	g.Schedulers()[0].Post(func(*act.Scheduler) {
-		g.Schedulers()[2].Post(func(s *act.Scheduler) { s.Spawn(h.script("D", 2, act.Yield)) })
-	})
-	for again := true; again; {
-		again = false
-		for _, s := range g.Schedulers() {
-			n, err := s.Step(1)
-			require.NoError(t, err)
-			again = again || n > 0
-		}
-	}
-	require.Equal(t, "ABCABCABCDD", h.String())
-}
-
-func TestAPostThatCrossesTheMomentOfFallingAsleepIsNeverLost(t *testing.T) {
-	g, _ := newGroup(t, act.Config{Schedulers: 2})
-	const rounds = 1000
-	turns := [2]int{}
-	inTime(t, func() {
-		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
-			if s.Index() == 0 {
-				var toss func(s *act.Scheduler)
-				toss = func(s *act.Scheduler) {
-					if turns[s.Index()]++; turns[s.Index()] < rounds {
-						g.Schedulers()[1-s.Index()].Post(toss) // the other is about to sleep, or asleep
-					}
-				}
-				s.Post(toss)
-			}
-			return nil
-		}))
-	})
-	require.GreaterOrEqual(t, turns[0]+turns[1], 2*rounds-1)
 }
 
 func TestTheSchedulersOfASteppedGroupEndTogether(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -127,28 +126,3 @@ func TestADropReachesWhatTheLocalsKeepGoing(t *testing.T) {
 type dropper func()
 
 func (f dropper) Drop() { f() }
-
-func TestMonitorsAreFoundThroughALocalExactlyOneOfAKindPerScheduler(t *testing.T) {
-	made := [2]int{}
-	monitors := act.NewLocal(func(s *act.Scheduler) *monitor { made[s.Index()]++; return attach(s) })
-	histories := [2]history{}
-	err := act.Run(t.Context(), act.Config{Schedulers: 2, Logger: zap.NewNop()}, func(s *act.Scheduler) error {
-		h := &histories[s.Index()]
-		for i, letter := range []string{"A", "B", "C"} {
-			play := h.script(letter, []int{2, 3, 5}[i], act.Wait)
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				d := play(t)
-				if d == act.Wait {
-					monitors.Get(t.Scheduler()).register(t)
-				}
-				return d
-			}))
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, [2]int{1, 1}, made)
-	for i := range histories {
-		require.Equal(t, "ABCABCBCCC", histories[i].String())
-	}
-}

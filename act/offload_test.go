@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -57,32 +56,6 @@ func (l *later) run() {
 		f()
 	}()
 	<-ended
-}
-
-func TestABlockingFunctionOffTheThreadLeavesATickerItsTicks(t *testing.T) {
-	tier.Need(t, tier.Full, "counts ticks of the real clock")
-	most := 0
-	for range 5 { // on a busy machine the thread itself may be kept waiting
-		s, _ := newScheduler(t, act.Config{})
-		blocked := true
-		s.Spawn(act.Seq(offloads(func() { time.Sleep(100 * time.Millisecond) }),
-			act.Func(func(*act.Task) act.Directive { blocked = false; return act.Done })))
-		var tick act.Timer
-		ticks, start := 0, s.Now()
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if !blocked {
-				return act.Done
-			}
-			if !tick.Armed() {
-				ticks++
-				t.WakeAt(&tick, start+time.Duration(ticks)*time.Millisecond)
-			}
-			return act.Wait
-		}))
-		require.NoError(t, s.Run())
-		most = max(most, ticks)
-	}
-	require.GreaterOrEqual(t, most, 80)
 }
 
 func TestAfterAnOffloadTheNextTurnIsOnItsThreadAgain(t *testing.T) {
@@ -418,19 +391,6 @@ func TestThePlaceOfAnAbandonedTaskIsNotUsedAgainBeforeItsFunctionReturns(t *test
 	}))
 	require.NoError(t, s.Run())
 	require.True(t, same, "then it is")
-}
-
-func TestADemonMayOffloadToo(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	calls := 0
-	s.Install(&demon{act: func(t *act.Task) act.Directive {
-		if calls == 3 {
-			return act.Done
-		}
-		return t.Offload(func() { calls++ })
-	}})
-	require.NoError(t, s.Run())
-	require.Equal(t, 3, calls)
 }
 
 func TestACallEndsAsItsFunctionDoes(t *testing.T) {

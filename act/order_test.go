@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -131,20 +130,6 @@ func suspendedAt(t *testing.T, bound, at int) (string, int) {
 	return h.String(), turns
 }
 
-func TestSuspendTellsNoTaskAndKeepsEverything(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	m := attach(s)
-	var h history
-	s.Spawn(told{h.waiter("A", 2, m), func(*act.Task, shutdown.Order) { h.WriteString("!") }})
-	s.Shutdown(plain(shutdown.Suspend))
-	cut := requireCut(t, s.Run())
-	require.Empty(t, h.String())
-	require.Equal(t, 1, cut.Tasks)
-	require.False(t, cut.Dropped)
-	require.NoError(t, s.Run())
-	require.Equal(t, "AA", h.String())
-}
-
 func TestTheDroppedAreClosedAndCollectable(t *testing.T) {
 	var collected atomic.Int32
 	var closed int
@@ -198,29 +183,6 @@ func spawnHeavy(s *act.Scheduler, i int, closed *int, collected *atomic.Int32) {
 	}, closed}
 	runtime.AddCleanup(a, func(n *atomic.Int32) { n.Add(1) }, collected)
 	s.Spawn(a)
-}
-
-func TestADrainWithoutBoundLetsAllEndByThemselves(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	m := attach(s)
-	s.Spawn(h.script("A", 200, act.Yield))
-	s.Spawn(h.waiter("B", 100, m))
-	ended := false
-	s.Spawn(told{func(t *act.Task) act.Directive {
-		if t.Order() != nil {
-			ended = true
-			return act.Done
-		}
-		return act.Yield
-	}, func(*act.Task, shutdown.Order) {}})
-	_, err := s.Step(10)
-	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Unbounded))
-	require.NoError(t, s.Run(), "a complete end is no error")
-	require.Equal(t, 200, strings.Count(h.String(), "A"))
-	require.Equal(t, 100, strings.Count(h.String(), "B"))
-	require.True(t, ended)
 }
 
 func TestATurnsBoundIsExact(t *testing.T) {
@@ -376,45 +338,6 @@ func TestATimeBoundReachesTasksThatNeverWait(t *testing.T) {
 	requireCut(t, s.Run())
 	require.GreaterOrEqual(t, turns, 1000)
 	require.LessOrEqual(t, turns, 1000+64, "the clock is looked at once a pass")
-}
-
-func TestATimeBoundOnTheRealClock(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(act.Func(idle))
-	const bound = 50 * time.Millisecond
-	start := time.Now()
-	s.Shutdown(plain(shutdown.Policy{Time: bound, Drop: true}))
-	cut := requireCut(t, s.Run())
-	require.GreaterOrEqual(t, time.Since(start), bound)
-	require.Less(t, time.Since(start), bound+5*time.Second)
-	require.Equal(t, 1, cut.Tasks)
-}
-
-func TestOfTwoBoundsTheNearerOneHolds(t *testing.T) {
-	for name, c := range map[string]struct {
-		policy shutdown.Policy
-		turns  int
-	}{
-		"turns": {shutdown.Policy{Turns: 3, Time: time.Hour}, 3},
-		"time":  {shutdown.Policy{Turns: 1 << 20, Time: 10 * time.Second}, 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, _, _ := newVirtual(t, act.Config{})
-			turns := 0
-			var tick act.Timer
-			yieldsToo := act.Func(func(t *act.Task) act.Directive {
-				if turns++; c.turns == 3 {
-					return act.Yield
-				}
-				t.WakeAfter(&tick, time.Second)
-				return act.Wait
-			})
-			s.Spawn(yieldsToo)
-			s.Shutdown(plain(c.policy))
-			requireCut(t, s.Run())
-			require.Equal(t, c.turns, turns)
-		})
-	}
 }
 
 func TestHaltTellsThenReturns(t *testing.T) {
@@ -632,33 +555,6 @@ type upgrade struct {
 
 func (u upgrade) Policy() shutdown.Policy { return u.policy }
 
-func TestAnApplicationsOwnOrderReachesAllWithItsOwnType(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var told_, read, grandchild []string
-	stop := func(_ *act.Task, o shutdown.Order) { told_ = append(told_, o.(upgrade).successor) }
-	s.Spawn(told{act.Seq(act.All(act.Func(func(t *act.Task) act.Directive {
-		if o, ok := t.Order().(upgrade); ok {
-			grandchild = append(grandchild, o.successor)
-			return act.Done
-		}
-		return act.Yield
-	}))).Act, stop})
-	s.Install(&demon{act: func(t *act.Task) act.Directive {
-		if o, ok := t.Order().(upgrade); ok {
-			read = append(read, o.successor)
-			return act.Done
-		}
-		return act.Yield
-	}, stop: stop})
-	_, err := s.Step(10)
-	require.NoError(t, err)
-	s.Shutdown(upgrade{"b", shutdown.Unbounded})
-	require.NoError(t, s.Run())
-	require.Equal(t, []string{"b", "b"}, told_, "task and demon were told")
-	require.Equal(t, []string{"b"}, read)
-	require.Equal(t, []string{"b"}, grandchild, "readable anywhere in the tree")
-}
-
 func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 	halt := plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true})
 	for name, give := range map[string]func(s *act.Scheduler){
@@ -711,23 +607,6 @@ func TestShutdownWithoutAnOrderPanics(t *testing.T) {
 	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
 }
 
-func TestAnOrderIsSpentWhenItsRunReturns(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	s.Shutdown(plain(shutdown.Policy{Turns: 1}))
-	require.NoError(t, s.Run(), "nothing was there to be bounded")
-	var seen shutdown.Order
-	n := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		seen = t.Order()
-		if n++; n == 10 {
-			return act.Done
-		}
-		return act.Yield
-	}))
-	require.NoError(t, s.Run())
-	require.Nil(t, seen)
-}
-
 func TestATaskSpawnedAfterTheOrderIsToldBeforeItsFirstTurnAndBounded(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
@@ -749,28 +628,6 @@ func TestATaskSpawnedAfterTheOrderIsToldBeforeItsFirstTurnAndBounded(t *testing.
 	require.Equal(t, 3, strings.Count(h.String(), "!"))
 	require.Less(t, strings.LastIndex(h.String(), "!"), strings.Index(h.String(), "B"), h.String())
 	require.Equal(t, 3, cut.Tasks)
-}
-
-func TestASleepingSchedulerIsReachedAtOnce(t *testing.T) {
-	best := time.Hour
-	for range 10 {
-		s, _ := newScheduler(t, act.Config{})
-		s.Spawn(act.Func(idle))
-		ended := make(chan time.Time)
-		go func() {
-			_ = s.Run()
-			ended <- time.Now()
-		}()
-		time.Sleep(5 * time.Millisecond) // deep in its sleep
-		given := time.Now()
-		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-		took := (<-ended).Sub(given)
-		best = min(best, took)
-		require.Less(t, took, 5*time.Second, "no sleep goes on after an order")
-	}
-	if tier.Current() > tier.Quick {
-		require.Less(t, best, 50*time.Millisecond)
-	}
 }
 
 func TestOrdersFromManyGoroutinesNeverMissASleeper(t *testing.T) {
@@ -872,27 +729,6 @@ func TestWhatACloserSpawnsDuringADropIsThereForALaterRun(t *testing.T) {
 	require.Empty(t, messages(logs))
 }
 
-func TestACloserThatPanicsDuringADropHarmsNothingElse(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	closed := 0
-	for i := range 10 {
-		s.Spawn(struct {
-			act.Func
-			io.Closer
-		}{forever, &closer{func() error {
-			if closed++; i == 3 {
-				panic("will not be closed")
-			}
-			return nil
-		}}})
-	}
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-	require.Equal(t, 10, requireCut(t, s.Run()).Tasks)
-	require.Equal(t, 10, closed)
-	require.Equal(t, []string{"a task failed"}, messages(logs))
-	require.NoError(t, s.Run())
-}
-
 // gateway and ticker lend their names to what a Cut says.
 type gateway struct{ act.Func }
 type ticker struct{ demon }
@@ -987,15 +823,6 @@ func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
 	require.Equal(t, 2, closed)
 	require.NoError(t, s.Close(), "a second Close has nothing to do")
 	_ = m
-}
-
-func TestCloseIsNotForATurn(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var err error
-	s.Spawn(act.Func(func(*act.Task) act.Directive { err = s.Close(); return act.Done }))
-	require.NoError(t, s.Run())
-	require.EqualError(t, err, "act: already running")
-	require.NoError(t, s.Close())
 }
 
 func TestACloserThatPanicsAfterTheLastTurnEndsItsTaskOnce(t *testing.T) {

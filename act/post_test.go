@@ -232,20 +232,6 @@ func TestAPanicInAPostedFunctionIsReportedAndHarmsNothingElse(t *testing.T) {
 	require.Contains(t, logs.All()[0].ContextMap()["stack"], "act_test.explode")
 }
 
-func TestAPendingFunctionKeepsRunFromReturning(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	depth := 0
-	var deeper func(*act.Scheduler)
-	deeper = func(s *act.Scheduler) {
-		if depth++; depth < 1000 {
-			s.Post(deeper)
-		}
-	}
-	s.Post(deeper)
-	require.NoError(t, s.Run())
-	require.Equal(t, 1000, depth)
-}
-
 func TestAPassRunsAtMost64PostedFunctions(t *testing.T) {
 	ran := 0
 	var passes []int

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -55,7 +54,8 @@ func TestNoMoreRunAtOnceThanAreReservedAndInOrder(t *testing.T) {
 		var now, most atomic.Int32
 		var mu sync.Mutex
 		var order []int
-		var all sync.WaitGroup
+		var first, all sync.WaitGroup
+		first.Add(n)
 		all.Add(100)
 		for i := range 100 {
 			x.Execute(func() {
@@ -68,7 +68,10 @@ func TestNoMoreRunAtOnceThanAreReservedAndInOrder(t *testing.T) {
 						break
 					}
 				}
-				time.Sleep(100 * time.Microsecond)
+				if i < n { // the first n run at once
+					first.Done()
+					first.Wait()
+				}
 				now.Add(-1)
 			})
 		}

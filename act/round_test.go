@@ -155,35 +155,6 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-func TestTenThousandTasksYieldStrictlyRoundRobin(t *testing.T) {
-	const tasks, turns = 10_000, 10
-	s, _ := newScheduler(t, act.Config{})
-	order := make([]int, 0, tasks*turns)
-	for i := range tasks {
-		left := turns
-		s.Spawn(act.Func(func(*act.Task) act.Directive {
-			order = append(order, i)
-			if left--; left == 0 {
-				return act.Done
-			}
-			return act.Yield
-		}))
-	}
-	require.NoError(t, s.Run())
-	require.Len(t, order, tasks*turns)
-	for at, i := range order {
-		require.Equal(t, at%tasks, i, "turn %d", at)
-	}
-}
-
-func TestAnEmptySchedulerReturnsAtOnce(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	inTime(t, func() { require.NoError(t, s.Run()) })
-	taken, err := s.Step(10)
-	require.NoError(t, err)
-	require.Zero(t, taken)
-}
-
 func TestASchedulerThatReturnedCanBeFilledAndRunAgain(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
@@ -193,50 +164,6 @@ func TestASchedulerThatReturnedCanBeFilledAndRunAgain(t *testing.T) {
 		require.NoError(t, s.Run())
 		require.Equal(t, "ABA", h.take())
 	}
-}
-
-func TestADemonThatEndsAfterThreeTurnsEndsTheRunAfterThree(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	s.Install(&demon{act: h.script("d", 3, act.Yield)})
-	require.NoError(t, s.Run())
-	require.Equal(t, "ddd", h.String())
-}
-
-func TestAServiceHandsOverItsLastTaskAndEndsInTheSameTurn(t *testing.T) {
-	var h history
-	ended := ""
-	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
-		Ended: func(*act.Task, error) { ended = h.String() },
-	}})
-	supply := 3
-	s.Install(&demon{act: func(*act.Task) act.Directive {
-		s.Spawn(h.script("T", 1, act.Yield))
-		if supply--; supply == 0 {
-			return h.note("s", act.Done)
-		}
-		return h.note("s", act.Yield)
-	}})
-	require.NoError(t, s.Run())
-	require.Equal(t, "sTsTsT", h.String())
-	require.Equal(t, "sTsTsT", ended, "the last task outlives its service")
-}
-
-// A service is an action that makes actions, so it may as well be a task.
-func TestATaskMayMakeTasksAndEnd(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	depth := 5
-	var make act.Func
-	make = func(*act.Task) act.Directive {
-		if depth--; depth > 0 {
-			s.Spawn(make)
-		}
-		return h.note("A", act.Done)
-	}
-	s.Spawn(make)
-	require.NoError(t, s.Run())
-	require.Equal(t, "AAAAA", h.String())
 }
 
 func TestAnAttachedDemonDoesNotKeepRunFromReturning(t *testing.T) {

@@ -41,19 +41,6 @@ func TestStepTakesExactlySoManyTurns(t *testing.T) {
 	}
 }
 
-func TestRunGoesOnWhereStepHasStopped(t *testing.T) {
-	for n := range len(fullHistory) {
-		s, _ := newScheduler(t, act.Config{TurnsPerPass: 4})
-		var h history
-		threeAndTwo(s, &h)
-		taken, err := s.Step(n)
-		require.NoError(t, err)
-		require.Equal(t, n, taken)
-		require.NoError(t, s.Run())
-		require.Equal(t, fullHistory, h.String(), "after %d turns", n)
-	}
-}
-
 // What is spawned, woken or posted between two steps comes where it would have come within one.
 func TestBetweenStepsIsBetweenTurns(t *testing.T) {
 	for n := 1; n <= 9; n++ {
@@ -91,16 +78,6 @@ func TestStepCountsTheTurnsThatPanic(t *testing.T) {
 		require.Equal(t, len(want), taken)
 		require.Equal(t, want, h.take())
 	}
-}
-
-func TestStepZeroTakesNothing(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	s.Spawn(h.script("A", 1, act.Yield))
-	taken, err := s.Step(0)
-	require.NoError(t, err)
-	require.Zero(t, taken)
-	require.Empty(t, h.String())
 }
 
 func TestStepNeverBlocks(t *testing.T) {

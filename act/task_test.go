@@ -83,25 +83,6 @@ func TestReleaseHandsOn(t *testing.T) {
 	require.Equal(t, "312", h.String())
 }
 
-func TestAReusedTaskOwnsNothingOfTheFormerOne(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	var former *act.Task
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		former = t
-		t.Own(h.property("1"))
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	s.Spawn(act.Func(func(task *act.Task) act.Directive {
-		require.Same(t, former, task, "the one used last comes first")
-		task.Own(h.property("2"))
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, "12", h.String())
-}
-
 func TestClosersThatFailOrPanic(t *testing.T) {
 	failing := func(h *history, letter string) *closer {
 		return &closer{func() error {

@@ -43,25 +43,6 @@ func TestTimersFireInOrderOfDeadlineAndOfArming(t *testing.T) {
 	require.Equal(t, time.Hour, c.Monotonic(), "and not a moment later")
 }
 
-func TestEqualDeadlinesFireInArmingOrder(t *testing.T) {
-	const n = 5000 // more than a pass takes
-	s, c, _ := newVirtual(t, act.Config{})
-	var fired []int
-	timers := make([]act.Timer, n)
-	order := rand.New(rand.NewSource(1)).Perm(n)
-	for _, i := range order {
-		s.CallAt(&timers[i], time.Second, expiry(func() {
-			require.Equal(t, time.Second, c.Monotonic())
-			if fired = append(fired, i); len(fired) == n {
-				s.Hold(-1)
-			}
-		}))
-	}
-	s.Hold(1)
-	require.NoError(t, s.Run())
-	require.Equal(t, order, fired)
-}
-
 func TestATimerFiresNeverEarly(t *testing.T) {
 	for seed := range int64(20) {
 		rnd := rand.New(rand.NewSource(seed))
@@ -88,27 +69,6 @@ func TestATimerFiresNeverEarly(t *testing.T) {
 		require.NoError(t, s.Run())
 		require.Equal(t, 500, fired)
 	}
-}
-
-func TestATimerFiresNeverEarlyOnTheSystemsClock(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	for i := range 20 {
-		var tm act.Timer
-		d := time.Duration(i) * 500 * time.Microsecond
-		var begun time.Time
-		s.Spawn(act.Func(func(task *act.Task) act.Directive {
-			if begun.IsZero() {
-				begun = time.Now()
-				task.WakeAfter(&tm, d)
-			}
-			if tm.Armed() {
-				return act.Wait
-			}
-			require.GreaterOrEqual(t, time.Since(begun), d)
-			return act.Done
-		}))
-	}
-	inTime(t, func() { require.NoError(t, s.Run()) })
 }
 
 func TestArmingAgainMoves(t *testing.T) {
@@ -262,31 +222,6 @@ func TestWhatACloserArmsIsCancelledToo(t *testing.T) {
 	}))
 	require.NoError(t, s.Run())
 	require.False(t, tm.Armed())
-}
-
-func TestAHundredThousandTimersArmedAndCancelled(t *testing.T) {
-	const n = 100_000
-	s, c, _ := newVirtual(t, act.Config{})
-	rnd := rand.New(rand.NewSource(1))
-	timers := make([]act.Timer, n)
-	turns := 0
-	s.Spawn(act.Func(func(task *act.Task) act.Directive {
-		if turns++; turns > 1 {
-			return act.Done
-		}
-		for i := range timers {
-			task.WakeAt(&timers[i], time.Duration(1+rnd.Int63n(int64(time.Hour))))
-		}
-		for _, i := range rnd.Perm(n) {
-			if i != 7 {
-				require.True(t, timers[i].Stop())
-			}
-		}
-		return act.Wait
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, 2, turns)
-	require.Equal(t, timers[7].When(), c.Monotonic(), "the one left is found at its time")
 }
 
 func TestWakeAfterReadsTheClockAfresh(t *testing.T) {

@@ -118,27 +118,6 @@ func TestAPanicUnwrapsToItsError(t *testing.T) {
 	require.NotEmpty(t, p.Stack)
 }
 
-func TestAThousandFailuresAreReportedOnceEach(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	for i := range 1000 {
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if i%2 == 0 {
-				panic(i)
-			}
-			return t.Fail(fmt.Errorf("number %d", i))
-		}))
-	}
-	require.NoError(t, s.Run())
-	require.Equal(t, 1000, logs.Len())
-	for i, e := range logs.All() {
-		want := fmt.Sprintf("number %d", i)
-		if i%2 == 0 {
-			want = fmt.Sprintf("panic: %d", i)
-		}
-		require.Equal(t, want, e.ContextMap()["error"])
-	}
-}
-
 func TestErrLivesForTheTurn(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	cause := errors.New("cause")
@@ -286,21 +265,6 @@ func TestTurnEndComesAfterAPanicToo(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, "13B", h.String(), "the others still are, then the next task")
 	require.ElementsMatch(t, []any{"panic: the turn", "panic: an end of it"}, errorsOf(logs.All()))
-}
-
-func TestAPanicAtTurnEndIsTheTasks(t *testing.T) {
-	ended := 0
-	s, logs := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(*act.Task, error) { ended++ }}})
-	var h history
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		s.AtTurnEnd(turnEnd(func() { panic("an end of it") }))
-		s.AtTurnEnd(turnEnd(func() { h.WriteString("2") }))
-		return h.note("A", act.Yield)
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, "A2", h.String(), "it has no second turn")
-	require.Equal(t, []any{"panic: an end of it"}, errorsOf(logs.All()))
-	require.Equal(t, 1, ended)
 }
 
 func TestTurnEndsOfPostedFunctionsComeAfterAllOfThePass(t *testing.T) {

@@ -148,24 +148,6 @@ func TestATaskThatWaitsForNothingIsCalledOnceReportedOnceAndStays(t *testing.T) 
 	require.ErrorContains(t, s.Close(), "dropped 1 task")
 }
 
-// A Waker of an earlier turn is no Waker of this one.
-func TestAnEarlierTurnsWakerDoesNotCountForTheWait(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	turns := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if turns++; turns == 1 {
-			t.Waker()
-			return act.Yield
-		}
-		return act.Wait
-	}))
-	_, err := s.Step(10)
-	require.NoError(t, err)
-	require.Equal(t, 2, turns)
-	require.Len(t, logs.All(), 1)
-	require.Contains(t, logs.All()[0].Message, "waits for nothing")
-}
-
 // A task that has armed a timer, or asked for a Waker in this very turn, waits for something.
 func TestATaskThatWaitsForATimerIsNotReported(t *testing.T) {
 	s, _, logs := newVirtual(t, act.Config{})
@@ -269,29 +251,6 @@ func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 	require.NoError(t, s.Close())
 	r.Wake()
 	require.Empty(t, logs.All())
-}
-
-func TestARemoteWakesFromSleep(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	remotes := make(chan act.RemoteWaker, 1)
-	turns := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if turns++; turns > 3 {
-			return act.Done
-		}
-		remotes <- t.Waker().Remote()
-		return act.Wait
-	}))
-	go func() {
-		for range 3 {
-			r := <-remotes
-			for range 10 {
-				r.Wake() // nine of them for nothing
-			}
-		}
-	}()
-	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.Equal(t, 4, turns)
 }
 
 // It travels once in a turn of its task, however often it is made.

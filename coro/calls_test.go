@@ -1,13 +1,10 @@
 package coro_test
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -121,33 +118,34 @@ func TestValueIsTheOutcomeOfAFuture(t *testing.T) {
 		name    string
 		resolve func(co *coro.Co, f *future.Future[string])
 		want    string
+		within  time.Duration // 0: an hour
 	}{
-		{"resolved before", func(_ *coro.Co, f *future.Future[string]) { _ = f.Resolve("value") }, "value, <nil>"},
-		{"failed before", func(_ *coro.Co, f *future.Future[string]) { _ = f.Fail(errWhy) }, ", because"},
+		{"resolved before", func(_ *coro.Co, f *future.Future[string]) { _ = f.Resolve("value") }, "value, <nil>", 0},
+		{"failed before", func(_ *coro.Co, f *future.Future[string]) { _ = f.Fail(errWhy) }, ", because", 0},
 		{"by another task", func(co *coro.Co, f *future.Future[string]) {
 			co.Scheduler().Spawn(act.Func(func(*act.Task) act.Directive { _ = f.Resolve("value"); return act.Done }))
-		}, "value, <nil>"},
+		}, "value, <nil>", 0},
 		{"by another scheduler", func(co *coro.Co, f *future.Future[string]) {
 			co.Scheduler().Group().Schedulers()[1].Post(func(*act.Scheduler) { _ = f.Resolve("value") })
-		}, "value, <nil>"},
+		}, "value, <nil>", 0},
 		{"failed by another scheduler", func(co *coro.Co, f *future.Future[string]) {
 			co.Scheduler().Group().Schedulers()[1].Post(func(*act.Scheduler) { _ = f.Fail(errWhy) })
-		}, ", because"},
+		}, ", because", 0},
 		{"by a goroutine", func(_ *coro.Co, f *future.Future[string]) {
 			time.AfterFunc(time.Millisecond, func() { _ = f.Resolve("value") })
-		}, "value, <nil>"},
-		{"never", func(*coro.Co, *future.Future[string]) {}, ", coro: not finished within 20ms: i/o timeout"},
+		}, "value, <nil>", 0},
+		{"never", func(*coro.Co, *future.Future[string]) {}, ", coro: not finished within 20ms: i/o timeout", 20 * time.Millisecond},
 		{"resolved, though its time is over", func(co *coro.Co, f *future.Future[string]) {
 			_ = co.Sleep(25 * time.Millisecond)
 			_ = f.Resolve("value")
-		}, "value, <nil>"},
+		}, "value, <nil>", 20 * time.Millisecond},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := servertest.Start(t, act.Config{Schedulers: 2}, hold)
 			got := make(chan string, 1)
 			r.On(0, func(s *act.Scheduler) {
 				s.Spawn(coro.New(func(co *coro.Co) error {
-					_ = co.Within(20*time.Millisecond, func() error {
+					_ = co.Within(cmp.Or(row.within, time.Hour), func() error {
 						f := future.New[string](s)
 						row.resolve(co, f)
 						value, err := coro.Value(co, f)
@@ -176,25 +174,6 @@ func TestValueOfAFutureWhoseTaskWasDropped(t *testing.T) {
 	require.False(t, p.over)
 	require.Error(t, other.Close())
 	require.ErrorIs(t, p.end(), future.ErrDropped)
-}
-
-func TestManyAwaitOneFuture(t *testing.T) {
-	r := servertest.Start(t, act.Config{Schedulers: 2}, hold)
-	f := future.New[int](r.Group.Schedulers()[0])
-	got := make(chan int, 20)
-	for i := range 20 {
-		r.On(i%2, func(s *act.Scheduler) {
-			s.Spawn(coro.New(func(co *coro.Co) error {
-				n, err := coro.Value(co, f)
-				got <- n
-				return err
-			}))
-		})
-	}
-	require.NoError(t, f.Resolve(5))
-	for range 20 {
-		require.Equal(t, 5, servertest.Receive(t, got))
-	}
 }
 
 // take waits for a value of a mailbox.
@@ -261,50 +240,6 @@ func TestLettersFromOtherGoroutines(t *testing.T) {
 	}
 }
 
-// gate is a condition with a Waker for each task that waits.
-type gate struct {
-	open    bool
-	waiting []act.Waker
-}
-
-func (g *gate) pass(co *coro.Co) error {
-	return co.Await(func(w act.Waker) bool {
-		if !g.open {
-			g.waiting = append(g.waiting, w)
-		}
-		return g.open
-	})
-}
-
-func (g *gate) swing() {
-	g.open = true
-	for _, w := range g.waiting {
-		w.Wake()
-	}
-}
-
-func TestAwaitAConditionOfOnesOwn(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	var log trace
-	g := &gate{}
-	for _, name := range "ABC" {
-		s.Spawn(coro.New(func(co *coro.Co) error {
-			log.add("%c waits", name)
-			err := g.pass(co)
-			log.add("%c passes", name)
-			return err
-		}))
-	}
-	s.Spawn(coro.New(func(co *coro.Co) error {
-		log.add("opens")
-		g.swing()
-		return nil
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, "A waits B waits C waits opens A passes B passes C passes", log.String())
-	require.Zero(t, logs.Len(), logs.All())
-}
-
 func TestUnblockReturnsWhatIsNoWait(t *testing.T) {
 	l := bench(t)
 	p := play(l, func(co *coro.Co) error {
@@ -313,42 +248,6 @@ func TestUnblockReturnsWhatIsNoWait(t *testing.T) {
 		return co.Unblock(io.EOF)
 	})
 	require.Equal(t, io.EOF, p.end())
-}
-
-func TestUnblockIsForFiles(t *testing.T) {
-	data := noise(5 << 20)
-	name := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(name, data, 0o600))
-	for _, network := range networks {
-		v := serve(t, network, func(c *coro.Conn) error {
-			f, err := os.Open(name)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = f.Close() }()
-			at, left := int64(0), int64(len(data))
-			for {
-				n, err := c.Under().SendFile(f, at, left)
-				at, left = at+n, left-n
-				if err = c.Co().Unblock(err); err != nil || left == 0 {
-					return err
-				}
-			}
-		})
-		require.NoError(t, together(4, func(int) error {
-			c, err := net.Dial(v.socket.Addr().Network(), v.socket.Addr().String())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = c.Close() }()
-			got, err := io.ReadAll(c)
-			if err == nil && !slices.Equal(data, got) {
-				err = errors.New("other bytes")
-			}
-			return err
-		}), network)
-		v.drain()
-	}
 }
 
 func TestABodyDoesActions(t *testing.T) {
@@ -408,29 +307,6 @@ type ending struct {
 
 func (e *ending) Act(*act.Task) act.Directive { return e.d }
 func (e *ending) Close() error                { *e.closed = true; return e.err }
-
-func TestALineIsReadByTheLeafThatReadsLines(t *testing.T) {
-	l := bench(t)
-	got := ""
-	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
-		lines := listener.Line{Conn: c.Under()}
-		for {
-			line, err := lines.Read()
-			got += string(line)
-			if err == nil {
-				return nil
-			}
-			if err := c.Co().Unblock(err); err != nil {
-				return err
-			}
-		}
-	})
-	servertest.Send(t, peer, "hel")
-	l.For(time.Millisecond)
-	servertest.Send(t, peer, "lo\n")
-	require.NoError(t, p.end())
-	require.Equal(t, "hello", got)
-}
 
 // told records an order.
 type told struct{ log *trace }

@@ -106,19 +106,6 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestAConnKnowsItsCoroutineAndWhatItLiesOn(t *testing.T) {
-	l := bench(t)
-	under, _ := l.Conn("tcp", listener.Limits{})
-	p := play(l, func(co *coro.Co) error {
-		c := co.Conn(under)
-		require.Same(panicking{}, co, c.Co())
-		require.Same(panicking{}, under, c.Under())
-		require.Same(panicking{}, l.S, co.Scheduler())
-		return c.Close()
-	})
-	require.NoError(t, p.end())
-}
-
 func TestALargeWriteIsWhole(t *testing.T) {
 	for _, network := range networks {
 		t.Run(network, func(t *testing.T) {
@@ -491,33 +478,6 @@ func TestAFirehoseIsOneOfMany(t *testing.T) {
 			require.Zero(t, logs.Len(), logs.All())
 		})
 	}
-}
-
-// A peer that sends without end does not starve the other connections of its scheduler.
-func TestARealFirehoseKeepsNobodyWaiting(t *testing.T) {
-	v := serving{handler: coro.Serve(func(c *coro.Conn) error { _, err := io.Copy(struct{ io.Writer }{io.Discard}, c); return err }),
-		cfg: act.Config{Schedulers: 1}}.start(t)
-	stop := make(chan bool)
-	done := make(chan bool)
-	c := v.dial()
-	go func() {
-		defer close(done)
-		for p := noise(1 << 20); ; {
-			select {
-			case <-stop:
-				_ = c.Close()
-				return
-			default:
-				_, _ = c.Write(p)
-			}
-		}
-	}()
-	for range 10 {
-		v.On(0, func(*act.Scheduler) {})
-	}
-	close(stop)
-	<-done
-	v.drain()
 }
 
 func TestReadsErrorIsTheSystems(t *testing.T) {

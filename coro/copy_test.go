@@ -24,38 +24,6 @@ func echo(c *coro.Conn) error {
 	return err
 }
 
-func TestIOCopyIsAnEchoServer(t *testing.T) {
-	for _, network := range networks {
-		t.Run(network, func(t *testing.T) {
-			v := serve(t, network, echo)
-			for name, size := range map[string]int{"nothing": 0, "a byte": 1, "a buffer and one": 16<<10 + 1, "1 MiB": 1 << 20} {
-				require.NoError(t, echoed(v.dial(), noise(size)), name)
-			}
-			all := make([]net.Conn, 200)
-			for i := range all {
-				all[i] = v.dial()
-			}
-			require.NoError(t, together(len(all), func(i int) error { return echoed(all[i], noise(10_000+i)) }))
-			v.drain()
-		})
-	}
-}
-
-func TestEchoUnderEachIdleStrategy(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		v := serving{handler: coro.Serve(echo), cfg: cfg}.start(t)
-		require.NoError(t, together(10, func(i int) error {
-			c, err := net.Dial("tcp", v.address())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = c.Close() }()
-			return echoed(c, noise(1000*i))
-		}))
-		v.drain()
-	})
-}
-
 func TestAClientThatNeverReadsHoldsUpItselfAlone(t *testing.T) {
 	for _, network := range networks {
 		for name, body := range map[string]func(*coro.Conn) error{

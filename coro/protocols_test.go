@@ -6,79 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/servertest"
 )
-
-// shouters are handlers that answer each line in capitals.
-var shouters = map[string]func(*coro.Conn) error{
-	"bufio.Scanner": func(c *coro.Conn) error {
-		lines := bufio.NewScanner(c)
-		for lines.Scan() {
-			if _, err := fmt.Fprintf(c, "%s\n", bytes.ToUpper(lines.Bytes())); err != nil {
-				return err
-			}
-		}
-		return lines.Err()
-	},
-	"bufio.ReadWriter": func(c *coro.Conn) error {
-		rw := bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
-		for {
-			line, err := rw.ReadString('\n')
-			if err != nil {
-				return err
-			}
-			if _, err := rw.WriteString(strings.ToUpper(line)); err != nil {
-				return err
-			}
-			if err := rw.Flush(); err != nil {
-				return err
-			}
-		}
-	},
-	"fmt.Fscanln": func(c *coro.Conn) error {
-		for {
-			var line string
-			if _, err := fmt.Fscanln(c, &line); err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintln(c, strings.ToUpper(line)); err != nil {
-				return err
-			}
-		}
-	},
-}
-
-func TestLinesAreReadWithWhatReadsLines(t *testing.T) {
-	for name, body := range shouters {
-		for _, network := range networks {
-			t.Run(name+" over "+network, func(t *testing.T) {
-				v := serve(t, network, body)
-				c := v.dial()
-				servertest.Send(t, c, "hello\n")
-				servertest.Expect(t, c, "HELLO\n")
-				for _, b := range "letter_by_letter\n" {
-					servertest.Send(t, c, string(b))
-					time.Sleep(100 * time.Microsecond)
-				}
-				servertest.Expect(t, c, "LETTER_BY_LETTER\n")
-				servertest.Send(t, c, "two\nat_once\nand_")
-				servertest.Expect(t, c, "TWO\n")
-				servertest.Send(t, c, "more\n")
-				require.NoError(t, c.(interface{ CloseWrite() error }).CloseWrite())
-				servertest.Expect(t, c, "AT_ONCE\nAND_MORE\n")
-				servertest.ExpectEOF(t, c)
-				v.drain()
-			})
-		}
-	}
-}
 
 // web answers each request with its body.
 func web(rw io.ReadWriter) error {

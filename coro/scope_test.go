@@ -221,18 +221,16 @@ func TestWithContextIsForgottenByItsContext(t *testing.T) {
 func TestTheOuterScopeIsTheReason(t *testing.T) {
 	canceled, cancel := context.WithCancelCause(context.Background())
 	cancel(errWhy)
+	around, end := context.WithCancelCause(context.Background())
 	l := bench(t)
 	var log trace
 	p := play(l, func(co *coro.Co) error {
-		outer := co.Within(300*time.Millisecond, func() error {
+		outer := co.WithContext(around, func() error {
 			log.add("inner: %v.", co.Within(time.Millisecond, func() error { return co.Sleep(time.Hour) }))
 			log.add("cancelled: %v.", co.WithContext(canceled, func() error { return co.Sleep(time.Hour) }))
 			return co.WithContext(canceled, func() error {
-				for {
-					if err := co.Yield(); !errors.Is(err, errWhy) {
-						return err
-					}
-				}
+				end(errors.New("the end of it all"))
+				return co.Yield()
 			})
 		})
 		log.add("outer: %v.", outer)
@@ -241,7 +239,7 @@ func TestTheOuterScopeIsTheReason(t *testing.T) {
 	})
 	require.NoError(t, p.end())
 	require.Equal(t, "inner: coro: not finished within 1ms: i/o timeout. cancelled: because. "+
-		"outer: coro: not finished within 300ms: i/o timeout. none: <nil>.",
+		"outer: the end of it all. none: <nil>.",
 		log.String())
 }
 

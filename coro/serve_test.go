@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -118,48 +116,6 @@ func TestAConnectionGoesOnUnderAnOrder(t *testing.T) {
 	time.Sleep(5 * time.Millisecond)
 	require.NoError(t, echoed(c, noise(100_000)))
 	require.NoError(t, v.End())
-}
-
-func TestMaxConnsIsTheMostBodiesAtOnce(t *testing.T) {
-	v := serving{handler: coro.Serve(echo), maxConns: 3}.start(t)
-	var all []net.Conn
-	for range 3 {
-		c := v.dial()
-		servertest.Send(t, c, "hello")
-		servertest.Expect(t, c, "hello")
-		all = append(all, c)
-	}
-	fourth := v.dial()
-	servertest.Send(t, fourth, "hello")
-	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
-	_, err := fourth.Read(make([]byte, 1))
-	late(t, err)
-	require.NoError(t, fourth.SetReadDeadline(time.Now().Add(servertest.Timeout)))
-	require.NoError(t, all[0].Close())
-	servertest.Expect(t, fourth, "hello")
-	for _, c := range append(all, fourth) {
-		_ = c.Close()
-	}
-	v.drain()
-}
-
-func TestManyComeAndGoOverTheSameCoroutines(t *testing.T) {
-	v := serving{handler: coro.Serve(echo), cfg: act.Config{Schedulers: 1}}.start(t)
-	for range 20 {
-		require.NoError(t, together(10, func(int) error {
-			c, err := net.Dial("tcp", v.address())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = c.Close() }()
-			return echoed(c, noise(100))
-		}))
-	}
-	v.On(0, func(s *act.Scheduler) {
-		live, resting := audit.Coroutines(s)
-		require.LessOrEqual(panicking{}, live+resting, 20)
-	})
-	v.drain()
 }
 
 func TestServeWithoutABody(t *testing.T) {

@@ -92,49 +92,6 @@ func TestCryptoTLSServes(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTLSIsToldAndHeard(t *testing.T) {
-	serverSide, clientSide := identities(t)
-	heard := make(chan error, 1)
-	v := serve(t, "tcp", secure(serverSide, func(c *coro.Conn, secret *tls.Conn) error {
-		if _, err := io.WriteString(secret, "hello"); err != nil {
-			return err
-		}
-		_, err := secret.Read(make([]byte, 1))
-		heard <- err
-		return nil
-	}))
-	c := v.trust(clientSide)
-	servertest.Expect(t, c, "hello")
-	require.NoError(t, c.CloseWrite())
-	require.Equal(t, io.EOF, servertest.Receive(t, heard), "a close_notify")
-	servertest.ExpectEOF(t, c)
-	_ = c.Close()
-
-	c = v.trust(clientSide)
-	servertest.Expect(t, c, "hello")
-	servertest.Send(t, c.NetConn(), "\x17\x03\x03\x01")
-	require.NoError(t, c.NetConn().Close())
-	require.Equal(t, io.ErrUnexpectedEOF, servertest.Receive(t, heard), "in the middle of a record")
-	v.drain()
-}
-
-func TestHTTPOverTLS(t *testing.T) {
-	serverSide, clientSide := identities(t)
-	v := serve(t, "tcp", secure(serverSide, func(_ *coro.Conn, secret *tls.Conn) error { return ended(web(secret)) }))
-	transport := &http.Transport{TLSClientConfig: clientSide}
-	client := &http.Client{Transport: transport, Timeout: servertest.Timeout}
-	for range 3 {
-		r, err := client.Post("https://"+v.address()+"/secret", "", bytes.NewReader(noise(100_000)))
-		require.NoError(t, err)
-		got, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(noise(100_000), got))
-	}
-	require.Equal(t, 1, v.socket.Open(), "all over one connection")
-	transport.CloseIdleConnections()
-	v.drain()
-}
-
 // ended returns err unless it is that of an ordinary end.
 func ended(err error) error {
 	if err == io.EOF {
@@ -224,40 +181,6 @@ func TestAHandshakeIsBounded(t *testing.T) {
 		}
 	}
 }
-
-func TestAClientThatGoesInTheMiddleOfAHandshakeLeavesNothing(t *testing.T) {
-	serverSide, clientSide := identities(t)
-	for name, leave := range map[string]func(c net.Conn){
-		"silently":     func(c net.Conn) { _ = c.Close() },
-		"after a few":  func(c net.Conn) { _, _ = c.Write([]byte("\x16\x03\x01\x02\x00\x01\x00")); _ = c.Close() },
-		"with a reset": func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() },
-		"without a word of TLS": func(c net.Conn) {
-			_, _ = io.WriteString(c, "GET / HTTP/1.0\r\n\r\n")
-			_, _ = io.ReadAll(c)
-			_ = c.Close()
-		},
-		"after its hello": func(c net.Conn) {
-			_ = tls.Client(&cutOff{Conn: c}, clientSide).Handshake()
-			_ = c.Close()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			result := make(chan error, 1)
-			v := serve(t, "tcp", func(c *coro.Conn) error {
-				result <- tls.Server(c, serverSide).Handshake()
-				return nil
-			})
-			leave(v.dial())
-			require.Error(t, servertest.Receive(t, result))
-			v.drain()
-		})
-	}
-}
-
-// cutOff passes the first message and then reads no more.
-type cutOff struct{ net.Conn }
-
-func (*cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // eager is a Conn as the transport of a tls.Conn that two coroutines use: its Write does not wait. A tls.Conn locks a
 // mutex while it writes, and its Read locks it too, for an alert for example. If its holder were suspended, the other

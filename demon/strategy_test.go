@@ -1,7 +1,6 @@
 package demon_test
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,31 +140,6 @@ func TestAnOrderReachesASleepingScheduler(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWorkOfAnotherSchedulerReachesASleepingOne(t *testing.T) {
-	underEach(t, func(t *testing.T, idle act.Strategy) {
-		const hops = 1000
-		g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked, Idle: idle})
-		var hop func(s *act.Scheduler)
-		n := 0 // handed over with the function
-		hop = func(s *act.Scheduler) {
-			if n++; n == hops {
-				g.Shutdown(shutdown.Now{})
-			} else if g.Schedulers()[1-s.Index()].Post(hop) != nil {
-				panic("refused")
-			}
-		}
-		require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
-			s.Install(demon.Stay())
-			if s.Index() == 0 {
-				s.Post(hop)
-			}
-			return nil
-		}))
-		require.Equal(t, hops, n)
-		require.NoError(t, g.Close())
-	})
 }
 
 // passes counts the passes of a scheduler in which only time passes.

@@ -161,22 +161,6 @@ func TestAwaitOfWhatIsResolvedInTheSameTurn(t *testing.T) {
 	require.NoError(t, s.Run())
 }
 
-func TestAwaitBesideSomethingElse(t *testing.T) {
-	s, logs := stepped(t)
-	slow, fast := future.New[int](s), future.New[int](s)
-	var log []string
-	s.Spawn(waiter(act.First(slow.Await(), fast.Await()), "first", &log))
-	s.Spawn(waiter(act.All(slow.Await(), fast.Await()), "all", &log))
-	servertest.Step(t, s)
-	require.NoError(t, fast.Resolve(1))
-	servertest.Step(t, s)
-	require.Equal(t, []string{"first"}, log)
-	require.NoError(t, slow.Resolve(1))
-	servertest.Step(t, s)
-	require.Equal(t, []string{"first", "all"}, log)
-	require.Zero(t, logs.Len())
-}
-
 func double(v int) (int, error)     { return 2 * v, nil }
 func refuse(int) (int, error)       { return 0, errBad }
 func explode(int) (int, error)      { panic("boom") }
@@ -316,23 +300,6 @@ func TestAllAndAny(t *testing.T) {
 				require.Zero(t, logs.Len())
 			})
 		}
-	}
-}
-
-func TestAllInAnyOrderOfResolution(t *testing.T) {
-	s, _ := stepped(t)
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {1, 0, 2}} {
-		fs := []*future.Future[int]{future.New[int](s), future.New[int](s), future.New[int](s)}
-		all := future.All(s, fs...)
-		for _, i := range order {
-			servertest.Step(t, s)
-			require.False(t, all.Resolved())
-			require.NoError(t, fs[i].Resolve(i))
-		}
-		servertest.Step(t, s)
-		vs, err := all.Value()
-		require.NoError(t, err)
-		require.Equal(t, []int{0, 1, 2}, vs)
 	}
 }
 

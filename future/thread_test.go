@@ -105,40 +105,6 @@ func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
 	}
 }
 
-func TestASleepingSchedulerIsReachedFromAnyGoroutine(t *testing.T) {
-	for name, idle := range strategies {
-		t.Run(name, func(t *testing.T) {
-			const times = 1000
-			s := act.New(act.Config{Idle: idle})
-			defer s.Close()
-			next := make(chan *future.Future[int])
-			left := times
-			var f *future.Future[int]
-			var wait act.Action
-			s.Spawn(act.Func(func(tk *act.Task) act.Directive {
-				for ; left > 0; left-- {
-					if wait == nil {
-						f = future.New[int](s)
-						wait = f.Await()
-						go func() { next <- f }()
-					}
-					if d := wait.Act(tk); d != act.Done {
-						return d
-					}
-					wait = nil
-				}
-				return act.Done
-			}))
-			go func() {
-				for n := range times {
-					_ = (<-next).Resolve(n)
-				}
-			}()
-			require.NoError(t, s.Run())
-		})
-	}
-}
-
 func TestAwaitOnOtherSchedulers(t *testing.T) {
 	for _, fate := range []string{"resolved before", "resolved by its home", "resolved by another", "failed"} {
 		t.Run(fate, func(t *testing.T) {
@@ -173,49 +139,6 @@ func TestAwaitOnOtherSchedulers(t *testing.T) {
 				} else {
 					require.Equal(t, "v", log[0])
 				}
-			}
-			require.NoError(t, g.Close())
-		})
-	}
-}
-
-// A task on every scheduler waits for futures of every home, while plain goroutines resolve them.
-func TestStressOfWaitersEverywhere(t *testing.T) {
-	const schedulers, total = 3, 6000
-	for name, idle := range map[string]act.Strategy{"interrupt": nil, "hybrid": demon.Hybrid(demon.HybridSpin)} {
-		t.Run(name, func(t *testing.T) {
-			g := act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Locked, Idle: idle})
-			futures := make([]*future.Future[int], total)
-			for i := range futures {
-				futures[i] = future.New[int](g.Schedulers()[i%schedulers])
-			}
-			sums := make([]int, schedulers)
-			var resolvers sync.WaitGroup
-			for r := range 4 {
-				resolvers.Go(func() {
-					for i := r; i < total; i += 4 {
-						_ = futures[i].Resolve(i)
-					}
-				})
-			}
-			require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
-				for i := range futures {
-					f := futures[total-1-i]
-					wait := f.Await()
-					s.Spawn(act.Func(func(tk *act.Task) act.Directive {
-						d := wait.Act(tk)
-						if d == act.Done {
-							v, _ := f.Value()
-							sums[s.Index()] += v
-						}
-						return d
-					}))
-				}
-				return nil
-			}))
-			resolvers.Wait()
-			for _, sum := range sums {
-				require.Equal(t, total*(total-1)/2, sum)
 			}
 			require.NoError(t, g.Close())
 		})
