@@ -2,6 +2,7 @@ package act
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -30,6 +31,13 @@ type Func func(t *Task) Directive
 // Act calls f.
 func (f Func) Act(t *Task) Directive { return f(t) }
 
+// mustExist panics if one of the actions is nil.
+func mustExist(caller string, actions ...Action) {
+	if slices.Contains(actions, nil) {
+		panic(caller + " of a nil action")
+	}
+}
+
 // Directive is the verdict of a turn: it tells the scheduler when to call the action next. The zero Directive is
 // invalid.
 type Directive uint8
@@ -38,7 +46,7 @@ type Directive uint8
 const (
 	_      Directive = iota
 	Yield            // not finished; it can go on at once
-	Wait             // not finished; it goes on when its Waker is used
+	Wait             // not finished; it goes on when its Waker is used, or an order is given
 	Async            // not finished; a function given to Task.Offload goes on with it
 	Done             // finished, as promised
 	Failed           // finished, not as promised: see Task.Err

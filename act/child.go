@@ -72,6 +72,9 @@ func (c *Child) Act(t *Task) Directive {
 	return d
 }
 
+// child is Action, also of a type that embeds Child.
+func (c *Child) child() Action { return c.Action }
+
 func (c *Child) fail(err error) { c.status, c.err = c.status|childFailed, &err }
 
 // Stop forwards an order to an action that has not finished.

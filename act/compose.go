@@ -13,6 +13,7 @@ import (
 // an io.Closer is closed when it has finished or when Seq is closed. An order is forwarded to the action that runs; those
 // that begin later can look at Task.Order.
 func Seq(actions ...Action) Action {
+	mustExist("act.Seq", actions...)
 	q := &seq{rest: slices.Clone(actions)}
 	q.advance()
 	return q
@@ -87,6 +88,7 @@ type siblings struct {
 }
 
 func newSiblings(name string, actions []Action, want int) *siblings {
+	mustExist(name, actions...)
 	return &siblings{name: name, children: slices.Clone(actions), want: min(want, len(actions))}
 }
 

@@ -476,3 +476,12 @@ func randomTree(r *rand.Rand, depth int, closed, leaves *int) (act.Action, outco
 	}
 	return []func(...act.Action) act.Action{act.Seq, act.All, act.First}[kind](children...), whole
 }
+
+func TestNilActionsPanicWhereTheyAreGiven(t *testing.T) {
+	some := act.Func(func(*act.Task) act.Directive { return act.Done })
+	require.PanicsWithValue(t, "act.Seq of a nil action", func() { act.Seq(some, nil) })
+	require.PanicsWithValue(t, "act.All of a nil action", func() { act.All(some, nil) })
+	require.PanicsWithValue(t, "act.First of a nil action", func() { act.First(nil) })
+	s, _ := newScheduler(t, act.Config{})
+	require.PanicsWithValue(t, "act.On of a nil action", func() { act.On(s, nil) })
+}

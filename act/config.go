@@ -76,7 +76,8 @@ const (
 
 // Clock gives the time. Its methods are called from any goroutine.
 type Clock interface {
-	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group; it never goes back.
+	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group. It is not negative and never
+	// goes back.
 	Monotonic() time.Duration
 	// Wall is the time of day; it may jump.
 	Wall() time.Time
@@ -108,13 +109,16 @@ func (cfg Config) resolved() Config {
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	if cfg.Executor == nil {
-		cfg.Executor = &pool{limit: int32(cfg.Offloads)}
+		cfg.Executor = newPool(cfg.Offloads)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hook.DefaultLogger()
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{time.Now()}
+	}
+	if now := cfg.Clock.Monotonic(); now < 0 {
+		panic(fmt.Sprintf("act: Config.Clock reads a negative time: %v", now))
 	}
 	return cfg
 }

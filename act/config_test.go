@@ -1,6 +1,7 @@
 package act_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -47,4 +48,26 @@ func TestTheInboxIsRoundedUp(t *testing.T) {
 	}))
 	require.NoError(t, s.Run())
 	require.Equal(t, 8, room)
+}
+
+func TestMoreGoroutinesThanThereEverAreIsNoBound(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{Offloads: math.MaxInt})
+	called := make(chan struct{}, 2)
+	s.Execute(func() { called <- struct{}{} })
+	s.Reserve(1 << 32).Execute(func() { called <- struct{}{} })
+	inTime(t, func() { <-called; <-called })
+}
+
+func TestAHoldTakenBackTooOftenChangesNothing(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Hold(1)
+	require.Panics(t, func() { s.Hold(-5) })
+	s.Hold(-1)
+	require.NoError(t, s.Run())
+}
+
+func TestAClockOfNegativeTimePanics(t *testing.T) {
+	c := &clock{}
+	c.advance(-time.Second)
+	require.PanicsWithValue(t, "act: Config.Clock reads a negative time: -1s", func() { act.New(act.Config{Clock: c}) })
 }

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -44,8 +45,10 @@ func (p *pool) Execute(f func()) {
 	p.recruit()
 }
 
+func newPool(limit int) *pool { return &pool{limit: int32(min(limit, math.MaxInt32))} }
+
 // Reserve returns a second pool.
-func (p *pool) Reserve(n int) Executor { return &pool{limit: int32(n)} }
+func (p *pool) Reserve(n int) Executor { return newPool(n) }
 
 // recruit starts one more goroutine, if the limit allows it.
 func (p *pool) recruit() {

@@ -16,6 +16,7 @@ import (
 // its end, as by [First], a is not begun any more; if it has begun, it goes on, so its results must not be touched.
 // After an order the action goes on waiting: s has its own order, and a may still end within its bounds.
 func On(s *Scheduler, a Action) Action {
+	mustExist("act.On", a)
 	o := &on{to: s, a: a}
 	o.node.Of = o
 	return o

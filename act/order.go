@@ -41,20 +41,27 @@ func (s *Scheduler) obey() {
 	s.orderPending.Store(true) // Shutdown may not have come to that yet
 	s.exited.Store(false)
 	s.group.activate(s)
-	for n := s.orders.TakeAll(); n != nil; n = n.Next() {
-		if s.group.late(n.Of) {
-			continue
+	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
+		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
+			s.merge(n.Of)
 		}
-		s.now = s.clock.Monotonic()
-		bounded := s.terms.Turns > 0
-		merged, stricter := s.terms.Merge(n.Of.Policy(), s.now)
-		if !stricter {
-			continue
-		}
-		s.terms, s.order = merged, n.Of
-		if merged.Kind != shutdown.Suspending {
-			s.notifyAll(bounded)
-		}
+	}
+}
+
+// merge adds o to the terms in force, and tells all tasks if they became stricter.
+func (s *Scheduler) merge(o shutdown.Order) {
+	if s.group.late(o) {
+		return
+	}
+	s.now = s.clock.Monotonic()
+	bounded := s.terms.Turns > 0
+	merged, stricter := s.terms.Merge(o.Policy(), s.now)
+	if !stricter {
+		return
+	}
+	s.terms, s.order = merged, o
+	if merged.Kind != shutdown.Suspending {
+		s.notifyAll(bounded)
 	}
 }
 

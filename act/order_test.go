@@ -872,3 +872,52 @@ func wakeAll(wakers []act.Waker) {
 		w.Wake()
 	}
 }
+
+// reordering gives an order of its own when it is given one.
+type reordering struct {
+	order shutdown.Order
+}
+
+func (*reordering) Act(*act.Task) act.Directive          { return act.Wait }
+func (r *reordering) Stop(t *act.Task, _ shutdown.Order) { t.Scheduler().Shutdown(r.order) }
+
+func TestAnOrderGivenByStopBelongsToTheOrderObeyed(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Spawn(&reordering{plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true})})
+	s.Shutdown(halt)
+	var cut *shutdown.Cut
+	require.ErrorAs(t, s.Run(), &cut)
+	require.True(t, cut.Dropped, "both orders count")
+	turns := 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		if turns++; turns == 3 {
+			return act.Done
+		}
+		return act.Yield
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 3, turns, "no order is left for the next Run")
+}
+
+func TestATaskThatWaitsForAnOrderAloneIsNoError(t *testing.T) {
+	for name, a := range map[string]act.Action{
+		"a Stopper":            &reordering{plain(shutdown.Policy{Kind: shutdown.Halting})},
+		"a Child of a Stopper": &act.Child{Action: &reordering{plain(shutdown.Policy{Kind: shutdown.Halting})}},
+		"a look at Task.Order": act.Func(func(t *act.Task) act.Directive {
+			if t.Order() != nil {
+				return act.Done
+			}
+			return act.Wait
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, logs := newScheduler(t, act.Config{})
+			s.Spawn(a)
+			_, err := s.Step(10)
+			require.NoError(t, err)
+			s.Shutdown(halt)
+			_ = s.Run()
+			require.Empty(t, messages(logs))
+		})
+	}
+}

@@ -220,7 +220,7 @@ func TestAClosedSchedulerRefuses(t *testing.T) {
 	_, err := s.Step(1)
 	require.ErrorIs(t, err, act.ErrClosed)
 	require.PanicsWithValue(t, "act: Spawn or Install on a closed Scheduler", func() { s.Spawn(act.Func(nil)) })
-	require.PanicsWithValue(t, "act: no action to take care of", func() { s.Spawn(nil) })
+	require.PanicsWithValue(t, "act: Spawn or Install of a nil action", func() { s.Spawn(nil) })
 	s.Shutdown(plain(shutdown.Halt)) // does nothing
 }
 

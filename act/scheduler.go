@@ -127,18 +127,19 @@ func (s *Scheduler) Attach(d Demon) {
 }
 
 // Hold adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work that no
-// task waits for any more, such as the last bytes of a connection. It panics if the count becomes negative.
+// task waits for any more, such as the last bytes of a connection. It panics if the count would become negative.
 func (s *Scheduler) Hold(n int) {
 	s.touch()
-	if s.held += n; s.held < 0 {
+	if s.held+n < 0 {
 		panic("act: Hold taken back more often than given")
 	}
+	s.held += n
 }
 
 func (s *Scheduler) admit(a Action, f flags) {
 	s.touch()
 	if a == nil {
-		panic("act: no action to take care of")
+		panic("act: Spawn or Install of a nil action")
 	}
 	if s.closed {
 		panic("act: Spawn or Install on a closed Scheduler")

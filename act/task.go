@@ -62,7 +62,7 @@ const (
 	isDemon    flags = 1 << iota
 	background       // a demon that does not keep Run from returning: see Attach
 	permit           // woken within its own turn: after Wait it is ready at once
-	attended         // this turn's Waker was asked for
+	attended         // this turn's Waker or order was asked for, so something may wake it
 	alone            // has been reported as waiting without a Waker
 	untold           // there is an order that it has not been told of
 	offloading       // Offload was called in this turn
@@ -77,6 +77,7 @@ func (t *Task) Action() Action { return t.action }
 // Order returns the latest order that made the terms stricter, nil if there is none.
 func (t *Task) Order() shutdown.Order {
 	t.s.touch()
+	t.flags |= attended
 	return t.s.order
 }
 

@@ -448,3 +448,17 @@ func TestAThreadLooksOnceAPassAndDoesNotSpinInASleep(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Less(t, looks, 1000/64+20, "one look a pass, and hardly any during the sleep")
 }
+
+func TestADeadlineInThePastFiresBehindWhatIsDue(t *testing.T) {
+	c := &clock{}
+	c.advance(time.Hour)
+	s, _ := newScheduler(t, act.Config{Clock: c})
+	var h history
+	s.Hold(1)
+	var due, past act.Timer
+	s.CallAt(&due, time.Hour, expiry(func() { h.WriteString("d") }))
+	s.CallAt(&past, time.Minute, expiry(func() { h.WriteString("p") }))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, "dp", h.String())
+}

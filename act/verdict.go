@@ -31,11 +31,24 @@ func (s *Scheduler) wait(t *Task) {
 		return
 	}
 	t.state = waiting
-	if t.flags&(attended|alone|background) == 0 && t.timers == nil {
+	if t.flags&(attended|alone|background) == 0 && t.timers == nil && !waitsForOrders(t.action) {
 		t.flags |= alone
-		s.logger.Error("a task waits for nothing: it returned Wait without asking for its Waker or arming a timer in this turn",
+		s.logger.Error("a task waits for nothing: it returned Wait without asking for its Waker or order, or arming a timer, in this turn",
 			zap.String("task", t.String()))
 	}
+}
+
+// waitsForOrders reports whether a has a Stop of its own, or forwards it to an action that has.
+func waitsForOrders(a Action) bool {
+	for {
+		parent, ok := a.(interface{ child() Action })
+		if !ok {
+			break
+		}
+		a = parent.child()
+	}
+	_, ok := a.(Stopper)
+	return ok
 }
 
 // finish removes t after its last turn. err is why it failed, nil if it did not.
