@@ -15,13 +15,13 @@ func (w *World) audit() {
 			if err := audit.Scheduler(r.s); err != nil {
 				w.Errorf("%v: %w", r, err)
 			}
-			readiness.Inspect(r.s, r.lost)
+			readiness.Inspect(r.s, r.checkWaiters)
 		}
 	}
 }
 
-// lost checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
-func (r *runner) lost(s readiness.State) {
+// checkWaiters checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
+func (r *runner) checkWaiters(s readiness.State) {
 	f := r.server.kernel.files[s.FD]
 	if r.at >= 0 || f == nil || f.end == nil {
 		return // the scheduler is about to run, or get has failed the world
@@ -29,7 +29,7 @@ func (r *runner) lost(s readiness.State) {
 	e := f.end
 	out := e.writable() && e.settled()
 	switch {
-	case f.reg != nil && (f.reg.listed || f.reg.coming > 0) || e.out.answered: // an event is coming
+	case f.reg != nil && (f.reg.listed || f.reg.coming > 0) || e.out.notified: // an event is coming
 	case s.Dialing:
 		if s.Reader && out {
 			r.w.Errorf("%v: lost wake-up: a task waits for descriptor %d to be connected, and it is", r, s.FD)

@@ -307,22 +307,22 @@ func (c *Client) excused(err error) bool {
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOTCONN, syscall.EAGAIN, syscall.ENOENT} {
 		broken = broken || errors.Is(err, e)
 	}
-	faulty := c.end != nil && (c.end.c.hurt || c.end.c.held)
+	faulty := c.end != nil && (c.end.c.disrupted || c.end.c.delayed)
 	return broken && (faulty || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
 }
 
-// deed is what a client does, for the history.
-type deed int64
+// action is what a client does, for the history.
+type action int64
 
 const (
-	reads deed = iota
+	reads action = iota
 	writes
 	closesWrite
 	closes
 	aborts
 )
 
-func (d deed) String() string {
+func (d action) String() string {
 	return [...]string{"reads", "writes", "closes its write side", "closes", "aborts"}[d]
 }
 

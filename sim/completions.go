@@ -148,7 +148,7 @@ func (d *acceptor) complete() (*stream, error) {
 		err = fmt.Errorf("%w: %w", monitor.ErrShortage, syscall.ENFILE)
 	case !(*l.queue.head()).c.local && w.fault(&w.faults.Aborted, l):
 		end := l.queue.pop()
-		end.c.injure()
+		end.c.disrupt()
 		l.refuse(end)
 		err = fmt.Errorf("%w: %w", monitor.ErrConnAborted, syscall.ECONNABORTED)
 	default:

@@ -2,11 +2,11 @@ package sim
 
 import "time"
 
-// Hurt reports whether a fault has refused or reset the client's connection.
-func (c *Client) Hurt() bool { return c.end != nil && c.end.c.hurt }
+// Disrupted reports whether a fault has refused or reset the client's connection.
+func (c *Client) Disrupted() bool { return c.end != nil && c.end.c.disrupted }
 
-// Held reports whether a fault has delayed bytes for seconds.
-func (c *Client) Held() bool { return c.end != nil && c.end.c.held }
+// Delayed reports whether a fault has delayed bytes for seconds.
+func (c *Client) Delayed() bool { return c.end != nil && c.end.c.delayed }
 
 // Arrived returns how many bytes have arrived at the server.
 func (c *Client) Arrived() int {
@@ -16,11 +16,11 @@ func (c *Client) Arrived() int {
 	return int(c.end.out.arrived)
 }
 
-// Hides reports whether a receive may return less than has arrived.
-func (w *World) Hides() bool { return w.faults.FalseEmpty > 0 || w.faults.ShortRead > 0 }
+// HasFalseReceives reports whether a receive may return less than has arrived.
+func (w *World) HasFalseReceives() bool { return w.faults.FalseEmpty > 0 || w.faults.ShortRead > 0 }
 
-// Chokes reports whether a send may take less than there is room for.
-func (w *World) Chokes() bool { return w.faults.FalseFull > 0 || w.faults.ShortWrite > 0 }
+// HasFalseSends reports whether a send may take less than there is room for.
+func (w *World) HasFalseSends() bool { return w.faults.FalseFull > 0 || w.faults.ShortWrite > 0 }
 
 // Counts counts what has happened in a World.
 type Counts struct {

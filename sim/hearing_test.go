@@ -36,10 +36,10 @@ var errOver = errors.New("it is over")
 // listen is the strand that reads.
 func (s *surfer) listen() error {
 	if s.glutton {
-		for begun := &s.plan[0].reply.begun; !*begun && !s.c.Hurt() && s.w.Now() < 5*time.Minute; {
+		for begun := &s.plan[0].reply.begun; !*begun && !s.c.Disrupted() && s.w.Now() < 5*time.Minute; {
 			s.c.Sleep(100 * time.Millisecond)
 		}
-		s.glutton = s.plan[0].reply.begun && !s.w.Chokes() // otherwise the system takes a little more with each send
+		s.glutton = s.plan[0].reply.begun && !s.w.HasFalseSends() // otherwise the system takes a little more with each send
 	}
 	s.c.Sleep(s.lag)
 	if s.ending == falls && s.times.Head < 0 { // nothing else ends it
@@ -130,12 +130,12 @@ func (s *surfer) late(q *question) (bool, error) {
 	}
 	drips := s.drips == theHead && q.n == len(s.plan)-1
 	fallen := s.ending == falls && s.stop >= 0 && s.stop < q.from+q.head
-	if p, _ := s.in.Peek(len("HTTP/1.1 408")); !drips && !fallen && (!s.c.Held() || string(p) != "HTTP/1.1 408") {
+	if p, _ := s.in.Peek(len("HTTP/1.1 408")); !drips && !fallen && (!s.c.Delayed() || string(p) != "HTTP/1.1 408") {
 		return false, nil
 	}
 	head := s.head()
 	took := s.w.Now() - q.spoken
-	if took < head-10*time.Millisecond || drips && took > head+5*time.Second && !s.c.Held() {
+	if took < head-10*time.Millisecond || drips && took > head+5*time.Second && !s.c.Delayed() {
 		return true, s.wrong("a head is too late after %v, and %v is the bound", took, head)
 	}
 	return true, nil
@@ -287,7 +287,7 @@ func (s *surfer) cut(err error) error {
 	}
 	orderly := err == io.EOF || err == io.ErrUnexpectedEOF
 	switch {
-	case s.gone, s.c.Hurt(), s.breaks() && (!orderly || s.part == 0 || s.broken || s.place == overUnix):
+	case s.gone, s.c.Disrupted(), s.breaks() && (!orderly || s.part == 0 || s.broken || s.place == overUnix):
 		return errOver
 	case errors.Is(err, os.ErrDeadlineExceeded) && s.ending == falls:
 		return errOver
@@ -301,13 +301,13 @@ func (s *surfer) cut(err error) error {
 
 // breaks reports whether the server has a reason to break off the connection.
 func (s *surfer) breaks() bool {
-	if s.gone || s.over || s.aborted || s.c.Hurt() || s.lenient() {
+	if s.gone || s.over || s.aborted || s.c.Disrupted() || s.lenient() {
 		return true
 	}
 	if s.dawdles {
 		return false
 	}
-	return s.times.Head >= 0 && (s.c.Held() || s.lag > 2*time.Second) || s.limits.Linger < time.Hour && (s.c.Held() || s.lag > 2*time.Second)
+	return s.times.Head >= 0 && (s.c.Delayed() || s.lag > 2*time.Second) || s.limits.Linger < time.Hour && (s.c.Delayed() || s.lag > 2*time.Second)
 }
 
 // mayEnd reports whether the server may close the connection instead of answering the next request.
@@ -318,7 +318,7 @@ func (s *surfer) mayEnd() bool {
 	switch {
 	case s.heard > 0 && s.plan[s.heard-1].reply.departs:
 		return true
-	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.Hides() || s.completions): // a server does not know a request that it has not read
+	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.HasFalseReceives() || s.completions): // a server does not know a request that it has not read
 		s.seen.unanswered++
 		return true
 	case s.mute:

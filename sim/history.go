@@ -22,26 +22,26 @@ type history struct {
 type line struct {
 	number uint64
 	at     time.Duration
-	what   what
-	who    actor
+	what   eventKind
+	who    subject
 	a, b   int64
 }
 
-// actor is what an event is about. Unlike a pointer, its number is the same in every run of a seed.
-type actor interface {
+// subject is what an event is about. Unlike a pointer, its number is the same in every run of a seed.
+type subject interface {
 	fmt.Stringer
 	number() uint64
 }
 
-// what is a kind of event.
-type what uint8
+// eventKind is a kind of event.
+type eventKind uint8
 
 const (
-	turnBegins what = iota
+	turnBegins eventKind = iota
 	turnEnds
 	isSpawned
 	isWoken
-	isTold
+	isNotified
 	isEnded
 	passBegins
 	clockJumps
@@ -57,43 +57,45 @@ const (
 	faultHappens
 	isDialled
 	isQueued
-	whats
+	eventKinds
 )
 
 // phrases are the texts of the events. Each kind has its own meaning of a and b.
-var phrases = [whats]func(who actor, a, b int64) string{
-	turnBegins: func(who actor, _, _ int64) string { return fmt.Sprintf("turn of %v", who) },
-	turnEnds:   func(who actor, a, _ int64) string { return fmt.Sprintf("%v returns %v", who, act.Directive(a)) },
-	isSpawned:  func(who actor, _, _ int64) string { return fmt.Sprintf("%v is spawned", who) },
-	isWoken:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v is woken", who) },
-	isTold:     func(who actor, _, _ int64) string { return fmt.Sprintf("%v is notified of an order", who) },
-	isEnded:    func(who actor, _, _ int64) string { return fmt.Sprintf("%v ends", who) },
-	passBegins: func(who actor, _, _ int64) string { return fmt.Sprintf("%v: pass", who) },
-	clockJumps: func(_ actor, a, _ int64) string { return fmt.Sprintf("nothing can run: %v pass", time.Duration(a)) },
-	fdReceives: func(who actor, a, b int64) string { return fmt.Sprintf("%v receives %s of %d", who, result(a), b) },
-	fdSends:    func(who actor, a, b int64) string { return fmt.Sprintf("%v sends %s of %d", who, result(a), b) },
-	fdAccepts:  func(who actor, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
-	fdCalls: func(who actor, a, b int64) string {
+var phrases = [eventKinds]func(who subject, a, b int64) string{
+	turnBegins: func(who subject, _, _ int64) string { return fmt.Sprintf("turn of %v", who) },
+	turnEnds:   func(who subject, a, _ int64) string { return fmt.Sprintf("%v returns %v", who, act.Directive(a)) },
+	isSpawned:  func(who subject, _, _ int64) string { return fmt.Sprintf("%v is spawned", who) },
+	isWoken:    func(who subject, _, _ int64) string { return fmt.Sprintf("%v is woken", who) },
+	isNotified: func(who subject, _, _ int64) string { return fmt.Sprintf("%v is notified of an order", who) },
+	isEnded:    func(who subject, _, _ int64) string { return fmt.Sprintf("%v ends", who) },
+	passBegins: func(who subject, _, _ int64) string { return fmt.Sprintf("%v: pass", who) },
+	clockJumps: func(_ subject, a, _ int64) string { return fmt.Sprintf("nothing can run: %v pass", time.Duration(a)) },
+	fdReceives: func(who subject, a, b int64) string { return fmt.Sprintf("%v receives %s of %d", who, result(a), b) },
+	fdSends:    func(who subject, a, b int64) string { return fmt.Sprintf("%v sends %s of %d", who, result(a), b) },
+	fdAccepts:  func(who subject, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
+	fdCalls: func(who subject, a, b int64) string {
 		if a == 0 {
 			return fmt.Sprintf("%v: %v", who, call(b))
 		}
 		return fmt.Sprintf("%v: %v: %s", who, call(b), result(a))
 	},
-	fdIsReady: func(who actor, a, late int64) string {
+	fdIsReady: func(who subject, a, late int64) string {
 		return fmt.Sprintf("%s%v is ready: %v", [...]string{"", "too late: "}[late], who, netpoll.Ready(a))
 	},
-	bytesArrive:  func(who actor, a, b int64) string { return fmt.Sprintf("%d bytes arrive at %v, %d unread", a, who, b) },
-	endArrives:   func(who actor, _, _ int64) string { return fmt.Sprintf("the end arrives at %v", who) },
-	resetArrives: func(who actor, _, _ int64) string { return fmt.Sprintf("a reset arrives at %v", who) },
-	clientDoes:   func(who actor, a, b int64) string { return fmt.Sprintf("%v: %v %s", who, deed(b), result(a)) },
-	faultHappens: func(who actor, a, _ int64) string {
+	bytesArrive: func(who subject, a, b int64) string {
+		return fmt.Sprintf("%d bytes arrive at %v, %d unread", a, who, b)
+	},
+	endArrives:   func(who subject, _, _ int64) string { return fmt.Sprintf("the end arrives at %v", who) },
+	resetArrives: func(who subject, _, _ int64) string { return fmt.Sprintf("a reset arrives at %v", who) },
+	clientDoes:   func(who subject, a, b int64) string { return fmt.Sprintf("%v: %v %s", who, action(b), result(a)) },
+	faultHappens: func(who subject, a, _ int64) string {
 		if who == nil {
 			return "fault: " + faultNames[a]
 		}
 		return fmt.Sprintf("fault at %v: %s", who, faultNames[a])
 	},
-	isDialled: func(who actor, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
-	isQueued: func(who actor, a, b int64) string {
+	isDialled: func(who subject, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
+	isQueued: func(who subject, a, b int64) string {
 		return fmt.Sprintf("connection %d waits at %v, which has a backlog of %d", a, who, b)
 	},
 }
@@ -107,7 +109,7 @@ func result(a int64) string {
 }
 
 // note records an event.
-func (h *history) note(at time.Duration, w what, who actor, a, b int64) {
+func (h *history) note(at time.Duration, w eventKind, who subject, a, b int64) {
 	h.events++
 	x := h.hash ^ uint64(at)
 	id := uint64(0)

@@ -31,13 +31,13 @@ type kernel struct {
 
 // file is what a descriptor refers to: the end of a connection, a listening socket, or a poller.
 type file struct {
-	k    *kernel
-	fd   int
-	end  *end
-	l    *listening
-	p    *poller
-	reg  *registration // of an end
-	mine registration
+	k      *kernel
+	fd     int
+	end    *end
+	l      *listening
+	p      *poller
+	reg    *registration // of an end
+	ownReg registration
 }
 
 // call is a system call that the history records by name.
@@ -162,7 +162,7 @@ func (v *view) OpenPoller() (readiness.Poller, error) {
 }
 
 // result records the result of a call, which belongs to a descriptor or to the kernel.
-func (w *World) result(of actor, c call, n int, err error) error {
+func (w *World) result(of subject, c call, n int, err error) error {
 	w.note(fdCalls, of, returned(n, err), int64(c))
 	return err
 }
@@ -233,18 +233,18 @@ func (v *view) Accept(fd int) (int, error) {
 func (v *view) accept(l *listening) (int, error) {
 	reg := l.watchedBy(v.p)
 	if err := v.noFile(l); err != nil {
-		v.insists()
+		v.checkAccepts()
 		return -1, err
 	}
 	if l.queue.len() == 0 {
 		if reg != nil {
-			reg.told &^= netpoll.In
+			reg.reported &^= netpoll.In
 		}
 		return -1, syscall.EAGAIN
 	}
 	e := l.queue.pop()
 	if !e.c.local && v.w.fault(&v.w.faults.Aborted, l) {
-		e.c.injure()
+		e.c.disrupt()
 		l.refuse(e)
 		of := [...]syscall.Errno{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.EHOSTUNREACH}
 		return -1, of[v.w.dice[faults].below(len(of))]
@@ -257,8 +257,8 @@ func (v *view) accept(l *listening) (int, error) {
 // mostAccepts bounds the calls of a service in one turn: 64 connections, and a call that finds none.
 const mostAccepts = 65
 
-// insists fails the world if Accept is called again and again without a free descriptor.
-func (k *kernel) insists() {
+// checkAccepts fails the world if Accept is called again and again without a free descriptor.
+func (k *kernel) checkAccepts() {
 	const often, window = 64, 10 * time.Millisecond
 	if k.w.now > k.begun+window {
 		k.begun, k.futile = k.w.now, 0
@@ -339,12 +339,12 @@ func (f *file) learn(n, room int, err error) {
 	r := f.reg
 	switch {
 	case r == nil:
-	case err == syscall.EAGAIN && r.told&netpoll.Priority != 0:
-		r.told &^= netpoll.Priority
+	case err == syscall.EAGAIN && r.reported&netpoll.Priority != 0:
+		r.reported &^= netpoll.Priority
 	case err == syscall.EAGAIN:
-		r.told &^= netpoll.In
-	case err == nil && n < room && !f.end.c.local && r.told&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0:
-		r.told &^= netpoll.In
+		r.reported &^= netpoll.In
+	case err == nil && n < room && !f.end.c.local && r.reported&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0:
+		r.reported &^= netpoll.In
 	}
 }
 
@@ -361,14 +361,14 @@ func (v *view) Send(fd int, head, p []byte) (int, error) {
 		return 0, syscall.EBADF
 	}
 	n, err := f.send(head, p)
-	f.insists(err)
+	f.checkSends(err)
 	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
 	return n, err
 }
 
-// insists fails the world if Send is called again and again without an event that reports room. A few times are right:
+// checkSends fails the world if Send is called again and again without an event that reports room. A few times are right:
 // there is more to send, or a deadline has passed.
-func (f *file) insists(err error) {
+func (f *file) checkSends(err error) {
 	const often = 64
 	if f.reg == nil || err != syscall.EAGAIN {
 		return
@@ -381,7 +381,7 @@ func (f *file) insists(err error) {
 // send is that of the end, with faults.
 func (f *file) send(head, p []byte) (int, error) {
 	w, e := f.k.w, f.end
-	if e.phase != connected || e.mute {
+	if e.phase != connected || e.writeEnded {
 		return e.send(head, p)
 	}
 	most := min(len(head)+len(p), e.out.room())
@@ -413,7 +413,7 @@ func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error)
 		return 0, err
 	}
 	sent, err := f.send(nil, p[:k])
-	f.insists(err)
+	f.checkSends(err)
 	v.w.note(fdSends, f, returned(sent, err), int64(k))
 	return sent, err
 }

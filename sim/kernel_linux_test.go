@@ -13,85 +13,85 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-func (h *theatre) listen(o netpoll.ListenOptions) (fd int, addr netip.AddrPort) {
+func (h *recorder) listen(o netpoll.ListenOptions) (fd int, addr netip.AddrPort) {
 	fd, err := h.os.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), o)
-	h.say("listen: %v", err)
+	h.logf("listen: %v", err)
 	return fd, netip.MustParseAddrPort(h.os.LocalAddr(fd).String())
 }
 
-func (h *theatre) listenUnix(name string, o netpoll.ListenOptions) int {
+func (h *recorder) listenUnix(name string, o netpoll.ListenOptions) int {
 	fd, err := h.os.ListenUnix(filepath.Join(h.dir, name), o)
-	h.say("listen at %s: %v", name, err)
+	h.logf("listen at %s: %v", name, err)
 	return fd
 }
 
-func (h *theatre) dial(addr netip.AddrPort) int {
+func (h *recorder) dial(addr netip.AddrPort) int {
 	fd, _, err := h.os.DialTCP(addr)
-	h.say("dial: %v", err)
+	h.logf("dial: %v", err)
 	h.settle()
 	return fd
 }
 
-func (h *theatre) dialUnix(name string) int {
+func (h *recorder) dialUnix(name string) int {
 	fd, done, err := h.os.DialUnix(filepath.Join(h.dir, name))
-	h.say("dial %s: %v, %v", name, done, err)
+	h.logf("dial %s: %v, %v", name, done, err)
 	return fd
 }
 
-func (h *theatre) send(fd int, text string) {
+func (h *recorder) send(fd int, text string) {
 	n, err := h.os.Send(fd, nil, []byte(text))
-	h.say("send %s: %d, %v", text, n, word(err))
+	h.logf("send %s: %d, %v", text, n, word(err))
 	h.settle()
 }
 
-func (h *theatre) receive(fd int) {
-	h.told(fd)
+func (h *recorder) receive(fd int) {
+	h.expectInput(fd)
 	var p [100]byte
 	n, err := h.os.Receive(fd, p[:])
-	h.say("receive: %q, %v", p[:n], word(err))
+	h.logf("receive: %q, %v", p[:n], word(err))
 }
 
-func (h *theatre) accept(fd int) int {
+func (h *recorder) accept(fd int) int {
 	got, err := h.os.Accept(fd)
-	h.say("accept: %v", err)
+	h.logf("accept: %v", err)
 	return got
 }
 
-func (h *theatre) close(fds ...int) {
+func (h *recorder) close(fds ...int) {
 	for _, fd := range fds {
 		if fd >= 0 {
-			h.say("close: %v", h.os.Close(fd))
+			h.logf("close: %v", h.os.Close(fd))
 		}
 	}
 	h.settle()
 }
 
 // ready logs what is ready on fd.
-func (h *theatre) ready(fd int, kind netpoll.Kind) {
+func (h *recorder) ready(fd int, kind netpoll.Kind) {
 	p, _ := h.os.OpenPoller()
 	events := make([]netpoll.Event, 1)
-	h.say("add: %v", p.Add(fd, 1, kind))
+	h.logf("add: %v", p.Add(fd, 1, kind))
 	n, err := p.Wait(events, 0)
-	h.say("%d events, %v: %v", n, events[0].Ready, err)
+	h.logf("%d events, %v: %v", n, events[0].Ready, err)
 	_ = p.Close()
 }
 
 var alone = netpoll.ListenOptions{First: true}
 
-var scripts = map[string]func(h *theatre){
-	"nothing listens": func(h *theatre) {
+var scripts = map[string]func(h *recorder){
+	"nothing listens": func(h *recorder) {
 		l, addr := h.listen(alone)
 		h.close(l)
 		fd := h.dial(addr)
 		h.ready(fd, netpoll.Stream)
-		h.say("error: %v", h.os.SocketError(fd))
-		h.say("error: %v", h.os.SocketError(fd))
+		h.logf("error: %v", h.os.SocketError(fd))
+		h.logf("error: %v", h.os.SocketError(fd))
 		h.receive(fd)
 		h.send(fd, "x")
-		h.say("half-close: %v", h.os.CloseWrite(fd))
+		h.logf("half-close: %v", h.os.CloseWrite(fd))
 		h.close(fd)
 	},
-	"nothing listens, and a receive reports it": func(h *theatre) {
+	"nothing listens, and a receive reports it": func(h *recorder) {
 		l, addr := h.listen(alone)
 		h.close(l)
 		fd := h.dial(addr)
@@ -99,7 +99,7 @@ var scripts = map[string]func(h *theatre){
 		h.receive(fd)
 		h.close(fd)
 	},
-	"connections are accepted in order": func(h *theatre) {
+	"connections are accepted in order": func(h *recorder) {
 		l, addr := h.listen(alone)
 		var fds []int
 		for _, text := range []string{"a", "b", "c"} {
@@ -119,11 +119,11 @@ var scripts = map[string]func(h *theatre){
 		h.close(fds...)
 		h.close(l)
 	},
-	"reset before accept": func(h *theatre) {
+	"reset before accept": func(h *recorder) {
 		l, addr := h.listen(alone)
 		a := h.dial(addr)
 		h.send(a, "never mind")
-		h.say("reset: %v", h.os.Reset(a))
+		h.logf("reset: %v", h.os.Reset(a))
 		h.settle()
 		h.ready(l, netpoll.Listener)
 		fd := h.accept(l)
@@ -132,10 +132,10 @@ var scripts = map[string]func(h *theatre){
 		h.receive(fd)
 		h.receive(fd)
 		h.send(fd, "x")
-		h.say("peer: %v", h.os.PeerAddr(fd))
+		h.logf("peer: %v", h.os.PeerAddr(fd))
 		h.close(fd, l)
 	},
-	"closed before accept": func(h *theatre) {
+	"closed before accept": func(h *recorder) {
 		l, addr := h.listen(alone)
 		a := h.dial(addr)
 		h.send(a, "last words")
@@ -151,7 +151,7 @@ var scripts = map[string]func(h *theatre){
 		h.send(fd, "x")
 		h.close(fd, l)
 	},
-	"the port closes over a backlog": func(h *theatre) {
+	"the port closes over a backlog": func(h *recorder) {
 		l, addr := h.listen(alone)
 		a := h.dial(addr)
 		h.send(a, "hello")
@@ -162,59 +162,59 @@ var scripts = map[string]func(h *theatre){
 		h.send(a, "x")
 		h.close(a)
 	},
-	"a server listens": func(h *theatre) {
+	"a server listens": func(h *recorder) {
 		l, addr := h.listen(alone)
 		_, err := h.os.ListenTCP(addr, alone)
-		h.say("another first: %v", err)
+		h.logf("another first: %v", err)
 		s, err := h.os.ListenTCP(addr, netpoll.ListenOptions{})
-		h.say("a sibling: %v", err)
+		h.logf("a sibling: %v", err)
 		h.close(l, s)
 	},
-	"what is called is refused": func(h *theatre) {
+	"what is called is refused": func(h *recorder) {
 		_, err := h.os.ListenTCP(netip.AddrPort{}, alone)
-		h.say("no address: %v", err)
+		h.logf("no address: %v", err)
 		_, _, err = h.os.DialTCP(netip.AddrPort{})
-		h.say("no address: %v", err)
+		h.logf("no address: %v", err)
 		for i, path := range []string{"", string(make([]byte, 108)), filepath.Join(h.dir, "nobody"), "@nobody"} {
 			_, _, err = h.os.DialUnix(path)
-			h.say("path %d: %v", i, err)
+			h.logf("path %d: %v", i, err)
 		}
 		_, err = h.os.ListenUnix("", alone)
-		h.say("no path: %v", err)
+		h.logf("no path: %v", err)
 		_, err = h.os.ListenUnix(string(make([]byte, 108)), alone)
-		h.say("a long path: %v", err)
-		h.say("unlink nothing: %v", h.os.Unlink(filepath.Join(h.dir, "nobody")))
-		h.say("unlink an abstract name: %v", h.os.Unlink("@nobody"))
+		h.logf("a long path: %v", err)
+		h.logf("unlink nothing: %v", h.os.Unlink(filepath.Join(h.dir, "nobody")))
+		h.logf("unlink an abstract name: %v", h.os.Unlink("@nobody"))
 	},
-	"a path's life": func(h *theatre) {
+	"a path's life": func(h *recorder) {
 		l := h.listenUnix("s", alone)
 		h.listenUnix("s", alone) // connects to find out whether a server listens
 		h.close(h.accept(l))
-		h.say("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
+		h.logf("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
 		h.close(h.accept(l))
 		h.accept(l)
 		h.close(l)
 		h.dialUnix("s")
 		l = h.listenUnix("s", alone)
 		h.close(l)
-		h.say("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
+		h.logf("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
 		h.dialUnix("s")
 	},
-	"an abstract name's life": func(h *theatre) {
+	"an abstract name's life": func(h *recorder) {
 		l, err := h.os.ListenUnix("@daimon/sim/test", alone)
-		h.say("listen: %v", err)
-		h.say("address: %v", h.os.LocalAddr(l))
+		h.logf("listen: %v", err)
+		h.logf("address: %v", h.os.LocalAddr(l))
 		_, err = h.os.ListenUnix("\x00daimon/sim/test", alone)
-		h.say("listen: %v", err)
+		h.logf("listen: %v", err)
 		h.accept(l)
 		h.close(l)
 		_, _, err = h.os.DialUnix("@daimon/sim/test")
-		h.say("dial: %v", err)
+		h.logf("dial: %v", err)
 		l, err = h.os.ListenUnix("@daimon/sim/test", alone)
-		h.say("listen: %v", err)
+		h.logf("listen: %v", err)
 		h.close(l)
 	},
-	"a path's backlog is full": func(h *theatre) {
+	"a path's backlog is full": func(h *recorder) {
 		l := h.listenUnix("s", netpoll.ListenOptions{Backlog: 2})
 		var fds []int
 		for range 5 {
@@ -233,7 +233,7 @@ var scripts = map[string]func(h *theatre){
 		h.receive(fds[0])
 		h.close(fds...)
 	},
-	"a path's connection closes with something unread": func(h *theatre) {
+	"a path's connection closes with something unread": func(h *recorder) {
 		l := h.listenUnix("s", alone)
 		a := h.dialUnix("s")
 		b := h.accept(l)
@@ -245,24 +245,24 @@ var scripts = map[string]func(h *theatre){
 		h.receive(a)
 		h.receive(a)
 		h.send(a, "x")
-		h.say("addresses: %v %v", h.os.LocalAddr(a), h.os.PeerAddr(a) != nil)
-		h.say("half-close: %v", h.os.CloseWrite(a))
-		h.say("option: %v, %v", h.os.SetNoDelay(a, true), h.os.SetKeepAlive(a, time.Second))
+		h.logf("addresses: %v %v", h.os.LocalAddr(a), h.os.PeerAddr(a) != nil)
+		h.logf("half-close: %v", h.os.CloseWrite(a))
+		h.logf("option: %v, %v", h.os.SetNoDelay(a, true), h.os.SetKeepAlive(a, time.Second))
 		h.close(a, l)
 	},
-	"closed in both directions": func(h *theatre) {
+	"closed in both directions": func(h *recorder) {
 		l, addr := h.listen(alone)
 		a := h.dial(addr)
 		b := h.accept(l)
 		h.send(a, "unread")
-		h.say("half-close: %v", h.os.CloseWrite(a))
+		h.logf("half-close: %v", h.os.CloseWrite(a))
 		h.settle()
-		h.say("half-close: %v", h.os.CloseWrite(b))
+		h.logf("half-close: %v", h.os.CloseWrite(b))
 		h.settle()
 		h.ready(a, netpoll.Stream)
 		h.ready(b, netpoll.Stream)
-		h.say("peers: %v %v", h.os.PeerAddr(a), h.os.PeerAddr(b))
-		h.say("half-close again: %v %v", h.os.CloseWrite(a), h.os.CloseWrite(b))
+		h.logf("peers: %v %v", h.os.PeerAddr(a), h.os.PeerAddr(b))
+		h.logf("half-close again: %v %v", h.os.CloseWrite(a), h.os.CloseWrite(b))
 		h.send(a, "x")
 		h.close(b)
 		h.receive(a)
@@ -274,13 +274,13 @@ func TestCallsAsOnThisMachine(t *testing.T) {
 	tier.Need(t, tier.Full, "waits for the network of this machine, which takes longer when it is busy")
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
-			simulated := simulatedTheatre(t, 1)
+			simulated := simulatedRecorder(t, 1)
 			script(simulated)
-			quick := realTheatre(t, time.Millisecond)
+			quick := realRecorder(t, time.Millisecond)
 			if script(quick); slices.Equal(quick.log, simulated.log) {
 				return
 			}
-			slow := realTheatre(t, 60*time.Millisecond)
+			slow := realRecorder(t, 60*time.Millisecond)
 			script(slow)
 			require.Equal(t, slow.log, simulated.log)
 		})

@@ -13,8 +13,8 @@ import (
 	"github.com/daimon-go/daimon/internal/readiness"
 )
 
-// bench is a world with one server, whose calls the test makes itself. No scheduler runs.
-type bench struct {
+// kernelBench is a world with one server, whose calls the test makes itself. No scheduler runs.
+type kernelBench struct {
 	t testing.TB
 	w *World
 	k *kernel
@@ -22,16 +22,16 @@ type bench struct {
 	readiness.OS
 }
 
-func newBench(t testing.TB, o Options) *bench {
+func newBench(t testing.TB, o Options) *kernelBench {
 	w := New(o)
 	v := &Server{w: w, name: "server"}
 	v.kernel = newKernel(v)
 	r := &runner{server: v, w: w, at: -1}
-	return &bench{t: t, w: w, k: v.kernel, r: r, OS: v.kernel.forRunner(r)}
+	return &kernelBench{t: t, w: w, k: v.kernel, r: r, OS: v.kernel.forRunner(r)}
 }
 
 // pass lets time pass.
-func (b *bench) pass(d time.Duration) {
+func (b *kernelBench) pass(d time.Duration) {
 	until := b.w.now + d
 	for at, ok := b.w.agenda.next(); ok && at <= until; at, ok = b.w.agenda.next() {
 		b.w.now = max(b.w.now, at)
@@ -41,43 +41,43 @@ func (b *bench) pass(d time.Duration) {
 }
 
 // settle runs the world until nothing is pending.
-func (b *bench) settle() {
+func (b *kernelBench) settle() {
 	for at, ok := b.w.agenda.next(); ok; at, ok = b.w.agenda.next() {
 		b.w.now = max(b.w.now, at)
 		b.w.agenda.take().fire()
 	}
 }
 
-func (b *bench) right() { require.NoError(b.t, b.w.failure) }
+func (b *kernelBench) right() { require.NoError(b.t, b.w.failure) }
 
-// plug holds an end, as a client does.
-type plug struct {
+// fakeHolder holds an end, as a client does.
+type fakeHolder struct {
 	told int
 	id   uint64
 }
 
-func (p *plug) ready()         { p.told++ }
-func (p *plug) String() string { return "plug" }
-func (p *plug) number() uint64 { return p.id }
+func (p *fakeHolder) ready()         { p.told++ }
+func (p *fakeHolder) String() string { return "holder" }
+func (p *fakeHolder) number() uint64 { return p.id }
 
 var port80 = netip.MustParseAddrPort("10.0.0.1:80")
 
-func (b *bench) listen() int {
+func (b *kernelBench) listen() int {
 	fd, err := b.ListenTCP(port80, netpoll.ListenOptions{First: true})
 	require.NoError(b.t, err)
 	return fd
 }
 
-// dialled connects a plug to a listener.
-func (b *bench) dialled() *end {
-	e, err := b.w.net.dialTCP(port80, &plug{})
+// dialled connects a fakeHolder to a listener.
+func (b *kernelBench) dialled() *end {
+	e, err := b.w.net.dialTCP(port80, &fakeHolder{})
 	require.NoError(b.t, err)
 	b.settle()
 	require.NoError(b.t, e.socketError())
 	return e
 }
 
-func (b *bench) pair() (e *end, fd int) {
+func (b *kernelBench) pair() (e *end, fd int) {
 	l := b.listen()
 	e = b.dialled()
 	fd, err := b.Accept(l)
@@ -86,7 +86,7 @@ func (b *bench) pair() (e *end, fd int) {
 	return e, fd
 }
 
-func (b *bench) hear(fd int) (string, error) {
+func (b *kernelBench) hear(fd int) (string, error) {
 	var p [1 << 10]byte
 	n, err := b.Receive(fd, p[:])
 	return string(p[:n]), err
@@ -134,15 +134,15 @@ func TestNoDescriptorLeft(t *testing.T) {
 }
 
 func TestUseAfterCloseIsWrong(t *testing.T) {
-	for name, use := range map[string]func(*bench, int) error{
-		"close":   func(b *bench, fd int) error { return b.Close(fd) },
-		"reset":   func(b *bench, fd int) error { return b.Reset(fd) },
-		"receive": func(b *bench, fd int) error { _, err := b.Receive(fd, make([]byte, 1)); return err },
-		"send":    func(b *bench, fd int) error { _, err := b.Send(fd, nil, make([]byte, 1)); return err },
-		"accept":  func(b *bench, fd int) error { _, err := b.Accept(fd); return err },
-		"error":   func(b *bench, fd int) error { return b.SocketError(fd) },
-		"mute":    func(b *bench, fd int) error { return b.CloseWrite(fd) },
-		"option":  func(b *bench, fd int) error { return b.SetNoDelay(fd, true) },
+	for name, use := range map[string]func(*kernelBench, int) error{
+		"close":   func(b *kernelBench, fd int) error { return b.Close(fd) },
+		"reset":   func(b *kernelBench, fd int) error { return b.Reset(fd) },
+		"receive": func(b *kernelBench, fd int) error { _, err := b.Receive(fd, make([]byte, 1)); return err },
+		"send":    func(b *kernelBench, fd int) error { _, err := b.Send(fd, nil, make([]byte, 1)); return err },
+		"accept":  func(b *kernelBench, fd int) error { _, err := b.Accept(fd); return err },
+		"error":   func(b *kernelBench, fd int) error { return b.SocketError(fd) },
+		"mute":    func(b *kernelBench, fd int) error { return b.CloseWrite(fd) },
+		"option":  func(b *kernelBench, fd int) error { return b.SetNoDelay(fd, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{})
@@ -240,7 +240,7 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	b.dialled()
 	b.dialled()
-	e, err := b.w.net.dialTCP(port80, &plug{})
+	e, err := b.w.net.dialTCP(port80, &fakeHolder{})
 	require.NoError(t, err)
 	b.pass(6900 * time.Millisecond)
 	require.False(t, e.settled())
@@ -250,7 +250,7 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	require.True(t, e.settled())
 	require.NoError(t, e.socketError())
 
-	late, err := b.w.net.dialTCP(port80, &plug{})
+	late, err := b.w.net.dialTCP(port80, &fakeHolder{})
 	require.NoError(t, err)
 	b.pass(126 * time.Second)
 	require.False(t, late.settled())
@@ -330,7 +330,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 10, n)
 		b.settle()
-		require.True(t, e.c.hurt)
+		require.True(t, e.c.disrupted)
 		require.Equal(t, syscall.ECONNRESET, e.socketError())
 		n, err = b.Receive(fd, make([]byte, 20))
 		if err == nil {
@@ -384,11 +384,11 @@ func TestFaultsOfCalls(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Refused = often }))
 		b.listen()
-		e, err := b.w.net.dialTCP(port80, &plug{})
+		e, err := b.w.net.dialTCP(port80, &fakeHolder{})
 		require.NoError(t, err)
 		b.pass(2 * latencyHigh)
 		require.Equal(t, syscall.ECONNREFUSED, e.socketError())
-		require.True(t, e.c.hurt)
+		require.True(t, e.c.disrupted)
 	})
 	t.Run("unreachable", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Unreachable = often }))
@@ -413,7 +413,7 @@ func TestFaultsOfCalls(t *testing.T) {
 	})
 	t.Run("timed out", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.TimedOut = often }))
-		e, err := b.w.net.dialTCP(port80, &plug{})
+		e, err := b.w.net.dialTCP(port80, &fakeHolder{})
 		require.NoError(t, err)
 		b.pass(126 * time.Second)
 		require.False(t, e.settled())

@@ -22,10 +22,10 @@ type internet struct {
 	ephemeral   uint16
 }
 
-// injure records that a fault ends the connection.
-func (c *connection) injure() {
-	if !c.hurt {
-		c.hurt = true
+// disrupt records that a fault ends the connection.
+func (c *connection) disrupt() {
+	if !c.disrupted {
+		c.disrupted = true
 		c.net.w.stats.broken++
 	}
 }
@@ -185,7 +185,7 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 	case w.fault(&w.faults.TimedOut, e):
 		c.failLater(syscall.ETIMEDOUT, patience)
 	case w.fault(&w.faults.Unreachable, e):
-		c.injure()
+		c.disrupt()
 		if d.below(2) == 0 {
 			e.fail(syscall.ENETUNREACH) // at once: there is no route
 			c.abandon()
@@ -193,7 +193,7 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 			c.failLater(syscall.EHOSTUNREACH, d.duration(latencyLow, 3*time.Second))
 		}
 	default:
-		w.agenda.add(c.pipes[0].due(), todo(c.knock))
+		w.agenda.add(c.pipes[0].due(), todo(c.synArrives))
 	}
 	return e, nil
 }
@@ -218,7 +218,7 @@ func source(ip netip.Addr) netip.Addr {
 
 // failLater lets a connect fail, by a fault.
 func (c *connection) failLater(err syscall.Errno, after time.Duration) {
-	c.injure()
+	c.disrupt()
 	c.refuse(err, after)
 }
 
@@ -231,8 +231,8 @@ func (c *connection) refuse(err syscall.Errno, after time.Duration) {
 	})
 }
 
-// knock is called when the SYN arrives. A listener with a full backlog does not answer, so the SYN is sent again.
-func (c *connection) knock() {
+// synArrives is called when the SYN arrives. A listener with a full backlog does not answer, so the SYN is sent again.
+func (c *connection) synArrives() {
 	n := c.net
 	if c.ends[0].phase == dead {
 		c.abandon()
@@ -249,16 +249,16 @@ func (c *connection) knock() {
 			c.refuse(syscall.ETIMEDOUT, pause)
 			return
 		}
-		n.w.after(pause, c.knock)
+		n.w.after(pause, c.synArrives)
 	default:
 		l.half++
 		c.port = l
-		n.w.agenda.add(c.pipes[1].due(), todo(c.answer))
+		n.w.agenda.add(c.pipes[1].due(), todo(c.synAckArrives))
 	}
 }
 
-// answer is called when the SYN-ACK arrives: the dialling end is connected. What it sends now arrives after the ACK.
-func (c *connection) answer() {
+// synAckArrives is called when the SYN-ACK arrives: the dialling end is connected. What it sends now arrives after the ACK.
+func (c *connection) synAckArrives() {
 	e := &c.ends[0]
 	if e.phase == dead {
 		c.port.half--
@@ -266,12 +266,12 @@ func (c *connection) answer() {
 		return
 	}
 	e.phase = connected
-	c.net.w.agenda.add(c.pipes[0].due(), todo(c.join))
+	c.net.w.agenda.add(c.pipes[0].due(), todo(c.ackArrives))
 	e.wake()
 }
 
-// join is called when the ACK arrives. It puts the connection into the backlog, unless one of the ends is closed.
-func (c *connection) join() {
+// ackArrives is called when the ACK arrives. It puts the connection into the backlog, unless one of the ends is closed.
+func (c *connection) ackArrives() {
 	l, e := c.port, &c.ends[1]
 	l.half--
 	switch {
@@ -314,7 +314,7 @@ func (l *listening) wake() {
 	first := l.n.w.dice[network].choice(n)
 	for i := range n {
 		r := l.watches[(first+i)%n]
-		slept := r.p.rests()
+		slept := r.p.idle()
 		r.list()
 		if slept && r.kind == netpoll.SharedListener {
 			return

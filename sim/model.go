@@ -32,15 +32,15 @@ type model struct {
 
 // task is what the model knows of a task or demon.
 type task struct {
-	r      *runner
-	serial uint64
-	action act.Action
-	demon  bool
-	state  state
-	since  time.Duration
-	pass   int // of its last turn, if it is a demon
-	left   int // turns that an order leaves it
-	told   int // the number of orders that it was notified of
+	r        *runner
+	serial   uint64
+	action   act.Action
+	demon    bool
+	state    state
+	since    time.Duration
+	pass     int // of its last turn, if it is a demon
+	left     int // turns that an order leaves it
+	notified int // the number of orders that it was notified of
 }
 
 type state uint8
@@ -92,16 +92,16 @@ func (r *runner) becomes(t *task, s state) {
 func (v *Server) trace() *act.Trace {
 	of := func(s *act.Scheduler) *runner { return v.runners[s.Index()] }
 	return &act.Trace{
-		Spawned:   func(t *act.Task) { of(t.Scheduler()).spawnedOne(t) },
+		Spawned:   func(t *act.Task) { of(t.Scheduler()).taskSpawned(t) },
 		TurnStart: func(t *act.Task) { of(t.Scheduler()).turnBegins(t) },
 		TurnEnd:   func(t *act.Task, d act.Directive) { of(t.Scheduler()).turnEnds(t, d) },
-		Woken:     func(t *act.Task) { of(t.Scheduler()).wokenOne(t) },
-		Told:      func(t *act.Task, o shutdown.Order) { of(t.Scheduler()).toldOne(t, o) },
-		Ended:     func(t *act.Task, err error) { of(t.Scheduler()).endedOne(t, err) },
+		Woken:     func(t *act.Task) { of(t.Scheduler()).taskWoken(t) },
+		Told:      func(t *act.Task, o shutdown.Order) { of(t.Scheduler()).taskNotified(t, o) },
+		Ended:     func(t *act.Task, err error) { of(t.Scheduler()).taskEnded(t, err) },
 		Pass:      func(s *act.Scheduler) { of(s).pass() },
 		Ordered:   func(s *act.Scheduler, o shutdown.Order) { v.ordered(of(s), o) },
 		RemoteEvent: func(s *act.Scheduler) {
-			v.w.foreign(s)
+			v.w.checkGoroutine(s)
 			of(s).wake()
 		},
 	}
@@ -117,7 +117,7 @@ func (r *runner) known(t *act.Task) *task {
 	return m
 }
 
-func (r *runner) spawnedOne(t *act.Task) {
+func (r *runner) taskSpawned(t *act.Task) {
 	m := &r.model
 	if m.tasks[t] != nil {
 		r.w.Errorf("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
@@ -186,7 +186,7 @@ func (r *runner) turnEnds(t *act.Task, d act.Directive) {
 	}
 }
 
-func (r *runner) wokenOne(t *act.Task) {
+func (r *runner) taskWoken(t *act.Task) {
 	x := r.known(t)
 	if x.state != waiting && x.state != away {
 		r.w.Errorf("%v is woken, but it %v", x, x.state)
@@ -195,19 +195,19 @@ func (r *runner) wokenOne(t *act.Task) {
 	r.becomes(x, ready)
 }
 
-func (r *runner) toldOne(t *act.Task, o shutdown.Order) {
+func (r *runner) taskNotified(t *act.Task, o shutdown.Order) {
 	x := r.known(t)
-	if x.told++; x.told > r.orders {
+	if x.notified++; x.notified > r.orders {
 		r.w.Errorf("%v is notified of an order twice", x)
 	}
 	if n := o.Policy().Resolved().Turns; n > 0 {
 		r.model.bounded = true
 		x.left = min(x.left, n)
 	}
-	r.w.note(isTold, x, 0, 0)
+	r.w.note(isNotified, x, 0, 0)
 }
 
-func (r *runner) endedOne(t *act.Task, err error) {
+func (r *runner) taskEnded(t *act.Task, err error) {
 	m, x := &r.model, r.known(t)
 	if x == m.running { // a panic
 		m.running = nil

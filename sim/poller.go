@@ -16,41 +16,41 @@ type poller struct {
 	files  [2]int // its descriptors
 	list   fifo[*registration]
 	all    []*registration // what it watches
-	ghosts []ghost         // events that are reported a second time, or too late
+	extras []extraEvent    // events that are reported a second time, or too late
 	waits  uint64          // calls of Wait
 	closed bool
 }
 
 // registration is a descriptor that a poller watches.
 type registration struct {
-	p      *poller
-	f      *file
-	tag    uint64
-	kind   netpoll.Kind
-	listed bool
-	gone   bool
-	coming int           // delayed events
-	told   netpoll.Ready // what events have reported, minus what results of calls have revoked by the rule of package netpoll
-	batch  uint64        // of the Wait that reported last
-	again  int           // further events of that batch: a caller may handle them one by one, and receive after each
-	vain   int           // sends without room since the last event
+	p        *poller
+	f        *file
+	tag      uint64
+	kind     netpoll.Kind
+	listed   bool
+	gone     bool
+	coming   int           // delayed events
+	reported netpoll.Ready // what events have reported, minus what results of calls have revoked by the rule of package netpoll
+	batch    uint64        // of the Wait that reported last
+	again    int           // further events of that batch: a caller may handle them one by one, and receive after each
+	vain     int           // sends without room since the last event
 }
 
-// ghost is an event that is not on the list.
-type ghost struct {
+// extraEvent is an event that is not on the list.
+type extraEvent struct {
 	reg   *registration
 	ready netpoll.Ready
-	held  int // until this descriptor number is in use again; 0: not held
+	until int // this descriptor number is in use again; 0: now
 }
 
 // believes reports whether a caller may conclude this from the events.
 func (r *registration) believes(what netpoll.Ready) bool {
-	if r.told&what == 0 && r.again > 0 {
+	if r.reported&what == 0 && r.again > 0 {
 		r.again--
-		r.told |= what // by the further event
+		r.reported |= what // by the further event
 		return true
 	}
-	return r.told&what != 0
+	return r.reported&what != 0
 }
 
 // list puts r on the list, once, and wakes the scheduler.
@@ -103,7 +103,7 @@ func (e *end) levels() (ready netpoll.Ready) {
 	} else {
 		e.out.refused = true
 	}
-	if e.err != 0 || e.phase == dead || e.ended && e.mute {
+	if e.err != 0 || e.phase == dead || e.ended && e.writeEnded {
 		ready |= netpoll.Error
 	}
 	return ready
@@ -133,12 +133,12 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 		w.Errorf("%v is added twice", f)
 		return syscall.EEXIST
 	case kind == netpoll.Stream && w.fault(&w.faults.NoMemory, f):
-		f.end.c.injure()
+		f.end.c.disrupt()
 		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
 	}
 	r := &registration{}
 	if kind == netpoll.Stream {
-		r = &f.mine
+		r = &f.ownReg
 		f.reg = r
 	} else {
 		f.l.watches = append(f.l.watches, r)
@@ -148,15 +148,15 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	if r.level() != 0 {
 		r.list()
 	}
-	p.haunt(f.fd)
+	p.releaseExtras(f.fd)
 	return nil
 }
 
-// haunt releases late events of earlier descriptors with this number.
-func (p *poller) haunt(fd int) {
-	for i := range p.ghosts {
-		if g := &p.ghosts[i]; g.held == fd {
-			g.held = 0
+// releaseExtras releases late events of earlier descriptors with this number.
+func (p *poller) releaseExtras(fd int) {
+	for i := range p.extras {
+		if g := &p.extras[i]; g.until == fd {
+			g.until = 0
 			p.r.wake()
 		}
 	}
@@ -196,17 +196,17 @@ func (r *registration) drop() {
 		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
 	if !p.closed && w.fault(&w.faults.Stale, r.f) {
-		if len(p.ghosts) >= mostGhosts { // their numbers were not used again
-			p.ghosts = slices.Delete(p.ghosts, 0, 1)
+		if len(p.extras) >= maxExtras { // their numbers were not used again
+			p.extras = slices.Delete(p.extras, 0, 1)
 		}
-		p.ghosts = append(p.ghosts, ghost{r, p.guess(r), r.f.fd})
+		p.extras = append(p.extras, extraEvent{r, p.drawReady(r), r.f.fd})
 	}
 }
 
-const mostGhosts = 64
+const maxExtras = 64
 
-// guess draws one of the possible events.
-func (p *poller) guess(r *registration) netpoll.Ready {
+// drawReady draws one of the possible events.
+func (p *poller) drawReady(r *registration) netpoll.Ready {
 	switch {
 	case r.kind != netpoll.Stream:
 		return netpoll.In
@@ -216,8 +216,8 @@ func (p *poller) guess(r *registration) netpoll.Ready {
 	return [...]netpoll.Ready{netpoll.In, netpoll.Out, netpoll.In | netpoll.Out}[p.k.w.dice[faults].below(3)]
 }
 
-// rests reports whether its scheduler rests.
-func (p *poller) rests() bool { return p.r.at < 0 && !p.r.over }
+// idle reports whether its scheduler idle.
+func (p *poller) idle() bool { return p.r.at < 0 && !p.r.over }
 
 // pending reports whether a Wait would find something.
 func (p *poller) pending() bool { return p.list.len() > 0 }
@@ -255,8 +255,8 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 // report fills events and returns their number.
 func (p *poller) report(events []netpoll.Event) (n int) {
 	w := p.k.w
-	if len(p.ghosts) > 0 {
-		n = p.tellGhosts(events)
+	if len(p.extras) > 0 {
+		n = p.reportExtras(events)
 	}
 	for n < len(events) && p.pending() {
 		r := p.list.pop()
@@ -272,21 +272,21 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 			r.later(latencyLow, 10*time.Millisecond)
 			continue
 		case w.fault(&w.faults.Duplicate, r.f):
-			p.ghosts = append(p.ghosts, ghost{r, ready, 0})
+			p.extras = append(p.extras, extraEvent{r, ready, 0})
 			p.r.wake()
 		}
-		events[n] = p.tell(r, ready)
+		events[n] = p.event(r, ready)
 		n++
 	}
 	if n < len(events) && len(p.all) > 0 && w.fault(&w.faults.Spurious, p.k) {
 		r := p.all[w.dice[faults].below(len(p.all))]
-		events[n] = p.tell(r, p.guess(r))
+		events[n] = p.event(r, p.drawReady(r))
 		n++
 	}
 	return n
 }
 
-func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
+func (p *poller) event(r *registration, ready netpoll.Ready) netpoll.Event {
 	if r.batch == p.waits {
 		r.again++
 	} else {
@@ -295,10 +295,10 @@ func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
 	if r.kind != netpoll.Stream {
 		p.k.futile = 0 // accepting again is right
 	}
-	r.told |= ready
+	r.reported |= ready
 	r.vain = 0
 	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {
-		r.told |= netpoll.In // a receive returns what has happened
+		r.reported |= netpoll.In // a receive returns what has happened
 	}
 	late := int64(0)
 	if r.gone {
@@ -308,19 +308,19 @@ func (p *poller) tell(r *registration, ready netpoll.Ready) netpoll.Event {
 	return netpoll.Event{Tag: r.tag, Ready: ready}
 }
 
-// tellGhosts reports the ghosts that are due.
-func (p *poller) tellGhosts(events []netpoll.Event) (n int) {
-	kept := p.ghosts[:0]
-	for _, g := range p.ghosts {
-		if g.held > 0 || n == len(events) {
+// reportExtras reports the extra events that are due.
+func (p *poller) reportExtras(events []netpoll.Event) (n int) {
+	kept := p.extras[:0]
+	for _, g := range p.extras {
+		if g.until > 0 || n == len(events) {
 			kept = append(kept, g)
 			continue
 		}
-		events[n] = p.tell(g.reg, g.ready)
+		events[n] = p.event(g.reg, g.ready)
 		n++
 	}
-	clear(p.ghosts[len(kept):])
-	p.ghosts = kept
+	clear(p.extras[len(kept):])
+	p.extras = kept
 	return n
 }
 
@@ -339,6 +339,6 @@ func (p *poller) Close() error {
 	for _, fd := range p.files {
 		p.k.remove(fd)
 	}
-	p.list, p.ghosts = fifo[*registration]{}, nil
+	p.list, p.extras = fifo[*registration]{}, nil
 	return nil
 }

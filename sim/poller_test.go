@@ -10,14 +10,14 @@ import (
 	"github.com/daimon-go/daimon/internal/readiness"
 )
 
-func (b *bench) poller() *poller {
+func (b *kernelBench) poller() *poller {
 	p, err := b.OpenPoller()
 	require.NoError(b.t, err)
 	return p.(*poller)
 }
 
 // watched returns a connection that a poller watches.
-func (b *bench) watched() (e *end, fd int, p *poller) {
+func (b *kernelBench) watched() (e *end, fd int, p *poller) {
 	e, fd = b.pair()
 	p = b.poller()
 	require.NoError(b.t, p.Add(fd, 7, netpoll.Stream))
@@ -25,26 +25,26 @@ func (b *bench) watched() (e *end, fd int, p *poller) {
 }
 
 // look polls without waiting.
-func (b *bench) look(p readiness.Poller) []netpoll.Event {
+func (b *kernelBench) look(p readiness.Poller) []netpoll.Event {
 	events := make([]netpoll.Event, 8)
 	n, err := p.Wait(events, 0)
 	require.NoError(b.t, err)
 	return events[:n]
 }
 
-type told = []netpoll.Event
+type reported = []netpoll.Event
 
 func TestEdgeIsToldOnce(t *testing.T) {
 	b := newBench(t, Options{})
 	e, fd, p := b.watched()
-	require.Equal(t, told{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
+	require.Equal(t, reported{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
 	require.Empty(t, b.look(p))
 	_, _ = e.send(nil, []byte("one"))
 	require.Empty(t, b.look(p), "it is on its way")
 	b.w.disable(b.r)
 	b.settle()
 	require.GreaterOrEqual(t, b.r.at, 0, "the scheduler is to look")
-	require.Equal(t, told{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
+	require.Equal(t, reported{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
 	require.Empty(t, b.look(p), "unread, and yet no news")
 	_, _ = e.send(nil, []byte("two"))
 	b.settle()
@@ -98,7 +98,7 @@ func TestRoomIsToldOf(t *testing.T) {
 		if local {
 			l, err := b.ListenUnix("/s", netpoll.ListenOptions{})
 			require.NoError(t, err)
-			e, err = b.w.net.dialUnix("/s", &plug{})
+			e, err = b.w.net.dialUnix("/s", &fakeHolder{})
 			require.NoError(t, err)
 			fd, err = b.Accept(l)
 			require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestRoomIsToldOf(t *testing.T) {
 		require.Empty(t, b.look(p))
 		_, _ = e.receive(make([]byte, 1))
 		b.settle()
-		require.Equal(t, told{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
+		require.Equal(t, reported{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
 		b.right()
 	}
 }
@@ -143,7 +143,7 @@ func TestSharedPortWakesOne(t *testing.T) {
 	for range 20 {
 		b.w.disable(b.r)
 		b.w.disable(other)
-		_, err = b.w.net.dialUnix("@name", &plug{})
+		_, err = b.w.net.dialUnix("@name", &fakeHolder{})
 		require.NoError(t, err)
 		all := append(b.look(p), b.look(q)...)
 		require.Len(t, all, 1)
@@ -153,7 +153,7 @@ func TestSharedPortWakesOne(t *testing.T) {
 	}
 	require.Len(t, seen, 2)
 	require.NoError(t, p.Remove(l))
-	_, err = b.w.net.dialUnix("@name", &plug{})
+	_, err = b.w.net.dialUnix("@name", &fakeHolder{})
 	require.NoError(t, err)
 	require.Empty(t, b.look(p))
 	require.Len(t, b.look(q), 1)
@@ -165,8 +165,8 @@ func TestFaultsOfReadiness(t *testing.T) {
 	t.Run("duplicate", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Duplicate = often }))
 		_, _, p := b.watched()
-		require.Equal(t, told{out}, b.look(p))
-		require.Equal(t, told{out}, b.look(p))
+		require.Equal(t, reported{out}, b.look(p))
+		require.Equal(t, reported{out}, b.look(p))
 		require.Empty(t, b.look(p))
 	})
 	t.Run("delayed", func(t *testing.T) {
@@ -176,14 +176,14 @@ func TestFaultsOfReadiness(t *testing.T) {
 		require.Positive(t, b.k.files[fd].reg.coming)
 		b.w.healed = true
 		b.pass(10 * time.Millisecond)
-		require.Equal(t, told{out}, b.look(p))
+		require.Equal(t, reported{out}, b.look(p))
 	})
 	t.Run("interrupt", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Interrupt = often }))
 		_, _, p := b.watched()
 		require.Empty(t, b.look(p))
 		b.w.healed = true
-		require.Equal(t, told{out}, b.look(p))
+		require.Equal(t, reported{out}, b.look(p))
 	})
 	t.Run("spurious", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Spurious = often }))
@@ -234,6 +234,6 @@ func TestFaultsOfReadiness(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, b.look(p))
 		b.pass(10 * time.Millisecond)
-		require.Equal(t, told{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
+		require.Equal(t, reported{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
 	})
 }

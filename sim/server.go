@@ -102,8 +102,8 @@ func (v *Server) ended() bool {
 	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }
 
-// punctual checks that no scheduler runs for longer than its order allows.
-func (v *Server) punctual() {
+// checkDeadline checks that no scheduler runs for longer than its order allows.
+func (v *Server) checkDeadline() {
 	for _, r := range v.runners {
 		if !r.over && v.due > 0 && v.w.now > v.due {
 			v.w.Errorf("%v still runs %v after its order %v", r, v.w.now-v.given, v.order)
@@ -178,7 +178,7 @@ func (r *runner) fire() {
 func (r *runner) step() {
 	w := r.w
 	if r.server.order == nil && w.fault(&w.faults.Pressed, r) {
-		r.press()
+		r.fillInbox()
 	}
 	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
@@ -209,12 +209,12 @@ func (r *runner) step() {
 
 // end records that the scheduler has ended.
 func (r *runner) end(err error) {
-	r.server.punctual()
+	r.server.checkDeadline()
 	r.over = true
 	r.w.disable(r)
 	for _, x := range r.sorted() {
 		unbegun := x.state == ready && x.serial > r.newer // it would be notified before its first turn, which does not come
-		if o := r.server.order; o != nil && x.told == 0 && x.state != away && !unbegun && o.Policy().Kind != shutdown.Suspending {
+		if o := r.server.order; o != nil && x.notified == 0 && x.state != away && !unbegun && o.Policy().Kind != shutdown.Suspending {
 			r.w.Errorf("%v was not notified of the order", x)
 		}
 	}
@@ -230,8 +230,8 @@ func (r *runner) end(err error) {
 	}
 }
 
-// press fills the inbox of the scheduler. On its own thread a Post does not wait for room.
-func (r *runner) press() {
+// fillInbox fills the inbox of the scheduler. On its own thread a Post does not wait for room.
+func (r *runner) fillInbox() {
 	r.s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		for r.s.Post(func(*act.Scheduler) {}) == nil {
 			continue

@@ -15,7 +15,7 @@ type watcher interface{ ready() }
 
 // holder uses an end: a descriptor, a stream or a client.
 type holder interface {
-	actor
+	subject
 	watcher
 }
 
@@ -28,28 +28,28 @@ type connection struct {
 	ends  [2]end
 	pipes [2]pipe // pipes[i] carries what ends[i] sends
 
-	tries  int               // of the SYN
-	port   *listening        // that has answered it
-	addr   [2]netip.AddrPort // of the ends
-	path   string            // of a Unix listener
-	broken bool              // there was a reset, so bytes may be lost
-	cause  syscall.Errno     // the error by which a fault ends it; 0: a reset
-	hurt   bool              // a fault has refused or reset it
-	held   bool              // a fault has delayed bytes, for up to 10 s; some servers do not wait that long
+	tries     int               // of the SYN
+	port      *listening        // that has answered it
+	addr      [2]netip.AddrPort // of the ends
+	path      string            // of a Unix listener
+	broken    bool              // there was a reset, so bytes may be lost
+	cause     syscall.Errno     // the error by which a fault ends it; 0: a reset
+	disrupted bool              // a fault has refused or reset it
+	delayed   bool              // a fault has delayed bytes, for up to 10 s; some servers do not wait that long
 }
 
 // end is one side of a connection.
 type end struct {
-	c      *connection
-	side   int
-	holder holder // nil: in a backlog
-	in     *pipe
-	out    *pipe
-	phase  phase
-	err    syscall.Errno // what SO_ERROR has
-	closed bool          // by its holder; what is on its way still arrives
-	ended  bool          // the end of the peer's bytes has arrived
-	mute   bool          // this end sends nothing more
+	c          *connection
+	side       int
+	holder     holder // nil: in a backlog
+	in         *pipe
+	out        *pipe
+	phase      phase
+	err        syscall.Errno // what SO_ERROR has
+	closed     bool          // by its holder; what is on its way still arrives
+	ended      bool          // the end of the peer's bytes has arrived
+	writeEnded bool          // this end sends nothing more
 }
 
 type phase uint8
@@ -76,7 +76,7 @@ type pipe struct {
 	sent     uint64
 	freed    uint64 // up to where bytes that were read have made room
 
-	flights  fifo[flight]
+	segments fifo[segment]
 	pending  bool          // the next arrival is on the agenda
 	last     time.Duration // when the last segment arrives: nothing overtakes it
 	clogged  time.Duration // nothing arrives before then
@@ -84,11 +84,11 @@ type pipe struct {
 	reset    bool          // a reset is on its way, or has arrived
 	lost     bool          // what is sent is lost
 	refused  bool          // a send found too little room, so its sender must be notified of room
-	answered bool          // that notification is on its way
+	notified bool          // that notification is on its way
 }
 
-// flight is a segment on its way.
-type flight struct {
+// segment is a segment on its way.
+type segment struct {
 	at   time.Duration
 	upTo uint64
 	end  bool
@@ -161,7 +161,7 @@ func (e *end) String() string {
 
 func (e *end) number() uint64 { return numbersOfEnds | e.c.id<<1 | uint64(e.side) }
 
-// The upper byte of an actor's number is its kind.
+// The upper byte of a subject's number is its kind.
 const (
 	numbersOfEnds uint64 = (iota + 1) << 56
 	numbersOfFiles
@@ -229,7 +229,7 @@ func (e *end) send(head, p []byte) (int, error) {
 // sendable returns the error if nothing can be sent. A Unix socket looks at its own state before the pending error
 // (unix_stream_sendmsg), a TCP socket after (sk_stream_error).
 func (e *end) sendable() error {
-	stopped := e.mute || e.phase == dead
+	stopped := e.writeEnded || e.phase == dead
 	switch {
 	case e.closed:
 		return syscall.EBADF
@@ -265,14 +265,14 @@ func (e *end) closeWrite() (err error) {
 	case e.closed:
 		return syscall.EBADF
 	case e.c.local:
-		e.mute = true
+		e.writeEnded = true
 		e.peer().endArrives()
 	case e.phase == dead:
 		err = syscall.ENOTCONN
 	case e.phase == connecting:
 		e.fail(syscall.ECONNRESET)
-	case !e.mute:
-		e.mute = true
+	case !e.writeEnded:
+		e.writeEnded = true
 		e.out.sendEnd()
 	}
 	e.wake()
@@ -284,7 +284,7 @@ func (e *end) close() { e.giveUp(e.unread() > 0) }
 
 // reset is System.Reset.
 func (e *end) reset() {
-	last := e.mute && e.ended && e.unread() == 0 // in CLOSING and LAST_ACK nothing is sent (tcp_disconnect)
+	last := e.writeEnded && e.ended && e.unread() == 0 // in CLOSING and LAST_ACK nothing is sent (tcp_disconnect)
 	e.giveUp(!last)
 }
 
@@ -295,24 +295,24 @@ func (e *end) giveUp(hard bool) {
 	e.closed = true
 	switch {
 	case e.c.local:
-		e.leave()
+		e.closeUnix()
 	case e.phase == dead:
 	case e.phase == connecting:
 		e.phase = dead // the handshake checks that
 	case hard:
 		e.breakOff()
-	case !e.mute:
-		e.mute = true
+	case !e.writeEnded:
+		e.writeEnded = true
 		e.out.sendEnd()
 	}
 	e.c.retire()
 }
 
-// leave closes a Unix socket. The peer can neither send nor wait for more, and gets an error if bytes that it has sent
+// closeUnix closes a Unix socket. The peer can neither send nor wait for more, and gets an error if bytes that it has sent
 // were not read (unix_release_sock).
-func (e *end) leave() {
+func (e *end) closeUnix() {
 	other := e.peer()
-	other.mute, other.phase = true, dead
+	other.writeEnded, other.phase = true, dead
 	if e.unread() > 0 {
 		other.err = syscall.ECONNRESET
 		e.c.broken = true
@@ -350,7 +350,7 @@ func (e *end) resetArrives() {
 	switch {
 	case e.c.cause != 0 && e.c.cause != syscall.ECONNRESET:
 		e.fail(e.c.cause)
-	case e.ended && !e.mute:
+	case e.ended && !e.writeEnded:
 		e.fail(syscall.EPIPE)
 	default:
 		e.fail(syscall.ECONNRESET)
@@ -369,7 +369,7 @@ func (e *end) writable() bool {
 	if e.c.local {
 		return 4*e.out.used() <= e.out.capacity
 	}
-	return e.mute || e.phase == dead || 3*e.out.room() >= e.out.capacity
+	return e.writeEnded || e.phase == dead || 3*e.out.room() >= e.out.capacity
 }
 
 // localAddr and peerAddr are System's LocalAddr and PeerAddr.
@@ -434,7 +434,7 @@ func (p *pipe) take(b []byte) int {
 	switch {
 	case !p.c.local:
 		p.freed = p.read
-		p.answer()
+		p.notifyOfRoom()
 	case p.consumed() && p.from.writable():
 		p.from.wake()
 	}
@@ -446,25 +446,25 @@ const mostPiece = 32 << 10
 
 // consumed reports whether a piece that was sent over a Unix socket has been received whole.
 func (p *pipe) consumed() (some bool) {
-	for q := &p.flights; q.len() > 0 && q.head().upTo <= p.read; some = true {
+	for q := &p.segments; q.len() > 0 && q.head().upTo <= p.read; some = true {
 		p.freed = q.pop().upTo
 	}
 	return some
 }
 
-// answer notifies a sender of room. The notification travels the other way, so a clogged link there delays it.
-func (p *pipe) answer() {
-	if !p.refused || p.answered || 3*p.room() < p.capacity {
+// notifyOfRoom notifies a sender of room. The notification travels the other way, so a clogged link there delays it.
+func (p *pipe) notifyOfRoom() {
+	if !p.refused || p.notified || 3*p.room() < p.capacity {
 		return
 	}
-	p.answered = true
+	p.notified = true
 	w, back := p.c.net.w, p.to.out
-	w.agenda.add(max(w.now+w.net.latency(), back.clogged), todo(p.roomKnown))
+	w.agenda.add(max(w.now+w.net.latency(), back.clogged), todo(p.roomFreed))
 }
 
-// roomKnown is called when that notification arrives.
-func (p *pipe) roomKnown() {
-	p.answered = false
+// roomFreed is called when that notification arrives.
+func (p *pipe) roomFreed() {
+	p.notified = false
 	if 3*p.room() >= p.capacity { // the sender may have filled it meanwhile
 		p.refused = false
 		p.from.wake()
@@ -477,7 +477,7 @@ func (p *pipe) dispatch(n int) {
 		piece := uint64(min(p.capacity/2, mostPiece))
 		for at := p.sent - uint64(n); at < p.sent; {
 			at = min(at+piece, p.sent)
-			p.flights.push(flight{upTo: at}) // for consumed
+			p.segments.push(segment{upTo: at}) // for consumed
 		}
 		p.arrive(p.sent)
 		return
@@ -489,12 +489,12 @@ func (p *pipe) dispatch(n int) {
 			size = 1 + d.below(size-1)
 		}
 		at += uint64(size)
-		p.fly(at, size)
+		p.sendSegment(at, size)
 	}
 }
 
-// fly sends a segment of so many bytes. A fault cuts it off at some byte, and resets both ends.
-func (p *pipe) fly(upTo uint64, size int) {
+// sendSegment sends a segment of so many bytes. A fault cuts it off at some byte, and resets both ends.
+func (p *pipe) sendSegment(upTo uint64, size int) {
 	if p.lost {
 		return
 	}
@@ -502,34 +502,34 @@ func (p *pipe) fly(upTo uint64, size int) {
 	if w.fault(&w.faults.Reset, p.from) {
 		p.lost, p.c.broken = true, true
 		p.c.cause = [...]syscall.Errno{syscall.ECONNRESET, syscall.ECONNRESET, syscall.ETIMEDOUT, syscall.EHOSTUNREACH}[w.dice[faults].below(4)]
-		p.c.injure()
+		p.c.disrupt()
 		if kept := w.dice[faults].below(size); kept > 0 {
-			p.launch(flight{at: p.due(), upTo: upTo - uint64(size-kept)})
+			p.enqueue(segment{at: p.due(), upTo: upTo - uint64(size-kept)})
 		}
 		p.resetAt(p.due())
 		p.to.out.sendReset()
 		return
 	}
-	p.launch(flight{at: p.due(), upTo: upTo})
+	p.enqueue(segment{at: p.due(), upTo: upTo})
 }
 
 // sendEnd sends the end of the bytes.
 func (p *pipe) sendEnd() {
 	if !p.lost {
-		p.launch(flight{at: p.due(), upTo: p.sent, end: true})
+		p.enqueue(segment{at: p.due(), upTo: p.sent, end: true})
 	}
 }
 
-func (p *pipe) launch(f flight) {
-	p.flights.push(f)
+func (p *pipe) enqueue(f segment) {
+	p.segments.push(f)
 	p.await()
 }
 
 // await puts the next arrival on the agenda.
 func (p *pipe) await() {
-	if !p.pending && p.flights.len() > 0 {
+	if !p.pending && p.segments.len() > 0 {
 		p.pending = true
-		p.c.net.w.agenda.add(p.flights.head().at, p)
+		p.c.net.w.agenda.add(p.segments.head().at, p)
 	}
 }
 
@@ -541,7 +541,7 @@ func (p *pipe) due() time.Duration {
 		latency = w.dice[faults].duration(latencyHigh, time.Second)
 	}
 	if w.fault(&w.faults.Clog, p.from) {
-		p.c.held = true
+		p.c.delayed = true
 		p.clogged = w.now + w.dice[faults].duration(time.Millisecond, 10*time.Second)
 	}
 	p.last = max(w.now+latency, p.last, p.clogged)
@@ -558,7 +558,7 @@ func (p *pipe) resetAt(at time.Duration) {
 	if !p.reset {
 		p.reset = true
 		p.c.net.w.agenda.add(at, todo(func() {
-			p.land()
+			p.deliver()
 			p.to.resetArrives()
 		}))
 	}
@@ -567,19 +567,19 @@ func (p *pipe) resetAt(at time.Duration) {
 // fire is the arrival of the next segment.
 func (p *pipe) fire() {
 	p.pending = false
-	p.land()
+	p.deliver()
 	p.await()
 }
 
-// land delivers what is due.
-func (p *pipe) land() {
-	q, now := &p.flights, p.c.net.w.now
+// deliver delivers what is due.
+func (p *pipe) deliver() {
+	q, now := &p.segments, p.c.net.w.now
 	for q.len() > 0 && q.head().at <= now {
 		f := q.pop()
 		switch {
 		case p.to.phase == dead: // it is lost
 		case f.end:
-			p.landEnd()
+			p.deliverEnd()
 		default:
 			p.arrive(f.upTo)
 		}
@@ -599,8 +599,8 @@ func (p *pipe) arrive(upTo uint64) {
 	p.to.wake()
 }
 
-// landEnd delivers the end of the bytes. When both ends have arrived, the connection is over.
-func (p *pipe) landEnd() {
+// deliverEnd delivers the end of the bytes. When both ends have arrived, the connection is over.
+func (p *pipe) deliverEnd() {
 	p.ended = true
 	if p.to.out.ended {
 		p.from.phase, p.to.phase = dead, dead

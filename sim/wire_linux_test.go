@@ -19,42 +19,42 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// real is the system of this machine, over its loopback.
-type real struct{ netpoll.System }
+// machine is the system of this machine, over its loopback.
+type machine struct{ netpoll.System }
 
-func (r real) OpenPoller() (readiness.Poller, error) { return r.System.OpenPoller() }
+func (r machine) OpenPoller() (readiness.Poller, error) { return r.System.OpenPoller() }
 
-// theatre runs a script on the system of this machine, or on the simulated one.
-type theatre struct {
-	os     readiness.OS
-	settle func()
-	told   func(fd int) // lets the simulated kernel accept a receive without an event
-	dir    string
-	log    []string
-	poller readiness.Poller
-	fds    []int // by name; -1: not open
+// recorder runs a script on the system of this machine, or on the simulated one.
+type recorder struct {
+	os          readiness.OS
+	settle      func()
+	expectInput func(fd int) // lets the simulated kernel accept a receive without an event
+	dir         string
+	log         []string
+	poller      readiness.Poller
+	fds         []int // by name; -1: not open
 }
 
-func (h *theatre) say(format string, args ...any) {
+func (h *recorder) logf(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf(format, args...))
 }
 
-func realTheatre(t testing.TB, pause time.Duration) *theatre {
+func realRecorder(t testing.TB, pause time.Duration) *recorder {
 	dir, err := os.MkdirTemp("", "sim")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return &theatre{os: real{}, settle: func() { time.Sleep(pause) }, told: func(int) {}, dir: dir}
+	return &recorder{os: machine{}, settle: func() { time.Sleep(pause) }, expectInput: func(int) {}, dir: dir}
 }
 
-func simulatedTheatre(t testing.TB, seed uint64) *theatre {
+func simulatedRecorder(t testing.TB, seed uint64) *recorder {
 	b := newBench(t, Options{Seed: seed})
 	t.Cleanup(b.right)
 	told := func(fd int) {
 		if f := b.k.files[fd]; f.reg != nil {
-			f.reg.told |= netpoll.In
+			f.reg.reported |= netpoll.In
 		}
 	}
-	return &theatre{os: b.OS, settle: b.settle, told: told, dir: "/tmp"}
+	return &recorder{os: b.OS, settle: b.settle, expectInput: told, dir: "/tmp"}
 }
 
 func word(err error) string {
@@ -65,20 +65,20 @@ func word(err error) string {
 }
 
 // events logs what the poller reports, in the order of the tags. A tag is an index in fds.
-func (h *theatre) events() {
+func (h *recorder) events() {
 	events := make([]netpoll.Event, 64)
 	n, err := h.poller.Wait(events, 0)
 	if err != nil {
-		h.say("wait: %v", err)
+		h.logf("wait: %v", err)
 	}
 	slices.SortFunc(events[:n], func(a, b netpoll.Event) int { return int(a.Tag) - int(b.Tag) })
 	for _, e := range events[:n] {
-		h.say("  %d is ready: %v", e.Tag, e.Ready)
+		h.logf("  %d is ready: %v", e.Tag, e.Ready)
 	}
 }
 
 // connect makes a connection with the ends 0, which dials, and 1.
-func (h *theatre) connect(local bool) {
+func (h *recorder) connect(local bool) {
 	var l int
 	var err error
 	if local {
@@ -86,7 +86,7 @@ func (h *theatre) connect(local bool) {
 	} else {
 		l, err = h.os.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
 	}
-	h.say("listen: %v", err)
+	h.logf("listen: %v", err)
 	h.poller, _ = h.os.OpenPoller()
 	var a int
 	if local {
@@ -94,26 +94,26 @@ func (h *theatre) connect(local bool) {
 	} else {
 		a, _, err = h.os.DialTCP(netip.MustParseAddrPort(h.os.LocalAddr(l).String()))
 	}
-	h.say("dial: %v", err)
+	h.logf("dial: %v", err)
 	h.settle()
-	h.say("connected: %v", h.os.SocketError(a))
+	h.logf("connected: %v", h.os.SocketError(a))
 	b, err := h.os.Accept(l)
-	h.say("accept: %v", err)
-	h.say("close: %v", h.os.Close(l))
+	h.logf("accept: %v", err)
+	h.logf("close: %v", h.os.Close(l))
 	if local {
 		_ = h.os.Unlink(filepath.Join(h.dir, "s"))
 	}
 	h.fds = []int{a, b}
 	for i, fd := range h.fds {
 		_ = h.os.SetNoDelay(fd, true) // small segments are not delayed
-		h.say("add: %v", h.poller.Add(fd, uint64(i), netpoll.Stream))
+		h.logf("add: %v", h.poller.Add(fd, uint64(i), netpoll.Stream))
 	}
 	h.settle()
 	h.events()
 }
 
 // step makes a random call on one of the ends.
-func (h *theatre) step(r *rand.Rand) {
+func (h *recorder) step(r *rand.Rand) {
 	who, what, size := r.IntN(2), r.IntN(20), 1+r.IntN(60)
 	fd := h.fds[who]
 	if fd < 0 {
@@ -122,22 +122,22 @@ func (h *theatre) step(r *rand.Rand) {
 	switch {
 	case what < 6:
 		n, err := h.os.Send(fd, make([]byte, size/2), make([]byte, size-size/2))
-		h.say("%d sends %d: %d, %v", who, size, n, word(err))
+		h.logf("%d sends %d: %d, %v", who, size, n, word(err))
 	case what < 13:
-		h.told(fd)
+		h.expectInput(fd)
 		n, err := h.os.Receive(fd, make([]byte, 2*size))
-		h.say("%d receives %d: %d, %v", who, 2*size, n, word(err))
+		h.logf("%d receives %d: %d, %v", who, 2*size, n, word(err))
 	case what < 15:
-		h.say("%d asks for its error: %v", who, h.os.SocketError(fd))
+		h.logf("%d asks for its error: %v", who, h.os.SocketError(fd))
 	case what < 16:
-		h.say("%d ends writing: %v", who, h.os.CloseWrite(fd))
+		h.logf("%d ends writing: %v", who, h.os.CloseWrite(fd))
 	case what < 17:
-		h.say("%d has a peer: %v", who, h.os.PeerAddr(fd) != nil)
+		h.logf("%d has a peer: %v", who, h.os.PeerAddr(fd) != nil)
 	case what < 18:
-		h.say("%d closes: %v", who, h.os.Close(fd))
+		h.logf("%d closes: %v", who, h.os.Close(fd))
 		h.fds[who] = -1
 	case what < 19 && r.IntN(2) == 0:
-		h.say("%d resets: %v", who, h.os.Reset(fd))
+		h.logf("%d resets: %v", who, h.os.Reset(fd))
 		h.fds[who] = -1
 	}
 	h.settle()
@@ -145,31 +145,31 @@ func (h *theatre) step(r *rand.Rand) {
 }
 
 // end receives everything that is left, and closes.
-func (h *theatre) end() {
+func (h *recorder) end() {
 	for who, fd := range h.fds {
 		if fd < 0 {
 			continue
 		}
 		for range 3 {
-			h.told(fd)
+			h.expectInput(fd)
 			n, err := h.os.Receive(fd, make([]byte, 4096))
-			h.say("%d receives at last: %d, %v", who, n, word(err))
+			h.logf("%d receives at last: %d, %v", who, n, word(err))
 		}
 		n, err := h.os.Send(fd, nil, []byte("x"))
-		h.say("%d sends at last: %d, %v", who, n, word(err))
+		h.logf("%d sends at last: %d, %v", who, n, word(err))
 		h.settle()
 		h.events()
-		h.say("%d ends writing at last: %v", who, h.os.CloseWrite(fd))
+		h.logf("%d ends writing at last: %v", who, h.os.CloseWrite(fd))
 		h.settle()
 		h.events()
-		h.say("%d has at last: %v", who, h.os.SocketError(fd))
-		h.say("%d closes: %v", who, h.os.Close(fd))
+		h.logf("%d has at last: %v", who, h.os.SocketError(fd))
+		h.logf("%d closes: %v", who, h.os.Close(fd))
 		h.settle()
 	}
 	_ = h.poller.Close()
 }
 
-func (h *theatre) play(seed uint64) string {
+func (h *recorder) run(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	h.connect(seed%2 == 1)
 	for range 4 + r.IntN(20) {
@@ -184,12 +184,12 @@ func TestConnectionsAsOnThisMachine(t *testing.T) {
 	tier.Need(t, tier.Full, "waits for the network of this machine, which takes longer when it is busy")
 	for seed := range uint64(tier.Choose(0, 30, 200)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			simulated := simulatedTheatre(t, seed).play(seed)
-			if realTheatre(t, 100*time.Microsecond).play(seed) == simulated {
+			simulated := simulatedRecorder(t, seed).run(seed)
+			if realRecorder(t, 100*time.Microsecond).run(seed) == simulated {
 				return
 			}
 			// The machine may have been slow, or have delayed an acknowledgement (40 ms).
-			require.Equal(t, realTheatre(t, 60*time.Millisecond).play(seed), simulated)
+			require.Equal(t, realRecorder(t, 60*time.Millisecond).run(seed), simulated)
 		})
 	}
 }

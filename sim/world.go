@@ -127,7 +127,7 @@ func (f todo) fire() { f() }
 // after calls f after d.
 func (w *World) after(d time.Duration, f func()) { w.agenda.add(w.now+d, todo(f)) }
 
-func (w *World) note(k what, who actor, a, b int64) {
+func (w *World) note(k eventKind, who subject, a, b int64) {
 	switch k {
 	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientDoes:
 		w.moved = w.stats.steps
@@ -136,12 +136,12 @@ func (w *World) note(k what, who actor, a, b int64) {
 }
 
 // fault draws whether a fault happens, and records it.
-func (w *World) fault(weight *int, who actor) bool {
+func (w *World) fault(weight *int, who subject) bool {
 	return w.occurs(*weight, who, w.faults.index(weight))
 }
 
 // occurs is fault with the index of the fault's name.
-func (w *World) occurs(weight int, who actor, name int64) bool {
+func (w *World) occurs(weight int, who subject, name int64) bool {
 	if w.healed || !w.dice[faults].happens(weight) {
 		return false
 	}
@@ -260,15 +260,15 @@ func (w *World) step() bool {
 	if at > w.now { // it may be due already: what has just fired may have added it
 		w.note(clockJumps, nil, int64(at-w.now), 0)
 		w.now = at
-		w.look()
+		w.timePassed()
 	}
 	return true
 }
 
-// look is called whenever time passes.
-func (w *World) look() {
+// timePassed is called whenever time passes.
+func (w *World) timePassed() {
 	for _, v := range w.servers {
-		v.punctual()
+		v.checkDeadline()
 	}
 	if w.fault(&w.faults.WallJump, nil) {
 		w.skew += w.dice[faults].duration(-24*time.Hour, 24*time.Hour)
@@ -340,8 +340,8 @@ func (w *World) endNetwork() {
 	}
 }
 
-// foreign panics unless it is called on the world's goroutine.
-func (w *World) foreign(s *act.Scheduler) {
+// checkGoroutine panics unless it is called on the world's goroutine.
+func (w *World) checkGoroutine(s *act.Scheduler) {
 	if w.thread != 0 && thread.ID() != w.thread {
 		panic(fmt.Sprintf("sim: a goroutine that is not part of the world has woken scheduler %d or posted to it. "+
 			"What it does cannot be repeated: offload it, or let a Client do it", s.Index()))
