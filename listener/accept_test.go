@@ -144,7 +144,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatIsABugFailsAccept(t *testing.T) {
+func TestAnUnknownErrorFailsAccept(t *testing.T) {
 	l, _ := virtual(t)
 	a := door(l, monitor.NewConnLimiter(1))
 	o, _ := doorman(l, a)

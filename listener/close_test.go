@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-func TestAfterCloseEverythingSaysSo(t *testing.T) {
+func TestCallsAfterCloseReturnErrClosed(t *testing.T) {
 	for name, end := range map[string]func(*listener.Conn){
 		"Close": func(c *listener.Conn) { _ = c.Close() },
 		"Abort": (*listener.Conn).Abort,
@@ -103,9 +103,9 @@ func TestAbortThrowsAwayWhatWasNotSent(t *testing.T) {
 }
 
 // Two tasks share a connection, as with goroutines: one reads, one writes. The one that closes it wakes the other.
-func TestTwoTasksOnOneConnection(t *testing.T) {
-	for _, who := range []string{"the reader closes", "the writer closes"} {
-		t.Run(who, func(t *testing.T) {
+func TestCloseWakesTheOtherTaskOfAConnection(t *testing.T) {
+	for _, name := range []string{"the reader closes", "the writer closes"} {
+		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			c, peer := l.Conn("unix", listener.Limits{High: 10_000, Linger: time.Millisecond})
 			got, part, stop := 0, make([]byte, 10_000), false
@@ -135,7 +135,7 @@ func TestTwoTasksOnOneConnection(t *testing.T) {
 			turns := reader.turns + writer.turns
 			l.For(5 * time.Millisecond)
 			require.Equal(t, turns, reader.turns+writer.turns)
-			if who == "the reader closes" {
+			if name == "the reader closes" {
 				servertest.Send(t, peer, "stop")
 				require.Equal(t, act.Failed, writer.over(l))
 				require.Equal(t, net.ErrClosed, writer.err)
@@ -205,7 +205,7 @@ func TestCloseInAnothersTurnAndAtItsEnd(t *testing.T) {
 }
 
 // Memory does not grow with the connections that were: what is kept for the next ones is bounded.
-func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
+func TestKeptBuffersAreBounded(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	var conns []*listener.Conn
 	for range 100 {
@@ -235,7 +235,7 @@ func TestWhatIsKeptForTheNextConnectionsIsBounded(t *testing.T) {
 	require.NoError(t, l.S.Run())
 }
 
-func TestACloseThatCannotSendTheLastBytesSaysSo(t *testing.T) {
+func TestCloseReturnsTheErrorOfTheLastSend(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	l.OS.Fail = servertest.Failing("send", syscall.EPIPE)

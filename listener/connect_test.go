@@ -89,12 +89,12 @@ func TestConnectToEachKindOfAddress(t *testing.T) {
 }
 
 func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
-	nobody := vacant(t).String()
+	unused := vacant(t).String()
 	for address, row := range map[string]struct {
 		is   error
 		says string
 	}{
-		nobody:                   {syscall.ECONNREFUSED, "connection refused"},
+		unused:                   {syscall.ECONNREFUSED, "connection refused"},
 		"unix:/nowhere/at/all":   {syscall.ENOENT, "no such file"},
 		"unix:" + long:           {syscall.ENAMETOOLONG, "too long"},
 		"no such host:80":        {nil, "no such host"},

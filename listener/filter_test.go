@@ -153,7 +153,7 @@ func TestFiltersAreBoundedAndRefuse(t *testing.T) {
 // prepared is a filter whose action notes what is done to it.
 type prepared struct{ script }
 
-func TestAConnectWhoseFiltersHaveNotFinishedIsGivenUpWhole(t *testing.T) {
+func TestCloseAndAbandonOfAConnectEndItsFilters(t *testing.T) {
 	for name, test := range map[string]struct {
 		end    func(l *servertest.Stepped, c *listener.Connect)
 		closed int

@@ -37,7 +37,7 @@ func TestADeadlineOfNowHoldsInTheTurnThatSetsIt(t *testing.T) {
 
 // What was broken: with all places taken no task waited for the acceptor, and its end was seen only when a
 // place became free.
-func TestTheEndOfAPortIsSeenAlsoAtTheLimit(t *testing.T) {
+func TestClosingAnAcceptorAtTheLimitFailsAccept(t *testing.T) {
 	for name, backlog := range map[string]int{"an empty backlog": 0, "clients in the backlog": 2} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
@@ -73,7 +73,7 @@ func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 }
 
 // What was broken: an append to a line, as for an answer, wrote over the line behind it.
-func TestAppendingToALoanLeavesWhatIsBehindIt(t *testing.T) {
+func TestAppendToPeekedBytesCopies(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()

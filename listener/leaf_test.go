@@ -84,7 +84,7 @@ func (s *script) Stop(_ *act.Task, o shutdown.Order) { s.told = append(s.told, o
 
 func (s *script) Close() error { s.closed++; return nil }
 
-func TestWithinIsWhatIsInTime(t *testing.T) {
+func TestWithinBoundsAnAction(t *testing.T) {
 	bad := errors.New("bad")
 	for name, row := range map[string]struct {
 		says    []act.Directive

@@ -177,7 +177,7 @@ func (m *lives) born(l *servertest.Stepped) *life {
 
 // Connections come and go, in the middle of turns and at their ends, with deadlines and without: what one
 // gives back another uses, and two never use the same. A connection that was closed has delivered all.
-func TestAnythingMayHappenToAConnection(t *testing.T) {
+func TestRandomCallsOnConnections(t *testing.T) {
 	for range 4 {
 		seed := rand.Uint64()
 		l := servertest.New(t, act.Config{})

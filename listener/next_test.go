@@ -25,7 +25,7 @@ func reads(c *listener.Conn, most int, got *[]byte) act.Func {
 	}
 }
 
-func TestNextOfAConnectionSavesTheTurnThatWouldFindNothing(t *testing.T) {
+func TestConnNextSavesATurn(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
@@ -40,7 +40,7 @@ func TestNextOfAConnectionSavesTheTurnThatWouldFindNothing(t *testing.T) {
 }
 
 // What is unread, or may be there, is not waited for.
-func TestNextOfAConnectionLosesNothing(t *testing.T) {
+func TestConnNextDoesNotWaitForUnreadBytes(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn(network, listener.Limits{Read: 5})
@@ -55,7 +55,7 @@ func TestNextOfAConnectionLosesNothing(t *testing.T) {
 	}
 }
 
-func TestNextOfAConnectionWhoseDeadlineHasPassed(t *testing.T) {
+func TestConnNextAfterTheDeadline(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
@@ -81,7 +81,7 @@ func TestNextOfAConnectionWhoseDeadlineHasPassed(t *testing.T) {
 	require.Equal(t, 2, o.turns)
 }
 
-func TestNextOfAClosedConnectionGoesOn(t *testing.T) {
+func TestConnNextAfterClose(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
 	c.Abort()

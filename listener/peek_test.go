@@ -122,7 +122,7 @@ func (m *model) check() {
 
 // Random peers, random operations on 24 connections in the same turns, against a twin: every byte once and
 // in order, and nothing that was lent changes in its turn.
-func TestConnAgainstItsTwin(t *testing.T) {
+func TestConnAgainstAModel(t *testing.T) {
 	for round := range 3 {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
@@ -314,7 +314,7 @@ func TestReadIsBounded(t *testing.T) {
 	})
 }
 
-func TestDiscardOfMoreThanThereIsIsABug(t *testing.T) {
+func TestDiscardOfMoreThanIsUnreadPanics(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	require.Panics(t, func() { c.Discard(1) })

@@ -15,7 +15,7 @@ import (
 
 var poisoned = bytes.Repeat([]byte{0xDB}, 5)
 
-func TestALoanKeptLongerThanItsTurnIsPoisoned(t *testing.T) {
+func TestALoanIsOverwrittenAfterItsTurn(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
@@ -35,7 +35,7 @@ func TestALoanKeptLongerThanItsTurnIsPoisoned(t *testing.T) {
 	}
 }
 
-func TestALoanOfWhatWasKeptIsPoisonedWhenItIsTaken(t *testing.T) {
+func TestALoanOfKeptBytesIsOverwrittenAfterDiscard(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()

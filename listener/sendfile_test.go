@@ -221,7 +221,7 @@ func TestAFileWaitsForTheQueue(t *testing.T) {
 	require.Equal(t, string(content), string(all[written:]))
 }
 
-func TestAFileThatIsShorterThanItWas(t *testing.T) {
+func TestSendFileBeyondTheEndReturnsErrUnexpectedEOF(t *testing.T) {
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, content := file(t, 20_000)
 		c, peer := conn(listener.Limits{})
@@ -242,7 +242,7 @@ func TestAFileThatIsShorterThanItWas(t *testing.T) {
 }
 
 // The error is the file's, says so, and leaves the connection as it was.
-func TestWhatIsNoFileOfBytes(t *testing.T) {
+func TestSendFileOfAFolderOrPipeIsThatFilesError(t *testing.T) {
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		c, peer := conn(listener.Limits{})
 		defer c.Abort()
@@ -271,7 +271,7 @@ func TestWhatIsNoFileOfBytes(t *testing.T) {
 }
 
 // An error of the disk is not one of the connection, though the system's call returns both.
-func TestAFileThatTheSystemCannotRead(t *testing.T) {
+func TestSendFileTellsDiskErrorsFromConnectionErrors(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
 	defer c.Abort()
@@ -340,7 +340,7 @@ func TestAFileHasADeadlineAsAWriteHas(t *testing.T) {
 	}
 }
 
-func TestAFileAfterTheEnd(t *testing.T) {
+func TestSendFileAfterCloseWriteAndAbort(t *testing.T) {
 	eachWay(t, func(t *testing.T, l *servertest.Stepped, _ string, conn func(listener.Limits) (*listener.Conn, net.Conn)) {
 		f, _ := file(t, 10)
 		c, _ := conn(listener.Limits{})
@@ -413,7 +413,7 @@ func TestSendingAFileDoesNotAllocate(t *testing.T) {
 }
 
 // Special files of the system report that they are empty, and cannot be sent from memory to memory.
-func TestAFileThatIsMadeWhenItIsRead(t *testing.T) {
+func TestSendFileOfAFileInProc(t *testing.T) {
 	f, err := os.Open("/proc/version")
 	if err != nil {
 		t.Skip("a system without /proc")

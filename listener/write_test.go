@@ -335,7 +335,7 @@ func TestThereIsNoRoomForWhatWouldFail(t *testing.T) {
 	c.Abort()
 }
 
-func TestSentSaysWhenTheSystemHasAll(t *testing.T) {
+func TestSentIsNilWhenTheSystemHasAll(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		l := servertest.New(t, act.Config{})
 		c, peer := l.Conn("unix", listener.Limits{Low: 10_000})
@@ -380,7 +380,7 @@ func TestSentSaysWhenTheSystemHasAll(t *testing.T) {
 	}
 }
 
-func TestSentSaysWhyItWillNot(t *testing.T) {
+func TestSentReturnsDeadlineAndReset(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		l, clock := virtual(t)
 		c, peer := l.Conn("tcp", listener.Limits{})
@@ -411,7 +411,7 @@ func TestSentSaysWhyItWillNot(t *testing.T) {
 	}
 }
 
-func TestLimitsThatCannotWorkAreABug(t *testing.T) {
+func TestInvalidLimitsPanic(t *testing.T) {
 	for says, limits := range map[string]listener.Limits{
 		"listener: Limits with a negative bound":       {Read: -1},
 		"listener: Limits whose Low is not below High": {High: 10, Low: 10},

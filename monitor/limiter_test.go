@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-func TestAnAccountHasAsManyPlacesAsItWasGiven(t *testing.T) {
+func TestAConnLimiterHasAsManyPlacesAsGiven(t *testing.T) {
 	a := monitor.NewConnLimiter(2)
 	require.True(t, a.Acquire())
 	require.True(t, a.Acquire())

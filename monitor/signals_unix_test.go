@@ -61,7 +61,7 @@ func TestTheFirstSignalIsAnOrder(t *testing.T) {
 	}
 }
 
-func TestSignalsDoNotHoldRun(t *testing.T) {
+func TestSignalsDoNotKeepRunFromReturning(t *testing.T) {
 	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 2}, monitor.Signals(shutdown.Policy{})))
 }
 

@@ -157,6 +157,6 @@ func TestASourceWithAnOrderBeforeItsFirstTurnMakesNothing(t *testing.T) {
 	require.NoError(t, s.Run())
 }
 
-func TestNewWithoutASourceIsABug(t *testing.T) {
+func TestNewWithoutASourcePanics(t *testing.T) {
 	require.PanicsWithValue(t, "service: New without a source", func() { service.New(nil) })
 }

@@ -212,7 +212,7 @@ func TestAServiceInOneGroupIsRefusedToAnother(t *testing.T) {
 	}
 }
 
-func TestAServiceWithoutAHandlerIsABug(t *testing.T) {
+func TestSetupWithoutAHandlerPanics(t *testing.T) {
 	s := act.New(act.Config{})
 	defer s.Close()
 	require.PanicsWithValue(t, "service: without a Handler", func() { _ = (&service.TCP{Address: loopback}).Setup(s) })

@@ -2,9 +2,9 @@ package filtertest
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -31,15 +31,14 @@ func Proxy(c *listener.Conn) act.Action {
 			}
 			return t.Fail(ErrHeader) // the end came first
 		}
-		words := strings.Fields(string(header)) // PROXY TCP4 source destination port port
-		if len(words) != 6 || words[0] != "PROXY" {
+		var source, destination string
+		var from, to int
+		_, err = fmt.Sscanf(string(header), "PROXY TCP4 %s %s %d %d", &source, &destination, &from, &to)
+		addr := net.TCPAddr{IP: net.ParseIP(source), Port: from}
+		if err != nil || addr.IP == nil {
 			return t.Fail(ErrHeader)
 		}
-		addr, err := netip.ParseAddrPort(net.JoinHostPort(words[2], words[4]))
-		if err != nil {
-			return t.Fail(ErrHeader)
-		}
-		if err := c.Wrap(func(s monitor.Stream) monitor.Stream { return &relabelled{s, net.TCPAddrFromAddrPort(addr)} }); err != nil {
+		if err := c.Wrap(func(s monitor.Stream) monitor.Stream { return &relabelled{s, &addr} }); err != nil {
 			return t.Fail(err)
 		}
 		return act.Done
@@ -49,9 +48,9 @@ func Proxy(c *listener.Conn) act.Action {
 // SayProxy is the filter of the other side: it sends a header that names addr.
 func SayProxy(addr string) listener.Filter {
 	at := netip.MustParseAddrPort(addr)
+	header := fmt.Sprintf("PROXY TCP4 %v 10.0.0.1 %d 80\r\n", at.Addr(), at.Port())
 	return func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
-			header := "PROXY TCP4 " + at.Addr().String() + " 10.0.0.1 " + strings.TrimPrefix(addr, at.Addr().String()+":") + " 80\r\n"
 			if n, err := c.WriteString(header); n < len(header) {
 				return t.Fail(err) // a fresh connection has room
 			}

@@ -1,30 +1,26 @@
 // Package netpoll wraps epoll and kqueue, and non-blocking socket calls.
 //
-// It is the lowest floor of a server: it knows descriptors and bytes, but no tasks, buffers or connections, and it
-// makes no decisions. There are two types. A [Poller] watches descriptors, each registered once and edge-triggered, and
-// reports them by a tag of the caller's. [System] is the set of socket calls; it is a type without fields so that a
-// simulated network can stand in its place by implementing the same methods.
+// It knows descriptors and bytes, but no tasks, buffers or connections, and makes no decisions. A [Poller] watches
+// descriptors, each registered once and edge-triggered, and reports them by a tag of the caller's. [System] is the set
+// of socket calls; a simulated network can stand in its place with the same methods.
 //
 // Edge-triggered means that an event is reported when something changes, not while it stays so. After an [In] a caller
-// receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives everything that is
-// ready at its time, not only what is new: on Linux arriving bytes are reported as In|Out while there is room to send.
+// receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives all that is ready
+// at its time, not only what is new: on Linux arriving bytes are reported as In|Out while there is room to send.
 //
 // When is In over? The rule, which a test holds against poll(2):
 //
-//   - EAGAIN with [Priority] set clears Priority: receive again. On Linux a receive that begins at the mark
-//     of out-of-band data says EAGAIN, whatever is behind the mark, if a signal is pending
-//     (tcp_recvmsg_locked), and the Go runtime sends many; a caller that believed it would wait for an edge that
-//     has been. The second call is made without that signal, and fails so only if another one arrives
-//     within it.
+//   - EAGAIN with [Priority] set clears Priority: receive again. On Linux a receive that begins at the mark of
+//     out-of-band data returns EAGAIN if a signal is pending (tcp_recvmsg_locked), whatever is behind the mark, and the
+//     Go runtime sends many signals. The second call returns it only if another signal arrives within the call.
 //   - EAGAIN without Priority clears In.
-//   - A short read clears In on TCP, unless Priority or [PeerClosed] is set: a receive stops at the mark,
-//     with more behind, and the end of the stream, which no second edge reports, is still to be
-//     received. On Unix sockets it clears nothing: ancillary data splits reads.
+//   - A short read clears In on TCP, unless Priority or [PeerClosed] is set: a receive stops at the mark, with more
+//     behind it, and the end of the stream, which no second edge reports, is still to be received. On Unix sockets a
+//     short read clears nothing: ancillary data splits reads.
 //
 // Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere the package
 // compiles, and everything in it fails with an error that says that the system is not supported.
 //
-// On Linux the calls that return at once on a non-blocking descriptor go to the kernel without the
-// runtime's bookkeeping for calls that may sleep. They are therefore for non-blocking descriptors only,
-// which is what every method here makes. A send of a file may sleep, and keeps the books.
+// On Linux the calls that return at once on a non-blocking descriptor go to the kernel without the bookkeeping that the
+// runtime has for calls that may sleep. A send of a file may sleep, and keeps the books.
 package netpoll

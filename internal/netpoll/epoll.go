@@ -146,7 +146,8 @@ func ready(events uint32) (r Ready) {
 	return r
 }
 
-// wake adds one to the counter. No error is possible: the descriptor is open, see Poller, and the counter far from full.
+// wake adds one to the counter. No error is possible: the descriptor is open, see Poller, and the counter far from
+// full.
 func (s *selector) wake() {
 	one := uint64(1)
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(s.wakefd), uintptr(unsafe.Pointer(&one)), 8)

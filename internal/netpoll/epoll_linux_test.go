@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exclusive: a shared listener does not wake everybody.
+// exclusive: a shared listener does not wake every poller.
 const exclusive = true
 
 // waits returns how long waiting for d took, sorted, and requires that it was never early. It asks
@@ -246,7 +246,7 @@ func absorb(t *testing.T, p *Poller, conns []*watched) {
 // At the mark of out-of-band data the kernel takes a pending signal for a reason to say EAGAIN, with data
 // behind the mark. Two such answers in a row need two signals at the right moments: here, with twenty
 // thousand signals a second, that must be rare, and so it is next to never with the few there are.
-func TestSignalAtTheMarkIsNotBelieved(t *testing.T) {
+func TestSignalAtTheMarkMakesReceiveFailOnce(t *testing.T) {
 	balanced(t)
 	client, server := tcpPair(t)
 	hold(t, client)

@@ -10,11 +10,9 @@ import (
 
 // selector is kqueue(2).
 //
-// A kevent carries a word of the caller's that is as large as a pointer, of a pointer's type on most
-// systems: too small for a tag where words are 32 bits, and a trap for the collector where the type is
-// a pointer. So it stays empty, and tags has the tag by descriptor: systems give out the lowest free
-// number, which keeps the slice as short as the process has descriptors. A closed descriptor's events
-// are gone with it, so the tag found for a number is always the present one's.
+// A kevent carries a word of the caller's, of a pointer's type on most systems: too small for a tag on 32 bits, and a
+// trap for the collector. So it stays empty, and tags has the tag by descriptor: systems give out the lowest free
+// number, which keeps the slice short. A closed descriptor's events are gone with it, so the tag is the present one's.
 type selector struct {
 	kq   int
 	tags []entry // by descriptor

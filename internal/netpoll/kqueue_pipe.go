@@ -4,8 +4,7 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
-// interrupter ends a wait by a byte in a pipe: NetBSD has EVFILT_USER since 10, OpenBSD since later still,
-// and the Go of today runs on older ones.
+// interrupter ends a wait by a byte in a pipe: not all releases of NetBSD and OpenBSD have EVFILT_USER.
 type interrupter struct{ from, to int }
 
 func (r *interrupter) open(kq int) error {

@@ -2,5 +2,5 @@
 
 package netpoll
 
-// exclusive: a shared listener wakes everybody.
+// exclusive: a shared listener wakes every poller.
 const exclusive = false

@@ -30,7 +30,7 @@ func asChild(t *testing.T, name string, env ...string) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
 	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.CombinedOutput()
+	out, err := cmd.Output() // and not what -cover says on standard error
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }

@@ -96,11 +96,11 @@ func TestConnectInProgressIsDecidedByOutOrError(t *testing.T) {
 		balanced(t)
 		p := newPoller(t)
 		l, addr := listen(t, loopback)
-		nobody, err := sys.ListenTCP(addr, ListenOptions{}) // the port stays taken, so no other socket gets it
+		sibling, err := sys.ListenTCP(addr, ListenOptions{}) // the port stays taken, so no other socket gets it
 		require.NoError(t, err)
 		require.NoError(t, unix.Shutdown(l, unix.SHUT_RDWR))
-		require.NoError(t, unix.Shutdown(nobody, unix.SHUT_RDWR))
-		hold(t, nobody)
+		require.NoError(t, unix.Shutdown(sibling, unix.SHUT_RDWR))
+		hold(t, sibling)
 		fd, done, err := sys.DialTCP(addr)
 		require.NoError(t, err)
 		require.False(t, done)
@@ -240,7 +240,7 @@ func TestSharedListenerServesEveryArrival(t *testing.T) {
 	c.wg.Wait()
 	t.Logf("%d arrivals, %d reports", arrivals, c.wakes.Load())
 	if exclusive {
-		require.Less(t, c.wakes.Load(), int64(2*arrivals), "everybody was woken every time")
+		require.Less(t, c.wakes.Load(), int64(2*arrivals), "every poller reported every arrival")
 	}
 }
 
@@ -307,8 +307,7 @@ func TestInterruptFromManyGoroutines(t *testing.T) {
 	<-left // or the Poller would be closed when that Interrupt returns, which may be after the test
 }
 
-// Without the gate, a late Interrupt would write its eight bytes into whatever connection has got the
-// number of the closed descriptor.
+// A late Interrupt must not write its eight bytes into a connection that has got the number of the closed descriptor.
 func TestInterruptWhileClosingHitsNoOtherDescriptor(t *testing.T) {
 	balanced(t)
 	for range 100 {
@@ -336,7 +335,7 @@ func TestInterruptWhileClosingHitsNoOtherDescriptor(t *testing.T) {
 	}
 }
 
-func TestClosedPollerSaysSo(t *testing.T) {
+func TestCallsOfAClosedPollerReturnEBADF(t *testing.T) {
 	balanced(t)
 	p, err := sys.OpenPoller()
 	require.NoError(t, err)

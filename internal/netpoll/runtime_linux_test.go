@@ -43,7 +43,7 @@ func firstTimerWhenFull() {
 	fmt.Print("alive")
 }
 
-func TestTheRuntimeHasItsPollerBeforeDescriptorsRunOut(t *testing.T) {
+func TestOpenPollerOpensTheRuntimesPoller(t *testing.T) {
 	require.Equal(t, "alive", asChild(t, "first timer"))
 }
 
@@ -59,6 +59,6 @@ func firstPollerWhenFull() {
 	fmt.Print(err)
 }
 
-func TestAPollerIsRefusedWhileThereAreTooFewDescriptorsForBoth(t *testing.T) {
+func TestOpenPollerWithTooFewDescriptorsFails(t *testing.T) {
 	require.Equal(t, "too many open files; too many open files; too many open files; <nil>", asChild(t, "first poller"))
 }

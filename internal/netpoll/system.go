@@ -7,44 +7,40 @@ import (
 	"time"
 )
 
-// System makes the socket calls of the operating system. It holds nothing: any number of copies is one
-// system. A simulated network implements the same methods.
+// System makes the socket calls of the operating system.
 //
-// Descriptors are non-blocking and close-on-exec. Errors are the bare unix.Errno, which is the
-// syscall.Errno of the standard library, to be compared with ==; EAGAIN is among them. A call
-// interrupted by a signal is made again inside. Methods may be called from any goroutine, but if
-// a descriptor is closed while another call uses it, that call may use a new one of the same number.
+// Descriptors are non-blocking and close-on-exec. Errors are the bare syscall.Errno, to be compared with ==; EAGAIN is
+// among them. A call interrupted by a signal is made again inside. Methods are for any goroutine, but if a descriptor
+// is closed while another call uses it, that call may use a new one of the same number.
 type System struct{}
 
 // ListenOptions are the terms of a listening socket.
 type ListenOptions struct {
-	// Backlog bounds the connections waiting to be accepted; 0 or less is as many as the system
-	// allows (net.core.somaxconn, kern.ipc.somaxconn), which also cuts larger values.
+	// Backlog bounds the connections waiting to be accepted. The system (net.core.somaxconn, kern.ipc.somaxconn) cuts
+	// larger values, and allows as many as it can for 0 or less.
 	Backlog int
 	// First is for the TCP socket that takes an address; its siblings share it.
 	First bool
 }
 
-// ListenTCP listens at addr, port 0 being one of the system's choice (ask LocalAddr). [::] takes IPv4 too
-// where the system can (not on OpenBSD and DragonFly); an IPv4 address takes IPv4 only, and one mapped
-// into IPv6 is IPv4. EINVAL is the zero address, ENODEV an unknown zone.
+// ListenTCP listens at addr, port 0 being one of the system's choice (ask LocalAddr). [::] takes IPv4 too where the
+// system can (not on OpenBSD and DragonFly); an IPv4 address mapped into IPv6 is IPv4. EINVAL is the zero address,
+// ENODEV an unknown zone.
 //
 // One server has a listening socket for each of its threads. The first, with First, takes the address alone: EADDRINUSE
 // if any socket listens there, even one of another instance of the program that has started at the same moment.
 // Then its siblings, without First, join. An address whose last connections are still in TIME_WAIT is free.
 //
-// Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. FreeBSD
-// admits to the group only a socket that asks before it binds: there, First is found out by a socket that is
-// closed again, and of two instances starting at the same moment both may be let in. Darwin, NetBSD and
-// OpenBSD do not spread: one sibling may get all the connections.
+// Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. On FreeBSD two instances
+// that start at the same moment may both be let in. Darwin, NetBSD and OpenBSD do not spread: one sibling may get all.
 func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error) {
 	return listenTCP(addr, o)
 }
 
-// ListenUnix listens at a path. A socket file at which nothing listens, left by a program that has
-// ended, is replaced; First is not looked at. EADDRINUSE says that a program listens, ENOTSOCK that
-// another file lies there, ENAMETOOLONG that the path does not fit (107 bytes on Linux, 103 elsewhere). On Linux a
-// path that begins with @ or NUL is an abstract name, with no file. Close does not remove the file.
+// ListenUnix listens at a path. A socket file at which nothing listens is replaced; First is not looked at. EADDRINUSE
+// says that a program listens, ENOTSOCK that another file lies there, ENAMETOOLONG that the path does not fit (107
+// bytes on Linux, 103 elsewhere). On Linux a path that begins with @ or NUL is an abstract name, with no file. Close
+// does not remove the file.
 //
 // Whether a program listens is found out by connecting, so a live server accepts a connection that ends at once. Two
 // programs that start at the same time are ordered by a lock (flock) of the directory, waited for at most a second;
@@ -55,14 +51,12 @@ func (System) ListenUnix(path string, o ListenOptions) (fd int, err error) {
 	return listenUnix(path, o)
 }
 
-// Unlink removes the file of a Unix socket at which nothing listens any more; any other file, and a live
-// socket, it leaves alone. An abstract name has no file. It reports what the system says of the removal.
+// Unlink removes the file of a Unix socket at which nothing listens, and leaves any other file alone.
 func (System) Unlink(path string) error { return unlinkUnix(path) }
 
-// Accept takes the next connection. Besides EAGAIN it knows three kinds of error: of the connection,
-// such as ECONNABORTED, after which the next may be fine (accept(2) lists more for Linux); of resources,
-// EMFILE, ENFILE, ENOBUFS and ENOMEM, after which a connection still waits, if there is one (Linux looks
-// for a descriptor first), which no further edge reports; and of fd.
+// Accept takes the next connection. Besides EAGAIN there are three kinds of errors: of the connection, such as
+// ECONNABORTED, after which the next may be fine (accept(2)); of resources, EMFILE, ENFILE, ENOBUFS and ENOMEM, after
+// which a connection may still wait, which no further edge reports; and of fd.
 func (System) Accept(fd int) (int, error) { return accept(fd) }
 
 // DialTCP begins to connect to addr. If done is false the connect is in progress: add fd to a Poller,
@@ -76,24 +70,23 @@ func (System) DialUnix(path string) (fd int, done bool, err error) { return dial
 // SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no longer sees it.
 func (System) SocketError(fd int) error { return socketError(fd) }
 
-// Receive receives into p. The end of the stream is (0, io.EOF), nothing there yet is (0, EAGAIN), and
-// an empty p is (0, nil) without asking. With Priority reported, EAGAIN is to be believed the second
-// time: the package's rule says why. It is not asked twice in here, because that would double the price
-// of every EAGAIN (450 to 850 ns, measured) for a case that only arises with Priority.
+// Receive receives into p. The end of the stream is (0, io.EOF), nothing there yet is (0, EAGAIN), and an empty p is
+// (0, nil) without asking. After Priority the caller has to ask twice, see the package's rule: here that would double the
+// price of every EAGAIN (450 to 850 ns, measured).
 func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
 
 // Send sends head and then p in one call, and returns how many bytes of both together were taken. Either
 // may be empty; without both nothing is called. A connection closed by the peer is EPIPE, not SIGPIPE.
 func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
 
-// SendFile sends up to n bytes of f from offset on, and returns how many were taken. The file's own position
-// is neither used nor moved. 0 is the end of the file. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that
-// this file, or any on this system (NetBSD, OpenBSD), has to be read and given to Send; what else is an error
-// may be the connection's fault or the file's. A connection closed by the peer is EPIPE, and also SIGPIPE,
-// which sendfile(2) has no option to leave out; Go's runtime ignores it unless a program asks for it.
+// SendFile sends up to n bytes of f from offset on, and returns how many were taken; 0 is the end of the file. The
+// file's own position is neither used nor moved. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that this file, or any on
+// this system (NetBSD, OpenBSD), has to be read and given to Send; any other error may be the connection's or the
+// file's. A connection closed by the peer is EPIPE, and also SIGPIPE, which Go's runtime ignores unless a program asks
+// for it.
 //
-// It is the one call here that may sleep: until the disk has given what is not in memory. f should be a
-// regular file: os.File.Fd, which is asked for its descriptor, makes pipes and sockets block.
+// It is the one call here that may sleep: until the disk has given what is not in memory. f should be a regular file:
+// os.File.Fd makes pipes and sockets block.
 func (System) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	return sendFile(fd, f, offset, n)
 }
@@ -101,18 +94,16 @@ func (System) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 // CloseWrite ends what this side sends; receiving goes on. ENOTCONN: the peer has reset, or both directions have ended.
 func (System) CloseWrite(fd int) error { return closeWrite(fd) }
 
-// Close closes fd, which is gone whatever is returned. EINTR is neither retried nor returned: the
-// descriptor was released before, on Linux always (close(2)) and on the BSDs in practice, so that a
-// second close could hit a connection that has just been given the same number.
+// Close closes fd, which is gone whatever is returned. EINTR is neither retried nor returned: the descriptor was
+// released before (close(2)), and a second close could hit a connection that has just got the same number.
 func (System) Close(fd int) error { return closeFD(fd) }
 
-// Reset closes fd and throws away what was not yet sent: a TCP peer sees ECONNRESET, on some
-// systems after what had arrived. A Unix peer sees the end of the stream, or ECONNRESET if fd had unread
-// data. Where both sides have ended in order and nothing is unread there is nothing to reset.
+// Reset closes fd and throws away what was not yet sent: a TCP peer sees ECONNRESET, on some systems after what had
+// arrived. A Unix peer sees the end of the stream, or ECONNRESET if fd had unread data.
 func (System) Reset(fd int) error { return reset(fd) }
 
-// LocalAddr is the address of this end, a *net.TCPAddr or *net.UnixAddr; nil if the system does not
-// know, for instance because the connection is gone. A Unix socket without a name has the Name "".
+// LocalAddr is the address of this end, a *net.TCPAddr or *net.UnixAddr; nil if the system does not know. A Unix socket
+// without a name has the Name "".
 func (System) LocalAddr(fd int) net.Addr { return localAddr(fd) }
 
 // PeerAddr is the address of the other end, as LocalAddr is of this.

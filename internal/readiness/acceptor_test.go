@@ -63,7 +63,7 @@ func TestAnAcceptorGivesEachConnectionOnce(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-func TestAClosedAcceptorSaysSoAndWakes(t *testing.T) {
+func TestClosingAnAcceptorWakesItsTask(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a := open(l, unlimited)
 	at := a.Addr().String()
@@ -235,7 +235,7 @@ func TestADialIsAStreamOrAnError(t *testing.T) {
 	require.Equal(t, syscall.ECONNREFUSED, err)
 }
 
-func TestADialClosedOnTheWayIsGone(t *testing.T) {
+func TestClosingADialGivesItsPlaceBack(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	door, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

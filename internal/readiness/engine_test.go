@@ -22,7 +22,7 @@ import (
 
 const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Error
 
-func TestAnEngineIsOneForEachSchedulerAndHoldsNoRun(t *testing.T) {
+func TestEachSchedulerHasOneEngineThatDoesNotKeepRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	require.Same(t, l.Engine(), l.Engine())
 	stream, _ := l.Stream("tcp", nil)

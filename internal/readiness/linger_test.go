@@ -178,7 +178,7 @@ func TestALingerOfForEverIsNotOverAtOnce(t *testing.T) {
 	l.Until("the peer's close", func() bool { return places.Open() == 0 })
 }
 
-func TestALingeringCloseHoldsRun(t *testing.T) {
+func TestALingeringCloseKeepsRunFromReturning(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "tcp")
 	taken := fill(l, stream)

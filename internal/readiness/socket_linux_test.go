@@ -173,7 +173,7 @@ func harass(t *testing.T) (stop func()) {
 
 // What was broken: at the mark of out-of-band data the kernel takes a pending signal for a reason to say
 // EAGAIN; it was believed.
-func TestOneEAGAINAtTheMarkIsNotBelieved(t *testing.T) {
+func TestAReceiveAtTheMarkIsTriedTwice(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()

@@ -364,7 +364,7 @@ func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l.Until("input", func() bool { return woken == 2 })
 }
 
-func TestAStreamThatCannotBeWatchedGivesEverythingBack(t *testing.T) {
+func TestAdoptAfterAPollerErrorClosesAndReleases(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	places := monitor.NewConnLimiter(1)
 	require.True(t, places.Acquire())
