@@ -245,7 +245,7 @@ func statuses(all []answer) string {
 }
 
 // All tests here rely on this client being strict, so it is tested first.
-func TestTheClientOfTheTestsIsStrict(t *testing.T) {
+func TestTheParserOfResponsesIsStrict(t *testing.T) {
 	const date = "Date: Sat, 21 Nov 2026 12:00:00 GMT\n"
 	for said, wrong := range map[string]string{
 		"HTTP/1.1 200\n" + date + "Content-Length: 0\n\n":                                        "shape",

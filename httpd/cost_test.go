@@ -19,8 +19,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// mill is a stream that delivers the same request again and again, and discards what is written.
-type mill struct {
+// replay is a stream that delivers the same request again and again, and discards what is written.
+type replay struct {
 	monitor.Stream
 	request []byte
 	there   bool
@@ -28,7 +28,7 @@ type mill struct {
 	reader  act.Waker
 }
 
-func (m *mill) Lend(int) ([]byte, error) {
+func (m *replay) Lend(int) ([]byte, error) {
 	if !m.there {
 		return nil, monitor.ErrWouldBlock
 	}
@@ -39,24 +39,24 @@ func (m *mill) Lend(int) ([]byte, error) {
 	return m.request, nil
 }
 
-func (m *mill) Send(head, p []byte, _ int) (int, error) {
+func (m *replay) Send(head, p []byte, _ int) (int, error) {
 	m.sent += len(head) + len(p)
 	return len(p), nil
 }
 
-func (m *mill) Queued() (int, error) { return 0, nil }
+func (m *replay) Queued() (int, error) { return 0, nil }
 
-func (m *mill) AwaitInput(w act.Waker) {
+func (m *replay) AwaitInput(w act.Waker) {
 	if m.reader = w; m.there {
 		w.Wake()
 	}
 }
 
-// grinding returns a function that has a server read one request and answer it.
-func grinding(t testing.TB, h httpd.Handler, request []byte) (m *mill, once func()) {
+// replaying returns a function that has a server read one request and answer it.
+func replaying(t testing.TB, h httpd.Handler, request []byte) (m *replay, once func()) {
 	tier.NoRace(t, "counts allocations") // and loans are spoilt then
-	d := newDesk(t)
-	m = &mill{request: request}
+	d := newDriver(t)
+	m = &replay{request: request}
 	conn := listener.NewConn(d.s, m, listener.Limits{})
 	d.s.Spawn((&httpd.Server{Handler: h}).Serve(conn))
 	once = func() {
@@ -110,7 +110,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 		"a Mux, with a value": {site.Serve, "GET /users/Ada%20L. HTTP/1.1\nHost: a\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, once := grinding(t, row.handler, []byte(raw(row.request)))
+			m, once := replaying(t, row.handler, []byte(raw(row.request)))
 			require.Zero(t, testing.AllocsPerRun(200, once))
 			require.Greater(t, m.sent, 200*len("HTTP/1.1 200 OK\r\n"))
 		})
@@ -120,7 +120,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 func BenchmarkRequest(b *testing.B) {
 	for name, request := range map[string][]byte{"small": []byte(raw(get + "\n")), "browser": browser(b)} {
 		b.Run(name, func(b *testing.B) {
-			_, once := grinding(b, hello, request)
+			_, once := replaying(b, hello, request)
 			b.ReportAllocs()
 			b.SetBytes(int64(len(request)))
 			for b.Loop() {
@@ -134,7 +134,7 @@ func BenchmarkRequest(b *testing.B) {
 // measured, with its Task and its Conn.
 func TestCostOfAConnectionAtRest(t *testing.T) {
 	const n = 10_000
-	m, d := make([]mill, n), newDesk(t)
+	m, d := make([]replay, n), newDriver(t)
 	web := &httpd.Server{Handler: hello}
 	request := []byte(raw(get + "\n"))
 	before := heap()
@@ -168,7 +168,7 @@ func BenchmarkPipelined(b *testing.B) {
 	request := raw("GET / HTTP/1.1\nHost: 127.0.0.1:8080\n\n")
 	for _, depth := range []int{1, 16} {
 		b.Run(fmt.Sprint(depth), func(b *testing.B) {
-			_, once := grinding(b, site.Serve, []byte(strings.Repeat(request, depth)))
+			_, once := replaying(b, site.Serve, []byte(strings.Repeat(request, depth)))
 			b.ReportAllocs()
 			for b.Loop() {
 				once()

@@ -70,6 +70,56 @@ func ExampleMux() {
 	// 404 Not Found 404 Not Found <nil>
 }
 
+// A log or a metric groups requests by their pattern: other than the path, a client cannot choose it.
+func ExampleRequest_Pattern() {
+	var site httpd.Mux
+	site.Handle("GET /users/{id}", func(w *httpd.Response, r *httpd.Request) act.Action { return nil })
+	web := &httpd.Server{Handler: site.Serve, OnResponse: func(w *httpd.Response, r *httpd.Request) {
+		fmt.Printf("%d %q %s\n", w.Status(), r.Pattern(), r.Path())
+	}}
+	visit(web, func(at string) {
+		_, _ = http.Get(at + "/users/7")
+		_, _ = http.Get(at + "/nowhere")
+	})
+	// Output:
+	// 200 "GET /users/{id}" /users/7
+	// 404 "" /nowhere
+}
+
+// A handler that streams to a client that only listens, as server-sent events do, ends when the client closes its side.
+func ExampleRequest_Ended() {
+	events := func(w *httpd.Response, r *httpd.Request) act.Action {
+		w.Add("Content-Type", "text/event-stream")
+		_, _ = w.WriteString("data: hello\n\n")
+		return act.Func(func(t *act.Task) act.Directive {
+			if r.Ended(t) {
+				fmt.Println("the client has gone")
+				return act.Done
+			}
+			return act.Wait // until the client closes its side; here other events would wake the task, too
+		})
+	}
+	visit(&httpd.Server{Handler: events}, func(at string) {
+		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer c.Close()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		in := bufio.NewReader(c)
+		for line := ""; err == nil && line != "data: hello\n"; {
+			line, err = in.ReadString('\n')
+		}
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, err = io.Copy(io.Discard, in)
+		fmt.Println(err)
+	})
+	// Output:
+	// the client has gone
+	// <nil>
+}
+
 // A handler that has to wait returns an action. Here it waits for a timer; it might be another connection
 // (listener.Connect) or a function off the thread (act.Call).
 func ExampleHandler() {

@@ -120,7 +120,7 @@ func TestAHandlerThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, late := range []bool{false, true} {
-				d := newDesk(t)
+				d := newDriver(t)
 				want, h := row.early, row.handler
 				if late {
 					want, h = row.late, flushed(h)
@@ -159,7 +159,7 @@ func TestAHandlerThatIgnoresTheErrorOfABody(t *testing.T) {
 		_, _ = w.WriteString(err.Error())
 		return nil
 	}}
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(web, listener.Limits{}).say(raw(coded + "\nxyz\n" + behind))
 	all := c.check(t)
 	require.Equal(t, "200!", statuses(all))
@@ -178,7 +178,7 @@ func TestInvalidFieldsOfAResponse(t *testing.T) {
 			if name == "trailer" && strings.EqualFold(f[0], "date") {
 				continue
 			}
-			d := newDesk(t)
+			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(raw(get + "\n"))
 			require.Equal(t, "500!", statuses(c.check(t)), "%s %q", name, f)
 			require.Contains(t, d.logs.All()[0].ContextMap()["error"], "not a ")
@@ -210,8 +210,8 @@ func TestAHandlerThatPanics(t *testing.T) {
 			return nil
 		},
 	} {
-		d := newDesk(t)
-		other := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(raw(get))
+		d := newDriver(t)
+		other := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).say(raw(get))
 		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(raw(get + "\n"))
 		require.Equal(t, aborted, c.state, name)
 		require.Empty(t, string(c.out), name)

@@ -14,7 +14,7 @@ import (
 // FuzzConnection sends any text in any pieces: handler and client see the same as for the whole text, and the client
 // accepts each answer strictly.
 func FuzzConnection(f *testing.F) {
-	d := newDesk(f)
+	d := newDriver(f)
 	f.Fuzz(func(t *testing.T, says string, cuts []byte) {
 		d.t = t
 		whole := d.story(t, []string{says}, false)
@@ -36,8 +36,8 @@ func cut(says string, lengths []byte) (pieces []string) {
 }
 
 // story is all that handler and client see of a connection. An interim answer depends on how the request comes.
-func (d *desk) story(t *testing.T, pieces []string, atOnce bool) (told string) {
-	k := &book{}
+func (d *driver) story(t *testing.T, pieces []string, atOnce bool) (told string) {
+	k := &recorder{}
 	small := httpd.WithBody(100, func(w *httpd.Response, r *httpd.Request, body []byte) act.Action {
 		k.entries[len(k.entries)-1] += fmt.Sprintf(" %q", body)
 		return nil

@@ -51,7 +51,7 @@ func TestAnActionWhoseClientHasGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			over := false
-			d := newDesk(t)
+			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
 				return &sleeper{listener.Sleep{For: time.Hour}, r, row.leaves, &over}
 			}}, listener.Limits{}).say(raw(row.sent))

@@ -16,7 +16,7 @@ import (
 )
 
 // RFC 9112 9.3, RFC 9110 7.6.1: persistence. "close" wins, and nothing behind it is processed (9112 9.6).
-func TestWhetherAConnectionPersists(t *testing.T) {
+func TestPersistence(t *testing.T) {
 	table(t, map[string][]row{
 		"HTTP/1.1 persists without close": {
 			{get + "\n", "200", "GET /"},
@@ -68,7 +68,7 @@ func late(w *httpd.Response, r *httpd.Request) act.Action {
 
 // RFC 9112 9.3.2: the answers come in the order of the requests, however long each takes.
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
 	paths := []string{"/50", "/x", "/1", "/0", "/300", "/x", "/2"}
 	for _, p := range paths {
@@ -95,7 +95,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
 	for name, n := range map[string]int{"small": 100, "of 4 KiB": 4 << 10, "large": 100 << 10} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newDriver(t)
 			handled := 0
 			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 				handled++
@@ -132,8 +132,8 @@ func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
 
 // A turn is not for one connection alone.
 func TestADeepPipelineTakesTurns(t *testing.T) {
-	d := newDesk(t)
-	k := &book{}
+	d := newDriver(t)
+	k := &recorder{}
 	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
 	c.feed(strings.Repeat(raw(get+"\n"), 1000))
 	for n := 1; n > 0; {
@@ -151,7 +151,7 @@ func TestExpectations(t *testing.T) {
 	unread := func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(403); return nil }
 	flushed := func(w *httpd.Response, r *httpd.Request) act.Action {
 		_ = w.Flush()
-		return (&book{}).serve(w, r)
+		return (&recorder{}).serve(w, r)
 	}
 	for name, row := range map[string]struct {
 		handler httpd.Handler
@@ -175,10 +175,10 @@ func TestExpectations(t *testing.T) {
 		"too large": {httpd.WithBody(4, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil }), []string{expecting, "hello"},
 			[]string{"413!", "413!"}},
 	} {
-		d := newDesk(t)
+		d := newDriver(t)
 		h := row.handler
 		if h == nil {
-			h = (&book{}).serve
+			h = (&recorder{}).serve
 		}
 		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
 		for i, s := range row.says {
@@ -194,7 +194,7 @@ func TestExpectations(t *testing.T) {
 
 // RFC 9112 9.3: what the handler leaves of a body is thrown away, up to 256 KiB; of more the connection is closed, and
 // says so if that is known by then.
-func TestWhatAHandlerDoesNotRead(t *testing.T) {
+func TestUnreadBodiesAreDiscardedUpTo256KiB(t *testing.T) {
 	const most = 256 << 10
 	chunks := func(n, of int) string {
 		return strings.Repeat(fmt.Sprintf("%x\n%s\n", of, strings.Repeat("x", of)), n/of) + "0\n\n"
@@ -239,7 +239,7 @@ func TestWhatAHandlerDoesNotRead(t *testing.T) {
 		"a body without its end": {0, post + "Content-Length: 5\n\nhell", "200", open},
 	} {
 		for _, piece := range []int{1 << 10, 1 << 20} {
-			d := newDesk(t)
+			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: early(row.took)}, listener.Limits{})
 			for says := raw(row.says + strings.Repeat(behind, min(1, strings.Count(row.answers, " ")))); says != ""; {
 				n := min(piece, len(says))
@@ -256,7 +256,7 @@ func TestWhatAHandlerDoesNotRead(t *testing.T) {
 
 // A client that ends its side has its answers still to come.
 func TestAHalfClosedClientIsAnswered(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
 	c.say(raw("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).hangUp()
 	require.Equal(t, open, c.state)
@@ -284,12 +284,12 @@ func TestAHalfClosedClientIsAnswered(t *testing.T) {
 }
 
 // A client that resets the connection is gone in whatever phase it is.
-func TestAClientThatGoesAway(t *testing.T) {
+func TestAResetInEachPhase(t *testing.T) {
 	for name, says := range map[string]string{"between two requests": "", "in a head": "GET /", "in an answer": get + "\n", "in a body": post + "Content-Length: 9\n\nx"} {
-		d := newDesk(t)
+		d := newDriver(t)
 		web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 			if r.Body.Length() > 0 {
-				return (&book{}).serve(w, r)
+				return (&recorder{}).serve(w, r)
 			}
 			return filling(w, 1<<20)
 		}}
@@ -309,7 +309,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 // or at once on an order, and without a 408, which the client might take for the response to its next request.
 func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 	for _, lines := range []string{"\n", "\n\n\n"} {
-		d := newDesk(t)
+		d := newDriver(t)
 		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
 		d.pass(70 * time.Second)
 		c.say(raw(lines)).lasts(t, 5*time.Second, "200", closed)
@@ -319,7 +319,7 @@ func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 		require.NoError(t, d.obey(draining, nil))
 		require.Equal(t, began, d.now)
 	}
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n")).say(strings.SplitAfter(raw(strings.Repeat("\n", 8)), "\n")...)
 	require.Equal(t, "200", statuses(c.check(t)))
 	require.Equal(t, "200 400!", statuses(c.say("\r\n").check(t)), "the bound holds across turns")

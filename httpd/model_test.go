@@ -77,7 +77,7 @@ func steps(all []step, f *os.File, w *httpd.Response) act.Action {
 
 // Whatever a handler does to its Response, in whatever order: the client either gets a response whose end it can see,
 // with the next one behind it or the end of the connection, as the head says; or the connection is reset.
-func TestWhateverAHandlerDoes(t *testing.T) {
+func TestRandomHandlersGiveFramedResponses(t *testing.T) {
 	kinds := []string{"write", "write", "write", "flush", "status", "length", "whole", "error", "close", "file", "trailer", "wait",
 		"yield", "field"}
 	sizes := []int{0, 1, 3, 10, 4096, 5000, 100_000}
@@ -102,7 +102,7 @@ func TestWhateverAHandlerDoes(t *testing.T) {
 			first = false
 			return steps(all, f, w)
 		}
-		d := newDesk(t)
+		d := newDriver(t)
 		c := d.dialOver(&httpd.Server{Handler: handler}, listener.Limits{}, func(w *wire) monitor.Stream {
 			if seed%2 == 0 {
 				return w

@@ -17,7 +17,7 @@ import (
 var draining = shutdown.Now{Terms: shutdown.Policy{Time: 30 * time.Second, Drop: true}}
 
 // obey gives an order, and lets time pass until the scheduler has obeyed it.
-func (d *desk) obey(o shutdown.Order, meanwhile func()) (cut error) {
+func (d *driver) obey(o shutdown.Order, meanwhile func()) (cut error) {
 	d.s.Shutdown(o)
 	for turns := 0; turns < mostTurns; turns++ {
 		n, err := d.s.Step(1)
@@ -57,17 +57,17 @@ func TestAnOrderToDrain(t *testing.T) {
 		"idle":                     {late, "GET /x HTTP/1.1\nHost: a\n\n", "", "404", closed, 0},
 		"in a head":                {late, "GET /x", " HTTP/1.1\nHost: a\n\n" + behind, "404!", closed, 0},
 		"in a head for ever":       {late, "GET /x", "", "408!", closed, 10 * time.Second},
-		"in a body":                {(&book{}).serve, post + "Content-Length: 5\n\nhel", "lo" + behind, "200!", closed, 0},
+		"in a body":                {(&recorder{}).serve, post + "Content-Length: 5\n\nhel", "lo" + behind, "200!", closed, 0},
 		"in a handler":             {late, "GET /1000 HTTP/1.1\nHost: a\n\n" + behind, "", "200!", closed, time.Second},
 		"in a handler, for long":   {late, "GET /40000 HTTP/1.1\nHost: a\n\n", "", "", aborted, 30 * time.Second},
 		"in an answer":             {streamed, get + "\n", "", "200", closed, time.Second},
 		"with more in the queue":   {streamed, get + "\n" + get + "\n", "", "200 200!", closed, 2 * time.Second},
 		"in what is not wanted":    {func(*httpd.Response, *httpd.Request) act.Action { return nil }, post + "Content-Length: 5\n\nhel", "lo" + behind, "200 200!", closed, 0},
-		"with an end, in a body":   {(&book{}).serve, post + "Content-Length: 5\n\nhel", "", "408!", closed, 6 * time.Second},
+		"with an end, in a body":   {(&recorder{}).serve, post + "Content-Length: 5\n\nhel", "", "408!", closed, 6 * time.Second},
 		"with a half-closed other": {late, "GET /1000 HTTP/1.1\nHost: a\n\n", "EOF", "200!", closed, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(raw(row.says))
 			began := d.now
 			cut := d.obey(draining, func() {
@@ -126,7 +126,7 @@ func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 	} {
 		for _, says := range [][]string{{get + "\n"}, {post + "Content-Length: 5\n\n", "hello"}} {
 			for end, want := range map[string]string{"over": "ac", "told": "asac", "dropped": "asc"} {
-				d := newDesk(t)
+				d := newDriver(t)
 				notes := ""
 				web := &httpd.Server{Handler: wrap(func(w *httpd.Response) act.Action { return &life{w: w, notes: &notes, over: end == "over"} })}
 				c := d.dial(web, listener.Limits{})
@@ -151,7 +151,7 @@ func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 
 // One that is made after the order is told before its first turn.
 func TestAnActionGetsAnEarlierOrder(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return &life{w: w, notes: &notes} }}
 	c := d.dial(web, listener.Limits{}).say(raw(get))
@@ -162,7 +162,7 @@ func TestAnActionGetsAnEarlierOrder(t *testing.T) {
 
 // An action that has finished was told for a time when an order came while its answer was on its way.
 func TestAnActionThatHasFinishedGetsNoOrder(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 		w.SetBody(make([]byte, 1<<20))

@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, lot := range []int{0, 1, 100_000} { // of what is behind it, and never read
-				d := newDesk(t)
+				d := newDriver(t)
 				handled := 0
 				c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 					handled++

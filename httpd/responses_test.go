@@ -83,7 +83,7 @@ func fileOf(t testing.TB, n int) *os.File {
 // RFC 9112 6 and RFC 9110 6.4, 8.6, 9.3.2: how each way to answer looks to GET and to HEAD, in HTTP/1.1 and in HTTP/1.0
 // with and without keep-alive. Each to a client that takes it at once, to one that takes it in small pieces, and over a
 // stream that sends files by itself.
-func TestHowAnswersEnd(t *testing.T) {
+func TestFramingOfResponses(t *testing.T) {
 	const large = 200 << 10
 	file := fileOf(t, large)
 	for name, row := range map[string]struct {
@@ -177,7 +177,7 @@ func TestHowAnswersEnd(t *testing.T) {
 			"200! length 5: hello", "200! length 5", "200! length 5: hello", "200! length 5: hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newDriver(t)
 			web := &httpd.Server{Handler: row.answer}
 			for _, ask := range []struct {
 				says string
@@ -225,7 +225,7 @@ func (c *call) takes(piece int, says string) {
 
 // What a handler has written is sent while it waits.
 func TestWhatWasWrittenIsSentWhenTheHandlerWaits(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 		say := func(text string) act.Action {
 			return act.Func(func(*act.Task) act.Directive {
@@ -247,7 +247,7 @@ func TestWhatWasWrittenIsSentWhenTheHandlerWaits(t *testing.T) {
 
 // So is the end of a piece for which there was no room at first.
 func TestWhatDidNotFitIsSentWhileTheHandlerWaits(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	written := 0
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 		return act.Seq(act.Func(func(*act.Task) act.Directive {
@@ -271,7 +271,7 @@ func TestWhatDidNotFitIsSentWhileTheHandlerWaits(t *testing.T) {
 
 // RFC 9110 6.6.1: the date is that of the second, also when it is not made anew for every answer.
 func TestTheDateIsThatOfTheSecond(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	d.now = 900 * time.Millisecond
 	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
 	for range 100 {

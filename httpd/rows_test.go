@@ -32,7 +32,7 @@ const behind = "GET /behind HTTP/1.1\nHost: a\n\n"
 
 // run runs a row as a whole, cut at every place, and byte by byte; each with the pieces one after the other, and all at
 // once.
-func (r row) run(t *testing.T, d *desk) {
+func (r row) run(t *testing.T, d *driver) {
 	t.Helper()
 	says, answers, seen := raw(r.says+behind), r.answers, r.seen
 	if !strings.HasSuffix(answers, "!") {
@@ -43,7 +43,7 @@ func (r row) run(t *testing.T, d *desk) {
 			if race.Enabled && i > 1 && atOnce == (i%2 == 0) {
 				continue // the detector is slow, and one of both will do
 			}
-			k := &book{}
+			k := &recorder{}
 			c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
 			if atOnce {
 				c.feed(pieces...)
@@ -102,15 +102,15 @@ func (c *call) bye(t *testing.T) {
 	require.Empty(t, c.queue)
 }
 
-// book is a handler that notes what it sees, reads the whole body, and answers with its length.
-type book struct {
+// recorder is a handler that notes what it sees, reads the whole body, and answers with its length.
+type recorder struct {
 	entries []string
 	asked   []asked
 }
 
-func (k *book) String() string { return strings.Join(k.entries, "; ") }
+func (k *recorder) String() string { return strings.Join(k.entries, "; ") }
 
-func (k *book) serve(w *httpd.Response, r *httpd.Request) act.Action {
+func (k *recorder) serve(w *httpd.Response, r *httpd.Request) act.Action {
 	k.asked = append(k.asked, asked{head: string(r.Method()) == "HEAD", old: r.Proto() == "HTTP/1.0"})
 	k.entries = append(k.entries, k.entry(r)+" …")
 	p := &reading{k: k, w: w, r: r, entry: len(k.entries) - 1}
@@ -125,7 +125,7 @@ func (k *book) serve(w *httpd.Response, r *httpd.Request) act.Action {
 }
 
 // entry is what is not as it nearly always is.
-func (k *book) entry(r *httpd.Request) string {
+func (k *recorder) entry(r *httpd.Request) string {
 	e := fmt.Sprintf("%s %s", r.Method(), r.Target())
 	path := string(r.Path())
 	if len(r.Query()) > 0 {
@@ -151,13 +151,13 @@ func (k *book) entry(r *httpd.Request) string {
 }
 
 // questions are the requests that the handler was asked, and the one that it was not.
-func (k *book) questions(says string) []asked {
+func (k *recorder) questions(says string) []asked {
 	return append(k.asked, asked{head: strings.HasPrefix(says, "HEAD ")})
 }
 
-// reading is what a book does with a body.
+// reading is what a recorder does with a body.
 type reading struct {
-	k     *book
+	k     *recorder
 	w     *httpd.Response
 	r     *httpd.Request
 	entry int

@@ -123,14 +123,14 @@ func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 }
 
 // 9112 6.3, 8: what ends before its end is never taken for whole, and is not answered if it is not even a request.
-func TestRulesOfWhatIsCutOff(t *testing.T) {
-	d := newDesk(t)
+func TestRequestsThatAreCutOff(t *testing.T) {
+	d := newDriver(t)
 	for _, says := range []string{get + "Content-Length: 5\n\nhello", coded + "\n5;a\nhello\n0\nSum: 1\n\n", "\n" + get + "\n"} {
 		says := raw(says)
 		body := strings.Index(says, "\r\n\r\n") + 4
 		for n := range len(says) {
 			for _, end := range []error{io.EOF, syscall.ECONNRESET} {
-				k := &book{}
+				k := &recorder{}
 				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(says[:n])
 				c.finish(end)
 				d.settle()

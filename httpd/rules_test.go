@@ -19,7 +19,7 @@ func table(t *testing.T, sections map[string][]row) {
 	for section, rows := range sections {
 		t.Run(section, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newDriver(t)
 			for _, r := range rows {
 				r.run(t, d)
 			}
@@ -140,7 +140,7 @@ func filled(n int) (fields string) {
 	return fields + "X: " + strings.Repeat("a", n-len("X: \r\n")) + "\n"
 }
 
-// seenOf is how a book notes fields.
+// seenOf is how a recorder notes fields.
 func seenOf(fields string) string {
 	return strings.ReplaceAll(" "+strings.ReplaceAll(fields, ": ", "="), "\nX", "\n X")
 }

@@ -13,7 +13,7 @@ import (
 
 // RFC 9110 9.1, 15.5.5, 15.5.6, 15.6.2: what a Mux answers by itself leaves the connection open, and what comes with it
 // unread is thrown away.
-func TestWhatASiteAnswersByItself(t *testing.T) {
+func TestResponsesOfAMux(t *testing.T) {
 	said := func(w *httpd.Response, r *httpd.Request) act.Action {
 		_, _ = fmt.Fprintf(w, "%s %s", r.Pattern(), r.Value("id"))
 		return nil
@@ -22,7 +22,7 @@ func TestWhatASiteAnswersByItself(t *testing.T) {
 	for _, pattern := range []string{"GET /users/{id}", "POST /users/{id}", "BREW /pot", "/any/", "b/only"} {
 		site.Handle(pattern, said)
 	}
-	d := newDesk(t)
+	d := newDriver(t)
 	for says, want := range map[string]string{
 		"GET /users/7":           "200 GET /users/{id} 7",
 		"HEAD /users/7":          "200 ",

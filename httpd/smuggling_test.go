@@ -64,11 +64,11 @@ func TestNothingIsSmuggled(t *testing.T) {
 	// Whom it is for.
 	add("GET / HTTP/1.1\n%s\n\n"+smuggled, "Host: a\nHost: b", "Host: a\nhost: a", "Host: a, b", "Host: a\n b", "Host: a\x00b", "Host: a\tb", "Host: a b", "Host: a@b", "Host : a", " Host: a",
 		"Host: a/b", "Host: a:80@b", "Host: a:80, b", "Host\x00: a", "X: y␊Host: a", "X: y")
-	d := newDesk(t)
+	d := newDriver(t)
 	for _, s := range says {
 		for _, r := range []row{{says: s}, {says: get + "\n" + s}} {
 			for _, pieces := range [][]string{{raw(r.says)}, strings.SplitAfter(raw(r.says), ""), halves(raw(r.says))} {
-				k := &book{}
+				k := &recorder{}
 				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
 				all := c.check(t)
 				require.True(t, c.state == closed && all[len(all)-1].status >= 400, "%q: %s", s, statuses(all))
@@ -91,9 +91,9 @@ func TestABodyIsNoRequest(t *testing.T) {
 			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)} {
 			says := method + " / HTTP/1.1\r\nHost: a\r\n" + framing
 			for _, path := range []string{"/", "/unread"} {
-				d := newDesk(t)
+				d := newDriver(t)
 				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + raw(behind)) {
-					k := &book{}
+					k := &recorder{}
 					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
 					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))
 					require.Len(t, k.entries, 2)

@@ -33,9 +33,9 @@ func (c *call) lasts(t *testing.T, d time.Duration, answers string, how state) {
 
 const untold = 1000 * time.Hour
 
-func TestTheFirstByteAndTheHeadTake10s(t *testing.T) {
-	d := newDesk(t)
-	web := &httpd.Server{Handler: (&book{}).serve}
+func TestTimeoutOfAHeadIs10s(t *testing.T) {
+	d := newDriver(t)
+	web := &httpd.Server{Handler: (&recorder{}).serve}
 	d.dial(web, listener.Limits{}).lasts(t, 10*time.Second, "", closed)
 	c := d.dial(web, listener.Limits{})
 	d.pass(9 * time.Second)
@@ -51,9 +51,9 @@ func TestTheFirstByteAndTheHeadTake10s(t *testing.T) {
 }
 
 // Slow loris: single bytes do not move the end.
-func TestAByteASecondIsNoHead(t *testing.T) {
-	d := newDesk(t)
-	c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{})
+func TestSingleBytesDoNotExtendTheTimeoutOfAHead(t *testing.T) {
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{})
 	for _, b := range raw("GET / HTT") {
 		c.say(string(b))
 		d.pass(time.Second)
@@ -62,9 +62,9 @@ func TestAByteASecondIsNoHead(t *testing.T) {
 	c.say("P").lasts(t, time.Second, "408!", closed)
 }
 
-func TestAConnectionIsIdleFor75s(t *testing.T) {
-	d := newDesk(t)
-	k := &book{}
+func TestTimeoutOfAnIdleConnectionIs75s(t *testing.T) {
+	d := newDriver(t)
+	k := &recorder{}
 	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
 	for range 5 {
 		c.say(raw(get + "\n"))
@@ -75,8 +75,8 @@ func TestAConnectionIsIdleFor75s(t *testing.T) {
 }
 
 func TestTimeoutsAsConfigured(t *testing.T) {
-	d := newDesk(t)
-	h := (&book{}).serve
+	d := newDriver(t)
+	h := (&recorder{}).serve
 	for _, f := range []time.Duration{time.Millisecond * 10, time.Minute, time.Hour} {
 		all := httpd.Timeouts{Head: f, Idle: 2 * f, Body: 3 * f, Write: 4 * f}
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).lasts(t, f, "", closed)
@@ -105,11 +105,11 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 }
 
 // 240 bytes a second after 5 s: a client that is slower is cut off when it is 5 s late.
-func TestABodyMayTake5sAndASecondForEach240Bytes(t *testing.T) {
+func TestTimeoutOfABodyIs5sAndASecondForEach240Bytes(t *testing.T) {
 	for _, says := range []string{post + "Content-Length: 100000\n\n", coded + "\n186a0\n"} {
 		for rate, lasts := range map[int]time.Duration{0: 5 * time.Second, 24: 5 * time.Second, 120: 10 * time.Second, 200: 30 * time.Second, 239: 1200 * time.Second} {
-			d := newDesk(t)
-			c := d.dial(&httpd.Server{Handler: (&book{}).serve}, listener.Limits{}).say(raw(says))
+			d := newDriver(t)
+			c := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).say(raw(says))
 			began, sent := d.now, 0
 			for c.state == open && sent+rate < 100_000 && d.now < time.Hour {
 				d.pass(time.Second / 2)
@@ -147,7 +147,7 @@ func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 			return listener.Next(t, err)
 		})
 	}}
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(web, listener.Limits{}).say(raw(post + "Content-Length: 10\n\n"))
 	for range 10 {
 		d.pass(time.Second / 4)
@@ -159,7 +159,7 @@ func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 
 // A body that the handler does not read has to come at that rate, too; its answer is out.
 func TestABodyThatIsThrownAwayHasATimeout(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("early"); return nil }}
 	d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
 }
@@ -208,7 +208,7 @@ func TestAResponseHasATimeout(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			for _, rate := range []int{0, 200, 300} {
-				d := newDesk(t)
+				d := newDriver(t)
 				c := d.dialOver(&httpd.Server{Handler: way.h}, listener.Limits{}, way.over)
 				c.room = 5000
 				c.say(raw(get + "\n"))
@@ -246,7 +246,7 @@ func TestAHandlerHasNoTimeout(t *testing.T) {
 		"a file, not read": {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, func(w *wire) monitor.Stream { return fileWire{w} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newDriver(t)
 			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 				w.SetLength(burst * times)
 				var all []act.Action
@@ -270,7 +270,7 @@ func TestAHandlerHasNoTimeout(t *testing.T) {
 
 // A client that asks for more and more, and takes a little of it now and then, is as slow.
 func TestPipelinedResponsesHaveATimeout(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 3000) }}, listener.Limits{})
 	c.room = 0
 	for range 1000 {

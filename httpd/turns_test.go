@@ -26,7 +26,7 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 	} {
 		var seen []string
 		see := func(r *httpd.Request) {
-			k := &book{}
+			k := &recorder{}
 			seen = append(seen, fmt.Sprintf("%s %s %q %s %v", k.entry(r), r.Pattern(), r.Value("name"), r.Header("x"), r.RemoteAddr()))
 		}
 		var site httpd.Mux
@@ -45,7 +45,7 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 				return act.Done
 			}))
 		})
-		d := newDesk(t)
+		d := newDriver(t)
 		for _, pieces := range [][]string{{raw(says)}, cut(raw(says), nil)} {
 			seen = nil
 			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).say(pieces...)
@@ -68,7 +68,7 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 
 // An action that has its work done by another goroutine (act.Call, Task.Offload) is answered like any other.
 func TestAHandlerMayOffload(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		var found string
 		asked := false
@@ -95,7 +95,7 @@ func TestAHandlerMayOffload(t *testing.T) {
 // the body the next request.
 func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	spoil := func(p []byte) { _ = append(p, '#') }
-	k := &book{}
+	k := &recorder{}
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		for _, p := range [][]byte{r.Host(), r.Method(), r.Target(), r.Path(), r.Query(), r.Header("X")} {
 			spoil(p)
@@ -104,7 +104,7 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 		spoil(in)
 		return k.serve(w, r)
 	}}
-	d := newDesk(t)
+	d := newDriver(t)
 	says := "POST http://a/b?c HTTP/1.1\nHost: a\nX: y\n"
 	c := d.dial(web, listener.Limits{}).say(raw(says + "Content-Length: 5\n\nhello" + says + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n" + get + "\n"))
 	require.Equal(t, "200 200 200", statuses(c.check(t)), k)
@@ -113,7 +113,7 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 
 // What a body costs is in proportion to what has come of it, not to what was announced.
 func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	web := &httpd.Server{Handler: httpd.WithBody(64<<20, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })}
 	before := heap()
 	var all []*call

@@ -1,6 +1,8 @@
 package httpd_test
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -79,7 +82,7 @@ func TestProtocolsAreSwitched(t *testing.T) {
 		strings.Replace(upgrade, "\nHost", "\nContent-Length: 0\nHost", 1),
 	} {
 		for _, pieces := range ways(raw(says) + "hello\nGET / HTTP/1.1\n" + "\n") {
-			d := newDesk(t)
+			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(pieces...)
 			head, rest, _ := strings.Cut(c.heard(), "\r\n\r\n")
 			require.Equal(t, raw("HTTP/1.1 101 Switching Protocols\nDate: "+noon.Format(httpd.TimeFormat)+
@@ -99,7 +102,7 @@ func TestProtocolsAreNotSwitched(t *testing.T) {
 		"another option":   strings.Replace(upgrade, "upgrade", "upgrades", 1),
 		"HTTP/1.0":         strings.Replace(upgrade, "HTTP/1.1", "HTTP/1.0", 1),
 	} {
-		d := newDesk(t)
+		d := newDriver(t)
 		c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(raw(says))
 		all, err := understand(string(c.out), c.state != open, asked{old: name == "HTTP/1.0"})
 		require.NoError(t, err, name)
@@ -112,7 +115,7 @@ func TestProtocolsAreNotSwitched(t *testing.T) {
 // RFC 9110 7.8: the body precedes the switch, and the 100 for it precedes the 101.
 func TestABodyPrecedesTheSwitch(t *testing.T) {
 	says := strings.Replace(upgrade, "\nHost", "\nExpect: 100-continue\nContent-Length: 5\nHost", 1)
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
 		return upgrading(nil)(w, r)
 	})}, listener.Limits{}).say(raw(says))
@@ -125,7 +128,7 @@ func TestABodyPrecedesTheSwitch(t *testing.T) {
 }
 
 // What a handler does beside a switch that does not go with it: the switch is off, or the answer fails.
-func TestASwitchAndSomethingElse(t *testing.T) {
+func TestSwitchProtocolsWithOtherCalls(t *testing.T) {
 	next := func(c *listener.Conn) act.Action { return &lineEcho{in: listener.Line{Conn: c}} }
 	for name, row := range map[string]struct {
 		handler httpd.Handler
@@ -173,7 +176,7 @@ func TestASwitchAndSomethingElse(t *testing.T) {
 			return nil
 		}, "HTTP/1.1 101 "},
 	} {
-		d := newDesk(t)
+		d := newDriver(t)
 		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(raw(upgrade))
 		d.pass(time.Second)
 		require.True(t, strings.HasPrefix(string(c.out), row.want), "%s: %s", name, c.out)
@@ -185,7 +188,7 @@ func TestASwitchAndSomethingElse(t *testing.T) {
 
 // The time-outs of the Server end with the switch, the slow client's too.
 func TestASwitchedConnectionHasNoTimeouts(t *testing.T) {
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{})
 	c.room = 10
 	c.say(raw(upgrade))
@@ -202,18 +205,18 @@ func TestASwitchedConnectionHasNoTimeouts(t *testing.T) {
 // Orders, failures, the end and the name are the new action's, and OnResponse is told of the 101.
 func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 	for name, row := range map[string]struct {
-		then func(*desk, *call)
+		then func(*driver, *call)
 		log  []string
 		out  string
 	}{
-		"its client ends":   {func(_ *desk, c *call) { c.hangUp() }, []string{"101", "closed"}, ""},
-		"it fails":          {func(_ *desk, c *call) { c.say("fail\n") }, []string{"101", "closed"}, ""},
-		"an order":          {func(d *desk, _ *call) { _ = d.obey(draining, nil) }, []string{"101", "stopped", "closed"}, "bye\n"},
-		"its client resets": {func(d *desk, c *call) { c.finish(net.ErrClosed); d.settle() }, []string{"101", "closed"}, ""},
+		"its client ends":   {func(_ *driver, c *call) { c.hangUp() }, []string{"101", "closed"}, ""},
+		"it fails":          {func(_ *driver, c *call) { c.say("fail\n") }, []string{"101", "closed"}, ""},
+		"an order":          {func(d *driver, _ *call) { _ = d.obey(draining, nil) }, []string{"101", "stopped", "closed"}, "bye\n"},
+		"its client resets": {func(d *driver, c *call) { c.finish(net.ErrClosed); d.settle() }, []string{"101", "closed"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log []string
-			d := newDesk(t)
+			d := newDriver(t)
 			web := &httpd.Server{Handler: upgrading(&log), OnResponse: func(w *httpd.Response, r *httpd.Request) {
 				log = append(log, fmt.Sprint(w.Status()))
 			}}
@@ -227,6 +230,53 @@ func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 	}
 }
 
+// The action behind a switch may be a coroutine, which reads what follows the request as a stream.
+func TestProtocolsAreSwitchedToACoroutine(t *testing.T) {
+	dropped := 0
+	lines := func(c *coro.Conn) error {
+		in := bufio.NewScanner(c)
+		for c.Co().UntilOrder(func() error { in.Scan(); return in.Err() }) == nil && in.Text() != "" {
+			if _, err := fmt.Fprintln(c, strings.ToUpper(in.Text())); err != nil {
+				return err
+			}
+		}
+		if errors.Is(in.Err(), coro.ErrStopped) {
+			dropped++
+			return in.Err()
+		}
+		_, err := fmt.Fprintln(c, "bye")
+		return err
+	}
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		require.NoError(t, w.SwitchProtocols("line-echo", coro.Serve(lines)))
+		return nil
+	}}
+	for _, pieces := range ways(raw(upgrade) + "one\ntwo\n") {
+		d := newDriver(t)
+		c := d.dial(web, listener.Limits{}).say(pieces...)
+		_, rest, _ := strings.Cut(c.heard(), "\r\n\r\n")
+		require.Equal(t, "ONE\nTWO\n", rest)
+		require.Equal(t, "bye\n", c.hangUp().heard())
+		require.Equal(t, closed, c.state)
+		require.Equal(t, act.Done, c.verdict)
+	}
+	for name, row := range map[string]struct {
+		end     func(*driver) error
+		said    string
+		dropped int
+	}{
+		"an order":            {func(d *driver) error { return d.obey(draining, nil) }, "ONE\nbye\n", 0},
+		"the task's dropping": {func(d *driver) error { return d.s.Close() }, "ONE\n", 1},
+	} {
+		dropped = 0
+		d := newDriver(t)
+		c := d.dial(web, listener.Limits{}).say(raw(upgrade) + "one\n")
+		_ = row.end(d)
+		require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\n"+row.said), name)
+		require.Equal(t, row.dropped, dropped, name)
+	}
+}
+
 // An order that comes while the handler waits reaches the action behind the switch.
 func TestAnOrderBeforeASwitch(t *testing.T) {
 	var log []string
@@ -236,7 +286,7 @@ func TestAnOrderBeforeASwitch(t *testing.T) {
 			return act.Done
 		}))
 	}}
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(web, listener.Limits{}).say(raw(upgrade))
 	require.NoError(t, d.obey(draining, nil))
 	require.Contains(t, log, "stopped")

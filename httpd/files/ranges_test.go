@@ -140,14 +140,14 @@ func FuzzRange(f *testing.F) {
 			left -= p.size
 			require.GreaterOrEqual(t, left, int64(0), "the sum")
 		}
-		require.Equal(t, twin(field, size), said(field, size), "%q of %d", field, size)
+		require.Equal(t, model(field, size), said(field, size), "%q of %d", field, size)
 	})
 }
 
 var oneRange = regexp.MustCompile(`^([0-9]*)-([0-9]*)$`)
 
-// twin is ranges, with regular expressions and numbers of any size.
-func twin(field string, size int64) string {
+// model is ranges, with regular expressions and numbers of any size.
+func model(field string, size int64) string {
 	unit, set, found := strings.Cut(field, "=")
 	if !found || strings.ToLower(unit) != "bytes" || size <= 0 {
 		return "ignored"

@@ -19,13 +19,13 @@ import (
 
 // What follows was found by the simulation: sim.TestHTTP.
 
-func TestABodyThatFailsBehindTheHeadOfTheAnswerWasAnsweredAgainByTheHandler(t *testing.T) {
+func TestASlowBodyBehindTheHeadOfAResponseAborts(t *testing.T) {
 	asked := 0
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		asked++
 		return echo(w, r)
 	}}
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(web, listener.Limits{}).say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
 	require.Contains(t, c.heard(), "hello")
 	d.pass(time.Minute)
@@ -34,16 +34,16 @@ func TestABodyThatFailsBehindTheHeadOfTheAnswerWasAnsweredAgainByTheHandler(t *t
 	require.Equal(t, 1, asked)
 }
 
-func TestTrailersThatAreLargerThanTheLimitOfTheConnectionWereAFailureOfTheHandler(t *testing.T) {
-	d := newDesk(t)
+func TestTrailersLargerThanLimitsReadAreRefusedWith431(t *testing.T) {
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: echo}, listener.Limits{Read: 1000})
 	c.say("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + strings.Repeat("y", 1000) + "\r\n\r\n")
 	require.Contains(t, c.heard(), "HTTP/1.1 431 ")
 	require.Equal(t, act.Done, c.verdict)
 }
 
-func TestARefusedRequestBehindOneWithALongerTargetWasAPanic(t *testing.T) {
-	d := newDesk(t)
+func TestARefusalBehindALongerTargetDoesNotPanic(t *testing.T) {
+	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
 	c.say("GET /" + strings.Repeat("x", 100) + " HTTP/1.1\r\nHost: a\r\n\r\n")
 	require.Contains(t, c.heard(), "HTTP/1.1 200 ")
@@ -55,7 +55,7 @@ func TestARefusedRequestBehindOneWithALongerTargetWasAPanic(t *testing.T) {
 // What follows was found by readers.
 
 // An answer to HEAD is never held up, so a handler that streams without end was asked for more for ever.
-func TestAHeadOfAnEndlessAnswerKeptTheHandlerBusy(t *testing.T) {
+func TestHEADEndsAHandlerThatStreamsWithoutEnd(t *testing.T) {
 	for name, verdict := range map[string]act.Directive{"yields": act.Yield, "waits": act.Wait} {
 		t.Run(name, func(t *testing.T) {
 			turns, over := 0, false
@@ -69,7 +69,7 @@ func TestAHeadOfAnEndlessAnswerKeptTheHandlerBusy(t *testing.T) {
 					return verdict
 				}), closer(func() { over = true }))
 			}}
-			d := newDesk(t)
+			d := newDriver(t)
 			c := d.dial(web, listener.Limits{}).say("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
 			require.Contains(t, c.heard(), "HTTP/1.1 200 OK\r\n")
 			require.Equal(t, 1, turns)
@@ -86,31 +86,31 @@ func (closer) Act(*act.Task) act.Directive { return act.Wait }
 func (f closer) Close() error              { f(); return nil }
 
 // A proxy whose other side resets has failed; the service takes a reset for the end of its own connection.
-func TestTheFailureOfAHandlerWasTakenForTheEndOfTheClient(t *testing.T) {
+func TestAResetOfABackendIsAFailureOfTheHandler(t *testing.T) {
 	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action {
 		return act.Func(func(t *act.Task) act.Directive { return t.Fail(fmt.Errorf("backend: %w", syscall.ECONNRESET)) })
 	}}
-	d := newDesk(t)
+	d := newDriver(t)
 	c := d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	require.Contains(t, c.heard(), "HTTP/1.1 500 ")
 	require.ErrorContains(t, c.err, "backend: ")
 	require.NotErrorIs(t, c.err, syscall.ECONNRESET)
 }
 
-func TestAClientThatHadGoneHadNoAddress(t *testing.T) {
+func TestRemoteAddrOfAClientThatHasGoneIsUnknown(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		_, _ = w.WriteString(r.RemoteAddr().String())
 		return nil
 	}}
-	d := newDesk(t)
-	c := d.dialOver(web, listener.Limits{}, func(w *wire) monitor.Stream { return nowhere{w} })
+	d := newDriver(t)
+	c := d.dialOver(web, listener.Limits{}, func(w *wire) monitor.Stream { return addressless{w} })
 	require.True(t, strings.HasSuffix(c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").heard(), "\r\n\r\nunknown"))
 }
 
 // nowhere is a wire whose remote address the system no longer knows.
-type nowhere struct{ *wire }
+type addressless struct{ *wire }
 
-func (nowhere) PeerAddr() net.Addr { return nil }
+func (addressless) PeerAddr() net.Addr { return nil }
 
 // OnResponse is called once for each request, also for those that were refused, cut off or never answered.
 func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
@@ -136,7 +136,7 @@ func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 			log = append(log, fmt.Sprintf("%s %s %d %d", r.Method(), r.Target(), w.Status(), w.Written()))
 		},
 	}
-	d := newDesk(t)
+	d := newDriver(t)
 	for _, path := range []string{"/a", "/whole", "/missing", "/cut", "/panic"} {
 		d.dial(web, listener.Limits{}).say("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n").hangUp()
 	}
@@ -148,7 +148,7 @@ func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 }
 
 // Found by the simulation.
-func TestAPanicBehindAnOffloadedFunctionWasNotLogged(t *testing.T) {
+func TestOnResponseIsCalledAfterAPanicBehindAnOffloadedFunction(t *testing.T) {
 	told, back := 0, false
 	web := &httpd.Server{
 		Handler: func(*httpd.Response, *httpd.Request) act.Action {
@@ -162,7 +162,7 @@ func TestAPanicBehindAnOffloadedFunctionWasNotLogged(t *testing.T) {
 		},
 		OnResponse: func(*httpd.Response, *httpd.Request) { told++ },
 	}
-	d := newDesk(t)
+	d := newDriver(t)
 	d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	for end := time.Now().Add(servertest.Timeout); told == 0 && time.Now().Before(end); d.settle() {
 		time.Sleep(100 * time.Microsecond)

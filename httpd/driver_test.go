@@ -17,22 +17,22 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// desk is a scheduler that the test steps, with a clock that the test advances.
-type desk struct {
+// driver is a scheduler that the test steps, with a clock that the test advances.
+type driver struct {
 	t    testing.TB
 	s    *act.Scheduler
 	now  time.Duration
 	logs *observer.ObservedLogs // errors
 }
 
-func (d *desk) Monotonic() time.Duration { return d.now }
-func (d *desk) Wall() time.Time          { return noon.Add(d.now) }
+func (d *driver) Monotonic() time.Duration { return d.now }
+func (d *driver) Wall() time.Time          { return noon.Add(d.now) }
 
 var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
-func newDesk(t testing.TB) *desk {
+func newDriver(t testing.TB) *driver {
 	core, logs := observer.New(zapcore.WarnLevel)
-	d := &desk{t: t, logs: logs}
+	d := &driver{t: t, logs: logs}
 	d.s = act.New(act.Config{Clock: d, Logger: zap.New(core)})
 	t.Cleanup(func() { _ = d.s.Close() }) // connections that are still open are expected by their tests
 	return d
@@ -42,7 +42,7 @@ func newDesk(t testing.TB) *desk {
 const mostTurns = 5000
 
 // settle steps until no task is ready.
-func (d *desk) settle() {
+func (d *driver) settle() {
 	for turns := 0; turns < mostTurns; {
 		n, err := d.s.Step(64)
 		if err != nil {
@@ -57,7 +57,7 @@ func (d *desk) settle() {
 }
 
 // pass advances the clock, and runs everything that becomes due.
-func (d *desk) pass(by time.Duration) {
+func (d *driver) pass(by time.Duration) {
 	for end := d.now + by; d.now < end; d.settle() {
 		next, ok := d.s.NextDeadline()
 		if !ok || next > end {
@@ -70,17 +70,17 @@ func (d *desk) pass(by time.Duration) {
 // call is the client's side of a connection to a server.
 type call struct {
 	*wire
-	d       *desk
+	d       *driver
 	verdict act.Directive // of its task; 0: it is not over
 	err     error
 }
 
 // dial makes a connection to web.
-func (d *desk) dial(web *httpd.Server, limits listener.Limits) *call {
+func (d *driver) dial(web *httpd.Server, limits listener.Limits) *call {
 	return d.dialOver(web, limits, func(w *wire) monitor.Stream { return w })
 }
 
-func (d *desk) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *call {
+func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *call {
 	c := &call{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
 	conn := listener.NewConn(d.s, stream(c.wire), limits)
 	d.s.Spawn(&host{call: c, conn: conn, action: web.Serve(conn)})
