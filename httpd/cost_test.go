@@ -52,8 +52,8 @@ func (m *replay) AwaitInput(w act.Waker) {
 	}
 }
 
-// replaying returns a function that has a server read one request and answer it.
-func replaying(t testing.TB, h httpd.Handler, request []byte) (m *replay, once func()) {
+// newReplay also returns a function that has a server read one request and answer it.
+func newReplay(t testing.TB, h httpd.Handler, request []byte) (m *replay, once func()) {
 	tier.NoRace(t, "counts allocations") // and loans are spoilt then
 	d := newDriver(t)
 	m = &replay{request: request}
@@ -110,7 +110,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 		"a Mux, with a value": {site.Serve, "GET /users/Ada%20L. HTTP/1.1\nHost: a\n\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, once := replaying(t, row.handler, []byte(raw(row.request)))
+			m, once := newReplay(t, row.handler, []byte(raw(row.request)))
 			require.Zero(t, testing.AllocsPerRun(200, once))
 			require.Greater(t, m.sent, 200*len("HTTP/1.1 200 OK\r\n"))
 		})
@@ -120,7 +120,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 func BenchmarkRequest(b *testing.B) {
 	for name, request := range map[string][]byte{"small": []byte(raw(get + "\n")), "browser": browser(b)} {
 		b.Run(name, func(b *testing.B) {
-			_, once := replaying(b, hello, request)
+			_, once := newReplay(b, hello, request)
 			b.ReportAllocs()
 			b.SetBytes(int64(len(request)))
 			for b.Loop() {
@@ -168,7 +168,7 @@ func BenchmarkPipelined(b *testing.B) {
 	request := raw("GET / HTTP/1.1\nHost: 127.0.0.1:8080\n\n")
 	for _, depth := range []int{1, 16} {
 		b.Run(fmt.Sprint(depth), func(b *testing.B) {
-			_, once := replaying(b, site.Serve, []byte(strings.Repeat(request, depth)))
+			_, once := newReplay(b, site.Serve, []byte(strings.Repeat(request, depth)))
 			b.ReportAllocs()
 			for b.Loop() {
 				once()

@@ -77,7 +77,7 @@ type call struct {
 
 // dial makes a connection to web.
 func (d *driver) dial(web *httpd.Server, limits listener.Limits) *call {
-	return d.dialOver(web, limits, func(w *wire) monitor.Stream { return w })
+	return d.dialOver(web, limits, plainStream)
 }
 
 func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *call {

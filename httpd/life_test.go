@@ -130,21 +130,6 @@ func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
 	}
 }
 
-// A turn is not for one connection alone.
-func TestADeepPipelineTakesTurns(t *testing.T) {
-	d := newDriver(t)
-	k := &recorder{}
-	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
-	c.feed(strings.Repeat(raw(get+"\n"), 1000))
-	for n := 1; n > 0; {
-		before := len(k.entries)
-		n, _ = d.s.Step(1)
-		require.LessOrEqual(t, len(k.entries)-before, 64)
-	}
-	require.Len(t, k.entries, 1000)
-	require.Len(t, c.check(t), 1000)
-}
-
 // RFC 9110 10.1.1: a client that waits gets 100 when the handler wants the body and it has not come.
 func TestExpectations(t *testing.T) {
 	const expecting = post + "Expect: 100-Continue\nContent-Length: 5\n\n"

@@ -194,9 +194,7 @@ func TestFramingOfResponses(t *testing.T) {
 					want = append(want, ask.want)
 				}
 				for _, piece := range []int{plenty, 100, 5000} {
-					for _, over := range []func(*wire) monitor.Stream{
-						func(w *wire) monitor.Stream { return w }, func(w *wire) monitor.Stream { return fileWire{w} },
-					} {
+					for _, over := range []func(*wire) monitor.Stream{plainStream, fileStream} {
 						c := d.dialOver(web, listener.Limits{}, over)
 						c.takes(piece, raw(ask.says+ask.says))
 						var got []string

@@ -195,15 +195,13 @@ func TestAResponseHasATimeout(t *testing.T) {
 		w.SetLength(1 << 20)
 		return sending(w, f, 1<<20)
 	}
-	stream := func(w *wire) monitor.Stream { return w }
-	over := func(w *wire) monitor.Stream { return fileWire{w} }
 	type way struct {
 		h    httpd.Handler
 		over func(*wire) monitor.Stream
 	}
-	ways := map[string]way{"a file, read": {file, stream}, "a file, not read": {file, over}}
+	ways := map[string]way{"a file, read": {file, plainStream}, "a file, not read": {file, fileStream}}
 	for name, h := range downloads {
-		ways[name] = way{h, stream}
+		ways[name] = way{h, plainStream}
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -241,9 +239,9 @@ func TestAHandlerHasNoTimeout(t *testing.T) {
 		part func(*httpd.Response) act.Action
 		over func(*wire) monitor.Stream
 	}{
-		"written":          {written, func(w *wire) monitor.Stream { return w }},
-		"a file, read":     {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, func(w *wire) monitor.Stream { return w }},
-		"a file, not read": {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, func(w *wire) monitor.Stream { return fileWire{w} }},
+		"written":          {written, plainStream},
+		"a file, read":     {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, plainStream},
+		"a file, not read": {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, fileStream},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -64,31 +63,6 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 			require.Equal(t, strings.Count(says, "Sum"), len(all[0].body), "the trailer")
 		}
 	}
-}
-
-// An action that has its work done by another goroutine (act.Call, Task.Offload) is answered like any other.
-func TestAHandlerMayOffload(t *testing.T) {
-	d := newDriver(t)
-	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
-		var found string
-		asked := false
-		return act.Func(func(t *act.Task) act.Directive {
-			if !asked {
-				asked = true
-				return t.Offload(func() { found = "found" })
-			}
-			_, _ = fmt.Fprintf(w, "%s %s", found, r.Path())
-			return act.Done
-		})
-	}}
-	c := d.dial(web, listener.Limits{}).say(raw("GET /1 HTTP/1.1\nHost: a\n\nGET /2 HTTP/1.1\nHost: a\n\n"))
-	var all []answer
-	for end := time.Now().Add(servertest.Timeout); len(all) < 2 && time.Now().Before(end); all = c.check(t) {
-		time.Sleep(100 * time.Microsecond)
-		d.settle()
-	}
-	require.Len(t, all, 2)
-	require.Equal(t, "found /1 found /2", all[0].body+" "+all[1].body)
 }
 
 // Whoever appends to what he was lent got in the way of what lay behind it, for a time: the rest of the target, and of

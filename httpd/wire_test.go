@@ -189,6 +189,9 @@ func (w *wire) take(n int) {
 // fileWire is a wire that the bytes of a file need not be read for.
 type fileWire struct{ *wire }
 
+func plainStream(w *wire) monitor.Stream { return w }
+func fileStream(w *wire) monitor.Stream  { return fileWire{w} }
+
 func (w fileWire) SendFile(f *os.File, offset int64, n int) (int, error) {
 	if _, err := w.Queued(); err != nil {
 		return 0, err

