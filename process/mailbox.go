@@ -63,7 +63,7 @@ func (p *Self[M]) receivable() bool {
 		}
 		p.look(mail)
 	}
-	if int(p.pos) < len(p.out) && (p.left <= 0 || p.on.next != nil || p.waitsForRoom()) {
+	if int(p.pos) < len(p.out) && (p.left <= 0 || p.on.next != nil || p.overran) {
 		p.cutOff = true
 		return false
 	}

@@ -93,16 +93,6 @@ func (c *core) hasEnded() bool {
 	return w&killed != 0 || w&states == dead
 }
 
-// waitsForRoom reports whether c has debts. It is for the turns of c.
-func (c *core) waitsForRoom() bool {
-	if !c.overran {
-		return false
-	}
-	w := c.lock()
-	defer c.unlock(w)
-	return c.rare.debts > 0
-}
-
 // asking is a process that waits for room because of a Request: only as long as that has no outcome.
 type asking struct{ *core }
 

@@ -24,8 +24,6 @@ type activePhase struct {
 	retry   []*entry // to go on when the phase has ended
 }
 
-func (s *shards) hash(t Tasklet) uint64 { return maphash.Comparable(seed, t) }
-
 // enter begins a phase of t and reports true, unless t is in one. Then retried, if it is not nil, is remembered, once.
 // The core of retried is locked.
 func (s *shards) enter(t Tasklet, hash uint64, retried *entry) bool {

@@ -8,17 +8,6 @@ func (c *core) launch(e *entry) {
 	}
 }
 
-// execute hands entries to the executor.
-func execute(entries []*entry, api API, m *monitor) {
-	for _, e := range entries {
-		if api.Executor != nil {
-			api.Executor.Execute(e.async)
-		} else {
-			m.s.Execute(e.async)
-		}
-	}
-}
-
 // async is called by the executor. It runs an ASYNC phase, unless e was scheduled otherwise meanwhile, its Run has
 // ended, or e is still to be told of an order, which puts it in its place again.
 func (e *entry) async() {
@@ -30,8 +19,8 @@ func (e *entry) async() {
 	case c.monitor == nil, e.place != handed, e.untold != nil:
 		c.mu.Unlock()
 	case here:
-		e.refused, c.refused = true, ErrSynchronous
-		c.lose(e, ErrSynchronous)
+		e.refused, c.refused = true, errSynchronous
+		c.lose(e, errSynchronous)
 	case !c.begin(e, Async):
 		c.unlock()
 	default:
@@ -47,7 +36,7 @@ func (e *entry) refusal() error {
 	e.core.mu.Lock()
 	defer e.core.mu.Unlock()
 	if e.refused {
-		return ErrSynchronous
+		return errSynchronous
 	}
 	return nil
 }

@@ -14,9 +14,7 @@ import (
 // phase gets it from Err. If a is dropped or panics, Err returns act.ErrDropped. Only the latest Await of a tasklet
 // counts. Await panics when called off the thread in Run.
 func (r *Runner) Await(t Tasklet, a act.Action) Directive {
-	if err := identify(t); err != nil {
-		panic(err.Error())
-	}
+	requireComparable(t)
 	if a == nil {
 		panic("tasklet: no action to await")
 	}

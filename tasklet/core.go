@@ -1,6 +1,7 @@
 package tasklet
 
 import (
+	"hash/maphash"
 	"reflect"
 	"sync"
 
@@ -37,7 +38,7 @@ type core struct {
 	closed   bool               // the act.Scheduler of a guest is closed
 	order    shutdown.Order     // as the task of the latest turn has it
 	orders   []*given           // for this Run, or the next
-	refused  error              // ErrSynchronous, if the executor of this Run has earned it
+	refused  error              // errSynchronous, if the executor of this Run has earned it
 	offloads int                // members dropped during an ASYNC phase
 	logger   *zap.Logger        // of the latest act.Scheduler
 
@@ -56,8 +57,6 @@ func newCore(a API, k kind) *core {
 	return &core{api: a, kind: k, known: map[Tasklet]*entry{}}
 }
 
-func (c *core) root() *Runner { return &Runner{core: c} }
-
 // unlock releases mu, wakes the monitor if settle has something to do, and hands launches to the executor.
 func (c *core) unlock() {
 	m := c.monitor
@@ -72,7 +71,13 @@ func (c *core) unlock() {
 	if ring {
 		m.ring(open)
 	}
-	execute(launches, api, m)
+	for _, e := range launches {
+		if api.Executor != nil {
+			api.Executor.Execute(e.async)
+		} else {
+			m.s.Execute(e.async)
+		}
+	}
 }
 
 // admit returns the entry of t. It makes a new member, in no place yet, if there is none.
@@ -81,7 +86,7 @@ func (c *core) admit(t Tasklet) *entry {
 		return e
 	}
 	c.born++
-	e := &entry{core: c, tasklet: t, hash: active.hash(t), kind: reflect.TypeOf(t), born: c.born}
+	e := &entry{core: c, tasklet: t, hash: maphash.Comparable(seed, t), kind: reflect.TypeOf(t), born: c.born}
 	e.view = Runner{c, e}
 	c.known[t] = e
 	return e

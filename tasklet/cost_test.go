@@ -50,33 +50,9 @@ func BenchmarkSyncPhase(b *testing.B) {
 	}
 }
 
-// A tasklet from its Schedule to its end.
-func BenchmarkLife(b *testing.B) {
-	b.ReportAllocs()
-	a := act.New(act.Config{})
-	defer a.Close()
-	r := tasklet.On(a)
-	_, _ = a.Step(10)
-	for range b.N {
-		_ = r.Schedule(tasklet.NewDone(), tasklet.Sync)
-		for n := 1; n > 0; {
-			n, _ = a.Step(10)
-		}
-	}
-}
-
-func BenchmarkSchedule(b *testing.B) {
-	b.ReportAllocs()
-	r := tasklet.NewRunner()
-	all := make([]spin, 100)
-	for i := range b.N {
-		_ = r.Schedule(&all[i%100], tasklet.Sync)
-	}
-}
-
 func BenchmarkInline(b *testing.B) {
 	b.ReportAllocs()
-	r, x := tasklet.Inline(), tasklet.NewDone()
+	r, x := tasklet.Inline(), tasklet.New(func(*tasklet.Runner) tasklet.Directive { return tasklet.Done })
 	for range b.N {
 		_ = r.Schedule(x, tasklet.Sync)
 	}

@@ -7,17 +7,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// entry is the membership of a tasklet in one Runner, until it is Done, and its task there.
-//
-//	              ┌──────────── Sync ────────────┐
-//	              ▼                              │
-//	Schedule ─▶ queued ────── its turn ─────▶ inPhase ──▶ Done: gone
-//	          ╲ handed ── the executor's ──▶   │  ▲
-//	           ╲  ▲ ╰─────── Async ────────────┤  │ With, from anywhere
-//	            ▼ │ resumed                    │
-//	           waiting ◀─────── Wait ──────────┘
-//
-// An entry whose tasklet is in a phase under another Runner is blocked until that has ended.
+// entry is the membership of a tasklet in one Runner, until it is Done, and its task there. An entry whose tasklet is in a phase under another Runner is blocked until that has ended.
 type entry struct {
 	core *core
 	hash uint64       // of the tasklet

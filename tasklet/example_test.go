@@ -91,11 +91,12 @@ func ExampleRunner_Schedule() {
 	_ = r.Schedule(a, tasklet.Sync)
 	_ = r.Schedule(c, tasklet.Done)
 	_ = r.Run()
-	fmt.Println(r.Schedule(a, tasklet.Async))
+	err := r.Schedule(a, tasklet.Async)
+	fmt.Println(errors.Is(err, tasklet.ErrNotRunning), err)
 	// Output:
 	// B
 	// A
-	// tasklet: the runner is not running
+	// true tasklet: the runner is not running
 }
 
 // A placeholder keeps Run from returning until it is resumed with Done.
@@ -127,13 +128,11 @@ func ExampleInline() {
 		return tasklet.Sync
 	})
 	fmt.Println(r.Schedule(count, tasklet.Sync))
-	fmt.Println(r.Run())
 	// Output:
 	// phase 3
 	// phase 2
 	// phase 1
 	// <nil>
-	// tasklet: a runner made by Inline or On has no Run of its own
 }
 
 // With runs the first phase at once. The next phases run under the given runner.
@@ -148,7 +147,7 @@ func ExampleWith() {
 		}
 		return tasklet.Sync
 	})
-	fmt.Println(tasklet.With(r, t))
+	fmt.Println(tasklet.With(r, t)) // or tasklet.ErrInPhase
 	fmt.Println("and then")
 	fmt.Println(r.Run())
 	// Output:
@@ -227,6 +226,8 @@ func (c *clerk) Task(r *tasklet.Runner) tasklet.Directive {
 	}
 	return tasklet.Sync
 }
+
+var _ tasklet.Stopper = (*clerk)(nil)
 
 func (c *clerk) Stop(_ *tasklet.Runner, o shutdown.Order) {
 	fmt.Println("after", c.served, "of them:", o.Policy())

@@ -1,8 +1,10 @@
 package tasklet
 
+import "hash/maphash"
+
 // Retries returns how many entries are to go on when the present phase of t has ended.
 func Retries(t Tasklet) int {
-	sh := &active[active.hash(t)%uint64(len(active))]
+	sh := &active[maphash.Comparable(seed, t)%uint64(len(active))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, p := range sh.in {

@@ -1,6 +1,7 @@
 package tasklet_test
 
 import (
+	"math"
 	"runtime"
 	"testing"
 
@@ -128,21 +129,27 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 	}
 }
 
-func TestWrongUseSaysSo(t *testing.T) {
+const noRun = "tasklet: a runner made by Inline or On has no Run of its own"
+
+func TestWrongUsePanics(t *testing.T) {
 	r := tasklet.NewRunner()
 	for _, row := range []struct {
 		want string
 		f    func()
 	}{
-		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Schedule(tasklet.NewDone(), 0) }},
-		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Suspend(tasklet.NewDone()).Resume(9) }},
-		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { r.Suspend(tasklet.NewDone()).ResumeLater(0) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Schedule(tasklet.NewWait(), 0) }},
+		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Suspend(tasklet.NewWait()).Resume(9) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { r.Suspend(tasklet.NewWait()).ResumeLater(0) }},
 		{"tasklet: no tasklet", func() { _ = r.Schedule(nil, sync_) }},
 		{"tasklet: no tasklet", func() { _ = tasklet.With(r, nil) }},
 		{"tasklet: Shutdown without an order", func() { r.Shutdown(nil) }},
-		{"tasklet: Await is for phases on the thread in Run", func() { r.Await(tasklet.NewDone(), act.Seq()) }},
-		{"tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable", func() { r.Await(uncomparable{}, act.Seq()) }},
-		{"tasklet: no action to await", func() { r.Await(tasklet.NewDone(), nil) }},
+		{"tasklet: Await is for phases on the thread in Run", func() { r.Await(tasklet.NewWait(), act.Seq()) }},
+		{"tasklet: tasklet_test.uncomparable cannot be compared with ==: use a pointer", func() { r.Await(uncomparable{}, act.Seq()) }},
+		{"tasklet: tasklet_test.uncomparable cannot be compared with ==: use a pointer", func() { r.Suspend(uncomparable{}) }},
+		{"tasklet: tasklet_test.number cannot be compared with ==: use a pointer", func() { _ = r.Schedule(number(math.NaN()), sync_) }},
+		{"tasklet: tasklet_test.number cannot be compared with ==: use a pointer", func() { _ = tasklet.With(r, number(math.NaN())) }},
+		{noRun, func() { _ = tasklet.Inline().Run() }},
+		{"tasklet: no action to await", func() { r.Await(tasklet.NewWait(), nil) }},
 		{"tasklet: API.NewScheduler returned no scheduler", func() {
 			_ = tasklet.API{NewScheduler: func() *act.Scheduler { return nil }}.New().Run()
 		}},
@@ -155,17 +162,6 @@ func TestWrongUseSaysSo(t *testing.T) {
 type uncomparable []int
 
 func (uncomparable) Task(*tasklet.Runner) tasklet.Directive { return done }
-
-func TestATaskletThatCannotBeComparedIsRefused(t *testing.T) {
-	x := uncomparable{}
-	for _, r := range []*tasklet.Runner{tasklet.NewRunner(), tasklet.Inline()} {
-		for _, err := range []error{r.Schedule(x, sync_), r.Suspend(x).Resume(sync_), tasklet.With(r, x)} {
-			require.ErrorIs(t, err, tasklet.ErrIncomparable)
-			require.EqualError(t, err, "tasklet: the tasklet cannot be compared with ==: use a pointer: tasklet_test.uncomparable")
-		}
-	}
-	schedule(t, tasklet.Inline(), sync_, &x)
-}
 
 func TestDirectivesAreNamedAsInTheirBook(t *testing.T) {
 	require.Equal(t, "SYNC ASYNC WAIT DONE Directive(0)",

@@ -60,15 +60,6 @@ func TestTheLastDirectiveWinsAndATaskletHasOnePlace(t *testing.T) {
 	}
 }
 
-func TestSYNCGoesToTheTail(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
-	schedule(t, r, sync_, h.play("A", sync_), h.play("B", sync_, sync_, sync_), h.play("C", sync_, sync_, sync_, sync_))
-	require.NoError(t, r.Run())
-	require.Equal(t, "ABCABCBCBCC", h.take())
-	require.NoError(t, r.Run(), "nobody is left")
-	require.Empty(t, h.take())
-}
-
 // trace records the turns of tasks and their verdicts.
 func trace(h *history) act.Config {
 	return act.Config{Trace: &act.Trace{

@@ -18,7 +18,11 @@ func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 		}
 		var err error
 		if alone {
-			err = caught(recover())
+			v := recover()
+			if v == nil {
+				v = errors.New("runtime.Goexit")
+			}
+			err = panics.Recovered(v)
 		}
 		e.abort(err)
 	}()
@@ -28,14 +32,6 @@ func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 	answer := e.tasklet.Task(&e.view)
 	answer.require()
 	return answer
-}
-
-// caught returns the error for a result of recover, which is nil after a Goexit.
-func caught(v any) error {
-	if v == nil {
-		v = errors.New("runtime.Goexit")
-	}
-	return panics.Recovered(v)
 }
 
 // finish ends a phase outside of a turn that has answered d.

@@ -1,7 +1,6 @@
 package tasklet_test
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -51,30 +50,6 @@ func TestATaskletForgottenAfterRunHasAName(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAStringThatPanicsIsSurvived(t *testing.T) {
-	bad := func() *called { return &called{func() string { panic("boom") }} }
-	t.Run("in a Cut", func(t *testing.T) {
-		r := tasklet.NewRunner()
-		schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-			r.Act().Spawn(act.Func(func(*act.Task) act.Directive {
-				schedule(t, r, sync_, bad()) // has no task yet
-				r.Shutdown(terms(shutdown.Halt))
-				return act.Done
-			}))
-			return done
-		}})
-		require.Contains(t, names(requireCut(t, r.Run())), "boom")
-	})
-	t.Run("in a report", func(t *testing.T) {
-		api, logs := observedAPI(act.Config{})
-		a := api.NewScheduler()
-		require.NoError(t, tasklet.On(a).Schedule(bad(), wait))
-		require.NoError(t, a.Close())
-		require.Equal(t, 1, logs.Len())
-		require.Contains(t, failed(logs)[0], "boom")
-	})
 }
 
 // A tasklet that is not queued when an order comes spends a turn on it.
@@ -171,13 +146,6 @@ func TestOnTwiceIsTheSame(t *testing.T) {
 type number float64
 
 func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
-
-func TestATaskletThatIsNotItselfIsRefused(t *testing.T) {
-	r := tasklet.NewRunner()
-	require.ErrorIs(t, r.Schedule(number(math.NaN()), sync_), tasklet.ErrIncomparable)
-	schedule(t, r, sync_, number(1))
-	inTime(t, func() { require.NoError(t, r.Run()) })
-}
 
 // However often it is scheduled, the executor gets it once, and an entry that waits for it is remembered once.
 func TestNothingGrowsWithWhatIsSaid(t *testing.T) {

@@ -16,12 +16,12 @@ type API struct {
 	NewScheduler func() *act.Scheduler
 
 	// Executor runs ASYNC phases. Nil means that of the act.Scheduler, which has at most 64 goroutines. An Executor
-	// must not run them on the thread in Run: see ErrSynchronous.
+	// must not run them on the thread in Run: such a phase does not run, and its tasklet fails.
 	Executor act.Executor
 }
 
 // New returns a Runner configured by a. Any goroutine may call it.
-func (a API) New() *Runner { return newCore(a, owner).root() }
+func (a API) New() *Runner { return &Runner{core: newCore(a, owner)} }
 
 func (a API) scheduler() *act.Scheduler {
 	if a.NewScheduler == nil {
@@ -41,7 +41,7 @@ func NewRunner() *Runner { return API{}.New() }
 // phases are turns of s, members keep the Run of s from returning, and orders to s and its Close apply to them. The
 // runner has no Run of its own; it is running until s is closed. Each s has one: On returns the same Runner
 // again. On must be called on the thread of s.
-func On(s *act.Scheduler) *Runner { return guests.Get(s).root() }
+func On(s *act.Scheduler) *Runner { return &Runner{core: guests.Get(s)} }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	c := newCore(API{}, guest)
@@ -54,7 +54,7 @@ var guests = act.NewLocal(func(s *act.Scheduler) *core {
 // server; one of Inline runs phases on the goroutine that schedules them.
 //
 // Any goroutine may call its methods unless they say otherwise. A phase is given its tasklet's own view of the
-// runner, which differs only in that Run returns an error.
+// runner, which differs only in that Run panics.
 type Runner struct {
 	core  *core
 	entry *entry // nil unless it is the view of a tasklet
@@ -70,13 +70,11 @@ func (r *Runner) API() API { return r.core.api }
 // scheduled in the phase. Scheduling Wait also takes back what was scheduled and resumed before. Done ends the
 // membership, at the end of the present phase if there is one. Scheduled after that, t is a new member.
 //
-// The error is ErrIncomparable, ErrNotRunning for an Async outside of Run, or ErrSynchronous if the executor tried to
-// run the phase at once. After ErrSynchronous t is not a member; after the others nothing has changed.
+// The error is ErrNotRunning for an Async outside of Run; then nothing has changed. If the executor tried to run the
+// phase at once, there is another error, and t is not a member.
 func (r *Runner) Schedule(t Tasklet, d Directive) error {
 	d.require()
-	if err := identify(t); err != nil {
-		return err
-	}
+	requireComparable(t)
 	c := r.core
 	c.mu.Lock()
 	if c.closed || d == Async && c.monitor == nil {
@@ -100,9 +98,7 @@ func (r *Runner) Schedule(t Tasklet, d Directive) error {
 // wait. Suspend is mostly called in a phase of t: then the answer of the phase counts, and a resumption that comes
 // before its Wait is kept for the Wait.
 func (r *Runner) Suspend(t Tasklet) Rescheduler {
-	if err := identify(t); err != nil {
-		return Rescheduler{err: err}
-	}
+	requireComparable(t)
 	c := r.core
 	c.mu.Lock()
 	if c.closed {
@@ -122,19 +118,19 @@ func (r *Runner) Suspend(t Tasklet) Rescheduler {
 // Run returns nil when no member is left, and a *shutdown.Cut when an order has left some. Those are forgotten if the
 // order drops, and otherwise kept for the next Run. A panic in a phase, or a Goexit in an ASYNC phase, fails the tasklet
 // and is reported; Run goes on. A Goexit in a SYNC phase (a test's FailNow) ends the goroutine of Run: the tasklet is
-// forgotten, Run does not return, and another goroutine may call Run for the others. ErrSynchronous is joined to the
-// error if the executor has caused it.
+// forgotten, Run does not return, and another goroutine may call Run for the others. The error also says so if the
+// executor tried to run an ASYNC phase on the thread in Run.
 //
-// If another goroutine is in Run, Run blocks until that has returned. Inside a phase it returns ErrNested. It cannot
-// detect an ASYNC phase, or a phase run by With off the thread in Run, that calls Run on another view than its own: that
+// If another goroutine is in Run, Run blocks until that has returned. It panics if the runner was made by Inline or On,
+// and inside a phase. It cannot detect an ASYNC phase, or a phase run by With off the thread in Run, that calls Run on another view than its own: that
 // call blocks for ever.
 func (r *Runner) Run() error {
 	c := r.core
 	switch {
 	case r.entry != nil, c.here():
-		return ErrNested
+		panic("tasklet: Run was called inside a phase")
 	case c.kind != owner:
-		return ErrNoRun
+		panic("tasklet: a runner made by Inline or On has no Run of its own")
 	}
 	c.runs.Lock()
 	defer c.runs.Unlock()

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -181,14 +180,15 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 func TestABoundInTimeEndsThoseWhoWait(t *testing.T) {
 	r, h := tasklet.NewRunner(), &history{}
 	schedule(t, r, wait, told{h.play("W")})
+	schedule(t, r, sync_, tasklet.NewWait())
 	r.Shutdown(terms(shutdown.Policy{Time: 10 * time.Millisecond, Turns: 1}))
 	var cut *shutdown.Cut
 	inTime(t, func() { cut = requireCut(t, r.Run()) })
-	require.Equal(t, "W ", names(cut))
+	require.Equal(t, sorted("W tasklet of WAIT "), sorted(names(cut)))
 	require.Equal(t, "(W)", h.take())
 	schedule(t, r, sync_, h.play("B"))
 	r.Shutdown(terms(shutdown.Halt))
-	require.Equal(t, "B W ", names(requireCut(t, r.Run())), "it is kept")
+	require.Equal(t, sorted("B W tasklet of WAIT "), sorted(names(requireCut(t, r.Run()))), "they are kept")
 }
 
 // After a halt the next Run goes on where it was: members are queued and wait as before, and what an ASYNC phase has
@@ -311,33 +311,6 @@ func TestACutKnowsWhoHasNoTaskYet(t *testing.T) {
 		require.NoError(t, r.Run())
 		require.Equal(t, !drop, h.take() == "X")
 	}
-}
-
-// tied schedules x when Run is about to return.
-type tied struct {
-	s *tasklet.Runner
-	x tasklet.Tasklet
-}
-
-func (d *tied) Untie() bool {
-	if d.x != nil {
-		_ = d.s.Schedule(d.x, sync_)
-		d.x = nil
-	}
-	return true
-}
-
-// Run does not return while there is a member, and the last one obeys the order of the Run too.
-func TestWhoComesWhileRunReturnsIsRun(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
-	order := terms(shutdown.Unbounded)
-	schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-		hook.Tie(r.Act(), &tied{r, told{h.play("X")}})
-		r.Shutdown(order)
-		return done
-	}})
-	inTime(t, func() { require.NoError(t, r.Run()) })
-	require.Equal(t, "(X)X", h.take())
 }
 
 // Stop is not called beside a phase under another runner.

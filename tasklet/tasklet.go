@@ -13,7 +13,7 @@ import (
 // as this tasklet sees it: the same in all its phases, not to be passed to other tasklets.
 //
 // Tasklets are compared with ==, so a Tasklet is best a pointer to a struct that is not empty (Go may give all empty
-// structs one address). One that cannot be compared, or is not equal to itself, is refused with ErrIncomparable.
+// structs one address). A tasklet that cannot be compared, or is not equal to itself, causes a panic.
 //
 // A Tasklet that is a fmt.Stringer is named by it in logs, traces and Cuts. String is called on the thread in Run, also
 // while an ASYNC phase runs. It may panic.
@@ -68,43 +68,33 @@ func (f *function) Task(r *Runner) Directive { return f.f(r) }
 
 func (f *function) String() string { return act.Name(f.f) }
 
-// NewDone returns a new tasklet whose phase answers Done.
-func NewDone() Tasklet { return &answer{Done} }
-
 // NewWait returns a new tasklet whose phase answers Wait. Suspended, it keeps Run from returning until it is resumed
 // with Done.
-func NewWait() Tasklet { return &answer{Wait} }
+func NewWait() Tasklet { return &placeholder{} }
 
-type answer struct{ d Directive }
+type placeholder struct{ _ byte }
 
-func (a *answer) Task(*Runner) Directive { return a.d }
+func (*placeholder) Task(*Runner) Directive { return Wait }
 
-func (a *answer) String() string { return "tasklet of " + a.d.String() }
+func (*placeholder) String() string { return "tasklet of WAIT" }
 
 var (
 	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of On is closed,
 	// it is returned for every directive.
 	ErrNotRunning = errors.New("tasklet: the runner is not running")
-	// ErrInPhase is returned by With for a tasklet that is in a phase under any runner.
+	// ErrInPhase is returned by With for a tasklet that is in a phase of any runner.
 	ErrInPhase = errors.New("tasklet: the tasklet is in a phase already")
-	// ErrNested is returned by Run inside a phase of the same runner.
-	ErrNested = errors.New("tasklet: Run was called inside a phase")
-	// ErrNoRun is returned by the Run of a runner made by Inline or On.
-	ErrNoRun = errors.New("tasklet: a runner made by Inline or On has no Run of its own")
-	// ErrSynchronous is returned when the executor tries to run an ASYNC phase on the thread in Run.
-	ErrSynchronous = errors.New("tasklet: the executor runs ASYNC phases on the thread in Run")
-	// ErrIncomparable is returned for a tasklet that cannot be compared with ==, or is not equal to itself.
-	ErrIncomparable = errors.New("tasklet: the tasklet cannot be compared with ==: use a pointer")
+	// errSynchronous is for an executor that tries to run an ASYNC phase on the thread in Run.
+	errSynchronous = errors.New("tasklet: the executor runs ASYNC phases on the thread in Run")
 )
 
-// identify returns an error if t cannot be a member.
-func identify(t Tasklet) error {
+// requireComparable panics if t cannot be a member.
+func requireComparable(t Tasklet) {
 	if t == nil {
 		panic("tasklet: no tasklet")
 	}
 	same := t
 	if v := reflect.ValueOf(t); v.Kind() != reflect.Pointer && (!v.Comparable() || t != same) { // Comparable allocates
-		return fmt.Errorf("%w: %T", ErrIncomparable, t) // not the same: there is a NaN in it
+		panic(fmt.Sprintf("tasklet: %T cannot be compared with ==: use a pointer", t)) // or there is a NaN in it
 	}
-	return nil
 }

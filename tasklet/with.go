@@ -7,12 +7,10 @@ import "errors"
 // goroutine during a Run of s, it counts as an ASYNC phase, and Run waits for it. Under an Inline that another
 // goroutine uses, it runs in parallel with the phases there. Calls may nest, also those of different runners.
 //
-// The error is ErrInPhase if t is in a phase already, ErrIncomparable, or ErrNotRunning if the answer is Async and s is
-// not running; then t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
+// The error is ErrInPhase if t is in a phase already, or ErrNotRunning if the answer is Async and r is not running; then
+// t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
 func With(r *Runner, t Tasklet) error {
-	if err := identify(t); err != nil {
-		return err
-	}
+	requireComparable(t)
 	c := r.core
 	c.mu.Lock()
 	if c.closed {
@@ -57,7 +55,7 @@ func (e *entry) with(drains bool) error {
 // An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and
 // the goroutine that is active runs it and gets the errors. But their With runs its phase at once, in parallel with the
 // others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
-func Inline() *Runner { return newCore(API{}, inline).root() }
+func Inline() *Runner { return &Runner{core: newCore(API{}, inline)} }
 
 // drain runs what is queued, unless another call does.
 func (c *core) drain() (err error) {

@@ -1,7 +1,6 @@
 package tasklet_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -14,40 +13,6 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
-
-func TestWithRunsAPhaseNowAndFollowsItsAnswer(t *testing.T) {
-	for name, row := range map[string]struct {
-		before tasklet.Directive // what x was scheduled with
-		answer tasklet.Directive
-		want   string // ! is the end of With
-	}{
-		"a stranger":               {0, done, "X!AB"},
-		"a stranger goes on":       {0, sync_, "X!ABX"},
-		"who queues leaves it":     {sync_, done, "X!AB"},
-		"to go to the tail":        {sync_, sync_, "X!ABX"},
-		"who waits":                {wait, sync_, "X!ABX"},
-		"a stranger that goes off": {0, wait, "X!AB."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, h := tasklet.NewRunner(), &history{}
-			x := h.play("X", row.answer)
-			if row.before != 0 {
-				schedule(t, r, row.before, x)
-			}
-			schedule(t, r, sync_, h.play("A"), h.play("B"))
-			require.NoError(t, tasklet.With(r, x))
-			h.note("!")
-			if row.answer == wait {
-				r.Shutdown(terms(shutdown.Policy{Time: time.Millisecond, Drop: true}))
-				requireCut(t, r.Run())
-				h.note(".")
-			} else {
-				require.NoError(t, r.Run())
-			}
-			require.Equal(t, row.want, h.take())
-		})
-	}
-}
 
 // Each phase of nested calls has its own runner, which gets its answer.
 func TestWithsNest(t *testing.T) {
@@ -122,9 +87,8 @@ func TestInlineRunsSYNCBeforeScheduleReturns(t *testing.T) {
 	require.Equal(t, "W", h.take())
 }
 
-func TestInlineHasNoASYNCAndNoRun(t *testing.T) {
+func TestInlineHasNoASYNC(t *testing.T) {
 	r, h := tasklet.Inline(), &history{}
-	require.ErrorIs(t, r.Run(), tasklet.ErrNoRun)
 	require.Nil(t, r.Act())
 	r.Shutdown(terms(shutdown.Halt))
 	require.Nil(t, r.Order())
@@ -137,7 +101,6 @@ func TestInlineHasNoASYNCAndNoRun(t *testing.T) {
 	require.Equal(t, "X", h.take())
 
 	err := r.Schedule(&phases{"outer", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-		require.ErrorIs(t, r.Run(), tasklet.ErrNested)
 		schedule(t, r, sync_, h.play("Y", async), h.play("Z"))
 		return async
 	}}, sync_)
@@ -187,18 +150,8 @@ func TestInlineIsSafeForSeveralGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	schedule(t, r, sync_, tasklet.NewDone())
+	schedule(t, r, sync_, (&history{}).play("last"))
 	require.Equal(t, 4000, n)
-}
-
-func TestReadyMadeTasklets(t *testing.T) {
-	r := tasklet.NewRunner()
-	require.NotEqual(t, tasklet.NewDone(), &struct{}{})
-	require.NotSame(t, tasklet.NewWait(), tasklet.NewWait())
-	schedule(t, r, sync_, tasklet.NewDone(), tasklet.NewWait(), tasklet.NewWait())
-	r.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
-	cut := requireCut(t, r.Run())
-	require.Equal(t, "2 × tasklet of WAIT ", names(cut))
 }
 
 func TestOnAGroup(t *testing.T) {
@@ -228,12 +181,11 @@ func TestOnAGroup(t *testing.T) {
 					return done
 				}
 				require.True(t, r.Act().Here())
-				require.ErrorIs(t, r.Run(), tasklet.ErrNested)
 				return sync_
 			})
 			schedule(t, r, sync_, x)
 		}
-		require.ErrorIs(t, r.Run(), tasklet.ErrNoRun)
+		require.PanicsWithValue(t, noRun, func() { _ = r.Run() })
 		return nil
 	})
 	require.NoError(t, err)
@@ -271,22 +223,4 @@ func TestOnDoesNotHoldRun(t *testing.T) {
 	require.NoError(t, a.Run())
 	require.Equal(t, "AA", h.take())
 	require.NoError(t, a.Close())
-}
-
-// An executor is refused in Step as in Run.
-func TestOnRefusesAnExecutorOfTheThread(t *testing.T) {
-	h := &history{}
-	a := act.New(act.Config{Executor: at(func(f func()) { f() }), Logger: zap.NewNop()})
-	defer a.Close()
-	r := tasklet.On(a)
-	var err error
-	schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-		err = r.Schedule(h.play("A"), async)
-		return done
-	}})
-	for n := 1; n > 0; {
-		n, _ = a.Step(10)
-	}
-	require.True(t, errors.Is(err, tasklet.ErrSynchronous))
-	require.Empty(t, h.take())
 }

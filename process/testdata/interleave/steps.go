@@ -76,11 +76,6 @@ func (x *cell[T]) change(f func(T) T) (was, now T) {
 
 func (x *cell[T]) Store(v T) { x.change(func(T) T { return v }) }
 
-func (x *cell[T]) Swap(v T) T {
-	was, _ := x.change(func(T) T { return v })
-	return was
-}
-
 func (x *cell[T]) Add(n T) T {
 	_, now := x.change(func(v T) T { return v + n })
 	return now
@@ -88,11 +83,6 @@ func (x *cell[T]) Add(n T) T {
 
 func (x *cell[T]) And(mask T) T {
 	was, _ := x.change(func(v T) T { return v & mask })
-	return was
-}
-
-func (x *cell[T]) Or(mask T) T {
-	was, _ := x.change(func(v T) T { return v | mask })
 	return was
 }
 
@@ -112,7 +102,6 @@ type (
 	Uint32 struct{ cell[uint32] }
 	Uint64 struct{ cell[uint64] }
 	Int64  struct{ cell[int64] }
-	Int32  struct{ cell[uint32] }
 )
 
 // Bool is as in sync/atomic.
@@ -125,9 +114,8 @@ func number32(v bool) uint32 {
 	return 0
 }
 
-func (x *Bool) Load() bool       { return x.cell.Load() != 0 }
-func (x *Bool) Store(v bool)     { x.cell.Store(number32(v)) }
-func (x *Bool) Swap(v bool) bool { return x.cell.Swap(number32(v)) != 0 }
+func (x *Bool) Load() bool   { return x.cell.Load() != 0 }
+func (x *Bool) Store(v bool) { x.cell.Store(number32(v)) }
 func (x *Bool) CompareAndSwap(old, v bool) bool {
 	return x.cell.CompareAndSwap(number32(old), number32(v))
 }
@@ -146,24 +134,6 @@ func (x *Pointer[T]) Store(p *T) {
 	before(unsafe.Pointer(x))
 	x.p = p
 	after(unsafe.Pointer(x), 0, 0, true)
-}
-
-func (x *Pointer[T]) Swap(p *T) *T {
-	before(unsafe.Pointer(x))
-	was := x.p
-	x.p = p
-	after(unsafe.Pointer(x), 0, 0, true)
-	return was
-}
-
-func (x *Pointer[T]) CompareAndSwap(old, p *T) bool {
-	before(unsafe.Pointer(x))
-	done := x.p == old
-	if done {
-		x.p = p
-	}
-	after(unsafe.Pointer(x), 0, 0, done)
-	return done
 }
 
 // Mutex is as in sync.
