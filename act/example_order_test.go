@@ -33,7 +33,7 @@ func ExampleRun() {
 
 // The schedulers of a Group share nothing. What one wants of another it posts.
 func ExampleGroup() {
-	g := act.NewGroup(act.Config{Schedulers: 2})
+	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Pinned}) // as the zero Threads
 	defer g.Close()
 	here, there := g.Schedulers()[0], g.Schedulers()[1]
 	here.Post(func(*act.Scheduler) {
@@ -134,8 +134,8 @@ func ExampleAll() {
 	defer s.Close()
 	s.Spawn(act.Seq(
 		act.All(
-			act.Seq(&nap{after: 20 * time.Millisecond}, say("slow")),
-			act.Seq(&nap{after: time.Millisecond}, say("quick")),
+			act.Seq(yields(20), say("slow")),
+			act.Seq(yields(2), say("quick")),
 		),
 		say("both"),
 	))

@@ -208,6 +208,53 @@ func ExampleOffload() {
 	// Output: [127.0.0.1] <nil>
 }
 
+// A function off the thread ends when the body does.
+func ExampleCo_Context() {
+	run(func(co *coro.Co) error {
+		ctx := co.Context()
+		err := co.Within(time.Millisecond, func() error {
+			_, err := coro.Offload(co, func() (int, error) {
+				<-ctx.Done() // a query, for example
+				return 0, ctx.Err()
+			})
+			return err
+		})
+		fmt.Println(err)
+		return nil
+	})
+	// Output: coro: not finished within 1ms: i/o timeout
+}
+
+// A task that owns something closes it after the body has ended, however that ends.
+func ExampleCo_Task() {
+	run(func(co *coro.Co) error {
+		file, err := os.Open("example_test.go")
+		if err != nil {
+			return err
+		}
+		co.Task().Own(file)
+		return co.Yield()
+	})
+	// Output:
+}
+
+// An action that has dealt with a connection gives it to a coroutine.
+func ExampleCo_Conn() {
+	handler := func(under *listener.Conn) act.Action {
+		return act.Seq(
+			act.Func(func(*act.Task) act.Directive {
+				_, _ = under.WriteString("welcome\n")
+				return act.Done
+			}),
+			coro.New(func(co *coro.Co) error {
+				c := co.Conn(under)
+				_, err := io.Copy(c, c)
+				return err
+			}))
+	}
+	_ = service.TCP{Address: ":7007", Handler: handler}
+}
+
 // Two functions run at once, each with a future.
 func ExampleValue() {
 	run(func(co *coro.Co) error {

@@ -10,9 +10,9 @@ import (
 
 // The durations of the strategies that ParseStrategy returns.
 const (
-	// PollPause is the pause of "poll": an event waits half of it on average, and an idle scheduler takes a few percent of
+	// pollPause is the pause of "poll": an event waits half of it on average, and an idle scheduler takes a few percent of
 	// a CPU.
-	PollPause = time.Millisecond
+	pollPause = time.Millisecond
 	// HybridSpin is the spin of "hybrid": a few times what it costs to go to sleep and wake up, so that at worst a small
 	// multiple of that is wasted.
 	HybridSpin = 50 * time.Microsecond
@@ -28,7 +28,7 @@ func ParseStrategy(name string) (act.Strategy, error) {
 	case "interrupt":
 		return nil, nil
 	case "poll":
-		return Pause(PollPause), nil
+		return Pause(pollPause), nil
 	case "hybrid":
 		return Hybrid(HybridSpin), nil
 	case "busy":

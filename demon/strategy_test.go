@@ -169,7 +169,7 @@ func TestAnIdleSchedulerWakesUpNoMoreThanItsStrategySays(t *testing.T) {
 		min, max int64 // passes in that time
 	}{
 		{"interrupt", 0, 0},
-		{"poll", 10, int64(in / demon.PollPause)},
+		{"poll", 10, int64(in / time.Millisecond)},
 		{"hybrid", 0, 0},
 		{"busy", 1000, 1 << 40},
 	} {

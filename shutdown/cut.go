@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Named bounds the different names in a Cut.
-const Named = 8
+// maxNames bounds the different names in a Cut.
+const maxNames = 8
 
 // Cut is the error of an end that left something undone. It says what, and under which order, so that an operator sees what
 // did not finish in time.
@@ -22,7 +22,7 @@ type Cut struct {
 	Processes int
 	// Dropped reports whether they were dropped; otherwise a later Run goes on with them.
 	Dropped bool
-	// Names are the different names of the actions, in order of appearance, at most Named.
+	// Names are the different names of the actions, in order of appearance, at most 8.
 	Names []Count
 }
 
@@ -93,7 +93,7 @@ func (c *Cut) Add(o *Cut) {
 		switch {
 		case i >= 0:
 			c.Names[i].N += n.N
-		case len(c.Names) < Named:
+		case len(c.Names) < maxNames:
 			c.Names = append(c.Names, n)
 		}
 	}
