@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"syscall"
+	"testing"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -65,4 +68,50 @@ func Example() {
 	}
 	// Output:
 	// client 1 of 10.0.0.1:80: the answer to PING is "WHAT?\n"
+}
+
+// A test of its own faults: the Faults of Anything, with other weights for two of them.
+func ExampleTestWith() {
+	_ = func(t *testing.T) { // func TestServer
+		o := sim.Options{Faults: sim.Anything(), Storm: 10 * time.Minute}
+		o.Faults.Reset = 65536 / 1000 // one segment in a thousand
+		o.Faults.WallJump = 0         // never
+		sim.TestWith(t, o, func(w *sim.World) {
+			server := &service.TCP{Address: "10.0.0.1:80", Handler: pong}
+			if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
+				t.Fatal(err)
+			}
+			w.Client("10.0.0.1:80", ping)
+		})
+	}
+}
+
+// A reset that no fault explains fails a world, unless it is excused. This server resets every connection.
+func ExampleWorld_Excuse() {
+	w := sim.New(sim.Options{})
+	hangsUp := func(c *listener.Conn) act.Action { c.Abort(); return nil }
+	server := &service.TCP{Address: "10.0.0.1:80", Handler: hangsUp}
+	if _, err := w.Server("server", act.Config{}, server.Setup); err != nil {
+		fmt.Println(err)
+	}
+	w.Excuse(func(_ *sim.Client, err error) bool { return errors.Is(err, syscall.ECONNRESET) })
+	w.Client("10.0.0.1:80", ping)
+	fmt.Println(w.Run())
+	// Output: <nil>
+}
+
+// Abort ends the connection with a reset, here in the middle of a line.
+func ExampleClient_Abort() {
+	w := sim.New(sim.Options{})
+	server := &service.TCP{Address: "10.0.0.1:80", Handler: pong}
+	if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
+		fmt.Println(err)
+	}
+	w.Client("10.0.0.1:80", func(c *sim.Client) error {
+		_, err := fmt.Fprint(c, "PI")
+		c.Abort()
+		return err
+	})
+	fmt.Println(w.Run())
+	// Output: <nil>
 }

@@ -104,30 +104,21 @@ func (l *library) visit(c *sim.Client) error {
 }
 
 // TestFiles sends files with the sendfile of the system, over sockets of both kinds that are often full.
-func TestFiles(t *testing.T) {
+func TestFiles(t *testing.T) { testFiles(t, nil, "10.0.0.1:7011", "unix:/run/library") }
+
+// TestFilesRead is the same over streams that cannot send files, so the files are read and written.
+func TestFilesRead(t *testing.T) { testFiles(t, setUps{sim.Completions}, "10.0.0.1:7011") }
+
+func testFiles(t *testing.T, engine setUps, addresses ...string) {
 	l := newLibrary(t)
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
 		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
 		unix := &service.Unix{Path: "/run/library", Handler: l.serve, Limits: patient(w)}
-		_, err := w.Server("library", cfg, tcp.Setup, unix.Setup)
+		_, err := w.Server("library", cfg, append(engine[:len(engine):len(engine)], tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		for range 8 {
-			w.Client(pick(w, "10.0.0.1:7011", "unix:/run/library"), l.visit)
-		}
-	})
-}
-
-// TestFilesRead is the same over streams that cannot send files, so the files are read and written.
-func TestFilesRead(t *testing.T) {
-	l := newLibrary(t)
-	sim.Test(t, func(w *sim.World) {
-		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
-		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
-		_, err := w.Server("library", cfg, sim.Completions, tcp.Setup)
-		require.NoError(t, err)
-		for range 8 {
-			w.Client("10.0.0.1:7011", l.visit)
+			w.Client(pick(w, addresses...), l.visit)
 		}
 	})
 }

@@ -23,62 +23,62 @@ import (
 
 // TestHTTP runs clients against an HTTP/1.1 server. Each client knows every byte that it must read.
 //
-//	question_test.go   what a client asks
-//	reply_test.go      what the handler does for it, and what the client must read
-//	surfer_test.go     how a client behaves
-//	hearing_test.go    whether the client has read that, and whether the connection may end where it has
+//	http_request_test.go   what a client asks
+//	http_reply_test.go     what the handler does for it, and what the client must read
+//	http_client_test.go    how a client behaves
+//	http_read_test.go      whether the client has read that, and whether the connection may end where it has
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "noise")
-	require.NoError(t, os.WriteFile(path, noise, 0o600))
+	require.NoError(t, os.WriteFile(path, randomBytes, 0o600))
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	var seen tally
+	var seen httpCounts
 	o := sim.Options{Faults: sim.Anything(), Panics: true}
 	const often = 65536 / 5
 	o.Faults.ShortRead, o.Faults.ShortWrite, o.Faults.FalseEmpty, o.Faults.FalseFull = often, often, often, often
 	sim.TestWith(t, o, func(w *sim.World) {
-		h := &site{w: w, seen: &seen, file: file}
+		h := &httpServer{w: w, seen: &seen, file: file}
 		h.open(t)
 	})
 	t.Log(seen)
 }
 
-// tally counts what has happened. A scenario in which nothing happens finds nothing.
-type tally struct {
+// httpCounts counts what has happened. A scenario in which nothing happens finds nothing.
+type httpCounts struct {
 	connections, answers, cut, refused, tooLate, continued, bodies, unanswered int
 }
 
-func (n tally) String() string {
-	return fmt.Sprintf("%d connections: %d answers heard whole, of which %d refusals and %d for being late, %d cut; %d bodies, %d continued; "+
+func (n httpCounts) String() string {
+	return fmt.Sprintf("%d connections: %d answers read whole, of which %d refusals and %d for being late, %d cut; %d bodies, %d continued; "+
 		"%d connections that an order has ended", n.connections, n.answers, n.refused, n.tooLate, n.cut, n.bodies, n.continued, n.unanswered)
 }
 
-// site is the server.
-type site struct {
+// httpServer is the server.
+type httpServer struct {
 	w           *sim.World
-	seen        *tally
-	file        *os.File // of noise
+	seen        *httpCounts
+	file        *os.File // of randomBytes
 	limits      listener.Limits
 	times       httpd.Timeouts
-	surfers     []*surfer
-	present     *hosted // the connection that has its turn
-	skewed      bool    // the wall clock has jumped
-	completions bool    // what has arrived need not have been received
+	clients     []*httpClient
+	present     *httpConn // the connection that has its turn
+	skewed      bool      // the wall clock has jumped
+	completions bool      // what has arrived need not have been received
 	ordered     bool
 	given       time.Duration // when
 	terms       shutdown.Policy
 }
 
-func (h *site) open(t testing.TB) {
+func (h *httpServer) open(t testing.TB) {
 	w := h.w
 	h.limits = patient(w)
 	h.limits.Read, h.limits.Linger = pick(w, 0, 2000, 20_000), pick(w, 5*time.Second, time.Hour, time.Hour, time.Hour)
 	h.times = pick(w, httpd.Timeouts{}, httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1},
 		httpd.Timeouts{Head: 5 * time.Second, Idle: 8 * time.Second, Body: 5 * time.Second, Write: 10 * time.Second})
 	web := &httpd.Server{Handler: h.answer, Timeouts: h.times, OnResponse: h.answered}
-	serve := func(c *listener.Conn) act.Action { return &hosted{site: h, c: c, inner: web.Serve(c)} }
+	serve := func(c *listener.Conn) act.Action { return &httpConn{httpServer: h, c: c, inner: web.Serve(c)} }
 	tcp := &service.TCP{Address: overTCP, Handler: serve, MaxConns: pick(w, 0, 0, 5), Limits: h.limits}
 	unix := &service.Unix{Path: overUnix[len("unix:"):], Handler: serve, Limits: h.limits}
 	cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
@@ -91,7 +91,7 @@ func (h *site) open(t testing.TB) {
 	h.completions = engine != nil
 	v, err := w.Server("web", cfg, append(engine, tcp.Setup, unix.Setup)...)
 	require.NoError(t, err)
-	h.crowd(pick(w, []string{overTCP}, []string{overTCP, overUnix}))
+	h.addClients(pick(w, []string{overTCP}, []string{overTCP, overUnix}))
 	if w.Rand().IntN(2) == 0 {
 		h.end(v)
 	}
@@ -100,25 +100,25 @@ func (h *site) open(t testing.TB) {
 // The addresses of the server.
 const overTCP, overUnix = "10.0.0.1:80", "unix:/run/web"
 
-// crowd adds the clients, some of them late.
-func (h *site) crowd(places []string) {
+// addClients adds the clients, some of them late.
+func (h *httpServer) addClients(places []string) {
 	w := h.w
 	for n := range pick(w, 8, 16, 32) {
-		s := &surfer{site: h, n: n, place: pick(w, places...)}
-		h.surfers = append(h.surfers, s)
+		s := &httpClient{httpServer: h, n: n, place: pick(w, places...)}
+		h.clients = append(h.clients, s)
 		if n == 0 || w.Rand().IntN(2) == 0 {
-			w.Client(s.place, s.surf)
+			w.Client(s.place, s.run)
 		} else {
-			w.At(time.Duration(w.Rand().Int64N(int64(time.Second))), func() { w.Client(s.place, s.surf) })
+			w.At(time.Duration(w.Rand().Int64N(int64(time.Second))), func() { w.Client(s.place, s.run) })
 		}
 	}
 }
 
-// notice is how long before an order a request must have arrived to be answered, since events may be late.
-const notice = 100 * time.Millisecond
+// orderNotice is how long before an order a request must have arrived to be answered, since events may be late.
+const orderNotice = 100 * time.Millisecond
 
 // end gives the server an order.
-func (h *site) end(v *sim.Server) {
+func (h *httpServer) end(v *sim.Server) {
 	w := h.w
 	terms := pick(w, shutdown.Suspend, shutdown.Halt, shutdown.Unbounded, shutdown.Unbounded, shutdown.Policy{})
 	if terms == (shutdown.Policy{}) {
@@ -126,11 +126,11 @@ func (h *site) end(v *sim.Server) {
 			terms, given = order(w)
 		}
 	}
-	at := notice + time.Duration(w.Rand().Int64N(int64(pick(w, 5*time.Millisecond, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second))))
-	w.At(at-notice, func() {
-		for _, s := range h.surfers {
+	at := orderNotice + time.Duration(w.Rand().Int64N(int64(pick(w, 5*time.Millisecond, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second))))
+	w.At(at-orderNotice, func() {
+		for _, s := range h.clients {
 			s.arrived = -1
-			if s.hosted != nil {
+			if s.httpConn != nil {
 				s.arrived = s.c.Arrived()
 			}
 		}
@@ -141,8 +141,8 @@ func (h *site) end(v *sim.Server) {
 	})
 }
 
-// lenient reports whether an order now lets the server cut connections.
-func (h *site) lenient() bool {
+// mayCut reports whether an order now lets the server cut connections.
+func (h *httpServer) mayCut() bool {
 	switch {
 	case !h.ordered:
 		return false
@@ -154,27 +154,27 @@ func (h *site) lenient() bool {
 	return true
 }
 
-// hosted is a connection of the server. It checks the action of the connection.
-type hosted struct {
-	*site
-	c       *listener.Conn
-	inner   act.Action
-	surfer  *surfer // nil: not known yet
-	called  int     // handlers called in this turn
-	open    int     // actions of handlers
-	next    int     // the number of the next request
-	logged  int     // how many of those that the handler has seen were logged
-	ordered bool
-	away    bool // its action belongs to an offloaded function
-	stopped bool // after the last answer
+// httpConn is a connection of the server. It checks the action of the connection.
+type httpConn struct {
+	*httpServer
+	c          *listener.Conn
+	inner      act.Action
+	httpClient *httpClient // nil: not known yet
+	called     int         // handlers called in this turn
+	open       int         // actions of handlers
+	next       int         // the number of the next request
+	logged     int         // how many of those that the handler has seen were logged
+	ordered    bool
+	away       bool // its action belongs to an offloaded function
+	stopped    bool // after the last answer
 }
 
-func (v *hosted) Act(t *act.Task) act.Directive {
+func (v *httpConn) Act(t *act.Task) act.Directive {
 	v.present, v.called = v, 0
 	wall, now := t.Scheduler().Clock().Wall(), v.w.Now()
 	v.skewed = v.skewed || !wall.Equal(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(now))
-	if v.surfer == nil {
-		v.meet()
+	if v.httpClient == nil {
+		v.findClient()
 	}
 	d := v.inner.Act(t)
 	v.away = d == act.Async
@@ -187,22 +187,22 @@ func (v *hosted) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// meet finds the client of the connection. Over TCP that is by its address.
-func (v *hosted) meet() {
+// findClient finds the client of the connection. Over TCP that is by its address.
+func (v *httpConn) findClient() {
 	at := v.c.RemoteAddr()
-	for _, s := range v.surfers {
+	for _, s := range v.clients {
 		if at != nil && s.c != nil && s.place != overUnix && s.c.LocalAddr().String() == at.String() {
-			v.surfer, s.hosted = s, v
+			v.httpClient, s.httpConn = s, v
 		}
 	}
 }
 
-func (v *hosted) Stop(t *act.Task, o shutdown.Order) {
+func (v *httpConn) Stop(t *act.Task, o shutdown.Order) {
 	v.ordered = true
 	v.inner.(act.Stopper).Stop(t, o)
 }
 
-func (v *hosted) Close() error {
+func (v *httpConn) Close() error {
 	err := v.inner.(io.Closer).Close()
 	if v.open != 0 {
 		v.w.Errorf("a connection has ended, and %d actions of its handler have not", v.open)
@@ -224,7 +224,7 @@ func TestUpgrade(t *testing.T) {
 		ordered, asked, told := false, 0, 0
 		web := &httpd.Server{Handler: func(out *httpd.Response, r *httpd.Request) act.Action {
 			asked++
-			if err := out.SwitchProtocols("echo", func(c *listener.Conn) act.Action { return &upgraded{w: w, c: c} }); err != nil {
+			if err := out.SwitchProtocols("echo", func(c *listener.Conn) act.Action { return &switched{w: w, c: c} }); err != nil {
 				w.Errorf("%s: %v", r.Target(), err)
 			}
 			if w.Rand().IntN(2) == 0 {
@@ -258,11 +258,11 @@ func TestUpgrade(t *testing.T) {
 // upgrades is a client that switches to the echo. It talks when it has read the answer, or at once: then what it says
 // looks like a request.
 func upgrades(w *sim.World, c *sim.Client) error {
-	const ask, behind = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n", "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+	const asks, behind = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n", "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	wait := c.Rand().IntN(2) == 0
-	says, want := ask, ""
+	says, want := asks, ""
 	if !wait {
-		says, want = ask+behind, behind
+		says, want = asks+behind, behind
 	}
 	for says != "" {
 		n := min(len(says), 1+c.Rand().IntN(2*len(says)))
@@ -273,28 +273,28 @@ func upgrades(w *sim.World, c *sim.Client) error {
 			c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Second))))
 		}
 	}
-	var heard []byte
-	for !bytes.HasSuffix(heard, []byte("\r\n\r\n"+want)) {
+	var read []byte
+	for !bytes.HasSuffix(read, []byte("\r\n\r\n"+want)) {
 		one := make([]byte, 1)
 		if _, err := c.Read(one); err != nil {
 			return err
 		}
-		if heard = append(heard, one[0]); len(heard) > 1000 || len(heard) == 13 && string(heard) != "HTTP/1.1 101 " {
-			w.Errorf("it has answered %q", heard)
+		if read = append(read, one[0]); len(read) > 1000 || len(read) == 13 && string(read) != "HTTP/1.1 101 " {
+			w.Errorf("it has answered %q", read)
 			return nil
 		}
 	}
 	return echoes(c)
 }
 
-// upgraded echoes, as the action of a connection that was one of HTTP.
-type upgraded struct {
+// switched echoes, as the action of a connection that was one of HTTP.
+type switched struct {
 	w    *sim.World
 	c    *listener.Conn
 	told bool
 }
 
-func (x *upgraded) Act(t *act.Task) act.Directive {
+func (x *switched) Act(t *act.Task) act.Directive {
 	if t.Order() != nil && !x.told {
 		x.w.Errorf("the order has not reached the action behind the switch")
 	}
@@ -307,4 +307,4 @@ func (x *upgraded) Act(t *act.Task) act.Directive {
 	return listener.Next(t, err)
 }
 
-func (x *upgraded) Stop(*act.Task, shutdown.Order) { x.told = true }
+func (x *switched) Stop(*act.Task, shutdown.Order) { x.told = true }

@@ -270,7 +270,7 @@ var scripts = map[string]func(h *recorder){
 	},
 }
 
-func TestCallsAsOnThisMachine(t *testing.T) {
+func TestCallsAreAsOnThisMachine(t *testing.T) {
 	tier.Need(t, tier.Full, "waits for the network of this machine, which takes longer when it is busy")
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {

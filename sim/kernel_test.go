@@ -40,11 +40,10 @@ func (b *kernelBench) pass(d time.Duration) {
 	b.w.now = until
 }
 
-// settle runs the world until nothing is pending.
+// settle lets time pass until nothing is pending.
 func (b *kernelBench) settle() {
 	for at, ok := b.w.agenda.next(); ok; at, ok = b.w.agenda.next() {
-		b.w.now = max(b.w.now, at)
-		b.w.agenda.take().fire()
+		b.pass(max(0, at-b.w.now))
 	}
 }
 
@@ -133,7 +132,7 @@ func TestNoDescriptorLeft(t *testing.T) {
 	b.right()
 }
 
-func TestUseAfterCloseIsWrong(t *testing.T) {
+func TestUseAfterCloseFailsTheWorld(t *testing.T) {
 	for name, use := range map[string]func(*kernelBench, int) error{
 		"close":   func(b *kernelBench, fd int) error { return b.Close(fd) },
 		"reset":   func(b *kernelBench, fd int) error { return b.Reset(fd) },
@@ -155,7 +154,7 @@ func TestUseAfterCloseIsWrong(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOpenIsListed(t *testing.T) {
+func TestOpenDescriptorsAreListed(t *testing.T) {
 	b := newBench(t, Options{})
 	require.Empty(t, b.k.open())
 	l := b.listen()
@@ -177,7 +176,7 @@ func TestWhatIsLeftOpenIsListed(t *testing.T) {
 	b.right()
 }
 
-func TestWhoMayListenWhere(t *testing.T) {
+func TestListenAddressConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second string
 		sibling       bool
@@ -256,24 +255,6 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	require.False(t, late.settled())
 	b.pass(2 * time.Second)
 	require.Equal(t, syscall.ETIMEDOUT, late.socketError())
-}
-
-func TestDataBeforeAcceptIsThere(t *testing.T) {
-	b := newBench(t, Options{})
-	l := b.listen()
-	e := b.dialled()
-	_, err := e.send([]byte("head "), []byte("body"))
-	require.NoError(t, err)
-	require.NoError(t, e.closeWrite())
-	b.settle()
-	fd, err := b.Accept(l)
-	require.NoError(t, err)
-	got, err := b.hear(fd)
-	require.NoError(t, err)
-	require.Equal(t, "head body", got)
-	_, err = b.hear(fd)
-	require.Equal(t, io.EOF, err)
-	b.right()
 }
 
 // only returns Faults of which one kind happens each time that it can.
@@ -370,17 +351,6 @@ func TestFaultsOfCalls(t *testing.T) {
 		_, err = b.Accept(l)
 		require.NoError(t, err)
 	})
-	t.Run("no descriptors, healed", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.NoFiles = often }))
-		l := b.listen()
-		b.dialled()
-		_, err := b.Accept(l)
-		require.Error(t, err)
-		b.w.healed = true
-		b.k.short = 0
-		_, err = b.Accept(l)
-		require.NoError(t, err)
-	})
 	t.Run("refused", func(t *testing.T) {
 		b := newBench(t, only(func(f *Faults) { f.Refused = often }))
 		b.listen()
@@ -453,4 +423,32 @@ func TestFaultsOfCalls(t *testing.T) {
 			require.Equal(t, 11, n)
 		})
 	}
+}
+
+// Bytes that a reset overtakes are lost. Bytes that had arrived before are not.
+func TestResetOvertakes(t *testing.T) {
+	lost, kept := 0, 0
+	for seed := range uint64(50) {
+		b := newBench(t, Options{Seed: seed})
+		e, fd := b.pair()
+		_, _ = e.send(nil, []byte("arrived"))
+		b.settle()
+		_, _ = e.send(nil, []byte(" on its way"))
+		e.reset()
+		b.settle()
+		got, err := b.hear(fd)
+		require.NoError(t, err)
+		switch got {
+		case "arrived":
+			lost++
+		case "arrived on its way":
+			kept++
+		}
+		_, err = b.hear(fd)
+		require.Equal(t, syscall.ECONNRESET, err)
+		_, err = b.hear(fd)
+		require.Equal(t, io.EOF, err)
+	}
+	require.Positive(t, lost)
+	require.Positive(t, kept)
 }

@@ -79,27 +79,19 @@ func (h *recorder) events() {
 
 // connect makes a connection with the ends 0, which dials, and 1.
 func (h *recorder) connect(local bool) {
-	var l int
-	var err error
-	if local {
-		l, err = h.os.ListenUnix(filepath.Join(h.dir, "s"), netpoll.ListenOptions{})
-	} else {
-		l, err = h.os.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{First: true})
-	}
-	h.logf("listen: %v", err)
 	h.poller, _ = h.os.OpenPoller()
-	var a int
+	var l, a int
 	if local {
-		a, _, err = h.os.DialUnix(filepath.Join(h.dir, "s"))
+		l = h.listenUnix("s", netpoll.ListenOptions{})
+		a = h.dialUnix("s")
 	} else {
-		a, _, err = h.os.DialTCP(netip.MustParseAddrPort(h.os.LocalAddr(l).String()))
+		var addr netip.AddrPort
+		l, addr = h.listen(alone)
+		a = h.dial(addr)
 	}
-	h.logf("dial: %v", err)
-	h.settle()
 	h.logf("connected: %v", h.os.SocketError(a))
-	b, err := h.os.Accept(l)
-	h.logf("accept: %v", err)
-	h.logf("close: %v", h.os.Close(l))
+	b := h.accept(l)
+	h.close(l)
 	if local {
 		_ = h.os.Unlink(filepath.Join(h.dir, "s"))
 	}
@@ -180,7 +172,7 @@ func (h *recorder) run(seed uint64) string {
 }
 
 // The model is compared with the system of this machine: calls return the same, and the poller reports the same.
-func TestConnectionsAsOnThisMachine(t *testing.T) {
+func TestConnectionsAreAsOnThisMachine(t *testing.T) {
 	tier.Need(t, tier.Full, "waits for the network of this machine, which takes longer when it is busy")
 	for seed := range uint64(tier.Choose(0, 30, 200)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

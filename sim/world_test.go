@@ -47,11 +47,16 @@ func failure(t *testing.T, w *sim.World) *sim.Failure {
 	return f
 }
 
+func reads(c *sim.Client) error {
+	_, err := io.ReadAll(c)
+	return err
+}
+
 func mute(*listener.Conn) act.Action {
 	return act.Func(func(t *act.Task) act.Directive { t.Waker(); return act.Wait })
 }
 
-func TestTheSameSeedIsTheSameHistory(t *testing.T) {
+func TestSameSeedGivesSameHistory(t *testing.T) {
 	run := func(seed uint64) sim.Counts {
 		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything()})
 		mixed(t)(w)
@@ -91,12 +96,9 @@ func TestEachFault(t *testing.T) {
 	})
 }
 
-func TestADeadlockShowsWhatEverythingWaitsFor(t *testing.T) {
+func TestDeadlockReportsWaits(t *testing.T) {
 	w, _ := worldOf(t, sim.Options{Seed: 7}, mute)
-	w.Client("10.0.0.1:80", func(c *sim.Client) error {
-		_, err := c.Read(make([]byte, 1))
-		return err
-	})
+	w.Client("10.0.0.1:80", reads)
 	f := failure(t, w)
 	require.ErrorContains(t, f, "deadlock: still waiting for every client to finish, but nothing can run and nothing is pending")
 	require.Regexp(t, `client 1 of 10.0.0.1:80 \(connection \d+\) waits for something to read`, f.Waits)
@@ -105,38 +107,31 @@ func TestADeadlockShowsWhatEverythingWaitsFor(t *testing.T) {
 	require.EqualValues(t, 7, f.Seed)
 }
 
-func TestALivelockIsNoticed(t *testing.T) {
+func TestLivelockFailsTheWorld(t *testing.T) {
 	for name, o := range map[string]sim.Options{
 		"without progress in 5000 steps": {Stall: 5000},
 		"after 5000 steps":               {Steps: 5000},
 	} {
 		w, _ := worldOf(t, o, func(*listener.Conn) act.Action { return act.Func(func(*act.Task) act.Directive { return act.Yield }) })
-		w.Client("10.0.0.1:80", func(c *sim.Client) error {
-			_, err := c.Read(make([]byte, 1))
-			return err
-		})
+		w.Client("10.0.0.1:80", reads)
 		require.ErrorContains(t, w.Run(), name)
 	}
 }
 
-func TestAnOrderThatIsNotObeyedIsNoticed(t *testing.T) {
+func TestDisobeyedOrderFailsTheWorld(t *testing.T) {
 	w, v := worldOf(t, sim.Options{Calm: time.Hour}, mute)
 	w.At(time.Second, func() { v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Endless}}) })
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
 	require.ErrorContains(t, w.Run(), "still waiting for server to end")
 }
 
-func TestAnErrorOfAScriptFailsTheWorld(t *testing.T) {
+func TestScriptErrorFailsTheWorld(t *testing.T) {
 	mistake := errors.New("a mistake")
 	w, _ := worldOf(t, sim.Options{}, echo.Echo)
 	w.Client("10.0.0.1:80", func(*sim.Client) error { return mistake })
 	require.ErrorIs(t, w.Run(), mistake)
 	w, _ = worldOf(t, sim.Options{}, echo.Echo)
-	w.Client("10.0.0.1:80", func(c *sim.Client) error {
-		c.Go(func(*sim.Client) error { return mistake })
-		c.Sleep(time.Second)
-		return nil
-	})
+	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Go(func(*sim.Client) error { return mistake }); return nil })
 	require.ErrorIs(t, w.Run(), mistake)
 	w, _ = worldOf(t, sim.Options{}, echo.Echo)
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { w.Errorf("seen at %v", c.Now().Year()); return nil })
@@ -146,7 +141,6 @@ func TestAnErrorOfAScriptFailsTheWorld(t *testing.T) {
 // A reset by the server counts against it; a reset by a fault does not.
 func TestResetsByFaultsAreExcused(t *testing.T) {
 	breaks := func(c *listener.Conn) act.Action { c.Abort(); return nil }
-	reads := func(c *sim.Client) error { _, err := c.Read(make([]byte, 1)); return err }
 	w, _ := worldOf(t, sim.Options{}, breaks)
 	w.Client("10.0.0.1:80", reads)
 	require.ErrorIs(t, w.Run(), syscall.ECONNRESET)
@@ -165,7 +159,7 @@ func TestResetsByFaultsAreExcused(t *testing.T) {
 	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nothing listens")
 }
 
-func TestAPostByAForeignGoroutinePanics(t *testing.T) {
+func TestPostFromOtherGoroutinePanics(t *testing.T) {
 	w := sim.New(sim.Options{})
 	var s *act.Scheduler
 	_, err := w.Server("server", act.Config{}, func(of *act.Scheduler) error { s = of; return nil })
@@ -185,7 +179,7 @@ func TestAPostByAForeignGoroutinePanics(t *testing.T) {
 }
 
 // A client is a net.Conn, with deadlines on the world's clock.
-func TestAClientIsAConnection(t *testing.T) {
+func TestClientIsANetConn(t *testing.T) {
 	w, _ := worldOf(t, sim.Options{}, echo.Echo)
 	w.Client("10.0.0.1:80", func(c *sim.Client) error {
 		if err := c.SetReadDeadline(c.Now().Add(20 * time.Minute)); err != nil {
@@ -213,30 +207,6 @@ func TestAClientIsAConnection(t *testing.T) {
 	require.NoError(t, w.Run())
 }
 
-// An hour of the world's time with a hundred clients takes seconds.
-func TestAnHourOfAHundredClients(t *testing.T) {
-	w, _ := worldOf(t, sim.Options{Seed: 1, Storm: time.Hour, Faults: sim.Anything()}, echo.Echo)
-	w.Excuse(func(_ *sim.Client, err error) bool { return cutOff(err) }) // by the linger of five seconds, for example
-	for range 100 {
-		w.Client("10.0.0.1:80", func(c *sim.Client) error {
-			for message := []byte("how are you?"); w.Now() < time.Hour; c.Sleep(time.Second) {
-				if _, err := c.Write(message); err != nil {
-					return err
-				}
-				if _, err := io.ReadFull(c, make([]byte, len(message))); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	begun := time.Now()
-	require.NoError(t, w.Run())
-	s := w.Counts()
-	require.GreaterOrEqual(t, s.Time, time.Hour)
-	t.Logf("%v in %v", s, time.Since(begun))
-}
-
 // BenchmarkMixed measures turns per second, including the checks and the hash of the history.
 func BenchmarkMixed(b *testing.B) {
 	turns := 0
@@ -250,7 +220,7 @@ func BenchmarkMixed(b *testing.B) {
 }
 
 // A server may shut itself down, and the world checks that it obeys.
-func TestAnOrderFromInside(t *testing.T) {
+func TestServerShutsItselfDown(t *testing.T) {
 	quits := func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
 			t.Scheduler().Group().Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Second, Drop: true}})
@@ -258,19 +228,18 @@ func TestAnOrderFromInside(t *testing.T) {
 		})
 	}
 	w, v := worldOf(t, sim.Options{}, quits)
-	w.Client("10.0.0.1:80", func(c *sim.Client) error { _, err := io.ReadAll(c); return err })
+	w.Client("10.0.0.1:80", reads)
 	require.NoError(t, w.Run())
 	require.NoError(t, v.Err())
 }
 
-func TestAPanicFailsTheWorldUnlessAllowed(t *testing.T) {
+func TestPanicFailsTheWorldUnlessAllowed(t *testing.T) {
 	panics := func(*listener.Conn) act.Action {
-		return act.Func(func(*act.Task) act.Directive { panic("a slip") })
+		return act.Func(func(*act.Task) act.Directive { panic("on purpose") })
 	}
-	reads := func(c *sim.Client) error { _, err := io.ReadAll(c); return err }
 	w, _ := worldOf(t, sim.Options{}, panics)
 	w.Client("10.0.0.1:80", reads)
-	require.ErrorContains(t, w.Run(), "panicked: a slip")
+	require.ErrorContains(t, w.Run(), "panicked: on purpose")
 	w, _ = worldOf(t, sim.Options{Panics: true}, panics)
 	w.Client("10.0.0.1:80", reads)
 	require.ErrorIs(t, w.Run(), syscall.ECONNRESET)
@@ -278,7 +247,7 @@ func TestAPanicFailsTheWorldUnlessAllowed(t *testing.T) {
 
 // A planned call comes even when all clients have finished. A call that plans itself again and again does not keep the
 // world from ending.
-func TestTheWorldWaitsForPlannedCalls(t *testing.T) {
+func TestRunWaitsForAt(t *testing.T) {
 	mistake := errors.New("must be seen")
 	w, _ := worldOf(t, sim.Options{}, echo.Echo)
 	w.At(10*time.Second, func() { w.Client("10.0.0.1:80", func(*sim.Client) error { return mistake }) })
@@ -316,7 +285,7 @@ func TestMisuse(t *testing.T) {
 }
 
 // A Close or a deadline ends the wait of another strand.
-func TestOneStrandEndsTheWaitOfAnother(t *testing.T) {
+func TestCloseAndDeadlineEndReadOfOtherStrand(t *testing.T) {
 	for name, end := range map[string]func(*sim.Client) error{
 		"close":    (*sim.Client).Close,
 		"deadline": func(c *sim.Client) error { return c.SetReadDeadline(c.Now()) },
@@ -334,7 +303,7 @@ func TestOneStrandEndsTheWaitOfAnother(t *testing.T) {
 }
 
 // Two worlds that differ only in their bytes have different histories.
-func TestTheHashCoversTheBytes(t *testing.T) {
+func TestHashCoversBytes(t *testing.T) {
 	hash := func(text string) uint64 {
 		w, _ := worldOf(t, sim.Options{}, echo.Echo)
 		w.Client("10.0.0.1:80", func(c *sim.Client) error { _, err := io.WriteString(c, text); return err })

@@ -14,18 +14,18 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 )
 
-// slow is the connection of a surfer, for reading.
-type slow struct{ s *surfer }
+// pacedReader is the connection of an httpClient, for reading.
+type pacedReader struct{ s *httpClient }
 
-func (r slow) Read(p []byte) (int, error) {
+func (r pacedReader) Read(p []byte) (int, error) {
 	s := r.s
-	if s.doze > 0 && s.c.Rand().IntN(2) == 0 {
-		s.c.Sleep(time.Duration(s.c.Rand().Int64N(int64(s.doze))))
+	if s.readPause > 0 && s.c.Rand().IntN(2) == 0 {
+		s.c.Sleep(time.Duration(s.c.Rand().Int64N(int64(s.readPause))))
 	}
 	if s.lost != nil { // a reset is reported once
 		return 0, s.lost
 	}
-	n, err := s.c.Read(p[:min(len(p), s.slurp)])
+	n, err := s.c.Read(p[:min(len(p), s.readSize)])
 	s.lost = err
 	return n, err
 }
@@ -33,36 +33,36 @@ func (r slow) Read(p []byte) (int, error) {
 // errOver ends the reading at a point where the connection may end.
 var errOver = errors.New("it is over")
 
-// listen is the strand that reads.
-func (s *surfer) listen() error {
-	if s.glutton {
+// readReplies is the strand that reads.
+func (s *httpClient) readReplies() error {
+	if s.neverReads {
 		for begun := &s.plan[0].reply.begun; !*begun && !s.c.Disrupted() && s.w.Now() < 5*time.Minute; {
 			s.c.Sleep(100 * time.Millisecond)
 		}
-		s.glutton = s.plan[0].reply.begun && !s.w.HasFalseSends() // otherwise the system takes a little more with each send
+		s.neverReads = s.plan[0].reply.begun && !s.w.HasFalseSends() // otherwise the system takes a little more with each send
 	}
-	s.c.Sleep(s.lag)
-	if s.ending == falls && s.times.Head < 0 { // nothing else ends it
+	s.c.Sleep(s.readDelay)
+	if s.ending == fallsSilent && s.times.Head < 0 { // nothing else ends it
 		_ = s.c.SetReadDeadline(s.c.Now().Add(5 * time.Minute))
 	}
 	for _, q := range s.plan {
 		s.part = 0
-		if err := s.hear(q); err != nil {
+		if err := s.readReply(q); err != nil {
 			return err
 		}
-		s.heard++
+		s.read++
 	}
 	switch {
-	case s.glutton:
-		return s.wrong("it has been waited for for %v", s.lag)
+	case s.neverReads:
+		return s.wrong("it has been waited for for %v", s.readDelay)
 	case s.ending == leaves:
 		return nil
 	}
 	return s.end()
 }
 
-// hear reads one answer. An error means that it was the last one; errOver means that this is right.
-func (s *surfer) hear(q *question) error {
+// readReply reads one answer. An error means that it was the last one; errOver means that this is right.
+func (s *httpClient) readReply(q *httpRequest) error {
 	a := &q.reply
 	if err := s.goOn(q); err != nil {
 		return err
@@ -100,13 +100,13 @@ func (s *surfer) hear(q *question) error {
 }
 
 // goOn waits for the answer, and reads 100 (Continue) before it.
-func (s *surfer) goOn(q *question) error {
+func (s *httpClient) goOn(q *httpRequest) error {
 	a := &q.reply
 	for {
 		if _, err := s.in.Peek(1); err != nil {
 			return s.cut(err)
 		}
-		if s.going > q.n || !a.goesOn && !a.mayGoOn {
+		if s.continued > q.n || !a.goesOn && !a.mayGoOn {
 			return nil
 		}
 		if a.mayGoOn {
@@ -118,33 +118,33 @@ func (s *surfer) goOn(q *question) error {
 		if err := s.expect([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
 			return err
 		}
-		s.going, s.part = q.n+1, 0
+		s.continued, s.part = q.n+1, 0
 		s.seen.continued++
 	}
 }
 
 // late reports whether the answer says that the head of a request came too late.
-func (s *surfer) late(q *question) (bool, error) {
+func (s *httpClient) late(q *httpRequest) (bool, error) {
 	if q.reply.begun || q.reply.refused > 0 || s.times.Head < 0 {
 		return false, nil
 	}
-	drips := s.drips == theHead && q.n == len(s.plan)-1
-	fallen := s.ending == falls && s.stop >= 0 && s.stop < q.from+q.head
-	if p, _ := s.in.Peek(len("HTTP/1.1 408")); !drips && !fallen && (!s.c.Delayed() || string(p) != "HTTP/1.1 408") {
+	slowPart := s.slowPart == theHead && q.n == len(s.plan)-1
+	fallen := s.ending == fallsSilent && s.stop >= 0 && s.stop < q.from+q.head
+	if p, _ := s.in.Peek(len("HTTP/1.1 408")); !slowPart && !fallen && (!s.c.Delayed() || string(p) != "HTTP/1.1 408") {
 		return false, nil
 	}
 	head := s.head()
-	took := s.w.Now() - q.spoken
-	if took < head-10*time.Millisecond || drips && took > head+5*time.Second && !s.c.Delayed() {
+	took := s.w.Now() - q.sentAt
+	if took < head-10*time.Millisecond || slowPart && took > head+5*time.Second && !s.c.Delayed() {
 		return true, s.wrong("a head is too late after %v, and %v is the bound", took, head)
 	}
 	return true, nil
 }
 
-func (s *surfer) head() time.Duration { return cmp.Or(s.times.Head, 10*time.Second) }
+func (s *httpClient) head() time.Duration { return cmp.Or(s.times.Head, 10*time.Second) }
 
 // refused reads an answer that the server itself gives.
-func (s *surfer) refused(q *question, status int) error {
+func (s *httpClient) refused(q *httpRequest, status int) error {
 	s.seen.refused++
 	if err := s.text(refusal(status), time.Time{}); err != nil {
 		return err
@@ -155,14 +155,14 @@ func (s *surfer) refused(q *question, status int) error {
 			return s.end()
 		}
 	}
-	if err := s.expect([]byte(plainly(status))); err != nil {
+	if err := s.expect([]byte(errorText(status))); err != nil {
 		return err
 	}
 	return s.end()
 }
 
 // content reads what follows the head.
-func (s *surfer) content(q *question) error {
+func (s *httpClient) content(q *httpRequest) error {
 	a := &q.reply
 	switch {
 	case q.method == "HEAD":
@@ -176,7 +176,7 @@ func (s *surfer) content(q *question) error {
 }
 
 // chunks reads a chunked content of any chunk sizes, and the trailers.
-func (s *surfer) chunks(a *reply) error {
+func (s *httpClient) chunks(a *reply) error {
 	for rest := a.content; ; {
 		n, err := s.size()
 		switch {
@@ -200,7 +200,7 @@ func (s *surfer) chunks(a *reply) error {
 }
 
 // size reads the size of a chunk.
-func (s *surfer) size() (int, error) {
+func (s *httpClient) size() (int, error) {
 	var line []byte
 	for len(line) < 20 && !bytes.HasSuffix(line, []byte("\r\n")) {
 		b, err := s.in.ReadByte()
@@ -218,7 +218,7 @@ func (s *surfer) size() (int, error) {
 }
 
 // expect reads exactly this text.
-func (s *surfer) expect(want []byte) error {
+func (s *httpClient) expect(want []byte) error {
 	got := make([]byte, len(want))
 	n, err := io.ReadFull(s.in, got)
 	s.part += n
@@ -236,7 +236,7 @@ func (s *surfer) expect(want []byte) error {
 }
 
 // text reads the head of an answer, which was begun at that time, if it is known.
-func (s *surfer) text(want string, at time.Time) error {
+func (s *httpClient) text(want string, at time.Time) error {
 	before, behind, _ := strings.Cut(want, dated)
 	if err := s.expect([]byte(before)); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (s *surfer) text(want string, at time.Time) error {
 }
 
 // date checks the Date of an answer that was begun at that time.
-func (s *surfer) date(text string, at time.Time) error {
+func (s *httpClient) date(text string, at time.Time) error {
 	t, err := time.Parse(httpd.TimeFormat, text)
 	if err != nil || t.Format(httpd.TimeFormat) != text {
 		return s.wrong("%q is not a date", text)
@@ -265,7 +265,7 @@ func (s *surfer) date(text string, at time.Time) error {
 }
 
 // end expects the end of the stream.
-func (s *surfer) end() error {
+func (s *httpClient) end() error {
 	_, err := s.in.Peek(1)
 	if err == nil {
 		p, _ := s.in.Peek(s.in.Buffered())
@@ -274,14 +274,14 @@ func (s *surfer) end() error {
 	if err != io.EOF {
 		return s.cut(err)
 	}
-	if s.heard == len(s.plan) && !s.plan[s.heard-1].reply.departs && s.ending == falls && !s.ordered && !s.breaks() && !s.silent() {
+	if s.read == len(s.plan) && !s.plan[s.read-1].reply.departs && s.ending == fallsSilent && !s.ordered && !s.breaks() && !s.silent() {
 		return s.wrong("the connection was closed, %v after the last word", s.w.Now()-s.latest)
 	}
 	return errOver
 }
 
 // cut is called when the connection has ended. It checks whether it may end here.
-func (s *surfer) cut(err error) error {
+func (s *httpClient) cut(err error) error {
 	if !s.gone {
 		s.seen.cut++
 	}
@@ -289,9 +289,9 @@ func (s *surfer) cut(err error) error {
 	switch {
 	case s.gone, s.c.Disrupted(), s.breaks() && (!orderly || s.part == 0 || s.broken || s.place == overUnix):
 		return errOver
-	case errors.Is(err, os.ErrDeadlineExceeded) && s.ending == falls:
+	case errors.Is(err, os.ErrDeadlineExceeded) && s.ending == fallsSilent:
 		return errOver
-	case s.ordered && s.hosted == nil: // it was never accepted
+	case s.ordered && s.httpConn == nil: // it was never accepted
 		return errOver
 	case orderly && s.part == 0 && s.mayEnd():
 		return errOver
@@ -300,48 +300,48 @@ func (s *surfer) cut(err error) error {
 }
 
 // breaks reports whether the server has a reason to break off the connection.
-func (s *surfer) breaks() bool {
-	if s.gone || s.over || s.aborted || s.c.Disrupted() || s.lenient() {
+func (s *httpClient) breaks() bool {
+	if s.gone || s.over || s.aborted || s.c.Disrupted() || s.mayCut() {
 		return true
 	}
-	if s.dawdles {
+	if s.readsLate {
 		return false
 	}
-	return s.times.Head >= 0 && (s.c.Delayed() || s.lag > 2*time.Second) || s.limits.Linger < time.Hour && (s.c.Delayed() || s.lag > 2*time.Second)
+	return s.times.Head >= 0 && (s.c.Delayed() || s.readDelay > 2*time.Second) || s.limits.Linger < time.Hour && (s.c.Delayed() || s.readDelay > 2*time.Second)
 }
 
 // mayEnd reports whether the server may close the connection instead of answering the next request.
-func (s *surfer) mayEnd() bool {
-	q := s.plan[s.heard]
+func (s *httpClient) mayEnd() bool {
+	q := s.plan[s.read]
 	begun := s.stop < 0 || s.stop > q.from+q.lead
 	complete := s.stop < 0 || s.stop >= q.from+q.head
 	switch {
-	case s.heard > 0 && s.plan[s.heard-1].reply.departs:
+	case s.read > 0 && s.plan[s.read-1].reply.departs:
 		return true
 	case s.ordered && !q.called && (s.arrived <= q.from+q.lead || !begun || s.w.HasFalseReceives() || s.completions): // a server does not know a request that it has not read
 		s.seen.unanswered++
 		return true
-	case s.mute:
+	case s.writeClosed:
 		return !complete
-	case s.ending == falls && !begun && s.times.Head >= 0:
+	case s.ending == fallsSilent && !begun && s.times.Head >= 0:
 		return s.silent()
 	}
 	return false
 }
 
 // silent reports whether the client was silent for so long that the server may close.
-func (s *surfer) silent() bool {
+func (s *httpClient) silent() bool {
 	most := s.head() - 2*time.Second // it may have been accepted before the client knew
-	if s.heard > 0 && (s.heard == len(s.plan) || s.stop <= s.plan[s.heard].from) {
+	if s.read > 0 && (s.read == len(s.plan) || s.stop <= s.plan[s.read].from) {
 		most = cmp.Or(s.times.Idle, 75*time.Second) - 10*time.Millisecond
 	}
 	return s.w.Now() >= s.latest+most
 }
 
-func (s *surfer) wrong(format string, args ...any) error {
-	err := fmt.Errorf("answer %d: "+format, append([]any{s.heard}, args...)...)
-	if s.heard < len(s.plan) {
-		err = fmt.Errorf("%w\n%s", err, s.plan[s.heard].story())
+func (s *httpClient) wrong(format string, args ...any) error {
+	err := fmt.Errorf("answer %d: "+format, append([]any{s.read}, args...)...)
+	if s.read < len(s.plan) {
+		err = fmt.Errorf("%w\n%s", err, s.plan[s.read].describeForReport())
 	}
 	return err
 }

@@ -24,8 +24,8 @@ import (
 
 // The scenarios of this file use coroutines, tasklets and futures.
 
-// TestForms is an echo server whose connections are coroutines. Beside them run tasks of all forms.
-func TestForms(t *testing.T) {
+// TestCoroutines is an echo server whose connections are coroutines. Beside them run tasks of all forms.
+func TestCoroutines(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
@@ -87,11 +87,8 @@ func (c *census) counted(body func(*coro.Co) error) func(*coro.Co) error {
 		c.alive++
 		defer func() { c.alive-- }()
 		err := body(co)
-		if errors.Is(err, coro.ErrStopped) {
-			if co.Yield() != coro.ErrStopped {
-				c.w.Errorf("a stopped body may go on")
-			}
-			return err
+		if errors.Is(err, coro.ErrStopped) && co.Yield() != coro.ErrStopped {
+			c.w.Errorf("a stopped body may go on")
 		}
 		return err
 	}
@@ -402,9 +399,9 @@ func (x *phased) check(err error) {
 // slackOfAWorld bounds the time of the turns between a deadline and the body that it ends.
 const slackOfAWorld = 50 * time.Millisecond
 
-// TestFormsAreCutAtEveryTurn gives each kind of order at the end of the first turn, of the second, and so on, until the
+// TestOrderAtEveryTurn gives each kind of order at the end of the first turn, of the second, and so on, until the
 // work ends before its order. So each body is stopped at each of its suspensions in some world.
-func TestFormsAreCutAtEveryTurn(t *testing.T) {
+func TestOrderAtEveryTurn(t *testing.T) {
 	for _, terms := range []shutdown.Policy{
 		shutdown.Suspend,
 		{Kind: shutdown.Suspending, Drop: true},

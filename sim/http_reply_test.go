@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// reply is what the handler does for a question. It records what the client must read.
+// reply is what the handler does for a request. It records what the client must read.
 type reply struct {
 	status    int
 	adds      [][2]string // fields
@@ -81,7 +81,7 @@ const (
 // gathered is how much the server keeps back to find out the length.
 const gathered = 4 << 10
 
-func (q *question) drawReply(r *rand.Rand) {
+func (q *httpRequest) drawReply(r *rand.Rand) {
 	a := &q.reply
 	a.status, a.collect = pickFrom(r, 200, 200, 200, 201, 404, 503, 299), -1
 	for i := range r.IntN(3) {
@@ -91,9 +91,9 @@ func (q *question) drawReply(r *rand.Rand) {
 	a.tolerant = r.IntN(4) == 0
 	kind := r.IntN(17)
 	switch {
-	case q.surfer.glutton, q.surfer.dawdles:
+	case q.httpClient.neverReads, q.httpClient.readsLate:
 		kind = pickFrom(r, 4, 9, 15)
-	case q.surfer.deep:
+	case q.httpClient.deep:
 		kind = r.IntN(2)
 	}
 	switch kind {
@@ -104,7 +104,7 @@ func (q *question) drawReply(r *rand.Rand) {
 		a.atOnce = true
 		q.pieces(r, q.amount(r))
 	case 3:
-		a.bare(r)
+		a.withoutContent(r)
 	case 4:
 		a.atOnce, a.whole = r.IntN(2) == 0, true
 		a.content = content(r, q.amount(r))
@@ -126,8 +126,8 @@ func (q *question) drawReply(r *rand.Rand) {
 	case 9:
 		q.pieces(r, r.IntN(5000))
 		n := q.amount(r)
-		from := r.IntN(len(noise) - n + 1)
-		a.content = append(a.content, noise[from:from+n]...)
+		from := r.IntN(len(randomBytes) - n + 1)
+		a.content = append(a.content, randomBytes[from:from+n]...)
 		a.steps = append(a.steps, step{do: doFile, n: n, from: from})
 		q.pieces(r, r.IntN(1000))
 		a.announced = true
@@ -142,25 +142,25 @@ func (q *question) drawReply(r *rand.Rand) {
 		q.pieces(r, r.IntN(1<<r.IntN(14)))
 	}
 	if !a.atOnce && kind != 5 {
-		a.disturb(r)
+		a.addPauses(r)
 		a.early = r.IntN(3) == 0
 	}
 	a.announced = a.announced || r.IntN(3) == 0 && !a.canned && a.status != 204 && a.status != 304
 }
 
 // amount draws the length of the content.
-func (q *question) amount(r *rand.Rand) int {
+func (q *httpRequest) amount(r *rand.Rand) int {
 	switch {
-	case q.surfer.glutton:
-		return len(noise)/2 + r.IntN(1000)
-	case q.surfer.dawdles: // so that the server finishes it before the client does
+	case q.httpClient.neverReads:
+		return len(randomBytes)/2 + r.IntN(1000)
+	case q.httpClient.readsLate: // so that the server finishes it before the client does
 		return r.IntN(64 << 10)
 	}
 	return amount(r)
 }
 
 // pieces adds steps that write n more bytes.
-func (q *question) pieces(r *rand.Rand, n int) {
+func (q *httpRequest) pieces(r *rand.Rand, n int) {
 	a := &q.reply
 	a.content = append(a.content, content(r, n)...)
 	for largest := max(1, 1<<r.IntN(17), n/50); n > 0; {
@@ -181,16 +181,16 @@ func (a *reply) read(r *rand.Rand, most int) {
 	}
 }
 
-// bare is an answer without content, or one that the server makes.
-func (a *reply) bare(r *rand.Rand) {
+// withoutContent is an answer without content, or one that the server makes.
+func (a *reply) withoutContent(r *rand.Rand) {
 	a.status, a.atOnce = pickFrom(r, 204, 304, 404, 500), true
 	if a.status >= 400 {
 		a.canned, a.adds = true, [][2]string{{"Content-Type", "text/plain; charset=utf-8"}}
-		a.content = []byte(plainly(a.status))
+		a.content = []byte(errorText(a.status))
 	}
 }
 
-func plainly(status int) string { return fmt.Sprintf("%d %s\n", status, reasons[status]) }
+func errorText(status int) string { return fmt.Sprintf("%d %s\n", status, reasons[status]) }
 
 // reasons are the phrases of the statuses in use (RFC 9110 15). That of 299 is empty.
 var reasons = map[int]string{200: "OK", 201: "Created", 204: "No Content", 304: "Not Modified", 400: "Bad Request", 404: "Not Found",
@@ -198,13 +198,13 @@ var reasons = map[int]string{200: "OK", 201: "Created", 204: "No Content", 304: 
 	500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable", 505: "HTTP Version Not Supported"}
 
 // collects lets WithBody read the whole body.
-func (q *question) collects(r *rand.Rand) {
+func (q *httpRequest) collects(r *rand.Rand) {
 	q.reply.collect = max(1, len(q.body)-pickFrom(r, 1, 0, 0, 0, -1, -1000))
 	q.reply.content = content(r, r.IntN(1000))
 }
 
-// disturb adds steps that take time.
-func (a *reply) disturb(r *rand.Rand) {
+// addPauses adds steps that take time.
+func (a *reply) addPauses(r *rand.Rand) {
 	for range r.IntN(4) {
 		x := step{do: pickFrom(r, doSleep, doSleep, doFlush, doYield, doYield, doOffload, doTrailer)}
 		if a.whole && x.do == doFlush {
@@ -222,7 +222,7 @@ func (a *reply) disturb(r *rand.Rand) {
 var dated = strings.Repeat("\x00", len(httpd.TimeFormat))
 
 // text returns everything before the content.
-func (a *reply) text(q *question) string {
+func (a *reply) text(q *httpRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a.status, reasons[a.status], dated)
 	switch a.coding {
@@ -244,23 +244,23 @@ func (a *reply) text(q *question) string {
 	return b.String()
 }
 
-// refusal returns the text of an answer by which the server refuses a question and closes.
+// refusal returns the text of an answer by which the server refuses a request and closes.
 func refusal(status int) string {
-	a := reply{status: status, content: []byte(plainly(status)), last: true, adds: plain}
-	return a.text(&question{})
+	a := reply{status: status, content: []byte(errorText(status)), last: true, adds: plain}
+	return a.text(&httpRequest{})
 }
 
 var plain = [][2]string{{"Content-Type", "text/plain; charset=utf-8"}}
 
 // answer is the handler.
-func (h *site) answer(w *httpd.Response, r *httpd.Request) act.Action {
+func (h *httpServer) answer(w *httpd.Response, r *httpd.Request) act.Action {
 	v := h.present
 	q := v.receive(r)
 	if q == nil {
 		return nil
 	}
-	x := &answering{hosted: v, q: q, a: &q.reply, out: w, in: r}
-	x.look()
+	x := &answering{httpConn: v, q: q, a: &q.reply, out: w, in: r}
+	x.checkRequest()
 	x.prepare()
 	switch {
 	case x.a.collect >= 0:
@@ -288,52 +288,52 @@ func (h *site) answer(w *httpd.Response, r *httpd.Request) act.Action {
 }
 
 // answered is called when an answer has been sent, or will not be.
-func (h *site) answered(w *httpd.Response, r *httpd.Request) {
+func (h *httpServer) answered(w *httpd.Response, r *httpd.Request) {
 	var s, n int
-	if _, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n); err != nil || s >= len(h.surfers) || n >= len(h.surfers[s].plan) {
+	if _, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n); err != nil || s >= len(h.clients) || n >= len(h.clients[s].plan) {
 		return // it was refused
 	}
-	q := h.surfers[s].plan[n]
+	q := h.clients[s].plan[n]
 	if !q.called {
 		return
 	}
-	if q.hosted.logged++; q.logged {
+	if q.httpConn.logged++; q.logged {
 		h.w.Errorf("an answer to %v is logged twice", q)
 	}
 	q.logged = true
 	a, status, want := &q.reply, q.reply.status, int64(len(q.reply.content))
 	if a.refused > 0 {
-		status, want = a.refused, int64(len(plainly(a.refused)))
+		status, want = a.refused, int64(len(errorText(a.refused)))
 	}
-	if w.Written() > want || !q.surfer.breaks() && ((a.begun || a.refused > 0) && w.Status() != status || a.over && q.method != "HEAD" && w.Written() < want) {
+	if w.Written() > want || !q.httpClient.breaks() && ((a.begun || a.refused > 0) && w.Status() != status || a.over && q.method != "HEAD" && w.Written() < want) {
 		h.w.Errorf("the answer to %v has the status %d and %d bytes, but is logged with %d and %d", q, status, want, w.Status(), w.Written())
 	}
 }
 
-// receive finds the question. It must be the next one of this connection, as it was sent.
-func (v *hosted) receive(r *httpd.Request) *question {
+// receive finds the request. It must be the next one of this connection, as it was sent.
+func (v *httpConn) receive(r *httpd.Request) *httpRequest {
 	v.called++
 	var s, n int
 	_, err := fmt.Sscanf(string(r.Path()), "/%d/%d", &s, &n)
-	if err != nil || s >= len(v.surfers) || n >= len(v.surfers[s].plan) {
+	if err != nil || s >= len(v.clients) || n >= len(v.clients[s].plan) {
 		v.w.Errorf("the handler sees a request that was never sent: %q", r.Path())
 		return nil
 	}
-	q := v.surfers[s].plan[n]
-	if v.surfer == nil {
-		v.surfer, q.surfer.hosted = q.surfer, v
+	q := v.clients[s].plan[n]
+	if v.httpClient == nil {
+		v.httpClient, q.httpClient.httpConn = q.httpClient, v
 	}
 	switch {
-	case v.surfer != q.surfer || v.surfer.hosted != v:
-		v.w.Errorf("the handler sees %v on the connection of %v", q, v.surfer.c)
+	case v.httpClient != q.httpClient || v.httpClient.httpConn != v:
+		v.w.Errorf("the handler sees %v on the connection of %v", q, v.httpClient.c)
 	case v.open > 0:
 		v.w.Errorf("the handler sees %v before it has answered the one before", q)
 	case v.stopped:
 		v.w.Errorf("the handler sees %v after the last answer", q)
 	case q.n != v.next:
 		v.w.Errorf("the handler sees %v, but it is the turn of number %d", q, v.next)
-	case q.surfer.sent < q.from+q.head:
-		v.w.Errorf("the handler sees %v, of which only %d bytes were sent", q, q.surfer.sent-q.from)
+	case q.httpClient.sent < q.from+q.head:
+		v.w.Errorf("the handler sees %v, of which only %d bytes were sent", q, q.httpClient.sent-q.from)
 	case q.malformed > 0:
 		v.w.Errorf("the handler sees %v, which should be refused", q)
 	}
@@ -341,14 +341,14 @@ func (v *hosted) receive(r *httpd.Request) *question {
 		v.w.Errorf("the handler sees %v, and there is no room for its answer", q)
 	}
 	v.next++
-	q.called, q.hosted = true, v
+	q.called, q.httpConn = true, v
 	return q
 }
 
-func (q *question) String() string { return fmt.Sprintf("request %d of %v", q.n, q.surfer.c) }
+func (q *httpRequest) String() string { return fmt.Sprintf("request %d of %v", q.n, q.httpClient.c) }
 
-// story describes a question, for the report of a failure.
-func (q *question) story() string {
+// describeForReport describes a request, for the report of a failure.
+func (q *httpRequest) describeForReport() string {
 	a := q.reply
 	a.content = nil
 	return fmt.Sprintf("the request is %.500q\nwith a body of %d bytes, its reply %+v with a content of %d", q.raw[:q.head], len(q.body), a, len(q.reply.content))
@@ -356,8 +356,8 @@ func (q *question) story() string {
 
 // answering is the action of a reply. It records what the server must make of it.
 type answering struct {
-	*hosted
-	q        *question
+	*httpConn
+	q        *httpRequest
 	a        *reply
 	out      *httpd.Response
 	in       *httpd.Request
@@ -381,8 +381,8 @@ type answering struct {
 
 var errOnPurpose = errors.New("on purpose")
 
-// look checks that the request is the one that was sent. It may be called in any turn.
-func (x *answering) look() {
+// checkRequest checks that the request is the one that was sent. It may be called in any turn.
+func (x *answering) checkRequest() {
 	r, q := x.in, x.q
 	if string(r.Method()) != q.method || string(r.Path()) != q.path || string(r.Query()) != q.query || string(r.Host()) != q.host || r.Proto() != fmt.Sprintf("HTTP/1.%d", q.minor) {
 		x.w.Errorf("%v is seen as %q %q?%q of %q by %s", q, r.Method(), r.Path(), r.Query(), r.Host(), r.Proto())
@@ -420,10 +420,10 @@ func (x *answering) Act(t *act.Task) act.Directive {
 	switch {
 	case x.closed:
 		x.w.Errorf("the action of %v has a turn after its end", x.q)
-	case x.hosted.ordered && !x.ordered:
+	case x.httpConn.ordered && !x.ordered:
 		x.w.Errorf("%v is answered under an order that its action was not notified of", x.q)
 	}
-	x.look()
+	x.checkRequest()
 	x.away = false
 	var d act.Directive
 	if x.inner != nil {
@@ -513,7 +513,7 @@ func (x *answering) step(t *act.Task, s *step) act.Directive {
 	case doFail:
 		return t.Fail(errOnPurpose)
 	case doPanic:
-		x.surfer.aborted, x.stopped = true, true
+		x.httpClient.aborted, x.stopped = true, true
 		panic(errOnPurpose)
 	}
 	return act.Done
@@ -604,7 +604,7 @@ func (x *answering) peek() ([]byte, error) {
 		x.ended()
 	case err != nil:
 		x.bad = err
-		x.verdict(err)
+		x.statusFor(err)
 	case len(in) > len(q.body)-x.taken || !bytes.Equal(in, q.body[x.taken:x.taken+len(in)]):
 		x.w.Errorf("the body of %v is not what was sent, somewhere in %d bytes from %d of %d on", q, len(in), x.taken, len(q.body))
 	}
@@ -644,8 +644,8 @@ func (x *answering) wait(blocked bool) {
 	}
 }
 
-// verdict returns the status for a body that cannot be read, or another error of a handler.
-func (x *answering) verdict(err error) int {
+// statusFor returns the status for a body that cannot be read, or another error of a handler.
+func (x *answering) statusFor(err error) int {
 	q, text := x.q, err.Error()
 	switch {
 	case errors.Is(err, errOnPurpose):
@@ -656,7 +656,7 @@ func (x *answering) verdict(err error) int {
 		}
 		return 408
 	case strings.HasSuffix(text, "the connection has ended in the middle of a body"):
-		if s := q.surfer; (!q.cut || !s.mute) && !s.gone && !s.over {
+		if s := q.httpClient; (!q.cut || !s.writeClosed) && !s.gone && !s.over {
 			x.w.Errorf("the body of %v seems to have ended", q)
 		}
 		return 400
@@ -671,7 +671,7 @@ func (x *answering) verdict(err error) int {
 		}
 		return q.badBody
 	}
-	if !q.surfer.breaks() {
+	if !q.httpClient.breaks() {
 		x.w.Errorf("%v fails without a reason: %w", q, err)
 	}
 	return 500
@@ -709,7 +709,7 @@ func (x *answering) begin(final bool) {
 	if !q.chunked && final {
 		known = len(q.body) - x.taken
 	}
-	a.last = a.closes || a.coding == byEnd || x.hosted.ordered || !q.keeps || x.bad != nil || q.expects && !x.peeked || known > drainable
+	a.last = a.closes || a.coding == byEnd || x.httpConn.ordered || !q.keeps || x.bad != nil || q.expects && !x.peeked || known > drainable
 }
 
 // finish is called when the handler has answered.
@@ -740,8 +740,8 @@ func (x *answering) end() {
 // fails is called when the handler fails.
 func (x *answering) fails(err error) {
 	x.stopped = true
-	if status := x.verdict(err); x.a.begun {
-		x.surfer.aborted = true
+	if status := x.statusFor(err); x.a.begun {
+		x.httpClient.aborted = true
 	} else {
 		x.a.refused = status
 	}

@@ -22,35 +22,35 @@ import (
 // The scenario of this file has what TestMixed lacks: a server that closes first, deadlines, repeated orders, tasks
 // that panic, and promises that only a task can check.
 
-// TestManners is a server with polite and rude clients.
-func TestManners(t *testing.T) {
+// TestSessions is a server that closes some connections first. Some of its clients break theirs off.
+func TestSessions(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything(), Panics: true}
 	const often = 65536 / 20
 	o.Faults.NoMemory, o.Faults.NoFiles, o.Faults.Aborted, o.Faults.Late = often, often, often, often
-	sim.TestWith(t, o, manners(t))
+	sim.TestWith(t, o, sessions(t))
 }
 
-func manners(t *testing.T) func(w *sim.World) {
+func sessions(t *testing.T) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
-		h := &host{w: w, limits: patient(w)}
+		h := &talkServer{w: w, limits: patient(w)}
 		h.limits.Read, h.limits.Linger = 0, pick(w, 5*time.Second, time.Hour)
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
-		unix := &service.Unix{Path: "/run/host", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
+		unix := &service.Unix{Path: "/run/talk", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
 		cfg.Trace = spawning(w)
-		v, err := w.Server("host", cfg, tcp.Setup, unix.Setup, h.household)
+		v, err := w.Server("talk", cfg, tcp.Setup, unix.Setup, h.spawnTasks)
 		require.NoError(t, err)
-		places := pick(w, []string{"10.0.0.1:7007"}, []string{"unix:/run/host"}, []string{"10.0.0.1:7007", "unix:/run/host"})
-		hurry := pick(w, 1, 5*time.Second)
-		w.Client(places[0], func(c *sim.Client) error { // without a client the world would end
-			c.Sleep(hurry)
+		addresses := pick(w, []string{"10.0.0.1:7007"}, []string{"unix:/run/talk"}, []string{"10.0.0.1:7007", "unix:/run/talk"})
+		spread := pick(w, 1, 5*time.Second)
+		w.Client(addresses[0], func(c *sim.Client) error { // without a client the world would end
+			c.Sleep(spread)
 			return nil
 		})
 		for i := range pick(w, 12, 12, 150) {
-			g := &guest{host: h, n: i}
-			h.guests = append(h.guests, g)
-			w.At(time.Duration(w.Rand().Int64N(int64(hurry))), func() { w.Client(pick(w, places...), g.visit) })
+			g := &talkClient{talkServer: h, n: i}
+			h.clients = append(h.clients, g)
+			w.At(time.Duration(w.Rand().Int64N(int64(spread))), func() { w.Client(pick(w, addresses...), g.talkConn) })
 		}
 		if terms, given := order(w); given {
 			at := time.Duration(w.Rand().Int64N(int64(10 * time.Second)))
@@ -75,41 +75,41 @@ func spawning(w *sim.World) *act.Trace {
 	}
 }
 
-// host is the server. A question is a line with two numbers: that of the guest, and how many bytes it wants. The answer
-// is a line with their number, and the bytes. Before the server closes it says so, and sends some bytes more.
-type host struct {
-	w      *sim.World
-	limits listener.Limits
-	guests []*guest
+// talkServer is the server. A question is a line with two numbers: that of the client, and how many bytes it wants.
+// The answer is a line with their number, and the bytes. Before the server closes it sends a farewell with some bytes more.
+type talkServer struct {
+	w       *sim.World
+	limits  listener.Limits
+	clients []*talkClient
 }
 
-// patience is how long a guest may be silent.
-const patience = 5 * time.Second
+// silenceLimit is how long a client may be silent.
+const silenceLimit = 5 * time.Second
 
-func (h *host) receive(c *listener.Conn) act.Action {
-	return &visit{host: h, c: c, line: listener.Line{Conn: c}}
+func (h *talkServer) receive(c *listener.Conn) act.Action {
+	return &talkConn{talkServer: h, c: c, line: listener.Line{Conn: c}}
 }
 
-type visit struct {
-	*host
+type talkConn struct {
+	*talkServer
 	line    listener.Line
 	c       *listener.Conn
-	of      *guest // nil: not known yet
+	of      *talkClient // nil: not known yet
 	due     time.Duration
 	ordered bool
-	parting bool
+	closing bool
 	first   string // line of the answer
 	left    int    // bytes after it
 }
 
-func (v *visit) Stop(*act.Task, shutdown.Order) {
+func (v *talkConn) Stop(*act.Task, shutdown.Order) {
 	if v.ordered {
 		v.w.Errorf("notified again of an order that is no stricter")
 	}
 	v.ordered = true
 }
 
-func (v *visit) Act(t *act.Task) act.Directive {
+func (v *talkConn) Act(t *act.Task) act.Directive {
 	if most := v.limits.High + 4<<10; v.limits.High > 0 && v.c.Queued() > most {
 		v.w.Errorf("%d bytes are queued, of %d at most", v.c.Queued(), most)
 	}
@@ -119,19 +119,19 @@ func (v *visit) Act(t *act.Task) act.Directive {
 	switch {
 	case v.first != "" || v.left > 0:
 		return v.answer(t)
-	case v.parting:
+	case v.closing:
 		return act.Done
 	case v.ordered:
-		return v.part(t)
+		return v.sayFarewell(t)
 	}
 	return v.listen(t)
 }
 
-// listen waits for a question, as long as patience allows.
-func (v *visit) listen(t *act.Task) act.Directive {
+// listen waits for a question, for silenceLimit.
+func (v *talkConn) listen(t *act.Task) act.Directive {
 	if v.due == 0 {
-		v.due = v.w.Now() + patience
-		_ = v.c.SetReadDeadline(t.Scheduler().Clock().Wall().Add(patience))
+		v.due = v.w.Now() + silenceLimit
+		_ = v.c.SetReadDeadline(t.Scheduler().Clock().Wall().Add(silenceLimit))
 	}
 	line, err := v.line.Read()
 	switch {
@@ -141,26 +141,26 @@ func (v *visit) listen(t *act.Task) act.Directive {
 		if v.w.Now() < v.due {
 			v.w.Errorf("a deadline for %v has passed at %v", v.due, v.w.Now())
 		}
-		return v.part(t)
+		return v.sayFarewell(t)
 	case err == io.EOF && v.of != nil && !v.of.over:
 		v.w.Errorf("guest %d goes on, but Ended reports the end of its connection", v.of.n)
 	}
 	return listener.Next(t, err)
 }
 
-func (v *visit) question(t *act.Task, line string) act.Directive {
+func (v *talkConn) question(t *act.Task, line string) act.Directive {
 	var who, n int
 	if _, err := fmt.Sscanf(line, "%d %d", &who, &n); err != nil {
 		return act.Done // the stream has ended within a line
 	}
-	v.due, v.of = 0, v.guests[who]
+	v.due, v.of = 0, v.clients[who]
 	switch v.w.Rand().IntN(50) {
 	case 0:
-		v.of.doomed = true
-		panic("a visit goes wrong")
+		v.of.failed = true
+		panic("on purpose")
 	case 1:
-		v.of.doomed = true
-		_, _ = v.c.WriteString("what the next must not hear")
+		v.of.failed = true
+		_, _ = v.c.WriteString("what the next must not read")
 		v.c.Abort()
 		return act.Done
 	}
@@ -168,14 +168,14 @@ func (v *visit) question(t *act.Task, line string) act.Directive {
 	return v.answer(t)
 }
 
-func (v *visit) part(t *act.Task) act.Directive {
+func (v *talkConn) sayFarewell(t *act.Task) act.Directive {
 	n := v.w.Rand().IntN(100_000)
-	v.parting, v.first, v.left = true, fmt.Sprintf("farewell %d\n", n), n
+	v.closing, v.first, v.left = true, fmt.Sprintf("farewell %d\n", n), n
 	return v.answer(t)
 }
 
 // answer writes as much as there is room for.
-func (v *visit) answer(t *act.Task) act.Directive {
+func (v *talkConn) answer(t *act.Task) act.Directive {
 	if v.first != "" {
 		if _, err := v.c.WriteString(v.first); err != nil {
 			return listener.Next(t, err)
@@ -194,30 +194,30 @@ func (v *visit) answer(t *act.Task) act.Directive {
 // letter returns the byte that has so many bytes after it.
 func letter(left int) byte { return byte(left ^ left>>8) }
 
-// guest is a client.
-type guest struct {
-	*host
+// talkClient is a client.
+type talkClient struct {
+	*talkServer
 	n      int
-	doomed bool // its connection has failed
+	failed bool // its connection has failed
 	over   bool // it asks nothing more
 }
 
-func (g *guest) visit(c *sim.Client) error {
-	err := g.talk(c)
+func (g *talkClient) talkConn(c *sim.Client) error {
+	err := g.ask(c)
 	g.over = true
-	if g.doomed || g.limits.Linger < time.Hour && !errors.Is(err, errLingers) { // a slow client loses the rest
+	if g.failed || g.limits.Linger < time.Hour && !errors.Is(err, errNotClosed) { // a slow client loses the rest
 		return nil
 	}
 	return err
 }
 
-func (g *guest) talk(c *sim.Client) error {
+func (g *talkClient) ask(c *sim.Client) error {
 	r := bufio.NewReader(c)
 	for range 1 + c.Rand().IntN(5) {
 		if _, err := fmt.Fprintf(c, "%d %d\n", g.n, 1<<c.Rand().IntN(17)); err != nil {
 			return err
 		}
-		if parted, err := g.hear(r); parted || err != nil {
+		if closing, err := g.readAnswer(r); closing || err != nil {
 			return err
 		}
 	}
@@ -227,20 +227,20 @@ func (g *guest) talk(c *sim.Client) error {
 		c.Abort()
 		return nil
 	case 1:
-		return g.outstay(c, r)
+		return g.sendAfterEnd(c, r)
 	case 2:
-		return g.chatter(c, r)
+		return g.sendWhileReading(c, r)
 	case 3:
 		g.over = true
 		if err := c.CloseWrite(); err != nil {
 			return err
 		}
 	}
-	return g.bow(r)
+	return g.readToEnd(r)
 }
 
-// hear reads an answer, and reports whether it was the last.
-func (g *guest) hear(r *bufio.Reader) (parted bool, err error) {
+// readAnswer reads an answer, and reports whether it was the last.
+func (g *talkClient) readAnswer(r *bufio.Reader) (closing bool, err error) {
 	var what string
 	var n int
 	line, err := r.ReadString('\n')
@@ -269,23 +269,23 @@ func unexpected(err error) error {
 	return err
 }
 
-// bow reads to the end.
-func (g *guest) bow(r *bufio.Reader) error {
+// readToEnd reads to the end.
+func (g *talkClient) readToEnd(r *bufio.Reader) error {
 	for {
 		if _, err := r.Peek(1); err == io.EOF {
 			return nil
 		}
-		if _, err := g.hear(r); err != nil {
+		if _, err := g.readAnswer(r); err != nil {
 			return err
 		}
 	}
 }
 
-var errLingers = errors.New("a minute after its end the connection is still there")
+var errNotClosed = errors.New("a minute after its end the connection is still there")
 
-// outstay waits for the farewell and keeps sending. The server must neither read that nor wait for it.
-func (g *guest) outstay(c *sim.Client, r *bufio.Reader) error {
-	if err := g.bow(r); err != nil || g.limits.Linger > 10*time.Second {
+// sendAfterEnd waits for the farewell and keeps sending. The server must neither read that nor wait for it.
+func (g *talkClient) sendAfterEnd(c *sim.Client, r *bufio.Reader) error {
+	if err := g.readToEnd(r); err != nil || g.limits.Linger > 10*time.Second {
 		return err
 	}
 	for range 60 {
@@ -294,12 +294,12 @@ func (g *guest) outstay(c *sim.Client, r *bufio.Reader) error {
 			return nil
 		}
 	}
-	return errLingers
+	return errNotClosed
 }
 
-// chatter sends while the farewell arrives, which must not be lost.
-func (g *guest) chatter(c *sim.Client, r *bufio.Reader) error {
-	c.Sleep(patience)
+// sendWhileReading sends while the farewell arrives, which must not be lost.
+func (g *talkClient) sendWhileReading(c *sim.Client, r *bufio.Reader) error {
+	c.Sleep(silenceLimit)
 	c.Go(func(*sim.Client) error {
 		if _, err := c.Write(make([]byte, 500_000)); err != nil {
 			return nil // the reader gets it, too
@@ -307,23 +307,23 @@ func (g *guest) chatter(c *sim.Client, r *bufio.Reader) error {
 		g.over = true
 		return c.CloseWrite()
 	})
-	return g.bow(r)
+	return g.readToEnd(r)
 }
 
-// household spawns the tasks beside the connections.
-func (h *host) household(s *act.Scheduler) error {
+// spawnTasks spawns the tasks beside the connections.
+func (h *talkServer) spawnTasks(s *act.Scheduler) error {
 	s.Spawn(&parent{h: h, generations: 2})
-	s.Spawn(&impatient{h: h})
-	s.Spawn(&delegating{h: h})
-	s.Spawn(act.Func(h.orphan()))
-	s.Spawn(act.Func(h.closer()))
-	s.Spawn(act.Func(h.bystander()))
+	s.Spawn(&sleeps{h: h})
+	s.Spawn(&offloads{h: h})
+	s.Spawn(act.Func(h.endsWithTimer()))
+	s.Spawn(act.Func(h.closesMailbox()))
+	s.Spawn(act.Func(h.postsToAll()))
 	return nil
 }
 
 // parent waits for an order, which must come once. Then it spawns a task that must be notified, too.
 type parent struct {
-	h           *host
+	h           *talkServer
 	generations int
 	orders      int
 }
@@ -345,16 +345,16 @@ func (x *parent) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// delegating offloads a function, and is woken meanwhile. It must not have a turn before the function returns.
-type delegating struct {
-	h     *host
+// offloads offloads a function, and is woken meanwhile. It must not have a turn before the function returns.
+type offloads struct {
+	h     *talkServer
 	timer act.Timer
 	count int
 	away  bool
 }
 
-func (x *delegating) Act(t *act.Task) act.Directive {
-	x.look("has a turn")
+func (x *offloads) Act(t *act.Task) act.Directive {
+	x.check("has a turn")
 	if x.count++; x.count > 50 {
 		return act.Done
 	}
@@ -363,27 +363,27 @@ func (x *delegating) Act(t *act.Task) act.Directive {
 	return t.Offload(func() { x.away = false })
 }
 
-func (x *delegating) Close() error {
-	x.look("is closed")
+func (x *offloads) Close() error {
+	x.check("is closed")
 	return nil
 }
 
-func (x *delegating) look(what string) {
+func (x *offloads) check(what string) {
 	if x.away {
 		x.h.w.Errorf("a task %s while the function that it has offloaded runs", what)
 	}
 }
 
-// impatient is woken while it sleeps.
-type impatient struct {
-	h     *host
+// sleeps is woken while it sleeps.
+type sleeps struct {
+	h     *talkServer
 	timer act.Timer
 	sleep *listener.Sleep
 	due   time.Duration
 	count int
 }
 
-func (x *impatient) Act(t *act.Task) act.Directive {
+func (x *sleeps) Act(t *act.Task) act.Directive {
 	if x.sleep == nil {
 		d := 1 + time.Duration(x.h.w.Rand().Int64N(int64(40*time.Millisecond)))
 		x.sleep, x.due = &listener.Sleep{For: d}, x.h.w.Now()+d
@@ -402,8 +402,8 @@ func (x *impatient) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// orphan ends with armed timers, which must be stopped when it has ended.
-func (h *host) orphan() func(t *act.Task) act.Directive {
+// endsWithTimer ends with armed timers, which must be stopped when it has ended.
+func (h *talkServer) endsWithTimer() func(t *act.Task) act.Directive {
 	var tm, own act.Timer
 	left := 20
 	return func(t *act.Task) act.Directive {
@@ -425,8 +425,8 @@ func (h *host) orphan() func(t *act.Task) act.Directive {
 	}
 }
 
-// closer closes a mailbox between the look that finds it empty and the wait for it, as another thread may.
-func (h *host) closer() func(t *act.Task) act.Directive {
+// closesMailbox closes a mailbox between the check that finds it empty and the wait for it, as another thread may.
+func (h *talkServer) closesMailbox() func(t *act.Task) act.Directive {
 	box := monitor.NewMailbox[int](1)
 	var tm act.Timer
 	begun, told := false, false
@@ -457,8 +457,8 @@ func (h *host) closer() func(t *act.Task) act.Directive {
 	}
 }
 
-// bystander posts to all schedulers, and checks that the posts run in order.
-func (h *host) bystander() func(t *act.Task) act.Directive {
+// postsToAll posts to all schedulers, and checks that the posts run in order.
+func (h *talkServer) postsToAll() func(t *act.Task) act.Directive {
 	var tm act.Timer
 	sent, seen := map[int]int{}, map[int]int{}
 	left := 200

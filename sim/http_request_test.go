@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// noise is the source of all contents. A byte in the wrong place is noticed.
-var noise = func() []byte {
+// randomBytes is the source of all contents. A byte in the wrong place is noticed.
+var randomBytes = func() []byte {
 	all := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(all)
 	return all
 }()
 
 func content(r *rand.Rand, n int) []byte {
-	from := r.IntN(len(noise) - n + 1)
-	return noise[from : from+n : from+n]
+	from := r.IntN(len(randomBytes) - n + 1)
+	return randomBytes[from : from+n : from+n]
 }
 
 // drainable is how much of a body the server discards to keep the connection.
@@ -37,22 +37,22 @@ func amount(r *rand.Rand) int {
 	return r.IntN(1 << r.IntN(16))
 }
 
-// question is a request.
-type question struct {
-	surfer  *surfer
-	n       int
-	raw     []byte
-	lead    int // bytes of empty lines, which the server skips
-	head    int // bytes of the head
-	from    int // where it begins in the bytes of its client
-	method  string
-	path    string
-	query   string
-	host    string
-	minor   int
-	fields  [][2]string
-	keeps   bool // the connection
-	expects bool // 100 (Continue)
+// httpRequest is a request.
+type httpRequest struct {
+	httpClient *httpClient
+	n          int
+	raw        []byte
+	lead       int // bytes of empty lines, which the server skips
+	head       int // bytes of the head
+	from       int // where it begins in the bytes of its client
+	method     string
+	path       string
+	query      string
+	host       string
+	minor      int
+	fields     [][2]string
+	keeps      bool // the connection
+	expects    bool // 100 (Continue)
 
 	body     []byte
 	chunked  bool
@@ -62,30 +62,30 @@ type question struct {
 	vague     bool          // so that the server may not know that it is HEAD
 	badBody   int           // the status by which its body must be refused after the bytes in body; 0: none
 	cut       bool          // the client does not send all of the body
-	spoken    time.Duration // when
+	sentAt    time.Duration // when
 	called    bool          // the handler
-	hosted    *hosted       // the connection that has received it
+	httpConn  *httpConn     // the connection that has received it
 	logged    bool          // OnResponse was called
 	reply     reply
 }
 
 // to returns where the next request begins.
-func (q *question) to() int { return q.from + len(q.raw) }
+func (q *httpRequest) to() int { return q.from + len(q.raw) }
 
-// ask draws a question. The last one may be such that none can follow.
-func (s *surfer) ask(n int, last bool) *question {
+// drawRequest draws a request. The last one may be such that none can follow.
+func (s *httpClient) drawRequest(n int, last bool) *httpRequest {
 	r := s.c.Rand()
-	q := &question{surfer: s, n: n, minor: 1, keeps: true, method: pickFrom(r, "GET", "GET", "HEAD", "POST", "POST", "PUT", "PURGE")}
+	q := &httpRequest{httpClient: s, n: n, minor: 1, keeps: true, method: pickFrom(r, "GET", "GET", "HEAD", "POST", "POST", "PUT", "PURGE")}
 	if r.IntN(20) == 0 {
 		q.minor = 0
 	}
-	if s.deep || s.glutton || s.dawdles {
+	if s.deep || s.neverReads || s.readsLate {
 		q.method, q.minor = "GET", 1
 	} else if last && r.IntN(8) == 0 {
-		q.misspell(r)
+		q.malform(r)
 		return q
 	}
-	if (q.method == "POST" || q.method == "PUT" || r.IntN(10) == 0 && !s.deep) && !s.glutton && !s.dawdles {
+	if (q.method == "POST" || q.method == "PUT" || r.IntN(10) == 0 && !s.deep) && !s.neverReads && !s.readsLate {
 		q.fill(r)
 	}
 	q.address(r)
@@ -98,7 +98,7 @@ func (s *surfer) ask(n int, last bool) *question {
 func pickFrom[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 // fill gives it a body.
-func (q *question) fill(r *rand.Rand) {
+func (q *httpRequest) fill(r *rand.Rand) {
 	q.body = content(r, amount(r))
 	q.chunked = q.minor > 0 && r.IntN(2) == 0
 	if q.chunked && r.IntN(3) == 0 {
@@ -108,8 +108,8 @@ func (q *question) fill(r *rand.Rand) {
 	}
 }
 
-func (q *question) address(r *rand.Rand) {
-	q.path = fmt.Sprintf("/%d/%d", q.surfer.n, q.n)
+func (q *httpRequest) address(r *rand.Rand) {
+	q.path = fmt.Sprintf("/%d/%d", q.httpClient.n, q.n)
 	q.host = pickFrom(r, "example", "10.0.0.1:80", "[::1]:80", "")
 	if r.IntN(2) == 0 {
 		q.query = fmt.Sprintf("q=%d?/%%20&x=%s", r.Uint32(), strings.Repeat("~", r.IntN(50)))
@@ -117,7 +117,7 @@ func (q *question) address(r *rand.Rand) {
 }
 
 // describe draws the fields.
-func (q *question) describe(r *rand.Rand, last bool) {
+func (q *httpRequest) describe(r *rand.Rand, last bool) {
 	q.field(r, "Host", q.host)
 	for i := range r.IntN(4) {
 		q.field(r, fmt.Sprint("X-Field-", i), strings.Repeat(fmt.Sprint(r.Uint32(), " \xe4\t", i), r.IntN(5))+"!")
@@ -127,7 +127,7 @@ func (q *question) describe(r *rand.Rand, last bool) {
 		if q.keeps = r.IntN(10) > 0; q.keeps {
 			q.field(r, "Connection", pickFrom(r, "keep-alive", "x, Keep-Alive", "keep-alive,"))
 		}
-	case r.IntN(100) == 0 || last && r.IntN(3) == 0 || q.surfer.dawdles:
+	case r.IntN(100) == 0 || last && r.IntN(3) == 0 || q.httpClient.readsLate:
 		q.keeps = false
 		q.field(r, "Connection", pickFrom(r, "close", "keep-alive, Close", "close,,x"))
 	case r.IntN(10) == 0:
@@ -147,12 +147,12 @@ func (q *question) describe(r *rand.Rand, last bool) {
 }
 
 // field adds a field, with its name in a random case.
-func (q *question) field(r *rand.Rand, name, value string) {
+func (q *httpRequest) field(r *rand.Rand, name, value string) {
 	q.fields = append(q.fields, [2]string{pickFrom(r, name, name, strings.ToLower(name), strings.ToUpper(name)), value})
 }
 
 // write makes the bytes of the request.
-func (q *question) write(r *rand.Rand, last bool) {
+func (q *httpRequest) write(r *rand.Rand, last bool) {
 	var b strings.Builder
 	for range max(0, r.IntN(59)-50) { // empty lines, of which a server skips eight
 		b.WriteString("\r\n")
@@ -185,11 +185,11 @@ func (q *question) write(r *rand.Rand, last bool) {
 }
 
 // writeChunks cuts the body into chunks, and may break one of them.
-func (q *question) writeChunks(r *rand.Rand, b *strings.Builder, spoil bool) {
+func (q *httpRequest) writeChunks(r *rand.Rand, b *strings.Builder, malform bool) {
 	largest := max(1<<r.IntN(17), len(q.body)/100)
 	at := 0
 	for at < len(q.body) {
-		if spoil && r.IntN(3) == 0 {
+		if malform && r.IntN(3) == 0 {
 			break
 		}
 		n := min(1+r.IntN(largest), len(q.body)-at)
@@ -197,8 +197,8 @@ func (q *question) writeChunks(r *rand.Rand, b *strings.Builder, spoil bool) {
 		fmt.Fprintf(b, "%s%s\r\n%s\r\n", size, extension(r), q.body[at:at+n])
 		at += n
 	}
-	if spoil {
-		bad := pickFrom(r, spoilt...)
+	if malform {
+		bad := pickFrom(r, malformedChunks...)
 		q.body, q.trailers, q.badBody = q.body[:at:at], nil, bad.status
 		if strings.Contains(bad.raw, "helloX") { // the mistake follows it
 			q.body = append(q.body, "hello"...)
@@ -231,15 +231,15 @@ type refused struct {
 	status int
 }
 
-// spoilt are texts in the place of a chunk.
-var spoilt = []refused{
+// malformedChunks are texts in the place of a chunk.
+var malformedChunks = []refused{
 	{"zz\r\n", 400}, {"\r\n", 400}, {"5\nhello\r\n", 400}, {"5\r\nhelloX\r\n", 400}, {"-1\r\n", 400}, {"5 \r\nhello\r\n", 400},
 	{"fffffffffffffffff\r\n", 400}, {"1;" + strings.Repeat("x", 300) + "\r\n", 400}, {"1;\x01\r\n", 400}, {"0\r\nHost: a\r\n\r\n", 400},
 	{"0\r\nnot a field\r\n\r\n", 400}, {"0\r\n" + strings.Repeat("X: "+strings.Repeat("y", 900)+"\r\n", 12) + "\r\n", 431},
 }
 
-// misspelt are texts in the place of a head. % is the method.
-var misspelt = []refused{
+// malformedHeads are texts in the place of a head. % is the method.
+var malformedHeads = []refused{
 	{"% / HTTP/1.1\nHost: a\r\n\r\n", 400}, {"%  / HTTP/1.1\r\nHost: a\r\n\r\n", 400}, {"%\r\n\r\n", 400}, {" % / HTTP/1.1\r\n", 400},
 	{"% / HTTP/2.0\r\n\r\n", 505}, {"% / http/1.1\r\n\r\n", 400}, {"% /# HTTP/1.1\r\n\r\n", 400}, {"% nowhere HTTP/1.1\r\nHost: a\r\n\r\n", 400},
 	{"% / HTTP/1.1\r\n\r\n", 400}, {"% / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400}, {"% / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
@@ -255,10 +255,10 @@ var misspelt = []refused{
 	{"% / HTTP/1.1\r\n" + strings.Repeat("X: "+strings.Repeat("y", 700)+"\r\n", 99) + "\r\n", 431},
 }
 
-// misspell turns the question into one that must be refused.
-func (q *question) misspell(r *rand.Rand) {
-	bad := pickFrom(r, misspelt...)
-	if q.surfer.limits.Read == 0 && r.IntN(len(misspelt)) == 0 {
+// malform turns the request into one that must be refused.
+func (q *httpRequest) malform(r *rand.Rand) {
+	bad := pickFrom(r, malformedHeads...)
+	if q.httpClient.limits.Read == 0 && r.IntN(len(malformedHeads)) == 0 {
 		bad = refused{"% /" + strings.Repeat("x", 17<<10), 414}
 	}
 	q.malformed = bad.status
