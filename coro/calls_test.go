@@ -193,9 +193,9 @@ func TestLettersFromOtherGoroutines(t *testing.T) {
 	for name, receive := range map[string]func(co *coro.Co, from *monitor.Mailbox[int]) (int, error){
 		"by Unblock": take[int],
 		"by Await": func(co *coro.Co, from *monitor.Mailbox[int]) (n int, err error) {
-			waiting := co.Await(func(act.Waker) bool {
+			waiting := co.Await(func(*act.Task) bool {
 				n, err = from.Take()
-				if b, ok := err.(listener.Blocked); ok {
+				if b, ok := err.(act.Blocked); ok {
 					b.Arm(co.Task())
 					return false
 				}
@@ -348,7 +348,7 @@ func TestWhatABodyHasDoneIsNotToldOfAnOrder(t *testing.T) {
 	var log trace
 	p := play(l, func(co *coro.Co) error {
 		_ = co.Within(time.Millisecond, func() error { return co.Do(told{&log}) })
-		return co.Await(func(act.Waker) bool { return co.Order() != nil }) // an order wakes everybody
+		return co.Await(func(*act.Task) bool { return co.Order() != nil }) // an order wakes everybody
 	})
 	l.For(3 * time.Millisecond)
 	l.S.Shutdown(servertest.Drain)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -78,6 +79,9 @@ func (co *Co) Yield() error {
 
 // Sleep waits for d at least.
 func (co *Co) Sleep(d time.Duration) error {
+	if err := co.enter(); err != nil { // before the armed timer of a Sleep under way would be overwritten
+		return err
+	}
 	if co.sleep == nil {
 		co.sleep = new(listener.Sleep)
 	}
@@ -91,6 +95,9 @@ func (co *Co) Sleep(d time.Duration) error {
 //
 // Most actions can be run once: a listener.Receive that is Done answers Done again at once, with the old value.
 func (co *Co) Do(a act.Action) error {
+	if a == nil {
+		panic("coro: Do of a nil action")
+	}
 	if err := co.enter(); err != nil {
 		co.close(a)
 		return err
@@ -143,22 +150,24 @@ func (co *Co) close(a act.Action) {
 	}
 }
 
-// Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false it
-// must have handed w to something that wakes the task when the condition may have changed; w is valid for that turn.
-func (co *Co) Await(ready func(w act.Waker) bool) error { return co.Do(condition(ready)) }
+// Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false,
+// something must wake the task when the condition may have changed: ready has handed out t.Waker(), which is valid for
+// that turn, has armed a timer of t, or has armed an [act.Blocked].
+func (co *Co) Await(ready func(t *act.Task) bool) error { return co.Do(condition(ready)) }
 
-type condition func(act.Waker) bool
+type condition func(*act.Task) bool
 
 func (ready condition) Act(t *act.Task) act.Directive {
-	if ready(t.Waker()) {
+	if ready(t) {
 		return act.Done
 	}
 	return act.Wait
 }
 
-// Unblock handles the error of a call that may return a listener.Blocked, such as those of [Conn.Under]. For a Blocked
-// it waits until the call may succeed and returns nil. For nil it returns nil, and counts as a call of a Conn, of
-// which a turn has 16 before it ends. Any other error it returns at once.
+// Unblock handles the errors of calls that may return an [act.Blocked], such as those of [Conn.Under] and a Mailbox. If
+// all of them are Blocked, it waits until one of the calls may succeed, and returns nil. If one is nil, it returns nil and
+// counts as a call of a Conn, of which a turn has 16 before it ends. Otherwise it returns the first that is no Blocked, at
+// once.
 //
 //	for {
 //		n, err := c.Under().SendFile(f, at, left)
@@ -167,21 +176,25 @@ func (ready condition) Act(t *act.Task) act.Directive {
 //			return err
 //		}
 //	}
-func (co *Co) Unblock(err error) error {
-	if err == nil {
+func (co *Co) Unblock(errs ...error) error {
+	if len(errs) == 0 || slices.Contains(errs, nil) {
 		return co.call()
 	}
-	b, ok := err.(listener.Blocked)
-	if !ok {
-		return err
+	for _, err := range errs {
+		if _, ok := err.(act.Blocked); !ok {
+			return err
+		}
 	}
 	if err := co.enter(); err != nil {
 		return err
 	}
-	return co.wait(b)
+	for _, err := range errs {
+		err.(act.Blocked).Arm(co.task)
+	}
+	return co.suspend(act.Wait)
 }
 
-func (co *Co) wait(b listener.Blocked) error {
+func (co *Co) wait(b act.Blocked) error {
 	b.Arm(co.task)
 	return co.suspend(act.Wait)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -49,7 +50,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		n, err := c.under.Read(p)
-		b, blocked := err.(listener.Blocked)
+		b, blocked := err.(act.Blocked)
 		if !blocked {
 			return n, err
 		}
@@ -70,7 +71,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		}
 		n, err := c.under.Write(p[written:])
 		written += n
-		b, blocked := err.(listener.Blocked)
+		b, blocked := err.(act.Blocked)
 		if !blocked {
 			return written, err
 		}
@@ -89,9 +90,7 @@ func (c *Conn) CloseWrite() error { return c.under.CloseWrite() }
 // Close closes the connection and returns at once. Bytes that were written are still sent: see listener.Conn.Close.
 // Other coroutines of the task that wait for the connection are woken and get net.ErrClosed.
 func (c *Conn) Close() error {
-	if p := c.co.pool; p != nil && p.current != nil {
-		p.current.task.Waker().Wake()
-	}
+	c.caller().task.Waker().Wake()
 	c.co.dialled = slices.DeleteFunc(c.co.dialled, func(d *listener.Conn) bool { return d == c.under })
 	return c.under.Close()
 }

@@ -381,6 +381,7 @@ func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
 	uses := map[string]func(c, other *coro.Conn){
 		"Read":     func(c, _ *coro.Conn) { _, _ = c.Read(make([]byte, 1)) },
 		"Write":    func(c, _ *coro.Conn) { _, _ = c.Write(make([]byte, 1)) },
+		"Close":    func(c, _ *coro.Conn) { _ = c.Close() },
 		"io.Copy":  func(c, _ *coro.Conn) { _, _ = io.Copy(io.Discard, c) },
 		"pour":     func(c, other *coro.Conn) { _, _ = io.Copy(other, c) },
 		"be given": func(c, other *coro.Conn) { _, _ = io.Copy(c, other) },

@@ -51,7 +51,7 @@ func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 			return total, err
 		}
 		in, err := c.under.Peek(1)
-		switch b, blocked := err.(listener.Blocked); {
+		switch b, blocked := err.(act.Blocked); {
 		case blocked:
 			err = co.wait(b)
 		case err == io.EOF:

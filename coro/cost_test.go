@@ -101,7 +101,7 @@ func TestWhatWaitsDoesNotAlloc(t *testing.T) {
 	}
 }
 
-func truly(act.Waker) bool { return true }
+func truly(*act.Task) bool { return true }
 
 func TestAMessageThatIsWaitedForDoesNotAlloc(t *testing.T) {
 	tier.NoRace(t, "counts allocations")

@@ -366,8 +366,8 @@ func ExampleCo_Await() {
 	ready := false
 	var waiting act.Waker
 	s.Spawn(coro.New(func(co *coro.Co) error {
-		err := co.Await(func(w act.Waker) bool {
-			waiting = w
+		err := co.Await(func(t *act.Task) bool {
+			waiting = t.Waker()
 			return ready
 		})
 		fmt.Println("it is ready")
@@ -387,34 +387,34 @@ func ExampleCo_Await() {
 	// it is ready
 }
 
-// A body waits for its peer or a mailbox, whichever has something first.
-func ExampleCo_Unblock_mailbox() {
-	s := act.New(act.Config{})
-	defer s.Close()
-
-	box := monitor.NewMailbox[string](4)
-	go func() {
-		box.Send("one")
-		box.Send("two")
-		box.Close()
-	}()
-	s.Spawn(coro.New(func(co *coro.Co) error {
+// A member of a chat waits for its peer or for what the others say, whichever comes first.
+func ExampleCo_Unblock_either() {
+	others := monitor.NewMailbox[string](4)
+	visit(func(c *coro.Conn) error {
 		for {
-			text, err := box.Take()
-			switch {
-			case err == nil:
-				fmt.Println(text)
-			case errors.Is(err, monitor.ErrMailboxClosed):
-				return nil
+			said, reading := c.Under().Peek(1) // all that has come, at least one byte
+			if reading == nil {
+				fmt.Printf("the peer: %s\n", said)
+				c.Under().Discard(len(said))
 			}
-			if err := co.Unblock(err); err != nil { // waits, if there was nothing
+			message, taking := others.Take()
+			if taking == nil {
+				fmt.Println("another:", message)
+				_, _ = c.Write([]byte(message))
+			}
+			if err := c.Co().Unblock(reading, taking); err != nil { // waits, if there was neither
+				if err == io.EOF {
+					return nil
+				}
 				return err
 			}
 		}
-	}))
-	fmt.Println(s.Run())
+	}, func(peer net.Conn) {
+		_ = others.Send("hello")
+		_, _ = io.ReadFull(peer, make([]byte, 5))
+		_, _ = peer.Write([]byte("hello yourself"))
+	})
 	// Output:
-	// one
-	// two
-	// <nil>
+	// another: hello
+	// the peer: hello yourself
 }

@@ -193,7 +193,7 @@ var stops = map[string]func(co *coro.Co) error{
 	"Do of a coroutine": func(co *coro.Co) error {
 		return co.Do(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) }))
 	},
-	"Await": func(co *coro.Co) error { return co.Await(func(act.Waker) bool { return false }) },
+	"Await": func(co *coro.Co) error { return co.Await(func(*act.Task) bool { return false }) },
 	"within a scope": func(co *coro.Co) error {
 		return co.Within(time.Hour, func() error { return co.Sleep(2 * time.Hour) })
 	},
@@ -473,6 +473,29 @@ func TestACoBelongsToItsBody(t *testing.T) {
 	for _, l := range logs.All() {
 		require.Equal(t, sentence, l.ContextMap()["error"])
 	}
+}
+
+func TestASleepUnderWayIsNotOverwritten(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	var kept *coro.Co
+	var slept error
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		kept = co
+		slept = co.Sleep(time.Millisecond)
+		return slept
+	}))
+	servertest.Step(t, s)
+	s.Spawn(coro.New(func(*coro.Co) error { return kept.Sleep(time.Hour) }))
+	require.NoError(t, s.Run())
+	require.NoError(t, slept)
+	require.Equal(t, []string{"panic: coro: a Co was used outside of its own body"}, failures(logs.All()))
+}
+
+func TestDoOfANilActionPanics(t *testing.T) {
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(coro.New(func(co *coro.Co) error { return co.Do(nil) }))
+	require.NoError(t, s.Run())
+	require.Equal(t, []string{"panic: coro: Do of a nil action"}, failures(logs.All()))
 }
 
 // selfish is a body that closes its own coroutine.

@@ -24,7 +24,7 @@ type content struct {
 	most     int64 // of them, while what is left is thrown away
 	waiting  time.Duration
 	since    time.Duration // since when the handler waits for more, 0 if it does not
-	cause    listener.Blocked
+	cause    act.Blocked
 }
 
 type contentKind uint8
@@ -117,7 +117,7 @@ func (e *http1Exchange) more() ([]byte, error) {
 func (e *http1Exchange) noMore(err error) error {
 	c := &e.content
 	switch cause := err.(type) {
-	case listener.Blocked:
+	case act.Blocked:
 		if c.asks && !e.out.sent { // behind a final status it would be taken for content
 			e.emit(syntax.Bytes("HTTP/1.1 100 Continue\r\n\r\n"))
 		}

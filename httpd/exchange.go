@@ -30,7 +30,7 @@ type exchange interface {
 	sendFile(f *os.File, offset, n int64) (int64, error)
 	end()         // sends what follows the content, behind all of that
 	room() int    // how many bytes of content are sent for certain, and not kept
-	ready() error // why there is no room: a listener.Blocked, or why there never will be
+	ready() error // why there is no room: an act.Blocked, or why there never will be
 
 	// upgrades returns nil if SwitchProtocols may switch to the protocol.
 	upgrades(protocol string) error

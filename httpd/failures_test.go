@@ -98,7 +98,7 @@ func TestAHandlerThatFails(t *testing.T) {
 			return act.Func(func(*act.Task) act.Directive {
 				n, err := w.Write(large)
 				require.Less(t, n, len(large))
-				require.Implements(t, (*listener.Blocked)(nil), err)
+				require.Implements(t, (*act.Blocked)(nil), err)
 				return act.Done
 			})
 		}, "aborted", "aborted", "did not take everything"},

@@ -9,7 +9,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
-	"github.com/daimon-go/daimon/listener"
 )
 
 // http1Exchange is the exchange of HTTP/1, from the first byte of a request until the last byte of its response is on its
@@ -27,7 +26,7 @@ type http1Exchange struct {
 	pending []byte  // what the connection had no room for
 	whole   []byte  // behind that, sent without a copy
 	lost    error   // why the client cannot be told anything any more
-	cause   listener.Blocked
+	cause   act.Blocked
 
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
@@ -273,7 +272,7 @@ func (e *http1Exchange) lose(err error) error {
 
 // blocked returns what an error of the connection means for the response.
 func (e *http1Exchange) blocked(err error) error {
-	cause, is := err.(listener.Blocked)
+	cause, is := err.(act.Blocked)
 	switch {
 	case !is:
 		return e.lose(err)
@@ -285,7 +284,7 @@ func (e *http1Exchange) blocked(err error) error {
 }
 
 func isBlocked(err error) bool {
-	_, is := err.(listener.Blocked)
+	_, is := err.(act.Blocked)
 	return is
 }
 

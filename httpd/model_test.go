@@ -64,7 +64,7 @@ func steps(all []step, f *os.File, w *httpd.Response) act.Action {
 			case "yield":
 				return act.Yield
 			}
-			if blocked, is := s.do(w, f).(listener.Blocked); is {
+			if blocked, is := s.do(w, f).(act.Blocked); is {
 				return listener.Next(t, blocked)
 			}
 		}

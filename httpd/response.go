@@ -195,7 +195,7 @@ func (w *Response) SetBody(p []byte) {
 }
 
 // Write takes p, or as much of it as there is room for, and returns how much. If that is not all of p, the error is a
-// listener.Blocked, which wakes when there is room again, or says why nothing more can be written: ErrLength,
+// act.Blocked, which wakes when there is room again, or says why nothing more can be written: ErrLength,
 // ErrNoContent, ErrSlow, or the error of the connection. An action that ignores the error has not answered: see Handler.
 //
 // Until the Handler returns there is always room: everything written is kept, however much it is. For large content that

@@ -182,7 +182,7 @@ func (p *reading) Act(t *act.Task) act.Directive {
 // ended answers, if that is the end of the body.
 func (p *reading) ended(err error) bool {
 	e := &p.k.entries[p.entry]
-	if _, blocked := err.(listener.Blocked); blocked {
+	if _, blocked := err.(act.Blocked); blocked {
 		return false
 	}
 	*e = strings.TrimSuffix(*e, " …")

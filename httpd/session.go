@@ -145,7 +145,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 		x.begun, x.limit = true, 0
 	}
 	now := t.Scheduler().Now()
-	blocked, is := err.(listener.Blocked)
+	blocked, is := err.(act.Blocked)
 	switch {
 	case err == listener.ErrTooLong:
 		return x.refuse(t, http1.ErrLargeHead)
@@ -250,7 +250,7 @@ func (x *session) deliver(t *act.Task) {
 	if len(e.out.body) > 0 {
 		_ = e.out.Flush() // an error stays for the next call
 	}
-	if blocked, is := e.push().(listener.Blocked); is {
+	if blocked, is := e.push().(act.Blocked); is {
 		blocked.Arm(t)
 	}
 }

@@ -143,7 +143,7 @@ func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 			}
 			in, err := r.Body.Peek()
 			r.Body.Discard(len(in))
-			_, told = err.(listener.Blocked)
+			_, told = err.(act.Blocked)
 			return listener.Next(t, err)
 		})
 	}}

@@ -47,8 +47,8 @@ func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 
 // Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs nothing.
 // The bytes are lent until the turn ends, also after Discard and Close, and must not be changed. With fewer than n
-// bytes the error says why: a Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded, ErrTooLong when
-// n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come with it.
+// bytes the error says why: an act.Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded, ErrTooLong
+// when n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come with it.
 func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed
@@ -130,7 +130,7 @@ func (c *Conn) Discard(n int) {
 }
 
 // Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns a
-// Blocked error instead of waiting.
+// act.Blocked error instead of waiting.
 func (c *Conn) Read(p []byte) (int, error) {
 	in, err := c.Peek(min(1, len(p)))
 	n := copy(p, in)
@@ -140,7 +140,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // Write takes p, or as much of it as the water marks allow, and returns how much. Small writes are gathered and sent
 // with one call when the turn ends; what exceeds 4 KiB is sent at once. What the socket refuses is queued, at most
-// about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is a Blocked,
+// about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is an act.Blocked,
 // woken when at most Limits.Low bytes are queued; os.ErrDeadlineExceeded; net.ErrClosed; or the system's, possibly from
 // an earlier Write. After an error of the system nothing can be written any more. With an empty p the error reports
 // whether anything would be taken.
@@ -198,7 +198,7 @@ func (c *Conn) Queued() int {
 
 // Room returns how many bytes Write is certain to take now, in one call or in several of this turn: those that may
 // still be queued up to Limits.High, or at least gathered. 0 means none for certain: Write with an empty p then returns
-// a Blocked or another error, or nil if only gathered bytes take the room; those are sent when the turn ends. It costs
+// an act.Blocked or another error, or nil if only gathered bytes take the room; those are sent when the turn ends. It costs
 // no system call.
 func (c *Conn) Room() int {
 	if c.stream == nil {
@@ -220,7 +220,7 @@ func (c *Conn) Room() int {
 }
 
 // Sent returns nil when the system has taken all that was written, after giving it what was gathered. Otherwise the
-// error is a Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, by the deadline of Write;
+// error is an act.Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, by the deadline of Write;
 // net.ErrClosed; or the system's, possibly from an earlier Write. A task that waits for nil before it calls Close
 // closes only when all written data has been handed to the kernel, however long that takes. Close alone gives up after
 // Limits.Linger. It works after CloseWrite too. The system having a byte does not mean that the peer has it.

@@ -1,7 +1,7 @@
 // Package listener has connections, and the actions that wait for something: the leaves of a tree of actions.
 //
-// A [Conn] is a connection that never blocks. A call that would have to wait returns what it did and a [Blocked] error,
-// and [Next] turns any error into a Directive, arming what has to wake the task:
+// A [Conn] is a connection that never blocks. A call that would have to wait returns what it did and an [act.Blocked], and
+// [Next] turns any error into a Directive, arming what has to wake the task:
 //
 //	in, err := c.Peek(1)
 //	if err != nil {

@@ -13,7 +13,7 @@ import (
 // earlier, or net.ErrClosed. With an error half means nothing.
 //
 // t is woken once when half or err changes, so also by a reset after a half, and when another task closes the
-// connection. Unlike with Blocked, arriving bytes do not wake it; nothing is received, and nothing unread is lost.
+// connection. Unlike with act.Blocked, arriving bytes do not wake it; nothing is received, and nothing unread is lost.
 // After an error there is nothing left to wait for. A Conn has one place for a task that waits to read or for the
 // end: the later call counts. As any Waker it is good for one turn, so call Ended again in each.
 //

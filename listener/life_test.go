@@ -115,7 +115,7 @@ func (m *lives) read(w *life, n int) {
 	case err == io.EOF:
 		require.Equal(m.t, len(w.says), w.taken+len(in))
 	default:
-		require.Implements(m.t, (*listener.Blocked)(nil), err)
+		require.Implements(m.t, (*act.Blocked)(nil), err)
 	}
 	k := []int{0, len(in), m.r.IntN(len(in) + 1)}[m.r.IntN(3)]
 	w.c.Discard(k)
@@ -138,7 +138,7 @@ func (m *lives) write(w *life, n int) {
 	case w.late:
 		require.ErrorIs(m.t, err, os.ErrDeadlineExceeded)
 	case k < n:
-		require.Implements(m.t, (*listener.Blocked)(nil), err)
+		require.Implements(m.t, (*act.Blocked)(nil), err)
 		return
 	default:
 		require.NoError(m.t, err)

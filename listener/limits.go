@@ -14,7 +14,7 @@ type Limits struct {
 	// Read bounds the unread bytes of a connection: no more are received, and a Peek of more fails with
 	// ErrTooLong. 0 means 64 KiB.
 	Read int
-	// High is the number of queued bytes from which on Write returns Blocked, and Low, which is less, the number at
+	// High is the number of queued bytes from which on Write returns act.Blocked, and Low, which is less, the number at
 	// which the task is woken. For a peer that does not read at most High and the 4 KiB gathered in a turn are queued.
 	// 0 means 64 KiB, and a quarter of High.
 	High, Low int

@@ -23,7 +23,7 @@ func lines(l *servertest.Stepped, line *listener.Line) (*outcome, *[]string) {
 				got = append(got, string(text))
 				continue
 			}
-			if _, blocked := err.(listener.Blocked); !blocked {
+			if _, blocked := err.(act.Blocked); !blocked {
 				got = append(got, err.Error())
 			}
 			return listener.Next(t, err)
@@ -115,7 +115,7 @@ func TestALineOfAConnectionThatWasClosedInBetween(t *testing.T) {
 	l.Until("half a line", func() bool {
 		l.Turn(func(*act.Task) {
 			_, err := line.Read()
-			require.Implements(t, (*listener.Blocked)(nil), err)
+			require.Implements(t, (*act.Blocked)(nil), err)
 		})
 		return c.Buffered() == 8
 	})
@@ -163,7 +163,7 @@ func TestAShortLineBehindALongOneIsFoundAtOnce(t *testing.T) {
 	readable(l, c, 29)
 	l.Turn(func(*act.Task) {
 		_, err := line.Read()
-		require.Implements(t, (*listener.Blocked)(nil), err)
+		require.Implements(t, (*act.Blocked)(nil), err)
 	})
 	servertest.Send(t, peer, ", and the second\nshort\n")
 	readable(l, c, 52)

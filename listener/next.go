@@ -6,13 +6,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Blocked is the error of a call that would have to wait. Arm wakes t when the call may succeed.
-type Blocked interface {
-	error
-	Arm(t *act.Task)
-}
-
-// Next turns the error of a call into a Directive: nil is Yield, a Blocked is armed and is Wait, io.EOF is Done, and
+// Next turns the error of a call into a Directive: nil is Yield, an [act.Blocked] is armed and is Wait, io.EOF is Done, and
 // anything else fails the task.
 func Next(t *act.Task, err error) act.Directive {
 	switch b := err.(type) {
@@ -21,7 +15,7 @@ func Next(t *act.Task, err error) act.Directive {
 	case *blockedInput: // by far the most frequent, and cheaper to check than an interface
 		b.Arm(t)
 		return act.Wait
-	case Blocked:
+	case act.Blocked:
 		b.Arm(t)
 		return act.Wait
 	}

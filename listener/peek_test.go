@@ -51,7 +51,7 @@ func (m *model) Act(t *act.Task) act.Directive {
 		open++
 		if _, err := w.conn.Peek(w.conn.Buffered() + 1); err == nil {
 			progress = true
-		} else if b, ok := err.(listener.Blocked); ok {
+		} else if b, ok := err.(act.Blocked); ok {
 			b.Arm(t)
 		} else {
 			progress = true
@@ -83,7 +83,7 @@ func (m *model) step(w *twin) bool {
 		require.Equal(m.t, len(w.all), w.taken+len(in), "the end comes behind the last byte")
 		w.ended = len(in) == 0
 	default:
-		require.Implements(m.t, (*listener.Blocked)(nil), err)
+		require.Implements(m.t, (*act.Blocked)(nil), err)
 		require.Less(m.t, len(in), n)
 	}
 	if len(in) == 0 {
@@ -195,7 +195,7 @@ func TestPeekReceivesOnlyWhatIsMissing(t *testing.T) {
 		}
 		require.Zero(t, l.OS.Count("receive"))
 		in, err := c.Peek(6)
-		require.Implements(t, (*listener.Blocked)(nil), err)
+		require.Implements(t, (*act.Blocked)(nil), err)
 		require.Equal(t, "hello", string(in), "what is there comes with the error")
 		require.EqualError(t, err, "listener: nothing to read yet")
 	})

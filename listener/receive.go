@@ -20,7 +20,7 @@ type Receive[T any] struct {
 func (r *Receive[T]) Act(t *act.Task) act.Directive {
 	if !r.ended {
 		v, err := r.From.Take()
-		if b, ok := err.(Blocked); ok {
+		if b, ok := err.(act.Blocked); ok {
 			b.Arm(t)
 			return act.Wait
 		}

@@ -16,8 +16,8 @@ const (
 
 // SendFile sends n bytes of f from offset on, after all that was written before, and returns how many. One call sends
 // at most 512 KiB: with fewer than n bytes and no error, call it again. Otherwise the error says why there are fewer.
-// It is a Blocked, woken when there is room again, or when what was written before is sent; io.ErrUnexpectedEOF, if the
-// file is shorter; os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; what the system reports of the
+// It is an act.Blocked, woken when there is room again, or when what was written before is sent; io.ErrUnexpectedEOF, if
+// the file is shorter; os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; what the system reports of the
 // connection, possibly about bytes that were written earlier; or an *fs.PathError of the file, which leaves the
 // connection as it was.
 //

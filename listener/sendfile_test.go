@@ -98,7 +98,7 @@ func (a *sending) Act(t *act.Task) act.Directive {
 	if err == nil {
 		a.bounded++
 	}
-	if _, ok := err.(listener.Blocked); ok {
+	if _, ok := err.(act.Blocked); ok {
 		a.blocked++
 	}
 	return listener.Next(t, err)
@@ -163,7 +163,7 @@ func TestOneCallSendsHalfAMebibyteAtMost(t *testing.T) {
 	go func() { all, _ := io.ReadAll(peer); got <- all }()
 	n, err := c.SendFile(f, 0, 2<<20)
 	for offset := n; err != nil; { // the peer may be late
-		require.Implements(t, (*listener.Blocked)(nil), err)
+		require.Implements(t, (*act.Blocked)(nil), err)
 		time.Sleep(time.Millisecond)
 		n, err = c.SendFile(f, offset, 2<<20-offset)
 		if err != nil {
@@ -205,7 +205,7 @@ func TestAFileWaitsForTheQueue(t *testing.T) {
 	l.Turn(func(*act.Task) {
 		var err error
 		written, err = c.Write(huge)
-		require.Implements(t, (*listener.Blocked)(nil), err)
+		require.Implements(t, (*act.Blocked)(nil), err)
 	})
 	l.OS.Forget()
 	o := spawn(l.S, &sending{c: c, f: f, n: 100}).begun(l)
@@ -259,7 +259,7 @@ func TestSendFileOfAFolderOrPipeIsThatFilesError(t *testing.T) {
 				_, err := c.SendFile(f, 0, 10)
 				var of *fs.PathError
 				require.ErrorAs(t, err, &of)
-				require.NotImplements(t, (*listener.Blocked)(nil), err)
+				require.NotImplements(t, (*act.Blocked)(nil), err)
 			})
 		}
 		l.Turn(func(*act.Task) {

@@ -198,7 +198,7 @@ func TestWaterMarks(t *testing.T) {
 		n, err := c.Write([]byte("x"))
 		require.Zero(t, n)
 		require.EqualError(t, err, "listener: too much is queued to write")
-		require.Implements(t, (*listener.Blocked)(nil), err)
+		require.Implements(t, (*act.Blocked)(nil), err)
 	})
 	heard := make(chan int, 1)
 	go func() {
@@ -303,7 +303,7 @@ func TestRoomIsWhatWriteTakesForCertain(t *testing.T) {
 		require.Zero(t, c.Room(), "the peer does not read")
 		l.Turn(func(*act.Task) {
 			_, err := c.Write(nil)
-			require.Implements(t, (*listener.Blocked)(nil), err)
+			require.Implements(t, (*act.Blocked)(nil), err)
 		})
 		l.OS.Forget()
 		for range 100 {
@@ -350,7 +350,7 @@ func TestSentIsNilWhenTheSystemHasAll(t *testing.T) {
 		written := 0
 		l.Turn(func(*act.Task) {
 			n, err := c.Write(make([]byte, 4<<20))
-			require.Implements(t, (*listener.Blocked)(nil), err)
+			require.Implements(t, (*act.Blocked)(nil), err)
 			written = n
 			if half {
 				require.NoError(t, c.CloseWrite())

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// blocked is what listener.Blocked is; monitor stands below it.
+// blocked is what act.Blocked is; monitor stands below it.
 type blocked interface{ Arm(*act.Task) }
 
 // taker is a task that takes values until the mailbox is closed.

@@ -135,7 +135,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	}
 	if !x.sent && x.q.state.Load() == asked {
 		err := dropped(x.To.send(t, x.Message(Reply[A]{x.q}), nil), ErrFull)
-		if b, ok := err.(Blocked); ok {
+		if b, ok := err.(act.Blocked); ok {
 			b.Arm(t)
 			return act.Wait
 		}

@@ -72,7 +72,7 @@ type Overflow uint8
 const (
 	// Block makes the sender wait. The message of a process is added beyond the bound, and the sender has no turn until
 	// there is room; so a mailbox exceeds its bound by at most what each sending process sends in one turn. Any other
-	// sender gets a Blocked, which a task can wait for; goroutines use Ref.Deliver.
+	// sender gets an act.Blocked, which a task can wait for; goroutines use Ref.Deliver.
 	//
 	// Two processes that wait for each other's mailboxes wait until one is killed. A process that sends to itself
 	// never waits.

@@ -7,15 +7,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Blocked is the error of [Ref.Send] when the mailbox is full and the sender has to wait. It has the methods of a
-// listener.Blocked, so an action can return listener.Next of it.
-type Blocked interface {
-	error
-	// Arm wakes the task when there is room, or when the process has ended. The action returns act.Wait, and then
-	// sends the message again.
-	Arm(t *act.Task)
-}
-
 // waiter waits for room in a mailbox: a process that has sent beyond the bound, a task, or a goroutine.
 type waiter interface {
 	// roomFree is called once, on any goroutine. r is the runner there, if it is one's.
@@ -106,7 +97,7 @@ func (c *core) stopWaiting(e *entry[waiter], r *runner) {
 	}
 }
 
-// blockedSend is the Blocked of a mailbox.
+// blockedSend is the [act.Blocked] of a mailbox.
 type blockedSend struct {
 	to interface { // a Self
 		process() *core
@@ -118,7 +109,7 @@ func (b *blockedSend) Error() string {
 	return fmt.Sprintf("process: the mailbox of %v is full", b.to.process())
 }
 
-// Arm implements Blocked.
+// Arm wakes t when there is room, or when the process has ended.
 func (b *blockedSend) Arm(t *act.Task) {
 	w := t.Waker()
 	if b.join(waitingTask{w.Remote(), t}) == nil {

@@ -61,7 +61,7 @@ func (g *gate) end() string {
 
 // outcome describes the result of a Send.
 func outcome(err error) string {
-	var blocked process.Blocked
+	var blocked act.Blocked
 	switch {
 	case err == nil:
 		return "sent"

@@ -9,15 +9,15 @@ import (
 
 // Send gives m to the process. Nothing is copied, so the sender must no longer touch what m points to. Messages of one
 // sender arrive in the order in which they were sent. The error is ErrDead if the process has ended. If the mailbox is
-// full, the process's Overflow decides: for Reject the error is ErrFull; for Block it is a [Blocked], unless the sender is
-// a process, which has sent the message and waits for room before its next turn.
+// full, the process's Overflow decides: for Reject the error is ErrFull; for Block it is an [act.Blocked], unless the
+// sender is a process, which has sent the message and waits for room before its next turn.
 //
 // A process that sends to one that sleeps or is queued hands its thread over: the receiver has the next turn there, the
 // present turn receives no more messages, and the sender continues after the processes that were already queued. Of
 // several receivers in a turn only the first gets the thread; the others are queued.
 //
 // Room in a mailbox goes to the next sender, also while others wait for it. A process that sends to a full mailbox of
-// another System gets a Blocked too, which only a task of its own can wait for: see [Do].
+// another System gets an act.Blocked too, which only a task of its own can wait for: see [Do].
 func (to Ref[M]) Send(from Sender, m M) error {
 	return dropped(to.send(from, m, nil), nil)
 }

@@ -537,7 +537,7 @@ func everything(co *coro.Co) error {
 				waker.Wake()
 				return err
 			}))
-			return co.Await(func(w act.Waker) bool { waker = w; return over })
+			return co.Await(func(t *act.Task) bool { waker = t.Waker(); return over })
 		},
 		func() error {
 			err := co.UntilOrder(func() error { return co.Sleep(time.Millisecond) })

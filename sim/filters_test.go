@@ -122,7 +122,7 @@ func (d *dialler) Act(t *act.Task) act.Directive {
 		if err == nil {
 			continue
 		}
-		if b, ok := err.(listener.Blocked); ok {
+		if b, ok := err.(act.Blocked); ok {
 			b.Arm(t)
 			break
 		}

@@ -592,7 +592,7 @@ func (x *answering) discard(n int) {
 func (x *answering) peek() ([]byte, error) {
 	q := x.q
 	in, err := x.in.Body.Peek()
-	_, blocked := err.(listener.Blocked)
+	_, blocked := err.(act.Blocked)
 	if blocked && q.expects && !x.peeked && !x.a.begun {
 		x.a.goesOn = true
 	}

@@ -116,7 +116,7 @@ func (m *member) pass(t *act.Task) bool {
 	if m.rest = m.rest[n:]; m.rest == "" {
 		return true
 	}
-	if b, ok := err.(listener.Blocked); ok && (m.heard == nil || !m.heard.leads(maxBehind)) {
+	if b, ok := err.(act.Blocked); ok && (m.heard == nil || !m.heard.leads(maxBehind)) {
 		m.hurry(t)
 		b.Arm(t)
 		return false
@@ -137,7 +137,7 @@ func (m *member) expelled(why end) {
 // read reads a line and takes it. It is Done also when no line will come any more.
 func (m *member) read(t *act.Task) act.Directive {
 	line, err := m.in.Read()
-	_, blocked := err.(listener.Blocked)
+	_, blocked := err.(act.Blocked)
 	switch {
 	case m.name == "" && t.Order() != nil: // a member in a room is told by the room
 		m.leave(over)
