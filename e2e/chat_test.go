@@ -21,7 +21,7 @@ type member struct {
 	in *bufio.Reader
 }
 
-// join connects, says its name, and is in the lobby when it hears of that.
+// join connects, says its name, and is in the lobby when it reads of that.
 func join(t *testing.T, chat *exectest.Program, name string) member {
 	t.Helper()
 	c := dial(t, chat.Addr)

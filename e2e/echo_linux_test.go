@@ -47,8 +47,8 @@ func echoesWhole(t *testing.T, s *server) {
 	s.Stop(t)
 }
 
-// readsLate sends what the buffers of the kernel hold, 64 KiB, so that the server may be done with it
-// long before anybody reads.
+// readsLate sends what the buffers of the kernel hold, 64 KiB, so that the server may be done with it long before the client
+// reads.
 func readsLate(t *testing.T, s *server) {
 	c, data := s.dial(t), content(1, 64<<10)
 	require.NoError(t, send(c, data, len(data)))

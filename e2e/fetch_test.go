@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/examples/fetch/fetch"
 )
 
-// once sends text to the first who connects.
+// once sends text to the first client that connects.
 func once(t *testing.T, text string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestFetch(t *testing.T) {
 		require.Zero(t, p.Exit(t), form)
 		require.Equal(t, []string{"1", "2", "3", "4", "5"}, p.Lines(), form)
 	}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("connection refused", func(t *testing.T) {
 		p := run(t, "fetch", nil, "127.0.0.1:1", once(t, ""))
 		require.Equal(t, 1, p.Exit(t))
 		require.Contains(t, p.Said(), "fetch: ")

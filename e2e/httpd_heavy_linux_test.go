@@ -165,7 +165,7 @@ func TestUnreadPipelineIsBounded(t *testing.T) {
 	all.Wait()
 	// The high mark, the read limit and what a turn gathers, twice for the collector; and 4 MiB for the runtime.
 	require.Less(t, server.Resident(t)-before, 4<<20+stuck*2*(64<<10+64<<10+8<<10))
-	for i, c := range conns { // who then reads gets every answer
+	for i, c := range conns { // a client that reads then gets every answer
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 		require.NoError(t, c.CloseWrite())
 		got, err := io.ReadAll(c)
@@ -249,7 +249,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	require.Zero(t, server.Exit(t))
-	require.Less(t, time.Since(begun), 4*time.Second, "the idle hold nobody up")
+	require.Less(t, time.Since(begun), 4*time.Second, "idle connections do not delay the end")
 }
 
 // wrk is what others measure with; here it only must not see an error.

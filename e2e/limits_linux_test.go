@@ -59,7 +59,7 @@ func (s *server) warm(t *testing.T) int {
 	}))
 }
 
-// crowd connects n clients that say one byte each, and tells who was answered within a second.
+// crowd connects n clients that say one byte each, and returns which were answered within a second.
 func (s *server) crowd(t *testing.T, n int) (served, waiting []client) {
 	t.Helper()
 	all := make([]client, n)
@@ -69,7 +69,7 @@ func (s *server) crowd(t *testing.T, n int) (served, waiting []client) {
 		require.NoError(t, err)
 	}
 	waiting = all
-	for more := all; len(more) > 0; { // until a second has passed in which nobody was served any more
+	for more := all; len(more) > 0; { // until none was served for a second
 		time.Sleep(time.Second)
 		more, waiting = sorted(t, waiting)
 		served = append(served, more...)
@@ -77,8 +77,8 @@ func (s *server) crowd(t *testing.T, n int) (served, waiting []client) {
 	return served, waiting
 }
 
-// sorted tells those that have been answered from those that have not. Each reactor has a queue of its
-// own, so it is not the first that are served.
+// sorted separates the clients that have been answered from those that have not. Each reactor has a queue of its own, so it
+// is not the first that are served.
 func sorted(t *testing.T, all []client) (served, waiting []client) {
 	t.Helper()
 	for _, c := range all {
@@ -136,7 +136,7 @@ func (s *server) bears(t *testing.T, idle idle) {
 	require.Less(t, strings.Count(s.Said(), "\n")-lines, 20, "the log is flooded")
 }
 
-// resumes lets the served go and wants the waiting served, each that leaves making room for another.
+// resumes lets the served go and wants the waiting served, each client that leaves makes room for another.
 func resumes(t *testing.T, served, waiting []client) {
 	t.Helper()
 	until := time.Now().Add(patience)
@@ -173,13 +173,13 @@ func TestMaxConns(t *testing.T) {
 			return n
 		}
 		exectest.Eventually(t, patience, "two more served", func() bool { return arrived() >= 2 })
-		require.EqualValues(t, 2, steady(t, 200*time.Millisecond, "who is served", arrived))
+		require.EqualValues(t, 2, steady(t, 200*time.Millisecond, "the clients that are served", arrived))
 		require.NoError(t, ping(served[2], "still here"))
 		require.NoError(t, ping(served[3], "still here"))
 	})
 }
 
-// readable tells whether something has arrived, and leaves it there.
+// readable reports whether something has arrived, and leaves it there.
 func readable(t *testing.T, c client) (ready bool) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()

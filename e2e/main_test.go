@@ -85,7 +85,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// content returns n bytes that no other number has, so that an answer to somebody else is seen.
+// content returns n bytes that no other number has, so that an answer to another client is seen.
 func content(number uint64, n int) []byte {
 	data := make([]byte, n)
 	_, _ = stream(number).Read(data) // never fails

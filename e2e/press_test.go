@@ -100,7 +100,7 @@ func trades(t *testing.T, idle idle) {
 }
 
 // One signal ends connections, processes and jobs that all have something under way. Each request that has begun is
-// answered, nobody new is let in, each job is at a stage that lasts, no process is left, and the program is content.
+// answered, no client is accepted any more, each job is at a static stage, no process is left, and the exit status is 0.
 func TestSignalEndsConnectionsProcessesAndTasks(t *testing.T) {
 	t.Parallel()
 	outside(t)
@@ -181,7 +181,7 @@ func TestSignalEndsConnectionsProcessesAndTasks(t *testing.T) {
 		require.True(t, answered[found[1]], line)
 		delete(answered, found[1])
 	}
-	require.Empty(t, answered, "jobs that nobody knows any more")
+	require.Empty(t, answered, "jobs that are lost")
 	require.Equal(t, "job 1 of eve: SET, NORMAL", lines[0], "it was taken off the press")
 	require.Equal(t, "job 2 of eve: PRINTED, NORMAL", lines[1])
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the kernel tells about a process: proc_pid_status(5), proc_pid_stat(5), and
+// What the kernel shows of a process: proc_pid_status(5), proc_pid_stat(5), and
 // Documentation/scheduler/sched-stats.rst for the times of threads in nanoseconds.
 
 // A thread is the count of one thread of the server.
@@ -24,7 +24,7 @@ type thread struct {
 	cpu      time.Duration
 }
 
-// pinned tells a reactor from the threads of the Go runtime, none of which has a CPU of its own.
+// pinned reports whether th is a reactor: the threads of the Go runtime have no CPU of their own.
 func (th thread) pinned() bool { return !strings.ContainsAny(th.cpus, ",-") }
 
 func (s *server) threads(t *testing.T) []thread {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What peers who do not read make the proxy keep is bounded: Limits.Read and Limits.High, 128 KiB, for each.
+// What the proxy keeps for a peer that does not read is bounded: Limits.Read and Limits.High, 128 KiB, for each.
 // Without back-pressure it would be the 50 × 40 MiB that are sent.
 func TestProxyMemoryIsBounded(t *testing.T) {
 	t.Parallel()

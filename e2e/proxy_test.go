@@ -89,7 +89,7 @@ func passesOn(t *testing.T, idle idle) {
 		}
 	})
 
-	t.Run("who does not read holds up who writes, and nobody else", func(t *testing.T) {
+	t.Run("a client that does not read delays its own peer alone", func(t *testing.T) {
 		near, far := pair(t, proxy, l)
 		other, otherFar := pair(t, proxy, l)
 		data := content(3, 10<<20)
@@ -100,7 +100,7 @@ func passesOn(t *testing.T, idle idle) {
 			hear(t, otherFar, "ping")
 			time.Sleep(2 * time.Millisecond)
 		}
-		require.Empty(t, sent, "40 MiB are on their way to nobody")
+		require.Empty(t, sent, "40 MiB are under way, and nothing reads them")
 		got, err := io.ReadAll(far)
 		require.NoError(t, err)
 		require.NoError(t, <-sent)

@@ -64,7 +64,7 @@ func TestGoodAddress(t *testing.T) {
 			s := launch{echo: actions, addr: row.addr}.start(t)
 			host, port, err := net.SplitHostPort(s.address)
 			require.NoError(t, err)
-			require.NotEqual(t, "0", port, "the log tells the port that was bound")
+			require.NotEqual(t, "0", port, "the log has the port that was bound")
 			if row.dial != "" {
 				host = row.dial
 			}
@@ -75,7 +75,7 @@ func TestGoodAddress(t *testing.T) {
 	}
 }
 
-// Reactors share one port among themselves (SO_REUSEPORT); nobody else may share it with them.
+// Reactors share one port among themselves (SO_REUSEPORT); no other program may share it with them.
 func TestAddressInUse(t *testing.T) {
 	plainly(t)
 	t.Parallel()
@@ -105,8 +105,8 @@ func TestAddressInUse(t *testing.T) {
 
 func portOf(address string) string { return address[strings.LastIndex(address, ":"):] }
 
-// asNobody takes the rights of root from the server; a test run by anybody else has none to take.
-func asNobody(cmd *exec.Cmd) {
+// withoutRights takes the rights of root from the server, if the test has them.
+func withoutRights(cmd *exec.Cmd) {
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -117,12 +117,12 @@ func TestMissingPermission(t *testing.T) {
 	t.Parallel()
 	closed := folder(t)
 	require.NoError(t, os.Chmod(closed, 0o500))
-	rows := map[string]string{"a folder of somebody else": "unix:" + closed + "/echo.sock"}
+	rows := map[string]string{"a folder without permission": "unix:" + closed + "/echo.sock"}
 	if first := unprivileged(t); first > 1 { // containers may set it to 0: no port is privileged there
 		rows["a privileged port"] = "127.0.0.1:" + strconv.Itoa(first-1)
 	}
 	for name, addr := range rows {
-		t.Run(name, func(t *testing.T) { launch{echo: actions, addr: addr, change: asNobody}.refused(t, 1, addr) })
+		t.Run(name, func(t *testing.T) { launch{echo: actions, addr: addr, change: withoutRights}.refused(t, 1, addr) })
 	}
 }
 
@@ -164,9 +164,9 @@ func TestOtherFilesAtTheSocketPathStay(t *testing.T) {
 		{"a folder", func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) }, noSocket},
 		{"a link to nowhere", func(t *testing.T, path string) { require.NoError(t, os.Symlink("nowhere", path)) }, noSocket},
 		{"a pipe", func(t *testing.T, path string) { require.NoError(t, unix.Mkfifo(path, 0o600)) }, noSocket},
-		{"the socket of somebody who listens", listens, inUse},
-		{"the socket of somebody who takes datagrams", takesDatagrams, inUse},
-		{"the socket of somebody whose queue is full", listensOverrun, inUse},
+		{"a socket that listens", listens, inUse},
+		{"a socket for datagrams", takesDatagrams, inUse},
+		{"a socket whose queue is full", listensOverrun, inUse},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := folder(t) + "/echo.sock"

@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/internal/exectest"
 )
 
-// refuses waits until nobody can connect any more: the first sign from outside of an order given.
+// refuses waits until connections are refused: the first sign from outside of an order.
 func (s *server) refuses(t *testing.T) {
 	t.Helper()
 	exectest.Eventually(t, prompt, "new clients refused", func() bool {
@@ -107,7 +107,7 @@ func stopsCutting(t *testing.T, s *server) {
 	require.Regexp(t, `\bcut at the drain limit of 300ms\b.* 7 tasks\b`, s.Said())
 	for _, c := range clients {
 		_, err := io.ReadAll(c)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "a client has not been told")
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection is still open")
 	}
 }
 
@@ -164,7 +164,7 @@ func stopsBeforeWaiters(t *testing.T, s *server) {
 	require.Zero(t, s.ExitWithin(t, prompt))
 	for _, c := range waiting {
 		_, err := io.ReadAll(c)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "a client waits for nobody")
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection is still open")
 	}
 }
 
@@ -236,7 +236,7 @@ func TestBrokenStandardStreams(t *testing.T) {
 	t.Parallel()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		t.Parallel()
-		path := folder(t) + "/echo.sock" // nobody can be told a port
+		path := folder(t) + "/echo.sock" // no log shows a port
 		s := launch{
 			echo:   e,
 			addr:   "unix:" + path,
@@ -245,7 +245,7 @@ func TestBrokenStandardStreams(t *testing.T) {
 			change: breakPipes(t),
 		}.run(t)
 		s.at("unix:" + path)
-		exectest.Eventually(t, patience, "somebody who listens", func() bool { return s.Gone() || s.answers() })
+		exectest.Eventually(t, patience, "the server to listen", func() bool { return s.Gone() || s.answers() })
 		leaves, stays := s.dial(t), s.dial(t)
 		require.NoError(t, whole(leaves, content(1, 1<<20), 1<<10))
 		require.NoError(t, ping(stays, "to be cut, which is worth a line in the log"))
@@ -263,7 +263,7 @@ func (s *server) answers() bool {
 	return err == nil
 }
 
-// breakPipes makes standard output and standard error a pipe that nobody reads.
+// breakPipes makes standard output and standard error a pipe without a reader.
 func breakPipes(t *testing.T) func(*exec.Cmd) {
 	t.Helper()
 	read, write, err := os.Pipe()

@@ -20,7 +20,7 @@ import (
 
 // TestEveryStepIsAllowed has several engines take their steps in random order over one store, while requests come
 // from anywhere, engines die or fall asleep, answers of the store get lost, and time passes. After whatever is done,
-// each task is compared with what it was: what may have become of it follows from who did what, and from nothing
+// each task is compared with what it was: what may have become of it follows from what was done, and from nothing
 // else. In the end all is resumed, and one engine finishes everything.
 func TestEveryStepIsAllowed(t *testing.T) {
 	for seed := range uint64(300) {
@@ -210,7 +210,7 @@ func (m *model) request(e *stage.Engine) {
 		return requested(name, failed, ok, err, was, is)
 	}, func() { ok, err = f(ctx, id) })
 	switch {
-	case err != nil: // nobody knows
+	case err != nil: // it may have been done
 		m.stopped[id] = false
 	case ok:
 		m.stopped[id] = name == "suspend" || name == "cancel"
@@ -264,7 +264,7 @@ func (m *model) renewed(was, is stage.Task) string {
 	return unchanged(was, is)
 }
 
-// claimed: who is due may have been claimed.
+// claimed: a task that is due may have been claimed.
 func (m *model) claimed(was, is stage.Task) string {
 	if is.Token == was.Token {
 		return unchanged(was, is)
@@ -296,7 +296,7 @@ func (m *model) stepped(w *stage.Work, was, is stage.Task) string {
 	next, _ := modelChain.Next(was.Stage)
 	if is.Stage == next.Name {
 		if s.Processor == "" {
-			return must(was.Wanted == stage.Nothing && is.Status == stage.InProcessing && is.Due.Equal(was.Due), "a dynamic stage is only shown if nobody objects")
+			return must(was.Wanted == stage.Nothing && is.Status == stage.InProcessing && is.Due.Equal(was.Due), "a dynamic stage is only shown without a request")
 		}
 		return m.finished(w, was, is, next)
 	}
@@ -307,7 +307,7 @@ func (m *model) finished(w *stage.Work, was, is stage.Task, at stage.Stage) stri
 	outcomes := m.hold(w.Lease()).outcomes
 	last := at == modelChain.Last()
 	return first(
-		must(was.Wanted == stage.Nothing && !m.stopped[is.ID], "it finishes although somebody wants it to stop"),
+		must(was.Wanted == stage.Nothing && !m.stopped[is.ID], "it finishes in spite of a request"),
 		must(len(outcomes) > 0 && outcomes[len(outcomes)-1] == nil, "its processor has not succeeded: %v", outcomes),
 		must(string(is.Data) == string(was.Data)+was.Stage, "its data comes with the stage"),
 		must(is.Attempt == 0 && is.Failure == "", "the next stage begins anew"),
@@ -334,9 +334,9 @@ func (m *model) returned(w *stage.Work, was, is stage.Task, s stage.Stage) strin
 	case was.Wanted == stage.Ending:
 		status = must(is.Status == stage.Cancelled && is.Due.IsZero(), "the end is wanted")
 	case is.Status == stage.Normal:
-		status = must(any(h.causes, stage.ErrInterrupted) && is.Due.Equal(m.wall()), "nobody has interrupted it")
+		status = must(any(h.causes, stage.ErrInterrupted) && is.Due.Equal(m.wall()), "it was not interrupted")
 	case is.Status == stage.Resumed:
-		status = must(any(h.causes, stage.ErrSuspended) && is.Due.Equal(m.wall()), "nobody has withdrawn a suspension")
+		status = must(any(h.causes, stage.ErrSuspended) && is.Due.Equal(m.wall()), "no suspension was withdrawn")
 	case is.Status == stage.Suspended:
 		status = must(any(h.outcomes, stage.ErrSuspended) && is.Due.IsZero(), "it has not suspended itself")
 	case is.Status == stage.Error:

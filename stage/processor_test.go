@@ -38,16 +38,16 @@ func TestProcessorsAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
-// tells is an Interceptor that notes its calls, and may end the stage.
-type tells struct {
+// notes is an Interceptor that notes its calls, and may end the stage.
+type notes struct {
 	name  string
-	told  *string
+	calls *string
 	after func()
 }
 
-func (l tells) Before(context.Context, *stage.Task) error { *l.told += l.name; return nil }
-func (l tells) After(context.Context, *stage.Task) error {
-	*l.told += "/" + l.name
+func (l notes) Before(context.Context, *stage.Task) error { *l.calls += l.name; return nil }
+func (l notes) After(context.Context, *stage.Task) error {
+	*l.calls += "/" + l.name
 	if l.after != nil {
 		l.after()
 	}
@@ -65,19 +65,19 @@ func TestInterceptorOrder(t *testing.T) {
 		"suspended in between": {nil, true, "abp/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := ""
+			calls := ""
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			a, b := tells{name: "a", told: &told}, tells{name: "b", told: &told}
+			a, b := notes{name: "a", calls: &calls}, notes{name: "b", calls: &calls}
 			if row.ends {
 				a.after = func() { cancel(stage.ErrSuspended) }
 			}
 			p := stage.Intercepted(stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-				told += "p"
+				calls += "p"
 				return func(stage.Tx) error { return nil }, row.err
 			}), a, b)
 			commit, err := p.Process(ctx, &stage.Task{})
-			require.Equal(t, row.want, told)
+			require.Equal(t, row.want, calls)
 			require.Equal(t, row.want == "abp/a/b", err == nil)
 			require.Equal(t, err == nil, commit != nil, "nothing is to be written")
 		})

@@ -177,7 +177,7 @@ func TestRunEndsWithAStopWhileNothingCanBeClaimed(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(context.Background()) }()
 	<-d.asked
-	time.Sleep(10 * time.Millisecond) // it has heard the answer
+	time.Sleep(10 * time.Millisecond) // it has the answer
 	require.NoError(t, e.Stop(shutdown.Now{}))
 	inTime(t, func() { require.NoError(t, <-ended) })
 }

@@ -22,7 +22,7 @@ func launch(t *testing.T) context.Context {
 	allocator, free := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.CombinedOutput(said),
-		// Nothing of whoever runs the test gets in, such as http_proxy, and nothing gets out.
+		// The environment of the test, such as http_proxy, does not get in, and nothing gets out.
 		chromedp.NoInheritEnv,
 		chromedp.Env("PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home),
 		chromedp.UserDataDir(home+"/profile"),

@@ -17,7 +17,7 @@ func endIdle(t *testing.T, p *tab) {
 	require.Greater(t, len(conns(p.exchanges(t))), 1, "connections that are idle now")
 	s.terminate(t)
 	s.ends(t, closed)
-	require.Equal(t, "TypeError", run[string](t, p, `() => get("/").then(() => "somebody answers", e => e.name)`))
+	require.Equal(t, "TypeError", run[string](t, p, `() => get("/").then(() => "it answers", e => e.name)`))
 }
 
 func endBusy(t *testing.T, p *tab) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestMain makes this process the parent of all that its children leave behind (prctl(2)): so it can see whether they
-// have, and no zombies stay where process 1 waits for nobody, as in many containers.
+// have, and no zombies stay where process 1 waits for no child, as in many containers.
 func TestMain(m *testing.M) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "prctl(PR_SET_CHILD_SUBREAPER):", err)

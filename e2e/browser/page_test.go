@@ -114,7 +114,7 @@ func missing(t *testing.T, p *tab) {
 	require.Equal(t, 404, run[int](t, p, `async () => (await get("/nowhere", {method: "POST", body: "x".repeat(1000)})).status`))
 	require.Equal(t, "Hello, World!", run[string](t, p, `async () => (await get("/")).text()`))
 	require.Len(t, conns(p.exchanges(t)), 1, "no answer costs the connection")
-	require.EqualValues(t, 404, p.visit(t, s.url("/files/nobody/is-here.html")))
+	require.EqualValues(t, 404, p.visit(t, s.url("/files/no/such-page.html")))
 	require.Equal(t, "404 Not Found", run[string](t, p, `() => document.body.innerText.trim()`))
 }
 

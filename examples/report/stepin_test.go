@@ -32,7 +32,7 @@ func TestRequestsWhileAProcessWorks(t *testing.T) {
 		d.consistent(r)
 	})
 
-	t.Run("list shows who works on what", func(t *testing.T) {
+	t.Run("list shows the workers", func(t *testing.T) {
 		list := d.run("list")
 		require.Regexp(t, `(?m)^2 +COUNTING_WORDS +IN_PROCESSING +0 +- +\S+:\d+:\d+ +second +-$`, list)
 		require.Regexp(t, `(?m)^3 +CREATED +SUSPENDED +0 +- +- +third +-$`, list)

@@ -67,7 +67,7 @@ func (w *world) prepared(condition string) stage.ID {
 	w.t.Helper()
 	kind := "report"
 	if condition == "queued" || condition == "suspended" {
-		kind = "of nobody here"
+		kind = "unknown here"
 	}
 	id, err := w.other.Enqueue(w.ctx, kind, created, []byte(condition))
 	w.NoError(err)

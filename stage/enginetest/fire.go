@@ -126,7 +126,7 @@ func testFireRoom(w *world) {
 	w.Zero(n, "there is no room")
 	waiting, err := e.List(w.ctx, stage.Selection{Stage: created, Status: stage.Normal})
 	w.NoError(err)
-	w.Len(waiting, 7, "and the others are claimed by nobody")
+	w.Len(waiting, 7, "and the others are not claimed")
 	close(release)
 	for w.host.name == goroutines.name {
 		w.NoError(e.Wait(w.ctx))
@@ -165,7 +165,7 @@ func testFireBeside(w *world) {
 	w.NoError(err)
 	w.Zero(n, "the room is asked for")
 	w.Equal(isNew, w.see(second))
-	time.Sleep(20 * time.Millisecond) // what has rung is heard
+	time.Sleep(20 * time.Millisecond) // for the claims that were rung for
 	close(h.release)
 	w.becomes(second, isFinished)
 	close(release)
@@ -226,10 +226,10 @@ func testWait(w *world) {
 
 func testKinds(w *world) {
 	r := w.start(w.config(nil))
-	strange := w.enqueue("of nobody here")
-	_, err := r.Enqueue(w.ctx, "of nobody here", nil)
+	strange := w.enqueue("unknown here")
+	_, err := r.Enqueue(w.ctx, "unknown here", nil)
 	w.ErrorIs(err, stage.ErrUnknownKind)
-	w.ErrorContains(err, `"of nobody here"`)
+	w.ErrorContains(err, `"unknown here"`)
 	long, brief := r.enqueue("report"), w.enqueue("short")
 	w.becomes(long, isFinished)
 	w.becomes(brief, isFinished)
@@ -241,5 +241,5 @@ func testKinds(w *world) {
 	w.Len(all, 3, "also those of kinds that it does not know")
 	t, err := r.Get(w.ctx, strange)
 	w.NoError(err)
-	w.Equal("of nobody here", t.Kind)
+	w.Equal("unknown here", t.Kind)
 }

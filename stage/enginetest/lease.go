@@ -13,7 +13,7 @@ import (
 // lease is short enough to wait for its end, and long enough for a living worker on a busy machine.
 const lease = 1200 * time.Millisecond
 
-// ends lets the present lease of a task end now, as if its worker had not been heard of for long.
+// ends lets the present lease of a task end now, as if it had had no heartbeat for long.
 func (w *world) ends(id stage.ID) {
 	w.t.Helper()
 	t := w.get(id)
@@ -54,8 +54,8 @@ func testLongStage(w *world) {
 	w.EqualValues(1, w.get(id).Token)
 }
 
-// testUnheard has an engine none of whose heartbeats reaches the store: they fail, or there is no answer at all.
-func testUnheard(w *world, hanging bool) {
+// testHeartbeatsFail has an engine none of whose heartbeats reaches the store: they fail, or there is no answer at all.
+func testHeartbeatsFail(w *world, hanging bool) {
 	g := w.gate()
 	g.before = func(_ context.Context, op string) error {
 		if op == heartbeat {
@@ -89,8 +89,8 @@ func testUnheard(w *world, hanging bool) {
 	w.Equal(1, w.times(id, "load"), "earlier stages are not repeated")
 }
 
-// testLossHeard has the store end a lease of which the worker believes that it has it for long.
-func testLossHeard(w *world) {
+// testLossReported has the store end a lease of which the worker believes that it has it for long.
+func testLossReported(w *world) {
 	cfg := w.config(processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		if w.times(t.ID, "build") == 1 {
 			<-ctx.Done()
@@ -104,7 +104,7 @@ func testLossHeard(w *world) {
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	t := w.get(id)
-	w.eventually("it is heard", func() bool {
+	w.eventually("the processor stops", func() bool {
 		w.endsLease(t.Lease()) // unless a heartbeat comes in between
 		return w.running() == 0 || w.times(id, "build") > 1
 	})
@@ -305,8 +305,8 @@ func (w *world) suspendLost(at string) {
 	w.NoError(r.stop(shutdown10))
 }
 
-// testFoundDynamic is about tasks that are at a dynamic stage when they are claimed: left there by a worker that is
-// gone, or put there by somebody.
+// testFoundDynamic is about tasks that are at a dynamic stage when they are claimed: left there by a lost worker, or
+// enqueued there.
 func testFoundDynamic(w *world) {
 	lost := w.enqueue("report")
 	_, err := w.other.Claim(w.ctx, stage.Claim{

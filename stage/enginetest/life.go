@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden histories of stage/eng
 var life string
 
 // testLife plays three tasks, one after the other: one succeeds, one is suspended in its second stage and resumed, one
-// fails in it. The history is what a second reader has seen of them, with what processors and interceptors were told in
+// fails in it. The history is what a second reader has seen of them, with the calls of processors and interceptors in
 // between. An engine that only calls Fire writes the same.
 func testLife(w *world, byFire bool) {
 	p := w.tape()
@@ -43,7 +43,7 @@ func testLife(w *world, byFire bool) {
 		},
 	})
 	cfg.Store, cfg.Workers, cfg.Poll = p, 1, never
-	cfg.Interceptors = []stage.Interceptor{tells{w, ""}}
+	cfg.Interceptors = []stage.Interceptor{notes{w, ""}}
 	e := w.engine(cfg)
 	goOn := func() {}
 	if byFire {
@@ -90,18 +90,18 @@ func (w *world) golden(name, want, got string) {
 	w.Equal(want, got)
 }
 
-// tells is an Interceptor that notes its calls.
-type tells struct {
+// notes is an Interceptor that notes its calls.
+type notes struct {
 	w    *world
 	name string
 }
 
-func (l tells) Before(_ context.Context, t *stage.Task) error {
+func (l notes) Before(_ context.Context, t *stage.Task) error {
 	l.w.note("%s:   %sbefore %s", t.Data, l.name, t.Stage)
 	return nil
 }
 
-func (l tells) After(_ context.Context, t *stage.Task) error {
+func (l notes) After(_ context.Context, t *stage.Task) error {
 	l.w.note("%s:   %safter %s", t.Data, l.name, t.Stage)
 	return nil
 }
@@ -180,14 +180,14 @@ func testInterceptors(w *world) {
 	p := w.tape()
 	cfg := w.config(nil)
 	cfg.Store = p
-	cfg.Interceptors = []stage.Interceptor{tells{w, "first "}, tells{w, "second "}}
+	cfg.Interceptors = []stage.Interceptor{notes{w, "first "}, notes{w, "second "}}
 	build := stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 		w.note("x:   build")
 		return func(stage.Tx) error { w.note("x:   commit"); return nil }, nil
 	})
 	cfg.Provider = stage.Processors{
 		"load":  stage.ProcessorFunc(idle),
-		"build": stage.Intercepted(build, tells{w, "its first "}, tells{w, "its second "}),
+		"build": stage.Intercepted(build, notes{w, "its first "}, notes{w, "its second "}),
 	}
 	e := w.host.start(w, w.engine(cfg))
 	id, err := e.Enqueue(w.ctx, "report", []byte("x"))

@@ -56,8 +56,8 @@ type test struct {
 // that the machine holds up for as long as a lease loses it.
 var slow = []test{
 	{"a long stage in a living worker", testLongStage},
-	{"a worker whose heartbeats are not heard", func(w *world) { testUnheard(w, false) }},
-	{"a worker whose heartbeats are not answered", func(w *world) { testUnheard(w, true) }},
+	{"a worker whose heartbeats fail", func(w *world) { testHeartbeatsFail(w, false) }},
+	{"a worker whose heartbeats are not answered", func(w *world) { testHeartbeatsFail(w, true) }},
 	{"a stop while the store hangs", testStopHanging},
 	{"a claim that comes after the end", testLateClaim},
 	{"stops at every moment", testStops},
@@ -70,7 +70,7 @@ var slow = []test{
 var timed = []test{
 	{"forty-two finish while three are suspended", func(w *world) { testFortyFive(w, false) }},
 	{"forty-two finish while three are suspended from elsewhere", func(w *world) { testFortyFive(w, true) }},
-	{"a stop names who ignores it", testStopNames},
+	{"a stop names the tasks that ignore it", testStopNames},
 }
 
 var tests = []test{
@@ -97,12 +97,12 @@ var tests = []test{
 	{"a processor that makes an error of its suspension", testSuspendError},
 	{"a processor that suspends its task", testSuspendsItself},
 	{"resume withdraws a suspension", testWithdraw},
-	{"resume withdraws a suspension that was heard", testWithdrawHeard},
+	{"resume after the processor has seen the suspension", testWithdrawSeen},
 	{"resume of what has failed", testResumeFailed},
 	{"cancel", testCancel},
 	{"a suspended task survives its worker", testSuspendLost},
 
-	{"a lost lease is heard of with a heartbeat", testLossHeard},
+	{"a heartbeat reports a lost lease", testLossReported},
 	{"the context of a processor ends", testContextEnds},
 	{"a worker that has lost its lease can change nothing", testFenced},
 	{"a worker that dies", testDeath},
@@ -119,7 +119,7 @@ var tests = []test{
 
 	{"a stop in a later stage", testStopLater},
 	{"a stop of the engine alone", testStopAlone},
-	{"the late change nothing", testLate},
+	{"late processors change nothing", testLate},
 	{"again after a stop", testAgain},
 	{"the end of a context is a stop", testContext},
 
@@ -137,5 +137,5 @@ var inGroup = []test{
 // slowInGroup are those of them that make sense in a Group only.
 var slowInGroup = []test{
 	{"asked for too long", testAskLong},
-	{"processors hold nobody up", testSlots},
+	{"processors delay neither requests nor heartbeats", testSlots},
 }

@@ -142,7 +142,7 @@ func testAgain(w *world) {
 	id := r.enqueue("report")
 	w.yes(e.Suspend(w.ctx, id)) // requests work all the same
 	w.yes(e.Resume(w.ctx, id))
-	w.Equal(created+", RESUMED", w.see(id), "it is claimed by nobody")
+	w.Equal(created+", RESUMED", w.see(id), "no engine claims it")
 
 	r = w.host.start(w, e)
 	w.begins(id, "build", 1)
@@ -248,7 +248,7 @@ func testStopHanging(w *world) {
 				w.EqualValues(1, s.hung.Load(), "it is not asked once more")
 				_ = r.stop(within)
 			}
-			w.eventually("nobody waits for the store", func() bool { return s.hung.Load() == 0 })
+			w.eventually("no call waits for the store", func() bool { return s.hung.Load() == 0 })
 			w.Equal(isNew, w.see(id), "%s", op)
 			w.yes(w.other.Cancel(w.ctx, id))
 		}

@@ -45,7 +45,7 @@ func (w *world) begins(id stage.ID, processor string, n int) {
 }
 
 func testSuspend(w *world) {
-	r := w.start(heartless(w.config(processors{"build": w.watches("build")}))) // what is asked here is heard at once
+	r := w.start(heartless(w.config(processors{"build": w.watches("build")}))) // a request to this engine reaches the processor at once
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	w.yes(r.Suspend(w.ctx, id))
@@ -69,7 +69,7 @@ func testSuspendQueued(w *world) {
 	e := w.engine(w.config(nil))
 	w.yes(e.Suspend(w.ctx, id))
 	w.no(e.Suspend(w.ctx, id))
-	w.Equal(created+", SUSPENDED", w.see(id), "without anybody who works on it")
+	w.Equal(created+", SUSPENDED", w.see(id), "no worker holds it")
 	r := w.host.start(w, e)
 	w.becomes(r.enqueue("report"), isFinished)
 	w.becomes(w.enqueue("report"), isFinished)
@@ -80,7 +80,7 @@ func testSuspendQueued(w *world) {
 	w.Equal(1, w.times(id, "build"))
 }
 
-// fails is a processor that fails as often as it is told to.
+// fails is a processor that fails that many times.
 func (w *world) fails(id string, times int) stage.ProcessorFunc {
 	return func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 		if w.times(t.ID, id) <= times {
@@ -305,7 +305,7 @@ func testSuspendsItself(w *world) {
 	w.Contains(w.noted(), `attempt 1 after "once"`)
 }
 
-// testWithdraw suspends from elsewhere, and resumes before anybody has heard of it.
+// testWithdraw suspends from elsewhere, and resumes before the worker has seen it.
 func testWithdraw(w *world) {
 	h := newHold(heartbeat)
 	h.arm()
@@ -320,7 +320,7 @@ func testWithdraw(w *world) {
 	r := w.start(cfg)
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
-	w.comes("a heartbeat that hears nothing", h.arrived)
+	w.comes("a heartbeat before the request", h.arrived)
 	w.yes(w.other.Suspend(w.ctx, id))
 	w.Equal(stage.Suspension, w.get(id).Wanted)
 	r.resume(id)
@@ -332,8 +332,8 @@ func testWithdraw(w *world) {
 	w.Equal(1, w.times(id, "build"))
 }
 
-// testWithdrawHeard resumes when the processor has heard already: its work is lost, the task goes on.
-func testWithdrawHeard(w *world) {
+// testWithdrawSeen resumes when the processor has seen the suspension: its work is lost, the task goes on.
+func testWithdrawSeen(w *world) {
 	heard, release := make(chan struct{}), make(chan struct{})
 	r := w.start(w.config(processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		if w.times(t.ID, "build") == 1 {
@@ -346,7 +346,7 @@ func testWithdrawHeard(w *world) {
 	id := r.enqueue("report")
 	w.begins(id, "build", 1)
 	r.suspend(id)
-	w.comes("the processor has heard", heard)
+	w.comes("the processor has seen it", heard)
 	r.resume(id)
 	close(release)
 	w.becomes(id, isFinished)

@@ -16,11 +16,11 @@ type provides func(id string) (stage.Processor, error)
 
 func (f provides) Processor(id string) (stage.Processor, error) { return f(id) }
 
-// hears is an Interceptor made of functions.
-type hears struct{ before, after func() error }
+// hooks is an Interceptor made of functions.
+type hooks struct{ before, after func() error }
 
-func (l hears) Before(context.Context, *stage.Task) error { return ask(l.before) }
-func (l hears) After(context.Context, *stage.Task) error  { return ask(l.after) }
+func (l hooks) Before(context.Context, *stage.Task) error { return ask(l.before) }
+func (l hooks) After(context.Context, *stage.Task) error  { return ask(l.after) }
 
 func ask(f func() error) error {
 	if f == nil {
@@ -75,14 +75,14 @@ func testTroubles(w *world) {
 		{"commit fails", created, play(commits(func() error { return errors.New("disk full") })), bad, 2, "disk full"},
 		{"commit panics", created, play(commits(panics)), bad, 2, "boom"},
 		{"commit exits", created, play(commits(goexits)), bad, 2, "Goexit"},
-		{"before fails", created, play(computes(quiet), hears{before: fail}), bad, 2, "before LOADING_DATA: no luck"},
-		{"before panics", created, play(computes(quiet), hears{before: panics}), bad, 2, "boom"},
-		{"before exits", created, play(computes(quiet), hears{before: goexits}), bad, 2, "Goexit"},
-		{"after fails", created, play(computes(quiet), hears{after: fail}), bad, 2, "after LOADING_DATA: no luck"},
-		{"after panics", created, play(computes(quiet), hears{after: panics}), bad, 2, "boom"},
-		{"after exits", created, play(computes(quiet), hears{after: goexits}), bad, 2, "Goexit"},
+		{"before fails", created, play(computes(quiet), hooks{before: fail}), bad, 2, "before LOADING_DATA: no luck"},
+		{"before panics", created, play(computes(quiet), hooks{before: panics}), bad, 2, "boom"},
+		{"before exits", created, play(computes(quiet), hooks{before: goexits}), bad, 2, "Goexit"},
+		{"after fails", created, play(computes(quiet), hooks{after: fail}), bad, 2, "after LOADING_DATA: no luck"},
+		{"after panics", created, play(computes(quiet), hooks{after: panics}), bad, 2, "boom"},
+		{"after exits", created, play(computes(quiet), hooks{after: goexits}), bad, 2, "Goexit"},
 		{"dumb error", created, play(computes(func() error { return dumb{} })), bad, 2, ""},
-		{"nil of a type", created, play(computes(func() error { return (*nobody)(nil) })), bad, 2, ""},
+		{"nil of a type", created, play(computes(func() error { return (*nilError)(nil) })), bad, 2, ""},
 		{"stage is gone", "GONE", play(computes(quiet)), "GONE, ERROR", 2, `not in the chain: "GONE"`},
 		{"stage is the last", finished, play(computes(quiet)), isFinished, 0, ""},
 	} {
@@ -125,10 +125,10 @@ func testTroubles(w *world) {
 	}
 }
 
-// nobody is an error type whose nil pointer panics.
-type nobody struct{ name string }
+// nilError is an error type whose nil pointer panics.
+type nilError struct{ name string }
 
-func (n *nobody) Error() string { return n.name }
+func (n *nilError) Error() string { return n.name }
 
 func quiet() error { return nil }
 

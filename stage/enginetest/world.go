@@ -29,7 +29,7 @@ type world struct {
 	host  host
 	ctx   context.Context // ends when something hangs
 	store stage.Store     // for the engines
-	other stage.Store     // for everybody else
+	other stage.Store     // for the test, as another process has it
 
 	mu    sync.Mutex
 	busy  int            // processors that have not returned

@@ -62,7 +62,9 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, error) {
 	limit := max(c.Limit, 0)
 	var all []stage.Task
-	for _, kind := range slices.Compact(slices.Sorted(slices.Values(c.Kinds))) {
+	kinds := slices.Clone(c.Kinds)
+	slices.Sort(kinds)
+	for _, kind := range slices.Compact(kinds) {
 		rows, err := tx.Stmt(s.due).Query(kind, now.UnixMilli(), limit)
 		if err != nil {
 			return nil, err

@@ -85,7 +85,7 @@ func TestOpenErrors(t *testing.T) {
 		{"below a file", filepath.Join(file("plain", "x"), "tasks.db"), "unable to open database file"},
 		{"no database", file("text", strings.Repeat("this is no database. ", 100)), "file is not a database"},
 		{"newer", newer, "has had migration 1000, of which this program, with 1, is too old to know"},
-		{"somebody else's tables", foreign, "no such column: number"},
+		{"tables of another program", foreign, "no such column: number"},
 	} {
 		s, err := sqlite.Open(row.path, sqlite.Config{})
 		require.Nil(t, s, row.name)
@@ -278,7 +278,7 @@ func TestMigrationsByHand(t *testing.T) {
 	}
 }
 
-// TestMigrationsKeep puts the tables into a database that somebody has.
+// TestMigrationsKeep puts the tables into a database with other tables.
 func TestMigrationsKeep(t *testing.T) {
 	path := newPath(t)
 	do(t, raw(t, path), `CREATE TABLE report (body TEXT); INSERT INTO report VALUES ('kept')`)

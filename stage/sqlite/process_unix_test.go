@@ -236,7 +236,7 @@ func runs(t testing.TB, e *stage.Engine) {
 }
 
 // TestStoppedProcessLosesItsLease stops a process, by SIGSTOP, for longer than its lease. Another finishes
-// its task; when it goes on, each of its changes is refused, and its processor is told.
+// its task; when it goes on, each of its changes is refused, and the context of its processor ends.
 func TestStoppedProcessLosesItsLease(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
@@ -281,7 +281,7 @@ func TestStoppedProcessLosesItsLease(t *testing.T) {
 	require.Equal(t, 2, count(t, s.DB(), "step"))
 }
 
-// stopBetweenWrites stops a process. One that stands still in the middle of a write holds up everybody else for as long
+// stopBetweenWrites stops a process. One that stands still in the middle of a write keeps all others from writing for as long
 // as it does, so that is tried again.
 func stopBetweenWrites(t testing.TB, p *os.Process, db *sql.DB) {
 	t.Helper()
@@ -326,10 +326,10 @@ func TestLongLockLosesNothing(t *testing.T) {
 	over := time.After(tier.Choose(3*time.Second, 3*time.Second, 10*time.Second))
 	close(locked)
 	_, err = hasty.Enqueue(t.Context(), "job", "NEW", nil)
-	require.ErrorContains(t, err, "for 1s another process has been writing", "who asks is told")
+	require.ErrorContains(t, err, "for 1s another process has been writing", "the error says why")
 	<-over
 	for _, x := range list(t, s) {
-		require.Equal(t, "FIRST IN_PROCESSING", x.Stage+" "+string(x.Status), "who reads is not held up")
+		require.Equal(t, "FIRST IN_PROCESSING", x.Stage+" "+string(x.Status), "reads do not wait")
 	}
 	do(t, other, `COMMIT`)
 

@@ -90,7 +90,7 @@ func scanWhole(r row) (t stage.Task, err error) {
 
 func scan(r row, t *stage.Task, more ...any) error {
 	var due sql.NullInt64
-	all := append(make([]any, 0, 13), &t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token)
+	all := append(make([]any, 0, 8+len(more)), &t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token)
 	err := r.Scan(append(all, more...)...)
 	if due.Valid {
 		t.Due = at(due.Int64)

@@ -106,7 +106,7 @@ func TestLocked(t *testing.T) {
 	require.Less(t, time.Since(begun), 19*100*time.Millisecond, "they wait together and not one behind the other")
 
 	task, err := s.Get(t.Context(), id)
-	require.NoError(t, err, "who reads is not held up")
+	require.NoError(t, err, "reads do not wait")
 	require.Equal(t, stage.Normal, task.Status)
 	do(t, db, `COMMIT`)
 	made, err := s.Suspend(t.Context(), id)

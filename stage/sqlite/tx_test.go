@@ -226,7 +226,7 @@ func TestTxAfterItsCommit(t *testing.T) {
 	require.Empty(t, task.Data)
 }
 
-// TestCommitOutlivesLease: a commit may take longer than the lease, since nobody else can write meanwhile.
+// TestCommitOutlivesLease: a commit may take longer than the lease, since no other connection can write meanwhile.
 func TestCommitOutlivesLease(t *testing.T) {
 	_, path := withReports(t, sqlite.Config{})
 	c := &clock{}

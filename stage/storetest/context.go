@@ -59,7 +59,7 @@ func testEndedContext(f *fixture) {
 	before, err := f.b.List(f.ctx, stage.Selection{})
 	f.NoError(err)
 	for name, call := range calls(t) {
-		for range 20 { // whichever of two things a select finds first
+		for range 20 { // whichever case a select takes first
 			f.ErrorIs(call(ended, f.a), context.Canceled, name)
 		}
 		f.ErrorIs(call(late, f.a), context.DeadlineExceeded, name)

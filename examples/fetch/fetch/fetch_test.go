@@ -78,7 +78,7 @@ func TestAllFormsDoTheSame(t *testing.T) {
 				}
 			})
 		}, func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, "0123456789 b"},
-		{"nobody there", func(t *testing.T) string { return serve(t, "tcp", sends("a")) }, refusing, "connection refused"},
+		{"connection refused", func(t *testing.T) string { return serve(t, "tcp", sends("a")) }, refusing, "connection refused"},
 		{"one that is silent", func(t *testing.T) string { return serve(t, "tcp", silent) },
 			func(t *testing.T) string { return serve(t, "tcp", sends("b")) }, os.ErrDeadlineExceeded.Error()},
 		{"one that never ends", func(t *testing.T) string {

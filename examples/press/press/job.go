@@ -47,7 +47,7 @@ func (x *Shop) print(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 			return nil, stage.CheckSuspended(ctx)
 		}
 	}
-	// If this stage is done again, the customer is told twice, and counts the job once.
+	// If this stage is done again, the customer gets the message twice, and counts the job once.
 	return nil, x.customer(j.Customer, false).Deliver(ctx, isPrinted{t.ID})
 }
 

@@ -16,11 +16,11 @@ const often = 100 * time.Millisecond // between two rounds
 // poller is a demon beside the engine. In each round it adds the files that are still to be added, prints what has changed,
 // and orders the end if nothing is left. Rounds run off the thread, since the database and Out may block.
 type poller struct {
-	work  *Work
-	round *act.Call[bool] // the round under way; its value reports whether something is left
-	due   time.Duration   // when the next begins
-	timer act.Timer
-	told  bool
+	work     *Work
+	round    *act.Call[bool] // the round under way; its value reports whether something is left
+	due      time.Duration   // when the next begins
+	timer    act.Timer
+	stopping bool
 }
 
 // Act has a turn before each round and one after it.
@@ -40,7 +40,7 @@ func (p *poller) Act(t *act.Task) act.Directive {
 		p.round = nil
 	}
 	switch {
-	case p.told:
+	case p.stopping:
 		return act.Done
 	case now < p.due:
 		t.WakeAt(&p.timer, p.due)
@@ -55,7 +55,7 @@ func (p *poller) Act(t *act.Task) act.Directive {
 func (p *poller) String() string { return "report.poller" }
 
 // Stop ends the poller after the round under way.
-func (p *poller) Stop(*act.Task, shutdown.Order) { p.told = true }
+func (p *poller) Stop(*act.Task, shutdown.Order) { p.stopping = true }
 
 // round adds the files that are still to be added, prints what has changed, and returns whether something is left to do, by
 // this program or another. ctx ends with the engine, which is not a failure.

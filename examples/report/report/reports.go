@@ -112,7 +112,7 @@ func (r *Reports) count(ctx context.Context, id stage.ID) (*count, error) {
 	err := r.Store.DB().QueryRowContext(ctx, `SELECT changed, bytes, lines, words, different, rest FROM counts WHERE task = ?`, id).
 		Scan(&changed, &c.bytes, &c.lines, &c.words, &c.different, &c.rest)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, stage.Permanent(fmt.Errorf("somebody has deleted the counts of task %d", id))
+		return nil, stage.Permanent(fmt.Errorf("the counts of task %d were deleted", id))
 	}
 	if err != nil {
 		return nil, err
