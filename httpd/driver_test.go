@@ -67,8 +67,8 @@ func (d *driver) pass(by time.Duration) {
 	}
 }
 
-// call is the client's side of a connection to a server.
-type call struct {
+// client is the client's side of a connection to a server.
+type client struct {
 	*wire
 	d       *driver
 	verdict act.Directive // of its task; 0: it is not over
@@ -76,20 +76,20 @@ type call struct {
 }
 
 // dial makes a connection to web.
-func (d *driver) dial(web *httpd.Server, limits listener.Limits) *call {
+func (d *driver) dial(web *httpd.Server, limits listener.Limits) *client {
 	return d.dialOver(web, limits, plainStream)
 }
 
-func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *call {
-	c := &call{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
+func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *client {
+	c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
 	conn := listener.NewConn(d.s, stream(c.wire), limits)
-	d.s.Spawn(&host{call: c, conn: conn, action: web.Serve(conn)})
+	d.s.Spawn(&host{client: c, conn: conn, action: web.Serve(conn)})
 	d.settle()
 	return c
 }
 
-// say sends the pieces one after the other, each when the server waits for input.
-func (c *call) say(pieces ...string) *call {
+// send sends the pieces one after the other, each when the server waits for input.
+func (c *client) send(pieces ...string) *client {
 	for _, p := range pieces {
 		c.feed(p)
 		c.d.settle()
@@ -97,15 +97,15 @@ func (c *call) say(pieces ...string) *call {
 	return c
 }
 
-// hangUp ends the client's side and reports whether that ended the connection, in order.
-func (c *call) hangUp() *call {
+// endInput ends the client's side.
+func (c *client) endInput() *client {
 	c.finish(io.EOF)
 	c.d.settle()
 	return c
 }
 
-// heard returns what was sent since it was last called.
-func (c *call) heard() string {
+// received returns what was sent since it was last called.
+func (c *client) received() string {
 	out := string(c.out)
 	c.out = c.out[:0]
 	return out
@@ -113,7 +113,7 @@ func (c *call) heard() string {
 
 // host does what a service does for the action of a connection.
 type host struct {
-	call   *call
+	client *client
 	conn   *listener.Conn
 	action act.Action
 }
@@ -121,9 +121,9 @@ type host struct {
 func (h *host) Act(t *act.Task) act.Directive {
 	d := h.action.Act(t)
 	if d.Finished() {
-		h.call.verdict = d
+		h.client.verdict = d
 		if d == act.Failed {
-			h.call.err = t.Err()
+			h.client.err = t.Err()
 		}
 		_ = h.conn.Close()
 	}
@@ -133,7 +133,7 @@ func (h *host) Act(t *act.Task) act.Directive {
 func (h *host) Stop(t *act.Task, o shutdown.Order) { h.action.(act.Stopper).Stop(t, o) }
 
 func (h *host) Close() error {
-	if h.call.state == open {
+	if h.client.state == open {
 		h.conn.Abort()
 	}
 	return h.action.(io.Closer).Close()

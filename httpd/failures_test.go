@@ -130,7 +130,7 @@ func TestAHandlerThatFails(t *testing.T) {
 				}
 				c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
 				c.room = 20_000
-				c.say(raw(get + "\n"))
+				c.send(raw(get + "\n"))
 				if c.state == aborted {
 					require.Equal(t, want, "aborted", "late: %v", late)
 					require.Equal(t, act.Failed, c.verdict)
@@ -150,7 +150,7 @@ func TestAHandlerThatFails(t *testing.T) {
 	}
 }
 
-// A handler may ignore the error of a body, but then nobody knows where the next request begins.
+// A handler may ignore the error of a body, but then it is unknown where the next request begins.
 func TestAHandlerThatIgnoresTheErrorOfABody(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		_, err := r.Body.Peek()
@@ -160,7 +160,7 @@ func TestAHandlerThatIgnoresTheErrorOfABody(t *testing.T) {
 		return nil
 	}}
 	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).say(raw(coded + "\nxyz\n" + behind))
+	c := d.dial(web, listener.Limits{}).send(raw(coded + "\nxyz\n" + behind))
 	all := c.check(t)
 	require.Equal(t, "200!", statuses(all))
 	require.Contains(t, all[0].body, "chunk size")
@@ -179,7 +179,7 @@ func TestInvalidFieldsOfAResponse(t *testing.T) {
 				continue
 			}
 			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(raw(get + "\n"))
+			c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).send(raw(get + "\n"))
 			require.Equal(t, "500!", statuses(c.check(t)), "%s %q", name, f)
 			require.Contains(t, d.logs.All()[0].ContextMap()["error"], "not a ")
 		}
@@ -211,12 +211,12 @@ func TestAHandlerThatPanics(t *testing.T) {
 		},
 	} {
 		d := newDriver(t)
-		other := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).say(raw(get))
-		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).say(raw(get + "\n"))
+		other := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).send(raw(get))
+		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{}).send(raw(get + "\n"))
 		require.Equal(t, aborted, c.state, name)
 		require.Empty(t, string(c.out), name)
 		require.Equal(t, 1, d.logs.Len(), name)
 		require.Equal(t, "httpd: GET /", d.logs.All()[0].ContextMap()["task"], name)
-		require.Equal(t, "200", statuses(other.say(raw("\n")).check(t)), name)
+		require.Equal(t, "200", statuses(other.send(raw("\n")).check(t)), name)
 	}
 }

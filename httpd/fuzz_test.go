@@ -54,10 +54,10 @@ func (d *driver) story(t *testing.T, pieces []string, atOnce bool) (told string)
 		c.feed(pieces...)
 		d.settle()
 	} else {
-		c.say(pieces...)
+		c.send(pieces...)
 	}
 	told = string(c.state)
-	c.hangUp()
+	c.endInput()
 	require.Equal(t, closed, c.state)
 	require.Equal(t, act.Done, c.verdict, "%v", c.err)
 	all, err := understand(string(c.out), true, k.asked...)

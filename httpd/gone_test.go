@@ -35,7 +35,7 @@ func (s *sleeper) Close() error {
 
 // While a handler waits for something else, a reset closes its action. The end of the client's side does not, but an action
 // that calls Ended learns of it, and its response is sent.
-func TestAnActionWhoseClientHasGone(t *testing.T) {
+func TestActionsOfClientsThatHaveGone(t *testing.T) {
 	for name, row := range map[string]struct {
 		leaves bool
 		end    error
@@ -54,7 +54,7 @@ func TestAnActionWhoseClientHasGone(t *testing.T) {
 			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
 				return &sleeper{listener.Sleep{For: time.Hour}, r, row.leaves, &over}
-			}}, listener.Limits{}).say(raw(row.sent))
+			}}, listener.Limits{}).send(raw(row.sent))
 			require.False(t, over)
 			c.finish(row.end)
 			d.settle()

@@ -104,7 +104,7 @@ func (e *http1Exchange) over() {
 func (e *http1Exchange) lasts(final bool) bool {
 	c := &e.content
 	return e.session.stopping || !e.framing.Persistent || c.err != nil ||
-		c.asks || // the client may send the body or not: nobody knows what would be next (RFC 9110 10.1.1)
+		c.asks || // the client may send the body or not: it is unknown what comes next (RFC 9110 10.1.1)
 		final && c.left > drainable
 }
 

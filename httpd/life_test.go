@@ -88,7 +88,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 			require.Equal(t, paths[i], a.body)
 		}
 	}
-	c.bye(t)
+	c.closesInOrder(t)
 }
 
 // A client that sends requests and never reads: what is kept for it is bounded, and so is the work.
@@ -125,7 +125,7 @@ func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
 			d.settle()
 			require.Equal(t, asks, handled)
 			require.Len(t, c.check(t), asks)
-			c.bye(t)
+			c.closesInOrder(t)
 		})
 	}
 }
@@ -167,7 +167,7 @@ func TestExpectations(t *testing.T) {
 		}
 		c := d.dial(&httpd.Server{Handler: h}, listener.Limits{})
 		for i, s := range row.says {
-			c.say(raw(s))
+			c.send(raw(s))
 			old := asked{old: strings.Contains(row.says[0], "1.0")}
 			all, err := understand(string(c.out), c.state != open, old)
 			require.NoError(t, err, name)
@@ -228,7 +228,7 @@ func TestUnreadBodiesAreDiscardedUpTo256KiB(t *testing.T) {
 			c := d.dial(&httpd.Server{Handler: early(row.took)}, listener.Limits{})
 			for says := raw(row.says + strings.Repeat(behind, min(1, strings.Count(row.answers, " ")))); says != ""; {
 				n := min(piece, len(says))
-				c.say(says[:n])
+				c.send(says[:n])
 				says = says[n:]
 			}
 			all, err := understand(string(c.out), c.state != open)
@@ -243,7 +243,7 @@ func TestUnreadBodiesAreDiscardedUpTo256KiB(t *testing.T) {
 func TestAHalfClosedClientIsAnswered(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
-	c.say(raw("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).hangUp()
+	c.send(raw("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).endInput()
 	require.Equal(t, open, c.state)
 	d.pass(time.Second)
 	all, err := understand(string(c.out), true)
@@ -254,7 +254,7 @@ func TestAHalfClosedClientIsAnswered(t *testing.T) {
 
 	c = d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 200_000) }}, listener.Limits{})
 	c.room = 0
-	c.say(raw(get + "\n")).hangUp()
+	c.send(raw(get + "\n")).endInput()
 	for range 20 {
 		require.Equal(t, open, c.state)
 		c.take(10_000)
@@ -280,7 +280,7 @@ func TestAResetInEachPhase(t *testing.T) {
 		}}
 		c := d.dial(web, listener.Limits{})
 		c.room = 1000
-		c.say(raw(says))
+		c.send(raw(says))
 		c.finish(syscall.ECONNRESET)
 		d.settle()
 		require.Equal(t, aborted, c.state, name)
@@ -295,17 +295,17 @@ func TestAResetInEachPhase(t *testing.T) {
 func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 	for _, lines := range []string{"\n", "\n\n\n"} {
 		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
+		c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send(raw(get + "\n" + lines))
 		d.pass(70 * time.Second)
-		c.say(raw(lines)).lasts(t, 5*time.Second, "200", closed)
+		c.send(raw(lines)).lasts(t, 5*time.Second, "200", closed)
 
-		c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n" + lines))
+		c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send(raw(get + "\n" + lines))
 		began := d.now
 		require.NoError(t, d.obey(draining, nil))
 		require.Equal(t, began, d.now)
 	}
 	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).say(raw(get + "\n")).say(strings.SplitAfter(raw(strings.Repeat("\n", 8)), "\n")...)
+	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send(raw(get + "\n")).send(strings.SplitAfter(raw(strings.Repeat("\n", 8)), "\n")...)
 	require.Equal(t, "200", statuses(c.check(t)))
-	require.Equal(t, "200 400!", statuses(c.say("\r\n").check(t)), "the bound holds across turns")
+	require.Equal(t, "200 400!", statuses(c.send("\r\n").check(t)), "the bound holds across turns")
 }

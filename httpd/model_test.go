@@ -104,18 +104,18 @@ func TestRandomHandlersGiveFramedResponses(t *testing.T) {
 		if r.IntN(3) == 0 {
 			c.room = 1000
 		}
-		c.say(method + " / HTTP/1." + version + "\r\nHost: x\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.send(method + " / HTTP/1." + version + "\r\nHost: x\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		for range 50 {
 			c.take(10_000)
 			d.settle()
 		}
-		require.Empty(t, fault(c, method, version), "seed %d: %s HTTP/1.%s %v\n%s: %.300q", seed, method, version, all, c.state, c.heard())
+		require.Empty(t, fault(c, method, version), "seed %d: %s HTTP/1.%s %v\n%s: %.300q", seed, method, version, all, c.state, c.received())
 		_ = d.s.Close() // the connection is open where it should be
 	}
 }
 
 // fault returns what is wrong with what the client has received.
-func fault(c *call, method, version string) string {
+func fault(c *client, method, version string) string {
 	out := string(c.out)
 	if c.state == aborted && !strings.Contains(out, "\r\n\r\n") {
 		return ""

@@ -68,7 +68,7 @@ func TestAnOrderToDrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(raw(row.says))
+			c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(raw(row.says))
 			began := d.now
 			cut := d.obey(draining, func() {
 				if row.meanwhile == "EOF" {
@@ -131,7 +131,7 @@ func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 				web := &httpd.Server{Handler: wrap(func(w *httpd.Response) act.Action { return &life{w: w, notes: &notes, over: end == "over"} })}
 				c := d.dial(web, listener.Limits{})
 				for _, s := range says {
-					c.say(raw(s))
+					c.send(raw(s))
 				}
 				switch end {
 				case "told":
@@ -154,7 +154,7 @@ func TestAnActionGetsAnEarlierOrder(t *testing.T) {
 	d := newDriver(t)
 	notes := ""
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return &life{w: w, notes: &notes} }}
-	c := d.dial(web, listener.Limits{}).say(raw(get))
+	c := d.dial(web, listener.Limits{}).send(raw(get))
 	require.NoError(t, d.obey(draining, func() { c.feed("\r\n") }))
 	require.Equal(t, "sac", notes)
 	require.Equal(t, "200!", statuses(c.check(t)))
@@ -170,7 +170,7 @@ func TestAnActionThatHasFinishedGetsNoOrder(t *testing.T) {
 	}}
 	c := d.dial(web, listener.Limits{})
 	c.room = 1000
-	c.say(raw(get + "\n"))
+	c.send(raw(get + "\n"))
 	require.NoError(t, d.obey(draining, func() { c.take(plenty) }))
 	require.Empty(t, notes)
 	require.Equal(t, closed, c.state)

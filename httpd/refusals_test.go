@@ -56,11 +56,11 @@ func TestRefusals(t *testing.T) {
 					handled++
 					return reading(w, r)
 				}}, listener.Limits{})
-				c.say(raw(get + "\n" + row.says))
+				c.send(raw(get + "\n" + row.says))
 				if row.waits > 0 {
 					d.pass(row.waits)
 				}
-				c.say(raw(strings.Repeat(behind, lot/len(behind)+min(lot, 1))))
+				c.send(raw(strings.Repeat(behind, lot/len(behind)+min(lot, 1))))
 				head := strings.HasPrefix(row.says, "HEAD")
 				all := c.check(t, asked{}, asked{head: head})
 				require.Equal(t, "200 "+strconv.Itoa(row.status)+"!", statuses(all))

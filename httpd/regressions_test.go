@@ -26,8 +26,8 @@ func TestASlowBodyBehindTheHeadOfAResponseAborts(t *testing.T) {
 		return echo(w, r)
 	}}
 	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
-	require.Contains(t, c.heard(), "hello")
+	c := d.dial(web, listener.Limits{}).send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+	require.Contains(t, c.received(), "hello")
 	d.pass(time.Minute)
 	require.Equal(t, aborted, c.state)
 	require.Equal(t, act.Done, c.verdict)
@@ -37,18 +37,18 @@ func TestASlowBodyBehindTheHeadOfAResponseAborts(t *testing.T) {
 func TestTrailersLargerThanLimitsReadAreRefusedWith431(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: echo}, listener.Limits{Read: 1000})
-	c.say("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + strings.Repeat("y", 1000) + "\r\n\r\n")
-	require.Contains(t, c.heard(), "HTTP/1.1 431 ")
+	c.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: " + strings.Repeat("y", 1000) + "\r\n\r\n")
+	require.Contains(t, c.received(), "HTTP/1.1 431 ")
 	require.Equal(t, act.Done, c.verdict)
 }
 
 func TestARefusalBehindALongerTargetDoesNotPanic(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
-	c.say("GET /" + strings.Repeat("x", 100) + " HTTP/1.1\r\nHost: a\r\n\r\n")
-	require.Contains(t, c.heard(), "HTTP/1.1 200 ")
-	c.say("GET / HTTP/1.1\r\n\r\n")
-	require.Contains(t, c.heard(), "HTTP/1.1 400 ")
+	c.send("GET /" + strings.Repeat("x", 100) + " HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.Contains(t, c.received(), "HTTP/1.1 200 ")
+	c.send("GET / HTTP/1.1\r\n\r\n")
+	require.Contains(t, c.received(), "HTTP/1.1 400 ")
 	require.Equal(t, act.Done, c.verdict)
 }
 
@@ -70,8 +70,8 @@ func TestHEADEndsAHandlerThatStreamsWithoutEnd(t *testing.T) {
 				}), closer(func() { over = true }))
 			}}
 			d := newDriver(t)
-			c := d.dial(web, listener.Limits{}).say("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
-			require.Contains(t, c.heard(), "HTTP/1.1 200 OK\r\n")
+			c := d.dial(web, listener.Limits{}).send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+			require.Contains(t, c.received(), "HTTP/1.1 200 OK\r\n")
 			require.Equal(t, 1, turns)
 			require.True(t, over, "its action is closed")
 			require.Equal(t, open, c.state)
@@ -91,8 +91,8 @@ func TestAResetOfABackendIsAFailureOfTheHandler(t *testing.T) {
 		return act.Func(func(t *act.Task) act.Directive { return t.Fail(fmt.Errorf("backend: %w", syscall.ECONNRESET)) })
 	}}
 	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	require.Contains(t, c.heard(), "HTTP/1.1 500 ")
+	c := d.dial(web, listener.Limits{}).send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.Contains(t, c.received(), "HTTP/1.1 500 ")
 	require.ErrorContains(t, c.err, "backend: ")
 	require.NotErrorIs(t, c.err, syscall.ECONNRESET)
 }
@@ -104,7 +104,7 @@ func TestRemoteAddrOfAClientThatHasGoneIsUnknown(t *testing.T) {
 	}}
 	d := newDriver(t)
 	c := d.dialOver(web, listener.Limits{}, func(w *wire) monitor.Stream { return addressless{w} })
-	require.True(t, strings.HasSuffix(c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n").heard(), "\r\n\r\nunknown"))
+	require.True(t, strings.HasSuffix(c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").received(), "\r\n\r\nunknown"))
 }
 
 // nowhere is a wire whose remote address the system no longer knows.
@@ -138,11 +138,11 @@ func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 	}
 	d := newDriver(t)
 	for _, path := range []string{"/a", "/whole", "/missing", "/cut", "/panic"} {
-		d.dial(web, listener.Limits{}).say("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n").hangUp()
+		d.dial(web, listener.Limits{}).send("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n").endInput()
 	}
-	d.dial(web, listener.Limits{}).say("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\n").hangUp()
-	d.dial(web, listener.Limits{}).say("GET\r\n").hangUp()
-	d.dial(web, listener.Limits{}).say("\r\n").hangUp()
+	d.dial(web, listener.Limits{}).send("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\n").endInput()
+	d.dial(web, listener.Limits{}).send("GET\r\n").endInput()
+	d.dial(web, listener.Limits{}).send("\r\n").endInput()
 	require.Equal(t, []string{"GET /a 200 2", "GET /whole 200 5000", "GET /missing 404 14", "GET /cut 200 0", "GET /panic 200 0",
 		"HEAD /a 200 2", "GET /b 400 16", "  400 16"}, log)
 }
@@ -163,7 +163,7 @@ func TestOnResponseIsCalledAfterAPanicBehindAnOffloadedFunction(t *testing.T) {
 		OnResponse: func(*httpd.Response, *httpd.Request) { told++ },
 	}
 	d := newDriver(t)
-	d.dial(web, listener.Limits{}).say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	d.dial(web, listener.Limits{}).send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	for end := time.Now().Add(servertest.Timeout); told == 0 && time.Now().Before(end); d.settle() {
 		time.Sleep(100 * time.Microsecond)
 	}

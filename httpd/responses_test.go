@@ -202,7 +202,7 @@ func TestFramingOfResponses(t *testing.T) {
 							got = append(got, described(a, ask.asked))
 						}
 						require.Equal(t, want, got, "%q in pieces of %d", ask.says, piece)
-						c.bye(t)
+						c.closesInOrder(t)
 					}
 				}
 			}
@@ -211,9 +211,9 @@ func TestFramingOfResponses(t *testing.T) {
 }
 
 // takes says something and has the client take the answer in pieces.
-func (c *call) takes(piece int, says string) {
+func (c *client) takes(piece int, says string) {
 	c.room = piece
-	c.say(says)
+	c.send(says)
 	for before := -1; len(c.out) != before; c.d.settle() {
 		before = len(c.out)
 		c.take(piece - c.room)
@@ -233,7 +233,7 @@ func TestWhatWasWrittenIsSentWhenTheHandlerWaits(t *testing.T) {
 		}
 		return act.Seq(say("one "), &listener.Sleep{For: time.Second}, say("two "), say("three "), &listener.Sleep{For: time.Second}, say("four"))
 	}}
-	c := d.dial(web, listener.Limits{}).say(raw(get + "\n"))
+	c := d.dial(web, listener.Limits{}).send(raw(get + "\n"))
 	for _, want := range []string{"one ", "one two three ", "one two three four"} {
 		all, err := understand(string(c.out), false)
 		require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestWhatDidNotFitIsSentWhileTheHandlerWaits(t *testing.T) {
 	}}
 	c := d.dial(web, listener.Limits{})
 	c.room = 0
-	c.say(raw(get + "\n"))
+	c.send(raw(get + "\n"))
 	c.take(plenty)
 	d.settle()
 	require.Less(t, written, 100_000)
@@ -273,8 +273,8 @@ func TestTheDateIsThatOfTheSecond(t *testing.T) {
 	d.now = 900 * time.Millisecond
 	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
 	for range 100 {
-		c.say(raw(get + "\n"))
-		all, err := understand(c.heard(), false)
+		c.send(raw(get + "\n"))
+		all, err := understand(c.received(), false)
 		require.NoError(t, err)
 		require.Equal(t, d.Wall().Format(httpd.TimeFormat), all[0].get("Date"))
 		d.pass(70 * time.Millisecond)

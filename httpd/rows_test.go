@@ -49,13 +49,13 @@ func (r row) run(t *testing.T, d *driver) {
 				c.feed(pieces...)
 				d.settle()
 			} else {
-				c.say(pieces...)
+				c.send(pieces...)
 			}
 			all := c.check(t, k.questions(says)...)
 			if got := statuses(all); got != answers || k.String() != seen {
 				require.Equal(t, answers+" for "+seen, got+" for "+k.String(), "%.200q in %.40q", r.says, pieces)
 			}
-			c.bye(t)
+			c.closesInOrder(t)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func ways(text string) (all [][]string) {
 }
 
 // check wants the answers to be what a strict client takes, and the connection to have ended as the last of them says.
-func (c *call) check(t *testing.T, questions ...asked) []answer {
+func (c *client) check(t *testing.T, questions ...asked) []answer {
 	t.Helper()
 	all, err := understand(string(c.out), c.state != open, questions...)
 	require.NoError(t, err)
@@ -91,11 +91,11 @@ func (c *call) check(t *testing.T, questions ...asked) []answer {
 	return all
 }
 
-// bye has the client end its side, which ends the connection without another word.
-func (c *call) bye(t *testing.T) {
+// closesInOrder has the client end its side, which ends the connection without sending more.
+func (c *client) closesInOrder(t *testing.T) {
 	t.Helper()
 	said := len(c.out)
-	c.hangUp()
+	c.endInput()
 	require.Equal(t, closed, c.state)
 	require.Equal(t, act.Done, c.verdict)
 	require.Empty(t, string(c.out[said:]), "after the end")

@@ -131,7 +131,7 @@ func TestRequestsThatAreCutOff(t *testing.T) {
 		for n := range len(says) {
 			for _, end := range []error{io.EOF, syscall.ECONNRESET} {
 				k := &recorder{}
-				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(says[:n])
+				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(says[:n])
 				c.finish(end)
 				d.settle()
 				switch {

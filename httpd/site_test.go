@@ -48,7 +48,7 @@ func TestResponsesOfAMux(t *testing.T) {
 		ask := raw(says + " HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello")
 		head := asked{head: says[0] == 'H'}
 		for _, pieces := range [][]string{{ask, ask}, cut(ask+ask, nil)} {
-			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).say(pieces...)
+			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).send(pieces...)
 			all := c.check(t, head, head)
 			require.Len(t, all, 2, says)
 			for _, a := range all {
@@ -58,7 +58,7 @@ func TestResponsesOfAMux(t *testing.T) {
 				}
 				require.Equal(t, want, got, says)
 			}
-			c.bye(t)
+			c.closesInOrder(t)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 		for _, r := range []row{{says: s}, {says: get + "\n" + s}} {
 			for _, pieces := range [][]string{{raw(r.says)}, strings.SplitAfter(raw(r.says), ""), halves(raw(r.says))} {
 				k := &recorder{}
-				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
+				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(pieces...)
 				all := c.check(t)
 				require.True(t, c.state == closed && all[len(all)-1].status >= 400, "%q: %s", s, statuses(all))
 				require.NotContains(t, k.String(), "smuggled", "%q", s)
@@ -94,7 +94,7 @@ func TestABodyIsNoRequest(t *testing.T) {
 				d := newDriver(t)
 				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + raw(behind)) {
 					k := &recorder{}
-					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).say(pieces...)
+					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(pieces...)
 					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))
 					require.Len(t, k.entries, 2)
 					require.Equal(t, "GET /behind", k.entries[1])

@@ -18,7 +18,7 @@ import (
 
 // lasts wants the connection to be open until shortly before a time is over, and to have ended then, as what it was
 // answered and how.
-func (c *call) lasts(t *testing.T, d time.Duration, answers string, how state) {
+func (c *client) lasts(t *testing.T, d time.Duration, answers string, how state) {
 	t.Helper()
 	c.d.pass(d - time.Millisecond)
 	require.Equal(t, open, c.state, "too early")
@@ -39,15 +39,15 @@ func TestTimeoutOfAHeadIs10s(t *testing.T) {
 	d.dial(web, listener.Limits{}).lasts(t, 10*time.Second, "", closed)
 	c := d.dial(web, listener.Limits{})
 	d.pass(9 * time.Second)
-	c.say("G").lasts(t, 10*time.Second, "408!", closed)
-	c = d.dial(web, listener.Limits{}).say(raw(get)) // all but its end
+	c.send("G").lasts(t, 10*time.Second, "408!", closed)
+	c = d.dial(web, listener.Limits{}).send(raw(get)) // all but its end
 	c.lasts(t, 10*time.Second, "408!", closed)
-	c = d.dial(web, listener.Limits{}).say(raw(get + "\n"))
+	c = d.dial(web, listener.Limits{}).send(raw(get + "\n"))
 	d.pass(50 * time.Second)
-	c.say("G").lasts(t, 10*time.Second, "200 408!", closed)
-	c = d.dial(web, listener.Limits{}).say(raw(get))
+	c.send("G").lasts(t, 10*time.Second, "200 408!", closed)
+	c = d.dial(web, listener.Limits{}).send(raw(get))
 	d.pass(9 * time.Second)
-	c.say(raw("\n"+get)).lasts(t, 10*time.Second, "200 408!", closed)
+	c.send(raw("\n"+get)).lasts(t, 10*time.Second, "200 408!", closed)
 }
 
 // Slow loris: single bytes do not move the end.
@@ -55,11 +55,11 @@ func TestSingleBytesDoNotExtendTheTimeoutOfAHead(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{})
 	for _, b := range raw("GET / HTT") {
-		c.say(string(b))
+		c.send(string(b))
 		d.pass(time.Second)
 		require.Equal(t, open, c.state)
 	}
-	c.say("P").lasts(t, time.Second, "408!", closed)
+	c.send("P").lasts(t, time.Second, "408!", closed)
 }
 
 func TestTimeoutOfAnIdleConnectionIs75s(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTimeoutOfAnIdleConnectionIs75s(t *testing.T) {
 	k := &recorder{}
 	c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
 	for range 5 {
-		c.say(raw(get + "\n"))
+		c.send(raw(get + "\n"))
 		d.pass(74 * time.Second)
 	}
 	c.lasts(t, time.Second, "200 200 200 200 200", closed)
@@ -80,23 +80,23 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 	for _, f := range []time.Duration{time.Millisecond * 10, time.Minute, time.Hour} {
 		all := httpd.Timeouts{Head: f, Idle: 2 * f, Body: 3 * f, Write: 4 * f}
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).lasts(t, f, "", closed)
-		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say("G").lasts(t, f, "408!", closed)
-		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(raw(get+"\n")).lasts(t, 2*f, "200", closed)
-		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).say(raw(post+"Content-Length: 5\n\n")).lasts(t, 3*f, "408!", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).send("G").lasts(t, f, "408!", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).send(raw(get+"\n")).lasts(t, 2*f, "200", closed)
+		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).send(raw(post+"Content-Length: 5\n\n")).lasts(t, 3*f, "408!", closed)
 		c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: all}, listener.Limits{})
 		c.room = 0
-		c.say(raw(get+"\n")).lasts(t, 4*f, "", aborted)
+		c.send(raw(get+"\n")).lasts(t, 4*f, "", aborted)
 	}
 	none := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
 	for _, says := range []string{"", "G", get, get + "\n", post + "Content-Length: 5\n\n", coded + "\n"} {
-		c := d.dial(&httpd.Server{Handler: h, Timeouts: none}, listener.Limits{}).say(raw(says))
+		c := d.dial(&httpd.Server{Handler: h, Timeouts: none}, listener.Limits{}).send(raw(says))
 		d.pass(untold)
 		require.Equal(t, open, c.state, says)
-		c.hangUp()
+		c.endInput()
 	}
 	c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: none}, listener.Limits{})
 	c.room = 0
-	c.say(raw(get + "\n"))
+	c.send(raw(get + "\n"))
 	d.pass(untold)
 	require.Equal(t, open, c.state)
 	c.take(plenty)
@@ -109,7 +109,7 @@ func TestTimeoutOfABodyIs5sAndASecondForEach240Bytes(t *testing.T) {
 	for _, says := range []string{post + "Content-Length: 100000\n\n", coded + "\n186a0\n"} {
 		for rate, lasts := range map[int]time.Duration{0: 5 * time.Second, 24: 5 * time.Second, 120: 10 * time.Second, 200: 30 * time.Second, 239: 1200 * time.Second} {
 			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).say(raw(says))
+			c := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).send(raw(says))
 			began, sent := d.now, 0
 			for c.state == open && sent+rate < 100_000 && d.now < time.Hour {
 				d.pass(time.Second / 2)
@@ -148,10 +148,10 @@ func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 		})
 	}}
 	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).say(raw(post + "Content-Length: 10\n\n"))
+	c := d.dial(web, listener.Limits{}).send(raw(post + "Content-Length: 10\n\n"))
 	for range 10 {
 		d.pass(time.Second / 4)
-		c.say("x")
+		c.send("x")
 		d.pass(time.Minute)
 	}
 	require.Equal(t, "200", statuses(c.check(t)))
@@ -161,7 +161,7 @@ func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 func TestABodyThatIsThrownAwayHasATimeout(t *testing.T) {
 	d := newDriver(t)
 	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("early"); return nil }}
-	d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
+	d.dial(web, listener.Limits{}).send(raw(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
 }
 
 // download are the ways in which a lot is sent.
@@ -209,7 +209,7 @@ func TestAResponseHasATimeout(t *testing.T) {
 				d := newDriver(t)
 				c := d.dialOver(&httpd.Server{Handler: way.h}, listener.Limits{}, way.over)
 				c.room = 5000
-				c.say(raw(get + "\n"))
+				c.send(raw(get + "\n"))
 				if rate == 0 {
 					c.lasts(t, time.Minute, "200…", aborted)
 					continue
@@ -255,7 +255,7 @@ func TestAHandlerHasNoTimeout(t *testing.T) {
 			}}
 			c := d.dialOver(web, listener.Limits{High: 5000}, way.over)
 			c.room = 0
-			c.say(raw(get + "\n"))
+			c.send(raw(get + "\n"))
 			for d.now < times*10*time.Minute+time.Minute {
 				d.pass(5 * time.Second)
 				c.take(5000 - c.room)

@@ -47,10 +47,10 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 		d := newDriver(t)
 		for _, pieces := range [][]string{{raw(says)}, cut(raw(says), nil)} {
 			seen = nil
-			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).say(pieces...)
+			c := d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).send(pieces...)
 			other := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
 			for range 3 {
-				other.say(raw("GET /somebody/else HTTP/1.1\nHost: somebody\nX: else\n\n"))
+				other.send(raw("GET /somebody/else HTTP/1.1\nHost: somebody\nX: else\n\n"))
 				d.pass(time.Second)
 			}
 			require.Len(t, seen, 5, says)
@@ -65,8 +65,8 @@ func TestARequestIsThereInEachTurn(t *testing.T) {
 	}
 }
 
-// Whoever appends to what he was lent got in the way of what lay behind it, for a time: the rest of the target, and of
-// the body the next request.
+// A handler that appends to bytes that it was lent does not overwrite what lies behind them: the rest of the target, and of
+// a body the next request.
 func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	spoil := func(p []byte) { _ = append(p, '#') }
 	k := &recorder{}
@@ -80,7 +80,7 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	}}
 	d := newDriver(t)
 	says := "POST http://a/b?c HTTP/1.1\nHost: a\nX: y\n"
-	c := d.dial(web, listener.Limits{}).say(raw(says + "Content-Length: 5\n\nhello" + says + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n" + get + "\n"))
+	c := d.dial(web, listener.Limits{}).send(raw(says + "Content-Length: 5\n\nhello" + says + "Transfer-Encoding: chunked\n\n5\nhello\n0\n\n" + get + "\n"))
 	require.Equal(t, "200 200 200", statuses(c.check(t)), k)
 	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
 }
@@ -90,9 +90,9 @@ func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
 	d := newDriver(t)
 	web := &httpd.Server{Handler: httpd.WithBody(64<<20, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })}
 	before := heap()
-	var all []*call
+	var all []*client
 	for range 10 {
-		all = append(all, d.dial(web, listener.Limits{}).say(raw(post+"Content-Length: 60000000\n\nx")))
+		all = append(all, d.dial(web, listener.Limits{}).send(raw(post+"Content-Length: 60000000\n\nx")))
 	}
 	require.Less(t, int64(heap()-before), int64(10<<20))
 	require.Equal(t, open, all[0].state)

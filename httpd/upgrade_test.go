@@ -83,12 +83,12 @@ func TestProtocolsAreSwitched(t *testing.T) {
 	} {
 		for _, pieces := range ways(raw(says) + "hello\nGET / HTTP/1.1\n" + "\n") {
 			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(pieces...)
-			head, rest, _ := strings.Cut(c.heard(), "\r\n\r\n")
+			c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).send(pieces...)
+			head, rest, _ := strings.Cut(c.received(), "\r\n\r\n")
 			require.Equal(t, raw("HTTP/1.1 101 Switching Protocols\nDate: "+noon.Format(httpd.TimeFormat)+
 				"\nConnection: upgrade\nX-Key: abc\nUpgrade: line-echo"), head)
 			require.Equal(t, "HELLO\nGET / HTTP/1.1\n\n", rest)
-			c.bye(t)
+			c.closesInOrder(t)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestProtocolsAreNotSwitched(t *testing.T) {
 		"HTTP/1.0":         strings.Replace(upgrade, "HTTP/1.1", "HTTP/1.0", 1),
 	} {
 		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(raw(says))
+		c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).send(raw(says))
 		all, err := understand(string(c.out), c.state != open, asked{old: name == "HTTP/1.0"})
 		require.NoError(t, err, name)
 		require.Equal(t, 426, all[0].status, name)
@@ -118,13 +118,13 @@ func TestABodyPrecedesTheSwitch(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
 		return upgrading(nil)(w, r)
-	})}, listener.Limits{}).say(raw(says))
-	require.Equal(t, "HTTP/1.1 100 Continue\r\n\r\n", c.heard())
-	out := c.say("12345hello\n").heard()
+	})}, listener.Limits{}).send(raw(says))
+	require.Equal(t, "HTTP/1.1 100 Continue\r\n\r\n", c.received())
+	out := c.send("12345hello\n").received()
 	require.True(t, strings.HasPrefix(out, "HTTP/1.1 101 ") && strings.HasSuffix(out, "\r\n\r\nHELLO\n"), out)
 
-	c = d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).say(raw(says) + "12345")
-	require.Contains(t, c.heard(), "HTTP/1.1 426 ", "it is unread")
+	c = d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).send(raw(says) + "12345")
+	require.Contains(t, c.received(), "HTTP/1.1 426 ", "it is unread")
 }
 
 // What a handler does beside a switch that does not go with it: the switch is off, or the answer fails.
@@ -177,7 +177,7 @@ func TestSwitchProtocolsWithOtherCalls(t *testing.T) {
 		}, "HTTP/1.1 101 "},
 	} {
 		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).say(raw(upgrade))
+		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(raw(upgrade))
 		d.pass(time.Second)
 		require.True(t, strings.HasPrefix(string(c.out), row.want), "%s: %s", name, c.out)
 		if strings.Contains(row.want, "101") {
@@ -191,28 +191,28 @@ func TestASwitchedConnectionHasNoTimeouts(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{})
 	c.room = 10
-	c.say(raw(upgrade))
+	c.send(raw(upgrade))
 	d.pass(50 * time.Second)
 	c.take(plenty)
 	d.settle()
-	require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\n"))
+	require.True(t, strings.HasSuffix(c.received(), "\r\n\r\n"))
 	_, armed := d.s.NextDeadline()
 	require.False(t, armed)
 	d.pass(24 * time.Hour)
-	require.Equal(t, "HELLO\n", c.say("hello\n").heard())
+	require.Equal(t, "HELLO\n", c.send("hello\n").received())
 }
 
 // Orders, failures, the end and the name are the new action's, and OnResponse is told of the 101.
 func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 	for name, row := range map[string]struct {
-		then func(*driver, *call)
+		then func(*driver, *client)
 		log  []string
 		out  string
 	}{
-		"its client ends":   {func(_ *driver, c *call) { c.hangUp() }, []string{"101", "closed"}, ""},
-		"it fails":          {func(_ *driver, c *call) { c.say("fail\n") }, []string{"101", "closed"}, ""},
-		"an order":          {func(d *driver, _ *call) { _ = d.obey(draining, nil) }, []string{"101", "stopped", "closed"}, "bye\n"},
-		"its client resets": {func(d *driver, c *call) { c.finish(net.ErrClosed); d.settle() }, []string{"101", "closed"}, ""},
+		"its client ends":   {func(_ *driver, c *client) { c.endInput() }, []string{"101", "closed"}, ""},
+		"it fails":          {func(_ *driver, c *client) { c.send("fail\n") }, []string{"101", "closed"}, ""},
+		"an order":          {func(d *driver, _ *client) { _ = d.obey(draining, nil) }, []string{"101", "stopped", "closed"}, "bye\n"},
+		"its client resets": {func(d *driver, c *client) { c.finish(net.ErrClosed); d.settle() }, []string{"101", "closed"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log []string
@@ -220,12 +220,12 @@ func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 			web := &httpd.Server{Handler: upgrading(&log), OnResponse: func(w *httpd.Response, r *httpd.Request) {
 				log = append(log, fmt.Sprint(w.Status()))
 			}}
-			c := d.dial(web, listener.Limits{}).say(raw(upgrade))
-			c.heard()
+			c := d.dial(web, listener.Limits{}).send(raw(upgrade))
+			c.received()
 			row.then(d, c)
 			_ = d.s.Close()
 			require.Equal(t, row.log, log)
-			require.Equal(t, row.out, c.heard())
+			require.Equal(t, row.out, c.received())
 		})
 	}
 }
@@ -253,10 +253,10 @@ func TestProtocolsAreSwitchedToACoroutine(t *testing.T) {
 	}}
 	for _, pieces := range ways(raw(upgrade) + "one\ntwo\n") {
 		d := newDriver(t)
-		c := d.dial(web, listener.Limits{}).say(pieces...)
-		_, rest, _ := strings.Cut(c.heard(), "\r\n\r\n")
+		c := d.dial(web, listener.Limits{}).send(pieces...)
+		_, rest, _ := strings.Cut(c.received(), "\r\n\r\n")
 		require.Equal(t, "ONE\nTWO\n", rest)
-		require.Equal(t, "bye\n", c.hangUp().heard())
+		require.Equal(t, "bye\n", c.endInput().received())
 		require.Equal(t, closed, c.state)
 		require.Equal(t, act.Done, c.verdict)
 	}
@@ -270,9 +270,9 @@ func TestProtocolsAreSwitchedToACoroutine(t *testing.T) {
 	} {
 		dropped = 0
 		d := newDriver(t)
-		c := d.dial(web, listener.Limits{}).say(raw(upgrade) + "one\n")
+		c := d.dial(web, listener.Limits{}).send(raw(upgrade) + "one\n")
 		_ = row.end(d)
-		require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\n"+row.said), name)
+		require.True(t, strings.HasSuffix(c.received(), "\r\n\r\n"+row.said), name)
 		require.Equal(t, row.dropped, dropped, name)
 	}
 }
@@ -287,10 +287,10 @@ func TestAnOrderBeforeASwitch(t *testing.T) {
 		}))
 	}}
 	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).say(raw(upgrade))
+	c := d.dial(web, listener.Limits{}).send(raw(upgrade))
 	require.NoError(t, d.obey(draining, nil))
 	require.Contains(t, log, "stopped")
-	require.True(t, strings.HasSuffix(c.heard(), "\r\n\r\nbye\n"))
+	require.True(t, strings.HasSuffix(c.received(), "\r\n\r\nbye\n"))
 }
 
 func TestCurlIsSwitched(t *testing.T) {

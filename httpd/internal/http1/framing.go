@@ -28,7 +28,7 @@ var (
 )
 
 // Framing is called when the head has ended. It checks target and Host, and sets Authority, Path and Query. After a
-// refusal the connection has to be closed, since nobody knows where the next request begins.
+// refusal the connection has to be closed, since it is unknown where the next request begins.
 func (p *Parser) Framing(in []byte) (f Framing, err error) {
 	if err = p.length(in, &f); err != nil {
 		return f, err
