@@ -3,6 +3,7 @@ package listener
 import (
 	"errors"
 	"net"
+	"os"
 	"time"
 	"unsafe"
 
@@ -65,7 +66,7 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 			return unread, ErrTooLong
 		}
 		if c.buffers != nil && c.buffers.passed(c.buffers.read) {
-			return unread, errDeadline
+			return unread, os.ErrDeadlineExceeded
 		}
 		var err error
 		if len(unread) > 0 {
@@ -158,7 +159,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 	b := c.activate()
 	if b.passed(b.write) {
-		return 0, errDeadline
+		return 0, os.ErrDeadlineExceeded
 	}
 	high := c.settings.limits.High
 	if queued >= high {
@@ -235,7 +236,7 @@ func (c *Conn) Sent() error {
 	case queued == 0: // a late error, or CloseWrite was called, which says which of both
 		return c.stream.CloseWrite()
 	case c.buffers != nil && c.buffers.passed(c.buffers.write):
-		return errDeadline
+		return os.ErrDeadlineExceeded
 	}
 	return (*blockedEmptying)(c)
 }

@@ -3,14 +3,10 @@ package listener
 import (
 	"math"
 	"net"
-	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 )
-
-// errDeadline is what calls return after their deadline. It is a net.Error with Timeout true.
-var errDeadline = os.ErrDeadlineExceeded
 
 // deadlines are those of a Conn, on the scheduler's clock; 0 means none. One timer serves both. It is lazy: when a
 // deadline moves away, as after every request, the timer stays, finds itself too early when it fires, and is set again.

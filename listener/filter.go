@@ -15,15 +15,12 @@ import (
 // leaves the connection as it is.
 type Filter func(*Conn) act.Action
 
-// filterTime is how long filters may take unless it is set.
-const filterTime = 10 * time.Second
-
 // Filtered returns an action that runs the filters on c, one after the other. If they have not finished within so much
 // time, all together, it fails with an error that is os.ErrDeadlineExceeded; 0 means 10 s. If a filter has closed c it
 // fails with net.ErrClosed. An order is passed on to the filter under way. The caller owns c.
 func Filtered(c *Conn, within time.Duration, filters ...Filter) act.Action {
 	if within == 0 {
-		within = filterTime
+		within = 10 * time.Second
 	}
 	return Within(within, &filtered{conn: c, rest: filters})
 }

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -28,20 +29,12 @@ func (l Limits) Resolved() Limits {
 	if l.Read < 0 || l.High < 0 || l.Low < 0 || l.Linger < 0 {
 		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
 	}
-	if l.Read == 0 {
-		l.Read = 64 << 10
-	}
-	if l.High == 0 {
-		l.High = 64 << 10
-	}
-	if l.Low == 0 {
-		l.Low = l.High / 4
-	}
+	l.Read = cmp.Or(l.Read, 64<<10)
+	l.High = cmp.Or(l.High, 64<<10)
+	l.Low = cmp.Or(l.Low, l.High/4)
+	l.Linger = cmp.Or(l.Linger, 5*time.Second)
 	if l.Low >= l.High {
 		panic(fmt.Sprintf("listener: Limits whose Low is not below High: %+v", l)) // Write would block and be woken for ever
-	}
-	if l.Linger == 0 {
-		l.Linger = 5 * time.Second
 	}
 	return l
 }

@@ -48,7 +48,7 @@ func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
 		return 0, err
 	}
 	if b := c.buffers; b != nil && b.passed(b.write) {
-		return 0, errDeadline
+		return 0, os.ErrDeadlineExceeded
 	}
 	sent := int64(0)
 	for sent < n { // until it is refused, as edges want it

@@ -36,9 +36,8 @@ func listenTCP(addr netip.AddrPort, o ListenOptions) (int, error) {
 	return fd, nil
 }
 
-// bindTCP sets what every listening socket has before it is bound. SO_REUSEADDR lets it bind beside
-// connections of an earlier server in TIME_WAIT. It does not let it in beside a socket that listens,
-// but it does beside one that is bound and does not listen yet.
+// bindTCP sets what every listening socket has before it is bound. SO_REUSEADDR lets it bind beside connections of an
+// earlier server in TIME_WAIT, and beside a socket that is bound and does not listen yet.
 func bindTCP(fd, domain int, sa unix.Sockaddr) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return err
@@ -98,9 +97,8 @@ func otherFile(path string) bool {
 	return unix.Lstat(path, &st) == nil && uint32(st.Mode)&unix.S_IFMT != unix.S_IFSOCK
 }
 
-// stale reports whether the path is a socket at which nothing listens; a symbolic link is not followed.
-// Only a refusal is a proof: EAGAIN is a live server that is busy, EPROTOTYPE a socket of another
-// type, EACCES one of another user. A file that has just gone is as good as stale.
+// stale reports whether the path is a socket at which nothing listens; a symbolic link is not followed. Only a refusal
+// is a proof: EAGAIN is a live server that is busy. A file that has just gone is as good as stale.
 func stale(path string) bool {
 	if otherFile(path) {
 		return false
@@ -136,18 +134,12 @@ func lockFolder(path string) (unlock func()) {
 	if err != nil {
 		return func() {}
 	}
-	for range lockTries {
+	for range 200 { // a program like this one holds it for microseconds; a second is for a machine that stands still
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
 			break
 		}
-		time.Sleep(lockPause)
+		time.Sleep(5 * time.Millisecond)
 	}
 	return func() { _ = closeFD(fd) }
 }
-
-// A program like this one holds the lock for microseconds; a second is for a machine that stands still.
-const (
-	lockTries = 200
-	lockPause = 5 * time.Millisecond
-)

@@ -274,6 +274,6 @@ func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
 	l, err := sys.ListenUnix(filepath.Join(dir, "s"), ListenOptions{})
 	require.NoError(t, err)
 	hold(t, l)
-	require.GreaterOrEqual(t, time.Since(began), lockTries*lockPause)
+	require.GreaterOrEqual(t, time.Since(began), time.Second)
 	require.Less(t, time.Since(began), patience)
 }

@@ -1,6 +1,7 @@
 package netpoll
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -34,10 +35,7 @@ func (r Ready) String() string {
 			set = append(set, name)
 		}
 	}
-	if set == nil {
-		return "none"
-	}
-	return strings.Join(set, "|")
+	return cmp.Or(strings.Join(set, "|"), "none")
 }
 
 // Event is a report that a descriptor has become ready. One Wait may report the same Tag twice with

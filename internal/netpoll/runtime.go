@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// runtimePoller is that of Go's runtime, which opens it with the first timer of the program, be it one of its own. If
-// there is no descriptor for it then it ends the program (runtime/netpoll_epoll.go, netpollinit): a server that
-// accepts until the limit, and lives on, would die of the next collection of garbage.
+// runtimePoller is that of Go's runtime, which opens it with the first timer of the program, be it one of its own, and
+// ends the program if there is no descriptor for it then (runtime/netpoll_epoll.go, netpollinit).
 var runtimePoller struct {
 	sync.Mutex
 	open bool

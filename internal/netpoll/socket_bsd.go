@@ -60,17 +60,14 @@ func receive(fd int, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil // the kernel would return 0, as at the end
 	}
-	n, err := unix.Read(fd, p)
-	for err == unix.EINTR {
-		n, err = unix.Read(fd, p)
+	for {
+		switch n, err := unix.Read(fd, p); {
+		case err == nil && n == 0:
+			return 0, io.EOF
+		case err != unix.EINTR:
+			return max(0, n), err
+		}
 	}
-	switch {
-	case err != nil:
-		return 0, err
-	case n == 0:
-		return 0, io.EOF
-	}
-	return n, nil
 }
 
 // send is sendmsg for one part too, because write takes no MSG_NOSIGNAL and x/sys/unix's sendto
@@ -80,14 +77,11 @@ func send(fd int, head, p []byte) (int, error) {
 		return 0, nil
 	}
 	parts := [][]byte{head, p}
-	n, err := unix.SendmsgBuffers(fd, parts, nil, nil, noSignal)
-	for err == unix.EINTR {
-		n, err = unix.SendmsgBuffers(fd, parts, nil, nil, noSignal)
+	for {
+		if n, err := unix.SendmsgBuffers(fd, parts, nil, nil, noSignal); err != unix.EINTR {
+			return max(0, n), err
+		}
 	}
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }
 
 func closeWrite(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) }

@@ -6,9 +6,8 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-// linger takes a socket that is being closed as far as it goes now. No task reads or writes it any more. What is
-// left is to send the queue, to close the write side, and to read on until the peer has closed too, so that the
-// kernel has no reason to reset the connection under the last bytes.
+// linger takes a socket that is being closed as far as it goes now: to send the queue, to close the write side, and to
+// read on until the peer has closed too, so that the kernel has no reason to reset the connection under the last bytes.
 func (k *Socket) linger() {
 	if k.out.err == nil && k.queued() > 0 {
 		k.flush()
@@ -91,9 +90,7 @@ func (k *Socket) release(how func(fd int) error) {
 	e.descriptorFreed()
 }
 
-// Buffers and outbound parts are kept for the next socket: a hundred thousand connections at rest share the few that are
-// needed at a time.
-
+// Buffers and outbound parts are kept for the next socket: connections at rest share the few that are needed at a time.
 const (
 	bufferSize  = 16 << 10
 	keepBuffers = 64

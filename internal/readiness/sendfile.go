@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// SendFile implements monitor.FileSender. The file goes from the system's memory to the socket, and nothing of it is
-// ever queued here: without room the caller waits, see full.
+// SendFile implements monitor.FileSender. Nothing of the file is queued here: without room the caller waits, see full.
 func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	if err := k.sendable(); err != nil {
 		return 0, err
