@@ -9,19 +9,18 @@ import (
 	"github.com/daimon-go/daimon/internal/readiness"
 )
 
-// OS is the real one, with all calls counted that are made again and again in the life of a connection.
-// Its fields may be set while it is not in use, or on the thread of the scheduler that does; its methods
-// are for any goroutine.
+// OS makes the system calls of netpoll.System, and counts those that a connection repeats. Its fields may be set while
+// it is not in use, or on the thread of the scheduler that uses it. Any goroutine may call its methods.
 type OS struct {
 	netpoll.System
 
-	// Fail is asked before each counted call, with its name and the descriptor, and makes it fail with what
-	// it returns.
+	// Fail is called before each counted call, with its name and the descriptor. The call fails with the error that it
+	// returns.
 	Fail func(call string, fd int) error
-	// Events may add to what a Wait has got, or take away from it. There is room for all of got[:cap(got)].
+	// Events may add events to those of a Wait, or remove some. There is room for all of got[:cap(got)].
 	Events func(got []netpoll.Event) []netpoll.Event
-	// Most bounds what a Receive, a Send or a SendFile is given, if it is not 0. A Send cut short is not told by the
-	// kernel that there is room.
+	// Most bounds the bytes of a Receive, a Send or a SendFile, if it is not 0. After a Send that is cut short the kernel
+	// reports no room, since there was room all the time.
 	Most int
 
 	mu    sync.Mutex
@@ -40,23 +39,22 @@ func Failing(call string, err error) func(string, int) error {
 	}
 }
 
-// Count is how many calls of that name were made since the last Forget: "accept", "add", "close",
-// "closewrite", "interrupt", "receive", "reset", "send", "sendfile", "wait", and "gathered" for those sends that had
-// two parts.
+// Count returns how many calls of that name were made since the last Forget: "accept", "add", "close", "closewrite",
+// "interrupt", "receive", "reset", "send", "sendfile", "wait", and "gathered" for sends of two parts.
 func (o *OS) Count(call string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.calls[call]
 }
 
-// Bytes is how many bytes the calls of that name moved.
+// Bytes returns how many bytes the calls of that name have transferred since the last Forget.
 func (o *OS) Bytes(call string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes[call]
 }
 
-// Forget counts from 0 again.
+// Forget sets all counts to 0.
 func (o *OS) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,7 +62,7 @@ func (o *OS) Forget() {
 	clear(o.bytes)
 }
 
-// Tag is what fd was last added to a poller with.
+// Tag returns the tag with which fd was last added to a poller.
 func (o *OS) Tag(fd int) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,7 +147,7 @@ func (o *OS) CloseWrite(fd int) error {
 	return o.System.CloseWrite(fd)
 }
 
-// Close closes also when it is made to fail, as the system does.
+// Close closes fd even if Fail returns an error, as the system does.
 func (o *OS) Close(fd int) error {
 	failed := o.call("close", fd)
 	if err := o.System.Close(fd); err != nil {

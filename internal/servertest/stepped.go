@@ -22,10 +22,10 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Timeout bounds what should happen at once on a machine that does other things too.
+// Timeout bounds what takes no time on an idle machine.
 const Timeout = 20 * time.Second
 
-// Stepped is a scheduler that takes turns when the test says so.
+// Stepped is a scheduler that the test steps.
 type Stepped struct {
 	T    testing.TB
 	S    *act.Scheduler
@@ -33,8 +33,7 @@ type Stepped struct {
 	Logs *observer.ObservedLogs
 }
 
-// New returns one that is closed at the end of the test. Then there must be the descriptors that there
-// were.
+// New returns a Stepped that is closed at the end of the test. The test fails if it leaves descriptors open.
 func New(t testing.TB, cfg act.Config) *Stepped {
 	t.Helper()
 	CheckDescriptors(t)
@@ -48,14 +47,14 @@ func New(t testing.TB, cfg act.Config) *Stepped {
 	return l
 }
 
-// Engine returns the engine of the scheduler, opened.
+// Engine opens and returns the engine of the scheduler.
 func (l *Stepped) Engine() *readiness.Engine {
 	e := readiness.Of(l.S)
 	require.NoError(l.T, e.Open())
 	return e
 }
 
-// Turn calls f in the only turn of a task, and returns when that has ended.
+// Turn calls f in the only turn of a task.
 func (l *Stepped) Turn(f func(t *act.Task)) {
 	l.T.Helper()
 	done := false
@@ -67,7 +66,7 @@ func (l *Stepped) Turn(f func(t *act.Task)) {
 	l.Until("the turn", func() bool { return done })
 }
 
-// Until steps until f is true, also if there is no task.
+// Until steps until f returns true, even if there is no task.
 func (l *Stepped) Until(what string, f func() bool) {
 	l.T.Helper()
 	l.S.Hold(1)
@@ -86,15 +85,15 @@ func (l *Stepped) Until(what string, f func() bool) {
 	}
 }
 
-// For steps for so long, as quietly as Run would.
+// For steps for d.
 func (l *Stepped) For(d time.Duration) {
 	l.T.Helper()
 	end := time.Now().Add(d)
 	l.Until("time passes", func() bool { return time.Now().After(end) })
 }
 
-// Stream returns a connection as the scheduler sees it and as its peer does. network is "tcp" or "unix". The caller has
-// acquired its place of limiter, which may be nil.
+// Stream returns both ends of a connection. network is "tcp" or "unix". The caller has acquired a place of limiter, which
+// may be nil.
 func (l *Stepped) Stream(network string, limiter *monitor.ConnLimiter) (*readiness.Socket, net.Conn) {
 	l.T.Helper()
 	fd, peer := l.Pair(network)
@@ -117,16 +116,16 @@ func (l *Stepped) Pair(network string) (fd int, peer net.Conn) {
 	if network == "unix" {
 		at = filepath.Join(ShortDir(l.T), "s")
 	}
-	door, err := net.Listen(network, at)
+	ln, err := net.Listen(network, at)
 	require.NoError(l.T, err)
-	defer func() { _ = door.Close() }()
+	defer func() { _ = ln.Close() }()
 	if network == "unix" {
 		fd, _, err = l.OS.DialUnix(at)
 	} else {
-		fd, _, err = l.OS.DialTCP(netip.MustParseAddrPort(door.Addr().String()))
+		fd, _, err = l.OS.DialTCP(netip.MustParseAddrPort(ln.Addr().String()))
 	}
 	require.NoError(l.T, err)
-	peer, err = door.Accept()
+	peer, err = ln.Accept()
 	require.NoError(l.T, err)
 	require.NoError(l.T, peer.SetDeadline(time.Now().Add(Timeout)))
 	l.T.Cleanup(func() { _ = peer.Close() })
@@ -143,7 +142,7 @@ func Dial(t testing.TB, at net.Addr) net.Conn {
 	return c
 }
 
-// ShortDir is a new one whose name is shorter than that of t.TempDir, for the paths of sockets.
+// ShortDir returns a temporary directory. Its name is shorter than that of t.TempDir, for the paths of sockets.
 func ShortDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "daimon")
 	require.NoError(t, err)
@@ -151,8 +150,8 @@ func ShortDir(t testing.TB) string {
 	return dir
 }
 
-// CheckDescriptors fails the test if it leaves more descriptors than it found. It comes first in a test, so that
-// it judges last. Peers on other goroutines may take a moment to close theirs.
+// CheckDescriptors fails the test if it leaves descriptors open. Call it first, so that it checks last. Peers on other
+// goroutines have two seconds to close theirs.
 func CheckDescriptors(t testing.TB) {
 	StartRuntimePoller()
 	before := Descriptors(t)
@@ -175,8 +174,8 @@ func Descriptors(t testing.TB) (open []string) {
 	return open
 }
 
-// StartRuntimePoller has the runtime open the descriptors of its own poller now, and not in the middle of
-// a test that counts descriptors.
+// StartRuntimePoller lets the runtime open the descriptors of its own poller now, and not in the middle of a test that
+// counts descriptors.
 func StartRuntimePoller() {
 	if r, w, err := os.Pipe(); err == nil {
 		_ = r.Close()
@@ -184,7 +183,7 @@ func StartRuntimePoller() {
 	}
 }
 
-// Send writes text, all of it.
+// Send writes text.
 func Send(t testing.TB, c net.Conn, text string) {
 	t.Helper()
 	_, err := io.WriteString(c, text)
@@ -200,7 +199,7 @@ func Expect(t testing.TB, c net.Conn, text string) {
 	require.Equal(t, text, string(got))
 }
 
-// ExpectEOF wants nothing more than the peer's orderly end.
+// ExpectEOF requires that the peer has sent nothing more and closes.
 func ExpectEOF(t testing.TB, c net.Conn) {
 	t.Helper()
 	rest, err := io.ReadAll(c)
@@ -215,7 +214,7 @@ func Reset(t testing.TB, c net.Conn) {
 	require.NoError(t, c.Close())
 }
 
-// InTime fails the test if f has not returned after a time that only a hang takes.
+// InTime fails the test if f has not returned after twice Timeout.
 func InTime(t testing.TB, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -230,7 +229,7 @@ func InTime(t testing.TB, f func()) {
 	}
 }
 
-// Receive returns what comes, within Timeout.
+// Receive receives a value within Timeout.
 func Receive[T any](t testing.TB, from <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -252,7 +251,7 @@ func UnderEach(t *testing.T, f func(t *testing.T, cfg act.Config)) {
 	}
 }
 
-// Step takes turns until nothing is ready.
+// Step steps s until nothing is ready.
 func Step(t testing.TB, s *act.Scheduler) {
 	t.Helper()
 	for n := 1; n > 0; {
@@ -273,7 +272,8 @@ type Running struct {
 	over   bool
 }
 
-// Start runs setup in a new Group and returns when it takes turns. Descriptors are counted as in New.
+// Start runs a new Group with setup, and returns when all its schedulers have taken a turn. The test fails if it leaves
+// descriptors open.
 func Start(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *Running {
 	t.Helper()
 	CheckDescriptors(t)

@@ -8,7 +8,7 @@ type TurnEnd func()
 // TurnEnd calls f.
 func (f TurnEnd) TurnEnd() { f() }
 
-// Waits returns a task that does first, waits, and counts in woken the turns that it gets after that.
+// Waits returns a task that calls first and waits. In its next turn it adds 1 to woken and ends.
 func Waits(first func(t *act.Task), woken *int) act.Func {
 	begun := false
 	return func(t *act.Task) act.Directive {
