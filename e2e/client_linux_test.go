@@ -18,8 +18,7 @@ import (
 	"github.com/daimon-go/daimon/internal/exectest"
 )
 
-// A client is one connection to the server, TCP or Unix. All of its calls end with an error when
-// patience is over.
+// A client is one connection to the server, TCP or Unix. All of its calls end with an error when patience is over.
 type client interface {
 	net.Conn
 	CloseWrite() error
@@ -131,8 +130,7 @@ func together(n int, do func(i int) error) error {
 	return errors.Join(failures...)
 }
 
-// A talker sends without end, pieces of up to 16 KiB with a pause between them, and checks every byte
-// that comes back.
+// A talker sends without end, pieces of up to 16 KiB with a pause between them, and checks every byte that comes back.
 type talker struct {
 	client
 	number uint64

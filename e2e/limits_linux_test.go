@@ -242,8 +242,7 @@ func stuck(t *testing.T, all ...*greedy) {
 	require.Positive(t, sent)
 }
 
-// 64 MiB for 50 clients is more than a megabyte each; without back-pressure they would have it in
-// milliseconds.
+// 64 MiB for 50 clients is more than a megabyte each; without back-pressure they would have it in milliseconds.
 func TestSendersThatNeverRead(t *testing.T) {
 	plainly(t)
 	fewEchoes(t, func(t *testing.T, e echo, idle idle) {

@@ -87,9 +87,8 @@ const (
 	messages = loops * 400
 )
 
-// The system calls of a closed loop, counted by the kernel: what a message costs is one receive and one
-// send, and a poll that it shares with others. Only under interrupt: the other strategies poll as often as
-// they look.
+// The system calls of a closed loop, counted by the kernel: what a message costs is one receive and one send, and a
+// poll that it shares with others. Only under interrupt: the other strategies poll as often as they look.
 func TestSystemCallsOfAClosedLoop(t *testing.T) {
 	plainly(t)
 	tier.Tool(t, "strace")
