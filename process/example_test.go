@@ -152,8 +152,10 @@ func ExampleAction() {
 // A mailbox with the overflow policy Reject: a Send to it fails while it is full.
 func ExampleOptions() {
 	runProcesses(func(sys *process.System) {
-		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], last bool) { p.Exit() }),
-			process.Options{Limit: 2, Overflow: process.Reject})
+		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], _ bool) {
+			fmt.Println("pending:", p.Pending())
+			p.Exit()
+		}), process.Options{Limit: 2, Overflow: process.Reject})
 		for range 3 {
 			fmt.Println(box.Send(sys, true))
 		}
@@ -162,6 +164,7 @@ func ExampleOptions() {
 	// <nil>
 	// <nil>
 	// process: the mailbox is full
+	// pending: 1
 }
 
 // Deliver waits while the mailbox is full.
@@ -274,6 +277,7 @@ func phoneBook(sys *process.System) process.Ref[lookUp] {
 		switch {
 		case q.key == "":
 			p.Exit()
+		case !q.reply.Open(): // the caller has stopped waiting
 		case ok:
 			q.reply.Send(p, value)
 		case q.key == "nobody":

@@ -11,8 +11,6 @@ type idleStack struct {
 	changes uint64 // pushes, pops and removals
 }
 
-func (x *idleStack) lock() { lock(&x.word) }
-
 func (x *idleStack) unlock() { x.word.Store(uint32(len(x.stack)) << 1) }
 
 // any reports whether there is a runner, or was a moment ago.
@@ -25,13 +23,13 @@ type snapshot struct {
 }
 
 func (x *idleStack) snapshot() snapshot {
-	x.lock()
+	lock(&x.word)
 	defer x.unlock()
 	return snapshot{len(x.stack), x.changes}
 }
 
 func (x *idleStack) push(r *runner) (now snapshot) {
-	x.lock()
+	lock(&x.word)
 	defer x.unlock()
 	x.stack = append(x.stack, r)
 	r.idle.Store(1)
@@ -44,7 +42,7 @@ func (x *idleStack) pop() *runner {
 	if !x.any() {
 		return nil
 	}
-	x.lock()
+	lock(&x.word)
 	defer x.unlock()
 	if len(x.stack) == 0 {
 		return nil
@@ -57,7 +55,7 @@ func (x *idleStack) remove(r *runner) {
 	if r.idle.Load() == 0 {
 		return
 	}
-	x.lock()
+	lock(&x.word)
 	defer x.unlock()
 	for i, other := range x.stack {
 		if other == r {

@@ -72,7 +72,7 @@ func (x *local) Account(c *shutdown.Cut) (holds int) {
 	if r.next != nil {
 		all = append(all, r.next)
 	}
-	if leavesNoTime(c.Order) {
+	if c.Order != nil && c.Order.Policy().Resolved().Kind >= shutdown.Halting {
 		for _, p := range r.sys.registries[r.s.Index()].processes() {
 			if p.word.Load()&states == sleeping {
 				all = append(all, p)
@@ -84,14 +84,6 @@ func (x *local) Account(c *shutdown.Cut) (holds int) {
 		c.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: p.String(), N: 1}}})
 	}
 	return 1
-}
-
-func leavesNoTime(o shutdown.Order) bool {
-	if o == nil {
-		return false
-	}
-	kind := o.Policy().Resolved().Kind
-	return kind == shutdown.Halting || kind == shutdown.Suspending
 }
 
 // Leave is called when the scheduler leaves Run. If others go on, they take over the queue, and may find that nothing is

@@ -320,7 +320,7 @@ func TestOperationsThatAnOrderDrops(t *testing.T) {
 	require.NoError(t, x.run(nil))
 }
 
-func TestAStopperIsToldBeforeItsNextTurn(t *testing.T) {
+func TestStopComesBeforeTheNextTurn(t *testing.T) {
 	x := newStepped(t, 1)
 	log := []string{}
 	spawn := func(name string) process.Ref[job] {
@@ -338,7 +338,7 @@ func TestAStopperIsToldBeforeItsNextTurn(t *testing.T) {
 }
 
 // The message arrives during the turn, and is received in it.
-func TestAStopperIsToldIfAMessageArrivesWithTheOrder(t *testing.T) {
+func TestStopIsCalledIfAMessageArrivesWithTheOrder(t *testing.T) {
 	x, s := newStepped(t, 2), newStopRecorder()
 	var ref process.Ref[job]
 	x.on(1, x.spawn(process.Options{}), func(p *jobSelf) { ref = process.Spawn(p, s, process.Options{}) })
@@ -355,7 +355,7 @@ func TestAStopperIsToldIfAMessageArrivesWithTheOrder(t *testing.T) {
 	require.Equal(t, []string{"o"}, s.heard())
 }
 
-func TestAStopperIsToldOfStricterOrdersOnly(t *testing.T) {
+func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
 	x := newStepped(t, 2)
 	hold := make([]*stopRecorder, 2) // one on each scheduler
 	never := future.New[int](x.g.Schedulers()[0])
@@ -378,7 +378,7 @@ func TestAStopperIsToldOfStricterOrdersOnly(t *testing.T) {
 	x.all()
 }
 
-func TestAStopperSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T) {
+func TestStopComesBeforeTheFirstTurnUnderAnOrder(t *testing.T) {
 	for _, on := range []int{0, 1} {
 		x := newStepped(t, 2)
 		child := newStopRecorder()
@@ -401,7 +401,7 @@ func TestAStopperSpawnedUnderAnOrderIsToldBeforeItsFirstTurn(t *testing.T) {
 
 // Processes that are spawned or have a turn when one scheduler has obeyed the order and the other has not are told
 // once.
-func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
+func TestStopIsCalledOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		t.Run(fmt.Sprint(first), func(t *testing.T) {
 			x := newStepped(t, 2)
@@ -436,7 +436,7 @@ func TestAStopperIsToldOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
 	}
 }
 
-func TestAStopperIsNotToldOfAPastOrder(t *testing.T) {
+func TestStopIsNotCalledForAPastOrder(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := newStepped(t, 2)
 		x.spawn(process.Options{})

@@ -149,6 +149,6 @@ func TestAwaitThatIsCut(t *testing.T) {
 	require.Equal(t, "T:act: dropped before it had finished", h.take())
 }
 
-func TestErrOfNobody(t *testing.T) {
+func TestErrOutsideOfAPhase(t *testing.T) {
 	require.NoError(t, tasklet.NewRunner().Err())
 }

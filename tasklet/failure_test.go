@@ -163,7 +163,7 @@ type uncomparable []int
 
 func (uncomparable) Task(*tasklet.Runner) tasklet.Directive { return done }
 
-func TestDirectivesAreNamedAsInTheirBook(t *testing.T) {
+func TestDirectiveString(t *testing.T) {
 	require.Equal(t, "SYNC ASYNC WAIT DONE Directive(0)",
 		sync_.String()+" "+async.String()+" "+wait.String()+" "+done.String()+" "+tasklet.Directive(0).String())
 }

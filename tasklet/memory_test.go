@@ -17,7 +17,7 @@ import (
 
 // Directives that are given during a phase. A phase of T gives all of them, in order, and answers; the history shows
 // the phases of T, and of B, which is scheduled after it.
-func TestWhatIsSaidDuringAPhase(t *testing.T) {
+func TestDirectivesGivenDuringAPhase(t *testing.T) {
 	type word = func(s *tasklet.Runner, t tasklet.Tasklet, r tasklet.Rescheduler) error
 	say := func(d tasklet.Directive) word {
 		return func(s *tasklet.Runner, t tasklet.Tasklet, _ tasklet.Rescheduler) error { return s.Schedule(t, d) }
@@ -253,7 +253,7 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 }
 
 // An entry whose tasklet is in a phase under another runner waits for it without spinning, and then goes on.
-func TestATaskletInAPhaseElsewhereIsWaitedFor(t *testing.T) {
+func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 	for _, d := range []tasklet.Directive{sync_, async} {
 		h := &history{}
 		in, out := make(chan bool), make(chan bool)

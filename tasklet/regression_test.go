@@ -53,7 +53,7 @@ func TestATaskletForgottenAfterRunHasAName(t *testing.T) {
 }
 
 // A tasklet that is not queued when an order comes spends a turn on it.
-func TestToBeToldIsATurn(t *testing.T) {
+func TestAnOrderTakesATurn(t *testing.T) {
 	for turns, want := range map[int]string{1: "t", 2: "tT"} {
 		h, r := &history{}, tasklet.NewRunner()
 		schedule(t, r, sync_, first("T", async, func(_ tasklet.Tasklet, view *tasklet.Runner) tasklet.Directive {
@@ -90,7 +90,7 @@ func (p *stale) Task(r *tasklet.Runner) tasklet.Directive {
 
 func (p *stale) Stop(*tasklet.Runner, shutdown.Order) { p.h.note("(T)") }
 
-func TestASpentOrderIsNotTold(t *testing.T) {
+func TestStopIsNotCalledForASpentOrder(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async} {
 		t.Run(name, func(t *testing.T) {
 			a, h := act.New(act.Config{}), &history{}
@@ -110,7 +110,7 @@ func TestASpentOrderIsNotTold(t *testing.T) {
 }
 
 // An old order does not keep an ASYNC phase from beginning.
-func TestASpentOrderHoldsNoASYNCPhase(t *testing.T) {
+func TestASpentOrderDelaysNoASYNCPhase(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
@@ -129,7 +129,7 @@ func TestASpentOrderHoldsNoASYNCPhase(t *testing.T) {
 	require.Equal(t, "T", h.take())
 }
 
-func TestOnTwiceIsTheSame(t *testing.T) {
+func TestOnReturnsTheSameRunner(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()
 	x := h.play("X")
@@ -148,7 +148,7 @@ type number float64
 func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
 
 // However often it is scheduled, the executor gets it once, and an entry that waits for it is remembered once.
-func TestNothingGrowsWithWhatIsSaid(t *testing.T) {
+func TestRepeatedSchedulesTakeNoMemory(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
@@ -234,7 +234,7 @@ func (k *known) Stop(r *tasklet.Runner, o shutdown.Order) {
 }
 
 // It is told between two phases, even if the next is ASYNC.
-func TestAStopperIsToldBeforeItsASYNCPhaseBegins(t *testing.T) {
+func TestStopComesBeforeTheNextASYNCPhase(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()

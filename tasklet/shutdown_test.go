@@ -50,7 +50,7 @@ func (f *forever) Stop(_ *tasklet.Runner, o shutdown.Order) {
 	f.stopped = true
 }
 
-func TestTaskletsAreToldOfAnOrder(t *testing.T) {
+func TestAnOrderCallsStop(t *testing.T) {
 	s, h := tasklet.NewRunner(), &history{}
 	order := terms(shutdown.Unbounded)
 	w := &waiter{h: h}
@@ -94,7 +94,7 @@ func (w *waiter) Stop(r *tasklet.Runner, _ shutdown.Order) {
 }
 
 // An order does not interrupt an ASYNC phase: the tasklet is told after it and before the next.
-func TestATaskletInAnASYNCPhaseIsToldAfterIt(t *testing.T) {
+func TestStopComesAfterAnASYNCPhase(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait} {
 		t.Run(name, func(t *testing.T) {
 			r, h := tasklet.NewRunner(), &history{}
@@ -177,7 +177,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 	}
 }
 
-func TestABoundInTimeEndsThoseWhoWait(t *testing.T) {
+func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 	r, h := tasklet.NewRunner(), &history{}
 	schedule(t, r, wait, told{h.play("W")})
 	schedule(t, r, sync_, tasklet.NewWait())
@@ -294,7 +294,7 @@ func TestOrdersAtAnyMoment(t *testing.T) {
 }
 
 // A tasklet that was just scheduled, and has no task yet, is counted and dropped like any other.
-func TestACutKnowsWhoHasNoTaskYet(t *testing.T) {
+func TestACutCountsTaskletsWithoutATask(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		r, h := tasklet.NewRunner(), &history{}
 		schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
@@ -314,7 +314,7 @@ func TestACutKnowsWhoHasNoTaskYet(t *testing.T) {
 }
 
 // Stop is not called beside a phase under another runner.
-func TestATaskletInAPhaseElsewhereIsToldAfterIt(t *testing.T) {
+func TestStopComesAfterAPhaseUnderAnotherRunner(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()
 	r := tasklet.On(a)

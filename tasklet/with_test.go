@@ -42,7 +42,7 @@ func TestWithsNest(t *testing.T) {
 	require.Equal(t, "+BB", h.take())
 }
 
-func TestWithOnAnotherGoroutineHoldsRunLikeASYNC(t *testing.T) {
+func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
 	r, h := tasklet.NewRunner(), &history{}
 	hold := r.Suspend(tasklet.NewWait())
 	in := make(chan bool)
@@ -191,7 +191,7 @@ func TestOnAGroup(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [schedulers]int{tasklets, tasklets}, counts)
 
-	left := on[0].Suspend(h.play("L")) // holds the next Run
+	left := on[0].Suspend(h.play("L")) // keeps the next Run from returning
 	g.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
 	require.Equal(t, "L ", names(requireCut(t, g.Run(t.Context()))))
 	require.NoError(t, left.Resume(sync_))
@@ -214,7 +214,7 @@ func TestOnAGroup(t *testing.T) {
 }
 
 // An unused Runner of On costs nothing, not even a pass.
-func TestOnDoesNotHoldRun(t *testing.T) {
+func TestOnDoesNotKeepRunFromReturning(t *testing.T) {
 	a := act.New(act.Config{})
 	r := tasklet.On(a)
 	require.NoError(t, a.Run())

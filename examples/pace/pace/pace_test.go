@@ -76,7 +76,7 @@ func TestInTheOrderOfArrival(t *testing.T) {
 }
 
 // Unused time is not saved up.
-func TestAfterAPauseNobodyGoesTwice(t *testing.T) {
+func TestAfterAPauseEachGoesOnce(t *testing.T) {
 	s, c := four(t)
 	var h strings.Builder
 	s.Spawn(visit(&h, "A", 1))
@@ -87,7 +87,7 @@ func TestAfterAPauseNobodyGoesTwice(t *testing.T) {
 }
 
 // A patience of 20 minutes has passed at the second slot; the tasks after it move up.
-func TestWhoGivesUpLeavesTheQueue(t *testing.T) {
+func TestATaskThatGivesUpLeavesTheQueue(t *testing.T) {
 	s, c := four(t)
 	var h strings.Builder
 	s.Spawn(visit(&h, "A", 1))
