@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
@@ -88,7 +89,13 @@ func (l label) String() string { return string(l) }
 
 // report logs a failure.
 func (s *Scheduler) report(who fmt.Stringer, err error) {
-	s.logger.Error("a task failed", panics.Fields(err, zap.String("task", who.String()))...)
+	fields := []zap.Field{zap.String("task", who.String())}
+	if t, ok := who.(*Task); ok {
+		if x, ok := t.action.(hook.Peer); ok {
+			fields = append(fields, zap.String("peer", x.Peer()))
+		}
+	}
+	s.logger.Error("a task failed", panics.Fields(err, fields...)...)
 }
 
 // rescue is deferred around a series of turns. If one of them panicked, its task fails and the series is over; if one of

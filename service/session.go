@@ -17,8 +17,8 @@ import (
 // owns. Its forwards are written by hand, which keeps it at 32 bytes.
 type session struct {
 	conn   *listener.Conn // nil: closed in stages
-	config *config
-	action act.Action // made in the first turn: a panic of handler is this task's and not the service's
+	config *config        // nil: the action has failed
+	action act.Action     // made in the first turn: a panic of handler is this task's and not the service's
 }
 
 // filters is the action of a session before the user's.
@@ -47,17 +47,39 @@ func (x *session) Act(t *act.Task) act.Directive {
 		}
 		filtering = false
 	}
-	x.finish()
 	switch {
 	case d == act.Done:
 	case filtering:
-		t.Scheduler().Logger().Debug("a connection is refused", zap.Error(t.Err()))
-	case gone(t.Err()):
-		t.Scheduler().Logger().Debug("a peer has gone", zap.Error(t.Err()))
+		x.note(t, "a connection is refused")
+	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
+		x.note(t, "a peer has gone")
 	default:
-		return d
+		x.config = nil
+		return d // the report names the peer; then comes Close
 	}
+	x.finish()
 	return act.Done
+}
+
+func (x *session) note(t *act.Task, message string) {
+	t.Scheduler().Logger().Debug(message, zap.String("peer", x.Peer()), zap.Error(t.Err()))
+}
+
+// inputEnded reports whether the peer sends nothing more.
+func (x *session) inputEnded() bool {
+	x.conn.Discard(x.conn.Buffered())
+	_, err := x.conn.Peek(1)
+	return err == io.EOF
+}
+
+// Peer implements hook.Peer.
+func (x *session) Peer() string {
+	if x.conn != nil {
+		if a := x.conn.RemoteAddr(); a != nil {
+			return a.String()
+		}
+	}
+	return ""
 }
 
 // handle makes the user's action. If there is none, the connection is served, or turned away.
@@ -93,7 +115,10 @@ func (x *session) Abandon() act.Action {
 
 // Close aborts the connection if the action has not finished: it panicked, or was dropped.
 func (x *session) Close() error {
-	if x.conn != nil {
+	switch {
+	case x.config == nil:
+		x.finish()
+	case x.conn != nil:
 		x.conn.Abort()
 	}
 	if c, ok := x.action.(io.Closer); ok {

@@ -198,6 +198,55 @@ func TestAResetByThePeerFailsNoTask(t *testing.T) {
 	})
 }
 
+func TestAFailureNamesThePeer(t *testing.T) {
+	for name, last := range map[string]act.Func{
+		"fails":  func(t *act.Task) act.Directive { return t.Fail(errors.New("why")) },
+		"panics": func(*act.Task) act.Directive { panic("why") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return afterTheFirst(c, last) }}
+			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+			c := servertest.Dial(t, v.Addr())
+			servertest.Send(t, c, "?")
+			_, _ = io.ReadAll(c)
+			require.NoError(t, w.order(servertest.Drain))
+			entries := w.Logs.FilterMessage("a task failed").All()
+			require.Len(t, entries, 1)
+			require.Equal(t, c.LocalAddr().String(), entries[0].ContextMap()["peer"])
+		})
+	}
+}
+
+// A peer that ends in the middle is no fault of the server. A file that ends in the middle is.
+func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		end      func(net.Conn)
+		failures []string
+	}{
+		{"of the peer", func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() }, nil},
+		{"of something else", func(net.Conn) {}, []string{"unexpected EOF"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := &service.TCP{Address: loopback, Handler: func(k *listener.Conn) act.Action {
+				return act.Func(func(t *act.Task) act.Directive {
+					if _, err := k.Peek(2); c.failures == nil && err != io.EOF || k.Buffered() == 0 {
+						return listener.Next(t, err)
+					}
+					return t.Fail(io.ErrUnexpectedEOF)
+				})
+			}}
+			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+			peer := servertest.Dial(t, v.Addr())
+			servertest.Send(t, peer, "?")
+			c.end(peer)
+			_, _ = io.ReadAll(peer)
+			require.NoError(t, w.order(servertest.Drain))
+			require.Equal(t, c.failures, w.failures())
+		})
+	}
+}
+
 func TestADroppedConnectionIsAborted(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed atomic.Int64

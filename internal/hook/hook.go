@@ -19,6 +19,12 @@ type Leaver interface {
 	Leave()
 }
 
+// Peer is an action that serves a connection. The report of its failure has what Peer returns: the address of the other
+// end, or "".
+type Peer interface {
+	Peer() string
+}
+
 // Tied is something that lives on the thread of Run or Step and nowhere else, such as coroutines.
 type Tied interface {
 	// Untie ends what can be ended without loss, and reports whether nothing is left that lives on this thread. It is
