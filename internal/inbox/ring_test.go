@@ -83,7 +83,7 @@ func TestRingHasRoomAsSoonAsOneIsPopped(t *testing.T) {
 	require.False(t, r.Push("d"))
 }
 
-func TestRingForgetsWhatWasPopped(t *testing.T) {
+func TestRingKeepsNoPoppedValue(t *testing.T) {
 	r := NewRing[*int](2)
 	require.True(t, r.Push(new(int)))
 	r.Pop()

@@ -17,7 +17,7 @@ func chain[T any](n *Node[T]) (all []T) {
 	return all
 }
 
-func TestStackGivesTheOldestFirst(t *testing.T) {
+func TestStackReturnsOldestFirst(t *testing.T) {
 	var s Stack[string]
 	a, b, c := &Node[string]{Of: "a"}, &Node[string]{Of: "b"}, &Node[string]{Of: "c"}
 	require.True(t, s.Empty())
@@ -35,7 +35,7 @@ func TestStackGivesTheOldestFirst(t *testing.T) {
 	require.Equal(t, []string{"c", "a"}, chain(s.TakeAll()))
 }
 
-func TestStackNodeForgetsTheOnesAfterIt(t *testing.T) {
+func TestStackNextClearsItsLink(t *testing.T) {
 	var s Stack[string]
 	a, b := &Node[string]{Of: "a"}, &Node[string]{Of: "b"}
 	s.Push(a)

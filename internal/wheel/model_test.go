@@ -166,7 +166,7 @@ func checkNext(t *testing.T, w *Wheel[int], m *twin) {
 	}
 }
 
-func TestAgainstTheTwin(t *testing.T) {
+func TestAgainstModel(t *testing.T) {
 	for seed := range uint64(60) {
 		source := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 		b := make(tape, 3000)
