@@ -45,8 +45,8 @@ const floors = `
 	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
-	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go and idle.go
-	# wrap, see TestDoors; of os the environment
+	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
+	# wraps, see TestDoors; of os the environment
 	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/race internal/terms internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime runtime/debug time
 
@@ -224,11 +224,10 @@ func goFiles(t *testing.T) (files []string) {
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
 	"act/config.go":                  {"time.Now", "time.Since"},                                       // the system's Clock
-	"act/idle.go":                    {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
+	"internal/hook/parker.go":        {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
 	"act/group.go":                   {"go"},                                                           // the threads, and the goroutines that wait for them
 	"act/executor.go":                {"go"},                                                           // the default Executor
 	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
-	"demon/pause.go":                 {"time.NewTimer"},                                                // the strategy "poll", an Idler
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only

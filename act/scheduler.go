@@ -104,7 +104,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 	}
 	s.self.s = s
 	s.now = s.clock.Monotonic()
-	s.SetIdler(newParker())
+	s.SetIdler(hook.NewParker())
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Pause is the strategy "poll": when nothing is ready the thread pauses for d and then looks once. Only a deadline or an
@@ -14,43 +15,20 @@ import (
 func Pause(d time.Duration) act.Strategy {
 	mustBePositive("Pause", d)
 	return func(_ *act.Scheduler, present act.Idler) act.Idler {
-		timer := time.NewTimer(d)
-		timer.Stop()
-		return &pause{present, d, make(chan struct{}, 1), timer}
+		return &pause{hook.NewParker(), present, d}
 	}
 }
 
 type pause struct {
-	present   act.Idler // it only looks, so Interrupt need not reach it
-	length    time.Duration
-	interrupt chan struct{} // of capacity 1: an Interrupt outside of a pause ends the next one
-	timer     *time.Timer
+	*hook.Parker           // an Interrupt outside of a pause ends the next one
+	present      act.Idler // it only looks, so Interrupt need not reach it
+	length       time.Duration
 }
 
 func (p *pause) Idle(atMost time.Duration) {
-	if atMost != 0 {
-		p.sleep(atMost)
+	if atMost < 0 || atMost > p.length {
+		atMost = p.length
 	}
+	p.Parker.Idle(atMost)
 	p.present.Idle(0)
-}
-
-// sleep parks a locked goroutine on a channel, which costs 3–17 µs.
-func (p *pause) sleep(atMost time.Duration) {
-	d := p.length
-	if atMost > 0 {
-		d = min(d, atMost)
-	}
-	p.timer.Reset(d)
-	select {
-	case <-p.interrupt:
-	case <-p.timer.C:
-	}
-	p.timer.Stop()
-}
-
-func (p *pause) Interrupt() {
-	select {
-	case p.interrupt <- struct{}{}:
-	default: // one is enough
-	}
 }
