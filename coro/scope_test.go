@@ -245,11 +245,13 @@ func TestTheOuterScopeIsTheReason(t *testing.T) {
 
 // A result that comes in the turn in which the time is over is not lost.
 func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
+	end := func() {}
 	for name, scope := range map[string]func(co *coro.Co, f func() error) error{
 		"Within": func(co *coro.Co, f func() error) error { return co.Within(time.Millisecond, f) },
 		"WithContext": func(co *coro.Co, f func() error) error {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
+			end = cancel
 			return co.WithContext(ctx, f)
 		},
 		"UntilOrder": func(co *coro.Co, f func() error) error { return co.UntilOrder(f) },
@@ -268,6 +270,7 @@ func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
 			l.Turn(func(task *act.Task) {
 				require.True(panicking{}, begun)
 				time.Sleep(5 * time.Millisecond)
+				end()
 				task.Scheduler().Shutdown(servertest.Drain)
 				came = true
 				waker.Wake()
