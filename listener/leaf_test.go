@@ -151,6 +151,17 @@ func TestWithinCountsTheTimeOfAnOffloadedFunction(t *testing.T) {
 	}
 }
 
+func TestWithinBoundsASeriesOfOffloads(t *testing.T) {
+	l, clock := virtual(t)
+	calls := 0
+	child := &script{says: []act.Directive{act.Async}, f: func() { calls++; clock.now.Add(int64(20 * time.Millisecond)) }}
+	o := spawn(l.S, listener.Within(50*time.Millisecond, child))
+	require.Equal(t, act.Failed, o.over(l))
+	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
+	require.Equal(t, 4, calls, "the third returns late, and the action offloads another in its last turn")
+	require.Equal(t, 1, child.closed)
+}
+
 func TestWithinPassesOrdersOn(t *testing.T) {
 	l, _ := virtual(t)
 	child := &script{says: []act.Directive{act.Yield, act.Yield, act.Done}}

@@ -42,16 +42,18 @@ func (s *Sleep) Close() error {
 
 // Within bounds a in time, from its first turn on: if a has not finished by then it is closed, if it is an io.Closer, and
 // Within fails with an error that is os.ErrDeadlineExceeded. While a function that a has offloaded runs, a cannot be
-// closed, and the time is checked when it has returned. An a that has finished is closed with the whole. An order is
-// passed on to a.
+// closed. If the function returns late, a has one more turn, in which it may finish; if it offloads another function
+// instead, Within fails when that has returned. An a that has finished is closed with the whole. An order is passed on
+// to a.
 func Within(d time.Duration, a act.Action) act.Action {
 	return &within{Child: act.Child{Action: a}, sleep: Sleep{For: d}}
 }
 
 type within struct {
 	act.Child
-	sleep Sleep
-	err   error // it is late
+	sleep   Sleep
+	overdue bool  // it has offloaded a function when it was late
+	err     error // it is late
 }
 
 func (w *within) Act(t *act.Task) act.Directive {
@@ -59,11 +61,16 @@ func (w *within) Act(t *act.Task) act.Directive {
 		return t.Fail(w.err)
 	}
 	late := w.sleep.Act(t) == act.Done // first, so that the time begins with the first turn
-	d := w.Child.Act(t)
+	d := act.Wait
+	if !w.overdue {
+		d = w.Child.Act(t)
+	}
 	switch {
 	case d.Finished():
 		_ = w.sleep.Close()
-	case late && d != act.Async:
+	case late && d == act.Async:
+		w.overdue = true
+	case late:
 		w.err = fmt.Errorf("listener: not finished within %v: %w", w.sleep.For, os.ErrDeadlineExceeded)
 		_ = w.Close() // the error that matters is the other one
 		return t.Fail(w.err)
