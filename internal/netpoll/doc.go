@@ -14,9 +14,9 @@
 //     out-of-band data returns EAGAIN if a signal is pending (tcp_recvmsg_locked), whatever is behind the mark, and the
 //     Go runtime sends many signals. The second call returns it only if another signal arrives within the call.
 //   - EAGAIN without Priority clears In.
-//   - A short read clears In on TCP, unless Priority or [PeerClosed] is set: a receive stops at the mark, with more
-//     behind it, and the end of the stream, which no second edge reports, is still to be received. On Unix sockets a
-//     short read clears nothing: ancillary data splits reads.
+//   - A short read clears In on TCP, unless Priority, [Partial] or [PeerClosed] is set: a receive stops at the mark,
+//     with more behind it, and the end of the stream, which no second edge reports, is still to be received. On Unix
+//     sockets a short read clears nothing: ancillary data splits reads.
 //
 // Mechanisms: epoll on Linux (4.5 or later, for EPOLLEXCLUSIVE), kqueue on Darwin and the BSDs. Elsewhere the package
 // compiles, and everything in it fails with an error that says that the system is not supported.

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Receives is how many receives a message on TCP takes.
+const Receives = 1
+
 // selector is epoll(7) with an eventfd(2) to wake it.
 //
 // The eventfd is registered edge-triggered and never read: each write is a new edge, also when the

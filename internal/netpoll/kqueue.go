@@ -10,20 +10,23 @@ import (
 
 // selector is kqueue(2).
 //
-// A kevent carries a word of the caller's, of a pointer's type on most systems: too small for a tag on 32 bits, and a
-// trap for the collector. So it stays empty, and tags has the tag by descriptor: systems give out the lowest free
-// number, which keeps the slice short. A closed descriptor's events are gone with it, so the tag is the present one's.
+// A kevent carries a word of the caller's that is as large as a pointer, of a pointer's type on most
+// systems: too small for a tag where words are 32 bits, and a trap for the collector where the type is
+// a pointer. So it stays empty, and tags has the tag by descriptor: systems give out the lowest free
+// number, which keeps the slices as short as the process has descriptors. A closed descriptor's events
+// are gone with it, so the tag found for a number is always the present one's.
 type selector struct {
-	kq   int
-	tags []entry // by descriptor
-	buf  []unix.Kevent_t
+	kq    int
+	tags  []uint64 // by descriptor
+	kinds []Kind   // by descriptor; none: not added, or removed. One that was closed keeps its Kind.
+	buf   []unix.Kevent_t
 	interrupter
 }
 
-type entry struct {
-	tag  uint64
-	kind Kind
-}
+const none = SharedListener + 1
+
+// Receives is how many receives a message on TCP takes: the second returns EAGAIN, see [Partial].
+const Receives = 2
 
 func (s *selector) open() (err error) {
 	if s.kq, err = unix.Kqueue(); err != nil {
@@ -43,10 +46,13 @@ func (s *selector) add(fd int, tag uint64, k Kind) error {
 	if fd < 0 {
 		return unix.EBADF
 	}
-	if more := fd + 1 - len(s.tags); more > 0 {
-		s.tags = append(s.tags, make([]entry, more)...)
+	for fd >= len(s.tags) {
+		s.tags, s.kinds = append(s.tags, 0), append(s.kinds, none)
 	}
-	s.tags[fd] = entry{tag, k}
+	if s.kinds[fd] != none && s.has(fd) {
+		return unix.EEXIST
+	}
+	s.tags[fd], s.kinds[fd] = tag, k
 	var changes [2]unix.Kevent_t
 	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, unix.EV_ADD|unix.EV_CLEAR)
 	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, unix.EV_ADD|unix.EV_CLEAR)
@@ -56,15 +62,24 @@ func (s *selector) add(fd int, tag uint64, k Kind) error {
 	return change(s.kq, changes[:1])
 }
 
+// has reports whether fd is registered: only then is it no error to enable its filter, which is enabled already.
+func (s *selector) has(fd int) bool {
+	var enable [1]unix.Kevent_t
+	unix.SetKevent(&enable[0], fd, unix.EVFILT_READ, unix.EV_ENABLE)
+	return change(s.kq, enable[:]) == nil
+}
+
 // remove takes the filters back; a listener has no second one.
 func (s *selector) remove(fd int) error {
-	if fd < 0 || fd >= len(s.tags) {
+	if fd < 0 || fd >= len(s.kinds) {
 		return unix.ENOENT
 	}
+	k := s.kinds[fd]
+	s.kinds[fd] = none
 	var changes [2]unix.Kevent_t
 	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, unix.EV_DELETE)
 	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, unix.EV_DELETE)
-	if s.tags[fd].kind == Stream {
+	if k == Stream {
 		return change(s.kq, changes[:])
 	}
 	return change(s.kq, changes[:1])
@@ -110,8 +125,8 @@ func (s *selector) translate(events []Event, got []unix.Kevent_t) int {
 		if s.triggered(&got[i]) {
 			continue
 		}
-		e := s.tags[got[i].Ident]
-		events[n] = Event{e.tag, ready(&got[i], e.kind)}
+		fd := got[i].Ident
+		events[n] = Event{s.tags[fd], ready(&got[i], s.kinds[fd])}
 		n++
 	}
 	return n
@@ -127,9 +142,9 @@ func ready(ev *unix.Kevent_t, k Kind) (r Ready) {
 	case k != Stream:
 		r = In
 	case ended:
-		r = In | Priority | PeerClosed
+		r = In | Partial | PeerClosed
 	default:
-		r = In | Priority
+		r = In | Partial
 	}
 	if ev.Flags&unix.EV_ERROR != 0 || ended && ev.Fflags != 0 {
 		r |= Error

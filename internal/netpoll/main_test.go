@@ -26,11 +26,11 @@ func TestMain(m *testing.M) {
 
 func TestReadyIsWrittenAsItsParts(t *testing.T) {
 	for text, r := range map[string]Ready{
-		"none":                              0,
-		"in":                                In,
-		"in|out":                            In | Out,
-		"in|peer-closed":                    In | PeerClosed,
-		"in|out|peer-closed|priority|error": In | Out | PeerClosed | Priority | Error,
+		"none":           0,
+		"in":             In,
+		"in|out":         In | Out,
+		"in|peer-closed": In | PeerClosed,
+		"in|out|peer-closed|priority|error|partial": In | Out | PeerClosed | Priority | Error | Partial,
 	} {
 		require.Equal(t, text, r.String())
 	}

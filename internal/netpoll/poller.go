@@ -17,15 +17,18 @@ const (
 	Out
 	// PeerClosed: the peer sends nothing more. What it sent before may still be unread. It comes with In.
 	PeerClosed
-	// Priority: there is out-of-band data, or its mark lies ahead; see the package's rule. On kqueue, where not every
-	// system reports it, it comes with every In of a Stream, at the price of one receive more.
+	// Priority: there is out-of-band data, or its mark lies ahead; see the package's rule. Linux only.
 	Priority
 	// Error: the connection is broken or both directions are closed. The next call returns the error, if there is one, as
 	// does System.SocketError.
 	Error
+	// Partial: a short read does not mean that everything was read, since the mark of out-of-band data may lie ahead. It
+	// comes with every In of a Stream on kqueue, where not every system reports the mark, at the price of one receive
+	// more, which returns EAGAIN. It never comes on Linux.
+	Partial
 )
 
-var readyNames = [...]string{"in", "out", "peer-closed", "priority", "error"}
+var readyNames = [...]string{"in", "out", "peer-closed", "priority", "error", "partial"}
 
 // String lists what is set, as in "in|out"; "none" when nothing is.
 func (r Ready) String() string {

@@ -112,8 +112,8 @@ func TestConnectInProgressIsDecidedByOutOrError(t *testing.T) {
 }
 
 // A receive stops at the mark of out-of-band data, with more behind: what a short read would be taken
-// for, if Priority did not say so.
-func TestShortReadAtTheMarkComesWithPriority(t *testing.T) {
+// for, if Priority or Partial did not say so.
+func TestShortReadAtTheMarkIsAnnounced(t *testing.T) {
 	balanced(t)
 	p := newPoller(t)
 	client, server := tcpPair(t)
@@ -124,7 +124,7 @@ func TestShortReadAtTheMarkComesWithPriority(t *testing.T) {
 	say(t, client, "before")
 	require.NoError(t, unix.Send(client, []byte("!"), unix.MSG_OOB))
 	say(t, client, "behind")
-	await(t, p, 1, In|Priority)
+	await(t, p, 1, In|marked)
 	time.Sleep(20 * time.Millisecond) // all of it has arrived: a receive that did not stop would show
 	buf := make([]byte, 64)
 	n, err := sys.Receive(server, buf)
@@ -165,6 +165,22 @@ func TestReusedNumberHasTheNewTag(t *testing.T) {
 	say(t, other, "new")
 	await(t, p, 2, In|Out)
 	quiet(t, p)
+}
+
+func TestSecondAddIsRefused(t *testing.T) {
+	balanced(t)
+	p := newPoller(t)
+	client, server := tcpPair(t)
+	hold(t, client)
+	hold(t, server)
+	require.NoError(t, p.Add(server, 1, Stream))
+	await(t, p, 1, Out)
+	require.Equal(t, unix.EEXIST, p.Add(server, 2, Stream))
+	say(t, client, "for the first tag")
+	await(t, p, 1, In)
+	require.NoError(t, p.Remove(server))
+	require.NoError(t, p.Add(server, 2, Stream))
+	await(t, p, 2, In)
 }
 
 func TestListenerIsReportedForEachArrival(t *testing.T) {

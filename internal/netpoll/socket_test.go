@@ -5,6 +5,7 @@ package netpoll
 import (
 	"bytes"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -66,6 +67,34 @@ func TestSendReturnsHowMuchWasTaken(t *testing.T) {
 			require.True(t, bytes.Equal(data, <-heard))
 			require.Positive(t, full, "never was full: not the case this test is about")
 		})
+	}
+}
+
+// Darwin refuses sends and receives of more than INT_MAX bytes.
+func TestSendAndReceiveOfMoreThanTwoGiB(t *testing.T) {
+	balanced(t)
+	size := uint64(math.MaxInt32 + 2)
+	if size > math.MaxInt {
+		t.Skip("32 bits: there is no such buffer")
+	}
+	huge, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Skip("no address space: ", err)
+	}
+	defer unix.Munmap(huge)
+	client, server := tcpPair(t)
+	hold(t, client)
+	hold(t, server)
+	for _, part := range []struct{ head, body []byte }{{nil, huge}, {huge, nil}, {huge[:1], huge}, {huge, huge[:1]}} {
+		n, err := sys.Send(client, part.head, part.body)
+		require.NoError(t, err)
+		require.Positive(t, n)
+		for heard := 0; heard < n; {
+			polled(t, server, unix.POLLIN)
+			m, err := sys.Receive(server, huge)
+			require.NoError(t, err)
+			heard += m
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Error
+const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Partial | netpoll.Error
 
 func TestEachSchedulerHasOneEngineThatDoesNotKeepRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})

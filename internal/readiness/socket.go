@@ -164,10 +164,10 @@ func (k *Socket) eof() error {
 }
 
 // shortRead takes a short read for the end of what is there, which saves the call that would say so. It is not the
-// end on a Unix socket, where ancillary data splits reads; nor with a priority event, because TCP stops at the mark
-// of out-of-band data; nor after the peer has closed, when the EOF is behind it and brings no edge of its own.
+// end on a Unix socket, where ancillary data splits reads; nor with Priority or Partial, because TCP stops at
+// the mark of out-of-band data; nor after the peer has closed, when the EOF is behind it and brings no edge of its own.
 func (k *Socket) shortRead() {
-	if !k.source.local && k.ready&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0 {
+	if !k.source.local && k.ready&(netpoll.Priority|netpoll.Partial|netpoll.PeerClosed|netpoll.Error) == 0 {
 		k.ready &^= netpoll.In
 	}
 }

@@ -1,0 +1,7 @@
+package netpoll
+
+import "golang.org/x/sys/unix"
+
+const noSignal = unix.MSG_NOSIGNAL
+
+var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}
