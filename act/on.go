@@ -24,17 +24,17 @@ func On(s *Scheduler, a Action) Action {
 
 // on is a call of another scheduler: the leaf of the caller, and what both sides share.
 type on struct {
-	to   *Scheduler
-	a    Action
-	node inbox.Node[remoteEvent]
-	bell AtomicWaker
-	err  error // set before ended
+	to     *Scheduler
+	a      Action
+	node   inbox.Node[remoteEvent]
+	caller AtomicWaker
+	err    error // set before ended
 
 	sent, ended, closed atomic.Bool
 }
 
 func (o *on) Act(t *Task) Directive {
-	o.bell.Set(t.Waker())
+	o.caller.Set(t.Waker())
 	if !o.sent.Swap(true) && !o.to.deliver(&o.node) {
 		o.end(ErrClosed)
 	}
@@ -68,7 +68,7 @@ func (o *on) end(err error) {
 	if !o.ended.Load() {
 		o.err = err
 		o.ended.Store(true)
-		o.bell.Wake()
+		o.caller.Wake()
 	}
 }
 

@@ -14,7 +14,7 @@ var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
 // order. A task that waits at a Mailbox keeps [act.Scheduler.Run] from returning; values that are not taken do not.
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
-	bell   act.AtomicWaker
+	taker  act.AtomicWaker
 	room   inbox.Room[act.RemoteWaker]
 }
 
@@ -32,14 +32,14 @@ func (m *Mailbox[T]) Send(v T) error {
 		}
 		return (*fullMailbox[T])(m)
 	}
-	m.bell.Wake()
+	m.taker.Wake()
 	return nil
 }
 
 // Close makes the Mailbox refuse further values; those that are in it can still be taken. Any goroutine.
 func (m *Mailbox[T]) Close() {
 	m.values.Close()
-	m.bell.Wake()
+	m.taker.Wake()
 	m.room.Announce()
 }
 
@@ -79,7 +79,7 @@ func (m *emptyMailbox[T]) Error() string { return "monitor: the mailbox is empty
 // Arm makes the next Send wake t.
 func (m *emptyMailbox[T]) Arm(t *act.Task) {
 	w := t.Waker()
-	m.bell.Set(w)
+	m.taker.Set(w)
 	if m.values.Closed() || !m.values.Empty() {
 		w.Wake() // it came between
 	}
