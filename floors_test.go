@@ -86,7 +86,7 @@ const floors = `
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
-	stage             act internal/panics shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage             act internal/panics shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time

@@ -23,6 +23,8 @@
 // An [Engine] claims tasks and calls processors for them, on goroutines ([Engine.Run]) or as a service of a Group
 // ([Engine.Setup]). Any number of engines, in any number of processes, share a [Store].
 //
+// [Config.Ended] is called when a task has finished, was cancelled, or has failed for good.
+//
 // A program that only adds, suspends, resumes, cancels or lists tasks needs no processors and does not call Run: it uses
 // the methods of the Store, or of an Engine that does not run.
 //

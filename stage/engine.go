@@ -47,7 +47,8 @@ type Config struct {
 	Lease time.Duration
 
 	// Heartbeat is the interval at which all leases are renewed, in one transaction, and requests of other processes are
-	// seen; 0 means 1 s, or a third of the Lease if that is less. It must be below the Lease.
+	// seen; 0 means 1 s, or a third of the Lease if that is less. It must be below the Lease. A heartbeat that the store
+	// does not answer is given up after three intervals, or a third of the Lease if that is less, and the next is sent.
 	Heartbeat time.Duration
 
 	// Poll is the interval at which the engine looks for tasks that came from elsewhere or have become due, varied at
@@ -62,6 +63,19 @@ type Config struct {
 	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed; nil means 1 s, doubled each time,
 	// at most 5 min.
 	Backoff func(n int) time.Duration
+
+	// Ended, unless it is nil, is called after a task has ended under this engine: after the store has committed that it is
+	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t lacks Data and Changed,
+	// which Get returns.
+	//
+	// Ended is called on the goroutine that has made the commit, not on a scheduler's thread. It may block, and may call
+	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.
+	// Calls for several tasks may run at the same time. A panic is logged, and has no other effect.
+	//
+	// Ended is called at most once for each end of a task. It is not called if the process dies after the commit, if the
+	// answer of the store is lost for good, or if Cancel ends a task that no worker holds. So what must not be missed
+	// belongs in the Commit of the last stage.
+	Ended func(t Task)
 
 	// Shutdown has the terms of the stop when the context of Run ends. The zero Policy gives processors 30 s to return.
 	// In a Group it is not used: there the orders have terms.

@@ -103,6 +103,34 @@ func ExampleEngine() {
 	// fired:     FINISHED, NORMAL: sales, loaded, built
 }
 
+// Ended tells the program that enqueues tasks how each of them has ended.
+func ExampleConfig_ended() {
+	chains, processors := reports()
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(nil), Chains: chains, Provider: processors,
+		Ended: func(t stage.Task) {
+			if t.Finished() {
+				fmt.Println(t.String(), "has finished")
+			} else {
+				fmt.Println(t.String(), "has ended:", t.Status, t.Failure)
+			}
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for range 2 { // the first fails, since there is no paper
+		_, _ = engine.Enqueue(ctx, "report", nil)
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+	}
+	// Output:
+	// report 1 has ended: ERROR out of paper
+	// report 2 has finished
+}
+
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
 	chains := map[string]*stage.Chain{"nap": stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}

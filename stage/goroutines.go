@@ -2,7 +2,6 @@ package stage
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -82,29 +81,28 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 	defer close(rested)
 	var beats sync.WaitGroup
 	defer beats.Wait()
-	var asking atomic.Bool
+	answers := make(chan bool, 1)
+	due, asking := false, false
 	t := time.NewTicker(g.e.cfg.Heartbeat)
 	defer t.Stop()
 	for {
-		due := false
 		select {
 		case <-p.Done():
 			return
 		case <-g.look:
+		case answered := <-answers:
+			asking = false
+			due = due && !answered // one that was due meanwhile is sent at once only if this one has failed
 		case <-t.C: // also looks, since an engine in a Group by now does not ring here
 			due = true
+			g.e.expire()
 		}
 		if g.atRest(p) {
 			return
 		}
-		if due {
-			g.e.expire()
-			if asking.CompareAndSwap(false, true) {
-				beats.Go(func() {
-					defer asking.Store(false)
-					g.e.beat()
-				})
-			}
+		if due && !asking {
+			due, asking = false, true
+			beats.Go(func() { answers <- g.e.beat() })
 		}
 	}
 }

@@ -1,17 +1,21 @@
 package stage
 
 import (
+	"context"
 	"time"
 
 	"go.uber.org/zap"
 )
 
-// beat renews the leases of all works in one transaction, and passes on the requests that the store answers.
-func (e *Engine) beat() {
-	ctx, works := e.current(), e.beating()
+// beat renews the leases of all works in one transaction, and passes on the requests that the store answers. It reports
+// whether the store has answered. A heartbeat that hangs is given up while there is time for others before a lease ends.
+func (e *Engine) beat() (answered bool) {
+	p, works := e.current(), e.beating()
 	if len(works) == 0 {
-		return
+		return true
 	}
+	ctx, cancel := context.WithTimeout(p, min(3*e.cfg.Heartbeat, e.cfg.Lease/3))
+	defer cancel()
 	leases := make([]Lease, len(works))
 	until := make([]time.Duration, len(works))
 	for i, w := range works {
@@ -19,14 +23,15 @@ func (e *Engine) beat() {
 	}
 	beats, err := e.cfg.Store.Heartbeat(ctx, leases, e.cfg.Lease)
 	if err != nil {
-		if ctx.Err() == nil {
+		if p.Err() == nil {
 			e.cfg.Logger.Error("the store does not answer a heartbeat", zap.Int("tasks", len(works)), zap.Error(err))
 		}
-		return
+		return false
 	}
 	for i, b := range beats {
 		works[i].heard(b, until[i])
 	}
+	return true
 }
 
 // beating returns the works that have a lease to be renewed.

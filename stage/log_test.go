@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,6 +73,22 @@ func TestSuccessIsNotLogged(t *testing.T) {
 	require.Zero(t, worked(t, memory.New(nil), func(context.Context, *stage.Task) (stage.Commit, error) {
 		return nil, nil
 	}).Len())
+}
+
+// Task.Failure, which is stored, has the stack from the function on that has panicked, within MaxFailure bytes.
+func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
+	for text, says := range map[string]string{
+		"boom":                                  "panic: boom\n\ngithub.com/daimon-go/daimon/stage_test.TestTheFailureOfAPanicHasItsStack.func",
+		strings.Repeat("x", stage.MaxFailure+1): "panic: xxx",
+	} {
+		var ended stage.Task
+		x := worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) { panic(text) }), func(cfg *stage.Config) {
+			cfg.Attempts, cfg.Ended = 1, func(t stage.Task) { ended = t }
+		}))
+		require.Equal(t, x.Failure, ended.Failure)
+		require.LessOrEqual(t, len(x.Failure), stage.MaxFailure)
+		require.Equal(t, says, x.Failure[:len(says)])
+	}
 }
 
 // stubborn is a Store that cannot be entered some times in a row.

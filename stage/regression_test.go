@@ -380,6 +380,39 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 	require.ErrorIs(t, w.Cause(), stage.ErrLeaseLost)
 }
 
+// forgetful is a store that has done what it is asked first to finish, and does not say so.
+type forgetful struct {
+	stage.Store
+	finished int
+}
+
+func (f *forgetful) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+	err := f.Store.Finish(ctx, l, p, commit)
+	if f.finished++; err == nil && f.finished == 1 {
+		return errLost
+	}
+	return err
+}
+
+// A heartbeat said that the lease had ended, since the task had finished, and the end was never known.
+func TestAHeartbeatAfterALostAnswerLeavesTheEndToBeKnown(t *testing.T) {
+	s, ended := &forgetful{Store: memory.New(nil)}, 0
+	e := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Ended = func(stage.Task) { ended++ } })
+	stage.Stepped(e, func() time.Duration { return 0 })
+	_, err := e.Enqueue(t.Context(), "task", nil)
+	require.NoError(t, err)
+	_, err = e.Fire(t.Context())
+	require.NoError(t, err)
+	w := e.Claimed()[0]
+	for s.finished == 0 {
+		require.False(t, w.Step())
+	}
+	e.Beat()
+	require.True(t, w.Step())
+	require.Equal(t, 2, s.finished)
+	require.Equal(t, 1, ended)
+}
+
 // unavailable is a store that cannot write at first, and says that the commit is not to blame.
 type unavailable struct {
 	stage.Store

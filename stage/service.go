@@ -65,8 +65,9 @@ type service struct {
 	claim *act.Call[struct{}]
 	poll  time.Duration // when to claim at the latest
 	timer act.Timer     // for then
-	beat  *act.Call[struct{}]
-	pulse time.Duration // when to send the next heartbeat, if any work has a lease
+	beat  *act.Call[bool]
+	due   bool          // a heartbeat is to be sent
+	pulse time.Duration // when the next one is due, if any work has a lease
 	heart act.Timer     // for then
 
 	mu   sync.Mutex
@@ -167,15 +168,18 @@ func (x *service) granted() []*work {
 // ended.
 func (x *service) beating(t *act.Task, now time.Duration) {
 	if x.beat != nil && x.beat.Act(t) != act.Wait {
+		x.due = x.due && !x.beat.Value // one that was due meanwhile is sent at once only if this one has failed
 		x.beat = nil
 	}
-	if now < x.pulse {
+	if now >= x.pulse {
+		x.due, x.pulse = true, now+x.e.cfg.Heartbeat
+		x.e.expire()
+	}
+	if !x.due || x.beat != nil {
 		return
 	}
-	x.pulse = now + x.e.cfg.Heartbeat
-	x.e.expire()
-	if x.beat == nil && x.e.holding() {
-		x.beat = &act.Call[struct{}]{F: func() (struct{}, error) { x.e.beat(); return struct{}{}, nil }, On: x.beats}
+	if x.due = false; x.e.holding() {
+		x.beat = &act.Call[bool]{F: func() (bool, error) { return x.e.beat(), nil }, On: x.beats}
 		x.beat.Act(t)
 	}
 }

@@ -53,7 +53,8 @@ type Task struct {
 	Data []byte
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
-	// latest error, cut to MaxFailure bytes. A stage that finishes clears both.
+	// latest error, and of a panic also the stack, after an empty line. It is cut to MaxFailure bytes. A stage that
+	// finishes clears both.
 	Attempt int
 	Failure string
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -167,7 +168,9 @@ func (w *work) finish() (step, time.Duration) {
 		return w.failed(Permanent(err))
 	}
 	last := next == w.chain.last()
-	w.part(last)
+	if last {
+		w.part() // also if there is an error: the next step gives the task back, or asks again
+	}
 	var refused error // the commit's last error, not the store's
 	commit := w.commit
 	if commit != nil {
@@ -179,15 +182,12 @@ func (w *work) finish() (step, time.Duration) {
 	err = w.e.cfg.Store.Finish(w.held, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
 	switch {
 	case err == nil && last:
-		return nil, 0
+		return w.left(Return{Stage: next.Name, Status: Normal})
 	case err == nil:
 		w.refused, w.commit = 0, nil
 		w.task.Stage, w.task.Attempt, w.task.Failure = next.Name, 0, ""
 		w.reach(w.task)
 		return (*work).enter, 0
-	}
-	w.part(false)
-	switch {
 	case errors.Is(err, ErrUnavailable):
 		return w.again((*work).finish, err)
 	case refused != nil:
@@ -219,7 +219,7 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 
 // failedFor is failed, with the number of the attempt.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
-	r := Return{Status: Error, Attempt: attempt, Failure: fmt.Sprint(err)} // Sprint survives an Error that panics
+	r := Return{Status: Error, Attempt: attempt, Failure: failure(err)}
 	if !errors.Is(err, ErrPermanent) && attempt < w.e.cfg.Attempts {
 		r.Runs, r.After = true, w.backoff(attempt)
 	}
@@ -230,6 +230,20 @@ func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 		w.log.Warn("a stage has failed", fields...)
 	}
 	return w.giveBackAs(r)
+}
+
+// failure returns the text of err and, if that is a panic, the stack below the call of panic.
+func failure(err error) string {
+	text := fmt.Sprint(err) // which survives an Error that panics
+	if p, ok := errors.AsType[*act.Panic](err); ok {
+		stack := string(p.Stack)
+		if _, below, ok := strings.Cut(stack, "\npanic("); ok { // above it there are only functions that recover
+			_, below, _ = strings.Cut(below, "\n")
+			_, stack, _ = strings.Cut(below, "\n")
+		}
+		text += "\n\n" + stack
+	}
+	return text[:min(len(text), MaxFailure)]
 }
 
 // backoff calls Config.Backoff. If that panics, the default takes its place.
@@ -278,15 +292,35 @@ func (w *work) giveBackAs(r Return) (step, time.Duration) {
 
 // giveBack ends the lease, and with it the work.
 func (w *work) giveBack() (step, time.Duration) {
-	w.part(true)
-	_, err := w.e.cfg.Store.Return(w.held, w.lease, w.back)
+	w.part()
+	status, err := w.e.cfg.Store.Return(w.held, w.lease, w.back)
 	switch {
 	case err == nil:
-		return nil, 0
+		w.back.Status = status
+		return w.left(w.back)
 	case refusal(err), errors.Is(err, ErrPermanent):
 		return w.lost()
 	}
 	return w.again((*work).giveBack, err)
+}
+
+// left ends the work when the store has the task as r says. If that is the end of the task, it calls Config.Ended, in the
+// same step, so that an order cannot come in between.
+func (w *work) left(r Return) (step, time.Duration) {
+	continues := r.Status == Suspended || r.Runs && r.Status != Cancelled
+	if w.e.cfg.Ended == nil || continues {
+		return nil, 0
+	}
+	w.next = nil         // also if Ended calls Goexit
+	w.lose(ErrLeaseLost) // so no heartbeat is sent for it
+	t := w.task
+	t.Stage, t.Status, t.Attempt, t.Failure = r.Stage, r.Status, r.Attempt, r.Failure
+	t.Wanted, t.Data, t.Due, t.Changed = Nothing, nil, time.Time{}, time.Time{}
+	w.reach(t)
+	if err := guarded(func() error { w.e.cfg.Ended(t); return nil }); err != nil {
+		w.log.Error("Config.Ended has panicked", panics.Fields(err)...)
+	}
+	return nil, 0
 }
 
 // lost ends the work: another worker may hold the task.
@@ -319,11 +353,11 @@ func (w *work) reach(t Task) {
 	w.at = t.Stage
 }
 
-// part notes whether the task is being given back.
-func (w *work) part(parting bool) {
+// part notes that the task is being given back.
+func (w *work) part() {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
-	w.parting = parting
+	w.parting = true
 }
 
 // guarded calls f, and makes an error of its panic.

@@ -71,10 +71,11 @@ type yard struct {
 	engines []*stage.Engine
 	tasks   []stage.ID
 	stopped map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
+	told    map[stage.ID]bool // to have finished or been cancelled
 }
 
 func newYard(w *sim.World) *yard {
-	y := &yard{w: w, stopped: map[stage.ID]bool{}}
+	y := &yard{w: w, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}}
 	y.often = pick(w, 0, 500, 8000)
 	y.store = &unreliable{memory.New(y.wall), y.answer}
 	return y
@@ -92,6 +93,7 @@ func (y *yard) process(t *testing.T, name string, trace *act.Trace, setup ...fun
 		Store: y.store, Chains: map[string]*stage.Chain{"thing": way}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
 		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, time.Second, 4*time.Second),
 		Poll: pick(w, time.Second, 5*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
+		Ended: y.ended,
 	})
 	require.NoError(t, err)
 	y.engines = append(y.engines, e)
@@ -160,6 +162,20 @@ func (y *yard) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		}
 		return nil
 	}, nil
+}
+
+// ended is told of the ends of tasks, once they are stored.
+func (y *yard) ended(t stage.Task) {
+	x, err := y.store.Store.Get(context.Background(), t.ID)
+	switch {
+	case err != nil, t.Runs(), t.Status == stage.Suspended:
+		y.w.Errorf("told of an end that is none: %+v (%v)", t, err)
+	case t.Status == stage.Error: // it may have been resumed
+	case x.Status != t.Status, x.Stage != t.Stage, y.told[t.ID]:
+		y.w.Errorf("told of %+v, which is %+v (again: %t)", t, x, y.told[t.ID])
+	default:
+		y.told[t.ID] = true
+	}
 }
 
 // dynamic are the dynamic stages up to one.
@@ -274,6 +290,9 @@ func (y *yard) allDone() error {
 		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
 		if !finished && t.Status != stage.Cancelled {
 			y.w.Errorf("not finished at the end: %+v", t)
+		}
+		if finished && !y.told[t.ID] && y.often == 0 {
+			y.w.Errorf("not told of the end: %+v", t)
 		}
 	}
 	if !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.Stage == "D" }) {

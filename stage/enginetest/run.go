@@ -85,6 +85,9 @@ var tests = []test{
 	{"kinds", testKinds},
 
 	{"interceptors are called in order", testInterceptors},
+	{"the ends of tasks are told", testEnded},
+	{"a panic when an end is told", testEndedBadly},
+	{"a stop while an end is told", testEndedLong},
 
 	{"suspend answers true, then false", testSuspend},
 	{"suspended in the queue", testSuspendQueued},
@@ -103,6 +106,7 @@ var tests = []test{
 	{"a suspended task survives its worker", testSuspendLost},
 
 	{"a heartbeat reports a lost lease", testLossReported},
+	{"a heartbeat that hangs is not the last", testHeartbeatHangs},
 	{"the context of a processor ends", testContextEnds},
 	{"a worker that has lost its lease can change nothing", testFenced},
 	{"a worker that dies", testDeath},

@@ -22,7 +22,7 @@ func (r *Reports) List(ctx context.Context, out io.Writer) error {
 	for _, t := range tasks {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n",
 			t.ID, t.Stage, status(&t), t.Attempt, again(&t, now), worker(&t), shown(string(t.Data)),
-			cmp.Or(oneLine(t.Failure), "-"))
+			cmp.Or(failure(&t), "-"))
 	}
 	return table.Flush()
 }

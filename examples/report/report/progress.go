@@ -121,7 +121,7 @@ func Condition(t *stage.Task) string {
 		text += fmt.Sprintf(", failures: %d", t.Attempt)
 	}
 	if t.Status == stage.Error {
-		text += ": " + oneLine(t.Failure)
+		text += ": " + failure(t)
 	}
 	return text
 }
@@ -134,6 +134,12 @@ func shown(path string) string {
 		}
 	}
 	return oneLine(path)
+}
+
+// failure is the failure of a task on one line, without the stack of a panic.
+func failure(t *stage.Task) string {
+	text, _, _ := strings.Cut(t.Failure, "\n\n")
+	return oneLine(text)
 }
 
 // oneLine quotes a text that has line feeds or other characters that do not print.

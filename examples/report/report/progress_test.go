@@ -21,7 +21,7 @@ func TestProgress(t *testing.T) {
 		return stage.Task{ID: id, Stage: at, Status: status, Due: due, Data: []byte("/" + string(rune('a'+id-1)))}
 	}
 	failing := func(t stage.Task, attempt int) stage.Task {
-		t.Attempt, t.Failure = attempt, "no\nluck"
+		t.Attempt, t.Failure = attempt, "no\nluck\n\nreport.count()\n"
 		return t
 	}
 	var out strings.Builder
