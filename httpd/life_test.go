@@ -299,7 +299,7 @@ func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 		d.pass(70 * time.Second)
 		c.send(raw(lines)).lasts(t, 5*time.Second, "200", closed)
 
-		c = d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send(raw(get + "\n" + lines))
+		d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send(raw(get + "\n" + lines))
 		began := d.now
 		require.NoError(t, d.obey(draining, nil))
 		require.Equal(t, began, d.now)
