@@ -10,6 +10,8 @@
 // A Ring is for new values, of which there may be any number, and so has to be bounded. A Stack is for objects that exist
 // already and are in it at most once: each brings its own node, so a push is never refused for lack of room.
 //
-// Both can be closed, exactly: each push either happened before and is found by the consumer, or reports false. A push
+// A Room is where producers wait for room in a Ring.
+//
+// Both types can be closed, exactly: each push either happened before and is found by the consumer, or reports false. A push
 // neither allocates nor blocks. A consumer may sleep when Empty returns true, without losing a wake-up (see Ring.Empty).
 package inbox

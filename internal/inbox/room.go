@@ -8,7 +8,7 @@ import (
 // Room is where producers wait that have found a Ring full: goroutines, and tasks by their wakers. The consumer calls
 // Announce after it has popped values or closed the ring. The zero Room is ready. A Room must not be copied.
 //
-// Whoever waits counts itself before it looks at the ring again, and Announce looks at the count after the ring has
+// A waiter registers before it looks at the ring again, and Announce looks for waiters after the ring has
 // changed, so one of them sees the other.
 type Room[W interface{ Wake() }] struct {
 	mu      sync.Mutex
