@@ -12,8 +12,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows.
-var ErrTooLong = errors.New("listener: more unread bytes than the limit allows")
+// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, and by Push for a message that
+// is longer than Limits.High.
+var ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
 
 // Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that were received, and
 // Discard consumes them. Bytes that were given to Write are sent without further calls. Back-pressure is the default:
@@ -21,6 +22,12 @@ var ErrTooLong = errors.New("listener: more unread bytes than the limit allows")
 //
 // A Conn belongs to a scheduler, and there to its owner: the service that accepted it, for its task, or the task that
 // dialled it. At rest it takes 32 bytes, in addition to its stream.
+//
+// Any code on that scheduler may use it: also the turn of another task, and a posted function. What is written there goes
+// out when that turn ends, or after the posted functions of the pass. Messages of several writers are given to Push, which
+// takes all or nothing. Bytes that Peek has lent are valid in the turn that called Peek. One task can wait for input and
+// one for room: a later one takes the place of the earlier, which is not woken any more. After Close every call by
+// anybody returns net.ErrClosed.
 type Conn struct {
 	stream   monitor.Stream // nil: closed
 	settings *settings
@@ -28,7 +35,7 @@ type Conn struct {
 }
 
 // buffers is the part of a Conn that it needs in a turn in which it reads or writes, and as long as it has unread
-// bytes or deadlines.
+// bytes, deadlines, or a count of dropped messages.
 type buffers struct {
 	// What every message needs, in one cache line.
 	c      *Conn // nil: closed in this turn
@@ -40,7 +47,8 @@ type buffers struct {
 	own    []byte // unread, kept over turns; never together with lent
 	buffer []byte // where own lies
 	deadlines
-	loans [][]byte // all that was lent in this turn; only with the race detector, see poison
+	dropped int      // messages, by Push
+	loans   [][]byte // all that was lent in this turn; only with the race detector, see poison
 }
 
 // Scheduler returns the scheduler that the connection belongs to.
@@ -377,7 +385,7 @@ func (b *buffers) TurnEnd() {
 	}
 	b.lent = nil
 	b.poison()
-	if b.own == nil && b.read|b.write == 0 {
+	if b.own == nil && b.read|b.write == 0 && b.dropped == 0 {
 		c.buffers = nil
 		b.recycle()
 		return

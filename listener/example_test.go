@@ -41,6 +41,77 @@ func ExampleConn() {
 	// Output: IS ANYBODY THERE?
 }
 
+// What a broker does: every line of one client is pushed to all others. A client that does not read loses messages, but
+// never a part of one. All connections are of one scheduler; docs/shared-state.md is about several.
+func ExampleConn_Push() {
+	members := map[*listener.Conn]bool{}
+	say := func(line []byte) {
+		for c := range members {
+			if err := c.Push(line); err != nil { // closed
+				delete(members, c)
+			}
+		}
+	}
+	join := func(c *listener.Conn) act.Action {
+		members[c] = true
+		lines := listener.Line{Conn: c, Max: 1000}
+		return act.Func(func(t *act.Task) act.Directive {
+			line, err := lines.Read()
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			say(append(line, '\n'))
+			return act.Yield
+		})
+	}
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: join, Limits: listener.Limits{Overflow: listener.Drop}}
+	talk(server, func(client net.Conn) {
+		fmt.Fprintln(client, "is anybody there?")
+		echo, _ := bufio.NewReader(client).ReadString('\n')
+		fmt.Print(echo)
+	})
+	// Output: is anybody there?
+}
+
+// A task that waits for input or for a value from somebody else, whichever comes first: it arms both errors and returns
+// Wait. Whatever wakes it, it asks both again.
+func Example_twoWaits() {
+	news := monitor.NewMailbox[string](10)
+	clerk := func(c *listener.Conn) act.Action {
+		lines := listener.Line{Conn: c, Max: 1000}
+		return act.Func(func(t *act.Task) act.Directive {
+			line, noLine := lines.Read()
+			if noLine == nil {
+				return listener.Next(t, c.Push(fmt.Appendf(nil, "you say %s\n", line)))
+			}
+			item, noNews := news.Take()
+			if noNews == nil {
+				return listener.Next(t, c.Push(fmt.Appendf(nil, "news: %s\n", item)))
+			}
+			if d := listener.Next(t, noLine); d != act.Wait {
+				return d // the client has ended
+			}
+			return listener.Next(t, noNews) // Wait: for both
+		})
+	}
+	converse(clerk, func(client net.Conn) {
+		in := bufio.NewScanner(client)
+		for i, trigger := range []func(){
+			func() { fmt.Fprintln(client, "hello") },
+			func() { _ = news.Send("it rains") },
+			func() { fmt.Fprintln(client, "goodbye") },
+		} {
+			trigger()
+			in.Scan()
+			fmt.Println(i, in.Text())
+		}
+	})
+	// Output:
+	// 0 you say hello
+	// 1 news: it rains
+	// 2 you say goodbye
+}
+
 // A server of one file. SendFile sends a part in each turn, and waits while the client does not read.
 func ExampleConn_SendFile() {
 	file, err := os.CreateTemp("", "example")
@@ -70,7 +141,11 @@ func ExampleConn_SendFile() {
 
 // converse runs a server for one client.
 func converse(handler func(*listener.Conn) act.Action, client func(net.Conn)) {
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: handler}
+	talk(&service.TCP{Address: "127.0.0.1:0", Handler: handler}, client)
+}
+
+// talk is converse with options.
+func talk(server *service.TCP, client func(net.Conn)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	visit := func(s *act.Scheduler) error {
 		go func() {

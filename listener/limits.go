@@ -17,8 +17,10 @@ type Limits struct {
 	Read int
 	// High is the number of queued bytes from which on Write returns act.Blocked, and Low, which is less, the number at
 	// which the task is woken. For a peer that does not read at most High and the 4 KiB gathered in a turn are queued.
-	// 0 means 64 KiB, and a quarter of High.
+	// Push queues whole messages up to High. 0 means 64 KiB, and a quarter of High.
 	High, Low int
+	// Overflow is what Push does with a message for which there is no room. 0 means Reject.
+	Overflow Overflow
 	// Linger is how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5 s.
 	Linger time.Duration
 }
@@ -28,6 +30,9 @@ type Limits struct {
 func (l Limits) Resolved() Limits {
 	if l.Read < 0 || l.High < 0 || l.Low < 0 || l.Linger < 0 {
 		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
+	}
+	if l.Overflow > Abort {
+		panic(fmt.Sprintf("listener: Overflow(%d) means nothing", l.Overflow))
 	}
 	l.Read = cmp.Or(l.Read, 64<<10)
 	l.High = cmp.Or(l.High, 64<<10)
@@ -94,7 +99,7 @@ func (h *cache) giveBuffers(b *buffers) {
 		if b.buffer != nil {
 			b.own, b.buffer = nil, nil
 		}
-		b.read, b.write, b.fired = 0, 0, 0
+		b.read, b.write, b.fired, b.dropped = 0, 0, 0, 0
 		h.idle = append(h.idle, b)
 	}
 }

@@ -34,7 +34,7 @@ func lines(l *servertest.Stepped, line *listener.Line) (*outcome, *[]string) {
 }
 
 func TestLine(t *testing.T) {
-	const tooLong = "listener: more unread bytes than the limit allows"
+	const tooLong = "listener: more bytes at once than the limit allows"
 	for name, row := range map[string]struct {
 		in   string
 		max  int

@@ -415,6 +415,7 @@ func TestInvalidLimitsPanic(t *testing.T) {
 	for says, limits := range map[string]listener.Limits{
 		"listener: Limits with a negative bound":       {Read: -1},
 		"listener: Limits whose Low is not below High": {High: 10, Low: 10},
+		"listener: Overflow(3) means nothing":          {Overflow: listener.Abort + 1},
 	} {
 		func() {
 			defer func() { require.Contains(t, recover(), says) }()

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"syscall"
 
@@ -131,11 +132,12 @@ func (x *session) Close() error {
 func (x *session) String() string { return act.Name(x.action) }
 
 // gone reports whether err ends a connection because of its peer or the way to it. On a server such errors are as
-// ordinary as the end of a connection, so they fail no task.
+// ordinary as the end of a connection, so they fail no task. With net.ErrClosed another task has closed it, as Push does
+// with a peer that is too slow.
 func gone(err error) bool {
 	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
 		return false // it was not this peer that could not be reached
 	}
 	return slices.ContainsFunc([]error{syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
-		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNABORTED}, func(e error) bool { return errors.Is(err, e) })
+		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNABORTED, net.ErrClosed}, func(e error) bool { return errors.Is(err, e) })
 }

@@ -1,0 +1,82 @@
+package listener
+
+import (
+	"math"
+	"net"
+	"os"
+)
+
+// Overflow is what Push does with a message for which there is no room.
+type Overflow uint8
+
+const (
+	// Reject refuses the message. The error is an act.Blocked, which wakes its task when there may be room.
+	Reject Overflow = iota
+	// Drop drops the message and counts it; see [Conn.Dropped].
+	Drop
+	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls, and a task that waits for
+	// the connection is woken.
+	Abort
+)
+
+// Push writes all of p or nothing, so that a message is never cut short: it is for messages from other tasks, such as
+// those of a broker to its subscribers. Messages of one turn go out together, as with Write. There is no room for p if
+// the bytes that are queued for a slow peer and p together are more than Limits.High. Then Limits.Overflow decides: the
+// error is an act.Blocked; or it is nil, and the message is dropped; or the connection is aborted. Whatever Overflow is, a
+// message longer than Limits.High is ErrTooLong, and other errors are those of Write. After any error nothing of p was
+// taken.
+//
+// A Write that took only a part must be finished before the next Push, or that one lands in the middle. A connection
+// to which several tasks write has only Push.
+func (c *Conn) Push(p []byte) error {
+	if c.stream == nil {
+		return net.ErrClosed
+	}
+	high := c.settings.limits.High
+	if len(p) > high {
+		return ErrTooLong
+	}
+	queued, err := c.stream.Queued()
+	if err != nil {
+		return err
+	}
+	b := c.activate()
+	switch {
+	case b.passed(b.write):
+		return os.ErrDeadlineExceeded
+	case queued+len(p) > high:
+		return c.overflow(len(p))
+	case len(b.gather)+len(p) <= gathered:
+		if b.gather == nil {
+			b.gather = c.settings.cache.takeBuffer()
+		}
+		b.gather = append(b.gather, p...)
+		return nil
+	}
+	_, err = c.stream.Send(b.gather, p, math.MaxInt/2) // all of it: at most what is gathered is queued beyond high
+	b.gather = b.gather[:0]
+	return err
+}
+
+// overflow does what Limits says with a message of n bytes.
+func (c *Conn) overflow(n int) error {
+	switch l := &c.settings.limits; {
+	case l.Overflow == Drop:
+		c.buffers.dropped++
+		return nil
+	case l.Overflow == Abort:
+		c.Abort()
+		return net.ErrClosed
+	case n > l.High-l.Low: // at the low mark there would be no room yet
+		return (*blockedEmptying)(c)
+	}
+	return (*blockedOutput)(c)
+}
+
+// Dropped returns how many messages Push has dropped; 0 after Close.
+func (c *Conn) Dropped() int {
+	if c.buffers == nil {
+		return 0
+	}
+	return c.buffers.dropped
+}
