@@ -89,40 +89,6 @@ func testHeartbeatsFail(w *world, hanging bool) {
 	w.Equal(1, w.times(id, "load"), "earlier stages are not repeated")
 }
 
-// testHeartbeatHangs has a store that does not answer the first heartbeat before its context ends.
-func testHeartbeatHangs(w *world) {
-	s, g := &hangs{op: heartbeat}, w.gate()
-	answered := make(chan struct{})
-	g.before = func(ctx context.Context, op string) error {
-		err := s.before(ctx, op)
-		if err != nil {
-			s.well.Store(true)
-		}
-		return err
-	}
-	g.after = func(op string, err error) error {
-		if op == heartbeat && err == nil {
-			select {
-			case answered <- struct{}{}:
-			default:
-			}
-		}
-		return err
-	}
-	cfg := w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
-		select {
-		case <-answered:
-		case <-ctx.Done():
-		}
-		return nil, stage.CheckSuspended(ctx)
-	}})
-	cfg.Store = g
-	id := w.start(cfg).enqueue("short")
-	w.becomes(id, isFinished)
-	w.EqualValues(1, s.asked.Load())
-	w.EqualValues(1, w.get(id).Token)
-}
-
 // testLossReported has the store end a lease of which the worker believes that it has it for long.
 func testLossReported(w *world) {
 	cfg := w.config(processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {

@@ -106,7 +106,6 @@ var tests = []test{
 	{"a suspended task survives its worker", testSuspendLost},
 
 	{"a heartbeat reports a lost lease", testLossReported},
-	{"a heartbeat that hangs is not the last", testHeartbeatHangs},
 	{"the context of a processor ends", testContextEnds},
 	{"a worker that has lost its lease can change nothing", testFenced},
 	{"a worker that dies", testDeath},

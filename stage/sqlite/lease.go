@@ -174,9 +174,9 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 					return refused
 				}
 			}
-			before := *t
 			transition.Finish(t, p, s.now())
-			r, err := tx.Stmt(s.finish).Exec(append(values(t), written.set, written.data, t.Token, before.Stage, string(before.Status))...)
+			r, err := tx.Stmt(s.finish).Exec(t.ID, t.Token, t.Stage, string(t.Status), ending(t), t.Changed.UnixMilli(),
+				written.set, written.data, p.From)
 			if err != nil {
 				return err
 			}

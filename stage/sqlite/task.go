@@ -53,8 +53,10 @@ func (s *tasks) prepare() error {
 		{&s.claim, s.writer, save + `, worker = ?9, token = ?10 WHERE id = ?1`},
 		{&s.enter, s.writer, `UPDATE daimon_task SET stage = ?2, attempt = ?3, changed = ?4 WHERE id = ?1`},
 		// The commit may have ended the transaction and begun another: then the task may have changed meanwhile.
-		{&s.finish, s.writer, save + `, data = CASE WHEN ?9 THEN ?10 ELSE data END
-			WHERE id = ?1 AND token = ?11 AND wanted = ?4 AND stage = ?12 AND status = ?13`},
+		{&s.finish, s.writer, `
+			UPDATE daimon_task SET stage = ?3, status = ?4, attempt = 0, failure = '', due = ?5, changed = ?6,
+				data = CASE WHEN ?7 THEN ?8 ELSE data END
+			WHERE id = ?1 AND token = ?2 AND stage = ?9 AND status = 'IN_PROCESSING' AND wanted = ''`},
 		{&s.save, s.writer, save + ` WHERE id = ?1`},
 		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
 	} {
@@ -100,11 +102,15 @@ func scan(r row, t *stage.Task, more ...any) error {
 
 // values returns the arguments of save, with room for some more.
 func values(t *stage.Task) []any {
-	all := append(make([]any, 0, 13), t.ID, string(t.Stage), string(t.Status), string(t.Wanted), t.Attempt, t.Failure, nil, t.Changed.UnixMilli())
+	return append(make([]any, 0, 10), t.ID, t.Stage, string(t.Status), string(t.Wanted), t.Attempt, t.Failure, ending(t), t.Changed.UnixMilli())
+}
+
+// ending returns the column due of a task.
+func ending(t *stage.Task) any {
 	if t.Runs() {
-		all[6] = milliseconds(t.Due)
+		return milliseconds(t.Due)
 	}
-	return all
+	return nil
 }
 
 // at returns a time of the database.
