@@ -229,6 +229,7 @@ var doors = map[string][]string{
 	"act/executor.go":                {"go"},                                                           // the default Executor
 	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
+	"listener/bridge.go":             {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller

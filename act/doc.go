@@ -19,6 +19,15 @@
 // Scheduler.Shutdown, RemoteWaker.Wake, AtomicWaker.Wake, and a few methods that only read. The race detector reports a
 // call from another goroutine.
 //
+// # What holds up a scheduler
+//
+// While a turn lasts, all other tasks of the scheduler wait, and so do connections and timers. A turn that blocks holds up
+// all of them: time.Sleep, a mutex that another goroutine holds, a channel, a sync.WaitGroup, a file, a lookup of a name, a
+// call of a database or of another server. So does a long computation. Sleep with a [Timer], wait with a [Waker], give
+// what blocks or takes long to [Task.Offload] or a [Call], and divide a computation into turns. A mutex that is held for a
+// few instructions is fine. A mutex that a task keeps over a turn is not: another task that locks it stops the thread for
+// ever.
+//
 // # Promises
 //
 // Nothing is preempted, so no other task of the scheduler sees a turn half done. What becomes ready in a round waits for

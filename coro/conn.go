@@ -14,8 +14,9 @@ import (
 // returns. After 16 calls in a turn the coroutine is suspended until the next turn, so that a peer cannot keep the thread.
 //
 // All coroutines of one task may use a Conn: of two coroutines in an act.All, one may read while the other writes. No
-// method may be called on another goroutine, not even Close. (tls.Conn.HandshakeContext starts a goroutine that calls
-// Close if its context can be cancelled.)
+// method may be called on another goroutine, not even Close: Read, Write and Close panic there, which ends the process if
+// the goroutine is a library's. The package documentation lists libraries that keep this rule. For the others there is
+// [listener.Bridge].
 type Conn struct {
 	under *listener.Conn
 	co    *Co

@@ -7,8 +7,8 @@
 //	})}
 //
 // The methods of [Co] wait: for time, for an action, for a function off the thread, for anything that can wake a task. A
-// [Conn] is a net.Conn, so code that speaks a protocol over one works (bufio, crypto/tls, http.ReadRequest), and only its
-// own task waits.
+// [Conn] is a net.Conn, and only its own task waits. Code that calls it in the coroutines of that task works over it; see
+// "Libraries" below for which does.
 //
 //	            the body calls                    the task's next turn
 //	body ──▶ Read, Sleep, Do, … ──▶ Wait, Yield ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▶ the call returns ──▶ body
@@ -32,6 +32,24 @@
 // return act.ErrWrongThread on another thread. The goroutine that calls them must not change how often it has locked its
 // thread, or the runtime ends the process.
 //
+// # Libraries
+//
+// A library works over a [Conn] if it makes all its calls of the Conn, Close included, in coroutines of the connection's
+// task. A call on any other goroutine panics there, which ends the process.
+//
+// These do, and are tested: bufio, io, net/textproto, encoding/gob, encoding/json, mime/multipart, http.ReadRequest and
+// Response.Write, net/smtp's Client, and crypto/tls with Handshake (see "Locks").
+//
+// These do not, since they start goroutines: net/rpc (ServeConn and Client), net/http's Server and Transport,
+// tls.Conn.HandshakeContext with a context that can be cancelled, golang.org/x/crypto/ssh, most database drivers. Give them a [listener.Bridge], whose net.Conn any goroutine may use:
+//
+//	err := co.Do(&listener.Bridge{Conn: c.Under(), F: func(c net.Conn) error {
+//		rpc.ServeConn(c)
+//		return nil
+//	}})
+//
+// If you do not know what a library does, use a Bridge.
+//
 // # Locks
 //
 // A mutex that a coroutine holds while it is suspended blocks the whole thread when another coroutine of the scheduler
@@ -41,8 +59,7 @@
 // (see [Co.Unblock]). Otherwise a peer that does not read and sends a bad record stops the scheduler: Read answers with an
 // alert, for which it needs the mutex that Write holds.
 //
-// HandshakeContext, with a context that can be cancelled, closes the connection on a goroutine of its own, which a Conn
-// does not allow. Use Handshake within [Co.WithContext] or [Co.Within].
+// To bound a handshake, call Handshake within [Co.WithContext] or [Co.Within].
 //
 // # The end of a body
 //

@@ -13,6 +13,7 @@
 //
 // The leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] waits for a time, [Receive]
 // takes a value from a mailbox. [Within] bounds any action in time. A [Filter] prepares a connection before its handler.
+// A [Bridge] gives a connection to code that blocks, or that has goroutines of its own.
 //
 // Everything belongs to the scheduler's thread. Each leaf documents what it does on an order.
 package listener

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/rpc"
 	"os"
 	"time"
 
@@ -163,6 +164,37 @@ func talk(server *service.TCP, client func(net.Conn)) {
 	if err := act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, visit); err != nil {
 		fmt.Println(err)
 	}
+}
+
+// A server of net/rpc, which answers each request on a goroutine of its own.
+func ExampleBridge() {
+	server := rpc.NewServer()
+	_ = server.Register(Arithmetic{})
+	serve := func(c *listener.Conn) act.Action {
+		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
+			server.ServeConn(c)
+			return nil
+		}}
+	}
+	converse(serve, func(conn net.Conn) {
+		client := rpc.NewClient(conn)
+		defer client.Close()
+		sum := 0
+		err := client.Call("Arithmetic.Add", []int{1, 2, 3}, &sum)
+		fmt.Println(sum, err)
+	})
+	// Output: 6 <nil>
+}
+
+// Arithmetic is a service of net/rpc.
+type Arithmetic struct{}
+
+// Add adds numbers.
+func (Arithmetic) Add(numbers []int, sum *int) error {
+	for _, n := range numbers {
+		*sum += n
+	}
+	return nil
 }
 
 // Next makes of the outcome of a call what the scheduler wants to know.

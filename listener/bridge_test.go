@@ -1,0 +1,361 @@
+package listener_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+// bridged is a server that calls f with a blocking connection to each client.
+type bridged struct {
+	*servertest.Running
+	socket *service.TCP
+	ended  chan error // what f returned
+	dialed []net.Conn
+}
+
+func bridge(t *testing.T, limits listener.Limits, f func(net.Conn) error) *bridged {
+	t.Helper()
+	b := &bridged{ended: make(chan error, 100)}
+	b.socket = &service.TCP{Address: "127.0.0.1:0", Limits: limits, Handler: func(c *listener.Conn) act.Action {
+		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
+			err := f(c)
+			b.ended <- err
+			return err
+		}}
+	}}
+	b.Running = servertest.Start(t, act.Config{Schedulers: 2}, b.socket.Setup)
+	return b
+}
+
+func (b *bridged) dial() *net.TCPConn {
+	c := servertest.Dial(b.T, b.socket.Addr()).(*net.TCPConn)
+	b.dialed = append(b.dialed, c)
+	return c
+}
+
+// drain closes the clients' connections, orders the server to end, and returns the errors of tasks that have failed.
+func (b *bridged) drain() (failed []string) {
+	b.T.Helper()
+	for _, c := range b.dialed {
+		_ = c.Close()
+	}
+	b.Group.Shutdown(servertest.Drain)
+	require.NoError(b.T, b.End())
+	for _, e := range b.Logs.FilterMessage("a task failed").All() {
+		failed = append(failed, e.ContextMap()["error"].(string))
+	}
+	return failed
+}
+
+func random(n int) []byte {
+	p := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(p)
+	return p
+}
+
+func TestABridgeCarriesAllBytesAndBothEnds(t *testing.T) {
+	data := random(3 << 20)
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		if _, err := io.Copy(c, c); err != nil {
+			return err
+		}
+		return c.(interface{ CloseWrite() error }).CloseWrite()
+	})
+	const clients = 20
+	got := make(chan []byte)
+	for range clients {
+		c := b.dial()
+		go func() {
+			_, _ = c.Write(data)
+			_ = c.CloseWrite()
+		}()
+		go func() {
+			all, _ := io.ReadAll(c)
+			got <- all
+		}()
+	}
+	for range clients {
+		require.True(t, bytes.Equal(data, servertest.Receive(t, got)))
+		require.NoError(t, servertest.Receive(t, b.ended))
+	}
+	require.Empty(t, b.drain())
+}
+
+func TestABridgeReadsWhileAnotherGoroutineWrites(t *testing.T) {
+	up, down := random(1<<20), random(2<<20)
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		wrote := make(chan error)
+		go func() {
+			_, err := c.Write(down)
+			wrote <- err
+		}()
+		got := make([]byte, len(up))
+		_, err := io.ReadFull(c, got)
+		if err == nil && !bytes.Equal(got, up) {
+			err = errors.New("other bytes came")
+		}
+		return errors.Join(err, <-wrote)
+	})
+	c := b.dial()
+	go func() { _, _ = c.Write(up) }()
+	got, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(down, got))
+	require.Empty(t, b.drain())
+}
+
+// With a peer that sends and does not read, and a function that writes and does not read, both are held up.
+func TestABridgeHoldsABoundedNumberOfBytesEachWay(t *testing.T) {
+	const lane = 3 * 16 << 10
+	l := servertest.New(t, act.Config{})
+	limits := listener.Limits{}.Resolved()
+	c, peer := l.Conn("unix", listener.Limits{})
+	data := random(1 << 20)
+	var wrote atomic.Int64
+	read := make(chan struct{})
+	o := spawn(l.S, &listener.Bridge{Conn: c, F: func(c net.Conn) error {
+		done := make(chan error)
+		go func() {
+			var err error
+			for part := range slices.Chunk(data, 1000) {
+				n, failed := c.Write(part)
+				wrote.Add(int64(n))
+				err = errors.Join(err, failed)
+			}
+			done <- err
+		}()
+		<-read
+		_, err := io.Copy(io.Discard, c)
+		return errors.Join(err, <-done)
+	}})
+	go func() {
+		_, _ = peer.Write(data)
+		_ = peer.(*net.UnixConn).CloseWrite()
+	}()
+	for range 20 {
+		l.For(time.Millisecond)
+		require.LessOrEqual(t, l.OS.Bytes("receive"), lane+2*limits.Read)
+		require.LessOrEqual(t, wrote.Load()-int64(l.OS.Bytes("send")), int64(lane+limits.High+4<<10))
+	}
+	close(read)
+	go func() { _, _ = io.Copy(io.Discard, peer) }()
+	require.Equal(t, act.Done, o.over(l))
+	require.EqualValues(t, len(data), wrote.Load())
+}
+
+func TestDeadlinesOfABridge(t *testing.T) {
+	past, soon := time.Unix(1, 0), func() time.Time { return time.Now().Add(5 * time.Millisecond) }
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		p := make([]byte, 1)
+		is := func(err error) { require.ErrorIs(t, err, os.ErrDeadlineExceeded) }
+		_ = c.SetReadDeadline(past)
+		_, err := c.Read(p)
+		is(err)
+		_ = c.SetReadDeadline(soon())
+		_, err = c.Read(p)
+		is(err)
+		_ = c.SetReadDeadline(time.Time{})
+		go func() { _ = c.SetReadDeadline(past) }() // perhaps while Read waits
+		_, err = c.Read(p)
+		is(err)
+		_ = c.SetWriteDeadline(past)
+		_, err = c.Write(p)
+		is(err)
+		_ = c.SetWriteDeadline(soon())
+		for err = nil; err == nil; {
+			_, err = c.Write(make([]byte, 64<<10))
+		}
+		is(err)
+		return c.SetDeadline(time.Time{})
+	})
+	c := b.dial()
+	require.NoError(t, servertest.Receive(t, b.ended))
+	_, _ = io.Copy(io.Discard, c)
+	require.Empty(t, b.drain())
+}
+
+// Other goroutines of a library wait in Read and Write when one of them closes.
+func TestCloseOfABridgeEndsTheCallsOfAllGoroutines(t *testing.T) {
+	b := bridge(t, listener.Limits{Linger: time.Millisecond}, func(c net.Conn) error {
+		ended := make(chan error, 3)
+		for range 2 {
+			go func() {
+				_, err := c.Read(make([]byte, 1))
+				ended <- err
+			}()
+		}
+		go func() {
+			var err error
+			for err == nil {
+				_, err = c.Write(make([]byte, 64<<10))
+			}
+			ended <- err
+		}()
+		require.NoError(t, c.Close())
+		for range cap(ended) {
+			require.ErrorIs(t, <-ended, net.ErrClosed)
+		}
+		_, err := c.Read(nil)
+		require.ErrorIs(t, err, net.ErrClosed)
+		_, err = c.Write(nil)
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.ErrorIs(t, c.Close(), net.ErrClosed)
+		require.ErrorIs(t, c.SetDeadline(time.Now()), net.ErrClosed)
+		require.NotNil(t, c.RemoteAddr())
+		require.NotNil(t, c.LocalAddr())
+		return net.ErrClosed // as of what was closed here: no failure
+	})
+	b.dial()
+	servertest.Receive(t, b.ended)
+	require.Empty(t, b.drain())
+}
+
+func TestWhatWasWrittenBeforeCloseIsSent(t *testing.T) {
+	data := random(1 << 20)
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		_, err := c.Write(data)
+		return errors.Join(err, c.Close())
+	})
+	c := b.dial()
+	require.NoError(t, c.CloseWrite())
+	got, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(data, got))
+	require.Empty(t, b.drain())
+}
+
+func TestAPeerThatDoesNotReadIsLeftBehindWhenTheFunctionHasReturned(t *testing.T) {
+	b := bridge(t, listener.Limits{Linger: time.Millisecond}, func(c net.Conn) error {
+		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond))
+		for {
+			if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+				return nil
+			}
+		}
+	})
+	b.dial()
+	servertest.Receive(t, b.ended)
+	require.Empty(t, b.drain())
+}
+
+func TestAnOrderEndsReadOfABridgeAndLetsWriteGoOn(t *testing.T) {
+	data := random(1 << 20)
+	reading := make(chan struct{})
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		_, err := io.ReadFull(c, make([]byte, 5))
+		require.NoError(t, err)
+		close(reading)
+		_, err = c.Read(make([]byte, 1))
+		_, failed := c.Write(data)
+		require.NoError(t, failed)
+		return err
+	})
+	c := b.dial()
+	servertest.Send(t, c, "hello")
+	<-reading
+	got := make(chan []byte)
+	go func() {
+		all, _ := io.ReadAll(c)
+		got <- all
+	}()
+	b.Group.Shutdown(servertest.Drain)
+	require.True(t, bytes.Equal(data, servertest.Receive(t, got)))
+	require.ErrorIs(t, servertest.Receive(t, b.ended), net.ErrClosed)
+	require.Empty(t, b.drain())
+}
+
+func TestADroppedBridgeEndsItsFunction(t *testing.T) {
+	writing := make(chan struct{})
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		close(writing)
+		for {
+			if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+				return err
+			}
+		}
+	})
+	c := b.dial()
+	<-writing
+	b.Group.Shutdown(servertest.Cut)
+	_ = b.End()
+	require.ErrorIs(t, servertest.Receive(t, b.ended), net.ErrClosed)
+	_, err := io.Copy(io.Discard, c)
+	require.Error(t, err, "the connection is aborted")
+}
+
+func TestABrokenConnectionEndsTheCallsOfABridge(t *testing.T) {
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		p := make([]byte, 10)
+		n, err := c.Read(p)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(p[:n]))
+		_, err = c.Read(p)
+		for written := error(nil); written == nil; {
+			_, written = c.Write(p)
+		}
+		return err
+	})
+	c := b.dial()
+	servertest.Send(t, c, "hello")
+	servertest.Reset(t, c)
+	require.ErrorIs(t, servertest.Receive(t, b.ended), syscall.ECONNRESET)
+	b.drain()
+}
+
+func TestWhatTheFunctionOfABridgeReturns(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		f      func(net.Conn) error
+		failed []string
+	}{
+		{"nil", func(net.Conn) error { return nil }, nil},
+		{"io.EOF", func(net.Conn) error { return io.EOF }, nil},
+		{"an error", func(net.Conn) error { return errors.New("no") }, []string{"no"}},
+		{"net.ErrClosed, and nothing was closed", func(net.Conn) error { return net.ErrClosed }, []string{net.ErrClosed.Error()}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := bridge(t, listener.Limits{}, row.f)
+			servertest.ExpectEOF(t, b.dial())
+			require.Equal(t, row.failed, b.drain())
+		})
+	}
+}
+
+func TestAPanicInTheFunctionOfABridgeFailsItAndAbortsTheConnection(t *testing.T) {
+	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
+		_, _ = c.Read(make([]byte, 1))
+		_, _ = io.WriteString(c, "half of an ans")
+		panic("boom")
+	})
+	c := b.dial()
+	servertest.Send(t, c, "?")
+	_, err := io.Copy(io.Discard, c)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	failed := b.drain()
+	require.Len(t, failed, 1)
+	require.Contains(t, failed[0], "boom")
+}
+
+func TestABridgeWithoutAFunctionPanics(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c, _ := l.Conn("unix", listener.Limits{})
+	l.Turn(func(task *act.Task) {
+		require.PanicsWithValue(t, "listener: Bridge without a function", func() { (&listener.Bridge{Conn: c}).Act(task) })
+	})
+}
