@@ -77,3 +77,11 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 }
+
+// A client of another protocol waits for an answer to what it has sent: it hears at once that this is no HTTP.
+func TestAControlCharacterIsRefusedAtOnce(t *testing.T) {
+	for _, says := range []string{"\x16\x03\x01", "\x00", "GET /\x00", get + "X: \x00"} {
+		c := newDriver(t).dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).send(raw(says))
+		require.Equal(t, "400!", statuses(c.check(t)), "%q", says)
+	}
+}

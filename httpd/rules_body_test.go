@@ -60,9 +60,9 @@ func TestRulesOfBodies(t *testing.T) {
 		},
 		"9112 7.1.1: extensions are of no importance": {
 			{coded + "\n1;a\nx\n0;b=c\n\n", "200", `POST / "x"`},
-			{coded + "\n1 ; a = \"b;c\"\nx\n0\t;\n\n", "200", `POST / "x"`},
+			{coded + "\n1 ; a = \"b;c\"\nx\n0\t;d\n\n", "200", `POST / "x"`},
 			{coded + "\n1;" + strings.Repeat("a", 252) + "\nx\n0\n\n", "200", `POST / "x"`},
-			{coded + "\n1;\xe9\t\nx\n0\n\n", "200", `POST / "x"`},
+			{coded + "\n1;a=\"\xe9\t\"\nx\n0\n\n", "200", `POST / "x"`},
 		},
 		"9112 7.1.2: trailers are kept apart": {
 			{coded + "\n1\nx\n0\nSum: 1\nZ:\n\n", "200", `POST / "x" +Sum=1 +Z=`},
@@ -113,6 +113,8 @@ func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 		"9112 7.1: CRLF behind the last chunk": failed(400, "0␊␊", "0\n␊", "0␊\n", "0\n␍␍", "0\nx\n\n", "0\n \n\n"),
 		"9112 7.1.1: no control characters in an extension, and few bytes": append(failed(400, "1;a\x00\nx\n", "1;a\x7f\nx\n", "1;\x0b\nx\n", "1;\x1b[2J\nx\n", "0;\"␊\"\n\n", "0;a=\"\n\"\n\n",
 			"1;"+strings.Repeat("a", 253)+"\nx\n"), failed(400, strings.Repeat("1;"+strings.Repeat("a", 250)+"\nx\n", 66))...),
+		"9112 7.1.1: an extension has a name, and quotes are closed": failed(400, "1;\nx\n0\n\n", "1;;a\nx\n0\n\n", "1;=a\nx\n0\n\n", "1;a=\nx\n0\n\n",
+			"1;a=\"b\nx\n0\n\n", "1;a(b)\nx\n0\n\n", "0;\n\n"),
 		"9110 6.5.1: no trailer changes the message": failed(400, "0\nContent-Length: 5\n\n", "0\nTransfer-Encoding: chunked\n\n", "0\nHost: b\n\n",
 			"0\nConnection: close\n\n", "0\nUpgrade: a\n\n", "0\nExpect: 100-continue\n\n", "0\nSum: 1\nCONTENT-LENGTH: 0\n\n"),
 		"9112 7.1.2: a trailer is a field": failed(400, "0\nSum : 1\n\n", "0\n Sum: 1\n\n", "0\nSum: 1\n 2\n\n", "0\nSum\n\n", "0\n: 1\n\n", "0\nSum: 1␊\n",

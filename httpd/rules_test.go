@@ -60,7 +60,7 @@ func TestRulesOfMessages(t *testing.T) {
 			"GET / HTTP/1.1\n Host: a\n\n", "GET / HTTP/1.1\n\tHost: a\n\n", "GET / HTTP/1.1\n X: a\nHost: a\n\n", "GET / HTTP/1.1\n \nHost: a\n\n"),
 		"9112 2.2: bytes that are no request": refused(400,
 			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", // TLS
-			"\x00\n\n", "USER nobody\n", "EHLO a\n", "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", "HTTP/1.1 200 OK\n\n", "{\"a\": 1}\n"),
+			"\x00\n\n", "\x00", "SSH-2.0-OpenSSH_9.9\n", "USER nobody\n", "EHLO a\n", "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", "HTTP/1.1 200 OK\n\n", "{\"a\": 1}\n"),
 		"9112 3: method SP target SP version": refused(400,
 			"GET  / HTTP/1.1\nHost: a\n\n", "GET /  HTTP/1.1\nHost: a\n\n", "GET\t/ HTTP/1.1\nHost: a\n\n", "GET /\tHTTP/1.1\nHost: a\n\n",
 			" GET / HTTP/1.1\nHost: a\n\n", "\tGET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1 \nHost: a\n\n", "GET / HTTP/1.1\t\nHost: a\n\n",
@@ -182,7 +182,8 @@ func TestRulesOfTargets(t *testing.T) {
 		}, refused(400,
 			"GET http://b/ HTTP/1.1\n\n", "GET http://b/ HTTP/1.1\nHost: a\nHost: a\n\n", "GET http://b/ HTTP/1.1\nHost: a b\n\n",
 			"GET http:///c HTTP/1.1\nHost: a\n\n", "GET http://:80/ HTTP/1.1\nHost: a\n\n", "GET http://u@b/ HTTP/1.1\nHost: a\n\n",
-			"GET http://b:c/ HTTP/1.1\nHost: a\n\n", "GET http:/b HTTP/1.1\nHost: a\n\n", "GET ftp://b/ HTTP/1.1\nHost: a\n\n",
+			"GET http://b:c/ HTTP/1.1\nHost: a\n\n", "GET http://b|/ HTTP/1.1\nHost: a\n\n", "GET http://b\\c/ HTTP/1.1\nHost: a\n\n",
+			"GET http://\xe9/ HTTP/1.1\nHost: a\n\n", "GET http:/b HTTP/1.1\nHost: a\n\n", "GET ftp://b/ HTTP/1.1\nHost: a\n\n",
 			"GET b HTTP/1.1\nHost: a\n\n", "GET b/c HTTP/1.1\nHost: a\n\n", "GET ?c HTTP/1.1\nHost: a\n\n", "GET b:80 HTTP/1.1\nHost: a\n\n")...),
 		"9112 3.2.4: * is for OPTIONS": append([]row{
 			{"OPTIONS * HTTP/1.1\nHost: a\n\n", "200", "OPTIONS *"},
@@ -191,17 +192,20 @@ func TestRulesOfTargets(t *testing.T) {
 		"9112 3.2.3: CONNECT is for proxies": refused(501,
 			"CONNECT b:80 HTTP/1.1\nHost: b:80\n\n", "CONNECT / HTTP/1.1\nHost: a\n\n", "CONNECT http://b/ HTTP/1.1\nHost: a\n\n",
 			"CONNECT b:80 HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"),
-		"9112 3.2: what no target has": refused(400,
-			"GET /a b HTTP/1.1\nHost: a\n\n", "GET /#a HTTP/1.1\nHost: a\n\n", "GET /\xe9 HTTP/1.1\nHost: a\n\n", "GET /\x7f HTTP/1.1\nHost: a\n\n",
+		"9112 3.2: what no target may have": refused(400,
+			"GET /a b HTTP/1.1\nHost: a\n\n", "GET /#a HTTP/1.1\nHost: a\n\n", "GET /\x7f HTTP/1.1\nHost: a\n\n",
 			"GET /\x00 HTTP/1.1\nHost: a\n\n", "GET /\t HTTP/1.1\nHost: a\n\n", "GET /\x1b HTTP/1.1\nHost: a\n\n", "GET /<a> HTTP/1.1\nHost: a\n\n",
-			"GET /\" HTTP/1.1\nHost: a\n\n", "GET /^ HTTP/1.1\nHost: a\n\n", "GET /` HTTP/1.1\nHost: a\n\n", "GET /\\ HTTP/1.1\nHost: a\n\n",
-			"GET /{a} HTTP/1.1\nHost: a\n\n", "GET /| HTTP/1.1\nHost: a\n\n"),
+			"GET /\" HTTP/1.1\nHost: a\n\n", "GET /?a=\" HTTP/1.1\nHost: a\n\n", "GET /?<a> HTTP/1.1\nHost: a\n\n", "GET /?a#b HTTP/1.1\nHost: a\n\n",
+			"GET /?a=\t HTTP/1.1\nHost: a\n\n"),
 		"9112 3.2: what a target may have comes as it is": {
 			{"GET /a/../b/./%2e%2E//c?d=e?f HTTP/1.1\nHost: a\n\n", "200", "GET /a/../b/./%2e%2E//c?d=e?f"},
 			{"GET /%zz%0d%0a HTTP/1.1\nHost: a\n\n", "200", "GET /%zz%0d%0a"},
 			{"GET //b HTTP/1.1\nHost: a\n\n", "200", "GET //b"},
 			{"GET /? HTTP/1.1\nHost: a\n\n", "200", "GET /? path=/"},
 			{"GET /!$&'()*+,-.:;=@[]_~ HTTP/1.1\nHost: a\n\n", "200", "GET /!$&'()*+,-.:;=@[]_~"},
+			{"GET /{a}|^\\`?{a}|^\\` HTTP/1.1\nHost: a\n\n", "200", "GET /{a}|^\\`?{a}|^\\`"}, // as browsers and curl send it
+			{"GET /日本\xe9?\x80\xff HTTP/1.1\nHost: a\n\n", "200", "GET /日本\xe9?\x80\xff"},
+			{"GET http://b/|?^ HTTP/1.1\nHost: a\n\n", "200", "GET http://b/|?^ path=/|?^ host=b"},
 		},
 	})
 }

@@ -60,7 +60,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 	add("GET / HTTP/1.1\nHost: a\n%s"+smuggled, "␊", "␍", " \n", "\t\n", "\x00\n", "␍␍\n", "␊\n")
 	// Targets that end twice.
 	add("GET %s HTTP/1.1\nHost: a\n\n"+smuggled, "/ HTTP/1.1␊X: ", "/ HTTP/1.1", "/␍", "/\x00", "/\t", "/ /", "http://b/ HTTP/1.1␊", "http://b\x00/", "http://b\\@c/", "http://b#@c/",
-		"/\u00a0HTTP/1.1", "/\x85", "http://b@c/", "//b\x0b")
+		"http://b@c/", "//b\x0b")
 	// Whom it is for.
 	add("GET / HTTP/1.1\n%s\n\n"+smuggled, "Host: a\nHost: b", "Host: a\nhost: a", "Host: a, b", "Host: a\n b", "Host: a\x00b", "Host: a\tb", "Host: a b", "Host: a@b", "Host : a", " Host: a",
 		"Host: a/b", "Host: a:80@b", "Host: a:80, b", "Host\x00: a", "X: y␊Host: a", "X: y")

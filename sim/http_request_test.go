@@ -218,9 +218,9 @@ func extension(r *rand.Rand) string {
 	case 0:
 		return " ; a=b"
 	case 1:
-		return ";" + strings.Repeat("x", r.IntN(100))
+		return ";" + strings.Repeat("x", 1+r.IntN(99)) + pickFrom(r, "", "=y", `=";\""`)
 	case 2:
-		return "\t;\xfc"
+		return "\t;x=\"\xfc\""
 	}
 	return ""
 }
@@ -234,7 +234,7 @@ type refused struct {
 // malformedChunks are texts in the place of a chunk.
 var malformedChunks = []refused{
 	{"zz\r\n", 400}, {"\r\n", 400}, {"5\nhello\r\n", 400}, {"5\r\nhelloX\r\n", 400}, {"-1\r\n", 400}, {"5 \r\nhello\r\n", 400},
-	{"fffffffffffffffff\r\n", 400}, {"1;" + strings.Repeat("x", 300) + "\r\n", 400}, {"1;\x01\r\n", 400}, {"0\r\nHost: a\r\n\r\n", 400},
+	{"fffffffffffffffff\r\n", 400}, {"1;" + strings.Repeat("x", 300) + "\r\n", 400}, {"1;\x01\r\n", 400}, {"1;\r\n", 400}, {"1;x=\"\r\n", 400}, {"0\r\nHost: a\r\n\r\n", 400},
 	{"0\r\nnot a field\r\n\r\n", 400}, {"0\r\n" + strings.Repeat("X: "+strings.Repeat("y", 900)+"\r\n", 12) + "\r\n", 431},
 }
 

@@ -30,10 +30,18 @@ type Chunks struct {
 type chunkState uint8
 
 const (
-	inSize    chunkState = iota
-	sizeBlank            // white space, which only an extension may follow
-	inExtension
-	sizeEnd // behind CR: LF
+	inSize      chunkState = iota
+	sizeBlank              // white space, which only an extension may follow
+	beforeName             // of an extension
+	inName                 // a token
+	afterName              // white space, behind which there is a value or another extension
+	beforeValue            // of an extension
+	inValue                // a token
+	inQuotes
+	escaped    // behind a backslash in quotes
+	afterQuote // behind the closing one
+	afterValue // white space, which only another extension may follow
+	sizeEnd    // behind CR: LF
 	inData
 	dataEnd // CR
 	chunkEnd
@@ -45,7 +53,7 @@ var (
 	errChunkSize = &syntax.Refusal{Status: 400, Why: "a chunk size that is no number, or too large"}
 	errChunkLine = &syntax.Refusal{Status: 400, Why: "a chunk size line that is too long, or too many extensions"}
 	errChunkEnd  = &syntax.Refusal{Status: 400, Why: "a chunk that does not end in CRLF"}
-	errExtension = &syntax.Refusal{Status: 400, Why: "a control character in a chunk extension"}
+	errExtension = &syntax.Refusal{Status: 400, Why: "a chunk extension with a bad name or value"}
 	errForbidden = &syntax.Refusal{Status: 400, Why: "a trailer that would change the message"} // 9110 6.5.1
 
 	// ErrTrailers is the refusal of trailers that are too large, which a connection with less room also uses.
@@ -84,8 +92,6 @@ func (c *Chunks) Next(in []byte) (taken int, data []byte, ended bool, err error)
 // take takes a byte that is no data.
 func (c *Chunks) take(b byte) error {
 	switch c.state {
-	case inSize, sizeBlank, inExtension, sizeEnd:
-		return c.sizeLine(b)
 	case dataEnd:
 		c.state = chunkEnd
 		if b != '\r' {
@@ -96,6 +102,8 @@ func (c *Chunks) take(b byte) error {
 		if b != '\n' {
 			return errChunkEnd
 		}
+	default:
+		return c.sizeLine(b)
 	}
 	return nil
 }
@@ -112,26 +120,61 @@ func (c *Chunks) sizeLine(b byte) error {
 		}
 	case c.state == sizeEnd:
 		return errChunkEnd
-	case b == '\r' && c.digits > 0 && c.state != sizeBlank:
+	case beforeName <= c.state:
+		return c.extension(b)
+	case b == '\r' && c.digits > 0 && c.state == inSize:
 		c.state = sizeEnd
 	case c.state == inSize && syntax.Hex[b]:
 		if c.digits++; c.left > math.MaxInt64>>4 {
 			return errChunkSize
 		}
 		c.left = c.left<<4 | int64(syntax.Nibble(b))
-	case c.state < inExtension && c.digits > 0 && b == ';':
-		c.state = inExtension
-	case c.state < inExtension && c.digits > 0 && syntax.IsBlank(b): // 9110 5.6.3
+	case c.digits > 0 && b == ';':
+		c.state = beforeName
+	case c.digits > 0 && syntax.IsBlank(b): // 9110 5.6.3
 		c.state = sizeBlank
-	case c.state < inExtension:
+	default:
 		return errChunkSize
-	case !syntax.Value[b]:
-		return errExtension
 	}
-	if c.state == inExtension {
-		if c.extensions++; c.extensions > maxExtensions {
-			return errChunkLine
+	return nil
+}
+
+// extension takes a byte of the extensions, which are checked and ignored (9112 7.1.1).
+func (c *Chunks) extension(b byte) error {
+	if c.extensions++; c.extensions > maxExtensions {
+		return errChunkLine
+	}
+	named, valued := c.state == inName, c.state == inValue || c.state == afterQuote
+	switch {
+	case c.state == escaped && syntax.Value[b]:
+		c.state = inQuotes
+	case c.state == inQuotes && syntax.Value[b]:
+		switch b {
+		case '"':
+			c.state = afterQuote
+		case '\\':
+			c.state = escaped
 		}
+	case c.state == inQuotes || c.state == escaped:
+		return errExtension
+	case syntax.Token[b] && (named || c.state == beforeName):
+		c.state = inName
+	case syntax.Token[b] && (c.state == inValue || c.state == beforeValue):
+		c.state = inValue
+	case b == '"' && c.state == beforeValue:
+		c.state = inQuotes
+	case b == '=' && (named || c.state == afterName):
+		c.state = beforeValue
+	case b == ';' && (named || valued || c.state == afterName || c.state == afterValue):
+		c.state = beforeName
+	case b == '\r' && (named || valued):
+		c.state = sizeEnd
+	case !syntax.IsBlank(b):
+		return errExtension
+	case named:
+		c.state = afterName
+	case valued:
+		c.state = afterValue
 	}
 	return nil
 }

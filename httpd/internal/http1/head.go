@@ -21,28 +21,27 @@ const (
 // the bytes, which the caller holds and only appends to. It allocates nothing but the list of fields, once.
 type Parser struct {
 	syntax.Head
-	Minor   byte  // of the version, 0 or 1
-	Blank   uint8 // empty lines before the request line
-	Length  int   // of the whole head, once it has ended
-	start   int   // of the present line
-	looked  int   // up to where the end of the line was searched for
-	begun   bool  // the request line was read
-	spoiled bool  // by a control character: the line is refused, but only when it has ended
+	Minor  byte  // of the version, 0 or 1
+	Blank  uint8 // empty lines before the request line
+	Length int   // of the whole head, once it has ended
+	start  int   // of the present line
+	looked int   // up to where the end of the line was searched for
+	begun  bool  // the request line was read
 }
 
 var (
 	errLineEnd     = &syntax.Refusal{Status: 400, Why: "a line does not end in CRLF"}                                    // 9112 2.2
+	errControl     = &syntax.Refusal{Status: 400, Why: "a control character in a head"}                                  // 9110 5.5; 9112 3
 	errBlank       = &syntax.Refusal{Status: 400, Why: "too many empty lines before a request"}                          // 9112 2.2
 	errRequestLine = &syntax.Refusal{Status: 400, Why: "a request line that is not method SP target SP version"}         // 9112 3
 	errMethod      = &syntax.Refusal{Status: 400, Why: "a method that is no token"}                                      // 9110 9.1
 	errVersion     = &syntax.Refusal{Status: 400, Why: "a version that is none of HTTP"}                                 // 9112 2.3
 	errMajor       = &syntax.Refusal{Status: 505, Why: "a major version other than 1"}                                   // 9110 15.6.6
-	errTarget      = &syntax.Refusal{Status: 400, Why: "a byte in the target that no URI has"}                           // 9112 3.2
+	errTarget      = &syntax.Refusal{Status: 400, Why: "a byte in the target that none may have"}                        // 9112 3.2
 	errLongLine    = &syntax.Refusal{Status: 414, Why: "a request line that is too long"}                                // 9112 3
 	errFold        = &syntax.Refusal{Status: 400, Why: "a line that begins with white space"}                            // 9112 2.2, 5.2
 	errColon       = &syntax.Refusal{Status: 400, Why: "a field line without a colon"}                                   // 9110 5.1
 	errName        = &syntax.Refusal{Status: 400, Why: "a field name that is no token, or white space before the colon"} // 9112 5.1
-	errValue       = &syntax.Refusal{Status: 400, Why: "a control character in a field value"}                           // 9110 5.5
 	errManyFields  = &syntax.Refusal{Status: 431, Why: "too many fields"}                                                // 6585 5
 
 	// ErrLargeHead is the refusal of a head that is too large, which a connection with less room also uses.
@@ -57,17 +56,13 @@ func (p *Parser) OnlyBlank(n int) bool { return !p.begun && p.start == n }
 
 // Read continues where it stopped and reports whether the head has ended, which sets p.Length. in is all that has come,
 // from the first byte of the request. The search for the end of a line also finds control characters, since CR is one:
-// so values are looked at once.
+// so values are looked at once, and what is no HTTP at all (TLS, for example) is refused with its first bytes.
 func (p *Parser) Read(in []byte) (ended bool, err error) {
 	looked := p.looked // the next search waits for it, so it stays in a register
 	for {
 		end := syntax.Control(in, looked)
 		if end+1 >= len(in) || in[end] != '\r' || in[end+1] != '\n' {
-			if wait, err := p.noLineEnd(in, end); wait || err != nil {
-				return false, err
-			}
-			looked = p.looked
-			continue
+			return false, p.noLineEnd(in, end)
 		}
 		if err := p.within(end + 2); err != nil {
 			return false, err
@@ -93,20 +88,19 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 	}
 }
 
-// noLineEnd judges what is at i instead of CRLF: nothing yet, half of it, or a control character.
-func (p *Parser) noLineEnd(in []byte, i int) (wait bool, err error) {
+// noLineEnd judges what is at i instead of CRLF: nothing yet or half of it, which is no error, or a control character.
+func (p *Parser) noLineEnd(in []byte, i int) error {
 	p.looked = i
-	switch {
-	case i == len(in), i+1 == len(in) && in[i] == '\r':
-		return true, p.within(len(in))
-	case in[i] == '\n':
-		if err := p.within(i + 1); err != nil {
-			return false, err
-		}
-		return false, errLineEnd
+	if i == len(in) || i+1 == len(in) && in[i] == '\r' {
+		return p.within(len(in))
 	}
-	p.looked, p.spoiled = i+1, true
-	return false, nil
+	if err := p.within(i + 1); err != nil {
+		return err
+	}
+	if in[i] == '\n' {
+		return errLineEnd
+	}
+	return errControl
 }
 
 // within checks the limits of a head of which n bytes are read, also before its end has come.
@@ -172,8 +166,6 @@ func (p *Parser) fieldLine(text []byte, from int) error {
 		return noField(text[from:])
 	case len(p.Fields) == maxFields:
 		return errManyFields
-	case p.spoiled:
-		return errValue
 	}
 	value, end := colon+1, len(text)
 	for value < end && syntax.IsBlank(text[value]) {

@@ -72,7 +72,9 @@ func TestValidHeads(t *testing.T) {
 func TestInvalidHeads(t *testing.T) {
 	const get, post = "GET / HTTP/1.1\nHost: a\n", "POST / HTTP/1.1\nHost: a\n"
 	for text, want := range map[string]error{
-		"GET / HTTP/1.1\nHost: a\n\x00\n\n":                        errColon,
+		"GET / HTTP/1.1\nHost: a\n\x00":                            errControl,
+		"\x16\x03\x01":                                             errControl,
+		"GET /\x00":                                                errControl,
 		"\n\n\n\n\n\n\n\n\nGET / HTTP/1.1\n":                       errBlank,
 		" GET / HTTP/1.1\n":                                        errFold,
 		"GET  / HTTP/1.1\n":                                        errTarget,
@@ -86,7 +88,7 @@ func TestInvalidHeads(t *testing.T) {
 		"GET / HTTP/1.1\n Host: a\n":                               errFold,
 		get + "no colon\n":                                         errColon,
 		get + "X : a\n":                                            errName,
-		get + "X: a\x00b\n":                                        errValue,
+		get + "X: a\x00b":                                          errControl,
 		"GET / HTTP/1.1\n\n":                                       errHost,
 		"GET / HTTP/1.1\nHost: a b\n\n":                            errHost,
 		"GET / HTTP/1.1\nHost: [::1\n\n":                           errHost,
@@ -116,9 +118,9 @@ func TestInvalidHeads(t *testing.T) {
 func TestLinesEndInCRLF(t *testing.T) {
 	for text, want := range map[string]error{
 		"GET / HTTP/1.1\nHost: a\r\n\r\n":         errLineEnd,
-		"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n":     errVersion,
-		"GET / HTTP/1.1\r\nHost: a\r\r\n\r\n":     errValue,
-		"GET / HTTP/1.1\r\nHost: a\r\nX\r: a\r\n": errName,
+		"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n":     errControl,
+		"GET / HTTP/1.1\r\nHost: a\r\r\n\r\n":     errControl,
+		"GET / HTTP/1.1\r\nHost: a\r\nX\r: a\r\n": errControl,
 	} {
 		require.Equal(t, parsed{err: want}, parse(text), "%q", text)
 	}

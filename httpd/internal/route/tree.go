@@ -92,6 +92,13 @@ func (t *Tree) Allow(host, path []byte) []string {
 	return methods
 }
 
+// Methods returns the methods that patterns name, and another one, sorted.
+func (t *Tree) Methods(another string) []string {
+	all := Tree{methods: slices.Clone(t.methods)}
+	all.name(another)
+	return all.methods
+}
+
 // HasMethod reports whether a pattern names the method.
 func (t *Tree) HasMethod(method []byte) bool { return slices.Contains(t.methods, string(method)) }
 

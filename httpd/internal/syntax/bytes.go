@@ -9,9 +9,9 @@ type Set [256]bool
 
 // The sets that the grammars of HTTP use.
 var (
-	Token     = setOf("!#$%&'*+-.^_`|~" + alphanumeric)        // RFC 9110 5.6.2
-	Target    = setOf("!$%&'()*+,-./:;=?@[]_~" + alphanumeric) // RFC 3986 2, without the # of a fragment
-	Value     = not(setOf(controls))                           // RFC 9110 5.5: HTAB, SP to ~, and 0x80 to 0xFF
+	Token     = setOf("!#$%&'*+-.^_`|~" + alphanumeric) // RFC 9110 5.6.2
+	Target    = not(setOf(controls + "\t \"<>#"))       // RFC 9112 3.2, and what browsers send raw beyond RFC 3986
+	Value     = not(setOf(controls))                    // RFC 9110 5.5: HTAB, SP to ~, and 0x80 to 0xFF
 	Hex       = setOf("0123456789abcdefABCDEF")
 	Digit     = setOf("0123456789")
 	inHost    = setOf("!$%&'()*+,-.;=_~" + alphanumeric) // RFC 3986 3.2.2, a name or an IPv4 address

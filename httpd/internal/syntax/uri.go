@@ -1,6 +1,9 @@
 package syntax
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // ValidHost reports whether text is uri-host [ ":" port ], which may be empty (RFC 9110 7.2). A user is not part of it.
 func ValidHost(text []byte) bool {
@@ -43,6 +46,18 @@ func Unescape(to, text []byte) (unescaped []byte, ok bool) {
 		to = append(to, b)
 	}
 	return to, true
+}
+
+// Escape returns text, which has no control characters, with each byte that is not ASCII as an escape.
+func Escape(text []byte) (escaped []byte) {
+	for _, b := range text {
+		if b > '~' {
+			escaped = fmt.Appendf(escaped, "%%%02X", b)
+		} else {
+			escaped = append(escaped, b)
+		}
+	}
+	return escaped
 }
 
 // Nibble returns the value of a hexadecimal digit.
