@@ -89,6 +89,23 @@ func passesOn(t *testing.T, idle idle) {
 		}
 	})
 
+	t.Run("a reset behind the end of what one side sends", func(t *testing.T) {
+		for _, farFirst := range []bool{false, true} {
+			first, second := pair(t, proxy, l)
+			if farFirst {
+				first, second = second, first
+			}
+			require.NoError(t, first.CloseWrite())
+			hearAll(t, second, "")
+			require.NoError(t, first.SetLinger(0))
+			require.NoError(t, first.Close())
+			require.Eventually(t, func() bool {
+				_, err := second.Write([]byte("x"))
+				return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+			}, patience, time.Millisecond)
+		}
+	})
+
 	t.Run("a client that does not read delays its own peer alone", func(t *testing.T) {
 		near, far := pair(t, proxy, l)
 		other, otherFar := pair(t, proxy, l)

@@ -19,10 +19,10 @@ type content struct {
 	piece    int   // chunked: data at the front of what is unread
 	chunks   http1.Chunks
 	trailers []byte
-	err      error // why no more can be read
-	taken    int64 // bytes, for the rate
-	most     int64 // of them, while what is left is thrown away
-	waiting  time.Duration
+	err      error         // why no more can be read
+	taken    int64         // bytes
+	most     int64         // of them, while what is left is thrown away
+	patience time.Duration // how long the client may still keep the handler waiting
 	since    time.Duration // since when the handler waits for more, 0 if it does not
 	cause    act.Blocked
 }
@@ -36,21 +36,23 @@ const (
 )
 
 var (
-	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"}                       // 9110 15.5.9
-	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly"}                     // 9110 15.5.9
-	errCut      = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body"} // 9112 8
-	errLarge    = &syntax.Refusal{Status: 413, Why: "a body that is longer than the handler wants"}     // 9110 15.5.14
-	errHandler  = &syntax.Refusal{Status: 500, Why: "the handler has failed"}                           // 9110 15.6.1
+	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"}                        // 9110 15.5.9
+	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly"}                      // 9110 15.5.9
+	errCut      = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body"}  // 9112 8
+	errLarge    = &syntax.Refusal{Status: 413, Why: "a body that is longer than the handler wants"}      // 9110 15.5.14
+	errTooLarge = &syntax.Refusal{Status: 413, Why: "a body that is longer than Server.MaxBody"}         // 9110 15.5.14
+	errCrowded  = &syntax.Refusal{Status: 503, Why: "more unfinished heads than Server.MaxHeads allows"} // 9110 15.6.4
+	errHandler  = &syntax.Refusal{Status: 500, Why: "the handler has failed"}                            // 9110 15.6.1
 )
 
 func (c *content) reset() {
 	c.kind, c.asks, c.left, c.piece, c.trailers, c.err = ended, false, 0, 0, nil, nil
-	c.taken, c.waiting, c.since, c.cause = 0, 0, 0, nil
+	c.taken, c.patience, c.since, c.cause = 0, 0, 0, nil
 }
 
 // begin is called with the head, and returns the length for the Body.
-func (c *content) begin(f http1.Framing) int64 {
-	c.asks = f.Continue
+func (c *content) begin(f http1.Framing, v *Server) int64 {
+	c.asks, c.patience = f.Continue, or(v.Timeouts.Body, standardBody)
 	switch {
 	case f.Chunked:
 		c.kind = chunked
@@ -71,6 +73,9 @@ func (e *http1Exchange) peek() ([]byte, error) {
 		return nil, io.EOF
 	}
 	in, err := e.more()
+	if err == nil && e.session.server.tooLarge(c.taken+int64(len(in))) {
+		err = errTooLarge
+	}
 	if err != nil {
 		return nil, e.noMore(err)
 	}
@@ -122,7 +127,7 @@ func (e *http1Exchange) noMore(err error) error {
 			e.emit(syntax.Bytes("HTTP/1.1 100 Continue\r\n\r\n"))
 		}
 		c.asks = false
-		if e.patience() <= 0 {
+		if c.patience <= 0 {
 			c.err = errSlowBody
 			return c.err
 		}
@@ -145,17 +150,17 @@ func (e *http1Exchange) noMore(err error) error {
 	return err
 }
 
-// patience returns how long the server is going to wait for more.
-func (e *http1Exchange) patience() time.Duration {
-	c := &e.content
-	grace := or(e.session.server.Timeouts.Body, 5*time.Second)
-	return grace + time.Duration(min(c.taken, 1<<40))*(time.Second/slowest) - c.waiting // 1<<40 would be a century
-}
+const (
+	standardBody = 5 * time.Second
+	// mostPatience is how much patience a fast client can earn: without a bound the first megabyte of a body would buy an
+	// hour of silence before its last byte.
+	mostPatience = 30 * time.Second
+)
 
 // woken ends a wait for more, with the turn: the handler may not want it any longer.
 func (c *content) woken(s *act.Scheduler) {
 	if c.since != 0 {
-		c.waiting += s.Now() - c.since
+		c.patience -= s.Now() - c.since
 		c.since = 0
 	}
 }
@@ -167,6 +172,9 @@ func (e *http1Exchange) discard(n int) {
 	}
 	e.session.conn.Discard(n)
 	c.taken += int64(n)
+	if c.patience < mostPatience {
+		c.patience = min(mostPatience, c.patience+time.Duration(n)*(time.Second/slowest))
+	}
 	if c.kind == chunked {
 		c.piece -= n
 	} else if c.left -= int64(n); c.left == 0 {
@@ -191,5 +199,5 @@ func (b *blockedContent) Arm(t *act.Task) {
 	e := (*http1Exchange)(b)
 	e.content.cause.Arm(t)
 	e.content.since = max(1, t.Scheduler().Now())
-	e.session.wakeAt(t, e.content.since+e.patience())
+	e.session.wakeAt(t, e.content.since+e.content.patience)
 }

@@ -220,3 +220,28 @@ func TestAHandlerThatPanics(t *testing.T) {
 		require.Equal(t, "200", statuses(other.send(raw("\n")).check(t)), name)
 	}
 }
+
+// A path may hold bytes that are no ASCII, and so what a terminal takes for an order. The name of the task, which is
+// logged, does not.
+func TestTheNameInALogIsPrintable(t *testing.T) {
+	d := newDriver(t)
+	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action { panic("ours") }}
+	d.dial(web, listener.Limits{}).send(raw("GET /{a}|\xe9\u009b2J?secret HTTP/1.1\nHost: a\n\n"))
+	require.Equal(t, "httpd: GET /{a}|%E9%C2%9B2J", d.logs.All()[0].ContextMap()["task"])
+}
+
+// Error takes the place of all that was written or added before.
+func TestErrorForgetsWhatWasAddedBefore(t *testing.T) {
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.Add("Location", "/elsewhere")
+		w.AddField(httpd.NewField("Set-Cookie", "a=b"))
+		w.AddTrailer("Sum", "1")
+		w.SetLength(4)
+		_, _ = w.WriteString("well")
+		w.Error(404)
+		return nil
+	}}, listener.Limits{}).send(raw(get + "\n"))
+	require.Equal(t, "HTTP/1.1 404 Not Found\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Length: 14\r\n"+
+		"Content-Type: text/plain; charset=utf-8\r\n\r\n404 Not Found\n", c.received())
+}

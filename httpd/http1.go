@@ -1,7 +1,9 @@
 package httpd
 
 import (
+	"cmp"
 	"errors"
+	"math/bits"
 	"net"
 	"os"
 	"strconv"
@@ -27,6 +29,7 @@ type http1Exchange struct {
 	whole   []byte  // behind that, sent without a copy
 	lost    error   // why the client cannot be told anything any more
 	cause   act.Blocked
+	held    int // bytes of memory that an unfinished head takes, of cache.heads
 
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
@@ -48,6 +51,7 @@ const (
 type cache struct {
 	s       *act.Scheduler
 	idle    []*http1Exchange
+	heads   int    // bytes of memory that unfinished heads take
 	scratch []byte // for the head of a response
 	opening http1.Opening
 }
@@ -80,6 +84,7 @@ func (c *cache) give(e *http1Exchange) {
 }
 
 func (e *http1Exchange) reset() {
+	e.hold(0)
 	e.in.reset()
 	e.out.reset()
 	e.parser.Reset()
@@ -91,6 +96,22 @@ func (e *http1Exchange) reset() {
 	e.whole, e.lost, e.cause, e.last = nil, nil, nil, false
 	e.action, e.failure, e.told, e.away = nil, nil, false, false
 }
+
+// hold notes that n bytes of an unfinished head are kept, and reports whether there is memory for that.
+func (e *http1Exchange) hold(n int) bool {
+	if n > 0 {
+		n = max(smallHead, 1<<bits.Len(uint(n))) // a listener.Conn doubles its buffer
+		if most := cmp.Or(e.session.server.MaxHeads, 8<<20); e.cache.heads-e.held+n > most {
+			return false
+		}
+	}
+	e.cache.heads += n - e.held
+	e.held = n
+	return true
+}
+
+// smallHead is the least memory that an unfinished head takes: a small buffer of its connection.
+const smallHead = 4 << 10
 
 // over calls OnResponse, once, if there was a request.
 func (e *http1Exchange) over() {

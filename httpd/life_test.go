@@ -177,6 +177,29 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
+// A body that is longer than the server takes is refused before the handler hears of it, and before its client sends it. If
+// its length is not known, the handler gets no more than that.
+func TestMaxBody(t *testing.T) {
+	const refused = "413!"
+	for name, row := range map[string]struct{ says, answers, seen string }{
+		"as long as allowed":      {post + "Content-Length: 5\n\nhello", "200", `POST / "hello"`},
+		"longer":                  {post + "Content-Length: 6\n\n", refused, ""},
+		"longer, with 100":        {post + "Expect: 100-continue\nContent-Length: 6\n\n", refused, ""},
+		"chunks":                  {coded + "\n3\nhel\n2\nlo\n0\n\n", "200", `POST / "hello"`},
+		"chunks that become more": {coded + "\n3\nhel\n3\nlo!\n", refused, "POST / failed"},
+		"a chunk that is more":    {coded + "\n6\nhello!", refused, "POST / failed"},
+		"unread":                  {"POST /unread HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n6\nhello!\n0\n\n", "200", "POST /unread …"},
+	} {
+		k := &recorder{}
+		c := newDriver(t).dial(&httpd.Server{Handler: k.serve, MaxBody: 5}, listener.Limits{}).send(strings.SplitAfter(raw(row.says), "\n")...)
+		all, err := understand(string(c.out), c.state != open)
+		require.NoError(t, err, name)
+		require.Equal(t, row.answers, statuses(all), name)
+		require.Equal(t, row.seen, k.String(), name)
+		require.Equal(t, row.answers != "200" || name == "unread", c.state == closed, name)
+	}
+}
+
 // RFC 9112 9.3: what the handler leaves of a body is thrown away, up to 256 KiB; of more the connection is closed, and
 // says so if that is known by then.
 func TestUnreadBodiesAreDiscardedUpTo256KiB(t *testing.T) {
@@ -308,4 +331,19 @@ func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send(raw(get + "\n")).send(strings.SplitAfter(raw(strings.Repeat("\n", 8)), "\n")...)
 	require.Equal(t, "200", statuses(c.check(t)))
 	require.Equal(t, "200 400!", statuses(c.send("\r\n").check(t)), "the bound holds across turns")
+}
+
+// Many clients do not watch idle connections: an order to end need not wait for them. Behind an answer a client has
+// longer, so that it gets all of it.
+func TestAnIdleConnectionLingersForHalfASecond(t *testing.T) {
+	d := newDriver(t)
+	web := &httpd.Server{Handler: hello}
+	limits := listener.Limits{Linger: 3 * time.Second}
+	for says, want := range map[string]time.Duration{"": time.Second / 2, get + "\n": time.Second / 2, "G": limits.Linger,
+		"GET / HTTP/1.0\n\n": limits.Linger} {
+		c := d.dial(web, limits).send(raw(says))
+		d.pass(2 * time.Minute)
+		require.Equal(t, closed, c.state)
+		require.Equal(t, want, c.linger, says)
+	}
 }

@@ -13,7 +13,8 @@ import (
 // an http.Request made of strings, and gives the values of wildcards only to handlers that it calls itself.)
 //
 // A path that only other methods match is answered with 405 and Allow, one that nothing matches with 404, and a method
-// that neither RFC 9110 nor a pattern knows with 501. The zero Mux is ready. Patterns are added before the first
+// that neither RFC 9110 nor a pattern knows with 501. "OPTIONS *" is answered with 204 and, as Allow, the methods that
+// patterns name. The zero Mux is ready. Patterns are added before the first
 // request; after that any number of schedulers may use it.
 type Mux struct {
 	routes   route.Tree
@@ -39,6 +40,9 @@ func (m *Mux) Serve(w *Response, r *Request) act.Action {
 	case found == route.Matched:
 		r.pattern = pattern
 		return m.handlers[n](w, r)
+	case string(r.Path()) == "*": // of the server as a whole (RFC 9110 9.3.7)
+		w.Error(204)
+		w.Add("Allow", strings.Join(m.routes.Methods("OPTIONS"), ", "))
 	case !m.knows(r.Method()):
 		w.Error(501) // RFC 9110 9.1
 	case found == route.NoMethod:

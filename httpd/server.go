@@ -28,6 +28,15 @@ type Handler func(w *Response, r *Request) act.Action
 type Server struct {
 	Handler  Handler
 	Timeouts Timeouts
+	// MaxBody is the largest body of a request, in bytes, whatever the handler wants. A request that announces a longer
+	// one is answered with 413 at once, before the handler is called and before 100 (Continue). If the length is not
+	// announced, Body.Peek fails where the body becomes longer. 0 means no limit: a body that a handler streams takes no
+	// memory, and WithBody has a limit of its own.
+	MaxBody int64
+	// MaxHeads bounds the memory, in bytes, of the heads on a scheduler that have begun and not ended. One that would
+	// exceed it is answered with 503, and its connection is closed. A head that comes in one piece takes none; any other
+	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB.
+	MaxHeads int
 	// OnResponse is called once for each request, for a log: when its response has been given to the connection, or
 	// when nothing more of it will be given. It is also called for refusals, which may have no method and no target,
 	// but not for a request that an order drops in the middle of an offloaded function. It must not block, nor keep its
@@ -44,7 +53,8 @@ type Timeouts struct {
 	// Idle is how long a connection is kept between two requests. 0 means 75 s.
 	Idle time.Duration
 	// Body is how long the server waits in all for a body that comes slower than 240 bytes a second. Only the time in
-	// which a handler wants more of it counts. 0 means 5 s.
+	// which a handler wants more of it counts. A client that is faster earns more time, a second for each 240 bytes, up
+	// to 30 s: a fast start does not buy hours of silence. 0 means 5 s.
 	Body time.Duration
 	// Write is how long a client may take less than 240 bytes a second while there is something to send; then it is cut
 	// off. 0 means 60 s, which is 14,400 bytes.
@@ -62,6 +72,8 @@ func (v *Server) Serve(c *listener.Conn) act.Action {
 	}
 	return &session{server: v, conn: c}
 }
+
+func (v *Server) tooLarge(body int64) bool { return v.MaxBody > 0 && body > v.MaxBody }
 
 // or returns d, or standard if d is 0, or never if d is negative.
 func or(d, standard time.Duration) time.Duration {

@@ -154,6 +154,8 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 		return x.depart()
 	case !is:
 		return x.abort(t, err)
+	case x.exchange != nil && !x.exchange.hold(x.conn.Buffered()):
+		return x.refuse(t, errCrowded)
 	case x.limit == 0:
 		x.limit = max(1, now+x.patience())
 	case now >= x.limit && x.begun:
@@ -202,7 +204,10 @@ func (x *session) understand(t *act.Task) act.Directive {
 	if e.framing, err = e.parser.Framing(e.in.text); err != nil {
 		return x.refuse(t, err)
 	}
-	e.in.Body.length = e.content.begin(e.framing)
+	if e.hold(0); x.server.tooLarge(e.framing.Length) {
+		return x.refuse(t, errTooLarge)
+	}
+	e.in.Body.length = e.content.begin(e.framing, x.server)
 	e.out.mute = string(e.in.Method()) == "HEAD"
 	x.phase = handling
 	return act.Done
@@ -397,6 +402,7 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 	x.phase = aborted
 	if x.exchange != nil {
 		x.exchange.over()
+		x.exchange.hold(0)
 	}
 	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
 		t.Scheduler().Logger().Debug("a connection is cut", zap.Error(err))
@@ -454,6 +460,7 @@ func (x *session) Close() error {
 		if !e.away {
 			e.over()
 		}
+		e.hold(0)
 		x.exchange = nil
 	}
 	return nil
@@ -462,7 +469,7 @@ func (x *session) Close() error {
 // mostNamed bounds how much of a path is in a name.
 const mostNamed = 200
 
-// String names the request, or says that there is none. It has no byte that a request line may not have, and not the
+// String names the request, or says that there is none. It has only printable ASCII, since it is for logs, and not the
 // query, which may be private.
 func (x *session) String() string {
 	switch {
@@ -472,5 +479,5 @@ func (x *session) String() string {
 		return "httpd: no request"
 	}
 	path := x.exchange.in.Path()
-	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), path[:min(len(path), mostNamed)])
+	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), syntax.Escape(path[:min(len(path), mostNamed)]))
 }

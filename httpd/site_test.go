@@ -33,7 +33,7 @@ func TestResponsesOfAMux(t *testing.T) {
 		"BREW /pot":              "200 BREW /pot ",
 		"GET /pot":               "405 405 Method Not Allowed\n BREW",
 		"BREW /users/7":          "405 405 Method Not Allowed\n GET, HEAD, POST",
-		"OPTIONS *":              "404 404 Not Found\n",
+		"OPTIONS *":              "204  BREW, GET, HEAD, OPTIONS, POST",
 		"OPTIONS /any/where":     "200 /any/ ",
 		"FETCH /any/where":       "200 /any/ ",
 		"GET /nowhere":           "404 404 Not Found\n",

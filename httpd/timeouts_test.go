@@ -127,6 +127,21 @@ func TestTimeoutOfABodyIs5sAndASecondForEach240Bytes(t *testing.T) {
 	}
 }
 
+// However much has come, and however fast: a body that stops is waited for 30 s, or as long as the time-out says if that
+// is longer.
+func TestAFastStartOfABodyBuysAtMost30s(t *testing.T) {
+	for body, lasts := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Minute: time.Minute} {
+		for _, n := range []int{10_000, 1<<20 - 1} {
+			for _, says := range []string{post + "Content-Length: 1048576\n\n", coded + "\n100000\n"} {
+				d := newDriver(t)
+				web := &httpd.Server{Handler: (&recorder{}).serve, Timeouts: httpd.Timeouts{Body: body}}
+				c := d.dial(web, listener.Limits{}).send(raw(says) + strings.Repeat("x", n))
+				c.lasts(t, lasts, "408!", closed)
+			}
+		}
+	}
+}
+
 // Only that time counts in which the handler wants more: this one looks a minute after it was told that there is some.
 func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
@@ -228,6 +243,23 @@ func TestAResponseHasATimeout(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each minute counts by itself: what a client took in the first one buys no silence.
+func TestAFastStartOfAResponseBuysNoSilence(t *testing.T) {
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: downloads["whole"]}, listener.Limits{})
+	c.room = 0
+	c.send(raw(get + "\n"))
+	for range 50 {
+		d.pass(time.Second)
+		c.take(10_000)
+		d.settle()
+	}
+	d.pass(50 * time.Second) // since the first minute ended
+	require.Equal(t, open, c.state)
+	d.pass(25 * time.Second)
+	require.Equal(t, aborted, c.state)
 }
 
 // The client has to be fast, not the handler: this one is held up for a moment, and then takes its time.

@@ -24,6 +24,8 @@ type wire struct {
 	half  bool     // nothing more is sent
 	state state
 	left  int // unread bytes when it was given up
+	// linger is how long the client has to close its side as well.
+	linger time.Duration
 
 	reader, writer act.Waker
 	low            int
@@ -143,8 +145,12 @@ func (w *wire) CloseWrite() error {
 	return nil
 }
 
-func (w *wire) Close(time.Duration) { w.leave(closed) }
-func (w *wire) Abort()              { w.leave(aborted) }
+func (w *wire) Close(linger time.Duration) {
+	w.linger = linger
+	w.leave(closed)
+}
+
+func (w *wire) Abort() { w.leave(aborted) }
 
 func (w *wire) leave(how state) {
 	if w.state != open {

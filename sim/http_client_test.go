@@ -206,7 +206,8 @@ func (s *httpClient) sendSlowly(q *httpRequest) {
 	q.sentAt = s.w.Now()
 	left := q.raw
 	if s.slowPart == theBody {
-		s.out, left = append(s.out, left[:q.head]...), left[q.head:]
+		fast := q.head + s.c.Rand().IntN(len(left)-q.head-slowBytes) // comes at once
+		s.out, left = append(s.out, left[:fast]...), left[fast:]
 	}
 	for _, b := range left[:min(slowBytes, len(left)-1)] {
 		s.out = append(s.out, b)

@@ -376,7 +376,7 @@ type answering struct {
 	ordered  bool
 	closed   bool
 	since    time.Duration // since when it waits for more of the body
-	waited   time.Duration
+	earned   time.Duration // patience in addition to Timeouts.Body, or less
 }
 
 var errOnPurpose = errors.New("on purpose")
@@ -586,6 +586,7 @@ func (x *answering) read(t *act.Task, most int) act.Directive {
 func (x *answering) discard(n int) {
 	x.in.Body.Discard(n)
 	x.taken += n
+	x.earned += min(time.Duration(n)*time.Second/240, max(0, 30*time.Second-x.patience()))
 }
 
 // peek peeks at the body.
@@ -624,22 +625,22 @@ func (x *answering) ended() {
 	}
 }
 
-// bound returns how long it may wait for the body in all.
-func (x *answering) bound() time.Duration {
-	return cmp.Or(x.times.Body, 5*time.Second) + time.Duration(x.taken)*time.Second/240
+// patience returns how long it may still wait for the body.
+func (x *answering) patience() time.Duration {
+	return cmp.Or(x.times.Body, 5*time.Second) + x.earned
 }
 
 // wait records how long it waits.
 func (x *answering) wait(blocked bool) {
 	now := x.w.Now()
 	if x.since > 0 {
-		x.waited += now - x.since
+		x.earned -= now - x.since
 		x.since = 0
 	}
 	if blocked {
 		x.since = max(1, now)
-		if x.times.Body >= 0 && x.waited > x.bound()+1500*time.Millisecond {
-			x.w.Errorf("the body of %v is waited for for %v, and %v is the bound", x.q, x.waited, x.bound())
+		if x.times.Body >= 0 && x.patience() < -1500*time.Millisecond {
+			x.w.Errorf("the body of %v is waited for for %v too long", x.q, -x.patience())
 		}
 	}
 }
@@ -651,8 +652,8 @@ func (x *answering) statusFor(err error) int {
 	case errors.Is(err, errOnPurpose):
 		return 500
 	case strings.HasSuffix(text, "a body that comes too slowly"):
-		if x.inner == nil && (x.times.Body < 0 || x.waited < x.bound()-10*time.Millisecond) {
-			x.w.Errorf("%v fails as too slow, after %v of %v", q, x.waited, x.bound())
+		if x.inner == nil && (x.times.Body < 0 || x.patience() > 10*time.Millisecond) {
+			x.w.Errorf("%v fails as too slow, with %v left", q, x.patience())
 		}
 		return 408
 	case strings.HasSuffix(text, "the connection has ended in the middle of a body"):

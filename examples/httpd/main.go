@@ -30,6 +30,6 @@ func main() {
 	})
 	server := program.Server{Addr: "127.0.0.1:8080"}
 	server.Parse()
-	site := &httpd.Server{Handler: web.Site(files).Serve}
+	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30}
 	server.Run(server.Listen(server.Addr, site.Serve))
 }

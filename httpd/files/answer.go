@@ -67,7 +67,7 @@ func (a *answer) reply(t *act.Task) act.Directive {
 		a.w.Add("Location", withSlash(a.r.Path(), a.r.Query()))
 		return act.Done
 	}
-	v := versionOf(a.modified, a.size)
+	v := versionOf(a.modified, a.size, a.inode)
 	switch v.status(a.r) {
 	case 412:
 		a.w.Error(412)

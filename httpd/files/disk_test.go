@@ -100,6 +100,18 @@ func TestAFileThatBecomesShorterEndsTheConnection(t *testing.T) {
 	require.Equal(t, "files: send large.bin: unexpected EOF", s.complains())
 }
 
+// Tools that copy files keep their times: a client must not keep the old file for that.
+func TestAFileReplacedByOneOfTheSameTimeAndSizeHasAnotherTag(t *testing.T) {
+	fsys, dir := rooted(t, fstest.MapFS{"a": file("old"), "b": file("new")})
+	s := serve(t, fsys)
+	old := s.get("/f/a")
+	require.Equal(t, old.Header.Get("ETag"), s.get("/f/a").Header.Get("ETag"))
+	require.NoError(t, os.Rename(filepath.Join(dir, "b"), filepath.Join(dir, "a")))
+	replaced := s.get("/f/a")
+	require.Equal(t, old.Header.Get("Last-Modified"), replaced.Header.Get("Last-Modified"))
+	require.NotEqual(t, old.Header.Get("ETag"), replaced.Header.Get("ETag"))
+}
+
 // The file that was opened is sent, whatever its name means later.
 func TestAFileThatIsReplacedMeanwhileIsTheOldOne(t *testing.T) {
 	servertest.CheckDescriptors(t)

@@ -21,6 +21,7 @@ type found struct {
 	file     fs.File // nil: not open, or not needed any more
 	size     int64
 	modified time.Time
+	inode    uint64 // 0: unknown
 	parted   bool   // ranges of the file can be served
 	content  []byte // of a small file
 	err      error
@@ -63,7 +64,7 @@ func (x *found) open(fsys fs.FS, wanted bool) (err error) {
 	if !info.Mode().IsRegular() || info.Size() < 0 { // the archive of a stranger may have negative sizes
 		return fs.ErrNotExist
 	}
-	x.size, x.modified = info.Size(), info.ModTime()
+	x.size, x.modified, x.inode = info.Size(), info.ModTime(), inode(info)
 	_, reads := x.file.(io.ReaderAt)
 	_, seeks := x.file.(io.Seeker)
 	x.parted = reads || seeks || x.size <= small

@@ -14,15 +14,20 @@ type version struct {
 	modified time.Time // in UTC, or zero
 }
 
-// versionOf makes a version from the time of modification in nanoseconds, and the size. A file keeps its tag if it is
-// written twice in place within one tick of the system's clock, some milliseconds, and keeps its size. Files that are
-// replaced by renaming do not. A hash of the content would have to read each file to its end before its first byte is
-// sent. A time outside of the two bounds below does not count.
-func versionOf(modified time.Time, size int64) version {
+// versionOf makes a version from the time of modification in nanoseconds, the size, and the inode, if there is one: so a
+// file that replaces another one by renaming has another tag, even if it has the same size and was given the same time. A
+// file keeps its tag if it is written twice in place within one tick of the system's clock, some milliseconds, and keeps
+// its size. A hash of the content would have to read each file to its end before its first byte is sent. A time outside
+// of the two bounds below does not count.
+func versionOf(modified time.Time, size int64, inode uint64) version {
 	if modified = modified.UTC(); !modified.After(reproducible) || !modified.Before(countable) {
 		return version{}
 	}
-	return version{`"` + strconv.FormatInt(modified.UnixNano(), 16) + "-" + strconv.FormatInt(size, 16) + `"`, modified}
+	tag := `"` + strconv.FormatInt(modified.UnixNano(), 16) + "-" + strconv.FormatInt(size, 16)
+	if inode != 0 {
+		tag += "-" + strconv.FormatUint(inode, 16)
+	}
+	return version{tag + `"`, modified}
 }
 
 var (

@@ -50,11 +50,11 @@ func TestDates(t *testing.T) {
 
 func TestTagsDifferBetweenVersions(t *testing.T) {
 	modified := time.Date(2026, 8, 1, 12, 0, 0, 123456789, time.UTC)
-	v := versionOf(modified, 4096)
+	v := versionOf(modified, 4096, 0)
 	require.Equal(t, `"18c7aca493694d15-1000"`, v.tag)
-	require.Equal(t, v, versionOf(modified.In(time.FixedZone("there", 3600)), 4096), "whatever the zone")
-	require.NotEqual(t, v.tag, versionOf(modified.Add(1), 4096).tag)
-	require.NotEqual(t, v.tag, versionOf(modified, 4097).tag)
+	require.Equal(t, v, versionOf(modified.In(time.FixedZone("there", 3600)), 4096, 0), "whatever the zone")
+	require.NotEqual(t, v.tag, versionOf(modified.Add(1), 4096, 0).tag)
+	require.NotEqual(t, v.tag, versionOf(modified, 4097, 0).tag)
 	require.Equal(t, len(v.tag), tagLen([]byte(v.tag)))
 }
 
@@ -68,14 +68,14 @@ func TestTimesThatAreIgnored(t *testing.T) {
 		"before it":    time.Date(1901, 1, 1, 0, 0, 0, 0, time.UTC),
 		"far too late": time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		require.Equal(t, version{}, versionOf(modified, 1), what)
+		require.Equal(t, version{}, versionOf(modified, 1, 1), what)
 	}
 }
 
 // RFC 9110 8.8.2.1.
 func TestLastModifiedIsNeverLaterThanNow(t *testing.T) {
 	modified := time.Date(2026, 8, 1, 12, 0, 0, 999, time.UTC)
-	v := versionOf(modified, 1)
+	v := versionOf(modified, 1, 1)
 	require.Equal(t, "Sat, 01 Aug 2026 12:00:00 GMT", v.lastModified(modified.Add(time.Hour)))
 	require.Equal(t, "Sat, 01 Aug 2026 11:59:59 GMT", v.lastModified(modified.Add(-time.Second).Local()))
 }

@@ -72,7 +72,7 @@ func (x *Shop) open() {
 	site.Handle("POST /customers/{name}/jobs", httpd.WithBody(maxText, x.submit))
 	site.Handle("GET /customers/{name}", x.account)
 	site.Handle("GET /jobs/{id}", x.job)
-	x.web = httpd.Server{Handler: site.Serve}
+	x.web = httpd.Server{Handler: site.Serve, MaxBody: maxText}
 	x.sys = process.New(process.Config{})
 	x.customers = map[string]process.Ref[message]{}
 	var err error

@@ -66,6 +66,9 @@ type pipe struct {
 
 func (p *pipe) Act(t *act.Task) act.Directive {
 	if p.ended {
+		if _, err := p.from.Ended(t); err != nil { // a reset behind the end
+			return t.Fail(err)
+		}
 		return act.Done
 	}
 	in, err := p.from.Peek(1)

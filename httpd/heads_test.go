@@ -1,0 +1,68 @@
+package httpd_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Heads that have begun and not ended take memory, which is bounded: beyond the bound a head has to come in one piece.
+func TestMaxHeads(t *testing.T) {
+	const small = 4 << 10 // what each takes
+	d := newDriver(t)
+	web := &httpd.Server{Handler: hello, MaxHeads: 10 * small}
+	begin := func() *client { return d.dial(web, listener.Limits{}).send("GET /") }
+	var begun []*client
+	for range 10 {
+		begun = append(begun, begin())
+		require.Equal(t, open, begun[len(begun)-1].state)
+	}
+	require.Equal(t, "503!", statuses(begin().check(t)))
+	require.Equal(t, "200", statuses(d.dial(web, listener.Limits{}).send(raw(get+"\n")).check(t)), "in one piece")
+	require.Equal(t, "200", statuses(begun[0].send(raw(" HTTP/1.1\nHost: a\n\n")).check(t)))
+	require.Equal(t, open, begin().state, "in the place of the one that has ended")
+	require.Equal(t, open, begun[1].send(strings.Repeat("x", small-10)).state)
+	require.Equal(t, "503!", statuses(begun[1].send(strings.Repeat("x", 10)).check(t)), "one that grows beyond 4 KiB")
+
+	// The default is 8 MiB: 2048 small heads, or 128 of the longest.
+	longest := get + "X: " + strings.Repeat("x", 60_000)
+	for says, most := range map[string]int{"GET /": 2048, longest: 128} {
+		d, web := newDriver(t), &httpd.Server{Handler: hello}
+		for i := range most + 1 {
+			want := open
+			if i == most {
+				want = closed
+			}
+			require.Equal(t, want, d.dial(web, listener.Limits{}).send(raw(says)).state, "%d", i)
+		}
+	}
+}
+
+func TestAHeadThatEndsGivesItsMemoryBack(t *testing.T) {
+	d := newDriver(t)
+	web := &httpd.Server{Handler: hello, MaxHeads: 4 << 10}
+	for name, end := range map[string]func(c *client){
+		"an answer":           func(c *client) { c.send(raw(" HTTP/1.1\nHost: a\n\n")) },
+		"a refusal":           func(c *client) { c.send(raw("\n")) },
+		"too long for memory": func(c *client) { c.send(strings.Repeat("x", 4<<10)) },
+		"a time-out":          func(*client) { d.pass(11 * time.Second) },
+		"an end":              func(c *client) { c.endInput() },
+		"a reset": func(c *client) {
+			c.finish(syscall.ECONNRESET)
+			d.settle()
+		},
+		"another head in pieces": func(c *client) { c.send(raw(" HTTP/1.1\nHost: a\n\nG"), raw("ET / HTTP/1.1\nHost: a\n\n")) },
+	} {
+		for range 3 {
+			c := d.dial(web, listener.Limits{}).send("GET /")
+			require.Equal(t, open, c.state, name)
+			end(c)
+		}
+	}
+}
