@@ -1,0 +1,108 @@
+// Package publish is a publish/subscribe server of lines, on any number of reactors.
+//
+//	sub TOPIC         the client gets all messages of the topic; the answer is "+ TOPIC"
+//	pub TOPIC TEXT    all subscribers of the topic get the line "TOPIC TEXT"
+//
+// A line that is neither is answered with "! " and the reason, and the line after lost messages begins with "# ".
+//
+// Each reactor has a map of its own connections by topic. A subscription changes that map alone. A message goes to all
+// reactors by [act.Group.Broadcast], so all subscribers of a topic get its messages in the same order, and each reactor
+// pushes it to its own connections. Messages that arrive together leave together, with one send for each connection.
+//
+//	publisher ── Broadcast ─┬─▶ reactor 0: topics ── Push ──▶ connections
+//	                        └─▶ reactor 1: topics ── Push ──▶ connections
+//
+// While an inbox is full, publishers wait, and are not read from. A subscriber that does not read holds up nobody: what
+// happens to it is Limits.Overflow of the service. docs/shared-state.md has the other ways.
+package publish
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+)
+
+const (
+	// MaxLine is the longest line, with its end. Limits.High must be at least twice that.
+	MaxLine   = 4 << 10
+	maxName   = 64 // bytes of a topic
+	maxTopics = 64 // of a client
+	batch     = 64 // lines in a turn
+)
+
+// Serve is the action of one connection. On an order it ends when it has read what has arrived.
+func Serve(c *listener.Conn) act.Action {
+	return &session{subscriber: subscriber{Conn: c}, lines: listener.Line{Conn: c, Max: MaxLine}}
+}
+
+type session struct {
+	subscriber
+	lines   listener.Line
+	publish func(*act.Scheduler) // waits for room in the inboxes; nil: none does
+}
+
+func (x *session) Act(t *act.Task) act.Directive {
+	for range batch {
+		if x.publish == nil {
+			line, err := x.lines.Read()
+			switch {
+			case errors.Is(err, listener.ErrTooLong):
+				_ = x.Push([]byte("! a line is too long\n"))
+				return act.Done
+			case err != nil && t.Order() != nil:
+				return act.Done
+			case err != nil:
+				return listener.Next(t, err)
+			}
+			if refused := x.take(t, line); refused != "" {
+				_ = x.Push(fmt.Appendf(nil, "! %s\n", refused))
+			}
+		}
+		if x.publish != nil {
+			if err := t.Scheduler().Group().Broadcast(x.publish); err != nil {
+				return listener.Next(t, err)
+			}
+			x.publish = nil
+		}
+	}
+	return act.Yield
+}
+
+// take handles a line. It returns why it was refused.
+func (x *session) take(t *act.Task, line []byte) (refused string) {
+	verb, rest, _ := bytes.Cut(line, []byte(" "))
+	name, _, hasText := bytes.Cut(rest, []byte(" "))
+	topic := string(name) // a copy, as message: what was read is lent for the turn only
+	switch {
+	case string(verb) != "sub" && string(verb) != "pub":
+		return "say sub TOPIC or pub TOPIC TEXT"
+	case topic == "" || len(topic) > maxName || strings.ContainsAny(topic[:1], "+!#"):
+		return fmt.Sprintf("a topic has 1 to %d bytes and does not begin with +, ! or #", maxName)
+	case string(verb) == "pub" && !hasText:
+		return "there is no text"
+	case string(verb) == "pub":
+		message := append(bytes.Clone(rest), '\n')
+		x.publish = func(s *act.Scheduler) { topicsOf.Get(s).deliver(topic, message) }
+	case hasText:
+		return "a topic has no blanks"
+	case len(x.topics) == maxTopics:
+		return fmt.Sprintf("there are %d subscriptions already", maxTopics)
+	default:
+		if !slices.Contains(x.topics, topic) {
+			topicsOf.Get(t.Scheduler()).add(&x.subscriber, topic)
+		}
+		_ = x.Push(fmt.Appendf(nil, "+ %s\n", topic))
+	}
+	return ""
+}
+
+// Close ends the subscriptions. The scheduler calls it when the task has ended, however it ended.
+func (x *session) Close() error {
+	topicsOf.Get(x.Scheduler()).remove(&x.subscriber)
+	return nil
+}

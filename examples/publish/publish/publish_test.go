@@ -1,0 +1,142 @@
+package publish_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/publish/publish"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+func TestMain(m *testing.M) {
+	servertest.StartRuntimePoller()
+	goleak.VerifyTestMain(m)
+}
+
+// start returns a running server on two schedulers.
+func start(t *testing.T, limits listener.Limits) (*servertest.Running, net.Addr) {
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: publish.Serve, Limits: limits}
+	r := servertest.Start(t, act.Config{Schedulers: 2}, server.Setup)
+	return r, server.Addr()
+}
+
+// end ends the server, and requires that nothing is cut or logged.
+func end(t *testing.T, r *servertest.Running) {
+	t.Helper()
+	r.Group.Shutdown(servertest.Drain)
+	require.NoError(t, r.End())
+	require.Empty(t, r.Logs.All())
+}
+
+func TestAnswers(t *testing.T) {
+	r, at := start(t, listener.Limits{})
+	c := servertest.Dial(t, at)
+	for _, row := range []struct{ say, hear string }{
+		{"hello", "! say sub TOPIC or pub TOPIC TEXT\n"},
+		{"sub ", "! a topic has 1 to 64 bytes and does not begin with +, ! or #\n"},
+		{"sub #1", "! a topic has 1 to 64 bytes and does not begin with +, ! or #\n"},
+		{"sub " + strings.Repeat("x", 65), "! a topic has 1 to 64 bytes and does not begin with +, ! or #\n"},
+		{"sub a b", "! a topic has no blanks\n"},
+		{"pub a", "! there is no text\n"},
+		{"pub z nobody hears this\nsub a\nsub a", "+ a\n+ a\n"},
+		{"pub b nor this\npub a one\r\npub a two words", "a one\na two words\n"},
+	} {
+		servertest.Send(t, c, row.say+"\n")
+		servertest.Expect(t, c, row.hear)
+	}
+	for i := 1; i < 64; i++ {
+		servertest.Send(t, c, fmt.Sprintf("sub t%d\n", i))
+		servertest.Expect(t, c, fmt.Sprintf("+ t%d\n", i))
+	}
+	servertest.Send(t, c, "sub t64\n")
+	servertest.Expect(t, c, "! there are 64 subscriptions already\n")
+	servertest.Send(t, c, "pub "+strings.Repeat("x", publish.MaxLine)+"\n")
+	servertest.Expect(t, c, "! a line is too long\n")
+	servertest.ExpectEOF(t, c)
+	require.NoError(t, c.Close())
+	end(t, r)
+}
+
+// The subscribers are on both reactors, and four publishers write at the same time.
+func TestAllSubscribersGetTheSameMessagesInOneOrder(t *testing.T) {
+	const subscribers, publishers, messages = 16, 4, 200
+	r, at := start(t, listener.Limits{High: 1 << 20})
+	heard := make(chan string, subscribers)
+	for range subscribers {
+		c := servertest.Dial(t, at)
+		servertest.Send(t, c, "sub news\n")
+		servertest.Expect(t, c, "+ news\n")
+		go func() {
+			var all strings.Builder
+			in := bufio.NewScanner(c)
+			for range publishers * messages {
+				in.Scan()
+				fmt.Fprintln(&all, in.Text())
+			}
+			_ = c.Close()
+			heard <- all.String()
+		}()
+	}
+	for p := range publishers {
+		c := servertest.Dial(t, at)
+		go func() {
+			for n := range messages {
+				fmt.Fprintf(c, "pub news %d %d\n", p, n)
+			}
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}()
+	}
+	first := servertest.Receive(t, heard)
+	for p := range publishers {
+		for n := range messages {
+			require.Contains(t, first, fmt.Sprintf("news %d %d\n", p, n))
+		}
+	}
+	for range subscribers - 1 {
+		require.Equal(t, first, servertest.Receive(t, heard))
+	}
+	end(t, r)
+}
+
+// The one that reads gets everything while the other one does not read.
+func TestASubscriberThatDoesNotReadHoldsUpNobody(t *testing.T) {
+	for _, overflow := range []listener.Overflow{listener.Drop, listener.Abort} {
+		r, at := start(t, listener.Limits{High: 16 << 10, Overflow: overflow})
+		slow, quick, from := servertest.Dial(t, at), servertest.Dial(t, at), servertest.Dial(t, at)
+		for _, c := range []net.Conn{slow, quick} {
+			servertest.Send(t, c, "sub news\n")
+			servertest.Expect(t, c, "+ news\n")
+		}
+		text := strings.Repeat("x", publish.MaxLine-len("pub news \n"))
+		for range 4000 { // more than all buffers hold
+			servertest.Send(t, from, "pub news "+text+"\n")
+			servertest.Expect(t, quick, "news "+text+"\n")
+		}
+		if overflow == listener.Drop {
+			require.NoError(t, slow.(*net.TCPConn).CloseWrite())
+		}
+		got, err := io.ReadAll(slow)
+		require.Equal(t, overflow == listener.Abort, err != nil)
+		require.Less(t, len(got), 4000*len(text))
+		for _, c := range []net.Conn{slow, quick, from} {
+			require.NoError(t, c.Close())
+		}
+		r.Group.Shutdown(servertest.Drain)
+		require.NoError(t, r.End())
+		for _, e := range r.Logs.All() {
+			require.Contains(t, e.Message, "a peer has gone")
+		}
+	}
+}
