@@ -57,7 +57,8 @@ func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 // Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs nothing.
 // The bytes are lent until the turn ends, also after Discard and Close, and must not be changed. With fewer than n
 // bytes the error says why: an act.Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded, ErrTooLong
-// when n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come with it.
+// when n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come with it. A large
+// n costs no memory by itself: unread bytes take at most twice their number, and 4 KiB.
 func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed
@@ -78,7 +79,7 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 		}
 		var err error
 		if len(unread) > 0 {
-			err = c.extend(n)
+			err = c.extend()
 		} else if unread, err = c.stream.Lend(c.settings.limits.Read); err == nil {
 			c.activate().borrow(unread)
 		}
@@ -103,11 +104,12 @@ func (c *Conn) unread() []byte {
 	}
 }
 
-// extend receives once behind the unread bytes, which then lie in the connection's own buffer. So a peer that sends
+// extend receives once behind the unread bytes, which then lie in the connection's own buffer. It grows with what has
+// arrived, and not with what is asked for: a peer may announce much and send little. It doubles, so a peer that sends
 // byte by byte costs O(n).
-func (c *Conn) extend(n int) error {
+func (c *Conn) extend() error {
 	b := c.activate()
-	b.keep(n)
+	b.keep(len(c.unread()) + 1)
 	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.settings.limits.Read)])
 	b.own = b.own[:len(b.own)+got]
 	return err
@@ -394,8 +396,8 @@ func (b *buffers) TurnEnd() {
 	b.gather = nil
 }
 
-// keep moves the unread bytes into the connection's own buffer, with room for n in all. An outgrown buffer is left
-// to the collector: it may still be lent in this turn.
+// keep moves the unread bytes into the connection's own buffer, with room for n in all, of which at most one is not there
+// yet. An outgrown buffer is left to the collector: it may still be lent in this turn.
 func (b *buffers) keep(n int) {
 	unread := b.own
 	if len(b.lent) > 0 {
@@ -409,7 +411,7 @@ func (b *buffers) keep(n int) {
 	if size := max(n, len(unread)); size <= gathered {
 		b.buffer = b.cache.takeBuffer()
 	} else {
-		b.buffer = make([]byte, 0, max(size, min(2*len(unread), b.c.settings.limits.Read)))
+		b.buffer = make([]byte, 0, max(len(unread), min(2*len(unread), b.c.settings.limits.Read)))
 	}
 	b.own, b.lent = append(b.buffer, unread...), nil
 }

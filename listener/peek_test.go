@@ -314,6 +314,28 @@ func TestReadIsBounded(t *testing.T) {
 	})
 }
 
+// What was broken: a peer that announced a megabyte and sent the length alone cost a megabyte.
+func TestPeekTakesMemoryForWhatHasArrivedAndNotForWhatIsAskedFor(t *testing.T) {
+	const announced = 1 << 20
+	l := servertest.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{Read: announced})
+	defer c.Abort()
+	for sent, part := 0, 5; sent < announced; part = min(8*part, announced-sent) {
+		servertest.Send(t, peer, strings.Repeat("x", part))
+		sent += part
+		l.Until("it has arrived", func() bool {
+			l.Turn(func(*act.Task) { _, _ = c.Peek(announced) })
+			return c.Buffered() == sent
+		})
+		require.LessOrEqual(t, listener.Memory(c), max(2*sent, listener.Gathered))
+	}
+	l.Turn(func(*act.Task) {
+		in, err := c.Peek(announced)
+		require.NoError(t, err)
+		require.Equal(t, strings.Repeat("x", announced), string(in))
+	})
+}
+
 func TestDiscardOfMoreThanIsUnreadPanics(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})
