@@ -30,6 +30,7 @@ const floors = `
 	internal/netpoll  golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
 	internal/race
+	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix runtime
 	internal/wheel
 	internal/audit
@@ -67,7 +68,7 @@ const floors = `
 	                  path/filepath testing time
 
 	# 4: what makes tasks
-	service           act shutdown monitor listener go.uber.org/zap net syscall time
+	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap net os syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time

@@ -62,7 +62,7 @@ type Acceptor interface {
 	Stop()
 	// Close stops listening. Connections that were not accepted are reset. A second Close does nothing.
 	Close() error
-	// Addr returns the address, also after Close. Any goroutine.
+	// Addr returns the address, also after Close; never nil. Any goroutine.
 	Addr() net.Addr
 }
 

@@ -45,7 +45,7 @@ type Service interface {
 // Socket is a Service that listens on an address.
 type Socket interface {
 	Service
-	// Addr returns the address that was bound; nil before Setup.
+	// Addr returns the address that was bound; nil before Setup, and if it is unknown.
 	Addr() net.Addr
 }
 
@@ -107,6 +107,9 @@ func logAddresses(log *zap.Logger, services []Service) {
 	for _, v := range services {
 		if socket, ok := v.(Socket); ok {
 			addr := socket.Addr()
+			if addr == nil { // a Socket of the program's own that does not know
+				continue
+			}
 			text := addr.String()
 			if addr.Network() == "unix" {
 				text = unix + text

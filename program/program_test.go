@@ -40,6 +40,11 @@ var mains = map[string]func(){
 		}
 		server.Run(server.Listen(server.Addr, echo, greet))
 	},
+	"unknown address": func() {
+		var server program.Server
+		server.Parse()
+		server.Run(unknown{})
+	},
 	"no address": func() {
 		var server program.Server
 		server.Parse()
@@ -71,6 +76,11 @@ func echo(c *listener.Conn) act.Action {
 type nothing struct{}
 
 func (nothing) Setup(*act.Scheduler) error { return nil }
+
+// unknown is a Socket that does not know its address.
+type unknown struct{ nothing }
+
+func (unknown) Addr() net.Addr { return nil }
 
 // running is a program that a test has started.
 type running struct {
@@ -225,9 +235,11 @@ func get(t *testing.T, addr string) string {
 
 func TestItEndsWhenNoServiceIsLeft(t *testing.T) {
 	t.Parallel()
-	r := start(t, "no address")
-	require.Zero(t, r.exit(t))
-	require.Contains(t, r.said.String(), "ended in order")
+	for _, main := range []string{"no address", "unknown address"} {
+		r := start(t, main)
+		require.Zero(t, r.exit(t), main)
+		require.Contains(t, r.said.String(), "ended in order")
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -44,8 +45,16 @@ const (
 	aDescriptor
 )
 
-func (e *Engine) acceptor(fd int, o ListenOptions, sh *shared) (*Acceptor, error) {
+// acceptor makes an Acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
+func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Acceptor, error) {
 	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(sh != nil, o.Limiter), addr: e.os.LocalAddr(fd)}
+	if a.addr == nil {
+		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
+			_ = a.giveUp(fd) // the error that matters is the other one
+			return nil, errors.New("monitor: the system does not say which port it has chosen (getsockname); name one")
+		}
+		a.addr = at
+	}
 	kind := netpoll.Listener
 	if sh != nil {
 		kind = netpoll.SharedListener

@@ -2,6 +2,7 @@ package readiness_test
 
 import (
 	"net"
+	"net/netip"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -233,6 +234,81 @@ func TestADialIsAStreamOrAnError(t *testing.T) {
 		_, err = decided(l, dial)
 	}
 	require.Equal(t, syscall.ECONNREFUSED, err)
+}
+
+// late is an OS whose connects are refused by an event, as a remote peer's are, and that may not know its own addresses.
+type late struct {
+	*servertest.OS
+	nameless bool
+}
+
+func (o late) DialTCP(at netip.AddrPort) (int, bool, error) {
+	fd, _, err := o.OS.DialTCP(at)
+	return fd, false, err
+}
+
+func (late) SocketError(int) error { return syscall.ECONNREFUSED }
+
+func (o late) LocalAddr(fd int) net.Addr {
+	if o.nameless {
+		return nil
+	}
+	return o.OS.LocalAddr(fd)
+}
+
+// on returns a fixture whose engine works on os.
+func on(t *testing.T, os readiness.OS) *servertest.Stepped {
+	t.Helper()
+	servertest.CheckDescriptors(t)
+	l := &servertest.Stepped{T: t, S: act.New(act.Config{})}
+	readiness.Inject(l.S, os)
+	t.Cleanup(func() { require.NoError(t, l.S.Close()) })
+	l.Engine()
+	return l
+}
+
+// What was not noticed: the descriptor stayed until the scheduler's end.
+func TestARefusedConnectGivesItsDescriptorAndItsPlaceBack(t *testing.T) {
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = door.Close() }()
+	os := &servertest.OS{}
+	l := on(t, late{OS: os})
+	places := monitor.NewConnLimiter(1)
+	for range 3 {
+		os.Forget()
+		dial, err := l.Engine().Dial(door.Addr(), places)
+		require.NoError(t, err)
+		_, err = decided(l, dial)
+		require.Equal(t, syscall.ECONNREFUSED, err)
+		require.Equal(t, 1, os.Count("reset")+os.Count("close"))
+		require.Zero(t, places.Open())
+		_, err = dial.Stream()
+		require.Equal(t, errClosed, err)
+	}
+}
+
+// A filter of system calls may refuse getsockname.
+func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testing.T) {
+	l := on(t, late{&servertest.OS{}, true})
+	_, err := l.Engine().Listen(readiness.ListenOptions{Addr: loopback, Limiter: unlimited})
+	require.EqualError(t, err, "monitor: the system does not say which port it has chosen (getsockname); name one")
+
+	door, err := net.Listen("tcp", "127.0.0.1:0") // for a port that is free
+	require.NoError(t, err)
+	require.NoError(t, door.Close())
+	for _, at := range []net.Addr{door.Addr(), &net.UnixAddr{Name: filepath.Join(servertest.ShortDir(t), "s"), Net: "unix"}} {
+		first, err := l.Engine().Listen(readiness.ListenOptions{Addr: at, Limiter: unlimited})
+		require.NoError(t, err)
+		require.Equal(t, at.String(), first.Addr().String())
+		if at.Network() == "tcp" {
+			second, err := l.Engine().Listen(readiness.ListenOptions{Addr: at, Sibling: first, Limiter: unlimited})
+			require.NoError(t, err)
+			require.Equal(t, at.String(), second.Addr().String())
+			require.NoError(t, second.Close())
+		}
+		require.NoError(t, first.Close())
+	}
 }
 
 func TestClosingADialGivesItsPlaceBack(t *testing.T) {

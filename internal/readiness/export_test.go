@@ -40,3 +40,11 @@ func Lingering(e *Engine) (n int) {
 	}
 	return n
 }
+
+// Stock returns how many queues are kept for sockets to come, and the capacity of the largest.
+func Stock(e *Engine) (n, largest int) {
+	for _, b := range e.buffers {
+		largest = max(largest, cap(b))
+	}
+	return len(e.buffers), largest
+}

@@ -352,3 +352,53 @@ func TestStepKnowsOfInputToDiscard(t *testing.T) {
 	}
 	require.NoError(t, l.S.Run())
 }
+
+// What was not noticed: queues were kept for further sockets whatever their size.
+func TestOnlySmallQueuesAreKept(t *testing.T) {
+	const more = 100 // than are kept
+	l := servertest.New(t, act.Config{})
+	for i := range more {
+		stream, _ := l.Stream("unix", nil)
+		_, err := stream.Send(nil, make([]byte, 1<<20), 1<<20)
+		require.NoError(t, err)
+		large, _ := stream.Queued()
+		require.Greater(t, large, 64<<10, "it has grown")
+		stream.Abort()
+		if n, _ := readiness.Stock(l.Engine()); n > 0 {
+			require.FailNow(t, "kept", "after %d", i)
+		}
+	}
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	streams := make([]*readiness.Socket, more)
+	for i := range streams {
+		streams[i], _ = l.Stream("unix", nil)
+		_, err := streams[i].Send(nil, []byte("a little"), 1<<20)
+		require.NoError(t, err)
+	}
+	for _, stream := range streams {
+		stream.Abort()
+	}
+	n, largest := readiness.Stock(l.Engine())
+	require.Equal(t, 64, n)
+	require.LessOrEqual(t, largest, 64<<10)
+}
+
+// The bound counts what is queued, and not what the system has taken.
+func TestSendQueuesUpToItsBoundAndNoFurther(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	for _, row := range []struct{ head, p, high, taken int }{
+		{0, 99, 100, 99}, {0, 100, 100, 100}, {0, 101, 100, 100}, {30, 100, 100, 70}, {100, 1, 100, 0}, {101, 1, 100, 0},
+	} {
+		stream, _ := l.Stream("tcp", nil)
+		n, err := stream.Send(make([]byte, row.head), make([]byte, row.p), row.high)
+		require.NoError(t, err)
+		require.Equal(t, row.taken, n, "%+v", row)
+		queued, _ := stream.Queued()
+		require.Equal(t, row.head+row.taken, queued, "%+v", row)
+		n, err = stream.Send(nil, make([]byte, row.high), row.high)
+		require.NoError(t, err)
+		require.Equal(t, max(0, row.high-queued), n, "%+v, once more", row)
+		stream.Abort()
+	}
+}

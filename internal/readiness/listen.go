@@ -58,7 +58,7 @@ func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error)
 		_ = e.os.Close(fd)
 		return nil, err
 	}
-	return e.acceptor(fd, o, nil)
+	return e.acceptor(fd, net.TCPAddrFromAddrPort(at), o, nil)
 }
 
 // shared is a listening Unix socket, which all schedulers of a Group have together.
@@ -76,13 +76,13 @@ func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
 		if !sh.join() {
 			return nil, net.ErrClosed
 		}
-		return e.acceptor(sh.fd, o, sh)
+		return e.acceptor(sh.fd, o.Sibling.addr, o, sh)
 	}
 	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog})
 	if err != nil {
 		return nil, err
 	}
-	return e.acceptor(fd, o, &shared{fd: fd, path: path, users: 1})
+	return e.acceptor(fd, o.Addr, o, &shared{fd: fd, path: path, users: 1})
 }
 
 func (sh *shared) join() bool {
