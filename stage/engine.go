@@ -65,8 +65,8 @@ type Config struct {
 	Backoff func(n int) time.Duration
 
 	// Ended, unless it is nil, is called after a task has ended under this engine: after the store has committed that it is
-	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t lacks Data and Changed,
-	// which Get returns.
+	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is what the last
+	// stage was given; Get returns what it has left. t.Changed is not set.
 	//
 	// Ended is called on the goroutine that has made the commit, not on a scheduler's thread. It may block, and may call
 	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.

@@ -315,7 +315,7 @@ func (w *work) left(r Return) (step, time.Duration) {
 	w.lose(ErrLeaseLost) // so no heartbeat is sent for it
 	t := w.task
 	t.Stage, t.Status, t.Attempt, t.Failure = r.Stage, r.Status, r.Attempt, r.Failure
-	t.Wanted, t.Data, t.Due, t.Changed = Nothing, nil, time.Time{}, time.Time{}
+	t.Wanted, t.Due, t.Changed = Nothing, time.Time{}, time.Time{}
 	w.reach(t)
 	if err := guarded(func() error { w.e.cfg.Ended(t); return nil }); err != nil {
 		w.log.Error("Config.Ended has panicked", panics.Fields(err)...)

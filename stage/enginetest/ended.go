@@ -40,10 +40,10 @@ func testEnded(w *world) {
 	cfg.Store, cfg.Attempts, cfg.Workers = g, 2, 16
 	cfg.Ended = func(t stage.Task) {
 		now := w.get(t.ID)
-		w.Nil(t.Data)
+		w.note("ended %d: %s", t.ID, t.Data)
+		w.True(t.Changed.IsZero())
 		t.Data, t.Changed = now.Data, now.Changed
 		w.Equal(now, t)
-		w.note("ended %d", t.ID)
 	}
 	r := w.start(cfg)
 	ids := map[string]stage.ID{}
@@ -71,7 +71,7 @@ func testEnded(w *world) {
 	var want []string
 	for name, id := range ids {
 		if name != "suspends itself" {
-			want = append(want, fmt.Sprint("ended ", id))
+			want = append(want, fmt.Sprintf("ended %d: %s", id, name))
 		}
 	}
 	w.ElementsMatch(want, testOnly(w.noted(), "e"))

@@ -20,8 +20,8 @@ type customer struct {
 	name  string
 	queue []submit // not typeset yet; the first is under way
 
-	set     int
-	printed map[stage.ID]bool
+	set     int // jobs
+	printed int
 }
 
 // message is a message to a customer.
@@ -72,14 +72,14 @@ func (m isSet) at(c *customer, p *process.Self[message]) {
 	}
 }
 
-// isPrinted comes from the press, possibly more than once.
-type isPrinted struct{ id stage.ID }
+// isPrinted comes from the press, once for each job.
+type isPrinted struct{}
 
-func (m isPrinted) at(c *customer, _ *process.Self[message]) { c.printed[m.id] = true }
+func (isPrinted) at(c *customer, _ *process.Self[message]) { c.printed++ }
 
 // account asks for the state of the customer's jobs.
 type account struct{ reply process.Reply[string] }
 
 func (m account) at(c *customer, p *process.Self[message]) {
-	m.reply.Send(p, fmt.Sprintf("%s: to be set: %d, set: %d, printed: %d", c.name, len(c.queue), c.set, len(c.printed)))
+	m.reply.Send(p, fmt.Sprintf("%s: to be set: %d, set: %d, printed: %d", c.name, len(c.queue), c.set, c.printed))
 }

@@ -80,6 +80,7 @@ func (x *Shop) open() {
 		Store:    memory.New(nil),
 		Chains:   map[string]*stage.Chain{kind: chain},
 		Provider: stage.Processors{"print": stage.ProcessorFunc(x.print)},
+		Ended:    x.ended,
 	})
 	if err != nil {
 		panic(err) // the configuration above is wrong
@@ -161,7 +162,7 @@ func (x *Shop) customer(name string, may bool) process.Ref[message] {
 	defer x.mu.Unlock()
 	to, known := x.customers[name]
 	if !known && may && len(x.customers) < maxCustomers {
-		c := &customer{shop: x, name: name, printed: map[stage.ID]bool{}}
+		c := &customer{shop: x, name: name}
 		to = process.Spawn(x.sys, process.Handler[message](c.receive), process.Options{Name: "customer " + name})
 		x.customers[name] = to
 	}
