@@ -125,9 +125,9 @@ func (c *core) activate(w uint32, r *runner) {
 	w = w&^(states|blocked) | queued
 	sys := c.sys
 	if sys.runs(r) {
-		wasWaiting := r.resume()
+		r.resume()
 		c.unlock(w)
-		r.enqueue(c, wasWaiting)
+		r.enqueue(c)
 	} else {
 		sys.inTransit.Add(1)
 		c.unlock(w)

@@ -1,15 +1,18 @@
 package process_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
 )
@@ -171,3 +174,111 @@ func TestAnIdleSchedulerStealsBehindLongTasks(t *testing.T) {
 	require.Equal(t, 1, step(1-here))
 	require.Equal(t, 1-here, at)
 }
+
+// four spawns four processes that sleep, and a function that sends each of them a message on scheduler 0, in the turn of a
+// task. took returns which schedulers have run them since.
+func four(x *stepped) (send func(job), took func() []int) {
+	var all []process.Ref[job]
+	var at []int
+	for range 4 {
+		all = append(all, x.spawn(process.Options{}))
+	}
+	x.all()
+	send = func(do job) {
+		x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+			for _, to := range all {
+				require.NoError(x.t, to.Send(t, func(p *jobSelf) {
+					at = append(at, p.Scheduler().Index())
+					do(p)
+				}))
+			}
+			return act.Done
+		}))
+	}
+	took = func() (were []int) {
+		were, at = at, nil
+		return were
+	}
+	return send, took
+}
+
+func TestASleeperIsWokenForWhatATaskMadeReadyOnceItHasWaited(t *testing.T) {
+	x := newStepped(t, 2)
+	x.clock.pass(time.Second)
+	send, took := four(x)
+	step := func(scheduler, n int) {
+		_, err := x.g.Schedulers()[scheduler].Step(n)
+		require.NoError(t, err)
+	}
+
+	send(func(*jobSelf) {})
+	step(0, 1) // the task
+	x.clock.pass(20 * time.Microsecond)
+	x.only(1)
+	require.Empty(t, took(), "a few messages wake nobody")
+	x.only(0)
+	require.Equal(t, []int{0, 0, 0, 0}, took())
+
+	send(func(p *jobSelf) { x.clock.pass(10 * time.Microsecond) })
+	step(0, 1)
+	x.clock.pass(15 * time.Microsecond)
+	step(0, 1) // the turn of the runner, in which the third has waited for 25 µs already
+	require.Equal(t, []int{0, 0, 0, 0}, took())
+	require.Equal(t, 1, x.only(1), "it is woken, and comes too late")
+
+	send(func(*jobSelf) {})
+	step(0, 1)
+	x.only(1)
+	require.NotEmpty(t, took(), "processes had to wait here lately")
+	x.all()
+	took()
+
+	for range 15 { // 16 times in all
+		send(func(*jobSelf) {})
+		x.all()
+	}
+	took()
+	send(func(*jobSelf) {})
+	step(0, 1)
+	x.only(1)
+	require.Empty(t, took(), "which was long ago")
+	x.only(0)
+	require.Equal(t, []int{0, 0, 0, 0}, took())
+}
+
+func TestCallsAvoidASchedulerThatIsInTheTurnOfATask(t *testing.T) {
+	var echo process.Ref[process.Reply[int]]
+	r := start(t, 2, process.Config{}, func(sys *process.System) {
+		echo = process.Spawn(sys, process.Handler(func(p *process.Self[process.Reply[int]], m process.Reply[int]) {
+			m.Send(p, p.Scheduler().Index())
+		}), process.Options{})
+	})
+	inTurn, over := make(chan struct{}), make(chan struct{})
+	ask := &process.Ask[process.Reply[int], int]{To: echo, Message: question}
+	r.On(0, func(s *act.Scheduler) {
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if d := ask.Act(t); d != act.Done { // so that this scheduler is the one that became idle last
+				return d
+			}
+			close(inTurn)
+			<-over
+			return act.Done
+		}))
+	})
+	servertest.Receive(t, inTurn)
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Timeout)
+	defer cancel()
+	for range 20 {
+		at, err := process.Call(ctx, echo, question)
+		if !assert.NoError(t, err) {
+			break
+		}
+		assert.Equal(t, 1, at)
+	}
+	close(over)
+	echo.Kill()
+	r.end()
+}
+
+// question is the message of an Ask or a Call: the Reply alone.
+func question(r process.Reply[int]) process.Reply[int] { return r }

@@ -1,7 +1,14 @@
 package process
 
-// idleStack holds the runners that have no process to run. A thread that has made a process ready for another runner
-// wakes the one that became idle last, since its caches are the warmest.
+import (
+	"slices"
+
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// idleStack holds the runners that have no process to run; their schedulers may be busy with tasks. A thread that has made
+// a process ready for another runner wakes the one whose scheduler sleeps and which became idle last, since its caches are
+// the warmest.
 //
 // A runner is on the stack from its look at all queues, which were empty, until something wakes it. It looks once more
 // when it is on the stack: what was queued before it could be seen here is found, and what is queued later wakes it.
@@ -37,17 +44,30 @@ func (x *idleStack) push(r *runner) (now snapshot) {
 	return snapshot{len(x.stack), x.changes}
 }
 
-// pop takes off the runner that was pushed last, which the caller then wakes; nil if there is none.
+// pop takes off a runner, which the caller then wakes: of those whose schedulers rest, or else of all, the one that was
+// pushed last. It returns nil if there is none.
 func (x *idleStack) pop() *runner {
 	if !x.any() {
 		return nil
 	}
 	lock(&x.word)
 	defer x.unlock()
+	for i, r := range slices.Backward(x.stack) {
+		if hook.Rests(r.s) {
+			return x.takeOff(i)
+		}
+	}
 	if len(x.stack) == 0 {
 		return nil
 	}
 	return x.takeOff(len(x.stack) - 1)
+}
+
+// wakeOne wakes a runner, if there is one.
+func (x *idleStack) wakeOne() {
+	if r := x.pop(); r != nil {
+		r.wake()
+	}
 }
 
 // remove takes r off, if it is there.

@@ -17,13 +17,14 @@ type runner struct {
 	s     *act.Scheduler
 	queue queue
 	idle  word // 1: it is on the idle stack
-	busy  word // 1: it is in a turn
 
 	// The fields of its thread.
-	current *core         // whose turn it is
-	next    *core         // was handed the thread: it is running, and has the next turn
-	budget  int           // messages of a turn of the runner
-	leftAt  time.Duration // when the last turn ended that left processes in the queue; 0: none
+	current    *core         // whose turn it is
+	next       *core         // was handed the thread: it is running, and has the next turn
+	budget     int           // messages of a turn of the runner
+	inTurn     bool          // it is in a turn
+	readySince time.Duration // when processes were first seen to wait while another runner was idle; 0: none do
+	eager      int           // so many times an idle runner is woken at once for what a task makes ready
 
 	handedOff int64               // in this turn of the runner
 	gone      int64               // processes that have ended in it
@@ -64,6 +65,9 @@ func runnerOf(from Sender) *runner {
 const (
 	slice     = time.Millisecond // a turn that takes longer makes the next one shorter
 	mostSteal = 32
+
+	patience  = 20 * time.Microsecond // processes wait so long before an idle runner is woken for them: that costs as much
+	eagerness = 16                    // see runner.eager
 )
 
 // Act is a turn of the runner: processes have turns until budget messages are received, or no queue has a process.
@@ -73,9 +77,9 @@ func (r *runner) Act(t *act.Task) act.Directive {
 	r.noteOrder(t)
 	r.stopTimers()
 	r.shareIfLate()
-	r.busy.Store(1) // before it looks at its queue
+	r.inTurn = true
 	more := r.round()
-	r.busy.Store(0)
+	r.inTurn = false
 	if more {
 		return act.Yield
 	}
@@ -99,6 +103,7 @@ func (r *runner) round() (more bool) {
 			return false
 		}
 		r.keepRun()
+		r.shareIfLate()
 		left -= r.run(c)
 	}
 	r.requeueNext()
@@ -145,7 +150,7 @@ func (r *runner) share(stolen cores) (first *core) {
 		stolen.remove(c, queueLinks)
 		add(&r.stolen, 1)
 		if c != first {
-			r.enqueue(c, false)
+			r.enqueue(c)
 		}
 	}
 	return first
@@ -214,21 +219,30 @@ func (r *runner) enqueueAgain(c *core) {
 	if r.next == nil && r.queue.length() == 0 && r.queue.tryEnqueue(c) {
 		return
 	}
-	r.enqueue(c, false)
+	r.enqueue(c)
 }
 
-// enqueue queues c here, and wakes an idle runner, which steals it: nobody knows how long the present turn, and those in
-// front of c, will take. If r was waiting it has just been resumed for c, and runs it first.
-func (r *runner) enqueue(c *core, wasWaiting bool) {
+// enqueue queues c here. In a turn of r it wakes an idle runner, which steals c: nobody knows how long the present turn of
+// a process, and those in front of c, will take. Elsewhere, in the turn of a task, it leaves that to shareIfLate, unless
+// processes had to wait here lately: a few messages now and then are cheaper on one thread.
+func (r *runner) enqueue(c *core) {
 	if x := r.put(c); x != r {
 		x.wake() // it may be in a long turn
 	}
-	if wasWaiting {
+	if !r.sys.idle.any() {
 		return
 	}
-	if y := r.sys.idle.pop(); y != nil {
-		y.wake()
+	switch {
+	case r.inTurn:
+	case r.eager > 0:
+		r.eager--
+	default:
+		if r.readySince == 0 {
+			r.readySince = r.s.Clock().Monotonic()
+		}
+		return
 	}
+	r.sys.idle.wakeOne()
 }
 
 // put queues c here, or on the next runner whose queue is not locked.
@@ -239,14 +253,22 @@ func (r *runner) put(c *core) *runner {
 	return r.sys.enqueueBehind(c, r.s.Index())
 }
 
-// shareIfLate wakes an idle runner if the tasks of this scheduler have taken so long that the queue is better off there.
+// shareIfLate wakes an idle runner if the queue has not been empty for longer than patience: behind tasks, or behind
+// turns of processes.
 func (r *runner) shareIfLate() {
-	if r.leftAt == 0 || r.queue.empty() || r.s.Now()-r.leftAt <= slice {
+	if r.queue.empty() || !r.sys.idle.any() {
+		r.readySince = 0
 		return
 	}
-	if x := r.sys.idle.pop(); x != nil {
-		x.wake()
+	now := r.s.Clock().Monotonic()
+	if r.readySince == 0 {
+		r.readySince = now
 	}
+	if now-r.readySince <= patience {
+		return
+	}
+	r.readySince, r.eager = now, eagerness
+	r.sys.idle.wakeOne()
 }
 
 // requeueNext queues the process that was handed the thread last.
@@ -259,7 +281,11 @@ func (r *runner) requeueNext() {
 
 // adaptBudget halves the next turn after one that took too long, since sockets wait for it, and else doubles it again.
 func (r *runner) adaptBudget() {
-	if r.leftAt = r.s.Clock().Monotonic(); r.leftAt-r.s.Now() > slice {
+	now := r.s.Clock().Monotonic()
+	if r.readySince == 0 {
+		r.readySince = now // if there are any
+	}
+	if now-r.s.Now() > slice {
 		r.budget = max(1, r.budget/2)
 	} else {
 		r.budget = min(r.sys.cfg.Batch, r.budget*2)
@@ -304,16 +330,15 @@ func (r *runner) mayWait() bool {
 	return true
 }
 
-// resume wakes r, on its own thread, if it waits, and reports whether it did: a process is about to become ready.
-func (r *runner) resume() (wasWaiting bool) {
+// resume wakes r, on its own thread, if it waits: a process is about to become ready.
+func (r *runner) resume() {
 	if !r.waiting {
-		return false
+		return
 	}
 	r.waiting = false
 	r.sys.idle.remove(r)
 	r.keepRun()
 	r.waker.Wake()
-	return true
 }
 
 // wake wakes r, from any goroutine: one interrupt, however often it is called.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Config configures a System. The zero Config is good.
@@ -211,7 +212,8 @@ func (sys *System) runs(r *runner) bool {
 // schedule queues a new process. r is the runner of this thread, if it is one's.
 func (sys *System) schedule(c *core, r *runner) {
 	if sys.runs(r) {
-		r.enqueue(c, r.resume())
+		r.resume()
+		r.enqueue(c)
 	} else {
 		sys.inTransit.Add(1)
 		sys.enqueueAnywhere(c)
@@ -220,23 +222,22 @@ func (sys *System) schedule(c *core, r *runner) {
 
 // enqueueAnywhere queues a process that is in transit, on no runner's thread: on an idle runner, else on each in turn, or
 // on the next one whose queue is not locked. A runner that was popped is woken in any case, since it is no longer on the
-// idle stack. If the chosen runner is in a turn, which may be long, or not in Run, an idle one is woken too, and steals.
+// idle stack. If the chosen scheduler does not rest, it may be in a long turn of a task or a process; and it may not be in
+// Run. Then another idle one is woken too, and steals.
 func (sys *System) enqueueAnywhere(c *core) {
 	x := sys.idle.pop()
 	if x == nil {
 		x = sys.runners[sys.outside.turn.Add(1)%uint32(len(sys.runners))]
 	}
 	y := x.put(c)
+	rests := hook.Rests(y.s) && y.inRun.Load()
 	sys.inTransit.Add(-1) // before wake: the runner that wakes may find that nothing is left to do
 	y.wake()
 	if y != x {
 		x.wake()
 	}
-	if y.busy.Load() == 0 && y.inRun.Load() {
-		return // it looks at its queue next, or wakes the others when it leaves Run
-	}
-	if z := sys.idle.pop(); z != nil {
-		z.wake()
+	if !rests {
+		sys.idle.wakeOne()
 	}
 }
 

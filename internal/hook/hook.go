@@ -48,6 +48,10 @@ var (
 	// why, it is an error that says so. An act.Child does the same.
 	Failure func(t any) error
 
+	// Rests reports whether the thread of s sleeps, or is in neither Run nor Step: then no turn delays what comes from
+	// elsewhere. Any goroutine.
+	Rests func(s any) bool
+
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool
 )

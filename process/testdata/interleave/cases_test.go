@@ -600,6 +600,18 @@ var cases = []small{
 		},
 	},
 	{
+		name: "sent to while one scheduler is in the long turn of a task", runners: 2, preemptions: 2,
+		play: func(w *world) {
+			to := w.asleep(Options{}, "to")[0]
+			w.noneRests = true
+			w.sys.runners[0].wake()
+			w.task(0, func(Sender) {
+				w.await("the message to be received elsewhere", func() bool { return to.received == 1 })
+			})
+			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		},
+	},
+	{
 		name: "spawned while one runner is in a long turn", runners: 2, preemptions: 2,
 		play: func(w *world) {
 			all := w.asleep(Options{}, "long")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/steps"
 	bells "github.com/daimon-go/daimon/internal/steps/bells"
 	"github.com/daimon-go/daimon/shutdown"
@@ -36,6 +37,7 @@ type world struct {
 	dropped   bool // all processes have been ended once
 	closed    bool // the Group is closed
 	alone     bool // no runner has a thread
+	noneRests bool // no scheduler is known to be asleep
 	fresh     bool // the schedulers are new in each run
 	active    int  // active processes: neither asleep nor dead
 	pending   int  // timers and operations without a message yet
@@ -129,6 +131,7 @@ func newWorld(c chooser, all loops, cfg Config) *world {
 		w.shadowAt(unsafe.Pointer(n), &shadow{kind: ofCount, name: "a count"}, false)
 	}
 	steps.Watching, bells.Watching = recorder{w, false}, recorder{w, true}
+	hook.Rests = func(s any) bool { return !w.noneRests && (w.alone || !w.threads[s.(*act.Scheduler).Index()].busy) }
 	return w
 }
 
