@@ -30,7 +30,8 @@ type ListenOptions struct {
 	Addr net.Addr
 	// Sibling is an Acceptor of the same kind of engine on another scheduler, still open, whose address this one joins;
 	// of Addr only the type then counts. TCP: a socket for each scheduler, over which the system spreads the
-	// connections. Unix: one socket for all, unlinked when the last Acceptor is closed.
+	// connections; on macOS, NetBSD and OpenBSD, which do not, one socket for all. Unix: one socket for all, unlinked when
+	// the last Acceptor is closed.
 	Sibling Acceptor
 	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the system allows.
 	Backlog int

@@ -14,6 +14,10 @@ import (
 // the connections; a connection stays on the scheduler that accepted it. No other program can take the same port,
 // not even another instance of this one.
 //
+// macOS, NetBSD and OpenBSD do not spread connections. There all schedulers share one listening socket, as with [Unix]:
+// each arrival wakes the schedulers that are idle, and the first to come gets it. On DragonFly the spreading was not
+// tried: one scheduler may get no connections.
+//
 // On an order it stops accepting, after taking the connections that had arrived; connections go on as their actions
 // decide. It is used by pointer, by one Group at a time.
 type TCP struct {
@@ -32,7 +36,8 @@ type TCP struct {
 	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound accepting
 	// pauses and the system's backlog fills. 0 means no bound.
 	MaxConns int
-	// Backlog bounds the connections that wait to be accepted, for each scheduler; 0 is as many as the system allows.
+	// Backlog bounds the connections that wait to be accepted, for each listening socket; 0 is as many as the system
+	// allows.
 	Backlog int
 	// Limits are those of each connection.
 	Limits listener.Limits

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 )
@@ -23,20 +24,38 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		require.Equal(t, "unix", v.Addr().Network())
 		require.Equal(t, v.Path, v.Addr().String())
-		for i := range x { // while one is busy the other takes what comes
-			release := w.hold(i)
-			before := x[1-i].Load()
-			for range 10 {
-				c := servertest.Dial(t, v.Addr())
-				hears("hello")(t, c)
-				require.NoError(t, c.Close())
-			}
-			require.Equal(t, before+10, x[1-i].Load())
-			release()
-		}
-		require.EqualValues(t, 20, x.sum())
-		require.NoError(t, w.order(servertest.Drain))
+		w.servedByAll(t, x, v.Addr())
 	})
+}
+
+// macOS, NetBSD and OpenBSD do not spread connections, so there all schedulers share one listening socket.
+func TestTCPIsServedByAllSchedulersWithoutTheSystemsHelp(t *testing.T) {
+	if netpoll.SpreadsTCP {
+		t.Skip("the system spreads the connections")
+	}
+	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
+		x := newShares(2)
+		v := &service.TCP{Address: loopback, Handler: x.of(answers("hello"))}
+		w := begin(t, cfg, v.Setup)
+		w.servedByAll(t, x, v.Addr())
+	})
+}
+
+// servedByAll requires that while one scheduler is busy the other takes what comes.
+func (w *world) servedByAll(t *testing.T, x shares, addr net.Addr) {
+	for i := range x {
+		release := w.hold(i)
+		before := x[1-i].Load()
+		for range 10 {
+			c := servertest.Dial(t, addr)
+			hears("hello")(t, c)
+			require.NoError(t, c.Close())
+		}
+		require.Equal(t, before+10, x[1-i].Load())
+		release()
+	}
+	require.EqualValues(t, 20, x.sum())
+	require.NoError(t, w.order(servertest.Drain))
 }
 
 func TestUnixFile(t *testing.T) {

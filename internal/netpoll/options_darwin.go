@@ -6,5 +6,10 @@ import "golang.org/x/sys/unix"
 // so a program sees one only if it has asked for it with os/signal.
 const noSignal = 0
 
+const (
+	SpreadsTCP        = false
+	InheritsKeepAlive = false
+)
+
 // keepAliveTimes: TCP_KEEPALIVE is Darwin's name of TCP_KEEPIDLE.
 var keepAliveTimes = []int{unix.TCP_KEEPALIVE, unix.TCP_KEEPINTVL}

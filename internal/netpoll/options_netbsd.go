@@ -2,6 +2,10 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
-const noSignal = unix.MSG_NOSIGNAL
+const (
+	noSignal          = unix.MSG_NOSIGNAL
+	SpreadsTCP        = false
+	InheritsKeepAlive = false
+)
 
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}

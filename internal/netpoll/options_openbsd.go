@@ -3,5 +3,10 @@ package netpoll
 // noSignal is MSG_NOSIGNAL of <sys/socket.h>, which x/sys/unix leaves out.
 const noSignal = 0x400
 
+const (
+	SpreadsTCP        = false
+	InheritsKeepAlive = true
+)
+
 // keepAliveTimes: they are the system's alone (sysctl net.inet.tcp.keepidle).
 var keepAliveTimes []int

@@ -17,7 +17,11 @@ var errSystem = fmt.Errorf("netpoll: %s has neither epoll nor kqueue: %w", runti
 
 var errClosed = errSystem
 
-const Receives = 1
+const (
+	Receives          = 1
+	SpreadsTCP        = false
+	InheritsKeepAlive = false
+)
 
 // selector can not be opened, so no method of a Poller is ever reached.
 type selector struct{}

@@ -32,7 +32,8 @@ type ListenOptions struct {
 // Then its siblings, without First, join. An address whose last connections are still in TIME_WAIT is free.
 //
 // Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. On FreeBSD two instances
-// that start at the same moment may both be let in. Darwin, NetBSD and OpenBSD do not spread: one sibling may get all.
+// that start at the same moment may both be let in. Whether the first of DragonFly, which shares its port late, gets any
+// was not tried. Darwin, NetBSD and OpenBSD do not spread: one sibling may get all. See [SpreadsTCP].
 func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error) {
 	return listenTCP(addr, o)
 }

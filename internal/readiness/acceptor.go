@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
@@ -21,20 +22,21 @@ const deniedInARow = 64
 
 // Acceptor is a listening socket as one scheduler sees it. It implements monitor.Acceptor.
 type Acceptor struct {
-	e        *Engine
-	source   *source
-	addr     net.Addr
-	shared   *shared // nil: the socket is the Acceptor's own
-	fd       int     // -1: closed
-	slot     uint32
-	ready    bool
-	stopped  bool
-	lacks    resource // why the last Accept gave nothing, beside there being none
-	starving bool     // in Engine.starving
-	late     int      // connections given since Stop
-	lost     int      // connections lost in a row
-	waker    act.Waker
-	place    act.AtomicWaker // woken when the limiter has room
+	e         *Engine
+	source    *source
+	addr      net.Addr
+	keepAlive time.Duration
+	shared    *shared // nil: the socket is the Acceptor's own
+	fd        int     // -1: closed
+	slot      uint32
+	ready     bool
+	stopped   bool
+	lacks     resource // why the last Accept gave nothing, beside there being none
+	starving  bool     // in Engine.starving
+	late      int      // connections given since Stop
+	lost      int      // connections lost in a row
+	waker     act.Waker
+	place     act.AtomicWaker // woken when the limiter has room
 }
 
 type resource uint8
@@ -47,7 +49,8 @@ const (
 
 // acceptor makes an Acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
 func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Acceptor, error) {
-	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(sh != nil, o.Limiter), addr: e.os.LocalAddr(fd)}
+	local := sh != nil && sh.path != ""
+	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd), keepAlive: o.KeepAlive}
 	if a.addr == nil {
 		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
 			_ = a.giveUp(fd) // the error that matters is the other one
@@ -84,6 +87,9 @@ func (a *Acceptor) Accept() (*Socket, error) {
 	if err != nil {
 		a.source.limiter.Release()
 		return nil, a.refused(err)
+	}
+	if !netpoll.InheritsKeepAlive && !a.source.local {
+		_ = a.e.os.SetKeepAlive(fd, a.keepAlive) // it fails if the peer has gone, which a receive reports
 	}
 	k, err := a.source.adopt(fd)
 	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)

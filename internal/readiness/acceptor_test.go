@@ -134,6 +134,21 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 	}
 }
 
+// On macOS and NetBSD they do not inherit it from the listening socket.
+func TestAcceptedConnectionsAreProbed(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	a, err := l.Engine().Listen(readiness.ListenOptions{Addr: loopback, Limiter: unlimited, KeepAlive: 30 * time.Second})
+	require.NoError(t, err)
+	servertest.Dial(t, a.Addr())
+	k, err := next(l, a)
+	require.NoError(t, err)
+	on, err := syscall.GetsockoptInt(readiness.Descriptor(k), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+	require.NoError(t, err)
+	require.NotZero(t, on)
+	k.Abort()
+	require.NoError(t, a.Close())
+}
+
 func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
 	path := filepath.Join(servertest.ShortDir(t), "s")
 	l := servertest.New(t, act.Config{})

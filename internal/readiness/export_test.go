@@ -25,6 +25,9 @@ func Busy(e *Engine) (sockets, memory int) {
 // Starving returns how many acceptors wait for a descriptor.
 func Starving(e *Engine) int { return len(e.starving) }
 
+// Descriptor returns that of an open socket.
+func Descriptor(s *Socket) int { return int(s.fd) }
+
 // ClosePlainly closes the descriptor at once, without lingering.
 func ClosePlainly(s *Socket) { s.release(s.source.e.os.Close) }
 

@@ -24,6 +24,9 @@ type ListenOptions struct {
 
 // Listen implements monitor.Engine.
 func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
+	if o.Sibling != nil && o.Sibling.shared != nil {
+		return e.join(o.Sibling, o)
+	}
 	switch addr := o.Addr.(type) {
 	case *net.TCPAddr:
 		return e.listenTCP(addr.AddrPort(), o)
@@ -33,7 +36,8 @@ func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
 	return nil, fmt.Errorf("monitor: listening on %T: %w", o.Addr, errors.ErrUnsupported)
 }
 
-// listenTCP opens a socket of the scheduler's own; the system spreads the connections over those of one port.
+// listenTCP opens a socket of the scheduler's own, where the system spreads the connections over those of one port.
+// Where it does not, the first is for all schedulers.
 func (e *Engine) listenTCP(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
 	if o.Sibling != nil {
 		at = o.Sibling.addr.(*net.TCPAddr).AddrPort()
@@ -48,7 +52,8 @@ func (e *Engine) listenTCP(at netip.AddrPort, o ListenOptions) (*Acceptor, error
 	return a, err
 }
 
-// listenAt sets the options on the listening socket: connections inherit them, which saves a system call for each.
+// listenAt sets the options on the listening socket: connections inherit them, which saves a system call for
+// each; but see Accept.
 func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
 	fd, err := e.os.ListenTCP(at, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil})
 	if err != nil {
@@ -58,26 +63,23 @@ func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error)
 		_ = e.os.Close(fd)
 		return nil, err
 	}
-	return e.acceptor(fd, net.TCPAddrFromAddrPort(at), o, nil)
+	var sh *shared // where each scheduler has a socket of its own
+	if !netpoll.SpreadsTCP {
+		sh = &shared{fd: fd, users: 1}
+	}
+	return e.acceptor(fd, net.TCPAddrFromAddrPort(at), o, sh)
 }
 
-// shared is a listening Unix socket, which all schedulers of a Group have together.
+// shared is a listening socket that all schedulers of a Group have together.
 type shared struct {
 	fd   int
-	path string
+	path string // of a Unix socket
 
 	mu    sync.Mutex
 	users int // 0: closed
 }
 
 func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
-	if o.Sibling != nil {
-		sh := o.Sibling.shared
-		if !sh.join() {
-			return nil, net.ErrClosed
-		}
-		return e.acceptor(sh.fd, o.Sibling.addr, o, sh)
-	}
 	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog})
 	if err != nil {
 		return nil, err
@@ -85,14 +87,18 @@ func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
 	return e.acceptor(fd, o.Addr, o, &shared{fd: fd, path: path, users: 1})
 }
 
-func (sh *shared) join() bool {
+func (e *Engine) join(a *Acceptor, o ListenOptions) (*Acceptor, error) {
+	sh := a.shared
 	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.users == 0 {
-		return false
+	closed := sh.users == 0
+	if !closed {
+		sh.users++
 	}
-	sh.users++
-	return true
+	sh.mu.Unlock()
+	if closed {
+		return nil, net.ErrClosed
+	}
+	return e.acceptor(sh.fd, a.addr, o, sh)
 }
 
 // leave takes the socket from the poller of e, or else its arrivals would go on waking that scheduler, for nothing. The
@@ -104,6 +110,8 @@ func (sh *shared) leave(e *Engine) error {
 		return e.poller.Remove(sh.fd)
 	}
 	err := e.os.Close(sh.fd)
-	_ = e.os.Unlink(sh.path) // a socket file that cannot be removed is replaced by the next to listen there
+	if sh.path != "" {
+		_ = e.os.Unlink(sh.path) // a socket file that cannot be removed is replaced by the next to listen there
+	}
 	return err
 }
