@@ -236,7 +236,7 @@ func TestAnOrderWaitsForAnOffloadWithinItsBound(t *testing.T) {
 	require.True(t, returned)
 }
 
-func TestAnOffloadedTaskIsToldOfTheOrderAfterwards(t *testing.T) {
+func TestStopOfAnOffloadedTaskIsCalledWhenItsFunctionHasReturned(t *testing.T) {
 	exec := &later{}
 	s, _ := newScheduler(t, act.Config{Executor: exec})
 	var h history

@@ -377,7 +377,7 @@ func TestHaltTellsThenReturns(t *testing.T) {
 	}
 }
 
-func TestWaitingTasksAreToldAndMadeReadyOnce(t *testing.T) {
+func TestAnOrderCallsStopOfWaitingTasksAndMakesThemReadyOnce(t *testing.T) {
 	woken := 0
 	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Woken: func(*act.Task) { woken++ }}})
 	turns := make([]int, 3)
@@ -575,7 +575,7 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 		"from a demon": func(s *act.Scheduler) {
 			s.Install(&demon{act: func(*act.Task) act.Directive { s.Shutdown(halt); return act.Yield }})
 		},
-		"from being told": func(s *act.Scheduler) {
+		"in Stop": func(s *act.Scheduler) {
 			s.Spawn(told{forever, func(*act.Task, shutdown.Order) { s.Shutdown(halt) }})
 			s.Shutdown(plain(shutdown.Unbounded))
 		},
@@ -607,7 +607,7 @@ func TestShutdownWithoutAnOrderPanics(t *testing.T) {
 	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
 }
 
-func TestATaskSpawnedAfterTheOrderIsToldBeforeItsFirstTurnAndBounded(t *testing.T) {
+func TestATaskSpawnedAfterTheOrderHasStopBeforeItsFirstTurnAndIsBounded(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	var h history
 	newcomer := func(letter string) act.Action {

@@ -47,7 +47,7 @@ func TestWhatOffloadReturns(t *testing.T) {
 	}
 }
 
-func TestAnOffloadMayBlockAndHoldsUpNobody(t *testing.T) {
+func TestOtherTasksRunWhileAnOffloadBlocks(t *testing.T) {
 	l := bench(t)
 	release := make(chan int)
 	p := play(l, func(co *coro.Co) error {
@@ -320,7 +320,7 @@ func (told) Act(t *act.Task) act.Directive {
 }
 func (x told) Stop(*act.Task, shutdown.Order) { x.log.add("told") }
 
-func TestWhatABodyDoesIsToldOfAnOrder(t *testing.T) {
+func TestAnOrderIsPassedToTheActionOfDo(t *testing.T) {
 	for name, around := range map[string]func(act.Action) act.Action{
 		"by the body": func(a act.Action) act.Action { return a },
 		"by a body within": func(a act.Action) act.Action {
@@ -343,7 +343,7 @@ func TestWhatABodyDoesIsToldOfAnOrder(t *testing.T) {
 	}
 }
 
-func TestWhatABodyHasDoneIsNotToldOfAnOrder(t *testing.T) {
+func TestAnOrderIsNotPassedToAnActionThatDoHasEnded(t *testing.T) {
 	l := bench(t)
 	var log trace
 	p := play(l, func(co *coro.Co) error {
@@ -412,7 +412,7 @@ func TestDial(t *testing.T) {
 			v.drain()
 		})
 	}
-	t.Run("nobody is there", func(t *testing.T) {
+	t.Run("no server listens", func(t *testing.T) {
 		for _, address := range []string{"127.0.0.1:1", "unix:/nowhere", "no address"} {
 			l := bench(t)
 			p := play(l, func(co *coro.Co) error {
@@ -425,7 +425,7 @@ func TestDial(t *testing.T) {
 			require.Equal(t, address, refused.Address)
 		}
 	})
-	t.Run("nobody answers", func(t *testing.T) {
+	t.Run("the server does not answer", func(t *testing.T) {
 		l := bench(t)
 		p := play(l, func(co *coro.Co) error {
 			return co.Within(20*time.Millisecond, func() error {

@@ -243,7 +243,7 @@ func TestTheOtherCoroutineMovesADeadline(t *testing.T) {
 	}
 }
 
-func TestCloseByTheOtherCoroutineIsTold(t *testing.T) {
+func TestCloseByAnotherCoroutineEndsARead(t *testing.T) {
 	for name, wait := range map[string]func(c, to *coro.Conn) error{
 		"Read":            func(c, _ *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
 		"Write":           func(c, _ *coro.Conn) error { return full(c) },
@@ -284,7 +284,7 @@ func TestCloseByTheOtherCoroutineIsTold(t *testing.T) {
 }
 
 // It once woke the others only while the coroutine lived that the Conn was made for.
-func TestCloseIsToldAlsoOfAConnWhoseCoroutineHasEnded(t *testing.T) {
+func TestCloseOfAConnWhoseCoroutineHasEndedEndsARead(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	l := bench(t)
 	other, _ := l.Conn("tcp", listener.Limits{})
@@ -357,7 +357,7 @@ func TestAPeerThatHasGoneIsAnErrorAndNoHang(t *testing.T) {
 		})
 	}
 	for _, network := range networks {
-		t.Run("Write to who has closed, "+network, func(t *testing.T) {
+		t.Run("Write to a peer that has closed, "+network, func(t *testing.T) {
 			l := bench(t)
 			p, peer := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
 				for {

@@ -340,7 +340,7 @@ func TestAScopeWaitsForAnOffloadedFunction(t *testing.T) {
 	}
 }
 
-func TestABodyThatIgnoresTheEndOfAScopeKeepsNobodyWaiting(t *testing.T) {
+func TestABodyThatIgnoresTheEndOfAScopeLetsOtherTasksRun(t *testing.T) {
 	for name, call := range map[string]func(co *coro.Co) error{
 		"Yield":         (*coro.Co).Yield,
 		"Sleep":         func(co *coro.Co) error { return co.Sleep(time.Hour) },
@@ -409,7 +409,7 @@ func TestAScopeLeavesNoTimer(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestABodyIsToldOfAnOrderAndGoesOn(t *testing.T) {
+func TestABodySeesAnOrderAndGoesOn(t *testing.T) {
 	l := bench(t)
 	p := play(l, func(co *coro.Co) error {
 		require.Nil(panicking{}, co.Order())

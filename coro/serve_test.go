@@ -70,7 +70,7 @@ func TestHowAServedConnectionEnds(t *testing.T) {
 	}
 }
 
-func TestAResetByThePeerFailsNobody(t *testing.T) {
+func TestAResetByThePeerIsNoFailure(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	for range 10 {
 		c := v.dial()

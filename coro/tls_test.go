@@ -205,7 +205,7 @@ func (e eager) give(co *coro.Co, secret *tls.Conn, p []byte) error {
 }
 
 // A bad record makes the reader send an alert while the writer waits.
-func TestAPeerThatSpoilsTLSHoldsUpNobodyElse(t *testing.T) {
+func TestOtherConnectionsGoOnWhenAPeerSpoilsTLS(t *testing.T) {
 	serverSide, clientSide := identities(t)
 	v := serving{handler: coro.Serve(func(c *coro.Conn) error {
 		e := eager{c}

@@ -28,7 +28,7 @@ func TestCallbacksRunInOrderOfRegistration(t *testing.T) {
 		{"before and after", "ab;!cd;", "abcd"},
 		{"before their first turns", "ab!cd;", "abcd"},
 		{"while those before have their turns", "ab;!,c,d,e,f,;", "abcdef"},
-		{"with somebody late in each turn", "a;!b,c,d,e,f,g,h,;", "abcdefgh"},
+		{"one more registered in each turn", "a;!b,c,d,e,f,g,h,;", "abcdefgh"},
 		{"never", "abc;", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestHandleGetsEitherOutcome(t *testing.T) {
 	require.Equal(t, []string{"7 <nil>", "0 no"}, log)
 }
 
-func TestAPanicInHandleIsReportedOnceAndHarmsNobody(t *testing.T) {
+func TestAPanicInHandleIsReportedOnceAndAffectsNoOtherTask(t *testing.T) {
 	s, logs := stepped(t)
 	f := resolved(s, 1)
 	ran := false
@@ -132,7 +132,7 @@ func TestAGoexitInACallbackEndsRunInsteadOfHangingIt(t *testing.T) {
 	require.ErrorIs(t, s.Run(), act.ErrGoexit)
 }
 
-func TestAPendingFutureHoldsNobody(t *testing.T) {
+func TestAPendingFutureDoesNotKeepRunFromReturning(t *testing.T) {
 	s, _ := stepped(t)
 	f := future.New[int](s)
 	require.NoError(t, s.Run())
@@ -192,7 +192,7 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 	}
 }
 
-func TestADrainWaitsForWhoResolves(t *testing.T) {
+func TestADrainWaitsForAGoroutineThatResolves(t *testing.T) {
 	s, _ := stepped(t)
 	f := future.New[int](s)
 	g := future.Map(f, double)

@@ -69,7 +69,7 @@ func TestDoHasTheOutcomeOfItsAction(t *testing.T) {
 	}
 }
 
-func TestDoIsToldOfOrdersAndDropped(t *testing.T) {
+func TestDoPassesOrdersOnAndFailsWhenItIsDropped(t *testing.T) {
 	s, _ := stepped(t)
 	j := &job{n: math.MaxInt}
 	f := future.Do(s, j, func() int { return 7 })

@@ -29,13 +29,13 @@ func collected(logs *observer.ObservedLogs, n int) int {
 	return logs.Len()
 }
 
-func TestAFailureThatNobodySawIsReportedOnce(t *testing.T) {
+func TestAFailureThatIsNotHandledIsReportedOnce(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		do   func(s *act.Scheduler)
 		want int
 	}{
-		{"nobody looked", func(s *act.Scheduler) { failed[int](s, errNo) }, 1},
+		{"never looked at", func(s *act.Scheduler) { failed[int](s, errNo) }, 1},
 		{"three of them", func(s *act.Scheduler) {
 			for range 3 {
 				failed[int](s, errNo)
@@ -69,7 +69,7 @@ func TestAFailureThatNobodySawIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAFailureThatSomebodyMayYetSeeIsNotReported(t *testing.T) {
+func TestAFailureThatMayYetBeHandledIsNotReported(t *testing.T) {
 	s, logs := stepped(t)
 	f := failed[int](s, errNo)
 	require.Zero(t, collected(logs, 0))

@@ -261,7 +261,7 @@ func TestAllAndAny(t *testing.T) {
 		{"values", "vvv", "0 1 2", "0"},
 		{"one pending", "v.v", "pending", "0"},
 		{"one failure", "vxv", "x1", "0"},
-		{"a failure is not told before the rest is known", "x.v", "pending", "2"},
+		{"a failure is kept until the rest is known", "x.v", "pending", "2"},
 		{"several failures", "xvx", "x0+x2", "1"},
 		{"only failures", "xxx", "x0+x1+x2", "x0+x1+x2"},
 		{"failures and a pending one", "xx.", "pending", "pending"},
@@ -303,7 +303,7 @@ func TestAllAndAny(t *testing.T) {
 	}
 }
 
-func TestSomebodyFasterThanTheCallback(t *testing.T) {
+func TestAResultThatFailsBeforeItsCallbackRunsKeepsTheFailure(t *testing.T) {
 	s, logs := stepped(t)
 	f := future.New[int](s)
 	g := future.Map(f, double)

@@ -212,7 +212,7 @@ func TestResolvingForASchedulerThatIsBeingClosed(t *testing.T) {
 	}
 }
 
-func TestAnOrderReachesThoseWhoWait(t *testing.T) {
+func TestAnOrderReachesWaitingTasks(t *testing.T) {
 	s, _ := stepped(t)
 	f := future.New[int](s)
 	s.Spawn(f.Await())

@@ -30,7 +30,7 @@ func TestTheLastDirectiveWinsAndATaskletHasOnePlace(t *testing.T) {
 		{"DONE of all", []word{{"A", sync_}, {"A", done}}, ""},
 		{"DONE of a stranger", []word{{"A", done}, {"B", sync_}}, "B"},
 		{"WAIT takes out, SYNC puts back at the tail", []word{{"A", sync_}, {"B", sync_}, {"A", wait}, {"C", sync_}, {"A", sync_}}, "BCA"},
-		{"DONE of who waits", []word{{"A", wait}, {"A", done}, {"B", sync_}}, "B"},
+		{"DONE of one that waits", []word{{"A", wait}, {"A", done}, {"B", sync_}}, "B"},
 		{"scheduled anew", []word{{"A", sync_}, {"B", sync_}, {"A", done}, {"A", sync_}}, "BA"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -152,7 +152,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		{"turns, then dropped", shutdown.Policy{Turns: 2, Drop: true}, "(A)(B)ABAB", "A B ", ""},
 		{"halt keeps", shutdown.Halt, "(A)(B)", "A B ", "AB"},
 		{"halt and drop", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, "(A)(B)", "A B ", ""},
-		{"suspend tells nobody", shutdown.Suspend, "", "A B ", "AB"},
+		{"suspend calls no Stop", shutdown.Suspend, "", "A B ", "AB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r, h := tasklet.NewRunner(), &history{}
