@@ -13,9 +13,9 @@ const (
 	// pollPause is the pause of "poll": an event waits half of it on average, and an idle scheduler takes a few percent of
 	// a CPU.
 	pollPause = time.Millisecond
-	// HybridSpin is the spin of "hybrid": a few times what it costs to go to sleep and wake up, so that at worst a small
+	// hybridSpin is the spin of "hybrid": a few times what it costs to go to sleep and wake up, so that at worst a small
 	// multiple of that is wasted.
-	HybridSpin = 50 * time.Microsecond
+	hybridSpin = 50 * time.Microsecond
 )
 
 // Strategies are the names that ParseStrategy knows, for the usage text of a flag. The first is that of the zero Config.
@@ -30,7 +30,7 @@ func ParseStrategy(name string) (act.Strategy, error) {
 	case "poll":
 		return Pause(pollPause), nil
 	case "hybrid":
-		return Hybrid(HybridSpin), nil
+		return Hybrid(hybridSpin), nil
 	case "busy":
 		return Busy(), nil
 	}

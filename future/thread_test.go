@@ -22,7 +22,7 @@ import (
 var strategies = map[string]act.Strategy{
 	"interrupt": nil,
 	"poll":      demon.Pause(time.Millisecond),
-	"hybrid":    demon.Hybrid(demon.HybridSpin),
+	"hybrid":    demon.Hybrid(50 * time.Microsecond),
 	"busy":      demon.Busy(),
 }
 

@@ -303,7 +303,7 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 
 // phases runs some tasklets that share a table.
 func phases(w *sim.World, s *act.Scheduler) error {
-	shared := &table{w: w, on: tasklet.On(s), census: bodies.Get(s)}
+	shared := &table{w: w, on: tasklet.RunnerOf(s), census: bodies.Get(s)}
 	for range 3 {
 		x := &phased{table: shared}
 		if err := shared.on.Schedule(x, pick(w, tasklet.Sync, tasklet.Async)); err != nil {
@@ -439,7 +439,7 @@ func cutAt(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	v, err := w.Server("forms", act.Config{Trace: trace}, watch(w), tcp.Setup, func(s *act.Scheduler) error {
 		s.Spawn(coro.New(bodies.Get(s).counted(everything)))
 		s.Spawn(coro.New(bodies.Get(s).counted(everything)))
-		return tasklet.On(s).Schedule(&eachPhase{w: w}, tasklet.Sync)
+		return tasklet.RunnerOf(s).Schedule(&eachPhase{w: w}, tasklet.Sync)
 	})
 	require.NoError(t, err)
 	w.Client("10.0.0.1:7007", func(c *sim.Client) error {

@@ -87,7 +87,7 @@ type Config struct {
 }
 
 // Engine works on the tasks of a Store. Its methods may be called from any goroutine. Most wait for the store, so an
-// action on a scheduler does not call them: see Ask.
+// action on a scheduler does not call them: see Call.
 type Engine struct {
 	cfg   Config
 	kinds []string
@@ -242,7 +242,7 @@ func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
 // there. When Cancel has returned true, no stage of the task finishes any more. It returns false for a task that is
 // finished or cancelled already. The error may be ErrNotFound.
 func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
-	return e.stop(ctx, id, e.cfg.Store.Cancel, ErrCancelled)
+	return e.stop(ctx, id, e.cfg.Store.Cancel, ErrCanceled)
 }
 
 // Get returns a task.

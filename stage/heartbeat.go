@@ -63,7 +63,7 @@ func (w *work) heard(b Beat, until time.Duration) {
 	case b.Wanted == Suspension:
 		w.stop(ErrSuspended)
 	case b.Wanted == Ending:
-		w.stop(ErrCancelled)
+		w.stop(ErrCanceled)
 	}
 }
 

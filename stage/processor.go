@@ -43,7 +43,7 @@ func (ps Processors) Processor(id string) (Processor, error) {
 	return nil, fmt.Errorf("stage: no processor %q", id)
 }
 
-// CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: ErrSuspended, ErrCancelled,
+// CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: ErrSuspended, ErrCanceled,
 // ErrInterrupted when the engine stops, ErrLeaseLost when another worker may hold the task by now. A processor calls it
 // every now and then, or waits for ctx.Done. It is context.Cause(ctx) under a name that says what it is for.
 //

@@ -113,7 +113,7 @@ func TestAskAnEngineOnGoroutines(t *testing.T) {
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)
 	s := act.New(act.Config{})
-	suspend := stage.Ask(e, func(ctx context.Context) (bool, error) { return e.Suspend(ctx, id) })
+	suspend := stage.Call(e, func(ctx context.Context) (bool, error) { return e.Suspend(ctx, id) })
 	s.Spawn(act.Func(suspend.Act))
 	inTime(t, func() { require.NoError(t, s.Run()) })
 	require.True(t, suspend.Value)

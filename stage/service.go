@@ -18,7 +18,7 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats and one for Ask. Otherwise the Executor
+// default), the engine reserves one for each of its Workers, one for heartbeats and one for Call. Otherwise the Executor
 // needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
@@ -28,7 +28,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
 	}
-	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), asks: s.Reserve(1)}
+	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(1)}
 	if err := e.begin(x); err != nil {
 		return err
 	}
@@ -36,28 +36,28 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Ask returns a leaf action that calls f off the scheduler's thread, for an action that suspends, resumes or cancels tasks
+// Call returns a leaf action that calls f off the scheduler's thread, for an action that suspends, resumes or cancels tasks
 // or looks at them. Heartbeats and processors do not delay f. Calls run one after another. The context of f ends when f
 // has taken as long as a lease, so that a store that does not answer delays the others no longer.
 //
-//	suspend := stage.Ask(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
-func Ask[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
+//	suspend := stage.Call(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
+func Call[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
 	call := &act.Call[T]{F: func() (T, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Lease)
 		defer cancel()
 		return f(ctx)
 	}}
 	if x, ok := e.where().(*service); ok {
-		call.On = x.asks
+		call.On = x.calls
 	}
 	return call
 }
 
 // service is the host in a Group: the demon that claims and sends heartbeats. Each work is a task of its scheduler: steps.
 type service struct {
-	e                   *Engine
-	s                   *act.Scheduler
-	bodies, beats, asks act.Executor
+	e                    *Engine
+	s                    *act.Scheduler
+	bodies, beats, calls act.Executor
 
 	bell act.AtomicWaker
 	rung atomic.Bool

@@ -25,7 +25,7 @@ type Store interface {
 	Claim(ctx context.Context, c Claim) ([]Task, error)
 
 	// Enter shows that the task is at a stage now, and sets its attempt. It returns the task as it is then. If there is a
-	// request to suspend or cancel the task, Enter changes nothing and returns ErrSuspended or ErrCancelled.
+	// request to suspend or cancel the task, Enter changes nothing and returns ErrSuspended or ErrCanceled.
 	Enter(ctx context.Context, l Lease, stage string, attempt int) (Task, error)
 
 	// Finish ends a dynamic stage. In one transaction it calls commit, unless that is nil, and makes the task reach
@@ -38,7 +38,7 @@ type Store interface {
 	// ErrUnavailable.
 	//
 	// If there is a request to suspend or cancel the task, Finish changes nothing, does not call commit, and returns
-	// ErrSuspended or ErrCancelled. If this holder has finished this stage before, in a call whose answer was lost, and
+	// ErrSuspended or ErrCanceled. If this holder has finished this stage before, in a call whose answer was lost, and
 	// done nothing since, Finish does nothing and returns nil, whatever is requested by now. If the task is at another
 	// stage than p.From, the error is ErrLeaseLost. A lease that ends while commit runs is good until Finish returns.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
@@ -136,7 +136,7 @@ var (
 	ErrNotFound  = errors.New("stage: no such task")
 	ErrLeaseLost = errors.New("stage: lease lost")
 	ErrSuspended = errors.New("stage: suspended")
-	ErrCancelled = errors.New("stage: cancelled")
+	ErrCanceled  = errors.New("stage: cancelled")
 
 	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again.
 	ErrUnavailable = errors.New("stage: the store is not available")

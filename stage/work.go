@@ -342,7 +342,7 @@ func (w *work) again(same step, err error) (step, time.Duration) {
 
 // refusal reports whether err is an answer of the store, and no failure of it.
 func refusal(err error) bool {
-	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrCancelled)
+	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrCanceled)
 }
 
 // reach notes the task as it is in the store now.

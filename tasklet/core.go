@@ -49,7 +49,7 @@ type kind uint8
 
 const (
 	owner  kind = iota // has a Run
-	guest              // on an act.Scheduler that runs for others as well: see On
+	guest              // on an act.Scheduler that runs for others as well: see RunnerOf
 	inline             // has no thread
 )
 

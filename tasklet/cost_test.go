@@ -17,7 +17,7 @@ func (p *spin) Task(*tasklet.Runner) tasklet.Directive { p.n++; return tasklet.S
 func TestAllocations(t *testing.T) {
 	a := act.New(act.Config{})
 	defer a.Close()
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	x, y := &spin{}, &spin{}
 	right := r.Suspend(y)
 	schedule(t, r, tasklet.Sync, x)
@@ -39,7 +39,7 @@ func BenchmarkSyncPhase(b *testing.B) {
 			b.ReportAllocs()
 			a := act.New(act.Config{})
 			defer a.Close()
-			r := tasklet.On(a)
+			r := tasklet.RunnerOf(a)
 			for range n {
 				_ = r.Schedule(&spin{}, tasklet.Sync)
 			}

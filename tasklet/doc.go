@@ -49,8 +49,8 @@
 // is released by its deferred functions, which run after a panic and a Goexit too. What is kept from one phase to the
 // next is released by the last phase, or in Stop after an order; a [Stopper] may end its tasklet there. Neither the
 // last phase nor Stop is called after a panic in an earlier phase, after an order that suspends and drops, or when the
-// act.Scheduler of [On] is closed. What must be released in all cases is put into an action, which is always closed:
-// see [Runner.Await], and Spawn of [Runner.Act].
+// act.Scheduler of [RunnerOf] is closed. What must be released in all cases is put into an action, which is always
+// closed: see [Runner.Await], and Spawn of [Runner.Act].
 //
 // # The states of a tasklet
 //
@@ -71,7 +71,7 @@
 //
 // Under Run each member is a task of an act.Scheduler, and each SYNC phase a turn of it. So Traces, the promises on
 // fairness and the bounds of orders hold for tasklets, and the Cut of a Run names the members that it has left. With
-// [On], tasklets live among the tasks of a server, without a Run of their own.
+// [RunnerOf], tasklets live among the tasks of a server, without a Run of their own.
 //
 // ASYNC phases run where API.Executor, or the act.Scheduler, runs them; the package has no thread pool. Code that only
 // waits for events is better an act.Action, or a coroutine. [Runner.Await] lets a tasklet wait for an action.

@@ -247,10 +247,10 @@ func ExampleRunner_Shutdown() {
 }
 
 // Tasklets among the other tasks of a Group.
-func ExampleOn() {
+func ExampleRunnerOf() {
 	s := act.New(act.Config{})
 	defer s.Close()
-	tasklets := tasklet.On(s)
+	tasklets := tasklet.RunnerOf(s)
 	_ = tasklets.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		fmt.Println("a phase, on the thread in Run:", r.Act().Here())
 		return tasklet.Done

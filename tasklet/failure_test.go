@@ -129,7 +129,7 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 	}
 }
 
-const noRun = "tasklet: a runner made by Inline or On has no Run of its own"
+const noRun = "tasklet: a runner made by Inline or RunnerOf has no Run of its own"
 
 func TestWrongUsePanics(t *testing.T) {
 	r := tasklet.NewRunner()
@@ -173,7 +173,7 @@ func TestAPanicBeforeCloseIsReported(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	exec := &later{}
 	a := act.New(act.Config{Executor: exec, Logger: zap.New(core)})
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	schedule(t, r, sync_, first("T", async, boom))
 	for n := 1; n > 0; {
 		n, _ = a.Step(10)

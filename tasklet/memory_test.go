@@ -66,7 +66,7 @@ func TestDirectivesGivenDuringAPhase(t *testing.T) {
 			exec := &later{}
 			a := act.New(act.Config{Executor: exec})
 			defer a.Close()
-			s := tasklet.On(a)
+			s := tasklet.RunnerOf(a)
 			answers, first := row.answers, true
 			x := &phases{"T", func(t1 tasklet.Tasklet, s *tasklet.Runner) tasklet.Directive {
 				if s.Act().Here() {

@@ -264,7 +264,7 @@ func TestModel(t *testing.T) {
 				said.phases = append(said.phases, act1{words(r, 4), []tasklet.Directive{sync_, wait, wait, done}[r.IntN(4)]})
 			}
 			a := act.New(act.Config{})
-			s := tasklet.On(a)
+			s := tasklet.RunnerOf(a)
 			if inline {
 				s = tasklet.Inline()
 			}

@@ -116,7 +116,7 @@ func TestTaskletsShareTheRoundWithTasks(t *testing.T) {
 	h := &history{}
 	s := act.New(act.Config{})
 	defer s.Close()
-	g := tasklet.On(s)
+	g := tasklet.RunnerOf(s)
 	schedule(t, g, sync_, h.play("A", sync_, sync_), h.play("B", sync_, sync_), h.play("C", sync_, sync_))
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
 		h.note("-")

@@ -95,7 +95,7 @@ func TestStopIsNotCalledForASpentOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, h := act.New(act.Config{}), &history{}
 			defer a.Close()
-			r := tasklet.On(a)
+			r := tasklet.RunnerOf(a)
 			x := &stale{h.play("T", answer), make(chan bool), make(chan bool)}
 			schedule(t, r, async, x)
 			_, err := a.Step(10) // it has a task
@@ -114,7 +114,7 @@ func TestASpentOrderDelaysNoASYNCPhase(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	x := &between{told{h.play("T", async)}, func() {
 		r.Shutdown(terms(shutdown.Halt))
 		_, err := a.Step(10)
@@ -133,9 +133,9 @@ func TestOnReturnsTheSameRunner(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()
 	x := h.play("X")
-	schedule(t, tasklet.On(a), wait, x)
+	schedule(t, tasklet.RunnerOf(a), wait, x)
 	a.Spawn(act.Func(func(t *act.Task) act.Directive {
-		_ = tasklet.On(t.Scheduler()).Schedule(x, done)
+		_ = tasklet.RunnerOf(t.Scheduler()).Schedule(x, done)
 		return act.Done
 	}))
 	inTime(t, func() { require.NoError(t, a.Run()) })
@@ -152,7 +152,7 @@ func TestRepeatedSchedulesTakeNoMemory(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	x := h.play("X", async)
 	for range 100 {
 		schedule(t, r, async, x)
@@ -238,7 +238,7 @@ func TestStopComesBeforeTheNextASYNCPhase(t *testing.T) {
 	exec, h := &later{}, &history{}
 	a := act.New(act.Config{Executor: exec})
 	defer a.Close()
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	x := &between{told{h.play("T", async)}, func() {
 		r.Shutdown(terms(shutdown.Unbounded))
 		for n := 1; n > 0; {

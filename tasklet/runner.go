@@ -37,11 +37,11 @@ func (a API) scheduler() *act.Scheduler {
 // NewRunner returns a Runner of the zero API. Any goroutine may call it.
 func NewRunner() *Runner { return API{}.New() }
 
-// On returns a Runner whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
+// RunnerOf returns a Runner whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
 // phases are turns of s, members keep the Run of s from returning, and orders to s and its Close apply to them. The
-// runner has no Run of its own; it is running until s is closed. Each s has one: On returns the same Runner
-// again. On must be called on the thread of s.
-func On(s *act.Scheduler) *Runner { return &Runner{core: guests.Get(s)} }
+// runner has no Run of its own; it is running until s is closed. Each s has one: RunnerOf returns the same Runner
+// again. RunnerOf must be called on the thread of s.
+func RunnerOf(s *act.Scheduler) *Runner { return &Runner{core: guests.Get(s)} }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	c := newCore(API{}, guest)
@@ -50,7 +50,7 @@ var guests = act.NewLocal(func(s *act.Scheduler) *core {
 })
 
 // Runner runs the phases of tasklets. A tasklet is its member from the time it is scheduled or suspended until it
-// answers Done. There are three kinds: a Runner of API.New has a Run; one of On uses an act.Scheduler that runs a
+// answers Done. There are three kinds: a Runner of API.New has a Run; one of RunnerOf uses an act.Scheduler that runs a
 // server; one of Inline runs phases on the goroutine that schedules them.
 //
 // Any goroutine may call its methods unless they say otherwise. A phase is given its tasklet's own view of the
@@ -121,16 +121,16 @@ func (r *Runner) Suspend(t Tasklet) Rescheduler {
 // forgotten, Run does not return, and another goroutine may call Run for the others. The error also says so if the
 // executor tried to run an ASYNC phase on the thread in Run.
 //
-// If another goroutine is in Run, Run blocks until that has returned. It panics if the runner was made by Inline or On,
-// and inside a phase. It cannot detect an ASYNC phase, or a phase run by With off the thread in Run, that calls Run on another view than its own: that
-// call blocks for ever.
+// If another goroutine is in Run, Run blocks until that has returned. It panics if the runner was made by Inline or
+// RunnerOf, and inside a phase. It cannot detect an ASYNC phase, or a phase run by With off the thread in Run, that calls
+// Run on another view than its own: that call blocks for ever.
 func (r *Runner) Run() error {
 	c := r.core
 	switch {
 	case r.entry != nil, c.here():
 		panic("tasklet: Run was called inside a phase")
 	case c.kind != owner:
-		panic("tasklet: a runner made by Inline or On has no Run of its own")
+		panic("tasklet: a runner made by Inline or RunnerOf has no Run of its own")
 	}
 	c.runs.Lock()
 	defer c.runs.Unlock()
@@ -151,7 +151,8 @@ func (r *Runner) Run() error {
 // Shutdown gives an order to the present Run, or to the next one: see act.Scheduler.Shutdown. A SYNC phase is a turn,
 // an ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A tasklet that
 // waits goes on waiting; one that is a [Stopper] is told of the order. After an order SYNC phases may run in another
-// order than they were scheduled in. An Inline ignores orders; a Scheduler of On passes them on to its act.Scheduler.
+// order than they were scheduled in. An Inline ignores orders; one of RunnerOf passes them on to its
+// act.Scheduler.
 //
 // An order gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty turn.
 // So with a bound of n turns the others have n-1 SYNC phases left, and none with a bound of 1. A bound of 2 or more lets

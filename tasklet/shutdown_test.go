@@ -317,7 +317,7 @@ func TestACutCountsTaskletsWithoutATask(t *testing.T) {
 func TestStopComesAfterAPhaseUnderAnotherRunner(t *testing.T) {
 	a, h := act.New(act.Config{}), &history{}
 	defer a.Close()
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	in, out, over := make(chan bool), make(chan bool), make(chan bool)
 	w := &lodger{waiter{h: h}, func() { in <- true; <-out }}
 	_ = r.Suspend(w)

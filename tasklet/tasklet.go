@@ -79,7 +79,7 @@ func (*placeholder) Task(*Runner) Directive { return Wait }
 func (*placeholder) String() string { return "tasklet of WAIT" }
 
 var (
-	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of On is closed,
+	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of RunnerOf is closed,
 	// it is returned for every directive.
 	ErrNotRunning = errors.New("tasklet: the runner is not running")
 	// ErrInPhase is returned by With for a tasklet that is in a phase of any runner.

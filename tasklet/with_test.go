@@ -163,7 +163,7 @@ func TestOnAGroup(t *testing.T) {
 	var mu sync.Mutex
 	var on []*tasklet.Runner
 	err := g.Run(t.Context(), func(a *act.Scheduler) error {
-		r := tasklet.On(a)
+		r := tasklet.RunnerOf(a)
 		require.Same(t, a, r.Act())
 		mu.Lock()
 		on = append(on, r)
@@ -213,10 +213,10 @@ func TestOnAGroup(t *testing.T) {
 	require.Empty(t, h.take())
 }
 
-// An unused Runner of On costs nothing, not even a pass.
+// An unused runner of RunnerOf costs nothing, not even a pass.
 func TestOnDoesNotKeepRunFromReturning(t *testing.T) {
 	a := act.New(act.Config{})
-	r := tasklet.On(a)
+	r := tasklet.RunnerOf(a)
 	require.NoError(t, a.Run())
 	h := &history{}
 	schedule(t, r, sync_, h.play("A", sync_))

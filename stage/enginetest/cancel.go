@@ -59,7 +59,7 @@ func testCancel(w *world) {
 		}
 		w.Equal(t, w.get(id), row.name)
 	}
-	w.Equal([]string{stage.ErrCancelled.Error()}, w.noted())
+	w.Equal([]string{stage.ErrCanceled.Error()}, w.noted())
 }
 
 // prepared is a task that is on its way to the condition.

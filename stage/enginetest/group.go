@@ -17,7 +17,7 @@ func asks[T any](r *run, f func(context.Context) (T, error)) (T, error) {
 	var err error
 	done := make(chan struct{})
 	spawn := func(s *act.Scheduler) {
-		call := stage.Ask(r.Engine, f)
+		call := stage.Call(r.Engine, f)
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			d := call.Act(t)
 			if d != act.Wait {

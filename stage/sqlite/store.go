@@ -171,7 +171,7 @@ func (s *Store) EnqueueIn(tx *sql.Tx, kind, at string, data []byte) (stage.ID, e
 
 // failed adds the operation and the file to an error, unless it is an answer of the Store interface.
 func (s *database) failed(what string, err error) error {
-	answers := []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCancelled}
+	answers := []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCanceled}
 	if err == nil || slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) }) {
 		return err
 	}

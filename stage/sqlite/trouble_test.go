@@ -249,7 +249,7 @@ func hammer(path string, during time.Duration) error {
 func hit(s *sqlite.Store, n int) error {
 	ctx := context.Background()
 	answer := func(err error) error {
-		for _, expected := range []error{stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCancelled} {
+		for _, expected := range []error{stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCanceled} {
 			if errors.Is(err, expected) {
 				return nil
 			}

@@ -251,7 +251,7 @@ func outcome(err error) string {
 		return "lost"
 	case errors.Is(err, stage.ErrSuspended):
 		return "suspended"
-	case errors.Is(err, stage.ErrCancelled):
+	case errors.Is(err, stage.ErrCanceled):
 		return "cancelled"
 	}
 	return "refused"

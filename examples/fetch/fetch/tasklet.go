@@ -14,7 +14,7 @@ import (
 // Tasklet is written in phases, each of which says where the next one runs. Calls that block are in ASYNC phases, on a
 // goroutine of the executor; shared data is used in SYNC phases only, on the scheduler's thread.
 func Tasklet(s *act.Scheduler, a, b string, report func([]string, error)) {
-	ts := tasklet.On(s)
+	ts := tasklet.RunnerOf(s)
 	m := &merging{report: report}
 	m.resume = ts.Suspend(m) // until both lists are there
 	for _, address := range []string{a, b} {

@@ -118,7 +118,7 @@ func (x *Shop) account(w *httpd.Response, r *httpd.Request) act.Action {
 // job answers with the stage of a job.
 func (x *Shop) job(w *httpd.Response, r *httpd.Request) act.Action {
 	id, _ := strconv.ParseInt(string(r.Value("id")), 10, 64)
-	look := stage.Ask(x.engine, func(ctx context.Context) (stage.Task, error) {
+	look := stage.Call(x.engine, func(ctx context.Context) (stage.Task, error) {
 		t, err := x.engine.Get(ctx, stage.ID(id))
 		if errors.Is(err, stage.ErrNotFound) {
 			return t, nil

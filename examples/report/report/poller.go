@@ -47,7 +47,7 @@ func (p *poller) Act(t *act.Task) act.Directive {
 		return act.Wait
 	}
 	p.due = now + often
-	p.round = stage.Ask(p.work.engine, p.work.round)
+	p.round = stage.Call(p.work.engine, p.work.round)
 	return p.round.Act(t)
 }
 

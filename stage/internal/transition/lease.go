@@ -46,7 +46,7 @@ func wanted(t *stage.Task) error {
 	case stage.Suspension:
 		return stage.ErrSuspended
 	case stage.Ending:
-		return stage.ErrCancelled
+		return stage.ErrCanceled
 	}
 	return nil
 }
