@@ -8,5 +8,6 @@
 //
 // The tests of the echo server come first: it and its twin, written with coroutines, show what every server has from
 // the packages below. The others show what their program is for. Folder browser, a module of its own, uses the web
-// server with Chromium. The tests of examples/report, which is a module as well, are beside it.
+// server with Chromium. The tests of examples/report, which is a module as well, are beside it. Folder libraries, another
+// module, has no program: it puts libraries such as golang.org/x/crypto/ssh on connections.
 package e2e

@@ -13,8 +13,8 @@ import (
 )
 
 // Bridge is a leaf that calls F on another goroutine, with a net.Conn that blocks and carries the bytes of Conn. It is for
-// libraries that start goroutines or block by other means than the connection, such as golang.org/x/crypto/ssh and
-// net/rpc:
+// libraries that start goroutines or block by other means than the connection, such as net/rpc and golang.org/x/crypto/ssh
+// (which e2e/libraries tests):
 //
 //	serve := func(c *listener.Conn) act.Action {
 //		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {

@@ -13,10 +13,10 @@ import (
 type tool struct{ program, packages string }
 
 // tools returns what the tiers above quick need. The race detector and the C programs of bench need a compiler. The
-// others use servers from outside: strace counts their system calls, and a browser visits them. sqlite3 applies the
+// others use servers from outside: strace counts their system calls, and a browser and ssh visit them. sqlite3 applies the
 // migrations of stage/sqlite as an administrator would.
 func tools() []tool {
-	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"sqlite3", "sqlite3"}, {"wrk", "wrk"}}
+	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"sqlite3", "sqlite3"}, {"wrk", "wrk"}, {"ssh", "openssh-client"}}
 	if runtime.GOOS == "linux" {
 		all = append(all, tool{"strace", "strace"}, tool{"chromium", "chromium"})
 	}
