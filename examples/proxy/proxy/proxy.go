@@ -66,16 +66,13 @@ type pipe struct {
 
 func (p *pipe) Act(t *act.Task) act.Directive {
 	if p.ended {
-		if _, err := p.from.Ended(t); err != nil { // a reset behind the end
-			return t.Fail(err)
-		}
-		return act.Done
+		return p.watch(t)
 	}
 	in, err := p.from.Peek(1)
 	if err == io.EOF {
-		p.ended, err = true, p.to.CloseWrite()
-		if err == nil {
-			return act.Done
+		if err = p.to.CloseWrite(); err == nil {
+			p.ended = true
+			return p.watch(t)
 		}
 	}
 	if err != nil {
@@ -84,4 +81,12 @@ func (p *pipe) Act(t *act.Task) act.Directive {
 	n, err := p.to.Write(in)
 	p.from.Discard(n)
 	return p.from.Next(t, err)
+}
+
+// watch has t woken by a reset behind the end, while the other direction goes on.
+func (p *pipe) watch(t *act.Task) act.Directive {
+	if _, err := p.from.Ended(t); err != nil {
+		return t.Fail(err)
+	}
+	return act.Done
 }
