@@ -55,7 +55,7 @@ const floors = `
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
 	internal/readiness   act internal/netpoll internal/audit internal/hook net net/netip os syscall time
-	monitor           act shutdown internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
+	monitor           act shutdown internal/netpoll internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/race

@@ -20,6 +20,8 @@ type Connect struct {
 	// Address is "host:port", "[::1]:port", or "unix:" and a path.
 	Address string
 	Limits  Limits
+	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
+	KeepAlive time.Duration
 	// Filters prepare the connection, in this order, within FilterTimeout for all together; 0 means 10 s. If one
 	// refuses, the connect has failed; further addresses are not tried.
 	Filters       []Filter
@@ -194,7 +196,8 @@ func (c *Connect) next() bool {
 	for len(c.addresses) > 0 {
 		at := c.addresses[0]
 		c.addresses = c.addresses[1:]
-		dial, err := c.engine.Dial(at, nil)
+		dial, err := c.engine.Dial(at, monitor.DialOptions{KeepAlive: c.KeepAlive,
+			ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer})
 		if err == nil {
 			c.dial = dial
 			return true

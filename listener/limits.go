@@ -23,12 +23,17 @@ type Limits struct {
 	Overflow Overflow
 	// Linger is how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5 s.
 	Linger time.Duration
+	// ReceiveBuffer and SendBuffer are the sizes of the system's own buffers for the connection, in bytes (SO_RCVBUF,
+	// SO_SNDBUF), which come on top of the others. The system cuts what it finds too large, and Linux doubles them. 0
+	// leaves them to the system, which lets those of TCP grow to some MB. [Connect] and the services of package service
+	// set them; a Conn that exists does not.
+	ReceiveBuffer, SendBuffer int
 }
 
 // Resolved returns l with the defaults in place of zeros. It panics on a negative bound, and on a Low that is not below
 // High.
 func (l Limits) Resolved() Limits {
-	if l.Read < 0 || l.High < 0 || l.Low < 0 || l.Linger < 0 {
+	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer) < 0 || l.Linger < 0 {
 		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
 	}
 	if l.Overflow > Abort {

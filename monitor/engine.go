@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 )
 
@@ -16,10 +17,18 @@ import (
 type Engine interface {
 	// Listen begins to accept connections. The error names no address.
 	Listen(o ListenOptions) (Acceptor, error)
-	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. The stream has a place of limiter, which may be
-	// nil, until its descriptor is closed; without a place the error is ErrFull. Small segments go out at once
-	// (TCP_NODELAY).
-	Dial(addr net.Addr, limiter *ConnLimiter) (PendingConn, error)
+	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. Small segments go out at once (TCP_NODELAY).
+	Dial(addr net.Addr, o DialOptions) (PendingConn, error)
+}
+
+// DialOptions say how an Engine dials.
+type DialOptions struct {
+	// KeepAlive, ReceiveBuffer and SendBuffer are those of [ListenOptions].
+	KeepAlive                 time.Duration
+	ReceiveBuffer, SendBuffer int
+	// Limiter gives the stream a place until its descriptor is closed; without a place the error is ErrFull. It may be
+	// nil.
+	Limiter *ConnLimiter
 }
 
 // ListenOptions say where and how an Engine listens.
@@ -37,8 +46,11 @@ type ListenOptions struct {
 	Backlog int
 	// Delay leaves Nagle's algorithm on (RFC 896).
 	Delay bool
-	// KeepAlive is the time of silence after which the system probes a peer; 0 means never.
+	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
 	KeepAlive time.Duration
+	// ReceiveBuffer and SendBuffer are the sizes of the system's buffers for each connection, in bytes (SO_RCVBUF,
+	// SO_SNDBUF); 0 leaves them to the system.
+	ReceiveBuffer, SendBuffer int
 	// Limiter bounds the connections; nil means no bound. See [ConnLimiter].
 	Limiter *ConnLimiter
 }
@@ -113,15 +125,17 @@ type readinessEngine struct{ e *readiness.Engine }
 func (r readinessEngine) Listen(o ListenOptions) (Acceptor, error) {
 	sibling, _ := o.Sibling.(readinessAcceptor)
 	a, err := r.e.Listen(readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Backlog: o.Backlog,
-		Delay: o.Delay, KeepAlive: o.KeepAlive, Limiter: o.Limiter})
+		Delay: o.Delay, KeepAlive: o.KeepAlive, Limiter: o.Limiter,
+		Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}})
 	if err != nil {
 		return nil, err
 	}
 	return readinessAcceptor{a}, nil
 }
 
-func (r readinessEngine) Dial(addr net.Addr, limiter *ConnLimiter) (PendingConn, error) {
-	d, err := r.e.Dial(addr, limiter)
+func (r readinessEngine) Dial(addr net.Addr, o DialOptions) (PendingConn, error) {
+	d, err := r.e.Dial(addr, readiness.DialOptions{KeepAlive: o.KeepAlive, Limiter: o.Limiter,
+		Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}})
 	if err != nil {
 		return nil, err
 	}

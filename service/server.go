@@ -74,6 +74,7 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	}
 	o := c.listen
 	o.Addr, o.Limiter = v.addr, v.limiter
+	o.ReceiveBuffer, o.SendBuffer = c.limits.ReceiveBuffer, c.limits.SendBuffer
 	for _, sibling := range v.open {
 		o.Sibling = sibling // any
 	}

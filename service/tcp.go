@@ -41,7 +41,8 @@ type TCP struct {
 	Backlog int
 	// Limits are those of each connection.
 	Limits listener.Limits
-	// KeepAlive is the time of silence after which the system probes a peer; 0 means never.
+	// KeepAlive is the time of silence after which the system probes a peer, and again and again; Linux gives up at the
+	// ninth. 0 means a minute, and less never.
 	KeepAlive time.Duration
 	// Delay leaves Nagle's algorithm on (RFC 896). There is seldom a reason: a Conn gathers what is written in a turn.
 	Delay bool

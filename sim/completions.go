@@ -224,8 +224,9 @@ func (d *acceptor) Close() error {
 
 func (d *acceptor) Addr() net.Addr { return d.l.address() }
 
-// Dial implements monitor.Engine.
-func (e *completer) Dial(addr net.Addr, limiter *monitor.ConnLimiter) (monitor.PendingConn, error) {
+// Dial implements monitor.Engine. The options of TCP have no effect.
+func (e *completer) Dial(addr net.Addr, o monitor.DialOptions) (monitor.PendingConn, error) {
+	limiter := o.Limiter
 	if !limiter.Acquire() {
 		return nil, monitor.ErrFull
 	}

@@ -506,6 +506,13 @@ func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
 	return v.option(fd, "TCP_KEEPIDLE")
 }
 
+func (v *view) SetBuffers(fd int, _ netpoll.Buffers) error {
+	if v.get(fd, "SO_RCVBUF") == nil {
+		return syscall.EBADF
+	}
+	return nil
+}
+
 // option checks the descriptor. The option itself has no effect.
 func (v *view) option(fd int, name string) error {
 	f := v.get(fd, name)

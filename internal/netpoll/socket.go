@@ -81,6 +81,18 @@ func setKeepAlive(fd int, idle time.Duration) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 }
 
+func setBuffers(fd int, b Buffers) error {
+	if b.Receive > 0 {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, b.Receive); err != nil {
+			return err
+		}
+	}
+	if b.Send > 0 {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, b.Send)
+	}
+	return nil
+}
+
 // fits: the system wants the NUL that ends the path to have its place too.
 func fits(path string) bool { return len(path) < len(unix.RawSockaddrUnix{}.Path) }
 

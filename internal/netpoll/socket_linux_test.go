@@ -137,6 +137,32 @@ func TestKeepAliveTimes(t *testing.T) {
 	require.Equal(t, unix.EINVAL, sys.SetKeepAlive(client, 24*time.Hour), "the kernel takes 32767 s")
 }
 
+// socket(7): Linux doubles what is asked for.
+func TestBuffersHaveTheSizesThatWereSet(t *testing.T) {
+	balanced(t)
+	for _, b := range []Buffers{{20000, 0}, {0, 30000}, {40000, 50000}} {
+		sizes := func(fd int) Buffers {
+			receive, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+			require.NoError(t, err)
+			send, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+			require.NoError(t, err)
+			return Buffers{receive, send}
+		}
+		client, server := unixPair(t)
+		hold(t, client)
+		hold(t, server)
+		want := sizes(client)
+		if b.Receive > 0 {
+			want.Receive = 2 * b.Receive
+		}
+		if b.Send > 0 {
+			want.Send = 2 * b.Send
+		}
+		require.NoError(t, sys.SetBuffers(client, b))
+		require.Equal(t, want, sizes(client))
+	}
+}
+
 func TestBacklogBounds(t *testing.T) {
 	require.Equal(t, maxBacklog, ListenOptions{}.backlog())
 	require.Equal(t, maxBacklog, ListenOptions{Backlog: -1}.backlog())

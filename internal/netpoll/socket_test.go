@@ -206,6 +206,9 @@ func TestErrorsOfADescriptorThatIsNone(t *testing.T) {
 	require.Equal(t, unix.EBADF, sys.SocketError(-1))
 	require.Equal(t, unix.EBADF, sys.SetNoDelay(-1, true))
 	require.Equal(t, unix.EBADF, sys.SetKeepAlive(-1, time.Minute))
+	require.Equal(t, unix.EBADF, sys.SetBuffers(-1, Buffers{Receive: 1}))
+	require.Equal(t, unix.EBADF, sys.SetBuffers(-1, Buffers{Send: 1}))
+	require.NoError(t, sys.SetBuffers(-1, Buffers{}), "both are left to the system")
 	require.Nil(t, sys.LocalAddr(-1))
 	require.Nil(t, sys.PeerAddr(-1))
 }

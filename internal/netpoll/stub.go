@@ -50,3 +50,4 @@ func localAddr(int) net.Addr                               { return nil }
 func peerAddr(int) net.Addr                                { return nil }
 func setNoDelay(int, bool) error                           { return errSystem }
 func setKeepAlive(int, time.Duration) error                { return errSystem }
+func setBuffers(int, Buffers) error                        { return errSystem }

@@ -23,6 +23,9 @@ type ListenOptions struct {
 	First bool
 }
 
+// Buffers are the sizes of a socket's buffers in the system, in bytes; 0 leaves one to the system, which adapts it (TCP).
+type Buffers struct{ Receive, Send int }
+
 // ListenTCP listens at addr, port 0 being one of the system's choice (ask LocalAddr). [::] takes IPv4 too where the
 // system can (not on OpenBSD and DragonFly); an IPv4 address mapped into IPv6 is IPv4. EINVAL is the zero address,
 // ENODEV an unknown zone.
@@ -118,3 +121,8 @@ func (System) SetNoDelay(fd int, on bool) error { return setNoDelay(fd, on) }
 // the system's number of probes is reached; rounded up to seconds, 0 or less switches probing off.
 // OpenBSD has no times per connection: there it only switches.
 func (System) SetKeepAlive(fd int, idle time.Duration) error { return setKeepAlive(fd, idle) }
+
+// SetBuffers sets the sizes of fd's buffers (SO_RCVBUF, SO_SNDBUF). The system may cut them (net.core.rmem_max and
+// wmem_max) and adds what it needs for itself: Linux doubles them. TCP connections inherit those of the listening socket,
+// Unix connections do not everywhere.
+func (System) SetBuffers(fd int, b Buffers) error { return setBuffers(fd, b) }

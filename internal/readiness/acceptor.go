@@ -29,6 +29,7 @@ type Acceptor struct {
 	shared    *shared // nil: the socket is the Acceptor's own
 	fd        int     // -1: closed
 	slot      uint32
+	buffers   netpoll.Buffers // for each connection: those of a Unix socket are not inherited everywhere
 	ready     bool
 	stopped   bool
 	lacks     resource // why the last Accept gave nothing, beside there being none
@@ -50,7 +51,7 @@ const (
 // acceptor makes an Acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
 func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Acceptor, error) {
 	local := sh != nil && sh.path != ""
-	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd), keepAlive: o.KeepAlive}
+	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd), keepAlive: keptAlive(o.KeepAlive)}
 	if a.addr == nil {
 		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
 			_ = a.giveUp(fd) // the error that matters is the other one
@@ -61,6 +62,9 @@ func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Ac
 	kind := netpoll.Listener
 	if sh != nil {
 		kind = netpoll.SharedListener
+	}
+	if local {
+		a.buffers = o.Buffers
 	}
 	slot, err := e.watch(fd, kind, a)
 	if err != nil {
@@ -90,6 +94,9 @@ func (a *Acceptor) Accept() (*Socket, error) {
 	}
 	if !netpoll.InheritsKeepAlive && !a.source.local {
 		_ = a.e.os.SetKeepAlive(fd, a.keepAlive) // it fails if the peer has gone, which a receive reports
+	}
+	if a.buffers != (netpoll.Buffers{}) {
+		_ = a.e.os.SetBuffers(fd, a.buffers) // with other sizes it works too
 	}
 	k, err := a.source.adopt(fd)
 	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)

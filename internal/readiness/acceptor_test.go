@@ -231,7 +231,7 @@ func TestADialIsAStreamOrAnError(t *testing.T) {
 	require.NoError(t, err)
 	at := door.Addr()
 
-	dial, err := l.Engine().Dial(at, unlimited)
+	dial, err := l.Engine().Dial(at, readiness.DialOptions{Limiter: unlimited})
 	require.NoError(t, err)
 	stream, err := decided(l, dial)
 	require.NoError(t, err)
@@ -244,7 +244,7 @@ func TestADialIsAStreamOrAnError(t *testing.T) {
 	stream.Abort()
 
 	require.NoError(t, door.Close())
-	dial, err = l.Engine().Dial(at, unlimited)
+	dial, err = l.Engine().Dial(at, readiness.DialOptions{Limiter: unlimited})
 	if err == nil {
 		_, err = decided(l, dial)
 	}
@@ -292,7 +292,7 @@ func TestARefusedConnectGivesItsDescriptorAndItsPlaceBack(t *testing.T) {
 	places := monitor.NewConnLimiter(1)
 	for range 3 {
 		os.Forget()
-		dial, err := l.Engine().Dial(door.Addr(), places)
+		dial, err := l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: places})
 		require.NoError(t, err)
 		_, err = decided(l, dial)
 		require.Equal(t, syscall.ECONNREFUSED, err)
@@ -332,10 +332,10 @@ func TestClosingADialGivesItsPlaceBack(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = door.Close() }()
 	places := monitor.NewConnLimiter(1)
-	dial, err := l.Engine().Dial(door.Addr(), places)
+	dial, err := l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: places})
 	require.NoError(t, err)
 	require.Equal(t, 1, places.Open())
-	_, err = l.Engine().Dial(door.Addr(), places)
+	_, err = l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: places})
 	require.Equal(t, readiness.ErrFull, err, "there is one place, and it is taken")
 	dial.Close()
 	dial.Close()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
@@ -14,8 +15,16 @@ type Dial struct {
 	k *Socket // nil: taken or closed
 }
 
+// DialOptions are those of package monitor.
+type DialOptions struct {
+	KeepAlive time.Duration
+	Buffers   netpoll.Buffers
+	Limiter   Limiter
+}
+
 // Dial implements monitor.Engine.
-func (e *Engine) Dial(addr net.Addr, limiter Limiter) (*Dial, error) {
+func (e *Engine) Dial(addr net.Addr, o DialOptions) (*Dial, error) {
+	limiter := o.Limiter
 	if !limiter.Acquire() {
 		return nil, ErrFull
 	}
@@ -24,6 +33,7 @@ func (e *Engine) Dial(addr net.Addr, limiter Limiter) (*Dial, error) {
 	case *net.TCPAddr:
 		if fd, done, err = e.os.DialTCP(addr.AddrPort()); err == nil {
 			_ = e.os.SetNoDelay(fd, true) // without it all is slower, not wrong
+			err = e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive))
 		}
 	case *net.UnixAddr:
 		local = true
@@ -31,7 +41,13 @@ func (e *Engine) Dial(addr net.Addr, limiter Limiter) (*Dial, error) {
 	default:
 		err = fmt.Errorf("monitor: dialing %T: %w", addr, errors.ErrUnsupported)
 	}
+	if err == nil && o.Buffers != (netpoll.Buffers{}) {
+		err = e.os.SetBuffers(fd, o.Buffers)
+	}
 	if err != nil {
+		if fd >= 0 {
+			_ = e.os.Close(fd) // the error that matters is the other one
+		}
 		limiter.Release()
 		return nil, err
 	}

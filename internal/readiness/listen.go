@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -19,8 +20,15 @@ type ListenOptions struct {
 	Backlog   int
 	Delay     bool
 	KeepAlive time.Duration
+	Buffers   netpoll.Buffers
 	Limiter   Limiter
 }
+
+// keepAlive is the default.
+const keepAlive = time.Minute
+
+// keptAlive returns what SetKeepAlive takes for a setting: 0 means the default, and less than 0 never.
+func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setting, keepAlive)) }
 
 // Listen implements monitor.Engine.
 func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
@@ -59,7 +67,11 @@ func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, o.KeepAlive)); err != nil {
+	err = errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
+	if err == nil && o.Buffers != (netpoll.Buffers{}) {
+		err = e.os.SetBuffers(fd, o.Buffers)
+	}
+	if err != nil {
 		_ = e.os.Close(fd)
 		return nil, err
 	}

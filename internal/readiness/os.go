@@ -32,6 +32,7 @@ type OS interface {
 	PeerAddr(fd int) net.Addr
 	SetNoDelay(fd int, on bool) error
 	SetKeepAlive(fd int, idle time.Duration) error
+	SetBuffers(fd int, b netpoll.Buffers) error
 }
 
 // Poller is the part of an OS that belongs to one scheduler; see netpoll.Poller.

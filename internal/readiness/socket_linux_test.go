@@ -228,7 +228,7 @@ func TestADialledConnectionDoesNotDelaySmallSegments(t *testing.T) {
 		}
 		return nil
 	}
-	dial, err := l.Engine().Dial(door.Addr(), unlimited)
+	dial, err := l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: unlimited})
 	require.NoError(t, err)
 	defer dial.Close()
 	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)

@@ -1,0 +1,115 @@
+package service_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+// options is an OS that notes the options of sockets that are set.
+type options struct {
+	servertest.OS
+	mu        sync.Mutex
+	keepAlive []time.Duration
+	buffers   []netpoll.Buffers
+}
+
+func (o *options) SetKeepAlive(fd int, idle time.Duration) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.keepAlive = append(o.keepAlive, idle)
+	return o.System.SetKeepAlive(fd, idle)
+}
+
+func (o *options) SetBuffers(fd int, b netpoll.Buffers) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buffers = append(o.buffers, b)
+	return o.System.SetBuffers(fd, b)
+}
+
+// seen returns what was noted, and forgets it.
+func (o *options) seen() (keepAlive []time.Duration, buffers []netpoll.Buffers) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	keepAlive, buffers = o.keepAlive, o.buffers
+	o.keepAlive, o.buffers = nil, nil
+	return keepAlive, buffers
+}
+
+// Keep-alive is on for accepted and for dialled connections, unless it is switched off. Accepted TCP connections inherit
+// the options of the listening socket; those of a Unix socket have to be given theirs.
+func TestOptionsOfSockets(t *testing.T) {
+	sizes := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
+	given := netpoll.Buffers{Receive: 30000, Send: 40000}
+	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, Limits: sizes}
+	sized := &service.TCP{Address: loopback, Handler: echo, Limits: sizes}
+	for name, test := range map[string]struct {
+		service                  socketed
+		connect                  listener.Connect
+		listening, dialled       []time.Duration
+		buffers, atEach, dialing []netpoll.Buffers
+	}{
+		"the defaults": {service: &service.TCP{Address: loopback, Handler: echo},
+			listening: []time.Duration{time.Minute}, dialled: []time.Duration{time.Minute}},
+		"times": {service: &service.TCP{Address: loopback, Handler: echo, KeepAlive: time.Hour},
+			connect:   listener.Connect{KeepAlive: time.Second},
+			listening: []time.Duration{time.Hour}, dialled: []time.Duration{time.Second}},
+		"never": {service: &service.TCP{Address: loopback, Handler: echo, KeepAlive: -1},
+			connect:   listener.Connect{KeepAlive: -time.Second},
+			listening: []time.Duration{0}, dialled: []time.Duration{0}},
+		"buffers": {service: sized, connect: listener.Connect{Limits: sizes},
+			listening: []time.Duration{time.Minute}, dialled: []time.Duration{time.Minute},
+			buffers: []netpoll.Buffers{given}, dialing: []netpoll.Buffers{given}},
+		"buffers of Unix sockets": {service: unix, connect: listener.Connect{Limits: sizes},
+			atEach: []netpoll.Buffers{given}, dialing: []netpoll.Buffers{given}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			os := &options{}
+			w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+				readiness.Inject(s, os)
+				return nil
+			}, test.service.Setup)
+			keepAlive, buffers := os.seen()
+			require.Equal(t, test.listening, keepAlive)
+			require.Equal(t, test.buffers, buffers)
+
+			c := servertest.Dial(t, test.service.Addr())
+			servertest.Send(t, c, "hello")
+			servertest.Expect(t, c, "hello")
+			keepAlive, buffers = os.seen()
+			require.Empty(t, keepAlive, "inherited")
+			require.Equal(t, test.atEach, buffers)
+
+			os = &options{}
+			other := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+				readiness.Inject(s, os)
+				dial := test.connect
+				dial.Address = test.service.Addr().String()
+				if test.service.Addr().Network() == "unix" {
+					dial.Address = "unix:" + dial.Address
+				}
+				s.Spawn(act.Seq(&dial, act.Func(func(*act.Task) act.Directive {
+					dial.Conn().Abort()
+					return act.Done
+				})))
+				return nil
+			})
+			require.NoError(t, other.End())
+			keepAlive, buffers = os.seen()
+			require.Equal(t, test.dialled, keepAlive)
+			require.Equal(t, test.dialing, buffers)
+			require.NoError(t, c.Close())
+			require.NoError(t, w.order(servertest.Drain))
+		})
+	}
+}
