@@ -11,9 +11,9 @@ import (
 //
 //	var engines = act.NewLocal(newEngine)
 //
-// A value that is an io.Closer is closed with the scheduler, the latest made first. A value with a method Drop() that
-// keeps something going without a task, such as the last bytes of a connection (see Scheduler.Hold), is told by it to
-// end that at once, when an order drops what is left. The value stays usable.
+// A value that is an io.Closer is closed with the scheduler, the latest made first. If the value has a method Drop(), the
+// scheduler calls it when an order drops what is left; Drop ends at once what the value keeps going without a task, such
+// as the last bytes of a connection (see Scheduler.Hold). The value stays usable.
 type Local[T any] struct {
 	index int
 	make  func(*Scheduler) T

@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Panic is the error of a task in whose name something panicked: the Value of the panic and the Stack as debug.Stack
-// returns it. As an error it unwraps to a Value that is an error. Its method Raise panics again with the same stack.
+// Panic is the error of a task that failed by a panic: the Value of the panic and the Stack as debug.Stack returns it.
+// As an error it unwraps to a Value that is an error. Its method Raise panics again with the same stack.
 type Panic = panics.Panic
 
 // errUnsaid is the failure of an action that returned Failed without Task.Fail.

@@ -4,7 +4,9 @@ import "github.com/daimon-go/daimon/listener"
 
 // Dial connects to address, which is "host:port" or "unix:" and a path. The operating system may try for minutes:
 // bound it with Co.Within. The error is a *listener.ConnectError. The body has to close the connection; if the body is
-// stopped or panics, the connection is aborted. To dial for another task, use listener.Connect.
+// stopped or panics, the connection is aborted.
+//
+// To dial for another task, use listener.Connect. For filters, use listener.Connect with Filters, [Co.Do] and [Co.Conn].
 func Dial(co *Co, address string, l listener.Limits) (*Conn, error) {
 	connect := listener.Connect{Address: address, Limits: l}
 	if err := co.Do(&connect); err != nil {

@@ -11,7 +11,7 @@ type Body struct {
 // Length returns the length of the whole body, or -1 if it is known only at its end.
 func (b *Body) Length() int64 { return b.length }
 
-// Peek lends the bytes of the body that are there, at least one, until the turn ends. Otherwise the error says why: a
+// Peek lends the bytes of the body that are there, at least one, until the turn ends. Otherwise the error says why: an
 // act.Blocked; io.EOF after the last byte; or what is wrong with the body, which the client is told if the handler
 // fails with that error. The first Peek sends 100 (Continue) to a client that waits for it.
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }

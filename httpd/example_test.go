@@ -47,6 +47,21 @@ func ExampleServer() {
 	// Output: 200 OK Hello, World! <nil>
 }
 
+func slow(w *httpd.Response, _ *httpd.Request) act.Action {
+	return act.Seq(&listener.Sleep{For: time.Second}, act.Func(func(*act.Task) act.Directive {
+		_, _ = w.WriteString("Hello, World, after a second!\n")
+		return act.Done
+	}))
+}
+
+// A handler that has to wait returns an action.
+func ExampleServer_waiting() {
+	visit(&httpd.Server{Handler: slow}, func(at string) {
+		say(http.Get(at + "/"))
+	})
+	// Output: 200 OK Hello, World, after a second! <nil>
+}
+
 func ExampleMux() {
 	var site httpd.Mux
 	site.Handle("GET /{$}", func(w *httpd.Response, r *httpd.Request) act.Action {

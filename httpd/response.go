@@ -48,7 +48,7 @@ const TimeFormat = http1.TimeFormat
 var (
 	// ErrNoContent is returned for content where the status has none: 101, 204, 205 and 304.
 	ErrNoContent = errors.New("httpd: a response with this status has no content")
-	// ErrLength is returned for more content than SetLength has announced. It is the failure of an answer with less.
+	// ErrLength is returned for more content than SetLength has announced. An answer with fewer bytes fails with it.
 	ErrLength = errors.New("httpd: the content is not as long as was announced")
 	// ErrLate is returned for changes to a head that has been sent.
 	ErrLate = errors.New("httpd: the head of the response has been sent")
@@ -194,7 +194,7 @@ func (w *Response) SetBody(p []byte) {
 	w.whole = p
 }
 
-// Write takes p, or as much of it as there is room for, and returns how much. If that is not all of p, the error is a
+// Write takes p, or as much of it as there is room for, and returns how much. If that is not all of p, the error is an
 // act.Blocked, which wakes when there is room again, or says why nothing more can be written: ErrLength,
 // ErrNoContent, ErrSlow, or the error of the connection. An action that ignores the error has not answered: see Handler.
 //

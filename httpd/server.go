@@ -47,8 +47,8 @@ type Server struct {
 // Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it.
 // The zero Timeouts are good for servers on the Internet. A negative time-out means no limit.
 type Timeouts struct {
-	// Head is the time for the first byte of the first request, and again from the first byte of any request to the end
-	// of its fields. A client that takes longer for the latter is answered with 408. 0 means 10 s.
+	// Head bounds the wait for the first byte of a connection. From the first byte of each request it bounds the arrival
+	// of its fields; a slower client gets 408. 0 means 10 s.
 	Head time.Duration
 	// Idle is how long a connection is kept between two requests. 0 means 75 s.
 	Idle time.Duration

@@ -140,7 +140,7 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
-// Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns a
+// Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an
 // act.Blocked error instead of waiting.
 func (c *Conn) Read(p []byte) (int, error) {
 	in, err := c.Peek(min(1, len(p)))

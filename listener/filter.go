@@ -15,8 +15,8 @@ import (
 // leaves the connection as it is.
 type Filter func(*Conn) act.Action
 
-// Filtered returns an action that runs the filters on c, one after the other. If they have not finished within so much
-// time, all together, it fails with an error that is os.ErrDeadlineExceeded; 0 means 10 s. If a filter has closed c it
+// Filtered returns an action that runs the filters on c, one after the other. If they have not finished within the
+// given time in total, it fails with an error that is os.ErrDeadlineExceeded; 0 means 10 s. If a filter has closed c, it
 // fails with net.ErrClosed. An order is passed on to the filter under way. The caller owns c.
 func Filtered(c *Conn, within time.Duration, filters ...Filter) act.Action {
 	if within == 0 {

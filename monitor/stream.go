@@ -11,7 +11,7 @@ import (
 // Stream is what lies under a connection: bytes in order, both ways, on one scheduler. An [Engine] makes Streams, and a
 // filter such as TLS makes one over another. All methods belong to the scheduler's thread and none blocks.
 //
-// A Stream over another one that changes, keeps and adds no bytes in either direction may have a method
+// A Stream over another one that passes all bytes on unchanged and holds none back may have a method
 //
 //	Unwrap() Stream
 //

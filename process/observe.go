@@ -100,8 +100,8 @@ func (x *watch) Cancel() bool {
 }
 
 // Link links two processes: the end of either ends the other, with the Reason Linked. Unless always is set, an end that
-// is Normal or Stopped does not count. If one process has ended already, the other ends at once as it would have. Several
-// links between the same two processes act as one, but each has to be cancelled. Any goroutine may call Link.
+// is Normal or Stopped does not count. If one process has ended already, the other ends at once, under the same rule.
+// Several links between the same two processes act as one, but each has to be cancelled. Any goroutine may call Link.
 func Link(a, b AnyRef, always bool) Operation {
 	if a == nil || b == nil {
 		panic("process: Link without a process: the zero Ref is nobody")

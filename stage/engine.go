@@ -86,8 +86,8 @@ type Config struct {
 	Logger *zap.Logger
 }
 
-// Engine works on the tasks of a Store. Its methods may be called from any goroutine. Most wait for the store, so an
-// action on a scheduler does not call them: see Call.
+// Engine works on the tasks of a Store. A monitor.Engine, which makes connections, is something else. The methods may be
+// called from any goroutine. Most wait for the store, so an action on a scheduler does not call them: see Call.
 type Engine struct {
 	cfg   Config
 	kinds []string

@@ -8,7 +8,10 @@ import (
 
 // Store keeps tasks. Each method is one atomic transition, and has been stored when it returns nil, as far as the store
 // promises. All methods may be called from any goroutine, and from any process where the store is shared. They may
-// block, but not after ctx has ended. Package storetest has a test suite that every Store must pass.
+// block, but not after ctx has ended.
+//
+// The rules of the transitions, which the stores of this module share, are in an internal package. A store of your own
+// writes them again; package storetest, a test suite that every Store must pass, checks them.
 //
 // Time is the store's own clock, one for all that share it.
 //

@@ -40,7 +40,7 @@ const (
 	Ending     Wanted = "CANCEL"
 )
 
-// Task is a snapshot of what a store knows of a task.
+// Task is a snapshot of what a store knows of a task. It is a record, not a task of a scheduler, which is an act.Task.
 type Task struct {
 	ID     ID
 	Kind   string // names its chain

@@ -7,7 +7,7 @@ import (
 )
 
 // Echo is the action of one connection. Write takes as many bytes as there is room for and the rest stays unread, so a
-// client that does not read is not read from either. When the client has sent its last byte, all of it is still sent
+// client that stops reading is no longer read from. When the client has sent its last byte, all of it is still sent
 // back. On an order it goes on until the client has closed.
 func Echo(c *listener.Conn) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
