@@ -22,7 +22,7 @@ func TestConnectionsBringNoGoroutines(t *testing.T) {
 			servertest.Send(t, c, "!")
 			servertest.Expect(t, c, "!")
 		}
-		require.Equal(t, clients, v.Open())
+		eventually(t, "all are open", func() bool { return v.Open() == clients })
 		require.LessOrEqual(t, runtime.NumGoroutine(), cfg.Schedulers+12)
 		require.Error(t, w.order(servertest.Cut))
 		require.Zero(t, v.Open())

@@ -306,6 +306,7 @@ func TestARefusedConnectGivesItsDescriptorAndItsPlaceBack(t *testing.T) {
 // A filter of system calls may refuse getsockname.
 func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testing.T) {
 	l := on(t, late{&servertest.OS{}, true})
+	other := on(t, late{&servertest.OS{}, true})
 	_, err := l.Engine().Listen(readiness.ListenOptions{Addr: loopback, Limiter: unlimited})
 	require.EqualError(t, err, "monitor: the system does not say which port it has chosen (getsockname); name one")
 
@@ -317,7 +318,7 @@ func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testin
 		require.NoError(t, err)
 		require.Equal(t, at.String(), first.Addr().String())
 		if at.Network() == "tcp" {
-			second, err := l.Engine().Listen(readiness.ListenOptions{Addr: at, Sibling: first, Limiter: unlimited})
+			second, err := other.Engine().Listen(readiness.ListenOptions{Addr: at, Sibling: first, Limiter: unlimited})
 			require.NoError(t, err)
 			require.Equal(t, at.String(), second.Addr().String())
 			require.NoError(t, second.Close())
