@@ -35,7 +35,8 @@ const (
 	batch     = 64 // lines in a turn
 )
 
-// Serve is the action of one connection. On an order it ends when it has read what has arrived.
+// Serve is the action of one connection. On an order it ends when it has read what has arrived. Limits.Overflow of the
+// service is Drop or Abort; with Reject a subscriber that is too slow loses its subscriptions.
 func Serve(c *listener.Conn) act.Action {
 	return &session{subscriber: subscriber{Conn: c}, lines: listener.Line{Conn: c, Max: MaxLine}}
 }
