@@ -89,9 +89,9 @@ func ExampleScheduler_Step() {
 	s := act.New(act.Config{})
 	s.Spawn(&countdown{"a", 3})
 	s.Spawn(&countdown{"b", 3})
-	for {
+	for !s.Finished() {
 		turns, err := s.Step(4)
-		if turns == 0 || err != nil {
+		if err != nil {
 			break
 		}
 		fmt.Println("-", turns, "turns")

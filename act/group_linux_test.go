@@ -79,12 +79,12 @@ func TestFiftyLoadedRoundsOfStartAndStopLeaveNothingBehind(t *testing.T) {
 	for range 10 { // the runtime keeps threads that it needed once
 		loadedRound(t)
 	}
-	before := census(t)
+	before := countAll(t)
 	for range 50 {
 		loadedRound(t)
 	}
-	require.Eventually(t, func() bool { return census(t).within(before) }, 20*time.Second, 10*time.Millisecond,
-		"before %+v, now %+v", before, census(t))
+	require.Eventually(t, func() bool { return countAll(t).within(before) }, 20*time.Second, 10*time.Millisecond,
+		"before %+v, now %+v", before, countAll(t))
 }
 
 // loadedRound starts a server on two schedulers, puts load on it, and stops it in the middle.
@@ -131,7 +131,7 @@ func worker(s *act.Scheduler, i int) act.Action {
 // counts are what a process can leak.
 type counts struct{ goroutines, descriptors, threads int }
 
-func census(t *testing.T) counts {
+func countAll(t *testing.T) counts {
 	return counts{runtime.NumGoroutine(), entries(t, "/proc/self/fd"), entries(t, "/proc/self/task")}
 }
 

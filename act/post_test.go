@@ -12,20 +12,20 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// sentry is an Idler that sleeps until it is interrupted, and reports it.
-type sentry struct {
+// parkingIdler is an Idler that sleeps until it is interrupted, and reports it.
+type parkingIdler struct {
 	asleep     chan struct{} // receives when a sleep begins
 	interrupt  chan struct{}
 	interrupts atomic.Int32
 }
 
-func newSentry(s *act.Scheduler) *sentry {
-	i := &sentry{asleep: make(chan struct{}, 100), interrupt: make(chan struct{}, 1)}
+func newParkingIdler(s *act.Scheduler) *parkingIdler {
+	i := &parkingIdler{asleep: make(chan struct{}, 100), interrupt: make(chan struct{}, 1)}
 	s.SetIdler(i)
 	return i
 }
 
-func (i *sentry) Idle(atMost time.Duration) {
+func (i *parkingIdler) Idle(atMost time.Duration) {
 	if atMost == 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func (i *sentry) Idle(atMost time.Duration) {
 	<-i.interrupt
 }
 
-func (i *sentry) Interrupt() {
+func (i *parkingIdler) Interrupt() {
 	i.interrupts.Add(1)
 	select {
 	case i.interrupt <- struct{}{}:
@@ -297,7 +297,7 @@ func TestPendingPostsAreDue(t *testing.T) {
 // One write, however many come.
 func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	i := newSentry(s)
+	i := newParkingIdler(s)
 	s.Hold(1)
 	blocked := make(chan struct{})
 	s.Post(func(*act.Scheduler) { <-blocked })
@@ -425,7 +425,7 @@ func (p *postman) Monotonic() time.Duration {
 // Awake it is not interrupted at all.
 func TestAThreadAwakeIsNotInterrupted(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	i := newSentry(s)
+	i := newParkingIdler(s)
 	left := 1000
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
 		s.Post(func(*act.Scheduler) {})

@@ -27,7 +27,7 @@ func TestRandomProgramsAlwaysEndAndAccountForAll(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	long := tier.Choose(500*time.Millisecond, 2*time.Second, 20*time.Second)
 	for start := time.Now(); time.Since(start) < long; {
-		w := newSettlement(r)
+		w := newGroupRun(r)
 		for range 1 + r.IntN(4) {
 			inTime(t, func() { w.run(t) })
 		}
@@ -36,8 +36,8 @@ func TestRandomProgramsAlwaysEndAndAccountForAll(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }, 10*time.Second, time.Millisecond)
 }
 
-// settlement is one Group and what has happened on it.
-type settlement struct {
+// groupRun is one Group and what has happened on it.
+type groupRun struct {
 	g              *act.Group
 	r              *rand.Rand // of the test's goroutine only
 	spawned, ended atomic.Int64
@@ -46,8 +46,8 @@ type settlement struct {
 	budget         atomic.Int64 // of tasks still to be spawned
 }
 
-func newSettlement(r *rand.Rand) *settlement {
-	w := &settlement{r: r}
+func newGroupRun(r *rand.Rand) *groupRun {
+	w := &groupRun{r: r}
 	w.g = act.NewGroup(act.Config{
 		Schedulers:   3,
 		TurnsPerPass: []int{0, 1, 7}[r.IntN(3)],
@@ -64,7 +64,7 @@ func newSettlement(r *rand.Rand) *settlement {
 }
 
 // run runs the Group once, with newcomers, until it ends by itself or its context does.
-func (w *settlement) run(t *testing.T) {
+func (w *groupRun) run(t *testing.T) {
 	w.budget.Add(200)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(w.r.IntN(4000))*time.Microsecond)
 	defer cancel()
@@ -90,7 +90,7 @@ func (w *settlement) run(t *testing.T) {
 }
 
 // end closes the Group and settles the account.
-func (w *settlement) end(t *testing.T) {
+func (w *groupRun) end(t *testing.T) {
 	var cut *shutdown.Cut
 	err := w.g.Close()
 	require.True(t, err == nil || errors.As(err, &cut), "%v", err)
@@ -99,7 +99,7 @@ func (w *settlement) end(t *testing.T) {
 		10*time.Second, 100*time.Microsecond, "each action is closed once: %v of %v", &w.closed, &w.spawned)
 }
 
-func (w *settlement) fork() *rand.Rand { return rand.New(rand.NewPCG(w.r.Uint64(), w.r.Uint64())) }
+func (w *groupRun) fork() *rand.Rand { return rand.New(rand.NewPCG(w.r.Uint64(), w.r.Uint64())) }
 
 func anyPolicy(r *rand.Rand) shutdown.Policy {
 	return shutdown.Policy{
@@ -112,14 +112,14 @@ func anyPolicy(r *rand.Rand) shutdown.Policy {
 
 // newcomer is an action without a plan.
 type newcomer struct {
-	w     *settlement
+	w     *groupRun
 	r     *rand.Rand
 	nap   act.Timer
 	child act.Action
 	told  bool
 }
 
-func (w *settlement) newcomer(r *rand.Rand) *newcomer { return &newcomer{w: w, r: r} }
+func (w *groupRun) newcomer(r *rand.Rand) *newcomer { return &newcomer{w: w, r: r} }
 
 func (n *newcomer) Close() error {
 	n.w.closed.Add(1)

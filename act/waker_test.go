@@ -256,7 +256,7 @@ func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 // It travels once in a turn of its task, however often it is made.
 func TestARemoteThatHasBeenUsedInterruptsNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	i := newSentry(s)
+	i := newParkingIdler(s)
 	remotes := make(chan act.RemoteWaker, 2)
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {

@@ -41,7 +41,8 @@
 // Response.Write, net/smtp's Client, and crypto/tls with Handshake (see "Locks").
 //
 // These do not, since they start goroutines: net/rpc (ServeConn and Client), net/http's Server and Transport,
-// tls.Conn.HandshakeContext with a context that can be cancelled, golang.org/x/crypto/ssh, most database drivers. Give them a [listener.Bridge], whose net.Conn any goroutine may use:
+// tls.Conn.HandshakeContext with a context that can be cancelled, golang.org/x/crypto/ssh, most database drivers. Give them
+// a [listener.Bridge], whose net.Conn any goroutine may use:
 //
 //	err := co.Do(&listener.Bridge{Conn: c.Under(), F: func(c net.Conn) error {
 //		rpc.ServeConn(c)
@@ -54,10 +55,29 @@
 //
 // A mutex that a coroutine holds while it is suspended blocks the whole thread when another coroutine of the scheduler
 // locks it, and then it is never unlocked. A tls.Conn has such mutexes, so use one from one coroutine. If one coroutine is
-// to read while another writes, call Handshake first, and make sure that Write never waits: put a net.Conn below the
-// tls.Conn whose Write is that of [Conn.Under], and before each part of at most 16 KiB wait until Under().Sent() is nil
-// (see [Co.Unblock]). Otherwise a peer that does not read and sends a bad record stops the scheduler: Read answers with an
-// alert, for which it needs the mutex that Write holds.
+// to read while another writes, call Handshake first, and make sure that Write never waits:
+//
+//	type eager struct{ *coro.Conn }
+//
+//	func (e eager) Write(p []byte) (int, error) { return e.Under().Write(p) }
+//
+//	// send writes p to secret, which is tls.Server(e, config).
+//	func send(co *coro.Co, e eager, secret *tls.Conn, p []byte) error {
+//		for part := range slices.Chunk(p, 16<<10) { // with what TLS adds less than Limits.High
+//			for err := e.Under().Sent(); err != nil; err = e.Under().Sent() {
+//				if err := co.Unblock(err); err != nil {
+//					return err
+//				}
+//			}
+//			if _, err := secret.Write(part); err != nil {
+//				return err
+//			}
+//		}
+//		return nil
+//	}
+//
+// If Write waited, a peer that does not read and sends a bad record would stop the scheduler: Read answers with an alert,
+// for which it needs the mutex that Write holds.
 //
 // To bound a handshake, call Handshake within [Co.WithContext] or [Co.Within].
 //

@@ -167,7 +167,7 @@ func ExampleCo_UntilOrder() {
 				return err
 			})
 			if errors.Is(err, coro.ErrOrdered) {
-				_, err = fmt.Fprint(c, "good-bye")
+				_, err = fmt.Fprint(c, "good-bye, the order is to ", c.Co().Order().Policy())
 				return err
 			}
 			if err != nil {
@@ -193,7 +193,7 @@ func ExampleCo_UntilOrder() {
 	// Output:
 	// hello, Ada
 	// hello, the end
-	// good-bye
+	// good-bye, the order is to drain, 30s, then drop
 }
 
 // A function that blocks runs off the thread. The body waits for it; the thread does not.

@@ -150,11 +150,15 @@ func ExampleAny() {
 	fastest := future.Any(s, mirror, other)
 	_ = mirror.Fail(errors.New("unreachable"))
 	_ = other.Resolve("here you are")
+	none := future.Any[string](s)
 	fmt.Println(s.Run())
 	fmt.Println(fastest.Value())
+	_, err := none.Value()
+	fmt.Println(errors.Is(err, future.ErrNone))
 	// Output:
 	// <nil>
 	// here you are <nil>
+	// true
 }
 
 // Tasks on all schedulers wait for a value that is loaded once.

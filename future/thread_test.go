@@ -250,7 +250,7 @@ func TestGo(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s, logs := stepped(t)
 			f := future.Go(s, row.fn)
-			require.NoError(t, s.Run(), "it holds Run until then")
+			require.NoError(t, s.Run(), "the function keeps Run from returning")
 			require.Equal(t, row.want, outcome(f))
 			require.Zero(t, logs.Len())
 		})

@@ -40,8 +40,8 @@ func listen(s *act.Scheduler, at string, sibling monitor.Acceptor, limiter *moni
 	return e.Listen(monitor.ListenOptions{Addr: addr, Sibling: sibling, Limiter: limiter})
 }
 
-// doorman is a task that accepts until its acceptor is closed.
-func doorman(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) {
+// acceptAll is a task that accepts until its acceptor is closed.
+func acceptAll(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) {
 	var conns []*listener.Conn
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		for {
@@ -63,7 +63,7 @@ func doorman(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) {
 func TestAcceptTakesOneAfterTheOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a := door(l, nil)
-	o, conns := doorman(l, a)
+	o, conns := acceptAll(l, a)
 	for n := 1; n <= 5; n++ {
 		peer := servertest.Dial(t, a.From.Addr())
 		l.Until("the connection", func() bool { return len(*conns) == n })
@@ -82,7 +82,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 			l, clock := virtual(t)
 			a := door(l, monitor.NewConnLimiter(10))
 			spare, _ := l.Stream("tcp", nil)
-			o, conns := doorman(l, a)
+			o, conns := acceptAll(l, a)
 			l.OS.Fail = servertest.Failing("accept", errno)
 			servertest.Dial(t, a.From.Addr())
 			l.Until("it has tried", func() bool { return l.OS.Count("accept") == 1 })
@@ -107,7 +107,7 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
 	l, clock := virtual(t)
 	a := door(l, monitor.NewConnLimiter(3))
-	_, conns := doorman(l, a)
+	_, conns := acceptAll(l, a)
 	short := true
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "add" && short {
@@ -131,7 +131,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 		syscall.ECONNRESET, syscall.ETIMEDOUT} {
 		l, _ := virtual(t)
 		a := door(l, monitor.NewConnLimiter(1))
-		_, conns := doorman(l, a)
+		_, conns := acceptAll(l, a)
 		l.OS.Fail = func(call string, _ int) error {
 			if call == "accept" && l.OS.Count("accept") == 1 {
 				return errno
@@ -147,7 +147,7 @@ func TestErrorsOfOneConnectionArePassedOver(t *testing.T) {
 func TestAnUnknownErrorFailsAccept(t *testing.T) {
 	l, _ := virtual(t)
 	a := door(l, monitor.NewConnLimiter(1))
-	o, _ := doorman(l, a)
+	o, _ := acceptAll(l, a)
 	l.OS.Fail = servertest.Failing("accept", syscall.EINVAL)
 	servertest.Dial(t, a.From.Addr())
 	require.Equal(t, act.Failed, o.over(l))
@@ -159,7 +159,7 @@ func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a := door(l, monitor.NewConnLimiter(2))
 	a.Limits.Linger = servertest.Timeout
-	_, conns := doorman(l, a)
+	_, conns := acceptAll(l, a)
 	var peers []net.Conn
 	for range 4 {
 		peers = append(peers, servertest.Dial(t, a.From.Addr()))

@@ -20,8 +20,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// house listens for the length of the test and greets each client.
-func house(t testing.TB, network, at string) net.Addr {
+// listenAndGreet listens for the length of the test and greets each client.
+func listenAndGreet(t testing.TB, network, at string) net.Addr {
 	t.Helper()
 	ln, err := net.Listen(network, at)
 	require.NoError(t, err)
@@ -56,9 +56,9 @@ type calls struct{ n atomic.Int64 }
 func (e *calls) Execute(f func()) { e.n.Add(1); go f() }
 
 func TestConnectToEachKindOfAddress(t *testing.T) {
-	tcp := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr)
+	tcp := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr)
 	path := filepath.Join(servertest.ShortDir(t), "s")
-	house(t, "unix", path)
+	listenAndGreet(t, "unix", path)
 	_, port, err := net.SplitHostPort(tcp.String())
 	require.NoError(t, err)
 	for address, lookups := range map[string]int64{
@@ -126,7 +126,7 @@ var long = "/" + strings.Repeat("x", 200)
 
 func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
+	good := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
 	c := listener.Resolved(engine(l), vacant(t), vacant(t), good, vacant(t))
 	var conn *listener.Conn
 	o := spawn(l.S, act.Seq(c, act.Func(func(*act.Task) act.Directive { conn = c.Conn(); return act.Done })))
@@ -143,7 +143,7 @@ func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 // What was broken: Within, and act.Seq and its kind, closed the leaf as soon as it was Done, and with it
 // the connection that it had just made.
 func TestAConnectionSurvivesTheBoundOnItsMaking(t *testing.T) {
-	at := house(t, "tcp", "127.0.0.1:0").String()
+	at := listenAndGreet(t, "tcp", "127.0.0.1:0").String()
 	for name, bound := range map[string]func(act.Action) act.Action{
 		"Within":    func(a act.Action) act.Action { return listener.Within(servertest.Timeout, a) },
 		"act.Seq":   func(a act.Action) act.Action { return act.Seq(a) },
@@ -170,15 +170,15 @@ func TestAConnectionSurvivesTheBoundOnItsMaking(t *testing.T) {
 	}
 }
 
-// deaf lets no event through, so that no connect is ever decided.
-func deaf(l *servertest.Stepped) {
+// dropEvents lets no event through, so that no connect is ever decided.
+func dropEvents(l *servertest.Stepped) {
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] }
 }
 
 func TestAConnectThatTakesTooLongIsGivenUp(t *testing.T) {
-	at := house(t, "tcp", "127.0.0.1:0").String()
+	at := listenAndGreet(t, "tcp", "127.0.0.1:0").String()
 	l, clock := virtual(t)
-	deaf(l)
+	dropEvents(l)
 	o := spawn(l.S, listener.Within(time.Second, &listener.Connect{Address: at})).begun(l)
 	pass(l, clock, time.Second-1)
 	require.Equal(t, act.Wait, o.directive)
@@ -191,7 +191,7 @@ func TestAConnectThatTakesTooLongIsGivenUp(t *testing.T) {
 }
 
 func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
-	at := house(t, "tcp", "127.0.0.1:0").String()
+	at := listenAndGreet(t, "tcp", "127.0.0.1:0").String()
 	for name, c := range map[string]*listener.Connect{
 		"while connecting": {Address: at},
 		"while looking up": {Address: "localhost:80"},
@@ -200,7 +200,7 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			l.Engine()
-			deaf(l)
+			dropEvents(l)
 			if name != "before its begin" {
 				l.Turn(func(task *act.Task) { require.Equal(t, act.Wait, c.Act(task)) })
 			}
@@ -240,7 +240,7 @@ func (e executor) Execute(f func()) { e(f) }
 func TestConnectPassesOverAnAddressThatCannotBeTried(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	never := netip.MustParseAddrPort("255.255.255.255:9")
-	good := house(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
+	good := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
 	c := listener.Resolved(engine(l), never, good)
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		d := c.Act(t)

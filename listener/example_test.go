@@ -201,9 +201,9 @@ func (Arithmetic) Add(numbers []int, sum *int) error {
 func ExampleNext() {
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	defer func() { _ = s.Close() }()
-	letters := monitor.NewMailbox[string](1)
+	mailbox := monitor.NewMailbox[string](1)
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		_, empty := letters.Take()
+		_, empty := mailbox.Take()
 		fmt.Println(listener.Next(t, nil))
 		fmt.Println(listener.Next(t, empty)) // and the next Send wakes the task
 		fmt.Println(listener.Next(t, io.EOF))

@@ -42,7 +42,7 @@ func TestClosingAnAcceptorAtTheLimitFailsAccept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			a := door(l, monitor.NewConnLimiter(1))
-			o, conns := doorman(l, a)
+			o, conns := acceptAll(l, a)
 			servertest.Dial(t, a.From.Addr())
 			l.Until("the only place is taken", func() bool { return len(*conns) == 1 })
 			for range backlog {
@@ -64,7 +64,7 @@ func TestClosingAnAcceptorAtTheLimitFailsAccept(t *testing.T) {
 // What was broken: the panic came when the connection stood, and its descriptor stayed open.
 func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	c := &listener.Connect{Address: house(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
+	c := &listener.Connect{Address: listenAndGreet(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
 	l.Turn(func(task *act.Task) {
 		require.PanicsWithValue(t, "listener: Limits with a negative bound: {Read:-1 High:0 Low:0 Overflow:0 Linger:0s}",
 			func() { c.Act(task) })

@@ -29,7 +29,7 @@ var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
 func (c *clock) Wall() time.Time          { return start.Add(c.Monotonic()) }
 
-// virtual is a lab whose time passes when the test says so.
+// virtual is a Stepped whose time passes when the test says so.
 func virtual(t testing.TB) (*servertest.Stepped, *clock) {
 	t.Helper()
 	c := &clock{}

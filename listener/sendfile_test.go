@@ -42,7 +42,7 @@ func file(t testing.TB, n int) (*os.File, []byte) {
 	return f, content
 }
 
-// refuses is a lab's Fail for a system that has no call to send a file with.
+// refuses is a Fail of a Stepped for a system that has no call to send a file with.
 func refuses(call string, _ int) error {
 	if call == "sendfile" {
 		return syscall.ENOSYS

@@ -21,18 +21,20 @@ type Signal struct {
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
 // Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a
-// Signal with these terms; a second one ends the process at once, with 128 plus the number of the signal as its exit
+// Signal with these terms; a second one is logged and ends the process at once, with 128 plus the number of the signal as its exit
 // status, as shells do. It does not keep Run from returning. When the Group is closed the signals have their usual
 // effect again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(ordering{}, func(g *act.Group) (end func()) {
-		second := false
+		second, log := false, g.Schedulers()[0].Logger()
 		return notify(func(sig os.Signal) {
 			if second {
+				log.Warn("ended at once by a second signal", zap.Stringer("signal", sig))
+				_ = log.Sync()
 				os.Exit(128 + int(sig.(syscall.Signal)))
 			}
 			second = true
-			g.Schedulers()[0].Logger().Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
+			log.Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
 			g.Shutdown(Signal{sig, terms})
 		}, syscall.SIGINT, syscall.SIGTERM)
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -98,12 +99,13 @@ func init() {
 
 // impatient is a server that does not end by itself and gets two signals.
 func impatient(second func()) {
+	log := zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}), os.Stdout, zap.WarnLevel))
 	told := make(chan shutdown.Order, 1)
 	go func() {
 		<-told
 		second()
 	}()
-	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: zap.NewNop()}, monitor.Signals(shutdown.Unbounded),
+	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log}, monitor.Signals(shutdown.Unbounded),
 		func(s *act.Scheduler) error {
 			s.Spawn(&stubborn{told})
 			s.Post(func(*act.Scheduler) { raise(syscall.SIGTERM) })
@@ -118,7 +120,7 @@ func TestASecondSignalEndsTheProcessAtOnce(t *testing.T) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit, out)
 		require.Equal(t, status, exit.ExitCode(), out)
-		require.Empty(t, out)
+		require.Equal(t, fmt.Sprintf("ended at once by a second signal\t{\"signal\": %q}\n", syscall.Signal(status-128)), out)
 	}
 }
 

@@ -120,7 +120,7 @@ type Ask[M, A any] struct {
 	q     *question[A]
 	timer act.Timer
 	due   time.Duration
-	bell  act.AtomicWaker
+	waker act.AtomicWaker
 	sent  bool
 }
 
@@ -129,7 +129,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	if x.q == nil {
 		x.begin(t)
 	}
-	x.bell.Set(t.Waker())
+	x.waker.Set(t.Waker())
 	if x.q.state.Load() != answered && x.Within != 0 && t.Scheduler().Now() >= x.due {
 		x.q.giveUp(os.ErrDeadlineExceeded)
 	}
@@ -155,7 +155,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 }
 
 func (x *Ask[M, A]) begin(t *act.Task) {
-	x.q = &question[A]{notify: func(*runner) { x.bell.Wake() }}
+	x.q = &question[A]{notify: func(*runner) { x.waker.Wake() }}
 	x.q.watchAsked(x.To.process(), nil)
 	switch {
 	case x.Within > 0:

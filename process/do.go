@@ -48,14 +48,14 @@ type job struct {
 	act.Child
 	by     observation // the end of the process cancels it
 	sys    *System
-	bell   act.AtomicWaker
+	waker  act.AtomicWaker
 	over   word // 1: finished, or cancelled
 	report func(r *runner, err error)
 }
 
 // Act forwards a turn, unless the job was cancelled.
 func (x *job) Act(t *act.Task) act.Directive {
-	x.bell.Set(t.Waker())
+	x.waker.Set(t.Waker())
 	if x.over.Load() != 0 {
 		return act.Done
 	}
@@ -86,7 +86,7 @@ func (x *job) Cancel() bool {
 		return false
 	}
 	x.by.remove()
-	x.bell.Wake()
+	x.waker.Wake()
 	x.sys.done()
 	return true
 }

@@ -31,7 +31,7 @@ type runner struct {
 	free      []waiter            // what makeRoom has returned last
 	waiting   bool                // it has returned Wait, and nothing has resumed it
 	waker     act.Waker           //
-	bell      act.AtomicWaker     // wakes it from any goroutine
+	anywhere  act.AtomicWaker     // wakes it from any goroutine
 	disarmed  inbox.Stack[*timer] // to be stopped on this thread
 
 	ordered bool                          // an order is in force
@@ -84,7 +84,7 @@ func (r *runner) Act(t *act.Task) act.Directive {
 		return act.Yield
 	}
 	r.waker = t.Waker()
-	r.bell.Set(r.waker) // from here on wake works
+	r.anywhere.Set(r.waker) // from here on wake works
 	r.waiting = true
 	if r.mayWait() {
 		return act.Wait
@@ -342,7 +342,7 @@ func (r *runner) resume() {
 }
 
 // wake wakes r, from any goroutine: one interrupt, however often it is called.
-func (r *runner) wake() { r.bell.Wake() }
+func (r *runner) wake() { r.anywhere.Wake() }
 
 // keepRun keeps Run from returning, until releaseRun.
 func (r *runner) keepRun() {

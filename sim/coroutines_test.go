@@ -46,7 +46,7 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 		}
 		box := monitor.NewMailbox[time.Duration](4)
 		for _, body := range []func(*coro.Co) error{
-			dozing(w), boasting(w, box), hearing(w, box), working(w), racing(w), paired(w), wishing(w, last),
+			dozing(w), sendingNumbers(w, box), hearing(w, box), working(w), racing(w), paired(w), awaitingFutures(w, last),
 		} {
 			s.Spawn(coro.New(bodies.Get(s).counted(body)))
 		}
@@ -56,9 +56,9 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 
 // bodies counts, for each scheduler, the bodies that have begun and not ended. When the scheduler is closed there must
 // be none: all of them were stopped, and their deferred functions have run.
-var bodies = act.NewLocal(func(*act.Scheduler) *census { panic("not watched") })
+var bodies = act.NewLocal(func(*act.Scheduler) *bodyCount { panic("not watched") })
 
-type census struct {
+type bodyCount struct {
 	w      *sim.World
 	s      *act.Scheduler
 	alive  int
@@ -68,12 +68,12 @@ type census struct {
 func watch(w *sim.World) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		_, _ = audit.Coroutines(s) // before, so that this is closed earlier
-		bodies.Put(s, &census{w: w, s: s})
+		bodies.Put(s, &bodyCount{w: w, s: s})
 		return nil
 	}
 }
 
-func (c *census) Close() error {
+func (c *bodyCount) Close() error {
 	c.closed = true
 	if live, _ := audit.Coroutines(c.s); live != 0 || c.alive != 0 {
 		c.w.Errorf("%d coroutines are left, and %d bodies", live, c.alive)
@@ -82,7 +82,7 @@ func (c *census) Close() error {
 }
 
 // counted wraps a body, and checks that it ends with an error that a body may get.
-func (c *census) counted(body func(*coro.Co) error) func(*coro.Co) error {
+func (c *bodyCount) counted(body func(*coro.Co) error) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		c.alive++
 		defer func() { c.alive-- }()
@@ -141,8 +141,8 @@ func dozing(w *sim.World) func(*coro.Co) error {
 	}
 }
 
-// boasting sends numbers in order.
-func boasting(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
+// sendingNumbers sends numbers in order.
+func sendingNumbers(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		n := time.Duration(0)
 		return untilOrder(co, func() error {
@@ -264,8 +264,8 @@ func paired(w *sim.World) func(*coro.Co) error {
 	}
 }
 
-// wishing waits for a future that a body on any scheduler resolves, and for futures that it derives from others.
-func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) error {
+// awaitingFutures waits for a future that a body on any scheduler resolves, and for futures that it derives from others.
+func awaitingFutures(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		s := co.Scheduler()
 		if s.Index() == 0 {
@@ -303,7 +303,7 @@ func wishing(w *sim.World, first *future.Future[time.Duration]) func(*coro.Co) e
 
 // phases runs some tasklets that share a table.
 func phases(w *sim.World, s *act.Scheduler) error {
-	shared := &table{w: w, on: tasklet.RunnerOf(s), census: bodies.Get(s)}
+	shared := &table{w: w, on: tasklet.RunnerOf(s), count: bodies.Get(s)}
 	for range 3 {
 		x := &phased{table: shared}
 		if err := shared.on.Schedule(x, pick(w, tasklet.Sync, tasklet.Async)); err != nil {
@@ -315,10 +315,10 @@ func phases(w *sim.World, s *act.Scheduler) error {
 }
 
 type table struct {
-	w      *sim.World
-	on     *tasklet.Runner
-	census *census
-	all    []*phased
+	w     *sim.World
+	on    *tasklet.Runner
+	count *bodyCount
+	all   []*phased
 }
 
 // phased goes through random phases, and checks that it is in the phase that it has asked for.
@@ -333,7 +333,7 @@ func (x *phased) Task(s *tasklet.Runner) (d tasklet.Directive) {
 	switch {
 	case x.in:
 		x.w.Errorf("a tasklet is in two phases")
-	case x.census.closed:
+	case x.count.closed:
 		x.w.Errorf("a phase runs when its scheduler is closed")
 	case x.asked != 0 && here != (x.asked == tasklet.Sync):
 		x.w.Errorf("a phase was to be %v, and is not", x.asked)

@@ -19,14 +19,14 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// library is a server with one file. A request is a line with an offset and a number of bytes. The answer is the line,
+// fileServer is a server with one file. A request is a line with an offset and a number of bytes. The answer is the line,
 // the bytes, and a dot.
-type library struct {
+type fileServer struct {
 	f       *os.File
 	content []byte
 }
 
-func newLibrary(t testing.TB) *library {
+func newFileServer(t testing.TB) *fileServer {
 	content := make([]byte, 300_000)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 	path := filepath.Join(t.TempDir(), "file")
@@ -34,10 +34,10 @@ func newLibrary(t testing.TB) *library {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() })
-	return &library{f, content}
+	return &fileServer{f, content}
 }
 
-func (l *library) serve(c *listener.Conn) act.Action {
+func (l *fileServer) serve(c *listener.Conn) act.Action {
 	lines := listener.Line{Conn: c, Max: 100}
 	offset, left, asked := int64(0), int64(0), false
 	return act.Func(func(t *act.Task) act.Directive {
@@ -69,7 +69,7 @@ func (l *library) serve(c *listener.Conn) act.Action {
 }
 
 // visit requests some parts, and reads them at its own pace.
-func (l *library) visit(c *sim.Client) error {
+func (l *fileServer) visit(c *sim.Client) error {
 	in := bufio.NewReaderSize(c, 16+c.Rand().IntN(20_000))
 	for range 1 + c.Rand().IntN(4) {
 		n := c.Rand().IntN(1 << c.Rand().IntN(19))
@@ -104,18 +104,18 @@ func (l *library) visit(c *sim.Client) error {
 }
 
 // TestFiles sends files with the sendfile of the system, over sockets of both kinds that are often full.
-func TestFiles(t *testing.T) { testFiles(t, nil, "10.0.0.1:7011", "unix:/run/library") }
+func TestFiles(t *testing.T) { testFiles(t, nil, "10.0.0.1:7011", "unix:/run/files") }
 
 // TestFilesRead is the same over streams that cannot send files, so the files are read and written.
 func TestFilesRead(t *testing.T) { testFiles(t, setUps{sim.Completions}, "10.0.0.1:7011") }
 
 func testFiles(t *testing.T, engine setUps, addresses ...string) {
-	l := newLibrary(t)
+	l := newFileServer(t)
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
 		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
-		unix := &service.Unix{Path: "/run/library", Handler: l.serve, Limits: patient(w)}
-		_, err := w.Server("library", cfg, append(engine[:len(engine):len(engine)], tcp.Setup, unix.Setup)...)
+		unix := &service.Unix{Path: "/run/files", Handler: l.serve, Limits: patient(w)}
+		_, err := w.Server("files", cfg, append(engine[:len(engine):len(engine)], tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		for range 8 {
 			w.Client(pick(w, addresses...), l.visit)

@@ -136,7 +136,7 @@ func chores(w *sim.World) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		box := monitor.NewMailbox[time.Duration](4)
 		for _, turn := range []func(*act.Task) act.Directive{
-			sleeper(w), sleeper(w), busybody(w), offloader(w), caller(w), reader(w, box), poster(w, box),
+			sleeper(w), sleeper(w), yielding(w), offloader(w), caller(w), reader(w, box), poster(w, box),
 		} {
 			s.Spawn(&chore{turn: turn})
 		}
@@ -167,8 +167,8 @@ func sleeper(w *sim.World) func(*act.Task) act.Directive {
 	}
 }
 
-// busybody yields for a while, then rests.
-func busybody(w *sim.World) func(*act.Task) act.Directive {
+// yielding yields for a while, then rests.
+func yielding(w *sim.World) func(*act.Task) act.Directive {
 	var tm act.Timer
 	left := 0
 	return func(t *act.Task) act.Directive {

@@ -24,7 +24,7 @@ import (
 // tasks are suspended, resumed and cancelled from anywhere. Each stage of each task finishes once.
 func TestStages(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
-		y := newYard(w)
+		y := newTasksWorld(w)
 		for _, name := range []string{"A", "B", "C"} {
 			v := y.process(t, name, nil)
 			if w.Rand().IntN(3) > 0 {
@@ -62,8 +62,8 @@ func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))]
 // way is a chain of three stages.
 var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").Then("c-d", "work", "D")
 
-// yard is where the tasks of a world are.
-type yard struct {
+// tasksWorld is where the tasks of a world are.
+type tasksWorld struct {
 	w       *sim.World
 	store   *unreliable
 	often   int  // the store does not answer
@@ -74,20 +74,20 @@ type yard struct {
 	told    map[stage.ID]bool // to have finished or been cancelled
 }
 
-func newYard(w *sim.World) *yard {
-	y := &yard{w: w, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}}
+func newTasksWorld(w *sim.World) *tasksWorld {
+	y := &tasksWorld{w: w, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}}
 	y.often = pick(w, 0, 500, 8000)
 	y.store = &unreliable{memory.New(y.wall), y.answer}
 	return y
 }
 
 // wall is the clock of the store.
-func (y *yard) wall() time.Time {
+func (y *tasksWorld) wall() time.Time {
 	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(y.w.Now())
 }
 
 // process is one with an engine.
-func (y *yard) process(t *testing.T, name string, trace *act.Trace, setup ...func(*act.Scheduler) error) *sim.Server {
+func (y *tasksWorld) process(t *testing.T, name string, trace *act.Trace, setup ...func(*act.Scheduler) error) *sim.Server {
 	w := y.w
 	e, err := stage.New(stage.Config{
 		Store: y.store, Chains: map[string]*stage.Chain{"thing": way}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
@@ -115,7 +115,7 @@ type closer func()
 func (f closer) Close() error { f(); return nil }
 
 // over looks at what a process leaves that was not cut: nothing.
-func (y *yard) over(name string, v *sim.Server) {
+func (y *tasksWorld) over(name string, v *sim.Server) {
 	tasks, err := y.store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
 	if v.Err() != nil || err != nil || y.silent {
 		return
@@ -128,14 +128,14 @@ func (y *yard) over(name string, v *sim.Server) {
 }
 
 // moment is one in the storm.
-func (y *yard) moment() time.Duration {
+func (y *tasksWorld) moment() time.Duration {
 	return time.Duration(y.w.Rand().Int64N(int64(time.Minute)))
 }
 
-func (y *yard) engine() *stage.Engine { return y.engines[y.w.Rand().IntN(len(y.engines))] }
+func (y *tasksWorld) engine() *stage.Engine { return y.engines[y.w.Rand().IntN(len(y.engines))] }
 
 // work is the processor of all stages. What a stage leaves is the way so far.
-func (y *yard) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 	w := y.w
 	so := string(t.Data) + t.Stage + " "
 	if want := strings.Join(dynamic(t.Stage), " ") + " "; so != want {
@@ -165,7 +165,7 @@ func (y *yard) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 }
 
 // ended is told of the ends of tasks, once they are stored.
-func (y *yard) ended(t stage.Task) {
+func (y *tasksWorld) ended(t stage.Task) {
 	x, err := y.store.Store.Get(context.Background(), t.ID)
 	switch {
 	case err != nil, t.Runs(), t.Status == stage.Suspended:
@@ -191,14 +191,14 @@ func dynamic(to string) (names []string) {
 	return names
 }
 
-func (y *yard) enqueue() {
+func (y *tasksWorld) enqueue() {
 	if id, err := y.engine().Enqueue(context.Background(), "thing", nil); err == nil {
 		y.tasks = append(y.tasks, id)
 	}
 }
 
 // meddle suspends, resumes or cancels something.
-func (y *yard) meddle() {
+func (y *tasksWorld) meddle() {
 	if len(y.tasks) == 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (y *yard) meddle() {
 	}
 }
 
-func (y *yard) resume(e *stage.Engine, id stage.ID) {
+func (y *tasksWorld) resume(e *stage.Engine, id stage.ID) {
 	was := y.stopped[id]
 	y.stopped[id] = false // before: it may be under way again when Resume returns
 	if ok, err := e.ResumeFailed(context.Background(), id); !ok && err == nil {
@@ -242,7 +242,7 @@ func TestStagesAreCutAtEveryTurn(t *testing.T) {
 // ordered runs a world whose order comes at the end of a turn, and reports whether there was such a turn.
 func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	w := sim.New(sim.Options{Seed: 1})
-	y := newYard(w)
+	y := newTasksWorld(w)
 	var v *sim.Server
 	turns := 0
 	v = y.process(t, "first", &act.Trace{TurnEnd: func(*act.Task, act.Directive) {
@@ -265,7 +265,7 @@ func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 
 // visit is a script that waits until the storm is over, resumes what is at rest, and comes back when everything must
 // be done.
-func (y *yard) visit(calm, done time.Duration) sim.Script {
+func (y *tasksWorld) visit(calm, done time.Duration) sim.Script {
 	return func(c *sim.Client) error {
 		c.Sleep(calm - y.w.Now())
 		if err := y.resumeAll(); err != nil {
@@ -276,7 +276,7 @@ func (y *yard) visit(calm, done time.Duration) sim.Script {
 	}
 }
 
-func (y *yard) resumeAll() error {
+func (y *tasksWorld) resumeAll() error {
 	tasks, err := y.store.List(context.Background(), stage.Selection{})
 	for _, t := range tasks {
 		y.resume(y.engines[len(y.engines)-1], t.ID)
@@ -284,7 +284,7 @@ func (y *yard) resumeAll() error {
 	return err
 }
 
-func (y *yard) allDone() error {
+func (y *tasksWorld) allDone() error {
 	tasks, err := y.store.List(context.Background(), stage.Selection{})
 	for _, t := range tasks {
 		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
@@ -303,7 +303,7 @@ func (y *yard) allDone() error {
 
 // answer is that of a store which now and then gives none: before it has done what it was to do, or after that. Then is
 // a good time to meddle.
-func (y *yard) answer(do func()) error {
+func (y *tasksWorld) answer(do func()) error {
 	w := y.w
 	if w.Happens(y.often) {
 		y.silent = true

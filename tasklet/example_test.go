@@ -216,11 +216,14 @@ func ExampleAPI() {
 }
 
 // clerk serves until it is told of an order.
-type clerk struct{ served int }
+type clerk struct{ served, late int }
 
 func (c *clerk) String() string { return "clerk" }
 
 func (c *clerk) Task(r *tasklet.Runner) tasklet.Directive {
+	if r.Order() != nil {
+		c.late++
+	}
 	if c.served++; c.served == 3 {
 		r.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 2}})
 	}
@@ -239,11 +242,11 @@ func ExampleRunner_Shutdown() {
 	c := &clerk{}
 	_ = r.Schedule(c, tasklet.Sync)
 	fmt.Println(r.Run())
-	fmt.Println(c.served, "served")
+	fmt.Println(c.served, "served,", c.late, "of them after the order")
 	// Output:
 	// after 3 of them: drain, 2 turns a task
 	// shutdown: left 1 task (clerk); order: shutdown.Now; terms: drain, 2 turns a task
-	// 5 served
+	// 5 served, 2 of them after the order
 }
 
 // Tasklets among the other tasks of a Group.

@@ -28,7 +28,7 @@ func TestTheLastDirectiveWinsAndATaskletHasOnePlace(t *testing.T) {
 		{"the tail stays", []word{{"A", sync_}, {"B", sync_}, {"B", sync_}}, "AB"},
 		{"DONE takes out", []word{{"A", sync_}, {"B", sync_}, {"A", done}}, "B"},
 		{"DONE of all", []word{{"A", sync_}, {"A", done}}, ""},
-		{"DONE of a stranger", []word{{"A", done}, {"B", sync_}}, "B"},
+		{"DONE of one that was not scheduled", []word{{"A", done}, {"B", sync_}}, "B"},
 		{"WAIT takes out, SYNC puts back at the tail", []word{{"A", sync_}, {"B", sync_}, {"A", wait}, {"C", sync_}, {"A", sync_}}, "BCA"},
 		{"DONE of one that waits", []word{{"A", wait}, {"A", done}, {"B", sync_}}, "B"},
 		{"scheduled anew", []word{{"A", sync_}, {"B", sync_}, {"A", done}, {"A", sync_}}, "BA"},

@@ -82,7 +82,7 @@ func TestInlineRunsSYNCBeforeScheduleReturns(t *testing.T) {
 	right := r.Suspend(h.play("W", wait))
 	require.Empty(t, h.take())
 	require.NoError(t, right.Resume(sync_))
-	require.Equal(t, "W", h.take(), "who waits is run by whoever resumes it")
+	require.Equal(t, "W", h.take(), "one that waits is run in the call of Resume")
 	right.ResumeLater(sync_)()
 	require.Equal(t, "W", h.take())
 }

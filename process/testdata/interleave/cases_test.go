@@ -729,7 +729,7 @@ var cases = []small{
 			at := to.core.on
 			w.task(at.s.Index(), func(Sender) {
 				x.finish(at, nil)
-				x.bell.Wake()
+				x.waker.Wake()
 			})
 			w.sys.runners[1-at.s.Index()].wake()
 			w.goroutine("asker", w.ask)
