@@ -187,6 +187,28 @@ func TestATaskThatWaitsForRoomElsewhereTakesNoEmptyTurns(t *testing.T) {
 	require.Zero(t, p.empty, "of %d turns", p.turns)
 }
 
+// Another thread may empty the inbox between the refusal and Arm.
+func TestATaskThatArmsAFullInboxWhenItHasRoomAgainIsWoken(t *testing.T) {
+	there, _ := newScheduler(t, act.Config{Inbox: 1})
+	here, _ := newScheduler(t, act.Config{})
+	turns := 0
+	here.Spawn(act.Func(func(task *act.Task) act.Directive {
+		if turns++; turns == 2 {
+			return act.Done
+		}
+		var err error
+		for err == nil {
+			err = there.Post(func(*act.Scheduler) {})
+		}
+		require.NoError(panicking{}, there.Run())
+		err.(act.Blocked).Arm(task)
+		return act.Wait
+	}))
+	_, err := here.Step(2)
+	require.NoError(t, err)
+	require.Equal(t, 2, turns)
+}
+
 func TestATaskThatWaitsForRoomIsWokenByClose(t *testing.T) {
 	full, _ := newScheduler(t, act.Config{Inbox: 1})
 	s, _ := newScheduler(t, act.Config{})

@@ -319,22 +319,43 @@ func TestABrokenConnectionEndsTheCallsOfABridge(t *testing.T) {
 }
 
 func TestWhatTheFunctionOfABridgeReturns(t *testing.T) {
+	no := errors.New("no")
 	for _, row := range []struct {
-		name   string
-		f      func(net.Conn) error
-		failed []string
+		name string
+		f    func(net.Conn) error
+		err  error
 	}{
 		{"nil", func(net.Conn) error { return nil }, nil},
 		{"io.EOF", func(net.Conn) error { return io.EOF }, nil},
-		{"an error", func(net.Conn) error { return errors.New("no") }, []string{"no"}},
-		{"net.ErrClosed, and nothing was closed", func(net.Conn) error { return net.ErrClosed }, []string{net.ErrClosed.Error()}},
+		{"an error", func(net.Conn) error { return no }, no},
+		{"net.ErrClosed after Close", func(c net.Conn) error { _ = c.Close(); return net.ErrClosed }, nil},
+		{"net.ErrClosed, and nothing was closed", func(net.Conn) error { return net.ErrClosed }, net.ErrClosed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := bridge(t, listener.Limits{}, row.f)
-			servertest.ExpectEOF(t, b.dial())
-			require.Equal(t, row.failed, b.drain())
+			l := servertest.New(t, act.Config{})
+			c, peer := l.Conn("tcp", listener.Limits{})
+			o := spawn(l.S, &listener.Bridge{Conn: c, F: row.f})
+			o.over(l)
+			require.Equal(t, row.err, o.err)
+			servertest.ExpectEOF(t, peer)
 		})
 	}
+}
+
+// A coroutine may have set one before it gave its connection away.
+func TestABridgeRemovesTheDeadlinesOfItsConn(t *testing.T) {
+	l, clock := virtual(t)
+	c, peer := l.Conn("tcp", listener.Limits{})
+	l.Turn(func(*act.Task) { require.NoError(t, c.SetDeadline(clock.Wall().Add(time.Second))) })
+	o := spawn(l.S, &listener.Bridge{Conn: c, F: func(c net.Conn) error {
+		_, err := io.Copy(c, c)
+		return err
+	}}).begun(l)
+	pass(l, clock, time.Minute)
+	servertest.Send(t, peer, "hello")
+	require.NoError(t, peer.(*net.TCPConn).CloseWrite())
+	require.Equal(t, act.Done, o.over(l))
+	servertest.Expect(t, peer, "hello")
 }
 
 func TestAPanicInTheFunctionOfABridgeFailsItAndAbortsTheConnection(t *testing.T) {
