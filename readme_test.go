@@ -75,9 +75,12 @@ func TestTheReadmesFirstServerRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
 	t.Cleanup(func() { _ = server.Process.Kill() })
-	line, err := bufio.NewReader(log).ReadString('\n')
-	require.NoError(t, err)
-	_, addr, _ := strings.Cut(strings.TrimSpace(line), "listening on ")
+	addr := ""
+	for lines := bufio.NewReader(log); addr == ""; {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		_, addr, _ = strings.Cut(strings.TrimSpace(line), "listening on ")
+	}
 	resp, err := http.Get("http://" + addr + "/")
 	require.NoError(t, err)
 	defer resp.Body.Close()

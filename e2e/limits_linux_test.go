@@ -107,7 +107,7 @@ func TestDescriptorsExhausted(t *testing.T) {
 	t.Parallel()
 	underEachIdle(t, func(t *testing.T, idle idle) {
 		t.Parallel()
-		s := launch{echo: actions, under: limited(64), flags: idle}.start(t)
+		s := launch{echo: actions, under: limited(64), flags: idle.with("-max-conns", "1000")}.start(t)
 		veterans := s.dialed(t, 5)
 		served, waiting := s.crowd(t, 100)
 		t.Logf("%d served, %d waiting", len(served), len(waiting))

@@ -28,7 +28,7 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	if s.Addr != "" {
 		fs.StringVar(&s.Addr, "addr", s.Addr, "the address to listen on: `host:port`, or unix: and a path")
 	}
-	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns, "the largest `number` of open connections; 0: no limit")
+	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns, "the largest `number` of open connections; 0: what descriptors and memory allow")
 	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
 	idle := "" // the program has chosen

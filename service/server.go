@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -47,6 +50,13 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
+	if s.Index() == len(s.Group().Schedulers())-1 { // the last, which finds what the others have left
+		if err := resource.SpareDescriptor(); err != nil {
+			_ = v.close(s) // the error that matters is the other one
+			return fmt.Errorf("cannot accept connections on %s: no descriptor is left for one: %w; "+
+				"allow more (ulimit -n), or use fewer schedulers", where, err)
+		}
+	}
 	s.Install(&acceptor{ // without the lock: a Trace may ask for its name
 		accept: listener.Accept{From: from, Limits: c.limits},
 		config: &c,
@@ -54,6 +64,29 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 		home:   s,
 	})
 	return nil
+}
+
+// mostConns bounds the default of MaxConns.
+const mostConns = 1 << 20
+
+// places returns MaxConns, or its default. Less than 0 is no bound.
+func (c config) places() int {
+	if c.maxConns != 0 {
+		return c.maxConns
+	}
+	return placesFor(resource.Descriptors(), resource.Memory(), c.limits)
+}
+
+// placesFor returns how many connections fit into what the process may have; 0 is unknown.
+func placesFor(descriptors int, memory int64, l listener.Limits) int {
+	n := mostConns
+	if descriptors > 0 {
+		n = min(n, descriptors-descriptors/64-24)
+	}
+	if memory > 0 {
+		n = int(min(int64(n), memory/2/int64(l.Read+l.High)))
+	}
+	return max(1, n)
 }
 
 func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
@@ -65,7 +98,7 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	defer v.mu.Unlock()
 	switch {
 	case len(v.open) == 0:
-		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(c.maxConns)
+		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(c.places())
 		v.open = map[*act.Scheduler]monitor.Acceptor{}
 	case v.group != s.Group():
 		return nil, errors.New("the service runs in another Group")
@@ -87,7 +120,10 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.addr, v.open[s] = from.Addr(), from
+	if v.addr, v.open[s] = from.Addr(), from; len(v.open) == 1 && c.maxConns == 0 {
+		s.Logger().Info("MaxConns is not set", zap.Int("connections at most", c.places()),
+			zap.Int("descriptors", resource.Descriptors()), zap.Int64("memory", resource.Memory()))
+	}
 	return from, nil
 }
 

@@ -34,7 +34,12 @@ type TCP struct {
 	Filters       []listener.Filter
 	FilterTimeout time.Duration
 	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound accepting
-	// pauses and the system's backlog fills. 0 means no bound.
+	// pauses and the system's backlog fills. Less than 0 means no bound, and 0 as many as fit, which is logged: into the
+	// descriptors that the process may have (RLIMIT_NOFILE), but 24 and every 64th, and into half of its memory, if each
+	// connection holds as much as Limits.Read and Limits.High allow; at most 2^20. The memory is that of the machine, of
+	// the control group (cgroup) or GOMEMLIMIT, the least of them. With the default Limits that is 256 connections in 64
+	// MiB and 4096 in 1 GiB. The default knows nothing of other services, nor of connections that are dialled for each
+	// accepted one.
 	MaxConns int
 	// Backlog bounds the connections that wait to be accepted, for each listening socket; 0 is as many as the system
 	// allows.

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // start returns a running server on two schedulers.
 func start(t *testing.T, limits listener.Limits) (*servertest.Running, net.Addr) {
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: publish.Serve, Limits: limits}
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: publish.Serve, Limits: limits, MaxConns: 100}
 	r := servertest.Start(t, act.Config{Schedulers: 2}, server.Setup)
 	return r, server.Addr()
 }

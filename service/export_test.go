@@ -1,0 +1,4 @@
+package service
+
+// PlacesFor is the default of MaxConns.
+var PlacesFor = placesFor

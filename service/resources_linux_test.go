@@ -1,0 +1,102 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/resource"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+func TestMaxConnsFitsDescriptorsAndMemoryByDefault(t *testing.T) {
+	for name, row := range map[string]struct {
+		descriptors int
+		memory      int64
+		limits      listener.Limits
+		want        int
+	}{
+		"nothing is known":               {want: 1 << 20},
+		"descriptors":                    {descriptors: 1024, want: 984},
+		"few of them":                    {descriptors: 14, want: 1},
+		"64 MiB":                         {memory: 64 << 20, want: 256},
+		"both":                           {descriptors: 1024, memory: 1 << 40, want: 984},
+		"little memory, larger limits":   {memory: 64 << 20, limits: listener.Limits{Read: 1 << 20}, want: 30},
+		"less memory than one takes":     {memory: 1000, want: 1},
+		"more than a server ever serves": {descriptors: 1 << 30, memory: 1 << 50, want: 1 << 20},
+	} {
+		require.Equal(t, row.want, service.PlacesFor(row.descriptors, row.memory, row.limits.Resolved()), name)
+	}
+}
+
+func TestTheDefaultOfMaxConnsIsLoggedOnce(t *testing.T) {
+	for most, lines := range map[int]int{0: 1, 7: 0, -1: 0} {
+		v := &service.TCP{Address: loopback, Handler: echo, MaxConns: most}
+		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+		logs := w.Logs.FilterMessage("MaxConns is not set").All()
+		require.Len(t, logs, lines)
+		if lines > 0 {
+			require.EqualValues(t, service.PlacesFor(resource.Descriptors(), resource.Memory(), listener.Limits{}.Resolved()),
+				logs[0].ContextMap()["connections at most"])
+		}
+		require.NoError(t, w.order(servertest.Drain))
+	}
+}
+
+// What was broken: with 14 descriptors and two schedulers the server started, and every client waited for ever.
+func TestAServerThatCannotAcceptAnybodyDoesNotStart(t *testing.T) {
+	said, err := playChild(t, "short of descriptors", loopback)
+	require.NoError(t, err, said)
+	require.Contains(t, said, "cannot accept connections on 127.0.0.1:0: no descriptor is left for one: too many open files; allow more")
+}
+
+// Whatever the limit, either the set-up fails, or a descriptor is left for a client.
+func init() {
+	children["short of descriptors"] = func(address string) error {
+		servertest.StartRuntimePoller()
+		open, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			return err
+		}
+		refused := false
+		for more := range 20 {
+			limit := unix.Rlimit{Cur: uint64(len(open) - 1 + more), Max: 1000}
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			v := &service.TCP{Address: address, Handler: echo}
+			var spare error
+			err := act.Run(ctx, act.Config{Schedulers: 2, Logger: zap.NewNop()}, v.Setup, func(s *act.Scheduler) error {
+				if s.Index() == 1 {
+					spare = resource.SpareDescriptor()
+					cancel()
+				}
+				return nil
+			})
+			cancel()
+			switch {
+			case err != nil:
+				if strings.Contains(err.Error(), "cannot accept") {
+					fmt.Println(err)
+					refused = true
+				}
+			case spare != nil:
+				return fmt.Errorf("it starts with %d more, and has none left", more)
+			case refused:
+				return nil
+			}
+		}
+		return errors.New("it never starts, or was never refused")
+	}
+}
