@@ -214,11 +214,11 @@ func TestLettersFromOtherGoroutines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := bench(t)
-			letters := monitor.NewMailbox[int](4)
+			mailbox := monitor.NewMailbox[int](4)
 			var got []int
 			p := play(l, func(co *coro.Co) error {
 				for {
-					n, err := receive(co, letters)
+					n, err := receive(co, mailbox)
 					if err != nil {
 						return err
 					}
@@ -227,11 +227,11 @@ func TestLettersFromOtherGoroutines(t *testing.T) {
 			})
 			go func() {
 				for i := range 1000 {
-					for letters.Send(i) != nil {
+					for mailbox.Send(i) != nil {
 						runtime.Gosched()
 					}
 				}
-				letters.Close()
+				mailbox.Close()
 			}()
 			require.ErrorIs(t, p.end(), monitor.ErrMailboxClosed)
 			require.Len(t, got, 1000)
