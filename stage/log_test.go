@@ -3,9 +3,10 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -91,28 +92,65 @@ func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 	}
 }
 
-// stubborn is a Store that cannot be entered some times in a row.
+func TestAPanicOfEndedIsLogged(t *testing.T) {
+	for says, ended := range map[string]func(stage.Task){
+		"Config.Ended has panicked": func(stage.Task) { panic("boom") },
+		"":                          func(stage.Task) { runtime.Goexit() },
+	} {
+		core, logs := observer.New(zapcore.DebugLevel)
+		worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) {
+			cfg.Logger, cfg.Ended = zap.New(core), ended
+		}))
+		if says == "" {
+			require.Empty(t, logs.All())
+			continue
+		}
+		require.Len(t, logs.All(), 1)
+		require.Equal(t, says, logs.All()[0].Message)
+		require.Contains(t, logs.All()[0].ContextMap()["stack"], "log_test.go")
+	}
+}
+
+// stubborn is a Store that cannot be entered three times in a row, and then cannot finish three times.
 type stubborn struct {
 	stage.Store
-	left atomic.Int32
+	asked int
+}
+
+func (s *stubborn) refuses() error {
+	if s.asked++; s.asked <= 3 || 4 < s.asked && s.asked <= 7 || s.asked == 9 {
+		return errors.New("no answer")
+	}
+	return nil
 }
 
 func (s *stubborn) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
-	if s.left.Add(-1) >= 0 {
-		return stage.Task{}, errors.New("no answer")
+	if err := s.refuses(); err != nil {
+		return stage.Task{}, err
 	}
 	return s.Store.Enter(ctx, l, at, attempt)
 }
 
-func TestRepeatedStoreErrorsAreLoggedLessOften(t *testing.T) {
-	s := &stubborn{Store: memory.New(nil)}
-	s.left.Store(3)
-	logs := worked(t, s, func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }).All()
-	require.Len(t, logs, 2) // of three
-	for i, entry := range logs {
-		require.Equal(t, zapcore.ErrorLevel, entry.Level)
-		require.Equal(t, "the store has failed, and is asked again", entry.Message)
-		require.Equal(t, "no answer", entry.ContextMap()["error"])
-		require.EqualValues(t, i+1, entry.ContextMap()["times"])
+func (s *stubborn) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+	if err := s.refuses(); err != nil {
+		return err
 	}
+	return s.Store.Finish(ctx, l, p, commit)
+}
+
+// The store is asked again after 50 ms, later after more. What it has answered begins that anew.
+func TestRepeatedStoreErrorsAreLoggedLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		logs := worked(t, &stubborn{Store: memory.New(nil)}, func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil }).All()
+		require.Equal(t, 2*(50+100+200)*time.Millisecond+50*time.Millisecond, time.Since(begun))
+		var times []any
+		for _, entry := range logs {
+			require.Equal(t, zapcore.ErrorLevel, entry.Level)
+			require.Equal(t, "the store has failed, and is asked again", entry.Message)
+			require.Equal(t, "no answer", entry.ContextMap()["error"])
+			times = append(times, entry.ContextMap()["times"])
+		}
+		require.Equal(t, []any{int64(1), int64(2), int64(1), int64(2), int64(1)}, times)
+	})
 }

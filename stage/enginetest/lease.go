@@ -54,17 +54,14 @@ func testLongStage(w *world) {
 	w.EqualValues(1, w.get(id).Token)
 }
 
-// testHeartbeatsFail has an engine none of whose heartbeats reaches the store: they fail, or there is no answer at all.
-func testHeartbeatsFail(w *world, hanging bool) {
+// testHeartbeatsFail has an engine none of whose heartbeats reaches the store.
+func testHeartbeatsFail(w *world) {
 	g := w.gate()
 	g.before = func(_ context.Context, op string) error {
 		if op == heartbeat {
 			return errTrouble
 		}
 		return nil
-	}
-	if hanging {
-		g.before = (&hangs{op: heartbeat}).before
 	}
 	elapsed := since()
 	ps := processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {

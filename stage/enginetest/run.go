@@ -56,14 +56,12 @@ type test struct {
 // that the machine holds up for as long as a lease loses it.
 var slow = []test{
 	{"a long stage in a living worker", testLongStage},
-	{"a worker whose heartbeats fail", func(w *world) { testHeartbeatsFail(w, false) }},
-	{"a worker whose heartbeats are not answered", func(w *world) { testHeartbeatsFail(w, true) }},
+	{"a worker whose heartbeats fail", testHeartbeatsFail},
 	{"a stop while the store hangs", testStopHanging},
 	{"a claim that comes after the end", testLateClaim},
 	{"stops at every moment", testStops},
 	{"a store that fails", testStoreFails},
 	{"a store that does not answer is not pressed", testPatience},
-	{"a claim that hangs is given up", testClaimHangs},
 }
 
 // timed are tests that measure time. They do not run in parallel.
@@ -134,11 +132,11 @@ var tests = []test{
 // inGroup are the tests that make sense in a Group only.
 var inGroup = []test{
 	{"asked in a turn", testAsk},
+	{"asked for too long", testAskLong},
 	{"an executor of one's own", testExecutor},
 }
 
 // slowInGroup are those of them that make sense in a Group only.
 var slowInGroup = []test{
-	{"asked for too long", testAskLong},
 	{"processors delay neither requests nor heartbeats", testSlots},
 }

@@ -255,20 +255,6 @@ func testStopHanging(w *world) {
 	}
 }
 
-// testClaimHangs has a store that does not answer claims for some time.
-func testClaimHangs(w *world) {
-	s, g := &hangs{op: claim}, w.gate()
-	g.before = s.before
-	cfg := w.config(nil)
-	cfg.Store, cfg.Lease = g, lease
-	r := w.start(cfg)
-	id := r.enqueue("short")
-	w.eventually("it is asked again", func() bool { return s.asked.Load() == 2 })
-	w.EqualValues(1, s.hung.Load(), "the first is given up")
-	s.well.Store(true)
-	w.becomes(id, isFinished)
-}
-
 // testLateClaim has a claim whose answer comes when the engine has stopped: the engine's own, and that of a Fire.
 func testLateClaim(w *world) {
 	for _, byFire := range []bool{false, true} {

@@ -176,7 +176,7 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 			}
 			transition.Finish(t, p, s.now())
 			r, err := tx.Stmt(s.finish).Exec(t.ID, t.Token, t.Stage, string(t.Status), ending(t), t.Changed.UnixMilli(),
-				written.set, written.data, p.From)
+				written.set, written.data)
 			if err != nil {
 				return err
 			}

@@ -67,7 +67,7 @@ func TestOpenErrors(t *testing.T) {
 	require.NoError(t, open(t, newer, sqlite.Config{}).Close())
 	foreign := filepath.Join(dir, "foreign.db")
 	for path, text := range map[string]string{
-		newer:   `INSERT INTO daimon_migration VALUES (1000, '1000_future', 0)`,
+		newer:   `INSERT INTO daimon_migration VALUES (2, '0002_future', 0)`,
 		foreign: `CREATE TABLE daimon_migration (something TEXT)`,
 	} {
 		db := raw(t, path)
@@ -84,7 +84,7 @@ func TestOpenErrors(t *testing.T) {
 		{"a directory", dir, "unable to open database file"},
 		{"below a file", filepath.Join(file("plain", "x"), "tasks.db"), "unable to open database file"},
 		{"no database", file("text", strings.Repeat("this is no database. ", 100)), "file is not a database"},
-		{"newer", newer, "has had migration 1000, of which this program, with 1, is too old to know"},
+		{"newer", newer, "has had migration 2, of which this program, with 1, is too old to know"},
 		{"tables of another program", foreign, "no such column: number"},
 	} {
 		s, err := sqlite.Open(row.path, sqlite.Config{})

@@ -56,7 +56,7 @@ func (s *tasks) prepare() error {
 		{&s.finish, s.writer, `
 			UPDATE daimon_task SET stage = ?3, status = ?4, attempt = 0, failure = '', due = ?5, changed = ?6,
 				data = CASE WHEN ?7 THEN ?8 ELSE data END
-			WHERE id = ?1 AND token = ?2 AND stage = ?9 AND status = 'IN_PROCESSING' AND wanted = ''`},
+			WHERE id = ?1 AND token = ?2 AND wanted = ''`},
 		{&s.save, s.writer, save + ` WHERE id = ?1`},
 		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
 	} {

@@ -153,6 +153,45 @@ func TestCommitEnds(t *testing.T) {
 		})
 	}
 
+	for name, meddle := range map[string]func(t *testing.T, other *sqlite.Store, l stage.Lease){
+		"ROLLBACK, a suspension, and BEGIN": func(t *testing.T, other *sqlite.Store, l stage.Lease) {
+			ok, err := other.Suspend(t.Context(), l.Task)
+			require.NoError(t, err)
+			require.True(t, ok)
+		},
+		"ROLLBACK, another worker, and BEGIN": func(t *testing.T, other *sqlite.Store, l stage.Lease) {
+			_, err := other.Heartbeat(t.Context(), []stage.Lease{l}, time.Millisecond)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				tasks, err := other.Claim(t.Context(), stage.Claim{
+					Kinds: []string{"a"}, Limit: 1, Length: time.Minute, Enter: func(t *stage.Task) (string, int) { return t.Stage, 1 },
+				})
+				return err == nil && len(tasks) == 1
+			}, time.Minute, time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := withReports(t, sqlite.Config{})
+			other := open(t, path, sqlite.Config{})
+			l := claimed(t, s, time.Minute)
+			var before stage.Task
+			p := last
+			p.Last = false
+			require.ErrorIs(t, s.Finish(t.Context(), l, p, func(tx stage.Tx) error {
+				_, err := sqlite.SQL(tx).Exec(`ROLLBACK`)
+				require.NoError(t, err)
+				meddle(t, other, l)
+				before, err = other.Get(t.Context(), l.Task)
+				require.NoError(t, err)
+				_, err = sqlite.SQL(tx).Exec(`BEGIN IMMEDIATE`)
+				return err
+			}), stage.ErrPermanent)
+			after, err := other.Get(t.Context(), l.Task)
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+		})
+	}
+
 	t.Run("a context of its own", func(t *testing.T) {
 		s, _ := withReports(t, sqlite.Config{})
 		l := claimed(t, s, time.Minute)
