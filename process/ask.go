@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -12,8 +13,8 @@ import (
 // ErrCanceled is the outcome of a question whose asker has stopped waiting.
 var ErrCanceled = errors.New("process: the question was cancelled")
 
-// Reply is the right to answer a question once. It is part of the message that asks, and may be passed on with it. The
-// zero Reply has no effect. Any goroutine may call its methods.
+// Reply is the right to answer a question once. It is part of the message that asks, and may be passed on with it: see
+// [Reply.Forward]. The zero Reply has no effect. Any goroutine may call its methods.
 type Reply[A any] struct{ q *question[A] }
 
 // Send answers, and reports whether the asker still waited for the answer. The Sender is as for [Ref.Send].
@@ -27,6 +28,24 @@ func (r Reply[A]) Fail(from Sender, err error) bool {
 		panic("process: Fail without an error")
 	}
 	return r.q != nil && r.q.answer(from, *new(A), err)
+}
+
+// Forward makes the question depend on another process: its end, and no longer that of the process that was asked, is
+// answered with ErrDead. With nil, as for an answer from a task or a goroutine, it depends on no process. Forward is called
+// before the Reply is passed on. It reports whether the asker still waits for the answer.
+func (r Reply[A]) Forward(to AnyRef) bool {
+	if r.q == nil {
+		return false
+	}
+	r.q.stopWatching()
+	if to != nil {
+		r.q.watchAsked(to, nil)
+	}
+	if r.Open() {
+		return true
+	}
+	r.q.stopWatching() // it was given up meanwhile
+	return false
 }
 
 // Open reports whether the asker still waits for the answer.
@@ -44,9 +63,9 @@ type question[A any] struct {
 	state  word
 	value  A
 	err    error
-	watch  *watch          // of the process that is asked
-	by     observation     // of the process that asks
-	notify func(r *runner) // tells the asker
+	watch  atomic.Pointer[watch] // of the process that is asked, or to which the question was forwarded
+	by     observation           // of the process that asks
+	notify func(r *runner)       // tells the asker
 }
 
 // ended is called at the end of the process that asks.
@@ -56,7 +75,7 @@ func (q *question[A]) answer(from Sender, value A, err error) bool {
 	if !q.resolve(value, err) {
 		return false
 	}
-	q.watch.Cancel()
+	q.stopWatching()
 	q.notify(runnerOf(from))
 	return true
 }
@@ -73,12 +92,19 @@ func (q *question[A]) resolve(value A, err error) bool {
 }
 
 // watchAsked makes ErrDead the outcome when the process that is asked ends.
-func (q *question[A]) watchAsked(to *core, r *runner) {
-	q.watch = newWatch(to, nil, r, func(r *runner, _ Notice) {
+func (q *question[A]) watchAsked(to AnyRef, r *runner) {
+	q.watch.Store(newWatch(to, nil, r, func(r *runner, _ Notice) {
 		if q.resolve(*new(A), ErrDead) {
 			q.notify(r)
 		}
-	})
+	}))
+}
+
+// stopWatching is called when q has an outcome, or is forwarded.
+func (q *question[A]) stopWatching() {
+	if x := q.watch.Load(); x != nil {
+		x.Cancel()
+	}
 }
 
 // giveUp gives q an outcome on the asker's side.
@@ -86,7 +112,7 @@ func (q *question[A]) giveUp(why error) bool {
 	if !q.resolve(*new(A), why) {
 		return false
 	}
-	q.watch.Cancel()
+	q.stopWatching()
 	return true
 }
 
@@ -156,7 +182,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 
 func (x *Ask[M, A]) begin(t *act.Task) {
 	x.q = &question[A]{notify: func(*runner) { x.waker.Wake() }}
-	x.q.watchAsked(x.To.process(), nil)
+	x.q.watchAsked(x.To, nil)
 	switch {
 	case x.Within > 0:
 		t.WakeAfter(&x.timer, x.Within)
@@ -180,7 +206,7 @@ func (x *Ask[M, A]) Close() error {
 func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
 	c := make(chan struct{})
 	q := &question[A]{notify: func(*runner) { close(c) }}
-	q.watchAsked(to.process(), nil)
+	q.watchAsked(to, nil)
 	err := dropped(to.sendAndWait(ctx, message(Reply[A]{q})), ErrFull)
 	if err == nil {
 		select {
@@ -234,7 +260,7 @@ func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, withi
 			}
 		})
 	}
-	q.watchAsked(to.process(), p.on)
+	q.watchAsked(to, p.on)
 	if err := dropped(to.send(p, message(Reply[A]{q}), room), ErrFull); err != nil && q.giveUp(err) {
 		q.notify(p.on)
 	}

@@ -376,6 +376,56 @@ func TestAReplyMayBePassedOn(t *testing.T) {
 	}
 }
 
+func TestAForwardedQuestionDependsOnItsSecondAddressee(t *testing.T) {
+	errDead := process.ErrDead.Error()
+	for _, row := range []struct {
+		name   string
+		to     func(second process.Ref[job]) process.AnyRef
+		second job // nil: the second ends before it is asked
+		want   string
+	}{
+		{"which answers", func(to process.Ref[job]) process.AnyRef { return to }, func(*jobSelf) {}, "waits"},
+		{"which ends", func(to process.Ref[job]) process.AnyRef { return to }, exits, errDead},
+		{"which has ended", func(to process.Ref[job]) process.AnyRef { return to }, nil, errDead},
+		{"which is the zero Ref", func(process.Ref[job]) process.AnyRef { return process.Ref[job]{} }, func(*jobSelf) {}, errDead},
+		{"which is no process", func(process.Ref[job]) process.AnyRef { return nil }, exits, "waits"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newStepped(t, 2)
+			second := x.spawn(process.Options{})
+			if row.second == nil {
+				x.do(second, exits)
+			}
+			var kept textReply
+			forwarded := false
+			c := x.asks(x.spawn(process.Options{}), questionFor(func(p *jobSelf, r textReply) {
+				kept = r
+				forwarded = r.Forward(row.to(second))
+				_ = second.Send(p, row.second)
+				p.Exit()
+			}), 0)
+			require.Equal(t, row.want, c.outcome())
+			waits := row.want == "waits"
+			require.Equal(t, waits, kept.Send(x.sys, "answer"))
+			x.all()
+			if waits {
+				require.True(t, forwarded)
+				require.Equal(t, "answer", c.outcome())
+			}
+		})
+	}
+	t.Run("unless it has an outcome", func(t *testing.T) {
+		require.False(t, textReply{}.Forward(nil))
+		x := newStepped(t, 1)
+		second := x.spawn(process.Options{})
+		x.asks(x.spawn(process.Options{}), questionFor(func(p *jobSelf, r textReply) {
+			r.Send(p, "answer")
+			require.False(t, r.Forward(second))
+		}), 0)
+		x.do(second, exits)
+	})
+}
+
 func TestAReplyIsUsedOnce(t *testing.T) {
 	x := newStepped(t, 1)
 	c := x.asks(x.spawn(process.Options{}), questionFor(func(p *jobSelf, r textReply) {

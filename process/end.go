@@ -95,12 +95,18 @@ func (r *runner) end(c *core, why Reason) {
 	if observer == nil && why == Failed {
 		r.s.Logger().Error("a process has failed, and nothing observes it", zap.Stringer("process", c), zap.Error(notice.Err))
 	}
-	for observer != nil {
-		x := observer
-		observer, x.prev, x.next = x.next, nil, nil
-		r.protect(c, func() { x.of.ended(r, notice) })
-	}
+	r.notify(c, observer, notice, false)
+	r.notify(c, observer, notice, true)
 	r.release(free)
+}
+
+// notify tells the observers of c from first on: the links, or all others.
+func (r *runner) notify(c *core, first *entry[endObserver], n Notice, links bool) {
+	for x := first; x != nil; x = x.next {
+		if w, ok := x.of.(*watched); links == (ok && w.isLink) {
+			r.protect(c, func() { x.of.ended(r, n) })
+		}
+	}
 }
 
 // die makes c dead, and reports false if it was. From then on only its end touches its mailbox: all other threads lock
@@ -152,7 +158,7 @@ func (r *runner) protect(c *core, f func()) {
 
 // Notice is about the end of a process.
 type Notice struct {
-	// Of is the process, as a Ref.
+	// Of is the process, as a Ref. It is equal to the Ref that was watched.
 	Of AnyRef
 	// Reason is why it has ended.
 	Reason Reason
@@ -161,11 +167,8 @@ type Notice struct {
 	Err error
 }
 
-// notice returns the Notice of a process that has ended, or of nobody.
+// notice returns the Notice of a process that has ended.
 func (c *core) notice() Notice {
-	if c == nil {
-		return Notice{Of: Ref[struct{}]{}, Reason: Stopped}
-	}
 	w := c.lock()
 	defer c.unlock(w)
 	n := Notice{Of: c.body.ref(), Reason: c.over}

@@ -488,9 +488,7 @@ func TestTheZeroRef(t *testing.T) {
 		n := onlyOne(t, x.watcher(nobody).heard())
 		require.Equal(t, process.Stopped, n.Reason)
 		require.NoError(t, n.Err)
-		require.NotNil(t, n.Of)
-		require.Zero(t, n.Of.ID())
-		require.Equal(t, "nobody", n.Of.String())
+		require.True(t, n.Of == process.AnyRef(nobody), "a Notice is about what was watched")
 	})
 	t.Run("Link", func(t *testing.T) {
 		require.NotPanics(t, func() { process.Link(nobody, nobody, true) })
@@ -511,7 +509,17 @@ func TestTheZeroRef(t *testing.T) {
 		}
 	})
 	t.Run("Ended", func(t *testing.T) {
-		require.PanicsWithValue(t, "process: Ended of nobody", func() { process.Ended(nobody) })
+		f := process.Ended(nobody)
+		n, err := f.Value()
+		require.NoError(t, err)
+		require.Equal(t, process.Notice{Of: nobody, Reason: process.Stopped}, n)
+		var verdict act.Directive
+		x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+			verdict = f.Await().Act(t)
+			return verdict
+		}))
+		x.all()
+		require.Equal(t, act.Done, verdict)
 	})
 	t.Run("Ask", func(t *testing.T) {
 		ask := process.Ask[job, int]{To: nobody, Message: func(process.Reply[int]) job { return exits }}

@@ -352,6 +352,27 @@ func ExampleCall() {
 	//  process: the process has ended
 }
 
+// A process passes a question on, and ends. The asker still gets the answer, or learns that the second has ended.
+func ExampleReply_Forward() {
+	done := make(chan bool)
+	runProcesses(func(sys *process.System) {
+		db := phoneBook(sys)
+		front := process.Spawn(sys, process.Handler[lookUp](func(p *process.Self[lookUp], q lookUp) {
+			q.reply.Forward(db)
+			handOver(db, p, q)
+			p.Exit()
+		}), process.Options{})
+		go func() {
+			ask := func(r process.Reply[string]) lookUp { return lookUp{"ann", r} }
+			fmt.Println(process.Call(context.Background(), front, ask))
+			db.Kill()
+			close(done)
+		}()
+	})
+	<-done
+	// Output: 12 <nil>
+}
+
 // A process that asks another runs on, and gets the answer as a message.
 func ExampleRequest() {
 	runProcesses(func(sys *process.System) {

@@ -18,7 +18,7 @@ func observe(of *core, by endObserver) observation {
 	return observation{of, entry[endObserver]{of: by}}
 }
 
-// add registers the observer. It reports false if the process has ended. Observers are told in the order of their adds.
+// add registers the observer. It reports false if the process has ended. Observers are told in the order of their adds, links last.
 func (x *observation) add() bool {
 	c := x.of
 	w := c.lock()
@@ -51,18 +51,19 @@ type Operation interface {
 
 // Watch sends p a message when another process ends, or at once if it has ended already. as makes the message of the
 // Notice; it is called on any thread, and must do nothing else. Each call of Watch sends one message, to which the bound
-// of the mailbox does not apply. The zero Ref has ended as Stopped.
+// of the mailbox does not apply. The zero Ref has ended as Stopped. For the order of several Notices see [Link].
 func Watch[M any](p *Self[M], of AnyRef, as func(Notice) M) Operation {
 	if of == nil {
 		panic("process: Watch without a process: the zero Ref is nobody")
 	}
-	return newWatch(of.process(), &p.core, p.on, func(r *runner, n Notice) { p.deliver(r, as(n)) })
+	return newWatch(of, &p.core, p.on, func(r *runner, n Notice) { p.deliver(r, as(n)) })
 }
 
 // watch calls notify at the end of one process, unless another one ends before.
 type watch struct {
 	of, by observation
 	notify func(*runner, Notice)
+	isLink bool // the others are notified before
 }
 
 type (
@@ -78,16 +79,24 @@ func (x *watched) ended(r *runner, n Notice) {
 func (x *watcher) ended(*runner, Notice) { x.of.remove() }
 
 // newWatch watches of until by ends; by may be nil.
-func newWatch(of, by *core, r *runner, notify func(*runner, Notice)) *watch {
+func newWatch(of AnyRef, by *core, r *runner, notify func(*runner, Notice)) *watch {
 	x := &watch{notify: notify}
-	x.of, x.by = observe(of, (*watched)(x)), observe(by, (*watcher)(x))
+	x.begin(of, by, r)
+	return x
+}
+
+func (x *watch) begin(of AnyRef, by *core, r *runner) {
+	c := of.process()
+	x.of, x.by = observe(c, (*watched)(x)), observe(by, (*watcher)(x))
 	switch {
 	case by != nil && !x.by.add(): // there is nothing to notify
-	case of == nil || !x.of.add():
+	case c == nil:
 		x.by.remove()
-		notify(r, of.notice())
+		x.notify(r, Notice{Of: of, Reason: Stopped})
+	case !x.of.add():
+		x.by.remove()
+		x.notify(r, c.notice())
 	}
-	return x
 }
 
 // Cancel implements Operation.
@@ -102,6 +111,9 @@ func (x *watch) Cancel() bool {
 // Link links two processes: the end of either ends the other, with the Reason Linked. Unless always is set, an end that
 // is Normal or Stopped does not count. If one process has ended already, the other ends at once, under the same rule.
 // Several links between the same two processes act as one, but each has to be cancelled. Any goroutine may call Link.
+//
+// The Notices of a process, and the future of [Ended], come before its links end others. So a process that watches several
+// linked ones hears first of the one that was not ended by a link, and of each other one after the one that has ended it.
 func Link(a, b AnyRef, always bool) Operation {
 	if a == nil || b == nil {
 		panic("process: Link without a process: the zero Ref is nobody")
@@ -110,6 +122,9 @@ func Link(a, b AnyRef, always bool) Operation {
 	if one == two {
 		return &link{}
 	}
+	if two == nil {
+		a, b, one, two = b, a, two, one
+	}
 	ends := func(c *core) func(*runner, Notice) {
 		return func(r *runner, n Notice) {
 			if c != nil && (always || n.Reason.abnormal()) {
@@ -117,13 +132,17 @@ func Link(a, b AnyRef, always bool) Operation {
 			}
 		}
 	}
-	if two == nil {
-		one, two = two, one
-	}
-	x := &link{newWatch(one, two, nil, ends(two))}
+	x := &link{newLink(a, two, ends(two))}
 	if one != nil {
-		x[1] = newWatch(two, one, nil, ends(one))
+		x[1] = newLink(b, one, ends(one))
 	}
+	return x
+}
+
+// newLink is newWatch for one direction of a Link.
+func newLink(of AnyRef, by *core, notify func(*runner, Notice)) *watch {
+	x := &watch{notify: notify, isLink: true}
+	x.begin(of, by, nil)
 	return x
 }
 
@@ -140,16 +159,21 @@ func (x *link) Cancel() bool {
 }
 
 // Ended returns a future that is resolved when the process has ended, or at once if it has already. While the process is
-// alive, all calls return the same future. On an order a process that sleeps ends only after all tasks; so a task that
+// alive, all calls return the same future. That of the zero Ref is resolved and has no scheduler, so it takes no callbacks. On an order a process that sleeps ends only after all tasks; so a task that
 // awaits the future, and is not a Stopper, waits as long as the terms of the order let it. Any goroutine may call Ended.
 func Ended(of AnyRef) *future.Future[Notice] {
+	if of == nil {
+		panic("process: Ended without a process: the zero Ref is nobody")
+	}
 	c := of.process()
 	if c == nil {
-		panic("process: Ended of nobody")
+		f := &future.Future[Notice]{}
+		_ = f.Resolve(Notice{Of: of, Reason: Stopped})
+		return f
 	}
 	f, isNew := c.endFuture()
 	if isNew {
-		newWatch(c, nil, nil, func(_ *runner, n Notice) { _ = f.Resolve(n) })
+		newWatch(of, nil, nil, func(_ *runner, n Notice) { _ = f.Resolve(n) })
 	}
 	return f
 }

@@ -41,6 +41,27 @@ func TestNoticesArriveInTheOrderOfTheWatches(t *testing.T) {
 	require.Equal(t, "acd", log)
 }
 
+// Else a thief could end a linked process, and notify of that, in between.
+func TestNoticesComeBeforeLinksAreObeyed(t *testing.T) {
+	x := newStepped(t, 1)
+	first, second, third := x.spawn(process.Options{}), x.spawn(process.Options{}), x.spawn(process.Options{})
+	process.Link(third, second, false)
+	process.Link(first, second, false)
+	var order []process.AnyRef
+	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
+		for i, of := range []process.Ref[job]{first, second, third} {
+			process.Watch(p, of, func(n process.Notice) job {
+				if i == 0 {
+					require.NotContains(t, x.sys.States(), "killed")
+				}
+				return func(*jobSelf) { order = append(order, n.Of) }
+			})
+		}
+	})
+	x.do(first, fails)
+	require.Equal(t, []process.AnyRef{first, second, third}, order)
+}
+
 func TestWatchOfAnEndedProcess(t *testing.T) {
 	x := newStepped(t, 1)
 	ref := x.spawn(process.Options{})

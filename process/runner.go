@@ -104,7 +104,7 @@ func (r *runner) round() (more bool) {
 		}
 		r.keepRun()
 		r.shareIfLate()
-		left -= r.run(c)
+		left -= r.run(c, left)
 	}
 	r.requeueNext()
 	r.adaptBudget()
@@ -156,19 +156,20 @@ func (r *runner) share(stolen cores) (first *core) {
 	return first
 }
 
-// run gives c its turn, and returns its cost in messages.
-func (r *runner) run(c *core) (cost int) {
+// run gives c its turn, in which it receives at most most messages, and returns its cost in messages.
+func (r *runner) run(c *core, most int) (cost int) {
 	r.current, c.on = c, r
 	if c.home == 0 {
 		c.checkOrder()
 	}
-	c.left, c.cutOff, c.overran = r.sys.cfg.Messages, false, false
+	most = min(most, r.sys.cfg.Messages)
+	c.left, c.cutOff, c.overran = int32(most), false, false
 	if c.word.Load()&killed != 0 {
 		r.end(c, 0)
 		return 1
 	}
 	d := c.body.turn()
-	cost = max(1, int(r.sys.cfg.Messages-c.left))
+	cost = max(1, most-int(c.left))
 	r.endTurn(c, d) // c may run elsewhere from here on
 	r.current = nil
 	return cost

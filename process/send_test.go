@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -176,6 +177,27 @@ func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
 			x.some(10)
 			x.busyTask()
 			require.Contains(t, x.some(100), row.want)
+		})
+	}
+}
+
+// A turn in which the batch ends is shorter.
+func TestConfigBatchBoundsATurnOfMoreMessages(t *testing.T) {
+	for _, row := range []struct {
+		messages, batch int
+		want            string
+	}{
+		{100, 4, "aaaat" + "aaaat" + "a"},
+		{3, 4, "aaaat" + "aaaat" + "a"},
+		{1000, 1, "atatatatatatatata"},
+	} {
+		t.Run(fmt.Sprintf("%d messages, batches of %d", row.messages, row.batch), func(t *testing.T) {
+			x := newTraced(t, process.Config{Messages: row.messages, Batch: row.batch})
+			a := x.sleeper("a")
+			x.step()
+			x.send(a, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+			x.busyTask()
+			require.Equal(t, row.want, strings.Trim(x.some(25), "t"))
 		})
 	}
 }

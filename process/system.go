@@ -15,7 +15,7 @@ import (
 type Config struct {
 	// Limit bounds the messages in the mailbox of a process whose Options have no Limit; 0 means 1024, Unbounded no bound.
 	Limit int
-	// Messages bounds the messages that a process receives in a turn; 0 means 16.
+	// Messages bounds the messages that a process receives in a turn; 0 means 16. A turn in which the Batch ends is shorter.
 	Messages int
 	// Batch bounds the messages that processes receive on a scheduler before it looks at its sockets and timers again;
 	// 0 means 64. If they take more than a millisecond the next batch is half as large, down to one message.
@@ -44,8 +44,8 @@ type System struct {
 
 // resolved is a Config without defaults. Limit 0 is no bound.
 type resolved struct {
-	Limit, Messages int32
-	Batch           int
+	Limit           int32
+	Messages, Batch int
 }
 
 // outside counts what happens on no runner's thread.
@@ -66,7 +66,7 @@ func New(cfg Config) *System {
 	}
 	return &System{cfg: resolved{
 		Limit:    limit(cfg.Limit, 1024),
-		Messages: int32(min(cmp.Or(cfg.Messages, 16), maxBound)),
+		Messages: min(cmp.Or(cfg.Messages, 16), maxBound),
 		Batch:    min(cmp.Or(cfg.Batch, 64), maxBound),
 	}}
 }

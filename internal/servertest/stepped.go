@@ -303,8 +303,13 @@ func (r *Running) Run(setup ...func(*act.Scheduler) error) {
 		select {
 		case <-begun:
 		case err := <-r.ended:
-			r.over = true
-			require.FailNow(t, "the Group did not begin", "%v", err)
+			r.ended <- err // for End
+			select {
+			case <-begun: // it has ended already
+			default:
+				r.over = true
+				require.FailNow(t, "the Group did not begin", "%v", err)
+			}
 		case <-time.After(Timeout):
 			require.FailNow(t, "the Group does not begin")
 		}
