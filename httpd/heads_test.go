@@ -46,23 +46,26 @@ func TestMaxHeads(t *testing.T) {
 
 func TestAHeadThatEndsGivesItsMemoryBack(t *testing.T) {
 	d := newDriver(t)
-	web := &httpd.Server{Handler: hello, MaxHeads: 4 << 10}
+	web := &httpd.Server{Handler: late, MaxHeads: 4 << 10}
+	begin := func() *client { return d.dial(web, listener.Limits{}).send("GET /") }
 	for name, end := range map[string]func(c *client){
-		"an answer":           func(c *client) { c.send(raw(" HTTP/1.1\nHost: a\n\n")) },
-		"a refusal":           func(c *client) { c.send(raw("\n")) },
-		"too long for memory": func(c *client) { c.send(strings.Repeat("x", 4<<10)) },
-		"a time-out":          func(*client) { d.pass(11 * time.Second) },
-		"an end":              func(c *client) { c.endInput() },
+		"a handler that waits":   func(c *client) { c.send(raw("1000 HTTP/1.1\nHost: a\n\n")) },
+		"a refusal":              func(c *client) { c.send(raw("\n")) },
+		"too long for memory":    func(c *client) { c.send(strings.Repeat("x", 4<<10)) },
+		"a time-out":             func(*client) { d.pass(11 * time.Second) },
+		"an end":                 func(c *client) { c.endInput() },
+		"another head in pieces": func(c *client) { c.send(raw(" HTTP/1.1\nHost: a\n\nG"), raw("ET / HTTP/1.1\nHost: a\n\n")) },
 		"a reset": func(c *client) {
 			c.finish(syscall.ECONNRESET)
 			d.settle()
 		},
-		"another head in pieces": func(c *client) { c.send(raw(" HTTP/1.1\nHost: a\n\nG"), raw("ET / HTTP/1.1\nHost: a\n\n")) },
 	} {
-		for range 3 {
-			c := d.dial(web, listener.Limits{}).send("GET /")
+		d.dial(web, listener.Limits{}).send(raw("GET /500 HTTP/1.1\nHost: a\n\n")) // so that there is another exchange
+		for range 2 {
+			c := begin()
 			require.Equal(t, open, c.state, name)
 			end(c)
+			d.pass(time.Second / 2)
 		}
 	}
 }

@@ -402,7 +402,6 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 	x.phase = aborted
 	if x.exchange != nil {
 		x.exchange.over()
-		x.exchange.hold(0)
 	}
 	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
 		t.Scheduler().Logger().Debug("a connection is cut", zap.Error(err))
