@@ -52,7 +52,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	case d == act.Done:
 	case filtering:
 		x.note(t, "a connection is refused")
-	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
+	case gone(t.Err()), x.closed(t.Err()), errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
 		x.note(t, "a peer has gone")
 	default:
 		x.config = nil
@@ -64,6 +64,11 @@ func (x *session) Act(t *act.Task) act.Directive {
 
 func (x *session) note(t *act.Task, message string) {
 	t.Scheduler().Logger().Debug(message, zap.String("peer", x.Peer()), zap.Error(t.Err()))
+}
+
+// closed reports whether err says that another task has closed the connection, as Push does with a peer that is too slow.
+func (x *session) closed(err error) bool {
+	return errors.Is(err, net.ErrClosed) && x.conn.Flush() == net.ErrClosed
 }
 
 // inputEnded reports whether the peer sends nothing more.
@@ -132,12 +137,11 @@ func (x *session) Close() error {
 func (x *session) String() string { return act.Name(x.action) }
 
 // gone reports whether err ends a connection because of its peer or the way to it. On a server such errors are as
-// ordinary as the end of a connection, so they fail no task. With net.ErrClosed another task has closed it, as Push does
-// with a peer that is too slow.
+// ordinary as the end of a connection, so they fail no task.
 func gone(err error) bool {
 	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
 		return false // it was not this peer that could not be reached
 	}
 	return slices.ContainsFunc([]error{syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
-		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNABORTED, net.ErrClosed}, func(e error) bool { return errors.Is(err, e) })
+		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNABORTED}, func(e error) bool { return errors.Is(err, e) })
 }
