@@ -20,9 +20,9 @@ import (
 // ErrStopped is returned by calls that wait or would wait after the coroutine's task has been dropped.
 var ErrStopped = errors.New("coro: the coroutine is stopped")
 
-// Co is a coroutine as its body sees it. Only the body may call its methods. A method that returns an error may
-// suspend the body. The error is ErrStopped, the error of a scope (see Within, WithContext, UntilOrder), or what the
-// method documents.
+// Co is a coroutine as its body sees it. Only the body may call its methods; those that may suspend panic on another
+// goroutine and in another coroutine, and change nothing. A method that returns an error may suspend the body. The error
+// is ErrStopped, the error of a scope (see Within, WithContext, UntilOrder), or what the method documents.
 type Co struct {
 	body     *body
 	task     *act.Task // nil before the first turn
@@ -91,7 +91,7 @@ func (co *Co) Sleep(d time.Duration) error {
 
 // Do runs the action a to its end, closes it if it is an io.Closer, and returns the error that it failed with. If the
 // coroutine is stopped or a scope (see [Co.Within]) ends meanwhile, a is closed unfinished. A scope does not end while
-// a function runs that a has offloaded. A panic of a fails the task and stops the body.
+// a function runs that a has offloaded. A panic of a fails the task and stops the body. Do of a nil action panics.
 //
 // Most actions can be run once: a listener.Receive that is Done answers Done again at once, with the old value.
 func (co *Co) Do(a act.Action) error {

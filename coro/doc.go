@@ -24,9 +24,9 @@
 // # Rules
 //
 // A body runs on its scheduler's thread. What it does between two suspensions is one turn. It must not block by other
-// means, such as a channel, a held mutex or a system call that sleeps. Data that it shares with other tasks of the
-// scheduler needs no lock. A Co belongs to its body: no other goroutine and no other coroutine may use it. A body must not
-// call runtime.LockOSThread, which ends the process.
+// means, such as time.Sleep, a channel, a mutex that is held elsewhere or a system call that sleeps: all other tasks of the
+// scheduler would wait. Data that it shares with them needs no lock. A Co belongs to its body: no other goroutine and no
+// other coroutine may use it. A body must not call runtime.LockOSThread, which ends the process.
 //
 // A coroutine is made in the first turn of its action and stays on that thread. While there is one, Run, Step and Close
 // return act.ErrWrongThread on another thread. The goroutine that calls them must not change how often it has locked its
