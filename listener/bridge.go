@@ -225,7 +225,7 @@ type lane struct {
 	mu       sync.Mutex
 	deadline time.Time // zero: none
 	timer    *time.Timer
-	bell     chan struct{} // the deadline has changed or passed
+	bell     chan struct{} // a deadline has passed
 }
 
 func (l *lane) init() {
@@ -252,7 +252,6 @@ func (l *lane) setDeadline(at time.Time) {
 		l.deadline = time.Now().Add(left) // on the monotonic clock, as the timer
 		l.timer = time.AfterFunc(left, l.ring)
 	}
-	l.ring()
 }
 
 func (l *lane) passed() bool {

@@ -241,17 +241,18 @@ func TestWhatWasWrittenBeforeCloseIsSent(t *testing.T) {
 }
 
 func TestAPeerThatDoesNotReadIsLeftBehindWhenTheFunctionHasReturned(t *testing.T) {
-	b := bridge(t, listener.Limits{Linger: time.Millisecond}, func(c net.Conn) error {
+	l := servertest.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{Linger: time.Millisecond})
+	o := spawn(l.S, &listener.Bridge{Conn: c, F: func(c net.Conn) error {
 		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond))
 		for {
 			if _, err := c.Write(make([]byte, 64<<10)); err != nil {
 				return nil
 			}
 		}
-	})
-	b.dial()
-	servertest.Receive(t, b.ended)
-	require.Empty(t, b.drain())
+	}})
+	require.Equal(t, act.Done, o.over(l))
+	_, _ = io.Copy(io.Discard, peer)
 }
 
 func TestAnOrderEndsReadOfABridgeAndLetsWriteGoOn(t *testing.T) {
