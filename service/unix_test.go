@@ -1,12 +1,10 @@
 package service_test
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,19 +132,4 @@ func TestUnixErrorsNameThePath(t *testing.T) {
 			sentence(t, setUp(t, 2, v.Setup), "unix:"+row.path, row.cause)
 		})
 	}
-}
-
-func TestUnixAbstractName(t *testing.T) {
-	v := &service.Unix{Path: fmt.Sprintf("@daimon/service/%d", os.Getpid()), Handler: answers("hello")}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	require.Equal(t, v.Path, v.Addr().String())
-	hears("hello")(t, servertest.Dial(t, v.Addr()))
-	_, err := os.Lstat(v.Path)
-	require.ErrorIs(t, err, os.ErrNotExist)
-	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo}).Setup)
-	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	sentence(t, err, "unix:"+v.Path)
-	require.Error(t, w.order(servertest.Cut))
-	_, err = net.Dial("unix", v.Path)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
