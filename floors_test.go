@@ -124,7 +124,7 @@ const floors = `
 	examples/press          examples/press/press internal/cli program os time
 	examples/proxy/proxy    act listener net time
 	examples/proxy          examples/proxy/proxy program flag
-	examples/publish/publish   act listener
+	examples/publish/publish   act listener net
 	examples/publish        examples/publish/publish listener program service flag
 	examples/remind/remind  act listener service bufio time
 	examples/remind         examples/remind/remind examples/internal/tool internal/cli flag os

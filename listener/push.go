@@ -14,8 +14,8 @@ const (
 	Reject Overflow = iota
 	// Drop drops the message and counts it; see [Conn.Dropped].
 	Drop
-	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls, and a task that waits for
-	// the connection is woken.
+	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls. The task that waits for
+	// the connection is woken, and returns Done on that error.
 	Abort
 )
 

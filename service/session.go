@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"io"
-	"net"
 	"slices"
 	"syscall"
 
@@ -52,7 +51,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	case d == act.Done:
 	case filtering:
 		x.note(t, "a connection is refused")
-	case gone(t.Err()), x.closed(t.Err()), errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
+	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
 		x.note(t, "a peer has gone")
 	default:
 		x.config = nil
@@ -64,11 +63,6 @@ func (x *session) Act(t *act.Task) act.Directive {
 
 func (x *session) note(t *act.Task, message string) {
 	t.Scheduler().Logger().Debug(message, zap.String("peer", x.Peer()), zap.Error(t.Err()))
-}
-
-// closed reports whether err says that another task has closed the connection, as Push does with a peer that is too slow.
-func (x *session) closed(err error) bool {
-	return errors.Is(err, net.ErrClosed) && x.conn.Flush() == net.ErrClosed
 }
 
 // inputEnded reports whether the peer sends nothing more.

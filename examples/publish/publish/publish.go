@@ -20,6 +20,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 			case errors.Is(err, listener.ErrTooLong):
 				_ = x.Push([]byte("! a line is too long\n"))
 				return act.Done
-			case err != nil && t.Order() != nil:
+			case err != nil && t.Order() != nil, errors.Is(err, net.ErrClosed): // a Push has found it too slow
 				return act.Done
 			case err != nil:
 				return listener.Next(t, err)

@@ -133,10 +133,6 @@ func TestASubscriberThatDoesNotReadHoldsUpNobody(t *testing.T) {
 		for _, c := range []net.Conn{slow, quick, from} {
 			require.NoError(t, c.Close())
 		}
-		r.Group.Shutdown(servertest.Drain)
-		require.NoError(t, r.End())
-		for _, e := range r.Logs.All() {
-			require.Contains(t, e.Message, "a peer has gone")
-		}
+		end(t, r)
 	}
 }
