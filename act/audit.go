@@ -15,6 +15,14 @@ func init() {
 	hook.TurnCount = func(s any) uint64 { s.(*Scheduler).touch(); return s.(*Scheduler).ended }
 	hook.Failure = func(t any) error { return t.(*Task).s.failure() }
 	hook.Rests = func(s any) bool { return s.(*Scheduler).asleep.Load() || s.(*Scheduler).at.Load() == 0 }
+	hook.EachWaiting = func(s any, visit func(any)) {
+		s.(*Scheduler).slab.all(func(t *Task) {
+			if t.state == waiting {
+				visit(t)
+			}
+		})
+	}
+	hook.Waits = func(t any) bool { return t.(*Task).state == waiting }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

@@ -2,10 +2,30 @@ package listener
 
 import (
 	"net"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/monitor"
 )
+
+// IdleSince reports whether nothing is unread, nothing is queued, and the peer has not closed its side; and since when no
+// byte has gone either way, to the millisecond on the scheduler's clock. A protocol of one's own says with it when its
+// connections may be closed to make room for others: see ReclaimAfter of service.TCP. Over a stream without an IdleSince
+// of its own, such as TLS, it reports false.
+func (c *Conn) IdleSince() (since time.Duration, idle bool) {
+	if c.stream == nil || c.Buffered() > 0 || c.Queued() > 0 {
+		return 0, false
+	}
+	if stream, ok := as[idleStream](c.stream); ok {
+		return stream.IdleSince()
+	}
+	return 0, false
+}
+
+type idleStream interface {
+	monitor.Stream
+	IdleSince() (since time.Duration, idle bool)
+}
 
 // Ended is for a task that waits for something else than input, such as a timer, and wants to know when its peer is
 // gone. half reports that the peer has closed its side: it sends nothing beyond what may be unread, and may still be

@@ -77,6 +77,9 @@ type Acceptor interface {
 	Close() error
 	// Addr returns the address, also after Close; never nil. Any goroutine.
 	Addr() net.Addr
+
+	// It may have a method Crowded() bool, which reports whether the last Accept gave nothing for want of a place while a
+	// connection waits. A service then closes an idle connection.
 }
 
 // PendingConn is a connection that is being established.

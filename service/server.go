@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,9 @@ type server struct {
 	addr    net.Addr
 	limiter *monitor.ConnLimiter
 	open    map[*act.Scheduler]monitor.Acceptor // all of one Group
+
+	acceptors []*acceptor // the demons, one for each of open
+	asked     int         // which of them was asked last to make room
 }
 
 // config is what a Setup sets up.
@@ -38,6 +42,7 @@ type config struct {
 
 	filters       []listener.Filter
 	filterTimeout time.Duration
+	reclaimAfter  time.Duration
 }
 
 // setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
@@ -57,12 +62,16 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 				"allow more (ulimit -n), or use fewer schedulers", where, err)
 		}
 	}
-	s.Install(&acceptor{ // without the lock: a Trace may ask for its name
+	a := &acceptor{
 		accept: listener.Accept{From: from, Limits: c.limits},
 		config: &c,
 		server: v,
 		home:   s,
-	})
+	}
+	v.mu.Lock()
+	v.acceptors = append(v.acceptors, a)
+	v.mu.Unlock()
+	s.Install(a) // without the lock: a Trace may ask for its name
 	return nil
 }
 
@@ -99,7 +108,7 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	switch {
 	case len(v.open) == 0:
 		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(c.places())
-		v.open = map[*act.Scheduler]monitor.Acceptor{}
+		v.open, v.acceptors = map[*act.Scheduler]monitor.Acceptor{}, nil
 	case v.group != s.Group():
 		return nil, errors.New("the service runs in another Group")
 	case v.open[s] != nil:
@@ -133,6 +142,7 @@ func (v *server) close(s *act.Scheduler) error {
 	defer v.mu.Unlock()
 	from := v.open[s]
 	delete(v.open, s)
+	v.acceptors = slices.DeleteFunc(v.acceptors, func(a *acceptor) bool { return a.home == s })
 	return from.Close()
 }
 
@@ -158,6 +168,8 @@ type acceptor struct {
 	server  *server
 	home    *act.Scheduler
 	ordered bool
+	again   act.Timer // while it waits for room
+	found   []found   // what may make room
 }
 
 // Act accepts what there is, at most acceptsATurn connections. After an order it takes those that have arrived,
@@ -168,6 +180,9 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 		case act.Done:
 			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), config: a.config})
 		case act.Yield:
+		case act.Wait:
+			a.makeRoom(t)
+			return d
 		case act.Failed:
 			if a.ordered && errors.Is(t.Err(), net.ErrClosed) {
 				return act.Done

@@ -41,6 +41,20 @@ type TCP struct {
 	// MiB and 4096 in 1 GiB. The default knows nothing of other services, nor of connections that are dialled for each
 	// accepted one.
 	MaxConns int
+	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits at MaxConns.
+	// The one that has been idle for longest is the first to go: of the scheduler that the client has come to, or if that
+	// has none, of another. Its action is closed, and the peer sees an orderly end; one that has sent something meanwhile
+	// stays.
+	//
+	// 0 applies to actions that know when they are idle, from their method IdleSince() (time.Duration, bool), see
+	// [listener.Conn.IdleSince]: those of package httpd are between two requests, and before the first. It means 500 ms.
+	// Of other actions a service cannot know whether they wait for a further request or in the middle of one. A positive
+	// ReclaimAfter applies to them too: they are idle while no byte goes either way, none is unread and none is queued. So
+	// it has to be longer than an answer may take. Less than 0 means never.
+	//
+	// It costs a connection no memory. While a client waits at MaxConns, and no idle connection is known, the tasks of the
+	// scheduler are searched, every 100 ms.
+	ReclaimAfter time.Duration
 	// Backlog bounds the connections that wait to be accepted, for each listening socket; 0 is as many as the system
 	// allows.
 	Backlog int
@@ -62,7 +76,7 @@ func (v *TCP) Setup(s *act.Scheduler) error {
 		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, KeepAlive: v.KeepAlive},
 		resolve:  v.resolve,
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
-		filters: v.Filters, filterTimeout: v.FilterTimeout,
+		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter,
 	})
 }
 

@@ -21,6 +21,7 @@ type Unix struct {
 	Filters       []listener.Filter
 	FilterTimeout time.Duration
 	MaxConns      int
+	ReclaimAfter  time.Duration
 	Backlog       int
 	Limits        listener.Limits
 
@@ -34,6 +35,6 @@ func (v *Unix) Setup(s *act.Scheduler) error {
 		listen:   monitor.ListenOptions{Backlog: v.Backlog},
 		resolve:  func() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil },
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
-		filters: v.Filters, filterTimeout: v.FilterTimeout,
+		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter,
 	})
 }

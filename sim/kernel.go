@@ -506,6 +506,11 @@ func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
 	return v.option(fd, "TCP_KEEPIDLE")
 }
 
+func (v *view) Waiting(fd int) bool {
+	f := v.get(fd, "waiting")
+	return f != nil && f.l != nil && f.l.queue.len() > 0
+}
+
 func (v *view) SetBuffers(fd int, _ netpoll.Buffers) error {
 	if v.get(fd, "SO_RCVBUF") == nil {
 		return syscall.EBADF

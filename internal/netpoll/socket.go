@@ -52,6 +52,11 @@ func socketError(fd int) error {
 	return unix.Errno(n)
 }
 
+func waiting(fd int) bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n > 0
+}
+
 func reset(fd int) error {
 	linger := unix.Linger{Onoff: 1, Linger: 0}
 	err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &linger)

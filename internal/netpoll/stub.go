@@ -38,6 +38,7 @@ func listenUnix(string, ListenOptions) (int, error)        { return -1, errSyste
 func unlinkUnix(string) error                              { return errSystem }
 func accept(int) (int, error)                              { return -1, errSystem }
 func dialTCP(netip.AddrPort) (int, bool, error)            { return -1, false, errSystem }
+func waiting(int) bool                                     { return false }
 func dialUnix(string) (int, bool, error)                   { return -1, false, errSystem }
 func socketError(int) error                                { return errSystem }
 func receive(int, []byte) (int, error)                     { return 0, errSystem }

@@ -63,6 +63,9 @@ func (System) Unlink(path string) error { return unlinkUnix(path) }
 // which a connection may still wait, which no further edge reports; and of fd.
 func (System) Accept(fd int) (int, error) { return accept(fd) }
 
+// Waiting reports whether a connection waits to be accepted.
+func (System) Waiting(fd int) bool { return waiting(fd) }
+
 // DialTCP begins to connect to addr. If done is false the connect is in progress: add fd to a Poller,
 // wait for Out or Error, and ask SocketError how it went. After an error there is no descriptor.
 func (System) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) { return dialTCP(addr) }

@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"net"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
@@ -43,4 +44,17 @@ func (k *Socket) peerClosed() {
 		k.reader.Wake()
 	}
 	k.ready |= netpoll.PeerClosed
+}
+
+// tickBits: a tick is 2^20 ns, about a millisecond, so that 32 bits last for 52 days.
+const tickBits = 20
+
+func (e *Engine) tick() uint32 { return uint32(e.s.Now() >> tickBits) }
+
+// IdleSince implements listener.Conn's.
+func (k *Socket) IdleSince() (since time.Duration, idle bool) {
+	now := k.source.e.s.Now()
+	ago := time.Duration(uint32(now>>tickBits)-k.since) << tickBits
+	return now>>tickBits<<tickBits - ago,
+		k.fd >= 0 && k.ready&netpoll.In == 0 && k.queued() == 0 && k.state&(dialing|lingering|ending) == 0
 }

@@ -20,6 +20,7 @@ type OS interface {
 	DialTCP(addr netip.AddrPort) (fd int, done bool, err error)
 	DialUnix(path string) (fd int, done bool, err error)
 	Accept(fd int) (int, error)
+	Waiting(fd int) bool
 	Receive(fd int, p []byte) (int, error)
 	Send(fd int, head, p []byte) (int, error)
 	SendFile(fd int, f *os.File, offset int64, n int) (int, error)

@@ -38,7 +38,7 @@ func (e *Engine) Adopt(fd int, local bool, limiter Limiter) (*Socket, error) {
 }
 
 func (src *source) adopt(fd int) (*Socket, error) {
-	k := &Socket{source: src, fd: int32(fd)}
+	k := &Socket{source: src, fd: int32(fd), since: src.e.tick()}
 	slot, err := src.e.watch(fd, netpoll.Stream, k)
 	if err != nil {
 		_ = src.e.os.Close(fd) // the error that matters is the other one
@@ -63,6 +63,7 @@ type Socket struct {
 	slot   uint32
 	ready  netpoll.Ready
 	state  socketState
+	since  uint32 // the tick when bytes last went either way
 }
 
 type socketState uint8
@@ -130,6 +131,7 @@ func (k *Socket) receive(p []byte) (int, error) {
 	if err != nil {
 		return k.refused(p, err)
 	}
+	k.since = k.source.e.tick()
 	if n < len(p) {
 		k.shortRead()
 	}
@@ -180,6 +182,7 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 		return 0, err
 	}
 	sent := 0
+	k.since = k.source.e.tick()
 	if k.queued() == 0 {
 		n, err := k.source.e.os.Send(int(k.fd), head, p)
 		if err != nil && err != syscall.EAGAIN {

@@ -1,0 +1,154 @@
+package service
+
+import (
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+const (
+	// idleFor is how long a connection must have been idle by default before it may be closed to make room.
+	idleFor = 500 * time.Millisecond
+	// askAgain is how long a service at MaxConns waits, while a client does, before it looks again for an idle connection.
+	askAgain = 100 * time.Millisecond
+	// mostFound bounds how many idle connections one search keeps, so that a crowd of clients does not cost a search each.
+	mostFound = 64
+)
+
+// idler is an action that knows when its connection can be closed without loss, and since when.
+type idler interface {
+	IdleSince() (since time.Duration, idle bool)
+}
+
+// found is a connection that was idle when it was searched for.
+type found struct {
+	task    *act.Task
+	session *session
+	since   time.Duration
+}
+
+// makeRoom is called when a service waits for a connection. At MaxConns, while a client waits to be accepted, it closes
+// the connection that has been idle for longest: of this scheduler, or else of another one. It is a search through the
+// tasks, and not a list in their order: a list would cost each connection memory, and each message time.
+func (a *acceptor) makeRoom(t *act.Task) {
+	c, ok := a.accept.From.(interface{ Crowded() bool })
+	if !ok || a.ordered || a.config.reclaimAfter < 0 || !c.Crowded() {
+		return
+	}
+	if !a.reclaim() {
+		a.server.askAnother(a)
+	}
+	t.WakeAfter(&a.again, askAgain)
+}
+
+// reclaim closes the connection of this scheduler that has been idle for longest, and reports whether there is one.
+func (a *acceptor) reclaim() bool {
+	if a.reclaimNext() {
+		return true
+	}
+	a.search()
+	return a.reclaimNext()
+}
+
+// reclaimNext closes the first that was found and has been idle ever since: those that have become idle later are behind.
+func (a *acceptor) reclaimNext() bool {
+	for len(a.found) > 0 {
+		f := a.found[0]
+		a.found = a.found[1:]
+		if f.task.Action() != act.Action(f.session) || !hook.Waits(f.task) {
+			continue
+		}
+		if since, idle := f.session.idleSince(); idle && since == f.since {
+			x := f.session
+			x.action = &reclaimed{Child: act.Child{Action: x.action}, session: x}
+			f.task.Waker().Wake()
+			return true
+		}
+	}
+	return false
+}
+
+// search finds those that have been idle for longest, the first of them first.
+func (a *acceptor) search() {
+	after := a.config.reclaimAfter
+	if after == 0 {
+		after = idleFor
+	}
+	latest := a.home.Now() - after
+	a.found = a.found[:0:0]
+	hook.EachWaiting(a.home, func(t any) {
+		task := t.(*act.Task)
+		x, ok := task.Action().(*session)
+		if !ok || x.config != a.config {
+			return
+		}
+		if since, idle := x.idleSince(); idle && since <= latest {
+			a.found = append(a.found, found{task, x, since})
+			if len(a.found) == 2*mostFound {
+				a.found = first(a.found)
+			}
+		}
+	})
+	a.found = first(a.found)
+}
+
+// first sorts all, and returns at most mostFound of them.
+func first(all []found) []found {
+	slices.SortStableFunc(all, func(x, y found) int { return int(min(max(x.since-y.since, -1), 1)) })
+	return all[:min(len(all), mostFound)]
+}
+
+// askAnother asks the next of the other schedulers to make room.
+func (v *server) askAnother(from *acceptor) {
+	v.mu.Lock()
+	others := slices.DeleteFunc(slices.Clone(v.acceptors), func(a *acceptor) bool { return a == from })
+	v.asked++
+	asked := v.asked
+	v.mu.Unlock()
+	if len(others) > 0 {
+		a := others[asked%len(others)]
+		_ = a.home.Post(func(*act.Scheduler) { a.reclaim() }) // what is full is asked again
+	}
+}
+
+// idleSince reports whether the connection may be closed to make room, and since when.
+func (x *session) idleSince() (since time.Duration, idle bool) {
+	if x.conn == nil || x.config == nil {
+		return 0, false
+	}
+	if i, ok := x.action.(idler); ok {
+		return i.IdleSince()
+	}
+	if _, filtering := x.action.(*filters); filtering || x.config.reclaimAfter <= 0 {
+		return 0, false
+	}
+	return x.conn.IdleSince()
+}
+
+// reclaimed takes the place of a session's action for the turn in which it ends.
+type reclaimed struct {
+	act.Child
+	session *session
+}
+
+// Act closes the connection, unless the peer has sent something meanwhile. It does not linger: nothing is unread, and
+// what was sent is long there.
+func (r *reclaimed) Act(t *act.Task) act.Directive {
+	x := r.session
+	if _, err := x.conn.Peek(1); !isBlocked(err) {
+		x.action = r.Action
+		return x.action.Act(t)
+	}
+	t.Scheduler().Logger().Debug("an idle connection makes room for another", zap.String("peer", x.Peer()))
+	_ = x.conn.CloseWithin(0) // an error means that the peer has gone
+	return act.Done
+}
+
+func isBlocked(err error) bool {
+	_, is := err.(act.Blocked)
+	return is
+}

@@ -1,0 +1,157 @@
+package service_test
+
+import (
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+)
+
+// echoes has a message echoed.
+func echoes(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	servertest.Send(t, c, text)
+	servertest.Expect(t, c, text)
+}
+
+func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
+	for _, kind := range []kind{
+		{"tcp", &service.TCP{Address: loopback, Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}},
+		{"unix", &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			w := begin(t, act.Config{Schedulers: 1}, kind.Setup)
+			all := make([]net.Conn, 3)
+			for i := range all {
+				all[i] = servertest.Dial(t, kind.Addr())
+				echoes(t, all[i], "hello")
+			}
+			for _, i := range []int{1, 0, 2} { // the order in which they have to go
+				time.Sleep(3 * time.Millisecond)
+				echoes(t, all[i], "again")
+			}
+			for _, i := range []int{1, 0, 2} {
+				next := servertest.Dial(t, kind.Addr())
+				echoes(t, next, "let me in")
+				servertest.ExpectEOF(t, all[i])
+				require.LessOrEqual(t, kind.Open(), 3)
+			}
+			require.Empty(t, w.failures())
+			require.Error(t, w.order(servertest.Cut))
+		})
+	}
+}
+
+// A crowd of clients does not wait for one another: each of them has the place of an idle one.
+func TestFiftyIdleConnectionsOfHTTPMakeRoomForFifty(t *testing.T) {
+	site := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		_, _ = w.WriteString("hello")
+		return nil
+	}}
+	v := &service.TCP{Address: loopback, Handler: site.Serve, MaxConns: 50}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	ask := func(c net.Conn) {
+		servertest.Send(t, c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	}
+	heard := func(c net.Conn) {
+		in := make([]byte, 1000)
+		n, err := c.Read(in)
+		require.NoError(t, err)
+		require.Contains(t, string(in[:n]), "200 "+http.StatusText(200))
+	}
+	var idle, further []net.Conn
+	for i := range 50 {
+		idle = append(idle, servertest.Dial(t, v.Addr()))
+		if i%5 > 0 { // every fifth has sent nothing yet
+			ask(idle[i])
+			heard(idle[i])
+		}
+	}
+	for range 50 {
+		further = append(further, servertest.Dial(t, v.Addr()))
+		ask(further[len(further)-1])
+	}
+	for _, c := range further {
+		heard(c)
+	}
+	for _, c := range idle {
+		servertest.ExpectEOF(t, c)
+	}
+	require.Empty(t, w.failures())
+	require.NoError(t, w.order(servertest.Drain))
+}
+
+// The only place is that of another scheduler, more often than not.
+func TestAConnectionOfAnotherSchedulerMakesRoom(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 1, ReclaimAfter: time.Millisecond}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	for range 10 {
+		echoes(t, servertest.Dial(t, v.Addr()), "hello")
+	}
+	require.Error(t, w.order(servertest.Cut))
+}
+
+// busy is an echo that says when it is idle.
+type busy struct {
+	act.Action
+	conn *listener.Conn
+	idle bool
+}
+
+func (b *busy) IdleSince() (time.Duration, bool) {
+	since, idle := b.conn.IdleSince()
+	return since, idle && b.idle
+}
+
+func TestAConnectionThatIsNotIdleStays(t *testing.T) {
+	saying := func(idle bool) func(*listener.Conn) act.Action {
+		return func(c *listener.Conn) act.Action { return &busy{echo(c), c, idle} }
+	}
+	for name, row := range map[string]struct {
+		after   time.Duration
+		handler func(*listener.Conn) act.Action
+	}{
+		"by default, of an action that does not know": {0, echo},
+		"of an action that says it is not":            {time.Millisecond, saying(false)},
+		"if the service never reclaims":               {-1, saying(true)},
+		"with unread input": {time.Millisecond, func(c *listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				in, err := c.Peek(100)
+				if c.Queued() == 0 {
+					_, _ = c.Write(in)
+				}
+				return listener.Next(t, err)
+			})
+		}},
+		"in a filter": {time.Millisecond, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &service.TCP{Address: loopback, Handler: row.handler, MaxConns: 1, ReclaimAfter: row.after}
+			if v.Handler == nil {
+				v.Handler = echo
+				v.Filters = []listener.Filter{func(c *listener.Conn) act.Action {
+					return act.Seq(answers("hello")(c), &listener.Sleep{For: servertest.Timeout})
+				}}
+			}
+			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+			first := servertest.Dial(t, v.Addr())
+			servertest.Send(t, first, "hello")
+			servertest.Expect(t, first, "hello")
+			second := servertest.Dial(t, v.Addr())
+			require.NoError(t, second.SetReadDeadline(time.Now().Add(250*time.Millisecond)))
+			_, err := second.Read(make([]byte, 1))
+			require.ErrorContains(t, err, "timeout", "it waits")
+			require.Equal(t, 1, v.Open())
+			require.NoError(t, first.Close())
+			require.Error(t, w.order(servertest.Cut))
+		})
+	}
+}
