@@ -54,7 +54,7 @@ func TestMoreGoroutinesThanThereEverAreIsNoBound(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{Offloads: math.MaxInt})
 	called := make(chan struct{}, 2)
 	s.Execute(func() { called <- struct{}{} })
-	s.Reserve(1 << 32).Execute(func() { called <- struct{}{} })
+	s.Reserve(math.MaxInt).Execute(func() { called <- struct{}{} })
 	inTime(t, func() { <-called; <-called })
 }
 
