@@ -89,11 +89,7 @@ func (e *http1Exchange) reset() {
 	e.out.reset()
 	e.parser.Reset()
 	e.content.reset()
-	if cap(e.pending) > gathered {
-		e.pending = nil
-	}
-	e.pending = e.pending[:0]
-	e.whole, e.lost, e.cause, e.last = nil, nil, nil, false
+	e.pending, e.whole, e.lost, e.cause, e.last = nil, nil, nil, nil, false // an empty end of pending may be of a large array
 	e.action, e.failure, e.told, e.away = nil, nil, false, false
 }
 

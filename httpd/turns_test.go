@@ -97,3 +97,33 @@ func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
 	require.Less(t, int64(heap()-before), int64(10<<20))
 	require.Equal(t, open, all[0].state)
 }
+
+// What is kept for the next requests does not grow with how many there were at a time, nor with how large they were.
+func TestWhatIsKeptForTheNextRequestsIsBounded(t *testing.T) {
+	d := newDriver(t)
+	large := make([]byte, 100<<10)
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		_, _ = w.Write(large)
+		return nil
+	}}
+	before := heap()
+	for _, says := range []string{"G", get + "\n"} {
+		many := 1000
+		if says != "G" {
+			many = 64
+		}
+		var all []*client
+		for range many {
+			c := d.dial(web, listener.Limits{})
+			c.room = 0
+			all = append(all, c.send(raw(says)))
+		}
+		for _, c := range all {
+			c.endInput().take(plenty)
+			d.settle()
+			require.Equal(t, closed, c.state)
+		}
+	}
+	require.Less(t, int64(heap()-before), int64(1<<20))
+	d.dial(web, listener.Limits{}) // they belong to the scheduler, which is still there
+}

@@ -310,3 +310,22 @@ func TestCurlIsSwitched(t *testing.T) {
 	require.Contains(t, string(out), "HTTP/1.1 426 Upgrade Required")
 	require.Contains(t, string(out), "Connection: upgrade")
 }
+
+// The time-outs of a Server end with HTTP: a head that came slowly leaves no timer that would wake the next protocol.
+func TestTheNextProtocolIsNotWokenByTimeoutsOfHTTP(t *testing.T) {
+	d := newDriver(t)
+	turns := 0
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		require.NoError(t, w.SwitchProtocols("wait", func(c *listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				turns++
+				_, err := c.Peek(1)
+				return listener.Next(t, err)
+			})
+		}))
+		return nil
+	}}
+	d.dial(web, listener.Limits{}).send(raw(get), raw("Connection: upgrade\nUpgrade: wait\n\n"))
+	d.pass(time.Hour)
+	require.Equal(t, 1, turns)
+}
