@@ -68,7 +68,7 @@ const floors = `
 	                  path/filepath testing time
 
 	# 4: what makes tasks
-	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap net os syscall time
+	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap io/fs net os os/user syscall time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time

@@ -51,6 +51,9 @@ type ListenOptions struct {
 	// ReceiveBuffer and SendBuffer are the sizes of the system's buffers for each connection, in bytes (SO_RCVBUF,
 	// SO_SNDBUF); 0 leaves them to the system.
 	ReceiveBuffer, SendBuffer int
+	// Prepare, if there is one, is called with the path of a Unix socket file that has just been made, before anybody can
+	// connect: to change its mode, for example. Its error is that of Listen, and the file is removed.
+	Prepare func(path string) error
 	// Limiter bounds the connections; nil means no bound. See [ConnLimiter].
 	Limiter *ConnLimiter
 }
@@ -129,7 +132,7 @@ type readinessEngine struct{ e *readiness.Engine }
 func (r readinessEngine) Listen(o ListenOptions) (Acceptor, error) {
 	sibling, _ := o.Sibling.(readinessAcceptor)
 	a, err := r.e.Listen(readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Backlog: o.Backlog,
-		Delay: o.Delay, KeepAlive: o.KeepAlive, Limiter: o.Limiter,
+		Delay: o.Delay, KeepAlive: o.KeepAlive, Limiter: o.Limiter, Prepare: o.Prepare,
 		Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}})
 	if err != nil {
 		return nil, err

@@ -1,7 +1,12 @@
 package service
 
 import (
+	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"os/user"
+	"strconv"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -16,6 +21,13 @@ type Unix struct {
 	// Path is where the socket file is made; it must fit into 107 bytes. On Linux one that begins with @ is
 	// an abstract name, without a file.
 	Path string
+	// Mode has the permissions of the socket file; 0 leaves them to the umask of the process. To connect is to write: 0660
+	// is for the owner and the group.
+	Mode fs.FileMode
+	// Owner and Group are those of the socket file, by name or by number; "" leaves the process's own. Only root can give
+	// a file to another user; a group is one of the process's. Mode, Owner and Group are set before anybody can connect,
+	// and have no effect on an abstract name. If one of them cannot be set the service does not start.
+	Owner, Group string
 	// The following are those of TCP; the Backlog is for all schedulers together.
 	Handler       func(*listener.Conn) act.Action
 	Filters       []listener.Filter
@@ -32,9 +44,57 @@ type Unix struct {
 // that names the path. It may take a second when another program holds the lock of the directory.
 func (v *Unix) Setup(s *act.Scheduler) error {
 	return v.setUp(s, "unix:"+v.Path, config{
-		listen:   monitor.ListenOptions{Backlog: v.Backlog},
+		listen:   monitor.ListenOptions{Backlog: v.Backlog, Prepare: v.prepare},
 		resolve:  func() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil },
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
 		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter,
 	})
+}
+
+// prepare gives the socket file its owner, its group and its mode: in this order, since a change of owner may take bits of
+// the mode away (chown(2)).
+func (v *Unix) prepare(path string) error {
+	uid, gid := -1, -1 // unchanged
+	var err error
+	if v.Owner != "" {
+		uid, err = number(v.Owner, func(name string) (string, error) {
+			u, err := user.Lookup(name)
+			if err != nil {
+				return "", err
+			}
+			return u.Uid, nil
+		})
+	}
+	if err == nil && v.Group != "" {
+		gid, err = number(v.Group, func(name string) (string, error) {
+			g, err := user.LookupGroup(name)
+			if err != nil {
+				return "", err
+			}
+			return g.Gid, nil
+		})
+	}
+	if err == nil && (uid >= 0 || gid >= 0) {
+		err = os.Lchown(path, uid, gid)
+	}
+	if err == nil && v.Mode != 0 {
+		err = os.Chmod(path, v.Mode.Perm())
+	}
+	if err != nil {
+		return fmt.Errorf("mode, owner or group of the socket file: %w", err)
+	}
+	return nil
+}
+
+// number returns the number of a user or group that is given by number or by name.
+func number(text string, lookUp func(name string) (string, error)) (int, error) {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return int(n), nil
+	}
+	id, err := lookUp(text)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(id, 10, 31)
+	return int(n), err
 }

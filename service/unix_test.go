@@ -1,10 +1,14 @@
 package service_test
 
 import (
+	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -131,5 +135,36 @@ func TestUnixErrorsNameThePath(t *testing.T) {
 			v := &service.Unix{Path: row.path, Handler: echo}
 			sentence(t, setUp(t, 2, v.Setup), "unix:"+row.path, row.cause)
 		})
+	}
+}
+
+// The file has them before anybody can connect; a service that cannot set one of them does not start, and leaves no file.
+func TestModeOwnerAndGroupOfASocketFile(t *testing.T) {
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	own := strconv.Itoa(os.Getegid())
+	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
+		v := &service.Unix{Path: path, Handler: answers("hello"), Mode: mode, Owner: strconv.Itoa(os.Geteuid()), Group: own}
+		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm())
+		servertest.Expect(t, servertest.Dial(t, v.Addr()), "hello")
+		require.Error(t, w.order(servertest.Cut))
+	}
+	me, err := user.Current()
+	require.NoError(t, err)
+	if me.Uid == "0" { // only root can give a file away
+		v := &service.Unix{Path: path, Handler: answers("hello"), Owner: me.Username, Group: "12345"}
+		w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.EqualValues(t, 12345, info.Sys().(*syscall.Stat_t).Gid)
+		require.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid)
+		require.NoError(t, w.order(servertest.Drain))
+	}
+	for _, v := range []*service.Unix{{Owner: "no such user here"}, {Group: "no such group here"}} {
+		v.Path, v.Handler = path, answers("hello")
+		sentence(t, setUp(t, 1, v.Setup), path, "mode, owner or group of the socket file", "no such")
+		require.NoFileExists(t, path)
 	}
 }

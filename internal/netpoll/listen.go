@@ -82,7 +82,14 @@ func bindUnix(path string, o ListenOptions) (int, error) {
 		return -1, err
 	}
 	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
-		err = unix.Listen(fd, o.backlog())
+		if o.Prepare != nil && !abstract(path) {
+			if err = o.Prepare(path); err != nil {
+				_ = unix.Unlink(path) // the error that matters is the other one
+			}
+		}
+		if err == nil {
+			err = unix.Listen(fd, o.backlog())
+		}
 	}
 	if err != nil {
 		_ = closeFD(fd)

@@ -21,6 +21,9 @@ type ListenOptions struct {
 	Backlog int
 	// First is for the TCP socket that takes an address; its siblings share it.
 	First bool
+	// Prepare, if there is one, is called with the path of a Unix socket file that has just been made, before anybody can
+	// connect. Its error is ListenUnix's, and the file is removed.
+	Prepare func(path string) error
 }
 
 // Buffers are the sizes of a socket's buffers in the system, in bytes; 0 leaves one to the system, which adapts it (TCP).

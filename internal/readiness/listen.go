@@ -21,6 +21,7 @@ type ListenOptions struct {
 	Delay     bool
 	KeepAlive time.Duration
 	Buffers   netpoll.Buffers
+	Prepare   func(path string) error
 	Limiter   Limiter
 }
 
@@ -92,7 +93,7 @@ type shared struct {
 }
 
 func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
-	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog})
+	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog, Prepare: o.Prepare})
 	if err != nil {
 		return nil, err
 	}
