@@ -742,3 +742,15 @@ func TestAnOrderedEndDoesNotWaitForALostScheduler(t *testing.T) {
 		return nil
 	}), act.ErrGoexit)
 }
+
+func TestTheCutOfAnOrderThatHaltsNamesProcessesThatSleep(t *testing.T) {
+	x := newStepped(t, 1)
+	x.spawn(process.Options{Name: "sleeper"})
+	x.all()
+	x.g.Shutdown(shutdown.Now{Terms: shutdown.Halt})
+	_, err := x.g.Schedulers()[0].Step(1000)
+	var cut *shutdown.Cut
+	require.ErrorAs(t, err, &cut)
+	require.Equal(t, 1, cut.Processes)
+	require.Contains(t, cut.Error(), "sleeper")
+}
