@@ -68,14 +68,13 @@ func init() {
 		if err != nil {
 			return err
 		}
-		refused := false
+		refused, v := false, &service.TCP{Address: address, Handler: echo} // one that was refused can be set up again
 		for more := range 20 {
 			limit := unix.Rlimit{Cur: uint64(len(open) - 1 + more), Max: 1000}
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithCancel(context.Background())
-			v := &service.TCP{Address: address, Handler: echo}
 			var spare error
 			err := act.Run(ctx, act.Config{Schedulers: 2, Logger: zap.NewNop()}, v.Setup, func(s *act.Scheduler) error {
 				if s.Index() == 1 {

@@ -168,7 +168,7 @@ func (a *Acceptor) Await(w act.Waker) {
 
 // Crowded reports whether the last Accept gave nothing for want of a place, while a connection waits.
 func (a *Acceptor) Crowded() bool {
-	return a.lacks == aPlace && a.fd >= 0 && !a.stopped && a.e.os.Waiting(a.fd)
+	return a.lacks == aPlace && a.fd >= 0 && a.e.os.Waiting(a.fd)
 }
 
 // Stop implements monitor.Acceptor.

@@ -51,10 +51,10 @@ const tickBits = 20
 
 func (e *Engine) tick() uint32 { return uint32(e.s.Now() >> tickBits) }
 
-// IdleSince implements listener.Conn's.
+// IdleSince implements listener.Conn's, but for what is queued.
 func (k *Socket) IdleSince() (since time.Duration, idle bool) {
 	now := k.source.e.s.Now()
 	ago := time.Duration(uint32(now>>tickBits)-k.since) << tickBits
 	return now>>tickBits<<tickBits - ago,
-		k.fd >= 0 && k.ready&netpoll.In == 0 && k.queued() == 0 && k.state&(dialing|lingering|ending) == 0
+		k.fd >= 0 && k.ready&netpoll.In == 0 && k.state&(dialing|lingering|ending) == 0
 }
