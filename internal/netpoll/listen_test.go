@@ -277,3 +277,17 @@ func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
 	require.Less(t, time.Since(began), patience)
 }
+
+func TestASocketFileThatCannotBePreparedIsRemoved(t *testing.T) {
+	balanced(t)
+	path := filepath.Join(folder(t), "s")
+	_, err := sys.ListenUnix(path, ListenOptions{Prepare: func(at string) error {
+		require.Equal(t, path, at)
+		require.FileExists(t, path)
+		_, _, err := sys.DialUnix(path)
+		require.Equal(t, unix.ECONNREFUSED, err, "nobody can connect yet")
+		return unix.EPERM
+	}})
+	require.Equal(t, unix.EPERM, err)
+	require.NoFileExists(t, path)
+}
