@@ -38,7 +38,7 @@ func start(t *testing.T, cfg act.Config) *chat { return startWith(t, cfg, 64) }
 
 // startWith is start with that many messages in the mailbox of a room.
 func startWith(t *testing.T, cfg act.Config, most int) *chat {
-	c := &chat{Chat: New(&service.TCP{Address: "127.0.0.1:0", Handler: Member})}
+	c := &chat{Chat: New(&service.TCP{Address: "127.0.0.1:0", Handler: Member, MaxConns: 10_000})}
 	c.most = most
 	c.Running = servertest.Start(t, cfg, c.Setup)
 	return c

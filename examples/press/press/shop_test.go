@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, pace time.Duration) (*Shop, *servertest.Running) {
 	x := &Shop{Pace: pace}
-	x.Door = &service.TCP{Address: "127.0.0.1:0", Handler: x.Serve}
+	x.Door = &service.TCP{Address: "127.0.0.1:0", Handler: x.Serve, MaxConns: 100}
 	return x, servertest.Start(t, act.Config{Schedulers: 2}, x.Setup)
 }
 
