@@ -37,6 +37,7 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 			for _, i := range []int{1, 0, 2} { // the order in which they have to go
 				time.Sleep(3 * time.Millisecond)
 				echoes(t, all[i], "again")
+				echoes(t, all[i], "and again") // surely in a pass that began after the sleep
 			}
 			for _, i := range []int{1, 0, 2} {
 				next := servertest.Dial(t, kind.Addr())
