@@ -111,7 +111,8 @@ func fewCalls(t *testing.T, e echo) {
 	polled := calls["epoll_wait"] + calls["epoll_pwait"] + calls["epoll_pwait2"]
 	require.InEpsilon(t, messages, received, 0.02, "receives")
 	require.InEpsilon(t, messages, sent, 0.02, "sends")
-	require.LessOrEqual(t, calls["epoll_ctl"], loops+16, "a connection is registered once")
+	// At the start the runtime tries to register the files that say how much memory there is.
+	require.LessOrEqual(t, calls["epoll_ctl"], loops+50, "a connection is registered once")
 	require.Less(t, polled, messages, "polls")
 	require.LessOrEqual(t, calls["futex"], futexes(), "threads that the runtime woke or put to sleep")
 }

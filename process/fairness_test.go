@@ -142,7 +142,7 @@ func TestALoneProcessThatYieldsStaysOnItsScheduler(t *testing.T) {
 	r.end()
 	t.Logf("%d moves, %d turns of the schedulers", moves, schedulers.Load())
 	require.LessOrEqual(t, moves, 10)
-	require.LessOrEqual(t, schedulers.Load(), int64(turns/64+500))
+	require.Less(t, schedulers.Load(), int64(2*turns/64), "a wake-up for each batch would double them")
 }
 
 // If tasks take long, an idle scheduler steals the processes that are queued behind them.
