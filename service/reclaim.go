@@ -139,16 +139,12 @@ type reclaimed struct {
 // what was sent is long there.
 func (r *reclaimed) Act(t *act.Task) act.Directive {
 	x := r.session
-	if _, err := x.conn.Peek(1); !isBlocked(err) {
+	_, err := x.conn.Peek(1)
+	if _, waits := err.(act.Blocked); !waits {
 		x.action = r.Action
 		return x.action.Act(t)
 	}
 	t.Scheduler().Logger().Debug("an idle connection makes room for another", zap.String("peer", x.Peer()))
 	_ = x.conn.CloseWithin(0) // an error means that the peer has gone
 	return act.Done
-}
-
-func isBlocked(err error) bool {
-	_, is := err.(act.Blocked)
-	return is
 }

@@ -78,12 +78,14 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 // mostConns bounds the default of MaxConns.
 const mostConns = 1 << 20
 
-// places returns MaxConns, or its default. Less than 0 is no bound.
-func (c config) places() int {
+// places returns MaxConns, or its default and what that follows from, for the log. Less than 0 is no bound.
+func (c config) places() (n int, why []zap.Field) {
 	if c.maxConns != 0 {
-		return c.maxConns
+		return c.maxConns, nil
 	}
-	return placesFor(resource.Descriptors(), resource.Memory(), c.limits)
+	descriptors, memory := resource.Descriptors(), resource.Memory()
+	n = placesFor(descriptors, memory, c.limits)
+	return n, []zap.Field{zap.Int("connections at most", n), zap.Int("descriptors", descriptors), zap.Int64("memory", memory)}
 }
 
 // placesFor returns how many connections fit into what the process may have; 0 is unknown.
@@ -105,9 +107,12 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	var unset []zap.Field
 	switch {
 	case len(v.open) == 0:
-		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(c.places())
+		var places int
+		places, unset = c.places()
+		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(places)
 		v.open, v.acceptors = map[*act.Scheduler]monitor.Acceptor{}, nil
 	case v.group != s.Group():
 		return nil, errors.New("the service runs in another Group")
@@ -129,9 +134,8 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.addr, v.open[s] = from.Addr(), from; len(v.open) == 1 && c.maxConns == 0 {
-		s.Logger().Info("MaxConns is not set", zap.Int("connections at most", c.places()),
-			zap.Int("descriptors", resource.Descriptors()), zap.Int64("memory", resource.Memory()))
+	if v.addr, v.open[s] = from.Addr(), from; unset != nil {
+		s.Logger().Info("MaxConns is not set", unset...)
 	}
 	return from, nil
 }
