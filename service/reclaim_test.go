@@ -22,6 +22,9 @@ func echoes(t *testing.T, c net.Conn, text string) {
 	servertest.Expect(t, c, text)
 }
 
+// apart keeps two connections from being idle since the same millisecond, which would let either be the first to go.
+func apart() { time.Sleep(3 * time.Millisecond) }
+
 func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 	for _, kind := range []kind{
 		{"tcp", &service.TCP{Address: loopback, Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}},
@@ -35,11 +38,12 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 				echoes(t, all[i], "hello")
 			}
 			for _, i := range []int{1, 0, 2} { // the order in which they have to go
-				time.Sleep(3 * time.Millisecond)
+				apart()
 				echoes(t, all[i], "again")
 				echoes(t, all[i], "and again") // surely in a pass that began after the sleep
 			}
 			for _, i := range []int{1, 0, 2} {
+				apart()
 				next := servertest.Dial(t, kind.Addr())
 				echoes(t, next, "let me in")
 				servertest.ExpectEOF(t, all[i])
