@@ -38,6 +38,9 @@ func (w Waker) Wake() {
 	}
 }
 
+// Stale reports whether Wake does nothing, now and later: a list of Wakers may forget w. The zero Waker is stale.
+func (w Waker) Stale() bool { return w.t == nil || w.t.turn != w.turn }
+
 // Remote returns a RemoteWaker that does the same from any goroutine. It must be called on the scheduler's thread.
 func (w Waker) Remote() RemoteWaker { return RemoteWaker{w.remote(), w.turn} }
 

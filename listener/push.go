@@ -53,7 +53,7 @@ func (c *Conn) Push(p []byte) error {
 		b.gather = append(b.gather, p...)
 		return nil
 	}
-	_, err = c.stream.Send(b.gather, p, math.MaxInt/2) // all of it: at most what is gathered is queued beyond high
+	_, err = c.stream.Send(b.gather, p, math.MaxInt) // all of it: at most what is gathered is queued beyond high
 	b.gather = b.gather[:0]
 	return err
 }

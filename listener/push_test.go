@@ -144,6 +144,67 @@ func TestARejectedPushWaitsForItsRoom(t *testing.T) {
 	}
 }
 
+// Each of many tasks has some messages for a peer that reads slowly. Those that began to wait first go first, and all of
+// them end.
+func TestManyTasksWaitForRoomOnOneConnection(t *testing.T) {
+	const tasks, messages, size = 12, 5, 3000
+	for name, send := range map[string]func(c *listener.Conn, p []byte) error{
+		"Push": func(c *listener.Conn, p []byte) error { return c.Push(p) },
+		"the water mark": func(c *listener.Conn, p []byte) error {
+			if _, err := c.Write(nil); err != nil {
+				return err
+			}
+			return c.Push(p)
+		},
+		"Sent": func(c *listener.Conn, p []byte) error {
+			if err := c.Sent(); err != nil {
+				return err
+			}
+			return c.Push(p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			c, peer := l.Conn("unix", listener.Limits{High: 3 * size, Low: size})
+			fill(l, c)
+			filled := c.Queued()
+			var order []int
+			var all []*outcome
+			for i := range tasks {
+				left := messages
+				all = append(all, spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+					for ; left > 0; left-- {
+						if err := send(c, message(i, size)); err != nil {
+							return listener.Next(t, err)
+						}
+						order = append(order, i)
+					}
+					return act.Done
+				})).begun(l))
+			}
+			require.Empty(t, order)
+			got := make(chan []byte, 1)
+			go func() {
+				all, _ := io.ReadAll(peer)
+				got <- all
+			}()
+			for _, o := range all {
+				require.Equal(t, act.Done, o.over(l))
+			}
+			require.NoError(t, c.CloseWrite())
+			l.Until("all is sent", func() bool { return c.Queued() == 0 })
+			bytes := servertest.Receive(t, got)
+			require.Greater(t, len(bytes), filled+tasks*messages*size)
+			bytes = bytes[len(bytes)-tasks*messages*size:]
+			for n, i := range order {
+				require.Equal(t, message(i, size), bytes[n*size:][:size])
+			}
+			require.Equal(t, 0, order[0], "the first that has waited")
+			c.Abort()
+		})
+	}
+}
+
 func TestAPeerThatIsTooSlowIsAborted(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{Overflow: listener.Abort})

@@ -38,10 +38,11 @@ type Stream interface {
 	// AwaitInput keeps w, in place of an earlier one, and wakes it when Lend may do better than ErrWouldBlock: at once if
 	// it may already, and also when sending has failed or the Stream is given up.
 	AwaitInput(w act.Waker)
-	// AwaitOutput keeps w, in place of an earlier one, and wakes it when at most low bytes are queued, and also when
-	// sending has failed or the Stream is given up.
+	// AwaitOutput keeps w, beside those of other tasks, and wakes it when at most low bytes are queued, and also when
+	// sending has failed or the Stream is given up. Those that waited first are woken first. A Stream may forget a Waker
+	// that is Stale: so it keeps one for each task that waits, and not one for each call.
 	AwaitOutput(w act.Waker, low int)
-	// Wake wakes both of them for a reason of the caller's, such as a deadline.
+	// Wake wakes all of them for a reason of the caller's, such as a deadline.
 	Wake()
 
 	// CloseWrite ends this side's bytes after those that are queued; receiving goes on. Later Sends fail. A second

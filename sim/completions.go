@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -295,8 +296,7 @@ type stream struct {
 	queue   []byte // to be sent
 	outErr  error
 	writing bool // a send is under way
-	low     int  // writer is woken when no more is queued
-	writer  act.Waker
+	writers readiness.Writers
 	ending  bool // CloseWrite was called
 	closing bool // Close was called
 	closed  bool
@@ -397,12 +397,9 @@ func (k *stream) sent() {
 	if err != nil {
 		k.outErr, k.queue = err, nil
 		k.reader.Wake()
-		k.writer.Wake()
 	}
 	k.push()
-	if len(k.queue) <= k.low {
-		k.writer.Wake()
-	}
+	k.writers.Wake(len(k.queue))
 	if k.closing {
 		k.goOn()
 	}
@@ -506,15 +503,16 @@ func (k *stream) AwaitEnd(w act.Waker) (half bool, err error) {
 }
 
 func (k *stream) AwaitOutput(w act.Waker, low int) {
-	k.writer, k.low = w, low
 	if len(k.queue) <= low {
 		w.Wake()
+		return
 	}
+	k.writers.Await(w, low)
 }
 
 func (k *stream) Wake() {
 	k.reader.Wake()
-	k.writer.Wake()
+	k.writers.Wake(-1)
 }
 
 func (k *stream) CloseWrite() error {
@@ -533,7 +531,7 @@ func (k *stream) Close(linger time.Duration) {
 		return
 	}
 	k.Wake()
-	k.reader, k.writer = act.Waker{}, act.Waker{}
+	k.reader = act.Waker{}
 	_ = k.CloseWrite()
 	k.closing, k.in = true, nil
 	k.e.lingering = append(k.e.lingering, k)

@@ -1,6 +1,8 @@
 package readiness
 
 import (
+	"slices"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/netpoll"
@@ -24,8 +26,10 @@ func Inspect(s *act.Scheduler, visit func(State)) {
 			visit(State{
 				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
-				Reader: audit.Waits(k.reader), Writer: k.out != nil && audit.Waits(k.out.writer),
+				Reader: audit.Waits(k.reader), Writer: k.out != nil && slices.ContainsFunc(k.out.writers, writer.waits),
 			})
 		}
 	}
 }
+
+func (x writer) waits() bool { return audit.Waits(x.waker) }

@@ -121,8 +121,8 @@ func (e *Engine) takeOutbound() *outbound {
 }
 
 func (e *Engine) giveOutbound(o *outbound) {
-	*o = outbound{}
-	if len(e.idle) < keepBuffers {
+	*o = outbound{writers: o.writers[:0]}
+	if len(e.idle) < keepBuffers && cap(o.writers) <= keepBuffers {
 		e.idle = append(e.idle, o)
 	}
 }

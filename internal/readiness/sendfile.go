@@ -46,7 +46,7 @@ func (k *Socket) room() {
 	case k.queued() > 0:
 		k.flush()
 	case k.out != nil:
-		k.out.writer.Wake()
+		k.out.writers.Wake(0)
 		k.calm()
 	}
 }

@@ -81,13 +81,12 @@ const (
 
 // outbound is the part of a socket that is needed only while something is queued, or it is closed.
 type outbound struct {
-	k      *Socket
-	queue  []byte // taken and not sent: queue[sent:]
-	sent   int
-	low    int
-	writer act.Waker
-	err    error // why nothing can be sent any more
-	timer  act.Timer
+	k       *Socket
+	queue   []byte // taken and not sent: queue[sent:]
+	sent    int
+	writers Writers
+	err     error // why nothing can be sent any more
+	timer   act.Timer
 }
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
@@ -198,7 +197,7 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 	o := k.outbound()
 	o.enqueue(head)
 	room := max(0, high-k.queued())
-	more := p[sent:min(len(p), sent+room)]
+	more := p[sent:][:min(len(p)-sent, room)]
 	o.enqueue(more)
 	return sent + len(more), nil
 }
@@ -254,14 +253,13 @@ func (k *Socket) AwaitOutput(w act.Waker, low int) {
 		w.Wake()
 		return
 	}
-	o := k.outbound()
-	o.writer, o.low = w, low
+	k.outbound().writers.Await(w, low)
 }
 
 func (k *Socket) Wake() {
 	k.reader.Wake()
 	if k.out != nil {
-		k.out.writer.Wake()
+		k.out.writers.Wake(-1)
 	}
 }
 
@@ -306,9 +304,7 @@ func (k *Socket) flush() {
 		o.queue, o.sent = nil, 0
 		k.flushed()
 	}
-	if k.queued() <= o.low {
-		o.writer.Wake()
-	}
+	o.writers.Wake(k.queued())
 	k.calm()
 }
 
@@ -407,9 +403,6 @@ func (k *Socket) dismiss() {
 	k.Wake()
 	k.state &^= full
 	k.reader = act.Waker{}
-	if k.out != nil {
-		k.out.writer = act.Waker{}
-	}
 }
 
 // Abort, at once.

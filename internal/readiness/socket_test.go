@@ -3,6 +3,7 @@ package readiness_test
 import (
 	"bytes"
 	"io"
+	"math"
 	"net"
 	"syscall"
 	"testing"
@@ -176,6 +177,23 @@ func TestWhatTheSocketRefusesIsSentWithoutATurn(t *testing.T) {
 		require.Equal(t, taken, <-total)
 		stream.Abort()
 	}
+}
+
+// A part goes out at once, so that it and the room that is left are more than an int holds.
+func TestABoundThatIsTheLargestNumberIsNoBound(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	stream, peer := l.Stream("unix", nil)
+	l.OS.Most = 1000
+	n, err := stream.Send([]byte("head"), make([]byte, 5000), math.MaxInt)
+	require.NoError(t, err)
+	require.Equal(t, 5000, n)
+	queued, _ := stream.Queued()
+	require.Equal(t, 4004, queued)
+	total := drained(peer)
+	require.NoError(t, stream.CloseWrite())
+	kick(l, stream)
+	require.Equal(t, 5004, <-total)
+	stream.Abort()
 }
 
 // A queue that is never empty, because as much is written as is sent, does not grow for ever.
