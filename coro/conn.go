@@ -14,8 +14,8 @@ import (
 // returns. After 16 calls in a turn the coroutine is suspended until the next turn, so that a peer cannot keep the thread.
 //
 // All coroutines of one task may use a Conn: of two coroutines in an act.All, one may read while the other writes. No
-// method may be called on another goroutine, not even Close: Read, Write and Close panic there, which ends the process if
-// the goroutine is a library's. The package documentation lists libraries that keep this rule. For the others there is
+// method may be called on another goroutine, not even Close: all that read, write, close or set a deadline panic there,
+// which ends the process if the goroutine is a library's. The package documentation lists libraries that keep this rule. For the others there is
 // [listener.Bridge].
 type Conn struct {
 	under *listener.Conn
@@ -86,7 +86,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 }
 
 // CloseWrite closes this side: the peer reads io.EOF after the last byte. Reading goes on.
-func (c *Conn) CloseWrite() error { return c.under.CloseWrite() }
+func (c *Conn) CloseWrite() error {
+	c.caller()
+	return c.under.CloseWrite()
+}
 
 // Close closes the connection and returns at once. Bytes that were written are still sent: see listener.Conn.Close.
 // Other coroutines of the task that wait for the connection are woken and get net.ErrClosed.
@@ -103,10 +106,19 @@ func (c *Conn) LocalAddr() net.Addr { return c.under.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr { return c.under.RemoteAddr() }
 
 // SetDeadline sets the read and the write deadline.
-func (c *Conn) SetDeadline(at time.Time) error { return c.under.SetDeadline(at) }
+func (c *Conn) SetDeadline(at time.Time) error {
+	c.caller()
+	return c.under.SetDeadline(at)
+}
 
 // SetReadDeadline makes Read return os.ErrDeadlineExceeded from the given time on. The zero Time means no deadline.
-func (c *Conn) SetReadDeadline(at time.Time) error { return c.under.SetReadDeadline(at) }
+func (c *Conn) SetReadDeadline(at time.Time) error {
+	c.caller()
+	return c.under.SetReadDeadline(at)
+}
 
 // SetWriteDeadline makes Write return os.ErrDeadlineExceeded from the given time on. The zero Time means no deadline.
-func (c *Conn) SetWriteDeadline(at time.Time) error { return c.under.SetWriteDeadline(at) }
+func (c *Conn) SetWriteDeadline(at time.Time) error {
+	c.caller()
+	return c.under.SetWriteDeadline(at)
+}

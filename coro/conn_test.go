@@ -385,6 +385,11 @@ func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
 		"io.Copy":  func(c, _ *coro.Conn) { _, _ = io.Copy(io.Discard, c) },
 		"pour":     func(c, other *coro.Conn) { _, _ = io.Copy(other, c) },
 		"be given": func(c, other *coro.Conn) { _, _ = io.Copy(c, other) },
+
+		"CloseWrite":       func(c, _ *coro.Conn) { _ = c.CloseWrite() },
+		"SetDeadline":      func(c, _ *coro.Conn) { _ = c.SetDeadline(time.Time{}) },
+		"SetReadDeadline":  func(c, _ *coro.Conn) { _ = c.SetReadDeadline(time.Time{}) },
+		"SetWriteDeadline": func(c, _ *coro.Conn) { _ = c.SetWriteDeadline(time.Time{}) },
 	}
 	for name, use := range uses {
 		t.Run(name, func(t *testing.T) {
