@@ -35,6 +35,7 @@ const floors = `
 	internal/wheel
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
+	internal/loan     internal/hook
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
 	internal/tier     internal/race os os/exec testing
@@ -54,7 +55,7 @@ const floors = `
 	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
-	internal/readiness   act internal/netpoll internal/audit internal/hook net net/netip os syscall time
+	internal/readiness   act internal/netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
 	monitor           act shutdown internal/netpoll internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
@@ -73,6 +74,10 @@ const floors = `
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
+
+	# 4: TLS. net and time for net.Conn, os for the files of a certificate
+	secure            act coro listener monitor internal/loan container/list crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
@@ -236,6 +241,8 @@ var doors = map[string][]string{
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
+	"secure/handshakes.go":           {"go", "time.NewTimer"},                                          // a step that takes long goes on without its slot
+	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
 	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock
 	"stage/run.go":                   {"time.NewTimer"},                                                // likewise

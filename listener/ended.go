@@ -16,7 +16,7 @@ func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 	if c.stream == nil || c.Buffered() > 0 || c.Queued() > 0 {
 		return 0, false
 	}
-	if stream, ok := as[idleStream](c.stream); ok {
+	if stream, ok := As[idleStream](c); ok {
 		return stream.IdleSince()
 	}
 	return 0, false
@@ -44,7 +44,7 @@ func (c *Conn) Ended(t *act.Task) (half bool, err error) {
 	if c.stream == nil {
 		return false, net.ErrClosed
 	}
-	if stream, ok := as[monitor.CloseNotifier](c.stream); ok {
+	if stream, ok := As[monitor.CloseNotifier](c); ok {
 		return stream.AwaitEnd(t.Waker())
 	}
 	return false, nil

@@ -64,17 +64,6 @@ func (c *Conn) Wrap(over func(monitor.Stream) monitor.Stream) error {
 	return nil
 }
 
-// as returns the T that s is, or that it finds below Streams that change no bytes.
-func as[T monitor.Stream](s monitor.Stream) (T, bool) {
-	for {
-		if found, ok := s.(T); ok {
-			return found, true
-		}
-		over, ok := s.(interface{ Unwrap() monitor.Stream })
-		if !ok {
-			var none T
-			return none, false
-		}
-		s = over.Unwrap()
-	}
-}
+// As returns the T that carries c, or that lies below it under Streams that change no bytes: see [monitor.As]. A package
+// whose filter has put a Stream of its own under a connection finds it again with As.
+func As[T monitor.Stream](c *Conn) (T, bool) { return monitor.As[T](c.stream) }

@@ -30,6 +30,9 @@ type Limits struct {
 	ReceiveBuffer, SendBuffer int
 }
 
+// Limits returns the limits of c, with the defaults in place of zeros.
+func (c *Conn) Limits() Limits { return c.settings.limits }
+
 // Resolved returns l with the defaults in place of zeros. It panics on a negative bound, and on a Low that is not below
 // High.
 func (l Limits) Resolved() Limits {

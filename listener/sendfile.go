@@ -40,7 +40,7 @@ func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
 		return 0, nil
 	}
 	n = min(n, fileCall)
-	stream, ok := as[monitor.FileSender](c.stream)
+	stream, ok := As[monitor.FileSender](c)
 	if !ok {
 		return c.copyFile(f, offset, n)
 	}

@@ -85,3 +85,18 @@ type FileSender interface {
 	// *fs.PathError, after which only the file is to blame.
 	SendFile(f *os.File, offset int64, n int) (int, error)
 }
+
+// As returns the T that s is, or that it finds below Streams with a method Unwrap. A nil Stream is none.
+func As[T Stream](s Stream) (T, bool) {
+	for {
+		if found, ok := s.(T); ok {
+			return found, true
+		}
+		over, ok := s.(interface{ Unwrap() Stream })
+		if !ok {
+			var none T
+			return none, false
+		}
+		s = over.Unwrap()
+	}
+}

@@ -5,18 +5,12 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/loan"
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
-const (
-	// batch bounds the events taken in one look.
-	batch = 256
-	// scratchSize is what one receive can take at most, and what all receives of a turn share.
-	scratchSize = 64 << 10
-	// scratchLeft is the least that a loan is offered; below it a fresh scratch is made.
-	scratchLeft = 4 << 10
-)
+// batch bounds the events taken in one look.
+const batch = 256
 
 // Engine is the readiness engine of one scheduler.
 type Engine struct {
@@ -28,9 +22,7 @@ type Engine struct {
 	slots []slot
 	spare []uint32 // indices of slots that are free, the last freed first
 
-	scratch []byte // receives of the present turn
-	lent    int    // how much of it is lent until the turn ends
-	turn    uint64 // the turn of lent
+	loans   loan.Memory // receives of the present turn
 	buffers [][]byte
 	idle    []*outbound // not in use
 	source  *source     // the latest: a thousand dialled connections share one
@@ -132,19 +124,6 @@ func (e *Engine) descriptorFreed() {
 		a.waker.Wake()
 	}
 	e.starving = e.starving[:0]
-}
-
-// loan returns room for a receive, at least scratchLeft bytes. What a turn was lent stays valid until all functions of
-// AtTurnEnd have run.
-func (e *Engine) loan() []byte {
-	if now := hook.TurnCount(e.s); e.turn != now {
-		e.turn, e.lent = now, 0
-	}
-	if len(e.scratch)-e.lent < scratchLeft {
-		// The old one may be lent out until the end of the turn; then it is the collector's.
-		e.scratch, e.lent = make([]byte, scratchSize), 0
-	}
-	return e.scratch[e.lent:]
 }
 
 // Drop aborts the sockets that linger.

@@ -7,8 +7,8 @@ const SocketSize = unsafe.Sizeof(Socket{})
 
 // Lent returns how many bytes are lent in the present turn.
 func Lent(e *Engine) int {
-	e.loan()
-	return e.lent
+	e.loans.Room(e.s)
+	return e.loans.Lent()
 }
 
 // Busy returns how many sockets have an outbound part, and the capacity of their queues.

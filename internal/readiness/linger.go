@@ -27,7 +27,7 @@ func (k *Socket) discard() {
 		return
 	}
 	e := k.source.e
-	switch _, err := k.receive(e.loan()); {
+	switch _, err := k.receive(e.loans.Room(e.s)); {
 	case err == nil:
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
 			k.state |= discarding

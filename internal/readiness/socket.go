@@ -95,14 +95,13 @@ func (k *Socket) Lend(most int) ([]byte, error) {
 	if err := k.receivable(); err != nil {
 		return nil, err
 	}
-	p := k.source.e.loan()
-	p = p[:min(most, len(p))]
-	n, err := k.receive(p)
+	e := k.source.e
+	p := e.loans.Room(e.s)
+	n, err := k.receive(p[:min(most, len(p))])
 	if err != nil {
 		return nil, err
 	}
-	k.source.e.lent += n
-	return p[:n:n], nil
+	return e.loans.Lend(n), nil
 }
 
 func (k *Socket) Receive(p []byte) (int, error) {

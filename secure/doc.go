@@ -1,0 +1,35 @@
+// Package secure encrypts connections with TLS, by the crypto/tls of the Go installation. A [listener.Filter] made by
+// [Server] or [Client] makes the handshake and puts TLS under the connection:
+//
+//	v := &service.TCP{
+//		Address: ":443",
+//		Filters: []listener.Filter{secure.Server(config, nil)},
+//		Handler: site.Serve,
+//	}
+//
+// Above the filter the connection is a [listener.Conn] as any other: lent input, gathered writes, water marks, deadlines,
+// Sent, Push and staged closes. It has no goroutine. What differs:
+//
+//   - CloseWrite and Close send the alert close_notify. After CloseWrite the transport stays open in both directions, and
+//     what the peer still sends is read.
+//   - Conn.Ended reports the end of the transport. The peer's close_notify is io.EOF, when it is read.
+//   - A transport that ends without close_notify is io.EOF between two records, as in crypto/tls, and io.ErrUnexpectedEOF
+//     within one. So a protocol must tell by itself whether a message is whole, as HTTP does (RFC 8446, section 6.1).
+//   - What Limits bound are the encrypted bytes that are queued. While the peer does not take more than Limits.High and
+//     16 KiB of them, nothing is decrypted: it could ask for answers without end otherwise (KeyUpdate).
+//   - SendFile reads the file, since all bytes have to be encrypted.
+//
+// [State] returns what was negotiated. The Handler of a service comes after the filters, so it can choose the protocol:
+//
+//	func handler(c *listener.Conn) act.Action {
+//		if state, _ := secure.State(c); state.NegotiatedProtocol == "echo" {
+//			return echo(c)
+//		}
+//		return site.Serve(c)
+//	}
+//
+// # Handshakes
+//
+// A handshake costs about a millisecond of CPU, and functions of the tls.Config may take longer. So it is computed on
+// goroutines other than the schedulers': see [Handshakes].
+package secure

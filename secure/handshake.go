@@ -1,0 +1,199 @@
+package secure
+
+import (
+	"container/list"
+	"crypto/tls"
+	"errors"
+	"net"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// ErrTooMany is the failure of a handshake that was given up for a newer one: see [Handshakes.Waiting].
+var ErrTooMany = errors.New("secure: too many handshakes are under way")
+
+// ErrNotTLS is the failure of a server's handshake with a peer whose first bytes are not of TLS. One that speaks HTTP gets
+// a response of status 400 that says so.
+var ErrNotTLS = errors.New("secure: the peer does not speak TLS")
+
+// Server returns a filter for accepted connections. The config is used as it is, by all connections, so that sessions are
+// resumed on any scheduler; it must have a certificate (Certificates, GetCertificate or GetConfigForClient), and may be
+// shared with other servers. Its functions are called on other goroutines, unless h says otherwise, and several at the
+// same time. h may be nil.
+//
+// With FilterTimeout of the service the handshake is bounded in time: 10 s by default. A failure is one of crypto/tls,
+// [ErrNotTLS], [ErrTooMany], or one of the connection. The peer is sent an alert, and the service logs it at debug level.
+func Server(config *tls.Config, h *Handshakes) listener.Filter {
+	if config == nil || len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+		panic("secure: Server without a certificate")
+	}
+	return filter(h, config, true)
+}
+
+// Client returns a filter for connections that were dialled: see [listener.Connect]. The config must name the server
+// (ServerName), unless InsecureSkipVerify is set. Otherwise it is as with Server.
+func Client(config *tls.Config, h *Handshakes) listener.Filter {
+	if config == nil || config.ServerName == "" && !config.InsecureSkipVerify {
+		panic("secure: Client without a ServerName")
+	}
+	return filter(h, config, false)
+}
+
+func filter(h *Handshakes, config *tls.Config, server bool) listener.Filter {
+	if h == nil {
+		h = &shared
+	}
+	return func(c *listener.Conn) act.Action {
+		x := &handshake{conn: c, of: h, server: server, stream: &stream{}, local: c.LocalAddr(), peer: c.RemoteAddr()}
+		x.stream.shake = x
+		x.driver = h.driver(x)
+		if server {
+			x.stream.secret = tls.Server((*wire)(x.stream), config)
+		} else {
+			x.stream.secret = tls.Client((*wire)(x.stream), config)
+		}
+		return x
+	}
+}
+
+// handshake is the action of a filter. crypto/tls makes the handshake in steps: a step ends where it reads, and nothing
+// has arrived. A driver makes the steps, and in between the action carries bytes.
+type handshake struct {
+	conn   *listener.Conn
+	stream *stream
+	of     *Handshakes
+	server bool
+	driver driver
+	pause  func() error // of the driver: called in a step, it ends the step, and returns in the next one
+
+	line  *line         // nil before the first turn
+	place *list.Element // in line
+	waker act.Waker
+
+	begun    bool // the first step was made
+	stepping bool
+	over     bool // with err
+	err      error
+	finished error // why nothing more comes
+	crowded  bool  // given up for another one
+
+	local, peer net.Addr
+}
+
+func (x *handshake) Act(t *act.Task) act.Directive {
+	x.waker = t.Waker()
+	if x.line == nil {
+		x.enter(t.Scheduler())
+	}
+	for {
+		switch {
+		case x.crowded:
+			return t.Fail(ErrTooMany)
+		case x.stepping:
+			if d := x.driver.step(t); d != act.Done {
+				return d
+			}
+			if x.stepping = false; !x.over {
+				x.stream.records.whole = 0 // the step has taken them
+			}
+		case len(x.stream.out) > 0:
+			n, err := x.conn.Write(x.stream.out)
+			x.stream.out = x.stream.out[n:]
+			switch {
+			case err == nil:
+			case x.err != nil:
+				return t.Fail(x.err) // without its alert
+			default:
+				return listener.Next(t, err)
+			}
+		case x.over && x.err != nil:
+			return t.Fail(x.err)
+		case x.over:
+			return x.wrap(t)
+		case x.ready():
+			x.begun, x.stepping = true, true
+		default:
+			if d := x.receive(t); d != act.Yield {
+				return d
+			}
+		}
+	}
+}
+
+// ready reports whether a step can get anywhere. A record that has not arrived in whole costs no step.
+func (x *handshake) ready() bool {
+	r := &x.stream.records
+	return !x.begun && !x.server || r.whole > 0 || r.spoiled() || x.finished != nil
+}
+
+// receive takes what has arrived.
+func (x *handshake) receive(t *act.Task) act.Directive {
+	in, err := x.conn.Peek(1)
+	switch _, blocked := err.(act.Blocked); {
+	case blocked:
+		return listener.Next(t, err)
+	case err != nil && !x.begun:
+		return t.Fail(err) // the peer has sent nothing
+	case err != nil:
+		x.finished = err
+	case x.server && !x.begun && x.stream.in == nil && in[0] != handshakeRecord:
+		return x.refuse(t, in[0])
+	default:
+		x.stream.in = append(x.stream.in, in...)
+		x.stream.records.pass(in)
+		x.conn.Discard(len(in))
+	}
+	return act.Yield
+}
+
+// handshakeRecord is the type of the first record (RFC 8446, section 5.1).
+const handshakeRecord = 22
+
+// notTLS is what a peer gets that speaks HTTP.
+const notTLS = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 57\r\n\r\n" +
+	"This port speaks TLS: use https:// in place of http://.\r\n"
+
+// refuse turns away a peer that does not speak TLS. The methods of HTTP begin with a capital letter.
+func (x *handshake) refuse(t *act.Task, first byte) act.Directive {
+	if 'A' <= first && first <= 'Z' {
+		_, _ = x.conn.WriteString(notTLS) // a fresh connection has room
+	}
+	return t.Fail(ErrNotTLS)
+}
+
+// wrap puts TLS under the connection.
+func (x *handshake) wrap(t *act.Task) act.Directive {
+	x.leave()
+	err := x.conn.Wrap(func(below monitor.Stream) monitor.Stream {
+		x.stream.over(below, t.Scheduler(), x.conn.Limits().High)
+		return x.stream
+	})
+	if err != nil {
+		return t.Fail(err)
+	}
+	return act.Done
+}
+
+// run makes the handshake, in the steps of the driver.
+func (x *handshake) run() {
+	x.err = x.stream.secret.Handshake()
+	x.over = true
+}
+
+// await is called in a step when nothing is left to read.
+func (x *handshake) await() error {
+	if x.finished != nil {
+		return x.finished
+	}
+	return x.pause()
+}
+
+// Close gives the handshake up, if it is not over.
+func (x *handshake) Close() error {
+	x.leave()
+	return x.driver.Close()
+}
+
+func (x *handshake) String() string { return "TLS handshake" }

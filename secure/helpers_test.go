@@ -1,0 +1,91 @@
+package secure_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+	"github.com/daimon-go/daimon/service"
+)
+
+// identities returns the config of a server with a certificate of its own, and that of clients that trust it.
+func identities(t testing.TB) (server, client *tls.Config) {
+	cert, err := secure.SelfSigned()
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert.Leaf)
+	return &tls.Config{Certificates: []tls.Certificate{cert}}, &tls.Config{RootCAs: roots, ServerName: "localhost"}
+}
+
+// version returns cfg restricted to one version of TLS.
+func version(cfg *tls.Config, v uint16) *tls.Config {
+	cfg = cfg.Clone()
+	cfg.MinVersion, cfg.MaxVersion = v, v
+	return cfg
+}
+
+var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
+
+// serving is a server of TLS that runs while the test goes on.
+type serving struct {
+	*servertest.Running
+	*service.TCP
+}
+
+// serve starts a server on one scheduler.
+func serve(t *testing.T, v *service.TCP) *serving {
+	v.Address = "127.0.0.1:0"
+	return &serving{servertest.Start(t, act.Config{Schedulers: 1}, v.Setup), v}
+}
+
+// dial makes a handshake as a client of crypto/tls.
+func (v *serving) dial(cfg *tls.Config) *tls.Conn {
+	v.T.Helper()
+	c := tls.Client(servertest.Dial(v.T, v.Addr()), cfg)
+	require.NoError(v.T, c.Handshake())
+	return c
+}
+
+// drain ends the server when its connections have ended.
+func (v *serving) drain() {
+	v.T.Helper()
+	v.Group.Shutdown(servertest.Drain)
+	require.NoError(v.T, v.End())
+}
+
+// echo sends back what it receives, and waits while the peer does not take it.
+func echo(c *listener.Conn) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		in, err := c.Peek(1)
+		if err != nil {
+			return c.Next(t, err)
+		}
+		n, err := c.Write(in)
+		c.Discard(n)
+		return c.Next(t, err)
+	})
+}
+
+// noise returns n bytes, always the same.
+func noise(n int) []byte {
+	p := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(p)
+	return p
+}
+
+// halves ends the write side of a client, and requires that the peer sends rest and then ends its own.
+func halves(t testing.TB, c *tls.Conn) {
+	t.Helper()
+	require.NoError(t, c.CloseWrite())
+	servertest.ExpectEOF(t, c)
+}
+
+var _ net.Conn = (*tls.Conn)(nil)

@@ -1,0 +1,244 @@
+package secure
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/loan"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// State returns what the TLS connection that carries c has negotiated: version, cipher suite, server name, application
+// protocol, the peer's certificates. It returns false if c is not carried by TLS, and after Close. It allocates.
+func State(c *listener.Conn) (tls.ConnectionState, bool) {
+	s, ok := listener.As[*stream](c)
+	if !ok {
+		return tls.ConnectionState{}, false
+	}
+	return s.secret.ConnectionState(), true
+}
+
+const (
+	// part is how much plaintext Send encrypts before it sends.
+	part = 64 << 10
+	// ahead is how many bytes may be queued beyond the high mark before nothing is decrypted any more. What is written to
+	// the Stream takes less, so only the answers of crypto/tls itself get there.
+	ahead = 16 << 10
+	// most is the largest output that is kept for the next one: a part with what TLS adds.
+	most = part + 4<<10
+)
+
+// stream is TLS over another Stream. Its tls.Conn reads and writes through the wire, which never blocks: Read returns
+// errNotYet, after which crypto/tls goes on where it was, and Write takes everything. So a stream decides before it calls
+// crypto/tls whether there is room.
+type stream struct {
+	monitor.Stream // below; nil during the handshake
+	secret         *tls.Conn
+	cache          *cache     // nil during the handshake
+	shake          *handshake // nil after it
+
+	in      []byte // received and not yet read by secret
+	out     []byte // written by secret and not yet sent; nil at rest
+	records records
+	high    int   // Limits.High
+	err     error // of TLS: nothing can be read or sent any more
+	broken  error // of the Stream below, as it was received
+
+	more     bool // secret may have more plaintext
+	finished bool // the peer sends nothing more
+	notified bool // close_notify was sent
+}
+
+// cache is what all connections of a scheduler share.
+type cache struct {
+	s     *act.Scheduler
+	loans loan.Memory
+	out   []byte
+}
+
+var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
+
+// errWriteClosed is the error of a Send after CloseWrite. It wraps nothing: it is a bug of the caller.
+var errWriteClosed = errors.New("secure: the write side was closed")
+
+// over puts s on the Stream below, after the handshake.
+func (s *stream) over(below monitor.Stream, on *act.Scheduler, high int) {
+	s.Stream, s.cache, s.shake, s.high = below, caches.Get(on), nil, high
+	s.out = nil
+}
+
+func (s *stream) Lend(most int) ([]byte, error) {
+	p := s.cache.loans.Room(s.cache.s)
+	n, err := s.Receive(p[:min(most, len(p))])
+	if err != nil {
+		return nil, err
+	}
+	return s.cache.loans.Lend(n), nil
+}
+
+func (s *stream) Receive(p []byte) (int, error) {
+	if s.heldUp() {
+		return 0, monitor.ErrWouldBlock
+	}
+	n, err := s.secret.Read(p)
+	_ = s.flush() // the answers of crypto/tls; an error is the next Send's
+	switch {
+	case n > 0: // crypto/tls returns the error again
+		s.more = n == len(p) || err != nil
+		s.records.taken()
+		return n, nil
+	case err == errNotYet:
+		s.more = false
+		s.records.whole = 0
+		return 0, monitor.ErrWouldBlock
+	case s.broken != nil && s.broken != io.EOF:
+		return 0, s.broken // crypto/tls may wrap it
+	case err == io.EOF:
+		s.finished = true
+	default:
+		s.fail(err)
+	}
+	return 0, err
+}
+
+// fail notes that TLS has failed. Whatever is armed is woken: the next call returns err.
+func (s *stream) fail(err error) {
+	s.finished, s.err = true, err
+	s.Wake()
+}
+
+// heldUp reports whether nothing may be decrypted, since too much is queued.
+func (s *stream) heldUp() bool {
+	queued, err := s.Stream.Queued()
+	return err == nil && queued > s.high+ahead
+}
+
+func (s *stream) AwaitInput(w act.Waker) {
+	switch {
+	case s.heldUp():
+		s.Stream.AwaitOutput(w, s.high)
+	case s.more || s.finished || s.records.whole > 0:
+		s.Stream.AwaitInput(w) // it takes the place of an earlier one
+		w.Wake()
+	default:
+		s.Stream.AwaitInput(w)
+	}
+}
+
+func (s *stream) Send(head, p []byte, high int) (int, error) {
+	if len(head)+len(p) == 0 {
+		return s.Stream.Send(nil, nil, high)
+	}
+	if _, err := s.Queued(); err != nil {
+		return 0, err
+	}
+	if err := s.encrypt(head); err != nil {
+		return 0, err
+	}
+	taken := 0
+	for taken < len(p) {
+		queued, err := s.Stream.Queued()
+		if err != nil {
+			return 0, err
+		}
+		n := min(high-queued, len(p)-taken, part)
+		if n <= 0 {
+			break
+		}
+		if err := s.encrypt(p[taken : taken+n]); err != nil {
+			return 0, err
+		}
+		taken += n
+		if err := s.flush(); err != nil {
+			return 0, err
+		}
+	}
+	return taken, s.flush()
+}
+
+// encrypt appends the records of p to out.
+func (s *stream) encrypt(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := s.secret.Write(p)
+	if err != nil {
+		s.fail(err)
+	}
+	return err
+}
+
+// flush gives out to the Stream below, which takes everything.
+func (s *stream) flush() error {
+	if len(s.out) == 0 {
+		return nil
+	}
+	_, err := s.Stream.Send(s.out, nil, 0)
+	if cap(s.out) <= most {
+		s.cache.out = s.out[:0]
+	}
+	s.out = nil
+	return err
+}
+
+func (s *stream) Queued() (int, error) {
+	queued, err := s.Stream.Queued()
+	switch {
+	case err != nil:
+	case s.err != nil:
+		err = s.err
+	case s.notified:
+		err = errWriteClosed
+	}
+	return queued, err
+}
+
+func (s *stream) CloseWrite() error {
+	if _, err := s.Queued(); err != nil && err != errWriteClosed {
+		return err
+	}
+	return s.notify()
+}
+
+// notify sends the alert close_notify, once.
+func (s *stream) notify() error {
+	if s.notified {
+		return nil
+	}
+	s.notified = true
+	if err := s.secret.CloseWrite(); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+func (s *stream) Close(linger time.Duration) {
+	if s.err == nil {
+		_ = s.notify() // an error means that the peer has gone
+	}
+	s.Stream.Close(linger)
+}
+
+// AwaitEnd implements monitor.CloseNotifier for the transport.
+func (s *stream) AwaitEnd(w act.Waker) (half bool, err error) {
+	if below, ok := monitor.As[monitor.CloseNotifier](s.Stream); ok {
+		return below.AwaitEnd(w)
+	}
+	return false, nil
+}
+
+// IdleSince implements listener.Conn's.
+func (s *stream) IdleSince() (since time.Duration, idle bool) {
+	type idler interface {
+		monitor.Stream
+		IdleSince() (since time.Duration, idle bool)
+	}
+	if below, ok := monitor.As[idler](s.Stream); ok && !s.more && !s.finished && s.records.atRest() {
+		return below.IdleSince()
+	}
+	return 0, false
+}
