@@ -23,6 +23,9 @@ func main() {
 		"fan-in":   fanIn,
 		"exchange": exchange,
 		"light":    light,
+
+		"calls":      callsBesideTasks,
+		"calls-idle": calls,
 	})
 }
 

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"log"
+	"time"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/bench/process/measure"
 	"github.com/daimon-go/daimon/process"
@@ -215,4 +219,41 @@ func light(m *measure.Meter) {
 			return act.Wait
 		}))
 	})
+}
+
+// calls: a goroutine calls a process.
+func calls(m *measure.Meter) {
+	run(m.Reactors, func(sys *process.System, stop func()) { callFrom(m, sys, stop) })
+}
+
+// callsBesideTasks: tasks keep one of the reactors busy.
+func callsBesideTasks(m *measure.Meter) {
+	runOn(m.Reactors, func(s *act.Scheduler, sys *process.System, stop func()) {
+		for range measure.Tasks {
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				for began := time.Now(); time.Since(began) < measure.Turn; {
+				}
+				if t.Order() != nil {
+					return act.Done
+				}
+				return act.Yield
+			}))
+		}
+		callFrom(m, sys, stop)
+	})
+}
+
+func callFrom(m *measure.Meter, sys *process.System, stop func()) {
+	echo := spawned(sys, func(p *process.Self[process.Reply[int]], r process.Reply[int]) { r.Send(p, 0) })
+	question := func(r process.Reply[int]) process.Reply[int] { return r }
+	go func() {
+		defer stop()
+		for m.Lap(measure.Calls) {
+			for range measure.Calls {
+				if _, err := process.Call(context.Background(), echo, question); err != nil {
+					log.Fatal(err)
+				}
+			}
+		}
+	}()
 }

@@ -13,6 +13,7 @@ var (
 	Each      = 100    // fan-in: messages of each sender
 	Exchanges = 200    // exchange: of each pair
 	Requests  = 300    // light
+	Calls     = 1000   // calls
 )
 
 // Numbers of processes, and bounds.
@@ -26,13 +27,16 @@ const (
 	Senders  = 1000 // fan-in
 	Pairs    = 2000 // exchange
 	Asked    = 4    // light: receivers of each request
+	Tasks    = 64   // calls: on one of the reactors
 )
 
-// Gap is the time between two requests of light.
-const Gap = 200 * time.Microsecond
+const (
+	Gap  = 200 * time.Microsecond // light: between two requests
+	Turn = 100 * time.Microsecond // calls: of a task
+)
 
 func resize(scale float64) {
-	for _, size := range []*int{&Trips, &Flooded, &Hops, &Batches, &Sleepers, &Slices, &Each, &Exchanges, &Requests} {
+	for _, size := range []*int{&Trips, &Flooded, &Hops, &Batches, &Sleepers, &Slices, &Each, &Exchanges, &Requests, &Calls} {
 		*size = max(1, int(scale*float64(*size)))
 	}
 }
