@@ -2,6 +2,7 @@ package process
 
 import (
 	"math"
+	"slices"
 
 	"github.com/daimon-go/daimon/act"
 )
@@ -86,7 +87,8 @@ func (p *Self[M]) look(seen uint32) uint32 {
 		p.in, p.out, p.pos = p.out[:0], p.in, 0 // what was received is zero
 	} else {
 		if int(p.pos) > len(p.out)/2 {
-			p.compact() // rarely enough that each message moves once or twice, however many there are
+			// Rarely enough that each message moves once or twice, however many there are. Delete also zeroes what it leaves.
+			p.out, p.pos = slices.Delete(p.out, 0, int(p.pos)), 0
 		}
 		p.out = append(p.out, p.in...)
 		clear(p.in)
@@ -97,13 +99,6 @@ func (p *Self[M]) look(seen uint32) uint32 {
 	p.unlock(now)
 	p.on.release(free)
 	return w
-}
-
-// compact forgets the messages of out that were received.
-func (p *Self[M]) compact() {
-	n := copy(p.out, p.out[p.pos:])
-	clear(p.out[n:])
-	p.out, p.pos = p.out[:n], 0
 }
 
 // put adds m, and returns the new word: if p sleeps and has nothing to look at, m goes straight to out, without a
