@@ -53,7 +53,7 @@ func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	return t, s.failed("get", because(ctx, err))
 }
 
-// because returns the error of ctx if that has ended: the driver may say only that it was interrupted.
+// because returns the error of ctx if that has ended: between two rows the driver only says that it was interrupted.
 func because(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -67,10 +67,10 @@ func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 	if limit <= 0 {
 		limit = -1 // all
 	}
+	var found []stage.Task
 	rows, err := s.list.QueryContext(ctx, sel.After, sel.Kind, sel.Stage, sel.Status, sel.Running, limit)
-	if err != nil {
-		return nil, s.failed("list", because(ctx, err))
+	if err == nil {
+		found, err = appendRows(nil, rows, scanWhole)
 	}
-	found, err := appendRows(nil, rows, scanWhole)
 	return found, s.failed("list", because(ctx, err))
 }

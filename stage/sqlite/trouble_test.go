@@ -73,6 +73,32 @@ func TestContextsThatEnd(t *testing.T) {
 	intact(t, s.DB())
 }
 
+// endsUnnoticed is a context that has ended, which the driver does not notice, so that it fails for another reason.
+type endsUnnoticed struct{ context.Context }
+
+func (endsUnnoticed) Done() <-chan struct{} { return nil }
+func (endsUnnoticed) Err() error            { return context.Canceled }
+
+// The driver has errors of its own for a query in which its context has ended.
+func TestAfterAContextHasEndedAnErrorIsThatOfTheContext(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{})
+	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	require.NoError(t, err)
+	reads := map[string]func(context.Context) error{
+		"get":  func(ctx context.Context) error { _, err := s.Get(ctx, id); return err },
+		"list": func(ctx context.Context) error { _, err := s.List(ctx, stage.Selection{}); return err },
+	}
+	for name, read := range reads {
+		require.NoError(t, read(endsUnnoticed{t.Context()}), name)
+	}
+	do(t, raw(t, path), `DROP TABLE daimon_task`)
+	for name, read := range reads {
+		require.ErrorContains(t, read(t.Context()), "no such table", name)
+		require.EqualError(t, read(endsUnnoticed{t.Context()}), "sqlite: "+name+" in "+path+": context canceled")
+	}
+}
+
 // TestLocked has another connection write for longer than Busy.
 func TestLocked(t *testing.T) {
 	path := newPath(t)
