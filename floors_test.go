@@ -75,9 +75,9 @@ const floors = `
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
-	# 4: TLS. net and time for net.Conn, os for the files of a certificate
+	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
 	secure            act coro listener monitor internal/loan container/list crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
-	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime time
+	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time

@@ -4,7 +4,8 @@
 // and becomes the scheduler's Idler: the thread sleeps in the operating system's poller and nowhere else. SetEngine
 // replaces it. Package listener has what most programs use: a Conn over a Stream, and the actions Accept and Connect.
 //
-// [Mailbox] carries values from any goroutine to a task. [Signals] turns the signals of the process into orders.
+// [Mailbox] carries values from any goroutine to a task. [Signals] turns the signals of the process into orders, [Relay]
+// hands them to a task, and [OnSignal] calls a method for them.
 //
 // Except where a comment says "any goroutine", everything belongs to the scheduler's thread.
 package monitor

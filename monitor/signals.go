@@ -49,6 +49,14 @@ func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) er
 	})
 }
 
+// OnSignal returns a set-up function that has h.Signal called for each of the given signals, for what needs no task. The
+// calls come one after the other, on a goroutine of their own, so they may block. Signals that come meanwhile wait; with
+// eight waiting, further ones are lost. It does not keep Run from returning. When the Group is closed the signals have
+// their usual effect again. h must be comparable: a Group that runs again with an equal one calls it once.
+func OnSignal(h interface{ Signal(os.Signal) }, signals ...os.Signal) func(*act.Scheduler) error {
+	return onFirst(h, func(*act.Group) (end func()) { return notify(h.Signal, signals...) })
+}
+
 // ends has what ends with the Group, on its first scheduler, by purpose: a Group that runs again is set up again, and
 // must neither be notified twice nor take its first signal for a second.
 type ends map[any]func()
@@ -62,7 +70,7 @@ func (e ends) Close() error {
 	return nil
 }
 
-// ordering is the purpose of Signals; that of Relay is its Mailbox.
+// ordering is the purpose of Signals; that of Relay is its Mailbox, and that of OnSignal its h.
 type ordering struct{}
 
 // onFirst calls start once for the Group, since a set-up function is called for each scheduler.

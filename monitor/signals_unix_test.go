@@ -165,3 +165,34 @@ func TestRelayedSignalsAreValuesOfAMailbox(t *testing.T) {
 	_, err := m.Take()
 	require.True(t, errors.Is(err, monitor.ErrMailboxClosed))
 }
+
+// heard hands over the signals that it is called for.
+type heard struct{ to chan os.Signal }
+
+func (h heard) Signal(sig os.Signal) { h.to <- sig }
+
+// A Group that runs again has its set-up functions called again, and one that is closed gets no signals any more.
+func TestOnSignalCallsOnceForEachSignal(t *testing.T) {
+	got := make(chan os.Signal) // the goroutine that calls blocks
+	g := act.NewGroup(act.Config{Schedulers: 2, Logger: zap.NewNop()})
+	for range 2 {
+		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+			return monitor.OnSignal(heard{got}, syscall.SIGUSR2)(s)
+		}), "it does not keep Run from returning")
+		for range 3 {
+			raise(syscall.SIGUSR2)
+			require.Equal(t, os.Signal(syscall.SIGUSR2), servertest.Receive(t, got))
+		}
+	}
+	catch := make(chan os.Signal, 1) // it would end the process when the Group is closed
+	signal.Notify(catch, syscall.SIGUSR2)
+	defer signal.Stop(catch)
+	require.NoError(t, g.Close())
+	raise(syscall.SIGUSR2)
+	require.Equal(t, os.Signal(syscall.SIGUSR2), servertest.Receive(t, catch))
+	select {
+	case <-got:
+		require.FailNow(t, "called for a signal twice, or after Close")
+	default:
+	}
+}

@@ -1,0 +1,200 @@
+package secure_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+	"github.com/daimon-go/daimon/service"
+)
+
+// issued is a certificate in PEM, with its key.
+type issued struct {
+	cert, key []byte
+	serial    *big.Int
+}
+
+var serials int64
+
+// issue makes a certificate that is valid around now by these.
+func issue(t testing.TB, from, until time.Duration) (c issued) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	serials++
+	form := x509.Certificate{SerialNumber: big.NewInt(serials), DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(until)}
+	der, err := x509.CreateCertificate(rand.Reader, &form, &form, key.Public(), key)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	return issued{
+		cert:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		key:    pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
+		serial: form.SerialNumber,
+	}
+}
+
+func valid(t testing.TB) issued { return issue(t, -time.Hour, time.Hour) }
+
+// into writes c to the files of f.
+func (c issued) into(t testing.TB, f *secure.Files) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(f.Cert, c.cert, 0o600))
+	require.NoError(t, os.WriteFile(f.Key, c.key, 0o600))
+}
+
+// files returns Files in a directory of its own, with c in them.
+func files(t testing.TB, c issued) *secure.Files {
+	t.Helper()
+	dir := t.TempDir()
+	f := &secure.Files{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	c.into(t, f)
+	return f
+}
+
+// inForce requires that f gives c to clients.
+func inForce(t testing.TB, c issued, f *secure.Files) {
+	t.Helper()
+	got, err := f.GetCertificate(nil)
+	require.NoError(t, err)
+	require.Equal(t, c.serial, got.Leaf.SerialNumber)
+}
+
+func TestACertificateIsReadFromFiles(t *testing.T) {
+	c := valid(t)
+	f := files(t, c)
+	_, err := f.GetCertificate(nil)
+	require.EqualError(t, err, "secure: neither Setup nor Reload has read the certificate")
+	require.NoError(t, f.Reload())
+	inForce(t, c, f)
+}
+
+func TestABadFileLeavesTheOldCertificateInForce(t *testing.T) {
+	old, other := valid(t), valid(t)
+	f := files(t, old)
+	require.NoError(t, f.Reload())
+	for _, row := range []struct {
+		name      string
+		cert, key []byte // nil: no file
+		says      string
+	}{
+		{"no certificate", nil, old.key, "cannot read the certificate: open " + f.Cert + ": no such file or directory"},
+		{"no key", old.cert, nil, "cannot read the key of the certificate: open " + f.Key + ": no such file or directory"},
+		{"the key of another one", old.cert, other.key, "private key does not match public key"},
+		{"a certificate that is not PEM", []byte("hello\n"), old.key, "failed to find any PEM data in certificate input"},
+		{"a key that is not PEM", old.cert, []byte("hello\n"), "failed to find any PEM data in key input"},
+		{"an empty certificate", []byte{}, old.key, "failed to find any PEM data in certificate input"},
+		{"a certificate of which a part is written", old.cert[:len(old.cert)/2], old.key, "failed to find any PEM data in certificate input"},
+		{"both in the place of the other", old.key, old.cert, "PEM inputs may have been switched"},
+		{"a spoiled certificate", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), old.key, "malformed certificate"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for path, content := range map[string][]byte{f.Cert: row.cert, f.Key: row.key} {
+				_ = os.Remove(path)
+				if content != nil {
+					require.NoError(t, os.WriteFile(path, content, 0o600))
+				}
+			}
+			err := f.Reload()
+			require.ErrorContains(t, err, row.says)
+			require.NotContains(t, err.Error(), "\n")
+			if row.cert != nil && row.key != nil {
+				require.ErrorContains(t, err, "cannot use the certificate in "+f.Cert+" with the key in "+f.Key+": ")
+			}
+			inForce(t, old, f)
+
+			broken := &secure.Files{Cert: f.Cert, Key: f.Key}
+			require.EqualError(t, act.Run(t.Context(), act.Config{}, broken.Setup), err.Error(), "no server starts with it")
+		})
+	}
+	other.into(t, f)
+	require.NoError(t, f.Reload())
+	inForce(t, other, f)
+}
+
+// What is reached over TLS while other connections are open.
+func TestNewConnectionsGetTheNewCertificate(t *testing.T) {
+	first, second := valid(t), valid(t)
+	f := files(t, first)
+	require.NoError(t, f.Reload())
+	s := serve(t, &service.TCP{Handler: echo, Filters: []listener.Filter{
+		secure.Server(&tls.Config{GetCertificate: f.GetCertificate}, nil)}})
+	client := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	shows := func(c *tls.Conn, cert issued, resumed bool) {
+		t.Helper()
+		servertest.Send(t, c, "hello")
+		servertest.Expect(t, c, "hello")
+		state := c.ConnectionState()
+		require.Equal(t, cert.serial, state.PeerCertificates[0].SerialNumber)
+		require.Equal(t, resumed, state.DidResume)
+	}
+	old := s.dial(client)
+	shows(old, first, false)
+	second.into(t, f)
+	require.NoError(t, f.Reload())
+	stranger := s.dial(&tls.Config{InsecureSkipVerify: true})
+	shows(stranger, second, false)
+	shows(old, first, false)
+	back := s.dial(client)
+	shows(back, first, true) // its ticket is still good
+	for _, c := range []*tls.Conn{old, stranger, back} {
+		halves(t, c)
+	}
+	s.drain()
+}
+
+func TestReloadMayBeCalledFromAnyGoroutine(t *testing.T) {
+	c := valid(t)
+	f := files(t, c)
+	require.NoError(t, f.Reload())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 25 {
+				if err := f.Reload(); err != nil {
+					t.Error(err)
+				}
+				if _, err := f.GetCertificate(nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	inForce(t, c, f)
+}
+
+func TestACertificateThatIsNotValidNowIsAWarning(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		from, until time.Duration
+		says        string
+	}{
+		{"expired", -2 * time.Hour, -time.Hour, `^the certificate in .*cert\.pem expired on \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$`},
+		{"not yet", time.Hour, 2 * time.Hour, `^the certificate in .*cert\.pem is not valid before \d{4}-.* UTC$`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			f := files(t, issue(t, row.from, row.until))
+			r := servertest.Start(t, act.Config{Schedulers: 2}, f.Setup)
+			require.NoError(t, r.End())
+			require.Equal(t, 1, r.Logs.Len())
+			require.Regexp(t, row.says, r.Logs.All()[0].Message)
+		})
+	}
+}
