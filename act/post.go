@@ -50,13 +50,7 @@ func (b *fullInbox) Error() string {
 }
 
 // Arm implements Blocked.
-func (b *fullInbox) Arm(t *Task) {
-	w := t.Waker()
-	b.room.Add(w.Remote())
-	if !b.posts.Full() {
-		w.Wake()
-	}
-}
+func (b *fullInbox) Arm(t *Task) { b.room.Add(t.Waker().Remote(), b.posts.Full) }
 
 // runPosts calls posted functions. A panic is logged.
 func (s *Scheduler) runPosts() {

@@ -63,13 +63,7 @@ type fullMailbox[T any] Mailbox[T]
 func (m *fullMailbox[T]) Error() string { return "monitor: the mailbox is full" }
 
 // Arm makes the next Take wake t.
-func (m *fullMailbox[T]) Arm(t *act.Task) {
-	w := t.Waker()
-	m.room.Add(w.Remote())
-	if !m.values.Full() {
-		w.Wake() // it came between
-	}
-}
+func (m *fullMailbox[T]) Arm(t *act.Task) { m.room.Add(t.Waker().Remote(), m.values.Full) }
 
 // emptyMailbox is a Mailbox as the error that says that it is empty: no allocation for a wait.
 type emptyMailbox[T any] Mailbox[T]

@@ -34,12 +34,15 @@ func (r *Room[W]) Wait(full func() bool) {
 	}
 }
 
-// Add has the next Announce call w.Wake, once. The caller then looks at the ring again.
-func (r *Room[W]) Add(w W) {
+// Add has the next Announce call w.Wake, once. It calls w.Wake itself if full returns false.
+func (r *Room[W]) Add(w W, full func() bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.wakers = append(r.wakers, w)
 	r.waiting.Store(true)
+	r.mu.Unlock()
+	if !full() {
+		w.Wake() // it came between
+	}
 }
 
 // Announce wakes all that wait: there may be room again, or none for ever. It takes the lock only if something waits.

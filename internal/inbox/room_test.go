@@ -44,10 +44,17 @@ func TestWaitersAreWokenWhenThereIsRoom(t *testing.T) {
 	r := NewRing[int](1)
 	var room Room[counter]
 	var woken atomic.Int32
-	room.Add(counter{&woken})
+	full := true
+	isFull := func() bool { return full }
+	room.Add(counter{&woken}, isFull)
+	require.Zero(t, woken.Load())
 	room.Announce()
 	room.Announce()
 	require.EqualValues(t, 1, woken.Load(), "once")
+	full = false
+	room.Add(counter{&woken}, isFull)
+	require.EqualValues(t, 2, woken.Load(), "there was room already")
+	room.Announce()
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
