@@ -19,7 +19,7 @@ func (p *parted) Act(t *act.Task) act.Directive { return p.f.Act(t) }
 
 func (p *parted) Abandon() act.Action {
 	*p.where = append(*p.where, thread.ID())
-	return (&act.Child{Action: p.f}).Abandon()
+	return act.Abandon(p.f)
 }
 
 func (p *parted) Close() error { panic("closed and not parted") }

@@ -94,7 +94,7 @@ func (c *Child) Abandon() Action {
 		return nil
 	}
 	c.status |= childGone
-	return abandonAction(c.Action)
+	return Abandon(c.Action)
 }
 
 // Close closes an action that is an io.Closer, once.

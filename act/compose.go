@@ -166,7 +166,7 @@ func (g *siblings) Abandon() Action {
 	for i, child := range g.children {
 		if child != nil {
 			g.children[i] = nil
-			return abandonAction(child)
+			return Abandon(child)
 		}
 	}
 	return nil

@@ -250,7 +250,7 @@ func (s *Scheduler) drop(t *Task) {
 		t.state = abandoned
 		t.stopTimers() // here: leave may be called on another goroutine
 		s.uncount(t.flags)
-		if p := s.guard(func() { t.action = abandonAction(t.action) }); p != nil {
+		if p := s.guard(func() { t.action = Abandon(t.action) }); p != nil {
 			s.report(t, p)
 			t.action = nil
 		}

@@ -451,7 +451,7 @@ func (x *session) Abandon() act.Action {
 	}
 	a := x.exchange.action
 	x.exchange = nil
-	return (&act.Child{Action: a}).Abandon()
+	return act.Abandon(a)
 }
 
 // Close closes the handler's action, if it has not finished. The exchange is left to the collector: the handler may have

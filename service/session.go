@@ -110,7 +110,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 // connections.
 func (x *session) Abandon() act.Action {
 	x.conn.Abort()
-	return (&act.Child{Action: x.action}).Abandon()
+	return act.Abandon(x.action)
 }
 
 // Close aborts the connection if the action has not finished: it panicked, or was dropped.
