@@ -44,6 +44,15 @@ func TestMaxHeads(t *testing.T) {
 	}
 }
 
+func TestNegativeMaxHeadsAndMaxBodyAreNoBounds(t *testing.T) {
+	d, web := newDriver(t), &httpd.Server{Handler: hello, MaxHeads: -1, MaxBody: -1}
+	for i := range 3000 { // the default allows 2048
+		require.Equal(t, open, d.dial(web, listener.Limits{}).send("GET /").state, "%d", i)
+	}
+	const long = "POST / HTTP/1.1\nHost: a\nContent-Length: 1000000000000\n\n"
+	require.Contains(t, d.dial(web, listener.Limits{}).send(raw(long)).received(), " 200 ")
+}
+
 func TestAHeadThatEndsGivesItsMemoryBack(t *testing.T) {
 	d := newDriver(t)
 	web := &httpd.Server{Handler: late, MaxHeads: 4 << 10}

@@ -97,7 +97,7 @@ func (e *http1Exchange) reset() {
 func (e *http1Exchange) hold(n int) bool {
 	if n > 0 {
 		n = max(smallHead, 1<<bits.Len(uint(n))) // a listener.Conn doubles its buffer
-		if most := cmp.Or(e.session.server.MaxHeads, 8<<20); e.cache.heads-e.held+n > most {
+		if most := cmp.Or(e.session.server.MaxHeads, 8<<20); most >= 0 && e.cache.heads-e.held+n > most {
 			return false
 		}
 	}

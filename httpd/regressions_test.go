@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // What follows was found by the simulation: sim.TestHTTP.
@@ -168,4 +170,38 @@ func TestOnResponseIsCalledAfterAPanicBehindAnOffloadedFunction(t *testing.T) {
 		time.Sleep(100 * time.Microsecond)
 	}
 	require.Equal(t, 1, told)
+}
+
+// around is an action around another one that knows Close, but not Abandon.
+type around struct {
+	act.Action
+	closed chan struct{}
+}
+
+func (c *around) Close() error {
+	defer close(c.closed)
+	return c.Action.(io.Closer).Close()
+}
+
+// The action is closed on the goroutine of the function, where OnResponse may not be called.
+func TestOnResponseIsNotCalledForARequestThatIsDroppedInTheMiddleOfAnOffloadedFunction(t *testing.T) {
+	release, told := make(chan struct{}), 0
+	web := &httpd.Server{
+		Handler: func(*httpd.Response, *httpd.Request) act.Action {
+			return act.Func(func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) })
+		},
+		OnResponse: func(*httpd.Response, *httpd.Request) { told++ },
+	}
+	d := newDriver(t)
+	c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
+	x := &around{web.Serve(listener.NewConn(d.s, c.wire, listener.Limits{})), make(chan struct{})}
+	d.s.Spawn(x)
+	d.settle()
+	c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	cut := (*shutdown.Cut)(nil)
+	require.ErrorAs(t, d.s.Close(), &cut)
+	require.Equal(t, 1, cut.Offloads)
+	close(release)
+	servertest.Receive(t, x.closed)
+	require.Zero(t, told)
 }

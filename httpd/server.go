@@ -31,11 +31,12 @@ type Server struct {
 	// MaxBody is the largest body of a request, in bytes, whatever the handler wants. A request that announces a longer
 	// one is answered with 413 at once, before the handler is called and before 100 (Continue). If the length is not
 	// announced, Body.Peek fails where the body becomes longer. 0 means no limit: a body that a handler streams takes no
-	// memory, and WithBody has a limit of its own.
+	// memory, and WithBody has a limit of its own. Less than 0 means no limit, too.
 	MaxBody int64
 	// MaxHeads bounds the memory, in bytes, of the heads on a scheduler that have begun and not ended. One that would
 	// exceed it is answered with 503, and its connection is closed. A head that comes in one piece takes none; any other
-	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB.
+	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB, and less no bound: then a client that
+	// begins many heads and ends none takes up to 128 KiB with each.
 	MaxHeads int
 	// OnResponse is called once for each request, for a log: when its response has been given to the connection, or
 	// when nothing more of it will be given. It is also called for refusals, which may have no method and no target,

@@ -455,7 +455,9 @@ func (x *session) Abandon() act.Action {
 }
 
 // Close closes the handler's action, if it has not finished. The exchange is left to the collector: the handler may have
-// kept the request or the response.
+// kept the request or the response. An action around the session that does not pass Abandon on is closed when an offloaded
+// function returns, on the goroutine of that function if the scheduler is closed by then: nothing of the scheduler's is
+// touched there.
 func (x *session) Close() error {
 	if x.next != nil {
 		return x.next.Close()
@@ -464,8 +466,8 @@ func (x *session) Close() error {
 		x.closeAction()
 		if !e.away {
 			e.over()
+			e.hold(0)
 		}
-		e.hold(0)
 		x.exchange = nil
 	}
 	return nil

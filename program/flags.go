@@ -28,7 +28,8 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	if s.Addr != "" {
 		fs.StringVar(&s.Addr, "addr", s.Addr, "the address to listen on: `host:port`, or unix: and a path")
 	}
-	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns, "the largest `number` of open connections; 0: what descriptors and memory allow")
+	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns,
+		"the largest `number` of open connections; 0: what descriptors and memory allow; -1: no bound")
 	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
 	idle := "" // the program has chosen
@@ -42,8 +43,6 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		switch {
 		case s.Addr == unix:
 			return fmt.Errorf("invalid value %q for flag -addr: missing path", s.Addr)
-		case s.MaxConns < 0:
-			return fmt.Errorf("-max-conns must not be negative: %d", s.MaxConns)
 		case s.Config.Schedulers < 0:
 			return fmt.Errorf("-reactors must not be negative: %d", s.Config.Schedulers)
 		case s.Config.Schedulers > maxReactors:

@@ -38,6 +38,16 @@ func TestFieldsAreTheDefaults(t *testing.T) {
 	}}, s)
 }
 
+// Fewer than none means no bound, as everywhere, whether a program or its user says so.
+func TestNegativeMaxConnsIsNoBound(t *testing.T) {
+	s := Server{MaxConns: -1}
+	parsed(t, &s)
+	require.Equal(t, -1, s.MaxConns)
+	s = Server{}
+	parsed(t, &s, "-max-conns", "-1")
+	require.Equal(t, -1, s.MaxConns)
+}
+
 func TestDrainNamesItsDefault(t *testing.T) {
 	for says, terms := range map[string]shutdown.Policy{
 		"30s": {}, "2s": {Time: 2 * time.Second}, "endless": shutdown.Unbounded, "halt": shutdown.Halt,

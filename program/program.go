@@ -30,7 +30,7 @@ type Server struct {
 	// there is no such flag, for programs that find their addresses elsewhere.
 	Addr string
 	// MaxConns bounds the open connections of each address; 0 means as many as descriptors and memory allow, see
-	// [service.TCP], which is logged. The flag is -max-conns.
+	// [service.TCP], which is logged, and less than 0 no bound. The flag is -max-conns.
 	MaxConns int
 	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
 	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.

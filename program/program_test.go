@@ -261,7 +261,6 @@ func TestRefusals(t *testing.T) {
 		{"no address to choose", "no address", []string{"-addr", "127.0.0.1:0"}, 2, "flag provided but not defined: -addr"},
 		{"too few reactors", "echo", []string{"-reactors", "-1"}, 2, "-reactors must not be negative: -1"},
 		{"too many reactors", "echo", []string{"-reactors", "1025"}, 2, "-reactors must be at most 1024: 1025"},
-		{"too few connections", "echo", []string{"-max-conns", "-1"}, 2, "-max-conns must not be negative: -1"},
 		{"an unknown strategy", "echo", []string{"-idle", "x"}, 2, `-idle must be interrupt, poll, hybrid or busy, not "x"`},
 		{"no unit", "echo", []string{"-drain", "5"}, 2, `invalid value "5" for flag -drain: it needs a unit, as in 5s`},
 		{"no duration", "echo", []string{"-drain", "x"}, 2,

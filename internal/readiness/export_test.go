@@ -1,6 +1,10 @@
 package readiness
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/daimon-go/daimon/internal/netpoll"
+)
 
 // SocketSize is the memory of a connection below its Conn.
 const SocketSize = unsafe.Sizeof(Socket{})
@@ -51,3 +55,6 @@ func Stock(e *Engine) (n, largest int) {
 	}
 	return len(e.buffers), largest
 }
+
+// Reported reports whether an event has said r of s.
+func Reported(s *Socket, r netpoll.Ready) bool { return s.ready&r == r }

@@ -125,8 +125,14 @@ func (l *Stepped) Pair(network string) (fd int, peer net.Conn) {
 		fd, _, err = l.OS.DialTCP(netip.MustParseAddrPort(ln.Addr().String()))
 	}
 	require.NoError(l.T, err)
-	peer, err = ln.Accept()
-	require.NoError(l.T, err)
+	for {
+		peer, err = ln.Accept()
+		require.NoError(l.T, err)
+		if network == "unix" || peer.RemoteAddr().String() == l.OS.LocalAddr(fd).String() {
+			break
+		}
+		_ = peer.Close() // of another program, which has dialled a port that was its own before
+	}
 	require.NoError(l.T, peer.SetDeadline(time.Now().Add(Timeout)))
 	l.T.Cleanup(func() { _ = peer.Close() })
 	return fd, peer
