@@ -1,4 +1,19 @@
 package service
 
+import "slices"
+
 // PlacesFor is the default of MaxConns.
 var PlacesFor = placesFor
+
+// Asked returns which acceptors the first two of n ask, in rounds in which both ask.
+func Asked(n, rounds int) (first, second []int) {
+	v := &server{}
+	for range n {
+		v.acceptors = append(v.acceptors, &acceptor{})
+	}
+	ask := func(i int) int { return slices.Index(v.acceptors, v.another(v.acceptors[i])) }
+	for range rounds {
+		first, second = append(first, ask(0)), append(second, ask(1))
+	}
+	return first, second
+}

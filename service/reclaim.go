@@ -104,15 +104,22 @@ func first(all []found) []found {
 
 // askAnother asks the next of the other schedulers to make room.
 func (v *server) askAnother(from *acceptor) {
-	v.mu.Lock()
-	others := slices.DeleteFunc(slices.Clone(v.acceptors), func(a *acceptor) bool { return a == from })
-	v.asked++
-	asked := v.asked
-	v.mu.Unlock()
-	if len(others) > 0 {
-		a := others[asked%len(others)]
+	if a := v.another(from); a != nil {
 		_ = a.home.Post(func(*act.Scheduler) { a.reclaim() }) // what is full is asked again
 	}
+}
+
+// another returns the acceptors of the other schedulers in turn. Each counts for itself: with one count for two that ask
+// alternately, both might always come to those that have no idle connection.
+func (v *server) another(from *acceptor) *acceptor {
+	v.mu.Lock()
+	others := slices.DeleteFunc(slices.Clone(v.acceptors), func(a *acceptor) bool { return a == from })
+	v.mu.Unlock()
+	if len(others) == 0 {
+		return nil
+	}
+	from.asked++
+	return others[from.asked%len(others)]
 }
 
 // idleSince reports whether the connection may be closed to make room, and since when.

@@ -162,3 +162,12 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 		})
 	}
 }
+
+// What was broken: with one count for all, of three schedulers two that asked alternately never came to the third.
+func TestEachSchedulerAsksAllOthersForRoom(t *testing.T) {
+	first, second := service.Asked(3, 4)
+	require.Equal(t, []int{2, 1, 2, 1}, first)
+	require.Equal(t, []int{2, 0, 2, 0}, second)
+	first, _ = service.Asked(1, 1)
+	require.Equal(t, []int{-1}, first, "there is no other")
+}

@@ -29,7 +29,6 @@ type server struct {
 	open    map[*act.Scheduler]monitor.Acceptor // all of one Group
 
 	acceptors []*acceptor // the demons, one for each of open
-	asked     int         // which of them was asked last to make room
 }
 
 // config is what a Setup sets up.
@@ -174,6 +173,7 @@ type acceptor struct {
 	ordered bool
 	again   act.Timer // while it waits for room
 	found   []found   // what may make room
+	asked   int       // which of the others was asked last
 }
 
 // Act accepts what there is, at most acceptsATurn connections. After an order it takes those that have arrived,

@@ -52,6 +52,9 @@ type TCP struct {
 	// ReclaimAfter applies to them too: they are idle while no byte goes either way, none is unread and none is queued. So
 	// it has to be longer than an answer may take. Less than 0 means never.
 	//
+	// An engine has to say that a client waits, see [monitor.Acceptor]. That of Daimon does; with an engine that does not,
+	// such as the completion engine of package sim, idle connections are not closed.
+	//
 	// It costs a connection no memory. While a client waits at MaxConns, and no idle connection is known, the tasks of the
 	// scheduler are searched, every 100 ms.
 	ReclaimAfter time.Duration
