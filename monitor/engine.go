@@ -130,10 +130,7 @@ func SetEngine(s *act.Scheduler, e Engine) { engines.Put(s, e) }
 type readinessEngine struct{ e *readiness.Engine }
 
 func (r readinessEngine) Listen(o ListenOptions) (Acceptor, error) {
-	sibling, _ := o.Sibling.(readinessAcceptor)
-	a, err := r.e.Listen(readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Backlog: o.Backlog,
-		Delay: o.Delay, KeepAlive: o.KeepAlive, Limiter: o.Limiter, Prepare: o.Prepare,
-		Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}})
+	a, err := r.e.Listen(o.below())
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +138,24 @@ func (r readinessEngine) Listen(o ListenOptions) (Acceptor, error) {
 }
 
 func (r readinessEngine) Dial(addr net.Addr, o DialOptions) (PendingConn, error) {
-	d, err := r.e.Dial(addr, readiness.DialOptions{KeepAlive: o.KeepAlive, Limiter: o.Limiter,
-		Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}})
+	d, err := r.e.Dial(addr, o.below())
 	if err != nil {
 		return nil, err
 	}
 	return readinessDial{d}, nil
+}
+
+// below returns o as package readiness has it: that stands below this one, and cannot name Acceptor and ConnLimiter.
+func (o ListenOptions) below() readiness.ListenOptions {
+	sibling, _ := o.Sibling.(readinessAcceptor)
+	return readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Backlog: o.Backlog, Delay: o.Delay,
+		KeepAlive: o.KeepAlive, Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer},
+		Prepare: o.Prepare, Limiter: o.Limiter}
+}
+
+func (o DialOptions) below() readiness.DialOptions {
+	return readiness.DialOptions{KeepAlive: o.KeepAlive, Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer},
+		Limiter: o.Limiter}
 }
 
 type readinessAcceptor struct{ *readiness.Acceptor }
