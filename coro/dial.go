@@ -3,12 +3,13 @@ package coro
 import "github.com/daimon-go/daimon/listener"
 
 // Dial connects to address, which is "host:port" or "unix:" and a path. The operating system may try for minutes:
-// bound it with Co.Within. The error is a *listener.ConnectError. The body has to close the connection; if the body is
-// stopped or panics, the connection is aborted.
+// bound it with Co.Within. The filters prepare the connection, within 10 s for all together; for TLS there is one in package
+// secure. The error is a *listener.ConnectError. The body has to close the connection; if the body is stopped or panics,
+// the connection is aborted.
 //
-// To dial for another task, use listener.Connect. For filters, use listener.Connect with Filters, [Co.Do] and [Co.Conn].
-func Dial(co *Co, address string, l listener.Limits) (*Conn, error) {
-	connect := listener.Connect{Address: address, Limits: l}
+// To dial for another task, or with other options, use listener.Connect.
+func Dial(co *Co, address string, l listener.Limits, filters ...listener.Filter) (*Conn, error) {
+	connect := listener.Connect{Address: address, Limits: l, Filters: filters}
 	if err := co.Do(&connect); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,8 @@
 //		return nil
 //	}})
 //
-// If you do not know what a library does, use a Bridge.
+// If you do not know what a library does, use a Bridge. For TLS use package secure, as a filter of the service or of [Dial].
+// It takes less memory than a tls.Conn over a Conn, and computes handshakes off the thread.
 //
 // # Locks
 //

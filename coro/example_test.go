@@ -3,6 +3,8 @@ package coro_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -300,6 +303,45 @@ func ExampleDial() {
 	fmt.Println(err)
 	// Output:
 	// hello
+	// <nil>
+}
+
+// A filter of package secure encrypts the connection.
+func ExampleDial_encrypted() {
+	cert, err := secure.SelfSigned("localhost")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(cert.Leaf)
+	encrypted := secure.Client(&tls.Config{ServerName: "localhost", RootCAs: trusted}, nil)
+
+	server := &service.TCP{
+		Address: "127.0.0.1:0",
+		Filters: []listener.Filter{secure.Server(&tls.Config{Certificates: []tls.Certificate{cert}}, nil)},
+		Handler: coro.Serve(func(c *coro.Conn) error { _, err := io.Copy(c, c); return err }),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	client := coro.New(func(co *coro.Co) error {
+		defer cancel()
+		c, err := coro.Dial(co, server.Addr().String(), listener.Limits{}, encrypted)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		fmt.Fprintln(c, "nobody else can read this")
+		line, err := bufio.NewReader(c).ReadString('\n')
+		fmt.Print(line)
+		return err
+	})
+	err = act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
+		s.Spawn(client)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// nobody else can read this
 	// <nil>
 }
 

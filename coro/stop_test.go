@@ -220,6 +220,25 @@ func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
 	}
 }
 
+func TestAFilterCanRefuseWhatABodyHasDialled(t *testing.T) {
+	v := serve(t, "tcp", echo)
+	l := bench(t)
+	refused := errors.New("refused")
+	p := play(l, func(co *coro.Co) error {
+		ready := func(*listener.Conn) act.Action { return nil }
+		no := func(*listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive { return t.Fail(refused) })
+		}
+		c, err := coro.Dial(co, v.address(), listener.Limits{}, ready, no)
+		require.Nil(panicking{}, c)
+		return err
+	})
+	var wrong *listener.ConnectError
+	require.ErrorAs(t, p.end(), &wrong)
+	require.Equal(t, refused, wrong.Err)
+	v.drain() // which waits for the server to see that the client has gone
+}
+
 func TestABodyThatPanicsKeepsNoConnectionThatItHasDialled(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	s, logs := newScheduler(t, act.Config{})

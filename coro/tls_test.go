@@ -48,8 +48,8 @@ func identities(t testing.TB) (server, client *tls.Config) {
 		&tls.Config{RootCAs: roots, ServerName: "localhost"}
 }
 
-// secure runs body over TLS and sends close_notify at the end.
-func secure(cfg *tls.Config, body func(c *coro.Conn, secret *tls.Conn) error) func(*coro.Conn) error {
+// encrypted runs body over TLS and sends close_notify at the end.
+func encrypted(cfg *tls.Config, body func(c *coro.Conn, secret *tls.Conn) error) func(*coro.Conn) error {
 	return func(c *coro.Conn) error {
 		secret := tls.Server(c, cfg)
 		if err := secret.Handshake(); err != nil {
@@ -76,7 +76,7 @@ func TestCryptoTLSServes(t *testing.T) {
 			t.Run(tls.VersionName(version)+" over "+network, func(t *testing.T) {
 				cfg := clientSide.Clone()
 				cfg.MinVersion, cfg.MaxVersion = version, version
-				v := serve(t, network, secure(serverSide, func(_ *coro.Conn, secret *tls.Conn) error {
+				v := serve(t, network, encrypted(serverSide, func(_ *coro.Conn, secret *tls.Conn) error {
 					_, err := io.Copy(secret, secret)
 					return err
 				}))
@@ -140,7 +140,7 @@ func TestTLSGoesOnAfterATimeOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			late := make(chan error, 1)
-			v := serve(t, "tcp", secure(serverSide, func(c *coro.Conn, secret *tls.Conn) error {
+			v := serve(t, "tcp", encrypted(serverSide, func(c *coro.Conn, secret *tls.Conn) error {
 				late <- bounded(c, func() error { _, err := secret.Read(make([]byte, 1)); return err })
 				_, err := io.Copy(secret, secret)
 				return err
