@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // The promise of doc.go with every turn as long as allowed and every pass too: what is woken at the
@@ -322,7 +323,7 @@ func (l *load) sleep(atMost time.Duration) {
 
 func TestThePromisesOverRandomLoads(t *testing.T) {
 	woken, events, sleeps, tightest := 0, 0, 0, 0.0
-	for seed := range int64(40) {
+	for seed := range tier.Choose[int64](10, 40, 400) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			l := newLoad(t, seed)
 			require.NoError(t, l.s.Run())
