@@ -89,7 +89,9 @@ func (s *stream) Receive(p []byte) (int, error) {
 	switch {
 	case n > 0: // crypto/tls returns the error again
 		s.more = n == len(p) || err != nil
-		s.records.taken()
+		if n < len(p) { // otherwise more of its record may be left
+			s.records.taken()
+		}
 		return n, nil
 	case err == errNotYet:
 		s.more = false
