@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,8 @@ func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 
 // The action behind a switch may be a coroutine, which reads what follows the request as a stream.
 func TestProtocolsAreSwitchedToACoroutine(t *testing.T) {
+	runtime.LockOSThread() // coroutines live on the thread of Step
+	t.Cleanup(runtime.UnlockOSThread)
 	dropped := 0
 	lines := func(c *coro.Conn) error {
 		in := bufio.NewScanner(c)
