@@ -189,11 +189,11 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 		s, _ := newScheduler(t, act.Config{})
 		const tasks = 8
 		var desks [tasks]atomic.Pointer[act.RemoteWaker] // taken and fired at any moment of the turn or after it
-		total := 0
+		var total atomic.Int64
 		for i := range tasks {
 			left := tries / tasks
 			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				total++
+				total.Add(1)
 				if left--; left < 0 {
 					return act.Done
 				}
@@ -227,10 +227,10 @@ func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
 				}
 			}
 		}()
-		inTime(t, func() { require.NoError(t, s.Run()) })
+		advances(t, &total, func() { require.NoError(t, s.Run()) })
 		close(stop)
 		<-stopped
-		require.Equal(t, tries+tasks, total)
+		require.EqualValues(t, tries+tasks, total.Load())
 	})
 }
 
