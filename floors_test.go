@@ -76,7 +76,7 @@ const floors = `
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro listener monitor internal/loan container/list crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro listener monitor internal/loan container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
@@ -241,7 +241,7 @@ var doors = map[string][]string{
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
-	"secure/handshakes.go":           {"go", "time.NewTimer"},                                          // a step that takes long goes on without its slot
+	"secure/handshakes.go":           {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
 	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
 	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock

@@ -51,6 +51,15 @@ func (f *filtered) Act(t *act.Task) act.Directive {
 	}
 }
 
+// PeerError is the error of a connection whose peer has broken the protocol that carries the bytes, such as TLS. A Stream
+// that a filter puts under a connection returns it. It is as ordinary as a reset: a service logs it at debug level.
+type PeerError struct{ Err error }
+
+func (e *PeerError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *PeerError) Unwrap() error { return e.Err }
+
 // Wrap puts another Stream under the connection: the one that over makes of the present one, which it owns from then on.
 // What was written goes out before. Unread bytes stay unread and come before those of the new Stream; a Stream that
 // changes bytes must be given them, so take them with Peek and Discard and hand them to it. See [monitor.Stream] for

@@ -2,6 +2,7 @@ package secure
 
 import (
 	"container/list"
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -24,7 +25,8 @@ var ErrNotTLS = errors.New("secure: the peer does not speak TLS")
 // same time. h may be nil.
 //
 // With FilterTimeout of the service the handshake is bounded in time: 10 s by default. A failure is one of crypto/tls,
-// [ErrNotTLS], [ErrTooMany], or one of the connection. The peer is sent an alert, and the service logs it at debug level.
+// [ErrNotTLS], [ErrTooMany], or one of the connection. The peer is sent an alert, and the service logs it at debug level. If
+// the handshake is given up, the context of its ClientHelloInfo ends.
 func Server(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		panic("secure: Server without a certificate")
@@ -33,10 +35,13 @@ func Server(config *tls.Config, h *Handshakes) listener.Filter {
 }
 
 // Client returns a filter for connections that were dialled: see [listener.Connect]. The config must name the server
-// (ServerName), unless InsecureSkipVerify is set. Otherwise it is as with Server.
+// (ServerName), unless InsecureSkipVerify is set, and must not allow Renegotiation. Otherwise it is as with Server.
 func Client(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || config.ServerName == "" && !config.InsecureSkipVerify {
 		panic("secure: Client without a ServerName")
+	}
+	if config.Renegotiation != tls.RenegotiateNever {
+		panic("secure: Client with Renegotiation, which would wait in the middle of a Read")
 	}
 	return filter(h, config, false)
 }
@@ -48,6 +53,7 @@ func filter(h *Handshakes, config *tls.Config, server bool) listener.Filter {
 	return func(c *listener.Conn) act.Action {
 		x := &handshake{conn: c, of: h, server: server, stream: &stream{}, local: c.LocalAddr(), peer: c.RemoteAddr()}
 		x.stream.shake = x
+		x.ctx, x.cancel = context.WithCancel(context.Background())
 		x.driver = h.driver(x)
 		if server {
 			x.stream.secret = tls.Server((*wire)(x.stream), config)
@@ -79,6 +85,9 @@ type handshake struct {
 	finished error // why nothing more comes
 	crowded  bool  // given up for another one
 
+	ctx    context.Context // of the functions of the config
+	cancel context.CancelFunc
+
 	local, peer net.Addr
 }
 
@@ -96,7 +105,7 @@ func (x *handshake) Act(t *act.Task) act.Directive {
 				return d
 			}
 			if x.stepping = false; !x.over {
-				x.stream.records.whole = 0 // the step has taken them
+				x.stream.records.whole, x.stream.records.foreign = 0, false // the step has seen them
 			}
 		case len(x.stream.out) > 0:
 			n, err := x.conn.Write(x.stream.out)
@@ -178,7 +187,7 @@ func (x *handshake) wrap(t *act.Task) act.Directive {
 
 // run makes the handshake, in the steps of the driver.
 func (x *handshake) run() {
-	x.err = x.stream.secret.Handshake()
+	x.err = x.stream.secret.HandshakeContext(x.ctx)
 	x.over = true
 }
 
@@ -193,7 +202,9 @@ func (x *handshake) await() error {
 // Close gives the handshake up, if it is not over.
 func (x *handshake) Close() error {
 	x.leave()
-	return x.driver.Close()
+	err := x.driver.Close()
+	x.cancel() // after that: what is stopped need not be told
+	return err
 }
 
 func (x *handshake) String() string { return "TLS handshake" }

@@ -32,7 +32,7 @@ type Handshakes struct {
 	OnReactor bool
 
 	once    sync.Once
-	pool    act.Executor
+	free    slots
 	dropped atomic.Uint64
 }
 
@@ -79,7 +79,6 @@ func (d *onReactor) Close() error { return d.body.(io.Closer).Close() }
 type offThread struct {
 	x      *handshake
 	call   *act.Call[struct{}] // the step under way
-	on     act.Executor
 	resume func() (struct{}, bool)
 	stop   func()
 	state  atomic.Int32
@@ -93,9 +92,8 @@ const (
 
 func (d *offThread) step(t *act.Task) act.Directive {
 	if d.call == nil {
-		d.on = d.x.of.slots(t.Scheduler())
 		d.state.Store(computing)
-		d.call = &act.Call[struct{}]{F: d.advance, On: d.on}
+		d.call = &act.Call[struct{}]{F: d.advance, On: d.x.of.slots()}
 	}
 	v := d.call.Act(t)
 	if v.Finished() {
@@ -133,8 +131,8 @@ func (d *offThread) coroutine(yield func(struct{}) bool) {
 }
 
 func (d *offThread) Close() error {
-	if d.state.Swap(closed) == pausing && d.stop != nil {
-		d.on.Execute(d.stop) // not here: this thread is the scheduler's
+	if d.state.Swap(closed) == pausing && d.stop != nil && !d.x.over {
+		go d.stop() // not here: this thread is the scheduler's
 	}
 	if d.call != nil {
 		return d.call.Close()
@@ -145,36 +143,30 @@ func (d *offThread) Close() error {
 // patience is how long a step may have a slot.
 const patience = 5 * time.Millisecond
 
-// slots returns the Executor of steps. Its goroutines are not those of the Group's Executor, so that a flood of handshakes
-// delays no other function.
-func (h *Handshakes) slots(s *act.Scheduler) act.Executor {
+// slots is the Executor of steps: a channel with room for as many values as there are slots. It is not the Group's, so that a
+// flood of handshakes delays no other function.
+type slots chan struct{}
+
+func (h *Handshakes) slots() slots {
 	h.once.Do(func() {
 		n := h.Slots
 		if n <= 0 {
 			n = max(1, runtime.GOMAXPROCS(0)-1)
 		}
-		h.pool = s.Reserve(n)
+		h.free = make(slots, n)
 	})
-	return (*slots)(h)
+	return h.free
 }
 
-type slots Handshakes
-
 // Execute calls f on a goroutine that has a slot, for as long as patience.
-func (h *slots) Execute(f func()) {
-	h.pool.Execute(func() {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			f()
-		}()
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C:
-		}
-	})
+func (h slots) Execute(f func()) {
+	go func() {
+		h <- struct{}{}
+		release := sync.OnceFunc(func() { <-h })
+		defer release()
+		defer time.AfterFunc(patience, release).Stop()
+		f()
+	}()
 }
 
 // line is the handshakes of one Handshakes that are under way on one scheduler, the oldest first.

@@ -54,6 +54,19 @@ func (v *serving) dial(cfg *tls.Config) *tls.Conn {
 	return c
 }
 
+// handshake makes a handshake as a client of crypto/tls, reads a byte and closes: with TLS 1.3 a client learns later than with
+// its handshake what the server thinks of it. The error of a server that sends nothing is io.EOF.
+func (v *serving) handshake(cfg *tls.Config) error {
+	c := tls.Client(servertest.Dial(v.T, v.Addr()), cfg)
+	defer func() { _ = c.Close() }()
+	if err := c.Handshake(); err != nil {
+		_ = c.NetConn().Close()
+		return err
+	}
+	_, err := c.Read(make([]byte, 1))
+	return err
+}
+
 // drain ends the server when its connections have ended.
 func (v *serving) drain() {
 	v.T.Helper()
@@ -81,11 +94,12 @@ func noise(n int) []byte {
 	return p
 }
 
-// halves ends the write side of a client, and requires that the peer sends rest and then ends its own.
+// halves ends the write side of a client, requires that the peer sends nothing more and ends its own, and closes.
 func halves(t testing.TB, c *tls.Conn) {
 	t.Helper()
 	require.NoError(t, c.CloseWrite())
 	servertest.ExpectEOF(t, c)
+	_ = c.Close()
 }
 
 var _ net.Conn = (*tls.Conn)(nil)

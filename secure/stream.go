@@ -81,7 +81,10 @@ func (s *stream) Lend(most int) ([]byte, error) {
 }
 
 func (s *stream) Receive(p []byte) (int, error) {
-	if s.heldUp() {
+	switch {
+	case s.err != nil: // crypto/tls would go on after some errors
+		return 0, s.err
+	case s.heldUp():
 		return 0, monitor.ErrWouldBlock
 	}
 	n, err := s.secret.Read(p)
@@ -102,15 +105,16 @@ func (s *stream) Receive(p []byte) (int, error) {
 	case err == io.EOF:
 		s.finished = true
 	default:
-		s.fail(err)
+		err = s.fail(err)
 	}
 	return 0, err
 }
 
-// fail notes that TLS has failed. Whatever is armed is woken: the next call returns err.
-func (s *stream) fail(err error) {
-	s.finished, s.err = true, err
+// fail notes that TLS has failed, which is the peer's fault. Whatever is armed is woken: the next call returns the error.
+func (s *stream) fail(err error) error {
+	s.finished, s.err = true, &listener.PeerError{Err: err}
 	s.Wake()
+	return s.err
 }
 
 // heldUp reports whether nothing may be decrypted, since too much is queued.
@@ -141,13 +145,16 @@ func (s *stream) Send(head, p []byte, high int) (int, error) {
 	if err := s.encrypt(head); err != nil {
 		return 0, err
 	}
-	taken := 0
+	queued, err := s.Stream.Queued()
+	if err != nil {
+		return 0, err
+	}
+	taken, certain := 0, high-queued // Conn.Room has promised so much, whatever TLS adds
 	for taken < len(p) {
-		queued, err := s.Stream.Queued()
-		if err != nil {
+		if queued, err = s.Stream.Queued(); err != nil {
 			return 0, err
 		}
-		n := min(high-queued, len(p)-taken, part)
+		n := min(max(high-queued, certain-taken), len(p)-taken, part)
 		if n <= 0 {
 			break
 		}
@@ -167,11 +174,10 @@ func (s *stream) encrypt(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	_, err := s.secret.Write(p)
-	if err != nil {
-		s.fail(err)
+	if _, err := s.secret.Write(p); err != nil {
+		return s.fail(err)
 	}
-	return err
+	return nil
 }
 
 // flush gives out to the Stream below, which takes everything.
@@ -227,6 +233,9 @@ func (s *stream) Close(linger time.Duration) {
 
 // AwaitEnd implements monitor.CloseNotifier for the transport.
 func (s *stream) AwaitEnd(w act.Waker) (half bool, err error) {
+	if s.err != nil {
+		return false, s.err
+	}
 	if below, ok := monitor.As[monitor.CloseNotifier](s.Stream); ok {
 		return below.AwaitEnd(w)
 	}

@@ -86,15 +86,19 @@ const (
 // records follows the records in the bytes that pass by, so that nobody asks crypto/tls for a record that is not there:
 // that costs an allocation.
 type records struct {
-	whole int32 // have passed by, and may not have been taken
-	left  int32 // bytes of the present body still to come
-	head  uint8 // bytes of the present head that have passed
+	whole   int32 // have passed by, and may not have been taken
+	left    int32 // bytes of the present body still to come
+	head    uint8 // bytes of the present head that have passed
+	foreign bool  // a head was not one of TLS
 }
 
 func (r *records) pass(p []byte) {
 	for len(p) > 0 {
 		if r.head < headLength {
-			if r.head++; r.head > headLength-2 {
+			switch r.head++; {
+			case r.head == 2 && p[0] != 3: // all versions of TLS are 3.x here
+				r.foreign = true
+			case r.head > headLength-2:
 				r.left = r.left<<8 | int32(p[0])
 			}
 			p = p[1:]
@@ -116,5 +120,5 @@ func (r *records) taken() { r.whole = max(0, r.whole-1) }
 // atRest reports whether no record has passed by in whole or in part that was not taken.
 func (r *records) atRest() bool { return r.whole == 0 && r.head == 0 }
 
-// spoiled reports whether the present record is longer than any: crypto/tls refuses it without its body.
-func (r *records) spoiled() bool { return r.head == headLength && r.left > longest }
+// spoiled reports whether the present head cannot be that of a record: crypto/tls refuses it without its body.
+func (r *records) spoiled() bool { return r.head == headLength && (r.foreign || r.left > longest) }

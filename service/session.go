@@ -49,7 +49,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	}
 	switch {
 	case d == act.Done:
-	case filtering:
+	case filtering && !panicked(t.Err()):
 		x.note(t, "a connection is refused")
 	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
 		x.note(t, "a peer has gone")
@@ -130,11 +130,20 @@ func (x *session) Close() error {
 // String names the task after the user's action.
 func (x *session) String() string { return act.Name(x.action) }
 
+// panicked reports whether err is a panic on another goroutine: a mistake of the program, and not of the peer.
+func panicked(err error) bool {
+	p := (*act.Panic)(nil)
+	return errors.As(err, &p)
+}
+
 // gone reports whether err ends a connection because of its peer or the way to it. On a server such errors are as
 // ordinary as the end of a connection, so they fail no task.
 func gone(err error) bool {
 	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
 		return false // it was not this peer that could not be reached
+	}
+	if fault := (*listener.PeerError)(nil); errors.As(err, &fault) {
+		return true
 	}
 	return slices.ContainsFunc([]error{syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
 		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNABORTED}, func(e error) bool { return errors.Is(err, e) })

@@ -56,6 +56,7 @@ func afterTheFirst(c *listener.Conn, last func(*act.Task) act.Directive) act.Fun
 // How a connection ends follows from how its action ends; a failure is reported once, and no other task notices.
 func TestTheEndOfAConnection(t *testing.T) {
 	gone := fmt.Errorf("reading a request: %w", syscall.ECONNRESET)
+	fault := fmt.Errorf("reading a request: %w", &listener.PeerError{Err: errors.New("bad record MAC")})
 	for _, row := range []struct {
 		name     string
 		handler  func(c *listener.Conn, closed *atomic.Int64) act.Action
@@ -89,6 +90,11 @@ func TestTheEndOfAConnection(t *testing.T) {
 		{
 			"failed because the peer has gone", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
 				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(gone) }, closed: closed}
+			}, says(""), nil, 1,
+		},
+		{
+			"failed because the peer has broken the protocol below", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(fault) }, closed: closed}
 			}, says(""), nil, 1,
 		},
 		{

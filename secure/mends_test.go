@@ -1,0 +1,155 @@
+package secure_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+	"github.com/daimon-go/daimon/service"
+)
+
+// holding keeps what is written until send.
+type holding struct {
+	net.Conn
+	held bytes.Buffer
+	on   bool
+}
+
+func (h *holding) Write(p []byte) (int, error) {
+	if h.on {
+		return h.held.Write(p)
+	}
+	return h.Conn.Write(p)
+}
+
+// send sends all that was held, at once.
+func (h *holding) send(t testing.TB) {
+	t.Helper()
+	_, err := h.held.WriteTo(h.Conn)
+	require.NoError(t, err)
+}
+
+// hold returns a client that has sent and got back a byte, and whose records are held from then on.
+func (v *serving) hold(cfg *tls.Config) (*tls.Conn, *holding) {
+	v.T.Helper()
+	h := &holding{Conn: servertest.Dial(v.T, v.Addr())}
+	c := tls.Client(h, cfg)
+	servertest.Send(v.T, c, "x")
+	servertest.Expect(v.T, c, "x")
+	h.on = true
+	return c, h
+}
+
+// A record that is read in parts does not hide the one behind it.
+func TestARecordBehindOneThatIsReadInParts(t *testing.T) {
+	server, client := identities(t)
+	client.DynamicRecordSizingDisabled = true
+	s := serve(t, &service.TCP{Handler: echo, Limits: listener.Limits{Read: 4 << 10},
+		Filters: []listener.Filter{secure.Server(server, nil)}})
+	for _, size := range []int{4 << 10, 6000, 8 << 10, 16 << 10} {
+		c, h := s.hold(client)
+		sent := noise(size + 1)
+		for _, part := range [][]byte{sent[:size], sent[size:]} {
+			_, err := c.Write(part)
+			require.NoError(t, err)
+		}
+		h.send(t)
+		got := make([]byte, len(sent))
+		n, err := io.ReadFull(c, got)
+		require.NoError(t, err, "after %d bytes of %d", n, len(sent))
+		require.Equal(t, sent, got)
+		require.NoError(t, c.NetConn().(*holding).Conn.Close())
+	}
+	s.drain()
+}
+
+// What Conn.Room says can be written in one call, also if TLS makes more of it.
+func TestRoomHoldsForOneWrite(t *testing.T) {
+	server, client := identities(t)
+	room, written := make(chan int, 1), make(chan int, 1)
+	s := serve(t, &service.TCP{
+		Limits:  listener.Limits{High: 1 << 20, SendBuffer: 4 << 10},
+		Filters: []listener.Filter{secure.Server(server, nil)},
+		Handler: func(c *listener.Conn) act.Action {
+			return act.Func(func(*act.Task) act.Directive {
+				for c.Queued() < 64<<10 {
+					if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+						break
+					}
+				}
+				n := c.Room()
+				room <- n
+				n, _ = c.Write(make([]byte, n))
+				written <- n
+				c.Abort()
+				return act.Done
+			})
+		}})
+	s.dial(client)
+	n := servertest.Receive(t, room)
+	require.Greater(t, n, 128<<10, "several parts")
+	require.Equal(t, n, servertest.Receive(t, written))
+	s.drain()
+}
+
+// A panic in a function of the config is a mistake of the program: it is reported, and ends this connection alone.
+func TestAPanicInAFunctionOfTheConfigIsReported(t *testing.T) {
+	for _, h := range []*secure.Handshakes{nil, {OnReactor: true}} {
+		server, client := identities(t)
+		cert := server.Certificates[0]
+		server = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if hello.ServerName == "panic" {
+				panic("no certificate at all")
+			}
+			return &cert, nil
+		}}
+		s := serve(t, &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(server, h)}})
+		bad := client.Clone()
+		bad.ServerName = "panic"
+		require.Error(t, s.handshake(bad))
+		good := s.dial(client)
+		servertest.Send(t, good, "x")
+		servertest.Expect(t, good, "x")
+		halves(t, good)
+		s.drain()
+		failed := s.Logs.FilterMessage("a task failed").All()
+		require.Len(t, failed, 1)
+		require.Contains(t, failed[0].ContextMap()["error"], "no certificate at all")
+	}
+}
+
+// A function of the config that waits learns that nobody wants its result any more.
+func TestTheContextOfAHandshakeEndsWithIt(t *testing.T) {
+	server, client := identities(t)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	server.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		close(begun)
+		<-hello.Context().Done()
+		close(ended)
+		return nil, errors.New("too late")
+	}
+	s := serve(t, &service.TCP{Handler: echo, FilterTimeout: 50 * time.Millisecond,
+		Filters: []listener.Filter{secure.Server(server, nil)}})
+	require.Error(t, s.handshake(client))
+	servertest.Receive(t, begun)
+	servertest.Receive(t, ended)
+	s.drain()
+}
+
+func TestConfigsThatCannotWorkPanic(t *testing.T) {
+	require.PanicsWithValue(t, "secure: Server without a certificate", func() { secure.Server(&tls.Config{}, nil) })
+	require.PanicsWithValue(t, "secure: Client without a ServerName", func() { secure.Client(&tls.Config{}, nil) })
+	require.PanicsWithValue(t, "secure: Client with Renegotiation, which would wait in the middle of a Read", func() {
+		secure.Client(&tls.Config{ServerName: "localhost", Renegotiation: tls.RenegotiateOnceAsClient}, nil)
+	})
+}
