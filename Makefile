@@ -1,7 +1,8 @@
 # The tests come in three tiers: see CONTRIBUTING.md. Each says in the end what it left out.
 # "go test ./..." runs the tier quick as well, without that list.
 
-# All tests. Installs the programs that they need where it may: a C compiler, curl, sqlite3, strace, wrk, ssh, Chromium.
+# All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, sqlite3, strace, wrk, ssh,
+# Chromium.
 test:
 	go run ./internal/tier/run full
 

@@ -109,26 +109,27 @@ const floors = `
 
 	# 7: examples
 	examples/internal/tool   act internal/cli monitor shutdown context os
+	examples/internal/withtls   act internal/cli listener program secure crypto/tls flag
 	examples/chat/chat      act listener process shutdown net time
-	examples/chat           examples/chat/chat program
+	examples/chat           examples/chat/chat examples/internal/withtls
 	examples/checksum/checksum   act demon crypto/sha256 os time
 	examples/checksum       examples/checksum/checksum examples/internal/tool internal/cli flag os time
 	examples/echo/echo      act listener
-	examples/echo           examples/echo/echo program
+	examples/echo           examples/echo/echo examples/internal/withtls
 	examples/echo-coro/echo   coro
-	examples/echo-coro      examples/echo-coro/echo program coro
+	examples/echo-coro      examples/echo-coro/echo examples/internal/withtls coro
 	examples/fetch/fetch    act coro future listener tasklet net time
 	examples/fetch          act examples/fetch/fetch examples/internal/tool internal/cli flag os
 	examples/hello/hello    act listener
 	examples/hello          examples/hello/hello program
 	examples/httpd/web      act httpd httpd/files listener io/fs
-	examples/httpd          examples/httpd/web program httpd flag io/fs os
+	examples/httpd          examples/httpd/web examples/internal/withtls httpd flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
-	examples/press          examples/press/press internal/cli program os time
+	examples/press          examples/press/press examples/internal/withtls internal/cli os time
 	examples/proxy/proxy    act listener net time
-	examples/proxy          examples/proxy/proxy program flag
+	examples/proxy          examples/proxy/proxy examples/internal/withtls internal/cli listener secure crypto/tls flag net
 	examples/publish/publish   act listener net
 	examples/publish        examples/publish/publish listener program service flag
 	examples/remind/remind  act listener service bufio time

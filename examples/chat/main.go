@@ -7,11 +7,10 @@ package main
 
 import (
 	"github.com/daimon-go/daimon/examples/chat/chat"
-	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/examples/internal/withtls"
 )
 
 func main() {
-	server := program.Server{Addr: "127.0.0.1:7010"}
-	server.Parse()
+	server := withtls.Parse("127.0.0.1:7010")
 	server.Run(chat.New(server.Listen(server.Addr, chat.Member)))
 }

@@ -8,7 +8,7 @@ package main
 import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/examples/echo-coro/echo"
-	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/examples/internal/withtls"
 )
 
-func main() { program.Serve("127.0.0.1:7007", coro.Serve(echo.Echo)) }
+func main() { withtls.Serve("127.0.0.1:7007", coro.Serve(echo.Echo)) }

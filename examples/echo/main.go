@@ -3,13 +3,18 @@
 //	go run ./examples/echo
 //	nc 127.0.0.1 7007
 //
+// With TLS, and a certificate that nobody vouches for:
+//
+//	go run ./examples/echo -tls-self
+//	openssl s_client -quiet -connect 127.0.0.1:7007
+//
 // Ctrl-C ends it in order: it accepts no more connections, and those that are open may go on for as long as -drain says. A
 // second Ctrl-C ends it at once.
 package main
 
 import (
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/examples/internal/withtls"
 )
 
-func main() { program.Serve("127.0.0.1:7007", echo.Echo) }
+func main() { withtls.Serve("127.0.0.1:7007", echo.Echo) }

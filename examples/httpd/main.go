@@ -5,6 +5,11 @@
 //	curl --data-binary @README.md http://127.0.0.1:8080/echo
 //	curl http://127.0.0.1:8080/files/simulation.md
 //
+// With TLS, and a certificate that nobody vouches for:
+//
+//	go run ./examples/httpd -tls-self
+//	curl -k https://127.0.0.1:8080/
+//
 // Ctrl-C ends it in order: idle connections are closed, and requests that have begun are answered, within -drain. A
 // second Ctrl-C ends it at once.
 package main
@@ -15,8 +20,8 @@ import (
 	"os"
 
 	"github.com/daimon-go/daimon/examples/httpd/web"
+	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
@@ -28,8 +33,7 @@ func main() {
 		}
 		return err
 	})
-	server := program.Server{Addr: "127.0.0.1:8080"}
-	server.Parse()
+	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
 	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30}
 	server.Run(server.Listen(server.Addr, site.Serve))
 }

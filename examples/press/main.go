@@ -13,16 +13,15 @@ import (
 	"os"
 	"time"
 
+	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/examples/press/press"
 	"github.com/daimon-go/daimon/internal/cli"
-	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
 	var shop press.Shop
 	cli.DurationVar(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
-	server := program.Server{Addr: "127.0.0.1:7012"}
-	server.Parse()
+	server := withtls.Parse("127.0.0.1:7012", "http/1.1")
 	shop.Door = server.Listen(server.Addr, shop.Serve)
 	server.Run(&shop)
 	shop.Report(os.Stdout)

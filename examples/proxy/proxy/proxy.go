@@ -15,10 +15,10 @@ const patience = 10 * time.Second
 // To returns a handler that forwards each connection to address. It reads from a side only as fast as the other side
 // takes the bytes: in each direction at most Limits.Read and Limits.High bytes are under way. The end of one direction is
 // passed on while the other goes on; a reset on one side resets the other. If the connect fails, the connection is closed
-// and the task fails. On an order it goes on until both sides have closed.
-func To(address string) func(*listener.Conn) act.Action {
+// and the task fails. On an order it goes on until both sides have closed. The filters prepare the dialled connection.
+func To(address string, filters ...listener.Filter) func(*listener.Conn) act.Action {
 	return func(near *listener.Conn) act.Action {
-		dial := &listener.Connect{Address: address}
+		dial := &listener.Connect{Address: address, Filters: filters}
 		return act.Seq(listener.Within(patience, dial), &passage{near: near, dial: dial})
 	}
 }

@@ -16,7 +16,8 @@ type tool struct{ program, packages string }
 // others use servers from outside: strace counts their system calls, and a browser and ssh visit them. sqlite3 applies the
 // migrations of stage/sqlite as an administrator would.
 func tools() []tool {
-	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"sqlite3", "sqlite3"}, {"wrk", "wrk"}, {"ssh", "openssh-client"}}
+	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"sqlite3", "sqlite3"}, {"wrk", "wrk"}, {"ssh", "openssh-client"},
+		{"openssl", "openssl"}}
 	if runtime.GOOS == "linux" {
 		all = append(all, tool{"strace", "strace"}, tool{"chromium", "chromium"})
 	}
