@@ -2,6 +2,8 @@ package daimon_test
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"os"
@@ -40,57 +42,102 @@ func TestTheReadmeShowsCodeThatRuns(t *testing.T) {
 	}
 }
 
-// A newcomer follows "A first server" to the letter, in a module of their own. Only the version of Daimon is this
-// checkout's, and the port one that is free.
-func TestTheReadmesFirstServerRuns(t *testing.T) {
-	readme := text(t, "README.md")
-	at := goBlock.FindStringSubmatchIndex(readme)
-	require.NotNil(t, at)
-	dir := t.TempDir()
-	checkout, err := filepath.Abs(".")
-	require.NoError(t, err)
-	run := func(name string, arguments ...string) {
-		cmd := exec.Command(name, arguments...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "GOWORK=off") // this module has fetched all
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s: %s", cmd, out)
-	}
-	goMod := func(text string) { // its only command of this kind
-		found := regexp.MustCompile(`(?m)^    go (mod .*)$`).FindAllStringSubmatch(text, -1)
-		require.Len(t, found, 1)
-		run("go", strings.Fields(found[0][1])...)
-	}
-	section, _, _ := strings.Cut(readme[at[1]:], "\n## ")
-	goMod(readme[:at[0]])
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(readme[at[2]:at[3]]), 0o644))
-	run("go", "mod", "edit", "-replace", module+"="+checkout)
-	goMod(section)
-	require.Contains(t, section, "\n    go run .\n") // which passes no signal on
-	run("go", "vet", ".")
-	run("go", "build", "-o", "hello", ".")
+// newcomer is somebody with a module of their own.
+type newcomer struct {
+	*testing.T
+	dir string
+}
 
-	server := exec.Command(filepath.Join(dir, "hello"), "-addr", "127.0.0.1:0")
+// run runs a command in the module's directory.
+func (n newcomer) run(name string, arguments ...string) {
+	n.Helper()
+	cmd := exec.Command(name, arguments...)
+	cmd.Dir = n.dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "GOWORK=off") // this module has fetched all
+	out, err := cmd.CombinedOutput()
+	require.NoError(n, err, "%s: %s", cmd, out)
+}
+
+// goMod runs the only command of this kind in text.
+func (n newcomer) goMod(text string) {
+	n.Helper()
+	found := regexp.MustCompile(`(?m)^    go (mod .*)$`).FindAllStringSubmatch(text, -1)
+	require.Len(n, found, 1)
+	n.run("go", strings.Fields(found[0][1])...)
+}
+
+// serve builds the program, runs it on a free port, gets its page from that address, and ends it.
+func (n newcomer) serve(get func(addr string) (*http.Response, error)) (page string) {
+	n.Helper()
+	n.run("go", "vet", ".")
+	n.run("go", "build", "-o", "hello", ".")
+	server := exec.Command("./hello", "-addr", "127.0.0.1:0")
+	server.Dir = n.dir
 	log, err := server.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() })
+	require.NoError(n, err)
+	require.NoError(n, server.Start())
+	n.Cleanup(func() { _ = server.Process.Kill() })
 	addr := ""
 	for lines := bufio.NewReader(log); addr == ""; {
 		line, err := lines.ReadString('\n')
-		require.NoError(t, err)
+		require.NoError(n, err)
 		_, addr, _ = strings.Cut(strings.TrimSpace(line), "listening on ")
 	}
-	resp, err := http.Get("http://" + addr + "/")
-	require.NoError(t, err)
+	resp, err := get(addr)
+	require.NoError(n, err)
 	defer resp.Body.Close()
 	said, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.Contains(t, section, "curl http://127.0.0.1:8080/\n    "+string(said))
-	require.NoError(t, server.Process.Signal(os.Interrupt))
+	require.NoError(n, err)
+	require.NoError(n, server.Process.Signal(os.Interrupt))
 	_, err = io.Copy(io.Discard, log)
+	require.NoError(n, err)
+	require.NoError(n, server.Wait(), "an orderly end has status 0")
+	return string(said)
+}
+
+// A newcomer follows "A first server" and "TLS" to the letter. Only the version of Daimon is this checkout's, and the port
+// one that is free.
+func TestTheReadmesServersRun(t *testing.T) {
+	readme := text(t, "README.md")
+	checkout, err := filepath.Abs(".")
 	require.NoError(t, err)
-	require.NoError(t, server.Wait(), "an orderly end has status 0")
+	n := newcomer{t, t.TempDir()}
+	program := func(at []int) {
+		code := readme[at[2]:at[3]]
+		require.True(t, strings.HasPrefix(code, "package main\n"))
+		require.NoError(t, os.WriteFile(filepath.Join(n.dir, "main.go"), []byte(code), 0o644))
+	}
+
+	at := goBlock.FindStringSubmatchIndex(readme)
+	section, _, _ := strings.Cut(readme[at[1]:], "\n## ")
+	n.goMod(readme[:at[0]])
+	program(at)
+	n.run("go", "mod", "edit", "-replace", module+"="+checkout)
+	n.goMod(section)
+	require.Contains(t, section, "\n    go run .\n") // which passes no signal on
+	page := n.serve(func(addr string) (*http.Response, error) { return http.Get("http://" + addr + "/") })
+	require.Contains(t, section, "curl http://127.0.0.1:8080/\n    "+page)
+
+	begin := strings.Index(readme, "\n## TLS\n")
+	at = goBlock.FindStringSubmatchIndex(readme[begin:])
+	for i := range at {
+		at[i] += begin
+	}
+	section, _, _ = strings.Cut(readme[at[1]:], "\n## ")
+	program(at)
+	n.run("go", "mod", "tidy")
+	command := regexp.MustCompile(`(?m)^    (go run .*/generate_cert.go .*)$`).FindStringSubmatch(section)
+	require.NotNil(t, command)
+	n.run("sh", "-c", command[1])
+	made, err := os.ReadFile(filepath.Join(n.dir, "cert.pem"))
+	require.NoError(t, err)
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM(made))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}
+	page = n.serve(func(addr string) (*http.Response, error) {
+		return (&http.Client{Transport: transport}).Get("https://" + addr + "/")
+	})
+	require.Contains(t, section, "curl -k https://127.0.0.1:8080/\n    "+page)
 }
 
 func TestTheReadmesTwoCommandsAreThere(t *testing.T) {

@@ -34,5 +34,5 @@
 // A connection between two requests holds a timer and no buffer: less than 384 bytes with all that the packages below
 // keep for it.
 //
-// TLS, HTTP/2 and WebSocket are not here.
+// TLS is a filter of the service: see package secure. HTTP/2 and WebSocket are not here.
 package httpd

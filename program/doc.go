@@ -24,7 +24,8 @@
 // # Signals
 //
 // The first SIGINT or SIGTERM ends the program in order: services accept no more connections, and those that are open
-// may go on for as long as -drain says. A second signal ends the program at once.
+// may go on for as long as -drain says. A second signal ends the program at once. Other signals have their usual effect,
+// unless a service takes them: with a secure.Files among the services SIGHUP reads a certificate again.
 //
 // # Exit statuses
 //
