@@ -30,6 +30,11 @@
 //		return site.Serve(c)
 //	}
 //
+// # Certificates
+//
+// A certificate in files is a [Files], which reads it again on SIGHUP. One for development and tests is made by
+// [SelfSigned]. Anything else is done by functions of the tls.Config.
+//
 // # Handshakes
 //
 // A handshake costs about a millisecond of CPU, and functions of the tls.Config may take longer. So it is computed on
