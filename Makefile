@@ -20,6 +20,6 @@ long:
 SEEDS ?= 10000
 FROM ?= 0
 sim:
-	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Publish|Push|Chat|Flood|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes)$$' ./sim ./stage ./process
+	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Publish|Push|Chat|Flood|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes|TLSEcho|TLSDialled|TLSHTTP)$$' ./sim ./stage ./process ./secure/worlds
 
 .PHONY: test quick long sim

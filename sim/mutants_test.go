@@ -54,7 +54,7 @@ func TestMutants(t *testing.T) {
 }
 
 var (
-	mutantScenario = regexp.MustCompile(`^(Test\w+)(?: in (\w+))?$`)
+	mutantScenario = regexp.MustCompile(`^(Test\w+)(?: in ([\w/]+))?$`)
 	mutantFound    = regexp.MustCompile(`(?s)_test\.go:\d+: ([^\n]*)\n.*SIM_SEED=(\d+) `)
 )
 

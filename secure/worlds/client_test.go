@@ -244,15 +244,22 @@ func (x *talker) receive(n int) error {
 	for n > 0 {
 		p := make([]byte, min(n, 1+x.Rand().IntN(largest)))
 		k, err := x.tls.Read(p)
-		for _, b := range p[:k] {
-			if want := x.at(x.got); b != want {
-				return fmt.Errorf("byte %d is %#x and not %#x", x.got, b, want)
-			}
-			x.got++
+		if err := x.compare(p[:k]); err != nil {
+			return err
 		}
 		if n -= k; err != nil && n > 0 {
 			return fmt.Errorf("with %d bytes of %d received: %w", x.got, x.total, unexpected(err))
 		}
+	}
+	return nil
+}
+
+func (x *talker) compare(p []byte) error {
+	for _, b := range p {
+		if want := x.at(x.got); b != want {
+			return fmt.Errorf("byte %d is %#x and not %#x", x.got, b, want)
+		}
+		x.got++
 	}
 	return nil
 }

@@ -1,0 +1,210 @@
+package worlds_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// TestTLSHandshakes has clients that stop in the middle of a handshake, speak something else, or are refused, beside others
+// that are served. Nothing goes wrong but what they do.
+func TestTLSHandshakes(t *testing.T) {
+	h := &handshakes{}
+	try(t, sim.Options{}, func(w *world) {
+		h.world, h.under = w, map[*act.Scheduler][]*attempt{}
+		h.limit, h.most = pick(w.World, time.Second, 10*time.Second), pick(w.World, 1, 2, 5, 100)
+		w.handshakes.Waiting = h.most
+		w.Excuse(func(*sim.Client, error) bool { return h.gaveUp() }) // it may have been this client's
+		const address = "10.0.0.1:443"
+		inner := w.filters()[0]
+		tcp := &service.TCP{Address: address, FilterTimeout: h.limit, Limits: patient(w.World),
+			Handler: func(c *listener.Conn) act.Action { h.seen.handshakes++; return echo.Echo(c) },
+			Filters: []listener.Filter{func(c *listener.Conn) act.Action {
+				return &attempt{handshakes: h, Child: act.Child{Action: inner(c)}}
+			}}}
+		_, err := w.Server("server", config(w.World), append(engine(w.World), tcp.Setup)...)
+		require.NoError(t, err)
+		for range 12 {
+			client := pick(w.World, h.stalls, h.stalls, h.speaksHTTP, h.isForeign, h.isRefused, h.spoils, h.isServed, h.isServed)
+			w.At(time.Duration(w.Rand().Int64N(int64(pick(w.World, time.Millisecond, 2*time.Second)))), func() { w.Client(address, client) })
+		}
+	})
+	t.Log(h.seen, h.dropped, "dropped")
+	require.Positive(t, h.dropped)
+	require.Positive(t, h.seen.refused)
+}
+
+// handshakes is a world of TestTLSHandshakes, and counts over all worlds.
+type handshakes struct {
+	*world
+	limit   time.Duration
+	most    int
+	under   map[*act.Scheduler][]*attempt // the oldest first
+	crowded time.Duration                 // since when there are too many
+	seen    counts
+	dropped int
+}
+
+// attempt is a handshake at the server. It checks how long it takes, and which are given up.
+type attempt struct {
+	act.Child
+	*handshakes
+	on    *act.Scheduler // nil: not begun
+	begun time.Duration
+	over  bool
+}
+
+func (a *attempt) Act(t *act.Task) act.Directive {
+	if a.on == nil {
+		a.on, a.begun = t.Scheduler(), a.Now()
+		a.under[a.on] = append(a.under[a.on], a)
+		if len(a.under[a.on]) > a.most {
+			a.crowded = a.Now()
+		}
+	}
+	d := a.Child.Act(t)
+	if d == act.Failed && errors.Is(t.Err(), secure.ErrTooMany) {
+		a.dropped++
+		if n := len(a.under[a.on]); a.Now() > a.crowded+time.Millisecond { // until then a newcomer may have ended
+			a.Errorf("a handshake was given up, of %d of which %d may be under way", n, a.most)
+		}
+	}
+	if d.Finished() {
+		a.end()
+	}
+	return d
+}
+
+func (a *attempt) Close() error {
+	a.end()
+	return a.Child.Close()
+}
+
+func (a *attempt) Abandon() act.Action {
+	a.end()
+	return a.Child.Abandon()
+}
+
+func (a *attempt) end() {
+	if a.over || a.on == nil {
+		return
+	}
+	a.over = true
+	if took := a.Now() - a.begun; took > a.limit+time.Millisecond {
+		a.Errorf("a handshake took %v", took)
+	}
+	all := a.under[a.on]
+	if len(all) > a.most && a.Now() > a.crowded+time.Millisecond {
+		a.Errorf("%d handshakes are under way, %d may be", len(all), a.most)
+	}
+	i := slices.Index(all, a)
+	a.under[a.on] = slices.Delete(all, i, i+1)
+}
+
+// gaveUp reports whether the server may have given up one of the handshakes that began.
+func (h *handshakes) gaveUp() bool { return h.world.handshakes.Dropped() > 0 }
+
+// stalls sends a part of what a handshake takes, and waits for the server to give up.
+func (h *handshakes) stalls(c *sim.Client) error {
+	x := newTalker(h.world, c)
+	x.left = c.Rand().IntN(pickFrom(c.Rand().IntN, 10, 1500))
+	begun := h.Now()
+	err := x.tls.Handshake()
+	if err == nil {
+		err = x.flush()
+	}
+	if !x.cut {
+		return err
+	}
+	_ = c.SetReadDeadline(c.Now().Add(time.Minute))
+	_, err = io.Copy(io.Discard, c)
+	switch took := h.Now() - begun; {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case took < h.limit && !h.gaveUp() || took > h.limit+time.Second:
+		return fmt.Errorf("a handshake that stopped was given up after %v: %w", took, err)
+	}
+	return nil
+}
+
+func (h *handshakes) isServed(c *sim.Client) error {
+	x := newTalker(h.world, c)
+	x.gap = 0
+	x.total = min(x.total, 5000)
+	return x.talk(&h.seen)
+}
+
+func (h *handshakes) speaksHTTP(c *sim.Client) error {
+	answer, err := says(c, "GET / HTTP/1.1\r\nHost: example\r\n\r\n")
+	if err == nil && !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
+		err = fmt.Errorf("the answer to HTTP is %q", answer)
+	}
+	return h.refused(err)
+}
+
+func (h *handshakes) isForeign(c *sim.Client) error {
+	answer, err := says(c, "\x00\x01\x02")
+	if err == nil && answer != "" {
+		err = fmt.Errorf("the answer to something else is %q", answer)
+	}
+	return h.refused(err)
+}
+
+// spoils sends a record that is none.
+func (h *handshakes) spoils(c *sim.Client) error {
+	answer, err := says(c, pickFrom(c.Rand().IntN, "\x16\x03\x01\x00\x04\x02\x00\x00\x00", "\x16\x03\x01\xff\xff", "\x16\x03\x03\x00\x00"))
+	if err == nil && (len(answer) != 7 || answer[0] != 21) {
+		err = fmt.Errorf("the answer to a spoiled handshake is %q and no alert", answer)
+	}
+	return h.refused(err)
+}
+
+// isRefused speaks no protocol that the server speaks.
+func (h *handshakes) isRefused(c *sim.Client) error {
+	x := &wire{Client: c, most: 1 << 20, left: -1}
+	config := h.client.Clone()
+	config.NextProtos, config.ClientSessionCache = []string{"nothing"}, nil
+	peer := tls.Client(x, config)
+	err := peer.Handshake()
+	if err == nil || !strings.Contains(err.Error(), "no application protocol") {
+		return fmt.Errorf("the client was not told why it is refused: %w", err)
+	}
+	_, err = io.Copy(io.Discard, c)
+	return h.refused(err)
+}
+
+func (h *handshakes) refused(err error) error {
+	if err == nil {
+		h.seen.refused++
+	}
+	return err
+}
+
+// says sends text in pieces, and returns all that is answered.
+func says(c *sim.Client, text string) (string, error) {
+	for len(text) > 0 {
+		n := 1 + c.Rand().IntN(len(text))
+		if _, err := io.WriteString(c, text[:n]); err != nil {
+			return "", err
+		}
+		text = text[n:]
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Millisecond))))
+	}
+	answer, err := io.ReadAll(c)
+	return string(answer), err
+}
