@@ -1,10 +1,10 @@
 package httpd
 
 import (
-	"net"
 	"os"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
 )
 
 // exchange is what a Request, its Body and its Response stand on: one request with its response, whatever carries it.
@@ -15,7 +15,7 @@ import (
 type exchange interface {
 	scheduler() *act.Scheduler
 	proto() string
-	remoteAddr() net.Addr
+	conn() *listener.Conn
 	ended(t *act.Task) bool // see Request.Ended
 
 	// The content of the request: see Body.

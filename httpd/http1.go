@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"math/bits"
-	"net"
 	"os"
 	"strconv"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/listener"
 )
 
 // http1Exchange is the exchange of HTTP/1, from the first byte of a request until the last byte of its response is on its
@@ -126,7 +126,7 @@ func (e *http1Exchange) lasts(final bool) bool {
 }
 
 func (e *http1Exchange) scheduler() *act.Scheduler { return e.cache.s }
-func (e *http1Exchange) remoteAddr() net.Addr      { return e.session.conn.RemoteAddr() }
+func (e *http1Exchange) conn() *listener.Conn      { return e.session.conn }
 
 func (e *http1Exchange) proto() string {
 	if e.parser.Minor == 0 {

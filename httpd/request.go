@@ -8,6 +8,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/route"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/listener"
 )
 
 // Request is what a client asks for. The bytes that its methods return are lent until the turn ends; an action may call
@@ -92,11 +93,15 @@ func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 // RemoteAddr returns the address of the client, or one of network "unknown" if the system no longer knows it. It costs a
 // system call.
 func (r *Request) RemoteAddr() net.Addr {
-	if a := r.x.remoteAddr(); a != nil {
+	if a := r.x.conn().RemoteAddr(); a != nil {
 		return a
 	}
 	return unknown{}
 }
+
+// Conn returns the connection that the request came on, to look at what carries it: secure.State says what TLS has
+// negotiated. It must not be read, written or closed.
+func (r *Request) Conn() *listener.Conn { return r.x.conn() }
 
 // unknown is the address of a client that has gone.
 type unknown struct{}

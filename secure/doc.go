@@ -30,6 +30,8 @@
 //		return site.Serve(c)
 //	}
 //
+// In a coroutine the connection is c.Under(), and for a request of HTTP it is r.Conn().
+//
 // # Certificates
 //
 // A certificate in files is a [Files], which reads it again on SIGHUP. One for development and tests is made by

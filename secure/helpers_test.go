@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -41,9 +42,25 @@ type serving struct {
 }
 
 // serve starts a server on one scheduler.
-func serve(t *testing.T, v *service.TCP) *serving {
+func serve(t testing.TB, v *service.TCP) *serving { return serveOn(t, 1, v) }
+
+// serveOn starts a server on n schedulers.
+func serveOn(t testing.TB, n int, v *service.TCP) *serving {
 	v.Address = "127.0.0.1:0"
-	return &serving{servertest.Start(t, act.Config{Schedulers: 1}, v.Setup), v}
+	return &serving{servertest.Start(t, act.Config{Schedulers: n}, v.Setup), v}
+}
+
+// overTLS returns a service that echoes over TLS.
+func overTLS(config *tls.Config) *service.TCP {
+	return &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(config, nil)}}
+}
+
+// withoutReports requires that nothing was logged at a level above debug.
+func (v *serving) withoutReports() {
+	v.T.Helper()
+	for _, line := range v.Logs.All() {
+		require.LessOrEqual(v.T, line.Level, zap.InfoLevel, "%s %v", line.Message, line.ContextMap())
+	}
 }
 
 // dial makes a handshake as a client of crypto/tls.

@@ -1,0 +1,214 @@
+package secure_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+)
+
+// call is a task that connects, sends a message, ends its side, and reads until the end.
+type call struct {
+	connect listener.Connect
+	sends   string
+	got     string
+	state   string
+	err     error
+}
+
+// run makes the call on a Group of its own.
+func (x *call) run(t *testing.T) *call {
+	t.Helper()
+	body := coro.New(func(co *coro.Co) error {
+		if err := co.Do(&x.connect); err != nil {
+			x.err = err
+			return nil
+		}
+		c := co.Conn(x.connect.Conn())
+		defer func() { _ = c.Close() }()
+		x.state = described(secure.State(c.Under()))
+		_, err := io.WriteString(c, x.sends)
+		var got []byte
+		if err == nil && x.sends != "" {
+			err = c.CloseWrite()
+		}
+		if err == nil {
+			got, err = io.ReadAll(c)
+		}
+		x.got, x.err = string(got), err
+		return nil
+	})
+	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		s.Spawn(body)
+		return nil
+	})
+	require.NoError(t, r.End())
+	return x
+}
+
+// dials returns a call that goes to address with TLS.
+func dials(address net.Addr, config *tls.Config, sends string) *call {
+	return &call{sends: sends, connect: listener.Connect{Address: address.String(),
+		Filters: []listener.Filter{secure.Client(config, nil)}}}
+}
+
+// accepts starts a server that gives each connection to f, and closes it.
+func accepts(t *testing.T, f func(net.Conn)) net.Addr {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.SetDeadline(time.Now().Add(servertest.Timeout))
+			f(c)
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = ln.Close()
+		<-ended
+	})
+	return ln.Addr()
+}
+
+// standard starts a server of crypto/tls that echoes.
+func standard(t *testing.T, config *tls.Config) net.Addr {
+	return accepts(t, func(c net.Conn) {
+		secret := tls.Server(c, config)
+		_, _ = io.Copy(secret, secret)
+		_ = secret.Close()
+	})
+}
+
+// both runs f with a server of crypto/tls and with one of this package.
+func both(t *testing.T, config *tls.Config, f func(t *testing.T, at net.Addr)) {
+	t.Run("crypto/tls", func(t *testing.T) { f(t, standard(t, config)) })
+	t.Run("secure", func(t *testing.T) {
+		s := serve(t, overTLS(config))
+		f(t, s.Addr())
+		s.drain()
+		s.withoutReports()
+	})
+}
+
+func TestADialledConnection(t *testing.T) {
+	server, client := identities(t)
+	server.NextProtos, client.NextProtos = []string{"echo"}, []string{"echo"}
+	both(t, server, func(t *testing.T, at net.Addr) {
+		for _, v := range versions {
+			for _, size := range []int{1, 100_000, 2 << 20} {
+				sends := string(noise(size))
+				x := dials(at, version(client, v), sends)
+				x.connect.Limits.High = 4 << 20 // the echo of a server that sends while it is sent to
+				x.run(t)
+				require.NoError(t, x.err)
+				require.Equal(t, sends, x.got)
+				require.Contains(t, x.state, fmt.Sprintf("%s ", tls.VersionName(v)))
+				require.Contains(t, x.state, `"echo" for "localhost"`)
+			}
+		}
+	})
+}
+
+// What is wrong with a server is in the ConnectError.
+func TestAServerThatIsNotTheRightOne(t *testing.T) {
+	server, client := identities(t)
+	other, strange := client.Clone(), client.Clone()
+	other.ServerName = "other.example"
+	strange.RootCAs = x509.NewCertPool()
+	both(t, server, func(t *testing.T, at net.Addr) {
+		for _, v := range versions {
+			var connect *listener.ConnectError
+			var name x509.HostnameError
+			x := dials(at, version(other, v), "x").run(t)
+			require.ErrorAs(t, x.err, &connect)
+			require.ErrorAs(t, x.err, &name)
+			require.Equal(t, "other.example", name.Host)
+
+			var authority x509.UnknownAuthorityError
+			var certificate *tls.CertificateVerificationError
+			x = dials(at, version(strange, v), "x").run(t)
+			require.ErrorAs(t, x.err, &connect)
+			require.ErrorAs(t, x.err, &authority)
+			require.ErrorAs(t, x.err, &certificate)
+		}
+	})
+}
+
+// A server that wants a certificate refuses a client without one. With TLS 1.3 that comes after the handshake.
+func TestADialledConnectionWithAClientCertificate(t *testing.T) {
+	server, client := identities(t)
+	server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, client.RootCAs
+	both(t, server, func(t *testing.T, at net.Addr) {
+		for _, v := range versions {
+			cfg := version(client, v)
+			x := dials(at, cfg, "").run(t)
+			require.Error(t, x.err)
+			var connect *listener.ConnectError
+			require.Equal(t, v == tls.VersionTLS12, errors.As(x.err, &connect), "%v", x.err)
+			if v == tls.VersionTLS13 {
+				var fault *listener.PeerError
+				require.ErrorAs(t, x.err, &fault)
+				require.ErrorContains(t, x.err, "certificate required")
+			}
+			cfg.Certificates = server.Certificates
+			x = dials(at, cfg, "hello").run(t)
+			require.NoError(t, x.err)
+			require.Equal(t, "hello", x.got)
+		}
+	})
+}
+
+// A server that does not speak TLS is noticed by its first bytes, also if it then waits.
+func TestAServerThatDoesNotSpeakTLS(t *testing.T) {
+	_, client := identities(t)
+	for _, banner := range []string{"SSH-2.0-OpenSSH_9.6\r\n", "220 mail.example ESMTP\r\n", "+OK POP3 ready\r\n",
+		"HTTP/1.1 400 Bad Request\r\n\r\n", "\x00\x00\x00\x00\x00\x00", "\x16\x03\x03\xff\xff", "\x80\x2e\x01\x00\x02"} {
+		at := accepts(t, func(c net.Conn) {
+			_, _ = io.WriteString(c, banner)
+			_, _ = io.Copy(io.Discard, c) // until the client has closed
+		})
+		began := time.Now()
+		x := dials(at, client, "x").run(t)
+		var connect *listener.ConnectError
+		require.ErrorAs(t, x.err, &connect)
+		var header tls.RecordHeaderError
+		require.ErrorAs(t, x.err, &header, "%q", banner)
+		require.Less(t, time.Since(began), 10*time.Second, "%q: it has waited for more", banner)
+	}
+}
+
+// A server that closes, resets or says nothing.
+func TestAServerThatIsSilent(t *testing.T) {
+	_, client := identities(t)
+	x := dials(accepts(t, func(net.Conn) {}), client, "x").run(t)
+	var connect *listener.ConnectError
+	require.ErrorAs(t, x.err, &connect)
+
+	x = dials(accepts(t, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }), client, "x").run(t)
+	require.ErrorAs(t, x.err, &connect)
+
+	x = dials(accepts(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), client, "x")
+	x.connect.FilterTimeout = 20 * time.Millisecond
+	x.run(t)
+	require.ErrorAs(t, x.err, &connect)
+	require.ErrorIs(t, x.err, os.ErrDeadlineExceeded)
+}
