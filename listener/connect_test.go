@@ -41,15 +41,6 @@ func listenAndGreet(t testing.TB, network, at string) net.Addr {
 	return ln.Addr()
 }
 
-// vacant returns an address at which nothing listens.
-func vacant(t testing.TB) netip.AddrPort {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = ln.Close() }()
-	return ln.Addr().(*net.TCPAddr).AddrPort()
-}
-
 // calls is an Executor that counts.
 type calls struct{ n atomic.Int64 }
 
@@ -89,7 +80,7 @@ func TestConnectToEachKindOfAddress(t *testing.T) {
 }
 
 func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
-	unused := vacant(t).String()
+	unused := servertest.Vacant(t).String()
 	for address, row := range map[string]struct {
 		is   error
 		says string
@@ -127,14 +118,14 @@ var long = "/" + strings.Repeat("x", 200)
 func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	good := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
-	c := listener.Resolved(engine(l), vacant(t), vacant(t), good, vacant(t))
+	c := listener.Resolved(engine(l), servertest.Vacant(t), servertest.Vacant(t), good, servertest.Vacant(t))
 	var conn *listener.Conn
 	o := spawn(l.S, act.Seq(c, act.Func(func(*act.Task) act.Directive { conn = c.Conn(); return act.Done })))
 	require.Equal(t, act.Done, o.over(l))
 	require.Equal(t, good.String(), conn.RemoteAddr().String())
 	conn.Abort()
 
-	c = listener.Resolved(engine(l), vacant(t), vacant(t))
+	c = listener.Resolved(engine(l), servertest.Vacant(t), servertest.Vacant(t))
 	o = spawn(l.S, c)
 	require.Equal(t, act.Failed, o.over(l))
 	require.ErrorIs(t, o.err, syscall.ECONNREFUSED)

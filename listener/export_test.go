@@ -44,3 +44,11 @@ func Resolved(e monitor.Engine, addresses ...netip.AddrPort) *Connect {
 
 // StreamOf returns the stream of c.
 func StreamOf(c *Conn) monitor.Stream { return c.stream }
+
+// LargestKept returns the size of the largest buffer in the cache of s.
+func LargestKept(s *act.Scheduler) (size int) {
+	for _, b := range caches.Get(s).small {
+		size = max(size, cap(b))
+	}
+	return size
+}

@@ -107,7 +107,7 @@ func (h *cache) giveBuffers(b *buffers) {
 		if b.buffer != nil {
 			b.own, b.buffer = nil, nil
 		}
-		b.read, b.write, b.fired, b.dropped = 0, 0, 0, 0
+		b.read, b.write, b.dropped = 0, 0, 0
 		h.idle = append(h.idle, b)
 	}
 }

@@ -17,3 +17,6 @@ func Asked(n, rounds int) (first, second []int) {
 	}
 	return first, second
 }
+
+// Prepare prepares the socket file of v.
+func Prepare(v *Unix, path string) error { return v.prepare(path) }

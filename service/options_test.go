@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,21 @@ type options struct {
 	mu        sync.Mutex
 	keepAlive []time.Duration
 	buffers   []netpoll.Buffers
+	backlogs  []int
+}
+
+func (o *options) ListenTCP(at netip.AddrPort, lo netpoll.ListenOptions) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.backlogs = append(o.backlogs, lo.Backlog)
+	return o.System.ListenTCP(at, lo)
+}
+
+func (o *options) ListenUnix(path string, lo netpoll.ListenOptions) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.backlogs = append(o.backlogs, lo.Backlog)
+	return o.System.ListenUnix(path, lo)
 }
 
 func (o *options) SetKeepAlive(fd int, idle time.Duration) error {
@@ -115,5 +131,30 @@ func TestOptionsOfSockets(t *testing.T) {
 			require.NoError(t, c.Close())
 			require.NoError(t, w.order(servertest.Drain))
 		})
+	}
+}
+
+func TestBacklogsAndFiltersOfSockets(t *testing.T) {
+	filter := func(c *listener.Conn) act.Action {
+		return act.Func(func(*act.Task) act.Directive {
+			_, _ = c.WriteString("filtered, ")
+			return act.Done
+		})
+	}
+	filters := []listener.Filter{filter}
+	for _, v := range []socketed{
+		&service.TCP{Address: loopback, Handler: answers("hello"), Backlog: 7, Filters: filters},
+		&service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: answers("hello"), Backlog: 7, Filters: filters},
+	} {
+		os := &options{}
+		w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+			readiness.Inject(s, os)
+			return nil
+		}, v.Setup)
+		require.Equal(t, []int{7}, os.backlogs)
+		c := servertest.Dial(t, v.Addr())
+		hears("filtered, hello")(t, c)
+		require.NoError(t, c.Close())
+		require.NoError(t, w.order(servertest.Drain))
 	}
 }

@@ -162,9 +162,63 @@ func TestModeOwnerAndGroupOfASocketFile(t *testing.T) {
 		require.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid)
 		require.NoError(t, w.order(servertest.Drain))
 	}
-	for _, v := range []*service.Unix{{Owner: "no such user here"}, {Group: "no such group here"}} {
+	for _, v := range []*service.Unix{
+		{Owner: "no such user here"}, {Group: "no such group here"}, {Owner: "no such user here", Group: own, Mode: 0o600},
+	} {
 		v.Path, v.Handler = path, answers("hello")
 		sentence(t, setUp(t, 1, v.Setup), path, "mode, owner or group of the socket file", "no such")
 		require.NoFileExists(t, path)
 	}
+}
+
+func TestModeOfASocketFileHasOnlyPermissions(t *testing.T) {
+	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: echo, Mode: fs.ModeSetuid | fs.ModeSticky | 0o640}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	info, err := os.Stat(v.Path)
+	require.NoError(t, err)
+	require.Equal(t, fs.ModeSocket|0o640, info.Mode())
+	require.NoError(t, w.order(servertest.Drain))
+}
+
+// Each may be given alone, and by a name whose number is another than that of the other kind.
+func TestOwnerAndGroupByName(t *testing.T) {
+	group, err := user.LookupGroupId(strconv.Itoa(os.Getegid()))
+	require.NoError(t, err)
+	type row struct {
+		owner, group string
+		uid, gid     int
+	}
+	rows := []row{{"", group.Name, os.Geteuid(), os.Getegid()}}
+	if os.Geteuid() == 0 { // only root can give a file away
+		rows = append(rows, row{"12345", "", 12345, os.Getegid()}, row{"", "12345", 0, 12345})
+		if u, err := user.Lookup("sync"); err == nil { // its group is nogroup
+			uid, err := strconv.Atoi(u.Uid)
+			require.NoError(t, err)
+			rows = append(rows, row{u.Username, "", uid, os.Getegid()})
+		}
+	}
+	for _, row := range rows {
+		v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: echo, Owner: row.owner, Group: row.group}
+		w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+		info, err := os.Stat(v.Path)
+		require.NoError(t, err)
+		require.EqualValues(t, row.uid, info.Sys().(*syscall.Stat_t).Uid)
+		require.EqualValues(t, row.gid, info.Sys().(*syscall.Stat_t).Gid)
+		require.NoError(t, w.order(servertest.Drain))
+	}
+}
+
+// Somebody may have put a link in the place of the file.
+func TestTheOwnerOfALinkIsChangedAndNotThatOfItsTarget(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	target := filepath.Join(t.TempDir(), "precious")
+	require.NoError(t, os.WriteFile(target, nil, 0o600))
+	link := target + " link"
+	require.NoError(t, os.Symlink(target, link))
+	require.NoError(t, service.Prepare(&service.Unix{Owner: "12345"}, link))
+	info, err := os.Stat(target)
+	require.NoError(t, err)
+	require.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid)
 }

@@ -244,7 +244,7 @@ func TestADialIsAStreamOrAnError(t *testing.T) {
 	stream.Abort()
 
 	require.NoError(t, door.Close())
-	dial, err = l.Engine().Dial(at, readiness.DialOptions{Limiter: unlimited})
+	dial, err = l.Engine().Dial(net.TCPAddrFromAddrPort(servertest.Vacant(t)), readiness.DialOptions{Limiter: unlimited})
 	if err == nil {
 		_, err = decided(l, dial)
 	}

@@ -148,6 +148,20 @@ func Dial(t testing.TB, at net.Addr) net.Conn {
 	return c
 }
 
+// Vacant returns an address at which nothing listens. A socket has the port until the end of the test, so that no other
+// program gets it and listens.
+func Vacant(t testing.TB) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = ln.Close() }()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	c, err := d.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c.LocalAddr().(*net.TCPAddr).AddrPort()
+}
+
 // ShortDir returns a temporary directory. Its name is shorter than that of t.TempDir, for the paths of sockets.
 func ShortDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "daimon")

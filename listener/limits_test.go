@@ -1,0 +1,57 @@
+package listener_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+)
+
+func TestTheZeroLimitsAreTheDocumentedOnes(t *testing.T) {
+	want := listener.Limits{Read: 64 << 10, High: 64 << 10, Low: 16 << 10, Linger: 5 * time.Second}
+	require.Equal(t, want, listener.Limits{}.Resolved())
+	require.Equal(t, 250, listener.Limits{High: 1000}.Resolved().Low, "a quarter")
+	all := listener.Limits{Read: 1, High: 3, Low: 2, Overflow: listener.Abort, Linger: 1, ReceiveBuffer: 1, SendBuffer: 1}
+	require.Equal(t, all, all.Resolved())
+}
+
+func TestEachNegativeLimitPanics(t *testing.T) {
+	for _, l := range []listener.Limits{{Read: -1}, {High: -1}, {Low: -1}, {Linger: -1}, {ReceiveBuffer: -1}, {SendBuffer: -1}} {
+		require.Panics(t, func() { l.Resolved() }, "%+v", l)
+	}
+}
+
+func TestConnectionsOfOneSchedulerHaveLimitsOfTheirOwn(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	for _, limits := range []listener.Limits{{Read: 10}, {Read: 1000}, {}, {Read: 10}} {
+		c, _ := l.Conn("tcp", limits)
+		most := limits.Resolved().Read
+		l.Turn(func(*act.Task) {
+			_, err := c.Peek(most)
+			require.Implements(t, (*act.Blocked)(nil), err)
+			_, err = c.Peek(most + 1)
+			require.Equal(t, listener.ErrTooLong, err)
+		})
+		c.Abort()
+	}
+}
+
+// Buffers are kept for other connections, but only small ones.
+func TestABufferThatHasGrownIsNotKept(t *testing.T) {
+	const n = 20_000
+	l := servertest.New(t, act.Config{})
+	c, peer := l.Conn("tcp", listener.Limits{})
+	defer c.Abort()
+	servertest.Send(t, peer, "x")
+	readable(l, c, 1)
+	servertest.Send(t, peer, string(make([]byte, n-1)))
+	readable(l, c, n)
+	require.Greater(t, listener.Memory(c), listener.Gathered)
+	l.Turn(func(*act.Task) { c.Discard(n) })
+	require.Zero(t, listener.Memory(c))
+	require.LessOrEqual(t, listener.LargestKept(l.S), listener.Gathered)
+}
