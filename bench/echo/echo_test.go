@@ -59,7 +59,7 @@ func TestServersEchoWholeBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clients := load.Generator{Program: programs.Load, Conns: row.conns, CPU: -1}
-			cost, err := clients.Run(t.Context(), startTest(t, row.program, row.reactors), talk(row.size), row.messages)
+			cost, err := clients.Run(t.Context(), startTest(t, row.program, row.reactors), load.Echo(row.size), row.messages)
 			require.NoError(t, err)
 			require.Positive(t, cost.CPU)
 			require.Positive(t, cost.Wall)
@@ -99,7 +99,7 @@ func TestLoadFindsTheServerThatDoesNotEcho(t *testing.T) {
 			}()
 			self := &server.Process{Name: "spoiler", Port: l.Addr().(*net.TCPAddr).Port, PID: os.Getpid()}
 			clients := load.Generator{Program: programs.Load, Conns: 1, CPU: -1}
-			_, err = clients.Run(t.Context(), self, talk(64), 100)
+			_, err = clients.Run(t.Context(), self, load.Echo(64), 100)
 			require.ErrorContains(t, err, complaint)
 			require.NoError(t, l.Close())
 			<-ended

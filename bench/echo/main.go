@@ -106,7 +106,7 @@ func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.
 // cpu prints the table of messages.
 func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator, servers []*server.Process, ratios []pairs.Ratio) error {
 	run := func(i int) (float64, error) {
-		cost, err := clients.Run(ctx, servers[i], talk(o.Size), o.Messages)
+		cost, err := clients.Run(ctx, servers[i], load.Echo(o.Size), o.Messages)
 		return cost.CPU, err
 	}
 	for i := range servers { // warms up, counts nowhere

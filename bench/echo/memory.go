@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/daimon-go/daimon/bench/internal/crowd"
+	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/pairs"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
@@ -31,7 +32,7 @@ func (o Options) memory(ctx context.Context, out io.Writer, servers []*server.Pr
 
 // exchange is a message and its echo.
 func (o Options) exchange(c net.Conn) error {
-	said := talk(o.Size).Say[:o.Size]
+	said := load.Echo(o.Size).Say[:o.Size]
 	if _, err := c.Write(said); err != nil {
 		return err
 	}

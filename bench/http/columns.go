@@ -1,16 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/daimon-go/daimon/bench/internal/build"
-	"github.com/daimon-go/daimon/bench/internal/cpu"
+	"github.com/daimon-go/daimon/bench/internal/nginx"
 	"github.com/daimon-go/daimon/bench/internal/pairs"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
@@ -27,11 +24,6 @@ var limits = map[int]map[string]float64{
 	16: {"fasthttp": 0.45, "nginx": 0.15},
 }
 
-// nginxPlaces are where nginx is looked for. Debian installs it where only root's PATH looks.
-var nginxPlaces = []string{"nginx", "/usr/sbin/nginx"}
-
-var errNoNginx = errors.New("it is not installed (Debian: apt-get install nginx-light)")
-
 // columns compiles the servers that are asked for. Without nginx the others can be measured, but not judged.
 func (o Options) columns(out io.Writer, b build.Builder) (servers []*server.Process, err error) {
 	names := strings.Split(o.Servers, ",")
@@ -41,7 +33,7 @@ func (o Options) columns(out io.Writer, b build.Builder) (servers []*server.Proc
 		}
 		s := &server.Process{Name: name, Reactors: o.Reactors}
 		switch err := o.compile(b, s); {
-		case err == errNoNginx && !o.Limits:
+		case err == nginx.ErrMissing && !o.Limits:
 			fmt.Fprintf(out, "nginx is left out: %v\n", err)
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -59,7 +51,7 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 			s.Program, err = b.Daimon("examples/httpd")
 		}
 	case "nginx":
-		err = o.nginx(b, s)
+		err = nginx.Prepare(b, s, o.Nginx)
 	case "fasthttp", "control":
 		err = tied(b, s, "http/fasthttp")
 	case "net/http":
@@ -74,10 +66,9 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	return err
 }
 
-// tied compiles a server that does not choose its CPUs itself, and pins it to those of Daimon's reactors, so that the load
-// generator, which has one CPU for all servers, shares it with each of them alike.
+// tied compiles a server that does not choose its CPUs itself, and ties it to those of Daimon's reactors.
 func tied(b build.Builder, s *server.Process, source string) (err error) {
-	if s.CPUs, err = firstCPUs(s.Reactors); err != nil {
+	if err = s.Tie(); err != nil {
 		return err
 	}
 	s.Program, err = b.Go(source)
@@ -89,38 +80,6 @@ func free(b build.Builder, s *server.Process, source string) (err error) {
 	s.Reactors = 0
 	s.Program, err = b.Go(source)
 	return err
-}
-
-// nginx pins its workers itself.
-func (o Options) nginx(b build.Builder, s *server.Process) (err error) {
-	program := o.Nginx
-	if program == "" {
-		if program = installed(nginxPlaces); program == "" {
-			return errNoNginx
-		}
-	}
-	s.Flags = []string{"-program", program, "-prefix", filepath.Join(b.To, "prefix")}
-	s.Workers = o.Reactors
-	s.Program, err = b.Go("http/nginx")
-	return err
-}
-
-func installed(places []string) string {
-	for _, p := range places {
-		if path, err := exec.LookPath(p); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-// firstCPUs are none if there are not so many: then no server is tied.
-func firstCPUs(n int) ([]int, error) {
-	cpus, err := cpu.Allowed()
-	if err != nil || n > len(cpus) {
-		return nil, err
-	}
-	return cpus[:n], nil
 }
 
 // table is for the servers, with what limits there are for so many requests at a time.

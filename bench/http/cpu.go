@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 
+	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
@@ -55,15 +57,20 @@ func (o Options) talks(servers []*server.Process, depth int) (talks []load.Talk,
 }
 
 func (o Options) talk(s *server.Process, depth int) (load.Talk, error) {
-	r, err := request(o.Request, s.Addr())
+	r, err := answer.Request(o.Request, s.Addr())
 	if err != nil {
 		return load.Talk{}, err
 	}
-	a, err := ask(s.Addr(), r)
+	c, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		return load.Talk{}, err
+	}
+	defer c.Close()
+	a, err := answer.Ask(c, r)
 	if err != nil {
 		return load.Talk{}, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return a.talk(r, depth), nil
+	return a.Talk(r, depth), nil
 }
 
 // sizes are of the answers: a longer one is not dearer by much, but the reader should know.

@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/load"
+	"github.com/daimon-go/daimon/bench/internal/nginx"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
@@ -99,22 +101,22 @@ func TestNoServerRunsAsRootThatNeedNot(t *testing.T) {
 	}
 }
 
-// answer is a good one.
-const answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n" +
+// good is a good answer.
+const good = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n" +
 	"Content-Length: 13\r\n\r\nHello, World!"
 
 func TestLoadFindsTheServerThatAnswersOtherwise(t *testing.T) {
 	const other, more, closed = "other bytes than were expected", "more than was expected", "closed a connection"
 	for name, row := range map[string]struct{ answer, complaint string }{
-		"another second":       {strings.Replace(answer, "37", "38", 1), ""},
-		"another status":       {strings.Replace(answer, "200", "503", 1), other},
-		"another field":        {strings.Replace(answer, "plain", "plaid", 1), other},
-		"another body":         {strings.Replace(answer, "World", "Wrrld", 1), other},
-		"a longer Date":        {strings.Replace(answer, "GMT", "GMTT", 1), more},
-		"a byte more":          {answer + "!", more},
-		"a short one":          {answer[:len(answer)-1], closed},
+		"another second":       {strings.Replace(good, "37", "38", 1), ""},
+		"another status":       {strings.Replace(good, "200", "503", 1), other},
+		"another field":        {strings.Replace(good, "plain", "plaid", 1), other},
+		"another body":         {strings.Replace(good, "World", "Wrrld", 1), other},
+		"a longer Date":        {strings.Replace(good, "GMT", "GMTT", 1), more},
+		"a byte more":          {good + "!", more},
+		"a short one":          {good[:len(good)-1], closed},
 		"none":                 {"", closed},
-		"the one after before": {answer + answer, more},
+		"the one after before": {good + good, more},
 	} {
 		for _, depth := range []int{1, 16} {
 			t.Run(fmt.Sprint(name, ", ", depth), func(t *testing.T) {
@@ -163,50 +165,56 @@ func answerBut(c net.Conn, nth int, spoilt string) {
 			return
 		}
 		if i != nth {
-			io.WriteString(c, answer)
+			io.WriteString(c, good)
 			continue
 		}
 		io.WriteString(c, spoilt)
-		if len(spoilt) < len(answer) {
+		if len(spoilt) < len(good) {
 			return
 		}
 	}
 }
 
 func TestAskLearnsAnAnswer(t *testing.T) {
-	s := spoiler(t, 0, answer)
-	a, err := ask(s.Addr(), []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+	a, err := ask(t, spoiler(t, 0, good))
 	require.NoError(t, err)
-	require.Equal(t, answer, string(a.Whole))
-	require.True(t, strings.HasPrefix(answer[a.Date:], "Sun, 06"))
+	require.Equal(t, good, string(a.Whole))
+	require.True(t, strings.HasPrefix(good[a.Date:], "Sun, 06"))
+}
+
+func ask(t *testing.T, s *server.Process) (answer.Answer, error) {
+	c, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	defer c.Close()
+	return answer.Ask(c, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 }
 
 func TestAskRefuses(t *testing.T) {
 	for name, row := range map[string]struct{ answer, complaint string }{
-		"another status":         {strings.Replace(answer, "200 OK", "404 Not Found", 1), `the status line is "HTTP/1.1 404 Not Found"`},
-		"HTTP/1.0":               {strings.Replace(answer, "1.1", "1.0", 1), "the status line"},
-		"no length":              {strings.Replace(answer, "Content-Length: 13", "Transfer-Encoding: chunked", 1), "the Content-Length is not 13"},
-		"another length":         {strings.Replace(answer, "13", "12", 1), "the Content-Length is not 13"},
-		"a length of no number":  {strings.Replace(answer, "13", "1e", 1), `parsing "1e"`},
-		"another body":           {strings.Replace(answer, "World", "world", 1), `the body is "Hello, world!"`},
-		"more than a body":       {answer + "!", `the body is "Hello, World!!"`},
-		"a body cut short":       {answer[:len(answer)-1], "bytes of an answer: EOF"},
+		"another status":         {strings.Replace(good, "200 OK", "404 Not Found", 1), `the status line is "HTTP/1.1 404 Not Found"`},
+		"HTTP/1.0":               {strings.Replace(good, "1.1", "1.0", 1), "the status line"},
+		"no length":              {strings.Replace(good, "Content-Length: 13", "Transfer-Encoding: chunked", 1), "the Content-Length is not 13"},
+		"another length":         {strings.Replace(good, "13", "12", 1), "the Content-Length is not 13"},
+		"a length of no number":  {strings.Replace(good, "13", "1e", 1), `parsing "1e"`},
+		"another body":           {strings.Replace(good, "World", "world", 1), `the body is "Hello, world!"`},
+		"more than a body":       {good + "!", `the body is "Hello, World!!"`},
+		"a body cut short":       {good[:len(good)-1], "bytes of an answer: EOF"},
 		"a head cut short":       {"HTTP/1.1 200 OK\r\n", "after 17 bytes of an answer: EOF"},
-		"no Date":                {strings.Replace(answer, "Date", "Data", 1), "no Date"},
-		"a Date in another form": {strings.Replace(answer, "Sun, 06", "Sunday, 06", 1), "a Date of 32 bytes"},
-		"another type":           {strings.Replace(answer, "plain", "html", 1), `the Content-Type is "text/html"`},
-		"a connection not kept":  {strings.Replace(answer, "Date", "connection: close\r\nDate", 1), "the connection is not kept"},
-		"a head without an end":  {answer[:17] + strings.Repeat("a: b\r\n", 3*maxHead/6), "a head of more than 8192 bytes"},
+		"no Date":                {strings.Replace(good, "Date", "Data", 1), "no Date"},
+		"a Date in another form": {strings.Replace(good, "Sun, 06", "Sunday, 06", 1), "a Date of 32 bytes"},
+		"another type":           {strings.Replace(good, "plain", "html", 1), `the Content-Type is "text/html"`},
+		"a connection not kept":  {strings.Replace(good, "Date", "connection: close\r\nDate", 1), "the connection is not kept"},
+		"a head without an end":  {good[:17] + strings.Repeat("a: b\r\n", 3*8192/6), "a head of more than 8192 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ask(spoiler(t, 0, row.answer).Addr(), []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+			_, err := ask(t, spoiler(t, 0, row.answer))
 			require.ErrorContains(t, err, row.complaint)
 		})
 	}
 }
 
 func TestRequest(t *testing.T) {
-	small, err := request("", "127.0.0.1:80")
+	small, err := answer.Request("", "127.0.0.1:80")
 	require.NoError(t, err)
 	require.Equal(t, "GET / HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n", string(small))
 	for content, good := range map[string]bool{
@@ -218,11 +226,11 @@ func TestRequest(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "request")
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-		got, err := request(file, "nowhere")
+		got, err := answer.Request(file, "nowhere")
 		require.Equal(t, good, err == nil, content)
 		require.Equal(t, content, string(got))
 	}
-	_, err = request("no file", "")
+	_, err = answer.Request("no file", "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -276,8 +284,8 @@ func TestLimits(t *testing.T) {
 }
 
 func TestServersThatCannotBeHad(t *testing.T) {
-	defer func(before []string) { nginxPlaces = before }(nginxPlaces)
-	nginxPlaces = []string{"/nowhere/nginx"}
+	defer func(before []string) { nginx.Places = before }(nginx.Places)
+	nginx.Places = []string{"/nowhere/nginx"}
 	var out strings.Builder
 	o := Options{Servers: "nginx,fasthttp", Reactors: 1}
 	servers, err := o.columns(&out, builder)
@@ -286,7 +294,7 @@ func TestServersThatCannotBeHad(t *testing.T) {
 	require.Equal(t, "nginx is left out: it is not installed (Debian: apt-get install nginx-light)\n", out.String())
 	o.Limits = true
 	_, err = o.columns(&out, builder)
-	require.ErrorIs(t, err, errNoNginx)
+	require.ErrorIs(t, err, nginx.ErrMissing)
 	o.Servers = "apache"
 	_, err = o.columns(&out, builder)
 	require.ErrorContains(t, err, "apache: -servers takes some of daimon,")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/crowd"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/server"
@@ -29,19 +30,19 @@ func (o Options) memory(ctx context.Context, out io.Writer, servers []*server.Pr
 func (o Options) exchange() func(net.Conn) error {
 	var talk load.Talk
 	return func(c net.Conn) error {
-		r, err := request(o.Request, c.RemoteAddr().String())
+		r, err := answer.Request(o.Request, c.RemoteAddr().String())
 		if err != nil {
 			return err
 		}
 		if _, err := c.Write(r); err != nil {
 			return err
 		}
-		a, err := read(c)
+		a, err := answer.Read(c)
 		switch {
 		case err != nil:
 			return err
 		case talk.Hear == nil:
-			talk = a.talk(r, 1)
+			talk = a.Talk(r, 1)
 		case !talk.Heard(a.Whole):
 			return fmt.Errorf("another answer than before: %q", a.Whole)
 		}

@@ -24,6 +24,8 @@ func main() {
 	flag.StringVar(&c.Addr, "addr", "127.0.0.1:7007", "the address to listen on")
 	flag.IntVar(&c.Reactors, "reactors", 1, "worker_processes, each on a CPU of its own if there are so many")
 	flag.StringVar(&c.Prefix, "prefix", "", "the `directory` for what nginx writes; it is made")
+	flag.StringVar(&c.Certificate, "tls-cert", "", "the `file` of a certificate; without one there is no TLS")
+	flag.StringVar(&c.Key, "tls-key", "", "the `file` of its key")
 	program := flag.String("program", "nginx", "the `path` of nginx")
 	flag.Parse()
 	log.SetFlags(0)
@@ -38,6 +40,8 @@ type config struct {
 	Prefix      string
 	CPUs        []int // one for each worker; none: not pinned
 	Connections uint64
+	Certificate string // a file; "": no TLS
+	Key         string
 }
 
 //go:embed nginx.conf

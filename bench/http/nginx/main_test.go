@@ -18,4 +18,9 @@ func TestConfiguration(t *testing.T) {
 	require.Contains(t, two, "worker_processes 2;\nworker_cpu_affinity 1 100;\n")
 	require.Contains(t, two, "listen 127.0.0.1:7 backlog=4096 reuseport;")
 	require.NotContains(t, config{Reactors: 9}.text(), "affinity")
+	require.NotContains(t, one, "ssl")
+	secret := config{Addr: "127.0.0.1:7", Reactors: 2, Certificate: "/c", Key: "/k"}.text()
+	for _, line := range []string{"backlog=4096 reuseport ssl;", "ssl_certificate /c;", "ssl_certificate_key /k;"} {
+		require.Contains(t, secret, line)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,8 @@ import (
 
 // Generator is a number of clients.
 type Generator struct {
-	Program string // c/load.c, compiled
+	Program string // c/load.c, compiled, or one that is used as it is
+	Flags   []string
 	Conns   int
 	CPU     int // where it runs; -1: anywhere
 }
@@ -33,7 +35,7 @@ type Cost struct{ CPU, Wall float64 }
 // neither accepting nor closing is measured, and with several reactors the kernel distributes the connections anew in
 // every run.
 func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchanges int) (Cost, error) {
-	cmd := exec.CommandContext(ctx, g.Program, strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))
+	cmd := exec.CommandContext(ctx, g.Program, append(slices.Clone(g.Flags), strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))...)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -48,7 +50,7 @@ func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchan
 	if err := cmd.Start(); err != nil {
 		return Cost{}, err
 	}
-	teach(in, talk)
+	Teach(in, talk)
 	cost, err := measure(s, in, bufio.NewReader(out), exchanges)
 	in.Close()
 	if end := cmd.Wait(); end != nil {
@@ -60,8 +62,8 @@ func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchan
 	return cost, nil
 }
 
-// teach passes the talk to the load generator. A broken pipe is reported by measure.
-func teach(in io.Writer, t Talk) {
+// Teach passes the talk to the load generator. A broken pipe is reported by measure.
+func Teach(in io.Writer, t Talk) {
 	say, hear := t.lens()
 	period, hole := t.Period, t.Hole
 	if period == 0 {
@@ -70,6 +72,22 @@ func teach(in io.Writer, t Talk) {
 	fmt.Fprintln(in, say, hear, t.phases(), period, hole, t.HoleLen)
 	in.Write(t.Say)
 	in.Write(t.Hear)
+}
+
+// Learn is the other end of Teach, for a load generator written in Go.
+func Learn(in *bufio.Reader) (t Talk, err error) {
+	var say, hear int
+	if _, err := fmt.Fscanf(in, "%d %d %d %d %d %d\n", &say, &hear, &t.Phases, &t.Period, &t.Hole, &t.HoleLen); err != nil {
+		return t, fmt.Errorf("not told what to say: %w", err)
+	}
+	t.Say, t.Hear = make([]byte, say+t.Phases-1), make([]byte, hear+t.Phases-1)
+	if _, err = io.ReadFull(in, t.Say); err == nil {
+		_, err = io.ReadFull(in, t.Hear)
+	}
+	if t.HoleLen == 0 {
+		t.Period = 0
+	}
+	return t, err
 }
 
 // measure talks to the load generator: both readings are taken while it waits for a line, so the
@@ -87,8 +105,8 @@ func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) 
 	if err != nil {
 		return Cost{}, err
 	}
-	wall, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
+	var wall int
+	if _, err := fmt.Sscan(line, &wall); err != nil {
 		return Cost{}, err
 	}
 	after, err := s.CPU()

@@ -22,17 +22,37 @@ func (t Talk) lens() (say, hear int) {
 
 func (t Talk) phases() int { return max(1, t.Phases) }
 
-// Heard reports whether answer is the expected answer of the first phase.
-func (t Talk) Heard(answer []byte) bool {
-	_, n := t.lens()
-	return len(answer) == n && bytes.Equal(t.filled(answer), t.filled(t.Hear[:n]))
+// Count returns the number of phases.
+func (t Talk) Count() int { return t.phases() }
+
+// Message returns the message of a phase.
+func (t Talk) Message(phase int) []byte {
+	n, _ := t.lens()
+	return t.Say[phase:][:n]
 }
+
+// Answer returns the answer of a phase.
+func (t Talk) Answer(phase int) []byte {
+	_, n := t.lens()
+	return t.Hear[phase:][:n]
+}
+
+// Same reports whether two answers are equal but for their holes.
+func (t Talk) Same(a, b []byte) bool {
+	if t.Period == 0 {
+		return bytes.Equal(a, b)
+	}
+	return len(a) == len(b) && bytes.Equal(t.filled(a), t.filled(b))
+}
+
+// Heard reports whether answer is the expected answer of the first phase.
+func (t Talk) Heard(answer []byte) bool { return t.Same(answer, t.Answer(0)) }
 
 // filled is a copy of an answer with nothing in its holes.
 func (t Talk) filled(answer []byte) []byte {
 	c := bytes.Clone(answer)
 	for at := t.Hole; t.Period > 0 && at < len(c); at += t.Period {
-		clear(c[at : at+t.HoleLen])
+		clear(c[at:min(at+t.HoleLen, len(c))])
 	}
 	return c
 }

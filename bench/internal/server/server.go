@@ -78,6 +78,16 @@ func (s *Process) Start(ctx context.Context) (err error) {
 	return nil
 }
 
+// Tie ties a server that does not choose its CPUs itself to those of Daimon's reactors, so that the load generator, which
+// has one CPU for all servers, shares it with each of them alike. If there are not so many CPUs it may run anywhere.
+func (s *Process) Tie() error {
+	cpus, err := cpu.Allowed()
+	if err == nil && s.Reactors <= len(cpus) {
+		s.CPUs = cpus[:s.Reactors]
+	}
+	return err
+}
+
 // freePort asks the kernel for a free port. If another process takes it first, the server fails to start.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

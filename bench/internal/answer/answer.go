@@ -1,4 +1,5 @@
-package main
+// Package answer learns what a server answers to an HTTP request, and makes a load.Talk of it.
+package answer
 
 import (
 	"bytes"
@@ -20,8 +21,8 @@ const (
 	patience = 10 * time.Second // for one answer
 )
 
-// request is what is sent to addr: the content of file, or without one as little as wrk sends.
-func request(file, addr string) ([]byte, error) {
+// Request is what is sent to addr: the content of file, or without one as little as wrk sends.
+func Request(file, addr string) ([]byte, error) {
 	if file == "" {
 		return []byte("GET / HTTP/1.1\r\nHost: " + addr + "\r\n\r\n"), nil
 	}
@@ -38,30 +39,25 @@ type Answer struct {
 	Date  int // where its value begins
 }
 
-// talk is depth requests in one write, and as many answers.
-func (a Answer) talk(request []byte, depth int) load.Talk {
+// Talk is depth requests in one write, and as many answers.
+func (a Answer) Talk(request []byte, depth int) load.Talk {
 	return load.Talk{
 		Say: bytes.Repeat(request, depth), Hear: bytes.Repeat(a.Whole, depth),
 		Period: len(a.Whole), Hole: a.Date, HoleLen: dateLen,
 	}
 }
 
-// ask sends one request to the server at addr and learns what it answers.
-func ask(addr string, request []byte) (Answer, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer c.Close()
+// Ask sends one request on c, a new connection, and learns what the server answers.
+func Ask(c net.Conn, request []byte) (Answer, error) {
 	_ = c.SetDeadline(time.Now().Add(patience)) // fails on closed connections only
 	if _, err := c.Write(request); err != nil {
 		return Answer{}, err
 	}
-	return read(c)
+	return Read(c)
 }
 
-// read reads up to the end that the head promises; what comes behind it the load generator will find.
-func read(c net.Conn) (Answer, error) {
+// Read reads up to the end that the head promises; what comes behind it the load generator will find.
+func Read(c net.Conn) (Answer, error) {
 	var got []byte
 	for {
 		part := make([]byte, maxHead)
