@@ -186,10 +186,10 @@ func (x *session) patience() time.Duration {
 	return or(x.server.Timeouts.Head, 10*time.Second)
 }
 
-// IdleSince tells a service at MaxConns since when nothing is lost by closing the connection: between two requests, and
-// before the first.
+// IdleSince tells a service at MaxConns since when nothing is lost by closing the connection: between two requests, when
+// the client has taken the answer, and before the first.
 func (x *session) IdleSince() (since time.Duration, idle bool) {
-	return x.limit - x.patience(), x.phase == awaiting && x.limit != 0 && !x.begun
+	return x.limit - x.patience(), x.phase == awaiting && x.limit != 0 && !x.begun && x.conn.Queued() == 0
 }
 
 // wakeAt has a turn come at the given time. The timer is lazy: one that fires too early costs a turn, while setting it

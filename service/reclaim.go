@@ -142,13 +142,14 @@ type reclaimed struct {
 	session *session
 }
 
-// Act closes the connection, unless the peer has sent something meanwhile. It does not linger: nothing is unread, and
-// what was sent is long there.
+// Act closes the connection, unless it is not idle any more: the peer has sent something meanwhile, or another task has
+// written to it. It does not linger: nothing is unread, and the system has all that was written.
 func (r *reclaimed) Act(t *act.Task) act.Directive {
 	x := r.session
+	x.action = r.Action
 	_, err := x.conn.Peek(1)
-	if _, waits := err.(act.Blocked); !waits {
-		x.action = r.Action
+	_, waits := err.(act.Blocked)
+	if _, idle := x.idleSince(); !waits || !idle {
 		return x.action.Act(t)
 	}
 	t.Scheduler().Logger().Debug("an idle connection makes room for another", zap.String("peer", x.Peer()))

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -161,6 +162,30 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 			require.Error(t, w.order(servertest.Cut))
 		})
 	}
+}
+
+// What was broken: an answer that a slow client had not taken yet was cut short, since its request was over.
+func TestAnAnswerThatIsNotAllSentIsNotReclaimed(t *testing.T) {
+	const length = 1 << 20
+	site := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.SetBody(make([]byte, length))
+		return nil
+	}}
+	v := &service.TCP{Address: loopback, Handler: site.Serve, MaxConns: 1, ReclaimAfter: time.Millisecond,
+		Limits: listener.Limits{High: 2 * length, SendBuffer: 8 << 10}}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	first := servertest.Dial(t, v.Addr())
+	servertest.Send(t, first, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	_, err := first.Read(make([]byte, 1)) // so it is in the kernel's hands and in the queue
+	require.NoError(t, err)
+	second := servertest.Dial(t, v.Addr())
+	require.NoError(t, second.SetReadDeadline(time.Now().Add(250*time.Millisecond)))
+	_, err = second.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "timeout", "it waits")
+	got, err := io.ReadAll(first) // up to the end, since then there is nothing to lose
+	require.NoError(t, err)
+	require.Greater(t, len(got), length)
+	require.Error(t, w.order(servertest.Cut))
 }
 
 // What was broken: with one count for all, of three schedulers two that asked alternately never came to the third.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 )
 
 // TestReclaim has more clients than a web server may have connections, and none leaves before all have been served: idle
-// ones have to make room. A request that has reached the handler is answered all the same, however long that takes.
+// ones have to make room. A request that has reached the handler is answered all the same, however long that takes, and
+// however long its client takes to read the answer.
 func TestReclaim(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}
@@ -52,8 +54,9 @@ func (h *crowd) answer(w *httpd.Response, r *httpd.Request) act.Action {
 	id := string(r.Path())
 	h.asked[id] = true
 	late := time.Duration(h.w.Rand().Int64N(int64(3 * time.Second)))
+	text := id + strings.Repeat("x", pick(h.w, 0, 0, 60<<10)) // what does not go out at once is less than Limits.High
 	return act.Seq(&listener.Sleep{For: late}, act.Func(func(*act.Task) act.Directive {
-		_, _ = w.WriteString(id)
+		_, _ = w.WriteString(text)
 		return act.Done
 	}))
 }
@@ -86,7 +89,7 @@ func (h *crowd) dial(i, before int) {
 	})
 }
 
-// ask makes a request, perhaps in pieces, and reads the answer.
+// ask makes a request, perhaps in pieces, and reads the answer, perhaps late.
 func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string) error {
 	text := "GET " + id + " HTTP/1.1\r\nHost: a\r\n\r\n"
 	cut := c.Rand().IntN(len(text))
@@ -101,7 +104,8 @@ func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string) error {
 	if err != nil {
 		return err
 	}
-	if got, err := io.ReadAll(res.Body); err != nil || string(got) != id {
+	c.Sleep(pickFrom(c.Rand(), 0, 0, 0, 5*time.Second))
+	if got, err := io.ReadAll(res.Body); err != nil || strings.TrimRight(string(got), "x") != id {
 		return fmt.Errorf("%s is answered with %q, %w", id, got, err)
 	}
 	return nil
