@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -58,12 +59,18 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 
 // A crowd of clients does not wait for one another: each of them has the place of an idle one.
 func TestFiftyIdleConnectionsOfHTTPMakeRoomForFifty(t *testing.T) {
+	for _, schedulers := range []int{1, 2} {
+		t.Run(fmt.Sprint(schedulers, " schedulers"), func(t *testing.T) { fiftyForFifty(t, schedulers) })
+	}
+}
+
+func fiftyForFifty(t *testing.T, schedulers int) {
 	site := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 		_, _ = w.WriteString("hello")
 		return nil
 	}}
 	v := &service.TCP{Address: loopback, Handler: site.Serve, MaxConns: 50}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	w := begin(t, act.Config{Schedulers: schedulers}, v.Setup)
 	ask := func(c net.Conn) {
 		servertest.Send(t, c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	}
@@ -88,7 +95,12 @@ func TestFiftyIdleConnectionsOfHTTPMakeRoomForFifty(t *testing.T) {
 	for _, c := range further {
 		heard(c)
 	}
+	require.LessOrEqual(t, v.Open(), 50)
 	for _, c := range idle {
+		if schedulers > 1 { // each begins with its own: on a busy machine those of the second fifty are idle for long enough, too
+			_ = c.Close()
+			continue
+		}
 		servertest.ExpectEOF(t, c)
 	}
 	require.Empty(t, w.failures())
