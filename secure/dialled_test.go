@@ -29,8 +29,8 @@ type call struct {
 	err     error
 }
 
-// run makes the call on a Group of its own.
-func (x *call) run(t *testing.T) *call {
+// run makes the call on a Group of its own, behind other set-up functions.
+func (x *call) run(t *testing.T, before ...func(*act.Scheduler) error) *call {
 	t.Helper()
 	body := coro.New(func(co *coro.Co) error {
 		if err := co.Do(&x.connect); err != nil {
@@ -51,10 +51,10 @@ func (x *call) run(t *testing.T) *call {
 		x.got, x.err = string(got), err
 		return nil
 	})
-	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+	r := servertest.Start(t, act.Config{Schedulers: 1}, append(before, func(s *act.Scheduler) error {
 		s.Spawn(body)
 		return nil
-	})
+	})...)
 	require.NoError(t, r.End())
 	return x
 }
