@@ -81,8 +81,8 @@ type Acceptor interface {
 	// Addr returns the address, also after Close; never nil. Any goroutine.
 	Addr() net.Addr
 
-	// It may have a method Crowded() bool, which reports whether the last Accept gave nothing for want of a place while a
-	// connection waits. A service then closes an idle connection.
+	// It may have a method Crowded() bool, which reports whether the last Accept gave nothing for want of a place or a
+	// descriptor while a connection waits. A service then closes an idle connection.
 }
 
 // PendingConn is a connection that is being established.

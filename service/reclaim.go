@@ -13,7 +13,7 @@ import (
 const (
 	// idleFor is how long a connection must have been idle by default before it may be closed to make room.
 	idleFor = 500 * time.Millisecond
-	// askAgain is how long a service at MaxConns waits, while a client does, before it looks again for an idle connection.
+	// askAgain is how long a service without room waits, while a client does, before it looks again for an idle connection.
 	askAgain = 100 * time.Millisecond
 	// mostFound bounds how many idle connections one search keeps, so that a crowd of clients does not cost a search each.
 	mostFound = 64
@@ -31,9 +31,9 @@ type found struct {
 	since   time.Duration
 }
 
-// makeRoom is called when a service waits for a connection. At MaxConns, while a client waits to be accepted, it closes
-// the connection that has been idle for longest: of this scheduler, or else of another one. It is a search through the
-// tasks, and not a list in their order: a list would cost each connection memory, and each message time.
+// makeRoom is called when a service waits for a connection. At MaxConns, or without a free descriptor, while a client waits
+// to be accepted, it closes the connection that has been idle for longest: of this scheduler, or else of another one. It is
+// a search through the tasks, and not a list in their order: a list would cost each connection memory, and each message time.
 func (a *acceptor) makeRoom(t *act.Task) {
 	c, ok := a.accept.From.(interface{ Crowded() bool })
 	if !ok || a.ordered || a.config.reclaimAfter < 0 || !c.Crowded() {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -197,6 +200,48 @@ func TestAnAnswerThatIsNotAllSentIsNotReclaimed(t *testing.T) {
 	got, err := io.ReadAll(first) // up to the end, since then there is nothing to lose
 	require.NoError(t, err)
 	require.Greater(t, len(got), length)
+	require.Error(t, w.order(servertest.Cut))
+}
+
+// What was broken: the descriptors of a process may be fewer than its services have places, and then nobody made room.
+func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
+	system := &servertest.OS{Fail: func(call string, _ int) error {
+		if call == "accept" && v.Open() > 2 { // with the one that is looked for
+			return syscall.EMFILE
+		}
+		return nil
+	}}
+	w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		readiness.Inject(s, system)
+		return nil
+	}, v.Setup)
+	for range 4 {
+		echoes(t, servertest.Dial(t, v.Addr()), "hello")
+	}
+	require.Error(t, w.order(servertest.Cut))
+}
+
+// A filter of system calls denies accept(2) for ever. To close what is idle would not help.
+func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
+	var denied atomic.Bool
+	system := &servertest.OS{Fail: func(call string, _ int) error {
+		if call == "accept" && denied.Load() {
+			return syscall.EPERM
+		}
+		return nil
+	}}
+	w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		readiness.Inject(s, system)
+		return nil
+	}, v.Setup)
+	first := servertest.Dial(t, v.Addr())
+	echoes(t, first, "hello")
+	denied.Store(true)
+	servertest.Dial(t, v.Addr())
+	eventually(t, "accepting pauses, several times", func() bool { return system.Count("accept") > 300 })
+	echoes(t, first, "still here")
 	require.Error(t, w.order(servertest.Cut))
 }
 

@@ -41,10 +41,10 @@ type TCP struct {
 	// MiB and 4096 in 1 GiB. The default knows nothing of other services, nor of connections that are dialled for each
 	// accepted one.
 	MaxConns int
-	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits at MaxConns.
-	// The one that has been idle for longest is the first to go: of the scheduler that the client has come to, or if that
-	// has none, of another. Its action is closed, and the peer sees an orderly end; one that has sent something meanwhile
-	// stays.
+	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: at MaxConns, or
+	// because the process has no descriptor left. The one that has been idle for longest is the first to go: of the
+	// scheduler that the client has come to, or if that has none, of another; other services make no room. Its action is
+	// closed, and the peer sees an orderly end; one that has sent something meanwhile stays.
 	//
 	// 0 applies to actions that know when they are idle, from their method IdleSince() (time.Duration, bool), see
 	// [listener.Conn.IdleSince]: those of package httpd are between two requests, if nothing of the answer is queued, and
@@ -56,8 +56,8 @@ type TCP struct {
 	// An engine has to say that a client waits, see [monitor.Acceptor]. That of Daimon does; with an engine that does not,
 	// such as the completion engine of package sim, idle connections are not closed.
 	//
-	// It costs a connection no memory. While a client waits at MaxConns, and no idle connection is known, the tasks of the
-	// scheduler are searched, every 100 ms.
+	// It costs a connection no memory. While a client waits, and no idle connection is known, the tasks of the scheduler
+	// are searched, every 100 ms.
 	ReclaimAfter time.Duration
 	// Backlog bounds the connections that wait to be accepted, for each listening socket; 0 is as many as the system
 	// allows.

@@ -45,7 +45,8 @@ type resource uint8
 const (
 	nothing resource = iota
 	aPlace
-	aDescriptor
+	aDescriptor // or memory
+	permission
 )
 
 // acceptor makes an Acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
@@ -100,7 +101,7 @@ func (a *Acceptor) Accept() (*Socket, error) {
 	}
 	k, err := a.source.adopt(fd)
 	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
-		return nil, a.short(err)
+		return nil, a.short(err, aDescriptor)
 	}
 	a.lost = 0
 	if a.stopped {
@@ -117,8 +118,8 @@ func (a *Acceptor) none(err error) error {
 	return err
 }
 
-func (a *Acceptor) short(err error) error {
-	a.lacks = aDescriptor
+func (a *Acceptor) short(err error, of resource) error {
+	a.lacks = of
 	return a.none(fmt.Errorf("%w: %w", ErrShortage, err))
 }
 
@@ -130,11 +131,11 @@ func (a *Acceptor) refused(err error) error {
 		return a.none(ErrWouldBlock)
 	case slices.Contains(aborted, err):
 		if a.lost++; err == syscall.EPERM && a.lost%deniedInARow == 0 {
-			return a.short(err)
+			return a.short(err, permission)
 		}
 		return fmt.Errorf("%w: %w", ErrConnAborted, err)
 	case slices.Contains(exhausted, err):
-		return a.short(err)
+		return a.short(err, aDescriptor)
 	}
 	return err
 }
@@ -156,7 +157,7 @@ func (a *Acceptor) Await(w act.Waker) {
 	case a.lacks == aPlace:
 		a.place.Set(w)
 		a.source.limiter.Await(&a.place)
-	case a.lacks == aDescriptor:
+	case a.lacks != nothing:
 		if !a.starving {
 			a.starving = true
 			a.e.starving = append(a.e.starving, a)
@@ -166,9 +167,9 @@ func (a *Acceptor) Await(w act.Waker) {
 	}
 }
 
-// Crowded reports whether the last Accept gave nothing for want of a place, while a connection waits.
+// Crowded reports whether the last Accept gave nothing for want of a place or a descriptor, while a connection waits.
 func (a *Acceptor) Crowded() bool {
-	return a.lacks == aPlace && a.fd >= 0 && a.e.os.Waiting(a.fd)
+	return (a.lacks == aPlace || a.lacks == aDescriptor) && a.fd >= 0 && a.e.os.Waiting(a.fd)
 }
 
 // Stop implements monitor.Acceptor.
