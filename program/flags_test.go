@@ -10,6 +10,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -60,4 +62,13 @@ func TestADrainOfZeroCutsAtOnce(t *testing.T) {
 	var s Server
 	parsed(t, &s, "-drain", "0")
 	require.Equal(t, shutdown.Policy{Kind: shutdown.Halting, Drop: true}, s.Config.Shutdown)
+}
+
+// What was broken: a program that wanted other Limits had to look at the type of its own service.
+func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
+	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, ReclaimAfter: time.Minute, Mode: 0o660}
+	tcp := s.Listen("127.0.0.1:0", nil).(*service.TCP)
+	require.Equal(t, &service.TCP{Address: "127.0.0.1:0", MaxConns: 7, Limits: s.Limits, ReclaimAfter: time.Minute}, tcp)
+	unix := s.Listen("unix:/s", nil).(*service.Unix)
+	require.Equal(t, &service.Unix{Path: "/s", MaxConns: 7, Limits: s.Limits, ReclaimAfter: time.Minute, Mode: 0o660}, unix)
 }

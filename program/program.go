@@ -30,8 +30,16 @@ type Server struct {
 	// there is no such flag, for programs that find their addresses elsewhere.
 	Addr string
 	// MaxConns bounds the open connections of each address; 0 means as many as descriptors and memory allow, see
-	// [service.TCP], which is logged, and less than 0 no bound. The flag is -max-conns.
+	// [service.TCP], which is logged, and less than 0 no bound. The default of each address knows nothing of the others.
+	// The flag is -max-conns.
 	MaxConns int
+	// Limits are those of each connection of each address.
+	Limits listener.Limits
+	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: see
+	// [service.TCP].
+	ReclaimAfter time.Duration
+	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Unix].
+	Mode os.FileMode
 	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
 	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
 	Config act.Config
@@ -58,14 +66,16 @@ func Serve(addr string, handler func(*listener.Conn) act.Action) {
 	s.Run(s.Listen(s.Addr, handler))
 }
 
-// Listen returns a service for an address, with at most MaxConns open connections. The filters prepare each connection
+// Listen returns a service for an address, with the options that the fields of s have. The filters prepare each connection
 // before the handler. The service listens from [Server.Run] on. For other options of a socket, pass a [service.TCP] or
 // [service.Unix] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
 	if path, ok := strings.CutPrefix(addr, unix); ok {
-		return &service.Unix{Path: path, Handler: handler, Filters: filters, MaxConns: s.MaxConns}
+		return &service.Unix{Path: path, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
+			ReclaimAfter: s.ReclaimAfter, Mode: s.Mode}
 	}
-	return &service.TCP{Address: addr, Handler: handler, Filters: filters, MaxConns: s.MaxConns}
+	return &service.TCP{Address: addr, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
+		ReclaimAfter: s.ReclaimAfter}
 }
 
 const unix = "unix:"

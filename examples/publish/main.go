@@ -12,36 +12,27 @@ import (
 	"github.com/daimon-go/daimon/examples/publish/publish"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
-	"github.com/daimon-go/daimon/service"
 )
 
 func main() {
-	limits := listener.Limits{Overflow: listener.Drop}
+	server := program.Server{Addr: "127.0.0.1:7013", Limits: listener.Limits{Overflow: listener.Drop}}
 	flag.Func("slow", "what a subscriber that does not read loses: drop: messages; abort: its `connection` (default drop)", func(text string) error {
 		switch text {
 		case "drop":
-			limits.Overflow = listener.Drop
+			server.Limits.Overflow = listener.Drop
 		case "abort":
-			limits.Overflow = listener.Abort
+			server.Limits.Overflow = listener.Abort
 		default:
 			return fmt.Errorf("it must be drop or abort")
 		}
 		return nil
 	})
 	flag.Func("queue", "how many `bytes` are queued for a subscriber that does not read (default 65536)", func(text string) error {
-		if _, err := fmt.Sscan(text, &limits.High); err != nil || limits.High < 2*publish.MaxLine {
+		if _, err := fmt.Sscan(text, &server.Limits.High); err != nil || server.Limits.High < 2*publish.MaxLine {
 			return fmt.Errorf("it must be at least %d", 2*publish.MaxLine)
 		}
 		return nil
 	})
-	server := program.Server{Addr: "127.0.0.1:7013"}
 	server.Parse()
-	socket := server.Listen(server.Addr, publish.Serve)
-	switch s := socket.(type) {
-	case *service.TCP:
-		s.Limits = limits
-	case *service.Unix:
-		s.Limits = limits
-	}
-	server.Run(socket)
+	server.Run(server.Listen(server.Addr, publish.Serve))
 }
