@@ -1,7 +1,9 @@
 package httpd_test
 
 import (
+	"crypto/tls"
 	"io"
+	"runtime"
 	"testing"
 	"time"
 
@@ -23,6 +25,9 @@ type driver struct {
 	s    *act.Scheduler
 	now  time.Duration
 	logs *observer.ObservedLogs // errors
+
+	sessions tls.ClientSessionCache // of TLS; nil: clients speak without
+	dialed   int                    // clients of TLS
 }
 
 func (d *driver) Monotonic() time.Duration { return d.now }
@@ -34,6 +39,9 @@ func newDriver(t testing.TB) *driver {
 	core, logs := observer.New(zapcore.WarnLevel)
 	d := &driver{t: t, logs: logs}
 	d.s = act.New(act.Config{Clock: d, Logger: zap.New(core)})
+	if overTLS(t) {
+		d.sessions = tls.NewLRUClientSessionCache(0)
+	}
 	t.Cleanup(func() { _ = d.s.Close() }) // connections that are still open are expected by their tests
 	return d
 }
@@ -82,8 +90,16 @@ func (d *driver) dial(web *httpd.Server, limits listener.Limits) *client {
 
 func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *client {
 	c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
-	conn := listener.NewConn(d.s, stream(c.wire), limits)
-	d.s.Spawn(&host{client: c, conn: conn, action: web.Serve(conn)})
+	h := &host{client: c, web: web}
+	if d.sessions != nil {
+		runtime.LockOSThread() // handshakes are coroutines, which live on the thread of Step
+		defer runtime.UnlockOSThread()
+		h.conn = listener.NewConn(d.s, d.encrypt(c.wire), limits)
+		h.filter = listener.Filtered(h.conn, 0, tlsFilter())
+	} else {
+		h.conn = listener.NewConn(d.s, stream(c.wire), limits)
+	}
+	d.s.Spawn(h)
 	d.settle()
 	return c
 }
@@ -114,11 +130,22 @@ func (c *client) received() string {
 // host does what a service does for the action of a connection.
 type host struct {
 	client *client
+	web    *httpd.Server
 	conn   *listener.Conn
-	action act.Action
+	filter act.Action // TLS; nil: none
+	action act.Action // nil: the filter has not finished
 }
 
 func (h *host) Act(t *act.Task) act.Directive {
+	if h.action == nil {
+		if h.filter != nil {
+			if d := h.filter.Act(t); d != act.Done {
+				return d
+			}
+			_ = h.filter.(io.Closer).Close()
+		}
+		h.action = h.web.Serve(h.conn)
+	}
 	d := h.action.Act(t)
 	if d.Finished() {
 		h.client.verdict = d

@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -38,10 +39,10 @@ func (r row) run(t *testing.T, d *driver) {
 	if !strings.HasSuffix(answers, "!") {
 		answers, seen = join(answers, "200", " "), join(seen, "GET /behind", "; ")
 	}
-	for i, pieces := range ways(says) {
+	for i, pieces := range ways(t, says) {
 		for _, atOnce := range []bool{false, true} {
-			if race.Enabled && i > 1 && atOnce == (i%2 == 0) {
-				continue // the detector is slow, and one of both will do
+			if (race.Enabled || overTLS(t)) && i > 1 && atOnce == (i%2 == 0) {
+				continue // they are slow, and one of both will do
 			}
 			k := &recorder{}
 			c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{})
@@ -67,13 +68,18 @@ func join(list, more, by string) string {
 	return list + by + more
 }
 
-// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all.
-func ways(text string) (all [][]string) {
+// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all, and of those
+// over TLS all only in the tier long, since each way is a connection.
+func ways(t testing.TB, text string) (all [][]string) {
 	all = append(all, []string{text})
 	if len(text) < 3000 || len(text) < 20_000 && !race.Enabled { // the detector has each turn spoil 4 KiB
 		all = append(all, cut(text, nil))
 	}
-	for i := 1; i < len(text); i += 1 + len(text)*len(text)/600_000 {
+	step := 1 + len(text)*len(text)/600_000
+	if overTLS(t) {
+		step = max(step, len(text)/tier.Choose(3, 6, len(text)))
+	}
+	for i := 1; i < len(text); i += step {
 		all = append(all, []string{text[:i], text[i:]})
 	}
 	return all

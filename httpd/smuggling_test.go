@@ -92,7 +92,7 @@ func TestABodyIsNoRequest(t *testing.T) {
 			says := method + " / HTTP/1.1\r\nHost: a\r\n" + framing
 			for _, path := range []string{"/", "/unread"} {
 				d := newDriver(t)
-				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + raw(behind)) {
+				for _, pieces := range ways(t, strings.Replace(says, " / ", " "+path+" ", 1)+raw(behind)) {
 					k := &recorder{}
 					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(pieces...)
 					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))

@@ -82,7 +82,7 @@ func TestProtocolsAreSwitched(t *testing.T) {
 		strings.Replace(upgrade, "upgrade", "keep-alive, Upgrade", 1),
 		strings.Replace(upgrade, "\nHost", "\nContent-Length: 0\nHost", 1),
 	} {
-		for _, pieces := range ways(raw(says) + "hello\nGET / HTTP/1.1\n" + "\n") {
+		for _, pieces := range ways(t, raw(says)+"hello\nGET / HTTP/1.1\n"+"\n") {
 			d := newDriver(t)
 			c := d.dial(&httpd.Server{Handler: upgrading(nil)}, listener.Limits{}).send(pieces...)
 			head, rest, _ := strings.Cut(c.received(), "\r\n\r\n")
@@ -254,7 +254,7 @@ func TestProtocolsAreSwitchedToACoroutine(t *testing.T) {
 		require.NoError(t, w.SwitchProtocols("line-echo", coro.Serve(lines)))
 		return nil
 	}}
-	for _, pieces := range ways(raw(upgrade) + "one\ntwo\n") {
+	for _, pieces := range ways(t, raw(upgrade)+"one\ntwo\n") {
 		d := newDriver(t)
 		c := d.dial(web, listener.Limits{}).send(pieces...)
 		_, rest, _ := strings.Cut(c.received(), "\r\n\r\n")

@@ -1,0 +1,305 @@
+package httpd_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/secure"
+)
+
+// TestOverTLS runs the tests of this package once more, with TLS between the wire and the server.
+func TestOverTLS(t *testing.T) {
+	for name, test := range again {
+		t.Run(name, test)
+	}
+}
+
+// overTLS reports whether t is part of TestOverTLS.
+func overTLS(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestOverTLS/") }
+
+// again are the tests of TestOverTLS: all that have a driver.
+var again = map[string]func(*testing.T){
+	"ABodyIsNoRequest":                                       TestABodyIsNoRequest,
+	"ABodyPrecedesTheSwitch":                                 TestABodyPrecedesTheSwitch,
+	"ABodyThatIsNotReadHasNoTimeout":                         TestABodyThatIsNotReadHasNoTimeout,
+	"ABodyThatIsThrownAwayHasATimeout":                       TestABodyThatIsThrownAwayHasATimeout,
+	"AClientThatDoesNotReadIsNotAnsweredIntoMemory":          TestAClientThatDoesNotReadIsNotAnsweredIntoMemory,
+	"AControlCharacterIsRefusedAtOnce":                       TestAControlCharacterIsRefusedAtOnce,
+	"AFastStartOfABodyBuysAtMost30s":                         TestAFastStartOfABodyBuysAtMost30s,
+	"AFastStartOfAResponseBuysNoSilence":                     TestAFastStartOfAResponseBuysNoSilence,
+	"AHalfClosedClientIsAnswered":                            TestAHalfClosedClientIsAnswered,
+	"AHandlerHasNoTimeout":                                   TestAHandlerHasNoTimeout,
+	"AHandlerThatFails":                                      TestAHandlerThatFails,
+	"AHandlerThatIgnoresTheErrorOfABody":                     TestAHandlerThatIgnoresTheErrorOfABody,
+	"AHandlerThatPanics":                                     TestAHandlerThatPanics,
+	"AHeadThatEndsGivesItsMemoryBack":                        TestAHeadThatEndsGivesItsMemoryBack,
+	"ARefusalBehindALongerTargetDoesNotPanic":                TestARefusalBehindALongerTargetDoesNotPanic,
+	"ARequestIsThereInEachTurn":                              TestARequestIsThereInEachTurn,
+	"AResetInEachPhase":                                      TestAResetInEachPhase,
+	"AResetOfABackendIsAFailureOfTheHandler":                 TestAResetOfABackendIsAFailureOfTheHandler,
+	"AResponseHasATimeout":                                   TestAResponseHasATimeout,
+	"ASlowBodyBehindTheHeadOfAResponseAborts":                TestASlowBodyBehindTheHeadOfAResponseAborts,
+	"ASwitchedConnectionBelongsToItsAction":                  TestASwitchedConnectionBelongsToItsAction,
+	"ASwitchedConnectionHasNoTimeouts":                       TestASwitchedConnectionHasNoTimeouts,
+	"ActionsOfClientsThatHaveGone":                           TestActionsOfClientsThatHaveGone,
+	"AnActionGetsAnEarlierOrder":                             TestAnActionGetsAnEarlierOrder,
+	"AnActionThatHasFinishedGetsNoOrder":                     TestAnActionThatHasFinishedGetsNoOrder,
+	"AnIdleConnectionLingersForHalfASecond":                  TestAnIdleConnectionLingersForHalfASecond,
+	"AnOrderBeforeASwitch":                                   TestAnOrderBeforeASwitch,
+	"AnOrderToDrain":                                         TestAnOrderToDrain,
+	"AppendingToLentBytesCopiesThem":                         TestAppendingToLentBytesCopiesThem,
+	"EmptyLinesLeaveAConnectionIdle":                         TestEmptyLinesLeaveAConnectionIdle,
+	"ErrorForgetsWhatWasAddedBefore":                         TestErrorForgetsWhatWasAddedBefore,
+	"Expectations":                                           TestExpectations,
+	"FramingOfResponses":                                     TestFramingOfResponses,
+	"HEADEndsAHandlerThatStreamsWithoutEnd":                  TestHEADEndsAHandlerThatStreamsWithoutEnd,
+	"InvalidFieldsOfAResponse":                               TestInvalidFieldsOfAResponse,
+	"MaxBody":                                                TestMaxBody,
+	"NothingIsSmuggled":                                      TestNothingIsSmuggled,
+	"OnResponseIsCalledAfterAPanicBehindAnOffloadedFunction": TestOnResponseIsCalledAfterAPanicBehindAnOffloadedFunction,
+	"OnResponseIsCalledOnceForEachRequest":                   TestOnResponseIsCalledOnceForEachRequest,
+	"Persistence":                                            TestPersistence,
+	"PipelinedRequestsAreAnsweredInOrder":                    TestPipelinedRequestsAreAnsweredInOrder,
+	"PipelinedResponsesHaveATimeout":                         TestPipelinedResponsesHaveATimeout,
+	"ProtocolsAreNotSwitched":                                TestProtocolsAreNotSwitched,
+	"ProtocolsAreSwitched":                                   TestProtocolsAreSwitched,
+	"ProtocolsAreSwitchedToACoroutine":                       TestProtocolsAreSwitchedToACoroutine,
+	"RandomHandlersGiveFramedResponses":                      TestRandomHandlersGiveFramedResponses,
+	"Refusals":                                               TestRefusals,
+	"RequestsThatAreCutOff":                                  TestRequestsThatAreCutOff,
+	"ResponsesOfAMux":                                        TestResponsesOfAMux,
+	"RulesOfBodies":                                          TestRulesOfBodies,
+	"RulesOfBodiesThatGoWrong":                               TestRulesOfBodiesThatGoWrong,
+	"RulesOfFields":                                          TestRulesOfFields,
+	"RulesOfMessages":                                        TestRulesOfMessages,
+	"RulesOfTargets":                                         TestRulesOfTargets,
+	"SingleBytesDoNotExtendTheTimeoutOfAHead":                TestSingleBytesDoNotExtendTheTimeoutOfAHead,
+	"SwitchProtocolsWithOtherCalls":                          TestSwitchProtocolsWithOtherCalls,
+	"TheDateIsThatOfTheSecond":                               TestTheDateIsThatOfTheSecond,
+	"TheHandlersActionGetsOrdersAndIsClosed":                 TestTheHandlersActionGetsOrdersAndIsClosed,
+	"TheNameInALogIsPrintable":                               TestTheNameInALogIsPrintable,
+	"TheNextProtocolIsNotWokenByTimeoutsOfHTTP":              TestTheNextProtocolIsNotWokenByTimeoutsOfHTTP,
+	"TimeoutOfABodyIs5sAndASecondForEach240Bytes":            TestTimeoutOfABodyIs5sAndASecondForEach240Bytes,
+	"TimeoutOfAHeadIs10s":                                    TestTimeoutOfAHeadIs10s,
+	"TimeoutOfAnIdleConnectionIs75s":                         TestTimeoutOfAnIdleConnectionIs75s,
+	"TimeoutsAsConfigured":                                   TestTimeoutsAsConfigured,
+	"TrailersLargerThanLimitsReadAreRefusedWith431":          TestTrailersLargerThanLimitsReadAreRefusedWith431,
+	"UnreadBodiesAreDiscardedUpTo256KiB":                     TestUnreadBodiesAreDiscardedUpTo256KiB,
+	"WhatDidNotFitIsSentWhileTheHandlerWaits":                TestWhatDidNotFitIsSentWhileTheHandlerWaits,
+	"WhatWasWrittenIsSentWhenTheHandlerWaits":                TestWhatWasWrittenIsSentWhenTheHandlerWaits,
+}
+
+// notAgain are those left out, and why.
+var notAgain = map[string]string{
+	"ABodyThatIsOnlyAnnouncedCostsNoMemory": "measures memory",
+	"MaxHeads":                              "needs thousands of connections",
+	"NegativeMaxHeadsAndMaxBodyAreNoBounds": "needs thousands of connections",
+	"OnResponseIsNotCalledForARequestThatIsDroppedInTheMiddleOfAnOffloadedFunction": "makes its own connection",
+	"RemoteAddrOfAClientThatHasGoneIsUnknown":                                       "has a stream of its own",
+	"NoTestIsForgottenOverTLS":                                                      "is the list's",
+	"WhatIsKeptForTheNextRequestsIsBounded":                                         "measures memory",
+	"CostOfAConnectionAtRest":                                                       "measures memory",
+}
+
+func TestNoTestIsForgottenOverTLS(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	driven := regexp.MustCompile(`\nfunc Test(\w+)\(t \*testing\.T\) {\n((?:[^}\n].*\n|\n)*)}`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range driven.FindAllStringSubmatch(string(text), -1) {
+			if name, body := found[1], found[2]; strings.Contains(body, "newDriver(") || strings.Contains(body, "table(t") {
+				require.True(t, again[name] != nil || notAgain[name] != "", "%s: Test%s", file, name)
+			}
+		}
+	}
+}
+
+// tlsFilter is that of all servers of TestOverTLS. It makes handshakes on the thread that steps the scheduler.
+var tlsFilter = sync.OnceValue(func() listener.Filter {
+	cert, err := secure.SelfSigned()
+	if err != nil {
+		panic(err)
+	}
+	return secure.Server(&tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}, CurvePreferences: curves},
+		&secure.Handshakes{OnReactor: true})
+})
+
+var curves = []tls.CurveID{tls.X25519} // it costs least
+
+// encrypted is the transport between a server that speaks TLS and a client of crypto/tls. What comes over the wire is what
+// the client sends, and what it receives goes to the wire. So a test sees what it would see without TLS.
+type encrypted struct {
+	*wire
+	t        testing.TB
+	client   *tls.Conn
+	step     chan struct{} // of the client's handshake, on a goroutine: begins and ends one
+	shaken   bool          // the handshake is over
+	up, down []byte        // records for the server and for the client, not yet received
+	most     int           // bytes that the server receives at a time
+	ended    bool          // the client has sent close_notify
+	notified bool          // the server has
+}
+
+// encrypt puts TLS over w. Every other client speaks TLS 1.2, and of four one has its records come in pieces.
+func (d *driver) encrypt(w *wire) *encrypted {
+	d.dialed++
+	cfg := &tls.Config{ServerName: "new", InsecureSkipVerify: true, ClientSessionCache: d.sessions,
+		NextProtos: []string{"http/1.1"}, CurvePreferences: curves, DynamicRecordSizingDisabled: d.dialed%8 < 4}
+	if d.dialed%2 == 0 {
+		cfg.ServerName, cfg.MaxVersion = "old", tls.VersionTLS12 // a session of its own
+	}
+	e := &encrypted{wire: w, t: d.t, step: make(chan struct{}), most: 64 << 10}
+	if d.dialed%4 == 3 {
+		e.most = 7
+	}
+	e.client = tls.Client((*carrier)(e), cfg)
+	go func() {
+		<-e.step
+		assert.NoError(d.t, e.client.Handshake())
+		e.shaken = true
+		e.step <- struct{}{}
+	}()
+	return e
+}
+
+// shake goes on with the handshake until the client needs more, which is there in the next call.
+func (e *encrypted) shake() {
+	e.step <- struct{}{}
+	<-e.step
+}
+
+// Receive gives the server records of what comes over the wire.
+func (e *encrypted) Receive(p []byte) (int, error) {
+	for len(e.up) == 0 {
+		if !e.shaken {
+			if e.shake(); len(e.up) == 0 {
+				return 0, monitor.ErrWouldBlock
+			}
+			continue
+		}
+		in, err := e.wire.Lend(1 << 20)
+		switch {
+		case err == nil:
+			_, err = e.client.Write(in)
+			require.NoError(e.t, err)
+		case err == io.EOF && !e.ended:
+			e.ended = true
+			require.NoError(e.t, e.client.CloseWrite())
+		default:
+			return 0, err
+		}
+	}
+	n := copy(p[:min(len(p), e.most)], e.up)
+	e.up = e.up[n:]
+	return n, nil
+}
+
+func (e *encrypted) Lend(most int) ([]byte, error) {
+	p := make([]byte, min(most, 1<<10))
+	n, err := e.Receive(p)
+	return p[:n], err
+}
+
+func (e *encrypted) AwaitInput(x act.Waker) {
+	if e.wire.AwaitInput(x); len(e.up) > 0 {
+		x.Wake()
+	}
+}
+
+// Send decrypts the records of the server, which go to the wire.
+func (e *encrypted) Send(head, p []byte, high int) (int, error) {
+	if _, err := e.wire.Send(nil, nil, high); err != nil {
+		return 0, err
+	}
+	e.down = append(append(e.down, head...), p...)
+	if !e.shaken {
+		e.shake()
+	}
+	for in := make([]byte, 16<<10); e.shaken && !e.notified; {
+		n, err := e.client.Read(in)
+		_, _ = e.wire.Send(in[:n], nil, 0)
+		switch {
+		case err == errNoRecord:
+			if len(e.up) > 0 {
+				e.reader.Wake()
+			}
+			return len(p), nil
+		case err == io.EOF:
+			e.notified = true
+		default:
+			require.NoError(e.t, err)
+		}
+	}
+	if e.shaken {
+		require.Empty(e.t, e.down, "after close_notify")
+	} else if len(e.up) > 0 {
+		e.reader.Wake()
+	}
+	return len(p), nil
+}
+
+// SendFile is for no server that speaks TLS.
+func (e *encrypted) SendFile(*os.File, int64, int) (int, error) {
+	panic("a file is sent that is not encrypted")
+}
+
+// Close wants the server to have said that nothing more comes.
+func (e *encrypted) Close(linger time.Duration) {
+	if _, err := e.Queued(); err == nil && !e.notified {
+		e.t.Error("closed without close_notify")
+	}
+	e.wire.Close(linger)
+}
+
+// carrier is an encrypted as the net.Conn below its client. It never blocks: the client's Read returns errNoRecord, after
+// which it can be called again.
+type carrier encrypted
+
+var errNoRecord net.Error = noRecord{}
+
+type noRecord struct{}
+
+func (noRecord) Error() string   { return "no record yet" }
+func (noRecord) Timeout() bool   { return false }
+func (noRecord) Temporary() bool { return true }
+
+func (c *carrier) Read(p []byte) (int, error) {
+	for len(c.down) == 0 {
+		if c.shaken {
+			return 0, errNoRecord
+		}
+		c.step <- struct{}{}
+		<-c.step
+	}
+	n := copy(p, c.down)
+	c.down = c.down[n:]
+	return n, nil
+}
+
+func (c *carrier) Write(p []byte) (int, error) {
+	c.up = append(c.up, p...)
+	return len(p), nil
+}
+
+func (c *carrier) Close() error                     { return nil }
+func (c *carrier) LocalAddr() net.Addr              { return nil }
+func (c *carrier) RemoteAddr() net.Addr             { return nil }
+func (c *carrier) SetDeadline(time.Time) error      { return nil }
+func (c *carrier) SetReadDeadline(time.Time) error  { return nil }
+func (c *carrier) SetWriteDeadline(time.Time) error { return nil }
