@@ -28,6 +28,9 @@ type Limits struct {
 	// leaves them to the system, which lets those of TCP grow to some MB. [Connect] and the services of package service
 	// set them; a Conn that exists does not.
 	ReceiveBuffer, SendBuffer int
+	// Conns is how many connections there are for each that a service accepts, itself and those that its action dials: 2
+	// for a proxy. Only the default of MaxConns looks at it: see service.TCP. 0 means 1.
+	Conns int
 }
 
 // Limits returns the limits of c, with the defaults in place of zeros.
@@ -36,7 +39,7 @@ func (c *Conn) Limits() Limits { return c.settings.limits }
 // Resolved returns l with the defaults in place of zeros. It panics on a negative bound, and on a Low that is not below
 // High.
 func (l Limits) Resolved() Limits {
-	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer) < 0 || l.Linger < 0 {
+	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer, l.Conns) < 0 || l.Linger < 0 {
 		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
 	}
 	if l.Overflow > Abort {
@@ -46,6 +49,7 @@ func (l Limits) Resolved() Limits {
 	l.High = cmp.Or(l.High, 64<<10)
 	l.Low = cmp.Or(l.Low, l.High/4)
 	l.Linger = cmp.Or(l.Linger, 5*time.Second)
+	l.Conns = cmp.Or(l.Conns, 1)
 	if l.Low >= l.High {
 		panic(fmt.Sprintf("listener: Limits whose Low is not below High: %+v", l)) // Write would block and be woken for ever
 	}

@@ -422,6 +422,7 @@ func TestInvalidLimitsPanic(t *testing.T) {
 			limits.Resolved()
 		}()
 	}
+	require.Panics(t, func() { listener.Limits{Conns: -1}.Resolved() })
 	require.Panics(t, func() { listener.Limits{Low: 100 << 10}.Resolved() })
 	require.NotPanics(t, func() { listener.Limits{High: 1}.Resolved() })
 }

@@ -32,6 +32,7 @@ func TestMaxConnsFitsDescriptorsAndMemoryByDefault(t *testing.T) {
 		"64 MiB":                         {memory: 64 << 20, want: 256},
 		"both":                           {descriptors: 1024, memory: 1 << 40, want: 984},
 		"little memory, larger limits":   {memory: 64 << 20, limits: listener.Limits{Read: 1 << 20}, want: 30},
+		"two connections for each":       {descriptors: 1024, memory: 1 << 40, limits: listener.Limits{Conns: 2}, want: 492},
 		"less memory than one takes":     {memory: 1000, want: 1},
 		"more than a server ever serves": {descriptors: 1 << 30, memory: 1 << 50, want: 1 << 20},
 	} {

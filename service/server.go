@@ -96,7 +96,7 @@ func placesFor(descriptors int, memory int64, l listener.Limits) int {
 	if memory > 0 {
 		n = int(min(int64(n), memory/2/int64(l.Read+l.High)))
 	}
-	return max(1, n)
+	return max(1, n/l.Conns)
 }
 
 func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {

@@ -36,5 +36,6 @@ func main() {
 		}
 		filters = append(filters, secure.Client(&tls.Config{ServerName: host}, nil))
 	}
+	server.Limits.Conns = 2 // one is dialled for each that is accepted
 	server.Run(server.Listen(server.Addr, proxy.To(to, filters...)))
 }
