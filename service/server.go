@@ -83,8 +83,7 @@ func (c config) places() (n int, why []zap.Field) {
 		return c.maxConns, nil
 	}
 	descriptors, memory := resource.Descriptors(), resource.Memory()
-	n = placesFor(descriptors, memory, c.limits)
-	return n, []zap.Field{zap.Int("connections at most", n), zap.Int("descriptors", descriptors), zap.Int64("memory", memory)}
+	return placesFor(descriptors, memory, c.limits), []zap.Field{zap.Int("descriptors", descriptors), zap.Int64("memory", memory)}
 }
 
 // placesFor returns how many connections fit into what the process may have; 0 is unknown.
@@ -106,10 +105,10 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	var places int
 	var unset []zap.Field
 	switch {
 	case len(v.open) == 0:
-		var places int
 		places, unset = c.places()
 		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(places)
 		v.open, v.acceptors = map[*act.Scheduler]monitor.Acceptor{}, nil
@@ -134,7 +133,7 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 		return nil, err
 	}
 	if v.addr, v.open[s] = from.Addr(), from; unset != nil {
-		s.Logger().Info("MaxConns is not set", unset...)
+		s.Logger().Info(fmt.Sprintf("at most %d connections on %v, as MaxConns is not set", places, v.addr), unset...)
 	}
 	return from, nil
 }

@@ -36,9 +36,9 @@ type TCP struct {
 	// MaxConns bounds the connections of all schedulers together, lingering ones included; at the bound accepting
 	// pauses and the system's backlog fills. Less than 0 means no bound. 0 takes the smallest of: the descriptors that the
 	// process may have (RLIMIT_NOFILE), less 24 and a 64th; half of its memory, divided by Limits.Read + Limits.High;
-	// 2^20. The result is divided by Limits.Conns, and logged at level Info. The memory is that of the machine, of the
-	// control group (cgroup) or GOMEMLIMIT, the least of them. With the default Limits that is 256 connections in 64 MiB
-	// and 4096 in 1 GiB. The default knows nothing of other services.
+	// 2^20. The result is divided by Limits.Conns, and logged at level Info, which the default Logger of act.Config leaves
+	// out. The memory is that of the machine, of the control group (cgroup) or GOMEMLIMIT, the least of them. With the
+	// default Limits that is 256 connections in 64 MiB and 4096 in 1 GiB. The default knows nothing of other services.
 	MaxConns int
 	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: at MaxConns, or
 	// because the process has no descriptor left. The one that has been idle for longest is the first to go: of the
