@@ -74,7 +74,7 @@ func testSlots(w *world) {
 		return nil, nil
 	}}
 	cfg := w.config(ps)
-	cfg.Workers, cfg.Lease = 2, lease
+	cfg.Workers, cfg.Lease, cfg.Heartbeat = 2, kept, kept/10
 	r := inAGroup(w, w.engine(cfg), act.Config{Offloads: 2})
 	for range 2 {
 		r.group.Schedulers()[0].Execute(func() { <-release })
@@ -83,11 +83,11 @@ func testSlots(w *world) {
 	w.begins(one, "load", 1)
 	w.begins(two, "load", 1)
 	three := r.enqueue("short")
-	time.Sleep(lease / 8)
+	time.Sleep(150 * time.Millisecond)
 	w.Equal(isNew, w.see(three), "there is no room for it")
 	w.yes(asks(r, func(ctx context.Context) (bool, error) { return r.Suspend(ctx, three) }))
 	w.start(w.elsewhere(ps))
-	time.Sleep(2 * lease)
+	time.Sleep(2 * kept)
 	close(release)
 	for _, id := range []stage.ID{one, two} {
 		w.becomes(id, isFinished)

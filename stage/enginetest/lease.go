@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
 )
 
-// lease is short enough to wait for its end, and long enough for a living worker on a busy machine.
+// lease is short enough to wait for its end. No test fails if a living worker loses it.
 const lease = 1200 * time.Millisecond
+
+// kept is a lease that a living worker does not lose, on a machine that does other things too.
+const kept = 3 * time.Second
 
 // ends lets the present lease of a task end now, as if it had had no heartbeat for long.
 func (w *world) ends(id stage.ID) {
@@ -39,12 +43,12 @@ func testLongStage(w *world) {
 		select {
 		case <-ctx.Done():
 			return nil, stage.CheckSuspended(ctx)
-		case <-time.After(5 * lease / 2):
+		case <-time.After(5 * kept / 2):
 			return nil, nil
 		}
 	}}
 	cfg := w.config(ps)
-	cfg.Lease = lease
+	cfg.Lease, cfg.Heartbeat = kept, kept/10
 	r := w.start(cfg)
 	id := r.enqueue("short")
 	w.begins(id, "load", 1)
@@ -177,15 +181,26 @@ func testFenced(w *world) {
 
 // mortal is an engine that the store no longer answers when kill has been called.
 func (w *world) mortal(ps func(kill func()) processors) *run {
-	var dead atomic.Bool
+	var calls sync.RWMutex // for reading while the store answers: a claim that is under way then could still find the task
+	dead := false
+	kill := func() {
+		calls.Lock()
+		defer calls.Unlock()
+		dead = true
+	}
 	g := w.gate()
 	g.before = func(context.Context, string) error {
-		if dead.Load() {
+		if calls.RLock(); dead {
+			calls.RUnlock()
 			return errTrouble
 		}
 		return nil
 	}
-	cfg := heartless(w.config(ps(func() { dead.Store(true) }))) // none is under way when it dies
+	g.after = func(_ string, err error) error {
+		calls.RUnlock()
+		return err
+	}
+	cfg := heartless(w.config(ps(kill)))
 	cfg.Store = g
 	return w.start(cfg)
 }

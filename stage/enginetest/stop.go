@@ -228,6 +228,10 @@ func (s *hangs) before(ctx context.Context, op string) error {
 // testStopHanging stops engines that wait for the store: by an order, and by the end of their context.
 func testStopHanging(w *world) {
 	for _, op := range []string{claim, heartbeat} {
+		terms := within // a claim that hangs is waited for as long
+		if op == heartbeat {
+			terms.Time = patience / 2 // the tasks go back at once
+		}
 		for _, byContext := range []bool{false, true} {
 			s, g := &hangs{op: op}, w.gate()
 			g.before = s.before
@@ -235,19 +239,23 @@ func testStopHanging(w *world) {
 				<-ctx.Done()
 				return nil, nil
 			}})
-			cfg.Store, cfg.Shutdown = g, within
+			cfg.Store, cfg.Shutdown = g, terms
 			id := w.enqueue("short")
 			e := w.engine(cfg)
+			var err error
 			if byContext {
-				end := w.runs(e, within)
+				end := w.runs(e, terms)
 				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
-				_ = end()
+				err = end()
 			} else {
 				r := w.host.start(w, e)
 				w.eventually("the store hangs", func() bool { return s.hung.Load() == 1 })
 				time.Sleep(3 * cfg.Heartbeat)
 				w.False(s.twice.Load(), "it is not asked once more before it is given up")
-				_ = r.stop(within)
+				err = r.stop(terms)
+			}
+			if op == heartbeat {
+				w.NoError(err)
 			}
 			w.eventually("no call waits for the store", func() bool { return s.hung.Load() == 0 })
 			w.Equal(isNew, w.see(id), "%s", op)
@@ -261,6 +269,13 @@ func testLateClaim(w *world) {
 	for _, byFire := range []bool{false, true} {
 		h := newHold(claim)
 		g := w.gate()
+		var period atomic.Pointer[context.Context] // of the latest claim: that of the engine's own ends with the stop
+		g.before = func(ctx context.Context, op string) error {
+			if op == claim {
+				period.Store(&ctx)
+			}
+			return nil
+		}
 		g.after = h.after
 		cfg := w.config(nil)
 		cfg.Store, cfg.Poll = g, never
@@ -277,12 +292,18 @@ func testLateClaim(w *world) {
 			id = r.enqueue("short")
 		}
 		w.comes("a claim", h.arrived)
-		w.aside(func() {
-			time.Sleep(60 * time.Millisecond)
+		terms := shutdown.Policy{Time: 20 * time.Millisecond, Drop: true}
+		if byFire {
+			_ = r.stop(terms)
 			close(h.release)
-		})
-		_ = r.stop(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})
-		w.comes("the claim returns", h.release)
+		} else { // the stop may wait for it
+			w.aside(func() {
+				<-(*period.Load()).Done()
+				close(h.release)
+			})
+			_ = r.stop(terms)
+			w.comes("the claim returns", h.release)
+		}
 		w.becomes(id, isNew)
 		w.NoError(r.Wait(w.ctx))
 		t := w.get(id)

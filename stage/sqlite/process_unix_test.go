@@ -50,9 +50,13 @@ func engineOf(t testing.TB, s stage.Store, p stage.ProcessorFunc) *stage.Engine 
 	return e
 }
 
+// lease is short, but not so short that a living worker loses it on a machine that does other things too.
+const lease = 3 * time.Second
+
+// impatient is patient but for its short times.
 func impatient(s stage.Store, p stage.ProcessorFunc) stage.Config {
 	cfg := patient(s, p)
-	cfg.Lease, cfg.Heartbeat, cfg.Poll = time.Second, 100*time.Millisecond, 50*time.Millisecond
+	cfg.Lease, cfg.Heartbeat, cfg.Poll = lease, lease/10, 50*time.Millisecond
 	return cfg
 }
 
@@ -98,7 +102,7 @@ func works(path string) error {
 			}
 			<-ctx.Done()
 			fmt.Println("cause", context.Cause(ctx))
-			time.Sleep(300 * time.Millisecond) // more heartbeats, if there still are any
+			time.Sleep(lease / 4) // more heartbeats, if there still are any
 		}
 		commit, err := insertStep(ctx, t)
 		return func(tx stage.Tx) error {
@@ -253,7 +257,7 @@ func TestStoppedProcessLosesItsLease(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	require.True(t, lines.Scan())
 	require.Equal(t, "process FIRST", lines.Text())
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(3 * lease / 2)
 	held, err := s.Get(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), held.Token)
@@ -369,7 +373,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
 	do(t, s.Writer(), `PRAGMA max_page_count = `+strconv.Itoa(pages+2))
 	runs(t, e)
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(3 * lease / 2)
 	require.Greater(t, refused.Load(), int64(6), "each several times")
 	require.Zero(t, count(t, s.DB(), "step"))
 	for _, x := range list(t, s) {
