@@ -173,7 +173,7 @@ func (h heard) Signal(sig os.Signal) { h.to <- sig }
 
 // A Group that runs again has its set-up functions called again, and one that is closed gets no signals any more.
 func TestOnSignalCallsOnceForEachSignal(t *testing.T) {
-	got := make(chan os.Signal) // the goroutine that calls blocks
+	got := make(chan os.Signal, 16)
 	g := act.NewGroup(act.Config{Schedulers: 2, Logger: zap.NewNop()})
 	for range 2 {
 		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {

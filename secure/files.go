@@ -32,8 +32,8 @@ type Files struct {
 	loaded  atomic.Pointer[tls.Certificate]
 }
 
-// Setup reads the files, and reads them again on each SIGHUP, which is logged in one line. It is a set-up function as
-// [act.Run] takes it. A certificate that has expired is a warning in the log, and no error.
+// Setup reads the files, and reads them again on each SIGHUP, which is logged in one line and no longer ends the program.
+// It is a set-up function as [act.Run] takes it. A certificate that has expired is a warning in the log, and no error.
 func (f *Files) Setup(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil
