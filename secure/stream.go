@@ -48,7 +48,6 @@ type stream struct {
 	err     error // of TLS: nothing can be read or sent any more
 	broken  error // of the Stream below, as it was received
 
-	more     bool // secret may have more plaintext
 	finished bool // the peer sends nothing more
 	notified bool // close_notify was sent
 }
@@ -91,13 +90,11 @@ func (s *stream) Receive(p []byte) (int, error) {
 	_ = s.flush() // the answers of crypto/tls; an error is the next Send's
 	switch {
 	case n > 0: // crypto/tls returns the error again
-		s.more = n == len(p) || err != nil
 		if n < len(p) { // otherwise more of its record may be left
 			s.records.taken()
 		}
 		return n, nil
 	case err == errNotYet:
-		s.more = false
 		s.records.whole = 0
 		return 0, monitor.ErrWouldBlock
 	case s.broken != nil && s.broken != io.EOF:
@@ -127,7 +124,7 @@ func (s *stream) AwaitInput(w act.Waker) {
 	switch {
 	case s.heldUp():
 		s.Stream.AwaitOutput(w, s.high)
-	case s.more || s.finished || s.records.whole > 0:
+	case s.finished || s.records.whole > 0:
 		s.Stream.AwaitInput(w) // it takes the place of an earlier one
 		w.Wake()
 	default:
@@ -248,7 +245,7 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 		monitor.Stream
 		IdleSince() (since time.Duration, idle bool)
 	}
-	if below, ok := monitor.As[idler](s.Stream); ok && !s.more && !s.finished && s.records.atRest() {
+	if below, ok := monitor.As[idler](s.Stream); ok && !s.finished && s.records.atRest() {
 		return below.IdleSince()
 	}
 	return 0, false

@@ -26,6 +26,8 @@ import (
 //	# seeds: 20
 //	# scenario: TestMixed
 //
+// What no world can show, such as a mistake of goroutines, has "# seeds: none" and an ordinary test.
+//
 // The number is about ten times what it takes on average, since each change of the code or of the world makes other
 // worlds of the same seeds. A mutant that is found costs only the worlds up to the one that finds it.
 //
@@ -69,10 +71,17 @@ func mustBeFound(t *testing.T, m *mutant.Mutant) {
 	out, err := command(t, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", overlay(t, m, dir), "-o", program, in).CombinedOutput()
 	require.NoError(t, err, "%s does not compile:\n%s", m.Name, out)
 	begun := time.Now()
-	run := command(t, program, "-test.run", "^"+scenario[1]+"$", "-test.timeout", "2m")
-	run.Env = append(run.Env, "SIM_SEEDS="+seeds)
+	run := command(t, program, "-test.run", "^"+scenario[1]+"$", "-test.timeout", "2m", "-test.failfast")
+	run.Dir = in // as go test does
+	if seeds != "none" {
+		run.Env = append(run.Env, "SIM_SEEDS="+seeds)
+	}
 	out, err = run.CombinedOutput()
 	require.Error(t, err, "%s was not found in %s worlds: %s", m.Name, seeds, m.What)
+	if seeds == "none" {
+		require.Contains(t, string(out), "--- FAIL: "+scenario[1], "%s ended otherwise than by a failure", m.Name)
+		return
+	}
 	found := mutantFound.FindSubmatch(out)
 	require.NotNil(t, found, "%s ended otherwise than by a Failure:\n%.4000s", m.Name, out)
 	t.Logf("found by seed %s in %v: %s", found[2], time.Since(begun).Round(time.Millisecond), found[1])

@@ -155,8 +155,6 @@ func (x *talker) leave() error {
 	return x.Close()
 }
 
-func pickFrom[T any](draw func(int) int, values ...T) T { return values[draw(len(values))] }
-
 // talk waits for each answer, or writes and reads at the same time.
 func (x *talker) talk(seen *counts) error {
 	if err := x.shake(); err != nil {

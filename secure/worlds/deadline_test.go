@@ -56,7 +56,7 @@ func (w *world) ends(under *listener.Conn, writing bool) act.Action {
 		var err error
 		if writing {
 			_ = c.SetWriteDeadline(at)
-			_, err = c.Write(make([]byte, 2<<20))
+			_, err = c.Write(make([]byte, 512<<10))
 		} else {
 			_ = c.SetReadDeadline(at)
 			_, err = c.Read(make([]byte, 1))

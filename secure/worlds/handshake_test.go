@@ -80,7 +80,8 @@ func (a *attempt) Act(t *act.Task) act.Directive {
 	d := a.Child.Act(t)
 	if d == act.Failed && errors.Is(t.Err(), secure.ErrTooMany) {
 		a.dropped++
-		if n := len(a.under[a.on]); a.Now() > a.crowded+time.Millisecond { // until then a newcomer may have ended
+		n := len(a.under[a.on]) // of which a newcomer may have ended meanwhile
+		if i := slices.Index(a.under[a.on], a); a.Now() > a.crowded+time.Millisecond || i >= max(1, n-a.most) {
 			a.Errorf("a handshake was given up, of %d of which %d may be under way", n, a.most)
 		}
 	}
