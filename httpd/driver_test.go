@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -26,8 +27,9 @@ type driver struct {
 	now  time.Duration
 	logs *observer.ObservedLogs // errors
 
-	sessions tls.ClientSessionCache // of TLS; nil: clients speak without
-	dialed   int                    // clients of TLS
+	sessions   tls.ClientSessionCache // of TLS; nil: clients speak without
+	dialed     int                    // clients of TLS
+	bare, torn bool                   // how they end: see encrypted
 }
 
 func (d *driver) Monotonic() time.Duration { return d.now }
@@ -95,7 +97,7 @@ func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func
 		runtime.LockOSThread() // handshakes are coroutines, which live on the thread of Step
 		defer runtime.UnlockOSThread()
 		h.conn = listener.NewConn(d.s, d.encrypt(c.wire), limits)
-		h.filter = listener.Filtered(h.conn, 0, tlsFilter())
+		h.filter = listener.Filtered(h.conn, 0, secure.Server(tlsConfig(), onReactor))
 	} else {
 		h.conn = listener.NewConn(d.s, stream(c.wire), limits)
 	}

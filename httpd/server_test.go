@@ -14,10 +14,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// start runs a server on a real socket. It returns its address, and a function that ends it.
-func start(web *httpd.Server) (address string, stop func() error) {
+// start runs a server on a real socket, behind filters. It returns its address, and a function that ends it.
+func start(web *httpd.Server, filters ...listener.Filter) (address string, stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
+	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
 	up, over := make(chan struct{}), make(chan error, 1)
 	cfg := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: 5 * time.Second, Drop: true}}
 	go func() {
@@ -35,8 +35,8 @@ func start(web *httpd.Server) (address string, stop func() error) {
 }
 
 // serve runs a server for the length of the test and returns its address.
-func serve(t testing.TB, web *httpd.Server) string {
-	address, stop := start(web)
+func serve(t testing.TB, web *httpd.Server, filters ...listener.Filter) string {
+	address, stop := start(web, filters...)
 	t.Cleanup(func() { require.NoError(t, stop()) })
 	return address
 }
