@@ -66,7 +66,7 @@ func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c := &listener.Connect{Address: listenAndGreet(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
 	l.Turn(func(task *act.Task) {
-		require.PanicsWithValue(t, "listener: Limits with a negative bound: {Read:-1 High:0 Low:0 Overflow:0 Linger:0s ReceiveBuffer:0 SendBuffer:0}",
+		require.PanicsWithValue(t, "listener: Limits with a negative bound: {Read:-1 High:0 Low:0 Overflow:0 Linger:0s ReceiveBuffer:0 SendBuffer:0 Conns:0}",
 			func() { c.Act(task) })
 	})
 	require.Zero(t, l.OS.Count("add"))

@@ -12,10 +12,10 @@ import (
 )
 
 func TestTheZeroLimitsAreTheDocumentedOnes(t *testing.T) {
-	want := listener.Limits{Read: 64 << 10, High: 64 << 10, Low: 16 << 10, Linger: 5 * time.Second}
+	want := listener.Limits{Read: 64 << 10, High: 64 << 10, Low: 16 << 10, Linger: 5 * time.Second, Conns: 1}
 	require.Equal(t, want, listener.Limits{}.Resolved())
 	require.Equal(t, 250, listener.Limits{High: 1000}.Resolved().Low, "a quarter")
-	all := listener.Limits{Read: 1, High: 3, Low: 2, Overflow: listener.Abort, Linger: 1, ReceiveBuffer: 1, SendBuffer: 1}
+	all := listener.Limits{Read: 1, High: 3, Low: 2, Overflow: listener.Abort, Linger: 1, ReceiveBuffer: 1, SendBuffer: 1, Conns: 2}
 	require.Equal(t, all, all.Resolved())
 }
 
