@@ -166,6 +166,9 @@ func (h slots) Execute(f func()) {
 		defer release()
 		defer time.AfterFunc(patience, release).Stop()
 		f()
+		// The next step would inherit the time slice of this one, and the one behind it again. A reactor that has woken up
+		// would have to wait for all of them, if it finds no processor.
+		runtime.Gosched()
 	}()
 }
 
