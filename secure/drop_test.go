@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,12 +90,18 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 // quitter is a client's connection that is given up after so many bytes of both directions.
 type quitter struct {
 	net.Conn
-	left  int
+	left  atomic.Int64
 	reset bool
 }
 
+func quits(c net.Conn, after int, reset bool) *quitter {
+	q := &quitter{Conn: c, reset: reset}
+	q.left.Store(int64(after))
+	return q
+}
+
 func (q *quitter) spend(n int, err error) (int, error) {
-	if q.left -= n; q.left <= 0 && err == nil {
+	if q.left.Add(-int64(n)) <= 0 && err == nil {
 		if q.reset {
 			_ = q.Conn.(*net.TCPConn).SetLinger(0)
 		}
@@ -104,8 +111,10 @@ func (q *quitter) spend(n int, err error) (int, error) {
 	return n, err
 }
 
-func (q *quitter) Read(p []byte) (int, error)  { return q.spend(q.Conn.Read(p[:min(len(p), q.left)])) }
-func (q *quitter) Write(p []byte) (int, error) { return q.spend(q.Conn.Write(p[:min(len(p), q.left)])) }
+func (q *quitter) most(p []byte) []byte { return p[:min(int64(len(p)), max(0, q.left.Load()))] }
+
+func (q *quitter) Read(p []byte) (int, error)  { return q.spend(q.Conn.Read(q.most(p))) }
+func (q *quitter) Write(p []byte) (int, error) { return q.spend(q.Conn.Write(q.most(p))) }
 
 // Thousands of handshakes, half of which are aborted at any byte, by an end or a reset, leave nothing behind.
 func TestHandshakesThatAreAborted(t *testing.T) {
@@ -122,7 +131,7 @@ func TestHandshakesThatAreAborted(t *testing.T) {
 		all.Go(func() {
 			defer func() { <-some }()
 			if i%2 == 0 {
-				echoes(t, &quitter{under, left, reset}, cfg)
+				echoes(t, quits(under, left, reset), cfg)
 				return
 			}
 			c := tls.Client(under, cfg)

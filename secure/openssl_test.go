@@ -152,6 +152,16 @@ func TestOpenSSL(t *testing.T) {
 		require.Contains(t, out, "alert unexpected message")
 	})
 
+	t.Run("the server closes with close_notify", func(t *testing.T) {
+		s := serve(t, &service.TCP{Handler: describes["action"], Filters: []listener.Filter{secure.Server(server, nil)}})
+		for _, flag := range []string{"-tls1_2", "-tls1_3"} {
+			o := s.openssl(t, flag).shows("closed\n")
+			require.NoError(t, o.cmd.Wait())
+			require.NotContains(t, o.String(), "unexpected eof")
+		}
+		s.drain()
+	})
+
 	t.Run("client certificates", func(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(server.Certificates[0].Leaf)
