@@ -12,6 +12,7 @@
 //
 //   - CloseWrite and Close send the alert close_notify. After CloseWrite the transport stays open in both directions, and
 //     what the peer still sends is read.
+//   - Close waits for the end of the transport, within Limits.Linger, only if the peer has sent no close_notify.
 //   - Conn.Ended reports the end of the transport. The peer's close_notify is io.EOF, when it is read.
 //   - A transport that ends without close_notify is io.EOF between two records, as in crypto/tls, and io.ErrUnexpectedEOF
 //     within one. So a protocol must tell by itself whether a message is whole, as HTTP does (RFC 8446, section 6.1).

@@ -153,3 +153,24 @@ func TestConfigsThatCannotWorkPanic(t *testing.T) {
 		secure.Client(&tls.Config{ServerName: "localhost", Renegotiation: tls.RenegotiateOnceAsClient}, nil)
 	})
 }
+
+// It was kept for Limits.Linger, although the peer had nothing more to send. The peer need not close its transport.
+func TestAConnectionThatBothSidesHaveEndedIsClosed(t *testing.T) {
+	server, client := identities(t)
+	for _, v := range versions {
+		tcp := overTLS(server)
+		tcp.Limits.Linger = time.Hour
+		s := serve(t, tcp)
+		c := s.dial(version(client, v))
+		sent := noise(1000) // the system takes them at once
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Write(sent)
+			done <- errors.Join(err, c.CloseWrite())
+		}()
+		got, err := io.ReadAll(c)
+		require.NoError(t, errors.Join(err, <-done))
+		require.Equal(t, sent, got)
+		s.drain() // while c is open
+	}
+}

@@ -225,6 +225,9 @@ func (s *stream) Close(linger time.Duration) {
 	if s.err == nil {
 		_ = s.notify() // an error means that the peer has gone
 	}
+	if queued, err := s.Stream.Queued(); s.finished && s.err == nil && err == nil && queued == 0 {
+		linger = 0 // nothing comes that could spoil the last bytes, and the peer may close when it likes
+	}
 	s.Stream.Close(linger)
 }
 
