@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,23 @@ func (s *server) connect() (client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.tls {
+		c = secret{tls.Client(c, &tls.Config{InsecureSkipVerify: true})}
+	}
 	return c.(client), c.SetDeadline(time.Now().Add(patience))
+}
+
+// A secret is a connection over TLS. The first call that needs the handshake makes it.
+type secret struct{ *tls.Conn }
+
+func (s secret) CloseWrite() error { return errors.Join(s.Handshake(), s.Conn.CloseWrite()) }
+
+// under returns the connection that carries c.
+func under(c client) net.Conn {
+	if s, ok := c.(secret); ok {
+		return s.NetConn()
+	}
+	return c
 }
 
 // dial connects for the length of the test.
@@ -54,10 +71,10 @@ func (s *server) dialed(t *testing.T, n int) []client {
 
 // reset closes a TCP connection so that the server gets a RST: SO_LINGER in socket(7).
 func reset(c client) {
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := under(c).(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	_ = c.Close()
+	_ = under(c).Close()
 }
 
 // ping says something and waits for the echo.

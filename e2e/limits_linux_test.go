@@ -204,7 +204,7 @@ var litany = content(7, 64<<10) // what the greedy say over and over
 func (s *server) greedy(t *testing.T) *greedy {
 	t.Helper()
 	g := &greedy{client: s.dial(t), done: make(chan struct{})}
-	buffers := g.client.(interface {
+	buffers := under(g.client).(interface {
 		SetReadBuffer(int) error
 		SetWriteBuffer(int) error
 	})

@@ -20,32 +20,39 @@ import (
 type echo struct {
 	name string
 	idle int // bytes of resident memory that an idle connection may take, once it was used
+	tls  bool
 }
 
 var (
-	actions    = echo{"echo", 3 << 10}
-	coroutines = echo{"echo-coro", 6 << 10} // it has a stack for each
+	actions    = echo{name: "echo", idle: 3 << 10}
+	coroutines = echo{name: "echo-coro", idle: 6 << 10} // it has a stack for each
+	encrypted  = echo{name: "echo", tls: true}
 )
 
-// eachEcho runs test with either program under each idle strategy. The echo with coroutines differs only above the
-// scheduler, so below the Long tier it runs under one strategy.
+// eachEcho runs test with either program under each idle strategy. The echo with coroutines and the one over TLS differ only
+// above the scheduler, so below the Long tier they run under one strategy.
 func eachEcho(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	t.Helper()
 	t.Run(actions.name, func(t *testing.T) {
 		underEachIdle(t, func(t *testing.T, idle idle) { test(t, actions, idle) })
 	})
-	t.Run(coroutines.name, func(t *testing.T) {
-		for _, idle := range idles[:tier.Choose(0, 1, len(idles))] {
-			t.Run(idle[1], func(t *testing.T) { test(t, coroutines, idle) })
-		}
-	})
+	for name, e := range map[string]echo{coroutines.name: coroutines, "echo over TLS": encrypted} {
+		t.Run(name, func(t *testing.T) {
+			for _, idle := range idles[:tier.Choose(0, 1, len(idles))] {
+				t.Run(idle[1], func(t *testing.T) { test(t, e, idle) })
+			}
+		})
+	}
 }
 
 // fewEchoes is eachEcho for a test that takes seconds: below the Long tier only the default strategy, and the one that
-// differs from it most.
+// differs from it most. It measures, which bench/tls does over TLS.
 func fewEchoes(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	t.Helper()
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
+		if e.tls {
+			t.Skip("over TLS it would measure the clients too")
+		}
 		if idle[1] == "poll" || idle[1] == "hybrid" {
 			tier.Need(t, tier.Long, "takes seconds under each idle strategy")
 		}
@@ -70,6 +77,7 @@ type launch struct {
 type server struct {
 	*exectest.Program
 	network, address string // for its clients
+	tls              bool
 }
 
 // start runs the program with these flags and returns when it listens.
@@ -89,7 +97,7 @@ func (l launch) start(t *testing.T) *server {
 // run starts the program; it need not become a server.
 func (l launch) run(t *testing.T) *server {
 	t.Helper()
-	return &server{Program: exectest.Start(t, l.command(t))}
+	return &server{Program: exectest.Start(t, l.command(t)), tls: l.tls}
 }
 
 func (l launch) command(t *testing.T) *exec.Cmd {
@@ -101,6 +109,9 @@ func (l launch) command(t *testing.T) *exec.Cmd {
 		addr = "127.0.0.1:0"
 	}
 	line := slices.Concat(l.under, []string{build.Path(t), "-addr", addr}, l.flags)
+	if l.tls {
+		line = append(line, "-tls-self")
+	}
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if l.change != nil {
