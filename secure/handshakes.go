@@ -25,7 +25,8 @@ type Handshakes struct {
 	// GetCertificate that asks another machine, goes on without one.
 	Slots int
 	// Waiting bounds the handshakes that are under way on each scheduler, most of which wait for their peers. One more
-	// makes the oldest fail with [ErrTooMany]. A second in which that happens is one line in the log. 0 means 1024.
+	// makes the oldest fail with [ErrTooMany]. A second in which that happens is one line in the log. 0 means 1024. One that
+	// waits takes about 25 KiB, and up to 128 KiB for a peer that sends the longest ClientHello that crypto/tls reads.
 	Waiting int
 	// OnReactor computes handshakes in coroutines on the scheduler's own thread, which they hold up, and not on goroutines.
 	// Then Slots means nothing. It is for simulations and tests, in which nothing may happen on other threads.
