@@ -36,6 +36,8 @@ func Server(config *tls.Config, h *Handshakes) listener.Filter {
 
 // Client returns a filter for connections that were dialled: see [listener.Connect]. The config must name the server
 // (ServerName), unless InsecureSkipVerify is set, and must not allow Renegotiation. Otherwise it is as with Server.
+// With TLS 1.3 sessions come behind the handshake: Put of the config's ClientSessionCache is called on the scheduler's
+// thread, and must not block.
 func Client(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || config.ServerName == "" && !config.InsecureSkipVerify {
 		panic("secure: Client without a ServerName")

@@ -160,12 +160,14 @@ func (h *Handshakes) slots() slots {
 }
 
 // Execute calls f on a goroutine that has a slot, for as long as patience.
-func (h slots) Execute(f func()) {
+func (h slots) Execute(f func()) { h.execute(f, patience) }
+
+func (h slots) execute(f func(), atMost time.Duration) {
 	go func() {
 		h <- struct{}{}
 		release := sync.OnceFunc(func() { <-h })
 		defer release()
-		defer time.AfterFunc(patience, release).Stop()
+		defer time.AfterFunc(atMost, release).Stop()
 		f()
 		// The next step would inherit the time slice of this one, and the one behind it again. A reactor that has woken up
 		// would have to wait for all of them, if it finds no processor.

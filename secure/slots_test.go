@@ -10,29 +10,51 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With one processor a reactor that has woken up waits in the runtime's global queue, as a goroutine does that has called
-// Gosched. Steps that wait for the slot are started by the one before, and would go first, for up to 10 ms.
-func TestAReactorThatHasWokenGoesBeforeTheNextStep(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	h := &Handshakes{Slots: 1}
-	var done atomic.Int64
-	var all sync.WaitGroup
-	const steps = 1000
-	all.Add(steps)
-	for range steps {
-		h.slots().Execute(func() {
-			for start := time.Now(); time.Since(start) < 20*time.Microsecond; {
-			}
-			done.Add(1)
-			all.Done()
+// No more functions run than there are slots, and those that wait have their turns.
+func TestSlotsBoundWhatIsComputed(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		h := (&Handshakes{Slots: n}).slots()
+		var running, most atomic.Int32
+		var all sync.WaitGroup
+		all.Add(200)
+		for range 200 {
+			h.execute(func() {
+				defer all.Done()
+				now := running.Add(1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
+				runtime.Gosched()
+				running.Add(-1)
+			}, time.Hour)
+		}
+		all.Wait()
+		require.LessOrEqual(t, most.Load(), int32(n))
+	}
+}
+
+// A function that takes long goes on without its slot, which it gives back once.
+func TestAFunctionThatTakesLongHasNoSlot(t *testing.T) {
+	h := (&Handshakes{Slots: 1}).slots()
+	release := make(chan struct{})
+	var slow, quick sync.WaitGroup
+	for range 10 {
+		slow.Add(1)
+		h.Execute(func() {
+			defer slow.Done()
+			<-release
 		})
 	}
-	most := int64(0)
-	for before := int64(0); before < steps; before = done.Load() {
-		before = done.Load()
-		runtime.Gosched()
-		most = max(most, done.Load()-before)
-	}
-	all.Wait()
-	require.Less(t, most, int64(steps/10))
+	quick.Add(1)
+	h.Execute(quick.Done)
+	quick.Wait()
+	close(release)
+	slow.Wait()
+	require.Eventually(t, func() bool { return len(h) == 0 }, 20*time.Second, time.Millisecond)
+}
+
+func TestAtLeastOneSlot(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	require.Equal(t, 1, cap((&Handshakes{}).slots()))
+	runtime.GOMAXPROCS(4)
+	require.Equal(t, 3, cap((&Handshakes{}).slots()))
 }
