@@ -20,13 +20,13 @@ func behind(t *testing.T) *net.TCPListener {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	require.NoError(t, l.SetDeadline(time.Now().Add(patience)))
 	return l
 }
 
 // pair is a connection through the proxy: its two ends.
 func pair(t *testing.T, proxy *exectest.Program, l *net.TCPListener) (near, far *net.TCPConn) {
 	near = dial(t, proxy.Addr)
+	require.NoError(t, l.SetDeadline(time.Now().Add(patience)))
 	far, err := l.AcceptTCP()
 	require.NoError(t, err)
 	require.NoError(t, far.SetDeadline(time.Now().Add(patience)))
