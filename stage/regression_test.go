@@ -116,7 +116,7 @@ func TestAStopBesideAFire(t *testing.T) {
 // was taken for one that had ended, or was not renewed.
 func TestALeaseIsReadWithTheClockItWasClaimedBy(t *testing.T) {
 	tier.Need(t, tier.Full, "waits for leases to end by the real clock")
-	const lease = 800 * time.Millisecond
+	const lease = 2 * time.Second
 	for _, first := range []string{"Group", "engine"} {
 		t.Run("an older "+first, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestALeaseIsReadWithTheClockItWasClaimedBy(t *testing.T) {
 					case <-ctx.Done():
 					}
 					cause = stage.CheckSuspended(ctx)
-				}), func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = lease, 20*time.Millisecond })
+				}), func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = lease, 100*time.Millisecond })
 			}
 			if first == "Group" {
 				makeGroup()

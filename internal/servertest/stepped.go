@@ -203,25 +203,28 @@ func StartRuntimePoller() {
 	}
 }
 
-// Send writes text.
+// Send writes text. It takes at most Timeout.
 func Send(t testing.TB, c net.Conn, text string) {
 	t.Helper()
+	require.NoError(t, c.SetWriteDeadline(time.Now().Add(Timeout)))
 	_, err := io.WriteString(c, text)
 	require.NoError(t, err)
 }
 
-// Expect reads exactly text.
+// Expect reads exactly text. It takes at most Timeout.
 func Expect(t testing.TB, c net.Conn, text string) {
 	t.Helper()
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(Timeout)))
 	got := make([]byte, len(text))
 	n, err := io.ReadFull(c, got)
 	require.NoError(t, err, "after %q", got[:n])
 	require.Equal(t, text, string(got))
 }
 
-// ExpectEOF requires that the peer has sent nothing more and closes.
+// ExpectEOF requires that the peer has sent nothing more and closes. It takes at most Timeout.
 func ExpectEOF(t testing.TB, c net.Conn) {
 	t.Helper()
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(Timeout)))
 	rest, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Empty(t, string(rest))

@@ -102,7 +102,8 @@ func TestAfterAContextHasEndedAnErrorIsThatOfTheContext(t *testing.T) {
 // TestLocked has another connection write for longer than Busy.
 func TestLocked(t *testing.T) {
 	path := newPath(t)
-	s := open(t, path, sqlite.Config{Busy: 100 * time.Millisecond})
+	const busy = 400 * time.Millisecond
+	s := open(t, path, sqlite.Config{Busy: busy})
 	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
 	require.NoError(t, err)
 	db := raw(t, path)
@@ -110,9 +111,9 @@ func TestLocked(t *testing.T) {
 
 	begun := time.Now()
 	_, err = s.Suspend(t.Context(), id)
-	require.ErrorContains(t, err, "sqlite: suspend in "+path+": for 100ms another process has been writing: ")
+	require.ErrorContains(t, err, "sqlite: suspend in "+path+": for 400ms another process has been writing: ")
 	require.ErrorContains(t, err, "SQLITE_BUSY")
-	require.GreaterOrEqual(t, time.Since(begun), 100*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(begun), busy)
 	require.Less(t, time.Since(begun), 5*time.Second)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -125,11 +126,11 @@ func TestLocked(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			_, err := s.Suspend(t.Context(), id)
-			require.ErrorContains(t, err, "for 100ms another process has been writing")
+			require.ErrorContains(t, err, "for 400ms another process has been writing")
 		})
 	}
 	all.Wait()
-	require.Less(t, time.Since(begun), 19*100*time.Millisecond, "they wait together and not one behind the other")
+	require.Less(t, time.Since(begun), 19*busy, "they wait together and not one behind the other")
 
 	task, err := s.Get(t.Context(), id)
 	require.NoError(t, err, "reads do not wait")
