@@ -29,6 +29,7 @@ func launch(t *testing.T) context.Context {
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
 		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("ignore-certificate-errors", true), // of -tls-self
 	)...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {

@@ -11,9 +11,8 @@
 //
 // It is a module of its own, so that the library's go.mod does not know what drives a browser.
 //
-// What a browser cannot show here: TLS, which the server does not have; a fetch that streams its request, which
-// Chromium does over HTTP/2 and up only (net::ERR_H2_OR_QUIC_REQUIRED), so it is curl that sends chunks, in
-// package e2e; and an echo of any length. Chromium reads no answer before it has sent its request, and the server
+// What a browser cannot show here: a fetch that streams its request, which Chromium does over HTTP/2 and up only
+// (net::ERR_H2_OR_QUIC_REQUIRED), so it is curl that sends chunks, in package e2e; and an echo of any length. Chromium reads no answer before it has sent its request, and the server
 // reads no further while its answer is not read. 5 MB come back, for the sockets' buffers hold them; of 20 MB both
 // wait for each other until the server cuts the connection off, after httpd.Timeouts.Write.
 package browser

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,21 +15,27 @@ import (
 const patience = exectest.Patience
 
 // A server is examples/httpd that runs, built as a user does, by the library's own go.mod.
-type server struct{ *exectest.Program }
+type server struct {
+	*exectest.Program
+	scheme string
+}
 
 // serve starts the server on a free port of the loopback, with the files of root under /files/, and returns when it
 // listens. No server, whatever it went through, may have failed a request.
 func serve(t *testing.T, root string, flags ...string) *server {
 	t.Helper()
-	flags = append([]string{"-addr", "127.0.0.1:0", "-root", root}, flags...)
-	s := &server{exectest.Start(t, exectest.Of("../../examples/httpd").Command(t, flags...))}
+	flags, scheme := append([]string{"-addr", "127.0.0.1:0", "-root", root}, flags...), "http"
+	if strings.HasPrefix(t.Name(), strings.ReplaceAll("TestWeb/"+overTLS+"/", " ", "_")) {
+		flags, scheme = append(flags, "-tls-self"), "https"
+	}
+	s := &server{exectest.Start(t, exectest.Of("../../examples/httpd").Command(t, flags...)), scheme}
 	t.Cleanup(func() { require.NotContains(t, s.Said(), "failed") })
 	s.Listens(t, s.Said)
 	return s
 }
 
 // url is that of a path.
-func (s *server) url(path string) string { return "http://" + s.Addr + path }
+func (s *server) url(path string) string { return s.scheme + "://" + s.Addr + path }
 
 // terminate asks the server for an orderly end.
 func (s *server) terminate(t *testing.T) {
