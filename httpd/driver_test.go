@@ -26,6 +26,7 @@ type driver struct {
 	s    *act.Scheduler
 	now  time.Duration
 	logs *observer.ObservedLogs // errors
+	all  *observer.ObservedLogs // lines of all levels
 
 	sessions   tls.ClientSessionCache // of TLS; nil: clients speak without
 	dialed     int                    // clients of TLS
@@ -39,8 +40,9 @@ var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
 func newDriver(t testing.TB) *driver {
 	core, logs := observer.New(zapcore.WarnLevel)
-	d := &driver{t: t, logs: logs}
-	d.s = act.New(act.Config{Clock: d, Logger: zap.New(core)})
+	fine, all := observer.New(zapcore.DebugLevel)
+	d := &driver{t: t, logs: logs, all: all}
+	d.s = act.New(act.Config{Clock: d, Logger: zap.New(zapcore.NewTee(core, fine))})
 	if overTLS(t) {
 		d.sessions = tls.NewLRUClientSessionCache(0)
 	}

@@ -300,7 +300,7 @@ func (f *failure) Error() string { return f.err.Error() }
 // refuse answers with an error, as the last thing on this connection.
 func (x *session) refuse(t *act.Task, err error) act.Directive {
 	bad := err.(*syntax.Refusal)
-	t.Scheduler().Logger().Debug("a request is refused", zap.Error(bad))
+	t.Scheduler().Logger().Debug("a request is refused", x.peer(), zap.Error(bad))
 	if err := x.engage().refuse(bad.Status); err != nil {
 		return x.abort(t, err)
 	}
@@ -410,10 +410,18 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 		x.exchange.over()
 	}
 	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
-		t.Scheduler().Logger().Debug("a connection is cut", zap.Error(err))
+		t.Scheduler().Logger().Debug("a connection is cut", x.peer(), zap.Error(err))
 		return act.Done
 	}
 	return t.Fail(err)
+}
+
+// peer is for lines about a client.
+func (x *session) peer() zap.Field {
+	if a := x.conn.RemoteAddr(); a != nil {
+		return zap.Stringer("peer", a)
+	}
+	return zap.Skip()
 }
 
 func (x *session) closeAction() {

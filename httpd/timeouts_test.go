@@ -345,3 +345,25 @@ func TestASlowReaderIsNotCutOff(t *testing.T) {
 	n, err := io.Copy(io.Discard, stuck)
 	require.Error(t, err, "reset, after %d bytes", n)
 }
+
+// What was broken: the lines about clients that break the rules did not say which.
+func TestLinesAboutAClientNameIt(t *testing.T) {
+	for line, talk := range map[string]func(d *driver){
+		"a request is refused": func(d *driver) { d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send("no HTTP\r\n\r\n") },
+		"a connection is cut": func(d *driver) {
+			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				w.SetBody(make([]byte, 1<<20))
+				return nil
+			}}, listener.Limits{})
+			c.room = 0
+			c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			d.pass(2 * time.Minute)
+		},
+	} {
+		d := newDriver(t)
+		talk(d)
+		lines := d.all.FilterMessage(line).All()
+		require.Len(t, lines, 1, line)
+		require.Equal(t, "192.0.2.1:4711", lines[0].ContextMap()["peer"])
+	}
+}

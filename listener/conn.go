@@ -316,9 +316,11 @@ func (c *Conn) CloseWithin(linger time.Duration) error {
 	return nil
 }
 
-// Abort gives the connection up and throws away what was not sent. The peer sees a reset.
+// Abort gives the connection up and throws away what was not sent. The peer sees a reset. RemoteAddr still returns its
+// address, for a log.
 func (c *Conn) Abort() {
 	if c.stream != nil {
+		c.settings = &settings{c.settings.limits, c.settings.cache, c.RemoteAddr()}
 		c.leave().Abort()
 	}
 }
@@ -339,17 +341,20 @@ func (c *Conn) leave() monitor.Stream {
 	return stream
 }
 
-// LocalAddr returns the address of this end; nil after Close.
-func (c *Conn) LocalAddr() net.Addr { return c.addr(monitor.Stream.LocalAddr) }
-
-// RemoteAddr returns the address of the peer; nil after Close, and when the system no longer knows it.
-func (c *Conn) RemoteAddr() net.Addr { return c.addr(monitor.Stream.PeerAddr) }
-
-func (c *Conn) addr(ask func(monitor.Stream) net.Addr) net.Addr {
+// LocalAddr returns the address of this end; nil after Close and Abort.
+func (c *Conn) LocalAddr() net.Addr {
 	if c.stream == nil {
 		return nil
 	}
-	return ask(c.stream)
+	return c.stream.LocalAddr()
+}
+
+// RemoteAddr returns the address of the peer, also after Abort; nil after Close, and when the system no longer knows it.
+func (c *Conn) RemoteAddr() net.Addr {
+	if c.stream == nil {
+		return c.settings.peer
+	}
+	return c.stream.PeerAddr()
 }
 
 // activate gives the connection its buffers, and registers them for the end of the turn.

@@ -3,6 +3,7 @@ package listener
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -60,12 +61,13 @@ func (l Limits) Resolved() Limits {
 type settings struct {
 	limits Limits
 	cache  *cache
+	peer   net.Addr // of an aborted Conn, which has settings of its own
 }
 
 func settingsOf(s *act.Scheduler, l Limits) *settings {
 	h := caches.Get(s)
 	if h.last == nil || h.given != l {
-		h.given, h.last = l, &settings{l.Resolved(), h}
+		h.given, h.last = l, &settings{limits: l.Resolved(), cache: h}
 	}
 	return h.last
 }

@@ -15,7 +15,7 @@ const (
 	// Drop drops the message and counts it; see [Conn.Dropped].
 	Drop
 	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls. The task that waits for
-	// the connection is woken, and returns Done on that error.
+	// the connection is woken, and ends with that error: to a service that is an ordinary end, logged at level debug.
 	Abort
 )
 

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"syscall"
 
@@ -53,6 +54,8 @@ func (x *session) Act(t *act.Task) act.Directive {
 		x.note(t, "a connection is refused")
 	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
 		x.note(t, "a peer has gone")
+	case errors.Is(t.Err(), net.ErrClosed) && x.closed():
+		x.note(t, "a connection was closed by this side")
 	default:
 		x.config = nil
 		return d // the report names the peer; then comes Close
@@ -70,6 +73,13 @@ func (x *session) inputEnded() bool {
 	x.conn.Discard(x.conn.Buffered())
 	_, err := x.conn.Peek(1)
 	return err == io.EOF
+}
+
+// closed reports whether this side has closed or aborted the connection: the action itself, or another task, such as a
+// broker that has cut off a slow subscriber.
+func (x *session) closed() bool {
+	_, err := x.conn.Peek(0)
+	return err == net.ErrClosed
 }
 
 // Peer implements hook.Peer.

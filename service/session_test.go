@@ -224,6 +224,57 @@ func TestAFailureNamesThePeer(t *testing.T) {
 	}
 }
 
+// What was broken: a subscriber that a broker had cut off was an error line.
+func TestAConnectionThatThisSideHasAbortedOrClosedFailsNoTask(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(*listener.Conn)
+		peer bool
+	}{
+		"by Push": {func(c *listener.Conn) {
+			for c.Push(make([]byte, 64<<10)) != net.ErrClosed {
+			}
+		}, true},
+		"by Abort": {(*listener.Conn).Abort, true},
+		"by Close": {func(c *listener.Conn) { _ = c.Close() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			subscribers := make(chan *listener.Conn, 1)
+			v := &service.TCP{Address: loopback, Limits: listener.Limits{Overflow: listener.Abort, SendBuffer: 8 << 10},
+				Handler: func(c *listener.Conn) act.Action {
+					subscribers <- c
+					return echo(c)
+				}}
+			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+			c := servertest.Dial(t, v.Addr())
+			subscriber := servertest.Receive(t, subscribers)
+			w.On(0, func(*act.Scheduler) { row.end(subscriber) })
+			eventually(t, "it has ended", func() bool {
+				return w.Logs.FilterMessage("a connection was closed by this side").Len() == 1
+			})
+			if row.peer {
+				require.Equal(t, c.LocalAddr().String(),
+					w.Logs.FilterMessage("a connection was closed by this side").All()[0].ContextMap()["peer"])
+			}
+			require.NoError(t, c.Close())
+			require.NoError(t, w.order(servertest.Drain))
+			require.Empty(t, w.failures())
+		})
+	}
+}
+
+// The end of another connection is a failure.
+func TestAnotherConnectionThatIsClosedFailsTheTask(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: func(*listener.Conn) act.Action {
+		return act.Func(func(t *act.Task) act.Directive { return t.Fail(net.ErrClosed) })
+	}}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	c := servertest.Dial(t, v.Addr())
+	servertest.ExpectEOF(t, c)
+	require.NoError(t, c.Close())
+	require.NoError(t, w.order(servertest.Drain))
+	require.Equal(t, []string{net.ErrClosed.Error()}, w.failures())
+}
+
 // A peer that ends in the middle is no fault of the server. A file that ends in the middle is.
 func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 	for _, c := range []struct {

@@ -25,8 +25,9 @@ type TCP struct {
 	Address string
 	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the connection is closed
 	// as by Conn.Close; after a panic or a drop it is aborted. A nil action closes it at once. An action that fails
-	// because its peer has gone (ECONNRESET, EPIPE and the like) is not reported. To the peer a failure looks like an
-	// orderly end: if that would mislead it, call Conn.Abort before failing.
+	// because its peer has gone (ECONNRESET, EPIPE and the like), or with net.ErrClosed because this side has closed or
+	// aborted the connection, is logged at level debug only. To the peer a failure looks like an orderly end: if that would
+	// mislead it, call Conn.Abort before failing.
 	Handler func(*listener.Conn) act.Action
 	// Filters prepare each connection before the Handler, in this order, within FilterTimeout for all together; 0 means
 	// 10 s. A connection that one of them refuses is closed, and logged at debug level; a panic is treated as one of a

@@ -140,7 +140,12 @@ func zoneName(id uint32) string {
 
 func localAddr(fd int) net.Addr { return netAddr(unix.Getsockname(fd)) }
 
-func peerAddr(fd int) net.Addr { return netAddr(unix.Getpeername(fd)) }
+func peerAddr(fd int) net.Addr {
+	if at := netAddr(unix.Getpeername(fd)); at != nil {
+		return at
+	}
+	return netAddr(peerAfterReset(fd))
+}
 
 func netAddr(sa unix.Sockaddr, err error) net.Addr {
 	if err != nil {

@@ -69,3 +69,6 @@ func closeFD(fd int) error {
 	}
 	return nil // closed: see System.Close
 }
+
+// peerAfterReset: the system no longer knows.
+func peerAfterReset(int) (unix.Sockaddr, error) { return nil, unix.ENOTCONN }

@@ -121,3 +121,23 @@ func bare(_, _ uintptr, errno syscall.Errno) error {
 }
 
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}
+
+// peerAfterReset returns the peer of a TCP socket also when the connection is gone, where getpeername(2) is ENOTCONN. The
+// length has to be that of the address (net/core/sock.c, SO_PEERNAME).
+func peerAfterReset(fd int) (unix.Sockaddr, error) {
+	var a unix.RawSockaddrInet6
+	for _, n := range [...]uint32{unix.SizeofSockaddrInet6, unix.SizeofSockaddrInet4} {
+		_, _, errno := syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERNAME,
+			uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n)), 0)
+		b := (*[2]byte)(unsafe.Pointer(&a.Port)) // as on the wire
+		port := int(b[0])<<8 | int(b[1])
+		switch {
+		case errno != 0:
+		case a.Family == unix.AF_INET:
+			return &unix.SockaddrInet4{Port: port, Addr: (*unix.RawSockaddrInet4)(unsafe.Pointer(&a)).Addr}, nil
+		case a.Family == unix.AF_INET6:
+			return &unix.SockaddrInet6{Port: port, Addr: a.Addr, ZoneId: a.Scope_id}, nil
+		}
+	}
+	return nil, unix.ENOTCONN
+}

@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"testing"
 	"time"
@@ -256,5 +257,28 @@ func BenchmarkInterrupt(b *testing.B) {
 	for b.Loop() {
 		p.Interrupt()
 		_, _ = p.Wait(events, 0)
+	}
+}
+
+// What was broken: getpeername(2) no longer knows the peer of a connection that was reset, so no log line named it.
+func TestThePeerIsKnownAfterAReset(t *testing.T) {
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		t.Run(ip, func(t *testing.T) {
+			if !has(ip) {
+				t.Skip("the machine has no such address")
+			}
+			balanced(t)
+			l, addr := listen(t, netip.AddrPortFrom(netip.MustParseAddr(ip), 0))
+			client := dialled(t, addr)
+			server := hold(t, accepted(t, l))
+			at := sys.LocalAddr(client)
+			require.NoError(t, sys.Reset(client))
+			polled(t, server, unix.POLLIN)
+			_, err := sys.Receive(server, make([]byte, 64))
+			require.Equal(t, unix.ECONNRESET, err)
+			_, err = unix.Getpeername(server)
+			require.Equal(t, unix.ENOTCONN, err)
+			require.Equal(t, at, sys.PeerAddr(server))
+		})
 	}
 }

@@ -151,6 +151,7 @@ func TestResetIsSeenByThePeer(t *testing.T) {
 	balanced(t)
 	client, server := tcpPair(t)
 	hold(t, server)
+	at := sys.LocalAddr(client)
 	say(t, client, "never mind")
 	require.NoError(t, sys.Reset(client))
 	polled(t, server, unix.POLLIN)
@@ -160,7 +161,7 @@ func TestResetIsSeenByThePeer(t *testing.T) {
 	}
 	require.Equal(t, unix.ECONNRESET, err)
 	require.Equal(t, unix.ENOTCONN, sys.CloseWrite(server))
-	require.Nil(t, sys.PeerAddr(server))
+	require.Contains(t, []net.Addr{nil, at}, sys.PeerAddr(server), "some systems still know it")
 }
 
 func TestResetOfUnixIsTheEnd(t *testing.T) {

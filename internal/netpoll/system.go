@@ -116,7 +116,7 @@ func (System) Reset(fd int) error { return reset(fd) }
 // without a name has the Name "".
 func (System) LocalAddr(fd int) net.Addr { return localAddr(fd) }
 
-// PeerAddr is the address of the other end, as LocalAddr is of this.
+// PeerAddr is the address of the other end, as LocalAddr is of this. Linux still knows it after a reset.
 func (System) PeerAddr(fd int) net.Addr { return peerAddr(fd) }
 
 // SetNoDelay sends small segments at once (true) or gathers them while earlier ones are not
