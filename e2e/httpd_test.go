@@ -3,7 +3,9 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
@@ -22,24 +25,32 @@ func TestSite(t *testing.T) {
 		root := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(root, "large.bin"), content(1, 3<<20), 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(root, "small.txt"), []byte("a small file\n"), 0o644))
-		server := serve(t, "httpd", idle.with("-root", root)...)
-		t.Run("curl", func(t *testing.T) { curled(t, server.Addr, root) })
-		t.Run("a client of net/http", func(t *testing.T) { kept(t, server.Addr) })
-		t.Run("raw bytes", func(t *testing.T) { spoken(t, server.Addr) })
-		server.Stop(t)
-		require.NotContains(t, server.Said(), "failed")
+		visited(t, serve(t, "httpd", idle.with("-root", root)...), "http://", root)
+		if idle[1] == "interrupt" {
+			t.Run("over TLS", func(t *testing.T) {
+				visited(t, serve(t, "httpd", idle.with("-root", root, "-tls-self")...), "https://", root)
+			})
+		}
 	})
+}
+
+func visited(t *testing.T, server *exectest.Program, scheme, root string) {
+	t.Run("curl", func(t *testing.T) { curled(t, scheme+server.Addr, root) })
+	t.Run("a client of net/http", func(t *testing.T) { kept(t, scheme+server.Addr) })
+	t.Run("raw bytes", func(t *testing.T) { spoken(t, scheme, server.Addr) })
+	server.Stop(t)
+	require.NotContains(t, server.Said(), "failed")
 }
 
 func curl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-sS", "--noproxy", "*", "--max-time", "20"}, arguments...)...).CombinedOutput()
+	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-ksS", "--noproxy", "*", "--max-time", "20"}, arguments...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }
 
-func curled(t *testing.T, at, root string) {
-	url, large := "http://"+at, filepath.Join(root, "large.bin")
+func curled(t *testing.T, url, root string) {
+	large := filepath.Join(root, "large.bin")
 	require.Equal(t, "Hello, World!", curl(t, url+"/"))
 	require.Equal(t, strings.Repeat("Hello, World!", 3), curl(t, url+"/", url+"/", url+"/"))
 	require.Equal(t, "Hello, World!", curl(t, "-0", url+"/"))
@@ -65,8 +76,8 @@ func curled(t *testing.T, at, root string) {
 }
 
 // kept uses connections again.
-func kept(t *testing.T, at string) {
-	transport := &http.Transport{}
+func kept(t *testing.T, url string) {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	client := http.Client{Transport: transport, Timeout: patience}
 	for i := range 100 {
@@ -75,7 +86,7 @@ func kept(t *testing.T, at string) {
 		if i%2 == 0 {
 			sent = io.MultiReader(sent) // of no known length: in chunks
 		}
-		response, err := client.Post("http://"+at+"/echo", "text/plain", sent)
+		response, err := client.Post(url+"/echo", "text/plain", sent)
 		require.NoError(t, err)
 		got, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
@@ -85,7 +96,7 @@ func kept(t *testing.T, at string) {
 }
 
 // spoken sends bytes that no client library would.
-func spoken(t *testing.T, at string) {
+func spoken(t *testing.T, scheme, at string) {
 	const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, row := range []struct {
 		name, request string
@@ -106,7 +117,15 @@ func spoken(t *testing.T, at string) {
 		{"HTTP/1.0", "GET / HTTP/1.0\r\n\r\n" + get, "200 "},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := dial(t, at)
+			var c interface {
+				io.ReadWriter
+				CloseWrite() error
+			} = dial(t, at)
+			if scheme == "https://" {
+				over := tls.Client(c.(net.Conn), &tls.Config{InsecureSkipVerify: true})
+				require.NoError(t, over.Handshake())
+				c = over
+			}
 			_, err := io.WriteString(c, row.request)
 			require.NoError(t, err)
 			require.NoError(t, c.CloseWrite())

@@ -126,6 +126,41 @@ func TestDescriptorsExhausted(t *testing.T) {
 	})
 }
 
+// Those that wait cannot even make a handshake: they get theirs when others have left.
+func TestDescriptorsExhaustedOverTLS(t *testing.T) {
+	plainly(t)
+	t.Parallel()
+	const n = 100
+	s := launch{echo: encrypted, under: limited(64), flags: []string{"-max-conns", "1000"}}.start(t)
+	served, failed := make(chan client, n), make(chan error, n)
+	for range n {
+		go func() {
+			c, err := s.connect()
+			if err == nil {
+				err = ping(c, "is there room?")
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+			served <- c
+		}()
+	}
+	first := steady(t, time.Second, "the clients that are served", func() int64 { return int64(len(served)) })
+	require.Greater(t, first, int64(20), "of 64 descriptors most are for clients")
+	require.Less(t, first, int64(60), "the server has more descriptors than it may")
+	s.bears(t, idles[0])
+	for i := range n {
+		select {
+		case c := <-served:
+			require.NoError(t, errors.Join(ping(c, "still here"), leave(c)))
+		case err := <-failed:
+			require.NoError(t, err, "after %d", i)
+		}
+	}
+	s.Stop(t)
+}
+
 // bears wants a server that cannot accept to wait in silence.
 func (s *server) bears(t *testing.T, idle idle) {
 	t.Helper()

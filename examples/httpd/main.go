@@ -33,7 +33,7 @@ func main() {
 		}
 		return err
 	})
-	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
+	server := withtls.Parse("127.0.0.1:8080", "http/1.1", "http/1.0")
 	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30}
 	server.Run(server.Listen(server.Addr, site.Serve))
 }

@@ -21,7 +21,7 @@ import (
 func main() {
 	var shop press.Shop
 	cli.DurationVar(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
-	server := withtls.Parse("127.0.0.1:7012", "http/1.1")
+	server := withtls.Parse("127.0.0.1:7012", "http/1.1", "http/1.0")
 	shop.Door = server.Listen(server.Addr, shop.Serve)
 	server.Run(&shop)
 	shop.Report(os.Stdout)
