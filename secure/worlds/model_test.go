@@ -263,7 +263,6 @@ type side struct {
 	most   int // may be queued
 
 	sent, got int
-	peerTotal int
 	closed    bool // its write side
 	ended     bool // the peer's
 	over      bool
