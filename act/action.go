@@ -29,7 +29,12 @@ type Action interface {
 type Func func(t *Task) Directive
 
 // Act calls f.
-func (f Func) Act(t *Task) Directive { return f(t) }
+func (f Func) Act(t *Task) Directive {
+	if f == nil {
+		panic("act: a turn of a nil Func")
+	}
+	return f(t)
+}
 
 // mustExist panics if one of the actions is nil.
 func mustExist(caller string, actions ...Action) {

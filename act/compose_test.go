@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -484,4 +487,20 @@ func TestNilActionsPanicWhereTheyAreGiven(t *testing.T) {
 	require.PanicsWithValue(t, "act.First of a nil action", func() { act.First(nil) })
 	s, _ := newScheduler(t, act.Config{})
 	require.PanicsWithValue(t, "act.On of a nil action", func() { act.On(s, nil) })
+}
+
+// What was broken: these died of a nil dereference.
+func TestNilFunctionsPanicWithASentence(t *testing.T) {
+	for says, a := range map[string]act.Action{
+		"act: a turn of a nil Func":      act.Func(nil),
+		"act: Offload of a nil function": act.Func(func(t *act.Task) act.Directive { return t.Offload(nil) }),
+		"act: a Call without F":          &act.Call[int]{},
+	} {
+		core, logs := observer.New(zapcore.ErrorLevel)
+		s := act.New(act.Config{Logger: zap.New(core)})
+		s.Spawn(a)
+		require.NoError(t, s.Run())
+		require.Len(t, logs.All(), 1)
+		require.Equal(t, "panic: "+says, logs.All()[0].ContextMap()["error"])
+	}
 }

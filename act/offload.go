@@ -20,6 +20,9 @@ import (
 // To wait for a function and for something else, see [Call].
 func (t *Task) Offload(f func()) Directive {
 	t.s.touch()
+	if f == nil {
+		panic("act: Offload of a nil function")
+	}
 	if t.s.running != t || t.flags&offloading != 0 {
 		panic("act: Offload is for the task whose turn it is, once a turn")
 	}
@@ -134,6 +137,9 @@ type Call[T any] struct {
 // Act starts F in its first turn and answers Done or Failed when it has returned. A panic or Goexit in F is a failure.
 func (c *Call[T]) Act(t *Task) Directive {
 	if c.under == nil && !c.ended.Finished() {
+		if c.F == nil {
+			panic("act: a Call without F")
+		}
 		on := c.On
 		if on == nil {
 			on = t.s.group.cfg.Executor

@@ -153,7 +153,12 @@ func (co *Co) close(a act.Action) {
 // Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false,
 // something must wake the task when the condition may have changed: ready has handed out t.Waker(), which is valid for
 // that turn, has armed a timer of t, or has armed an [act.Blocked].
-func (co *Co) Await(ready func(t *act.Task) bool) error { return co.Do(condition(ready)) }
+func (co *Co) Await(ready func(t *act.Task) bool) error {
+	if ready == nil {
+		panic("coro: Await of a nil function")
+	}
+	return co.Do(condition(ready))
+}
 
 type condition func(*act.Task) bool
 
@@ -204,6 +209,9 @@ func (co *Co) wait(b act.Blocked) error {
 // stop f when the body ends, give it the context that co.Context returned before; it does not end with a scope (see
 // [Co.Within]).
 func Offload[T any](co *Co, f func() (T, error)) (T, error) {
+	if f == nil {
+		panic("coro: Offload of a nil function")
+	}
 	call := act.Call[T]{F: f}
 	err := co.Do(&call)
 	return call.Value, err

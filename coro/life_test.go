@@ -491,11 +491,20 @@ func TestASleepUnderWayIsNotOverwritten(t *testing.T) {
 	require.Equal(t, []string{"panic: coro: a Co was used outside of its own body"}, failures(logs.All()))
 }
 
-func TestDoOfANilActionPanics(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	s.Spawn(coro.New(func(co *coro.Co) error { return co.Do(nil) }))
-	require.NoError(t, s.Run())
-	require.Equal(t, []string{"panic: coro: Do of a nil action"}, failures(logs.All()))
+func TestNilActionsAndFunctionsPanicWithASentence(t *testing.T) {
+	for says, body := range map[string]func(*coro.Co) error{
+		"coro: Do of a nil action":      func(co *coro.Co) error { return co.Do(nil) },
+		"coro: Await of a nil function": func(co *coro.Co) error { return co.Await(nil) },
+		"coro: Offload of a nil function": func(co *coro.Co) error {
+			_, err := coro.Offload[int](co, nil)
+			return err
+		},
+	} {
+		s, logs := newScheduler(t, act.Config{})
+		s.Spawn(coro.New(body))
+		require.NoError(t, s.Run())
+		require.Equal(t, []string{"panic: " + says}, failures(logs.All()))
+	}
 }
 
 // selfish is a body that closes its own coroutine.

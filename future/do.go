@@ -10,6 +10,9 @@ import (
 // reported. The task keeps Run from returning and is told of orders. If it is dropped, the future fails with
 // ErrDropped. Do must be called on the thread of s.
 func Do[T any](s *act.Scheduler, a act.Action, value func() T) *Future[T] {
+	if a == nil {
+		panic("future: Do of a nil action")
+	}
 	x := &doing[T]{Child: act.Child{Action: a}, value: value, to: New[T](s)}
 	s.Spawn(x)
 	return x.to

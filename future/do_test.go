@@ -163,3 +163,10 @@ func TestWithinIsDroppedAsOtherCallbacks(t *testing.T) {
 	require.Error(t, s.Close())
 	require.Equal(t, future.ErrDropped.Error(), outcome(g))
 }
+
+// What was broken: it was done at once.
+func TestDoOfANilActionPanics(t *testing.T) {
+	s := act.New(act.Config{})
+	defer s.Close()
+	require.PanicsWithValue(t, "future: Do of a nil action", func() { future.Do(s, nil, func() int { return 1 }) })
+}

@@ -270,3 +270,8 @@ func TestAFinishedSleepMayBeUsedAgain(t *testing.T) {
 	}
 	require.Equal(t, act.Done, o.over(l))
 }
+
+// What was broken: it was done at once.
+func TestWithinOfANilActionPanics(t *testing.T) {
+	require.PanicsWithValue(t, "listener: Within of a nil action", func() { listener.Within(time.Second, nil) })
+}

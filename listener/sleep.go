@@ -46,6 +46,9 @@ func (s *Sleep) Close() error {
 // instead, Within fails when that has returned. An a that has finished is closed with the whole. An order is passed on
 // to a.
 func Within(d time.Duration, a act.Action) act.Action {
+	if a == nil {
+		panic("listener: Within of a nil action")
+	}
 	return &within{Child: act.Child{Action: a}, sleep: Sleep{For: d}}
 }
 
