@@ -23,9 +23,9 @@ import (
 )
 
 // servePlain serves without the race detector.
-func servePlain(t *testing.T) *exectest.Program {
+func servePlain(t *testing.T, flags ...string) *exectest.Program {
 	t.Helper()
-	return listen(t, plain("httpd").Command(t, "-addr", "127.0.0.1:0"))
+	return listen(t, plain("httpd").Command(t, append([]string{"-addr", "127.0.0.1:0"}, flags...)...))
 }
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -255,17 +255,21 @@ func TestTenThousandIdleConnections(t *testing.T) {
 // wrk is what others measure with; here it only must not see an error.
 func TestWrk(t *testing.T) {
 	plainly(t)
-	server := servePlain(t)
-	out, err := exec.Command(tier.Tool(t, "wrk"), "-t2", "-c100", "-d2s", "--latency", "http://"+server.Addr+"/").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.NotContains(t, string(out), "Socket errors")
-	require.NotContains(t, string(out), "Non-2xx")
-	found := regexp.MustCompile(`(\d+) requests in`).FindSubmatch(out)
-	require.NotNil(t, found, "%s", out)
-	requests, err := strconv.Atoi(string(found[1]))
-	require.NoError(t, err)
-	require.Greater(t, requests, 1000)
-	server.Stop(t)
+	for scheme, flags := range map[string][]string{"http": nil, "https": {"-tls-self"}} {
+		t.Run(scheme, func(t *testing.T) {
+			server := servePlain(t, flags...)
+			out, err := exec.Command(tier.Tool(t, "wrk"), "-t2", "-c100", "-d2s", "--latency", scheme+"://"+server.Addr+"/").CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.NotContains(t, string(out), "Socket errors")
+			require.NotContains(t, string(out), "Non-2xx")
+			found := regexp.MustCompile(`(\d+) requests in`).FindSubmatch(out)
+			require.NotNil(t, found, "%s", out)
+			requests, err := strconv.Atoi(string(found[1]))
+			require.NoError(t, err)
+			require.Greater(t, requests, 1000)
+			server.Stop(t)
+		})
+	}
 }
 
 // Clients that vanish in the middle of anything leave nothing behind.

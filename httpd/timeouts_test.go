@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/secure"
 )
 
 // lasts wants the connection to be open until shortly before a time is over, and to have ended then, as what it was
@@ -319,22 +321,30 @@ func TestPipelinedResponsesHaveATimeout(t *testing.T) {
 // that it looked as if it were, and it was cut off. One that takes nothing is.
 func TestASlowReaderIsNotCutOff(t *testing.T) {
 	tier.Need(t, tier.Full, "takes 8 s, and its client has to keep its pace")
+	t.Run("without TLS", func(t *testing.T) { t.Parallel(); slowReader(t) })
+	t.Run("over TLS", func(t *testing.T) { t.Parallel(); slowReader(t, secure.Server(tlsConfig(), nil)) })
+}
+
+func slowReader(t *testing.T, filters ...listener.Filter) {
 	const write = 2 * time.Second
 	large := make([]byte, 16<<20)
 	at := serve(t, &httpd.Server{
 		Timeouts: httpd.Timeouts{Write: write},
 		Handler:  func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody(large); return nil },
-	})
-	visit := func() *net.TCPConn {
+	}, filters...)
+	visit := func() net.Conn {
 		c, err := net.Dial("tcp", at)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		// The system announces room in a large buffer only when a good part of it is free.
 		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(32<<10))
+		require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
+		if len(filters) > 0 {
+			c = tls.Client(c, trusting())
+		}
 		_, err = io.WriteString(c, raw(get+"\n"))
 		require.NoError(t, err)
-		require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
-		return c.(*net.TCPConn)
+		return c
 	}
 	slow, stuck := visit(), visit()
 	piece := make([]byte, 4000)
