@@ -39,7 +39,7 @@ func TestBuild(t *testing.T) {
 			files[i] = "." + here // absolute paths are stored
 		}
 	}
-	out := d.run("build", files...)
+	out := d.run("build", append([]string{"-lease", "15s"}, files...)...)
 	for i, path := range files {
 		if here, ok := strings.CutPrefix(path, "."); ok {
 			files[i] = d.dir + here
@@ -110,7 +110,7 @@ func TestFileRemovedBetweenTheStages(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", "to be or not to be")
 	text := expected(t, path)
-	p := d.start("build", "-pace", "50ms", path)
+	p := d.start("build", "-pace", "200ms", path)
 	var r = d.opened(p)
 	d.becomes(r, 1, "BUILDING_REPORT", stage.InProcessing)
 	require.NoError(t, os.Remove(path))
@@ -122,17 +122,19 @@ func TestFileRemovedBetweenTheStages(t *testing.T) {
 func TestFileChangedWhileItIsRead(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", text(20))
-	p := d.start("build", "-pace", "20ms", path)
+	p := d.start("build", "-pace", "100ms", path)
 	r := d.opened(p)
 	d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
-	time.Sleep(100 * time.Millisecond) // some lines
+	time.Sleep(300 * time.Millisecond) // some lines
 	d.write("file", text(21))
 	failed := d.becomes(r, 1, "CREATED", stage.Error)
+	p.Signal(t, syscall.SIGINT) // or it reads on before the list is there
+	require.Zero(t, p.Exit(t), p.Said())
 	require.Equal(t, path+": it was changed while it was read", failed.Failure)
 	require.Equal(t, 1, failed.Attempt)
 	require.True(t, failed.Runs())
 	require.Regexp(t, `(?m)^1 +CREATED +ERROR +1 +(in \S+|now) +- +file +`+path+`: it was changed`, d.run("list"))
-	require.Zero(t, p.Exit(t), p.Said())
+	d.run("build")
 	d.reports(path)
 }
 
@@ -145,10 +147,10 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	var both [2]*exectest.Program
 	for i := range both {
-		both[i] = d.start("build", append([]string{"-pace", "3ms", "-workers", "4"}, paths[i]...)...)
+		both[i] = d.start("build", append([]string{"-pace", "3ms", "-workers", "4", "-lease", "15s"}, paths[i]...)...)
 	}
 	for _, p := range both {
-		require.Zero(t, p.Exit(t), p.Said())
+		require.Zero(t, p.ExitWithin(t, all), p.Said())
 		require.Empty(t, p.Said())
 	}
 	d.reports(append(paths[0], paths[1]...)...)

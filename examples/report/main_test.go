@@ -61,7 +61,7 @@ func (d *desk) start(command string, arguments ...string) *exectest.Program {
 func (d *desk) run(command string, arguments ...string) (out string) {
 	d.Helper()
 	p := d.start(command, arguments...)
-	require.Zero(d, p.Exit(d.T), p.Said())
+	require.Zero(d, p.ExitWithin(d.T, all), p.Said())
 	require.Empty(d, p.Said())
 	return p.Out()
 }
@@ -95,7 +95,7 @@ func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
 func (d *desk) becomes(r *report.Reports, id stage.ID, at string, status stage.Status) stage.Task {
 	d.Helper()
 	var task stage.Task
-	exectest.Eventually(d.T, exectest.Patience, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
+	exectest.Eventually(d.T, all, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
 		task = d.task(r, id)
 		return task.Stage == at && task.Status == status
 	})
@@ -176,6 +176,9 @@ func text(lines int) string {
 	}
 	return b.String()
 }
+
+// all bounds what works off all tasks, on a busy machine.
+const all = 2 * time.Minute
 
 // soon bounds what takes a heartbeat or less, on a busy machine.
 const soon = 5 * time.Second

@@ -16,7 +16,7 @@ import (
 // While one process works, others look, suspend, resume and cancel.
 func TestRequestsWhileAProcessWorks(t *testing.T) {
 	d := newDesk(t)
-	first, second, third := d.write("first", text(100)), d.write("second", text(10_000)), d.write("third", text(2))
+	first, second, third := d.write("first", text(300)), d.write("second", text(10_000)), d.write("third", text(2))
 	p := d.start("build", "-stay", "-workers", "2", "-pace", "20ms", first, second, third)
 	r := d.opened(p)
 	d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
@@ -25,7 +25,7 @@ func TestRequestsWhileAProcessWorks(t *testing.T) {
 	t.Run("suspend", func(t *testing.T) {
 		require.Regexp(t, `^1 is (going to be )?suspended\n3 is suspended\n$`, d.run("suspend", "1", "3"))
 		begun := time.Now()
-		d.becomes(r, 1, "CREATED", stage.Suspended) // 100 lines take two seconds
+		d.becomes(r, 1, "CREATED", stage.Suspended) // 300 lines take six seconds
 		require.Less(t, time.Since(begun), soon)
 		d.becomes(r, 3, "CREATED", stage.Suspended)
 		require.Equal(t, "1 is left as it is: CREATED, SUSPENDED\n", d.run("suspend", "1"))
@@ -99,7 +99,7 @@ func TestRequestsWhileAWorkerHoldsTheTask(t *testing.T) {
 func TestSuspendedInTheSecondStage(t *testing.T) {
 	d := newDesk(t)
 	path := d.write("file", "word")
-	p := d.start("build", "-pace", "100ms", path)
+	p := d.start("build", "-pace", "1s", path)
 	r := d.opened(p)
 	d.becomes(r, 1, "BUILDING_REPORT", stage.InProcessing)
 	require.Regexp(t, `^1 is (going to be )?suspended\n$`, d.run("suspend", "1"))
