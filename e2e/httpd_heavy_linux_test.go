@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -275,8 +276,23 @@ func TestWrk(t *testing.T) {
 // Clients that vanish in the middle of anything leave nothing behind.
 func TestClientsThatVanish(t *testing.T) {
 	outside(t)
-	server := serve(t, "httpd", "-root", ".")
-	require.NoError(t, visit(dial(t, server.Addr)))
+	t.Run("http", func(t *testing.T) { vanish(t, false, "-root", ".") })
+	t.Run("https", func(t *testing.T) { vanish(t, true, "-root", ".", "-tls-self") })
+}
+
+func vanish(t *testing.T, over bool, flags ...string) {
+	server := serve(t, "httpd", flags...)
+	enter := func() (client, *net.TCPConn) {
+		c := dial(t, server.Addr)
+		if !over {
+			return c, c
+		}
+		s := secret{tls.Client(c, &tls.Config{InsecureSkipVerify: true})}
+		require.NoError(t, s.Handshake())
+		return s, c
+	}
+	first, _ := enter()
+	require.NoError(t, visit(first))
 	open := server.Descriptors(t)
 	for _, words := range []string{
 		"", "GET /", get[:len(get)-2], get, strings.Repeat(get, 5000), "GET /files/httpd_test.go HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -284,16 +300,17 @@ func TestClientsThatVanish(t *testing.T) {
 		"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n" + strings.Repeat("x", 500_000),
 	} {
 		for i := range 20 {
-			c := dial(t, server.Addr)
+			c, tcp := enter()
 			require.NoError(t, c.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 			_, _ = io.WriteString(c, words) // what is not read back is not taken
 			time.Sleep(time.Duration(i%4) * time.Millisecond)
-			require.NoError(t, c.SetLinger(i%2*-1)) // 0: a reset
-			require.NoError(t, c.Close())
+			require.NoError(t, tcp.SetLinger(i%2*-1)) // 0: a reset
+			require.NoError(t, tcp.Close())           // over TLS without close_notify
 		}
 	}
 	exectest.Eventually(t, patience, "their descriptors", func() bool { return server.Descriptors(t) <= open })
-	require.NoError(t, visit(dial(t, server.Addr)))
+	last, _ := enter()
+	require.NoError(t, visit(last))
 	server.Stop(t)
 	require.NotContains(t, server.Said(), "failed")
 }
