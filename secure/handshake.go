@@ -26,7 +26,8 @@ var ErrNotTLS = errors.New("secure: the peer does not speak TLS")
 //
 // With FilterTimeout of the service the handshake is bounded in time: 10 s by default. A failure is one of crypto/tls,
 // [ErrNotTLS], [ErrTooMany], or one of the connection. The peer is sent an alert, and the service logs it at debug level. If
-// the handshake is given up, the context of its ClientHelloInfo ends.
+// the handshake is given up, the context of its ClientHelloInfo ends. A panic in a function of the config ends this connection
+// alone, and is an error in the log.
 func Server(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		panic("secure: Server without a certificate")
