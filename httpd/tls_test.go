@@ -67,6 +67,7 @@ var again = map[string]func(*testing.T){
 	"FramingOfResponses":                                     TestFramingOfResponses,
 	"HEADEndsAHandlerThatStreamsWithoutEnd":                  TestHEADEndsAHandlerThatStreamsWithoutEnd,
 	"InvalidFieldsOfAResponse":                               TestInvalidFieldsOfAResponse,
+	"LinesAboutAClientNameIt":                                TestLinesAboutAClientNameIt,
 	"MaxBody":                                                TestMaxBody,
 	"NothingIsSmuggled":                                      TestNothingIsSmuggled,
 	"OnResponseIsCalledAfterAPanicBehindAnOffloadedFunction": TestOnResponseIsCalledAfterAPanicBehindAnOffloadedFunction,
