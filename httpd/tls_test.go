@@ -125,7 +125,7 @@ func TestNoTestIsForgottenOverTLS(t *testing.T) {
 		require.NoError(t, err)
 		for _, found := range driven.FindAllStringSubmatch(string(text), -1) {
 			if name, body := found[1], found[2]; strings.Contains(body, "newDriver(") || strings.Contains(body, "table(t") {
-				require.True(t, again[name] != nil || notAgain[name] != "", "%s: Test%s", file, name)
+				require.True(t, again[name] != nil || notAgain[name] != "", "%s: Test%s is neither in again nor in notAgain", file, name)
 			}
 		}
 	}
