@@ -22,7 +22,6 @@ func init() {
 			}
 		})
 	}
-	hook.Waits = func(t any) bool { return t.(*Task).state == waiting }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

@@ -89,7 +89,7 @@ func TestABroadcastIsForAllOrNone(t *testing.T) {
 	}
 	require.Equal(t, "pab", h.String())
 	require.NoError(t, b.Close())
-	require.ErrorIs(t, g.Broadcast(func(*act.Scheduler) { h.WriteString("!") }), act.ErrClosed)
+	inTime(t, func() { require.ErrorIs(t, g.Broadcast(func(*act.Scheduler) { h.WriteString("!") }), act.ErrClosed) })
 	_, err = a.Step(10)
 	require.NoError(t, err)
 	require.True(t, a.Finished())

@@ -187,8 +187,16 @@ func (x *session) patience() time.Duration {
 }
 
 // IdleSince tells a service at MaxConns since when nothing is lost by closing the connection: between two requests, when
-// the client has taken the answer, and before the first.
+// the client has taken the answer, and before the first. Another protocol speaks for itself.
 func (x *session) IdleSince() (since time.Duration, idle bool) {
+	if x.next != nil {
+		if next, ok := x.next.Action.(interface {
+			IdleSince() (since time.Duration, idle bool)
+		}); ok {
+			return next.IdleSince()
+		}
+		return 0, false
+	}
 	return x.limit - x.patience(), x.phase == awaiting && x.limit != 0 && !x.begun && x.conn.Queued() == 0
 }
 

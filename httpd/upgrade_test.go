@@ -332,3 +332,42 @@ func TestTheNextProtocolIsNotWokenByTimeoutsOfHTTP(t *testing.T) {
 	d.pass(time.Hour)
 	require.Equal(t, 1, turns)
 }
+
+// idling is a protocol that knows since when it is idle.
+type idling struct{ lineEcho }
+
+func (*idling) IdleSince() (time.Duration, bool) { return 7, true }
+
+// What was broken: behind a switch a connection was never idle.
+func TestIdleSinceOfEachPhase(t *testing.T) {
+	var action act.Action
+	idle := func() bool {
+		_, idle := action.(interface {
+			IdleSince() (time.Duration, bool)
+		}).IdleSince()
+		return idle
+	}
+	d := newDriver(t)
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		require.False(t, idle(), "in the handler")
+		if string(r.Path()) == "/" {
+			_ = w.SwitchProtocols("line-echo", func(c *listener.Conn) act.Action {
+				return &idling{lineEcho{in: listener.Line{Conn: c}}}
+			})
+		}
+		return nil
+	}}
+	c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
+	conn := listener.NewConn(d.s, plainStream(c.wire), listener.Limits{})
+	action = web.Serve(conn)
+	require.False(t, idle(), "before its first turn")
+	d.s.Spawn(&host{client: c, conn: conn, action: action})
+	d.settle()
+	require.True(t, idle(), "before the first request")
+	c.send("GET /a HTTP/1.1\r\nHo")
+	require.False(t, idle(), "in the middle of a head")
+	c.send("st: a\r\n\r\n")
+	require.True(t, idle(), "between two requests")
+	c.send(strings.ReplaceAll(upgrade, "\n", "\r\n"))
+	require.True(t, idle(), "as the other protocol says")
+}

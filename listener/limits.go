@@ -20,7 +20,7 @@ type Limits struct {
 	// which the task is woken. For a peer that does not read at most High and the 4 KiB gathered in a turn are queued.
 	// Push queues whole messages up to High. 0 means 64 KiB, and a quarter of High.
 	High, Low int
-	// Overflow is what Push does with a message for which there is no room. 0 means Reject.
+	// Overflow is what Push does with a message for which there is no room. 0 means Block.
 	Overflow Overflow
 	// Linger is how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5 s.
 	Linger time.Duration

@@ -10,8 +10,8 @@ import (
 type Overflow uint8
 
 const (
-	// Reject refuses the message. The error is an act.Blocked, which wakes its task when there may be room.
-	Reject Overflow = iota
+	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
+	Block Overflow = iota
 	// Drop drops the message and counts it; see [Conn.Dropped].
 	Drop
 	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls. The task that waits for

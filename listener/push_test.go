@@ -25,7 +25,7 @@ func message(number, n int) []byte {
 
 // A peer reads now and then. It gets every message that Push has taken, whole, and no byte of another.
 func TestPushTakesAllOrNothing(t *testing.T) {
-	for _, overflow := range []listener.Overflow{listener.Reject, listener.Drop} {
+	for _, overflow := range []listener.Overflow{listener.Block, listener.Drop} {
 		for _, high := range []int{200, 3000, 10_000, 64 << 10} {
 			l := servertest.New(t, act.Config{})
 			c, peer := l.Conn("unix", listener.Limits{High: high, Overflow: overflow})
@@ -64,7 +64,7 @@ func TestPushTakesAllOrNothing(t *testing.T) {
 				}
 			}
 			require.Equal(t, overflow == listener.Drop, dropped > 0)
-			require.Equal(t, overflow == listener.Reject, refused > 0)
+			require.Equal(t, overflow == listener.Block, refused > 0)
 			require.Equal(t, dropped, c.Dropped())
 			require.NoError(t, c.CloseWrite())
 			l.Until("all is sent", func() bool { read(1 << 20); return c.Queued() == 0 })

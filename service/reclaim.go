@@ -59,7 +59,7 @@ func (a *acceptor) reclaimNext() bool {
 	for len(a.found) > 0 {
 		f := a.found[0]
 		a.found = a.found[1:]
-		if f.task.Action() != act.Action(f.session) || !hook.Waits(f.task) {
+		if f.task.Action() != act.Action(f.session) {
 			continue
 		}
 		if since, idle := f.session.idleSince(); idle && since == f.since {

@@ -245,6 +245,74 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 	require.Error(t, w.order(servertest.Cut))
 }
 
+// Between the search and the turn in which a connection is closed its peer may have sent something.
+func TestAPeerThatSendsInTimeKeepsItsConnection(t *testing.T) {
+	var asked atomic.Int64
+	var idle atomic.Bool
+	v := &service.TCP{Address: loopback, MaxConns: 1, Handler: func(c *listener.Conn) act.Action {
+		return &asking{echo(c), &asked, &idle}
+	}}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	first := servertest.Dial(t, v.Addr())
+	echoes(t, first, "hello")
+	servertest.Dial(t, v.Addr())
+	eventually(t, "it is asked", func() bool { return asked.Load() > 0 })
+	release := w.hold(0) // in the pass that comes then the service looks again, before the pass sees the message
+	idle.Store(true)
+	servertest.Send(t, first, "not yet")
+	time.Sleep(150 * time.Millisecond)
+	release()
+	servertest.Expect(t, first, "not yet")
+	require.Error(t, w.order(servertest.Cut))
+}
+
+// asking is an echo whose state the test sets.
+type asking struct {
+	act.Action
+	asked *atomic.Int64
+	idle  *atomic.Bool
+}
+
+func (a *asking) IdleSince() (time.Duration, bool) {
+	a.asked.Add(1)
+	return 0, a.idle.Load()
+}
+
+// One search finds several. Those that have had a message since are not the next to go.
+func TestAConnectionThatHadAMessageAfterTheSearchGoesLater(t *testing.T) {
+	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 3, ReclaimAfter: time.Millisecond}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	all := make([]net.Conn, 3)
+	for i := range all {
+		all[i] = servertest.Dial(t, v.Addr())
+		apart()
+		echoes(t, all[i], "hello")
+		echoes(t, all[i], "again")
+	}
+	for _, gone := range []int{0, 2} {
+		apart()
+		echoes(t, servertest.Dial(t, v.Addr()), "let me in")
+		servertest.ExpectEOF(t, all[gone])
+		apart()
+		echoes(t, all[1], "I am busy")
+	}
+	require.Error(t, w.order(servertest.Cut))
+}
+
+func TestAServiceDoesNotCloseConnectionsOfAnother(t *testing.T) {
+	neighbour := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 10}
+	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 1, ReclaimAfter: time.Millisecond}
+	w := begin(t, act.Config{Schedulers: 1}, neighbour.Setup, v.Setup)
+	theirs := servertest.Dial(t, neighbour.Addr()) // idle for longer than all others
+	echoes(t, theirs, "hello")
+	for range 3 {
+		apart()
+		echoes(t, servertest.Dial(t, v.Addr()), "let me in")
+	}
+	echoes(t, theirs, "still here")
+	require.Error(t, w.order(servertest.Cut))
+}
+
 // What was broken: with one count for all, of three schedulers two that asked alternately never came to the third.
 func TestEachSchedulerAsksAllOthersForRoom(t *testing.T) {
 	first, second := service.Asked(3, 4)

@@ -52,11 +52,9 @@ var (
 	// elsewhere. Any goroutine.
 	Rests func(s any) bool
 
-	// EachWaiting calls visit for each task and demon of s that waits. It is called on the thread of s, as is Waits.
+	// EachWaiting calls visit for each task and demon of s that waits: it is not in its turn, not ready, and nothing that it
+	// has offloaded runs. It is called on the thread of s.
 	EachWaiting func(s any, visit func(t any))
-
-	// Waits reports whether t waits: it is not in its turn, not ready, and nothing that it has offloaded runs.
-	Waits func(t any) bool
 
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool

@@ -37,7 +37,7 @@ const (
 )
 
 // Serve is the action of one connection. On an order it ends when it has read what has arrived. Limits.Overflow of the
-// service is Drop or Abort; with Reject a subscriber that is too slow loses its subscriptions.
+// service is Drop or Abort; with Block a subscriber that is too slow loses its subscriptions.
 func Serve(c *listener.Conn) act.Action {
 	return &session{subscriber: subscriber{Conn: c}, lines: listener.Line{Conn: c, Max: MaxLine}}
 }

@@ -90,8 +90,12 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 
 // noLineEnd judges what is at i instead of CRLF: nothing yet or half of it, which is no error, or a control character.
 func (p *Parser) noLineEnd(in []byte, i int) error {
+	from := max(p.start, p.looked)
 	p.looked = i
 	if i == len(in) || i+1 == len(in) && in[i] == '\r' {
+		if !p.begun && bytes.IndexByte(in[from:i], '\t') >= 0 {
+			return errControl // no request line has one, so nobody has to wait for the end of this one
+		}
 		return p.within(len(in))
 	}
 	if err := p.within(i + 1); err != nil {
