@@ -57,8 +57,8 @@ func (g *Group) Shutdown(o shutdown.Order) {
 
 // Broadcast has f called once on each scheduler of the Group, in parallel, as if it were posted to each: on all of them or,
 // after an error, on none. All broadcasts of a Group come in the same order on each scheduler, and after what the caller
-// has posted before. Where one inbox is full, Broadcast waits for room in it as [Scheduler.Post] does: the error on the
-// thread of a scheduler is a [Blocked]. If a scheduler is closed, it is [ErrClosed]. Any goroutine.
+// has posted before. If an inbox is full, Broadcast waits on a plain goroutine, and returns a [Blocked] on a scheduler's
+// thread. If a scheduler is closed, the error is [ErrClosed]. Any goroutine.
 func (g *Group) Broadcast(f func(*Scheduler)) error {
 	if f == nil {
 		panic("act: Broadcast of a nil function")

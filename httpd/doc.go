@@ -28,8 +28,8 @@
 // trailers 8 KiB and 100 fields. If the handler does not read the body, at most 256 KiB of it are thrown away; if there
 // is more, the connection is closed. Pipelined requests are parsed while less than listener.Limits.High of output is
 // queued, and at most 64 in a turn. A body that is streamed has no bound but [Server.MaxBody]; [WithBody] has one of its
-// own. Heads that have begun and not ended take at most [Server.MaxHeads] bytes of memory, 8 MiB on each scheduler;
-// without that bound 4,000 of them took 271 MB. [Timeouts] bound the rest.
+// own. Heads that have begun and not ended take at most [Server.MaxHeads] bytes of memory, 8 MiB on each scheduler.
+// [Timeouts] bound the rest.
 //
 // A connection between two requests holds a timer and no buffer: less than 384 bytes with all that the packages below
 // keep for it.

@@ -28,7 +28,7 @@ import (
 // in addition to the [Limits] of Conn. Write returns when the bytes are on their way, and waits while a peer does not read.
 //
 // The connection is closed after Close, and at the latest when F has returned: what was written is still sent, while the
-// peer takes it, for up to Limits.Linger, and then for as long again. All calls then return net.ErrClosed, so other
+// peer takes it, for up to twice Limits.Linger. All calls then return net.ErrClosed, so other
 // goroutines that use it end as well. The Bridge is Done when F has returned and all is written. It fails with the error
 // of F, but not with io.EOF, and not with net.ErrClosed after Close or an order. A panic in F fails it and aborts the
 // connection. What other goroutines panic with ends the process.

@@ -36,7 +36,7 @@ type Conn struct {
 }
 
 // buffers is the part of a Conn that it needs in a turn in which it reads or writes, and as long as it has unread
-// bytes, deadlines, or a count of dropped messages.
+// bytes, deadlines, or a count of dropped messages. After Close and Abort a Conn has one only for that count and the peer.
 type buffers struct {
 	// What every message needs, in one cache line.
 	c      *Conn // nil: closed in this turn
@@ -49,10 +49,12 @@ type buffers struct {
 	buffer []byte // where own lies
 	deadlines
 	dropped int      // messages, by Push
+	peer    net.Addr // after Abort
 	loans   [][]byte // all that was lent in this turn; only with the race detector, see poison
 }
 
-// Scheduler returns the scheduler that the connection belongs to.
+// Scheduler returns the scheduler that the connection belongs to, also after Close. Any goroutine may call it, to post to
+// the connection's scheduler.
 func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 
 // Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs nothing.
@@ -320,8 +322,13 @@ func (c *Conn) CloseWithin(linger time.Duration) error {
 // address, for a log.
 func (c *Conn) Abort() {
 	if c.stream != nil {
-		c.settings = &settings{c.settings.limits, c.settings.cache, c.RemoteAddr()}
-		c.leave().Abort()
+		peer := c.RemoteAddr()
+		stream := c.leave()
+		if c.buffers == nil {
+			c.buffers = &buffers{}
+		}
+		c.buffers.peer = peer
+		stream.Abort()
 	}
 }
 
@@ -332,6 +339,9 @@ func (c *Conn) leave() monitor.Stream {
 	c.stream = nil
 	if b := c.buffers; b != nil {
 		c.buffers = nil
+		if b.dropped > 0 {
+			c.buffers = &buffers{dropped: b.dropped}
+		}
 		b.timer.Stop()
 		b.c = nil
 		if !b.ending {
@@ -352,7 +362,10 @@ func (c *Conn) LocalAddr() net.Addr {
 // RemoteAddr returns the address of the peer, also after Abort; nil after Close, and when the system no longer knows it.
 func (c *Conn) RemoteAddr() net.Addr {
 	if c.stream == nil {
-		return c.settings.peer
+		if c.buffers != nil {
+			return c.buffers.peer
+		}
+		return nil
 	}
 	return c.stream.PeerAddr()
 }

@@ -3,7 +3,6 @@ package listener
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -61,13 +60,12 @@ func (l Limits) Resolved() Limits {
 type settings struct {
 	limits Limits
 	cache  *cache
-	peer   net.Addr // of an aborted Conn, which has settings of its own
 }
 
 func settingsOf(s *act.Scheduler, l Limits) *settings {
 	h := caches.Get(s)
 	if h.last == nil || h.given != l {
-		h.given, h.last = l, &settings{limits: l.Resolved(), cache: h}
+		h.given, h.last = l, &settings{l.Resolved(), h}
 	}
 	return h.last
 }

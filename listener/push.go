@@ -27,7 +27,8 @@ const (
 // taken.
 //
 // A Write that took only a part must be finished before the next Push, or that one lands in the middle. A connection
-// to which several tasks write has only Push.
+// to which several tasks write has only Push. A posted function has no task that could wait for room: use Drop or Abort
+// there, or have a task try again.
 func (c *Conn) Push(p []byte) error {
 	if c.stream == nil {
 		return net.ErrClosed
@@ -73,7 +74,7 @@ func (c *Conn) overflow(n int) error {
 	return (*blockedOutput)(c)
 }
 
-// Dropped returns how many messages Push has dropped; 0 after Close.
+// Dropped returns how many messages Push has dropped, also after Close.
 func (c *Conn) Dropped() int {
 	if c.buffers == nil {
 		return 0

@@ -72,7 +72,7 @@ func TestPushTakesAllOrNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(taken.Bytes(), got.Bytes()))
 			c.Abort()
-			require.Zero(t, c.Dropped())
+			require.Equal(t, dropped, c.Dropped(), "also at the end")
 		}
 	}
 }
@@ -284,4 +284,40 @@ func TestAPushDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(200, func() { _, _ = l.S.Step(1) }))
 	over = true
 	o.over(l)
+}
+
+// What was broken: the count was gone when a service could have logged it.
+func TestDroppedIsKeptAfterTheEnd(t *testing.T) {
+	for name, end := range map[string]func(*listener.Conn){"Close": func(c *listener.Conn) { _ = c.Close() }, "Abort": (*listener.Conn).Abort} {
+		l := servertest.New(t, act.Config{})
+		c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop, SendBuffer: 4 << 10})
+		l.Turn(func(*act.Task) {
+			for c.Dropped() < 3 {
+				require.NoError(t, c.Push(make([]byte, 1000)))
+			}
+			end(c)
+			require.Equal(t, 3, c.Dropped(), name)
+		})
+		require.Equal(t, 3, c.Dropped(), name)
+		require.Zero(t, c.Buffered())
+		require.Same(t, l.S, c.Scheduler())
+		require.NoError(t, peer.Close())
+	}
+}
+
+// With the race detector this shows that Scheduler reads nothing that changes.
+func TestSchedulerIsForAnyGoroutine(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	got := make(chan *act.Scheduler)
+	go func() {
+		for range 100 {
+			got <- c.Scheduler()
+		}
+		close(got)
+	}()
+	l.Turn(func(*act.Task) { c.Abort() })
+	for s := range got {
+		require.Same(t, l.S, s)
+	}
 }

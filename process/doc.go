@@ -28,9 +28,9 @@
 // when there is nothing left to run; its tasks go first. A process must not block or compute for long: as with a task,
 // all others wait.
 //
-// Whatever a process makes ready wakes a sleeping scheduler, and so does a message of another goroutine. What a task makes
-// ready does when it has waited 20 µs, or at once if processes had to wait longer on that scheduler lately. So a few
-// messages now and then stay on one thread.
+// Whatever a process makes ready wakes a sleeping scheduler, and so does a message of another goroutine. A process that
+// a task makes ready wakes one only after it has waited 20 µs, or at once if processes had to wait longer on that scheduler
+// lately. So a few messages now and then stay on one thread.
 //
 // A process that sends to one that does not run hands its thread over: the receiver has the next turn there, while the
 // message is in the caches. See [Ref.Send]. Such a chain ends with the batch.

@@ -155,8 +155,8 @@ func (v *server) Addr() net.Addr {
 	return v.addr
 }
 
-// Open returns how many connections there are, lingering ones included. While a scheduler looks for a new one, that one is
-// included as well, even if another scheduler gets it. Any goroutine.
+// Open returns how many connections there are, lingering ones included. It may be too high for a moment, by one for each
+// scheduler that is accepting. Any goroutine.
 func (v *server) Open() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
