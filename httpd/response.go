@@ -299,6 +299,7 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 // SwitchProtocols has the handler answer with 101 (Switching Protocols). Then the connection is no longer HTTP: next
 // makes the action that has its turns from there on, with whatever has come after the request still unread. It is
 // called as the handler of a service is, orders reach its action, and the time-outs of the Server no longer apply.
+// A service at MaxConns asks its IdleSince, if it has one, before it closes the connection for another client.
 // Fields that the handshake needs are added with Add. The request and the response are not used again: next may look at
 // them.
 //

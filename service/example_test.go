@@ -2,15 +2,18 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // greet is a handler: it makes the action of one connection.
@@ -63,6 +66,65 @@ func ExampleUnix() {
 	// Output:
 	// hello
 	// <nil>
+	// true
+}
+
+// greeter is the action of a connection that stays, and may be closed when it has greeted.
+type greeter struct {
+	conn    *listener.Conn
+	greeted bool
+}
+
+func (g *greeter) Act(t *act.Task) act.Directive {
+	if !g.greeted {
+		if _, err := g.conn.WriteString("hello"); err != nil {
+			return listener.Next(t, err)
+		}
+		g.greeted = true
+	}
+	in, err := g.conn.Peek(1)
+	g.conn.Discard(len(in))
+	return g.conn.Next(t, err)
+}
+
+// IdleSince lets a service at MaxConns close the connection for another client.
+func (g *greeter) IdleSince() (time.Duration, bool) {
+	since, idle := g.conn.IdleSince()
+	return since, idle && g.greeted
+}
+
+// An action says with IdleSince when its connection can be closed for a client that waits.
+func ExampleTCP_idleSince() {
+	server := &service.TCP{
+		Address:      "127.0.0.1:0",
+		MaxConns:     1,
+		ReclaimAfter: 10 * time.Millisecond,
+		Handler:      func(c *listener.Conn) act.Action { return &greeter{conn: c} },
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	clients := func(s *act.Scheduler) error {
+		s.Execute(func() {
+			defer cancel()
+			for range 2 { // both stay, and there is one place
+				c, err := net.Dial("tcp", server.Addr().String())
+				if err != nil {
+					fmt.Println(err)
+					return
+				}
+				defer c.Close()
+				said := make([]byte, 5)
+				_, err = io.ReadFull(c, said)
+				fmt.Println(string(said), err)
+			}
+		})
+		return nil
+	}
+	cut := &shutdown.Cut{}
+	err := act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}, server.Setup, clients)
+	fmt.Println(err == nil || errors.As(err, &cut))
+	// Output:
+	// hello <nil>
+	// hello <nil>
 	// true
 }
 
