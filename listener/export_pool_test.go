@@ -39,7 +39,10 @@ func Sound(s *act.Scheduler, conns []*Conn) error {
 		if b := c.buffers; b != nil {
 			who := fmt.Sprint("connection ", i)
 			errs = append(errs, part(b, who), memory(b.gather, who), memory(b.buffer, who))
-			if b.c != c || c.stream == nil {
+			switch {
+			case c.stream == nil && (b.c != nil || b.cache != nil || b.own != nil || b.lent != nil):
+				errs = append(errs, fmt.Errorf("%s keeps more than a count and a peer after its end", who))
+			case c.stream != nil && b.c != c:
 				errs = append(errs, fmt.Errorf("the buffers of %s are another's", who))
 			}
 		}
