@@ -76,7 +76,7 @@ const floors = `
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro listener monitor internal/loan container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro listener monitor shutdown internal/loan container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long

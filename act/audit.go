@@ -22,6 +22,12 @@ func init() {
 			}
 		})
 	}
+	hook.Child = func(a any) any {
+		if parent, ok := a.(interface{ child() Action }); ok {
+			return parent.child()
+		}
+		return nil
+	}
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

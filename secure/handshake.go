@@ -6,14 +6,19 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // ErrTooMany is the failure of a handshake that was given up for a newer one: see [Handshakes.Waiting].
 var ErrTooMany = errors.New("secure: too many handshakes are under way")
+
+// errEnding is the failure of a handshake that an order ends before the client has sent anything.
+var errEnding = errors.New("secure: the server is ending")
 
 // ErrNotTLS is the failure of a server's handshake with a peer whose first bytes are not of TLS. One that speaks HTTP gets
 // a response of status 400 that says so.
@@ -77,8 +82,8 @@ type handshake struct {
 	driver driver
 	pause  func() error // of the driver: called in a step, it ends the step, and returns in the next one
 
-	line  *line         // nil before the first turn
-	place *list.Element // in line
+	queue *queue        // of a server, once it has had a turn
+	place *list.Element // in queue; nil while it computes
 	waker act.Waker
 
 	begun    bool // the first step was made
@@ -87,6 +92,8 @@ type handshake struct {
 	err      error
 	finished error // why nothing more comes
 	crowded  bool  // given up for another one
+	ending   bool  // an order has come
+	left     bool  // it does not count any more
 
 	ctx    context.Context // of the functions of the config
 	cancel context.CancelFunc
@@ -96,17 +103,20 @@ type handshake struct {
 
 func (x *handshake) Act(t *act.Task) act.Directive {
 	x.waker = t.Waker()
-	if x.line == nil {
+	if x.server && x.queue == nil {
 		x.enter(t.Scheduler())
 	}
 	for {
 		switch {
 		case x.crowded:
-			return t.Fail(ErrTooMany)
+			return x.giveUp(t, ErrTooMany)
+		case x.ending && x.silent():
+			return x.giveUp(t, errEnding)
 		case x.stepping:
 			if d := x.driver.step(t); d != act.Done {
 				return d
 			}
+			x.wait()
 			if x.stepping = false; !x.over {
 				x.stream.records.whole, x.stream.records.foreign = 0, false // the step has seen them
 			}
@@ -116,16 +126,18 @@ func (x *handshake) Act(t *act.Task) act.Directive {
 			switch {
 			case err == nil:
 			case x.err != nil:
-				return t.Fail(x.err) // without its alert
+				x.stream.out = nil // the alert is lost
 			default:
 				return listener.Next(t, err)
 			}
 		case x.over && x.err != nil:
+			x.note(x.err)
 			return t.Fail(x.err)
 		case x.over:
 			return x.wrap(t)
 		case x.ready():
 			x.begun, x.stepping = true, true
+			x.compute()
 		default:
 			if d := x.receive(t); d != act.Yield {
 				return d
@@ -150,8 +162,8 @@ func (x *handshake) receive(t *act.Task) act.Directive {
 		return t.Fail(err) // the peer has sent nothing
 	case err != nil:
 		x.finished = err
-	case x.server && !x.begun && x.stream.in == nil && in[0] != handshakeRecord:
-		return x.refuse(t, in[0])
+	case x.server && x.silent() && in[0] != handshakeRecord:
+		x.refuse(in[0])
 	default:
 		x.stream.in = append(x.stream.in, in...)
 		x.stream.records.pass(in)
@@ -168,16 +180,29 @@ const notTLS = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: t
 	"This port speaks TLS: use https:// in place of http://.\r\n"
 
 // refuse turns away a peer that does not speak TLS. The methods of HTTP begin with a capital letter.
-func (x *handshake) refuse(t *act.Task, first byte) act.Directive {
+func (x *handshake) refuse(first byte) {
 	if 'A' <= first && first <= 'Z' {
 		_, _ = x.conn.WriteString(notTLS) // a fresh connection has room
 	}
-	return t.Fail(ErrNotTLS)
+	x.over, x.err = true, ErrNotTLS
 }
+
+// silent reports whether the client has sent nothing yet.
+func (x *handshake) silent() bool { return x.server && !x.begun && x.stream.in == nil }
+
+// IdleSince lets a service at MaxConns give up a handshake whose peer is silent.
+func (x *handshake) IdleSince() (since time.Duration, idle bool) {
+	if x.stepping {
+		return 0, false
+	}
+	return x.conn.IdleSince()
+}
+
+// Stop ends the handshake if the client has sent nothing yet. Otherwise it goes on.
+func (x *handshake) Stop(*act.Task, shutdown.Order) { x.ending = true }
 
 // wrap puts TLS under the connection.
 func (x *handshake) wrap(t *act.Task) act.Directive {
-	x.leave()
 	err := x.conn.Wrap(func(below monitor.Stream) monitor.Stream {
 		x.stream.over(below, t.Scheduler(), x.conn.Limits().High)
 		return x.stream
@@ -202,11 +227,20 @@ func (x *handshake) await() error {
 	return x.pause()
 }
 
+// giveUp fails for a reason that is not the peer's. The peer is told nothing, and not waited for.
+func (x *handshake) giveUp(t *act.Task, err error) act.Directive {
+	_ = x.conn.CloseWithin(0) // an error means that it has gone
+	return t.Fail(err)
+}
+
 // Close gives the handshake up, if it is not over.
 func (x *handshake) Close() error {
 	x.leave()
 	err := x.driver.Close()
 	x.cancel() // after that: what is stopped need not be told
+	if !x.over {
+		_ = x.conn.CloseWithin(0)
+	}
 	return err
 }
 

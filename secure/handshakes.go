@@ -18,14 +18,17 @@ import (
 
 // Handshakes bounds what handshakes cost. Filters share the bounds if they have the same Handshakes, and all that have none
 // share one of the process. The zero Handshakes is good for servers. It must not be changed once it is in use.
+//
+// Handshakes of servers that fail are counted, and logged in one line a second with the last error.
 type Handshakes struct {
 	// Slots is how many handshakes are computed at the same time, on goroutines. 0 means one less than GOMAXPROCS, but at
 	// least 1: so a flood of handshakes leaves time to the connections that are established. A handshake has a slot only
 	// while it computes, not while it waits for its peer, and for at most 5 ms at a time: what takes longer, such as a
-	// GetCertificate that asks another machine, goes on without one.
+	// GetCertificate that asks another machine, goes on without one. It has to return when the context of its
+	// ClientHelloInfo ends.
 	Slots int
-	// Waiting bounds the handshakes that are under way on each scheduler, most of which wait for their peers. One more
-	// makes the oldest fail with [ErrTooMany]. A second in which that happens is one line in the log. 0 means 1024. One that
+	// Waiting bounds the handshakes of servers that are under way on each scheduler, most of which wait for their peers. One
+	// more makes the one fail with [ErrTooMany] that has waited for its peer for longest. 0 means 1024. One that
 	// waits takes about 25 KiB, and up to 128 KiB for a peer that sends the longest ClientHello that crypto/tls reads.
 	Waiting int
 	// OnReactor computes handshakes in coroutines on the scheduler's own thread, which they hold up, and not on goroutines.
@@ -175,60 +178,100 @@ func (h slots) execute(f func(), atMost time.Duration) {
 	}()
 }
 
-// line is the handshakes of one Handshakes that are under way on one scheduler, the oldest first.
-type line struct {
-	under   list.List
+// queue is the handshakes of one Handshakes that are under way on one scheduler.
+type queue struct {
+	n       int       // all of them
+	waiting list.List // those that do not compute; the first has waited for its peer for longest
 	of      *Handshakes
 	s       *act.Scheduler
-	dropped int // since the last line in the log
+
+	// since the last line in the log
+	failed  int
+	dropped int
+	last    error
 	timer   act.Timer
 }
 
-var lines = act.NewLocal(func(*act.Scheduler) map[*Handshakes]*line { return map[*Handshakes]*line{} })
+var queues = act.NewLocal(func(*act.Scheduler) map[*Handshakes]*queue { return map[*Handshakes]*queue{} })
 
-// enter puts x at the end of its line.
+// enter counts x. If there are too many, the one that has waited for longest is given up: x itself, if all others compute.
 func (x *handshake) enter(s *act.Scheduler) {
-	all := lines.Get(s)
-	l := all[x.of]
-	if l == nil {
-		l = &line{of: x.of, s: s}
-		all[x.of] = l
+	all := queues.Get(s)
+	q := all[x.of]
+	if q == nil {
+		q = &queue{of: x.of, s: s}
+		all[x.of] = q
 	}
-	x.line, x.place = l, l.under.PushBack(x)
-	if l.under.Len() > l.most() {
-		l.drop()
+	q.n++
+	x.queue = q
+	x.wait()
+	if q.n > q.bound() {
+		q.drop()
 	}
 }
 
-func (l *line) most() int {
-	if l.of.Waiting > 0 {
-		return l.of.Waiting
+func (q *queue) bound() int {
+	if q.of.Waiting > 0 {
+		return q.of.Waiting
 	}
 	return 1024
 }
 
-func (x *handshake) leave() {
+// wait puts x behind those that wait already.
+func (x *handshake) wait() {
+	if x.queue != nil {
+		x.place = x.queue.waiting.PushBack(x)
+	}
+}
+
+// compute takes x out of those that wait: what was computed is not given up.
+func (x *handshake) compute() {
 	if x.place != nil {
-		x.line.under.Remove(x.place)
+		x.queue.waiting.Remove(x.place)
 		x.place = nil
 	}
 }
 
-// drop makes the oldest fail.
-func (l *line) drop() {
-	x := l.under.Front().Value.(*handshake)
-	x.leave()
-	x.crowded = true
-	x.waker.Wake()
-	l.of.dropped.Add(1)
-	if l.dropped++; !l.timer.Armed() {
-		l.s.CallAt(&l.timer, l.s.Now()+time.Second, l)
+func (x *handshake) leave() {
+	if x.compute(); x.queue != nil && !x.left {
+		x.left = true
+		x.queue.n--
 	}
 }
 
-// Expire logs what was dropped in a second.
-func (l *line) Expire() {
-	l.s.Logger().Warn("TLS handshakes were given up for newer ones",
-		zap.Int("in a second", l.dropped), zap.Int("under way at most", l.most()))
-	l.dropped = 0
+func (q *queue) drop() {
+	x := q.waiting.Front().Value.(*handshake)
+	x.leave()
+	x.crowded = true
+	x.waker.Wake()
+	q.of.dropped.Add(1)
+	q.dropped++
+	q.logSoon()
+}
+
+// note counts a failure of a server's handshake.
+func (x *handshake) note(err error) {
+	if q := x.queue; q != nil {
+		q.failed++
+		q.last = err
+		q.logSoon()
+	}
+}
+
+func (q *queue) logSoon() {
+	if !q.timer.Armed() {
+		q.s.CallAt(&q.timer, q.s.Now()+time.Second, q)
+	}
+}
+
+// Expire logs what failed in a second.
+func (q *queue) Expire() {
+	if q.dropped > 0 {
+		q.s.Logger().Warn("TLS handshakes were given up for newer ones",
+			zap.Int("in a second", q.dropped), zap.Int("under way at most", q.bound()))
+	}
+	if q.failed > 0 {
+		q.s.Logger().Info("TLS handshakes have failed", zap.Int("in a second", q.failed), zap.NamedError("the last", q.last))
+	}
+	q.dropped, q.failed, q.last = 0, 0, nil
 }

@@ -28,8 +28,8 @@ const (
 	// ahead is how many bytes may be queued beyond the high mark before nothing is decrypted any more. What is written to
 	// the Stream takes less, so only the answers of crypto/tls itself get there.
 	ahead = 16 << 10
-	// most is the largest output that is kept for the next one: a part with what TLS adds.
-	most = part + 4<<10
+	// maxKept is the largest output that is kept for the next one: a part with what TLS adds.
+	maxKept = part + 4<<10
 )
 
 // stream is TLS over another Stream. Its tls.Conn reads and writes through the wire, which never blocks: Read returns
@@ -101,6 +101,9 @@ func (s *stream) Receive(p []byte) (int, error) {
 		return 0, s.broken // crypto/tls may wrap it
 	case err == io.EOF:
 		s.finished = true
+		if _, failed := s.Stream.Queued(); failed != nil {
+			return 0, failed // of what was sent; see monitor.Stream
+		}
 	default:
 		err = s.fail(err)
 	}
@@ -183,7 +186,7 @@ func (s *stream) flush() error {
 		return nil
 	}
 	_, err := s.Stream.Send(s.out, nil, 0)
-	if cap(s.out) <= most {
+	if cap(s.out) <= maxKept {
 		s.cache.out = s.out[:0]
 	}
 	s.out = nil

@@ -89,7 +89,7 @@ type records struct {
 	whole   int32 // have passed by, and may not have been taken
 	left    int32 // bytes of the present body still to come
 	head    uint8 // bytes of the present head that have passed
-	foreign bool  // a head was not one of TLS
+	foreign bool  // a head was not one of TLS, or of a record that is too long
 }
 
 func (r *records) pass(p []byte) {
@@ -100,6 +100,7 @@ func (r *records) pass(p []byte) {
 				r.foreign = true
 			case r.head > headLength-2:
 				r.left = r.left<<8 | int32(p[0])
+				r.foreign = r.foreign || r.left > longest
 			}
 			p = p[1:]
 		} else {
@@ -121,4 +122,4 @@ func (r *records) taken() { r.whole = max(0, r.whole-1) }
 func (r *records) atRest() bool { return r.whole == 0 && r.head == 0 }
 
 // spoiled reports whether the present head cannot be that of a record: crypto/tls refuses it without its body.
-func (r *records) spoiled() bool { return r.head == headLength && (r.foreign || r.left > longest) }
+func (r *records) spoiled() bool { return r.head == headLength && r.foreign }

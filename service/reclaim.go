@@ -127,8 +127,10 @@ func (x *session) idleSince() (since time.Duration, idle bool) {
 	if x.conn == nil || x.config == nil {
 		return 0, false
 	}
-	if i, ok := x.action.(idler); ok {
-		return i.IdleSince()
+	for a := any(x.action); a != nil; a = hook.Child(a) {
+		if i, ok := a.(idler); ok {
+			return i.IdleSince()
+		}
 	}
 	if _, filtering := x.action.(*filters); filtering || x.config.reclaimAfter <= 0 {
 		return 0, false

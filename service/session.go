@@ -33,11 +33,12 @@ func (x *session) Act(t *act.Task) act.Directive {
 			return act.Done
 		}
 	}
-	d := x.action.Act(t)
+	action := x.action // that of a reclaimed session changes in the turn
+	d := action.Act(t)
 	if !d.Finished() {
 		return d
 	}
-	f, filtering := x.action.(*filters)
+	f, filtering := action.(*filters)
 	if filtering && d == act.Done {
 		_ = f.Close() // its verdict is known
 		if !x.handle(t) {

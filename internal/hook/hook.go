@@ -56,6 +56,9 @@ var (
 	// has offloaded runs. It is called on the thread of s.
 	EachWaiting func(s any, visit func(t any))
 
+	// Child returns the action that a, an act.Action, forwards to as act.Child does; nil if there is none.
+	Child func(a any) any
+
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool
 )
