@@ -10,8 +10,8 @@ import (
 
 // IdleSince reports whether nothing is unread, nothing is queued, and the peer has not closed its side; and since when no
 // byte has gone either way, to the millisecond on the scheduler's clock. A protocol of one's own says with it when its
-// connections may be closed to make room for others: see ReclaimAfter of service.TCP. Over a stream without an IdleSince
-// of its own, such as TLS, it reports false.
+// connections may be closed to make room for others: see ReclaimAfter of service.TCP. Over a Stream without a method
+// IdleSince it reports false; those of the engines and of TLS have one.
 func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 	if c.stream == nil || c.Buffered() > 0 || c.Queued() > 0 {
 		return 0, false

@@ -14,12 +14,13 @@
 //     what the peer still sends is read.
 //   - Close waits for the end of the transport, within Limits.Linger, only if the peer has sent no close_notify.
 //   - Conn.Ended reports the end of the transport. The peer's close_notify is io.EOF, when it is read.
+//   - An error of TLS is a [listener.PeerError]: errors.Is and errors.As find what crypto/tls says.
 //   - A transport that ends without close_notify is io.EOF between two records, as in crypto/tls, and io.ErrUnexpectedEOF
 //     within one. So a protocol must tell by itself whether a message is whole, as HTTP does (RFC 8446, section 6.1).
-//   - An error of TLS is a [listener.PeerError]: errors.Is and errors.As find what crypto/tls says.
-//   - What Limits bound are the encrypted bytes that are queued. While the peer does not take more than Limits.High and
-//     16 KiB of them, nothing is decrypted: it could ask for answers without end otherwise (KeyUpdate).
-//   - Conn.Room holds for one Write: TLS adds up to 29 bytes to a record, which has up to 16 KiB, and 1 KiB at first.
+//   - Limits bound encrypted bytes. While more than Limits.High and 16 KiB of them are queued, nothing is decrypted either: a
+//     peer could ask for answers without end (KeyUpdate).
+//   - What Conn.Room returns is certain for one Write, and not for several of a turn: each record, of about 1 KiB at first and
+//     16 KiB later, grows by 22 to 69 bytes.
 //   - SendFile reads the file, since all bytes have to be encrypted.
 //
 // [State] returns what was negotiated. The Handler of a service comes after the filters, so it can choose the protocol:

@@ -138,14 +138,13 @@ func TestTheContextOfAHandshakeEndsWithIt(t *testing.T) {
 		close(ended)
 		return nil, errors.New("too late")
 	}
-	s := serve(t, &service.TCP{Handler: echo,
-		Filters: []listener.Filter{secure.Server(server, &secure.Handshakes{Waiting: 1})}})
-	first := s.stalls(1, 100, client)[0]
+	v := overTLS(server)
+	v.FilterTimeout = 50 * time.Millisecond
+	s := serve(t, v)
+	c := s.stalls(1, 100, client)[0]
 	servertest.Receive(t, begun)
-	second := servertest.Dial(t, s.Addr()) // the first one is given up for it
 	servertest.Receive(t, ended)
-	_ = first.Close()
-	_ = second.Close()
+	_ = c.Close()
 	s.drain()
 }
 
