@@ -25,10 +25,10 @@ var ErrTooLong = errors.New("listener: more bytes at once than the limit allows"
 //
 // Any code on that scheduler may use it: also the turn of another task, and a posted function. What is written there goes
 // out when that turn ends, or after the posted functions of the pass. Messages of several writers are given to Push, which
-// takes all or nothing. Bytes that Peek has lent are valid in the turn that called Peek. Any number of
-// tasks can wait for room: all are woken when there is some, in the order in which they began to wait, and those that find
-// none left wait again. One task can wait for input: a later one takes the place of the earlier, which is not woken any
-// more. After Close every call by anybody returns net.ErrClosed.
+// takes all or nothing. Bytes that Peek has lent are valid in the turn that called Peek. Any number of tasks can wait for
+// room: all are woken when there is some, in the order in which they began to wait, and those that find none left wait
+// again. One task can wait for input: a later one takes the place of the earlier, which is not woken any more. After Close
+// every call returns net.ErrClosed.
 type Conn struct {
 	stream   monitor.Stream // nil: closed
 	settings *settings

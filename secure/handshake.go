@@ -236,11 +236,11 @@ func (x *handshake) giveUp(t *act.Task, err error) act.Directive {
 // Close gives the handshake up, if it is not over.
 func (x *handshake) Close() error {
 	x.leave()
-	err := x.driver.Close()
-	x.cancel() // after that: what is stopped need not be told
-	if !x.over {
+	if x.stepping || !x.over { // a step under way may be writing over
 		_ = x.conn.CloseWithin(0)
 	}
+	err := x.driver.Close()
+	x.cancel() // after that: what is stopped need not be told
 	return err
 }
 

@@ -48,7 +48,7 @@ type TCP struct {
 	//
 	// 0 applies to actions that know when they are idle, from their method IdleSince() (time.Duration, bool), see
 	// [listener.Conn.IdleSince]: those of package httpd are between two requests, if nothing of the answer is queued, and
-	// before the first. It means 500 ms.
+	// before the first, and a handshake of package secure is while its client sends nothing. It means 500 ms.
 	// Of other actions a service cannot know whether they wait for a further request or in the middle of one. A positive
 	// ReclaimAfter applies to them too: they are idle while no byte goes either way, none is unread and none is queued. So
 	// it has to be longer than an answer may take. Less than 0 means never.

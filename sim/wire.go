@@ -375,12 +375,7 @@ func (e *end) writable() bool {
 // localAddr and peerAddr are System's LocalAddr and PeerAddr.
 func (e *end) localAddr() gonet.Addr { return e.address(e.side) }
 
-func (e *end) peerAddr() gonet.Addr {
-	if !e.c.local && e.phase != connected {
-		return nil
-	}
-	return e.address(1 - e.side)
-}
+func (e *end) peerAddr() gonet.Addr { return e.address(1 - e.side) }
 
 func (e *end) address(side int) gonet.Addr {
 	switch {

@@ -55,6 +55,7 @@ const (
 	EEXIST    = linux.EEXIST
 	EINTR     = linux.EINTR
 	EINVAL    = linux.EINVAL
+	ENOTCONN  = linux.ENOTCONN
 	ENOENT    = linux.ENOENT
 	ETIMEDOUT = linux.ETIMEDOUT
 
