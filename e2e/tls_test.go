@@ -167,7 +167,9 @@ func TestProxyOverTLSOnBothSides(t *testing.T) {
 	wary := through(stranger.cert)
 	_, err := exec.Command(tier.Tool(t, "curl"), "-k", "--noproxy", "*", "--max-time", "20", "https://"+wary.Addr).Output()
 	require.Error(t, err)
-	require.Contains(t, wary.Said(), "certificate signed by unknown authority")
+	exectest.Eventually(t, patience, "a reason in the log", func() bool {
+		return strings.Contains(wary.Said(), "certificate signed by unknown authority")
+	})
 }
 
 func TestHangupShowsANewCertificateToNewConnections(t *testing.T) {

@@ -66,7 +66,9 @@ func (x *session) Act(t *act.Task) act.Directive {
 }
 
 func (x *session) note(t *act.Task, message string) {
-	t.Scheduler().Logger().Debug(message, zap.String("peer", x.Peer()), zap.Error(t.Err()))
+	if entry := t.Scheduler().Logger().Check(zap.DebugLevel, message); entry != nil { // to ask for the peer is a system call
+		entry.Write(zap.String("peer", x.Peer()), zap.Error(t.Err()))
+	}
 }
 
 // inputEnded reports whether the peer sends nothing more.

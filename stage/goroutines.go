@@ -40,7 +40,7 @@ func (g *goroutines) take(works []*work) {
 	p := g.e.current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !p.beating {
+	if !p.beating && g.e.holding() { // the works may have ended already
 		p.beating, p.rested = true, make(chan struct{})
 		go g.beats(p, p.rested)
 	}

@@ -124,3 +124,24 @@ func TestClaimsThatHangAreGivenUp(t *testing.T) {
 		require.Less(t, begun.Sub(x.Created), 10*time.Second) // half of the lease, and a poll
 	})
 }
+
+// Work that ends while it is taken leaves no goroutine that waits for the time of the next heartbeat: TestMain would find it.
+func TestNoHeartbeatsAreBegunForWorkThatHasEnded(t *testing.T) {
+	for range 1000 {
+		e, err := stage.New(stage.Config{
+			Store: memory.New(nil), Lease: 3 * time.Hour, Heartbeat: time.Hour, Logger: zap.NewNop(),
+			Chains: map[string]*stage.Chain{"nothing": stage.Begin("OPEN").Then("DOING", "do", "DONE")},
+			Provider: stage.Processors{"do": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+				return nil, nil
+			})},
+		})
+		require.NoError(t, err)
+		for range 5 {
+			_, err := e.Enqueue(t.Context(), "nothing", nil)
+			require.NoError(t, err)
+			_, err = e.Fire(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, e.Wait(t.Context()))
+		}
+	}
+}
