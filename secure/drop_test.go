@@ -121,7 +121,7 @@ func TestHandshakesThatAreAborted(t *testing.T) {
 	server, client := identities(t)
 	before := goleak.IgnoreCurrent()
 	s := serveOn(t, 2, &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(server, nil)}})
-	n, random := tier.Choose(400, 10_000, 10_000), rand.New(rand.NewPCG(17, 0))
+	n, random := tier.Choose(400, 2000, 10_000), rand.New(rand.NewPCG(17, 0))
 	some := make(chan struct{}, 16)
 	var all sync.WaitGroup
 	for i := range n {

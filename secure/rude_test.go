@@ -245,7 +245,7 @@ func TestSpoiledRecordsAtEveryStage(t *testing.T) {
 			require.Greater(t, total, 200)
 			var all sync.WaitGroup
 			some := make(chan struct{}, 8)
-			for at := 0; at < total; at += tier.Choose(11, 3, 1) {
+			for at := 0; at < total; at += tier.Choose(11, 11, 1) {
 				c := servertest.Dial(t, s.Addr())
 				some <- struct{}{}
 				all.Go(func() {
@@ -385,7 +385,7 @@ func (v *serving) stalls(n, part int, cfg *tls.Config) (all []net.Conn) {
 // A thousand peers that stop in the middle of their handshakes hold up nobody, and cost what is bounded.
 func TestAThousandPeersThatStop(t *testing.T) {
 	server, client := identities(t)
-	n := tier.Choose(150, 1000, 1000)
+	n := tier.Choose(150, 300, 1000)
 	before := runtime.NumGoroutine()
 	for _, part := range []int{0, 1, 50, 100} {
 		tcp := overTLS(server)

@@ -134,7 +134,7 @@ func TestConnectionsThatBreakAtAnyMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 17))
 	some := make(chan struct{}, 8)
 	var all sync.WaitGroup
-	for i := range tier.Choose(60, 1000, 5000) {
+	for i := range tier.Choose(60, 300, 5000) {
 		under := servertest.Dial(t, s.Addr())
 		c := tls.Client(quits(under, 2000+random.IntN(300_000), random.IntN(2) == 0), version(client, versions[i%2]))
 		some <- struct{}{}
