@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -94,15 +95,12 @@ func TestFailedHandshakesAreALineInTheLog(t *testing.T) {
 	for range 3 {
 		require.Error(t, s.handshake(client))
 	}
+	var lines []observer.LoggedEntry
 	require.Eventually(t, func() bool {
-		for _, line := range s.Logs.FilterMessage("TLS handshakes have failed").All() {
-			if last, _ := line.ContextMap()["the last"].(string); last != "no certificate today" {
-				t.Errorf("the last is %q", last)
-			}
-			return true
-		}
-		return false
+		lines = s.Logs.FilterMessage("TLS handshakes have failed").All()
+		return len(lines) > 0
 	}, servertest.Timeout, 5*time.Millisecond)
+	require.Equal(t, "no certificate today", lines[0].ContextMap()["the last"])
 	s.drain()
 }
 
