@@ -40,6 +40,7 @@ const floors = `
 	internal/terms    shutdown time
 	internal/tier     internal/race os os/exec testing
 	internal/cli      flag os time
+	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 encoding/binary encoding/hex
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
 	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time

@@ -24,6 +24,7 @@ import (
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/tlstest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -94,18 +95,18 @@ func TestRecordsWithoutContent(t *testing.T) {
 	server, client := identities(t)
 	s := serve(t, overTLS(server))
 	r := s.raw(client)
-	r.send(changeCipherSpec, r.record(dataRecord, "", 0))
-	r.send(bytes.Join([][]byte{r.record(dataRecord, "one", 100), r.record(dataRecord, "", 1000), changeCipherSpec,
-		r.keyUpdate(), r.record(dataRecord, "two", 0), r.keyUpdate()}, nil))
-	r.send(r.record(dataRecord, "", 0), r.record(dataRecord, "three", 0))
-	r.send(r.record(alertRecord, "\x01\x00", 0)) // close_notify
+	r.send(changeCipherSpec, r.record(tlstest.Data, ""))
+	r.send(bytes.Join([][]byte{r.padded("one", 100), r.padded("", 1000), changeCipherSpec,
+		r.KeyUpdate(true), r.record(tlstest.Data, "two"), r.KeyUpdate(true)}, nil))
+	r.send(r.record(tlstest.Data, ""), r.record(tlstest.Data, "three"))
+	r.send(r.Record(tlstest.Alert, tlstest.CloseNotify, 0))
 	kinds := recordsUntilEnd(t, r)
 	require.GreaterOrEqual(t, kinds, 3+2+1, "three echoes or fewer, two answers to KeyUpdates, close_notify")
 	_ = r.Close()
 
 	r = s.raw(client)
 	for range 100 {
-		if _, err := r.Write(r.record(dataRecord, "", 0)); err != nil {
+		if _, err := r.Write(r.record(tlstest.Data, "")); err != nil {
 			break
 		}
 	}
@@ -160,8 +161,8 @@ func TestNothingIsReadBehindAMessageThatMustNotCome(t *testing.T) {
 			})
 		}})
 	r := s.raw(client)
-	r.send(bytes.Join([][]byte{r.record(dataRecord, "before", 0), // a Finished, once more:
-		r.record(messageRecord, "\x14\x00\x00\x20"+strings.Repeat("x", 32), 0), r.record(dataRecord, "behind", 0)}, nil))
+	r.send(bytes.Join([][]byte{r.record(tlstest.Data, "before"), // a Finished, once more:
+		r.record(tlstest.Handshake, "\x14\x00\x00\x20"+strings.Repeat("x", 32)), r.record(tlstest.Data, "behind")}, nil))
 	require.Equal(t, "before", servertest.Receive(t, read))
 	outcome := servertest.Receive(t, read)
 	require.Equal(t, 4, strings.Count(outcome, "unexpected handshake message"), outcome)
@@ -192,10 +193,10 @@ func TestAFloodOfKeyUpdatesFromAPeerThatDoesNotRead(t *testing.T) {
 	require.NoError(t, r.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	var flood []byte
 	for range floods {
-		flood = append(flood, r.keyUpdate()...)
-		flood = append(flood, r.record(dataRecord, "x", 0)...)
+		flood = append(flood, r.KeyUpdate(true)...)
+		flood = append(flood, r.record(tlstest.Data, "x")...)
 	}
-	flood = append(flood, r.record(alertRecord, "\x01\x00", 0)...)
+	flood = append(flood, r.Record(tlstest.Alert, tlstest.CloseNotify, 0)...)
 	sent := make(chan error, 1)
 	go func() {
 		_, err := r.Write(flood)

@@ -3,14 +3,7 @@ package worlds_test
 import (
 	"bytes"
 	"cmp"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -20,6 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/tlstest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
@@ -86,7 +80,7 @@ func (w *world) updates(c *sim.Client, answers bool, got, whole *int) error {
 	if x.tls.ConnectionState().CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
 		return nil // no AES in this machine
 	}
-	out, err := newSealer(secrets.String())
+	out, err := tlstest.NewSealer(secrets.String())
 	if err != nil {
 		return err
 	}
@@ -119,23 +113,23 @@ func (w *world) updates(c *sim.Client, answers bool, got, whole *int) error {
 			p[i] = x.at(x.sent)
 			x.sent++
 		}
-		x.out = append(x.out, out.record(23, p)...)
+		x.out = append(x.out, out.Record(tlstest.Data, p, 0)...)
 		for range c.Rand().IntN(15) { // 16 in a row are an error
-			x.out = append(x.out, out.update(c.Rand().IntN(8) > 0)...)
+			x.out = append(x.out, out.KeyUpdate(c.Rand().IntN(8) > 0)...)
 		}
 		if err := x.flush(); err != nil {
 			return err
 		}
 	}
-	x.out = append(x.out, out.record(21, []byte{1, 0})...)
+	x.out = append(x.out, out.Record(tlstest.Alert, tlstest.CloseNotify, 0)...)
 	return x.flush()
 }
 
 // demandsOnce wants an answer although the server has nothing to say.
-func (x *talker) demandsOnce(out *sealer) error {
+func (x *talker) demandsOnce(out *tlstest.Sealer) error {
 	_ = x.Client.SetReadDeadline(x.Now().Add(time.Second))
 	_, _ = io.Copy(io.Discard, x.Client) // the tickets
-	x.out = append(x.out, out.update(true)...)
+	x.out = append(x.out, out.KeyUpdate(true)...)
 	if err := x.flush(); err != nil {
 		return err
 	}
@@ -145,80 +139,4 @@ func (x *talker) demandsOnce(out *sealer) error {
 	}
 	x.Abort()
 	return nil
-}
-
-// sealer is the record layer of a client of TLS 1.3 with TLS_AES_128_GCM_SHA256 (RFC 8446, sections 5.2 and 7).
-type sealer struct {
-	secret, iv []byte
-	aead       cipher.AEAD
-	sequence   uint64
-}
-
-// newSealer takes over after the handshake. Its argument is a log of keys.
-func newSealer(log string) (*sealer, error) {
-	var random, secret string
-	for line := range bytes.Lines([]byte(log)) {
-		if n, _ := fmt.Sscanf(string(line), "CLIENT_TRAFFIC_SECRET_0 %s %s", &random, &secret); n == 2 {
-			s := &sealer{}
-			var err error
-			if s.secret, err = hex.DecodeString(secret); err == nil {
-				err = s.rekey()
-			}
-			return s, err
-		}
-	}
-	return nil, errors.New("the log has no key")
-}
-
-func (s *sealer) rekey() error {
-	key, err := expand(s.secret, "key", 16)
-	if err != nil {
-		return err
-	}
-	if s.iv, err = expand(s.secret, "iv", 12); err != nil {
-		return err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return err
-	}
-	s.sequence = 0
-	s.aead, err = cipher.NewGCM(block)
-	return err
-}
-
-// expand is HKDF-Expand-Label.
-func expand(secret []byte, label string, n int) ([]byte, error) {
-	label = "tls13 " + label
-	info := append(binary.BigEndian.AppendUint16(nil, uint16(n)), byte(len(label)))
-	return hkdf.Expand(sha256.New, secret, string(info)+label+"\x00", n)
-}
-
-// record returns a record of one type.
-func (s *sealer) record(kind byte, p []byte) []byte {
-	p = append(bytes.Clone(p), kind)
-	head := binary.BigEndian.AppendUint16([]byte{23, 3, 3}, uint16(len(p)+s.aead.Overhead()))
-	nonce := bytes.Clone(s.iv)
-	for i := range 8 {
-		nonce[11-i] ^= byte(s.sequence >> (8 * i))
-	}
-	s.sequence++
-	return s.aead.Seal(head, nonce, p, head)
-}
-
-// update returns a KeyUpdate, and changes the keys.
-func (s *sealer) update(demand bool) []byte {
-	p := []byte{24, 0, 0, 1, 0}
-	if demand {
-		p[4] = 1
-	}
-	r := s.record(22, p)
-	var err error
-	if s.secret, err = expand(s.secret, "traffic upd", 32); err == nil {
-		err = s.rekey()
-	}
-	if err != nil {
-		panic(err)
-	}
-	return r
 }
