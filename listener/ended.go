@@ -10,21 +10,16 @@ import (
 
 // IdleSince reports whether nothing is unread, nothing is queued, and the peer has not closed its side; and since when no
 // byte has gone either way, to the millisecond on the scheduler's clock. A protocol of one's own says with it when its
-// connections may be closed to make room for others: see ReclaimAfter of service.TCP. Over a Stream without a method
-// IdleSince it reports false; those of the engines and of TLS have one.
+// connections may be closed to make room for others: see ReclaimAfter of service.TCP. Over a Stream that is no
+// [monitor.IdleReporter] it reports false.
 func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 	if c.stream == nil || c.Buffered() > 0 || c.Queued() > 0 {
 		return 0, false
 	}
-	if stream, ok := As[idleStream](c); ok {
+	if stream, ok := As[monitor.IdleReporter](c); ok {
 		return stream.IdleSince()
 	}
 	return 0, false
-}
-
-type idleStream interface {
-	monitor.Stream
-	IdleSince() (since time.Duration, idle bool)
 }
 
 // Ended is for a task that waits for something else than input, such as a timer, and wants to know when its peer is

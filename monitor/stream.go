@@ -72,6 +72,14 @@ type CloseNotifier interface {
 	AwaitEnd(w act.Waker) (half bool, err error)
 }
 
+// IdleReporter is a Stream that knows since when it is idle. Those of the readiness engine and of TLS do.
+type IdleReporter interface {
+	Stream
+	// IdleSince reports whether nothing is there to be received and neither side has ended, and since when no byte has gone
+	// either way, to the millisecond on the scheduler's clock. What is queued does not count.
+	IdleSince() (since time.Duration, idle bool)
+}
+
 // FileSender is a Stream that can send the bytes of a file without their passing through memory. A filter that has to
 // see the bytes that it sends is not a FileSender.
 type FileSender interface {

@@ -139,21 +139,15 @@ func (s *stream) Send(head, p []byte, high int) (int, error) {
 	if len(head)+len(p) == 0 {
 		return s.Stream.Send(nil, nil, high)
 	}
-	if _, err := s.Queued(); err != nil {
-		return 0, err
-	}
-	if err := s.encrypt(head); err != nil {
-		return 0, err
-	}
-	queued, err := s.Stream.Queued()
+	queued, err := s.Queued()
 	if err != nil {
+		return 0, err
+	}
+	if err := s.encrypt(head); err != nil { // nothing is sent yet, so queued holds
 		return 0, err
 	}
 	taken, certain := 0, high-queued // Conn.Room has promised so much, whatever TLS adds
 	for taken < len(p) {
-		if queued, err = s.Stream.Queued(); err != nil {
-			return 0, err
-		}
 		n := min(max(high-queued, certain-taken), len(p)-taken, part)
 		if n <= 0 {
 			break
@@ -163,6 +157,9 @@ func (s *stream) Send(head, p []byte, high int) (int, error) {
 		}
 		taken += n
 		if err := s.flush(); err != nil {
+			return 0, err
+		}
+		if queued, err = s.Stream.Queued(); err != nil {
 			return 0, err
 		}
 	}
@@ -245,13 +242,9 @@ func (s *stream) AwaitEnd(w act.Waker) (half bool, err error) {
 	return false, nil
 }
 
-// IdleSince implements listener.Conn's.
+// IdleSince implements monitor.IdleReporter.
 func (s *stream) IdleSince() (since time.Duration, idle bool) {
-	type idler interface {
-		monitor.Stream
-		IdleSince() (since time.Duration, idle bool)
-	}
-	if below, ok := monitor.As[idler](s.Stream); ok && !s.finished && s.records.atRest() {
+	if below, ok := monitor.As[monitor.IdleReporter](s.Stream); ok && !s.finished && s.records.atRest() {
 		return below.IdleSince()
 	}
 	return 0, false

@@ -51,7 +51,7 @@ const tickBits = 20
 
 func (e *Engine) tick() uint32 { return uint32(e.s.Now() >> tickBits) }
 
-// IdleSince implements listener.Conn's, but for what is queued.
+// IdleSince implements monitor.IdleReporter.
 func (k *Socket) IdleSince() (since time.Duration, idle bool) {
 	now := k.source.e.s.Now()
 	ago := time.Duration(uint32(now>>tickBits)-k.since) << tickBits

@@ -3,7 +3,7 @@
 //
 //   - Each filter is an edge-triggered epoll of its own, so that it reports nothing but its own edges.
 //   - EV_EOF comes as soon as the peer has ended, also with unread data before it.
-//   - A filter without EV_CLEAR is an error, and so is a call that both changes filters and waits. netpoll does neither.
+//   - It refuses a filter without EV_CLEAR, and a call that both changes filters and waits, since netpoll makes neither.
 package unix
 
 import (
