@@ -28,6 +28,7 @@ func init() {
 		}
 		return nil
 	}
+	hook.AtPassEnd = func(s any, f func()) { s.(*Scheduler).passEnds = append(s.(*Scheduler).passEnds, f) }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

@@ -109,7 +109,7 @@ func (cfg Config) resolved() Config {
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	if cfg.Executor == nil {
-		cfg.Executor = newPool(cfg.Offloads)
+		cfg.Executor = newExecutor(cfg.Offloads)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hook.DefaultLogger()

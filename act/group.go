@@ -107,11 +107,12 @@ func (g *Group) broadcast(f func(*Scheduler)) (full *Scheduler, err error) {
 //
 //	err := act.Run(ctx, act.Config{}, server.Setup)
 //
-// While it runs, GOMAXPROCS is at least one more than there are schedulers, so that the garbage collector and the
-// executor need not interrupt a scheduler, unless the environment sets GOMAXPROCS.
+// While it runs, GOMAXPROCS is at least two more than there are schedulers, unless the environment sets it: one for the
+// garbage collector and the executor, which need not interrupt a scheduler then, and one that is idle. Without an idle one
+// the runtime's monitor looks every 20 µs for threads in a system call, to take theirs away.
 func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error {
 	g := NewGroup(cfg)
-	defer spareProcessor(len(g.schedulers))()
+	defer spareProcessors(len(g.schedulers))()
 	err := g.Run(ctx, setup...)
 	if cut := g.Close(); err == nil {
 		err = cut
@@ -119,16 +120,16 @@ func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error
 	return err
 }
 
-// spareProcessor raises GOMAXPROCS to n+1 and returns a function that restores it. A value that the runtime has chosen is
+// spareProcessors raises GOMAXPROCS to n+2 and returns a function that restores it. A value that the runtime has chosen is
 // restored by runtime.SetDefaultGOMAXPROCS: only then does the runtime go on following the CPUs and the quota of the
 // process.
-func spareProcessor(n int) (restore func()) {
+func spareProcessors(n int) (restore func()) {
 	before := runtime.GOMAXPROCS(0)
-	if os.Getenv("GOMAXPROCS") != "" || before > n {
+	if os.Getenv("GOMAXPROCS") != "" || before > n+1 {
 		return func() {}
 	}
 	runtime.SetDefaultGOMAXPROCS() // the only way to learn the default
-	if runtime.GOMAXPROCS(n+1) == before {
+	if runtime.GOMAXPROCS(n+2) == before {
 		return runtime.SetDefaultGOMAXPROCS
 	}
 	return func() { runtime.GOMAXPROCS(before) }

@@ -172,6 +172,10 @@ func (s *Scheduler) beginPass() {
 // endPass looks at the operating system, or sleeps until it reports something: exactly once a pass. It is the only place
 // where the thread may block.
 func (s *Scheduler) endPass(sleep bool) {
+	if len(s.passEnds) > 0 {
+		s.callPassEnds()
+		s.handleAll(s.remoteEvents.TakeAll()) // on one CPU, what they have started has often ended by now
+	}
 	atMost := time.Duration(0)
 	if sleep && !s.anyReady() {
 		atMost = s.untilDue()
@@ -189,6 +193,15 @@ func (s *Scheduler) endPass(sleep bool) {
 	s.idle(atMost)
 	s.asleep.Store(false)
 	s.now = s.clock.Monotonic() // the turns to come must not see the time before the sleep
+}
+
+// callPassEnds calls what hook.AtPassEnd has collected.
+func (s *Scheduler) callPassEnds() {
+	for i, f := range s.passEnds {
+		s.passEnds[i] = nil
+		f()
+	}
+	s.passEnds = s.passEnds[:0]
 }
 
 func (s *Scheduler) idle(atMost time.Duration) {
@@ -265,6 +278,7 @@ func (s *Scheduler) begin() error {
 
 // exit leaves Run or Step, also after a panic or Goexit.
 func (s *Scheduler) exit() {
+	s.callPassEnds()
 	if s.broken != nil {
 		if len(s.tied) > 0 { // this thread may end, and they could not be dropped on another
 			s.cut = s.census()

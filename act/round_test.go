@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -239,4 +240,32 @@ func TestABrokenSchedulerStaysBroken(t *testing.T) {
 		require.ErrorContains(t, err, "act: the scheduler broke down: panic: the engine has lost its descriptors")
 	}
 	require.ErrorContains(t, s.Close(), "dropped 1 task")
+}
+
+func TestFunctionsAtTheEndOfAPass(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var said []string
+	say := func(word string) { said = append(said, word) }
+	begun := false
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if begun {
+			say("woken")
+			return act.Done
+		}
+		begun = true
+		w := t.Waker().Remote()
+		hook.AtPassEnd(s, func() { say("end"); w.Wake() })
+		say("turn")
+		return act.Wait
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, []string{"turn", "end", "woken"}, said)
+
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		hook.AtPassEnd(s, func() { say("left") })
+		return act.Done
+	}))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, "left", said[len(said)-1], "also when Step or Run is left in the middle of a pass")
 }

@@ -29,6 +29,7 @@ type Scheduler struct {
 	running   *Task // whose turn it is, or was last in this call of take; otherwise nil
 	err       error // Task.Err
 	ends      []interface{ TurnEnd() }
+	passEnds  []func()
 	ended     uint64 // turns and posted functions; see hook.TurnCount
 	sincePass int    // turns of tasks taken
 	turns     int    // Config.TurnsPerPass

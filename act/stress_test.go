@@ -25,7 +25,7 @@ func TestRandomProgramsAlwaysEndAndAccountForAll(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	goroutines := runtime.NumGoroutine()
-	long := tier.Choose(250*time.Millisecond, 2*time.Second, 20*time.Second)
+	long := tier.Choose(250*time.Millisecond, 500*time.Millisecond, 20*time.Second)
 	for start := time.Now(); time.Since(start) < long; {
 		w := newGroupRun(r)
 		for range 1 + r.IntN(4) {

@@ -438,8 +438,10 @@ type firehose struct {
 }
 
 func (f *firehose) Lend(int) ([]byte, error) { f.reads++; return []byte("water"), nil }
+func (f *firehose) AwaitInput(w act.Waker)   { w.Wake() }
 
-// Other tasks have their turns however much a peer sends: a turn makes sixteen calls.
+// Other tasks have their turns however much a peer sends: a turn makes sixteen calls. One that copies to a Conn reads once,
+// since the memory that a turn is lent is used again by the next one only.
 func TestAFirehoseIsOneOfMany(t *testing.T) {
 	f, p, written := &firehose{}, make([]byte, 5), 0
 	read := func(c *coro.Conn) error { _, err := c.Read(p); return err }
@@ -479,7 +481,11 @@ func TestAFirehoseIsOneOfMany(t *testing.T) {
 			}))
 			_, err := s.Step(6)
 			require.NoError(t, err)
-			require.Equal(t, "16 other 32 other 48 other", log.String())
+			want := "16 other 32 other 48 other"
+			if name == "WriteTo itself" {
+				want = "1 other 2 other 3 other"
+			}
+			require.Equal(t, want, log.String())
 			require.Error(t, s.Close())
 			require.Zero(t, logs.Len(), logs.All())
 		})

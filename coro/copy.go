@@ -29,19 +29,14 @@ type transfer struct {
 }
 
 func (p *transfer) Act(t *act.Task) act.Directive {
-	for range callsPerTurn {
-		in, err := p.from.Peek(1)
-		if len(in) > 0 {
-			var n int
-			n, err = p.to.Write(in)
-			p.from.Discard(n)
-			p.total += int64(n)
-		}
-		if err != nil {
-			return listener.Next(t, err)
-		}
+	in, err := p.from.Peek(1)
+	if len(in) > 0 {
+		var n int
+		n, err = p.to.Write(in)
+		p.from.Discard(n)
+		p.total += int64(n)
 	}
-	return act.Yield
+	return p.from.Next(t, err) // more would be lent from fresh memory, and hold up others
 }
 
 // copy takes a buffer for each write, since the next bytes may be long in coming.

@@ -45,8 +45,7 @@ func TestAClientThatNeverReadsHoldsUpItselfAlone(t *testing.T) {
 					require.Less(t, time.Since(begun), servertest.Timeout)
 				}
 				for range 100 {
-					servertest.Send(t, other, "hello")
-					servertest.Expect(t, other, "hello")
+					servertest.Echo(t, other, "hello")
 				}
 				require.NoError(t, deaf.(interface{ CloseWrite() error }).CloseWrite())
 				got, err := io.ReadAll(deaf)

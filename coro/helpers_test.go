@@ -243,4 +243,5 @@ func (q *quiet) Lend(int) ([]byte, error) {
 func (q *quiet) Send(head, p []byte, _ int) (int, error) { return len(p), nil }
 func (q *quiet) Queued() (int, error)                    { return 0, nil }
 func (q *quiet) AwaitInput(w act.Waker)                  { q.wake = w }
+func (q *quiet) PeerAddr() net.Addr                      { return nil }
 func (q *quiet) Abort()                                  {}

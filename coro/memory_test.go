@@ -128,6 +128,7 @@ func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
 	s.Hold(1)
+	ended := 0
 	before := memory()
 	for range n {
 		under := listener.NewConn(s, &quiet{in: []byte("hello")}, listener.Limits{})
@@ -135,11 +136,13 @@ func TestTheCostOfBuffersBehindACrowd(t *testing.T) {
 			_, err := io.Copy(sink(func(p []byte) (int, error) { return 0, errors.Join(co.Yield(), errWhy) }), co.Conn(under))
 			under.Abort()
 			require.ErrorIs(panicking{}, err, errWhy)
+			ended++
 			return nil
 		}))
 	}
 	servertest.Step(t, s)
 	after := memory()
 	s.Hold(-1)
+	require.Equal(t, n, ended)
 	require.Less(t, int(after.HeapAlloc)-int(before.HeapAlloc), n*8<<10)
 }

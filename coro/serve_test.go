@@ -74,8 +74,7 @@ func TestAResetByThePeerIsNoFailure(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	for range 10 {
 		c := v.dial()
-		servertest.Send(t, c, "hello")
-		servertest.Expect(t, c, "hello")
+		servertest.Echo(t, c, "hello")
 		servertest.Reset(t, c)
 	}
 	v.drain()
@@ -110,8 +109,7 @@ func TestADropResetsConnections(t *testing.T) {
 func TestAConnectionGoesOnUnderAnOrder(t *testing.T) {
 	v := serve(t, "tcp", echo)
 	c := v.dial()
-	servertest.Send(t, c, "hello")
-	servertest.Expect(t, c, "hello")
+	servertest.Echo(t, c, "hello")
 	v.Group.Shutdown(servertest.Drain)
 	time.Sleep(5 * time.Millisecond)
 	require.NoError(t, echoed(c, noise(100_000)))

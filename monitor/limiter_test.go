@@ -69,6 +69,26 @@ func TestAPlaceReleasedBeforeTheWaitIsNotMissed(t *testing.T) {
 	l.Until("woken", func() bool { return woken == 1 })
 }
 
+// One that is woken may have nothing to accept: then the place must not stay free while another has.
+func TestAFreePlaceWakesAllThatWait(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	a := monitor.NewConnLimiter(1)
+	require.True(t, a.Acquire())
+	const waiters = 3
+	var bells [waiters]act.AtomicWaker
+	woken := 0
+	for i := range bells {
+		l.S.Spawn(servertest.Waits(func(t *act.Task) {
+			bells[i].Set(t.Waker())
+			a.Await(&bells[i])
+		}, &woken))
+	}
+	l.Until("all wait", func() bool { return monitor.Waiting(a) == waiters })
+	require.Zero(t, woken)
+	a.Release()
+	l.Until("all are woken", func() bool { return woken == waiters })
+}
+
 // guest is a task that takes a place again and again and gives it back later, from another goroutine.
 type guest struct {
 	places *monitor.ConnLimiter

@@ -77,7 +77,7 @@ func TestCloseWakesTheWaitingTask(t *testing.T) {
 
 // Two tasks on two schedulers throw one value to and fro: a single lost wake-up would end the game.
 func TestNoWakeUpIsLost(t *testing.T) {
-	rounds := tier.Choose(10_000, 100_000, 100_000)
+	rounds := tier.Choose(10_000, 10_000, 100_000)
 	boxes := [2]*monitor.Mailbox[int]{monitor.NewMailbox[int](1), monitor.NewMailbox[int](1)}
 	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
 		me, other := boxes[s.Index()], boxes[1-s.Index()]

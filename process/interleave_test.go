@@ -52,7 +52,7 @@ func TestEveryInterleaving(t *testing.T) {
 		return
 	}
 	for name, flags := range map[string][]string{
-		"TestInterleave": {tier.Choose("", "-deeper=-1", "-deeper=0"), tier.Choose("", "-seeds=5000", "-seeds=100000")},
+		"TestInterleave": {tier.Choose("", "-deeper=-1", "-deeper=0"), tier.Choose("", "-seeds=500", "-seeds=100000")},
 		"TestFaults":     {},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ func TestMain(m *testing.M) {
 	// busy schedulers keep their CPUs, and the goroutines of the tests need some too
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	servertest.StartRuntimePoller()
+	if os.Getenv("SIM_SEEDS") == "" {
+		os.Setenv("SIM_SEEDS", tier.Choose("50", "5", "500")) // the full tier runs under the race detector
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -19,7 +19,7 @@ import (
 // is lost or doubled.
 func TestProcessesSendAtRandom(t *testing.T) {
 	const processes, tokens, outside = 500, 1500, 2
-	lasts := tier.Choose(500*time.Millisecond, 4*time.Second, time.Minute)
+	lasts := tier.Choose(500*time.Millisecond, time.Second, time.Minute)
 	var over atomic.Bool
 	var twice, back atomic.Int64
 	all := make([]process.Ref[int], processes)

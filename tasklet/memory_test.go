@@ -177,7 +177,7 @@ func (a *alone) Task(r *tasklet.Runner) tasklet.Directive {
 
 // Another goroutine resumes the tasklet, sometimes before its phase answers Wait and sometimes after.
 func TestAResumptionIsNeverLost(t *testing.T) {
-	tries := tier.Choose(20_000, 100_000, 100_000)
+	tries := tier.Choose(20_000, 20_000, 100_000)
 	r := tasklet.NewRunner()
 	hand, left := make(chan tasklet.Rescheduler, 1), tries
 	x := &alone{f: func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {

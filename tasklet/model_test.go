@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/tasklet"
 )
 
@@ -256,7 +257,7 @@ func newReal(t *testing.T, r *tasklet.Runner, plot plot) *real {
 }
 
 func TestModel(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range tier.Choose[uint64](1000, 100, 10_000) { // the full tier runs under the race detector
 		for _, inline := range []bool{false, true} {
 			r := rand.New(rand.NewPCG(seed, 0))
 			var said plot

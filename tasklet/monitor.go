@@ -50,11 +50,12 @@ func (m *monitor) ring(open bool) {
 	}
 }
 
-// Stop records the order for tasklets in an ASYNC phase.
+// Stop records the order for tasklets in an ASYNC phase. Members that have no task yet get one, so that the order reaches
+// them, and a Cut counts them.
 func (m *monitor) Stop(_ *act.Task, o shutdown.Order) {
 	m.c.mu.Lock()
-	defer m.c.mu.Unlock()
 	m.c.order = origin(o)
+	m.c.settle()
 }
 
 // Close ends a guest; an owner has detached before. Package act has counted and dropped the members that had a task.

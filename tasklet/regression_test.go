@@ -301,3 +301,15 @@ type anxious struct{ h *history }
 
 func (x *anxious) Task(r *tasklet.Runner) tasklet.Directive { return r.Await(x, closing{x.h}) }
 func (*anxious) Stop(*tasklet.Runner, shutdown.Order)       { panic("boom") }
+
+// An order that came before the first turn did not reach the members of RunnerOf: no Cut named what it had dropped.
+func TestAnOrderBeforeTheFirstTurnCutsMembers(t *testing.T) {
+	s := act.New(act.Config{})
+	r := tasklet.RunnerOf(s)
+	schedule(t, r, sync_, &called{func() string { return "A" }})
+	s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+	var cut *shutdown.Cut
+	require.ErrorAs(t, s.Run(), &cut)
+	require.Equal(t, []shutdown.Count{{Name: "A", N: 1}}, cut.Names)
+	require.NoError(t, s.Close())
+}

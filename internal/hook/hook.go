@@ -59,6 +59,10 @@ var (
 	// Child returns the action that a, an act.Action, forwards to as act.Child does; nil if there is none.
 	Child func(a any) any
 
+	// AtPassEnd has f called once, at the end of the present pass of s: before the thread looks at the operating system,
+	// sleeps, or leaves Run or Step. It is called on the thread of s.
+	AtPassEnd func(s any, f func())
+
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool
 )

@@ -1,0 +1,107 @@
+package pool_test
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/internal/pool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Functions come at all times around the end of the 10 ms for which a goroutine waits, and each is called at once.
+func TestNoFunctionIsMissed(t *testing.T) {
+	var all sync.WaitGroup
+	for i := range 100 {
+		p := pool.New(1 + i%3)
+		all.Go(func() {
+			for k := range 20 {
+				called := make(chan struct{})
+				p.Execute(func() { close(called) })
+				<-called
+				time.Sleep(10*time.Millisecond + time.Duration(i%20-10+k)*20*time.Microsecond)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A goroutine that waits is woken, and does not only look when its time is up: not after half of that at the median.
+func TestTheOneThatWaitsIsWoken(t *testing.T) {
+	p := pool.New(1)
+	took := make([]time.Duration, 51)
+	for i := range took {
+		called := make(chan time.Time, 1)
+		begun := time.Now()
+		p.Execute(func() { called <- time.Now() })
+		took[i] = (<-called).Sub(begun)
+		time.Sleep(time.Millisecond)
+	}
+	slices.Sort(took)
+	require.Less(t, took[len(took)/2], 5*time.Millisecond)
+}
+
+func TestAGoexitOfTheOneThatWasWokenCostsNoPlace(t *testing.T) {
+	p := pool.New(1)
+	for range 20 {
+		called := make(chan struct{})
+		p.Execute(func() { close(called) })
+		<-called
+		time.Sleep(time.Millisecond)
+		p.Execute(runtime.Goexit)
+	}
+}
+
+// A function that waits for those behind it does not keep them from being called, up to the limit.
+func TestFunctionsThatWaitForEachOther(t *testing.T) {
+	for _, recruit := range []bool{false, true} { // once for all
+		const n = 50
+		p := pool.New(n)
+		var met, all sync.WaitGroup
+		met.Add(n)
+		all.Add(n)
+		for range n {
+			f := func() {
+				met.Done()
+				met.Wait()
+				all.Done()
+			}
+			if recruit {
+				p.Give(f)
+			} else {
+				p.Execute(f)
+			}
+		}
+		if recruit {
+			p.Recruit()
+		}
+		all.Wait()
+	}
+}
+
+func TestTheLimitHolds(t *testing.T) {
+	p := pool.New(0)
+	var running, most, called atomic.Int32
+	for range 1000 {
+		p.Execute(func() {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(10 * time.Microsecond)
+			running.Add(-1)
+			called.Add(1)
+		})
+	}
+	require.Zero(t, called.Load())
+	p.Widen(2)
+	require.Eventually(t, func() bool { return called.Load() == 1000 }, 10*time.Second, time.Millisecond)
+	require.LessOrEqual(t, most.Load(), int32(2))
+	require.Equal(t, 2, p.Limit())
+}
