@@ -4,12 +4,11 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lane"
 )
 
 // Bridge is a leaf that calls F on another goroutine, with a net.Conn that blocks and carries the bytes of Conn. It is for
@@ -24,8 +23,9 @@ import (
 //	}
 //
 // F and the goroutines that it starts may call all methods of the net.Conn at the same time, Close included. Its deadlines
-// are on the system's clock; those of Conn are removed. It has a method CloseWrite. At most 48 KiB are on their way in each direction,
-// in addition to the [Limits] of Conn. Write returns when the bytes are on their way, and waits while a peer does not read.
+// are on the system's clock; those of Conn are removed. It has a method CloseWrite. At most 48 KiB are on their way in each
+// direction, in addition to the [Limits] of Conn. Write returns when the bytes are on their way, and waits while a peer does
+// not read.
 //
 // The connection is closed after Close, and at the latest when F has returned: what was written is still sent, while the
 // peer takes it, for up to twice Limits.Linger. All calls then return net.ErrClosed, so other
@@ -38,31 +38,36 @@ import (
 // F does not keep Run from returning then.
 //
 // Each Bridge has a goroutine of its own for F, from [act.Scheduler.Reserve]: the number of connections bounds them.
+//
+// A Bridge without F is for a goroutine that is there already, such as that of a handler that takes its connection over:
+// see [Bridge.NetConn].
 type Bridge struct {
 	Conn *Conn
-	F    func(net.Conn) error
+	F    func(net.Conn) error // nil: NetConn is called before the first turn
 
 	call     act.Call[error]
 	far      *blocking
-	out      *chunk // written by F, and not yet by this
-	received bool   // nothing more will be
-	half     bool   // CloseWrite was passed on
-	closing  bool   // Conn accepts the last bytes until a deadline
+	received bool // nothing more will be
+	half     bool // CloseWrite was passed on
+	closing  bool // Conn accepts the last bytes until a deadline
+	broken   bool // Conn was aborted
 }
 
 // Act calls F in its first turn, and carries bytes.
 func (b *Bridge) Act(t *act.Task) act.Directive {
 	if b.far == nil {
-		b.begin(t)
+		b.begin()
 	}
 	b.far.bell.Set(t.Waker()) // before looking for what other goroutines have done
-	returned := b.call.Act(t)
-	switch returned {
-	case act.Failed: // a panic
-		b.fail(net.ErrClosed)
-		return returned
-	case act.Done:
-		b.far.end(net.ErrClosed)
+	returned := act.Done      // without F nothing returns
+	if b.F != nil {
+		switch returned = b.call.Act(t); returned {
+		case act.Failed: // a panic
+			b.fail(net.ErrClosed)
+			return returned
+		case act.Done:
+			b.far.end(theTask)
+		}
 	}
 	in := act.Wait
 	if !b.far.isOver() {
@@ -73,7 +78,7 @@ func (b *Bridge) Act(t *act.Task) act.Directive {
 	}
 	out := b.send(t)
 	switch {
-	case out == act.Done && returned == act.Done:
+	case out == act.Done && returned == act.Done && b.far.isOver():
 		return b.verdict(t)
 	case in == act.Yield || out == act.Yield:
 		return act.Yield
@@ -81,16 +86,37 @@ func (b *Bridge) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-func (b *Bridge) begin(t *act.Task) {
+func (b *Bridge) begin() {
 	if b.F == nil {
 		panic("listener: Bridge without a function")
 	}
-	_ = b.Conn.SetDeadline(time.Time{})
-	far := &blocking{over: make(chan struct{}), local: b.Conn.LocalAddr(), peer: b.Conn.RemoteAddr()}
-	far.in.init()
-	far.out.init()
-	f := b.F
-	b.far, b.call.F, b.call.On = far, func() (error, error) { return f(far), nil }, t.Scheduler().Reserve(1)
+	f, on := b.F, b.Conn.Scheduler().Reserve(1)
+	far := b.reach(on)
+	b.call.F, b.call.On = func() (error, error) { return f(far), nil }, on
+}
+
+// NetConn returns the net.Conn of a Bridge without F, for any goroutine. It is called on the scheduler's thread, before the
+// first turn of the Bridge. What is said of F and its net.Conn holds for these goroutines too, with this difference: the
+// Bridge is Done when one of them has called Close and all is written. It does not fail, not even when the connection
+// breaks, of which they learn from their calls.
+func (b *Bridge) NetConn() net.Conn {
+	if b.F != nil {
+		panic("listener: NetConn of a Bridge with a function")
+	}
+	return b.reach(b.Conn.Scheduler().Reserve(1))
+}
+
+// reach returns the far end, for functions of an executor.
+func (b *Bridge) reach(on act.Executor) *blocking {
+	if b.far == nil {
+		_ = b.Conn.SetDeadline(time.Time{})
+		far := &blocking{over: make(chan struct{}), local: b.Conn.LocalAddr(), peer: b.Conn.RemoteAddr()}
+		far.in, far.out = lane.To(far.over, &far.bell), lane.From(far.over, &far.bell)
+		far.in.Wait = lane.WaitOf(on)
+		far.out.Wait = far.in.Wait
+		b.far = far
+	}
+	return b.far
 }
 
 // receive carries bytes to F. While there is no room on the way it does not receive, which holds up the peer.
@@ -102,7 +128,7 @@ func (b *Bridge) receive(t *act.Task) act.Directive {
 		case t.Order() != nil:
 			b.endInput(net.ErrClosed)
 			return act.Wait
-		case b.far.in.n.Load() == onTheWay:
+		case b.far.in.Full():
 			return act.Wait // Read wakes the task
 		}
 		in, err := b.Conn.Peek(1)
@@ -114,39 +140,30 @@ func (b *Bridge) receive(t *act.Task) act.Directive {
 			b.endInput(err)
 			return act.Wait
 		}
-		x := newChunk(in)
-		b.Conn.Discard(x.to)
-		b.far.in.n.Add(1)
-		b.far.in.chunks <- x // there is room
+		b.Conn.Discard(b.far.in.Put(in))
 	}
 	return act.Yield
 }
 
 func (b *Bridge) endInput(err error) {
-	if !b.received {
-		b.received, b.far.readErr = true, err
-		close(b.far.in.chunks)
-	}
+	b.received = true
+	b.far.in.End(err)
 }
 
 // send carries bytes from F. It returns Done when the connection is closed.
 func (b *Bridge) send(t *act.Task) act.Directive {
 	for range callsPerTurn {
 		if b.Conn.stream == nil {
-			b.fail(net.ErrClosed)
+			if !b.broken { // another task has closed it
+				b.fail(net.ErrClosed)
+			}
 			return act.Done
 		}
-		over, half := b.far.isOver(), b.far.half.Load() // before looking for the last bytes
-		if b.out == nil && b.far.out.n.Load() > 0 {
-			b.out = <-b.far.out.chunks
-			b.far.out.n.Add(-1)
-		}
-		switch {
-		case b.out != nil:
-			n, err := b.Conn.Write(b.out.rest())
-			if b.out.from += n; len(b.out.rest()) == 0 {
-				b.out.free()
-				b.out = nil
+		over, half := b.far.isOver(), b.far.out.Finished() // before looking for the last bytes
+		switch p := b.far.out.Front(); {
+		case p != nil:
+			n, err := b.Conn.Write(p)
+			if b.far.out.Discard(n); n == len(p) {
 				continue
 			}
 			if blocked, ok := err.(act.Blocked); ok {
@@ -168,16 +185,21 @@ func (b *Bridge) send(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// fail ends the calls of F with err, which is that of the connection.
+// fail ends the calls of F with err, which is that of the connection. Read returns what is on its way first, unless err is
+// net.ErrClosed.
 func (b *Bridge) fail(err error) {
+	b.broken = true
 	b.endInput(err)
-	b.far.end(err)
+	b.far.out.End(err)
+	if err == net.ErrClosed {
+		b.far.end(theTask)
+	}
 	b.Conn.Abort()
 }
 
 func (b *Bridge) verdict(t *act.Task) act.Directive {
 	err := b.call.Value
-	if err == nil || err == io.EOF || errors.Is(err, net.ErrClosed) && (b.far.closed.Load() || t.Order() != nil) {
+	if err == nil || err == io.EOF || errors.Is(err, net.ErrClosed) && (b.far.closed() || t.Order() != nil) {
 		return act.Done
 	}
 	return t.Fail(err)
@@ -194,96 +216,31 @@ func (b *Bridge) Close() error {
 // callsPerTurn is how many chunks a turn carries each way.
 const callsPerTurn = 16
 
-// onTheWay is how many chunks a lane holds. One more is in the hands of Read or of the Bridge.
-const onTheWay = 2
-
-// chunk is a part of the bytes on their way. At rest there are none.
-type chunk struct {
-	bytes    [16 << 10]byte
-	from, to int
-}
-
-var chunks = sync.Pool{New: func() any { return new(chunk) }}
-
-// newChunk takes as much of p as there is room for.
-func newChunk(p []byte) *chunk {
-	x := chunks.Get().(*chunk)
-	x.from, x.to = 0, copy(x.bytes[:], p)
-	return x
-}
-
-func (x *chunk) rest() []byte { return x.bytes[x.from:x.to] }
-func (x *chunk) free()        { chunks.Put(x) }
-
-// lane is one direction.
-type lane struct {
-	chunks chan *chunk
-	n      atomic.Int32 // chunks that are in it; the scheduler's thread looks here, and does not wait for the channel
-
-	calls sync.Mutex // one call of Read or Write at a time
-
-	mu       sync.Mutex
-	deadline time.Time // zero: none
-	timer    *time.Timer
-	bell     chan struct{} // a deadline has passed
-}
-
-func (l *lane) init() {
-	l.chunks = make(chan *chunk, onTheWay)
-	l.bell = make(chan struct{}, 1)
-}
-
-func (l *lane) ring() {
-	select {
-	case l.bell <- struct{}{}:
-	default:
-	}
-}
-
-func (l *lane) setDeadline(at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-	l.deadline, l.timer = time.Time{}, nil
-	if !at.IsZero() {
-		left := time.Until(at)
-		l.deadline = time.Now().Add(left) // on the monotonic clock, as the timer
-		l.timer = time.AfterFunc(left, l.ring)
-	}
-}
-
-func (l *lane) passed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.deadline.IsZero() && !time.Now().Before(l.deadline)
-}
-
 // blocking is the net.Conn of F.
 type blocking struct {
-	in, out     lane
-	current     *chunk // what Read takes from
+	in, out     *lane.Lane
 	bell        act.AtomicWaker
-	half        atomic.Bool // CloseWrite was called
-	closed      atomic.Bool // Close was called
+	over        chan struct{} // closed when no call can succeed
+	by          atomic.Int32  // which side has closed it
 	local, peer net.Addr
-
-	readErr error // why in is closed
-	once    sync.Once
-	over    chan struct{} // closed when no call can succeed
-	err     error         // why
 }
 
-// end ends all calls. The first error counts.
-func (c *blocking) end(err error) {
-	c.once.Do(func() {
-		c.err = err
+const (
+	theTask   int32 = 1 + iota
+	theCaller       // of Close
+)
+
+// end ends all calls. It reports whether nobody has done so before.
+func (c *blocking) end(by int32) bool {
+	first := c.by.CompareAndSwap(0, by)
+	if first {
 		close(c.over)
-		c.in.setDeadline(time.Time{})
-		c.out.setDeadline(time.Time{})
-	})
+	}
+	return first
 }
+
+// closed reports whether Close was called in time.
+func (c *blocking) closed() bool { return c.by.Load() == theCaller }
 
 func (c *blocking) isOver() bool {
 	select {
@@ -296,98 +253,34 @@ func (c *blocking) isOver() bool {
 
 // Read reads at most len(p) bytes. After an error of the connection it first returns what is on its way.
 func (c *blocking) Read(p []byte) (int, error) {
-	l := &c.in
-	l.calls.Lock()
-	defer l.calls.Unlock()
-	for {
-		switch {
-		case c.isOver() && c.err == net.ErrClosed:
-			return 0, net.ErrClosed
-		case l.passed():
-			return 0, os.ErrDeadlineExceeded
-		case len(p) == 0:
-			return 0, nil
-		case c.current != nil:
-			return c.take(p), nil
-		}
-		over := c.over
-		if c.isOver() { // the connection has failed: chunks is closed, behind what is on its way
-			over = nil
-		}
-		select {
-		case x, ok := <-l.chunks:
-			if !ok {
-				return 0, c.readErr
-			}
-			c.current = x
-			if l.n.Add(-1) == onTheWay-1 {
-				c.bell.Wake()
-			}
-		case <-l.bell:
-		case <-over:
-		}
-	}
-}
-
-func (c *blocking) take(p []byte) int {
-	n := copy(p, c.current.rest())
-	if c.current.from += n; len(c.current.rest()) == 0 {
-		c.current.free()
-		c.current = nil
-	}
-	return n
+	n, err := c.in.Read(p)
+	return n, errorOf(err)
 }
 
 // Write puts p on its way.
-func (c *blocking) Write(p []byte) (written int, err error) {
-	l := &c.out
-	l.calls.Lock()
-	defer l.calls.Unlock()
-	for {
-		switch {
-		case c.isOver():
-			return written, c.err
-		case c.half.Load():
-			return written, net.ErrClosed
-		case l.passed():
-			return written, os.ErrDeadlineExceeded
-		case written == len(p):
-			return written, nil
-		}
-		x := newChunk(p[written:])
-		n := x.to
-		select {
-		case l.chunks <- x:
-			l.n.Add(1)
-			c.bell.Wake()
-			written += n
-		case <-l.bell:
-			x.free()
-		case <-c.over:
-			x.free()
-		}
+func (c *blocking) Write(p []byte) (int, error) {
+	n, err := c.out.Write(p)
+	return n, errorOf(err)
+}
+
+// errorOf returns what an error of a lane is for a net.Conn.
+func errorOf(err error) error {
+	if err == lane.ErrOver {
+		return net.ErrClosed
 	}
+	return err
 }
 
 // CloseWrite closes this side after the calls of Write that are under way. Reading goes on.
-func (c *blocking) CloseWrite() error {
-	c.out.calls.Lock()
-	defer c.out.calls.Unlock()
-	if c.isOver() {
-		return c.err
-	}
-	c.half.Store(true)
-	c.bell.Wake()
-	return nil
-}
+func (c *blocking) CloseWrite() error { return errorOf(c.out.Finish()) }
 
 // Close ends all calls. What was written is still sent.
 func (c *blocking) Close() error {
-	if c.isOver() {
+	if !c.end(theCaller) {
 		return net.ErrClosed
 	}
-	c.closed.Store(true)
-	c.end(net.ErrClosed)
+	c.in.SetDeadline(time.Time{})
+	c.out.SetDeadline(time.Time{})
 	c.bell.Wake()
 	return nil
 }
@@ -399,13 +292,13 @@ func (c *blocking) SetDeadline(at time.Time) error {
 	return errors.Join(c.SetReadDeadline(at), c.SetWriteDeadline(at))
 }
 
-func (c *blocking) SetReadDeadline(at time.Time) error  { return c.set(&c.in, at) }
-func (c *blocking) SetWriteDeadline(at time.Time) error { return c.set(&c.out, at) }
+func (c *blocking) SetReadDeadline(at time.Time) error  { return c.set(c.in, at) }
+func (c *blocking) SetWriteDeadline(at time.Time) error { return c.set(c.out, at) }
 
-func (c *blocking) set(l *lane, at time.Time) error {
+func (c *blocking) set(l *lane.Lane, at time.Time) error {
 	if c.isOver() {
 		return net.ErrClosed
 	}
-	l.setDeadline(at)
+	l.SetDeadline(at)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -33,6 +34,16 @@ func bridge(t *testing.T, limits listener.Limits, f func(net.Conn) error) *bridg
 	t.Helper()
 	b := &bridged{ended: make(chan error, 100)}
 	b.socket = &service.TCP{Address: "127.0.0.1:0", Limits: limits, Handler: func(c *listener.Conn) act.Action {
+		if withoutFunction(t) {
+			x := &listener.Bridge{Conn: c}
+			conn := x.NetConn()
+			go func() {
+				err := f(conn)
+				_ = conn.Close()
+				b.ended <- err
+			}()
+			return x
+		}
 		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
 			err := f(c)
 			b.ended <- err
@@ -67,6 +78,26 @@ func random(n int) []byte {
 	p := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(p)
 	return p
+}
+
+// TestABridgeWithoutAFunction runs tests of this file once more: f is called by a goroutine of the test.
+func TestABridgeWithoutAFunction(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"carries all bytes":           TestABridgeCarriesAllBytesAndBothEnds,
+		"reads while another writes":  TestABridgeReadsWhileAnotherGoroutineWrites,
+		"deadlines":                   TestDeadlinesOfABridge,
+		"Close ends all calls":        TestCloseOfABridgeEndsTheCallsOfAllGoroutines,
+		"what was written is sent":    TestWhatWasWrittenBeforeCloseIsSent,
+		"an order":                    TestAnOrderEndsReadOfABridgeAndLetsWriteGoOn,
+		"a drop":                      TestADroppedBridgeEndsItsFunction,
+		"a connection that is broken": TestABrokenConnectionEndsTheCallsOfABridge,
+	} {
+		t.Run(name, test)
+	}
+}
+
+func withoutFunction(t *testing.T) bool {
+	return strings.HasPrefix(t.Name(), "TestABridgeWithoutAFunction/")
 }
 
 func TestABridgeCarriesAllBytesAndBothEnds(t *testing.T) {
@@ -373,10 +404,73 @@ func TestAPanicInTheFunctionOfABridgeFailsItAndAbortsTheConnection(t *testing.T)
 	require.Contains(t, failed[0], "boom")
 }
 
+func TestABridgeWithoutAFunctionIsDoneAfterClose(t *testing.T) {
+	for name, then := range map[string]func(peer net.Conn){
+		"its peer goes on":         func(net.Conn) {},
+		"its peer has ended":       func(peer net.Conn) { _ = peer.(*net.TCPConn).CloseWrite() },
+		"the connection is broken": func(peer net.Conn) { servertest.Reset(t, peer) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			c, peer := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
+			x := &listener.Bridge{Conn: c}
+			conn := x.NetConn()
+			require.Equal(t, conn, x.NetConn())
+			o := spawn(l.S, x).begun(l)
+			then(peer)
+			go func() {
+				var err error
+				for err == nil && name != "its peer goes on" { // until it learns of the end
+					_, err = conn.Read(make([]byte, 1))
+				}
+				_, _ = conn.Write([]byte("bye"))
+			}()
+			if name == "the connection is broken" {
+				l.Until("the connection is given up", func() bool { return c.LocalAddr() == nil })
+			} else {
+				l.Until("it is sent", func() bool { return l.OS.Bytes("send") == 3 })
+			}
+			l.For(time.Millisecond)
+			require.Equal(t, act.Wait, o.directive, "before Close")
+			require.NoError(t, conn.Close())
+			require.Equal(t, act.Done, o.over(l))
+		})
+	}
+}
+
+// Another task may close the Conn; then there is nothing left to wait for.
+func TestABridgeWithoutAFunctionWhoseConnIsClosed(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	x := &listener.Bridge{Conn: c}
+	conn := x.NetConn()
+	o := spawn(l.S, x).begun(l)
+	l.Turn(func(*act.Task) { c.Abort() })
+	require.Equal(t, act.Done, o.over(l))
+	_, err := conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorIs(t, conn.Close(), net.ErrClosed)
+}
+
+func TestABridgeThatIsDroppedBeforeItsFirstTurnEndsAllCalls(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{})
+	x := &listener.Bridge{Conn: c}
+	conn := x.NetConn()
+	require.NoError(t, x.Close())
+	_, err := conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = conn.Write(nil)
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
 func TestABridgeWithoutAFunctionPanics(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("unix", listener.Limits{})
 	l.Turn(func(task *act.Task) {
 		require.PanicsWithValue(t, "listener: Bridge without a function", func() { (&listener.Bridge{Conn: c}).Act(task) })
+	})
+	require.PanicsWithValue(t, "listener: NetConn of a Bridge with a function", func() {
+		(&listener.Bridge{Conn: c, F: func(net.Conn) error { return nil }}).NetConn()
 	})
 }

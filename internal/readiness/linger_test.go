@@ -65,7 +65,7 @@ func whole(l *servertest.Stepped, end func(*readiness.Socket)) bool {
 
 // What a plain close costs: RFC 9112 section 9.6.
 func TestAClosedConnectionDeliversItsLastBytesAndAPlainCloseDoesNot(t *testing.T) {
-	exchanges := tier.Choose(60, 200, 200)
+	exchanges := tier.Choose(60, 60, 200)
 	l := servertest.New(t, act.Config{})
 	staged, plain := 0, 0
 	for range exchanges {

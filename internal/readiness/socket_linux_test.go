@@ -93,7 +93,7 @@ func TestNothingIsLeftBehindByAShortRead(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			r := rand.New(rand.NewPCG(seed, 0))
-			for range tier.Choose(20, 60, 60) {
+			for range tier.Choose(20, 20, 60) {
 				exchange(t, r, row.network, row.mark, row.split)
 			}
 		})
@@ -203,7 +203,7 @@ func TestSignalsWhileAsleepAreNoEvents(t *testing.T) {
 	r.On(0, func(*act.Scheduler) { id = unix.Gettid() })
 	settled(sys)
 	sys.Forget()
-	signals := tier.Choose(60, 200, 200)
+	signals := tier.Choose(60, 60, 200)
 	for range signals {
 		require.NoError(t, unix.Tgkill(unix.Getpid(), id, unix.SIGURG))
 		time.Sleep(50 * time.Microsecond)

@@ -221,6 +221,13 @@ func Expect(t testing.TB, c net.Conn, text string) {
 	require.Equal(t, text, string(got))
 }
 
+// Echo sends text, and requires that it comes back.
+func Echo(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	Send(t, c, text)
+	Expect(t, c, text)
+}
+
 // ExpectEOF requires that the peer has sent nothing more and closes. It takes at most Timeout.
 func ExpectEOF(t testing.TB, c net.Conn) {
 	t.Helper()

@@ -1,0 +1,329 @@
+// Package lane carries bytes one way between a task and goroutines that block. The task's side never waits: it looks at
+// atomic counters, uses channels that are known to be ready, and locks no mutex. It is woken when it can go on.
+//
+// A [Lane] to goroutines is filled by Put and End, and read by Read. One from goroutines is filled by Write and Finish, and
+// emptied by Front and Discard. listener.Bridge makes a net.Conn of two.
+package lane
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+const (
+	// Chunks is how many chunks a lane from goroutines holds. One more is in the hands of its reader, and one in those of a
+	// Write that waits. One to goroutines is Full with as many.
+	Chunks = 2
+	// atOnce is how many chunks Put takes at a time: as many as a connection lends bytes for. What a task leaves of those is
+	// copied at the end of its turn, to memory that the collector has to find again.
+	atOnce = 4
+	// ChunkSize is how many bytes a chunk takes.
+	ChunkSize = 16 << 10
+)
+
+// ErrOver is returned by calls when the lane is over, and by Write after Finish.
+var ErrOver = errors.New("lane: it is over")
+
+// Lane is one direction. At rest it holds no chunk.
+type Lane struct {
+	// Demand has the task woken by a Read that finds nothing: see Wanted. It is set before the lane is used.
+	Demand bool
+	// Wait is that of the executor whose functions call Read and Write, see WaitOf. It is set before the lane is used.
+	Wait Wait
+
+	over <-chan struct{}
+	bell *act.AtomicWaker
+
+	chunks   chan *chunk
+	n        atomic.Int32 // chunks that are in it: for Put at least as many, for Front at most
+	front    *chunk       // what Read, or Front, takes from
+	wanted   atomic.Bool  // a Read waits
+	finished atomic.Bool
+
+	ended    chan struct{} // closed by End
+	err      error         // of End
+	hasEnded bool          // for the task's side
+
+	calls sync.Mutex // one call of Read or Write at a time
+
+	mu       sync.Mutex
+	deadline time.Time // zero: none
+	timer    atomic.Pointer[time.Timer]
+	alarm    chan struct{} // the timer has fired
+}
+
+// Wait returns when until does, or earlier. In a simulated world, functions that block run as coroutines on the thread of
+// the world, since goroutines could not be replayed. What would block is tried instead, and Wait lets the world go on
+// before it is tried again. Everywhere else it is nil.
+type Wait func(until func() bool)
+
+// WaitOf returns how the functions of an executor wait.
+func WaitOf(x act.Executor) Wait {
+	if w, is := x.(interface{ Wait(until func() bool) }); is {
+		return w.Wait
+	}
+	return nil
+}
+
+// To returns a lane to goroutines. over is closed when no call can succeed any more; nil means never. bell is the Waker of
+// the task, which the task sets in each turn before it looks at the lane.
+func To(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks-1+atOnce, over, bell) }
+
+// From returns a lane from goroutines. The parameters are those of To.
+func From(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks, over, bell) }
+
+func of(most int, over <-chan struct{}, bell *act.AtomicWaker) *Lane {
+	return &Lane{
+		over: over, bell: bell,
+		chunks: make(chan *chunk, most), ended: make(chan struct{}), alarm: make(chan struct{}, 1),
+	}
+}
+
+// Full reports whether there is no room for Put. The task is woken when there is room again.
+func (l *Lane) Full() bool { return l.n.Load() >= Chunks }
+
+// Put copies bytes for Read and returns how many: all of p if it is not longer than 64 KiB. It panics if the lane is Full.
+func (l *Lane) Put(p []byte) (n int) {
+	if len(p) > 0 && l.Full() {
+		panic("lane: Put without room")
+	}
+	for n < len(p) && int(l.n.Load()) < cap(l.chunks) {
+		x := newChunk(p[n:])
+		n += x.to // the reader may have given it back after the next line
+		l.n.Add(1)
+		l.chunks <- x // there is room: n is lowered after a chunk was taken out
+	}
+	return n
+}
+
+// End ends the lane on the task's side: Read returns err behind the last byte, and Write returns it at once. A later End
+// does nothing.
+func (l *Lane) End(err error) {
+	if !l.hasEnded {
+		l.hasEnded, l.err = true, err
+		close(l.ended)
+		l.StopTimer() // nothing waits any more
+	}
+}
+
+// Wanted reports whether a Read waits and nothing is on its way to it, of a lane with Demand.
+func (l *Lane) Wanted() bool { return l.n.Load() == 0 && l.wanted.Load() } // in this order: see accept
+
+// Front returns what is left of the first chunk that was written, or nil if there is none.
+func (l *Lane) Front() []byte {
+	if l.front == nil {
+		if l.n.Load() == 0 {
+			return nil
+		}
+		l.front = <-l.chunks // there is one: n is raised after a chunk was put in
+		l.n.Add(-1)
+	}
+	return l.front.rest()
+}
+
+// Discard takes the first n bytes of Front, of which there must be as many.
+func (l *Lane) Discard(n int) {
+	if n > 0 {
+		l.take(n)
+	}
+}
+
+// Finished reports whether Finish was called and all that was written is discarded.
+func (l *Lane) Finished() bool { return l.finished.Load() && l.front == nil && l.n.Load() == 0 }
+
+// Read reads at least one byte, and waits for it. Behind the last byte it returns the error of End. Any goroutine may call
+// it; one call waits for the other.
+func (l *Lane) Read(p []byte) (int, error) {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	for {
+		switch {
+		case isClosed(l.over):
+			return 0, ErrOver
+		case l.passed():
+			return 0, os.ErrDeadlineExceeded
+		case len(p) == 0:
+			return 0, nil
+		case l.front != nil:
+			n := copy(p, l.front.rest())
+			l.take(n)
+			return n, nil
+		}
+		if err := l.await(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// await waits for a chunk, or for another cause to look again. The error is that of End.
+func (l *Lane) await() error {
+	if l.Demand && l.n.Load() == 0 {
+		l.wanted.Store(true)
+		defer l.wanted.Store(false)
+		l.bell.Wake()
+	}
+	if l.Wait != nil {
+		if l.Wait(l.readable); isClosed(l.over) || !l.readable() {
+			return nil
+		}
+	}
+	select {
+	case x := <-l.chunks:
+		l.accept(x)
+	case <-l.ended:
+		select {
+		case x := <-l.chunks: // it was put before
+			l.accept(x)
+		default:
+			return l.err
+		}
+	case <-l.alarm:
+	case <-l.over:
+	}
+	return nil
+}
+
+func (l *Lane) accept(x *chunk) {
+	l.front = x
+	l.wanted.Store(false) // before n says that nothing is on its way
+	if l.n.Add(-1) == Chunks-1 {
+		l.bell.Wake()
+	}
+}
+
+// take takes the first n bytes of front.
+func (l *Lane) take(n int) {
+	x := l.front
+	if x.from += n; x.from == x.to {
+		l.front = nil
+		x.free()
+	}
+}
+
+// Write copies all of p, and waits while there is no room. An error comes with how much was taken before. Any goroutine may
+// call it; one call waits for the other.
+func (l *Lane) Write(p []byte) (written int, err error) {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	for {
+		switch {
+		case isClosed(l.over), l.finished.Load():
+			return written, ErrOver
+		case isClosed(l.ended):
+			return written, l.err
+		case l.passed():
+			return written, os.ErrDeadlineExceeded
+		case written == len(p):
+			return written, nil
+		}
+		if l.Wait != nil && !l.writable() {
+			l.Wait(l.writable)
+			continue
+		}
+		x := newChunk(p[written:])
+		n := x.to // the task may have given it back after the next line
+		select {
+		case l.chunks <- x:
+			l.n.Add(1)
+			l.bell.Wake()
+			written += n
+			continue
+		case <-l.alarm:
+		case <-l.ended:
+		case <-l.over:
+		}
+		x.free()
+	}
+}
+
+// What calls wait for, but for deadlines: those are on the system's clock, which no world has.
+
+func (l *Lane) readable() bool { return len(l.chunks) > 0 || l.closed() }
+func (l *Lane) writable() bool { return len(l.chunks) < cap(l.chunks) || l.closed() }
+func (l *Lane) closed() bool   { return isClosed(l.ended) || isClosed(l.over) }
+
+// Finish says that nothing more is written, after the calls of Write that are under way. It returns the error of End, or
+// ErrOver, if that is too late. Any goroutine may call it.
+func (l *Lane) Finish() error {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	switch {
+	case isClosed(l.over):
+		return ErrOver
+	case isClosed(l.ended):
+		return l.err
+	}
+	l.finished.Store(true)
+	l.bell.Wake()
+	return nil
+}
+
+// SetDeadline sets the deadline of Read and Write, on the system's clock, also of calls that wait. They return
+// os.ErrDeadlineExceeded then. The zero Time means none. Any goroutine may call it.
+func (l *Lane) SetDeadline(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.StopTimer()
+	l.deadline = time.Time{}
+	if at.IsZero() {
+		return
+	}
+	left := time.Until(at)
+	l.deadline = time.Now().Add(left) // on the monotonic clock, as the timer
+	l.timer.Store(time.AfterFunc(left, l.ring))
+	if isClosed(l.ended) || isClosed(l.over) {
+		l.StopTimer() // what ended it may not have seen the timer
+	}
+}
+
+func (l *Lane) passed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.deadline.IsZero() && !time.Now().Before(l.deadline)
+}
+
+// StopTimer stops the timer of a deadline. It is called when the lane is over. Any goroutine may call it, also the task.
+func (l *Lane) StopTimer() {
+	if t := l.timer.Swap(nil); t != nil {
+		t.Stop()
+	}
+}
+
+func (l *Lane) ring() {
+	select {
+	case l.alarm <- struct{}{}:
+	default:
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// chunk is a part of the bytes on their way.
+type chunk struct {
+	bytes    [ChunkSize]byte
+	from, to int // 0 <= from <= to
+}
+
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+// newChunk takes as much of p as there is room for.
+func newChunk(p []byte) *chunk {
+	x := chunks.Get().(*chunk)
+	x.from, x.to = 0, copy(x.bytes[:], p)
+	return x
+}
+
+func (x *chunk) rest() []byte { return x.bytes[x.from:x.to] }
+func (x *chunk) free()        { chunks.Put(x) }
