@@ -3,6 +3,8 @@ package stage
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Stage is one stage of a Chain.
@@ -43,6 +45,8 @@ func (c *Chain) check() (wrong []error) {
 			say("has no name for stage %d", i+1)
 		case seen[s.Name]:
 			say("has %s twice", s.Name)
+		case !storable(s.Name):
+			say("has a name that is not UTF-8 without NUL: %q", s.Name)
 		}
 		if i%2 == 1 && s.Processor == "" {
 			say("has no processor for the dynamic stage %q", s.Name)
@@ -51,6 +55,9 @@ func (c *Chain) check() (wrong []error) {
 	}
 	return wrong
 }
+
+// storable reports whether all stores can keep a name.
+func storable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
 // Stages returns a copy of all stages in order. The first is where tasks begin, the last where they end.
 func (c *Chain) Stages() []Stage { return slices.Clone(c.stages) }

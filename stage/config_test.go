@@ -33,6 +33,14 @@ func TestInvalidConfigs(t *testing.T) {
 			[]string{"Store is missing", "Chains is empty", "Provider is missing"}},
 		"an empty kind": {func(cfg *stage.Config) { cfg.Chains[""] = reportChain() },
 			[]string{"Chains has a kind without a name"}},
+		"names that stores cannot keep": {func(cfg *stage.Config) {
+			cfg.Worker, cfg.Chains["a\x00"] = "\xff", stage.Begin("A\xff").Then("B", "load", "C\x00")
+		}, []string{
+			`Chains has a kind that is not UTF-8 without NUL: "a\x00"`,
+			`Chains: the chain for "a\x00" has a name that is not UTF-8 without NUL: "A\xff"`,
+			`Chains: the chain for "a\x00" has a name that is not UTF-8 without NUL: "C\x00"`,
+			`Worker is not UTF-8 without NUL: "\xff"`,
+		}},
 		"a nil chain":       {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
 		"a nil interceptor": {func(cfg *stage.Config) { cfg.Interceptors = []stage.Interceptor{nil} }, []string{"Interceptors has a nil"}},
 		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
@@ -118,12 +126,7 @@ func TestBackoffDoubles(t *testing.T) {
 	id, err := e.Enqueue(t.Context(), "report", nil)
 	require.NoError(t, err)
 	for n := range 80 {
-		claimed, err := e.Fire(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 1, claimed)
-		require.NoError(t, e.Wait(t.Context()))
-		task, err := e.Get(t.Context(), id)
-		require.NoError(t, err)
+		task := fires(t, e, id)
 		want := 5 * time.Minute
 		if n < 9 {
 			want = min(want, time.Second<<n)

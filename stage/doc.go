@@ -13,7 +13,7 @@
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
 //		Then("BUILDING_REPORT", "build", "FINISHED")
 //	engine, err := stage.New(stage.Config{
-//		Store:    store, // package memory has one, module stage/sqlite another
+//		Store:    store, // of package memory, or of module stage/sqlite or stage/postgres
 //		Chains:   map[string]*stage.Chain{"report": chain},
 //		Provider: stage.Processors{"load": load, "build": build},
 //	})

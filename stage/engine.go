@@ -91,6 +91,7 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	kinds []string
+	shows []Show
 
 	mu       sync.Mutex
 	alone    *goroutines
@@ -98,11 +99,14 @@ type Engine struct {
 	running  bool // between the begin and the end of Run, or in a Group
 	stopping bool
 	works    []*work       // in order of their claims; what is done to all is done in this order
-	claiming int           // how many tasks the store is being asked for
+	claims   []*claim      // that the store has not answered yet, in order of their numbers
+	number   int64         // of the latest claim
+	looks    int           // how many more heartbeats look for claims whose answers were lost
 	more     bool          // the last claim got all that it asked for: there may be more
 	done     chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
 	jitter   *rand.Rand
 	period   *period
+	outage   outage
 }
 
 // host takes the steps of an Engine's tasks, and has the clock: goroutines, or a scheduler. All methods but rest may be
@@ -113,6 +117,8 @@ type host interface {
 	take(works []*work)
 	// ring says that there may be something to claim, or nothing left.
 	ring()
+	// heartbeatNow asks for a heartbeat at once.
+	heartbeatNow()
 	// rest returns when nothing of that period runs any more but steps. It must not be called on a scheduler.
 	rest(*period)
 }
@@ -142,6 +148,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg:    cfg,
 		kinds:  slices.Sorted(maps.Keys(cfg.Chains)),
+		shows:  shows(cfg.Chains),
 		period: newPeriod(),
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
 	}
@@ -162,6 +169,7 @@ func (cfg Config) check() error {
 	say(cfg.Provider != nil, "Provider is missing")
 	for kind, chain := range cfg.Chains {
 		say(kind != "", "Chains has a kind without a name")
+		say(storable(kind), "Chains has a kind that is not UTF-8 without NUL: %q", kind)
 		if say(chain != nil, "Chains has no chain for %q", kind); chain != nil {
 			for _, err := range chain.check() {
 				say(false, "Chains: the chain for %q %w", kind, err)
@@ -169,6 +177,7 @@ func (cfg Config) check() error {
 		}
 	}
 	say(!slices.Contains(cfg.Interceptors, nil), "Interceptors has a nil")
+	say(storable(cfg.Worker), "Worker is not UTF-8 without NUL: %q", cfg.Worker)
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
 	say(cfg.Attempts >= 0, "Attempts is negative: %d", cfg.Attempts)
 	say(cfg.Lease >= 0, "Lease is negative: %v", cfg.Lease)
@@ -203,15 +212,34 @@ func doubling(n int) time.Duration { return min(time.Second<<min(n-1, 16), 5*tim
 // Enqueue adds a task of one of the engine's kinds at the first stage of its chain, with data for its processors. An
 // engine that runs claims it at once, if it has room. The error may be ErrUnknownKind.
 func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, error) {
+	n, err := e.NewTask(kind, data)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := e.EnqueueAll(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// NewTask returns a task of one of the engine's kinds at the first stage of its chain, for EnqueueAll, or for the function
+// of a store that enqueues in a transaction of yours. The error may be ErrUnknownKind.
+func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
 	chain := e.cfg.Chains[kind]
 	if chain == nil {
-		return 0, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
+		return NewTask{}, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
 	}
-	id, err := e.cfg.Store.Enqueue(ctx, kind, chain.stages[0].Name, data)
+	return NewTask{Kind: kind, Stage: chain.stages[0].Name, Data: data}, nil
+}
+
+// EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order.
+func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error) {
+	ids, err := e.cfg.Store.Enqueue(ctx, tasks...)
 	if err == nil {
 		e.where().ring()
 	}
-	return id, err
+	return ids, err
 }
 
 // Suspend takes a task out of work until Resume, whichever process works on it: it goes back to its last static stage,
@@ -248,7 +276,7 @@ func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 // Get returns a task.
 func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }
 
-// List returns tasks in order of their numbers, also those of kinds that the engine does not know.
+// List returns tasks in order of their numbers, also those of kinds that the engine does not know. See Store.List.
 func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
 	return e.cfg.Store.List(ctx, s)
 }
@@ -280,102 +308,12 @@ func (e *Engine) claimed() []*work {
 	return slices.Clone(e.works)
 }
 
-// Fire claims due tasks, as many as Config.Workers leaves room for: new ones, resumed ones, those to be tried again, and
-// those of workers whose leases have ended. It returns how many, as soon as they are claimed; Wait waits until they are
-// done. Each task goes to one engine, however many engines, goroutines and processes call Fire.
-//
-// Run and a Group claim by themselves. After Stop the error is ErrStopped. If ctx ends during the call, tasks that the
-// store has claimed already stay claimed until their leases end.
-func (e *Engine) Fire(ctx context.Context) (int, error) {
-	works, err := e.claim(ctx)
-	e.where().take(works)
-	return len(works), err
-}
-
-// claim asks the store for as many tasks as there is room for.
-func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
-	room, err := e.reserve()
-	if room == 0 || err != nil {
-		return nil, err
-	}
-	now := e.where().now
-	asked := now()
-	var tasks []Task
-	defer func() { works = e.admit(tasks, room, now, asked) }() // also if the store panics
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2)      // a claim that takes longer leaves too little of the lease
-	defer cancel()
-	tasks, err = e.cfg.Store.Claim(ctx, Claim{
-		Worker: e.cfg.Worker, Kinds: e.kinds, Limit: room, Length: e.cfg.Lease, Enter: e.enter,
-	})
-	return nil, err
-}
-
-// admit makes works of what was claimed in place of the reserved room. Their leases count from before the claim.
-func (e *Engine) admit(tasks []Task, room int, now func() time.Duration, asked time.Duration) []*work {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.claiming -= room
-	e.more = len(tasks) == room
-	works := make([]*work, len(tasks))
-	for i, t := range tasks {
-		works[i] = newWork(e, t, now, asked+e.cfg.Lease)
-		if e.stopping {
-			works[i].stop(ErrInterrupted)
-		}
-	}
-	e.works = append(e.works, works...)
-	e.settle()
-	return works
-}
-
-// reserve takes all the room that Config.Workers leaves.
-func (e *Engine) reserve() (room int, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopping {
-		return 0, ErrStopped
-	}
-	room = max(0, e.cfg.Workers-len(e.works)-e.claiming)
-	e.claiming += room
-	return room, nil
-}
-
-// enter returns at which stage a task is shown that is being claimed: the next dynamic one, if there is one and no
-// request. A task that is found at a dynamic stage, because its worker was lost, goes back first.
-func (e *Engine) enter(t *Task) (string, int) {
-	chain := e.cfg.Chains[t.Kind]
-	s, err := chain.find(t.Stage)
-	if err != nil {
-		return t.Stage, t.Attempt
-	}
-	if s.dynamic() {
-		before, _ := chain.previous(t.Stage)
-		if t.Status == InProcessing {
-			return before.Name, t.Attempt + 1
-		}
-		return before.Name, t.Attempt
-	}
-	if next, err := chain.next(t.Stage); err == nil && t.Wanted == Nothing {
-		return next.Name, t.Attempt
-	}
-	return t.Stage, t.Attempt
-}
-
-// sendBack gives back works that no host takes, on this goroutine. If the store does not answer, their leases end.
-func (e *Engine) sendBack(works []*work) {
-	for _, w := range works {
-		w.stop(ErrInterrupted)
-		for after := time.Duration(0); after == 0 && !w.over(); {
-			after = w.step()
-		}
-		e.remove(w)
-	}
-}
-
 // remove forgets a work that is over.
 func (e *Engine) remove(w *work) {
 	e.mu.Lock()
-	e.works = slices.DeleteFunc(e.works, func(other *work) bool { return other == w })
+	if i := slices.Index(e.works, w); i >= 0 {
+		e.works = slices.Delete(e.works, i, i+1)
+	}
 	idle := e.settle()
 	ring := idle || e.more
 	e.mu.Unlock()
@@ -387,7 +325,7 @@ func (e *Engine) remove(w *work) {
 
 // settle wakes the callers that wait until nothing is claimed, if so, and reports whether it is. Under mu.
 func (e *Engine) settle() bool {
-	idle := len(e.works)+e.claiming == 0
+	idle := len(e.works)+len(e.claims) == 0
 	if idle && e.done != nil {
 		close(e.done)
 		e.done = nil
@@ -429,5 +367,5 @@ func (e *Engine) polling() time.Duration {
 func (e *Engine) state() (stopping, idle bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stopping, len(e.works)+e.claiming == 0
+	return e.stopping, len(e.works)+len(e.claims) == 0
 }

@@ -41,8 +41,8 @@ func reports() (map[string]*stage.Chain, stage.Processors) {
 		Then("LOADING_DATA", "load", "DATA_LOADED").
 		Then("BUILDING_REPORT", "build", "FINISHED")
 	load := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-		data := append(t.Data, ", loaded"...) // computed first,
-		return func(tx stage.Tx) error {      // written last, together with DATA_LOADED
+		data := append(t.Data, ", loaded"...)               // computed first,
+		return func(_ context.Context, tx stage.Tx) error { // written last, together with DATA_LOADED
 			tx.SetData(data)
 			return nil
 		}, nil
@@ -53,7 +53,7 @@ func reports() (map[string]*stage.Chain, stage.Processors) {
 			paper = true
 			return nil, stage.Permanent(errors.New("out of paper"))
 		}
-		return func(tx stage.Tx) error {
+		return func(_ context.Context, tx stage.Tx) error {
 			tx.SetData(append(t.Data, ", built"...))
 			return nil
 		}, nil

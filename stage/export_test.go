@@ -16,6 +16,7 @@ type stepped struct{ clock func() time.Duration }
 func (s stepped) now() time.Duration { return s.clock() }
 func (stepped) take([]*work)         {}
 func (stepped) ring()                {}
+func (stepped) heartbeatNow()        {}
 func (stepped) rest(*period)         {}
 
 func (c *Chain) Find(name string) (Stage, error)     { return c.find(name) }
@@ -33,8 +34,9 @@ func (w *work) Step() (over bool) {
 }
 
 // Lease is the one that it began with, Cause why its context has ended, if it has.
-func (w *work) Lease() Lease { return w.lease }
-func (w *work) Cause() error { return context.Cause(w.ctx) }
+func (w *work) Lease() Lease  { return w.lease }
+func (w *work) Expired() bool { return w.expired() }
+func (w *work) Cause() error  { return context.Cause(w.ctx) }
 
 func (e *Engine) Claimed() []*Work { return e.claimed() }
 func (e *Engine) Beat()            { e.beat() }

@@ -11,22 +11,33 @@ type goroutines struct {
 	epoch time.Time
 	bell  chan struct{} // for Run
 	look  chan struct{} // for the goroutine of heartbeats
+	early chan struct{} // for it, too: a heartbeat is wanted at once
 
 	mu sync.Mutex // of the fields beating and rested of periods
 }
 
 func newGoroutines(e *Engine) *goroutines {
-	return &goroutines{e: e, epoch: time.Now(), bell: make(chan struct{}, 1), look: make(chan struct{}, 1)}
+	g := &goroutines{e: e, epoch: time.Now()}
+	for _, c := range []*chan struct{}{&g.bell, &g.look, &g.early} {
+		*c = make(chan struct{}, 1)
+	}
+	return g
 }
 
 func (g *goroutines) now() time.Duration { return time.Since(g.epoch) }
 
 func (g *goroutines) ring() {
-	for _, c := range []chan struct{}{g.bell, g.look} {
-		select {
-		case c <- struct{}{}:
-		default: // it has rung already
-		}
+	signal(g.bell)
+	signal(g.look)
+}
+
+func (g *goroutines) heartbeatNow() { signal(g.early) }
+
+// signal makes c ready, if it is not.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -34,13 +45,10 @@ func (g *goroutines) take(works []*work) {
 	for _, w := range works {
 		go g.walk(w)
 	}
-	if len(works) == 0 {
-		return
-	}
 	p := g.e.current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !p.beating && g.e.holding() { // the works may have ended already
+	if !p.beating && g.e.needsHeartbeats() { // the works may have ended already
 		p.beating, p.rested = true, make(chan struct{})
 		go g.beats(p, p.rested)
 	}
@@ -90,6 +98,8 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 		case <-p.Done():
 			return
 		case <-g.look:
+		case <-g.early:
+			due = true
 		case answered := <-answers:
 			asking = false
 			due = due && !answered // one that was due meanwhile is sent at once only if this one has failed
@@ -111,6 +121,6 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 func (g *goroutines) atRest(p *period) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.beating = g.e.holding()
+	p.beating = g.e.needsHeartbeats()
 	return !p.beating
 }

@@ -2,20 +2,35 @@ package stage
 
 import (
 	"context"
+	"slices"
 	"time"
-
-	"go.uber.org/zap"
 )
 
-// beat renews the leases of all works in one transaction, and passes on the requests that the store answers. It reports
-// whether the store has answered. A heartbeat that hangs is given up while there is time for others before a lease ends.
+// beat renews the leases of all works in one transaction, and passes on the requests that the store answers. It looks for
+// claims whose answers were lost. It reports whether the store has answered. A heartbeat that hangs is given up while there
+// is time for others before a lease ends.
 func (e *Engine) beat() (answered bool) {
 	p, works := e.current(), e.beating()
-	if len(works) == 0 {
-		return true
-	}
 	ctx, cancel := context.WithTimeout(p, min(3*e.cfg.Heartbeat, e.cfg.Lease/3))
 	defer cancel()
+	err := e.renew(ctx, works)
+	if err == nil {
+		err = e.recoverClaims(ctx)
+	}
+	switch {
+	case err == nil:
+		e.answered()
+	case p.Err() == nil:
+		e.unanswered(e.cfg.Logger, "heartbeat", err)
+	}
+	return err == nil
+}
+
+// renew sends a heartbeat for works.
+func (e *Engine) renew(ctx context.Context, works []*work) error {
+	if len(works) == 0 {
+		return nil
+	}
 	leases := make([]Lease, len(works))
 	until := make([]time.Duration, len(works))
 	for i, w := range works {
@@ -23,15 +38,12 @@ func (e *Engine) beat() (answered bool) {
 	}
 	beats, err := e.cfg.Store.Heartbeat(ctx, leases, e.cfg.Lease)
 	if err != nil {
-		if p.Err() == nil {
-			e.cfg.Logger.Error("the store does not answer a heartbeat", zap.Int("tasks", len(works)), zap.Error(err))
-		}
-		return false
+		return err
 	}
 	for i, b := range beats {
 		works[i].heard(b, until[i])
 	}
-	return true
+	return nil
 }
 
 // beating returns the works that have a lease to be renewed.
@@ -46,14 +58,18 @@ func (e *Engine) beating() (works []*work) {
 	return works
 }
 
-// holding reports whether any work has a lease.
-func (e *Engine) holding() bool { return len(e.beating()) > 0 }
+// needsHeartbeats reports whether any work has a lease, or the answer of a claim was lost.
+func (e *Engine) needsHeartbeats() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.looks > 0 || slices.ContainsFunc(e.works, func(w *work) bool { return w.held.Err() == nil })
+}
 
 // heard handles the answer to a heartbeat. The task may have been given back meanwhile.
 func (w *work) heard(b Beat, until time.Duration) {
 	w.e.mu.Lock()
 	parting := w.parting
-	if !b.Lost {
+	if b.Renewed {
 		w.until = max(w.until, until)
 	}
 	w.e.mu.Unlock()

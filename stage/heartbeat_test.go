@@ -2,14 +2,14 @@ package stage_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
 )
@@ -18,6 +18,9 @@ import (
 type hanging struct {
 	stage.Store
 	claims, heartbeats int // how many are left
+	leaves             int // how many of ten heartbeats leave out all leases, as if they were locked
+	returns            int
+	lost               int // the number of the claim whose answer is lost, of those that found a task
 
 	asked []time.Time // for heartbeats
 	given []time.Duration
@@ -35,7 +38,20 @@ func (h *hanging) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error
 	if err := hangs(ctx, &h.claims); err != nil {
 		return nil, err
 	}
-	return h.Store.Claim(ctx, c)
+	tasks, err := h.Store.Claim(ctx, c)
+	if len(tasks) > 0 {
+		if h.lost--; h.lost == 0 {
+			return nil, errors.New("the answer is lost")
+		}
+	}
+	return tasks, err
+}
+
+func (h *hanging) Return(ctx context.Context, l stage.Lease, r stage.Return) (stage.Status, error) {
+	if err := hangs(ctx, &h.returns); err != nil {
+		return "", err
+	}
+	return h.Store.Return(ctx, l, r)
 }
 
 func (h *hanging) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
@@ -44,17 +60,15 @@ func (h *hanging) Heartbeat(ctx context.Context, leases []stage.Lease, length ti
 	if err := hangs(ctx, &h.heartbeats); err != nil {
 		return nil, err
 	}
+	if len(h.asked)%10 < h.leaves {
+		return make([]stage.Beat, len(leases)), nil
+	}
 	return h.Store.Heartbeat(ctx, leases, length)
 }
 
 // ends has an engine work until it has ended a task, on goroutines and in a Group, with the clock of synctest.
 func ends(t *testing.T, s hanging, p func(context.Context), change func(*stage.Config), check func(*testing.T, *hanging, stage.Task)) {
-	for name, run := range map[string]func(context.Context, *stage.Engine) error{
-		"goroutines": func(ctx context.Context, e *stage.Engine) error { return e.Run(ctx) },
-		"a Group": func(ctx context.Context, e *stage.Engine) error {
-			return act.Run(ctx, act.Config{Schedulers: 1, Logger: zap.NewNop()}, e.Setup)
-		},
-	} {
+	for name, run := range hosts {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := s
@@ -71,6 +85,7 @@ func ends(t *testing.T, s hanging, p func(context.Context), change func(*stage.C
 				require.NoError(t, err)
 				require.True(t, x.Finished(), "%+v", x)
 				check(t, &s, x)
+				time.Sleep(time.Second) // of synctest's clock, in which idle goroutines of the Group's executor end
 			})
 		})
 	}
@@ -118,6 +133,29 @@ func TestContextsEndWithTheLease(t *testing.T) {
 	})
 }
 
+// Heartbeats may leave out a lease for a while, and it lasts. If all do, the context ends with the lease.
+func TestAHeartbeatThatLeavesOutALease(t *testing.T) {
+	for leaves, token := range map[int]int64{9: 1, 10: 2} {
+		begun, lost := 0, time.Duration(0)
+		ends(t, hanging{leaves: leaves}, func(ctx context.Context) {
+			if begun++; begun == 1 {
+				at := time.Now()
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Minute):
+				}
+				lost = time.Since(at)
+			}
+		}, func(*stage.Config) {}, func(t *testing.T, _ *hanging, x stage.Task) {
+			require.Equal(t, token, x.Token)
+			if leaves == 10 {
+				require.Less(t, lost, 17*time.Second)
+			}
+			begun = 0
+		})
+	}
+}
+
 func TestClaimsThatHangAreGivenUp(t *testing.T) {
 	var begun time.Time
 	ends(t, hanging{claims: 1}, func(context.Context) { begun = time.Now() }, func(*stage.Config) {}, func(t *testing.T, _ *hanging, x stage.Task) {
@@ -125,23 +163,60 @@ func TestClaimsThatHangAreGivenUp(t *testing.T) {
 	})
 }
 
+// What was broken: heartbeats were not sent while the store did not answer when the tasks of a lost claim were given back.
+func TestTasksThatAreGivenBackKeepNoHeartbeatsWaiting(t *testing.T) {
+	for name, run := range hosts {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				s := &hanging{Store: memory.New(nil), lost: 2, returns: 3}
+				var e *stage.Engine
+				var ended atomic.Int32
+				e = engineOf(t, s, 1, stage.ProcessorFunc(func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+					if string(x.Data) != "long" {
+						return nil, nil
+					}
+					n, err := e.NewTask("task", nil)
+					require.NoError(t, err)
+					_, err = e.EnqueueAll(ctx, n, n)
+					require.NoError(t, err)
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Minute):
+					}
+					return nil, nil
+				}), func(cfg *stage.Config) {
+					cfg.Ended = func(stage.Task) {
+						if ended.Add(1) == 3 {
+							cancel()
+						}
+					}
+				})
+				_, err := e.Enqueue(ctx, "task", []byte("long"))
+				require.NoError(t, err)
+				require.NoError(t, run(ctx, e))
+				require.Negative(t, s.returns)
+				all, err := s.List(t.Context(), stage.Selection{})
+				require.NoError(t, err)
+				require.Len(t, all, 3)
+				for i, token := range []int64{1, 2, 2} {
+					require.True(t, all[i].Finished(), "%+v", all[i])
+					require.Equal(t, token, all[i].Token)
+				}
+				time.Sleep(time.Second) // of synctest's clock, in which idle goroutines of the Group's executor end
+			})
+		})
+	}
+}
+
 // Work that ends while it is taken leaves no goroutine that waits for the time of the next heartbeat: TestMain would find it.
 func TestNoHeartbeatsAreBegunForWorkThatHasEnded(t *testing.T) {
 	for range 1000 {
-		e, err := stage.New(stage.Config{
-			Store: memory.New(nil), Lease: 3 * time.Hour, Heartbeat: time.Hour, Logger: zap.NewNop(),
-			Chains: map[string]*stage.Chain{"nothing": stage.Begin("OPEN").Then("DOING", "do", "DONE")},
-			Provider: stage.Processors{"do": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-				return nil, nil
-			})},
+		e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) {
+			cfg.Lease, cfg.Heartbeat = 3*time.Hour, time.Hour
 		})
-		require.NoError(t, err)
 		for range 5 {
-			_, err := e.Enqueue(t.Context(), "nothing", nil)
-			require.NoError(t, err)
-			_, err = e.Fire(t.Context())
-			require.NoError(t, err)
-			require.NoError(t, e.Wait(t.Context()))
+			worksOff(t, e)
 		}
 	}
 }

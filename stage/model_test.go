@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
 )
@@ -23,7 +24,7 @@ import (
 // each task is compared with what it was: what may have become of it follows from what was done, and from nothing
 // else. In the end all is resumed, and one engine finishes everything.
 func TestEveryStepIsAllowed(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range tier.Choose[uint64](300, 30, 1000) { // the full tier runs under the race detector
 		m := newModel(seed)
 		for range 300 {
 			m.something()
@@ -103,14 +104,14 @@ func (m *model) process(ctx context.Context, t *stage.Task) (stage.Commit, error
 	case 3:
 		err = stage.CheckSuspended(ctx)
 	case 4:
-		refuse := func(stage.Tx) error {
+		refuse := func(context.Context, stage.Tx) error {
 			m.hold(t.Lease()).outcomes = append(m.hold(t.Lease()).outcomes, errBad)
 			return errBad
 		}
 		return refuse, nil
 	}
 	m.hold(t.Lease()).outcomes = append(m.hold(t.Lease()).outcomes, err)
-	return func(tx stage.Tx) error { tx.SetData(append(t.Data, t.Stage...)); return nil }, err
+	return func(_ context.Context, tx stage.Tx) error { tx.SetData(append(t.Data, t.Stage...)); return nil }, err
 }
 
 func (m *model) hold(l stage.Lease) *hold {
@@ -180,7 +181,8 @@ func (m *model) step() {
 	}
 	m.works = slices.Delete(m.works, i, i+1)
 	t, _ := m.store.Store.Get(context.Background(), w.Lease().Task)
-	if t.Token == w.Lease().Token && t.Status == stage.InProcessing && t.Due.After(m.wall()) && !errors.Is(w.Cause(), stage.ErrLeaseLost) {
+	if t.Token == w.Lease().Token && t.Status == stage.InProcessing && t.Due.After(m.wall()) && !errors.Is(w.Cause(), stage.ErrLeaseLost) &&
+		!w.Expired() { // it may not know of a renewal
 		m.wrong = fmt.Errorf("the last step of %v leaves its task: %+v", w.Lease(), t)
 	}
 }
@@ -256,12 +258,20 @@ func (m *model) added(was, is stage.Task) string {
 	return must(is.Stage == "A" && is.Status == stage.Normal && is.Due.Equal(m.wall()) && is.Attempt == 0, "a new task is due at the first stage")
 }
 
-// renewed: only the end of a lease that has not ended may have moved.
+// renewed: only the end of a lease that has not ended may have moved. A task whose claim was not answered may have been
+// given back.
 func (m *model) renewed(was, is stage.Task) string {
-	if was.Status == stage.InProcessing && was.Due.After(m.wall()) && is.Due.Equal(m.wall().Add(modelLease)) {
+	if was.Status != stage.InProcessing || !was.Due.After(m.wall()) {
+		return unchanged(was, is)
+	}
+	if is.Status == stage.InProcessing && is.Due.Equal(m.wall().Add(modelLease)) {
 		is.Due = was.Due
 	}
-	return unchanged(was, is)
+	if is.Status == stage.InProcessing || slices.ContainsFunc(m.works, func(w *stage.Work) bool { return w.Lease() == was.Lease() }) {
+		return unchanged(was, is)
+	}
+	m.hold(was.Lease()).causes = append(m.hold(was.Lease()).causes, stage.ErrInterrupted)
+	return m.returned(was, is)
 }
 
 // claimed: a task that is due may have been claimed.
@@ -275,7 +285,7 @@ func (m *model) claimed(was, is stage.Task) string {
 	case s.Processor != "":
 		before, _ := modelChain.Previous(at)
 		at, attempt = before.Name, attempt+1
-	case was.Wanted == stage.Nothing:
+	case was.Status != stage.InProcessing:
 		next, _ := modelChain.Next(at)
 		at = next.Name
 	}
@@ -300,7 +310,7 @@ func (m *model) stepped(w *stage.Work, was, is stage.Task) string {
 		}
 		return m.finished(w, was, is, next)
 	}
-	return m.returned(w, was, is, s)
+	return m.returned(was, is)
 }
 
 func (m *model) finished(w *stage.Work, was, is stage.Task, at stage.Stage) string {
@@ -316,13 +326,13 @@ func (m *model) finished(w *stage.Work, was, is stage.Task, at stage.Stage) stri
 }
 
 // returned: the status says why.
-func (m *model) returned(w *stage.Work, was, is stage.Task, s stage.Stage) string {
+func (m *model) returned(was, is stage.Task) string {
 	at := was.Stage
-	if s.Processor != "" {
+	if s, _ := modelChain.Find(at); s.Processor != "" {
 		before, _ := modelChain.Previous(at)
 		at = before.Name
 	}
-	h := m.hold(w.Lease())
+	h := m.hold(was.Lease())
 	any := func(all []error, err error) bool {
 		return slices.ContainsFunc(all, func(e error) bool { return errors.Is(e, err) })
 	}

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -10,6 +11,7 @@ import (
 type period struct {
 	context.Context // for the engine's own calls of the store
 	end             context.CancelFunc
+	engine          int64 // in the tickets of its claims
 	cut             error // names the works that were dropped; constant once the context has ended
 
 	// Of the host without a Group.
@@ -18,7 +20,7 @@ type period struct {
 }
 
 func newPeriod() *period {
-	p := &period{}
+	p := &period{engine: rand.Int64()}
 	p.Context, p.end = context.WithCancel(context.Background())
 	return p
 }

@@ -74,7 +74,7 @@ func TestInterceptorOrder(t *testing.T) {
 			}
 			p := stage.Intercepted(stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 				calls += "p"
-				return func(stage.Tx) error { return nil }, row.err
+				return func(context.Context, stage.Tx) error { return nil }, row.err
 			}), a, b)
 			commit, err := p.Process(ctx, &stage.Task{})
 			require.Equal(t, row.want, calls)

@@ -58,7 +58,13 @@ func worksOff(t testing.TB, e *stage.Engine) stage.Task {
 	t.Helper()
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)
-	_, err = e.Fire(t.Context())
+	return fires(t, e, id)
+}
+
+// fires has e claim tasks once, waits for their ends, and returns one of them.
+func fires(t testing.TB, e *stage.Engine, id stage.ID) stage.Task {
+	t.Helper()
+	_, err := e.Fire(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, e.Wait(t.Context()))
 	x, err := e.Get(t.Context(), id)
@@ -82,7 +88,7 @@ func inTime(t testing.TB, f func()) {
 
 // A Cut named a work while it reached another stage: the race detector watches.
 func TestACutMayNameTasksWhileTheirStagesChange(t *testing.T) {
-	for range tier.Choose(5, 20, 100) {
+	for range tier.Choose(5, 5, 100) {
 		e := engineOf(t, memory.New(nil), 1000, processor(func(context.Context) { runtime.Gosched() }))
 		for range 8 {
 			_, err := e.Enqueue(t.Context(), "task", nil)
@@ -97,7 +103,7 @@ func TestACutMayNameTasksWhileTheirStagesChange(t *testing.T) {
 
 // Fire may have begun the heart just when Stop waits for it: the race detector watches.
 func TestAStopBesideAFire(t *testing.T) {
-	for range tier.Choose(30, 300, 300) {
+	for range tier.Choose(30, 30, 300) {
 		e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
 		_, err := e.Enqueue(t.Context(), "task", nil)
 		require.NoError(t, err)
@@ -265,11 +271,7 @@ func TestAnEngineIsAsBeforeAfterASetUpThatFailed(t *testing.T) {
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // once, unless the machine stands still for a lease
-		_, err := e.Fire(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, e.Wait(t.Context()))
-		x, err := s.Get(t.Context(), id)
-		require.NoError(t, err)
+		x := fires(t, e, id)
 		return x.Finished()
 	}, patience, time.Millisecond)
 }
@@ -306,13 +308,9 @@ func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)
 	require.Panics(t, func() { _, _ = e.Fire(t.Context()) })
-	n, err := e.Fire(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	require.NoError(t, e.Wait(t.Context()))
-	x, err := e.Get(t.Context(), id)
-	require.NoError(t, err)
+	x := fires(t, e, id)
 	require.True(t, x.Finished())
+	require.NoError(t, e.Stop(shutdown.Now{})) // else heartbeats look for the claim that had no answer
 }
 
 // An engine looked into a map that its owner had changed since.
@@ -322,11 +320,7 @@ func TestChainsAreThoseOfTheBeginning(t *testing.T) {
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)
 	delete(chains, "task")
-	_, err = e.Fire(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, e.Wait(t.Context()))
-	x, err := e.Get(t.Context(), id)
-	require.NoError(t, err)
+	x := fires(t, e, id)
 	require.True(t, x.Finished())
 }
 
@@ -422,7 +416,7 @@ type unavailable struct {
 func (u *unavailable) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	full := errors.New("the disk is full")
 	if u.left--; u.left >= 0 {
-		err := u.Store.Finish(ctx, l, p, func(tx stage.Tx) error { return errors.Join(commit(tx), full) })
+		err := u.Store.Finish(ctx, l, p, func(_ context.Context, tx stage.Tx) error { return errors.Join(commit(ctx, tx), full) })
 		return fmt.Errorf("%w: %w", stage.ErrUnavailable, err)
 	}
 	return u.Store.Finish(ctx, l, p, commit)
@@ -432,7 +426,7 @@ func TestUnavailableStoreIsNoFailedAttempt(t *testing.T) {
 	commits := 0
 	u := &unavailable{Store: memory.New(nil), left: 3}
 	e := engineOf(t, u, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-		return func(stage.Tx) error { commits++; return nil }, nil
+		return func(context.Context, stage.Tx) error { commits++; return nil }, nil
 	}), func(cfg *stage.Config) { cfg.Attempts = 1 })
 	x := worksOff(t, e)
 	require.True(t, x.Finished(), "%+v", x)

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -20,12 +19,17 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.conclude()
 	defer e.stopAfter(ctx)()
 	p := e.current()
+	if w, ok := e.cfg.Store.(Watcher); ok {
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		watch.Go(func() { e.watch(p, w) })
+	}
 	for p.Err() == nil { // until the end of a Stop, from wherever it was called
 		bell := e.alone.bell
 		works, err := e.claim(p)
 		e.alone.take(works)
 		if err != nil && !errors.Is(err, ErrStopped) && p.Err() == nil {
-			e.unanswered(err)
+			e.unanswered(e.cfg.Logger, "claim", err)
 			bell = nil // not before the next poll
 		}
 		poll := time.NewTimer(e.polling())
@@ -52,11 +56,6 @@ func (e *Engine) stopAfter(ctx context.Context) (settle func()) {
 			<-stopped
 		}
 	}
-}
-
-// unanswered logs that the store has not answered a claim.
-func (e *Engine) unanswered(err error) {
-	e.cfg.Logger.Error("nothing can be claimed: the store does not answer", zap.Error(err))
 }
 
 // cancelled is the order of a cancelled context.

@@ -18,8 +18,8 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats and one for Call. Otherwise the Executor
-// needs as many.
+// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, and one for the hints of a
+// Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
 // from returning until all tasks have gone back to their last static stage, within the order's bounds. The Cut names what
@@ -31,6 +31,10 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(1)}
 	if err := e.begin(x); err != nil {
 		return err
+	}
+	if w, ok := e.cfg.Store.(Watcher); ok {
+		p := e.current()
+		s.Reserve(1).Execute(func() { e.watch(p, w) })
 	}
 	s.Install(x)
 	return nil
@@ -59,8 +63,9 @@ type service struct {
 	s                    *act.Scheduler
 	bodies, beats, calls act.Executor
 
-	bell act.AtomicWaker
-	rung atomic.Bool
+	bell  act.AtomicWaker
+	rung  atomic.Bool
+	early atomic.Bool // a heartbeat is wanted at once
 
 	claim *act.Call[struct{}]
 	poll  time.Duration // when to claim at the latest
@@ -84,6 +89,11 @@ func (x *service) ring() {
 	x.bell.Wake()
 }
 
+func (x *service) heartbeatNow() {
+	x.early.Store(true)
+	x.bell.Wake()
+}
+
 // rest does nothing: the Group waits.
 func (x *service) rest(*period) {}
 
@@ -101,7 +111,7 @@ func (x *service) put(works []*work) {
 		works = nil
 	}
 	x.mu.Unlock()
-	x.e.sendBack(works)
+	x.e.sendBack(context.Background(), works)
 }
 
 // Act takes what has been claimed, and claims and sends a heartbeat if it is time.
@@ -118,7 +128,7 @@ func (x *service) Act(t *act.Task) act.Directive {
 	if x.claim == nil {
 		t.WakeAt(&x.timer, x.poll)
 	}
-	if x.e.holding() {
+	if x.e.needsHeartbeats() {
 		t.WakeAt(&x.heart, x.pulse)
 	}
 	return act.Wait
@@ -129,7 +139,7 @@ func (x *service) claiming(t *act.Task, now time.Duration, rung bool) {
 	if x.claim != nil {
 		d := x.claim.Act(t)
 		if d == act.Failed && !errors.Is(t.Err(), ErrStopped) {
-			x.e.unanswered(t.Err())
+			x.e.unanswered(x.e.cfg.Logger, "claim", t.Err())
 			rung = false // not before the next poll
 		}
 		if d != act.Wait {
@@ -175,10 +185,13 @@ func (x *service) beating(t *act.Task, now time.Duration) {
 		x.due, x.pulse = true, now+x.e.cfg.Heartbeat
 		x.e.expire()
 	}
+	if x.early.Swap(false) {
+		x.due = true
+	}
 	if !x.due || x.beat != nil {
 		return
 	}
-	if x.due = false; x.e.holding() {
+	if x.due = false; x.e.needsHeartbeats() {
 		x.beat = &act.Call[bool]{F: func() (bool, error) { return x.e.beat(), nil }, On: x.beats}
 		x.beat.Act(t)
 	}
@@ -193,7 +206,7 @@ func (x *service) Close() error {
 	x.gone = true
 	x.mu.Unlock()
 	if works := x.granted(); len(works) > 0 {
-		x.bodies.Execute(func() { x.e.sendBack(works) })
+		x.bodies.Execute(func() { x.e.sendBack(context.Background(), works) })
 	}
 	x.e.current().end()
 	x.e.conclude()

@@ -18,14 +18,21 @@ import (
 // Methods that take a Lease are for its holder. For a lease that was lost or has ended they return ErrLeaseLost and
 // change nothing, even if the task has not been claimed since.
 type Store interface {
-	// Enqueue adds a task at a stage, Normal and due at once, and returns its number.
-	Enqueue(ctx context.Context, kind, stage string, data []byte) (ID, error)
+	// Enqueue adds tasks, all or none, Normal and due at once. It returns their numbers, which rise in the order of the
+	// tasks.
+	Enqueue(ctx context.Context, tasks ...NewTask) ([]ID, error)
 
-	// Claim gives at most c.Limit due tasks of the kinds to one worker: those that are due longest, and of equally long
-	// ones those with the lower numbers. They may be new, resumed, to be tried again, or left by a worker whose lease has
-	// ended. Each becomes InProcessing, due at the end of the lease, with a higher token, at the stage and attempt that
-	// c.Enter returns. No task is given to two workers. Claim returns the tasks as they are then.
+	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
+	// left by a worker whose lease has ended, or new. New ones, which are Normal and have not been claimed before, come
+	// last. Else those come first that are due longest, and of equally long ones those with the lower numbers.
+	//
+	// Each task becomes InProcessing, due at the end of the lease, with a higher token, at the stage that c.Shows has for
+	// it. No task is given to two workers. Claim returns the tasks as they are then.
 	Claim(ctx context.Context, c Claim) ([]Task, error)
+
+	// Claimed returns the tasks that are in processing by claims of t.Engine with numbers below t.Number, under leases that
+	// have not ended, in order of their numbers. An engine asks for them after a claim whose answer was lost.
+	Claimed(ctx context.Context, t Ticket) ([]Task, error)
 
 	// Enter shows that the task is at a stage now, and sets its attempt. It returns the task as it is then. If there is a
 	// request to suspend or cancel the task, Enter changes nothing and returns ErrSuspended or ErrCanceled.
@@ -38,7 +45,7 @@ type Store interface {
 	// An error of commit is returned as it is, and nothing has changed then; nor has it if commit panics. commit may be
 	// called again after a transaction that failed. If commit has spoilt the transaction, so that trying again is in
 	// vain, the error is ErrPermanent. If the cause of an error of commit is the store, such as a full disk, it is also
-	// ErrUnavailable.
+	// ErrUnavailable. commit gets ctx.
 	//
 	// If there is a request to suspend or cancel the task, Finish changes nothing, does not call commit, and returns
 	// ErrSuspended or ErrCanceled. If this holder has finished this stage before, in a call whose answer was lost, and
@@ -52,8 +59,9 @@ type Store interface {
 	// whole rune.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
-	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease,
-	// in order.
+	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in
+	// order. A store may leave out a lease whose task another call is changing, such as a Finish with a slow Commit, rather
+	// than wait for it.
 	Heartbeat(ctx context.Context, leases []Lease, length time.Duration) ([]Beat, error)
 
 	// Suspend takes a task that is due at some time out of work: at once if no worker holds it, else by a request. A
@@ -72,20 +80,44 @@ type Store interface {
 	// Get returns the task.
 	Get(ctx context.Context, id ID) (Task, error)
 
-	// List returns tasks in order of their numbers.
+	// List returns tasks in order of their numbers. A task that is enqueued in a transaction becomes visible when that is
+	// committed, perhaps later than one with a higher number: a reader that goes on with Selection.After may miss it.
 	List(ctx context.Context, s Selection) ([]Task, error)
+}
+
+// NewTask is a task to be enqueued. Engine.NewTask makes one at the first stage of its chain.
+type NewTask struct {
+	Kind, Stage string
+	Data        []byte
 }
 
 // Claim is what a worker asks for.
 type Claim struct {
+	Ticket Ticket
 	Worker string
 	Kinds  []string
 	Limit  int
 	Length time.Duration // of the lease
 
-	// Enter gets a task as it was before the claim, and returns the stage and attempt that it has from now on. It is
-	// called inside of the transaction, perhaps more than once, and must do nothing else.
-	Enter func(t *Task) (stage string, attempt int)
+	// Shows says at which stages the claim shows tasks. A task that has no entry stays at the stage at which it is found.
+	Shows []Show
+}
+
+// Ticket names a claim.
+type Ticket struct {
+	Engine int64 // chosen at random by each engine
+	Number int64 // rises from one claim of the engine to the next
+}
+
+// Show is what a claim makes of tasks of a kind that it finds at a stage. There is one at most for each Kind, Found and
+// Lost.
+type Show struct {
+	Kind  string
+	Found string
+	Lost  bool // only tasks in processing, whose workers were lost; otherwise only others
+
+	Stage    string // at which the task is from now on
+	Attempts int    // added to Task.Attempt
 }
 
 // Passage is the end of a dynamic stage.
@@ -104,10 +136,12 @@ type Return struct {
 	After   time.Duration // that long from now
 }
 
-// Beat is the answer to a heartbeat for one lease.
+// Beat is the answer to a heartbeat for one lease. If it is neither renewed nor lost, the lease ends when it would have
+// ended, unless a later heartbeat renews it.
 type Beat struct {
-	Lost   bool
-	Wanted Wanted
+	Renewed bool
+	Lost    bool
+	Wanted  Wanted
 }
 
 // Selection says which tasks to list. A zero field matches all tasks.
@@ -132,7 +166,25 @@ type Tx interface {
 // store may wait, heartbeats too: it should do nothing but write, and for much less than a lease, or other workers lose
 // theirs. It must not call the Engine or the Store, which would deadlock; to enqueue a task in it, a store in SQL has a
 // function that takes its transaction. It may be called again if the transaction has failed.
-type Commit func(Tx) error
+//
+// ctx ends when the lease is lost, and when the call of Finish has taken as long as a lease lasts. Unlike the context of the
+// processor, it does not end on a request to suspend or cancel the task, nor when the engine stops. Calls of a database
+// should get ctx and not the other one: a driver may close a connection whose context ends.
+type Commit func(ctx context.Context, tx Tx) error
+
+// Watcher is an optional interface of a Store that hears of changes which other processes make. An Engine that runs calls
+// Watch, and need not wait for its next poll or heartbeat then.
+type Watcher interface {
+	// Watch calls heard for each hint until ctx has ended, or until it can hear no more: then it returns an error, and is
+	// called again later. heard does not block. Hints may be lost, and may come without a reason.
+	Watch(ctx context.Context, heard func(Hint)) error
+}
+
+// Hint says that a task of a kind has become due, or that there is a request to the worker that holds a task.
+type Hint struct {
+	Kind   string // "" if Wanted is set
+	Wanted ID
+}
 
 // Errors of a Store, to be found with errors.Is.
 var (

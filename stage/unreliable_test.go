@@ -25,12 +25,16 @@ func mayBeLost[T any](u *unreliable, f func() (T, error)) (none T, err error) {
 	return got, err
 }
 
-func (u *unreliable) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
-	return mayBeLost(u, func() (stage.ID, error) { return u.Store.Enqueue(ctx, kind, at, data) })
+func (u *unreliable) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+	return mayBeLost(u, func() ([]stage.ID, error) { return u.Store.Enqueue(ctx, tasks...) })
 }
 
 func (u *unreliable) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	return mayBeLost(u, func() ([]stage.Task, error) { return u.Store.Claim(ctx, c) })
+}
+
+func (u *unreliable) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
+	return mayBeLost(u, func() ([]stage.Task, error) { return u.Store.Claimed(ctx, t) })
 }
 
 func (u *unreliable) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {

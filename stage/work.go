@@ -109,7 +109,9 @@ func (w *work) enter() (step, time.Duration) {
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
-	t, err := w.e.cfg.Store.Enter(w.held, w.lease, next.Name, w.task.Attempt)
+	ctx, cancel := w.call()
+	defer cancel()
+	t, err := w.e.cfg.Store.Enter(ctx, w.lease, next.Name, w.task.Attempt)
 	switch {
 	case err == nil:
 		w.refused = 0
@@ -174,12 +176,14 @@ func (w *work) finish() (step, time.Duration) {
 	var refused error // the commit's last error, not the store's
 	commit := w.commit
 	if commit != nil {
-		commit = func(tx Tx) error {
-			refused = guarded(func() error { return w.commit(tx) })
+		commit = func(ctx context.Context, tx Tx) error {
+			refused = guarded(func() error { return w.commit(ctx, tx) })
 			return refused
 		}
 	}
-	err = w.e.cfg.Store.Finish(w.held, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
+	ctx, cancel := w.call()
+	defer cancel()
+	err = w.e.cfg.Store.Finish(ctx, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
 	switch {
 	case err == nil && last:
 		return w.left(Return{Stage: next.Name, Status: Normal})
@@ -188,7 +192,7 @@ func (w *work) finish() (step, time.Duration) {
 		w.task.Stage, w.task.Attempt, w.task.Failure = next.Name, 0, ""
 		w.reach(w.task)
 		return (*work).enter, 0
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, ErrUnavailable), refused != nil && ctx.Err() != nil && w.held.Err() == nil:
 		return w.again((*work).finish, err)
 	case refused != nil:
 		return w.endedBy(refused)
@@ -293,7 +297,9 @@ func (w *work) giveBackAs(r Return) (step, time.Duration) {
 // giveBack ends the lease, and with it the work.
 func (w *work) giveBack() (step, time.Duration) {
 	w.part()
-	status, err := w.e.cfg.Store.Return(w.held, w.lease, w.back)
+	ctx, cancel := w.call()
+	defer cancel()
+	status, err := w.e.cfg.Store.Return(ctx, w.lease, w.back)
 	switch {
 	case err == nil:
 		w.back.Status = status
@@ -329,14 +335,19 @@ func (w *work) lost() (step, time.Duration) {
 	return nil, 0
 }
 
+// call returns the context for a call of the store. A call that is not answered for the time of a lease is made again: perhaps
+// its connection is silent, and others, on which the lease is renewed, are not.
+func (w *work) call() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.held, w.e.cfg.Lease)
+}
+
 // again repeats a step that the store has not answered, after 50 ms, later after 1 s, as long as the lease lasts.
 func (w *work) again(same step, err error) (step, time.Duration) {
 	if context.Cause(w.held) != nil || w.expired() {
 		return w.lost()
 	}
-	if w.refused++; w.refused&(w.refused-1) == 0 { // the first time, the second, the fourth, …
-		w.log.Error("the store has failed, and is asked again", zap.Int("times", w.refused), zap.Error(err))
-	}
+	w.refused++
+	w.e.unanswered(w.log, "step at "+w.task.Stage, err)
 	return same, min(time.Second, 50*time.Millisecond<<min(w.refused-1, 5))
 }
 

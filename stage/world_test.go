@@ -152,7 +152,7 @@ func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, err
 		panic("a bug")
 	}
 	refuse := w.Happens(1000)
-	return func(tx stage.Tx) error {
+	return func(_ context.Context, tx stage.Tx) error {
 		tx.SetData([]byte(so))
 		if refuse {
 			return errors.New("cannot be written")

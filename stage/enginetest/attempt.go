@@ -53,7 +53,7 @@ func testOnly(notes []string, prefix string) (some []string) {
 func testPermanent(w *world) {
 	w.start(w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 		if t.Kind == "short" {
-			return func(stage.Tx) error { return stage.Permanent(errors.New("cannot be written")) }, nil
+			return func(context.Context, stage.Tx) error { return stage.Permanent(errors.New("cannot be written")) }, nil
 		}
 		return nil, fmt.Errorf("page 7: %w", stage.Permanent(errors.New("cannot be read")))
 	}}))
@@ -130,7 +130,7 @@ func testCommitInterrupted(w *world) {
 	stopped := make(chan struct{})
 	cfg := w.config(processors{"load": func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
 		context.AfterFunc(ctx, func() { close(stopped) })
-		return func(stage.Tx) error { return stage.CheckSuspended(ctx) }, nil
+		return func(context.Context, stage.Tx) error { return stage.CheckSuspended(ctx) }, nil
 	}})
 	cfg.Store = g
 	r := w.start(cfg)

@@ -53,6 +53,7 @@ func (g *gate) history(id stage.ID) []string {
 const (
 	enqueue   = "Enqueue"
 	claim     = "Claim"
+	claimed   = "Claimed"
 	enter     = "Enter"
 	finish    = "Finish"
 	giveBack  = "Return"
@@ -108,8 +109,10 @@ func (g *gate) recorded(op string, task stage.ID, f func() (any, error)) (any, e
 	defer g.tape.mu.Unlock()
 	v, err := f()
 	switch v := v.(type) {
-	case stage.ID:
-		g.tape.look(g.w, v)
+	case []stage.ID:
+		for _, id := range v {
+			g.tape.look(g.w, id)
+		}
 	case []stage.Task:
 		for _, t := range v {
 			g.tape.look(g.w, t.ID)
@@ -120,14 +123,18 @@ func (g *gate) recorded(op string, task stage.ID, f func() (any, error)) (any, e
 	return v, err
 }
 
-func (g *gate) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
-	return through(ctx, g, enqueue, 0, func(ctx context.Context) (stage.ID, error) {
-		return g.Store.Enqueue(ctx, kind, at, data)
+func (g *gate) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+	return through(ctx, g, enqueue, 0, func(ctx context.Context) ([]stage.ID, error) {
+		return g.Store.Enqueue(ctx, tasks...)
 	})
 }
 
 func (g *gate) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	return through(ctx, g, claim, 0, func(ctx context.Context) ([]stage.Task, error) { return g.Store.Claim(ctx, c) })
+}
+
+func (g *gate) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
+	return through(ctx, g, claimed, 0, func(ctx context.Context) ([]stage.Task, error) { return g.Store.Claimed(ctx, t) })
 }
 
 func (g *gate) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
@@ -139,9 +146,9 @@ func (g *gate) Enter(ctx context.Context, l stage.Lease, at string, attempt int)
 func (g *gate) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	_, err := through(ctx, g, finish, l.Task, func(ctx context.Context) (struct{}, error) {
 		called := false
-		watched := func(tx stage.Tx) error {
+		watched := func(ctx context.Context, tx stage.Tx) error {
 			called = true
-			if err := commit(tx); err != nil || g.spoil == nil {
+			if err := commit(ctx, tx); err != nil || g.spoil == nil {
 				return err
 			}
 			return g.spoil()

@@ -69,8 +69,7 @@ func (w *world) prepared(condition string) stage.ID {
 	if condition == "queued" || condition == "suspended" {
 		kind = "unknown here"
 	}
-	id, err := w.other.Enqueue(w.ctx, kind, created, []byte(condition))
-	w.NoError(err)
+	id := w.enqueued(stage.NewTask{Kind: kind, Stage: created, Data: []byte(condition)})
 	if condition == "suspended" {
 		w.yes(w.other.Suspend(w.ctx, id))
 	}

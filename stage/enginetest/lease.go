@@ -90,6 +90,51 @@ func testHeartbeatsFail(w *world) {
 	w.Equal(1, w.times(id, "load"), "earlier stages are not repeated")
 }
 
+// testCallHangs has the store not answer one call of each kind, as on a connection that is silent, while heartbeats renew the
+// leases. No lease is lost to that, and nothing is processed twice.
+func testCallHangs(w *world) {
+	var mu sync.Mutex
+	hung := map[string]bool{}
+	first := func(op string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		again := hung[op]
+		hung[op] = true
+		return !again
+	}
+	g := w.gate()
+	g.before = func(ctx context.Context, op string) error {
+		if first(op) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	cfg := w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if t.Attempt == 0 && string(t.Data) == "fails" {
+			return nil, errTrouble
+		}
+		return w.writes("built"), nil
+	}})
+	cfg.Store, cfg.Lease, cfg.Heartbeat = g, kept, kept/10
+	r := w.start(cfg)
+	times := map[stage.ID]int{}
+	for _, data := range []string{"fails", "", ""} {
+		id := w.enqueued(stage.NewTask{Kind: "report", Stage: created, Data: []byte(data)})
+		times[id] = 1 + len(data)/len("fails")
+	}
+	for id, n := range times {
+		w.becomes(id, isFinished)
+		w.EqualValues(n, w.get(id).Token)
+		w.Equal(n, w.times(id, "build"))
+		w.Equal(1, w.times(id, "load"))
+	}
+	for _, op := range []string{claim, heartbeat, enter, finish, giveBack} {
+		w.False(first(op), "%s was never called", op)
+	}
+	w.NoError(r.Wait(w.ctx))
+}
+
 // testLossReported has the store end a lease of which the worker believes that it has it for long.
 func testLossReported(w *world) {
 	cfg := w.config(processors{"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
@@ -294,11 +339,10 @@ func testSuspendLost(w *world) {
 }
 
 func (w *world) suspendLost(at string) {
-	id, err := w.other.Enqueue(w.ctx, "report", loaded, nil)
-	w.NoError(err)
-	_, err = w.other.Claim(w.ctx, stage.Claim{
+	id := w.enqueued(stage.NewTask{Kind: "report", Stage: loaded})
+	_, err := w.other.Claim(w.ctx, stage.Claim{
 		Worker: "dead", Kinds: []string{"report"}, Limit: 1, Length: patience,
-		Enter: func(*stage.Task) (string, int) { return strings.TrimSuffix(at, ", IN_PROCESSING"), 0 },
+		Shows: []stage.Show{{Kind: "report", Found: loaded, Stage: strings.TrimSuffix(at, ", IN_PROCESSING")}},
 	})
 	w.NoError(err)
 	w.yes(w.other.Suspend(w.ctx, id))
@@ -323,12 +367,11 @@ func testFoundDynamic(w *world) {
 	lost := w.enqueue("report")
 	_, err := w.other.Claim(w.ctx, stage.Claim{
 		Worker: "gone", Kinds: []string{"report"}, Limit: 1, Length: time.Millisecond,
-		Enter: func(*stage.Task) (string, int) { return building, 0 },
+		Shows: []stage.Show{{Kind: "report", Found: created, Stage: building}},
 	})
 	w.NoError(err)
 	w.Equal(isBuilding, w.see(lost))
-	put, err := w.other.Enqueue(w.ctx, "report", building, nil)
-	w.NoError(err)
+	put := w.enqueued(stage.NewTask{Kind: "report", Stage: building})
 	p := w.tape()
 	cfg := w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 		w.Equal(map[stage.ID]int{lost: 1, put: 0}[t.ID], t.Attempt)

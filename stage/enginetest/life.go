@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -106,73 +106,129 @@ func (l notes) After(_ context.Context, t *stage.Task) error {
 	return nil
 }
 
-// testFortyFive suspends three long tasks among forty-five. If elsewhere, another process does so.
-//
-// A suspension takes less than 200 ms. On a machine that does other things too that is so in one of five rounds.
+// testFortyFive suspends three long tasks among forty-five. If elsewhere, another process does so. The contexts of their
+// processors have ended when Suspend returns. Those of another process have ended when a heartbeat has been answered that
+// was sent after that.
 func testFortyFive(w *world, elsewhere bool) {
-	var slow stage.ID // the last of the slow tasks of this round
-	r := w.start(w.config(processors{
+	p := &prompt{contexts: map[stage.ID]context.Context{}, suspended: map[stage.ID]int{}}
+	g := w.gate()
+	g.before, g.after = p.before, p.after
+	cfg := w.config(processors{
 		"build": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-			if string(t.Data) != "slow" {
-				return nil, nil
-			}
-			for i := 0; i < 25 || w.times(t.ID, "build") == 1; i++ { // the first time until it is suspended
-				time.Sleep(20 * time.Millisecond)
+			for string(t.Data) == "slow" && w.times(t.ID, "build") == 1 { // until it is suspended
+				p.watch(t.ID, ctx)
+				time.Sleep(time.Millisecond)
 				if err := stage.CheckSuspended(ctx); err != nil {
 					return nil, err
 				}
 			}
 			return nil, nil
 		},
-	}))
+	})
+	cfg.Store = g
+	r := w.start(cfg)
 	asked := r.Engine
 	if elsewhere {
 		cfg := w.config(nil)
 		cfg.Store = w.other
 		asked = w.engine(cfg)
 	}
-	took := make([]time.Duration, 3)
-	for round := 0; round == 0 || slices.Max(took) >= 200*time.Millisecond; round++ {
-		w.Less(round, 5, "suspensions took %v", took)
-		var three, others []stage.ID
-		for range 3 {
-			var err error
-			slow, err = asked.Enqueue(w.ctx, "report", []byte("slow"))
-			w.NoError(err)
-			three = append(three, slow)
-		}
-		for range 42 {
-			others = append(others, w.enqueue("report"))
-		}
+	var three, others []stage.ID
+	for range 3 {
+		id, err := asked.Enqueue(w.ctx, "report", []byte("slow"))
+		w.NoError(err)
+		three = append(three, id)
+	}
+	for range 42 {
+		others = append(others, w.enqueue("report"))
+	}
+	for _, id := range three {
+		w.eventually("it builds", func() bool { return p.context(id) != nil })
+	}
+	var answers [3]bool
+	together(3, func(i int) {
+		answers[i], _ = asked.Suspend(w.ctx, three[i])
+		p.suspends(three[i])
+	})
+	w.Equal([3]bool{true, true, true}, answers)
+	if !elsewhere {
 		for _, id := range three {
-			w.begins(id, "build", 1)
-		}
-		together(3, func(i int) {
-			took[i] = never
-			elapsed := since()
-			if ok, err := asked.Suspend(w.ctx, three[i]); ok && err == nil {
-				for w.see(three[i]) == isBuilding {
-					time.Sleep(time.Millisecond)
-				}
-				took[i] = elapsed()
-			}
-		})
-		w.become(others, isFinished)
-		w.become(three, isSuspended)
-		for _, id := range three {
-			w.yes(asked.Resume(w.ctx, id))
-		}
-		w.become(three, isFinished)
-		for _, id := range append(three, others...) {
-			w.Equal(1, w.times(id, "load"))
-		}
-		for _, id := range three {
-			w.Equal(2, w.times(id, "build"))
-		}
-		for _, id := range others {
-			w.Equal(1, w.times(id, "build"))
+			w.ErrorIs(context.Cause(p.context(id)), stage.ErrSuspended)
 		}
 	}
+	w.become(others, isFinished)
+	w.become(three, isSuspended)
+	w.False(p.isLate())
+	for _, id := range three {
+		w.yes(asked.Resume(w.ctx, id))
+	}
+	w.become(three, isFinished)
+	for _, id := range append(three, others...) {
+		w.Equal(1, w.times(id, "load"))
+	}
+	for _, id := range three {
+		w.Equal(2, w.times(id, "build"))
+	}
+	for _, id := range others {
+		w.Equal(1, w.times(id, "build"))
+	}
+}
+
+// prompt notes whether the context of a processor goes on although a heartbeat has been answered that was sent after its
+// task was suspended. The next heartbeat begins when the engine has handled that answer.
+type prompt struct {
+	mu              sync.Mutex
+	begun, answered int                          // how many heartbeats have begun, and the latest of them that was answered
+	contexts        map[stage.ID]context.Context // the first of each task
+	suspended       map[stage.ID]int             // how many heartbeats had begun by then
+	late            bool
+}
+
+func (p *prompt) watch(id stage.ID, ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.contexts[id] = ctx
+}
+
+func (p *prompt) context(id stage.ID) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.contexts[id]
+}
+
+func (p *prompt) suspends(id stage.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.suspended[id] = p.begun
+}
+
+func (p *prompt) isLate() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late
+}
+
+// before is for gate.before.
+func (p *prompt) before(_ context.Context, op string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if op == heartbeat {
+		for id, begun := range p.suspended {
+			p.late = p.late || p.answered > begun && p.contexts[id].Err() == nil
+		}
+		p.begun++
+	}
+	return nil
+}
+
+// after is for gate.after.
+func (p *prompt) after(op string, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if op == heartbeat && err == nil {
+		p.answered = p.begun
+	}
+	return err
 }
 
 // testInterceptors has two interceptors of the engine and two of a processor.
@@ -183,7 +239,7 @@ func testInterceptors(w *world) {
 	cfg.Interceptors = []stage.Interceptor{notes{w, "first "}, notes{w, "second "}}
 	build := stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 		w.note("x:   build")
-		return func(stage.Tx) error { w.note("x:   commit"); return nil }, nil
+		return func(context.Context, stage.Tx) error { w.note("x:   commit"); return nil }, nil
 	})
 	cfg.Provider = stage.Processors{
 		"load":  stage.ProcessorFunc(idle),

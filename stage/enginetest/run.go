@@ -17,26 +17,39 @@ type Pair struct {
 
 // Run tests engines over the stores that open returns: for each test an empty one, with a clock that runs. open registers
 // the closing with t. A store that can be opened twice should be a Pair.
+//
+// What an engine in a Group does otherwise than one on goroutines does not depend on the store. So over a Pair, which is
+// mostly slow, the tests that make sense on both hosts run in a Group only with DAIMON_TESTS=long.
 func Run(t *testing.T, open func(t *testing.T) stage.Store) {
+	paired := false
 	for _, h := range []host{goroutines, group} {
-		t.Run("life/"+h.name, func(t *testing.T) { testLife(newWorld(t, open, h), false) })
+		t.Run("life/"+h.name, func(t *testing.T) {
+			w := newWorld(t, open, h)
+			paired = w.paired
+			testLife(w, false)
+		})
 	}
 	t.Run("life/Fire", func(t *testing.T) { testLife(newWorld(t, open, goroutines), true) })
 	for _, h := range []host{goroutines, group} {
 		t.Run(h.name, func(t *testing.T) {
-			all := slices.Clone(tests)
+			full := tier.Current() >= tier.Full
+			var inTurn, parallel []test
+			if h.name == goroutines.name || !paired || tier.Current() == tier.Long {
+				parallel = tests
+				if full {
+					inTurn, parallel = timed, slices.Concat(tests, slow)
+				}
+			}
 			if h.name == group.name {
-				all = append(all, inGroup...)
-			}
-			if tier.Current() >= tier.Full {
-				for _, test := range timed {
-					t.Run(test.name, func(t *testing.T) { test.do(newWorld(t, open, h)) })
-				}
-				if all = append(all, slow...); h.name == group.name {
-					all = append(all, slowInGroup...)
+				parallel = slices.Concat(parallel, inGroup)
+				if full {
+					parallel = slices.Concat(parallel, slowInGroup)
 				}
 			}
-			for _, test := range all {
+			for _, test := range inTurn {
+				t.Run(test.name, func(t *testing.T) { test.do(newWorld(t, open, h)) })
+			}
+			for _, test := range parallel {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
 					test.do(newWorld(t, open, h))
@@ -57,6 +70,7 @@ type test struct {
 var slow = []test{
 	{"a long stage in a living worker", testLongStage},
 	{"a worker whose heartbeats fail", testHeartbeatsFail},
+	{"a call that hangs is made again", testCallHangs},
 	{"a stop while the store hangs", testStopHanging},
 	{"a claim that comes after the end", testLateClaim},
 	{"stops at every moment", testStops},
@@ -66,8 +80,6 @@ var slow = []test{
 
 // timed are tests that measure time. They do not run in parallel.
 var timed = []test{
-	{"forty-two finish while three are suspended", func(w *world) { testFortyFive(w, false) }},
-	{"forty-two finish while three are suspended from elsewhere", func(w *world) { testFortyFive(w, true) }},
 	{"a stop names the tasks that ignore it", testStopNames},
 }
 
@@ -88,6 +100,8 @@ var tests = []test{
 	{"a stop while an end is told", testEndedLong},
 
 	{"suspend answers true, then false", testSuspend},
+	{"forty-two finish while three are suspended", func(w *world) { testFortyFive(w, false) }},
+	{"forty-two finish while three are suspended from elsewhere", func(w *world) { testFortyFive(w, true) }},
 	{"suspended in the queue", testSuspendQueued},
 	{"suspended in back-off", testSuspendBackoff},
 	{"nothing to suspend", testNothingToSuspend},
@@ -126,6 +140,7 @@ var tests = []test{
 
 	{"troubles are the task's", testTroubles},
 	{"a transaction that cannot be mended", testSpoilt},
+	{"claims whose answers are lost", testClaimsLost},
 	{"requests that the store does not answer", testRequestsFail},
 }
 

@@ -324,7 +324,7 @@ func testStops(w *world) {
 	}
 	g := w.gate()
 	cfg := w.config(processors{"step": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
-		return func(tx stage.Tx) error {
+		return func(_ context.Context, tx stage.Tx) error {
 			tx.SetData(append(t.Data, t.Stage[0]))
 			return nil
 		}, nil
@@ -335,9 +335,7 @@ func testStops(w *world) {
 	var ids []stage.ID
 	for round := range 12 {
 		for range 4 {
-			id, err := w.other.Enqueue(w.ctx, "steps", "0", nil)
-			w.NoError(err)
-			ids = append(ids, id)
+			ids = append(ids, w.enqueued(stage.NewTask{Kind: "steps", Stage: "0"}))
 		}
 		r := w.host.start(w, e)
 		w.eventually("it has begun", func() bool { return w.times(ids[4*round], "step") > round%4 })

@@ -31,7 +31,7 @@ func (w *world) swallows(id string) stage.ProcessorFunc {
 
 // writes is a commit that leaves something.
 func (w *world) writes(data string) stage.Commit {
-	return func(tx stage.Tx) error {
+	return func(_ context.Context, tx stage.Tx) error {
 		w.note("committed")
 		tx.SetData([]byte(data))
 		return nil

@@ -49,7 +49,7 @@ func computes(f func() error) stage.Processor {
 // commits is a processor whose commit is f.
 func commits(f func() error) stage.Processor {
 	return stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-		return func(stage.Tx) error { return f() }, nil
+		return func(context.Context, stage.Tx) error { return f() }, nil
 	})
 }
 
@@ -106,8 +106,7 @@ func testTroubles(w *world) {
 		cfg.Workers, cfg.Attempts = 2, 2
 		r := w.start(cfg)
 		for range 3 {
-			id, err := w.other.Enqueue(w.ctx, "bad", row.begin, nil)
-			w.NoError(err)
+			id := w.enqueued(stage.NewTask{Kind: "bad", Stage: row.begin})
 			well := r.enqueue("short")
 			w.eventually(row.name, func() bool {
 				t := w.get(id)
@@ -160,17 +159,49 @@ func testStoreFails(w *world) {
 			}
 			return err
 		}
-		length := patience
-		if op == claim { // its tasks are claimed until the lease ends
-			length = lease
-		}
-		w.survives(g, op, lost, length)
+		w.survives(g, op, lost, patience)
 		w.Negative(lost.left.Load(), op)
 	}
 	left, g := newCountdown(2), w.gate()
 	g.spoil = left.trouble
 	w.survives(g, "commit", left, patience)
 	w.Negative(left.left.Load())
+}
+
+// testClaimsLost loses the answers of nine claims, and of some questions after them. The tasks go back, and none has lost
+// an attempt, although the leases would last longer than the test.
+func testClaimsLost(w *world) {
+	lost, asked := newCountdown(9), newCountdown(3)
+	g := w.gate()
+	g.after = func(op string, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case op == claim:
+			return lost.trouble()
+		case op == claimed:
+			return asked.trouble()
+		}
+		return nil
+	}
+	cfg := w.config(processors{"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		w.Zero(t.Attempt)
+		return nil, nil
+	}})
+	cfg.Store, cfg.Workers, cfg.Attempts = g, 2, 1
+	cfg.Lease, cfg.Heartbeat, cfg.Poll = 2*patience, 20*time.Millisecond, 20*time.Millisecond
+	r := w.start(cfg)
+	var ids []stage.ID
+	for range 5 {
+		ids = append(ids, w.enqueue("report"))
+	}
+	w.become(ids, isFinished)
+	w.NoError(r.stop(shutdown10))
+	for _, id := range ids {
+		w.Equal(1, w.times(id, "build"))
+	}
+	w.Negative(lost.left.Load())
+	w.Negative(asked.left.Load())
 }
 
 // testSpoilt has a store that says that trying again is in vain.
@@ -249,7 +280,7 @@ func (w *world) survives(g *gate, op string, troubles *countdown, lease time.Dur
 			if w.times(t.ID, id) <= failures {
 				return nil, errors.New("no luck")
 			}
-			return func(tx stage.Tx) error {
+			return func(_ context.Context, tx stage.Tx) error {
 				tx.SetData([]byte(string(t.Data) + letter))
 				return nil
 			}, nil

@@ -31,6 +31,8 @@ type world struct {
 	store stage.Store     // for the engines
 	other stage.Store     // for the test, as another process has it
 
+	paired bool // other is a connection of its own
+
 	mu    sync.Mutex
 	busy  int            // processors that have not returned
 	begun map[string]int // by task and processor
@@ -40,11 +42,13 @@ type world struct {
 func newWorld(t *testing.T, open func(t *testing.T) stage.Store, h host) *world {
 	s := open(t)
 	other := s
-	if p, ok := s.(Pair); ok {
+	p, paired := s.(Pair)
+	if paired {
 		s, other = p.Store, p.Other
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
-	w := &world{Assertions: require.New(t), t: t, host: h, ctx: ctx, store: s, other: other, begun: map[string]int{}}
+	w := &world{Assertions: require.New(t), t: t, host: h, ctx: ctx, store: s, other: other, paired: paired,
+		begun: map[string]int{}}
 	t.Cleanup(func() { // behind those of the runs
 		w.eventually("all processors have returned", func() bool { return w.running() == 0 })
 		cancel()
@@ -161,9 +165,14 @@ func (w *world) start(cfg stage.Config) *run {
 // enqueue adds a task from elsewhere.
 func (w *world) enqueue(kind string) stage.ID {
 	w.t.Helper()
-	id, err := w.other.Enqueue(w.ctx, kind, created, nil)
+	return w.enqueued(stage.NewTask{Kind: kind, Stage: created})
+}
+
+func (w *world) enqueued(n stage.NewTask) stage.ID {
+	w.t.Helper()
+	ids, err := w.other.Enqueue(w.ctx, n)
 	w.NoError(err)
-	return id
+	return ids[0]
 }
 
 // get returns a task as others see it.

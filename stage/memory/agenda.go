@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// agenda has the tasks of one kind that are due at some time, as a heap in the order of claims. Each entry knows its
-// place.
+// agenda has the tasks of one kind that are due at some time, either the fresh ones or the others, as a heap in the order
+// of claims. Each entry knows its agenda and its place there.
 type agenda []*entry
 
 func (a agenda) Len() int { return len(a) }
@@ -23,7 +23,7 @@ func (a agenda) Swap(i, j int) {
 
 func (a *agenda) Push(x any) {
 	e := x.(*entry)
-	e.place = len(*a)
+	e.in, e.place = a, len(*a)
 	*a = append(*a, e)
 }
 
@@ -32,25 +32,39 @@ func (a *agenda) Pop() any {
 	e := (*a)[last]
 	(*a)[last] = nil
 	*a = (*a)[:last]
-	e.place = nowhere
+	e.in = nil
 	return e
 }
 
-// put makes t the task of e, and moves e in the agenda of its kind to where it is due.
-func (s *store) put(e *entry, t stage.Task) {
-	e.task = t
-	a := s.due[t.Kind]
+// agenda returns the agenda of tasks of a kind that are fresh or not.
+func (s *store) agenda(kind string, fresh bool) *agenda {
+	k := class{kind, fresh}
+	a := s.due[k]
 	if a == nil {
 		a = new(agenda)
-		s.due[t.Kind] = a
+		s.due[k] = a
+	}
+	return a
+}
+
+// class says which tasks an agenda has.
+type class struct {
+	kind  string
+	fresh bool
+}
+
+// put makes t the task of e, and moves e to where it is due.
+func (s *store) put(e *entry, t stage.Task) {
+	e.task = t
+	a := s.agenda(t.Kind, transition.Fresh(&t))
+	if e.in != nil && (e.in != a || !t.Runs()) {
+		heap.Remove(e.in, e.place)
 	}
 	switch {
-	case e.place == nowhere && t.Runs():
-		heap.Push(a, e)
-	case e.place != nowhere && !t.Runs():
-		heap.Remove(a, e.place)
-	case e.place != nowhere:
+	case e.in != nil:
 		heap.Fix(a, e.place)
+	case t.Runs():
+		heap.Push(a, e)
 	}
 }
 
@@ -58,22 +72,29 @@ func (s *store) put(e *entry, t stage.Task) {
 // Each has to be put back.
 func (s *store) takeDue(kinds []string, limit int, now time.Time) (taken []*entry) {
 	for len(taken) < limit {
-		first := s.first(kinds)
-		if first == nil || !transition.Due(&first.task, now) {
+		first := s.first(kinds, now)
+		if first == nil {
 			break
 		}
-		heap.Remove(s.due[first.task.Kind], first.place)
+		heap.Remove(first.in, first.place)
 		taken = append(taken, first)
 	}
 	return taken
 }
 
-// first returns the task that comes first among all of the kinds, or nil.
-func (s *store) first(kinds []string) (first *entry) {
-	for _, kind := range kinds {
-		if a := s.due[kind]; a != nil && len(*a) > 0 && (first == nil || transition.Order(&(*a)[0].task, &first.task) < 0) {
-			first = (*a)[0]
+// first returns the task that comes first of all that are due of the kinds, or nil.
+func (s *store) first(kinds []string, now time.Time) *entry {
+	for _, fresh := range []bool{false, true} {
+		var first *entry
+		for _, kind := range kinds {
+			a := *s.agenda(kind, fresh)
+			if len(a) > 0 && transition.Due(&a[0].task, now) && (first == nil || transition.Order(&a[0].task, &first.task) < 0) {
+				first = a[0]
+			}
+		}
+		if first != nil {
+			return first
 		}
 	}
-	return first
+	return nil
 }

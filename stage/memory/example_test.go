@@ -13,20 +13,20 @@ import (
 func Example() {
 	ctx := context.Background()
 	s := memory.New(nil)
-	id, _ := s.Enqueue(ctx, "report", "CREATED", []byte("2026"))
+	ids, _ := s.Enqueue(ctx, stage.NewTask{Kind: "report", Stage: "CREATED", Data: []byte("2026")})
 
 	claimed, _ := s.Claim(ctx, stage.Claim{
 		Worker: "ann", Kinds: []string{"report"}, Limit: 8, Length: 15 * time.Second,
-		Enter: func(t *stage.Task) (string, int) { return "BUILDING", t.Attempt },
+		Shows: []stage.Show{{Kind: "report", Found: "CREATED", Stage: "BUILDING"}},
 	})
-	t, _ := s.Get(ctx, id)
+	t, _ := s.Get(ctx, ids[0])
 	fmt.Println(t.Stage, t.Status)
 
-	_ = s.Finish(ctx, claimed[0].Lease(), stage.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(tx stage.Tx) error {
+	_ = s.Finish(ctx, claimed[0].Lease(), stage.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(_ context.Context, tx stage.Tx) error {
 		tx.SetData([]byte("the report of 2026"))
 		return nil
 	})
-	t, _ = s.Get(ctx, id)
+	t, _ = s.Get(ctx, ids[0])
 	fmt.Println(t.Stage, t.Status, string(t.Data))
 	// Output:
 	// BUILDING IN_PROCESSING

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -13,7 +12,7 @@ type store struct {
 	now   func() time.Time
 	lock  chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
 	tasks []*entry      // the task with number i+1 at i
-	due   map[string]*agenda
+	due   map[class]*agenda
 }
 
 // New returns an empty store. now is its clock; nil means time.Now. The clock is read under the store's lock, by the
@@ -22,13 +21,18 @@ func New(now func() time.Time) stage.Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &store{now: now, lock: make(chan struct{}, 1), due: map[string]*agenda{}}
+	return &store{now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}}
 }
 
 // acquire takes the lock, unless ctx has ended or ends before.
 func (s *store) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	select {
+	case s.lock <- struct{}{}: // nearly always, and cheaper than with two cases
+		return nil
+	default:
 	}
 	select {
 	case s.lock <- struct{}{}:
@@ -40,17 +44,22 @@ func (s *store) acquire(ctx context.Context) error {
 
 func (s *store) release() { <-s.lock }
 
-func (s *store) Enqueue(ctx context.Context, kind, at string, data []byte) (stage.ID, error) {
+func (s *store) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
 	if err := s.acquire(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer s.release()
-	e := &entry{place: nowhere}
-	t := transition.New(kind, at, copied(data), s.now())
-	t.ID = stage.ID(len(s.tasks) + 1)
-	s.tasks = append(s.tasks, e)
-	s.put(e, t)
-	return t.ID, nil
+	now := s.now()
+	ids := make([]stage.ID, len(tasks))
+	for i, n := range tasks {
+		e := &entry{}
+		s.tasks = append(s.tasks, e)
+		t := transition.New(n, now)
+		t.ID, t.Data = stage.ID(len(s.tasks)), copied(n.Data)
+		s.put(e, t)
+		ids[i] = t.ID
+	}
+	return ids, nil
 }
 
 func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
@@ -60,19 +69,29 @@ func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	defer s.release()
 	now := s.now()
 	taken := s.takeDue(c.Kinds, c.Limit, now)
-	defer func() {
-		for _, e := range taken {
-			s.put(e, e.task)
-		}
-	}()
 	claimed := make([]stage.Task, len(taken))
 	for i, e := range taken {
-		claimed[i] = e.task
-		transition.Claim(&claimed[i], c, now) // which may panic: nothing has changed before all are claimed
-	}
-	for i, e := range taken {
-		e.task = claimed[i]
+		t := e.task
+		transition.Claim(&t, c, now)
+		e.ticket = c.Ticket
+		s.put(e, t)
 		claimed[i] = snapshot(&e.task)
+	}
+	return claimed, nil
+}
+
+// Claimed looks at all tasks: it is called after a claim without an answer, which a store in memory never gives.
+func (s *store) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	now := s.now()
+	var claimed []stage.Task
+	for _, e := range s.tasks {
+		if e.ticket.Engine == t.Engine && e.ticket.Number < t.Number && transition.Holds(&e.task, e.task.Lease(), now) {
+			claimed = append(claimed, snapshot(&e.task))
+		}
 	}
 	return claimed, nil
 }
@@ -96,7 +115,7 @@ func (s *store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 		}
 		if commit != nil {
 			tx := tx{t.Data}
-			if err := commit(&tx); err != nil {
+			if err := commit(ctx, &tx); err != nil {
 				return err
 			}
 			t.Data = tx.data
@@ -182,7 +201,7 @@ func (s *store) request(ctx context.Context, id stage.ID, rule transition.Reques
 	defer s.release()
 	e := s.find(id)
 	if e == nil {
-		return false, missing(id)
+		return false, transition.NotFound(id)
 	}
 	changed := rule(&e.task, s.now())
 	if changed {
@@ -198,7 +217,7 @@ func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	defer s.release()
 	e := s.find(id)
 	if e == nil {
-		return stage.Task{}, missing(id)
+		return stage.Task{}, transition.NotFound(id)
 	}
 	return snapshot(&e.task), nil
 }
@@ -228,15 +247,13 @@ func (s *store) find(id stage.ID) *entry {
 	return s.tasks[id-1]
 }
 
-func missing(id stage.ID) error { return fmt.Errorf("%w: %d", stage.ErrNotFound, id) }
-
-// entry is a task and its place in the agenda of its kind.
+// entry is a task and its place.
 type entry struct {
-	task  stage.Task
-	place int // nowhere, exactly when task.Due is zero
+	task   stage.Task
+	ticket stage.Ticket // of the latest claim
+	in     *agenda      // nil exactly when task.Due is zero
+	place  int          // in it
 }
-
-const nowhere = -1
 
 func snapshot(of *stage.Task) stage.Task {
 	t := *of

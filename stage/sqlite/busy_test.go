@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
@@ -27,7 +28,7 @@ func TestBothWaitsTogetherTakeBusy(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				begun := time.Now()
-				_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+				_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 				if err == nil || time.Since(begun) > 11*time.Second {
 					t.Errorf("%v after %v", err, time.Since(begun))
 				}

@@ -14,8 +14,8 @@
 //
 // Your own tables go into the same file. [SQL] gives a stage.Commit the transaction in which its stage ends: the rows
 // that it writes are there exactly when the stage is. [Store.Update] makes and changes your tables otherwise, and
-// [Store.DB] reads. [Store.EnqueueIn] adds a task in the transaction of either, so that it is there exactly if your rows
-// are.
+// [Store.DB] reads. [Store.EnqueueIn] adds tasks in the transaction of either, so that they are there exactly if your
+// rows are.
 //
 // The tables of this package have names that begin with daimon_. daimon_task has the tasks, in a form that the sqlite3
 // program can read; [Migrations] shows it. Tasks that do not run, and so are never due, may be deleted there when they are

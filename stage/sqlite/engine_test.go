@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"testing"
@@ -25,54 +26,54 @@ func TestEngine(t *testing.T) {
 func TestOpenDoesNotWaitForWriters(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
-	id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "job", Stage: "NEW"})
 	other := raw(t, path)
 	do(t, other, `BEGIN IMMEDIATE`)
 	begun := time.Now()
 	second := open(t, path, sqlite.Config{Busy: time.Minute})
-	_, err = second.Get(t.Context(), id)
+	_, err := second.Get(t.Context(), id)
 	require.NoError(t, err)
 	require.Less(t, time.Since(begun), 30*time.Second)
 	do(t, other, `ROLLBACK`)
 }
 
-// A task that is enqueued in a transaction is there with its rows, and only then.
+// Tasks that are enqueued in a transaction are there with its rows, and only then.
 func TestEnqueueIn(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
 	makeTables(t, s)
 	regretted := errors.New("regretted")
 	for _, want := range []error{regretted, nil} {
-		var id stage.ID
+		var ids []stage.ID
 		err := s.Update(t.Context(), func(tx *sql.Tx) (err error) {
-			if id, err = s.EnqueueIn(tx, "job", "NEW", []byte("data")); err != nil {
-				return err
-			}
-			if _, err = tx.Exec(insertion, id, "with it"); err != nil {
+			ids, err = s.EnqueueIn(tx,
+				stage.NewTask{Kind: "job", Stage: "NEW", Data: []byte("data")}, stage.NewTask{Kind: "other", Stage: "OLD"})
+			require.NoError(t, err)
+			require.Len(t, ids, 2)
+			if _, err = tx.Exec(insertion, ids[0], "with it"); err != nil {
 				return err
 			}
 			return want
 		})
 		require.ErrorIs(t, err, want)
-		x, err := s.Get(t.Context(), id)
-		if want != nil {
-			require.ErrorIs(t, err, stage.ErrNotFound)
-			require.Zero(t, count(t, s.DB(), "step"))
-			continue
+		for i, has := range []stage.Task{{Kind: "job", Stage: "NEW", Data: []byte("data")}, {Kind: "other", Stage: "OLD"}} {
+			x, err := s.Get(t.Context(), ids[i])
+			if want != nil {
+				require.ErrorIs(t, err, stage.ErrNotFound)
+				continue
+			}
+			require.NoError(t, err)
+			require.True(t, x.Runs())
+			require.Equal(t, has, stage.Task{Kind: x.Kind, Stage: x.Stage, Data: x.Data})
 		}
-		require.NoError(t, err)
-		require.Equal(t, "NEW", x.Stage)
-		require.True(t, x.Runs())
-		require.Equal(t, []byte("data"), x.Data)
-		require.Equal(t, 1, count(t, s.DB(), "step WHERE task = ?", id))
+		require.Equal(t, want == nil, count(t, s.DB(), "step") == 1)
 	}
 }
 
 // A stage may enqueue tasks: they are there when it has finished.
 func TestEnqueueInACommit(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
-	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Minute), last, func(tx stage.Tx) error {
-		_, err := s.EnqueueIn(sqlite.SQL(tx), "job", "NEW", nil)
+	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Minute), last, func(ctx context.Context, tx stage.Tx) error {
+		_, err := s.EnqueueIn(sqlite.SQL(tx), stage.NewTask{Kind: "job", Stage: "NEW"})
 		return err
 	}))
 	left, err := s.List(t.Context(), stage.Selection{Kind: "job", Running: true})

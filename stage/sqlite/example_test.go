@@ -36,13 +36,13 @@ func Example() {
 	}
 
 	// What an engine does; the commit is what a processor has returned.
-	id, _ := s.Enqueue(ctx, "report", "CREATED", nil)
+	ids, _ := s.Enqueue(ctx, stage.NewTask{Kind: "report", Stage: "CREATED"})
 	claimed, _ := s.Claim(ctx, stage.Claim{
 		Worker: "ann", Kinds: []string{"report"}, Limit: 8, Length: 15 * time.Second,
-		Enter: func(t *stage.Task) (string, int) { return "BUILDING", t.Attempt },
+		Shows: []stage.Show{{Kind: "report", Found: "CREATED", Stage: "BUILDING"}},
 	})
-	err = s.Finish(ctx, claimed[0].Lease(), stage.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(tx stage.Tx) error {
-		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, 'all is well')`, id)
+	err = s.Finish(ctx, claimed[0].Lease(), stage.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(ctx context.Context, tx stage.Tx) error {
+		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, 'all is well')`, ids[0])
 		return err
 	})
 	if err != nil {

@@ -8,5 +8,8 @@ var OpenClock = open
 // Writer is the connection that writes.
 func (s *Store) Writer() *sql.DB { return s.writer }
 
-// Due is the statement that Claim finds tasks with.
-const Due = due
+// Due is the statement that Claim finds tasks with, and ClaimedBy that of Claimed.
+const (
+	Due       = due
+	ClaimedBy = claimed
+)

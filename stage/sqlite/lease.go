@@ -21,77 +21,113 @@ type tasks struct {
 	statements
 }
 
-func (s *tasks) Enqueue(ctx context.Context, kind, at string, data []byte) (id stage.ID, err error) {
+// Enqueue costs one transaction, whatever the number of tasks.
+func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stage.ID, err error) {
 	err = s.write(ctx, "enqueue", func(tx *sql.Tx) error {
-		id, err = s.insert(tx, kind, at, data)
+		ids, err = s.insert(tx, tasks)
 		return err
 	})
-	return committed(id, err)
+	return committed(ids, err)
 }
 
-func (s *tasks) insert(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
-	t := transition.New(kind, at, data, s.now())
-	r, err := tx.Stmt(s.enqueue).Exec(t.Kind, t.Stage, t.Status, t.Data, milliseconds(t.Due), milliseconds(t.Created))
-	if err != nil {
-		return 0, err
+func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
+	now, insert := s.now(), tx.Stmt(s.enqueue)
+	ids := make([]stage.ID, len(tasks))
+	for i, n := range tasks {
+		t := transition.New(n, now)
+		r, err := insert.Exec(t.Kind, t.Stage, t.Status, t.Data, milliseconds(t.Due), milliseconds(t.Created))
+		if err != nil {
+			return nil, err
+		}
+		id, err := r.LastInsertId()
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = stage.ID(id)
 	}
-	id, err := r.LastInsertId()
-	return stage.ID(id), err
+	return ids, nil
 }
 
 // Claim costs one transaction, whatever the limit.
 func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task, err error) {
 	err = s.write(ctx, "claim", func(tx *sql.Tx) error {
 		now := s.now()
-		claimed, err = s.first(tx, c, now)
+		if claimed, err = s.first(tx, c, now); len(claimed) == 0 || err != nil {
+			return err
+		}
+		claim := tx.Stmt(s.claim)
 		for i := range claimed {
 			t := &claimed[i]
 			transition.Claim(t, c, now)
 			t.Due = at(milliseconds(t.Due))
-			if _, err := tx.Stmt(s.claim).Exec(append(values(t), t.Worker, t.Token)...); err != nil {
+			if _, err := claim.Exec(append(values(t), t.Worker, t.Token)...); err != nil {
 				return err
 			}
 		}
+		_, err = tx.Stmt(s.ticket).Exec(numbers(claimed, number), c.Ticket.Engine, c.Ticket.Number)
 		return err
 	})
 	return committed(claimed, err)
 }
 
-// first returns the tasks to claim, in order. Each kind is asked for by itself: the index has its tasks in order, and
-// SQLite would sort all that are due if it were asked for several kinds.
+// first returns the tasks to claim, in order.
 func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, error) {
-	limit := max(c.Limit, 0)
-	var all []stage.Task
 	kinds := slices.Clone(c.Kinds)
 	slices.Sort(kinds)
-	for _, kind := range slices.Compact(kinds) {
-		rows, err := tx.Stmt(s.due).Query(kind, now.UnixMilli(), limit)
-		if err != nil {
-			return nil, err
-		}
-		all, err = appendRows(all, rows, func(r row) (t stage.Task, err error) {
-			var due int64
-			err = r.Scan(&t.ID, &due)
-			t.Due = at(due)
-			return t, err
-		})
-		if err != nil {
-			return nil, err
-		}
+	kinds = slices.Compact(kinds)
+	all, err := s.firstOf(tx, false, kinds, c.Limit, now)
+	if err != nil {
+		return nil, err
 	}
-	order := func(t, u stage.Task) int { return transition.Order(&t, &u) }
-	slices.SortFunc(all, order)
-	all = all[:min(len(all), limit)]
+	fresh, err := s.firstOf(tx, true, kinds, c.Limit-len(all), now)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, fresh...)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Stmt(s.wholes).Query(numbers(all, func(t stage.Task) stage.ID { return t.ID }))
+	rows, err := tx.Stmt(s.wholes).Query(numbers(all, number))
 	if err != nil {
 		return nil, err
 	}
 	all, err = appendRows(all[:0], rows, scanWhole)
 	slices.SortFunc(all, order)
 	return all, err
+}
+
+// firstOf returns the numbers and times of at most limit due tasks that are fresh, or that are not. Each kind is asked for
+// by itself: the index has its tasks in order, and SQLite would sort all that are due if it were asked for several kinds.
+func (s *tasks) firstOf(tx *sql.Tx, fresh bool, kinds []string, limit int, now time.Time) (all []stage.Task, _ error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	due := tx.Stmt(s.due)
+	for _, kind := range kinds {
+		rows, err := due.Query(fresh, kind, now.UnixMilli(), limit)
+		if err != nil {
+			return nil, err
+		}
+		if all, err = appendRows(all, rows, scanDue); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, order)
+	return all[:min(len(all), limit)], nil
+}
+
+func number(t stage.Task) stage.ID { return t.ID }
+
+func order(t, u stage.Task) int { return transition.Order(&t, &u) }
+
+// Claimed waits for no write, and so does not see a claim that has not been committed yet.
+func (s *tasks) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
+	var held []stage.Task
+	rows, err := s.claimed.QueryContext(ctx, t.Engine, t.Number, s.now().UnixMilli())
+	if err == nil {
+		held, err = appendRows(nil, rows, scanWhole)
+	}
+	return held, s.failed("claimed", because(ctx, err))
 }
 
 // appendRows appends what scan makes of each of the rows, and closes them.
@@ -170,7 +206,7 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 		written := &transaction{Tx: tx}
 		return s.vetoing(func() error {
 			if commit != nil {
-				if refused = commit(written); refused != nil {
+				if refused = commit(ctx, written); refused != nil {
 					return refused
 				}
 			}
@@ -236,7 +272,7 @@ func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time
 		}
 		var renewed []stage.Lease
 		for i, l := range leases {
-			if beats[i] = transition.Beat(byID[l.Task], l, now); !beats[i].Lost {
+			if beats[i] = transition.Beat(byID[l.Task], l, now); beats[i].Renewed {
 				renewed = append(renewed, l)
 			}
 		}

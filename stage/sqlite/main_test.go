@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
@@ -65,6 +66,15 @@ func open(t testing.TB, path string, cfg sqlite.Config) *sqlite.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// enqueued adds a task.
+func enqueued(t testing.TB, s stage.Store, n stage.NewTask) stage.ID {
+	t.Helper()
+	ids, err := s.Enqueue(t.Context(), n)
+	require.NoError(t, err)
+	require.Len(t, ids, 1)
+	return ids[0]
 }
 
 // raw returns a connection of another program.

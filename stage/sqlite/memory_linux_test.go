@@ -34,11 +34,11 @@ func commitWithoutMemory(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Enqueue(ctx, "a", "CREATED", nil); err != nil {
+	if _, err := s.Enqueue(ctx, stage.NewTask{Kind: "a", Stage: "CREATED"}); err != nil {
 		return err
 	}
 	tasks, err := s.Claim(ctx, stage.Claim{
-		Kinds: []string{"a"}, Limit: 1, Length: time.Minute, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+		Kinds: []string{"a"}, Limit: 1, Length: time.Minute, Shows: working,
 	})
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func commitWithoutMemory(path string) error {
 	if err := allow(400 << 20); err != nil {
 		return err
 	}
-	err = s.Finish(ctx, tasks[0].Lease(), last, func(tx stage.Tx) error {
+	err = s.Finish(ctx, tasks[0].Lease(), last, func(ctx context.Context, tx stage.Tx) error {
 		_, err := sqlite.SQL(tx).Exec(`CREATE TABLE large AS SELECT randomblob(900000000)`)
 		return err
 	})

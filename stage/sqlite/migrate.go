@@ -5,38 +5,15 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
-	"path"
 	"strings"
+
+	"github.com/daimon-go/daimon/stage/internal/migration"
 )
 
 //go:embed migrations/*.sql
 var files embed.FS
 
-// migration brings a database from the schema with the number before to its own.
-type migration struct {
-	number int
-	name   string
-	sql    string
-}
-
-// migrations are numbered from 1, without a gap. Once released, a migration does not change.
-var migrations = readMigrations()
-
-func readMigrations() (all []migration) {
-	entries, err := files.ReadDir("migrations") // sorted by name
-	if err != nil {
-		panic(err)
-	}
-	for i, entry := range entries {
-		text, err := files.ReadFile(path.Join("migrations", entry.Name()))
-		name := strings.TrimSuffix(entry.Name(), ".sql")
-		if err != nil || !strings.HasPrefix(name, fmt.Sprintf("%04d_", i+1)) {
-			panic(fmt.Sprintf("sqlite: %s is not migration %d (%v)", entry.Name(), i+1, err))
-		}
-		all = append(all, migration{i + 1, name, string(text)})
-	}
-	return all
-}
+var migrations = migration.Read(files)
 
 // bookkeeping is the table of the migrations that a database has had.
 const bookkeeping = `CREATE TABLE IF NOT EXISTS daimon_migration (
@@ -48,9 +25,9 @@ const bookkeeping = `CREATE TABLE IF NOT EXISTS daimon_migration (
 
 // record returns the SQL that records that m was applied. Older versions of the sqlite3 program can run it too, which know
 // no fractions of a second.
-func (m migration) record() string {
+func record(m migration.Migration) string {
 	return fmt.Sprintf("INSERT INTO daimon_migration (number, name, applied)\n"+
-		"VALUES (%d, '%s', strftime('%%s', 'now') * 1000) ON CONFLICT (number) DO NOTHING;\n", m.number, m.name)
+		"VALUES (%d, '%s', strftime('%%s', 'now') * 1000) ON CONFLICT (number) DO NOTHING;\n", m.Number, m.Name)
 }
 
 // Migrations returns all that Open does to a new database, as SQL, to read it or to run it:
@@ -59,11 +36,11 @@ func (m migration) record() string {
 //
 // Each migration is one transaction, which records itself in daimon_migration, so Open finds nothing more to do. To bring
 // an older database up to date, use Open, which applies only what is missing: this text applies everything. The migrations
-// so far only make what does not exist, and may be applied twice.
+// so far only make what does not exist, and an index anew, and may be applied twice.
 func Migrations() string {
 	var text strings.Builder
 	for _, m := range migrations {
-		fmt.Fprintf(&text, "-- %s\nBEGIN IMMEDIATE;\n%s%s%sCOMMIT;\n", m.name, bookkeeping, m.sql, m.record())
+		fmt.Fprintf(&text, "-- %s\nBEGIN IMMEDIATE;\n%s%s%sCOMMIT;\n", m.Name, bookkeeping, m.SQL, record(m))
 	}
 	return text.String()
 }
@@ -101,8 +78,8 @@ func (s *database) migrateOnce(tx *sql.Tx) (bool, error) {
 		return false, nil
 	}
 	next := migrations[had]
-	if _, err := tx.Exec(next.sql + next.record()); err != nil {
-		return false, fmt.Errorf("migration %s: %w", next.name, err)
+	if _, err := tx.Exec(next.SQL + record(next)); err != nil {
+		return false, fmt.Errorf("migration %s: %w", next.Name, err)
 	}
 	return true, nil
 }

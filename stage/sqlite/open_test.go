@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -29,7 +28,7 @@ func TestPaths(t *testing.T) {
 		path := filepath.Join(dir, name)
 		s, err := sqlite.Open(path, sqlite.Config{})
 		require.NoError(t, err, name)
-		_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
+		_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 		require.NoError(t, err, name)
 		all, err := s.List(t.Context(), stage.Selection{})
 		require.NoError(t, err, name)
@@ -48,7 +47,7 @@ func TestRelativePath(t *testing.T) {
 	t.Chdir(dir)
 	s := open(t, "tasks.db", sqlite.Config{})
 	t.Chdir(t.TempDir())
-	_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), 1)
 	require.NoError(t, err)
@@ -67,7 +66,7 @@ func TestOpenErrors(t *testing.T) {
 	require.NoError(t, open(t, newer, sqlite.Config{}).Close())
 	foreign := filepath.Join(dir, "foreign.db")
 	for path, text := range map[string]string{
-		newer:   `INSERT INTO daimon_migration VALUES (2, '0002_future', 0)`,
+		newer:   `INSERT INTO daimon_migration VALUES (3, '0003_future', 0)`,
 		foreign: `CREATE TABLE daimon_migration (something TEXT)`,
 	} {
 		db := raw(t, path)
@@ -84,7 +83,7 @@ func TestOpenErrors(t *testing.T) {
 		{"a directory", dir, "unable to open database file"},
 		{"below a file", filepath.Join(file("plain", "x"), "tasks.db"), "unable to open database file"},
 		{"no database", file("text", strings.Repeat("this is no database. ", 100)), "file is not a database"},
-		{"newer", newer, "has had migration 2, of which this program, with 1, is too old to know"},
+		{"newer", newer, "has had migration 3, of which this program, with 2, is too old to know"},
 		{"tables of another program", foreign, "no such column: number"},
 	} {
 		s, err := sqlite.Open(row.path, sqlite.Config{})
@@ -100,7 +99,7 @@ func TestOpenErrors(t *testing.T) {
 		require.ErrorContains(t, err, "/proc/tasks.db: ")
 	}
 	require.Empty(t, descriptors(t, dir))
-	require.Equal(t, 2, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
+	require.Equal(t, 3, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
 }
 
 // TestUnwritable has databases that can be found but not written.
@@ -147,7 +146,7 @@ func TestClose(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+			_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 			require.NoError(t, err)
 			_, err = s.List(t.Context(), stage.Selection{})
 			require.NoError(t, err)
@@ -160,7 +159,7 @@ func TestClose(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Empty(t, descriptors(t, dir))
 	require.NoFileExists(t, filepath.Join(dir, "tasks.db-wal"), "all is in the one file")
-	_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
+	_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 	require.ErrorContains(t, err, "closed")
 	_, err = s.Get(t.Context(), 1)
 	require.ErrorContains(t, err, "closed")
@@ -193,8 +192,7 @@ func TestSettings(t *testing.T) {
 // TestChecks writes what no transition does.
 func TestChecks(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
-	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
 	for name, change := range map[string]string{
 		"a status that there is not": `status = 'DONE'`,
 		"a wish that there is not":   `status = 'IN_PROCESSING', wanted = 'RESUME'`,
@@ -211,87 +209,17 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestNumbers deletes the last task by hand: its number is not given again.
+// TestNumbers deletes the last task by hand: its number is not given again, and nothing of it is left.
 func TestNumbers(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
-	first, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
+	first := claimed(t, s, time.Minute).Task
+	require.Equal(t, 1, count(t, s.DB(), `daimon_claim`))
 	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
 		_, err := tx.Exec(`DELETE FROM daimon_task`)
 		return err
 	}))
-	second, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
-	require.Greater(t, second, first)
-}
-
-// schema is all that is in a database but its contents.
-func schema(t *testing.T, db *sql.DB) (all []string) {
-	t.Helper()
-	rows, err := db.Query(`SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name`)
-	require.NoError(t, err)
-	for rows.Next() {
-		var text string
-		require.NoError(t, rows.Scan(&text))
-		all = append(all, text)
-	}
-	require.NoError(t, rows.Err())
-	return all
-}
-
-func TestMigrationsByHand(t *testing.T) {
-	ours := open(t, newPath(t), sqlite.Config{})
-	want := schema(t, ours.DB())
-	ways := map[string]func(t *testing.T, path, text string){
-		"by a driver": func(t *testing.T, path, text string) { do(t, raw(t, path), text) },
-		"by sqlite3": func(t *testing.T, path, text string) {
-			cmd := exec.CommandContext(t.Context(), tier.Tool(t, "sqlite3"), "-bail", path)
-			cmd.Stdin = strings.NewReader(text)
-			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, string(out))
-			require.Empty(t, string(out))
-		},
-	}
-	for name, apply := range ways {
-		t.Run(name, func(t *testing.T) {
-			path := newPath(t)
-			apply(t, path, sqlite.Migrations())
-			db := raw(t, path)
-			require.Equal(t, want, schema(t, db))
-			var applied int64
-			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&applied))
-			require.WithinDuration(t, time.Now(), time.UnixMilli(applied), time.Minute)
-
-			s := open(t, path, sqlite.Config{})
-			require.Equal(t, want, schema(t, s.DB()), "nothing was left to do")
-			id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-			require.NoError(t, err)
-			apply(t, path, sqlite.Migrations())
-			require.Equal(t, want, schema(t, s.DB()), "once more")
-			_, err = s.Get(t.Context(), id)
-			require.NoError(t, err)
-			require.Equal(t, 1, count(t, s.DB(), `daimon_migration`))
-			var again int64
-			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&again))
-			require.Equal(t, applied, again)
-		})
-	}
-}
-
-// TestMigrationsKeep puts the tables into a database with other tables.
-func TestMigrationsKeep(t *testing.T) {
-	path := newPath(t)
-	do(t, raw(t, path), `CREATE TABLE report (body TEXT); INSERT INTO report VALUES ('kept')`)
-	for range 3 {
-		s := open(t, path, sqlite.Config{})
-		_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-		require.NoError(t, err)
-		require.NoError(t, s.Close())
-	}
-	db := raw(t, path)
-	require.Equal(t, 1, count(t, db, `report WHERE body = 'kept'`))
-	require.Equal(t, 3, count(t, db, `daimon_task`))
-	require.Equal(t, 1, count(t, db, `daimon_migration`))
+	require.Zero(t, count(t, s.DB(), `daimon_claim`))
+	require.Greater(t, enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"}), first)
 }
 
 func init() {
@@ -305,7 +233,7 @@ func openMany(ctx context.Context, path string) error {
 		go func() {
 			s, err := sqlite.Open(path, sqlite.Config{})
 			if err == nil {
-				_, err = s.Enqueue(ctx, "a", "CREATED", nil)
+				_, err = s.Enqueue(ctx, stage.NewTask{Kind: "a", Stage: "CREATED"})
 			}
 			if s != nil {
 				_ = s.Close()
@@ -321,22 +249,29 @@ func openMany(ctx context.Context, path string) error {
 	return nil
 }
 
-// TestOpenAtOnce opens a database that is not there yet, from many processes and goroutines.
+// TestOpenAtOnce opens a database that is not there yet, and one of an older release, from many processes and goroutines.
 func TestOpenAtOnce(t *testing.T) {
-	for range 2 {
+	for range tier.Choose(1, 1, 4) {
 		path := newPath(t)
-		var waits []func() (string, error)
-		for range 3 {
-			waits = append(waits, startChild(t, "open", path))
-		}
-		require.NoError(t, openMany(t.Context(), path))
-		for _, wait := range waits {
-			out, err := wait()
-			require.NoError(t, err, out)
-		}
-		db := raw(t, path)
-		require.Equal(t, 16, count(t, db, `daimon_task`))
-		require.Equal(t, 1, count(t, db, `daimon_migration`))
-		intact(t, db)
+		openedAtOnce(t, path, 16)
+		openedAtOnce(t, path, 32)
+		openedAtOnce(t, oldFile(t), 16+oldTasks)
 	}
+}
+
+func openedAtOnce(t *testing.T, path string, tasks int) {
+	t.Helper()
+	var waits []func() (string, error)
+	for range 3 {
+		waits = append(waits, startChild(t, "open", path))
+	}
+	require.NoError(t, openMany(t.Context(), path))
+	for _, wait := range waits {
+		out, err := wait()
+		require.NoError(t, err, out)
+	}
+	db := raw(t, path)
+	require.Equal(t, tasks, count(t, db, `daimon_task`))
+	require.Equal(t, 2, count(t, db, `daimon_migration`))
+	intact(t, db)
 }

@@ -36,7 +36,7 @@ func init() {
 var halves = stage.Begin("NEW").Then("FIRST", "insert", "HALF").Then("SECOND", "insert", "WHOLE")
 
 func insertStep(_ context.Context, t *stage.Task) (stage.Commit, error) {
-	return func(tx stage.Tx) error {
+	return func(ctx context.Context, tx stage.Tx) error {
 		_, err := sqlite.SQL(tx).Exec(insertion, t.ID, t.Stage)
 		return err
 	}, nil
@@ -105,8 +105,8 @@ func works(path string) error {
 			time.Sleep(lease / 4) // more heartbeats, if there still are any
 		}
 		commit, err := insertStep(ctx, t)
-		return func(tx stage.Tx) error {
-			err := commit(tx)
+		return func(ctx context.Context, tx stage.Tx) error {
+			err := commit(ctx, tx)
 			m.reach("writing " + t.Stage)
 			return err
 		}, err
@@ -192,8 +192,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 			path := newPath(t)
 			s := open(t, path, sqlite.Config{})
 			makeTables(t, s)
-			id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
-			require.NoError(t, err)
+			id := enqueued(t, s, stage.NewTask{Kind: "job", Stage: "NEW"})
 
 			said, err := startChild(t, "works", path, endVariable+"="+row.end)()
 			var exit *exec.ExitError
@@ -246,8 +245,7 @@ func TestStoppedProcessLosesItsLease(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
 	makeTables(t, s)
-	id, err := s.Enqueue(t.Context(), "job", "NEW", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "job", Stage: "NEW"})
 
 	gate := filepath.Join(t.TempDir(), "gate")
 	cmd := childCommand(t, "works", path, gateVariable+"="+gate)
@@ -329,7 +327,7 @@ func TestLongLockLosesNothing(t *testing.T) {
 	do(t, other, `BEGIN IMMEDIATE`)
 	over := time.After(tier.Choose(3*time.Second, 3*time.Second, 10*time.Second))
 	close(locked)
-	_, err = hasty.Enqueue(t.Context(), "job", "NEW", nil)
+	_, err = hasty.Enqueue(t.Context(), stage.NewTask{Kind: "job", Stage: "NEW"})
 	require.ErrorContains(t, err, "for 1s another process has been writing", "the error says why")
 	<-over
 	for _, x := range list(t, s) {
@@ -356,7 +354,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	var processed, refused atomic.Int64
 	e, err := stage.New(impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
 		processed.Add(1)
-		return func(tx stage.Tx) error {
+		return func(ctx context.Context, tx stage.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(insertion, x.ID, x.Stage+large)
 			if err != nil {
 				refused.Add(1)

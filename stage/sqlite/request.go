@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -30,7 +29,7 @@ func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule tran
 	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) error {
 		switch {
 		case t == nil:
-			return missing(id)
+			return transition.NotFound(id)
 		case !rule(t, now):
 			return errUnchanged
 		}
@@ -42,13 +41,11 @@ func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule tran
 	return err == nil, err
 }
 
-func missing(id stage.ID) error { return fmt.Errorf("%w: %d", stage.ErrNotFound, id) }
-
 // Get waits for no write.
 func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	t, err := scanWhole(s.get.QueryRowContext(ctx, id))
 	if errors.Is(err, sql.ErrNoRows) {
-		err = missing(id)
+		err = transition.NotFound(id)
 	}
 	return t, s.failed("get", because(ctx, err))
 }

@@ -57,6 +57,9 @@ type database struct {
 // waits for other processes that do the same. The directory must exist, and allow for files beside the database, with -wal
 // and -shm behind its name.
 //
+// End the programs of older releases before a newer one opens the file: they cannot open it again. One that has it open
+// goes on, but looks at all due tasks in each claim.
+//
 // The path is a path, whatever characters it has: "file:…" is refused. So is ":memory:", since a database in memory would
 // have one connection and no second process; use package memory.
 func Open(path string, cfg Config) (*Store, error) { return open(path, cfg, time.Now) }
@@ -163,10 +166,10 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	return err
 }
 
-// EnqueueIn does what Enqueue does, in a transaction of this store's Update or SQL: the task is there exactly if your rows
-// are. at is the first stage of its chain. Engines find the task when they poll.
-func (s *Store) EnqueueIn(tx *sql.Tx, kind, at string, data []byte) (stage.ID, error) {
-	return s.insert(tx, kind, at, data)
+// EnqueueIn does what Enqueue does, in a transaction of this store's Update or SQL: the tasks are there exactly if your rows
+// are. Engines find them when they poll.
+func (s *Store) EnqueueIn(tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
+	return s.insert(tx, tasks)
 }
 
 // failed adds the operation and the file to an error, unless it is an answer of the Store interface.

@@ -42,12 +42,12 @@ func TestStore(t *testing.T) {
 func TestClock(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
 	begun := time.Now().Truncate(time.Millisecond)
-	_, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
+	_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err)
 	const length = 300 * time.Millisecond
 	claim := func() []stage.Task {
 		claimed, err := s.Claim(t.Context(), stage.Claim{
-			Kinds: []string{"a"}, Limit: 1, Length: length, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+			Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working,
 		})
 		require.NoError(t, err)
 		return claimed
@@ -60,7 +60,7 @@ func TestClock(t *testing.T) {
 	time.Sleep(length / 2)
 	beats, err := s.Heartbeat(t.Context(), []stage.Lease{first[0].Lease()}, length)
 	require.NoError(t, err)
-	require.Equal(t, []stage.Beat{{}}, beats)
+	require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 	renewed := time.Now()
 	require.Eventually(t, func() bool { return len(claim()) == 1 }, 10*time.Second, 5*time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(renewed), length-50*time.Millisecond)
@@ -74,10 +74,10 @@ func TestRounding(t *testing.T) {
 	s, err := sqlite.OpenClock(newPath(t), sqlite.Config{}, func() time.Time { return time.UnixMicro(5_000_999) })
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	_, err = s.Enqueue(t.Context(), "a", "CREATED", nil)
+	_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err)
 	claimed, err := s.Claim(t.Context(), stage.Claim{
-		Kinds: []string{"a"}, Limit: 1, Length: 1500 * time.Microsecond, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+		Kinds: []string{"a"}, Limit: 1, Length: 1500 * time.Microsecond, Shows: working,
 	})
 	require.NoError(t, err)
 	require.Equal(t, time.UnixMilli(5002).UTC(), claimed[0].Due, "up, since a lease may be longer but not shorter")
@@ -89,18 +89,29 @@ func TestRounding(t *testing.T) {
 // TestPlan keeps claims from looking at all tasks, and from sorting them.
 func TestPlan(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
-	var id, parent, unused int
-	var detail string
-	require.NoError(t, s.DB().QueryRow(`EXPLAIN QUERY PLAN `+sqlite.Due, "a", 1, 1).Scan(&id, &parent, &unused, &detail))
-	require.Equal(t, "SEARCH daimon_task USING COVERING INDEX daimon_task_due (kind=? AND due<?)", detail)
-	rows, err := s.DB().Query(`EXPLAIN QUERY PLAN `+sqlite.Due, "a", 1, 1)
+	require.Equal(t, []string{
+		"SEARCH daimon_task USING COVERING INDEX daimon_task_due (<expr>=? AND kind=? AND due<?)",
+	}, plan(t, s, sqlite.Due, true, "a", 1, 1), "one search, nothing sorted")
+	require.Equal(t, []string{
+		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=?)",
+		"SEARCH c EXISTS USING INTEGER PRIMARY KEY (rowid=?)",
+		"USE TEMP B-TREE FOR ORDER BY",
+	}, plan(t, s, sqlite.ClaimedBy, 1, 1, 1), "neither new tasks nor those that have ended")
+}
+
+// plan returns the steps by which SQLite finds what a statement asks for.
+func plan(t *testing.T, s *sqlite.Store, statement string, args ...any) (steps []string) {
+	t.Helper()
+	rows, err := s.DB().Query(`EXPLAIN QUERY PLAN `+statement, args...)
 	require.NoError(t, err)
-	steps := 0
 	for rows.Next() {
-		steps++
+		var id, parent, unused int
+		var step string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
+		steps = append(steps, step)
 	}
 	require.NoError(t, rows.Err())
-	require.Equal(t, 1, steps, "one search, nothing sorted")
+	return steps
 }
 
 func BenchmarkStore(b *testing.B) {

@@ -8,17 +8,28 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// statements are prepared: get and list for the readers, the others for the writer. Those that read or write many tasks
+// statements are prepared: get, list and claimed for the readers, the others for the writer. Those that read or write many tasks
 // take their numbers as a JSON array.
 type statements struct {
-	get, list *sql.Stmt
+	get, list, claimed *sql.Stmt
 
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
-	claim, enter, finish, save, renew          *sql.Stmt
+	claim, ticket, enter, finish, save, renew  *sql.Stmt
 }
 
 const (
-	due = `SELECT id, due FROM daimon_task WHERE kind = ?1 AND due <= ?2 ORDER BY due, id LIMIT ?3`
+	// fresh is transition.Fresh, as the index has it.
+	fresh = `(token = 0 AND status = 'NORMAL')`
+
+	due = `SELECT id, due FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3 ORDER BY due, id LIMIT ?4`
+
+	// claimed looks at all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at the
+	// whole table in databases that have seen ANALYZE.
+	claimed = whole + `INDEXED BY daimon_task_due
+		WHERE ` + fresh + ` = 0 AND due > ?3 AND status = 'IN_PROCESSING' AND EXISTS (
+			SELECT 1 FROM daimon_claim AS c
+			WHERE c.task = daimon_task.id AND c.token = daimon_task.token AND c.engine = ?1 AND c.number < ?2)
+		ORDER BY id`
 
 	// brief is what the rules of a transition look at, and whole all of a task.
 	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token FROM daimon_task `
@@ -42,6 +53,7 @@ func (s *tasks) prepare() error {
 			WHERE id > ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR stage = ?3) AND (?4 = '' OR status = ?4)
 				AND (NOT ?5 OR due IS NOT NULL)
 			ORDER BY id LIMIT ?6`},
+		{&s.claimed, s.reader, claimed},
 
 		{&s.enqueue, s.writer, `
 			INSERT INTO daimon_task (kind, stage, status, data, due, created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)`},
@@ -51,6 +63,9 @@ func (s *tasks) prepare() error {
 		{&s.brief, s.writer, brief + `WHERE id = ?`},
 		{&s.briefs, s.writer, brief + `WHERE ` + these},
 		{&s.claim, s.writer, save + `, worker = ?9, token = ?10 WHERE id = ?1`},
+		{&s.ticket, s.writer, `
+			INSERT OR REPLACE INTO daimon_claim (task, token, engine, number)
+			SELECT id, token, ?2, ?3 FROM daimon_task WHERE ` + these},
 		{&s.enter, s.writer, `UPDATE daimon_task SET stage = ?2, attempt = ?3, changed = ?4 WHERE id = ?1`},
 		// The commit may have ended the transaction and begun another: then the task may have changed meanwhile.
 		{&s.finish, s.writer, `
@@ -70,6 +85,14 @@ func (s *tasks) prepare() error {
 }
 
 type row interface{ Scan(...any) error }
+
+// scanDue reads a row of due.
+func scanDue(r row) (t stage.Task, err error) {
+	var due int64
+	err = r.Scan(&t.ID, &due)
+	t.Due = at(due)
+	return t, err
+}
 
 // scanBrief reads a row of brief.
 func scanBrief(r row) (t stage.Task, err error) {

@@ -47,7 +47,7 @@ func TestContextsThatEnd(t *testing.T) {
 				require.Zero(t, n)
 			}
 		default:
-			err = s.Finish(ctx, l, last, func(tx stage.Tx) error {
+			err = s.Finish(ctx, l, last, func(ctx context.Context, tx stage.Tx) error {
 				_, err := sqlite.SQL(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, 'done')`, l.Task)
 				return err
 			})
@@ -68,7 +68,7 @@ func TestContextsThatEnd(t *testing.T) {
 	t.Log("done:", done, "given up:", given)
 	require.NotZero(t, done)
 	require.NotZero(t, given)
-	_, err := other.Enqueue(t.Context(), "a", "CREATED", nil)
+	_, err := other.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err, "no lock was left")
 	intact(t, s.DB())
 }
@@ -83,11 +83,14 @@ func (endsUnnoticed) Err() error            { return context.Canceled }
 func TestAfterAContextHasEndedAnErrorIsThatOfTheContext(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
-	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
 	reads := map[string]func(context.Context) error{
 		"get":  func(ctx context.Context) error { _, err := s.Get(ctx, id); return err },
 		"list": func(ctx context.Context) error { _, err := s.List(ctx, stage.Selection{}); return err },
+		"claimed": func(ctx context.Context) error {
+			_, err := s.Claimed(ctx, stage.Ticket{Engine: 1, Number: 1})
+			return err
+		},
 	}
 	for name, read := range reads {
 		require.NoError(t, read(endsUnnoticed{t.Context()}), name)
@@ -104,13 +107,12 @@ func TestLocked(t *testing.T) {
 	path := newPath(t)
 	const busy = 400 * time.Millisecond
 	s := open(t, path, sqlite.Config{Busy: busy})
-	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
 	db := raw(t, path)
 	do(t, db, `BEGIN IMMEDIATE`)
 
 	begun := time.Now()
-	_, err = s.Suspend(t.Context(), id)
+	_, err := s.Suspend(t.Context(), id)
 	require.ErrorContains(t, err, "sqlite: suspend in "+path+": for 400ms another process has been writing: ")
 	require.ErrorContains(t, err, "SQLITE_BUSY")
 	require.GreaterOrEqual(t, time.Since(begun), busy)
@@ -135,6 +137,8 @@ func TestLocked(t *testing.T) {
 	task, err := s.Get(t.Context(), id)
 	require.NoError(t, err, "reads do not wait")
 	require.Equal(t, stage.Normal, task.Status)
+	_, err = s.Claimed(t.Context(), stage.Ticket{Engine: 1, Number: 1})
+	require.NoError(t, err, "nor does an engine that looks for its claims")
 	do(t, db, `COMMIT`)
 	made, err := s.Suspend(t.Context(), id)
 	require.NoError(t, err)
@@ -155,23 +159,23 @@ func TestFull(t *testing.T) {
 	require.NoError(t, err)
 	for name, do := range map[string]func() error{
 		"enqueue": func() error {
-			_, err := s.Enqueue(t.Context(), "a", "CREATED", large)
+			_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED", Data: large})
 			return err
 		},
 		"finish": func() error {
-			return s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			return s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 				tx.SetData(large)
 				return nil
 			})
 		},
 		"commit": func() error {
-			return s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			return s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 				_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, string(large))
 				return err
 			})
 		},
 		"a commit that does not care": func() error {
-			return s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			return s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 				_, _ = sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, string(large))
 				_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, string(large))
 				return err
@@ -189,12 +193,12 @@ func TestFull(t *testing.T) {
 		require.Zero(t, count(t, s.DB(), `report`), name)
 		beats, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Minute)
 		require.NoError(t, err, "what needs no room goes on")
-		require.Equal(t, []stage.Beat{{}}, beats)
+		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 		before, err = s.List(t.Context(), stage.Selection{})
 		require.NoError(t, err, name)
 	}
 	limit(1000)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		tx.SetData(large)
 		return insert(sqlite.SQL(tx), l.Task)
 	}))
@@ -209,26 +213,28 @@ func TestCommitErrors(t *testing.T) {
 	var pages int
 	require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
 	do(t, s.Writer(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+2))
-	full := func(tx stage.Tx) error {
+	full := func(ctx context.Context, tx stage.Tx) error {
 		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, strings.Repeat("x", 100_000))
 		return err
 	}
 	for _, row := range []struct {
 		name        string
-		commit      func(stage.Tx) error
+		commit      func(context.Context, stage.Tx) error
 		unavailable bool
 	}{
 		{"a full disk", full, true},
-		{"a full disk, in other words", func(tx stage.Tx) error { return fmt.Errorf("to write a report: %w", full(tx)) }, true},
-		{"a full disk, for good", func(tx stage.Tx) error { return stage.Permanent(full(tx)) }, false},
-		{"a broken rule", func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
-		{"no SQL", func(tx stage.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
-		{"something else", func(stage.Tx) error { return errors.New("on purpose") }, false},
+		{"a full disk, in other words", func(ctx context.Context, tx stage.Tx) error {
+			return fmt.Errorf("to write a report: %w", full(ctx, tx))
+		}, true},
+		{"a full disk, for good", func(ctx context.Context, tx stage.Tx) error { return stage.Permanent(full(ctx, tx)) }, false},
+		{"a broken rule", func(ctx context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
+		{"no SQL", func(ctx context.Context, tx stage.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
+		{"something else", func(context.Context, stage.Tx) error { return errors.New("on purpose") }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var cause error
-			err := s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
-				cause = row.commit(tx)
+			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+				cause = row.commit(ctx, tx)
 				return cause
 			})
 			require.Error(t, cause)
@@ -283,7 +289,7 @@ func hit(s *sqlite.Store, n int) error {
 		}
 		return err
 	}
-	id, err := s.Enqueue(ctx, "a", "CREATED", []byte("data"))
+	ids, err := s.Enqueue(ctx, stage.NewTask{Kind: "a", Stage: "CREATED", Data: []byte("data")})
 	if err != nil {
 		return err
 	}
@@ -293,7 +299,7 @@ func hit(s *sqlite.Store, n int) error {
 	}
 	claimed, err := s.Claim(ctx, stage.Claim{
 		Kinds: []string{"a", "b"}, Limit: 1 + n%2, Length: length,
-		Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+		Shows: working,
 	})
 	if err != nil {
 		return err
@@ -310,7 +316,7 @@ func hit(s *sqlite.Store, n int) error {
 		if n%7 == 0 {
 			_, err = s.Return(ctx, t.Lease(), stage.Return{Stage: "CREATED", Status: stage.Normal, Runs: true})
 		} else {
-			err = s.Finish(ctx, t.Lease(), last, func(tx stage.Tx) error {
+			err = s.Finish(ctx, t.Lease(), last, func(ctx context.Context, tx stage.Tx) error {
 				_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, 'done')`, t.ID)
 				return err
 			})
@@ -320,9 +326,9 @@ func hit(s *sqlite.Store, n int) error {
 		}
 	}
 	if n%6 == 0 {
-		_, err = s.Cancel(ctx, id)
+		_, err = s.Cancel(ctx, ids[0])
 	} else {
-		_, err = s.Resume(ctx, id, true)
+		_, err = s.Resume(ctx, ids[0], true)
 	}
 	if err != nil {
 		return err

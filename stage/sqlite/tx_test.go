@@ -18,13 +18,15 @@ import (
 
 var last = stage.Passage{From: "WORKING", To: "DONE", Last: true}
 
+// working shows a new task at the stage that last ends.
+var working = []stage.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
+
 // claimed adds a task and claims it.
 func claimed(t testing.TB, s stage.Store, length time.Duration) stage.Lease {
 	t.Helper()
-	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
 	tasks, err := s.Claim(t.Context(), stage.Claim{
-		Kinds: []string{"a"}, Limit: 1, Length: length, Enter: func(*stage.Task) (string, int) { return "WORKING", 0 },
+		Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working,
 	})
 	require.NoError(t, err)
 	require.Len(t, tasks, 1)
@@ -66,7 +68,7 @@ func TestCommit(t *testing.T) {
 	}
 
 	l := claimed(t, s, time.Minute)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 		is(l, 0, "WORKING IN_PROCESSING")
 		return nil
@@ -83,7 +85,7 @@ func TestCommit(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			defer func() { _ = recover() }()
-			err := s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 				return end()
 			})
@@ -91,7 +93,7 @@ func TestCommit(t *testing.T) {
 		})
 		all.Wait()
 		is(l, 0, "WORKING IN_PROCESSING")
-		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			return insert(sqlite.SQL(tx), l.Task)
 		}), name)
 		is(l, 1, "DONE NORMAL")
@@ -129,7 +131,7 @@ func TestCommitEnds(t *testing.T) {
 			l := claimed(t, s, time.Minute)
 			before, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
-			err = s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+			err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 				tx.SetData([]byte("lost"))
 				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 				row.end(sqlite.SQL(tx))
@@ -148,7 +150,7 @@ func TestCommitEnds(t *testing.T) {
 			require.Equal(t, before, after)
 			require.Zero(t, count(t, s.DB(), `report`))
 
-			require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+			require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
 			require.Equal(t, 1, count(t, s.DB(), `report`), "and the store goes on")
 		})
 	}
@@ -164,7 +166,7 @@ func TestCommitEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.Eventually(t, func() bool {
 				tasks, err := other.Claim(t.Context(), stage.Claim{
-					Kinds: []string{"a"}, Limit: 1, Length: time.Minute, Enter: func(t *stage.Task) (string, int) { return t.Stage, 1 },
+					Kinds: []string{"a"}, Limit: 1, Length: time.Minute,
 				})
 				return err == nil && len(tasks) == 1
 			}, time.Minute, time.Millisecond)
@@ -177,7 +179,7 @@ func TestCommitEnds(t *testing.T) {
 			var before stage.Task
 			p := last
 			p.Last = false
-			require.ErrorIs(t, s.Finish(t.Context(), l, p, func(tx stage.Tx) error {
+			require.ErrorIs(t, s.Finish(t.Context(), l, p, func(ctx context.Context, tx stage.Tx) error {
 				_, err := sqlite.SQL(tx).Exec(`ROLLBACK`)
 				require.NoError(t, err)
 				meddle(t, other, l)
@@ -195,12 +197,12 @@ func TestCommitEnds(t *testing.T) {
 	t.Run("a context of its own", func(t *testing.T) {
 		s, _ := withReports(t, sqlite.Config{})
 		l := claimed(t, s, time.Minute)
-		err := s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			_, err := sqlite.SQL(tx).ExecContext(ended, `INSERT INTO report (task, body) VALUES (1, 'late')`)
 			return err
 		})
 		require.Equal(t, context.Canceled, err)
-		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
 	})
 
 	t.Run("a rule that is broken in the end", func(t *testing.T) {
@@ -212,7 +214,7 @@ func TestCommitEnds(t *testing.T) {
 		l := claimed(t, s, time.Minute)
 		before, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
-		err = s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(`INSERT INTO page (report) VALUES (1000)`)
 			return err
 		})
@@ -221,13 +223,13 @@ func TestCommitEnds(t *testing.T) {
 		after, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		require.Equal(t, before, after)
-		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
 	})
 
 	t.Run("rows that stay open", func(t *testing.T) {
 		s, _ := withReports(t, sqlite.Config{})
 		l := claimed(t, s, time.Minute)
-		require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			rows, err := sqlite.SQL(tx).Query(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 1000`)
 			require.NoError(t, err)
 			require.True(t, rows.Next())
@@ -242,7 +244,7 @@ func TestSQLOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
 	l := claimed(t, s, time.Minute)
 	require.PanicsWithValue(t, "sqlite: SQL is for transactions of this package's Store, and this is a *memory.tx", func() {
-		_ = s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+		_ = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			sqlite.SQL(tx)
 			return nil
 		})
@@ -254,7 +256,7 @@ func TestTxAfterItsCommit(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	l := claimed(t, s, time.Minute)
 	var kept stage.Tx
-	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		kept = tx
 		return nil
 	}))
@@ -277,7 +279,7 @@ func TestCommitOutlivesLease(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, (*one).Close()) })
 	}
 	l := claimed(t, s, time.Minute)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
 		c.since.Add(int64(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -292,8 +294,7 @@ func TestCommitOutlivesLease(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
-	id, err := s.Enqueue(t.Context(), "a", "CREATED", nil)
-	require.NoError(t, err)
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error { return insert(tx, id) }))
 	require.Equal(t, 1, count(t, s.DB(), `report`))
 

@@ -158,7 +158,7 @@ func (t *transaction) SetData(data []byte) { t.data, t.set = append([]byte(nil),
 // stage is. It is good until the Commit returns. SQL panics for the Tx of another store. If the Commit ends the transaction
 // itself, nothing has changed, and Finish returns an error.
 //
-//	return func(tx stage.Tx) error {
+//	return func(ctx context.Context, tx stage.Tx) error {
 //		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
 //		return err
 //	}, nil

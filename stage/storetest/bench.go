@@ -15,13 +15,13 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 	data := []byte("some 30 bytes, as a task's are")
 	fill := func(b *testing.B, s stage.Store, n int) {
 		for range n {
-			if _, err := s.Enqueue(ctx, "a", created, data); err != nil {
+			if _, err := s.Enqueue(ctx, stage.NewTask{Kind: "a", Stage: created, Data: data}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
 	claim := func(b *testing.B, s stage.Store, length time.Duration) []stage.Task {
-		claimed, err := s.Claim(ctx, stage.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Enter: keep})
+		claimed, err := s.Claim(ctx, stage.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Shows: keep("a")})
 		if err != nil || len(claimed) != 8 {
 			b.Fatal(len(claimed), err)
 		}
@@ -47,7 +47,7 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 		s := open(b)
 		fill(b, s, 8)
 		l := claim(b, s, time.Hour)[0].Lease()
-		commit := func(tx stage.Tx) error {
+		commit := func(_ context.Context, tx stage.Tx) error {
 			tx.SetData(data)
 			return nil
 		}

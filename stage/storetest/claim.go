@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -11,17 +13,11 @@ func testClaim(f *fixture) {
 	f.advance(time.Second)
 	was := f.get(id)
 	now := was.Created.Add(time.Second)
-	asked := 0
 	tasks, err := f.a.Claim(f.ctx, stage.Claim{
 		Worker: "ann", Kinds: []string{"report"}, Limit: 1, Length: length,
-		Enter: func(t *stage.Task) (string, int) {
-			asked++
-			f.Equal(plain(was), plain(*t), "as it was before")
-			return working, 3
-		},
+		Shows: []stage.Show{{Kind: "report", Found: created, Stage: working, Attempts: 3}},
 	})
 	f.NoError(err)
-	f.Positive(asked)
 	f.Len(tasks, 1)
 	want := was
 	want.Stage, want.Status, want.Attempt = working, stage.InProcessing, 3
@@ -36,7 +32,7 @@ func testClaim(f *fixture) {
 
 func testClaimOrder(f *fixture) {
 	claim := func(worker string) stage.Task {
-		tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: worker, Kinds: []string{"a"}, Limit: 1, Length: length, Enter: keep})
+		tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: worker, Kinds: []string{"a"}, Limit: 1, Length: length})
 		f.NoError(err)
 		f.Len(tasks, 1)
 		return tasks[0]
@@ -49,28 +45,34 @@ func testClaimOrder(f *fixture) {
 	f.enqueue("a")
 	third := f.enqueue("a")
 	fourth := f.enqueue("a")
+	backlog := f.enqueue("a") // due before all others
 
 	lost := claim("left by it") // the first; due when its lease has ended, in 10 s
 	f.Equal(first, lost.ID)
 	failed := claim("fails")
 	giveBack(failed, stage.Error, 5*time.Second)
 	interrupted := claim("stops")
-	f.Equal(third, interrupted.ID)
+	f.Equal(third, interrupted.ID, "that one rests")
 	giveBack(interrupted, stage.Normal, 7*time.Second)
 	f.yes(f.suspend(fourth))
 	f.advance(6 * time.Second)
-	f.yes(f.resume(fourth)) // due in 6 s
+	f.yes(f.resume(fourth)) // due in 6 s, and never claimed
 	f.advance(5 * time.Second)
 	other := f.enqueue("b") // due in 11 s
 	fresh := f.enqueue("a")
 
-	order := []stage.ID{failed.ID, fourth, interrupted.ID, lost.ID, other, fresh}
-	f.Equal(order[:2], ids(f.claims(2, "b", "a")), "the longest due first")
+	order := []stage.ID{failed.ID, fourth, interrupted.ID, lost.ID, backlog, other, fresh}
+	f.Equal(order[:2], ids(f.claims(2, "b", "a")), "the longest due first, but new ones last")
 	f.Equal(order[2:5], ids(f.claims(3, "a", "b")), "whatever the order of the kinds")
 	f.Equal(order[5:], ids(f.claims(3, "a", "b")))
 
 	f.advance(length) // all at once: the lower numbers first
-	f.Equal([]stage.ID{first, failed.ID, third, fourth, other, fresh}, ids(f.claims(10, "b", "a")))
+	f.Equal([]stage.ID{first, failed.ID, third, fourth, backlog, other, fresh}, ids(f.claims(10, "b", "a")))
+
+	// Tasks that rest are no obstacle to new ones, and a request that was withdrawn makes a new task no other.
+	giveBack(f.claimed("c"), stage.Error, time.Hour)
+	new1, new2 := f.enqueue("c"), f.enqueue("c")
+	f.Equal([]stage.ID{new1, new2}, ids(f.claims(10, "c")))
 }
 
 func testClaimFilter(f *fixture) {
@@ -95,7 +97,7 @@ func testClaimFilter(f *fixture) {
 	for range 10 {
 		f.enqueue("many")
 	}
-	tasks, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"many", "many"}, Limit: 4, Length: 0, Enter: keep})
+	tasks, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"many", "many"}, Limit: 4, Length: 0, Shows: keep("many")})
 	f.NoError(err)
 	f.Len(tasks, 4)
 	first := ids(tasks)
@@ -103,74 +105,93 @@ func testClaimFilter(f *fixture) {
 	f.Equal(first, ids(f.claims(4, "many")), "they are due again at once, as long as the others are")
 }
 
-// testClaimEnter returns another stage for each task.
-func testClaimEnter(f *fixture) {
-	var order []stage.ID
-	stages := map[stage.ID]string{}
-	for _, name := range []string{"X", "Y", "Z"} {
-		id := f.enqueue("a")
-		order, stages[id] = append(order, id), name
-	}
+// testClaimShows has a row for each stage, lost and not, but for one kind.
+func testClaimShows(f *fixture) {
 	claim := stage.Claim{
-		Worker: "ann", Kinds: []string{"a"}, Limit: 3, Length: length,
-		Enter: func(t *stage.Task) (string, int) { return stages[t.ID], int(t.ID) },
+		Worker: "ann", Kinds: []string{"a", "b"}, Limit: 10, Length: length,
+		Shows: []stage.Show{
+			{Kind: "a", Found: "X", Stage: "XING", Attempts: 2},
+			{Kind: "a", Found: "XING", Lost: true, Stage: "X", Attempts: 1},
+			{Kind: "a", Found: "Y", Lost: true, Stage: "YING"},
+			{Kind: "c", Found: "X", Stage: "of another kind", Attempts: 9},
+			{Kind: "b", Found: "Y", Stage: "of another stage", Attempts: 9},
+		},
 	}
-	tasks, err := f.a.Claim(f.ctx, claim)
-	f.NoError(err)
-	f.Equal(order, ids(tasks))
-	for _, t := range tasks {
-		f.Equal(stages[t.ID], t.Stage)
-		f.Equal(int(t.ID), t.Attempt)
-		f.same(t)
+	x := f.enqueued(stage.NewTask{Kind: "a", Stage: "X"})
+	y := f.enqueued(stage.NewTask{Kind: "a", Stage: "Y"})
+	b := f.enqueued(stage.NewTask{Kind: "b", Stage: "X"})
+	shows := func(want ...string) {
+		f.t.Helper()
+		tasks, err := f.a.Claim(f.ctx, claim)
+		f.NoError(err)
+		var got []string
+		for _, t := range tasks {
+			f.same(t)
+			got = append(got, fmt.Sprintf("%d at %s, %d", t.ID, t.Stage, t.Attempt))
+		}
+		f.Equal(want, got)
 	}
+	at := func(id stage.ID, s string, attempt int) string { return fmt.Sprintf("%d at %s, %d", id, s, attempt) }
+	shows(at(x, "XING", 2), at(y, "Y", 0), at(b, "X", 0)) // without a row, a task stays where it is found
+	f.advance(length)
+	shows(at(x, "X", 3), at(y, "YING", 0), at(b, "X", 0))
+	f.advance(length)
+	shows(at(x, "X", 3), at(y, "YING", 0), at(b, "X", 0)) // X has a row, but not for a task that was lost
 
-	// A request and a failure survive the loss of a lease: Enter sees them, and the claim keeps them.
-	f.returned(tasks[0], failed)
+	// A request and a failure survive the loss of a lease.
+	f.returned(f.get(x), failed)
 	t := f.claim("a")
 	f.Equal("no luck", t.Failure)
 	f.Equal(2, t.Attempt)
 	f.yes(f.suspend(t.ID))
 	f.advance(length)
-	was := f.get(t.ID)
-	f.Equal(stage.Suspension, was.Wanted)
-	var seen stage.Task
-	claim.Enter = func(t *stage.Task) (string, int) {
-		if t.ID == was.ID {
-			seen = *t
-		}
-		return t.Stage, t.Attempt + 1
-	}
-	tasks, err = f.a.Claim(f.ctx, claim)
+	tasks, err := f.a.Claim(f.ctx, claim)
 	f.NoError(err)
-	f.Len(tasks, 3)
-	f.Equal(plain(was), plain(seen))
 	for _, t := range tasks {
-		f.same(t)
-		if t.ID == was.ID {
+		if t.ID == x {
 			f.Equal(stage.Suspension, t.Wanted)
 			f.Equal("no luck", t.Failure)
-			f.Equal(3, t.Attempt)
+			f.Equal(2, t.Attempt)
 		}
 	}
 }
 
-func testClaimPanics(f *fixture) {
-	first, second := f.enqueue("a"), f.enqueue("a")
-	was := []stage.Task{f.get(first), f.get(second)}
-	for name, end := range ends {
-		escapes(f, name, func() {
-			_, _ = f.a.Claim(f.ctx, stage.Claim{
-				Kinds: []string{"a"}, Limit: 2, Length: length,
-				Enter: func(t *stage.Task) (string, int) {
-					if t.ID == second {
-						end()
-					}
-					return working, 7
-				},
-			})
+// testClaimed makes claims of two engines.
+func testClaimed(f *fixture) {
+	claim := func(engine, number int64) stage.Task {
+		f.enqueue("a")
+		tasks, err := f.a.Claim(f.ctx, stage.Claim{
+			Ticket: stage.Ticket{Engine: engine, Number: number}, Kinds: []string{"a"}, Limit: 1, Length: length,
 		})
-		f.same(was[0])
-		f.same(was[1])
+		f.NoError(err)
+		f.Len(tasks, 1)
+		return tasks[0]
 	}
-	f.Equal([]stage.ID{first, second}, ids(f.claims(2, "a")), "both are still there")
+	before := func(engine, number int64) []stage.ID {
+		f.t.Helper()
+		tasks, err := f.b.Claimed(f.ctx, stage.Ticket{Engine: engine, Number: number})
+		f.NoError(err)
+		for _, t := range tasks {
+			f.same(t)
+		}
+		return ids(tasks)
+	}
+	const mine, other = math.MinInt64, math.MaxInt64
+	f.Empty(before(mine, math.MaxInt64))
+	one, two := claim(mine, 1), claim(mine, 2)
+	claim(other, 1)
+	three := claim(mine, 3)
+	f.Equal([]stage.ID{one.ID, two.ID, three.ID}, before(mine, 4))
+	f.Equal([]stage.ID{one.ID, two.ID}, before(mine, 3), "not those of claims that are still open")
+	f.Empty(before(mine, 1))
+	f.Empty(before(0, 4), "nor those of another engine")
+
+	f.NoError(f.a.Finish(f.ctx, two.Lease(), stage.Passage{From: created, To: done}, nil))
+	f.Equal([]stage.ID{one.ID, two.ID, three.ID}, before(mine, 4), "what has come to the next stage is still held")
+	f.returned(three, failed)
+	f.Equal([]stage.ID{one.ID, two.ID}, before(mine, 4), "and what was given back is not")
+	f.asked(f.get(one.ID), f.suspend)
+	f.Equal([]stage.ID{one.ID, two.ID}, before(mine, 4))
+	f.advance(length)
+	f.Empty(before(mine, 4), "nor what is lost")
 }

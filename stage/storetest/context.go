@@ -11,16 +11,19 @@ import (
 func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 	return map[string]func(context.Context, stage.Store) error{
 		"Enqueue": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Enqueue(ctx, "b", created, nil))
+			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created}))
 		},
 		"Claim": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length, Enter: keep}))
+			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length}))
+		},
+		"Claimed": func(ctx context.Context, s stage.Store) error {
+			return failure(s.Claimed(ctx, stage.Ticket{}))
 		},
 		"Enter": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Enter(ctx, t.Lease(), "ELSEWHERE", 9))
 		},
 		"Finish": func(ctx context.Context, s stage.Store) error {
-			return s.Finish(ctx, t.Lease(), last, func(tx stage.Tx) error {
+			return s.Finish(ctx, t.Lease(), last, func(_ context.Context, tx stage.Tx) error {
 				tx.SetData(nil)
 				return nil
 			})
@@ -75,7 +78,7 @@ func testContextEnds(f *fixture) {
 	writing, goOn := make(chan struct{}), make(chan struct{})
 	var finished error
 	wait := start(1, func(int) {
-		finished = f.a.Finish(f.ctx, t.Lease(), last, func(stage.Tx) error {
+		finished = f.a.Finish(f.ctx, t.Lease(), last, func(context.Context, stage.Tx) error {
 			close(writing)
 			select {
 			case <-goOn:

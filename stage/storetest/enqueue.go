@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"math"
 	"strings"
 
@@ -23,6 +25,22 @@ func testEnqueue(f *fixture) {
 	f.NotEqual(id, second)
 	f.Equal(length, f.get(second).Created.Sub(t.Created), "the clock is the store's")
 	f.same(t)
+
+	none, err := f.a.Enqueue(f.ctx)
+	f.NoError(err)
+	f.Empty(none)
+	var many []stage.NewTask
+	for i := range 1000 {
+		many = append(many, stage.NewTask{Kind: fmt.Sprint("kind ", i%3), Stage: fmt.Sprint("STAGE ", i), Data: []byte{byte(i)}})
+	}
+	ids, err := f.a.Enqueue(f.ctx, many...)
+	f.NoError(err)
+	f.Len(ids, len(many))
+	f.IsIncreasing(ids)
+	for i, id := range ids {
+		t := f.get(id)
+		f.Equal(many[i], stage.NewTask{Kind: t.Kind, Stage: t.Stage, Data: t.Data})
+	}
 }
 
 func testData(f *fixture) {
@@ -47,19 +65,18 @@ func testData(f *fixture) {
 				f.Nil(got, row.name)
 			}
 		}
-		id, err := f.a.Enqueue(f.ctx, row.name, created, row.data)
-		f.NoError(err, row.name)
+		id := f.enqueued(stage.NewTask{Kind: row.name, Stage: created, Data: row.data})
 		same(f.get(id).Data)
 		t := f.claim(row.name)
 		same(t.Data)
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(tx stage.Tx) error {
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
 			tx.SetData([]byte("something else"))
 			return nil
 		}), row.name)
 		f.Equal("something else", string(f.get(id).Data))
-		_, err = f.a.Enter(f.ctx, t.Lease(), working, 0)
+		_, err := f.a.Enter(f.ctx, t.Lease(), working, 0)
 		f.NoError(err)
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, func(tx stage.Tx) error {
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, func(_ context.Context, tx stage.Tx) error {
 			tx.SetData([]byte("the latest counts"))
 			tx.SetData(row.data)
 			return nil
@@ -80,24 +97,14 @@ func testBytes(f *fixture) {
 		}
 	}
 	given := []byte("as enqueued")
-	id, err := f.a.Enqueue(f.ctx, "report", created, given)
-	f.NoError(err)
+	id := f.enqueued(stage.NewTask{Kind: "report", Stage: created, Data: given})
 	spoil(given)
 
-	tasks, err := f.a.Claim(f.ctx, stage.Claim{
-		Kinds: []string{"report"}, Limit: 1, Length: length,
-		Enter: func(t *stage.Task) (string, int) {
-			spoil(t.Data)
-			*t = stage.Task{ID: t.ID, Kind: "spoilt", Stage: "SPOILT", Data: t.Data, Token: 77}
-			return working, 0
-		},
-	})
-	f.NoError(err)
+	tasks := f.claims(1, "report")
 	f.Equal("as enqueued", string(tasks[0].Data))
 	f.Equal(plain(f.get(id)), plain(tasks[0]))
 	spoil(tasks[0].Data)
 	f.Equal("as enqueued", string(f.get(id).Data))
-	f.Equal("report", f.get(id).Kind)
 
 	t, err := f.a.Enter(f.ctx, tasks[0].Lease(), working, 0)
 	f.NoError(err)
@@ -105,7 +112,7 @@ func testBytes(f *fixture) {
 	f.Equal("as enqueued", string(f.get(id).Data))
 
 	given = []byte("as finished")
-	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(tx stage.Tx) error {
+	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
 		tx.SetData(given)
 		spoil(given)
 		return nil
@@ -126,11 +133,10 @@ func testBytes(f *fixture) {
 // testNames uses names that would do harm where texts are put together.
 func testNames(f *fixture) {
 	for _, name := range []string{`it's`, `"; DROP TABLE daimon_task; --`, "%_*?", "Überblick 報告 😀", " ", strings.Repeat("long ", 100)} {
-		id, err := f.a.Enqueue(f.ctx, name, name, nil)
-		f.NoError(err, name)
+		id := f.enqueued(stage.NewTask{Kind: name, Stage: name})
 		tasks, err := f.a.Claim(f.ctx, stage.Claim{
 			Worker: name, Kinds: []string{name}, Limit: 10, Length: length,
-			Enter: func(*stage.Task) (string, int) { return name + "ING", 0 },
+			Shows: []stage.Show{{Kind: name, Found: name, Stage: name + "ING"}},
 		})
 		f.NoError(err, name)
 		f.Equal([]stage.ID{id}, ids(tasks), name)

@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -57,7 +59,7 @@ func testEnter(f *fixture) {
 func testFinish(f *fixture) {
 	t := f.claimedAgain("a")
 	f.advance(time.Second)
-	f.NoError(f.b.Finish(f.ctx, t.Lease(), passage, func(tx stage.Tx) error {
+	f.NoError(f.b.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
 		tx.SetData([]byte("half of it"))
 		return nil
 	}))
@@ -69,7 +71,7 @@ func testFinish(f *fixture) {
 	entered, err := f.b.Enter(f.ctx, t.Lease(), "ENDING", 0)
 	f.NoError(err)
 	f.advance(time.Second)
-	f.NoError(f.b.Finish(f.ctx, t.Lease(), stage.Passage{From: "ENDING", To: "ENDED", Last: true}, func(tx stage.Tx) error {
+	f.NoError(f.b.Finish(f.ctx, t.Lease(), stage.Passage{From: "ENDING", To: "ENDED", Last: true}, func(_ context.Context, tx stage.Tx) error {
 		tx.SetData([]byte("all of it"))
 		return nil
 	}))
@@ -83,7 +85,7 @@ func testFinish(f *fixture) {
 
 // testFinishAgain is about late calls: an answer was lost, and the holder has repeated its call, or has gone on.
 func testFinishAgain(f *fixture) {
-	never := func(stage.Tx) error {
+	never := func(context.Context, stage.Tx) error {
 		f.Fail("nothing is to be written")
 		return nil
 	}
@@ -106,18 +108,18 @@ func testCommitFails(f *fixture) {
 		t := f.claimedAgain("a")
 		f.advance(time.Second)
 		refused := errors.New("on purpose")
-		err := f.a.Finish(f.ctx, t.Lease(), p, func(tx stage.Tx) error {
+		err := f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
 			tx.SetData([]byte("lost"))
 			return refused
 		})
 		f.Equal(refused, err, "as it is")
 		f.same(t)
 		wrapped := fmt.Errorf("wrapped: %w", stage.ErrNotFound)
-		f.Equal(wrapped, f.a.Finish(f.ctx, t.Lease(), p, func(stage.Tx) error { return wrapped }), "as it is")
+		f.Equal(wrapped, f.a.Finish(f.ctx, t.Lease(), p, func(context.Context, stage.Tx) error { return wrapped }), "as it is")
 		f.same(t)
 		for name, end := range ends {
 			escapes(f, name, func() {
-				_ = f.a.Finish(f.ctx, t.Lease(), p, func(tx stage.Tx) error {
+				_ = f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
 					tx.SetData([]byte("lost"))
 					end()
 					return nil
@@ -125,7 +127,7 @@ func testCommitFails(f *fixture) {
 			})
 			f.same(t)
 		}
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, func(tx stage.Tx) error {
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
 			tx.SetData([]byte("at last"))
 			return nil
 		}), "the holder still has it")
@@ -263,8 +265,8 @@ func testHeartbeat(f *fixture) {
 	gone := stage.Lease{Task: end.ID + 1000, Token: 1}
 	f.yes(f.suspend(stop.ID))
 	f.yes(f.cancel(end.ID))
-	isLost := stage.Beat{Lost: true}
-	f.Equal([]stage.Beat{isLost, {}, {Wanted: stage.Suspension}, isLost, {Wanted: stage.Ending}, {}, {}},
+	isLost, renewed := stage.Beat{Lost: true}, stage.Beat{Renewed: true}
+	f.Equal([]stage.Beat{isLost, renewed, {Renewed: true, Wanted: stage.Suspension}, isLost, {Renewed: true, Wanted: stage.Ending}, renewed, renewed},
 		beat(lost.Lease(), good.Lease(), stop.Lease(), gone, end.Lease(), taken.Lease(), good.Lease()))
 
 	var many []stage.Lease
@@ -276,8 +278,8 @@ func testHeartbeat(f *fixture) {
 	}
 	f.Len(many, 300)
 	many[150].Token++
-	want := make([]stage.Beat, 300)
-	want[150].Lost = true
+	want := slices.Repeat([]stage.Beat{renewed}, 300)
+	want[150] = isLost
 	f.Equal(want, beat(many...))
 }
 
@@ -288,7 +290,7 @@ func testHeartbeatRenews(f *fixture) {
 		f.advance(length - time.Millisecond)
 		beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease()}, length)
 		f.NoError(err)
-		f.Equal([]stage.Beat{{Wanted: stage.Suspension}}, beats)
+		f.Equal([]stage.Beat{{Renewed: true, Wanted: stage.Suspension}}, beats)
 		t.Due = t.Due.Add(length - time.Millisecond)
 		f.same(t) // so it does not count as a change either
 		f.Empty(f.claims(1, "a"))
@@ -297,7 +299,7 @@ func testHeartbeatRenews(f *fixture) {
 
 	beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease(), other.Lease()}, time.Second)
 	f.NoError(err)
-	f.Equal([]stage.Beat{{Wanted: stage.Suspension}, {Lost: true}}, beats)
+	f.Equal([]stage.Beat{{Renewed: true, Wanted: stage.Suspension}, {Lost: true}}, beats)
 	f.same(other) // a lease that has ended does not come back
 	t.Due = t.Due.Add(time.Second - length)
 	f.same(t) // so long from now, not longer
@@ -310,6 +312,6 @@ func testHeartbeatRenews(f *fixture) {
 	t = f.claimed("c")
 	beats, err = f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease(), t.Lease()}, 0)
 	f.NoError(err)
-	f.Equal([]stage.Beat{{}, {}}, beats, "one answer, however often it is asked, even if that ends it")
+	f.Equal([]stage.Beat{{Renewed: true}, {Renewed: true}}, beats, "one answer, however often it is asked, even if that ends it")
 	f.claim("c")
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -198,7 +199,7 @@ finished long ago         lost           lost                  again         los
 
 func testLeases(f *fixture) {
 	called := false
-	commit := func(stage.Tx) error {
+	commit := func(context.Context, stage.Tx) error {
 		called = true
 		return nil
 	}

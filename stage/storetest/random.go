@@ -26,7 +26,7 @@ func Random(t *testing.T, seeds int, open func(t *testing.T) Harness) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			h := &history{
-				fixture: newFixture(t, open), r: rand.New(rand.NewPCG(seed, 0)), twin: &twin{tasks: map[stage.ID]stage.Task{}},
+				fixture: newFixture(t, open), r: rand.New(rand.NewPCG(seed, 0)), twin: newTwin(),
 			}
 			h.begin()
 			for range steps {
@@ -44,16 +44,17 @@ type history struct {
 	base   time.Time
 	ids    []stage.ID
 	leases []stage.Lease // all that were ever given
+	number int64         // of the latest claim
 	log    []string
 }
 
 // begin adds a task, whose Created is the time.
 func (h *history) begin() {
-	id, err := h.a.Enqueue(h.ctx, "a", created, nil)
-	h.NoError(err)
+	n := stage.NewTask{Kind: "a", Stage: created}
+	id := h.enqueued(n)
 	h.base = h.get(id).Created
-	h.twin.now, h.twin.id = h.base, id
-	_, err = h.twin.Enqueue(h.ctx, "a", created, nil)
+	h.twin.now, h.twin.ids = h.base, []stage.ID{id}
+	_, err := h.twin.Enqueue(h.ctx, n)
 	h.NoError(err)
 	h.ids = append(h.ids, id)
 }
@@ -110,8 +111,10 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 		})
 	case n < 87:
 		return h.request("Cancel", stage.Store.Cancel)
-	case n < 90:
+	case n < 89:
 		return h.list()
+	case n < 91:
+		return h.claimed()
 	}
 	d := time.Duration(h.r.IntN(4000)) * time.Millisecond
 	return fmt.Sprintf("Advance %v", d), func(s stage.Store) string {
@@ -125,16 +128,21 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 }
 
 func (h *history) enqueue() (string, func(stage.Store) string) {
-	kind, data := h.one("a", "b", "c"), []byte(h.one("", "one", "two"))
-	return fmt.Sprintf("Enqueue %s %q", kind, data), func(s stage.Store) string {
-		id, err := s.Enqueue(h.ctx, kind, created, data)
+	var all []stage.NewTask
+	for range 1 + h.r.IntN(2) {
+		all = append(all, stage.NewTask{Kind: h.one("a", "b", "c"), Stage: created, Data: []byte(h.one("", "one", "two"))})
+	}
+	return fmt.Sprintf("Enqueue %s", all), func(s stage.Store) string {
+		ids, err := s.Enqueue(h.ctx, all...)
 		if s != h.twin {
-			h.Positive(id)
-			h.NotContains(h.ids, id, "never given twice")
-			h.ids = append(h.ids, id)
-			h.twin.id = id
+			h.IsIncreasing(append([]stage.ID{0}, ids...))
+			for _, id := range ids {
+				h.NotContains(h.ids, id, "never given twice")
+			}
+			h.ids = append(h.ids, ids...)
+			h.twin.ids = ids
 		}
-		return fmt.Sprintf("%d %s", id, outcome(err))
+		return fmt.Sprintf("%d %s", ids, outcome(err))
 	}
 }
 
@@ -143,21 +151,23 @@ func (h *history) claim() (string, func(stage.Store) string) {
 	for range h.r.IntN(4) {
 		kinds = append(kinds, h.one("a", "b", "c"))
 	}
+	h.number++
 	c := stage.Claim{
+		Ticket: stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number},
 		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Length: h.time(),
 	}
-	lost := h.r.IntN(3)
-	return fmt.Sprintf("Claim %s %v, %d for %v", c.Worker, kinds, c.Limit, c.Length), func(s stage.Store) string {
-		var seen []string
-		c.Enter = func(t *stage.Task) (string, int) {
-			if text := h.text(*t); !slices.Contains(seen, text) {
-				seen = append(seen, text)
+	for _, kind := range []string{"a", "b", "c"} {
+		for i, found := range []string{created, "S0", "S1", "S2", "T0", "T1"} {
+			for _, lost := range []bool{false, true} {
+				if h.r.IntN(4) > 0 {
+					c.Shows = append(c.Shows, stage.Show{
+						Kind: kind, Found: found, Lost: lost, Stage: fmt.Sprintf("S%d", i%3), Attempts: h.r.IntN(3),
+					})
+				}
 			}
-			if t.Status == stage.InProcessing {
-				return t.Stage, t.Attempt + lost
-			}
-			return fmt.Sprintf("S%d", t.ID%3), t.Attempt
 		}
+	}
+	return fmt.Sprintf("Claim %+v", c), func(s stage.Store) string {
 		claimed, err := s.Claim(h.ctx, c)
 		if s != h.twin {
 			h.twin.tokens = map[stage.ID]int64{}
@@ -165,8 +175,15 @@ func (h *history) claim() (string, func(stage.Store) string) {
 				h.twin.tokens[t.ID] = t.Token
 			}
 		}
-		slices.Sort(seen)
-		return fmt.Sprintf("%s\n\tof %s\n\t%s", strings.ReplaceAll(h.texts(claimed), "\n", "\n\t"), strings.Join(seen, "\n\t   "), outcome(err))
+		return fmt.Sprintf("%s\n\t%s", strings.ReplaceAll(h.texts(claimed), "\n", "\n\t"), outcome(err))
+	}
+}
+
+func (h *history) claimed() (string, func(stage.Store) string) {
+	t := stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number - int64(h.r.IntN(5))}
+	return fmt.Sprintf("Claimed %v", t), func(s stage.Store) string {
+		held, err := s.Claimed(h.ctx, t)
+		return fmt.Sprintf("%s %s", h.texts(held), outcome(err))
 	}
 }
 
@@ -192,7 +209,7 @@ func (h *history) finish() (string, func(stage.Store) string) {
 	how := h.one("no commit", "nothing", "data", "none", "an error")
 	return fmt.Sprintf("Finish %v %v, %s", l, p, how), func(s stage.Store) string {
 		called := false
-		commit := func(tx stage.Tx) error {
+		commit := func(_ context.Context, tx stage.Tx) error {
 			called = true
 			switch how {
 			case "data":

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,8 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"what a claim gives", testClaim},
 		{"the order of claims", testClaimOrder},
 		{"which tasks a claim gives", testClaimFilter},
-		{"what a claim asks", testClaimEnter},
-		{"a claim that panics", testClaimPanics},
+		{"what a claim shows", testClaimShows},
+		{"claims whose answers are lost", testClaimed},
 
 		{"enter", testEnter},
 		{"finish", testFinish},
@@ -61,6 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"requests at once", testRequestsAtOnce},
 		{"finishes at once", testFinishesAtOnce},
 		{"a suspension meets a finish", testSuspendFinish},
+		{"heartbeats beside a slow commit", testHeartbeatBeside},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.do(newFixture(t, open)) })
 	}
@@ -99,18 +101,35 @@ var last = stage.Passage{From: working, To: done, Last: true}
 // enqueue adds a task.
 func (f *fixture) enqueue(kind string) stage.ID {
 	f.t.Helper()
-	id, err := f.a.Enqueue(f.ctx, kind, created, []byte("data of "+kind))
-	f.NoError(err)
-	return id
+	return f.enqueued(stage.NewTask{Kind: kind, Stage: created, Data: []byte("data of " + kind)})
 }
 
-// keep is a Claim.Enter that shows tasks at the stage working.
-func keep(t *stage.Task) (string, int) { return working, t.Attempt }
+func (f *fixture) enqueued(n stage.NewTask) stage.ID {
+	f.t.Helper()
+	ids, err := f.a.Enqueue(f.ctx, n)
+	f.NoError(err)
+	f.Len(ids, 1)
+	return ids[0]
+}
+
+// keep has a claim show tasks of the kinds at the stage working, wherever they are found.
+func keep(kinds ...string) (all []stage.Show) {
+	kinds = slices.Clone(kinds)
+	slices.Sort(kinds)
+	for _, kind := range slices.Compact(kinds) {
+		for _, found := range []string{created, done} {
+			for _, lost := range []bool{false, true} {
+				all = append(all, stage.Show{Kind: kind, Found: found, Lost: lost, Stage: working})
+			}
+		}
+	}
+	return all
+}
 
 // claims claims at most limit tasks of the kinds.
 func (f *fixture) claims(limit int, kinds ...string) []stage.Task {
 	f.t.Helper()
-	tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: "ann", Kinds: kinds, Limit: limit, Length: length, Enter: keep})
+	tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: "ann", Kinds: kinds, Limit: limit, Length: length, Shows: keep(kinds...)})
 	f.NoError(err)
 	return tasks
 }

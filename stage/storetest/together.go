@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -43,7 +45,7 @@ func testClaimsAtOnce(f *fixture) {
 	together(goroutines, func(i int) {
 		for limit := i; ; limit++ {
 			claimed, err := f.side(i).Claim(f.ctx, stage.Claim{
-				Worker: fmt.Sprint(i), Kinds: kinds, Limit: 1 + limit%4, Length: length, Enter: keep,
+				Worker: fmt.Sprint(i), Kinds: kinds, Limit: 1 + limit%4, Length: length,
 			})
 			if len(claimed) == 0 || err != nil {
 				errs[i] = err
@@ -99,7 +101,7 @@ func testFinishesAtOnce(f *fixture) {
 			var calls atomic.Int32
 			var errs [goroutines]error
 			together(goroutines, func(i int) {
-				errs[i] = f.side(i).Finish(f.ctx, t.Lease(), p, func(tx stage.Tx) error {
+				errs[i] = f.side(i).Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
 					calls.Add(1)
 					tx.SetData([]byte("done"))
 					return nil
@@ -148,4 +150,39 @@ func testSuspendFinish(f *fixture) {
 			f.Equal("NORMAL never", f.brief(t.ID))
 		}
 	}
+}
+
+// testHeartbeatBeside sends heartbeats while a slow commit runs. The lease of its task may be left out, but is not lost; others
+// are renewed.
+func testHeartbeatBeside(f *fixture) {
+	slow, other := f.claimed("slow"), f.claimed("other")
+	leases := []stage.Lease{other.Lease(), slow.Lease(), {Task: other.ID, Token: other.Token + 1}}
+	committing, goOn, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var finishErr, beatErr error
+	var beats []stage.Beat
+	wait := start(2, func(i int) {
+		if i == 0 {
+			finishErr = f.a.Finish(f.ctx, slow.Lease(), passage, func(context.Context, stage.Tx) error {
+				close(committing)
+				<-goOn
+				return nil
+			})
+			return
+		}
+		defer close(answered)
+		<-committing
+		beats, beatErr = f.b.Heartbeat(f.ctx, leases, length)
+	})
+	<-committing
+	select {
+	case <-answered:
+	case <-time.After(100 * time.Millisecond): // it waits, in a store where all writers do
+	}
+	close(goOn)
+	wait()
+	f.NoError(finishErr)
+	f.NoError(beatErr)
+	f.Len(beats, 3)
+	f.Equal([]stage.Beat{{Renewed: true}, {Lost: true}}, []stage.Beat{beats[0], beats[2]})
+	f.False(beats[1].Lost)
 }

@@ -13,21 +13,28 @@ import (
 // twin is a slow and obvious stage.Store: a map, and the rules of package transition. It belongs to one goroutine. The tables
 // and the other tests of the suite show that the rules are right.
 type twin struct {
-	now   time.Time
-	tasks map[stage.ID]stage.Task
+	now     time.Time
+	tasks   map[stage.ID]stage.Task
+	tickets map[stage.ID]stage.Ticket // of the latest claims
 
 	// What a store may choose.
-	id     stage.ID           // of the next task
+	ids    []stage.ID         // of the next tasks
 	tokens map[stage.ID]int64 // of the next claim
 }
 
 var _ stage.Store = (*twin)(nil)
 
-func (s *twin) Enqueue(_ context.Context, kind, at string, data []byte) (stage.ID, error) {
-	t := transition.New(kind, at, data, s.now)
-	t.ID = s.id
-	s.tasks[t.ID] = t
-	return t.ID, nil
+func newTwin() *twin {
+	return &twin{tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}}
+}
+
+func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+	for i, n := range tasks {
+		t := transition.New(n, s.now)
+		t.ID = s.ids[i]
+		s.tasks[t.ID] = t
+	}
+	return s.ids, nil
 }
 
 func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
@@ -44,8 +51,19 @@ func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
 		transition.Claim(t, c, s.now)
 		t.Token = max(t.Token, s.tokens[t.ID])
 		s.tasks[t.ID] = *t
+		s.tickets[t.ID] = c.Ticket
 	}
 	return due, nil
+}
+
+func (s *twin) Claimed(_ context.Context, k stage.Ticket) (held []stage.Task, _ error) {
+	for _, id := range slices.Sorted(maps.Keys(s.tickets)) {
+		t, of := s.tasks[id], s.tickets[id]
+		if of.Engine == k.Engine && of.Number < k.Number && transition.Holds(&t, t.Lease(), s.now) {
+			held = append(held, t)
+		}
+	}
+	return held, nil
 }
 
 // find returns a copy of the task, or nil.
@@ -65,13 +83,13 @@ func (s *twin) Enter(_ context.Context, l stage.Lease, at string, attempt int) (
 	return *t, nil
 }
 
-func (s *twin) Finish(_ context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+func (s *twin) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	t := s.find(l.Task)
 	if again, err := transition.MayFinish(t, l, p, s.now); again || err != nil {
 		return err
 	}
 	if commit != nil {
-		if err := commit(twinTx{t}); err != nil {
+		if err := commit(ctx, twinTx{t}); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package transition
 
 import (
-	"bytes"
 	"cmp"
 	"strings"
 	"time"
@@ -11,22 +10,39 @@ import (
 )
 
 // New returns a new task without a number. It is due at once.
-func New(kind, at string, data []byte, now time.Time) stage.Task {
-	return stage.Task{Kind: kind, Stage: at, Status: stage.Normal, Data: data, Due: now, Created: now, Changed: now}
+func New(n stage.NewTask, now time.Time) stage.Task {
+	return stage.Task{Kind: n.Kind, Stage: n.Stage, Status: stage.Normal, Data: n.Data, Due: now, Created: now, Changed: now}
 }
 
 // Due reports whether the task may be claimed: it is due, or the lease of its worker has ended.
 func Due(t *stage.Task, now time.Time) bool { return t.Runs() && !t.Due.After(now) }
 
-// Order compares tasks by when they are claimed: the one that is due longer comes first, then the lower number.
-func Order(t, u *stage.Task) int { return cmp.Or(t.Due.Compare(u.Due), cmp.Compare(t.ID, u.ID)) }
+// Fresh reports whether the task is new: it has never been claimed, and has not been resumed.
+func Fresh(t *stage.Task) bool { return t.Token == 0 && t.Status == stage.Normal }
+
+// Order compares tasks by when they are claimed: fresh ones come last, then the one that is due longer comes first, then
+// the lower number.
+func Order(t, u *stage.Task) int {
+	return cmp.Or(fresh(t)-fresh(u), t.Due.Compare(u.Due), cmp.Compare(t.ID, u.ID))
+}
+
+func fresh(t *stage.Task) int {
+	if Fresh(t) {
+		return 1
+	}
+	return 0
+}
 
 // Claim gives a due task to a worker. The token rises, so that all earlier leases are lost. A request that the lost
-// worker has not obeyed stays. c.Enter gets a copy of the task, and may panic: then the task is as it was.
+// worker has not obeyed stays.
 func Claim(t *stage.Task, c stage.Claim, now time.Time) {
-	before := *t
-	before.Data = bytes.Clone(t.Data)
-	t.Stage, t.Attempt = c.Enter(&before)
+	for _, s := range c.Shows {
+		if s.Kind == t.Kind && s.Found == t.Stage && s.Lost == (t.Status == stage.InProcessing) {
+			t.Stage = s.Stage
+			t.Attempt += s.Attempts
+			break
+		}
+	}
 	t.Status = stage.InProcessing
 	t.Worker = c.Worker
 	t.Token++
@@ -125,7 +141,7 @@ func Beat(t *stage.Task, l stage.Lease, now time.Time) stage.Beat {
 	if !Holds(t, l, now) {
 		return stage.Beat{Lost: true}
 	}
-	return stage.Beat{Wanted: t.Wanted}
+	return stage.Beat{Renewed: true, Wanted: t.Wanted}
 }
 
 // legible makes s a text that every database can keep: valid UTF-8 without NUL, of at most stage.MaxFailure bytes.

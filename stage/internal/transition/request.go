@@ -1,6 +1,7 @@
 package transition
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -57,6 +58,9 @@ func Resume(failed bool) Request {
 		return true
 	}
 }
+
+// NotFound returns the error for a task that does not exist.
+func NotFound(id stage.ID) error { return fmt.Errorf("%w: %d", stage.ErrNotFound, id) }
 
 // Selected reports whether s selects the task. It does not look at s.Limit.
 func Selected(t *stage.Task, s stage.Selection) bool {

@@ -1,0 +1,162 @@
+package stage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Fire claims due tasks, as many as Config.Workers leaves room for: resumed ones, those to be tried again, those of workers
+// whose leases have ended, and then new ones. It returns how many, as soon as they are claimed; Wait waits until they are
+// done. Each task goes to one engine, however many engines, goroutines and processes call Fire.
+//
+// Run and a Group claim by themselves. After Stop the error is ErrStopped. If ctx ends during the call, tasks that the
+// store has claimed already are given back with a later heartbeat.
+func (e *Engine) Fire(ctx context.Context) (int, error) {
+	works, err := e.claim(ctx)
+	e.where().take(works)
+	return len(works), err
+}
+
+// claim is a claim that the store has not answered yet.
+type claim struct {
+	ticket   Ticket
+	room     int                  // how many tasks it asks for
+	now      func() time.Duration // the clock of the host
+	asked    time.Duration        // when it was made: the leases count from before the claim
+	answered bool
+}
+
+// claim asks the store for as many tasks as there is room for.
+func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
+	c, err := e.reserve()
+	if c == nil {
+		return nil, err
+	}
+	var tasks []Task
+	defer func() { works = e.admit(c, tasks) }()           // also if the store panics
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2) // a claim that takes longer leaves too little of the lease
+	defer cancel()
+	tasks, err = e.cfg.Store.Claim(ctx, Claim{
+		Ticket: c.ticket, Worker: e.cfg.Worker, Kinds: e.kinds, Limit: c.room, Length: e.cfg.Lease, Shows: e.shows,
+	})
+	if c.answered = err == nil; c.answered {
+		e.answered()
+	}
+	return nil, err
+}
+
+// mostClaimed bounds how many tasks a claim asks for, and so how long it takes. The plans of stage/postgres rely on it.
+const mostClaimed = 1000
+
+// reserve begins a claim for the room that Config.Workers leaves. If there is none it returns nil.
+func (e *Engine) reserve() (*claim, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopping {
+		return nil, ErrStopped
+	}
+	room := e.cfg.Workers - len(e.works)
+	for _, c := range e.claims {
+		room -= c.room
+	}
+	if room <= 0 {
+		return nil, nil
+	}
+	e.number++
+	c := &claim{ticket: Ticket{e.period.engine, e.number}, room: min(room, mostClaimed), now: e.host.now}
+	c.asked = c.now()
+	e.claims = append(e.claims, c)
+	return c, nil
+}
+
+// admit ends a claim, and makes works of what was claimed.
+func (e *Engine) admit(c *claim, tasks []Task) []*work {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
+	e.more = len(tasks) == c.room
+	if !c.answered {
+		e.looks = int(2*e.cfg.Lease/e.cfg.Heartbeat) + 1
+	}
+	works := make([]*work, len(tasks))
+	for i, t := range tasks {
+		works[i] = newWork(e, t, c.now, c.asked+e.cfg.Lease)
+		if e.stopping {
+			works[i].stop(ErrInterrupted)
+		}
+	}
+	e.works = append(e.works, works...)
+	e.settle()
+	return works
+}
+
+// shows returns at which stages the claims of an engine show tasks: at the next dynamic one, if there is one. A task whose
+// worker was lost at a dynamic stage goes back to the static one before, and that was an attempt. So does a task that is
+// found at a dynamic stage otherwise, perhaps one of another release, without an attempt. Of a task that was lost at a
+// static stage there may be a request, so it stays there until it enters the next.
+func shows(chains map[string]*Chain) (all []Show) {
+	for _, kind := range slices.Sorted(maps.Keys(chains)) {
+		stages := chains[kind].stages
+		for i := 1; i < len(stages); i += 2 {
+			before, dynamic := stages[i-1].Name, stages[i].Name
+			all = append(all,
+				Show{Kind: kind, Found: before, Stage: dynamic},
+				Show{Kind: kind, Found: dynamic, Stage: before},
+				Show{Kind: kind, Found: dynamic, Lost: true, Stage: before, Attempts: 1},
+			)
+		}
+	}
+	return all
+}
+
+// recoverClaims gives back the tasks of claims whose answers were lost: this engine has not begun them, and their leases
+// would cost them an attempt. A claim may be committed after it was given up, so heartbeats look for two leases.
+func (e *Engine) recoverClaims(ctx context.Context) error {
+	e.mu.Lock()
+	looks, known, before := e.looks, slices.Clone(e.works), Ticket{e.period.engine, e.number + 1}
+	if len(e.claims) > 0 {
+		before = e.claims[0].ticket
+	}
+	e.mu.Unlock()
+	if looks == 0 {
+		return nil
+	}
+	now := e.where().now
+	asked := now()
+	tasks, err := e.cfg.Store.Claimed(ctx, before)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.looks = max(0, e.looks-1)
+	e.mu.Unlock()
+	var lost []*work
+	for _, t := range tasks {
+		if !slices.ContainsFunc(known, func(w *work) bool { return w.lease == t.Lease() }) {
+			lost = append(lost, newWork(e, t, now, asked+e.cfg.Lease))
+		}
+	}
+	if len(lost) > 0 {
+		e.cfg.Logger.Warn("the answer of a claim was lost, and its tasks go back", zap.Int("tasks", len(lost)))
+		e.sendBack(ctx, lost) // the next heartbeat looks for those that are left
+		e.where().ring()
+	}
+	return nil
+}
+
+// sendBack gives back works that no host takes, on this goroutine, until ctx ends. If the store does not answer, their leases
+// end.
+func (e *Engine) sendBack(ctx context.Context, works []*work) {
+	for _, w := range works {
+		w.stop(ErrInterrupted)
+		defer context.AfterFunc(ctx, func() { w.lose(ErrLeaseLost) })()
+		for after := time.Duration(0); after == 0 && !w.over(); {
+			after = w.step()
+		}
+		e.remove(w)
+	}
+}

@@ -1,0 +1,239 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/sqlite"
+)
+
+// schema is all that is in a database but its contents.
+func schema(t *testing.T, db *sql.DB) (all []string) {
+	t.Helper()
+	rows, err := db.Query(`SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name`)
+	require.NoError(t, err)
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		all = append(all, text)
+	}
+	require.NoError(t, rows.Err())
+	return all
+}
+
+func TestMigrationsByHand(t *testing.T) {
+	ours := open(t, newPath(t), sqlite.Config{})
+	want := schema(t, ours.DB())
+	ways := map[string]func(t *testing.T, path, text string){
+		"by a driver": func(t *testing.T, path, text string) { do(t, raw(t, path), text) },
+		"by sqlite3": func(t *testing.T, path, text string) {
+			cmd := exec.CommandContext(t.Context(), tier.Tool(t, "sqlite3"), "-bail", path)
+			cmd.Stdin = strings.NewReader(text)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Empty(t, string(out))
+		},
+	}
+	for name, apply := range ways {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			apply(t, path, sqlite.Migrations())
+			db := raw(t, path)
+			require.Equal(t, want, schema(t, db))
+			var applied int64
+			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&applied))
+			require.WithinDuration(t, time.Now(), time.UnixMilli(applied), time.Minute)
+
+			s := open(t, path, sqlite.Config{})
+			require.Equal(t, want, schema(t, s.DB()), "nothing was left to do")
+			id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+			apply(t, path, sqlite.Migrations())
+			require.Equal(t, want, schema(t, s.DB()), "once more")
+			_, err := s.Get(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, 2, count(t, s.DB(), `daimon_migration`))
+			var again int64
+			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&again))
+			require.Equal(t, applied, again)
+		})
+	}
+}
+
+// TestMigrationsKeep puts the tables into a database with other tables.
+func TestMigrationsKeep(t *testing.T) {
+	path := newPath(t)
+	do(t, raw(t, path), `CREATE TABLE report (body TEXT); INSERT INTO report VALUES ('kept')`)
+	for range 3 {
+		s := open(t, path, sqlite.Config{})
+		_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	db := raw(t, path)
+	require.Equal(t, 1, count(t, db, `report WHERE body = 'kept'`))
+	require.Equal(t, 3, count(t, db, `daimon_task`))
+	require.Equal(t, 2, count(t, db, `daimon_migration`))
+}
+
+// oldTasks is how many tasks are in an oldFile.
+const oldTasks = 17
+
+// oldFile returns a copy of a database that was made by the release before migration 2, a minute before the time that the
+// test begins at. It has tasks in all conditions, and a row of the user. testdata/0001.json has what List returned there.
+func oldFile(t *testing.T) string {
+	t.Helper()
+	path := newPath(t)
+	content, err := os.ReadFile(filepath.Join("testdata", "0001.db"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// A file of an older release has the same tasks after Open, and engines go on with them.
+func TestOldFile(t *testing.T) {
+	var want []stage.Task
+	text, err := os.ReadFile(filepath.Join("testdata", "0001.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &want))
+	require.Len(t, want, oldTasks)
+	path, c := oldFile(t), &clock{}
+	c.since.Store(int64(time.Minute))
+	s, err := sqlite.OpenClock(path, sqlite.Config{}, c.now)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	require.Equal(t, want, all(t, s))
+	require.Equal(t, schema(t, open(t, newPath(t), sqlite.Config{}).DB()), withoutReport(schema(t, s.DB())))
+
+	holdersGoOn(t, s)
+	lostAndNewTasksAreClaimed(t, s)
+	c.since.Add(int64(2 * time.Hour))
+	theRestIsClaimed(t, s)
+
+	require.Equal(t, stage.ID(19), enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"}), "18 was deleted before")
+	require.Equal(t, 1, count(t, s.DB(), `report JOIN daimon_task ON task = id WHERE stage = 'DONE'`))
+	require.Zero(t, count(t, s.DB(), `pragma_foreign_key_check`))
+	intact(t, s.DB())
+}
+
+// all returns all tasks.
+func all(t *testing.T, s stage.Store) []stage.Task {
+	t.Helper()
+	tasks, err := s.List(t.Context(), stage.Selection{})
+	require.NoError(t, err)
+	return tasks
+}
+
+// withoutReport leaves out the table of the user.
+func withoutReport(schema []string) []string {
+	return slices.DeleteFunc(schema, func(text string) bool { return strings.HasPrefix(text, "CREATE TABLE report") })
+}
+
+// A program of the release before, which has the file open, claims without a ticket.
+func TestClaimByAnOlderProgram(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{})
+	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	tasks, _ := claims(t, s, 1)
+	require.Len(t, tasks, 1)
+	all := stage.Ticket{Engine: -1, Number: math.MaxInt64}
+	held, err := s.Claimed(t.Context(), all)
+	require.NoError(t, err)
+	require.Equal(t, tasks, held)
+	do(t, raw(t, path), `UPDATE daimon_task SET token = token + 1`)
+	held, err = s.Claimed(t.Context(), all)
+	require.NoError(t, err)
+	require.Empty(t, held, "another worker has it")
+}
+
+// holdersGoOn is what the workers do that have claimed 7 to 10 in the old release.
+func holdersGoOn(t *testing.T, s *sqlite.Store) {
+	held := func(id stage.ID) stage.Lease { return stage.Lease{Task: id, Token: 1} }
+	beats, err := s.Heartbeat(t.Context(), []stage.Lease{held(7), held(8), held(9), held(10), held(11)}, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, []stage.Beat{
+		{Renewed: true}, {Renewed: true, Wanted: stage.Suspension}, {Renewed: true, Wanted: stage.Ending}, {Renewed: true}, {Lost: true},
+	}, beats)
+	require.NoError(t, s.Finish(t.Context(), held(7), last, nil))
+	for id, want := range map[stage.ID]stage.Status{8: stage.Suspended, 9: stage.Cancelled} {
+		status, err := s.Return(t.Context(), held(id), stage.Return{Stage: "CREATED", Status: stage.Normal, Runs: true})
+		require.NoError(t, err)
+		require.Equal(t, want, status)
+	}
+	_, err = s.Enter(t.Context(), held(10), "WORKING", 0)
+	require.NoError(t, err)
+	require.NoError(t, s.Finish(t.Context(), held(10), last, nil))
+}
+
+// claims claims all that is due, and returns the numbers in order.
+func claims(t *testing.T, s *sqlite.Store, number int64) (tasks []stage.Task, order []stage.ID) {
+	t.Helper()
+	c := stage.Claim{
+		Ticket: stage.Ticket{Engine: -1, Number: number}, Worker: "new", Kinds: []string{"a", "b", "c"}, Limit: 20, Length: time.Hour,
+	}
+	for _, kind := range c.Kinds {
+		c.Shows = append(c.Shows,
+			stage.Show{Kind: kind, Found: "CREATED", Stage: "WORKING"},
+			stage.Show{Kind: kind, Found: "WORKING", Lost: true, Stage: "CREATED", Attempts: 1})
+	}
+	tasks, err := s.Claim(t.Context(), c)
+	require.NoError(t, err)
+	for _, x := range tasks {
+		order = append(order, x.ID)
+	}
+	return tasks, order
+}
+
+func lostAndNewTasksAreClaimed(t *testing.T, s *sqlite.Store) {
+	tasks, order := claims(t, s, 1)
+	require.Equal(t, []stage.ID{14, 13, 11, 12, 15, 16, 17}, order, "resumed, given back, two that were lost, and then new ones")
+	require.Equal(t, "CREATED", tasks[2].Stage)
+	require.Equal(t, 3, tasks[2].Attempt)
+	require.Equal(t, []byte("lost"), tasks[2].Data)
+	held, err := s.Claimed(t.Context(), stage.Ticket{Engine: -1, Number: math.MaxInt64})
+	require.NoError(t, err)
+	require.Len(t, held, len(tasks))
+	for _, x := range tasks {
+		_, err := s.Enter(t.Context(), x.Lease(), "WORKING", x.Attempt)
+		if x.ID == 12 {
+			require.ErrorIs(t, err, stage.ErrSuspended)
+			_, err = s.Return(t.Context(), x.Lease(), stage.Return{Stage: "CREATED"})
+			require.NoError(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, s.Finish(t.Context(), x.Lease(), last, nil))
+	}
+}
+
+// theRestIsClaimed when what is suspended or has failed is resumed. 4 was to be tried again by now.
+func theRestIsClaimed(t *testing.T, s *sqlite.Store) {
+	for _, id := range []stage.ID{3, 5, 8, 12} {
+		resumed, err := s.Resume(t.Context(), id, true)
+		require.NoError(t, err)
+		require.True(t, resumed, id)
+	}
+	tasks, order := claims(t, s, 2)
+	require.Equal(t, []stage.ID{4, 3, 5, 8, 12}, order)
+	for _, x := range tasks {
+		require.NoError(t, s.Finish(t.Context(), x.Lease(), last, nil))
+	}
+	for _, x := range all(t, s) {
+		if x.ID == 6 || x.ID == 9 {
+			require.Equal(t, stage.Cancelled, x.Status)
+		} else {
+			require.True(t, x.Finished(), x)
+		}
+	}
+}

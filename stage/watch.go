@@ -1,0 +1,29 @@
+package stage
+
+import "context"
+
+// watch passes on the hints of the store, until p ends.
+func (e *Engine) watch(p *period, w Watcher) {
+	for {
+		err := w.Watch(p, e.heard)
+		if p.Err() != nil {
+			return
+		}
+		e.unanswered(e.cfg.Logger, "watch", err)
+		again, cancel := context.WithTimeout(p, e.polling())
+		<-again.Done()
+		cancel()
+	}
+}
+
+// heard follows a hint.
+func (e *Engine) heard(h Hint) {
+	if e.cfg.Chains[h.Kind] != nil {
+		e.where().ring()
+	}
+	for _, w := range e.beating() {
+		if w.lease.Task == h.Wanted {
+			e.where().heartbeatNow()
+		}
+	}
+}
