@@ -14,7 +14,6 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
 // build adds files and makes reports.
@@ -67,23 +66,23 @@ func show(ctx context.Context, o *options) error {
 }
 
 func suspend(ctx context.Context, o *options) error {
-	return change(ctx, o, "suspended", stage.Suspension, (*sqlite.Store).Suspend)
+	return change(ctx, o, "suspended", stage.Suspension, stage.Store.Suspend)
 }
 
 func resume(ctx context.Context, o *options) error {
-	return change(ctx, o, "resumed", stage.Nothing, func(s *sqlite.Store, ctx context.Context, id stage.ID) (bool, error) {
+	return change(ctx, o, "resumed", stage.Nothing, func(s stage.Store, ctx context.Context, id stage.ID) (bool, error) {
 		return s.Resume(ctx, id, o.failed)
 	})
 }
 
 func cancel(ctx context.Context, o *options) error {
-	return change(ctx, o, "cancelled", stage.Ending, (*sqlite.Store).Cancel)
+	return change(ctx, o, "cancelled", stage.Ending, stage.Store.Cancel)
 }
 
 // change asks for a change of each task and prints the result. If a program works on the task, the change takes place as
 // soon as its worker has seen the request.
 func change(ctx context.Context, o *options, done string, wanted stage.Wanted,
-	ask func(*sqlite.Store, context.Context, stage.ID) (bool, error)) error {
+	ask func(stage.Store, context.Context, stage.ID) (bool, error)) error {
 	return each(ctx, o, func(r *report.Reports, id stage.ID) error {
 		changed, err := ask(r.Store, ctx, id)
 		if err != nil {
@@ -119,7 +118,7 @@ func each(ctx context.Context, o *options, f func(*report.Reports, stage.ID) err
 
 // opened calls f with the database, which must exist.
 func opened(ctx context.Context, o *options, f func(*report.Reports) error) error {
-	r, err := report.Open(o.db)
+	r, err := report.Open(ctx, o.db)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@
 //	go run . list
 //	go run . show 1
 //
+// With -db postgres://user@host/database the tasks and the reports are in PostgreSQL, and processes of several machines may work
+// on them; each reads the files under the same paths.
+//
 // While one process builds, others may work beside it (build), look (list, show), and intervene (suspend, resume, cancel).
 //
 // Ctrl-C ends it in order: another process can go on with its tasks at once. The tasks of a killed process can be taken up
@@ -49,7 +52,7 @@ func commands() []command {
 		{"suspend", "[flags] ID...", "stop work on tasks until they are resumed", nil, ids, suspend},
 		{"resume", "[flags] ID...", "let suspended tasks go on", resumeFlags, ids, resume},
 		{"cancel", "[flags] ID...", "end tasks for good", nil, ids, cancel},
-		{"schema", "", "print the SQL of the tables", nil, nothing, schema},
+		{"schema", "", "print the SQL of the tables of a file", nil, nothing, schema},
 	}
 }
 
@@ -79,7 +82,7 @@ func main() {
 	os.Args = os.Args[1:] // the rest is for package flag
 	o := options{out: &output{to: os.Stdout}}
 	if c.name != "schema" {
-		flag.StringVar(&o.db, "db", "report.db", "the `file` that has the database")
+		flag.StringVar(&o.db, "db", "report.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
 	}
 	if c.flags != nil {
 		c.flags(&o)

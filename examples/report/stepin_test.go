@@ -29,7 +29,7 @@ func TestRequestsWhileAProcessWorks(t *testing.T) {
 		require.Less(t, time.Since(begun), soon)
 		d.becomes(r, 3, "CREATED", stage.Suspended)
 		require.Equal(t, "1 is left as it is: CREATED, SUSPENDED\n", d.run("suspend", "1"))
-		d.consistent(r)
+		d.consistent()
 	})
 
 	t.Run("list shows the workers", func(t *testing.T) {
@@ -72,13 +72,12 @@ func TestRequestsWhileAWorkerHoldsTheTask(t *testing.T) {
 	r, err := report.Create(t.Context(), d.db)
 	require.NoError(t, err)
 	defer r.Close()
-	for range 2 {
-		_, err := r.Store.Enqueue(t.Context(), "report", "CREATED", nil)
-		require.NoError(t, err)
-	}
+	created := stage.NewTask{Kind: "report", Stage: "CREATED"}
+	_, err = r.Store.Enqueue(t.Context(), created, created)
+	require.NoError(t, err)
 	claimed, err := r.Store.Claim(t.Context(), stage.Claim{
 		Worker: "w", Kinds: []string{"report"}, Limit: 1, Length: time.Minute,
-		Enter: func(*stage.Task) (string, int) { return "COUNTING_WORDS", 0 },
+		Shows: []stage.Show{{Kind: "report", Found: "CREATED", Stage: "COUNTING_WORDS"}},
 	})
 	require.NoError(t, err)
 	require.Len(t, claimed, 1)
@@ -105,7 +104,7 @@ func TestSuspendedInTheSecondStage(t *testing.T) {
 	require.Regexp(t, `^1 is (going to be )?suspended\n$`, d.run("suspend", "1"))
 	require.Zero(t, p.Exit(t), "nothing is left to do")
 	require.True(t, endsWith(p.Out(), "\n1 file: WORDS_COUNTED, SUSPENDED\n1 suspended\n"), p.Out())
-	d.consistent(r)
+	d.consistent()
 	d.run("resume", "1")
 	out := d.run("build")
 	require.NotContains(t, out, "COUNTING_WORDS")

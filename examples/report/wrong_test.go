@@ -141,14 +141,14 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	unheard("show", "1", "2")
 	unheard("schema")
 	r := d.open()
-	id, err := r.Store.Enqueue(t.Context(), "report", "CREATED", nil)
+	ids, err := r.Store.Enqueue(t.Context(), stage.NewTask{Kind: "report", Stage: "CREATED"})
 	require.NoError(t, err)
 	for _, row := range []struct {
 		command string
 		then    stage.Status
 	}{{"suspend", stage.Suspended}, {"resume", stage.Resumed}, {"cancel", stage.Cancelled}} {
 		unheard(row.command, "3")
-		require.Equal(t, row.then, d.task(r, id).Status)
+		require.Equal(t, row.then, d.task(r, ids[0]).Status)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
 // count is the result of the first stage.
@@ -34,7 +33,7 @@ func (w *Work) countWords(ctx context.Context, t *stage.Task) (stage.Commit, err
 	if err != nil {
 		return nil, err
 	}
-	return func(tx stage.Tx) error { return insertCount(sqlite.SQL(tx), t.ID, c) }, nil
+	return func(ctx context.Context, tx stage.Tx) error { return w.Reports.insertCount(ctx, tx, t.ID, c) }, nil
 }
 
 // read counts the words of a file. If the file changes meanwhile, that is an error after which the stage is repeated.

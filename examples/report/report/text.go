@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
 // maxTop is how many words a report names.
@@ -27,7 +26,9 @@ func (w *Work) buildReport(ctx context.Context, t *stage.Task) (stage.Commit, er
 			return nil, err
 		}
 	}
-	return func(tx stage.Tx) error { return insertReport(sqlite.SQL(tx), t.ID, text.String()) }, nil
+	return func(ctx context.Context, tx stage.Tx) error {
+		return w.Reports.insertReport(ctx, tx, t.ID, text.String())
+	}, nil
 }
 
 // report returns the text of a report.

@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Claim is one statement.
+func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	kinds := slices.Clone(c.Kinds)
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
+	look := s.look(kinds)
+	n := len(c.Shows)
+	kind, found, lost, at, attempts := make([]string, n), make([]string, n), make([]bool, n), make([]string, n), make([]int, n)
+	for i, show := range c.Shows {
+		kind[i], found[i], lost[i], at[i], attempts[i] = show.Kind, show.Found, show.Lost, show.Stage, show.Attempts
+	}
+	claimed, err := collect(ctx, s.pool, look.scan, s.sql.claim, kinds, max(c.Limit, 0), kind, found, lost, at, attempts,
+		microseconds(c.Length), c.Worker, c.Ticket.Engine, c.Ticket.Number, look.whole, look.since)
+	s.looked(look, err == nil)
+	return claimed, s.failed(ctx, "claim", err)
+}
+
+// looks keep claims from looking at the same dead rows again and again. As long as any transaction of the server may see the
+// old versions of rows that were claimed, their entries stay in the indexes, in front of the tasks that are due. So most
+// claims begin with new tasks of the time of the last that was claimed, and do not look for lost ones. What they miss, such
+// as tasks that became visible late, is found by the next look at everything. Those are rare: each is followed by a pause,
+// of 20 times as long as it took, but not of more than mostPause, since it may have been the network that took so long. One
+// that has failed is made again at once: lost tasks wait for it.
+type looks struct {
+	pause time.Duration // at least; 0 means that all look at everything
+
+	looking sync.Mutex
+	next    time.Time            // when the next look is one at everything
+	since   map[string]time.Time // of each kind, when the latest new task that was claimed was enqueued
+}
+
+// mostPause is how long a lost task may have to wait, in addition to the end of its lease.
+const mostPause = 5 * time.Second
+
+// margin is how late a new task may become visible and still be found by each look.
+const margin = time.Second
+
+// look is where one claim looks.
+type look struct {
+	begun  time.Time
+	whole  bool
+	since  []*time.Time // of each kind; nil means from the beginning
+	latest map[string]time.Time
+}
+
+func (s *looks) look(kinds []string) *look {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	now := time.Now()
+	l := &look{begun: now, whole: s.pause == 0 || !now.Before(s.next), since: make([]*time.Time, len(kinds)), latest: map[string]time.Time{}}
+	if l.whole {
+		s.next = now.Add(5 * s.pause) // unless this one ends before
+		return l
+	}
+	for i, kind := range kinds {
+		if since, ok := s.since[kind]; ok {
+			since = since.Add(-margin)
+			l.since[i] = &since
+		}
+	}
+	return l
+}
+
+// scan reads a row of claim.
+func (l *look) scan(r pgx.CollectableRow) (stage.Task, error) {
+	var fresh bool
+	var since time.Time
+	t, err := scanTask(r, &fresh, &since)
+	if err == nil && fresh {
+		l.latest[t.Kind] = since // they come in this order
+	}
+	return t, err
+}
+
+// looked notes what a look has found.
+func (s *looks) looked(l *look, answered bool) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if l.whole {
+		now := time.Now()
+		s.next = now
+		if answered {
+			s.next = now.Add(max(s.pause, min(mostPause, 20*now.Sub(l.begun))))
+		}
+	}
+	for kind, since := range l.latest {
+		if since.After(s.since[kind]) {
+			s.since[kind] = since
+		}
+	}
+}

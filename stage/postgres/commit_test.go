@@ -1,0 +1,476 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/postgres"
+)
+
+var last = stage.Passage{From: "WORKING", To: "DONE", Last: true}
+
+// working shows a new task at the stage that last ends.
+var working = []stage.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
+
+// claimed adds a task and claims it.
+func claimed(t testing.TB, s stage.Store, length time.Duration) stage.Lease {
+	t.Helper()
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	tasks, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working})
+	require.NoError(t, err)
+	require.Len(t, tasks, 1)
+	require.Equal(t, id, tasks[0].ID)
+	return tasks[0].Lease()
+}
+
+// withReports returns a store with a table of the user.
+func withReports(t testing.TB) (s *postgres.Store, table string) {
+	t.Helper()
+	s = open(t, newConfig(t))
+	table = s.Schema() + ".report"
+	do(t, s, `CREATE TABLE `+table+` (task bigint PRIMARY KEY REFERENCES `+s.Schema()+`.task DEFERRABLE INITIALLY DEFERRED)`)
+	return s, table
+}
+
+// TestCommit looks from another connection for the rows of a stage and for its end: both or nothing.
+func TestCommit(t *testing.T) {
+	s, table := withReports(t)
+	is := func(l stage.Lease, rows int, state string) {
+		t.Helper()
+		task, err := s.Get(t.Context(), l.Task)
+		require.NoError(t, err)
+		require.Equal(t, rows, count(t, s, table+` WHERE task = $1`, l.Task))
+		require.Equal(t, state, task.Stage+" "+string(task.Status))
+	}
+	insert := func(ctx context.Context, tx stage.Tx, l stage.Lease) {
+		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+table+` VALUES ($1)`, l.Task)
+		require.NoError(t, err)
+	}
+	l := claimed(t, s, time.Minute)
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		insert(ctx, tx, l)
+		is(l, 0, "WORKING IN_PROCESSING")
+		return nil
+	}))
+	is(l, 1, "DONE NORMAL")
+
+	refused := errors.New("on purpose")
+	for name, end := range map[string]func() error{
+		"an error": func() error { return refused },
+		"a panic":  func() error { panic("on purpose") },
+		"a Goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		l := claimed(t, s, time.Minute)
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer func() { _ = recover() }()
+			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+				insert(ctx, tx, l)
+				return end()
+			})
+			require.Equal(t, refused, err, name)
+		})
+		all.Wait()
+		is(l, 0, "WORKING IN_PROCESSING")
+	}
+	require.Eventually(t, func() bool { return s.Pool().Stat().AcquiredConns() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// TestCommitWrong has commits that do what they must not, or what the server refuses. In the end the lease is as good as
+// before.
+func TestCommitWrong(t *testing.T) {
+	s, table := withReports(t)
+	exec := func(ctx context.Context, tx stage.Tx, sql string) error {
+		_, err := postgres.Tx(tx).Exec(ctx, sql)
+		return err
+	}
+	ignore := func(error) {}
+	for _, row := range []struct {
+		name      string
+		commit    stage.Commit
+		says      string
+		permanent bool // else it is tried again
+	}{
+		{"Commit", func(ctx context.Context, tx stage.Tx) error {
+			require.ErrorIs(t, postgres.Tx(tx).Commit(ctx), stage.ErrPermanent)
+			return nil
+		}, "has ended the transaction", true},
+		{"Rollback", func(ctx context.Context, tx stage.Tx) error {
+			require.ErrorIs(t, postgres.Tx(tx).Rollback(ctx), stage.ErrPermanent)
+			return nil
+		}, "has ended the transaction", true},
+		{"ROLLBACK", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `ROLLBACK`) },
+			"has ended the transaction", true},
+		{"ROLLBACK and BEGIN", func(ctx context.Context, tx stage.Tx) error {
+			require.NoError(t, exec(ctx, tx, `ROLLBACK`))
+			return exec(ctx, tx, `BEGIN`)
+		}, "has ended the transaction", true},
+		{"a statement that fails", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `SELECT 1 / 0`) },
+			"division by zero", false},
+		{"a statement that fails, and is passed over", func(ctx context.Context, tx stage.Tx) error {
+			ignore(exec(ctx, tx, `INSERT INTO `+table+` VALUES (NULL)`))
+			ignore(exec(ctx, tx, `SELECT 1`))
+			return nil
+		}, "null value in column", true},
+		{"a deadlock that is passed over", func(ctx context.Context, tx stage.Tx) error {
+			ignore(exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END $$`))
+			return nil
+		}, "a deadlock", false},
+		{"rows that are left open", func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Query(ctx, `SELECT generate_series(1, 10)`)
+			return err
+		}, "left rows of a query open", true},
+		{"a deferred constraint", func(ctx context.Context, tx stage.Tx) error {
+			return exec(ctx, tx, `INSERT INTO `+table+` VALUES (-5)`)
+		}, "violates foreign key constraint", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := claimed(t, s, time.Minute)
+			before, err := s.Get(t.Context(), l.Task)
+			require.NoError(t, err)
+			err = s.Finish(t.Context(), l, last, row.commit)
+			require.ErrorContains(t, err, row.says)
+			require.Equal(t, row.permanent, errors.Is(err, stage.ErrPermanent), "%v", err)
+			after, err := s.Get(t.Context(), l.Task)
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+			require.Zero(t, count(t, s, table))
+			require.NoError(t, s.Finish(t.Context(), l, last, func(context.Context, stage.Tx) error { return nil }))
+		})
+	}
+}
+
+// What passes is marked, so that the Commit is called again: it is not the task's fault.
+func TestCommitUnavailable(t *testing.T) {
+	s, _ := withReports(t)
+	for name, sql := range map[string]string{
+		"a deadlock":                `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$`,
+		"a serialization failure":   `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40001'; END $$`,
+		"too many connections":      `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '53300'; END $$`,
+		"a connection that is lost": `SELECT pg_terminate_backend(pg_backend_pid())`,
+	} {
+		l := claimed(t, s, time.Minute)
+		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, sql)
+			return err
+		})
+		require.ErrorIs(t, err, stage.ErrUnavailable, name)
+		require.Equal(t, 1, strings.Count(err.Error(), stage.ErrUnavailable.Error()), "%v", err)
+		require.NoError(t, s.Finish(t.Context(), l, last, nil), name)
+	}
+	for name, commit := range map[string]stage.Commit{
+		"a context of its own": func(ctx context.Context, tx stage.Tx) error {
+			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			_, err := postgres.Tx(tx).Exec(ctx, `SELECT pg_sleep(60)`)
+			return err
+		},
+		"a statement_timeout of its own": func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `SET LOCAL statement_timeout = 20; SELECT pg_sleep(60)`)
+			return err
+		},
+	} {
+		l := claimed(t, s, time.Minute)
+		err := s.Finish(t.Context(), l, last, commit)
+		require.Error(t, err, name)
+		require.NotErrorIs(t, err, stage.ErrUnavailable, name)
+		require.NoError(t, s.Finish(t.Context(), l, last, nil), name)
+	}
+	l := claimed(t, s, time.Minute)
+	mine := stage.Permanent(errors.New("for good"))
+	for _, sql := range []string{`SELECT 1`, `SELECT pg_terminate_backend(pg_backend_pid())`} {
+		require.Equal(t, mine, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+			_, _ = postgres.Tx(tx).Exec(ctx, sql)
+			return mine
+		}), sql)
+	}
+}
+
+// What was broken: if the server had ended a transaction because it heard nothing, the task failed for good, or that was an
+// attempt. Perhaps the process stood still, or the network.
+func TestCommitStandsStill(t *testing.T) {
+	s, _ := withReports(t)
+	permanent := stage.Permanent(errors.New("for good"))
+	for _, row := range []struct {
+		name string
+		then func(ctx context.Context, tx stage.Tx) error
+		is   error // nil: whatever is tried again
+	}{
+		{"and then does nothing", func(context.Context, stage.Tx) error { return nil }, nil},
+		{"and then sets the data", func(_ context.Context, tx stage.Tx) error {
+			tx.SetData([]byte("x"))
+			return nil
+		}, nil},
+		{"and then passes over an error", func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
+			require.Error(t, err)
+			return nil
+		}, nil},
+		{"and then returns an error", func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
+			return err
+		}, stage.ErrUnavailable},
+		{"and then returns an error of its own", func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
+			return fmt.Errorf("cannot write: %v", err)
+		}, stage.ErrUnavailable},
+		{"and then returns a permanent one", func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
+			require.Error(t, err)
+			return permanent
+		}, stage.ErrPermanent},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := claimed(t, s, time.Minute)
+			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+				_, err := postgres.Tx(tx).Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 20`)
+				require.NoError(t, err)
+				pid := postgres.Tx(tx).Conn().PgConn().PID()
+				require.Eventually(t, func() bool { return count(t, s, `pg_stat_activity WHERE pid = $1`, pid) == 0 },
+					20*time.Second, 5*time.Millisecond)
+				return row.then(ctx, tx)
+			})
+			require.Error(t, err)
+			require.Equal(t, row.is == stage.ErrPermanent, errors.Is(err, stage.ErrPermanent), "%v", err)
+			if row.is != nil {
+				require.ErrorIs(t, err, row.is)
+				require.Equal(t, row.is == stage.ErrUnavailable, errors.Is(err, stage.ErrUnavailable), "%v", err)
+			}
+			require.NoError(t, s.Finish(t.Context(), l, last, nil))
+		})
+	}
+}
+
+// TestDeadlock has two Commits lock two rows in opposite order, until the server ends one of them. That one is called again: it
+// is no attempt, and nothing is computed twice.
+func TestDeadlock(t *testing.T) {
+	s := open(t, newConfig(t))
+	table := s.Schema() + ".account"
+	do(t, s, `CREATE TABLE `+table+` AS SELECT id, 0 AS changes FROM generate_series(1, 2) AS id`)
+	ids := []stage.ID{
+		enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Data: []byte{1, 2}}),
+		enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Data: []byte{2, 1}}),
+	}
+	var computed, called atomic.Int64
+	var both sync.WaitGroup // until each has locked its first row
+	both.Add(2)
+	e, err := stage.New(stage.Config{
+		Store: s, Chains: map[string]*stage.Chain{"a": stage.Begin("CREATED").Then("WORKING", "work", "DONE")},
+		Provider: stage.Processors{"work": stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			computed.Add(1)
+			first := true
+			return func(ctx context.Context, tx stage.Tx) error {
+				called.Add(1)
+				for _, account := range t.Data {
+					if _, err := postgres.Tx(tx).Exec(ctx, `UPDATE `+table+` SET changes = changes + 1 WHERE id = $1`, account); err != nil {
+						return err
+					}
+					if first {
+						first = false
+						both.Done()
+						both.Wait()
+					}
+				}
+				return nil
+			}, nil
+		})},
+		Logger: zap.NewNop(),
+	})
+	require.NoError(t, err)
+	n, err := e.Fire(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.NoError(t, e.Wait(t.Context()))
+	for _, id := range ids {
+		x, err := s.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, "DONE NORMAL 0 1", fmt.Sprint(x.Stage, " ", x.Status, " ", x.Attempt, " ", x.Token))
+	}
+	require.Equal(t, []int64{2, 3}, []int64{computed.Load(), called.Load()})
+	require.Equal(t, 2, count(t, s, table+` WHERE changes = 2`))
+}
+
+// Transactions in a transaction are allowed: a part of a Commit may fail.
+func TestSavepoint(t *testing.T) {
+	s, table := withReports(t)
+	l := claimed(t, s, time.Minute)
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		err := pgx.BeginFunc(ctx, postgres.Tx(tx), func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `SELECT 1 / 0`)
+			return err
+		})
+		require.Error(t, err)
+		_, err = postgres.Tx(tx).Exec(ctx, `INSERT INTO `+table+` VALUES ($1)`, l.Task)
+		return err
+	}))
+	require.Equal(t, 1, count(t, s, table))
+}
+
+func TestTxOfAnotherStore(t *testing.T) {
+	s := memory.New(nil)
+	l := claimed(t, s, time.Minute)
+	require.PanicsWithValue(t, "postgres: Tx is for transactions of this package's Store, and this is a *memory.tx", func() {
+		_ = s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
+			postgres.Tx(tx)
+			return nil
+		})
+	})
+}
+
+// A transaction that was kept for later can do nothing any more.
+func TestTxAfterItsCommit(t *testing.T) {
+	s, _ := withReports(t)
+	for _, want := range []error{nil, errors.New("on purpose")} {
+		l := claimed(t, s, time.Minute)
+		var kept stage.Tx
+		require.Equal(t, want, s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
+			kept = tx
+			return want
+		}))
+		_, err := postgres.Tx(kept).Exec(t.Context(), `SELECT 1`)
+		require.ErrorIs(t, err, pgx.ErrTxClosed)
+	}
+}
+
+// A heartbeat does not wait for a slow Commit: the lease is neither renewed nor lost.
+func TestHeartbeatBesideCommit(t *testing.T) {
+	s, _ := withReports(t)
+	slow, other := claimed(t, s, time.Minute), claimed(t, s, time.Minute)
+	gone := stage.Lease{Task: slow.Task, Token: slow.Token + 1}
+	require.NoError(t, s.Finish(t.Context(), slow, last, func(context.Context, stage.Tx) error {
+		beats, err := s.Heartbeat(t.Context(), []stage.Lease{other, slow, gone}, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, []stage.Beat{{Renewed: true}, {}, {Lost: true}}, beats)
+		return nil
+	}))
+}
+
+// Most heartbeats leave the indexes alone, and still no task is taken for lost.
+func TestHeartbeatsAreHot(t *testing.T) {
+	s := open(t, newConfig(t))
+	l := claimed(t, s, time.Minute)
+	const beats = 20
+	for range beats {
+		_, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Minute)
+		require.NoError(t, err)
+	}
+	hot := func() (n int) {
+		require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT n_tup_hot_upd FROM pg_stat_user_tables
+			WHERE quote_ident(schemaname) = $1 AND relname = 'task'`, s.Schema()).Scan(&n))
+		return n
+	}
+	ends := errors.New("the connection ends, and tells its statistics")
+	require.ErrorIs(t, s.Beat(t.Context(), func(*pgx.Conn) error { return ends }), ends)
+	require.Eventually(t, func() bool { return hot() >= beats-1 }, 20*time.Second, 50*time.Millisecond)
+}
+
+// Finishes of the same moment share a statement.
+func TestFinishesTogether(t *testing.T) {
+	s := open(t, newConfig(t))
+	const tasks = 200
+	for range tasks {
+		enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	}
+	all, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: tasks, Length: time.Minute, Shows: working})
+	require.NoError(t, err)
+	before := s.Pool().Stat().AcquireCount()
+	var wait sync.WaitGroup
+	for _, task := range all {
+		wait.Go(func() { require.NoError(t, s.Finish(t.Context(), task.Lease(), last, nil)) })
+	}
+	wait.Wait()
+	require.Less(t, s.Pool().Stat().AcquireCount()-before, int64(tasks/4))
+	left, err := s.List(t.Context(), stage.Selection{Running: true})
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// A task that was committed late, or was lost, is found although claims have gone on.
+func TestLateAndLost(t *testing.T) {
+	s := open(t, newConfig(t))
+	tx, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	late, err := s.EnqueueIn(t.Context(), tx, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE `+s.Schema()+`.task SET due = due - interval '1 h' WHERE id = $1`, late[0])
+	require.NoError(t, err)
+	lost := claimed(t, s, time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+	found := map[stage.ID]bool{}
+	require.Eventually(t, func() bool {
+		tasks, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
+		require.NoError(t, err)
+		for _, task := range tasks {
+			found[task.ID] = true
+		}
+		return found[late[0]] && found[lost.Task]
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
+// TestFinishRefused has one stage, with a name that no database keeps, finish at the moment of others: these finish.
+func TestFinishRefused(t *testing.T) {
+	s := open(t, newConfig(t))
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range 30 {
+		l := claimed(t, s, time.Minute)
+		all.Go(func() {
+			p := last
+			if i%5 == 0 {
+				p.To = "DO\x00NE"
+			}
+			<-begin
+			err := s.Finish(t.Context(), l, p, nil)
+			assert.Equal(t, p != last, err != nil, "%v", err)
+			assert.Equal(t, p != last, errors.Is(err, stage.ErrPermanent), "%v", err)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// TestFinishLate has a clock that goes on by a second whenever it is read. So the lease ends between any two statements: the
+// rows of the Commit are there exactly when the stage has ended.
+func TestFinishLate(t *testing.T) {
+	cfg := newConfig(t)
+	admin := open(t, cfg)
+	do(t, admin, strings.ReplaceAll(`
+		CREATE TABLE its.report (task bigint);
+		CREATE SEQUENCE its.tick;
+		CREATE FUNCTION its.clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+			$$ SELECT timestamptz '2020-01-01Z' + nextval('its.tick') * interval '1 s' $$`, "its.", admin.Schema()+"."))
+	s, err := postgres.OpenClock(t.Context(), cfg, admin.Schema()+".clock()")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	outcomes := map[bool]int{}
+	for seconds := range 12 {
+		l := claimed(t, s, time.Duration(seconds+1)*time.Second)
+		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+admin.Schema()+`.report VALUES ($1)`, l.Task)
+			return err
+		})
+		if err != nil {
+			require.ErrorIs(t, err, stage.ErrLeaseLost)
+		}
+		outcomes[err == nil]++
+		done := count(t, s, admin.Schema()+`.task WHERE id = $1 AND stage = 'DONE'`, l.Task)
+		rows := count(t, s, admin.Schema()+`.report WHERE task = $1`, l.Task)
+		require.Equal(t, []bool{err == nil, err == nil}, []bool{done == 1, rows == 1}, "%d s: %v", seconds+1, err)
+		do(t, s, `DELETE FROM `+admin.Schema()+`.task`)
+	}
+	require.Len(t, outcomes, 2)
+}

@@ -1,0 +1,138 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/postgres"
+)
+
+// A task that is enqueued in a transaction is there with its rows, and only then: in one of pgx and one of database/sql.
+func TestEnqueueIn(t *testing.T) {
+	s := open(t, newConfig(t))
+	do(t, s, `CREATE TABLE `+s.Schema()+`.step (task bigint)`)
+	insert := `INSERT INTO ` + s.Schema() + `.step VALUES ($1)`
+	regretted := errors.New("regretted")
+	tasks := []stage.NewTask{{Kind: "b", Stage: "NEW", Data: []byte("data")}, {Kind: "a", Stage: "NEW"}}
+	db := stdlib.OpenDBFromPool(s.Pool())
+	defer func() { require.NoError(t, db.Close()) }()
+	ways := map[string]func(want error) ([]stage.ID, error){
+		"pgx": func(want error) (ids []stage.ID, _ error) {
+			return ids, pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) (err error) {
+				if ids, err = s.EnqueueIn(t.Context(), tx, tasks...); err != nil {
+					return err
+				}
+				_, err = tx.Exec(t.Context(), insert, ids[0])
+				return errors.Join(err, want)
+			})
+		},
+		"database/sql": func(want error) ([]stage.ID, error) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			ids, err := s.EnqueueInSQL(t.Context(), tx, tasks...)
+			require.NoError(t, err)
+			_, err = tx.Exec(insert, ids[0])
+			require.NoError(t, err)
+			if want != nil {
+				return ids, want
+			}
+			return ids, tx.Commit()
+		},
+	}
+	for name, enqueue := range ways {
+		ids, err := enqueue(regretted)
+		require.ErrorIs(t, err, regretted, name)
+		_, err = s.Get(t.Context(), ids[0])
+		require.ErrorIs(t, err, stage.ErrNotFound, name)
+
+		ids, err = enqueue(nil)
+		require.NoError(t, err, name)
+		require.Len(t, ids, 2)
+		require.Less(t, ids[0], ids[1])
+		for i, id := range ids {
+			task, err := s.Get(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, tasks[i], stage.NewTask{Kind: task.Kind, Stage: task.Stage, Data: task.Data})
+			require.True(t, task.Runs())
+		}
+		require.Equal(t, 1, count(t, s, s.Schema()+`.step WHERE task = $1`, ids[0]))
+	}
+	require.Equal(t, 2, count(t, s, s.Schema()+`.step`))
+	var none *sql.Tx
+	ids, err := s.EnqueueInSQL(t.Context(), none)
+	require.NoError(t, err)
+	require.Empty(t, ids)
+}
+
+// A stage may enqueue tasks: they are there when it has finished.
+func TestEnqueueInACommit(t *testing.T) {
+	s := open(t, newConfig(t))
+	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Minute), last, func(ctx context.Context, tx stage.Tx) error {
+		_, err := s.EnqueueIn(ctx, postgres.Tx(tx), stage.NewTask{Kind: "job", Stage: "NEW"})
+		return err
+	}))
+	left, err := s.List(t.Context(), stage.Selection{Kind: "job", Running: true})
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
+// Of two transactions the second is committed first: List with After never sees the first task, and claims find both.
+func TestNumbersBecomeVisibleOutOfOrder(t *testing.T) {
+	s := open(t, newConfig(t))
+	n := stage.NewTask{Kind: "a", Stage: "CREATED"}
+	begin := func() (pgx.Tx, stage.ID) {
+		tx, err := s.Pool().Begin(t.Context())
+		require.NoError(t, err)
+		ids, err := s.EnqueueIn(t.Context(), tx, n)
+		require.NoError(t, err)
+		return tx, ids[0]
+	}
+	one, first := begin()
+	two, second := begin()
+	require.Less(t, first, second)
+	numbers := func(after stage.ID) (ids []stage.ID) {
+		tasks, err := s.List(t.Context(), stage.Selection{After: after})
+		require.NoError(t, err)
+		for _, task := range tasks {
+			ids = append(ids, task.ID)
+		}
+		return ids
+	}
+	require.NoError(t, two.Commit(t.Context()))
+	require.Equal(t, []stage.ID{second}, numbers(0))
+	require.NoError(t, one.Commit(t.Context()))
+	require.Empty(t, numbers(second))
+	require.Equal(t, []stage.ID{first, second}, numbers(0))
+
+	claimed, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 10, Length: time.Minute})
+	require.NoError(t, err)
+	require.Len(t, claimed, 2)
+}
+
+func TestEnqueueMany(t *testing.T) {
+	s := open(t, newConfig(t))
+	tasks := make([]stage.NewTask, 10_000)
+	for i := range tasks {
+		tasks[i] = stage.NewTask{Kind: fmt.Sprint("k", i%3), Stage: "NEW", Data: fmt.Append(nil, i)}
+	}
+	ids, err := s.Enqueue(t.Context(), tasks...)
+	require.NoError(t, err)
+	require.Len(t, ids, len(tasks))
+	require.True(t, slices.IsSorted(ids))
+	for _, i := range []int{0, 1, 5000, 9999} {
+		task, err := s.Get(t.Context(), ids[i])
+		require.NoError(t, err)
+		require.Equal(t, fmt.Append(nil, i), task.Data)
+	}
+}

@@ -1,0 +1,44 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/postgres"
+)
+
+// A stage computes, and writes its result in the transaction in which it ends.
+func Example() {
+	ctx := context.Background()
+	store, err := postgres.Open(ctx, postgres.Config{
+		Connection: "postgres://worker:secret@db.example/app?sslmode=verify-full&pool_max_conns=12",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = store.Close() }()
+
+	build := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		body := "the report of " + string(t.Data)
+		return func(ctx context.Context, tx stage.Tx) error {
+			_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO report (task, body) VALUES ($1, $2)`, t.ID, body)
+			return err
+		}, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    store,
+		Chains:   map[string]*stage.Chain{"report": stage.Begin("CREATED").Then("BUILDING", "build", "BUILT")},
+		Provider: stage.Processors{"build": stage.ProcessorFunc(build)},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := engine.Enqueue(ctx, "report", []byte("2026")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = engine.Run(ctx) // until ctx ends
+}

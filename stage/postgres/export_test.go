@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// OpenClock is Open with the SQL of another clock.
+func OpenClock(ctx context.Context, cfg Config, clock string) (*Store, error) {
+	return open(ctx, cfg, clock)
+}
+
+// OpenAhead is OpenClock for a clock that makes no jumps.
+func OpenAhead(ctx context.Context, cfg Config, clock string) (*Store, error) {
+	s, err := open(ctx, cfg, clock)
+	if err == nil {
+		s.pause = 200 * time.Millisecond // as Open does
+	}
+	return s, err
+}
+
+// Texts are statements.
+type Texts struct{ Claim, Claimed, Enter, Finish, Heartbeat, Get string }
+
+// Texts returns the statements of a store that engines make all the time.
+func (s *Store) Texts() Texts {
+	return Texts{s.sql.claim, s.sql.claimed, s.sql.enter, s.sql.finish, s.sql.heartbeat, s.sql.get}
+}
+
+// Named returns the name of a statement of the store, or "".
+func (s *Store) Named(sql string) string {
+	return map[string]string{
+		s.sql.enqueue: "enqueue", s.sql.claim: "claim", s.sql.claimed: "claimed", s.sql.enter: "enter", s.sql.finish: "finish",
+		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.sql.list: "list",
+	}[sql]
+}
+
+// Beat calls f with the connection of heartbeats.
+func (s *Store) Beat(ctx context.Context, f func(*pgx.Conn) error) error { return s.beat(ctx, f) }
+
+// Schema quotes the name of a store's schema.
+func (s *Store) Schema() string { return pgx.Identifier{s.schema}.Sanitize() }

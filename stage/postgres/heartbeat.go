@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// heartbeats have a connection beside the pool. In the pool they would wait for Commits and for your queries; and when
+// connections become silent, for those that are being closed: pgx takes up to 15 s for that, and they keep their places in the
+// pool meanwhile, for as long as a lease lasts.
+type heartbeats struct {
+	beating chan *pgx.Conn // has the connection unless a call does; nil if it has to be made
+}
+
+// Heartbeat is one statement, and waits for no row.
+func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) (beats []stage.Beat, err error) {
+	if len(leases) == 0 {
+		return nil, ctx.Err()
+	}
+	ids, tokens := make([]int64, len(leases)), make([]int64, len(leases))
+	for i, l := range leases {
+		ids[i], tokens[i] = int64(l.Task), l.Token
+	}
+	err = s.beat(ctx, func(conn *pgx.Conn) (err error) {
+		beats, err = collect(ctx, conn, func(r pgx.CollectableRow) (b stage.Beat, err error) {
+			err = r.Scan(&b.Renewed, &b.Lost, &b.Wanted)
+			return b, err
+		}, s.sql.heartbeat, ids, tokens, microseconds(length))
+		return err
+	})
+	return beats, s.failed(ctx, "heartbeat", err)
+}
+
+// Claimed does not see a claim that has not been committed yet. It is a part of heartbeats.
+func (s *tasks) Claimed(ctx context.Context, t stage.Ticket) (all []stage.Task, err error) {
+	err = s.beat(ctx, func(conn *pgx.Conn) (err error) {
+		all, err = collect(ctx, conn, scanned, s.sql.claimed, t.Engine, t.Number)
+		return err
+	})
+	return all, s.failed(ctx, "claimed", err)
+}
+
+// beat calls f with the connection of heartbeats. After an error the next call makes another one. If the server has ended the
+// connection since the last call, f is called again.
+func (s *tasks) beat(ctx context.Context, f func(*pgx.Conn) error) (err error) {
+	var conn *pgx.Conn
+	select {
+	case conn = <-s.beating:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.beating <- conn }()
+	if s.life.Err() != nil {
+		return errClosed
+	}
+	for {
+		used := conn != nil
+		if !used {
+			if conn, err = s.connect(ctx); err != nil {
+				conn = nil
+				return err
+			}
+		}
+		if err = f(conn); err == nil {
+			return nil
+		}
+		lost := conn.IsClosed()
+		s.flushes.Go(ending(conn))
+		conn = nil
+		if !used || !lost || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// ending returns a function that closes a connection, and returns when nothing of it is left.
+func ending(conn *pgx.Conn) func() {
+	return func() {
+		hangUp(conn)
+		<-conn.PgConn().CleanupDone()
+	}
+}
+
+// endBeats waits for the call under way, and closes the connection. Later calls fail, since the store's life has ended.
+func (s *tasks) endBeats() {
+	if conn := <-s.beating; conn != nil {
+		hangUp(conn)
+	}
+	s.beating <- nil
+}

@@ -1,0 +1,97 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/postgres"
+)
+
+// renewed sends a heartbeat.
+func renewed(t *testing.T, s *postgres.Store, l stage.Lease, within time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	beats, err := s.Heartbeat(ctx, []stage.Lease{l}, time.Minute)
+	if err == nil {
+		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
+	}
+	return err
+}
+
+// What was broken: heartbeats waited for a place in the pool, while all of them had connections that were being closed, and
+// before that they tried one silent connection after the other.
+func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
+	cfg := newConfig(t)
+	direct := open(t, cfg)
+	n := newNetwork(t, socket(t), direct.Named)
+	const connections = 4
+	cfg.Connection = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/tasks?sslmode=disable&pool_max_conns=%d", n.port(), connections)
+	s := open(t, cfg)
+	defer n.close() // before the store, which waits for its connections
+	l := claimed(t, s, time.Minute)
+	full(t, s)()
+	require.NoError(t, renewed(t, s, l, time.Minute))
+
+	n.mute()
+	const soon = 50 * time.Millisecond
+	require.ErrorIs(t, renewed(t, s, l, soon), context.DeadlineExceeded, "this one has to find out")
+	require.NoError(t, renewed(t, s, l, 10*time.Second))
+	for range connections {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		_, err := s.Get(ctx, l.Task)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	require.EqualValues(t, connections, s.Pool().Stat().TotalConns(), "all are being closed")
+	require.NoError(t, renewed(t, s, l, 10*time.Second))
+	_, err := s.Claimed(t.Context(), stage.Ticket{})
+	require.NoError(t, err)
+}
+
+// full takes all connections that the pool may have, until release is called.
+func full(t *testing.T, s *postgres.Store) (release func()) {
+	t.Helper()
+	var all []*pgxpool.Conn
+	for range s.Pool().Config().MaxConns {
+		c, err := s.Pool().Acquire(t.Context())
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	return func() {
+		for _, c := range all {
+			c.Release()
+		}
+	}
+}
+
+// Heartbeats do not wait for your queries, however many there are.
+func TestHeartbeatBesideQueries(t *testing.T) {
+	s := open(t, newConfig(t))
+	l := claimed(t, s, time.Minute)
+	defer full(t, s)()
+	require.NoError(t, renewed(t, s, l, 20*time.Second))
+}
+
+// A heartbeat makes a new connection at once if the server has ended the one of the last.
+func TestHeartbeatAfterItsConnectionHasEnded(t *testing.T) {
+	s := open(t, newConfig(t))
+	l := claimed(t, s, time.Minute)
+	for range 3 {
+		require.NoError(t, renewed(t, s, l, time.Minute))
+		var pid uint32
+		require.NoError(t, s.Beat(t.Context(), func(conn *pgx.Conn) error {
+			pid = conn.PgConn().PID()
+			return nil
+		}))
+		do(t, s, `SELECT pg_terminate_backend($1, 10000)`, pid)
+	}
+	require.NoError(t, renewed(t, s, l, time.Minute))
+}

@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
+)
+
+// read returns the tasks of a query.
+func (s *tasks) read(ctx context.Context, what, sql string, args ...any) ([]stage.Task, error) {
+	all, err := collect(ctx, s.pool, scanned, sql, args...)
+	return all, s.failed(ctx, what, err)
+}
+
+// scanned reads a row that has the columns of a task.
+func scanned(r pgx.CollectableRow) (stage.Task, error) { return scanTask(r) }
+
+// indexesOnly is for the transaction of a statement. The server keeps its plan, perhaps from a time when the table was small
+// enough to be read whole, and would read it whole ever after.
+const indexesOnly = `SELECT set_config('enable_seqscan', 'off', true)`
+
+// batches is a connection, or the pool.
+type batches interface {
+	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
+}
+
+// collect returns what scan makes of each row of a query. The query is one message and one transaction.
+func collect[T any](ctx context.Context, on batches, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var b pgx.Batch
+	b.Queue(indexesOnly)
+	b.Queue(sql, args...)
+	results := on.SendBatch(ctx, &b)
+	defer func() { err = cmp.Or(err, results.Close()) }()
+	if _, err := results.Exec(); err != nil {
+		return nil, err
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	return pgx.AppendRows([]T(nil), rows, scan)
+}
+
+// Enter is one statement. If that does not find the row, or finds it locked, a transaction finds out why.
+func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
+	entered, err := s.read(ctx, "enter", s.sql.enter, l.Task, l.Token, at, attempt)
+	if err != nil {
+		return stage.Task{}, err
+	}
+	if len(entered) == 1 {
+		return entered[0], nil
+	}
+	var t stage.Task
+	err = s.change(ctx, "enter", l.Task, func(held *stage.Task, now time.Time) (string, error) {
+		err := transition.Enter(held, l, at, attempt, now)
+		if err == nil {
+			t = *held
+		}
+		return "", err
+	})
+	return t, err
+}
+
+func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
+	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (string, error) {
+		err := transition.Return(t, l, r, now)
+		if err == nil {
+			status = t.Status
+		}
+		return "", err
+	})
+	if err != nil {
+		return "", err
+	}
+	return status, nil
+}
+
+// A rule is one of package transition. t is nil if there is no such task. hint is what to notify others of, or "".
+type rule func(t *stage.Task, now time.Time) (hint string, err error)
+
+// change applies a rule to a task in a transaction of three messages, and writes the task unless the rule answers with an
+// error, which change returns as it is.
+func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule) error {
+	var refused error
+	err := s.locked(ctx, id, stage.Lease{}, nil, func(tx pgx.Tx, t *stage.Task, now time.Time) error {
+		hint, err := apply(t, now)
+		if err != nil {
+			refused = err
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue(s.sql.save, values(t)...)
+		if hint != "" {
+			b.Queue(s.sql.notify, s.schema, hint)
+		}
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if refused != nil {
+		return refused
+	}
+	return s.failed(ctx, what, err)
+}
+
+// locked calls do in a transaction that has locked a task, unless there is none, and commits it if do returns nil. more
+// adds statements to the first message, behind the one that locks. l marks the transaction as the one that finishes a stage.
+func (s *tasks) locked(ctx context.Context, id stage.ID, l stage.Lease, more func(*pgx.Batch), do func(pgx.Tx, *stage.Task, time.Time) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	wait, mark := patience(ctx), fmt.Sprintf("%d/%d", l.Task, l.Token)
+	var t *stage.Task
+	var now time.Time
+	b := &pgx.Batch{}
+	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted, CommitQuery: commitQuery(mark)})
+	b.Queue(s.sql.lock, id, fmt.Sprint(wait.Milliseconds()), mark).QueryRow(func(row pgx.Row) error {
+		found, err := scanTask(row, &now)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return nil
+		case err == nil:
+			t = &found
+		}
+		return err
+	})
+	if more != nil {
+		more(b)
+	}
+	begun := conn.SendBatch(ctx, b)
+	tx := begun.Tx()
+	defer func() { // also if do panics; behind a Commit it does nothing
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = tx.Rollback(ctx) // otherwise the connection is closed
+	}()
+	if err := begun.Close(); err != nil {
+		if _, ok := ctx.Deadline(); ok && is(err, "55P03") {
+			err = fmt.Errorf("%w: for %v another call has been changing the task: %w", context.DeadlineExceeded, wait, err)
+		}
+		return err
+	}
+	if err := do(tx, t, now.UTC()); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// is reports whether err is one of the server's with that code.
+func is(err error, code string) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == code
+}

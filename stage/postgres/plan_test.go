@@ -1,0 +1,282 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/postgres"
+)
+
+// node is a node of a plan, of EXPLAIN (ANALYZE, FORMAT JSON).
+type node struct {
+	Type     string  `json:"Node Type"`
+	Relation string  `json:"Relation Name"`
+	Index    string  `json:"Index Name"`
+	Cost     float64 `json:"Total Cost"`
+	Rows     float64 `json:"Actual Rows"`
+	Loops    float64 `json:"Actual Loops"`
+	Removed  float64 `json:"Rows Removed by Filter"`
+	Plans    []node
+}
+
+// all returns the node and those below it.
+func (n node) all() []node {
+	nodes := []node{n}
+	for _, below := range n.Plans {
+		nodes = append(nodes, below.all()...)
+	}
+	return nodes
+}
+
+// explained executes a statement in a transaction that is rolled back, and returns its plan.
+func explained(t *testing.T, s *postgres.Store, mode, sql string, args ...any) []node {
+	t.Helper()
+	tx, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tx.Rollback(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `SET LOCAL plan_cache_mode = `+mode)
+	require.NoError(t, err)
+	var text []byte
+	require.NoError(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, FORMAT JSON) `+sql, args...).Scan(&text))
+	var plans []struct{ Plan node }
+	require.NoError(t, json.Unmarshal(text, &plans))
+	return plans[0].Plan.all()
+}
+
+// TestPlans has the server execute each statement that engines make all the time beside a backlog of 100,000 tasks and
+// 1,000 in processing: with an index, reading few rows, and sorting few. The plans are those for the arguments, and those
+// for any arguments, which a prepared statement gets after some calls.
+func TestPlans(t *testing.T) {
+	s := open(t, newConfig(t))
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, due, created, changed)
+		SELECT 'k' || n % 3, 'CREATED', now() - n * interval '1 ms', now(), now() FROM generate_series(1, 100000) AS n`)
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, status, token, until, watch, created, changed, engine, ticket)
+		SELECT 'k1', 'WORKING', 'IN_PROCESSING', 1, now() + interval '1 h', now() + interval '1 h', now(), now(), 7, n
+		FROM generate_series(1, 1000) AS n`)
+	do(t, s, `ANALYZE `+s.Schema()+`.task`)
+	ids, tokens, ones := make([]int64, 50), make([]int64, 50), make([]bool, 50)
+	from, to := make([]string, 50), make([]string, 50)
+	for i := range ids {
+		ids[i], tokens[i], from[i], to[i], ones[i] = int64(100001+i), 1, "WORKING", "DONE", true
+	}
+	claim := []any{[]string{"k0", "k1"}, 50, []string{"k0"}, []string{"CREATED"}, []bool{false}, []string{"WORKING"},
+		[]int{0}, 15_000_000, "ann", 7, 1, true, []*time.Time{nil, nil}}
+	for _, row := range []struct {
+		name string
+		sql  string
+		args []any
+		rows float64 // that any node may return
+	}{
+		{"claim", s.Texts().Claim, claim, 200},
+		{"finish", s.Texts().Finish, []any{ids, tokens, from, to, ones}, 50},
+		{"heartbeat", s.Texts().Heartbeat, []any{ids, tokens, 15_000_000}, 50},
+		{"enter", s.Texts().Enter, []any{100001, 1, "NEXT", 0}, 1},
+		{"claimed", s.Texts().Claimed, []any{7, 10}, 2000}, // all in processing, and dead ones of the rows above
+		{"get", s.Texts().Get, []any{5}, 1},
+	} {
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			t.Run(row.name+" "+mode, func(t *testing.T) {
+				indexes := 0
+				for _, n := range explained(t, s, mode, row.sql, row.args...) {
+					require.NotEqual(t, "Seq Scan", n.Type)
+					require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, row.rows, "%+v", n)
+					if n.Index != "" {
+						indexes++
+					}
+				}
+				require.Positive(t, indexes)
+			})
+		}
+	}
+}
+
+// TestCostOfClaims has the planner expect that a third of all tasks was lost or is to be tried again, as it does with old
+// statistics while the table grows. A statement whose cost is above jit_above_cost is compiled each time it is executed.
+func TestCostOfClaims(t *testing.T) {
+	s := open(t, newConfig(t))
+	do(t, s, `ALTER TABLE `+s.Schema()+`.task SET (autovacuum_enabled = off)`)
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, token, due, created, changed)
+		SELECT 'a', 'DONE', 1, CASE WHEN n % 10 = 0 THEN now() END, now(), now() FROM generate_series(1, 300000) AS n`)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET due = NULL, status = 'IN_PROCESSING', until = now(), watch = now() WHERE id % 10 = 1`)
+	do(t, s, `ANALYZE `+s.Schema()+`.task`)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET due = NULL, status = 'NORMAL', until = NULL, watch = NULL`)
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		plan := explained(t, s, mode, s.Texts().Claim, []string{"a"}, 50, []string{}, []string{}, []bool{}, []string{}, []int{},
+			15_000_000, "ann", 7, 1, false, []*time.Time{nil})
+		require.Less(t, plan[0].Cost, 50_000., "jit_above_cost is 100,000")
+	}
+}
+
+// A snapshot that is held keeps dead rows in the index. Only a look at everything, which is rare, meets them.
+func TestDeadRows(t *testing.T) {
+	s := open(t, newConfig(t))
+	holds, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, holds.Rollback(t.Context())) }()
+	_, err = holds.Exec(t.Context(), `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`)
+	require.NoError(t, err)
+	_, err = holds.Exec(t.Context(), `SELECT 1`)
+	require.NoError(t, err)
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, due, created, changed)
+		SELECT 'a', 'CREATED', now() - (20000 - n) * interval '1 ms', now(), now() FROM generate_series(1, 20000) AS n`)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET due = NULL, token = 1 WHERE id <= 19990`)
+	buffers := func(whole bool, since *time.Time) int {
+		tx, err := s.Pool().Begin(t.Context())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, tx.Rollback(t.Context())) }()
+		var text []byte
+		require.NoError(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+s.Texts().Claim, []string{"a"}, 5,
+			[]string{}, []string{}, []bool{}, []string{}, []int{}, 1, "ann", 7, 1, whole, []*time.Time{since}).Scan(&text))
+		var plans []struct {
+			Plan struct {
+				Buffers int `json:"Shared Hit Blocks"`
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &plans))
+		return plans[0].Plan.Buffers
+	}
+	var since time.Time
+	require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT min(due) FROM `+s.Schema()+`.task`).Scan(&since))
+	all, few := buffers(true, nil), buffers(false, &since)
+	require.Greater(t, all, 5*few)
+}
+
+// Planning takes longer than executing. After five calls the server plans no more.
+func TestPlannedOnce(t *testing.T) {
+	cfg := newConfig(t)
+	s := open(t, cfg)
+	tasks := make([]stage.NewTask, 1000)
+	for i := range tasks {
+		tasks[i] = stage.NewTask{Kind: "a", Stage: "CREATED"}
+	}
+	_, err := s.Enqueue(t.Context(), tasks...)
+	require.NoError(t, err)
+	do(t, s, `ANALYZE `+s.Schema()+`.task`)
+	for range 30 {
+		claimed, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 10, Length: time.Minute, Shows: working})
+		require.NoError(t, err)
+		for _, task := range claimed[:2] {
+			beats, err := s.Heartbeat(t.Context(), []stage.Lease{task.Lease()}, time.Minute)
+			require.NoError(t, err)
+			require.True(t, beats[0].Renewed)
+			require.NoError(t, s.Finish(t.Context(), task.Lease(), stage.Passage{From: "WORKING", To: "HALF"}, nil))
+			_, err = s.Enter(t.Context(), task.Lease(), "ENDING", 0)
+			require.NoError(t, err)
+		}
+	}
+	often := 0
+	look := func(conn *pgx.Conn) error {
+		rows, err := conn.Query(t.Context(), `SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements`)
+		require.NoError(t, err)
+		for rows.Next() {
+			var text string
+			var generic, custom int
+			require.NoError(t, rows.Scan(&text, &generic, &custom))
+			require.LessOrEqual(t, custom, 5, "%s", text)
+			if generic > 20 {
+				often++
+			}
+		}
+		return rows.Err()
+	}
+	for _, conn := range s.Pool().AcquireAllIdle(t.Context()) {
+		require.NoError(t, look(conn.Conn()))
+		conn.Release()
+	}
+	require.NoError(t, s.Beat(t.Context(), look))
+	require.GreaterOrEqual(t, often, 4, "claim, heartbeat, finish, enter")
+}
+
+// TestRoundTrips counts the messages that wait for an answer, once the statements are prepared.
+func TestRoundTrips(t *testing.T) {
+	cfg := newConfig(t)
+	direct := open(t, cfg)
+	do(t, direct, `CREATE TABLE `+direct.Schema()+`.step (task bigint)`)
+	n := newNetwork(t, socket(t), direct.Named)
+	var err error
+	cfg.Pool, err = pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres@127.0.0.1:%d/tasks?sslmode=disable", n.port()))
+	require.NoError(t, err)
+	cfg.Pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	s := open(t, cfg)
+	defer n.close()
+	insert := func(ctx context.Context, tx stage.Tx) error {
+		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+s.Schema()+`.step VALUES (1)`)
+		return err
+	}
+	var trips map[string]int
+	for range 2 { // the first prepares
+		trips = map[string]int{}
+		counted := func(name string, do func() error) {
+			before := n.requests()
+			require.NoError(t, do())
+			trips[name] = n.requests() - before
+		}
+		for range 2 {
+			enqueued(t, direct, stage.NewTask{Kind: "a", Stage: "CREATED"})
+		}
+		var l []stage.Lease
+		counted("Claim", func() error {
+			tasks, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 2, Length: time.Minute, Shows: working})
+			for _, task := range tasks {
+				l = append(l, task.Lease())
+			}
+			return err
+		})
+		require.Len(t, l, 2)
+		counted("Enter", func() error { _, err := s.Enter(t.Context(), l[0], "WORKING", 0); return err })
+		counted("Heartbeat", func() error { _, err := s.Heartbeat(t.Context(), l, time.Minute); return err })
+		counted("Finish", func() error { return s.Finish(t.Context(), l[0], last, nil) })
+		counted("Finish with a Commit of one statement", func() error { return s.Finish(t.Context(), l[1], last, insert) })
+	}
+	require.Equal(t, map[string]int{
+		"Claim": 1, "Enter": 1, "Heartbeat": 1, "Finish": 1, "Finish with a Commit of one statement": 3,
+	}, trips)
+}
+
+// TestPlansOfASmallTable claims while the table is empty, so that the server plans for that, and then beside 20,000 tasks.
+func TestPlansOfASmallTable(t *testing.T) {
+	s := open(t, newConfig(t))
+	claim := func() int {
+		tasks, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 10, Length: time.Hour})
+		require.NoError(t, err)
+		for _, task := range tasks {
+			p := stage.Passage{From: task.Stage, To: "DONE", Last: true}
+			require.NoError(t, s.Finish(t.Context(), task.Lease(), p, nil))
+		}
+		return len(tasks)
+	}
+	added := func(n int) {
+		many := make([]stage.NewTask, n)
+		for i := range many {
+			many[i] = stage.NewTask{Kind: "a", Stage: "CREATED"}
+		}
+		_, err := s.Enqueue(t.Context(), many...)
+		require.NoError(t, err)
+	}
+	for range 10 {
+		added(1)
+		require.Equal(t, 1, claim())
+	}
+	added(20_000)
+	for range 10 {
+		require.Equal(t, 10, claim())
+	}
+	s.Pool().Reset() // a connection that ends reports what it has counted; an idle one does so after 10 s
+	read := func() (rows, changed int) {
+		require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT seq_tup_read, n_tup_upd FROM pg_stat_user_tables
+			WHERE schemaname = $1 AND relname = 'task'`, strings.Trim(s.Schema(), `"`)).Scan(&rows, &changed))
+		return rows, changed
+	}
+	require.Eventually(t, func() bool { _, changed := read(); return changed >= 2*(10+100) }, 20*time.Second, 50*time.Millisecond)
+	rows, _ := read()
+	require.Less(t, rows, 20_000, "the table is never read whole")
+}

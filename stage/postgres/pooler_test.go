@@ -1,0 +1,66 @@
+package postgres_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/storetest"
+)
+
+// behind returns a configuration that goes through a PgBouncer in transaction mode, with that many connections.
+func behind(t testing.TB, connections int) func(t testing.TB) postgres.Config {
+	t.Helper()
+	srv := server(t)
+	tier.Tool(t, "pgbouncer")
+	b, err := srv.Bounce(connections)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return func(t testing.TB) postgres.Config {
+		return postgres.Config{
+			Connection: b.URL("tasks") + "&pool_max_conns=8", Pooler: true, Schema: fmt.Sprint("behind ", schemas.Add(1)),
+		}
+	}
+}
+
+func TestStoreBehindPooler(t *testing.T) {
+	t.Parallel()
+	cfg := behind(t, 4)
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, cfg(t)) })
+}
+
+func TestEngineBehindPooler(t *testing.T) {
+	tier.Need(t, tier.Long, "the suite of engines once more")
+	cfg := behind(t, 20)
+	enginetest.Run(t, func(t *testing.T) stage.Store {
+		cfg := cfg(t)
+		return enginetest.Pair{Store: open(t, cfg), Other: open(t, cfg)}
+	})
+}
+
+// TestPoolerMixes has eight connections of the program share two of the server: what one prepares or sets is not there for
+// the next statement.
+func TestPoolerMixes(t *testing.T) {
+	cfg := behind(t, 2)(t)
+	s := open(t, cfg)
+	const tasks = 400
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range tasks / 8 {
+				ids, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+				require.NoError(t, err)
+				_, err = s.Get(t.Context(), ids[0])
+				require.NoError(t, err)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, tasks, count(t, s, s.Schema()+".task"))
+}

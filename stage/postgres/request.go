@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
+)
+
+func (s *tasks) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+	return s.request(ctx, "suspend", id, transition.Suspend)
+}
+
+func (s *tasks) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+	return s.request(ctx, "resume", id, transition.Resume(failed))
+}
+
+func (s *tasks) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+	return s.request(ctx, "cancel", id, transition.Cancel)
+}
+
+// errUnchanged ends the transaction of a request that makes no difference.
+var errUnchanged = errors.New("nothing has changed")
+
+func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule transition.Request) (bool, error) {
+	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) (string, error) {
+		switch {
+		case t == nil:
+			return "", transition.NotFound(id)
+		case !rule(t, now):
+			return "", errUnchanged
+		case t.Wanted != stage.Nothing:
+			return hintOfRequest(id), nil
+		case t.Status == stage.Resumed:
+			return hintOfKind(t.Kind), nil
+		}
+		return "", nil
+	})
+	if errors.Is(err, errUnchanged) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
+	found, err := s.read(ctx, "get", s.sql.get, id)
+	if err == nil && len(found) == 0 {
+		err = transition.NotFound(id)
+	}
+	if err != nil {
+		return stage.Task{}, err
+	}
+	return found[0], nil
+}
+
+// List looks at all tasks behind sel.After until it has enough.
+func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
+	limit := sel.Limit
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	return s.read(ctx, "list", s.sql.list, sel.After, sel.Kind, sel.Stage, string(sel.Status), sel.Running, limit)
+}

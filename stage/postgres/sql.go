@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// statements are the SQL of a store. All of it is fixed when the store is opened, so that each connection prepares a
+// statement once.
+type statements struct {
+	enqueue, enqueueOne, claim, claimed, enter, finish, data, lock, save, heartbeat, get, list, notify, announce string
+}
+
+// columns are what scanTask reads. A task in processing is due when its lease ends.
+const columns = `id, kind, stage, status, wanted, data, attempt, failure, coalesce(until, due), worker, token, created, changed`
+
+// texts have the schema daimon and the clock clock_timestamp(): see newStatements. That function is volatile, and no
+// condition of an index by itself; but (SELECT clock_timestamp()) is one, evaluated once. Statements that do not wait for a
+// row, because of SKIP LOCKED, may read the clock at any time; others read it when they have the row.
+var texts = statements{
+	// The condition is evaluated once, before all rows.
+	enqueue: `
+		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+		INSERT INTO daimon.task (kind, stage, data, due, created, changed)
+		SELECT t.kind, t.stage, t.data, now, now, now
+		FROM clock, unnest($1::text[], $2::text[], $3::bytea[]) AS t (kind, stage, data)
+		WHERE (SELECT count(pg_notify($4, left('kind ' || kind, 1000))) FROM unnest($5::text[]) AS kind) >= 0
+		RETURNING id`,
+
+	// For drivers that know no arrays.
+	enqueueOne: `
+		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+		INSERT INTO daimon.task (kind, stage, data, due, created, changed)
+		SELECT $1::text, $2::text, $3::bytea, now, now, now FROM clock
+		WHERE (SELECT count(pg_notify($4::text, left('kind ' || $1::text, 1000)))) >= 0
+		RETURNING id`,
+
+	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
+	// the rest is taken. Each part asks for each kind by itself, since the index has the tasks of one kind in order: all that
+	// is due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice, beyond its limit. FOR
+	// UPDATE is allowed in the parts and not in their union. $12 and $13 are those of a look: see looks.
+	//
+	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that looks
+	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
+	// both plans. And hence ANY (ARRAY(...)): with the join alone it expects many rows, and reads the whole table.
+	//
+	// The fixed LIMITs tell the planner that few rows are read; no claim of an Engine asks for more. Without them the cost
+	// seems to grow with the table. Above jit_above_cost each claim would be compiled, which takes 100 ms.
+	claim: `
+		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+		lost AS MATERIALIZED (
+			SELECT t.* FROM unnest((SELECT $1::text[])) AS k (name) CROSS JOIN LATERAL (
+				SELECT id, kind, stage, until AS since, true AS lost, false AS fresh FROM daimon.task
+				WHERE watch <= (SELECT now FROM clock) AND until <= (SELECT now FROM clock) AND id = ANY (ARRAY(
+					SELECT id FROM daimon.task
+					WHERE (SELECT $12::bool) AND kind = k.name AND watch <= (SELECT now FROM clock) AND until <= (SELECT now FROM clock)
+					ORDER BY watch LIMIT 1000
+				))
+				ORDER BY until, id LIMIT (SELECT $2::bigint) FOR UPDATE SKIP LOCKED
+			) AS t
+		), again AS MATERIALIZED (
+			SELECT t.* FROM unnest((SELECT $1::text[])) AS k (name) CROSS JOIN LATERAL (
+				SELECT * FROM (
+					SELECT id, kind, stage, due AS since, false AS lost, fresh FROM daimon.task
+					WHERE kind = k.name AND NOT fresh AND due <= (SELECT now FROM clock)
+					ORDER BY due, id LIMIT 1000 FOR UPDATE SKIP LOCKED
+				) AS few LIMIT (SELECT $2::bigint)
+			) AS t
+		), new AS MATERIALIZED (
+			SELECT t.* FROM unnest((SELECT $1::text[]), (SELECT $13::timestamptz[])) AS k (name, since) CROSS JOIN LATERAL (
+				SELECT * FROM (
+					SELECT id, kind, stage, due AS since, false AS lost, fresh FROM daimon.task
+					WHERE kind = k.name AND fresh AND due >= coalesce(k.since, '-infinity') AND due <= (SELECT now FROM clock)
+					ORDER BY due, id LIMIT 1000 FOR UPDATE SKIP LOCKED
+				) AS few
+				LIMIT greatest(0, (SELECT $2::bigint) - (SELECT count(*) FROM lost) - (SELECT count(*) FROM again))
+			) AS t
+		), first AS MATERIALIZED (
+			SELECT * FROM lost UNION ALL SELECT * FROM again UNION ALL SELECT * FROM new
+			ORDER BY fresh, since, id LIMIT (SELECT $2::bigint)
+		), shown AS MATERIALIZED (
+			SELECT f.id, f.fresh AS was_fresh, f.since, coalesce(s.stage, f.stage) AS at, coalesce(s.attempts, 0) AS attempts
+			FROM first AS f LEFT JOIN
+				unnest((SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::bool[]), (SELECT $6::text[]), (SELECT $7::integer[]))
+				AS s (kind, found, lost, stage, attempts)
+				ON s.kind = f.kind AND s.found = f.stage AND s.lost = f.lost
+		), claimed AS (
+			UPDATE daimon.task AS t SET stage = s.at, status = 'IN_PROCESSING', attempt = t.attempt + s.attempts,
+				due = NULL, until = now + $8::bigint * interval '1 microsecond', watch = now + $8::bigint * interval '1 microsecond',
+				worker = $9, token = t.token + 1, engine = $10, ticket = $11, changed = now
+			FROM shown AS s, clock WHERE t.id = s.id AND t.id = ANY (ARRAY(SELECT id FROM first))
+			RETURNING t.*, s.was_fresh, s.since
+		)
+		SELECT ` + columns + `, was_fresh, since FROM claimed ORDER BY was_fresh, since, id`,
+
+	claimed: `SELECT ` + columns + ` FROM daimon.task
+		WHERE watch IS NOT NULL AND engine = $1 AND ticket < $2 AND until > clock_timestamp() ORDER BY id`,
+
+	enter: `
+		UPDATE daimon.task SET stage = $3, attempt = $4, changed = clock_timestamp()
+		WHERE id = (
+			SELECT id FROM daimon.task WHERE id = $1 AND token = $2 AND status = 'IN_PROCESSING' AND wanted = ''
+				AND until > clock_timestamp()
+			FOR UPDATE SKIP LOCKED
+		) RETURNING ` + columns,
+
+	// It finishes those of the passages for which package transition has no more to say than yes.
+	finish: `
+		WITH held AS MATERIALIZED (
+			SELECT t.id, p.reached, p.last
+			FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::bool[]))
+				AS p (id, token, at, reached, last)
+			CROSS JOIN LATERAL (
+				SELECT id FROM daimon.task
+				WHERE id = p.id AND token = p.token AND status = 'IN_PROCESSING' AND stage = p.at AND wanted = ''
+					AND until > clock_timestamp() AND (p.last OR stage <> p.reached)
+				FOR UPDATE SKIP LOCKED
+			) AS t
+		)
+		UPDATE daimon.task AS t SET stage = h.reached, attempt = 0, failure = '', changed = clock_timestamp(),
+			status = CASE WHEN h.last THEN 'NORMAL' ELSE t.status END,
+			until = CASE WHEN h.last THEN NULL ELSE t.until END,
+			watch = CASE WHEN h.last THEN NULL ELSE t.watch END
+		FROM held AS h WHERE t.id = h.id
+		RETURNING t.id, t.token, t.stage`,
+
+	data: `UPDATE daimon.task SET data = $2 WHERE id = $1`,
+
+	// lock waits for a row, no longer than $2, and reads the clock then. Later the server waits no longer than $2 for the next
+	// statement: a worker that has vanished would keep the row locked for two hours otherwise, until TCP gives up. $3 marks
+	// the transaction: see commitQuery. The settings end with the transaction.
+	lock: `
+		WITH settings AS MATERIALIZED (
+			SELECT set_config('lock_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $2, true),
+				set_config('daimon.lease', $3, true)
+		), task AS MATERIALIZED (
+			SELECT t.* FROM settings, daimon.task AS t WHERE t.id = $1 FOR UPDATE OF t
+		)
+		SELECT ` + columns + `, clock_timestamp() FROM task`,
+
+	save: `
+		UPDATE daimon.task SET stage = $2, status = $3, wanted = $4, attempt = $5, failure = $6, due = $7, changed = $8,
+			until = CASE WHEN $3 = 'IN_PROCESSING' THEN until END,
+			watch = CASE WHEN $3 = 'IN_PROCESSING' THEN watch END
+		WHERE id = $1`,
+
+	// A row that another call has locked is neither renewed nor lost, unless it looked lost before that. No row is
+	// waited for, so the order in which they are locked does not matter.
+	heartbeat: `
+		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, $3::bigint * interval '1 microsecond' AS length),
+		lease AS MATERIALIZED (
+			SELECT l.id, l.place, held.id IS NOT NULL AS held, coalesce(held.good, false) AS good, held.wanted,
+				coalesce(seen.token = l.token AND seen.status = 'IN_PROCESSING', false) AS seemed_good
+			FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) WITH ORDINALITY AS l (id, token, place)
+			LEFT JOIN LATERAL (
+				SELECT id, wanted, token = l.token AND status = 'IN_PROCESSING' AND until > (SELECT now FROM clock) AS good
+				FROM daimon.task WHERE id = l.id FOR UPDATE SKIP LOCKED
+			) AS held ON true
+			LEFT JOIN LATERAL (SELECT token, status FROM daimon.task WHERE id = l.id) AS seen ON true
+		), renewed AS (
+			UPDATE daimon.task AS t SET until = now + length,
+				watch = CASE WHEN watch < now + length / 2 THEN now + length ELSE least(watch, now + length) END
+			FROM clock, lease AS l WHERE t.id = l.id AND l.good
+		)
+		SELECT good, NOT good AND (held OR NOT seemed_good), CASE WHEN good THEN wanted ELSE '' END FROM lease ORDER BY place`,
+
+	get: `SELECT ` + columns + ` FROM daimon.task WHERE id = $1`,
+
+	list: `SELECT ` + columns + ` FROM daimon.task
+		WHERE id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR stage = $3) AND ($4 = '' OR status = $4)
+			AND (NOT $5::bool OR due IS NOT NULL OR until IS NOT NULL)
+		ORDER BY id LIMIT $6`,
+
+	notify: `SELECT pg_notify($1, left($2, 1000))`,
+
+	// It does not wait for the disk: what gets lost is only a hint.
+	announce: `
+		SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, left('kind ' || kind, 1000)))
+		FROM unnest($2::text[]) AS kind`,
+}
+
+// newStatements returns the texts for a schema. clock is the SQL of another clock, for tests, or "".
+func newStatements(schema, clock string) statements {
+	pairs := []string{"daimon.task", pgx.Identifier{schema, "task"}.Sanitize()}
+	if clock != "" {
+		pairs = append(pairs, "clock_timestamp()", clock)
+	}
+	adapted := strings.NewReplacer(pairs...).Replace
+	s := texts
+	for _, text := range []*string{
+		&s.enqueue, &s.enqueueOne, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.heartbeat,
+		&s.get, &s.list,
+	} {
+		*text = adapted(*text)
+	}
+	return s
+}

@@ -1,0 +1,62 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/storetest"
+)
+
+// TestStore runs the suite on a schema with a clock of its own, with two Stores.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, newConfig(t)) })
+}
+
+// harness makes a clock that stands still: a function, and a table with what it returns.
+func harness(t *testing.T, cfg postgres.Config) storetest.Harness {
+	admin := open(t, cfg)
+	clock := admin.Schema() + ".test_clock"
+	do(t, admin, `CREATE TABLE `+clock+` AS SELECT timestamptz '2001-09-09 01:46:40Z' AS now`)
+	do(t, admin, `CREATE FUNCTION `+clock+`() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT now FROM `+clock+`'`)
+	connect := func() *postgres.Store {
+		s, err := postgres.OpenClock(t.Context(), cfg, clock+"()")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	return storetest.Harness{
+		Store: connect(),
+		Again: func() stage.Store { return connect() },
+		Advance: func(d time.Duration) {
+			do(t, admin, `UPDATE `+clock+` SET now = now + $1::bigint * interval '1 microsecond'`, d.Microseconds())
+		},
+	}
+}
+
+// TestEngine gives engines a schema, and the test a second store of it.
+func TestEngine(t *testing.T) {
+	enginetest.Run(t, func(t *testing.T) stage.Store {
+		cfg := newConfig(t)
+		return enginetest.Pair{Store: open(t, cfg), Other: open(t, cfg)}
+	})
+}
+
+// BenchmarkStore has each claim look at everything, as with a clock of a test: it claims again what was lost at once.
+func BenchmarkStore(b *testing.B) {
+	storetest.Benchmark(b, func(b *testing.B) stage.Store {
+		s, err := postgres.OpenClock(b.Context(), newConfig(b), "clock_timestamp()")
+		require.NoError(b, err)
+		b.Cleanup(func() { require.NoError(b, s.Close()) })
+		return s
+	})
+}
+
+func BenchmarkEngine(b *testing.B) {
+	enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) })
+}

@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// scanTask reads a row of columns, and what comes after them.
+func scanTask(row pgx.Row, more ...any) (t stage.Task, err error) {
+	var due *time.Time
+	all := append(make([]any, 0, 13+len(more)), &t.ID, &t.Kind, &t.Stage, &t.Status, &t.Wanted, &t.Data, &t.Attempt, &t.Failure,
+		&due, &t.Worker, &t.Token, &t.Created, &t.Changed)
+	if err := row.Scan(append(all, more...)...); err != nil {
+		return stage.Task{}, err
+	}
+	if due != nil {
+		t.Due = due.UTC()
+	}
+	if len(t.Data) == 0 {
+		t.Data = nil
+	}
+	t.Created, t.Changed = t.Created.UTC(), t.Changed.UTC()
+	return t, nil
+}
+
+// values returns the arguments of save. A task in processing has no due there, and keeps the end of its lease.
+func values(t *stage.Task) []any {
+	var due *time.Time
+	if t.Runs() && t.Status != stage.InProcessing {
+		due = &t.Due
+	}
+	return []any{t.ID, t.Stage, string(t.Status), string(t.Wanted), t.Attempt, t.Failure, due, t.Changed}
+}
+
+// microseconds returns d as the database has it, rounded up, so that no lease is cut short.
+func microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }

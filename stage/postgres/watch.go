@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// What is notified of: a kind of which a task is due, and a task that something is wanted of. PostgreSQL sends equal ones of
+// a transaction once.
+func hintOfKind(kind string) string    { return "kind " + kind }
+func hintOfRequest(id stage.ID) string { return fmt.Sprintf("task %d", id) }
+
+// hint returns what a notification says, or the zero Hint.
+func hint(payload string) (h stage.Hint) {
+	what, of, _ := strings.Cut(payload, " ")
+	switch what {
+	case "kind":
+		h.Kind = of
+	case "task":
+		id, _ := strconv.ParseInt(of, 10, 64) // 0 is no task
+		h.Wanted = stage.ID(id)
+	}
+	return h
+}
+
+// announcements are the kinds of which engines are to hear, by notifications in transactions of their own. A transaction that
+// notifies has a lock on the whole server while it commits, so in the transactions that enqueue they would keep these from
+// being written to the disk together.
+type announcements struct {
+	announcing sync.Mutex
+	kinds      map[string]struct{} // not announced yet
+	running    bool                // announceAll
+}
+
+// announcePause is how long after an announcement the next one comes, at the least.
+const announcePause = 2 * time.Millisecond
+
+// announce has the engines of all processes hear of the kinds, and does not wait for it.
+func (s *tasks) announce(kinds []string) {
+	s.announcing.Lock()
+	defer s.announcing.Unlock()
+	for _, kind := range kinds {
+		s.kinds[kind] = struct{}{}
+	}
+	if !s.running && s.life.Err() == nil {
+		s.running = true
+		s.flushes.Go(s.announceAll)
+	}
+}
+
+// announceAll announces kinds until none is left, also while the store is being closed. Those that come during an
+// announcement, and the pause after it, share the next one.
+func (s *tasks) announceAll() {
+	for {
+		s.announcing.Lock()
+		kinds := slices.Collect(maps.Keys(s.kinds))
+		clear(s.kinds)
+		s.running = len(kinds) > 0
+		s.announcing.Unlock()
+		if len(kinds) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), time.Second)
+		_, _ = s.pool.Exec(ctx, s.sql.announce, s.schema, kinds) // hints may be lost: engines poll as well
+		cancel()
+		select {
+		case <-time.After(announcePause):
+		case <-s.life.Done():
+		}
+	}
+}
+
+// watchers are the callers of Watch. One of them listens for all.
+type watchers struct {
+	watching sync.Mutex
+	heard    map[*func(stage.Hint)]struct{}
+	listens  chan struct{} // full while one listens
+}
+
+// Watch listens on a connection beside the pool, one for all calls. With Config.Pooler it only waits for the end of ctx.
+func (s *tasks) Watch(ctx context.Context, heard func(stage.Hint)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
+	if s.pooler {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	s.watching.Lock()
+	s.heard[&heard] = struct{}{}
+	s.watching.Unlock()
+	defer func() {
+		s.watching.Lock()
+		delete(s.heard, &heard)
+		s.watching.Unlock()
+	}()
+	select {
+	case s.listens <- struct{}{}:
+		defer func() { <-s.listens }()
+		return s.failed(ctx, "listen", s.listen(ctx))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errClosed is the error of calls after Close.
+var errClosed = errors.New("postgres: the store is closed")
+
+// tell passes a hint on to all.
+func (s *tasks) tell(h stage.Hint) {
+	s.watching.Lock()
+	defer s.watching.Unlock()
+	for heard := range s.heard {
+		(*heard)(h)
+	}
+}
+
+// silence is how long the listening connection is silent before it is asked whether it is still there, and how long the
+// answer may take.
+const silence = 10 * time.Second
+
+// listen passes on notifications until ctx has ended or the connection is lost.
+func (s *tasks) listen(ctx context.Context) error {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
+		return err
+	}
+	for {
+		quiet, cancel := context.WithTimeout(ctx, silence)
+		n, err := conn.WaitForNotification(quiet)
+		cancel()
+		switch {
+		case err == nil:
+			s.tell(hint(n.Payload))
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !pgconn.Timeout(err):
+			return err
+		default:
+			if err := ping(ctx, conn); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	return conn.Ping(ctx)
+}
+
+// connect makes a connection as the pool does.
+func (s *tasks) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg := s.pool.Config()
+	if cfg.BeforeConnect != nil {
+		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err == nil && cfg.AfterConnect != nil {
+		if err = cfg.AfterConnect(ctx, conn); err != nil {
+			hangUp(conn)
+			return nil, err
+		}
+	}
+	return conn, err
+}
+
+// hangUp closes a connection. If that takes long, what is left is done later.
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}

@@ -1,0 +1,163 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/postgres"
+)
+
+// hints starts to watch, and returns what is heard, and how to stop.
+func hints(t *testing.T, s *postgres.Store) (heard chan stage.Hint, stop func() error) {
+	t.Helper()
+	heard = make(chan stage.Hint, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Watch(ctx, func(h stage.Hint) { heard <- h }) }()
+	stop = func() error {
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(cancel)
+	return heard, stop
+}
+
+// listens waits until connections of the database listen on the schema of a store.
+func listens(t *testing.T, s *postgres.Store, connections int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return count(t, s, `pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema()) == connections
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+func next(t *testing.T, heard chan stage.Hint) stage.Hint {
+	t.Helper()
+	select {
+	case h := <-heard:
+		return h
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "no hint")
+		return stage.Hint{}
+	}
+}
+
+// TestWatch has two watch in one process, over one connection, and makes changes in another.
+func TestWatch(t *testing.T) {
+	cfg := newConfig(t)
+	s, other := open(t, cfg), open(t, cfg)
+	first, stop := hints(t, s)
+	listens(t, s, 1)
+	second, stopSecond := hints(t, s)
+	require.Never(t, func() bool { return count(t, s, `pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema()) != 1 },
+		100*time.Millisecond, 10*time.Millisecond)
+	both := func(want stage.Hint) {
+		t.Helper()
+		require.Equal(t, want, next(t, first))
+		require.Equal(t, want, next(t, second))
+	}
+	l := claimed(t, other, time.Minute)
+	both(stage.Hint{Kind: "a"})
+	ids, err := other.Enqueue(t.Context(), stage.NewTask{Kind: "b", Stage: "NEW"}, stage.NewTask{Kind: "b", Stage: "NEW"})
+	require.NoError(t, err)
+	both(stage.Hint{Kind: "b"}) // once
+
+	ask := func(ok bool, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	ask(other.Suspend(t.Context(), l.Task))
+	both(stage.Hint{Wanted: l.Task})
+	ask(other.Cancel(t.Context(), l.Task))
+	both(stage.Hint{Wanted: l.Task})
+	ask(other.Suspend(t.Context(), ids[0])) // which no worker holds
+	ask(other.Resume(t.Context(), ids[0], false))
+	both(stage.Hint{Kind: "b"})
+
+	var pid int
+	require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema()).Scan(&pid))
+	require.ErrorIs(t, stop(), context.Canceled)
+	require.Eventually(t, func() bool { // the other one
+		return count(t, s, `pg_stat_activity WHERE query = $1 AND pid <> $2`, "LISTEN "+s.Schema(), pid) == 1
+	}, 20*time.Second, 5*time.Millisecond)
+	claimed(t, other, time.Minute)
+	require.Equal(t, stage.Hint{Kind: "a"}, next(t, second))
+	require.ErrorIs(t, stopSecond(), context.Canceled)
+	require.Empty(t, first)
+	require.Empty(t, second)
+}
+
+// A connection that is lost ends Watch with an error: it is called again.
+func TestWatchLost(t *testing.T) {
+	s := open(t, newConfig(t))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Watch(t.Context(), func(stage.Hint) {}) }()
+	listens(t, s, 1)
+	do(t, s, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema())
+	select {
+	case err := <-ended:
+		require.ErrorContains(t, err, "listen")
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "it goes on")
+	}
+}
+
+// An engine with a poll of an hour hears of a task, and of what is wanted of it.
+func TestEngineHears(t *testing.T) {
+	cfg := newConfig(t)
+	s, other := open(t, cfg), open(t, cfg)
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	e, err := stage.New(stage.Config{
+		Store: s, Poll: time.Hour, Lease: time.Hour, Heartbeat: time.Minute,
+		Chains: map[string]*stage.Chain{"a": stage.Begin("CREATED").Then("WORKING", "wait", "DONE")},
+		Provider: stage.Processors{"wait": stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+			close(begun)
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return nil, context.Cause(ctx)
+		})},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- e.Run(ctx) }()
+	listens(t, s, 1)
+	id := enqueued(t, other, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	within(t, begun)
+	ok, err := other.Suspend(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, ok)
+	select {
+	case why := <-ended:
+		require.ErrorIs(t, why, stage.ErrSuspended)
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "the request is not heard of")
+	}
+	cancel()
+	<-stopped
+}
+
+func within(t *testing.T, done chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "nothing happens")
+	}
+}
+
+// What does not listen is quiet.
+func TestWatchWithPooler(t *testing.T) {
+	cfg := newConfig(t)
+	cfg.Pooler = true
+	s := open(t, cfg)
+	heard, stop := hints(t, s)
+	claimed(t, s, time.Minute)
+	time.Sleep(50 * time.Millisecond)
+	require.ErrorIs(t, stop(), context.Canceled)
+	require.Empty(t, heard)
+}
