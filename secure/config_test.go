@@ -2,14 +2,23 @@ package secure_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +26,7 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -162,11 +172,9 @@ func TestSlowFunctionsOfTheConfigHoldUpNobody(t *testing.T) {
 				servertest.Receive(t, waiting)
 			}
 			for range 3 {
-				servertest.Send(t, open, "still")
-				servertest.Expect(t, open, "still")
+				servertest.Echo(t, open, "still")
 				c := s.dial(client)
-				servertest.Send(t, c, "new")
-				servertest.Expect(t, c, "new")
+				servertest.Echo(t, c, "new")
 				halves(t, c)
 			}
 			require.Empty(t, ended)
@@ -178,6 +186,21 @@ func TestSlowFunctionsOfTheConfigHoldUpNobody(t *testing.T) {
 			s.drain()
 		})
 	}
+}
+
+// Functions of the config may choose by the addresses of both sides.
+func TestFunctionsOfTheConfigSeeTheAddresses(t *testing.T) {
+	server, client := identities(t)
+	seen := make(chan [2]string, 1)
+	server.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		seen <- [2]string{hello.Conn.LocalAddr().String(), hello.Conn.RemoteAddr().String()}
+		return nil, nil
+	}
+	s := serve(t, overTLS(server))
+	c := s.dial(client)
+	require.Equal(t, [2]string{s.Addr().String(), c.LocalAddr().String()}, servertest.Receive(t, seen))
+	halves(t, c)
+	s.drain()
 }
 
 // The certificate is chosen by the name that the client asks for.
@@ -214,13 +237,75 @@ func TestClientCertificates(t *testing.T) {
 			cfg.GetClientCertificate = nil
 			cfg.Certificates = server.Certificates
 			c := s.dial(cfg)
-			servertest.Send(t, c, "x")
-			servertest.Expect(t, c, "x")
+			servertest.Echo(t, c, "x")
 			halves(t, c)
 			s.drain()
 			s.withoutReports()
 			require.Equal(t, 2, s.Logs.FilterMessage("a connection is refused").Len())
 		})
+	}
+}
+
+// longCertificate returns a certificate of n bytes and a few hundred.
+func longCertificate(t testing.TB, n int) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	form := x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, n)}}}
+	der, err := x509.CreateCertificate(rand.Reader, &form, &form, key.Public(), key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// stops is a connection that sends so many bytes, and nothing of the rest.
+type stops struct {
+	net.Conn
+	left int
+}
+
+func (s *stops) Write(p []byte) (int, error) {
+	n := min(len(p), s.left)
+	s.left -= n
+	_, err := s.Conn.Write(p[:n])
+	return len(p), err
+}
+
+// The longest certificate that crypto/tls reads of a client has 256 KiB. Clients that stop in the middle of theirs hold up
+// nobody.
+func TestLongClientCertificates(t *testing.T) {
+	server, client := identities(t)
+	server.ClientAuth = tls.RequireAnyClientCert
+	client.Certificates = []tls.Certificate{longCertificate(t, 255_000)}
+	for _, v := range versions {
+		s := serve(t, overTLS(server))
+		cfg := version(client, v)
+		var stopped []net.Conn
+		var all sync.WaitGroup
+		for range tier.Choose(10, 10, 50) {
+			c := servertest.Dial(t, s.Addr())
+			stopped = append(stopped, c)
+			all.Go(func() { _ = tls.Client(&stops{c, 150_000}, cfg).Handshake() })
+			all.Go(func() {
+				c := tls.Client(servertest.Dial(t, s.Addr()), cfg)
+				got := make([]byte, 1)
+				_, err := c.Write([]byte("x"))
+				if _, read := c.Read(got); err != nil || read != nil {
+					t.Error(err, read)
+				}
+				_ = c.Close()
+			})
+		}
+		longer := cfg.Clone()
+		longer.Certificates = []tls.Certificate{longCertificate(t, 262_200)}
+		require.Error(t, s.handshake(longer))
+		require.Eventually(t, func() bool { return s.Open() == len(stopped) }, servertest.Timeout, time.Millisecond)
+		for _, c := range stopped {
+			_ = c.Close()
+		}
+		all.Wait()
+		s.drain()
+		s.withoutReports()
 	}
 }
 
@@ -334,8 +419,7 @@ func TestKeyLogs(t *testing.T) {
 		server.KeyLogWriter, client.KeyLogWriter = &ours, &theirs
 		s := serve(t, overTLS(server))
 		c := s.dial(version(client, v))
-		servertest.Send(t, c, "x")
-		servertest.Expect(t, c, "x")
+		servertest.Echo(t, c, "x")
 		require.NotEmpty(t, ours.lines())
 		require.Equal(t, theirs.lines(), ours.lines())
 		halves(t, c)

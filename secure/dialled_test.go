@@ -177,13 +177,31 @@ func TestADialledConnectionWithAClientCertificate(t *testing.T) {
 	})
 }
 
+// Without a name, sessions are those of the server's address, which crypto/tls asks for in the handshake and after it.
+func TestASessionOfAServerWithoutAName(t *testing.T) {
+	server, client := identities(t)
+	client.ServerName, client.InsecureSkipVerify = "", true
+	both(t, server, func(t *testing.T, at net.Addr) {
+		for _, v := range versions {
+			cfg := remembering(client, v)
+			for _, resumed := range []string{"resumed false", "resumed true"} {
+				x := dials(at, cfg, "x").run(t)
+				require.NoError(t, x.err)
+				require.Contains(t, x.state, resumed)
+			}
+		}
+	})
+}
+
 // A server that does not speak TLS is noticed by its first bytes, also if it then waits.
 func TestAServerThatDoesNotSpeakTLS(t *testing.T) {
 	_, client := identities(t)
 	for _, banner := range []string{"SSH-2.0-OpenSSH_9.6\r\n", "220 mail.example ESMTP\r\n", "+OK POP3 ready\r\n",
 		"HTTP/1.1 400 Bad Request\r\n\r\n", "\x00\x00\x00\x00\x00\x00", "\x16\x03\x03\xff\xff", "\x80\x2e\x01\x00\x02"} {
 		at := accepts(t, func(c net.Conn) {
-			_, _ = io.WriteString(c, banner)
+			_, _ = io.WriteString(c, banner[:3])
+			time.Sleep(5 * time.Millisecond)
+			_, _ = io.WriteString(c, banner[3:])
 			_, _ = io.Copy(io.Discard, c) // until the client has closed
 		})
 		began := time.Now()

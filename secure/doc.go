@@ -36,7 +36,7 @@
 //
 // # Certificates
 //
-// A certificate in files is a [Files], which reads it again on SIGHUP. One for development and tests is made by
+// A certificate in files is a [Files], which reads it again on SIGHUP, for servers and for clients. One for development and tests is made by
 // [SelfSigned]. Anything else is done by functions of the tls.Config.
 //
 // # Handshakes

@@ -23,7 +23,8 @@ import (
 //	server.Run(files, server.Listen(server.Addr, site.Serve, secure.Server(config, nil)))
 //
 // Setup reads them at the start, and on SIGHUP. New connections get the certificate that was read last; those that are
-// open go on, and their sessions can be resumed, since the tls.Config stays as it is.
+// open go on, and their sessions can be resumed, since the tls.Config stays as it is. For connections that are dialled,
+// GetClientCertificate takes the place of GetCertificate.
 type Files struct {
 	Cert string // a file with the certificate in PEM, and behind it those that lead to the root
 	Key  string // a file with its private key in PEM, not encrypted
@@ -67,8 +68,16 @@ func (f *Files) Reload() error {
 	return nil
 }
 
-// GetCertificate is for the field of that name of a tls.Config. Any goroutine.
-func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate is for the field of that name of a server's tls.Config. Any goroutine.
+func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.get() }
+
+// GetClientCertificate is for the field of that name of a client's tls.Config. The certificate is sent to every server that
+// asks for one, whatever authorities it names. Any goroutine.
+func (f *Files) GetClientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return f.get()
+}
+
+func (f *Files) get() (*tls.Certificate, error) {
 	if c := f.loaded.Load(); c != nil {
 		return c, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -138,8 +139,7 @@ func TestNewConnectionsGetTheNewCertificate(t *testing.T) {
 	client := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 	shows := func(c *tls.Conn, cert issued, resumed bool) {
 		t.Helper()
-		servertest.Send(t, c, "hello")
-		servertest.Expect(t, c, "hello")
+		servertest.Echo(t, c, "hello")
 		state := c.ConnectionState()
 		require.Equal(t, cert.serial, state.PeerCertificates[0].SerialNumber)
 		require.Equal(t, resumed, state.DidResume)
@@ -157,6 +157,35 @@ func TestNewConnectionsGetTheNewCertificate(t *testing.T) {
 		halves(t, c)
 	}
 	s.drain()
+}
+
+// A dialled connection shows the certificate that was read last. Without one it fails, and says why.
+func TestNewDialledConnectionsShowTheNewCertificate(t *testing.T) {
+	server, client := identities(t)
+	server.ClientAuth = tls.RequireAnyClientCert
+	shown := make(chan *big.Int, 1)
+	server.VerifyConnection = func(state tls.ConnectionState) error {
+		shown <- state.PeerCertificates[0].SerialNumber
+		return nil
+	}
+	both(t, server, func(t *testing.T, at net.Addr) {
+		for _, v := range versions {
+			first, second := valid(t), valid(t)
+			f := files(t, first)
+			cfg := version(client, v)
+			cfg.GetClientCertificate = f.GetClientCertificate
+			x := dials(at, cfg, "hello").run(t)
+			require.ErrorContains(t, x.err, "secure: neither Setup nor Reload has read the certificate")
+			for _, cert := range []issued{first, second} {
+				cert.into(t, f)
+				require.NoError(t, f.Reload())
+				x := dials(at, cfg, "hello").run(t)
+				require.NoError(t, x.err)
+				require.Equal(t, "hello", x.got)
+				require.Equal(t, cert.serial, servertest.Receive(t, shown))
+			}
+		}
+	})
 }
 
 func TestReloadMayBeCalledFromAnyGoroutine(t *testing.T) {

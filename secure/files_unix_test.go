@@ -3,6 +3,7 @@
 package secure_test
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"testing"
@@ -44,4 +45,29 @@ func TestHangupReadsTheFilesAgain(t *testing.T) {
 	hangup(zapcore.WarnLevel, `^the new certificate in .*cert\.pem expired on `, expired)
 	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
+}
+
+// A Reload that has begun earlier cannot put an older certificate in the place of a newer one.
+func TestTheLastReloadWins(t *testing.T) {
+	first, second := valid(t), valid(t)
+	f := files(t, first)
+	require.NoError(t, os.Remove(f.Key))
+	require.NoError(t, syscall.Mkfifo(f.Key, 0o600))
+	ended := make(chan error, 2)
+	reload := func() { ended <- f.Reload() }
+	go reload()
+	key, err := os.OpenFile(f.Key, os.O_WRONLY, 0) // when the Reload reads it
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(f.Key))
+	second.into(t, f)
+	go reload()
+	select {
+	case err := <-ended:
+		require.Fail(t, "it does not wait for the first one", "%v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	_, err = key.Write(first.key)
+	require.NoError(t, errors.Join(err, key.Close()))
+	require.NoError(t, errors.Join(<-ended, <-ended))
+	inForce(t, second, f)
 }

@@ -162,7 +162,7 @@ func (x *handshake) receive(t *act.Task) act.Directive {
 		return t.Fail(err) // the peer has sent nothing
 	case err != nil:
 		x.finished = err
-	case x.server && x.silent() && in[0] != handshakeRecord:
+	case x.silent() && in[0] != handshakeRecord:
 		x.refuse(in[0])
 	default:
 		x.stream.in = append(x.stream.in, in...)

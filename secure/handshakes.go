@@ -3,8 +3,6 @@ package secure
 import (
 	"container/list"
 	"io"
-	"iter"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/pool"
 )
 
 // Handshakes bounds what handshakes cost. Filters share the bounds if they have the same Handshakes, and all that have none
@@ -29,7 +28,9 @@ type Handshakes struct {
 	Slots int
 	// Waiting bounds the handshakes of servers that are under way on each scheduler, most of which wait for their peers. One
 	// more makes the one fail with [ErrTooMany] that has waited for its peer for longest. 0 means 1024. One that
-	// waits takes about 25 KiB, and up to 128 KiB for a peer that sends the longest ClientHello that crypto/tls reads.
+	// waits takes about 25 KiB, and up to 128 KiB for a peer that sends the longest ClientHello that crypto/tls reads. If the
+	// config asks for client certificates, of which crypto/tls reads 256 KiB, it takes up to 350 KiB, and about 10 ms of CPU
+	// more at its end. Limits of the connection do not bound this.
 	Waiting int
 	// OnReactor computes handshakes in coroutines on the scheduler's own thread, which they hold up, and not on goroutines.
 	// Then Slots means nothing. It is for simulations and tests, in which nothing may happen on other threads.
@@ -37,6 +38,7 @@ type Handshakes struct {
 
 	once    sync.Once
 	free    slots
+	bodies  bodies
 	dropped atomic.Uint64
 }
 
@@ -78,14 +80,12 @@ func (d *onReactor) step(t *act.Task) act.Directive {
 
 func (d *onReactor) Close() error { return d.body.(io.Closer).Close() }
 
-// offThread is the driver that computes on goroutines: each step is a function that resumes a coroutine. The coroutine is
-// made and resumed on goroutines without a thread of their own only, as package iter demands.
+// offThread is the driver that computes on goroutines: each step is a function that resumes a coroutine.
 type offThread struct {
-	x      *handshake
-	call   *act.Call[struct{}] // the step under way
-	resume func() (struct{}, bool)
-	stop   func()
-	state  atomic.Int32
+	x     *handshake
+	call  *act.Call[struct{}] // the step under way
+	body  *body               // from the first step to the end of the handshake
+	state atomic.Int32
 }
 
 const (
@@ -108,35 +108,38 @@ func (d *offThread) step(t *act.Task) act.Directive {
 
 // advance resumes the coroutine until its next pause.
 func (d *offThread) advance() (none struct{}, err error) {
-	switch {
-	case d.state.Load() == closed: // before the step had a slot
-	case d.resume == nil:
-		d.resume, d.stop = iter.Pull(d.coroutine)
-		fallthrough
-	default:
-		d.resume()
+	defer d.settle() // also after a panic
+	if d.state.Load() == closed {
+		return none, nil // before the step had a slot
 	}
-	if !d.state.CompareAndSwap(computing, pausing) && d.stop != nil {
-		d.stop()
+	if d.body == nil {
+		d.body = d.x.of.bodies.take(d.x)
 	}
+	d.body.resume()
 	return none, nil
 }
 
-func (d *offThread) coroutine(yield func(struct{}) bool) {
-	stopped := false
-	d.x.pause = func() error {
-		if stopped || !yield(struct{}{}) {
-			stopped = true
-			return net.ErrClosed
-		}
-		return nil
+// settle ends a step.
+func (d *offThread) settle() {
+	if d.x.over {
+		d.end(true)
 	}
-	d.x.run()
+	if !d.state.CompareAndSwap(computing, pausing) {
+		d.end(false)
+	}
+}
+
+// end gives the coroutine back, if there is one.
+func (d *offThread) end(over bool) {
+	if b := d.body; b != nil {
+		d.body = nil
+		d.x.of.bodies.give(b, over)
+	}
 }
 
 func (d *offThread) Close() error {
-	if d.state.Swap(closed) == pausing && d.stop != nil && !d.x.over {
-		go d.stop() // not here: this thread is the scheduler's
+	if d.state.Swap(closed) == pausing && d.body != nil {
+		go d.end(false) // not here: this thread is the scheduler's
 	}
 	if d.call != nil {
 		return d.call.Close()
@@ -147,35 +150,47 @@ func (d *offThread) Close() error {
 // patience is how long a step may have a slot.
 const patience = 5 * time.Millisecond
 
-// slots is the Executor of steps: a channel with room for as many values as there are slots. It is not the Group's, so that a
-// flood of handshakes delays no other function.
-type slots chan struct{}
+// slots is the Executor of steps: a pool with a goroutine for each slot. It is not the Group's, so that a flood of handshakes
+// delays no other function.
+type slots struct {
+	*pool.Pool
+	steps atomic.Uint32
+}
 
-func (h *Handshakes) slots() slots {
+func (h *Handshakes) slots() *slots {
 	h.once.Do(func() {
 		n := h.Slots
 		if n <= 0 {
 			n = max(1, runtime.GOMAXPROCS(0)-1)
 		}
-		h.free = make(slots, n)
+		h.free.Pool = pool.New(n)
 	})
-	return h.free
+	return &h.free
 }
 
 // Execute calls f on a goroutine that has a slot, for as long as patience.
-func (h slots) Execute(f func()) { h.execute(f, patience) }
+func (h *slots) Execute(f func()) { h.execute(f, patience) }
 
-func (h slots) execute(f func(), atMost time.Duration) {
-	go func() {
-		h <- struct{}{}
-		release := sync.OnceFunc(func() { <-h })
-		defer release()
-		defer time.AfterFunc(atMost, release).Stop()
+func (h *slots) execute(f func(), atMost time.Duration) {
+	h.Pool.Execute(func() {
+		defer h.watch(atMost)()
 		f()
-		// The next step would inherit the time slice of this one, and the one behind it again. A reactor that has woken up
-		// would have to wait for all of them, if it finds no processor.
-		runtime.Gosched()
-	}()
+		// A reactor that has woken up, and finds no processor, would otherwise wait for up to 10 ms while steps are queued. To
+		// yield after each of them would cost more thread switches.
+		if h.steps.Add(1)%4 == 0 {
+			runtime.Gosched()
+		}
+	})
+}
+
+// watch puts another goroutine in the place of one that is late.
+func (h *slots) watch(atMost time.Duration) (end func()) {
+	late := time.AfterFunc(atMost, func() { h.Widen(1) })
+	return func() {
+		if !late.Stop() {
+			h.Widen(-1)
+		}
+	}
 }
 
 // queue is the handshakes of one Handshakes that are under way on one scheduler.

@@ -1,6 +1,7 @@
 package secure_test
 
 import (
+	"crypto/tls"
 	"net"
 	"runtime"
 	"strings"
@@ -31,30 +32,33 @@ func TestTheMemoryOfHandshakesThatStop(t *testing.T) {
 	// A ClientHello of 64 KiB in four records, of which the last byte is missing.
 	message := "\x01\x00\xff\xf0" + strings.Repeat("x", 0xfff0)
 	parts := record(16<<10, message[:16<<10]) + record(16<<10, message[16<<10:32<<10]) + record(16<<10, message[32<<10:48<<10])
+	says := func(text string) func(net.Conn) { return func(c net.Conn) { servertest.Send(t, c, text) } }
+	asks := server.Clone() // for the client's certificate
+	asks.ClientAuth = tls.RequireAnyClientCert
+	long := client.Clone()
+	long.Certificates = []tls.Certificate{longCertificate(t, 255_000)}
 	for _, row := range []struct {
-		name  string
-		sends string
-		part  int // or that part of a real one
-		most  int // KiB of each
+		name   string
+		server *tls.Config
+		sends  func(net.Conn)
+		most   int // KiB of each
 	}{
-		{"a half of a ClientHello", "", 50, 16},
-		{"a whole one", "", 100, 32},
-		{"the longest record but its last byte", record(18<<10, strings.Repeat("x", 18<<10-1)), 0, 32},
-		{"the longest message but its last byte", parts + record(len(message)-(48<<10), message[48<<10:len(message)-1]), 0, 128},
+		{"a half of a ClientHello", server, func(c net.Conn) { stall(t, c, 50, client) }, 16},
+		{"a whole one", server, func(c net.Conn) { stall(t, c, 100, client) }, 32},
+		{"the longest record but its last byte", server, says(record(18<<10, strings.Repeat("x", 18<<10-1))), 32},
+		{"the longest message but its last byte", server, says(parts + record(len(message)-(48<<10), message[48<<10:len(message)-1])), 128},
+		{"the longest certificate but its last part", asks, func(c net.Conn) { _ = tls.Client(&stops{c, 250_000}, long).Handshake() }, 350},
 	} {
 		for _, h := range []*secure.Handshakes{nil, {OnReactor: true}} {
 			const peers = 300
-			tcp := overTLS(server)
-			tcp.Filters[0], tcp.FilterTimeout = secure.Server(server, h), time.Minute
+			tcp := overTLS(row.server)
+			tcp.Filters[0], tcp.FilterTimeout = secure.Server(row.server, h), time.Minute
 			s := serve(t, tcp)
 			before := inUse()
 			var all []net.Conn
-			if row.sends == "" {
-				all = s.stalls(peers, row.part, client)
-			}
-			for len(all) < peers {
+			for range peers {
 				c := servertest.Dial(t, s.Addr())
-				servertest.Send(t, c, row.sends)
+				row.sends(c)
 				all = append(all, c)
 			}
 			require.Eventually(t, func() bool { return s.Open() == peers }, servertest.Timeout, time.Millisecond)

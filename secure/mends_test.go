@@ -44,8 +44,7 @@ func (v *serving) hold(cfg *tls.Config) (*tls.Conn, *holding) {
 	v.T.Helper()
 	h := &holding{Conn: servertest.Dial(v.T, v.Addr())}
 	c := tls.Client(h, cfg)
-	servertest.Send(v.T, c, "x")
-	servertest.Expect(v.T, c, "x")
+	servertest.Echo(v.T, c, "x")
 	h.on = true
 	return c, h
 }
@@ -118,8 +117,7 @@ func TestAPanicInAFunctionOfTheConfigIsReported(t *testing.T) {
 		bad.ServerName = "panic"
 		require.Error(t, s.handshake(bad))
 		good := s.dial(client)
-		servertest.Send(t, good, "x")
-		servertest.Expect(t, good, "x")
+		servertest.Echo(t, good, "x")
 		halves(t, good)
 		s.drain()
 		failed := s.Logs.FilterMessage("a task failed").All()

@@ -1,6 +1,8 @@
 package secure
 
 import (
+	"crypto/tls"
+	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -49,12 +51,58 @@ func TestAFunctionThatTakesLongHasNoSlot(t *testing.T) {
 	quick.Wait()
 	close(release)
 	slow.Wait()
-	require.Eventually(t, func() bool { return len(h) == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Limit() == 1 }, 20*time.Second, time.Millisecond)
 }
 
 func TestAtLeastOneSlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	require.Equal(t, 1, cap((&Handshakes{}).slots()))
+	require.Equal(t, 1, (&Handshakes{}).slots().Limit())
 	runtime.GOMAXPROCS(4)
-	require.Equal(t, 3, cap((&Handshakes{}).slots()))
+	require.Equal(t, 3, (&Handshakes{}).slots().Limit())
+}
+
+// A coroutine that has made a handshake makes the next one, and none is left when no handshake has one.
+func TestABodyMakesOneHandshakeAfterTheOther(t *testing.T) {
+	var all bodies
+	interrupted := all.take(doomed(t))
+	first, second := doomed(t), doomed(t)
+	b := all.take(first)
+	b.resume()
+	require.True(t, first.over)
+	all.give(b, true)
+	require.Same(t, b, all.take(second))
+	b.resume()
+	require.True(t, second.over)
+	all.give(b, true)
+	require.Len(t, all.idle, 1)
+	all.give(interrupted, false)
+	require.Empty(t, all.idle)
+	_, goesOn := b.resume()
+	require.False(t, goesOn)
+}
+
+// doomed is a handshake whose peer has gone.
+func doomed(t *testing.T) *handshake {
+	x := &handshake{stream: &stream{}, ctx: t.Context(), finished: io.EOF}
+	x.stream.shake = x
+	x.stream.secret = tls.Server((*wire)(x.stream), &tls.Config{})
+	return x
+}
+
+// A handshake that has ended before its step had a slot is not computed, and neither is its next step.
+func TestAStepOfAHandshakeThatHasEndedComputesNothing(t *testing.T) {
+	h := &Handshakes{}
+	d := &offThread{x: doomed(t)}
+	d.x.of = h
+	d.state.Store(closed)
+	for _, begun := range []bool{false, true} {
+		if begun {
+			d.body = h.bodies.take(d.x)
+		}
+		_, err := d.advance()
+		require.NoError(t, err)
+		require.False(t, d.x.over, "it was not computed")
+		require.Nil(t, d.body)
+		require.Zero(t, h.bodies.busy)
+	}
 }

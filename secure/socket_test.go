@@ -21,7 +21,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -134,7 +133,7 @@ func TestConnectionsThatBreakAtAnyMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 17))
 	some := make(chan struct{}, 8)
 	var all sync.WaitGroup
-	for i := range tier.Choose(60, 300, 5000) {
+	for i := range tier.Choose(60, 60, 5000) {
 		under := servertest.Dial(t, s.Addr())
 		c := tls.Client(quits(under, 2000+random.IntN(300_000), random.IntN(2) == 0), version(client, versions[i%2]))
 		some <- struct{}{}
@@ -152,8 +151,7 @@ func TestConnectionsThatBreakAtAnyMoment(t *testing.T) {
 	}
 	all.Wait()
 	c := s.dial(client)
-	servertest.Send(t, c, "x")
-	servertest.Expect(t, c, "x")
+	servertest.Echo(t, c, "x")
 	halves(t, c)
 	s.drain()
 	s.withoutReports()
@@ -171,10 +169,7 @@ func TestWithoutDescriptorsClientsWait(t *testing.T) {
 		}
 		return nil
 	}}
-	s := &serving{servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-		readiness.Inject(s, os)
-		return nil
-	}, tcp.Setup), tcp}
+	s := &serving{servertest.Start(t, act.Config{Schedulers: 1}, inject(os), tcp.Setup), tcp}
 	c := s.dial(client)
 	require.Greater(t, refused.Load(), int64(3))
 	halves(t, c)
@@ -219,8 +214,7 @@ func TestADrain(t *testing.T) {
 	_ = idle.Close()
 	close(goOn)
 	require.NoError(t, servertest.Receive(t, shaken))
-	servertest.Send(t, late, "after the order")
-	servertest.Expect(t, late, "after the order")
+	servertest.Echo(t, late, "after the order")
 	halves(t, late)
 	require.NoError(t, s.End())
 	s.withoutReports()
@@ -323,8 +317,7 @@ func TestAnIdleConnectionMakesRoom(t *testing.T) {
 			for _, v := range versions {
 				first := s.dial(version(client, v))
 				if name == "echo" {
-					servertest.Send(t, first, "x")
-					servertest.Expect(t, first, "x")
+					servertest.Echo(t, first, "x")
 				}
 				second := s.dial(version(client, v))
 				servertest.ExpectEOF(t, first)

@@ -28,8 +28,6 @@ const (
 	// ahead is how many bytes may be queued beyond the high mark before nothing is decrypted any more. What is written to
 	// the Stream takes less, so only the answers of crypto/tls itself get there.
 	ahead = 16 << 10
-	// maxKept is the largest output that is kept for the next one: a part with what TLS adds.
-	maxKept = part + 4<<10
 )
 
 // stream is TLS over another Stream. Its tls.Conn reads and writes through the wire, which never blocks: Read returns
@@ -56,7 +54,7 @@ type stream struct {
 type cache struct {
 	s     *act.Scheduler
 	loans loan.Memory
-	out   []byte
+	out   []byte // memory for the next output: what a turn gathers and a part, with what TLS adds
 }
 
 var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
@@ -91,7 +89,7 @@ func (s *stream) Receive(p []byte) (int, error) {
 	switch {
 	case n > 0: // crypto/tls returns the error again
 		if n < len(p) { // otherwise more of its record may be left
-			s.records.taken()
+			s.records.whole--
 		}
 		return n, nil
 	case err == errNotYet:
@@ -183,10 +181,7 @@ func (s *stream) flush() error {
 		return nil
 	}
 	_, err := s.Stream.Send(s.out, nil, 0)
-	if cap(s.out) <= maxKept {
-		s.cache.out = s.out[:0]
-	}
-	s.out = nil
+	s.cache.out, s.out = s.out[:0], nil
 	return err
 }
 
@@ -209,11 +204,8 @@ func (s *stream) CloseWrite() error {
 	return s.notify()
 }
 
-// notify sends the alert close_notify, once.
+// notify sends the alert close_notify. crypto/tls makes one only.
 func (s *stream) notify() error {
-	if s.notified {
-		return nil
-	}
 	s.notified = true
 	if err := s.secret.CloseWrite(); err != nil {
 		return err
@@ -242,9 +234,12 @@ func (s *stream) AwaitEnd(w act.Waker) (half bool, err error) {
 	return false, nil
 }
 
+// EndsInBand tells listener.Conn that close_notify is seen when it is received.
+func (s *stream) EndsInBand() {}
+
 // IdleSince implements monitor.IdleReporter.
 func (s *stream) IdleSince() (since time.Duration, idle bool) {
-	if below, ok := monitor.As[monitor.IdleReporter](s.Stream); ok && !s.finished && s.records.atRest() {
+	if below, ok := monitor.As[monitor.IdleReporter](s.Stream); ok && s.records.atRest() {
 		return below.IdleSince()
 	}
 	return 0, false

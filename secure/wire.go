@@ -115,10 +115,8 @@ func (r *records) pass(p []byte) {
 	}
 }
 
-// taken notes that crypto/tls has taken at least one.
-func (r *records) taken() { r.whole = max(0, r.whole-1) }
-
-// atRest reports whether no record has passed by in whole or in part that was not taken.
+// atRest reports whether no record has passed by in whole or in part that was not taken. Behind the last record there is one:
+// crypto/tls takes nothing of it.
 func (r *records) atRest() bool { return r.whole == 0 && r.head == 0 }
 
 // spoiled reports whether the present head cannot be that of a record: crypto/tls refuses it without its body.

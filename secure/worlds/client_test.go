@@ -177,18 +177,18 @@ func (x *talker) talk(seen *counts) error {
 		}
 		return err
 	})
-	if err := x.send(x.total); err != nil {
+	if err := x.send(x.total, 1); err != nil {
 		return err
 	}
 	return x.closeWrite()
 }
 
-// conversation waits for each answer before it sends more. No question is so large that the server stops reading before
-// its end.
+// conversation waits for each answer before it sends more. A question of at most ten records takes less than the smallest of
+// the network's buffers: otherwise a server that waits until its answers are read might stop reading before its end.
 func (x *talker) conversation(seen *counts) error {
 	for x.total = min(x.total, 50_000); x.sent < x.total; {
-		n := min(1+x.Rand().IntN(1000), x.total-x.sent)
-		if err := x.send(n); err != nil {
+		n := min(1+x.Rand().IntN(700), x.total-x.sent)
+		if err := x.send(n, n/10+1); err != nil {
 			return err
 		}
 		if err := x.receive(n); err != nil {
@@ -216,11 +216,11 @@ func (x *talker) closeWrite() error {
 // at returns byte i of what is sent.
 func (x *talker) at(i int) byte { return byte((x.salt ^ uint64(i)) * 0x9E3779B97F4A7C15 >> 32) }
 
-// send sends the next n bytes in pieces.
-func (x *talker) send(n int) error {
+// send sends the next n bytes in pieces of at least so many.
+func (x *talker) send(n, least int) error {
 	largest := max(1<<x.Rand().IntN(16), x.total/100)
 	for n > 0 {
-		p := make([]byte, min(n, 1+x.Rand().IntN(largest)))
+		p := make([]byte, min(n, max(least, 1+x.Rand().IntN(largest))))
 		for i := range p {
 			p[i] = x.at(x.sent + i)
 		}

@@ -29,7 +29,8 @@ func testDialled(t *testing.T, o sim.Options) {
 	whole := 0
 	try(t, o, func(w *world) {
 		const address = "10.0.0.1:7007"
-		v := &dialled{world: w, limits: patient(w.World), answers: pick(w.World, -1, -1, 0, 5000), stormy: o.Faults != sim.Faults{}, whole: &whole}
+		v := &dialled{world: w, limits: patient(w.World), answers: pick(w.World, -1, -1, 0, 5000),
+			served: map[string]bool{}, stormy: o.Faults != sim.Faults{}, whole: &whole}
 		back := &service.TCP{Address: address, Handler: v.measured(v.limits, v.answer), Limits: v.limits, MaxConns: pick(w.World, 0, 0, 3),
 			Filters: w.filters(), FilterTimeout: time.Hour}
 		diallers := func(s *act.Scheduler) error {
@@ -58,7 +59,8 @@ type dialled struct {
 	*world
 	limits   listener.Limits
 	diallers []*peer
-	answers  int // what the accepting side sends; -1: as many bytes as it gets
+	answers  int             // what the accepting side sends; -1: as many bytes as it gets
+	served   map[string]bool // diallers, by address, whose handshake the accepting side has finished
 	stormy   bool
 	ordered  bool
 	whole    *int
@@ -66,6 +68,7 @@ type dialled struct {
 
 // answer is the handler.
 func (v *dialled) answer(c *listener.Conn) act.Action {
+	v.served[c.RemoteAddr().String()] = true
 	return &peer{dialled: v, c: c, total: v.answers}
 }
 
@@ -190,11 +193,12 @@ func (p *peer) judge(d act.Directive, err error) act.Directive {
 	return act.Done
 }
 
-// excused reports whether a fault may be the cause. Some of them look like an orderly end while the handshake is made.
+// excused reports whether a fault may be the cause. Some of them look like an orderly end while the handshake is made, which
+// the accepting side finishes last.
 func (p *peer) excused(err error) bool {
 	all := []error{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED, syscall.ETIMEDOUT, syscall.ENETUNREACH,
 		syscall.EHOSTUNREACH, syscall.ENOTCONN, syscall.ENOMEM, syscall.ENOSPC}
-	if p.c == nil {
+	if p.c == nil || !p.served[p.c.LocalAddr().String()] {
 		all = append(all, io.EOF, io.ErrUnexpectedEOF)
 	}
 	return p.stormy && slices.ContainsFunc(all, func(e error) bool { return errors.Is(err, e) })

@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
@@ -26,7 +27,7 @@ import (
 func TestTLSHandshakes(t *testing.T) {
 	h := &handshakes{}
 	try(t, sim.Options{}, func(w *world) {
-		h.world, h.under = w, map[*act.Scheduler][]*attempt{}
+		h.world, h.waiting = w, map[*act.Scheduler][]*attempt{}
 		h.limit, h.most = pick(w.World, time.Second, 10*time.Second), pick(w.World, 1, 2, 5, 100)
 		w.handshakes.Waiting = h.most
 		w.Excuse(func(*sim.Client, error) bool { return h.gaveUp() }) // it may have been this client's
@@ -35,7 +36,12 @@ func TestTLSHandshakes(t *testing.T) {
 		tcp := &service.TCP{Address: address, FilterTimeout: h.limit, Limits: patient(w.World),
 			Handler: func(c *listener.Conn) act.Action { h.seen.handshakes++; return echo.Echo(c) },
 			Filters: []listener.Filter{func(c *listener.Conn) act.Action {
-				return &attempt{handshakes: h, Child: act.Child{Action: inner(c)}}
+				a := &attempt{handshakes: h}
+				if err := c.Wrap(func(s monitor.Stream) monitor.Stream { a.records.Stream = s; return &a.records }); err != nil {
+					w.Errorf("%v", err)
+				}
+				a.Child = act.Child{Action: inner(c)}
+				return a
 			}}}
 		_, err := w.Server("server", config(w.World), append(engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
@@ -54,39 +60,47 @@ type handshakes struct {
 	*world
 	limit   time.Duration
 	most    int
-	under   map[*act.Scheduler][]*attempt // the oldest first
-	crowded time.Duration                 // since when there are too many
+	waiting map[*act.Scheduler][]*attempt // the first has waited for its peer for longest
 	seen    counts
 	dropped int
 }
 
-// attempt is a handshake at the server. It checks how long it takes, and which are given up.
+// attempt is a handshake at the server. It checks how long it takes, and whether it is given up when it has to be: one more
+// than may be under way ends the one that has waited for its peer for longest.
 type attempt struct {
 	act.Child
 	*handshakes
-	on    *act.Scheduler // nil: not begun
-	begun time.Duration
-	over  bool
+	records records
+	on      *act.Scheduler // nil: not begun
+	begun   time.Duration
+	doomed  time.Duration // since when it has to be given up; 0: it has not
+	over    bool
 }
 
 func (a *attempt) Act(t *act.Task) act.Directive {
 	if a.on == nil {
 		a.on, a.begun = t.Scheduler(), a.Now()
-		a.under[a.on] = append(a.under[a.on], a)
-		if len(a.under[a.on]) > a.most {
-			a.crowded = a.Now()
+		a.wait()
+		if all := a.waiting[a.on]; len(all) > a.most {
+			all[0].doomed = a.Now()
+			all[0].leave()
 		}
 	}
+	before := a.records.whole
 	d := a.Child.Act(t)
-	if d == act.Failed && errors.Is(t.Err(), secure.ErrTooMany) {
-		a.dropped++
-		n := len(a.under[a.on]) // of which a newcomer may have ended meanwhile
-		if i := slices.Index(a.under[a.on], a); a.Now() > a.crowded+time.Millisecond || i >= max(1, n-a.most) {
-			a.Errorf("a handshake was given up, of %d of which %d may be under way", n, a.most)
-		}
+	gaveUp := d == act.Failed && errors.Is(t.Err(), secure.ErrTooMany)
+	if gaveUp != (a.doomed > 0) {
+		a.Errorf("a handshake was given up: %v; it has to be since %v", gaveUp, a.doomed)
 	}
-	if d.Finished() {
+	switch {
+	case gaveUp:
+		a.dropped++
 		a.end()
+	case d.Finished():
+		a.end()
+	case a.records.whole > before: // a step was made, and it waits anew
+		a.leave()
+		a.wait()
 	}
 	return d
 }
@@ -106,15 +120,56 @@ func (a *attempt) end() {
 		return
 	}
 	a.over = true
+	a.leave()
 	if took := a.Now() - a.begun; took > a.limit+time.Millisecond {
 		a.Errorf("a handshake took %v", took)
 	}
-	all := a.under[a.on]
-	if len(all) > a.most && a.Now() > a.crowded+time.Millisecond {
-		a.Errorf("%d handshakes are under way, %d may be", len(all), a.most)
+	if a.doomed > 0 && a.Now() > a.doomed+time.Millisecond {
+		a.Errorf("a handshake was given up %v after there were too many", a.Now()-a.doomed)
 	}
-	i := slices.Index(all, a)
-	a.under[a.on] = slices.Delete(all, i, i+1)
+}
+
+// wait puts a behind those that wait already.
+func (a *attempt) wait() { a.waiting[a.on] = append(a.waiting[a.on], a) }
+
+func (a *attempt) leave() {
+	a.waiting[a.on] = slices.DeleteFunc(a.waiting[a.on], func(b *attempt) bool { return a == b })
+}
+
+// records is a Stream that counts the records of TLS that have been received whole.
+type records struct {
+	monitor.Stream
+	head  []byte
+	left  int
+	whole int
+}
+
+func (r *records) Lend(most int) ([]byte, error) {
+	p, err := r.Stream.Lend(most)
+	r.pass(p)
+	return p, err
+}
+
+func (r *records) Receive(p []byte) (int, error) {
+	n, err := r.Stream.Receive(p)
+	r.pass(p[:n])
+	return n, err
+}
+
+func (r *records) pass(p []byte) {
+	for _, b := range p {
+		if r.left > 0 {
+			r.left--
+		} else if r.head = append(r.head, b); len(r.head) == 5 {
+			r.left = int(r.head[3])<<8 | int(r.head[4])
+		} else {
+			continue
+		}
+		if r.left == 0 {
+			r.head = r.head[:0]
+			r.whole++
+		}
+	}
 }
 
 // gaveUp reports whether the server may have given up one of the handshakes that began.

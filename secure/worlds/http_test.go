@@ -117,7 +117,7 @@ func (x *talker) ask(n int, last bool) error {
 	if err := x.flush(); err != nil {
 		return err
 	}
-	return x.send(max(0, n))
+	return x.send(max(0, n), 1)
 }
 
 // answers reads an answer for each body.

@@ -68,14 +68,14 @@ func newModel(t *testing.T, r *rand.Rand, identity tls.Certificate) *model {
 	server, client := configs(r.IntN, identity, still{}.Wall)
 	h := &secure.Handshakes{OnReactor: true}
 	for i := range m.sides {
-		high := pickFrom(r.IntN, 0, 1, 1000, 20_000)
+		high := pickFrom(r.IntN, 0, 1, 1000, 20_000, 200_000)
 		limits := listener.Limits{Read: pickFrom(r.IntN, 0, 10, 100, 5000), High: high, Low: high / 3}
 		filter := secure.Client(client, h)
 		if i == 1 {
 			filter = secure.Server(server, h)
 		}
 		c := listener.NewConn(m.s, &end{m: m, in: &m.pipes[1-i], out: &m.pipes[i]}, limits)
-		x := &side{m: m, c: c, filter: listener.Filtered(c, 0, filter), salt: byte(i), total: 1 << r.IntN(17), most: cmp.Or(high, 64<<10)}
+		x := &side{m: m, c: c, filter: listener.Filtered(c, 0, filter), salt: byte(i), total: high + 1<<r.IntN(17), most: cmp.Or(high, 64<<10)}
 		x.total += r.IntN(x.total)
 		m.sides[i] = x
 		m.s.Spawn(x)
@@ -205,6 +205,9 @@ func (e *end) Send(head, p []byte, high int) (int, error) {
 	if e.out.ended {
 		return 0, syscall.EPIPE
 	}
+	if len(head) > 72<<10 {
+		e.m.sides[0].err = fmt.Errorf("%d bytes were encrypted before any was sent", len(head))
+	}
 	e.out.queue = append(e.out.queue, head...)
 	if e.m.IntN(2) == 0 {
 		e.out.move(e.m.IntN(1 + len(head) + len(p)))
@@ -324,7 +327,7 @@ func (x *side) write() error {
 		if x.sent == x.total {
 			break
 		}
-		p := make([]byte, min(x.total-x.sent, 1+x.m.IntN(pickFrom(x.m.IntN, 10, 2000, 50_000))))
+		p := make([]byte, min(x.total-x.sent, 1+x.m.IntN(pickFrom(x.m.IntN, 10, 2000, 150_000))))
 		for i := range p {
 			p[i] = pattern(x.sent+i, x.salt)
 		}

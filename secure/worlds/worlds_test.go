@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) {
 	servertest.StartRuntimePoller()
 	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", tier.Choose("20", "10", "500")) // the full tier runs under the race detector
+		os.Setenv("SIM_SEEDS", tier.Choose("20", "5", "500")) // the full tier runs under the race detector
 	}
 	goleak.VerifyTestMain(m)
 }

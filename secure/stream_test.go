@@ -1,0 +1,259 @@
+package secure_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tlstest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+)
+
+// stepped is a connection that speaks TLS, of a scheduler that is stepped, and its peer.
+type stepped struct {
+	*servertest.Stepped
+	*listener.Conn
+	peer *tls.Conn
+}
+
+func step(t testing.TB, limits listener.Limits) *stepped {
+	t.Helper()
+	server, client := identities(t)
+	l := servertest.New(t, act.Config{})
+	c, raw := l.Conn("tcp", limits)
+	x := &stepped{l, c, tls.Client(raw, client)}
+	shaken := make(chan error, 1)
+	go func() { shaken <- x.peer.Handshake() }()
+	over := false
+	l.S.Spawn(act.Seq(listener.Filtered(c, 0, secure.Server(server, nil)), act.Func(func(*act.Task) act.Directive {
+		over = true
+		return act.Done
+	})))
+	l.Until("the handshake", func() bool { return over })
+	require.NoError(t, servertest.Receive(t, shaken))
+	return x
+}
+
+// read peeks until there is input, or an error other than an act.Blocked.
+func (x *stepped) read() (in []byte, err error) {
+	x.T.Helper()
+	x.Until("input", func() (came bool) {
+		x.Turn(func(*act.Task) {
+			var p []byte
+			p, err = x.Peek(1)
+			in = bytes.Clone(p)
+			_, blocked := err.(act.Blocked)
+			came = !blocked
+		})
+		return came
+	})
+	return in, err
+}
+
+// stuff writes until n bytes are queued, since the system takes nothing.
+func (x *stepped) stuff(n int) {
+	x.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	x.Turn(func(*act.Task) {
+		_, err := x.Write(make([]byte, n))
+		require.NoError(x.T, err)
+	})
+	require.Greater(x.T, x.Queued(), n)
+}
+
+func TestASecondCloseWriteIsAsTheFirst(t *testing.T) {
+	x := step(t, listener.Limits{})
+	x.stuff(20_000)
+	x.Turn(func(*act.Task) {
+		require.NoError(t, x.CloseWrite())
+		queued := x.Queued()
+		require.NoError(t, x.CloseWrite(), "again")
+		require.Equal(t, queued, x.Queued(), "there is one close_notify")
+	})
+	x.OS.Fail = nil
+	x.Turn(func(*act.Task) { require.NoError(t, x.Flush(), "behind it") })
+	require.Zero(t, x.Queued(), "Flush tries once more to send")
+	got, err := io.ReadAll(x.peer)
+	require.NoError(t, err)
+	require.Len(t, got, 20_000)
+	x.Abort()
+}
+
+// The error is the one of a connection without TLS, not one that crypto/tls wraps around it, and not the fault of a peer's TLS.
+func TestAResetIsTheErrorOfTheTransport(t *testing.T) {
+	x := step(t, listener.Limits{})
+	servertest.Reset(t, x.peer.NetConn())
+	_, err := x.read()
+	require.Equal(t, syscall.ECONNRESET, err)
+	x.Abort()
+}
+
+// The peer's end does not hide that it has not got all.
+func TestAnEndBehindASendThatFailedIsThatError(t *testing.T) {
+	x := step(t, listener.Limits{})
+	x.OS.Fail = servertest.Failing("send", syscall.EPIPE)
+	x.Turn(func(*act.Task) {
+		_, err := x.Write(make([]byte, 20_000))
+		require.Equal(t, syscall.EPIPE, err)
+	})
+	require.NoError(t, x.peer.CloseWrite())
+	x.For(5 * time.Millisecond) // it arrives
+	_, err := x.read()
+	require.Equal(t, syscall.EPIPE, err)
+	x.Abort()
+}
+
+// A task that waits for room is woken when another one reads what is no TLS.
+func TestATaskThatWaitsForRoomLearnsThatTLSHasFailed(t *testing.T) {
+	x := step(t, listener.Limits{High: 8 << 10})
+	x.stuff(8 << 10)
+	woken := 0
+	x.S.Spawn(servertest.Waits(func(t *act.Task) {
+		_, err := x.Write([]byte("x"))
+		err.(act.Blocked).Arm(t)
+	}, &woken))
+	servertest.Send(t, x.peer.NetConn(), "what is no TLS")
+	_, err := x.read()
+	var fault *listener.PeerError
+	require.ErrorAs(t, err, &fault)
+	x.Until("it is woken", func() bool { return woken == 1 })
+	x.S.Spawn(servertest.Waits(func(t *act.Task) { x.Next(t, nil) }, &woken))
+	x.Until("so is one that waits for input later", func() bool { return woken == 2 })
+	x.Abort()
+}
+
+// After close_notify there is nothing more to wait for, although the transport is open: a wait for input ends at once, and
+// the connection is not idle, as one whose transport has ended is not.
+func TestAfterTheEndAWaitForInputEnds(t *testing.T) {
+	x := step(t, listener.Limits{})
+	x.Turn(func(*act.Task) {
+		_, err := x.Peek(1)
+		require.Implements(t, (*act.Blocked)(nil), err)
+	})
+	_, idle := x.IdleSince()
+	require.True(t, idle)
+	require.NoError(t, x.peer.CloseWrite())
+	_, err := x.read()
+	require.Equal(t, io.EOF, err)
+	woken := 0
+	x.S.Spawn(servertest.Waits(func(t *act.Task) { x.Next(t, nil) }, &woken))
+	x.Until("it is woken", func() bool { return woken == 1 })
+	_, idle = x.IdleSince()
+	require.False(t, idle)
+	x.Abort()
+}
+
+// A connection is not idle while crypto/tls has a part of a record for it.
+func TestARecordThatIsReadInPartIsNotIdle(t *testing.T) {
+	x := step(t, listener.Limits{Read: 100})
+	servertest.Send(t, x.peer, string(noise(1000)))
+	in, err := x.read()
+	require.NoError(t, err)
+	x.Turn(func(*act.Task) { x.Discard(len(in)) })
+	require.Zero(t, x.Buffered())
+	_, idle := x.IdleSince()
+	require.False(t, idle)
+	x.Abort()
+}
+
+// What is queued is sent after both sides have ended, too.
+func TestACloseAfterThePeersEndSendsWhatIsQueued(t *testing.T) {
+	const total = 8 << 20
+	x := step(t, listener.Limits{High: 2 * total, SendBuffer: 4 << 10})
+	x.Turn(func(*act.Task) {
+		_, err := x.Write(make([]byte, total))
+		require.NoError(t, err)
+	})
+	require.NotZero(t, x.Queued())
+	require.NoError(t, x.peer.CloseWrite())
+	_, err := x.read()
+	require.Equal(t, io.EOF, err)
+	require.NoError(t, x.Close())
+	got := make(chan int64, 1)
+	go func() {
+		n, _ := io.Copy(io.Discard, x.peer)
+		got <- n
+	}()
+	x.Until("all is sent", func() bool { return len(got) == 1 })
+	require.EqualValues(t, total, <-got)
+}
+
+// What was broken: each Write of 64 KiB took 200 KiB of memory, which the collector had to give back.
+func TestLargeWritesUseTheirMemoryAgain(t *testing.T) {
+	x := step(t, listener.Limits{})
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, x.peer.NetConn())
+		read <- err
+	}()
+	content := noise(64 << 10)
+	write := func(times int) {
+		for range times {
+			x.Turn(func(*act.Task) {
+				n, err := x.Write(content)
+				require.NoError(t, err)
+				require.Equal(t, len(content), n)
+			})
+			x.Until("it is sent", func() bool { return x.Queued() == 0 })
+		}
+	}
+	write(10)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	write(100)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100*len(content)))
+	x.Abort()
+	require.True(t, isReset(<-read))
+}
+
+// isReset reports whether the error is that of a connection that was aborted, or whether it has just ended.
+func isReset(err error) bool { return err == nil || errors.Is(err, syscall.ECONNRESET) }
+
+// Behind a fatal alert there is no close_notify, and the client gets the alert although the server has not read all that
+// the client has sent.
+func TestAFatalAlertIsTheLastRecord(t *testing.T) {
+	server, client := identities(t)
+	server.SessionTicketsDisabled = true
+	s := serve(t, overTLS(server))
+	for range 5 {
+		r := s.raw(client)
+		r.send(bytes.Join([][]byte{r.record(tlstest.Handshake, "\x00\x00\x00\x00"), noise(3_000_000)}, nil))
+		require.Equal(t, 1, recordsUntilEnd(t, r), "an alert")
+		_ = r.Close()
+	}
+	s.drain()
+	s.withoutReports()
+}
+
+// A handshake that has failed does not wait until the peer takes the alert.
+func TestAnAlertThatCannotBeSentIsLost(t *testing.T) {
+	server, client := identities(t)
+	l := servertest.New(t, act.Config{})
+	c, raw := l.Conn("tcp", listener.Limits{High: 1})
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	servertest.Send(t, raw, string(clientHello(raw, client)))
+	var failed error
+	filter := listener.Filtered(c, 0, secure.Server(server, nil))
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		d := filter.Act(t)
+		if d == act.Failed {
+			failed = t.Err()
+		}
+		return d
+	}))
+	l.Until("it answers", func() bool { return c.Queued() > 0 })
+	servertest.Send(t, raw, "what is no TLS")
+	l.Until("it fails", func() bool { return failed != nil })
+	require.ErrorContains(t, failed, "tls: ")
+	c.Abort()
+}
