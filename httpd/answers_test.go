@@ -140,7 +140,7 @@ func isToken(name string) bool {
 func (a answer) judge(q asked) (closes bool, err error) {
 	length, coding, option := a.get("Content-Length"), a.get("Transfer-Encoding"), a.get("Connection")
 	if a.status < 200 {
-		if len(a.fields) > 0 || q.old {
+		if len(a.fields) > 0 && a.status == 100 || q.old {
 			return false, errors.New("an interim answer with fields, or to HTTP/1.0")
 		}
 		return false, nil

@@ -1,5 +1,11 @@
 package httpd
 
+import (
+	"iter"
+
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+)
+
 // Body is the content of a request, in the pieces in which it comes. It is read as a listener.Conn is: Peek lends bytes,
 // Discard takes them, and a body that is not read holds up the client. What the handler leaves unread is thrown away, up
 // to 256 KiB; if there is more, the connection is closed.
@@ -21,4 +27,14 @@ func (b *Body) Discard(n int) { b.x.discard(n) }
 
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
 // nil if there is none, and until Peek has returned io.EOF.
-func (b *Body) Trailer(name string) []byte { return b.x.trailer(name) }
+func (b *Body) Trailer(name string) []byte {
+	for n, value := range b.Trailers() {
+		if syntax.EqualFold(n, name) {
+			return value
+		}
+	}
+	return nil
+}
+
+// Trailers returns the names and values of all trailer fields, in order, and none until Peek has returned io.EOF.
+func (b *Body) Trailers() iter.Seq2[[]byte, []byte] { return b.x.trailers() }

@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -36,9 +37,10 @@ const (
 )
 
 var (
-	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"}                        // 9110 15.5.9
-	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly"}                      // 9110 15.5.9
-	errCut      = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body"}  // 9112 8
+	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"}   // 9110 15.5.9
+	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly"} // 9110 15.5.9
+	errCut      = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body",
+		Err: io.ErrUnexpectedEOF} // 9112 8
 	errLarge    = &syntax.Refusal{Status: 413, Why: "a body that is longer than the handler wants"}      // 9110 15.5.14
 	errTooLarge = &syntax.Refusal{Status: 413, Why: "a body that is longer than Server.MaxBody"}         // 9110 15.5.14
 	errCrowded  = &syntax.Refusal{Status: 503, Why: "more unfinished heads than Server.MaxHeads allows"} // 9110 15.6.4
@@ -124,7 +126,7 @@ func (e *http1Exchange) noMore(err error) error {
 	switch cause := err.(type) {
 	case act.Blocked:
 		if c.asks && !e.out.sent { // behind a final status it would be taken for content
-			e.emit(syntax.Bytes("HTTP/1.1 100 Continue\r\n\r\n"))
+			e.inform(100, nil)
 		}
 		c.asks = false
 		if c.patience <= 0 {
@@ -182,11 +184,16 @@ func (e *http1Exchange) discard(n int) {
 	}
 }
 
-func (e *http1Exchange) trailer(name string) []byte {
-	if e.content.trailers == nil {
-		return nil
+func (e *http1Exchange) trailers() iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		text := e.content.trailers
+		for i := range e.content.chunks.Trailers.Fields {
+			f := &e.content.chunks.Trailers.Fields[i]
+			if text == nil || !yield(f.Name.Of(text), f.Value.Of(text)) {
+				return
+			}
+		}
 	}
-	return syntax.Get(e.content.chunks.Trailers.Fields, e.content.trailers, name)
 }
 
 // blockedContent is an exchange as the error that more of the content has to be waited for.

@@ -12,7 +12,8 @@
 //
 // A handler that has its answer at hand writes it and returns nil; nothing is allocated then. A handler that has to
 // wait (for a timer, another connection, offloaded work, the rest of the body, or room to write) returns an action,
-// which takes turns until it is done. [Response.SwitchProtocols] hands a connection over to another protocol.
+// which takes turns until it is done. [Response.SwitchProtocols] hands a connection over to another protocol,
+// and [Response.Hijack] does so without an answer.
 //
 // # Strict
 //

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"iter"
 	"os"
 
 	"github.com/daimon-go/daimon/act"
@@ -21,8 +22,9 @@ type exchange interface {
 	// The content of the request: see Body.
 	peek() ([]byte, error)
 	discard(n int)
-	trailer(name string) []byte
+	trailers() iter.Seq2[[]byte, []byte]
 
+	inform(status int, fields []Field) // sends an interim response, if the client knows any
 	// begin sends the head of the response. length is that of the content, or -1 if it is unknown. If final, all of the
 	// content is in the Response.
 	begin(length int64, final bool)

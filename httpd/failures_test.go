@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -147,6 +148,43 @@ func TestAHandlerThatFails(t *testing.T) {
 				require.Equal(t, "httpd: GET /", said["task"])
 			}
 		})
+	}
+}
+
+// ErrAbort aborts the connection at any time, and is no failure by itself.
+func TestErrAbort(t *testing.T) {
+	for name, row := range map[string]struct {
+		err      error
+		reported string
+	}{
+		"alone":             {httpd.ErrAbort, ""},
+		"with a reason":     {fmt.Errorf("%w: %w", httpd.ErrAbort, errOurs), "the disk is full"},
+		"with that of HTTP": {errors.Join(httpd.ErrAbort, httpd.ErrSlow), "too slowly"},
+	} {
+		for _, begun := range []string{"", "gathered", "flushed"} {
+			d := newDriver(t)
+			told := 0
+			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				_, _ = w.WriteString(begun)
+				return act.Seq(turns(func(*act.Task) {
+					if begun == "flushed" {
+						_ = w.Flush()
+					}
+				}, func(*act.Task) {}), failing(row.err))
+			}, OnResponse: func(*httpd.Response, *httpd.Request) { told++ }}, listener.Limits{}).send(raw(get + "\n"))
+			require.Equal(t, aborted, c.state, name)
+			require.Equal(t, begun == "flushed", len(c.out) > 0, name)
+			require.Equal(t, 1, told)
+			if row.reported == "" {
+				require.Equal(t, act.Done, c.verdict)
+				require.Zero(t, d.logs.Len())
+				require.Equal(t, 1, d.all.FilterMessage("a connection is cut").Len())
+				continue
+			}
+			require.Equal(t, act.Failed, c.verdict, name)
+			require.Equal(t, 1, d.logs.Len())
+			require.Contains(t, d.logs.All()[0].ContextMap()["error"], row.reported)
+		}
 	}
 }
 

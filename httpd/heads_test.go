@@ -29,8 +29,10 @@ func TestMaxHeads(t *testing.T) {
 	require.Equal(t, open, begin().state, "in the place of the one that has ended")
 	require.Equal(t, open, begun[1].send(strings.Repeat("x", small-10)).state)
 	require.Equal(t, "503!", statuses(begun[1].send(strings.Repeat("x", 10)).check(t)), "one that grows beyond 4 KiB")
+}
 
-	// The default is 8 MiB: 2048 small heads, or 128 of the longest.
+// The default is 8 MiB: 2048 small heads, or 128 of the longest.
+func TestMaxHeadsByDefault(t *testing.T) {
 	longest := get + "X: " + strings.Repeat("x", 60_000)
 	for says, most := range map[string]int{"GET /": 2048, longest: 128} {
 		d, web := newDriver(t), &httpd.Server{Handler: hello}

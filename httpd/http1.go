@@ -3,6 +3,7 @@ package httpd
 import (
 	"cmp"
 	"errors"
+	"io"
 	"math/bits"
 	"os"
 	"strconv"
@@ -34,6 +35,8 @@ type http1Exchange struct {
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
 	told    bool       // Server.OnResponse has been called
+	watched bool       // the handler wants to know when the client has closed its side
+	heard   bool       // it has asked in this turn, and is woken
 	away    bool       // the action belongs to an offloaded function
 }
 
@@ -90,7 +93,7 @@ func (e *http1Exchange) reset() {
 	e.parser.Reset()
 	e.content.reset()
 	e.pending, e.whole, e.lost, e.cause, e.last = nil, nil, nil, nil, false // an empty end of pending may be of a large array
-	e.action, e.failure, e.told, e.away = nil, nil, false, false
+	e.action, e.failure, e.told, e.watched, e.heard, e.away = nil, nil, false, false, false, false
 }
 
 // hold notes that n bytes of an unfinished head are kept, and reports whether there is memory for that.
@@ -136,8 +139,29 @@ func (e *http1Exchange) proto() string {
 }
 
 func (e *http1Exchange) ended(t *act.Task) bool {
-	half, err := e.session.conn.Ended(t)
+	e.watched = true
+	half, err := e.awaitEnd(t)
+	e.heard = err == nil
 	return half || err != nil
+}
+
+// awaitEnd is Conn.Ended. An end that is among the bytes is received to be seen, behind the body and unless a further request
+// has come.
+func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
+	conn := e.session.conn
+	if e.watched && conn.EndsInBand() && e.content.kind == ended && conn.Buffered() == 0 {
+		_, err := conn.Peek(1)
+		if blocked, is := err.(act.Blocked); is {
+			blocked.Arm(t) // it notices the end of the transport as well
+			return false, nil
+		}
+		half = err == io.EOF
+		if err != nil && !half {
+			return false, err
+		}
+	}
+	closed, err := conn.Ended(t)
+	return half || closed, err
 }
 
 func (e *http1Exchange) upgrades(protocol string) error {
@@ -148,6 +172,22 @@ func (e *http1Exchange) upgrades(protocol string) error {
 		return errors.New("httpd: the body has to be read to its end before protocols are switched")
 	}
 	return nil
+}
+
+// inform sends nothing to a client of HTTP/1.0 (RFC 9110 15.2).
+func (e *http1Exchange) inform(status int, fields []Field) {
+	if e.parser.Minor == 0 {
+		return
+	}
+	if status == 100 {
+		e.content.asks = false // it is the answer
+	}
+	to := append(e.cache.scratch[:0], http1.StatusLine(status)...)
+	for _, f := range fields {
+		to = append(to, f.line...)
+	}
+	e.cache.scratch = append(to, "\r\n\r\n"...)
+	e.emit(e.cache.scratch)
 }
 
 // begin sends the head, and with it a small content that is there.

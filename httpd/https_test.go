@@ -143,6 +143,25 @@ func TestTheLastAnswerEndsWithCloseNotify(t *testing.T) {
 	}
 }
 
+// With TLS the end of the client's side is a message, which Ended notices as well.
+func TestCloseNotifyIsTheEndOfAClient(t *testing.T) {
+	at, trust := secured(t, &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			if !r.Ended(t) {
+				return act.Wait
+			}
+			_, _ = w.WriteString("ended")
+			return act.Done
+		})
+	}})
+	v := enter(t, at, trust)
+	servertest.Send(t, v, raw(get+"\n"))
+	require.NoError(t, v.CloseWrite())
+	_, _, body := v.answer(t)
+	require.Equal(t, "ended", body)
+	v.isClosed(t)
+}
+
 // An order to drain closes idle connections with close_notify; what is under way is answered before.
 func TestADrainEndsWithCloseNotify(t *testing.T) {
 	begun, finish := make(chan struct{}, 1), make(chan struct{})

@@ -35,8 +35,9 @@ type Response struct {
 	last      bool                            // the handler wants the connection closed behind it
 	roomy     bool                            // the handler has not returned: it cannot wait
 	short     bool                            // the latest Write did not take all
+	hijacked  bool                            // there is no answer, or no more of it
 	err       error                           // why the answer is none
-	next      func(*listener.Conn) act.Action // by SwitchProtocols
+	next      func(*listener.Conn) act.Action // by SwitchProtocols or Hijack
 }
 
 // gathered is how much is kept back to find out the Content-Length, and to make chunks larger.
@@ -54,6 +55,10 @@ var (
 	ErrLate = errors.New("httpd: the head of the response has been sent")
 	// ErrSlow is returned when the client takes the response too slowly; it is an os.ErrDeadlineExceeded.
 	ErrSlow = fmt.Errorf("httpd: the client takes the response too slowly: %w", os.ErrDeadlineExceeded)
+	// ErrAbort is for an action that fails in order to abort its connection: t.Fail(httpd.ErrAbort). The client gets no
+	// answer, also if nothing of it was sent, and sees that something is missing. ErrAbort itself is logged at level debug
+	// and does not fail the task. An error that wraps it together with another one does both.
+	ErrAbort = errors.New("httpd: the handler aborts the connection")
 	// ErrNoUpgrade is returned by SwitchProtocols if the client has not asked for the protocol.
 	ErrNoUpgrade = errors.New("httpd: the client has not asked for an upgrade to this protocol")
 )
@@ -66,6 +71,7 @@ func (w *Response) reset() {
 	w.whole, w.err, w.next = nil, nil, nil
 	w.status, w.announced, w.left, w.written = 200, -1, 0, 0
 	w.sized, w.mute, w.upgrade, w.sent, w.last, w.roomy, w.short = false, false, false, false, false, false, false
+	w.hijacked = false
 }
 
 // SetStatus sets the status code, from 200 to 599; without it the status is 200. It panics on any other code. The answer
@@ -81,7 +87,7 @@ func (w *Response) SetStatus(code int) {
 	}
 }
 
-// Status returns the status code that was sent or is going to be.
+// Status returns the status code that was sent or is going to be, or 0 if Hijack was called before the head was sent.
 func (w *Response) Status() int { return w.status }
 
 // Written returns how many bytes of content were given to the connection so far. For HEAD it returns how many would have
@@ -232,6 +238,8 @@ func (w *Response) WriteString(s string) (int, error) { return w.Write(syntax.By
 // writable returns why n more bytes could not be written, whatever room there is.
 func (w *Response) writable(n int) error {
 	switch {
+	case w.hijacked:
+		return errHijacked
 	case w.err != nil:
 	case syntax.Empty(w.status) && n > 0:
 		return ErrNoContent
@@ -253,7 +261,10 @@ func (nothing) Arm(*act.Task) {}
 // Flush sends what was written so far, and the head even if nothing was. It is rarely needed: when a handler waits, what
 // is gathered is sent. The error is that of Write.
 func (w *Response) Flush() error {
-	if w.err != nil {
+	switch {
+	case w.hijacked:
+		return errHijacked
+	case w.err != nil:
 		return w.err
 	}
 	w.flush()
@@ -310,6 +321,8 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 	switch {
 	case protocol == "" || next == nil:
 		panic("httpd: SwitchProtocols without a protocol or an action")
+	case w.hijacked:
+		return errHijacked
 	case w.sent:
 		return ErrLate
 	}
@@ -319,6 +332,68 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 	w.status, w.upgrade, w.next = 101, true, next
 	w.fields = appendField(w.fields, "Upgrade", protocol)
 	return nil
+}
+
+// Hijack ends HTTP on the connection without an answer. If a part of the answer was written, that is sent first. When the
+// handler has finished, next makes the action that has the connection from there on, as with SwitchProtocols. What was not
+// read of the request's body is still unread. The handler's action is closed after next was called. If the connection is
+// lost before, next is not called.
+//
+// The error is that of Write, or ErrLate after SetBody and SwitchProtocols. Then the handler answers as usual. After Hijack
+// nothing can be written, and an action that fails has the connection aborted.
+func (w *Response) Hijack(next func(*listener.Conn) act.Action) error {
+	switch {
+	case next == nil:
+		panic("httpd: Hijack without an action")
+	case w.hijacked:
+		return errHijacked
+	case w.err != nil:
+		return w.err
+	case w.next != nil, w.whole != nil:
+		return ErrLate
+	case w.sent || len(w.body) > 0:
+		if w.flush(); w.err != nil {
+			return w.err
+		}
+	default:
+		w.status = 0
+	}
+	w.hijacked, w.next = true, next
+	return nil
+}
+
+var errHijacked = errors.New("httpd: the connection was hijacked")
+
+// leaves reports whether the connection is not HTTP behind this response.
+func (w *Response) leaves() bool { return w.hijacked || w.status == 101 }
+
+// complete reports whether a HEAD has its answer: nothing would hold up a handler that goes on writing.
+func (w *Response) complete() bool { return w.mute && w.sent && !w.hijacked }
+
+// Inform sends an interim response (RFC 9110 15.2), such as 103 (Early Hints). It may be called several times before the
+// head is sent. Clients of HTTP/1.0 get none. It panics if code is 101, or not from 100 to 199. After 100 (Continue)
+// Body.Peek sends no second one.
+//
+// The error is ErrLate behind the head, or that of Write. An act.Blocked means that the client has not taken enough of what
+// was sent before, and that nothing was sent now.
+func (w *Response) Inform(code int, fields ...Field) error {
+	switch {
+	case code < 100 || code > 199 || code == 101:
+		panic(fmt.Sprintf("httpd: %d is no status of an interim response", code))
+	case w.hijacked:
+		return errHijacked
+	case w.err != nil:
+		return w.err
+	case w.sent:
+		return ErrLate
+	}
+	if !w.roomy {
+		if err := w.x.ready(); err != nil {
+			return err
+		}
+	}
+	w.x.inform(code, fields)
+	return w.err
 }
 
 // begin sends the head, unless it would not be true. If final, all of the content has been written.
@@ -367,6 +442,9 @@ func (w *Response) count(n int64) {
 
 // finish is called when the handler has answered.
 func (w *Response) finish() error {
+	if w.hijacked {
+		return w.err
+	}
 	if w.short {
 		w.fail(errors.New("httpd: the handler has answered although its last Write did not take everything"))
 	}

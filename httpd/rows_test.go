@@ -77,7 +77,7 @@ func ways(t testing.TB, text string) (all [][]string) {
 	}
 	step := 1 + len(text)*len(text)/600_000
 	if overTLS(t) {
-		step = max(step, len(text)/tier.Choose(3, 6, len(text)))
+		step = max(step, len(text)/tier.Choose(3, 3, len(text)))
 	}
 	for i := 1; i < len(text); i += step {
 		all = append(all, []string{text[:i], text[i:]})
@@ -200,8 +200,10 @@ func (p *reading) ended(err error) bool {
 		*e += fmt.Sprintf(" %q", p.body)
 	}
 	for _, name := range []string{"Sum", "Z", "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"} {
-		if v := p.r.Body.Trailer(name); v != nil {
-			*e += fmt.Sprintf(" +%s=%s", name, v)
+		for n, v := range p.r.Body.Trailers() {
+			if strings.EqualFold(string(n), name) {
+				*e += fmt.Sprintf(" +%s=%s", name, v)
+			}
 		}
 	}
 	_, _ = fmt.Fprint(p.w, len(p.body))

@@ -67,6 +67,7 @@ func TestRulesOfBodies(t *testing.T) {
 		"9112 7.1.2: trailers are kept apart": {
 			{coded + "\n1\nx\n0\nSum: 1\nZ:\n\n", "200", `POST / "x" +Sum=1 +Z=`},
 			{coded + "Sum: 2\n\n0\nsum: 1\n\n", "200", `POST / Sum=2 +Sum=1`},
+			{coded + "\n0\nSum: 1\nZ: 2\nsum: 3\n\n", "200", `POST / +Sum=1 +Sum=3 +Z=2`},
 			{coded + "\n0\nAuthorization: a\nSet-Cookie: b\n\n", "200", "POST /"},
 			{coded + "\n0\n" + strings.Repeat("X: a\n", 99) + "Sum: 1\n\n", "200", "POST / +Sum=1"},
 		},

@@ -18,9 +18,10 @@ import (
 // their methods lend are valid until the turn ends; in a later turn call the method again.
 //
 // If an action fails before any of the answer has been sent, the answer is 500; otherwise the connection is aborted, so
-// that no client mistakes a part of the answer for the whole. In both cases the task fails with its error. A panic
-// aborts the connection without an answer. The action of a client that resets the connection is closed. A client that
-// only closes its side may still read, so its action goes on: see Request.Ended.
+// that no client mistakes a part of the answer for the whole. In both cases the task fails with its error. With [ErrAbort]
+// the connection is aborted at any time. A panic aborts the connection without an answer. The action of a client that
+// resets the connection is closed. A client that only closes its side may still read, so its action goes on: see
+// Request.Ended.
 type Handler func(w *Response, r *Request) act.Action
 
 // Server makes the actions of connections: its Serve is the handler of a service.

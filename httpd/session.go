@@ -23,7 +23,7 @@ import (
 //	   │                │                    │  │                        │
 //	   │ refusal        │ failure: 500       │  │ the last one           │ too much of it
 //	   └──────────▶ sending ◀──┘             │  └────────▶ closing ◀─────┘
-//	                                         └──101──▶ switched
+//	                                         └──101, hijacked──▶ switched
 //
 // What fails behind the head of its response is aborted, at once.
 //
@@ -70,6 +70,7 @@ const drainable = 256 << 10
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.exchange != nil {
 		x.exchange.content.woken(t.Scheduler())
+		x.exchange.heard = false
 	}
 	defer x.keep()
 	d := act.Done
@@ -247,8 +248,8 @@ func (x *session) handle(t *act.Task) act.Directive {
 	if e.away = d == act.Async; d == act.Wait || d == act.Async {
 		x.deliver(t)
 	}
-	if d == act.Wait && e.content.since == 0 { // an action that waits for the body hears of the end from there
-		if _, err := x.conn.Ended(t); err != nil {
+	if d == act.Wait && e.content.since == 0 && !e.heard { // an action that waits for the body hears of the end from there
+		if _, err := e.awaitEnd(t); err != nil {
 			x.closeAction()
 			return x.abort(t, err)
 		}
@@ -256,8 +257,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	switch {
 	case d == act.Failed:
 		return x.failed(t, hook.Failure(t))
-	case d == act.Done,
-		d != act.Async && e.out.mute && e.out.sent: // a HEAD has its answer: nothing would hold up a handler that goes on writing
+	case d == act.Done, d != act.Async && e.out.complete():
 		return x.answered(t)
 	}
 	return d
@@ -279,7 +279,9 @@ func (x *session) answered(t *act.Task) act.Directive {
 	if err := x.exchange.out.finish(); err != nil {
 		return x.failed(t, err)
 	}
-	x.closeAction()
+	if !x.exchange.out.leaves() { // see handOver
+		x.closeAction()
+	}
 	x.phase = sending
 	return act.Done
 }
@@ -289,11 +291,16 @@ func (x *session) failed(t *act.Task, err error) act.Directive {
 	x.closeAction()
 	e, bad := x.exchange, (*syntax.Refusal)(nil)
 	ofConn := e.lost != nil && errors.Is(err, e.lost) || e.content.err != nil && errors.Is(err, e.content.err)
-	if !errors.As(err, &bad) && !ofConn { // it comes from something else that the handler did
+	switch {
+	case err == ErrAbort:
+		return x.abort(t, err)
+	case errors.Is(err, ErrAbort):
+		return x.abort(t, &failure{err})
+	case !errors.As(err, &bad) && !ofConn: // it comes from something else that the handler did
 		err, bad = &failure{err}, errHandler
 		e.failure = err
 	}
-	if e.out.sent || bad == nil {
+	if e.out.sent || e.out.hijacked || bad == nil {
 		return x.abort(t, err)
 	}
 	return x.refuse(t, bad)
@@ -304,6 +311,12 @@ func (x *session) failed(t *act.Task, err error) act.Directive {
 type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }
+
+// As finds a Panic, whose stack is logged.
+func (f *failure) As(target any) bool {
+	p, is := target.(**act.Panic)
+	return is && errors.As(f.err, p)
+}
 
 // refuse answers with an error, as the last thing on this connection.
 func (x *session) refuse(t *act.Task, err error) act.Directive {
@@ -324,10 +337,10 @@ func (x *session) send(t *act.Task) act.Directive {
 	}
 	e.over()
 	switch {
+	case e.out.leaves():
+		x.handOver(t)
 	case e.last:
 		x.phase = closing
-	case e.out.status == 101:
-		x.handOver(t)
 	case e.content.kind == ended:
 		x.rest()
 	default:
@@ -336,14 +349,15 @@ func (x *session) send(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// handOver leaves the connection to another protocol.
+// handOver leaves the connection to another protocol. The handler's action is closed after that, or by Close if it has come
+// to nothing: a goroutine may be waiting for the connection, and the action can tell it.
 func (x *session) handOver(t *act.Task) {
-	e := x.exchange
 	x.keep()
-	x.exchange, x.pace = nil, nil // the exchange is the collector's: the next protocol may look at the request
 	x.timer.Stop()
-	x.next = &act.Child{Action: e.out.next(x.conn)}
-	x.phase = switched
+	next := &act.Child{Action: x.exchange.out.next(x.conn)}
+	x.closeAction()
+	x.exchange, x.pace = nil, nil // the exchange is the collector's: the next protocol may look at the request
+	x.next, x.phase = next, switched
 	if x.stopping {
 		x.next.Stop(t, t.Order())
 	}
@@ -417,7 +431,7 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 	if x.exchange != nil {
 		x.exchange.over()
 	}
-	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) {
+	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) || err == ErrAbort {
 		t.Scheduler().Logger().Debug("a connection is cut", x.peer(), zap.Error(err))
 		return act.Done
 	}
@@ -452,7 +466,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	switch {
 	case x.next != nil:
 		x.next.Stop(t, o)
-	case x.exchange != nil:
+	case x.exchange != nil && x.phase == handling:
 		if st, ok := x.exchange.action.(act.Stopper); ok {
 			st.Stop(t, o)
 		}

@@ -2,12 +2,14 @@ package httpd_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -65,6 +67,10 @@ func TestNothingIsSmuggled(t *testing.T) {
 	add("GET / HTTP/1.1\n%s\n\n"+smuggled, "Host: a\nHost: b", "Host: a\nhost: a", "Host: a, b", "Host: a\n b", "Host: a\x00b", "Host: a\tb", "Host: a b", "Host: a@b", "Host : a", " Host: a",
 		"Host: a/b", "Host: a:80@b", "Host: a:80, b", "Host\x00: a", "X: y␊Host: a", "X: y")
 	d := newDriver(t)
+	if overTLS(t) && tier.Current() < tier.Long { // which comes before all of this, and costs a handshake each
+		i := 0
+		says = slices.DeleteFunc(says, func(string) bool { i++; return i%8 != 0 })
+	}
 	for _, s := range says {
 		for _, r := range []row{{says: s}, {says: get + "\n" + s}} {
 			for _, pieces := range [][]string{{raw(r.says)}, strings.SplitAfter(raw(r.says), ""), halves(raw(r.says))} {

@@ -340,6 +340,12 @@ func (*idling) IdleSince() (time.Duration, bool) { return 7, true }
 
 // What was broken: behind a switch a connection was never idle.
 func TestIdleSinceOfEachPhase(t *testing.T) {
+	for _, hijack := range []bool{false, true} {
+		idleSinceOfEachPhase(t, hijack)
+	}
+}
+
+func idleSinceOfEachPhase(t *testing.T, hijack bool) {
 	var action act.Action
 	idle := func() bool {
 		_, idle := action.(interface {
@@ -351,9 +357,12 @@ func TestIdleSinceOfEachPhase(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		require.False(t, idle(), "in the handler")
 		if string(r.Path()) == "/" {
-			_ = w.SwitchProtocols("line-echo", func(c *listener.Conn) act.Action {
-				return &idling{lineEcho{in: listener.Line{Conn: c}}}
-			})
+			next := func(c *listener.Conn) act.Action { return &idling{lineEcho{in: listener.Line{Conn: c}}} }
+			if hijack {
+				require.NoError(t, w.Hijack(next))
+			} else {
+				require.NoError(t, w.SwitchProtocols("line-echo", next))
+			}
 		}
 		return nil
 	}}

@@ -24,8 +24,7 @@ func TestConnectionsBringNoGoroutines(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		for range clients {
 			c := servertest.Dial(t, v.Addr())
-			servertest.Send(t, c, "!")
-			servertest.Expect(t, c, "!")
+			servertest.Echo(t, c, "!")
 		}
 		eventually(t, "all are open", func() bool { return v.Open() == clients })
 		require.LessOrEqual(t, runtime.NumGoroutine(), cfg.Schedulers+12)

@@ -100,8 +100,7 @@ func TestOptionsOfSockets(t *testing.T) {
 			require.Equal(t, test.buffers, buffers)
 
 			c := servertest.Dial(t, test.service.Addr())
-			servertest.Send(t, c, "hello")
-			servertest.Expect(t, c, "hello")
+			servertest.Echo(t, c, "hello")
 			keepAlive, buffers = os.seen()
 			if netpoll.InheritsKeepAlive || test.service.Addr().Network() == "unix" {
 				require.Empty(t, keepAlive, "inherited")

@@ -118,8 +118,7 @@ func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := servertest.Dial(t, kind.Addr())
-				servertest.Send(t, c, "before")
-				servertest.Expect(t, c, "before")
+				servertest.Echo(t, c, "before")
 				w.Group.Shutdown(servertest.Drain)
 				eventually(t, "new connections are refused", func() bool {
 					late, err := net.Dial(kind.Addr().Network(), kind.Addr().String())
@@ -143,8 +142,7 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				c := servertest.Dial(t, kind.Addr())
-				servertest.Send(t, c, "before")
-				servertest.Expect(t, c, "before")
+				servertest.Echo(t, c, "before")
 
 				var left *shutdown.Cut
 				require.ErrorAs(t, w.order(suspend), &left)
@@ -173,14 +171,12 @@ func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
 		v := &service.TCP{Address: loopback, Handler: echo}
 		w := begin(t, cfg, v.Setup)
 		c := servertest.Dial(t, v.Addr())
-		servertest.Send(t, c, "before")
-		servertest.Expect(t, c, "before")
+		servertest.Echo(t, c, "before")
 		var left *shutdown.Cut
 		require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
 		require.False(t, left.Dropped)
 		w.Run()
-		servertest.Send(t, c, "after")
-		servertest.Expect(t, c, "after")
+		servertest.Echo(t, c, "after")
 		require.NoError(t, c.Close())
 		require.NoError(t, w.End())
 	})
@@ -196,8 +192,7 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
 				for range 2 {
 					c := servertest.Dial(t, kind.Addr())
-					servertest.Send(t, c, "hello")
-					servertest.Expect(t, c, "hello")
+					servertest.Echo(t, c, "hello")
 					eventually(t, "one is open", func() bool { return kind.Open() == 1 })
 					require.NoError(t, c.Close())
 					require.NoError(t, w.order(servertest.Drain))

@@ -23,8 +23,7 @@ import (
 // echoes has a message echoed.
 func echoes(t *testing.T, c net.Conn, text string) {
 	t.Helper()
-	servertest.Send(t, c, text)
-	servertest.Expect(t, c, text)
+	servertest.Echo(t, c, text)
 }
 
 // apart keeps two connections from being idle since the same millisecond, which would let either be the first to go.
@@ -247,21 +246,25 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 
 // Between the search and the turn in which a connection is closed its peer may have sent something.
 func TestAPeerThatSendsInTimeKeepsItsConnection(t *testing.T) {
-	var asked atomic.Int64
+	var first net.Conn
 	var idle atomic.Bool
-	v := &service.TCP{Address: loopback, MaxConns: 1, Handler: func(c *listener.Conn) act.Action {
-		return &asking{echo(c), &asked, &idle}
+	asked := 0
+	v := &service.TCP{Address: loopback, MaxConns: 1, ReclaimAfter: time.Millisecond, Handler: func(c *listener.Conn) act.Action {
+		return &asking{echo(c), func() bool {
+			if !idle.Load() {
+				return false
+			}
+			if asked++; asked == 2 { // the search is over, and the turn comes in the next pass
+				servertest.Send(t, first, "not yet")
+			}
+			return true
+		}}
 	}}
 	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-	first := servertest.Dial(t, v.Addr())
+	first = servertest.Dial(t, v.Addr())
 	echoes(t, first, "hello")
 	servertest.Dial(t, v.Addr())
-	eventually(t, "it is asked", func() bool { return asked.Load() > 0 })
-	release := w.hold(0) // in the pass that comes then the service looks again, before the pass sees the message
 	idle.Store(true)
-	servertest.Send(t, first, "not yet")
-	time.Sleep(150 * time.Millisecond)
-	release()
 	servertest.Expect(t, first, "not yet")
 	require.Error(t, w.order(servertest.Cut))
 }
@@ -269,14 +272,10 @@ func TestAPeerThatSendsInTimeKeepsItsConnection(t *testing.T) {
 // asking is an echo whose state the test sets.
 type asking struct {
 	act.Action
-	asked *atomic.Int64
-	idle  *atomic.Bool
+	idle func() bool
 }
 
-func (a *asking) IdleSince() (time.Duration, bool) {
-	a.asked.Add(1)
-	return 0, a.idle.Load()
-}
+func (a *asking) IdleSince() (time.Duration, bool) { return 0, a.idle() }
 
 // One search finds several. Those that have had a message since are not the next to go.
 func TestAConnectionThatHadAMessageAfterTheSearchGoesLater(t *testing.T) {

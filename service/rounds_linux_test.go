@@ -42,7 +42,7 @@ func TestLoadedRoundsLeaveNothing(t *testing.T) {
 		round(i)
 	}
 	tasks, before := threads(t), servertest.Descriptors(t)
-	for i := range tier.Choose(20, 50, 50) {
+	for i := range tier.Choose(20, 20, 50) {
 		round(i)
 	}
 	require.Equal(t, before, servertest.Descriptors(t))

@@ -148,8 +148,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 
 				others.Store(true)
 				neighbour := servertest.Dial(t, v.Addr())
-				servertest.Send(t, neighbour, "well?")
-				servertest.Expect(t, neighbour, "well?")
+				servertest.Echo(t, neighbour, "well?")
 				require.NoError(t, neighbour.Close())
 
 				require.NoError(t, w.order(servertest.Drain))
@@ -193,8 +192,7 @@ func TestAResetByThePeerFailsNoTask(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		for range 20 {
 			c := servertest.Dial(t, v.Addr())
-			servertest.Send(t, c, "hello")
-			servertest.Expect(t, c, "hello")
+			servertest.Echo(t, c, "hello")
 			servertest.Reset(t, c)
 		}
 		eventually(t, "the connections are gone", func() bool { return v.Open() == 0 })
@@ -314,8 +312,7 @@ func TestADroppedConnectionIsAborted(t *testing.T) {
 		}}
 		w := begin(t, cfg, v.Setup)
 		c := servertest.Dial(t, v.Addr())
-		servertest.Send(t, c, "hello")
-		servertest.Expect(t, c, "hello")
+		servertest.Echo(t, c, "hello")
 		err := w.order(servertest.Cut)
 		var left *shutdown.Cut
 		require.ErrorAs(t, err, &left)
@@ -407,8 +404,7 @@ func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
 		}}
 		w := begin(t, cfg, v.Setup)
 		c := servertest.Dial(t, v.Addr())
-		servertest.Send(t, c, "hello")
-		servertest.Expect(t, c, "hello")
+		servertest.Echo(t, c, "hello")
 		require.NoError(t, w.order(servertest.Drain))
 		hearReset(t, c)
 		require.Equal(t, []string{"panic: not now"}, w.failures())
@@ -420,6 +416,5 @@ func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo, KeepAlive: 30 * time.Second, Delay: true, Backlog: 7}
 	begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := servertest.Dial(t, v.Addr())
-	servertest.Send(t, c, "hello")
-	servertest.Expect(t, c, "hello")
+	servertest.Echo(t, c, "hello")
 }

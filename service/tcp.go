@@ -42,9 +42,9 @@ type TCP struct {
 	// default Limits that is 256 connections in 64 MiB and 4096 in 1 GiB. The default knows nothing of other services.
 	MaxConns int
 	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: at MaxConns, or
-	// because the process has no descriptor left. The one that has been idle for longest is the first to go: of the
-	// scheduler that the client has come to, or if that has none, of another; other services make no room. Its action is
-	// closed, and the peer sees an orderly end; one that has sent something meanwhile stays.
+	// because the system has no descriptor or no memory for another connection. The one that has been idle for longest is the
+	// first to go: of the scheduler that the client has come to, or if that has none, of another; other services make no room.
+	// Its action is closed, and the peer sees an orderly end; one that has sent something meanwhile stays.
 	//
 	// 0 applies to actions that know when they are idle, from their method IdleSince() (time.Duration, bool), see
 	// [listener.Conn.IdleSince]: those of package httpd are between two requests, if nothing of the answer is queued, and

@@ -27,8 +27,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		for range clients {
 			c := servertest.Dial(t, v.Addr())
-			servertest.Send(t, c, "hello")
-			servertest.Expect(t, c, "hello")
+			servertest.Echo(t, c, "hello")
 		}
 		require.EqualValues(t, clients, x.sum())
 		eventually(t, "all are open", func() bool { return v.Open() == clients })

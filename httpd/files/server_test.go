@@ -322,7 +322,7 @@ func TestAgreesWithServeContent(t *testing.T) {
 			require.Equal(t, want.Header.Get("Last-Modified"), got.Header.Get("Last-Modified"))
 		}
 	}
-	for i := range tier.Choose(300, 1500, 1500) {
+	for i := range tier.Choose(300, 300, 1500) {
 		ask("a.txt", content, ours)
 		if i%10 == 0 {
 			ask("large.bin", tree["large.bin"].Data, `"18c7aca4a9dae500-493e0"`)

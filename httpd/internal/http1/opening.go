@@ -46,6 +46,9 @@ func (o *Opening) Append(to []byte, status int, sized bool) []byte {
 	return append(to, line...)
 }
 
+// StatusLine returns the first line of a response, without its end.
+func StatusLine(status int) string { return lines[status-minStatus] }
+
 // lines are the status lines.
 var lines = func() (all [600 - minStatus]string) {
 	for i := range all {

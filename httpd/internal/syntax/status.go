@@ -4,7 +4,7 @@ package syntax
 func StatusText(code int) string { return texts[code] }
 
 var texts = map[int]string{
-	100: "Continue", 101: "Switching Protocols", 103: "Early Hints",
+	100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints",
 	200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
 	205: "Reset Content", 206: "Partial Content", 207: "Multi-Status", 208: "Already Reported", 226: "IM Used",
 	300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",
@@ -31,6 +31,8 @@ func Empty(status int) bool { return Bodiless(status) || status == 205 }
 type Refusal struct {
 	Status int
 	Why    string
+	Err    error // for errors.Is; or nil
 }
 
 func (r *Refusal) Error() string { return "httpd: " + r.Why }
+func (r *Refusal) Unwrap() error { return r.Err }

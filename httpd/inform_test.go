@@ -1,0 +1,150 @@
+package httpd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+var preload = httpd.NewField("Link", "</a.css>; rel=preload")
+
+const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
+
+// turns is an action of one call a turn.
+func turns(calls ...func(t *act.Task)) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		calls[0](t)
+		if calls = calls[1:]; len(calls) == 0 {
+			return act.Done
+		}
+		return act.Yield
+	})
+}
+
+func TestInterimResponses(t *testing.T) {
+	inform := func(w *httpd.Response, _ *httpd.Request) act.Action {
+		require.NoError(t, w.Inform(103, preload, httpd.Field{}))
+		return nil
+	}
+	for name, row := range map[string]struct {
+		handler httpd.Handler
+		says    string
+		want    string
+	}{
+		"one":                     {inform, get + "\n", "103 200"},
+		"to HEAD":                 {inform, strings.Replace(get, "GET", "HEAD", 1) + "\n", "103 200"},
+		"to HTTP/1.0":             {inform, "GET / HTTP/1.0\n\n", "200!"},
+		"to each of two requests": {inform, get + "\n" + get + "\n", "103 200 103 200"},
+		"an unknown one": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			require.NoError(t, w.Inform(199))
+			return nil
+		}, get + "\n", "199 200"},
+		"several, in several turns": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			require.NoError(t, w.Inform(102))
+			again := func(*act.Task) { require.NoError(t, w.Inform(103, preload)) }
+			return turns(again, again, func(*act.Task) { _, _ = w.WriteString("hello") })
+		}, get + "\n", "102 103 103 200"},
+		"before an error": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			require.NoError(t, w.Inform(103, preload))
+			return failing(errOurs)
+		}, get + "\n", "103 500!"},
+		"behind what was gathered": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_, _ = w.WriteString("hello")
+			require.NoError(t, w.Inform(103))
+			return nil
+		}, get + "\n", "103 200"},
+		"behind the head": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.Flush()
+			require.Equal(t, httpd.ErrLate, w.Inform(103))
+			return nil
+		}, get + "\n", "200"},
+		"of a response that has failed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.Add("Date", "today")
+			require.Error(t, w.Inform(103))
+			return nil
+		}, get + "\n", "500!"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, pieces := range [][]string{{raw(row.says)}, cut(raw(row.says), nil)} {
+				d := newDriver(t)
+				c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(pieces...)
+				q := asked{head: strings.HasPrefix(row.says, "HEAD"), old: strings.Contains(row.says, "HTTP/1.0")}
+				require.Equal(t, row.want, statuses(c.check(t, q)))
+			}
+		})
+	}
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: inform}, listener.Limits{}).send(raw(get + "\n"))
+	require.True(t, strings.HasPrefix(c.received(), hints+"HTTP/1.1 200 OK\r\n"))
+}
+
+func TestAnInterimResponseOfAnotherStatusPanics(t *testing.T) {
+	for _, code := range []int{-1, 0, 99, 101, 200, 600} {
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_ = w.Inform(code)
+			return nil
+		}}, listener.Limits{}).send(raw(get + "\n"))
+		require.Equal(t, aborted, c.state, code)
+		require.Contains(t, d.logs.All()[0].ContextMap()["error"], "no status of an interim response")
+	}
+}
+
+// 100 by Inform is the answer to Expect; no other one follows.
+func TestContinueByInform(t *testing.T) {
+	for name, says := range map[string]string{"sized": post + "Content-Length: 5\n", "chunked": coded} {
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+			require.NoError(t, w.Inform(103, preload), "which is no answer")
+			require.NoError(t, w.Inform(100))
+			return echo(w, r)
+		}}, listener.Limits{}).send(raw(says + "Expect: 100-continue\n\n"))
+		require.Equal(t, hints+"HTTP/1.1 100 Continue\r\n\r\n", string(c.out), name)
+		body := map[string]string{"sized": "hello", "chunked": "5\nhello\n0\n\n"}[name]
+		all := c.send(raw(body)).check(t)
+		require.Equal(t, "103 100 200", statuses(all), name)
+		require.Equal(t, "hello", all[2].body)
+	}
+	d := newDriver(t) // the body is on its way, so where the next request begins is known
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		require.NoError(t, w.Inform(100))
+		return nil
+	}}, listener.Limits{}).send(raw(post + "Expect: 100-continue\nContent-Length: 5\n\n"))
+	c.send("hello", raw(behind))
+	require.Equal(t, "100 200 100 200", statuses(c.check(t)))
+}
+
+// A client that does not read holds up interim responses as it holds up content, and what was sent arrives whole.
+func TestInterimResponsesWaitForAClientThatDoesNotRead(t *testing.T) {
+	limits := listener.Limits{High: 10_000, Low: 1000}
+	informed, blocked := 0, 0
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			for informed < 1000 {
+				if err := w.Inform(103, preload); err != nil {
+					blocked++
+					return listener.Next(t, err)
+				}
+				informed++
+			}
+			return act.Done
+		})
+	}}, limits)
+	c.room = 100
+	c.send(raw(get + "\n"))
+	require.Equal(t, 1, blocked)
+	require.Less(t, informed*len(hints), 2*limits.High)
+	for range 100 {
+		c.take(1000)
+		d.settle()
+	}
+	require.Equal(t, 1000, informed)
+	require.Less(t, blocked, 100)
+	require.Equal(t, strings.Repeat("103 ", 1000)+"200", statuses(c.check(t)))
+}
