@@ -1,0 +1,49 @@
+// Command nethttp is a site whose handlers are those of net/http: a chi router with its middleware, embedded files, a
+// stream of events, a reverse proxy, profiles and variables.
+//
+//	go run .
+//	curl http://127.0.0.1:8080/me
+//	curl -N http://127.0.0.1:8080/events
+//	curl --data-binary @main.go http://127.0.0.1:8080/sha256
+//
+// What is below /api/ goes to another server, such as examples/httpd:
+//
+//	(cd ../.. && go run ./examples/httpd -addr 127.0.0.1:9090) &
+//	go run . -upstream http://127.0.0.1:9090
+//	curl http://127.0.0.1:8080/api/
+//
+// With TLS, and a certificate that nobody vouches for:
+//
+//	go run . -tls-self
+//	curl -k https://127.0.0.1:8080/me
+//
+// Ctrl-C ends it in order: streams of events end, and requests that have begun are answered, within -drain. A second
+// Ctrl-C ends it at once.
+package main
+
+import (
+	"context"
+	"flag"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/examples/nethttp/site"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/internal/cli"
+)
+
+func main() {
+	var o site.Options
+	flag.Func("upstream", "the `URL` of a server that gets the requests below /api/", o.SetUpstream)
+	cli.DurationVar(&o.Timeout, "timeout", 10*time.Second, "the `duration` after which a page is given up")
+	server := withtls.Parse("127.0.0.1:8080", "http/1.1", "http/1.0")
+
+	ending, forget := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer forget()
+	adapter := &nethttp.Adapter{Handler: site.New(ending, o)}
+	web := &httpd.Server{Handler: adapter.Serve, MaxBody: 1 << 30}
+	server.Run(server.Listen(server.Addr, web.Serve))
+}

@@ -1,0 +1,103 @@
+package nethttp
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/lane"
+)
+
+// Adapter makes an httpd.Handler of an http.Handler: its Serve. It may be used on any number of schedulers at a time, and
+// must not be changed meanwhile.
+type Adapter struct {
+	// Handler answers the requests. nil means http.DefaultServeMux.
+	Handler http.Handler
+	// Most bounds how many requests are handled at a time, on all schedulers together. Beyond it the answer is 503 with
+	// Retry-After. A handler counts until it has returned, also if its client has gone. 0 means no bound: then a connection
+	// has one handler at a time, and those that go on after their client has gone.
+	Most int
+	// Inline has handlers called on the scheduler's thread, in place of a goroutine: less than half the price, for handlers
+	// that never block. A request is handled when its whole body is there, of at most 4 MiB (413), and the answer is
+	// sent when the handler returns. Hijack and deadlines are not supported, and Most does not count.
+	Inline bool
+
+	running atomic.Int64
+	server  http.Server // for http.ServerContextKey, which some handlers look for
+}
+
+// Serve is an httpd.Handler.
+func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
+	if string(r.Path()) == "*" { // OPTIONS of the server as a whole, which net/http answers likewise
+		return nil
+	}
+	if a.Inline {
+		return a.inline(w, r)
+	}
+	if a.running.Add(1) > int64(cmp.Or(a.Most, math.MaxInt)) {
+		a.running.Add(-1)
+		w.Error(http.StatusServiceUnavailable)
+		w.Add("Retry-After", "1")
+		return nil
+	}
+	x, err := newExchange(a, w, r)
+	if err != nil {
+		a.running.Add(-1)
+		w.Error(http.StatusBadRequest)
+		w.Close()
+		return nil
+	}
+	return x
+}
+
+func (a *Adapter) handler() http.Handler {
+	if a.Handler == nil {
+		return http.DefaultServeMux
+	}
+	return a.Handler
+}
+
+// crew has the goroutines of a scheduler's handlers: as many as there are handlers that run.
+type crew struct {
+	act.Executor
+	wait  lane.Wait
+	pool  givenTo // the Executor, if it is the default one
+	atEnd func(f func())
+	given bool // something since the latest end of a pass
+}
+
+// givenTo is what the default Executor has.
+type givenTo interface {
+	Give(f func())
+	Recruit()
+}
+
+var crews = act.NewLocal(func(s *act.Scheduler) *crew {
+	c := &crew{Executor: s.Reserve(math.MaxInt32), atEnd: func(f func()) { hook.AtPassEnd(s, f) }}
+	c.wait = lane.WaitOf(c.Executor)
+	c.pool, _ = c.Executor.(givenTo)
+	return c
+})
+
+// Execute has f called on a goroutine. With the default Executor, the goroutines for all requests of a pass begin at its
+// end: otherwise each might interrupt the thread at once.
+func (c *crew) Execute(f func()) {
+	switch {
+	case c.pool == nil:
+		c.Executor.Execute(f)
+		return
+	case !c.given:
+		c.given = true
+		c.atEnd(c.begin)
+	}
+	c.pool.Give(f)
+}
+
+func (c *crew) begin() {
+	c.given = false
+	c.pool.Recruit()
+}

@@ -1,0 +1,414 @@
+package nethttp_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const get = "GET / HTTP/1.1\nHost: a\n\n"
+
+// What an answer may have.
+const (
+	plain   = "\tContent-Type: text/plain; charset=utf-8\n"
+	chunked = "\tTransfer-Encoding: chunked\n"
+	failed  = "500\n\tConnection: close\n\tContent-Length: 26\n" + plain + "\t\"500 Internal Server Error\\n\"\nclosed\n"
+)
+
+// A row is a handler, which is asked in all ways, or only by GET if that makes a difference.
+type row struct {
+	name    string
+	handler func(s *scene, w http.ResponseWriter, r *http.Request)
+	once    bool // only by GET
+	but     []but
+}
+
+// write writes, and says what was wrong with it.
+func (s *scene) write(w http.ResponseWriter, text string) {
+	if n, err := io.WriteString(w, text); n != len(text) || err != nil {
+		s.say("wrote %d of %d: %v", n, len(text), named(err))
+	}
+}
+
+// fields returns a handler that sets fields, as name and value in turn, and writes a word.
+func fields(pairs ...string) func(*scene, http.ResponseWriter, *http.Request) {
+	return func(s *scene, w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(pairs); i += 2 {
+			w.Header()[pairs[i]] = append(w.Header()[pairs[i]], pairs[i+1])
+		}
+		s.write(w, "hello")
+	}
+}
+
+// Date is the server's. The clients of all other tests do not look at it.
+func TestDate(t *testing.T) {
+	compare(t, func(s *scene) {
+		date := []string{"Mon, 02 Jan 2006 15:04:05 GMT"}
+		for _, set := range [][]string{{}, date} {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				if len(set) > 0 {
+					w.Header()["Date"] = set
+				}
+			})
+			c := s.dial()
+			c.send(get)
+			_, err := c.line()
+			require.NoError(s, err)
+			lines, err := c.lines()
+			require.NoError(s, err)
+			for _, l := range lines {
+				if value, is := strings.CutPrefix(l, "Date: "); is {
+					_, err := http.ParseTime(value)
+					s.note("Date: %v, %t", err, value == date[0])
+				}
+			}
+		}
+	}, but{"", "<nil>, true", "<nil>, false", "Date is always the server's"})
+}
+
+// asked are the requests that each handler of a table gets.
+var asked = []struct{ name, request string }{
+	{"GET", get},
+	{"HEAD", "HEAD / HTTP/1.1\nHost: a\n\n"},
+	{"closing GET", "GET / HTTP/1.1\nHost: a\nConnection: close\n\n"},
+	{"old GET", "GET / HTTP/1.0\n\n"},
+	{"old lasting GET", "GET / HTTP/1.0\nConnection: keep-alive\n\n"},
+	{"POST", "POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
+}
+
+func compareAll(t *testing.T, rows []row) {
+	for _, row := range rows {
+		row.compare(t)
+	}
+}
+
+// panics says whether f panics.
+func (s *scene) panics(what string, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.say("%s: panic", what)
+		}
+	}()
+	f()
+	s.say("%s: no panic", what)
+}
+
+func (row row) compare(t *testing.T) {
+	t.Run(row.name, func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
+			once := row.once || len(row.but) > 0
+			for i, a := range asked {
+				switch {
+				case i == 0 || i == len(asked)-1 && !s.secure && !once:
+					s.ask(a.name, a.request)
+				case !s.secure && !once:
+					s.part(a.name)
+					s.talk(a.request, false)
+					s.curtain()
+				}
+			}
+		}, row.but...)
+	})
+}
+
+func TestStatuses(t *testing.T) {
+	for _, code := range []int{200, 201, 204, 205, 206, 299, 301, 304, 400, 404, 418, 426, 500, 503, 599, 600} {
+		var alone, full []but
+		switch code {
+		case 205:
+			full = []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\nlasts\n",
+				"\tContent-Length: 0\nlasts\nhandler: wrote 0 of 5: ErrBodyNotAllowed\n", "205 has no content (RFC 9110 15.3.6)"}}
+		case 600:
+			alone = []but{{"", "", "closed\n", "it is no status (RFC 9110 15): WriteHeader panics"}}
+			full = alone
+		}
+		compareAll(t, []row{
+			{name: fmt.Sprint(code, " alone"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(code)
+			}, but: alone},
+			{name: fmt.Sprint(code, " with a body"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(code)
+				s.write(w, "hello")
+			}, but: full},
+		})
+	}
+	for _, code := range []int{204, 304} {
+		row{name: fmt.Sprint(code, " with fields of a body"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/x")
+			w.Header().Set("Content-Length", "5")
+			w.Header().Set("ETag", `"a"`)
+			w.WriteHeader(code)
+		}}.compare(t)
+	}
+	for _, code := range []int{204, 205, 304} {
+		compareAll(t, []row{
+			{name: fmt.Sprint(code, " with chunks"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Transfer-Encoding", "chunked")
+				w.WriteHeader(code)
+			}},
+			{name: fmt.Sprint(code, " flushed"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(code)
+				w.(http.Flusher).Flush()
+			}},
+			{name: fmt.Sprint(code, " with an empty write"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(code)
+				s.write(w, "")
+			}},
+			{name: fmt.Sprint(code, " with a trailer"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Trailer", "Sum")
+				w.WriteHeader(code)
+				w.Header().Set("Sum", "1")
+			}},
+		})
+	}
+	compareAll(t, []row{
+		{name: "twice", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(404)
+			w.WriteHeader(200)
+			s.write(w, "hello")
+		}},
+		{name: "after a write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			w.WriteHeader(404)
+		}},
+		{name: "after a flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			w.WriteHeader(404)
+		}},
+		{name: "after an empty write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "")
+			w.WriteHeader(404)
+		}},
+		{name: "invalid", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			for _, code := range []int{-1, 0, 1, 99, 1000, 2000} {
+				s.panics(fmt.Sprint(code), func() { w.WriteHeader(code) })
+			}
+			w.WriteHeader(403)
+			s.panics("late", func() { w.WriteHeader(0) })
+		}},
+		{name: "invalid and nobody recovers", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(99)
+		}},
+	})
+}
+
+func TestContent(t *testing.T) {
+	rows := []row{
+		{name: "nothing", handler: func(*scene, http.ResponseWriter, *http.Request) {}},
+		{name: "a word", handler: fields()},
+		{name: "three writes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			s.write(w, ", ")
+			s.write(w, "world")
+		}},
+		{name: "an empty write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { s.write(w, "") }},
+		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			n, err := w.Write(nil)
+			s.say("%d %v", n, err)
+		}},
+		{name: "flushed before", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			s.write(w, "hello")
+		}},
+		{name: "flushed between", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "<b>")
+			w.(http.Flusher).Flush()
+			w.(http.Flusher).Flush()
+			s.write(w, "hello")
+		}},
+		{name: "flushed after", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			w.(http.Flusher).Flush()
+		}},
+		{name: "only flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.say("%v", http.NewResponseController(w).Flush())
+		}},
+		{name: "status and flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(404)
+			w.(http.Flusher).Flush()
+			s.write(w, "hello")
+		}},
+		{name: "flushed with a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			w.(http.Flusher).Flush()
+			s.write(w, "he")
+			w.(http.Flusher).Flush()
+			s.write(w, "llo")
+		}},
+		{name: "Error", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "500")
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Etag", "x")
+			http.Error(w, "it is wrong", http.StatusTeapot)
+		}},
+		{name: "NotFound", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }},
+		{name: "Redirect", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "b?c=<d>", http.StatusFound)
+		}},
+		{name: "Redirect with a type", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = nil
+			http.Redirect(w, r, "//b/ä", http.StatusTemporaryRedirect)
+		}},
+		{name: "SetCookie", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			http.SetCookie(w, &http.Cookie{Name: "a", Value: "1 2", Path: "/", HttpOnly: true})
+			http.SetCookie(w, &http.Cookie{Name: "b", Value: "2", MaxAge: -1})
+		}},
+	}
+	rows = append(rows, row{name: "4096 bytes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+		s.write(w, strings.Repeat("<html> ", 600)[:4096])
+	}, but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
+		"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
+	for _, n := range []int{2048, 4097, 20000, 300000} {
+		text := strings.Repeat("0123456789abcdef", n/16+1)[:n]
+		rows = append(rows,
+			row{name: fmt.Sprint(n, " bytes at once"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				s.write(w, text)
+			}},
+			row{name: fmt.Sprint(n, " bytes, a hundred at a time"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				for i := 0; i < len(text); i += 100 {
+					s.write(w, text[i:min(i+100, len(text))])
+				}
+			}},
+			row{name: fmt.Sprint(n, " bytes with a length"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Length", fmt.Sprint(n))
+				s.write(w, text)
+			}},
+			row{name: fmt.Sprint(n, " bytes copied"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				k, err := io.Copy(w, strings.NewReader(text))
+				s.say("%d %v", k, err)
+			}},
+		)
+	}
+	compareAll(t, rows)
+}
+
+func TestTypes(t *testing.T) {
+	rows := []row{
+		{name: "it is found across writes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "<ht")
+			s.write(w, "ml>")
+		}},
+		{name: "it is that of what was flushed first", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "<ht")
+			w.(http.Flusher).Flush()
+			s.write(w, "ml>")
+		}},
+		{name: "an empty write does not count", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "")
+			s.write(w, "<html>")
+		}},
+		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = nil
+			s.write(w, "<html>")
+		}},
+		{name: "nil, flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = nil
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			s.write(w, "<html>")
+		}},
+		{name: "empty", handler: fields("Content-Type", "")},
+		{name: "given", handler: fields("Content-Type", "text/x; charset=y")},
+		{name: "given twice", handler: fields("Content-Type", "a/b", "Content-Type", "c/d")},
+		{name: "given too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			w.Header().Set("Content-Type", "a/b")
+			s.write(w, "<html>")
+		}},
+		{name: "given behind the first write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "<html>")
+			w.Header().Set("Content-Type", "a/b")
+		}},
+		{name: "not of coded content", handler: fields("Content-Encoding", "gzip")},
+		{name: "of content with an empty coding", handler: fields("Content-Encoding", "")},
+		{name: "under a name that is not canonical", handler: fields("content-type", "a/b")},
+		{name: "with nosniff", handler: fields("X-Content-Type-Options", "nosniff")},
+	}
+	for _, text := range []string{"<!doctype html>", " \n<head>", "{}", "\x89PNG\r\n\x1a\n", "\x00\x01\x02", "%PDF-1.4", "\x1f\x8b\x08", "GIF89a",
+		"<?xml version", "\xef\xbb\xbftext", "ä", strings.Repeat(" ", 511) + "<html>", strings.Repeat(" ", 512) + "<html>"} {
+		rows = append(rows, row{name: fmt.Sprintf("of %.20q", text), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, text)
+		}})
+	}
+	compareAll(t, rows)
+}
+
+func TestLengths(t *testing.T) {
+	set := func(lengths []string, flush bool, writes ...string) func(*scene, http.ResponseWriter, *http.Request) {
+		return func(s *scene, w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Length"] = lengths
+			if flush {
+				w.(http.Flusher).Flush()
+			}
+			for _, text := range writes {
+				s.write(w, text)
+			}
+		}
+	}
+	var rows []row
+	for _, lengths := range [][]string{{""}, {"abc"}, {"-5"}, {" 5"}, {"5, 5"}, {"99999999999999999999"}, {}} {
+		// Where there are no chunks, net/http sends them as they are.
+		rows = append(rows,
+			row{name: fmt.Sprintf("%q", lengths), handler: set(lengths, false, "hello"), once: true},
+			row{name: fmt.Sprintf("%q, flushed", lengths), handler: set(lengths, true, "hello"), once: true},
+			row{name: fmt.Sprintf("%q and no content", lengths), handler: set(lengths, false), once: true},
+		)
+	}
+	short := []but{{"", "", failed, "the client gets no answer that is not whole"}}
+	lasts := []but{{"", "closed\n", "lasts\n", "the answer is whole"}}
+	compareAll(t, append(rows, []row{
+		{name: "exact", handler: set([]string{"5"}, false, "hello")},
+		{name: "exact, in pieces", handler: set([]string{"5"}, false, "h", "ell", "o")},
+		{name: "exact, flushed", handler: set([]string{"5"}, true, "h", "ello")},
+		{name: "0", handler: set([]string{"0"}, false)},
+		{name: "short", handler: set([]string{"6"}, false, "hello"), but: short},
+		{name: "short, no content", handler: set([]string{"6"}, false), but: short},
+		{name: "short, flushed", handler: set([]string{"6"}, true, "hello")},
+		{name: "short, larger than what is gathered", handler: set([]string{"30000"}, false, strings.Repeat("x", 20000))},
+		{name: "exceeded", handler: set([]string{"4"}, false, "h", "ell", "o"), but: lasts},
+		{name: "exceeded, flushed", handler: set([]string{"4"}, true, "hello")},
+		{name: "exceeded, then no more is taken", handler: set([]string{"5"}, true, "he", "hello", "llo")},
+		{name: "exceeded, larger than what is gathered",
+			handler: set([]string{"30000"}, false, strings.Repeat("x", 20000), strings.Repeat("y", 20000))},
+		{name: "too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			w.Header().Set("Content-Length", "3")
+			s.write(w, "hello")
+		}},
+		{name: "taken back", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "3")
+			w.Header().Del("Content-Length")
+			s.write(w, "hello")
+		}},
+		{name: "taken back too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			w.WriteHeader(200)
+			w.Header().Del("Content-Length")
+			s.write(w, "hello")
+		}},
+	}...))
+}
+
+func TestCodings(t *testing.T) {
+	const framing = "the framing is the server's"
+	compareAll(t, []row{
+		{name: "chunked", handler: fields("Transfer-Encoding", "chunked")},
+		{name: "chunked and a length", handler: fields("Transfer-Encoding", "chunked", "Content-Length", "5"), once: true},
+		{name: "chunked, no content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Transfer-Encoding", "chunked")
+		}},
+		{name: "chunked, much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Transfer-Encoding", "chunked")
+			s.write(w, strings.Repeat("x", 10000))
+		}},
+		{name: "identity", handler: fields("Transfer-Encoding", "identity"),
+			but: []but{{"", "\tConnection: close\n\t\"hello\"\nclosed", chunked + "\t\"hello\"\nlasts", framing}}},
+		{name: "identity and a length", handler: fields("Transfer-Encoding", "identity", "Content-Length", "5")},
+		{name: "gzip", handler: fields("Transfer-Encoding", "gzip"), but: []but{{"", "\tTransfer-Encoding: gzip\n", "", framing}}},
+	})
+}

@@ -1,0 +1,145 @@
+package nethttp_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Deadlines of the ResponseController.
+func TestDeadlines(t *testing.T) {
+	t.Run("read, past", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.say("%v", http.NewResponseController(w).SetReadDeadline(past))
+				s.read(r.Body, 5)
+				s.read(r.Body, 5)
+				s.write(w, "hello")
+			})
+			c := s.dial()
+			c.send(post("Content-Length: 5", ""))
+			s.hear(c, "POST")
+			s.curtain()
+			c.send("hello" + again)
+			s.hear(c, "GET")
+		})
+	})
+	t.Run("read, while it waits", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.read(r.Body, 2) // otherwise the deadline may pass before the read begins
+				control := http.NewResponseController(w)
+				s.say("%v", control.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+				s.read(r.Body, 3)
+				s.write(w, "hello")
+			})
+			c := s.dial()
+			c.send(post("Content-Length: 5", "he"))
+			s.hear(c, "POST")
+		})
+	})
+	t.Run("read, set from another goroutine", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				begun := make(chan struct{})
+				over := make(chan struct{})
+				go func() {
+					defer close(over)
+					<-begun
+					_ = http.NewResponseController(w).SetReadDeadline(past)
+				}()
+				s.read(r.Body, 2)
+				close(begun)
+				s.read(r.Body, 3)
+				<-over
+				s.write(w, "hello")
+			})
+			c := s.dial()
+			c.send(post("Content-Length: 5", "he"))
+			s.hear(c, "POST")
+		})
+	})
+	t.Run("read, taken back", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				control := http.NewResponseController(w)
+				s.say("%v %v", control.SetReadDeadline(past), control.SetReadDeadline(time.Time{}))
+				s.read(r.Body, 5)
+			})
+			s.talk(framed(5)["length"], false)
+		})
+	})
+	t.Run("read, not for the next request", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.read(r.Body, 5)
+				s.say("%v", http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour)))
+			})
+			s.talk(framed(5)["length"], false)
+		})
+	})
+	t.Run("write, past", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				control := http.NewResponseController(w)
+				s.say("%v", control.SetWriteDeadline(past))
+				n, err := io.WriteString(w, strings.Repeat("x", 100000))
+				s.say("%t %v", n < 100000, named(err))
+				s.say("%v", named(control.Flush()))
+			})
+			c := s.dial()
+			c.send(get)
+			s.hear(c, "GET")
+		})
+	})
+	t.Run("write, while the client does not read", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				control := http.NewResponseController(w)
+				s.say("%v", control.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+				p := make([]byte, 1<<16)
+				for {
+					if _, err := w.Write(p); err != nil {
+						s.say("%v", named(err))
+						return
+					}
+				}
+			})
+			calls := s.calls.Load()
+			c := s.dial()
+			c.send(get)
+			s.until("the handler has returned", func() bool { return s.calls.Load() > calls && s.running.Load() == 0 })
+			for {
+				if _, err := c.in.Discard(1 << 10); err != nil {
+					s.note("gone: %t", gone(err))
+					return
+				}
+			}
+		})
+	})
+	t.Run("write, not for the next request", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			first := true
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				if first {
+					first = false
+					s.say("%v", http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Hour)))
+				}
+				s.write(w, "hello")
+			})
+			s.talk(get, false)
+		})
+	})
+	t.Run("write, taken back", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				control := http.NewResponseController(w)
+				s.say("%v %v", control.SetWriteDeadline(past), control.SetWriteDeadline(time.Time{}))
+				s.write(w, strings.Repeat("x", 10000))
+			})
+			s.talk(get, false)
+		})
+	})
+}

@@ -1,0 +1,482 @@
+package nethttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/internal/lane"
+	"github.com/daimon-go/daimon/internal/panics"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// exchange is a request that a handler answers on a goroutine: the action of the request, and what its goroutine shares
+// with it.
+type exchange struct {
+	ctx     values
+	adapter *Adapter
+	req     *http.Request
+	cancel  context.CancelFunc
+	wait    lane.Wait     // of the executor that calls the handler
+	over    chan struct{} // closed when calls of the handler that wait must not wait any more
+
+	// The task's.
+	w        *httpd.Response
+	r        *httpd.Request
+	asked    bool // bytes of the body may be received
+	received bool // nothing more of it will be
+	applied  bool // the head was given to w
+	switched bool // the connection was hijacked
+	gone     bool // the client has closed its side
+	ending   bool // the connection is aborted in the next turn
+	given    int  // bytes of what the writer had gathered when the handler returned
+
+	// Of both.
+	bell    act.AtomicWaker
+	in      *lane.Lane // of the body, nil: there is none
+	out     atomic.Pointer[lane.Lane]
+	head    atomic.Pointer[head] // before what is in out
+	ask     atomic.Pointer[ask]
+	late    atomic.Bool // a deadline for reads has ended one: the connection has to be closed
+	state   atomic.Int32
+	trailer http.Header // of the request, before the end of in
+
+	// The goroutine's, and the task's when the handler has returned.
+	writer  writer
+	last    *head // what no lane has carried
+	failure *act.Panic
+}
+
+// The states of an exchange.
+const (
+	running   int32 = iota
+	returned        // the handler has
+	abandoned       // the task has ended before
+	strayed         // and the handler has returned since
+)
+
+// ask is what the goroutine has the task do, and waits for.
+type ask struct {
+	interim *head                // to be sent
+	unread  bool                 // the rest of the body is to stay unread; nothing else is asked for
+	answer  chan<- answerOfATask // has room
+}
+
+// answerOfATask is what came of it.
+type answerOfATask struct {
+	conn net.Conn
+	err  error
+}
+
+// newExchange has the handler called. It fails if the target of the request is none of a URL.
+func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, error) {
+	on := crews.Get(r.Scheduler())
+	x := &exchange{adapter: a, w: w, r: r, wait: on.wait, over: make(chan struct{})}
+	var err error
+	if x.req, x.cancel, err = a.request(r, &x.ctx); err != nil {
+		return nil, err
+	}
+	req := x.req
+	x.writer = writer{to: x, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
+		mute: req.Method == http.MethodHead}
+	if req.ContentLength != 0 {
+		x.in = lane.To(x.over, &x.bell)
+		x.in.Demand, x.in.Wait = true, x.wait
+		// 100 (Continue) is sent when the handler reads. A handler that hijacks before it reads gets the chunks as they are.
+		x.asked = r.Header("Expect") == nil && req.ContentLength > 0
+		req.Body = &body{x: x}
+		x.receive(nil)
+	} else {
+		x.received = true
+	}
+	on.Execute(x.serve)
+	return x, nil
+}
+
+// serve calls the handler.
+func (x *exchange) serve() {
+	defer func() {
+		x.cancel()
+		x.adapter.running.Add(-1) // before the client can know of it
+		if x.state.CompareAndSwap(running, returned) {
+			x.end()
+		} else if x.state.Store(strayed); x.failure != nil && x.failure.Value != http.ErrAbortHandler {
+			x.writer.log.Error("nethttp: a handler panicked whose connection was hijacked or lost", zap.Error(x.failure),
+				zap.ByteString("stack", x.failure.Stack))
+		}
+		x.bell.Wake()
+	}()
+	x.failure = goexit
+	defer func() {
+		if v := recover(); v != nil {
+			x.failure = panics.Recovered(v)
+		}
+	}()
+	x.adapter.handler().ServeHTTP(&x.writer, x.req)
+	var late error
+	if out := x.out.Load(); out != nil {
+		_, late = out.Write(nil) // a deadline has passed
+	}
+	x.last = x.writer.finish(late)
+	if x.req.MultipartForm != nil {
+		_ = x.req.MultipartForm.RemoveAll()
+	}
+	x.failure = nil
+}
+
+// end ends all calls that wait. Timers of deadlines would keep the request until they fire.
+func (x *exchange) end() {
+	close(x.over)
+	for _, l := range []*lane.Lane{x.in, x.out.Load()} {
+		if l != nil {
+			l.StopTimer()
+		}
+	}
+}
+
+// goexit is the failure of a handler that has called runtime.Goexit.
+var goexit = &act.Panic{Value: errors.New("runtime.Goexit")}
+
+// Act carries bytes both ways.
+func (x *exchange) Act(t *act.Task) act.Directive {
+	x.bell.Set(t.Waker()) // before looking for what the handler has done
+	over, broken := x.state.Load() == returned, error(nil)
+	if over {
+		broken = x.broken()
+	} else {
+		x.receive(t)
+	}
+	for range piecesPerTurn {
+		err, more := x.send(over && x.failure == nil)
+		switch {
+		case err != nil:
+			return listener.Next(t, err)
+		case more:
+			continue
+		case broken != nil && x.applied && !x.ending: // what there is of the answer goes out before the end
+			_ = x.w.Flush() // the next turn aborts the connection anyway
+			x.ending = true
+			return act.Yield
+		case broken != nil:
+			return t.Fail(broken)
+		case over || x.switched:
+			return act.Done
+		}
+		if x.received && !x.gone && x.r.Ended(t) {
+			x.gone = true
+			x.cancel()
+		}
+		return act.Wait
+	}
+	return act.Yield
+}
+
+// piecesPerTurn bounds how many pieces of an answer are sent in a turn.
+const piecesPerTurn = 16
+
+// broken returns why the client of a handler that has returned sees its connection aborted, or nil.
+func (x *exchange) broken() error {
+	switch {
+	case x.failure == nil && !x.writer.cut():
+		return nil
+	case x.failure == nil || x.failure.Value == http.ErrAbortHandler:
+		return httpd.ErrAbort
+	}
+	return fmt.Errorf("%w: %w", httpd.ErrAbort, x.failure)
+}
+
+// receive puts the body on its way, when the handler reads, as far as there is room. It has t woken for more if the
+// handler waits: a client is not too slow while nobody waits for it.
+func (x *exchange) receive(t *act.Task) {
+	for !x.received && !x.in.Full() {
+		wanted := x.in.Wanted()
+		if x.asked = x.asked || wanted; !x.asked {
+			return
+		}
+		p, err := x.r.Body.Peek()
+		blocked, waits := err.(act.Blocked)
+		switch {
+		case waits:
+			if wanted && t != nil {
+				blocked.Arm(t)
+			}
+			return
+		case err != nil:
+			x.trailer = trailersIn(&x.r.Body)
+			x.received = true
+			x.in.End(err)
+			return
+		}
+		x.r.Body.Discard(x.in.Put(p))
+	}
+}
+
+// send sends one piece of the answer, and reports whether there may be more. An error says why it cannot be sent.
+func (x *exchange) send(over bool) (err error, more bool) {
+	var p []byte
+	out := x.out.Load()
+	if out != nil {
+		p = out.Front()
+	}
+	if h := x.head.Load(); h != nil && !x.applied { // it is there before the first piece
+		x.applied = true
+		h.apply(x.w)
+		if err := x.w.Flush(); err != nil && !isBlocked(err) {
+			return err, false
+		}
+	}
+	if p != nil {
+		n, err := x.w.Write(p)
+		out.Discard(n)
+		return err, true
+	}
+	if a := x.ask.Load(); a != nil {
+		return x.comply(a)
+	}
+	if over {
+		return x.finish(), false
+	}
+	return nil, false
+}
+
+// comply does what the goroutine has asked for.
+func (x *exchange) comply(a *ask) (err error, more bool) {
+	if a.interim != nil {
+		err := a.interim.inform(x.w)
+		if isBlocked(err) {
+			return err, false // it is sent when there is room
+		}
+		x.ask.Store(nil)
+		a.answer <- answerOfATask{err: err}
+		return nil, true
+	}
+	if a.unread {
+		x.ask.Store(nil)
+		x.received = true
+		x.in.End(http.ErrHijacked)
+		a.answer <- answerOfATask{}
+		return nil, true
+	}
+	if x.applied {
+		if err := x.w.Flush(); err != nil {
+			return err, false
+		}
+	}
+	x.ask.Store(nil)
+	err = x.w.Hijack(func(c *listener.Conn) act.Action {
+		b := &listener.Bridge{Conn: c}
+		a.answer <- answerOfATask{conn: b.NetConn()}
+		return b
+	})
+	if err != nil {
+		a.answer <- answerOfATask{err: err}
+		return nil, true
+	}
+	x.switched = true
+	return nil, false
+}
+
+// finish sends what is left when the handler has returned.
+func (x *exchange) finish() error {
+	if x.ending {
+		return nil
+	}
+	if h := x.last; h != nil && !x.applied {
+		x.applied = true
+		h.close = h.close || x.late.Load()
+		h.last(x.w, x.writer.mute)
+	}
+	if !x.writer.mute {
+		n, err := x.w.Write(x.writer.body[x.given:])
+		if x.given += n; err != nil {
+			return err
+		}
+		x.writer.free()
+	}
+	for _, f := range x.writer.trailers() {
+		x.w.AddTrailer(f.name, f.value)
+	}
+	return nil
+}
+
+// Close leaves a handler that has not returned to its goroutine. Unless the handler has hijacked the connection, its context
+// ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When an order drops
+// everything there is no such task: it would begin after the next turn.
+func (x *exchange) Close() error {
+	if !x.state.CompareAndSwap(running, abandoned) {
+		return nil
+	}
+	x.end()
+	if x.switched {
+		return nil
+	}
+	x.cancel()
+	if s := x.r.Scheduler(); s.Here() {
+		path := x.r.Path()
+		name := fmt.Sprintf("nethttp: %s %s, given up", x.r.Method(), syntax.Escape(path[:min(len(path), mostNamed)]))
+		s.AtTurnEnd(&stray{s: s, state: &x.state, bell: &x.bell, name: name})
+	}
+	return nil
+}
+
+// mostNamed bounds how much of a path is in a name.
+const mostNamed = 200
+
+// stray is the task of a handler whose request was given up, because the client has gone or was too slow.
+type stray struct {
+	s     *act.Scheduler
+	state *atomic.Int32
+	bell  *act.AtomicWaker
+	name  string
+}
+
+// TurnEnd begins the task.
+func (y *stray) TurnEnd() { y.s.Spawn(y) }
+
+// Act waits until the handler has returned.
+func (y *stray) Act(t *act.Task) act.Directive {
+	if y.bell.Set(t.Waker()); y.state.Load() == strayed {
+		return act.Done
+	}
+	return act.Wait
+}
+
+func (y *stray) String() string { return y.name }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func isBlocked(err error) bool {
+	_, is := err.(act.Blocked)
+	return is
+}
+
+// The outlet of the writer, on the goroutine.
+
+func (x *exchange) gathers() int { return gathered }
+
+func (x *exchange) start(h *head) {
+	h.close = h.close || x.late.Load()
+	x.head.Store(h)
+	x.bell.Wake()
+}
+
+func (x *exchange) write(p []byte) (int, error) {
+	n, err := x.lane().Write(p)
+	return n, errorOf(err)
+}
+
+// errorOf returns what an error of a lane is for a handler.
+func errorOf(err error) error {
+	if err == lane.ErrOver { // the request was given up
+		return net.ErrClosed
+	}
+	return err
+}
+
+func (x *exchange) lane() *lane.Lane {
+	l := x.out.Load()
+	if l == nil {
+		l = lane.From(x.over, &x.bell)
+		l.Wait = x.wait
+		if !x.out.CompareAndSwap(nil, l) {
+			l = x.out.Load()
+		}
+	}
+	return l
+}
+
+func (x *exchange) inform(h *head) error {
+	return x.request(&ask{interim: h}).err
+}
+
+func (x *exchange) hijack() (conn net.Conn, unread []byte, err error) {
+	if x.in != nil {
+		if a := x.request(&ask{unread: true}); a.err != nil {
+			return nil, nil, a.err
+		}
+		x.in.SetDeadline(time.Time{})
+		unread, _ = io.ReadAll(x.in) // the error is that of its end
+	}
+	a := x.request(&ask{})
+	return a.conn, unread, a.err
+}
+
+// request has the task do something, behind all that was written.
+func (x *exchange) request(a *ask) answerOfATask {
+	answer := make(chan answerOfATask, 1)
+	a.answer = answer
+	x.ask.Store(a)
+	x.bell.Wake()
+	for done := func() bool { return len(answer) > 0 || closed(x.over) }; x.wait != nil && !done(); {
+		x.wait(done)
+	}
+	select {
+	case v := <-answer:
+		return v
+	case <-x.over:
+	}
+	select {
+	case v := <-answer: // it came before the end: that of Hijack is followed by it
+		return v
+	default:
+		return answerOfATask{err: net.ErrClosed}
+	}
+}
+
+func (x *exchange) deadlines() (read, write func(time.Time), err error) {
+	read = func(time.Time) {}
+	if x.in != nil {
+		read = x.in.SetDeadline
+	}
+	return read, x.lane().SetDeadline, nil
+}
+
+// body is the body of a request.
+type body struct {
+	x       *exchange
+	closed  atomic.Bool
+	ended   atomic.Bool
+	trailed sync.Once // the trailers are in the request
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.closed.Load() || b.x.state.Load() == returned {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	if len(p) == 0 && b.ended.Load() {
+		return 0, io.EOF
+	}
+	n, err := b.x.in.Read(p)
+	if late, is := err.(net.Error); is && late.Timeout() {
+		b.x.late.Store(true)
+	}
+	if err == io.EOF {
+		b.ended.Store(true)
+		b.trailed.Do(func() { addTrailers(b.x.req, b.x.trailer) })
+	}
+	return n, errorOf(err)
+}
+
+// Close does not wait for the rest, which is thrown away when the answer is sent.
+func (b *body) Close() error {
+	b.closed.Store(true)
+	return nil
+}

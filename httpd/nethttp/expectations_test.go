@@ -1,0 +1,93 @@
+package nethttp_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+)
+
+// A client that waits for 100 before it sends the body.
+func TestExpectations(t *testing.T) {
+	const come = "the body has come already (RFC 9110 10.1.1)"
+	patient := func(s *scene, fields string) {
+		c := s.dial()
+		defer c.Close()
+		c.send(post("Content-Length: 5\nExpect: 100-continue"+fields, ""))
+		if a := s.hear(c, "POST"); a != nil && a.status == 100 {
+			c.send("hello")
+			s.hear(c, "POST")
+		}
+		s.curtain()
+		_, _ = io.WriteString(c.Conn, again)
+		s.hear(c, "GET")
+	}
+	eager := func(s *scene, fields string) {
+		s.talk(post("Content-Length: 5\nExpect: 100-continue"+fields, "hello"), true)
+	}
+	for _, row := range []struct {
+		row
+		eager bool // the patient client would get no answer
+	}{
+		{row: row{name: "the body is read", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.header("header", r.Header)
+			s.read(r.Body, 10)
+			s.write(w, "hello")
+		}, but: []but{{"eager", "100\n", "", come}, {"closing", "100\n", "", come}}}},
+		{row: row{name: "it is not", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "no")
+		}}},
+		{row: row{name: "it is refused", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.WriteHeader(413) }}},
+		{row: row{name: "nothing is done", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {}}},
+		{row: row{name: "100 by the handler, and a read", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(100)
+			s.read(r.Body, 10)
+		}}},
+		{row: row{name: "103 and a read", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(103)
+			s.read(r.Body, 5)
+		}, but: []but{{"", "100\n", "", come}}}, eager: true},
+		{row: row{name: "closed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.say("%v", r.Body.Close())
+			s.read(r.Body, 3)
+		}}, eager: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			compare(t, func(s *scene) {
+				s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
+				s.part("patient")
+				if !row.eager {
+					patient(s, "")
+				}
+				s.part("eager")
+				eager(s, "")
+				s.part("closing")
+				eager(s, "\nConnection: close")
+			}, row.but...)
+		})
+	}
+	describeAll(t, []call{
+		{name: "another", request: post("Content-Length: 5\nExpect: 200-ok", "hello")},
+		{name: "another without a body", request: with("Expect: 200-ok")},
+		{name: "two", request: post("Content-Length: 5\nExpect: 100-continue, 200-ok", "hello"),
+			but: strict(417)},
+		{name: "in other letters",
+			request: post("Content-Length: 5\nExpect: 100-Continue", "hello"), but: []but{{"", "100\n", "", come}}},
+		{name: "without a body", request: with("Expect: 100-continue")},
+		{name: "with an empty body", request: post("Content-Length: 0\nExpect: 100-continue", "")},
+		{name: "old", request: "POST / HTTP/1.0\nContent-Length: 5\nExpect: 100-continue\n\nhello"},
+		{name: "old and another", request: "POST / HTTP/1.0\nContent-Length: 5\nExpect: a\n\nhello"},
+		{name: "with chunks", request: post("Transfer-Encoding: chunked\nExpect: 100-continue", "5\nhello\n0\n\n"),
+			but: []but{{"", "100\n", "", come}}},
+	})
+}
+
+// The body is read behind an answer that has been written. The client sends it without having seen 100.
+func TestReadsBehindTheAnswerWithAnExpectation(t *testing.T) {
+	compare(t, func(s *scene) {
+		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			s.read(r.Body, 5)
+		})
+		s.talk(post("Content-Length: 5\nExpect: 100-continue", "hello"), true)
+	})
+}

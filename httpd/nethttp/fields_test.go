@@ -1,0 +1,232 @@
+package nethttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestFields(t *testing.T) {
+	const connection = "the connection is the server's"
+	compareAll(t, []row{
+		{name: "values in their order", handler: fields("A", "1", "B", "2", "A", "3")},
+		{name: "names as they are", handler: fields("x-lower", "1", "X-UPPER", "2")},
+		{name: "no value", handler: fields("A", "")},
+		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.Header()["A"] = nil }},
+		{name: "the ends of lines", handler: fields("A", "b\r\nC: d\ne\rf")},
+		{name: "space around", handler: fields("A", " \tb c\t ")},
+		{name: "beyond ASCII", handler: fields("A", "ä\xff")},
+		{name: "beyond ASCII, in two lines", handler: fields("A", "ä\xff\nb")},
+		{name: "control characters", handler: fields("A", "b\x00c\x01d\x7fe"),
+			but: []but{{"", "A: b\x00c\x01d\x7fe", "A: b c d e", "they are no part of values (RFC 9110 5.5)"}}},
+		{name: "a tab", handler: fields("A", "b\tc")},
+		{name: "names that are none",
+			handler: fields("A b", "1", "", "2", "A:", "3", "A\nB", "4", "Ä", "5", "(a)", "6", "Good", "7")},
+		{name: "a long value", handler: fields("A", strings.Repeat("b", 10000))},
+		{name: "many", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			for i := range 300 {
+				w.Header().Set(fmt.Sprint("A-", i), fmt.Sprint(i))
+			}
+		}},
+		{name: "Server", handler: fields("Server", "a/1")},
+		{name: "Upgrade", handler: fields("Upgrade", "a/1"), but: []but{{"", "\tUpgrade: a/1\n", "", connection}}},
+		{name: "Keep-Alive", handler: fields("Keep-Alive", "timeout=5")},
+		{name: "Connection: close", handler: fields("Connection", "close")},
+		{name: "Connection: Close", handler: fields("Connection", "Close"),
+			but: []but{{"", "Connection: Close", "Connection: close", connection}, {"", "lasts", "closed", connection}}},
+		{name: "Connection: keep-alive", handler: fields("Connection", "keep-alive"),
+			but: []but{{"", "\tConnection: keep-alive\n", "", connection}}},
+		{name: "Connection: a",
+			handler: fields("Connection", "a", "A", "b"), but: []but{{"", "\tConnection: a\n", "", connection}}},
+		{name: "Connection: close, a", handler: fields("Connection", "close, a", "A", "b"),
+			but: []but{{"", "close, a", "close", connection}, {"", "lasts", "closed", connection}}},
+		{name: "Connection: close, too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			w.Header().Set("Connection", "close")
+		}},
+		{name: "Connection: close with much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "close")
+			s.write(w, strings.Repeat("x", 100000))
+		}},
+		{name: "set after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("A", "1")
+			w.WriteHeader(200)
+			w.Header().Set("A", "2")
+			w.Header().Set("B", "3")
+			s.write(w, "hello")
+		}},
+		{name: "set after a write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			h := w.Header()
+			h.Set("A", "1")
+			s.write(w, "hello")
+			h.Set("A", "2")
+			h.Set("B", "3")
+		}},
+		{name: "changed in place after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			values := []string{"1"}
+			w.Header()["A"] = values
+			w.WriteHeader(200)
+			values[0] = "2"
+		}},
+		{name: "deleted after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("A", "1")
+			w.WriteHeader(200)
+			w.Header().Del("A")
+		}},
+		{name: "the same map each time", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("A", "1")
+			w.WriteHeader(200)
+			s.say("%q", w.Header())
+			w.(http.Flusher).Flush()
+			s.say("%q", w.Header())
+		}},
+	})
+}
+
+func TestTrailers(t *testing.T) {
+	compareAll(t, []row{
+		{name: "declared", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum, Other")
+			s.write(w, "hello")
+			w.Header().Set("Sum", "1")
+			w.Header().Add("Other", "2")
+			w.Header().Add("Other", "3")
+		}},
+		{name: "declared in two fields", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Add("Trailer", "sum")
+			w.Header().Add("Trailer", "other")
+			s.write(w, "hello")
+			w.Header().Set("Other", "2")
+			w.Header().Set("Sum", "1")
+		}},
+		{name: "declared and not set", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			s.write(w, "hello")
+		}},
+		{name: "declared and set before", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			w.Header().Set("Sum", "1")
+			s.write(w, "hello")
+		}},
+		{name: "declared too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			w.Header().Set("Trailer", "Sum")
+			s.write(w, "hello")
+			w.Header().Set("Sum", "1")
+		}},
+		{name: "set and not declared", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			w.Header().Set("Sum", "1")
+		}},
+		{name: "without content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			w.WriteHeader(200)
+			w.Header().Set("Sum", "1")
+		}},
+		{name: "with a prefix", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			w.Header().Set(http.TrailerPrefix+"Sum", "1")
+			w.Header().Add(http.TrailerPrefix+"Sum", "2")
+		}, but: []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\n",
+			plain + chunked + "\t\"hello\"\n\ttrailer Sum: 1\n\ttrailer Sum: 2\n", "what is set is sent"}}},
+		{name: "with a prefix, flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, "hello")
+			w.(http.Flusher).Flush()
+			w.Header().Set(http.TrailerPrefix+"Sum", "1")
+		}},
+		{name: "with a prefix and much content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.write(w, strings.Repeat("x", 10000))
+			w.Header().Set(http.TrailerPrefix+"Sum", "1")
+		}},
+		{name: "with a prefix before the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(http.TrailerPrefix+"Sum", "1")
+			w.WriteHeader(200)
+			s.write(w, "hello")
+		}},
+		{name: "with a prefix and no content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(http.TrailerPrefix+"Sum", "1")
+		}},
+		{name: "with a prefix and a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			s.write(w, "hello")
+			w.Header().Set(http.TrailerPrefix+"Sum", "1")
+		}},
+		{name: "declared with a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			w.Header().Set("Content-Length", "5")
+			s.write(w, "hello")
+			w.Header().Set("Sum", "1")
+		}},
+		{name: "both ways", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			s.write(w, "hello")
+			w.(http.Flusher).Flush()
+			w.Header().Set("Sum", "1")
+			w.Header().Set(http.TrailerPrefix+"Other", "2")
+		}},
+		{name: "forbidden", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Content-Length, Transfer-Encoding, Trailer, Sum")
+			s.write(w, "hello")
+			w.(http.Flusher).Flush()
+			for _, name := range []string{"Content-Length", "Transfer-Encoding", "Sum"} {
+				w.Header().Set(name, "1")
+			}
+		}},
+		{name: "with the end of a line", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "Sum")
+			s.write(w, "hello")
+			w.(http.Flusher).Flush()
+			w.Header().Set("Sum", "1\r\n2")
+			w.Header()[http.TrailerPrefix+"A b"] = []string{"3"}
+		}},
+	})
+}
+
+func TestInterimAnswers(t *testing.T) {
+	inform := func(codes ...int) func(s *scene, w http.ResponseWriter, r *http.Request) {
+		return func(s *scene, w http.ResponseWriter, r *http.Request) {
+			for i, code := range codes {
+				w.Header().Set("Link", fmt.Sprint("<", i, ">"))
+				w.WriteHeader(code)
+			}
+			s.write(w, "hello")
+		}
+	}
+	compareAll(t, []row{
+		{name: "100", handler: inform(100)},
+		{name: "102", handler: inform(102)},
+		{name: "103", handler: inform(103)},
+		{name: "199", handler: inform(199)},
+		{name: "two of them", handler: inform(103, 103)},
+		{name: "before a status", handler: inform(103, 404)},
+		{name: "too late", handler: inform(200, 103)},
+		{name: "101 that is none", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "a")
+			w.WriteHeader(101)
+		}, but: []but{{"", "101\n\tConnection: Upgrade\n\tUpgrade: a\n", "500\n\tContent-Length: 0\n",
+			"the connection goes on in HTTP, so nothing was switched"}}},
+		{name: "with fields that are not of it", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			w.Header().Set("Transfer-Encoding", "chunked")
+			w.Header().Set("Content-Type", "a/b")
+			w.WriteHeader(103)
+			w.Header().Del("Transfer-Encoding")
+			s.write(w, "hello")
+		}},
+		{name: "alone", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.WriteHeader(103) }},
+		{name: "the fields stay", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("A", "1")
+			w.WriteHeader(103)
+			w.Header().Del("A")
+			w.Header().Set("B", "2")
+			w.WriteHeader(103)
+		}},
+		{name: "with fields that are none", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header()["A b"] = []string{"1"}
+			w.Header()["C"] = []string{"d\ne"}
+			w.WriteHeader(103)
+		}},
+	})
+}

@@ -1,0 +1,165 @@
+package nethttp
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+)
+
+// head is what an answer says before its content, as the scheduler's thread gives it to httpd.
+type head struct {
+	status   int
+	length   int64 // of the content, -1: the handler has not said it
+	fields   []field
+	trailers []string // names
+	close    bool
+	untyped  bool // the type of the content is to be found out
+	chunks   bool // without a length it is sent in chunks: there may be trailers, or the handler has set other framing
+}
+
+type field struct{ name, value string }
+
+// newHead makes the head of an answer of unknown length.
+func newHead(header http.Header, status int) *head {
+	all := sendable(header)
+	h := &head{status: status, length: -1, fields: all[:0]}
+	_, typed := header["Content-Type"]
+	h.chunks = header.Get("Transfer-Encoding") != ""
+	h.untyped = !typed && header.Get("Content-Encoding") == "" && !h.chunks
+	for name := range elements(header["Trailer"]) {
+		if name = http.CanonicalHeaderKey(name); isTrailer(name) {
+			h.trailers = append(h.trailers, name)
+		}
+	}
+	for name := range header {
+		h.chunks = h.chunks || name == "Trailer" || name == "Content-Length" || strings.HasPrefix(name, http.TrailerPrefix)
+	}
+	for _, f := range all {
+		switch syntax.KindOf(syntax.Bytes(f.name)) {
+		case syntax.Connection:
+			h.close = h.close || lists([]string{f.value}, "close")
+		case syntax.Upgrade:
+			if status == http.StatusUpgradeRequired {
+				h.fields = append(h.fields, f)
+			}
+		case syntax.Ordinary:
+			if status != http.StatusNotModified || f.name != "Content-Type" {
+				h.fields = append(h.fields, f)
+			}
+		}
+	}
+	return h
+}
+
+// sniff adds the type of a content that begins with p, or with next if p is empty.
+func (h *head) sniff(p, next []byte) {
+	if len(p) == 0 {
+		p = next
+	}
+	if h.untyped && len(p) > 0 {
+		h.fields = append(h.fields, field{"Content-Type", http.DetectContentType(p)})
+	}
+}
+
+// apply gives the head to w.
+func (h *head) apply(w *httpd.Response) {
+	w.SetStatus(h.status)
+	for _, f := range h.fields {
+		w.Add(f.name, f.value)
+	}
+	if h.length >= 0 {
+		w.SetLength(h.length)
+	}
+	if h.close {
+		w.Close()
+	}
+}
+
+// last gives the head to w, if no content was sent before the handler returned.
+func (h *head) last(w *httpd.Response, mute bool) {
+	h.apply(w)
+	if h.length < 0 && (mute || h.chunks) {
+		_ = w.Flush() // otherwise the length would be that of what follows at once
+	}
+}
+
+// inform sends an interim response with the fields.
+func (h *head) inform(w *httpd.Response) error {
+	fields := make([]httpd.Field, 0, len(h.fields))
+	for _, f := range h.fields {
+		if f.name != "Upgrade" {
+			fields = append(fields, httpd.NewField(f.name, f.value))
+		}
+	}
+	return w.Inform(h.status, fields...)
+}
+
+// switching returns the head of an answer with status 101, which is not for httpd: it goes out on a hijacked connection.
+func switching(header http.Header) []byte {
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
+	_ = header.Write(&b) // a Buffer takes everything
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
+// sendable returns the fields of a header that can be sent, in the order of their names. As with net/http, invalid names
+// are left out, and line breaks in values become spaces.
+func sendable(header http.Header) []field {
+	all := make([]field, 0, len(header)+1) // and a type
+	for name, values := range header {
+		if name == "Date" || !syntax.ValidField(name, "") {
+			continue
+		}
+		for _, v := range values {
+			all = append(all, field{name, printable(v)})
+		}
+	}
+	if len(all) > 1 {
+		slices.SortStableFunc(all, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	}
+	return all
+}
+
+// printable returns a value without control characters and without space at its ends (RFC 9110 5.5).
+func printable(v string) string {
+	if i := syntax.Control(syntax.Bytes(v), 0); i < len(v) {
+		p := []byte(v)
+		for ; i < len(p); i = syntax.Control(p, i+1) {
+			p[i] = ' '
+		}
+		v = string(p)
+	}
+	return strings.Trim(v, " \t")
+}
+
+// trailersOf returns the trailers that a handler has set: those with these names, and those whose names begin with
+// http.TrailerPrefix.
+func trailersOf(header http.Header, names []string) []field {
+	var trailers http.Header
+	for _, name := range names {
+		trailers = with(trailers, name, header[name])
+	}
+	for name, values := range header {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && isTrailer(name) {
+			trailers = with(trailers, name, values)
+		}
+	}
+	if trailers == nil {
+		return nil
+	}
+	return sendable(trailers)
+}
+
+// with adds a field to a header, which it makes if there is none.
+func with(header http.Header, name string, values []string) http.Header {
+	if header == nil {
+		header = http.Header{}
+	}
+	header[name] = values
+	return header
+}

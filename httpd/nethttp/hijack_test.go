@@ -1,0 +1,330 @@
+package nethttp_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// take takes the connection over.
+func (s *scene) take(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, bool) {
+	c, b, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		s.say("Hijack: %v", named(err))
+	}
+	return c, b, err == nil
+}
+
+// all of what the client receives up to the end.
+func (s *scene) rest(c *client) {
+	s.Helper()
+	text, err := io.ReadAll(c.in)
+	require.True(s, err == nil || gone(err), "%v", err)
+	s.note("received %s", digest(text))
+}
+
+// The connection outlives the handler, until it is closed.
+func TestAHijackedConnectionOutlivesItsHandler(t *testing.T) {
+	compare(t, func(s *scene) {
+		conns := make(chan net.Conn, 1)
+		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				conns <- c
+			}
+		})
+		c := s.dial()
+		c.send(get)
+		theirs, ok := await(conns)
+		require.True(s, ok)
+		s.curtain()
+		for i := range 3 {
+			_, err := fmt.Fprintf(theirs, "%d\n", i)
+			require.NoError(s, err)
+			line, err := c.in.ReadString('\n')
+			s.note("%q %v", line, err)
+			_, err = fmt.Fprintf(c.Conn, "%d", i)
+			require.NoError(s, err)
+			var p [1]byte
+			n, err := theirs.Read(p[:])
+			s.note("%q %v", p[:n], err)
+		}
+		require.NoError(s, theirs.Close())
+		s.rest(c)
+		_, err := theirs.Write([]byte("x"))
+		s.note("after Close: %t", err != nil)
+	})
+}
+
+// Hijack is called behind a panic that was not to come.
+func TestAPanicDoesNotCloseAHijackedConnection(t *testing.T) {
+	compare(t, func(s *scene) {
+		conns := make(chan net.Conn, 1)
+		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				conns <- c
+				panic(errHandler)
+			}
+		})
+		c := s.dial()
+		c.send(get)
+		theirs, ok := await(conns)
+		require.True(s, ok)
+		s.curtain()
+		_, err := io.WriteString(theirs, "hello\n")
+		s.note("%v", err)
+		require.NoError(s, theirs.Close())
+		s.rest(c)
+	})
+}
+
+// A deadline of the connection before Hijack is taken back by it.
+func TestDeadlinesOfAHijackedConnection(t *testing.T) {
+	compare(t, func(s *scene) {
+		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(past)
+			_ = control.SetWriteDeadline(past)
+			c, b, ok := s.take(w)
+			if !ok {
+				return
+			}
+			defer c.Close()
+			line, err := b.ReadString('\n')
+			s.say("%q %v", line, named(err))
+			s.say("%v", c.SetReadDeadline(past))
+			_, err = b.ReadString('\n')
+			s.say("%v", named(err))
+			s.say("%v", c.SetDeadline(past))
+			_, err = c.Write([]byte("hello"))
+			s.say("%v", named(err))
+		})
+		c := s.dial()
+		c.send(get)
+		_, _ = io.WriteString(c.Conn, "line\n")
+		s.rest(c)
+	})
+}
+
+func TestHijack(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		request string
+		handler func(s *scene, w http.ResponseWriter, r *http.Request)
+		talk    func(s *scene, c *client) // nil: rest
+		but     []but
+	}{
+		{name: "a word and the end", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				n, err := io.WriteString(c, "hello")
+				s.say("%d %v %v", n, err, c.Close())
+			}
+		}},
+		{name: "by the ResponseController", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			c, b, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				s.say("%v", err)
+				return
+			}
+			_, _ = b.WriteString("hello")
+			s.say("%v", b.Flush())
+			_ = c.Close()
+		}},
+		{name: "addresses", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				s.say("%t %t", c.LocalAddr().String() == s.address, c.RemoteAddr().String() == r.RemoteAddr)
+				_, is := c.RemoteAddr().(*net.TCPAddr)
+				s.say("%t %s", is, c.LocalAddr().Network())
+				_ = c.Close()
+			}
+		}},
+		{name: "what has come already",
+			request: get + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				if c, b, ok := s.take(w); ok {
+					s.read(b, 8)
+					_ = c.Close()
+				}
+			}},
+		{name: "what has come already, much",
+			request: get + strings.Repeat("0123456789", 2000), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				if c, b, ok := s.take(w); ok {
+					s.read(b, 20000)
+					_ = c.Close()
+				}
+			}},
+		{name: "a conversation", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			c, b, ok := s.take(w)
+			if !ok {
+				return
+			}
+			defer c.Close()
+			for {
+				line, err := b.ReadString('\n')
+				if err != nil {
+					s.say("%q %v", line, err)
+					return
+				}
+				_, _ = c.Write([]byte(strings.ToUpper(line)))
+			}
+		}, talk: func(s *scene, c *client) {
+			for i := range 10 {
+				_, _ = fmt.Fprintf(c.Conn, "a%d\n", i)
+				line, err := c.in.ReadString('\n')
+				s.note("%q %v", line, err)
+			}
+			c.closeWrite()
+			s.rest(c)
+		}},
+		{name: "an answer by hand", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("A", "not sent")
+			if c, _, ok := s.take(w); ok {
+				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nhello")
+				_ = c.Close()
+			}
+		}},
+		{name: "behind 101", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Upgrade", "x")
+			w.Header().Set("Connection", "Upgrade")
+			w.Header()["Date"] = nil
+			w.WriteHeader(101)
+			if c, _, ok := s.take(w); ok {
+				_, _ = io.WriteString(c, "hello")
+				_ = c.Close()
+			}
+		}},
+		{name: "behind a status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(404)
+			if c, _, ok := s.take(w); ok {
+				_, _ = io.WriteString(c, "hello")
+				_ = c.Close()
+			}
+		}},
+		{name: "behind a flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			w.Header()["Date"] = nil
+			s.write(w, "hello")
+			w.(http.Flusher).Flush()
+			if c, _, ok := s.take(w); ok {
+				_, _ = io.WriteString(c, "world")
+				_ = c.Close()
+			}
+		}, talk: func(s *scene, c *client) {
+			_, err := c.lines() // the head, whose date may differ
+			require.NoError(s, err)
+			s.rest(c)
+		}},
+		{name: "errors after it", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			c, _, ok := s.take(w)
+			if !ok {
+				return
+			}
+			defer c.Close()
+			for _, text := range []string{"hello", ""} {
+				n, err := io.WriteString(w, text)
+				s.say("%d %v", n, named(err))
+			}
+			w.WriteHeader(404)
+			w.Header().Set("A", "b")
+			_, _, err := w.(http.Hijacker).Hijack()
+			s.say("%v", named(err))
+		}},
+		{name: "and nothing", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				_ = c.Close()
+			}
+		}},
+		{name: "a panic after Close", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				_ = c.Close()
+				panic(http.ErrAbortHandler)
+			}
+		}},
+		{name: "an old request", request: "GET / HTTP/1.0\n\n", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				_, _ = io.WriteString(c, "hello")
+				_ = c.Close()
+			}
+		}},
+		{name: "a HEAD", request: "HEAD / HTTP/1.1\nHost: a\n\n", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				_, _ = io.WriteString(c, "hello")
+				_ = c.Close()
+			}
+		}},
+		{name: "an unread body",
+			request: framed(5000)["length"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				if c, b, ok := s.take(w); ok {
+					s.read(b, 5008)
+					_ = c.Close()
+				}
+			}},
+		{name: "an unread body in chunks",
+			request: framed(50)["chunks"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				if c, b, ok := s.take(w); ok {
+					s.read(b, 4+50+2+5+8)
+					_ = c.Close()
+				}
+			}},
+		{name: "behind the body",
+			request: framed(5000)["length"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if c, b, ok := s.take(w); ok {
+					s.read(b, 8)
+					_ = c.Close()
+				}
+			}},
+		{name: "behind chunks",
+			request: framed(5000)["chunks"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if c, b, ok := s.take(w); ok {
+					s.read(b, 8)
+					_ = c.Close()
+				}
+			}},
+		{name: "the body after it", request: framed(5)["length"], handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				_, err := r.Body.Read(make([]byte, 5))
+				s.say("an error: %t", err != nil)
+				_ = c.Close()
+			}
+		}},
+		{name: "much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, _, ok := s.take(w); ok {
+				for range 100 {
+					if _, err := io.WriteString(c, strings.Repeat("0123456789", 1000)); err != nil {
+						s.say("%v", err)
+					}
+				}
+				_ = c.Close()
+			}
+		}},
+		{name: "the writer's buffer", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			if c, b, ok := s.take(w); ok {
+				_, _ = b.WriteString("hello")
+				_ = b.Flush()
+				_, _ = b.WriteString("lost")
+				_ = c.Close()
+			}
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			compare(t, func(s *scene) {
+				s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
+				c := s.dial()
+				if row.request == "" {
+					row.request = get
+				}
+				c.send(row.request)
+				if row.talk != nil {
+					row.talk(s, c)
+				} else {
+					s.rest(c)
+				}
+			}, row.but...)
+		})
+	}
+}

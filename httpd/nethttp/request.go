@@ -1,0 +1,203 @@
+package nethttp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unsafe"
+
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/secure"
+)
+
+// request makes an http.Request with memory of its own: nothing in it is lent. Its body is set later, and its context has
+// the values of v.
+func (a *Adapter) request(r *httpd.Request, v *values) (*http.Request, context.CancelFunc, error) {
+	text := make(text, 0, sizeOf(r))
+	target, host := text.add(r.Target()), text.add(r.Host())
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn := r.Conn()
+	v.Context, v.server, v.local = context.Background(), &a.server, conn.LocalAddr()
+	ctx, cancel := context.WithCancel(v)
+	req := (&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
+		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: textOf(r.RemoteAddr()),
+		Pattern: r.Pattern()}).WithContext(ctx)
+	if req.Proto == "HTTP/1.1" {
+		req.ProtoMinor = 1
+	}
+	if state, ok := secure.State(conn); ok {
+		req.TLS = &state
+	}
+	req.Close = closes(req)
+	if req.ContentLength < 0 {
+		req.TransferEncoding = []string{"chunked"}
+		if req.Trailer, err = announced(req.Header); err != nil {
+			cancel()
+			return nil, nil, err
+		}
+	}
+	if p := req.Header["Pragma"]; len(p) > 0 && p[0] == "no-cache" && req.Header["Cache-Control"] == nil {
+		req.Header["Cache-Control"] = []string{"no-cache"} // as net/http does (RFC 9111 5.4)
+	}
+	for _, rest, more := strings.Cut(req.Pattern, "{"); more; _, rest, more = strings.Cut(rest, "{") { // its wildcards
+		name, _, _ := strings.Cut(rest, "}")
+		if name = strings.TrimSuffix(name, "..."); name != "$" {
+			req.SetPathValue(name, string(r.Value(name)))
+		}
+	}
+	return req, cancel, nil
+}
+
+// values is the context of a request without its end.
+type values struct {
+	context.Context
+	server *http.Server
+	local  net.Addr
+}
+
+func (v *values) Value(key any) any {
+	switch key {
+	case http.ServerContextKey:
+		return v.server
+	case http.LocalAddrContextKey:
+		return v.local
+	}
+	return v.Context.Value(key)
+}
+
+// textOf formats an address, that of TCP with one allocation.
+func textOf(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return a.String()
+	}
+	at := tcp.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
+}
+
+// methodOf returns the methods that most requests have without an allocation.
+func methodOf(m []byte) string {
+	switch string(m) {
+	case http.MethodGet:
+		return http.MethodGet
+	case http.MethodHead:
+		return http.MethodHead
+	case http.MethodPost:
+		return http.MethodPost
+	}
+	return string(m)
+}
+
+// text is the memory of all strings of a request.
+type text []byte
+
+// sizeOf returns how much that is.
+func sizeOf(r *httpd.Request) int {
+	n := len(r.Target()) + len(r.Host())
+	for name, value := range r.Fields() {
+		n += len(name) + len(value)
+	}
+	return n
+}
+
+// add copies p to a string.
+func (t *text) add(p []byte) string {
+	n := len(*t)
+	*t = append(*t, p...) // there is room
+	own := (*t)[n:]
+	return unsafe.String(unsafe.SliceData(own), len(own))
+}
+
+// header copies the fields. Their values share one slice.
+func (t *text) header(r *httpd.Request) http.Header {
+	n := 0
+	for range r.Fields() {
+		n++
+	}
+	all, header := make([]string, 0, n), make(http.Header, n)
+	for name, value := range r.Fields() {
+		key := http.CanonicalHeaderKey(t.add(name))
+		if key == "Host" || key == "Transfer-Encoding" {
+			continue
+		}
+		if old, ok := header[key]; ok {
+			header[key] = append(old, t.add(value))
+			continue
+		}
+		all = append(all, t.add(value))
+		header[key] = all[len(all)-1:][:1:1]
+	}
+	return header
+}
+
+// closes reports whether the client wants the connection closed (RFC 9112 9.3).
+func closes(r *http.Request) bool {
+	return lists(r.Header["Connection"], "close") || r.ProtoMinor == 0 && !lists(r.Header["Connection"], "keep-alive")
+}
+
+// lists reports whether lists of tokens have the given one (RFC 9110 5.6.1).
+func lists(values []string, token string) bool {
+	for name := range elements(values) {
+		if strings.EqualFold(name, token) {
+			return true
+		}
+	}
+	return false
+}
+
+// elements yields the elements of comma-separated lists.
+func elements(values []string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, v := range values {
+			for e := range strings.SplitSeq(v, ",") {
+				if e = strings.Trim(e, " \t"); e != "" && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// announced takes the names of trailers out of the field Trailer. The error is of a name that no trailer may have.
+func announced(header http.Header) (trailer http.Header, err error) {
+	for name := range elements(header["Trailer"]) {
+		if name = http.CanonicalHeaderKey(name); !isTrailer(name) {
+			err = fmt.Errorf("nethttp: a trailer %q", name)
+		}
+		trailer = with(trailer, name, nil)
+	}
+	delete(header, "Trailer")
+	return trailer, err
+}
+
+// isTrailer reports whether a field may be a trailer (RFC 9110 6.5.1).
+func isTrailer(name string) bool {
+	return syntax.KindOf(syntax.Bytes(name)) == syntax.Ordinary && name != "Trailer"
+}
+
+// trailersIn returns the trailers that have come with a body.
+func trailersIn(b *httpd.Body) (all http.Header) {
+	for name, value := range b.Trailers() {
+		key := http.CanonicalHeaderKey(string(name))
+		all = with(all, key, append(all[key], string(value)))
+	}
+	return all
+}
+
+// addTrailers gives a request its trailers. Copies of the request have them as well if they were announced.
+func addTrailers(r *http.Request, all http.Header) {
+	if r.Trailer == nil {
+		r.Trailer = all
+	} else {
+		maps.Copy(r.Trailer, all)
+	}
+}
