@@ -1,0 +1,47 @@
+package websocket
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/race"
+)
+
+// arena is where a scheduler's Conns unmask what they lend in a turn: what listener.Conn lends must not be changed. So an
+// idle Conn has no buffer.
+type arena struct {
+	s     *act.Scheduler
+	block []byte
+	used  bool // in this turn
+}
+
+var arenas = act.NewLocal(func(s *act.Scheduler) *arena { return &arena{s: s} })
+
+// kept is the size of the block that outlives a turn.
+const kept = 64 << 10
+
+// take returns n bytes that are the caller's until the turn ends. A block that is full is left to the collector: all of
+// it may be lent.
+func (a *arena) take(n int) []byte {
+	if !a.used {
+		a.used = true
+		a.s.AtTurnEnd(a)
+	}
+	if n > cap(a.block)-len(a.block) {
+		a.block = make([]byte, 0, max(n, kept))
+	}
+	from := len(a.block)
+	a.block = a.block[:from+n]
+	return a.block[from : from+n : from+n]
+}
+
+// TurnEnd takes back what was lent. With the race detector it is overwritten, so that tests notice who keeps it.
+func (a *arena) TurnEnd() {
+	a.used = false
+	if race.Enabled {
+		for i := range a.block {
+			a.block[i] = 0xDB
+		}
+	}
+	if a.block = a.block[:0]; cap(a.block) > kept {
+		a.block = nil
+	}
+}

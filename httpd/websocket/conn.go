@@ -1,0 +1,377 @@
+package websocket
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Type is what a message has.
+type Type uint8
+
+// The types of RFC 6455 5.6. A text that is received is UTF-8; Send does not check it.
+const (
+	Text   = Type(frame.Text)
+	Binary = Type(frame.Binary)
+)
+
+// Message is one message, or a piece of one.
+type Message struct {
+	Data []byte
+	Type Type
+	// Last reports whether nothing of the message follows. Only ReceivePiece returns it false.
+	Last bool
+}
+
+// CloseError says how a connection has ended. The codes are those of RFC 6455 7.4.1: the peer's if it has closed, 1005 if it
+// has not said why, 1006 if it has gone without a close handshake or does not answer. If the peer has broken the protocol,
+// it is the code that it was told: 1002, 1007 or 1009.
+type CloseError struct {
+	Code   int
+	Reason string
+}
+
+func (e *CloseError) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("websocket: closed with code %d", e.Code)
+	}
+	return fmt.Sprintf("websocket: closed with code %d: %q", e.Code, e.Reason)
+}
+
+// Conn is a connection of WebSocket that never blocks: messages in order, both ways. It belongs to a scheduler. Its action
+// receives; any code on that scheduler may send and close: also the turn of another task, and a posted function. At rest
+// it has no buffer and no goroutine.
+type Conn struct {
+	server      *Server
+	conn        *listener.Conn
+	subprotocol string
+	waker       act.Waker // of the present turn of its task, or the wait after it
+
+	// What is received. If inFrame, left bytes of head's payload are still to come.
+	head    frame.Header
+	left    int64
+	size    int64  // of the present message, with all of head's payload
+	partial []byte // what has come of the message, if it has not come in one piece
+	text    frame.UTF8
+	kind    Type // of the present message; 0: none has begun
+	inFrame bool
+	wants   bool // the action waits for input
+	asked   bool // for a sign of life
+	closed  bool // a close frame was sent, or none can be
+	heard   time.Duration
+
+	got error // how it has ended for Receive: a CloseError, or what the system reports
+
+	// What is sent: behind what listener.Conn has taken comes out, and then the answer to the latest ping.
+	out    []byte
+	pong   []byte
+	ponged bool // there is such an answer
+}
+
+// Subprotocol returns the one that was chosen, or "".
+func (c *Conn) Subprotocol() string { return c.subprotocol }
+
+// Receive returns the next message. It is lent until the turn ends. Otherwise the error is an act.Blocked; a *CloseError if
+// the connection has ended, however it did; net.ErrClosed after Close; or what the system reports. If ReceivePiece has
+// returned pieces of the message, the rest is returned.
+func (c *Conn) Receive() (Message, error) { return c.receive(true) }
+
+// ReceivePiece is Receive without waiting for the whole message: it returns what of it has come, lent until the turn ends,
+// in order. So a large message takes no memory. Pieces have nothing to do with frames. That a text is UTF-8 is certain only
+// up to the character that a piece may end in.
+func (c *Conn) ReceivePiece() (Message, error) { return c.receive(false) }
+
+func (c *Conn) receive(whole bool) (Message, error) {
+	if c.closed && c.got == nil {
+		return Message{}, net.ErrClosed
+	}
+	for {
+		if err := c.begin(); err != nil {
+			return Message{}, c.wait(err)
+		}
+		var in []byte
+		if c.left > 0 {
+			var err error
+			if in, err = c.conn.Peek(1); len(in) == 0 {
+				return Message{}, c.wait(c.lost(err))
+			}
+			in = in[:min(int64(len(in)), c.left)]
+		}
+		data := c.unmask(in, whole)
+		if c.kind == Text && !c.text.Write(data) {
+			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
+		}
+		last := c.left == 0 && c.head.Final
+		if c.inFrame = c.left > 0; last && c.kind == Text && !c.text.Over() {
+			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
+		}
+		if !last && (whole || len(data) == 0 && c.partial == nil) {
+			continue
+		}
+		if c.partial != nil {
+			data, c.partial = c.partial, nil
+		}
+		m := Message{Data: data, Type: c.kind, Last: last}
+		if last {
+			c.kind, c.size, c.text = 0, 0, frame.UTF8{}
+		}
+		return m, nil
+	}
+}
+
+// unmask takes in, a piece of the payload. It goes behind what of the message has been kept. If it is the beginning, and
+// is not to be kept, it goes to memory of this turn.
+func (c *Conn) unmask(in []byte, whole bool) []byte {
+	var to []byte
+	ends := int64(len(in)) == c.left && c.head.Final
+	if c.partial != nil || whole && !ends {
+		n := len(c.partial)
+		c.partial = slices.Grow(c.partial, len(in))[:n+len(in)]
+		to = c.partial[n:]
+	} else {
+		to = arenas.Get(c.conn.Scheduler()).take(len(in))
+	}
+	frame.Mask(to, in, c.head.Key, c.head.Length-c.left)
+	c.left -= int64(len(in))
+	c.conn.Discard(len(in))
+	c.hear()
+	return to
+}
+
+// begin begins the next frame of a message, unless one has begun.
+func (c *Conn) begin() error {
+	if c.inFrame {
+		return c.got
+	}
+	h, n, err := c.front()
+	if err != nil {
+		return err
+	}
+	c.conn.Discard(n)
+	if c.head, c.left, c.inFrame = h, h.Length, true; h.Opcode != frame.Continuation {
+		c.kind = Type(h.Opcode)
+	}
+	c.size += h.Length
+	return nil
+}
+
+// front returns the header of a data frame, which is the next one that is unread, and its size. It takes the control frames
+// before it.
+func (c *Conn) front() (h frame.Header, n int, err error) {
+	for c.got == nil {
+		in, err := c.conn.Peek(1)
+		for err == nil {
+			if h, n, err = frame.Parse(in, true); err != nil {
+				return h, 0, c.fail(frame.Protocol, err)
+			}
+			need := n
+			if h.Opcode.Control() {
+				need += int(h.Length)
+			}
+			if n > 0 && len(in) >= need {
+				break
+			}
+			in, err = c.conn.Peek(max(need, len(in)+1))
+		}
+		if err != nil {
+			return h, 0, c.lost(err)
+		}
+		c.hear()
+		switch {
+		case h.Opcode.Control():
+			var payload [frame.MaxControl]byte
+			frame.Mask(payload[:h.Length], in[n:n+int(h.Length)], h.Key, 0)
+			c.conn.Discard(n + int(h.Length))
+			c.control(h.Opcode, payload[:h.Length])
+		case (h.Opcode == frame.Continuation) != (c.kind != 0):
+			return h, 0, c.fail(frame.Protocol, errOrder)
+		case h.Length > c.server.maxMessage()-c.size:
+			return h, 0, c.fail(frame.TooLarge, errTooLarge)
+		default:
+			return h, n, nil
+		}
+	}
+	return h, 0, c.got
+}
+
+const (
+	errOrder    frame.Error = "a message within a message, or a continuation of none"
+	errTooLarge frame.Error = "a message is too large"
+)
+
+// control takes a control frame.
+func (c *Conn) control(o frame.Opcode, payload []byte) {
+	switch o {
+	case frame.Ping: // the latest is answered (RFC 6455 5.5.3)
+		switch {
+		case c.closed:
+		case c.flush() == nil && c.ready():
+			c.put(frame.Pong, payload)
+		default:
+			c.pong, c.ponged = append(c.pong[:0], payload...), true
+		}
+	case frame.Close:
+		code, reason, err := frame.ParseClose(payload)
+		switch {
+		case err == frame.ErrText:
+			_ = c.fail(frame.NotUTF8, err)
+		case err != nil:
+			_ = c.fail(frame.Protocol, err)
+		default:
+			c.got = &CloseError{code, string(reason)}
+			c.shut(code, "")
+		}
+	}
+}
+
+// hear notes a sign of life.
+func (c *Conn) hear() { c.heard, c.asked = c.conn.Scheduler().Now(), false }
+
+// wait notes that the action waits for input, if it does.
+func (c *Conn) wait(err error) error {
+	if c.got == nil {
+		c.wants = true
+	}
+	return err
+}
+
+// lost returns err, which is final if it is no act.Blocked.
+func (c *Conn) lost(err error) error {
+	if _, is := err.(act.Blocked); is {
+		return err
+	}
+	if c.closed = true; err == io.EOF {
+		err = &CloseError{Code: frame.Abnormal}
+	}
+	c.got, c.partial = err, nil
+	return err
+}
+
+// fail closes the connection because of what the peer has sent (RFC 6455 7.1.7).
+func (c *Conn) fail(code int, err error) error {
+	reason := string(err.(frame.Error))
+	c.got, c.partial = &CloseError{code, reason}, nil
+	c.shut(code, reason)
+	return c.got
+}
+
+// Send sends a message, all of it or nothing. What the system does not take at once is copied. There is room if the message
+// fits into listener.Limits.High together with what is queued; if nothing is queued there is room for a message of any size.
+// Otherwise the error is an act.Blocked, woken when there may be room. It is net.ErrClosed after Close, and when the
+// connection has ended; or what the system reports.
+func (c *Conn) Send(t Type, p []byte) error {
+	if t != Text && t != Binary {
+		panic("websocket: Send of no type")
+	}
+	if c.closed {
+		return net.ErrClosed
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if len(p)+frame.MaxHeader > c.conn.Room() {
+		if err := c.conn.Sent(); err != nil {
+			return err
+		}
+	}
+	c.put(frame.Opcode(t), p)
+	return nil
+}
+
+// put sends a frame, behind everything else. What there is no room for waits in out.
+func (c *Conn) put(o frame.Opcode, p []byte) {
+	var space [frame.MaxHeader]byte
+	c.write(frame.Header{Opcode: o, Final: true, Length: int64(len(p))}.Append(space[:0]))
+	c.write(p)
+	if len(c.out) > 0 {
+		c.waker.Wake() // its task waits for room
+	}
+}
+
+func (c *Conn) write(p []byte) {
+	n := 0
+	if len(c.out) == 0 {
+		n, _ = c.conn.Write(p) // the next flush finds an error again
+	}
+	c.out = append(c.out, p[n:]...)
+}
+
+// flush sends what there was no room for.
+func (c *Conn) flush() error {
+	if len(c.out) > 0 {
+		n, err := c.conn.Write(c.out)
+		if c.out = c.out[n:]; err != nil {
+			return err
+		}
+		c.out = nil
+	}
+	if c.ponged && !c.closed {
+		if _, err := c.conn.Write(nil); err != nil {
+			return err
+		}
+		p := c.pong
+		c.pong, c.ponged = nil, false
+		c.put(frame.Pong, p)
+		return c.flush()
+	}
+	return nil
+}
+
+// ready reports whether what is sent now would not have to wait in out.
+func (c *Conn) ready() bool {
+	_, err := c.conn.Write(nil)
+	return err == nil
+}
+
+// Close begins the close handshake, behind what was sent. The code is one that RFC 6455 7.4 allows in a close frame, and the
+// reason is UTF-8, of which up to 123 bytes are sent. What the peer still sends is thrown away. The connection is closed
+// when the peer has answered, or after Timeouts.Close. A second Close does nothing. It panics on another code.
+func (c *Conn) Close(code int, reason string) {
+	if !frame.ValidCode(code) {
+		panic(fmt.Sprintf("websocket: Close with code %d, which must not be sent", code))
+	}
+	if !c.closed {
+		c.shut(code, reason)
+		c.waker.Wake()
+	}
+}
+
+// shut sends the close frame, if none was sent.
+func (c *Conn) shut(code int, reason string) {
+	if c.closed {
+		return
+	}
+	_ = c.flush()
+	c.closed, c.partial = true, nil
+	var space [frame.MaxControl]byte
+	c.put(frame.Close, frame.AppendClose(space[:0], code, reason))
+}
+
+// Next turns the error of a call into a Directive for a task that goes on by receiving: nil is Yield, or Wait if nothing is
+// there to receive; an act.Blocked is armed and is Wait; a *CloseError, and net.ErrClosed after Close, are Done; and
+// anything else fails the task.
+func (c *Conn) Next(t *act.Task, err error) act.Directive {
+	if c.ends(err) {
+		return act.Done
+	}
+	if err == nil && c.got == nil && !c.closed {
+		c.wants = true
+		return c.conn.Next(t, nil)
+	}
+	return listener.Next(t, err)
+}
+
+// ends reports whether err is how c has ended, if that is ordinary.
+func (c *Conn) ends(err error) bool {
+	if _, is := c.got.(*CloseError); is && errors.Is(err, c.got) {
+		return true
+	}
+	return c.closed && errors.Is(err, net.ErrClosed)
+}

@@ -1,0 +1,9 @@
+// Package websocket serves WebSocket (RFC 6455) on connections of package httpd, with TLS or without.
+//
+// A [Server] is a handler of httpd. It answers the handshake, and the action that its Handler makes has the connection from
+// then on. A [Conn] never blocks: Receive lends the next message, Send takes a message or nothing, and an error that is an
+// act.Blocked says what to wait for. So back-pressure is the default, as on a listener.Conn.
+//
+// Pings are answered, silent peers are asked for a sign of life, and the close handshake is made, without the action. An
+// idle connection has no goroutine and no buffer. There is no compression, and no client.
+package websocket

@@ -1,0 +1,246 @@
+package websocket_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a scheduler that the test steps, over real sockets, with a clock that the test advances.
+type world struct {
+	*servertest.Stepped
+	now time.Duration
+}
+
+func (w *world) Monotonic() time.Duration { return w.now }
+func (w *world) Wall() time.Time          { return time.Unix(1_800_000_000, 0).Add(w.now) }
+
+func newWorld(t testing.TB) *world {
+	w := &world{}
+	w.Stepped = servertest.New(t, act.Config{Clock: w})
+	return w
+}
+
+// pass advances the clock, and runs everything that becomes due.
+func (w *world) pass(d time.Duration) {
+	for end := w.now + d; ; {
+		servertest.Step(w.T, w.S)
+		next, ok := w.S.NextDeadline()
+		if !ok || next > end {
+			w.now = end
+			servertest.Step(w.T, w.S)
+			return
+		}
+		w.now = max(next, w.now+1)
+	}
+}
+
+// client is a peer of a server of WebSocket.
+type client struct {
+	net.Conn
+	w *world
+}
+
+const handshake = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+// connect makes a connection to v without a handshake.
+func (w *world) connect(v *websocket.Server, limits listener.Limits) *client {
+	conn, peer := w.Conn("tcp", limits)
+	w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(conn))
+	return &client{peer, w}
+}
+
+// dial makes a connection of WebSocket.
+func (w *world) dial(v *websocket.Server, limits listener.Limits) *client {
+	c := w.connect(v, limits)
+	c.send(handshake + "\r\n")
+	head := c.until("\r\n\r\n")
+	require.True(w.T, strings.HasPrefix(head, "HTTP/1.1 101 "), head)
+	return c
+}
+
+// send sends pieces, and has the server take each.
+func (c *client) send(pieces ...string) {
+	for _, p := range pieces {
+		servertest.Send(c.w.T, c, p)
+		servertest.Step(c.w.T, c.w.S)
+	}
+}
+
+// read reads with a function that blocks, while the server has its turns.
+func (c *client) read(f func() error) {
+	c.w.T.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	var err error
+	c.w.Until("the answer", func() bool {
+		select {
+		case err = <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	require.NoError(c.w.T, err)
+}
+
+func (c *client) until(end string) (text string) {
+	c.w.T.Helper()
+	c.read(func() error {
+		for b := []byte{0}; !strings.HasSuffix(text, end); text += string(b) {
+			if _, err := c.Read(b); err != nil {
+				return fmt.Errorf("after %q: %w", text, err)
+			}
+		}
+		return nil
+	})
+	return text
+}
+
+// next returns the next frame of the server in words.
+func (c *client) next() (said string) {
+	c.w.T.Helper()
+	c.read(func() (err error) {
+		said, err = readFrame(c)
+		return err
+	})
+	return said
+}
+
+// rest returns all frames up to the end of the connection.
+func (c *client) rest() (said string) {
+	c.w.T.Helper()
+	c.read(func() error {
+		var all []string
+		for {
+			f, err := readFrame(c)
+			if err == io.EOF {
+				said = strings.Join(all, ", ")
+				return c.Close()
+			}
+			if err != nil {
+				return err
+			}
+			all = append(all, f)
+		}
+	})
+	return said
+}
+
+// readFrame reads a frame of a server: text "a".
+func readFrame(r io.Reader) (string, error) {
+	var head []byte
+	for {
+		h, n, err := frame.Parse(head, false)
+		if err != nil {
+			return "", err
+		}
+		if n == 0 {
+			b := []byte{0}
+			if _, err := io.ReadFull(r, b); err != nil {
+				return "", err
+			}
+			head = append(head, b...)
+			continue
+		}
+		p := make([]byte, h.Length)
+		if _, err := io.ReadFull(r, p); err != nil {
+			return "", fmt.Errorf("in a frame: %w", err)
+		}
+		name := map[frame.Opcode]string{0: "more", 1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}[h.Opcode]
+		if h.Opcode == frame.Close && len(p) >= 2 {
+			name, p = fmt.Sprint("close ", binary.BigEndian.Uint16(p)), p[2:]
+		}
+		if !h.Final {
+			name += " (not final)"
+		}
+		if len(p) > 100 {
+			return fmt.Sprintf("%s of %d", name, len(p)), nil
+		}
+		return fmt.Sprintf("%s %q", name, p), nil
+	}
+}
+
+// one returns a frame of a client: final, unless o has 0x40.
+func one(o frame.Opcode, payload string) string {
+	h := frame.Header{Opcode: o &^ 0x40, Final: o&0x40 == 0, Masked: true, Key: [4]byte{0xA1, 0xB2, 0xC3, 0xD4}}
+	h.Length = int64(len(payload))
+	p := []byte(payload)
+	frame.Mask(p, p, h.Key, 0)
+	return string(append(h.Append(nil), p...))
+}
+
+func text(p string) string    { return one(frame.Text, p) }
+func begin(p string) string   { return one(frame.Text|0x40, p) }
+func more(p string) string    { return one(frame.Continuation|0x40, p) }
+func last(p string) string    { return one(frame.Continuation, p) }
+func ping(p string) string    { return one(frame.Ping, p) }
+func closing(p string) string { return one(frame.Close, p) }
+
+// bye is a close frame.
+func bye(code int, reason string) string {
+	return closing(string(frame.AppendClose(nil, code, reason)))
+}
+
+// echo sends back what it gets. It notes how its connection ends.
+func echo(ended *error) func(*websocket.Conn, *httpd.Request) act.Action {
+	return func(c *websocket.Conn, _ *httpd.Request) act.Action {
+		var kept websocket.Message
+		return act.Func(func(t *act.Task) act.Directive {
+			m, err := kept, error(nil)
+			if m.Type == 0 {
+				m, err = c.Receive()
+			}
+			if err == nil {
+				if err = c.Send(m.Type, m.Data); err == nil {
+					kept = websocket.Message{}
+					return c.Next(t, nil)
+				}
+				if kept.Type == 0 {
+					kept = websocket.Message{Type: m.Type, Data: append([]byte{}, m.Data...)}
+				}
+			}
+			if _, waits := err.(act.Blocked); !waits && ended != nil {
+				*ended = err
+			}
+			return c.Next(t, err)
+		})
+	}
+}
+
+// pieces is echo by ReceivePiece: it sends a message for each message, made of pieces.
+func pieces(ended *error) func(*websocket.Conn, *httpd.Request) act.Action {
+	return func(c *websocket.Conn, _ *httpd.Request) act.Action {
+		var kept []byte
+		return act.Func(func(t *act.Task) act.Directive {
+			m, err := c.ReceivePiece()
+			if err == nil {
+				if kept = append(kept, m.Data...); m.Last {
+					err = c.Send(m.Type, kept)
+					kept = nil
+				}
+			}
+			if _, waits := err.(act.Blocked); err != nil && !waits {
+				*ended = err
+			}
+			return c.Next(t, err)
+		})
+	}
+}

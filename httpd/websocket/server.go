@@ -1,0 +1,165 @@
+package websocket
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha1"
+	"encoding/base64"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Server makes connections of WebSocket out of requests: its Serve is a handler of package httpd. It may serve any number
+// of servers and schedulers at a time, and must not be changed meanwhile.
+type Server struct {
+	// Handler makes the action of a connection, when the handshake has been answered. r is the request, for the time of the
+	// call. If the action is done, the connection is closed with code 1000, and if it fails, with 1011. If the connection
+	// ends first, the action has a turn. If it waits then, it is closed, as the action of a handler of httpd is.
+	//
+	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
+	// with code 1001.
+	Handler func(c *Conn, r *httpd.Request) act.Action
+	// Subprotocols are those that the server speaks. The first one of the client's list that is among them is chosen.
+	Subprotocols []string
+	// Origin reports whether pages of the request's origin may connect; others get status 403. If it is nil, those of the
+	// same host may, and clients that send no Origin, which are no browsers.
+	Origin func(r *httpd.Request) bool
+	// MaxMessage is the size of the largest message, in bytes. For a larger one the connection is closed with code 1009,
+	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
+	// takes at most twice the memory of what has come.
+	MaxMessage int64
+	Timeouts   Timeouts
+}
+
+// Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.
+type Timeouts struct {
+	// Ping is after how long a time without a frame of the peer it is asked for a sign of life. 0 means 30 s.
+	Ping time.Duration
+	// Pong is how long it may take to answer with any frame; then the connection is cut, unless the peer has taken some of
+	// what is queued for it meanwhile. While the action leaves a message unread no answer is expected. 0 means 30 s.
+	Pong time.Duration
+	// Close is how long the close handshake may take; then the connection is closed without. 0 means 5 s.
+	Close time.Duration
+}
+
+func (v *Server) maxMessage() int64 {
+	if v.MaxMessage < 0 {
+		return math.MaxInt64
+	}
+	return cmp.Or(v.MaxMessage, 1<<20)
+}
+
+// or returns d, or standard if d is 0, or never if d is negative.
+func or(d, standard time.Duration) time.Duration {
+	if d = cmp.Or(d, standard); d < 0 {
+		return never
+	}
+	return d
+}
+
+// never is later than any server lives. Adding to it does not overflow.
+const never time.Duration = math.MaxInt64 / 4
+
+// Serve answers a handshake (RFC 6455 4.2). A request that is none gets status 426, also one of another version of the
+// protocol; another method than GET gets 405, and a handshake that is not complete 400.
+func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
+	if v.Handler == nil {
+		panic("websocket: Server without a Handler")
+	}
+	var key []byte
+	keys, versions := 0, 0
+	for k := range r.Values("Sec-WebSocket-Key") {
+		key, keys = k, keys+1
+	}
+	for range r.Values("Sec-WebSocket-Version") {
+		versions++
+	}
+	switch {
+	case string(r.Method()) != "GET":
+		w.Error(405)
+		w.Add("Allow", "GET")
+		return nil
+	case string(r.Header("Sec-WebSocket-Version")) != "13" || versions != 1:
+		return refuse(w)
+	case keys != 1 || !isKey(key):
+		w.Error(400)
+		return nil
+	case !v.mayConnect(r):
+		w.Error(403)
+		return nil
+	}
+	subprotocol := v.choose(r)
+	err := w.SwitchProtocols("websocket", func(c *listener.Conn) act.Action {
+		x := &session{Conn: Conn{server: v, conn: c, subprotocol: subprotocol}}
+		x.heard = c.Scheduler().Now()
+		if x.Child.Action = v.Handler(&x.Conn, r); x.Child.Action == nil {
+			x.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })
+		}
+		return x
+	})
+	switch {
+	case err == httpd.ErrNoUpgrade:
+		return refuse(w)
+	case err != nil: // it has a body
+		w.Error(400)
+		return nil
+	}
+	w.Add("Sec-WebSocket-Accept", accept(key))
+	if subprotocol != "" {
+		w.Add("Sec-WebSocket-Protocol", subprotocol)
+	}
+	return nil
+}
+
+// refuse says what would be understood (RFC 6455 4.4).
+func refuse(w *httpd.Response) act.Action {
+	w.Error(426)
+	w.Add("Upgrade", "websocket")
+	w.Add("Sec-WebSocket-Version", "13")
+	return nil
+}
+
+// isKey reports whether key is 16 bytes in base64.
+func isKey(key []byte) bool {
+	var to [18]byte
+	if len(key) != 24 {
+		return false
+	}
+	n, err := base64.StdEncoding.Decode(to[:], key)
+	return err == nil && n == 16
+}
+
+// accept returns the answer to a key (RFC 6455 4.2.2).
+func accept(key []byte) string {
+	sum := sha1.Sum(append(slices.Clip(key), "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"...))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func (v *Server) mayConnect(r *httpd.Request) bool {
+	if v.Origin != nil {
+		return v.Origin(r)
+	}
+	origin := r.Header("Origin")
+	if origin == nil {
+		return true
+	}
+	_, host, ok := bytes.Cut(origin, []byte("://"))
+	return ok && bytes.EqualFold(host, r.Host())
+}
+
+func (v *Server) choose(r *httpd.Request) string {
+	for list := range r.Values("Sec-WebSocket-Protocol") {
+		for name := range bytes.SplitSeq(list, []byte(",")) {
+			if i := slices.Index(v.Subprotocols, strings.Trim(string(name), " \t")); i >= 0 {
+				return v.Subprotocols[i]
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+package websocket
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// session is the action of a connection: around the turns of the user's action it does what the user need not know.
+//
+//	user's turns ──────▶ over: closed by either side, broken, or cut ──▶ one more turn ──▶ ending
+//	     └──────────────────────── the user's action has finished ───────────────────────────▲
+type session struct {
+	Conn
+	act.Child // the user's
+	timer     act.Timer
+	since     time.Duration // when the peer was asked for a sign of life, or when ending began
+	queued    int           // what the peer had to take then
+	failure   error         // of the user's action
+	stopping  bool          // an order has come
+	ending    bool          // the user's action has no more turns
+}
+
+// Act gives the user's action a turn, whatever has woken the task: actions put up with that.
+func (x *session) Act(t *act.Task) act.Directive {
+	x.waker, x.wants = t.Waker(), false
+	_ = x.flush() // an error stays for the next call
+	if x.ending {
+		return x.end(t)
+	}
+	told := x.over()
+	d := x.Child.Act(t)
+	switch d {
+	case act.Done:
+		return x.finish(t)
+	case act.Failed:
+		if err := hook.Failure(t); !x.ends(err) {
+			x.failure = err
+		}
+		return x.finish(t)
+	case act.Async:
+		return d
+	}
+	if x.stopping {
+		x.shut(frame.GoingAway, "")
+	}
+	switch {
+	case d == act.Yield:
+		return d
+	case x.over() && told:
+		_ = x.Child.Close() // there is no caller left to return its error to
+		return x.finish(t)
+	case x.over():
+		return act.Yield
+	}
+	return x.rest(t)
+}
+
+// over reports whether the connection is of no more use to the user.
+func (x *session) over() bool { return x.closed || x.got != nil }
+
+// rest has a turn come when there is something to do.
+func (x *session) rest(t *act.Task) act.Directive {
+	err := x.look()
+	blocked, nothing := err.(act.Blocked)
+	switch {
+	case nothing:
+		blocked.Arm(t)
+	case err != nil, x.wants:
+		return act.Yield
+	default: // the user does not receive: no more is read, so only the end is of interest
+		if _, err := x.conn.Ended(t); err != nil {
+			_ = x.lost(err)
+			return act.Yield
+		}
+	}
+	if blocked, is := x.flush().(act.Blocked); is {
+		blocked.Arm(t)
+	}
+	if !x.alive(t, !nothing) {
+		return act.Yield
+	}
+	return act.Wait
+}
+
+// look takes the control frames that have come. It returns nil if a part of a message is unread.
+func (x *session) look() error {
+	switch {
+	case !x.inFrame:
+		_, _, err := x.front()
+		return err
+	case x.wants:
+		in, err := x.conn.Peek(1)
+		if len(in) == 0 {
+			return x.lost(err)
+		}
+	}
+	return nil
+}
+
+// alive asks a peer that is silent for a sign of life, and cuts off one that gives none. A peer of which something is
+// unread has given one.
+func (x *session) alive(t *act.Task, unread bool) bool {
+	ping, pong := or(x.server.Timeouts.Ping, 30*time.Second), or(x.server.Timeouts.Pong, 30*time.Second)
+	now := t.Scheduler().Now()
+	if unread {
+		x.hear()
+	}
+	if x.asked && now >= x.since+pong {
+		_ = x.conn.Flush() // else it seems to stand still for long, see there
+		if x.pending() >= x.queued {
+			x.conn.Abort()
+			x.closed, x.got = true, &CloseError{frame.Abnormal, "no answer to a ping"}
+			return false
+		}
+		x.hear()
+	}
+	if !x.asked && now >= x.heard+ping {
+		if len(x.out) == 0 && x.ready() {
+			x.put(frame.Ping, nil)
+			_ = x.conn.Flush() // what the peer takes is counted from here
+		} // else it has enough to take, which is a sign of life as well
+		x.asked, x.since, x.queued = true, now, x.pending()
+	}
+	if x.asked {
+		x.wakeAt(t, x.since+pong)
+	} else {
+		x.wakeAt(t, x.heard+ping)
+	}
+	return true
+}
+
+func (x *session) pending() int { return x.conn.Queued() + len(x.out) }
+
+// wakeAt has a turn come at the given time, or earlier: setting the timer for every message would cost every message.
+func (x *session) wakeAt(t *act.Task, when time.Duration) {
+	if when < never && (!x.timer.Armed() || x.timer.When() > when) {
+		t.WakeAt(&x.timer, when)
+	}
+}
+
+// finish begins to end the connection.
+func (x *session) finish(t *act.Task) act.Directive {
+	x.ending, x.since = true, t.Scheduler().Now()
+	if x.failure != nil {
+		x.shut(frame.Internal, "")
+	} else {
+		x.shut(frame.Normal, "")
+	}
+	return x.end(t)
+}
+
+// skipped bounds how many pieces of input are thrown away in a turn.
+const skipped = 64
+
+// end waits until the peer has answered the close frame, and everything has been handed to the system. Then it closes, in
+// stages, so that the close frame arrives (RFC 6455 7.1.1).
+func (x *session) end(t *act.Task) act.Directive {
+	limit := x.since + or(x.server.Timeouts.Close, 5*time.Second)
+	late := t.Scheduler().Now() >= limit
+	for n := 0; x.got == nil && !late; n++ {
+		err := x.skip()
+		if blocked, is := err.(act.Blocked); is {
+			blocked.Arm(t)
+			break
+		}
+		if n == skipped {
+			return act.Yield
+		}
+	}
+	err := x.flush()
+	if err == nil {
+		err = x.conn.Sent()
+	}
+	blocked, more := err.(act.Blocked)
+	if more && !late {
+		blocked.Arm(t)
+	}
+	if (more || err == nil && x.got == nil) && !late {
+		x.wakeAt(t, limit)
+		return act.Wait
+	}
+	if err != nil && !more {
+		x.conn.Abort()
+	}
+	_ = x.conn.Close() // an error means that the peer has gone
+	x.timer.Stop()
+	x.out = nil
+	if x.failure != nil {
+		return t.Fail(x.failure)
+	}
+	return act.Done
+}
+
+// skip throws away a piece of a message.
+func (c *Conn) skip() error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	if c.left > 0 {
+		in, err := c.conn.Peek(1)
+		if len(in) == 0 {
+			return c.lost(err)
+		}
+		n := min(int64(len(in)), c.left)
+		c.conn.Discard(int(n))
+		c.left -= n
+	}
+	if c.inFrame = c.left > 0; !c.inFrame && c.head.Final {
+		c.kind, c.size = 0, 0
+	}
+	return nil
+}
+
+// Stop passes an order on. The turn that comes after it is the last of the user's action in which it may send.
+func (x *session) Stop(t *act.Task, o shutdown.Order) {
+	x.stopping = true
+	if !x.ending {
+		x.Child.Stop(t, o)
+	}
+}
+
+// Close closes the user's action, if it has not finished.
+func (x *session) Close() error { return x.Child.Close() }

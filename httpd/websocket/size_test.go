@@ -1,0 +1,13 @@
+package websocket
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Beside this an idle connection has its listener.Conn, with its stream at most 80 bytes, and the session of httpd.
+func TestSizeOfAConnAtRest(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(session{}), uintptr(416))
+}
