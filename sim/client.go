@@ -307,7 +307,7 @@ func (c *Client) excused(err error) bool {
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOTCONN, syscall.EAGAIN, syscall.ENOENT} {
 		broken = broken || errors.Is(err, e)
 	}
-	faulty := c.end != nil && (c.end.c.disrupted || c.end.c.delayed)
+	faulty := c.end != nil && (c.end.c.disrupted || c.end.c.delayed || c.end.c.spared)
 	return broken && (faulty || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
 }
 

@@ -30,5 +30,6 @@
 //	 kernel: descriptors      resets, lost events        a net.Conn
 //
 // Goroutines that a server starts itself are not part of the world, and what they do cannot be repeated. If one posts
-// to a scheduler, the post panics. Offloaded functions are part of the world, which calls them on its own goroutine.
+// to a scheduler, the post panics. Offloaded functions are part of the world, which calls them on its own goroutine. Those
+// of an executor of Scheduler.Reserve may wait there: see [World.Await].
 package sim

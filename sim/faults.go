@@ -26,7 +26,7 @@ type Faults struct {
 
 	// Of accepting and connecting.
 	Aborted     int // Accept loses a connection and returns ECONNABORTED or another error that accept(2) lists for it
-	NoFiles     int // Accept returns EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; the connection stays in the backlog
+	NoFiles     int // Accept returns EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; an idle connection may be closed for it
 	NoMemory    int // registering a descriptor fails with ENOMEM or ENOSPC
 	Refused     int // a connect is refused although a server listens
 	Unreachable int // a connect fails with ENETUNREACH or EHOSTUNREACH

@@ -57,6 +57,7 @@ const (
 	faultHappens
 	isDialled
 	isQueued
+	isResumed
 	eventKinds
 )
 
@@ -94,6 +95,7 @@ var phrases = [eventKinds]func(who subject, a, b int64) string{
 		}
 		return fmt.Sprintf("fault at %v: %s", who, faultNames[a])
 	},
+	isResumed: func(who subject, _, _ int64) string { return fmt.Sprintf("%v goes on", who) },
 	isDialled: func(who subject, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
 	isQueued: func(who subject, a, b int64) string {
 		return fmt.Sprintf("connection %d waits at %v, which has a backlog of %d", a, who, b)

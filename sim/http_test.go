@@ -217,14 +217,24 @@ func (v *httpConn) Close() error {
 }
 
 // TestUpgrade has clients switch to an echo, some of them with the first bytes behind the request: all bytes behind it
-// are echoed, none is read as HTTP, and an order reaches the echo.
+// are echoed, none is read as HTTP, and an order reaches the echo. Some connections are hijacked, which looks the same here.
 func TestUpgrade(t *testing.T) {
 	switches := 0
 	sim.Test(t, func(w *sim.World) {
 		ordered, asked, told := false, 0, 0
 		web := &httpd.Server{Handler: func(out *httpd.Response, r *httpd.Request) act.Action {
 			asked++
-			if err := out.SwitchProtocols("echo", func(c *listener.Conn) act.Action { return &switched{w: w, c: c} }); err != nil {
+			next := func(c *listener.Conn) act.Action { return &switched{w: w, c: c} }
+			err := error(nil)
+			if w.Rand().IntN(3) == 0 {
+				err = out.Hijack(func(c *listener.Conn) act.Action {
+					_, _ = c.WriteString("HTTP/1.1 101 Hijacked\r\n\r\n")
+					return next(c)
+				})
+			} else {
+				err = out.SwitchProtocols("echo", next)
+			}
+			if err != nil {
 				w.Errorf("%s: %v", r.Target(), err)
 			}
 			if w.Rand().IntN(2) == 0 {

@@ -27,6 +27,7 @@ type kernel struct {
 	shortOf syscall.Errno
 	futile  int // Accepts without a free descriptor since begun; a close or a new event makes it 0
 	begun   time.Duration
+	lack    lack
 }
 
 // file is what a descriptor refers to: the end of a connection, a listening socket, or a poller.
@@ -38,6 +39,10 @@ type file struct {
 	p      *poller
 	reg    *registration // of an end
 	ownReg registration
+
+	from   *listening    // that has accepted it; nil: dialled
+	since  time.Duration // when bytes last went either way, or it was accepted
+	rested time.Duration // when, after a rest, bytes were sent, the last so far; 0: never
 }
 
 // call is a system call that the history records by name.
@@ -233,6 +238,7 @@ func (v *view) Accept(fd int) (int, error) {
 func (v *view) accept(l *listening) (int, error) {
 	reg := l.watchedBy(v.p)
 	if err := v.noFile(l); err != nil {
+		v.lack.failed = v.w.now
 		v.checkAccepts()
 		return -1, err
 	}
@@ -249,7 +255,7 @@ func (v *view) accept(l *listening) (int, error) {
 		of := [...]syscall.Errno{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.EHOSTUNREACH}
 		return -1, of[v.w.dice[faults].below(len(of))]
 	}
-	g := &file{end: e}
+	g := &file{end: e, from: l, since: v.w.now}
 	e.holder = g
 	return v.install(g), nil
 }
@@ -312,6 +318,7 @@ func (v *view) Receive(fd int, p []byte) (int, error) {
 		v.w.Errorf("%v: receive, but it was empty, and no event has reported input since", f)
 	}
 	n, err := f.receive(p)
+	f.moved(n, false)
 	f.learn(n, len(p), err)
 	v.w.note(fdReceives, f, returned(n, err), int64(len(p)))
 	return n, err
@@ -361,6 +368,7 @@ func (v *view) Send(fd int, head, p []byte) (int, error) {
 		return 0, syscall.EBADF
 	}
 	n, err := f.send(head, p)
+	f.moved(n, true)
 	f.checkSends(err)
 	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
 	return n, err
@@ -413,6 +421,7 @@ func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error)
 		return 0, err
 	}
 	sent, err := f.send(nil, p[:k])
+	f.moved(sent, true)
 	f.checkSends(err)
 	v.w.note(fdSends, f, returned(sent, err), int64(k))
 	return sent, err
@@ -426,6 +435,7 @@ func (v *view) CloseWrite(fd int) error {
 	if f == nil {
 		return syscall.EBADF
 	}
+	f.ends()
 	return v.w.result(f, endsWriting, 0, f.end.closeWrite())
 }
 
@@ -455,6 +465,7 @@ func (v *view) release(c call, fd int) (err error) {
 	case c == resetsFile:
 		f.end.reset()
 	default:
+		f.ends()
 		f.end.close()
 	}
 	if w.fault(&w.faults.CloseError, f) {
@@ -508,7 +519,11 @@ func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
 
 func (v *view) Waiting(fd int) bool {
 	f := v.get(fd, "waiting")
-	return f != nil && f.l != nil && f.l.queue.len() > 0
+	if f == nil || f.l == nil || f.l.queue.len() == 0 {
+		return false
+	}
+	v.crowded(f.l)
+	return true
 }
 
 func (v *view) SetBuffers(fd int, _ netpoll.Buffers) error {

@@ -260,6 +260,9 @@ func (w *World) waits() string {
 			}
 		}
 	}
+	for _, c := range w.coroutines {
+		fmt.Fprintf(&b, "  %v\n", c)
+	}
 	if b.Len() > 0 {
 		return "still waiting:\n" + b.String()
 	}

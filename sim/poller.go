@@ -134,6 +134,7 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 		return syscall.EEXIST
 	case kind == netpoll.Stream && w.fault(&w.faults.NoMemory, f):
 		f.end.c.disrupt()
+		p.k.lack.failed = w.now
 		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
 	}
 	r := &registration{}

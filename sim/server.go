@@ -239,29 +239,3 @@ func (r *runner) fillInbox() {
 		return act.Done
 	}))
 }
-
-// executor runs offloaded functions on the world's goroutine, at times that it draws.
-type executor struct {
-	w    *World
-	lost []func()
-}
-
-func (x *executor) Execute(f func()) {
-	w := x.w
-	switch {
-	case w.fault(&w.faults.Never, nil):
-		x.lost = append(x.lost, f)
-	case w.fault(&w.faults.Late, nil):
-		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), f)
-	default:
-		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), f)
-	}
-}
-
-// heal runs the functions that a fault has kept back.
-func (x *executor) heal() {
-	for _, f := range x.lost {
-		x.w.after(0, f)
-	}
-	x.lost = nil
-}

@@ -36,6 +36,10 @@ type connection struct {
 	cause     syscall.Errno     // the error by which a fault ends it; 0: a reset
 	disrupted bool              // a fault has refused or reset it
 	delayed   bool              // a fault has delayed bytes, for up to 10 s; some servers do not wait that long
+
+	left   bool // the server that has accepted it has ended its side
+	spared bool // so that another client gets its descriptor, since a fault has left none
+	crowd  int  // or its place, of so many
 }
 
 // end is one side of a connection.
@@ -170,6 +174,7 @@ const (
 	numbersOfRunners
 	numbersOfTasks
 	numbersOfClients
+	numbersOfCoroutines
 )
 
 // wake notifies the holder that something has changed.

@@ -59,6 +59,11 @@ type World struct {
 	servers []*Server
 	clients []*Client
 	excuse  func(*Client, error) bool
+
+	coroutines []*coroutine // of functions that may block
+	begun      int          // how many there were
+	present    *coroutine   // the one whose step it is
+
 	open    int  // clients that have not finished
 	planned int  // functions given to At that were not called yet
 	closing bool // the servers were told to shut down
@@ -208,6 +213,7 @@ func (w *World) Run() error {
 	w.endServers()
 	w.endClients()
 	w.endNetwork()
+	w.endCoroutines()
 	if w.failure == nil {
 		return nil
 	}
@@ -249,6 +255,7 @@ func (w *World) step() bool {
 	if w.stats.steps%auditEvery == 0 {
 		w.audit()
 	}
+	w.resume()
 	if n := len(w.able); n > 0 {
 		w.able[w.dice[schedule].below(n)].step()
 		return true
@@ -329,10 +336,10 @@ func (w *World) endServers() {
 	}
 }
 
-// endNetwork lets everything that is on its way arrive. No connection may be left.
+// endNetwork lets everything that is on its way arrive, and functions return. No connection may be left.
 func (w *World) endNetwork() {
 	end := w.now + w.options.Calm
-	for w.failure == nil && len(w.net.connections) > 0 && w.now <= end && w.step() {
+	for w.failure == nil && len(w.net.connections)+len(w.coroutines) > 0 && w.now <= end && w.step() {
 		continue
 	}
 	for _, c := range w.net.connections {

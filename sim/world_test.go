@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	servertest.StartRuntimePoller()
 	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", tier.Choose("50", "15", "1000")) // the full tier runs under the race detector
+		os.Setenv("SIM_SEEDS", tier.Choose("50", "5", "1000")) // the full tier runs under the race detector
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -64,14 +64,15 @@ func TestSameSeedGivesSameHistory(t *testing.T) {
 		return w.Counts()
 	}
 	hashes := map[uint64]bool{}
-	for seed := range uint64(10) {
+	seeds := tier.Choose(10, 2, 10)
+	for seed := range uint64(seeds) {
 		first := run(seed)
 		percent := debug.SetGCPercent(1)
 		require.Equal(t, first, run(seed), "seed %d", seed)
 		debug.SetGCPercent(percent)
 		hashes[first.Hash] = true
 	}
-	require.Len(t, hashes, 10, "and another seed is another")
+	require.Len(t, hashes, seeds, "and another seed is another")
 }
 
 // TestEachFault has worlds with one kind of fault only, and requires that it happens.
@@ -84,7 +85,7 @@ func TestEachFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			*weight = 1 << 13
 			happened := 0
-			for o.Seed = 0; o.Seed < 5 || happened == 0 && o.Seed < 100; o.Seed++ {
+			for o.Seed = 0; o.Seed < tier.Choose[uint64](5, 2, 5) || happened == 0 && o.Seed < 100; o.Seed++ {
 				w := sim.New(o)
 				addEcho(t, w)
 				require.NoError(t, w.Run(), "seed %d", o.Seed)
@@ -157,6 +158,46 @@ func TestResetsByFaultsAreExcused(t *testing.T) {
 	w = sim.New(sim.Options{})
 	w.Client("10.0.0.1:80", reads)
 	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nothing listens")
+}
+
+// A service may close an idle connection for a client that waits, and for no other reason.
+func TestMadeRoom(t *testing.T) {
+	closes := func(*listener.Conn) act.Action { return &listener.Sleep{For: time.Second} }
+	for name, x := range map[string]struct {
+		handler      func(*listener.Conn) act.Action
+		reclaimAfter time.Duration
+		waits        bool // further clients
+		speaks       bool // the first one
+		want         bool
+	}{
+		"a client waits":               {echo.Echo, 600 * time.Millisecond, true, false, true},
+		"nobody waits":                 {closes, time.Hour, false, false, false},
+		"it was not idle for long":     {echo.Echo, 100 * time.Millisecond, true, false, false},
+		"something is unread":          {closes, time.Hour, true, true, false},
+		"it only happens at that time": {closes, time.Hour, true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := sim.New(sim.Options{})
+			tcp := &service.TCP{Address: "10.0.0.1:80", Handler: x.handler, MaxConns: 1, ReclaimAfter: x.reclaimAfter}
+			_, err := w.Server("server", act.Config{}, tcp.Setup)
+			require.NoError(t, err)
+			w.Client(tcp.Address, func(c *sim.Client) error {
+				if x.speaks {
+					c.Sleep(900 * time.Millisecond)
+					_, _ = io.WriteString(c, "x")
+				}
+				_, _ = io.ReadAll(c)
+				require.Equal(t, x.want, c.MadeRoom(1))
+				require.False(t, c.MadeRoom(2), "there were not so many")
+				require.False(t, c.MadeRoom(0), "there is no bound")
+				return nil
+			})
+			for at := 300 * time.Millisecond; x.waits && at < 1100*time.Millisecond; at += 5 * time.Millisecond {
+				w.At(at, func() { w.Client(tcp.Address, func(*sim.Client) error { return nil }) }) // the server looks for room
+			}
+			require.NoError(t, w.Run())
+		})
+	}
 }
 
 func TestPostFromOtherGoroutinePanics(t *testing.T) {
