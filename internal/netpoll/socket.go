@@ -138,15 +138,6 @@ func zoneName(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-func localAddr(fd int) net.Addr { return netAddr(unix.Getsockname(fd)) }
-
-func peerAddr(fd int) net.Addr {
-	if at := netAddr(unix.Getpeername(fd)); at != nil {
-		return at
-	}
-	return netAddr(peerAfterReset(fd))
-}
-
 func netAddr(sa unix.Sockaddr, err error) net.Addr {
 	if err != nil {
 		return nil

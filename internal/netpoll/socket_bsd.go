@@ -4,6 +4,7 @@ package netpoll
 
 import (
 	"io"
+	"net"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -70,5 +71,5 @@ func closeFD(fd int) error {
 	return nil // closed: see System.Close
 }
 
-// peerAfterReset: the system no longer knows.
-func peerAfterReset(int) (unix.Sockaddr, error) { return nil, unix.ENOTCONN }
+func localAddr(fd int) net.Addr { return netAddr(unix.Getsockname(fd)) }
+func peerAddr(fd int) net.Addr  { return netAddr(unix.Getpeername(fd)) }

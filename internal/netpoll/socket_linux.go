@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"io"
+	"net"
 	"syscall"
 	"unsafe"
 
@@ -122,22 +123,65 @@ func bare(_, _ uintptr, errno syscall.Errno) error {
 
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}
 
+func localAddr(fd int) net.Addr {
+	if a := name(fd, unix.SYS_GETSOCKNAME); a != nil {
+		return a
+	}
+	return netAddr(unix.Getsockname(fd))
+}
+
+func peerAddr(fd int) net.Addr {
+	if a := name(fd, unix.SYS_GETPEERNAME); a != nil {
+		return a
+	}
+	if a := netAddr(unix.Getpeername(fd)); a != nil {
+		return a
+	}
+	if a := peerAfterReset(fd); a != nil {
+		return a
+	}
+	return nil
+}
+
+// name returns one of the two addresses of a TCP socket, or nil. x/sys/unix would ask for the protocol, too: one more
+// system call for each request of a server that writes them down.
+func name(fd int, call uintptr) *net.TCPAddr {
+	var a unix.RawSockaddrInet6
+	n := uint32(unix.SizeofSockaddrInet6)
+	if _, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n))); errno != 0 {
+		return nil
+	}
+	return tcpAddr(&a)
+}
+
 // peerAfterReset returns the peer of a TCP socket also when the connection is gone, where getpeername(2) is ENOTCONN. The
 // length has to be that of the address (net/core/sock.c, SO_PEERNAME).
-func peerAfterReset(fd int) (unix.Sockaddr, error) {
-	var a unix.RawSockaddrInet6
+func peerAfterReset(fd int) *net.TCPAddr {
 	for _, n := range [...]uint32{unix.SizeofSockaddrInet6, unix.SizeofSockaddrInet4} {
+		var a unix.RawSockaddrInet6
 		_, _, errno := syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERNAME,
 			uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n)), 0)
-		b := (*[2]byte)(unsafe.Pointer(&a.Port)) // as on the wire
-		port := int(b[0])<<8 | int(b[1])
-		switch {
-		case errno != 0:
-		case a.Family == unix.AF_INET:
-			return &unix.SockaddrInet4{Port: port, Addr: (*unix.RawSockaddrInet4)(unsafe.Pointer(&a)).Addr}, nil
-		case a.Family == unix.AF_INET6:
-			return &unix.SockaddrInet6{Port: port, Addr: a.Addr, ZoneId: a.Scope_id}, nil
+		if errno == 0 {
+			return tcpAddr(&a)
 		}
 	}
-	return nil, unix.ENOTCONN
+	return nil
+}
+
+// tcpAddr returns an address of either family, or nil for one of another.
+func tcpAddr(a *unix.RawSockaddrInet6) *net.TCPAddr {
+	b := (*[2]byte)(unsafe.Pointer(&a.Port)) // as on the wire
+	own := &struct {                         // one allocation
+		net.TCPAddr
+		ip [16]byte
+	}{TCPAddr: net.TCPAddr{Port: int(b[0])<<8 | int(b[1])}}
+	switch a.Family {
+	case unix.AF_INET:
+		own.IP = append(own.ip[:0], (*unix.RawSockaddrInet4)(unsafe.Pointer(a)).Addr[:]...)
+	case unix.AF_INET6:
+		own.IP, own.Zone = append(own.ip[:0], a.Addr[:]...), zoneName(a.Scope_id)
+	default:
+		return nil
+	}
+	return &own.TCPAddr
 }

@@ -11,6 +11,7 @@ package tier
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/daimon-go/daimon/internal/race"
@@ -69,7 +70,7 @@ func Measure(t testing.TB, what string) {
 // tier and fails in the others.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
+	path, err := Find(name)
 	switch {
 	case err == nil:
 	case Current() == Quick:
@@ -78,6 +79,21 @@ func Tool(t testing.TB, name string) string {
 		t.Fatalf("%s is not installed: %v", name, err)
 	}
 	return path
+}
+
+// Find returns the path of a program. Besides PATH it looks where Debian keeps servers: PostgreSQL's programs, of which it
+// returns the latest version, and those in sbin.
+func Find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, pattern := range []string{"/usr/lib/postgresql/[0-9][0-9]/bin/", "/usr/sbin/"} {
+		if found, _ := filepath.Glob(pattern + name); len(found) > 0 { // the pattern is good
+			return found[len(found)-1], nil
+		}
+	}
+	return "", err
 }
 
 // Choose returns the value for the current tier: how many rounds a test takes, for example.

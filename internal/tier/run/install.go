@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // A tool is a program that tests use, with the Debian packages that have it.
@@ -14,10 +16,11 @@ type tool struct{ program, packages string }
 
 // tools returns what the tiers above quick need. The race detector and the C programs of bench need a compiler. The
 // others use servers from outside: strace counts their system calls, and a browser and ssh visit them. sqlite3 applies the
-// migrations of stage/sqlite as an administrator would.
+// migrations of stage/sqlite as an administrator would. stage/postgres starts servers of its own, and leaves the one alone
+// that Debian's package may start.
 func tools() []tool {
 	all := []tool{{"cc", "gcc libc6-dev"}, {"curl", "curl"}, {"sqlite3", "sqlite3"}, {"wrk", "wrk"}, {"ssh", "openssh-client"},
-		{"openssl", "openssl"}}
+		{"openssl", "openssl"}, {"initdb", "postgresql"}, {"psql", "postgresql-client"}, {"pgbouncer", "pgbouncer"}}
 	if runtime.GOOS == "linux" {
 		all = append(all, tool{"strace", "strace"}, tool{"chromium", "chromium"})
 	}
@@ -58,7 +61,7 @@ func install() {
 
 func missing() (programs, packages []string) {
 	for _, t := range tools() {
-		if _, err := exec.LookPath(t.program); err != nil {
+		if _, err := tier.Find(t.program); err != nil {
 			programs, packages = append(programs, t.program), append(packages, strings.Fields(t.packages)...)
 		}
 	}

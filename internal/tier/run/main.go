@@ -8,12 +8,17 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -50,58 +55,160 @@ func quick(r *report) {
 	}
 }
 
-// full runs all tests with the race detector, two packages at a time, but for two groups. The end-to-end tests load
+// together is for tests that say that they may run in parallel: most of them mostly wait.
+const together = "-parallel=4"
+
+// lanes is how many packages are tested at a time: one more than there may be CPUs, since tests also wait.
+const lanes = 3
+
+// full runs all tests with the race detector, a few packages at a time, but for two groups. The end-to-end tests load
 // the machine and look at what it does, so they run alone. And what measures runs last and without the detector, one
 // package at a time.
 func full(r *report) {
-	for _, dir := range modules() {
-		r.test(step{dir: dir, args: append([]string{"-count=1", "-race", "-p=2"}, packages(dir, "/e2e")...)})
+	// A program with the race detector sleeps for a second at its end, unless told otherwise, which makes a minute of all
+	// packages. It waits for races of goroutines that still run: in most packages goleak has found that none does.
+	os.Setenv("GORACE", strings.TrimSpace("atexit_sleep_ms=100 "+os.Getenv("GORACE")))
+	all := modules()
+	raced := func(dir string, atATime int) {
+		args := []string{"-count=1", "-race", fmt.Sprint("-p=", atATime), together}
+		for _, p := range packages(dir, "/e2e") {
+			args = append(args, p.path)
+		}
+		r.test(step{dir: dir, args: args})
 	}
-	r.test(step{dir: ".", args: []string{"-count=1", "-race", "-parallel=4", "./e2e"}})
+	raced(all[0], lanes)
+	nested := make(chan string, len(all))
+	for _, dir := range longestFirst(all[1:]) {
+		nested <- dir
+	}
+	close(nested)
+	var running sync.WaitGroup
+	for range lanes {
+		running.Go(func() {
+			for dir := range nested {
+				raced(dir, 1)
+			}
+		})
+	}
+	running.Wait()
+	r.test(step{dir: ".", args: []string{"-count=1", "-race", together, "./e2e"}})
 	for _, m := range r.takeMeasured() {
 		pattern := "^(" + strings.Join(m.tests, "|") + ")$"
-		r.test(step{dir: m.dir, args: []string{"-count=1", "-p=1", "-parallel=4", "-run=" + pattern, m.pkg}})
+		r.test(step{dir: m.dir, args: []string{"-count=1", "-p=1", together, "-run=" + pattern, m.pkg}})
 	}
 }
 
-// long has a unit for each package, some for each package that takes long, and one for each fuzzer. Part k/n has
-// every nth of them.
+// longestFirst puts the modules that take longest first, so that the lanes end at about the same time.
+func longestFirst(dirs []string) []string {
+	longest := []string{"bench", "stage/postgres", "stage/sqlite", "examples/report"}
+	slices.SortStableFunc(dirs, func(a, b string) int {
+		place := func(dir string) uint { return uint(slices.Index(longest, dir)) } // others last
+		return cmp.Compare(place(a), place(b))
+	})
+	return dirs
+}
+
+// long runs the units of the kth of n parts.
 func long(r *report, part string) {
 	var k, n int
 	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
 		stop("-part is k/n, with k from 1 to n: " + part)
 	}
-	others := 0
-	for i, s := range units() {
-		if i%n == k-1 {
-			r.test(s)
-		} else {
-			others++
-		}
+	all := units()
+	mine := parts(all, n)[k-1]
+	for _, u := range mine {
+		r.test(u.step)
 	}
-	if others > 0 {
+	if others := len(all) - len(mine); others > 0 {
 		r.leave("other parts of the tier (make long)", fmt.Sprintf("all: %d of the steps", others))
 	}
 }
 
-// mutantParts is how many units the mutants of package sim make: one takes about two minutes.
+// A unit is a step of the long tier, and about how many seconds it takes on two CPUs.
+type unit struct {
+	step
+	seconds int
+}
+
+// parts deals the units out, the longest first, each to the part that takes least by then.
+func parts(all []unit, n int) [][]unit {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b unit) int { return b.seconds - a.seconds })
+	dealt, taken := make([][]unit, n), make([]int, n)
+	for _, u := range all {
+		i := slices.Index(taken, slices.Min(taken))
+		dealt[i] = append(dealt[i], u)
+		taken[i] += u.seconds
+	}
+	return dealt
+}
+
+// mutantParts is how many units the mutants of package sim make.
 const mutantParts = 16
 
-// units returns the steps of the long tier.
-func units() (all []step) {
+// heavy has the packages that take longer than a quarter of a minute: how long, and how many units they make.
+var heavy = map[string]struct{ seconds, units int }{
+	"act":            {60, 1},
+	"e2e":            {216, 4},
+	"httpd":          {140, 1},
+	"process":        {130, 1},
+	"secure":         {60, 1},
+	"secure/worlds":  {40, 1},
+	"sim":            {240, 3},
+	"stage":          {60, 1},
+	"stage/memory":   {90, 1},
+	"stage/postgres": {250, 3},
+	"stage/sqlite":   {80, 1},
+}
+
+const (
+	mutantSeconds = 45 // of one of mutantParts
+	fuzzSeconds   = 65 // half of them for compiling with what guides the fuzzer
+	otherSeconds  = 10 // of a package
+)
+
+// units returns all of the long tier: parts of the mutants, packages or parts of them, and fuzzers.
+func units() (all []unit) {
 	for i := range mutantParts {
-		all = append(all, step{dir: ".", args: []string{"-count=1", "-timeout=0", "-run=^TestMutants$", "./sim"},
-			env: fmt.Sprintf("SIM_MUTANTS=%d/%d", i+1, mutantParts)})
+		all = append(all, unit{step{dir: ".", args: []string{"-count=1", "-timeout=0", "-run=^TestMutants$", "./sim"},
+			env: fmt.Sprintf("SIM_MUTANTS=%d/%d", i+1, mutantParts)}, mutantSeconds})
 	}
 	for _, dir := range modules() {
-		for _, pkg := range packages(dir, "/e2e") {
-			all = append(all, step{dir: dir, args: []string{"-count=1", "-timeout=0", "-skip=^TestMutants$", pkg}})
-			for _, name := range fuzzers(dir, pkg) {
-				all = append(all, step{dir: dir, args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=30s", pkg}})
-			}
+		for _, p := range packages(dir, "") {
+			all = append(all, p.units(dir)...)
 		}
 	}
-	return append(all, step{dir: ".", args: []string{"-count=1", "-timeout=0", "./e2e"}})
+	return all
+}
+
+// units returns what a package contributes.
+func (p pkg) units(dir string) (all []unit) {
+	h, ok := heavy[strings.TrimPrefix(p.path, module+"/")]
+	if !ok {
+		h.seconds, h.units = otherSeconds, 1
+	}
+	names := p.functions()
+	for i := range h.units {
+		args := []string{"-count=1", "-timeout=0", together}
+		if h.units > 1 {
+			var some []string
+			for k := i; k < len(names); k += h.units {
+				some = append(some, names[k])
+			}
+			args = append(args, "-run=^("+strings.Join(some, "|")+")$")
+		}
+		if p.path == module+"/sim" {
+			args = append(args, "-skip=^TestMutants$")
+		}
+		all = append(all, unit{step{dir: dir, args: append(args, p.path)}, h.seconds / h.units})
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "Fuzz") {
+			args := []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=30s", p.path}
+			all = append(all, unit{step{dir: dir, args: args}, fuzzSeconds})
+		}
+	}
+	return all
 }
 
 // modules returns the directories of the modules that have tests, that of the library first.
@@ -119,25 +226,53 @@ func modules() []string {
 	return append([]string{"."}, all...)
 }
 
-// packages returns the packages of a module that have tests, without the one whose path ends in without.
-func packages(dir, without string) (all []string) {
-	list := output(dir, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
-	for _, pkg := range strings.Fields(list) {
-		if !strings.HasSuffix(pkg, without) {
-			all = append(all, pkg)
-		}
-	}
-	return all
+// A pkg is a package with tests.
+type pkg struct {
+	path  string
+	files []string // with tests
 }
 
-// fuzzers returns the names of the fuzz tests of a package.
-func fuzzers(dir, pkg string) (all []string) {
-	for name := range strings.Lines(output(dir, "test", "-list", "^Fuzz", pkg)) {
-		if strings.HasPrefix(name, "Fuzz") {
-			all = append(all, strings.TrimSpace(name))
+// packages returns those of a module, without the one whose path ends in without if that is not empty.
+func packages(dir, without string) (all []pkg) {
+	list := json.NewDecoder(strings.NewReader(output(dir, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...")))
+	for {
+		var p struct {
+			ImportPath, Dir           string
+			TestGoFiles, XTestGoFiles []string
+		}
+		err := list.Decode(&p)
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			stop(err.Error())
+		}
+		files := slices.Concat(p.TestGoFiles, p.XTestGoFiles)
+		if len(files) == 0 || without != "" && strings.HasSuffix(p.ImportPath, without) {
+			continue
+		}
+		for i, name := range files {
+			files[i] = filepath.Join(p.Dir, name)
+		}
+		all = append(all, pkg{p.ImportPath, files})
+	}
+}
+
+var function = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+
+// functions returns the names of the tests, fuzzers and examples. It reads the files: go test -list would compile them all,
+// for most of a minute.
+func (p pkg) functions() (names []string) {
+	for _, path := range p.files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			stop(err.Error())
+		}
+		for _, found := range function.FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
 		}
 	}
-	return all
+	return names
 }
 
 // stop ends the program with one sentence.

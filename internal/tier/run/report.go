@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,8 +28,9 @@ func (s step) String() string {
 	return strings.TrimSpace(s.env + " " + line + " " + strings.Join(s.args, " "))
 }
 
-// A report is what the steps have shown so far.
+// A report is what the steps have shown so far. Steps may run at the same time.
 type report struct {
+	mu       sync.Mutex
 	failures []string
 	left     []leftOut
 	measured []measured
@@ -67,7 +69,7 @@ func (r *report) test(s step) {
 	if err != nil {
 		stop(err.Error())
 	}
-	before, said := len(r.failures), map[string]*strings.Builder{}
+	failed, said := false, map[string]*strings.Builder{}
 	in := bufio.NewReader(out)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -76,17 +78,23 @@ func (r *report) test(s step) {
 			if json.Unmarshal(line, &e) != nil {
 				e = event{Action: "build-output", Output: string(line)}
 			}
+			failed = failed || e.Action == "fail"
+			r.mu.Lock()
 			r.note(s.dir, e, said)
+			r.mu.Unlock()
 		}
 		if err != nil {
 			break
 		}
 	}
-	if err := cmd.Wait(); err != nil && len(r.failures) == before {
+	err = cmd.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && !failed {
 		r.failures = append(r.failures, fmt.Sprintf("%s: %v", s, err))
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	fmt.Printf("%v, %v of processor time\n", time.Since(start).Round(time.Second), used.Round(time.Second))
+	fmt.Printf("%s: %v, %v of processor time\n", s.dir, time.Since(start).Round(time.Second), used.Round(time.Second))
 }
 
 // note takes one event. said has the output of each test that runs.

@@ -74,6 +74,8 @@ const (
 
 var (
 	CloseOnExec    = linux.CloseOnExec
+	Getpeername    = linux.Getpeername
+	Getsockname    = linux.Getsockname
 	NsecToTimespec = linux.NsecToTimespec
 	Pipe2          = linux.Pipe2
 	SetNonblock    = linux.SetNonblock

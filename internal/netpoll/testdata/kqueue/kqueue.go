@@ -3,7 +3,7 @@
 //
 //   - Each filter is an edge-triggered epoll of its own, so that it reports nothing but its own edges.
 //   - EV_EOF comes as soon as the peer has ended, also with unread data before it.
-//   - It refuses a filter without EV_CLEAR, and a call that both changes filters and waits, since netpoll makes neither.
+//   - It refuses filters without EV_CLEAR, and calls that both change filters and wait. Netpoll uses neither.
 package unix
 
 import (
