@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/bench/internal/fake"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/server"
 )
@@ -84,47 +85,17 @@ func TestServersEchoTheRestAfterTheClientsHalfClose(t *testing.T) {
 }
 
 func TestLoadFindsTheServerThatDoesNotEcho(t *testing.T) {
-	for complaint, spoil := range map[string]func(c net.Conn, message []byte){
-		"other bytes than were expected": func(c net.Conn, m []byte) { m[len(m)-1]++; c.Write(m) },
-		"more than was expected":         func(c net.Conn, m []byte) { c.Write(append(m, 0)) },
-		"closed a connection":            func(c net.Conn, m []byte) { c.Write(m[:63]); c.Close() },
+	for complaint, spoil := range map[string]func([]byte) []byte{
+		"other bytes than were expected": func(m []byte) []byte { m[len(m)-1]++; return m },
+		"more than was expected":         func(m []byte) []byte { return append(m, 0) },
+		"closed a connection":            func(m []byte) []byte { return m[:63] },
 	} {
 		t.Run(complaint, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				echoButSpoil(l, 10, spoil)
-			}()
-			self := &server.Process{Name: "spoiler", Port: l.Addr().(*net.TCPAddr).Port, PID: os.Getpid()}
+			s := fake.Serve(t, fake.Listen(t), fake.Echo(64, 10, spoil))
 			clients := load.Generator{Program: programs.Load, Conns: 1, CPU: -1}
-			_, err = clients.Run(t.Context(), self, load.Echo(64), 100)
+			_, err := clients.Run(t.Context(), s, load.Echo(64), 100)
 			require.ErrorContains(t, err, complaint)
-			require.NoError(t, l.Close())
-			<-ended
 		})
-	}
-}
-
-// echoButSpoil echoes messages of 64 bytes on one connection, the nth in its own way, until the client
-// has enough.
-func echoButSpoil(l net.Listener, nth int, spoil func(net.Conn, []byte)) {
-	c, err := l.Accept()
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	for i := 0; ; i++ {
-		m := make([]byte, 64)
-		if _, err := io.ReadFull(c, m); err != nil {
-			return
-		}
-		if i == nth {
-			spoil(c, m)
-		} else {
-			c.Write(m)
-		}
 	}
 }
 

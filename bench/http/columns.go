@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -13,20 +14,49 @@ import (
 )
 
 // all are the servers, in the order of the table, in which servers that are compared are near each other.
-const all = "daimon,fasthttp,control,net/http,nginx,fasthttp+,net/http+"
+const all = "daimon,fasthttp,control,nethttp-inline,nethttp,net/http,net/http-control,nginx,fasthttp+,nethttp+,net/http+"
 
-// ratios are of the table, each where both its servers are in it.
-var ratios = [][2]string{{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"}}
+// handlers are the servers of all with package handler.
+const handlers = "nethttp-inline,nethttp,net/http,net/http-control,nethttp+,net/http+"
 
-// limits are the limits of daimon divided by the server of that name, by depth.
-var limits = map[int]map[string]float64{
-	1:  {"fasthttp": 0.75, "net/http": 0.40},
-	16: {"fasthttp": 0.45, "nginx": 0.15},
+// ratio is a ratio of the table, if both its servers are in it.
+type ratio struct{ of, to string }
+
+// ratios are of CPU.
+var ratios = []ratio{
+	{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"},
+	{"nethttp-inline", "net/http"}, {"nethttp", "net/http"}, {"net/http-control", "net/http"}, {"nethttp+", "net/http+"},
+}
+
+// idleRatios are of memory.
+var idleRatios = append(ratios[:len(ratios):len(ratios)], ratio{"nethttp", "daimon"})
+
+// limit is for a ratio in runs of one kind.
+type limit struct {
+	ratio
+	exchange     string // idle: memory
+	conns, depth int    // 0: any
+	most         float64
+}
+
+const idle = "idle"
+
+var limits = []limit{
+	{ratio{"daimon", "fasthttp"}, get, 0, 1, 0.75},
+	{ratio{"daimon", "net/http"}, get, 0, 1, 0.40},
+	{ratio{"daimon", "fasthttp"}, get, 0, 16, 0.45},
+	{ratio{"daimon", "nginx"}, get, 0, 16, 0.15},
+	{ratio{"nethttp", "net/http"}, get, 100, 1, 0.75},
+	{ratio{"nethttp", "net/http"}, get, 1, 1, 1.20},
+	{ratio{"nethttp-inline", "net/http"}, get, 0, 1, 0.50},
+	{ratio{"nethttp", "net/http"}, download, 0, 1, 1.10},
+	{ratio{"nethttp", "net/http"}, upload, 0, 1, 1.10},
+	{ratio{"nethttp", "daimon"}, idle, 0, 0, 1.10},
 }
 
 // columns compiles the servers that are asked for. Without nginx the others can be measured, but not judged.
 func (o Options) columns(out io.Writer, b build.Builder) (servers []*server.Process, err error) {
-	names := strings.Split(o.Servers, ",")
+	names := strings.Split(cmp.Or(o.Servers, o.able()), ",")
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("-servers: %s is named twice", name)
@@ -44,6 +74,14 @@ func (o Options) columns(out io.Writer, b build.Builder) (servers []*server.Proc
 	return servers, nil
 }
 
+// able returns the servers that know the exchange.
+func (o Options) able() string {
+	if o.what() == get {
+		return all
+	}
+	return handlers
+}
+
 func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	switch s.Name {
 	case "daimon":
@@ -54,8 +92,15 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 		err = nginx.Prepare(b, s, o.Nginx)
 	case "fasthttp", "control":
 		err = tied(b, s, "http/fasthttp")
-	case "net/http":
+	case "net/http", "net/http-control":
 		err = tied(b, s, "http/nethttp")
+	case "nethttp":
+		err = tied(b, s, "http/adapter")
+	case "nethttp-inline":
+		s.Flags = []string{"-inline"}
+		err = tied(b, s, "http/adapter")
+	case "nethttp+":
+		err = free(b, s, "http/adapter")
 	case "fasthttp+":
 		err = free(b, s, "http/fasthttp")
 	case "net/http+":
@@ -66,7 +111,7 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	return err
 }
 
-// tied compiles a server that does not choose its CPUs itself, and ties it to those of Daimon's reactors.
+// tied compiles a server that does not choose all its CPUs itself, and ties it to those of Daimon's reactors.
 func tied(b build.Builder, s *server.Process, source string) (err error) {
 	if err = s.Tie(); err != nil {
 		return err
@@ -87,26 +132,34 @@ func (o Options) table(servers []*server.Process, depth int) (t pairs.Table) {
 	for _, s := range servers {
 		t.Columns = append(t.Columns, s.Name)
 	}
-	for _, r := range ratios {
-		of, to := slices.Index(t.Columns, r[0]), slices.Index(t.Columns, r[1])
-		if of < 0 || to < 0 {
-			continue
+	list := ratios
+	if o.Idle > 0 {
+		list = idleRatios
+	}
+	for _, r := range list {
+		of, to := slices.Index(t.Columns, r.of), slices.Index(t.Columns, r.to)
+		if of >= 0 && to >= 0 {
+			t.Ratios = append(t.Ratios, pairs.Ratio{Of: of, To: to, Limit: o.limit(depth, r)})
 		}
-		ratio := pairs.Ratio{Of: of, To: to}
-		if r[0] == "daimon" {
-			ratio.Limit = o.limit(depth, r[1])
-		}
-		t.Ratios = append(t.Ratios, ratio)
 	}
 	return t
 }
 
-func (o Options) limit(depth int, of string) float64 {
-	switch {
-	case o.Max == 0:
-		return limits[depth][of]
-	case of == "fasthttp":
-		return o.Max
+func (o Options) limit(depth int, r ratio) float64 {
+	if o.Max != 0 {
+		if r == (ratio{"daimon", "fasthttp"}) {
+			return o.Max
+		}
+		return 0
+	}
+	kind := o.what()
+	if o.Idle > 0 {
+		kind = idle
+	}
+	for _, l := range limits {
+		if l.ratio == r && l.exchange == kind && (l.conns == 0 || l.conns == o.Conns) && (l.depth == 0 || l.depth == depth) {
+			return l.most
+		}
 	}
 	return 0
 }

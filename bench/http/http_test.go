@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/build"
+	"github.com/daimon-go/daimon/bench/internal/fake"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/nginx"
 	"github.com/daimon-go/daimon/bench/internal/server"
@@ -86,6 +88,19 @@ func testServers(t *testing.T, reactors int) {
 				require.Positive(t, cost.CPU)
 			})
 		}
+		if !slices.Contains(strings.Split(handlers, ","), s.Name) {
+			continue
+		}
+		for _, what := range []string{download, upload} {
+			t.Run(s.Name+", "+what, func(t *testing.T) {
+				talk, err := Options{Exchange: what}.talk(s, 1)
+				require.NoError(t, err)
+				require.Greater(t, len(talk.Say)+len(talk.Hear), 1<<20)
+				clients := load.Generator{Program: loader, Conns: 5, CPU: -1}
+				_, err = clients.Run(t.Context(), s, talk, 30)
+				require.NoError(t, err)
+			})
+		}
 	}
 }
 
@@ -137,42 +152,21 @@ func TestLoadFindsTheServerThatAnswersOtherwise(t *testing.T) {
 // spoiler answers requests, on each connection one of them in another way; when that is a short answer, it
 // closes.
 func spoiler(t *testing.T, nth int, spoilt string) *server.Process {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	t.Cleanup(func() {
-		require.NoError(t, l.Close())
-		<-ended
-	})
-	go func() {
-		defer close(ended)
-		for {
-			c, err := l.Accept()
-			if err != nil {
+	return fake.Serve(t, fake.Listen(t), func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for i := 0; ; i++ {
+			if _, err := http.ReadRequest(in); err != nil {
 				return
 			}
-			answerBut(c, nth, spoilt)
+			said := good
+			if i == nth {
+				said = spoilt
+			}
+			if _, err := io.WriteString(c, said); err != nil || len(said) < len(good) {
+				return
+			}
 		}
-	}()
-	return &server.Process{Name: "spoiler", Port: l.Addr().(*net.TCPAddr).Port, PID: os.Getpid()}
-}
-
-func answerBut(c net.Conn, nth int, spoilt string) {
-	defer c.Close()
-	in := bufio.NewReader(c)
-	for i := 0; ; i++ {
-		if _, err := http.ReadRequest(in); err != nil {
-			return
-		}
-		if i != nth {
-			io.WriteString(c, good)
-			continue
-		}
-		io.WriteString(c, spoilt)
-		if len(spoilt) < len(good) {
-			return
-		}
-	}
+	})
 }
 
 func TestAskLearnsAnAnswer(t *testing.T) {
@@ -186,7 +180,7 @@ func ask(t *testing.T, s *server.Process) (answer.Answer, error) {
 	c, err := net.Dial("tcp", s.Addr())
 	require.NoError(t, err)
 	defer c.Close()
-	return answer.Ask(c, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+	return answer.Ask(c, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), answer.Hello)
 }
 
 func TestAskRefuses(t *testing.T) {
@@ -270,17 +264,33 @@ func TestRunJudgesByTheLimitThatIsGiven(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	names := []*server.Process{{Name: "daimon"}, {Name: "fasthttp"}, {Name: "control"}, {Name: "net/http"}, {Name: "nginx"}}
-	for depth, want := range map[int][]float64{1: {0.75, 0, 0.40, 0}, 16: {0.45, 0, 0, 0.15}, 2: {0, 0, 0, 0}} {
-		var got []float64
-		for _, r := range (Options{}).table(names, depth).Ratios {
-			got = append(got, r.Limit)
+	of := func(o Options, depth int, names ...string) (all []float64) {
+		var servers []*server.Process
+		for _, name := range names {
+			servers = append(servers, &server.Process{Name: name})
 		}
-		require.Equal(t, want, got)
+		for _, r := range o.table(servers, depth).Ratios {
+			all = append(all, r.Limit)
+		}
+		return all
 	}
-	mine := Options{Max: 0.6}.table(names, 1).Ratios
-	require.Equal(t, 0.6, mine[0].Limit)
-	require.Zero(t, mine[2].Limit)
+	names := []string{"daimon", "fasthttp", "control", "net/http", "nginx"}
+	for depth, want := range map[int][]float64{1: {0.75, 0, 0.40, 0}, 16: {0.45, 0, 0, 0.15}, 2: {0, 0, 0, 0}} {
+		require.Equal(t, want, of(Options{}, depth, names...))
+	}
+	require.Equal(t, []float64{0.6, 0, 0, 0}, of(Options{Max: 0.6}, 1, names...))
+	names = []string{"nethttp-inline", "nethttp", "net/http", "net/http-control"}
+	require.Equal(t, []float64{0.5, 0.75, 0}, of(Options{Conns: 100}, 1, names...))
+	require.Equal(t, []float64{0.5, 1.2, 0}, of(Options{Conns: 1}, 1, names...))
+	require.Equal(t, []float64{0, 0, 0}, of(Options{Conns: 100}, 16, names...))
+	require.Equal(t, []float64{0, 1.1, 0}, of(Options{Conns: 100, Exchange: upload}, 1, names...))
+	require.Equal(t, []float64{0, 1.1, 0}, of(Options{Conns: 1, Exchange: download}, 1, names...))
+	require.Equal(t, []float64{0, 0, 1.1}, of(Options{Conns: 100, Idle: 1000}, 0, "daimon", "nethttp", "net/http"))
+}
+
+func TestAnUnknownExchangeIsAnError(t *testing.T) {
+	o := Options{Exchange: "echo"}
+	require.ErrorContains(t, run(t.Context(), io.Discard, o), `-exchange is get, download or upload, not "echo"`)
 }
 
 func TestServersThatCannotBeHad(t *testing.T) {

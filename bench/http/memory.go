@@ -19,25 +19,29 @@ func (o Options) memory(ctx context.Context, out io.Writer, servers []*server.Pr
 	}
 	fmt.Fprintf(out, "growth of the server's resident set per idle connection, bytes; conns %d, one request each, reactors %d\n",
 		o.Idle, o.Reactors)
-	const anyDepth = 0 // for which there are no limits
-	_, err := o.table(servers, anyDepth).Measure(out, o.Pairs, func(i int) (float64, error) {
-		return crowd.Each(ctx, servers[i], o.Idle, o.exchange())
+	const anyDepth = 0
+	table := o.table(servers, anyDepth)
+	medians, err := table.Measure(out, o.Pairs, func(i int) (float64, error) {
+		return crowd.Each(ctx, servers[i], o.Idle, o.talkOnce())
 	})
+	if err == nil && o.Limits {
+		err = table.Judge(medians)
+	}
 	return err
 }
 
-// exchange is a request and its answer. What the first one is, all have to be.
-func (o Options) exchange() func(net.Conn) error {
+// talkOnce is a request and its answer. What the first one is, all have to be.
+func (o Options) talkOnce() func(net.Conn) error {
 	var talk load.Talk
 	return func(c net.Conn) error {
-		r, err := answer.Request(o.Request, c.RemoteAddr().String())
+		r, want, err := o.exchange(c.RemoteAddr().String())
 		if err != nil {
 			return err
 		}
 		if _, err := c.Write(r); err != nil {
 			return err
 		}
-		a, err := answer.Read(c)
+		a, err := answer.Read(c, want)
 		switch {
 		case err != nil:
 			return err

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/daimon-go/daimon/bench/internal/command"
@@ -39,7 +37,7 @@ func main() {
 
 // run builds, measures and prints. It leaves no process, and no file except profiles.
 func run(ctx context.Context, out io.Writer, o Options) error {
-	chosen, err := o.chosen()
+	chosen, err := command.Choose("rows", o.Rows, names())
 	if err != nil {
 		return err
 	}
@@ -53,8 +51,8 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	var above error
-	for _, r := range chosen {
-		more, err := o.tables(ctx, out, programs, r)
+	for _, i := range chosen {
+		more, err := o.tables(ctx, out, programs, rows[i])
 		if err != nil {
 			return err
 		}
@@ -64,15 +62,4 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return above
 	}
 	return nil
-}
-
-func (o Options) chosen() (chosen []row, err error) {
-	for name := range strings.SplitSeq(o.Rows, ",") {
-		i := slices.Index(names(), name)
-		if i < 0 {
-			return nil, fmt.Errorf("-rows takes some of %s", strings.Join(names(), ","))
-		}
-		chosen = append(chosen, rows[i])
-	}
-	return chosen, nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,11 +46,9 @@ func main() {
 
 // run builds, measures, prints, and leaves no process and no file behind.
 func run(ctx context.Context, out io.Writer, o Options) error {
-	chosen := strings.Split(o.Rows, ",")
-	for _, name := range chosen {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("-rows: %s: it takes some of %s", name, strings.Join(names, ","))
-		}
+	chosen, err := command.Choose("rows", o.Rows, names)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "bench-tls-")
 	if err != nil {
@@ -72,11 +69,11 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	var above []error
-	for _, name := range chosen {
-		err := m.row(ctx, name)
+	for _, i := range chosen {
+		err := m.row(ctx, names[i])
 		var limit aboveLimit
 		if !errors.As(err, &limit) && err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", names[i], err)
 		}
 		above = append(above, err)
 	}

@@ -200,7 +200,7 @@ func (m *measurement) talk(row string, s *server.Process) (load.Talk, error) {
 		return load.Talk{}, err
 	}
 	defer c.Close()
-	a, err := answer.Ask(c, request)
+	a, err := answer.Ask(c, request, answer.Hello)
 	return a.Talk(request, 1), err
 }
 
@@ -242,7 +242,7 @@ func (m *measurement) memory(ctx context.Context, row string) error {
 func get(c *tls.Conn) error {
 	request, err := answer.Request("", "localhost")
 	if err == nil {
-		_, err = answer.Ask(c, request)
+		_, err = answer.Ask(c, request, answer.Hello)
 	}
 	return err
 }
@@ -253,6 +253,6 @@ func put(c *tls.Conn) error {
 	if _, err := c.Write(head); err != nil {
 		return err
 	}
-	_, err := answer.Ask(c, slices.Repeat([]byte("x"), upload))
+	_, err := answer.Ask(c, slices.Repeat([]byte("x"), upload), answer.Hello)
 	return err
 }

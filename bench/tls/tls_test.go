@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/bench/internal/build"
+	"github.com/daimon-go/daimon/bench/internal/fake"
 	"github.com/daimon-go/daimon/bench/internal/load"
-	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,7 +52,7 @@ func TestWhatIsAboveItsLimitIsAnErrorAfterAllRows(t *testing.T) {
 }
 
 func TestAnUnknownRowIsRefused(t *testing.T) {
-	require.ErrorContains(t, run(t.Context(), io.Discard, small("echo,ekho")), "ekho: it takes some of echo,")
+	require.ErrorContains(t, run(t.Context(), io.Discard, small("echo,ekho")), "-rows takes some of echo,")
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
@@ -102,7 +100,10 @@ func TestLoadFindsTheServerThatAnswersOtherwise(t *testing.T) {
 			if row.configure != nil {
 				row.configure(config)
 			}
-			s := spoiler(t, config, row.spoil)
+			if row.spoil == nil {
+				row.spoil = func(m []byte) []byte { return m }
+			}
+			s := fake.Serve(t, tls.NewListener(fake.Listen(t), config), fake.Echo(size, 5, row.spoil))
 			clients := load.Generator{Program: program, Conns: 2, CPU: -1, Flags: append(row.flags, "-certificate", id.certificate)}
 			_, err := clients.Run(t.Context(), s, load.Echo(size), 20)
 			if row.complaint == "" {
@@ -111,46 +112,5 @@ func TestLoadFindsTheServerThatAnswersOtherwise(t *testing.T) {
 				require.ErrorContains(t, err, row.complaint)
 			}
 		})
-	}
-}
-
-// spoiler is an echo server that spoils the fifth message of each connection. nil for a message closes.
-func spoiler(t *testing.T, config *tls.Config, spoil func([]byte) []byte) *server.Process {
-	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	t.Cleanup(func() {
-		require.NoError(t, l.Close())
-		<-ended
-	})
-	go func() {
-		defer close(ended)
-		for {
-			c, err := l.Accept()
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			go echoBut(c, spoil)
-		}
-	}()
-	return &server.Process{Name: "spoiler", Port: l.Addr().(*net.TCPAddr).Port, PID: os.Getpid()}
-}
-
-func echoBut(c net.Conn, spoil func([]byte) []byte) {
-	defer c.Close()
-	m := make([]byte, size)
-	for i := 0; ; i++ {
-		if _, err := io.ReadFull(c, m); err != nil {
-			return
-		}
-		said := m
-		if i == 5 && spoil != nil {
-			if said = spoil(m); said == nil {
-				return
-			}
-		}
-		if _, err := c.Write(said); err != nil {
-			return
-		}
 	}
 }

@@ -2,19 +2,14 @@
 package main
 
 import (
-	"io"
 	"log"
 	"net/http"
 
+	"github.com/daimon-go/daimon/bench/http/handler"
 	"github.com/daimon-go/daimon/bench/internal/goserver"
 )
 
 func main() {
-	s := &http.Server{Handler: http.HandlerFunc(hello)}
+	s := &http.Server{Handler: http.HandlerFunc(handler.Serve)}
 	log.Fatal(s.Serve(goserver.Listen()))
-}
-
-func hello(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain") // else the body is looked at to find one
-	io.WriteString(w, "Hello, World!")
 }

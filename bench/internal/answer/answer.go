@@ -14,8 +14,10 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/load"
 )
 
+// Hello is the body of the usual answer.
+const Hello = "Hello, World!"
+
 const (
-	body     = "Hello, World!"
 	dateLen  = len("Sun, 06 Nov 1994 08:49:37 GMT") // IMF-fixdate: RFC 9110, 5.6.7
 	maxHead  = 8 << 10
 	patience = 10 * time.Second // for one answer
@@ -47,17 +49,17 @@ func (a Answer) Talk(request []byte, depth int) load.Talk {
 	}
 }
 
-// Ask sends one request on c, a new connection, and learns what the server answers.
-func Ask(c net.Conn, request []byte) (Answer, error) {
+// Ask sends one request on c, a new connection, and learns what the server answers. Its body has to be want.
+func Ask(c net.Conn, request []byte, want string) (Answer, error) {
 	_ = c.SetDeadline(time.Now().Add(patience)) // fails on closed connections only
 	if _, err := c.Write(request); err != nil {
 		return Answer{}, err
 	}
-	return Read(c)
+	return Read(c, want)
 }
 
 // Read reads up to the end that the head promises; what comes behind it the load generator will find.
-func Read(c net.Conn) (Answer, error) {
+func Read(c net.Conn, want string) (Answer, error) {
 	var got []byte
 	for {
 		part := make([]byte, maxHead)
@@ -66,12 +68,12 @@ func Read(c net.Conn) (Answer, error) {
 		end := bytes.Index(got, []byte("\r\n\r\n"))
 		switch {
 		case end >= 0:
-			length, date, err := parse(string(got[:end]))
+			length, date, err := parse(string(got[:end]), len(want))
 			if err != nil {
 				return Answer{}, err
 			}
 			if whole := end + 4 + length; len(got) >= whole {
-				return Answer{Whole: got, Date: date}, check(string(got[end+4:]))
+				return Answer{Whole: got, Date: date}, check(string(got[end+4:]), want)
 			}
 		case len(got) > maxHead:
 			return Answer{}, fmt.Errorf("a head of more than %d bytes", maxHead)
@@ -82,16 +84,16 @@ func Read(c net.Conn) (Answer, error) {
 	}
 }
 
-func check(got string) error {
-	if got != body {
-		return fmt.Errorf("the body is %q, not %q", got, body)
+func check(got, want string) error {
+	if got != want {
+		return fmt.Errorf("the body is %.100q, not %.100q", got, want)
 	}
 	return nil
 }
 
 // parse reads a head, which is without the empty line behind it, and wants of it what makes all servers do
-// the same.
-func parse(head string) (length, date int, err error) {
+// the same, and a body of want bytes.
+func parse(head string, want int) (length, date int, err error) {
 	status, rest, _ := strings.Cut(head, "\r\n")
 	if !strings.HasPrefix(status, "HTTP/1.1 200") {
 		return 0, 0, fmt.Errorf("the status line is %q", status)
@@ -122,8 +124,8 @@ func parse(head string) (length, date int, err error) {
 		at += len(line) + len("\r\n")
 	}
 	switch {
-	case length != len(body):
-		err = fmt.Errorf("the Content-Length is not %d: %q", len(body), head)
+	case length != want:
+		err = fmt.Errorf("the Content-Length is not %d: %q", want, head)
 	case date < 0:
 		err = errors.New("no Date")
 	case kind != "text/plain" && !strings.HasPrefix(kind, "text/plain;"):

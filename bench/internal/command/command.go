@@ -1,4 +1,4 @@
-// Package command is the frame of the programs that measure.
+// Package command has what the main functions of the programs that measure share.
 package command
 
 import (
@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -24,4 +26,17 @@ func Main(name string, valid bool, rule string, run func(context.Context) error)
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
+}
+
+// Choose returns the indices of the names in list, the value of a flag, where commas separate them. If a name is
+// not among all, the error lists those that are.
+func Choose(flag, list string, all []string) (chosen []int, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.Index(all, name)
+		if i < 0 {
+			return nil, fmt.Errorf("-%s takes some of %s, and not %q", flag, strings.Join(all, ","), name)
+		}
+		chosen = append(chosen, i)
+	}
+	return chosen, nil
 }
