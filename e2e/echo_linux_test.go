@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func TestEchoesWhole(t *testing.T) {
@@ -120,7 +121,7 @@ func TestStoppedAndContinuedLosesNothing(t *testing.T) {
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		all := s.talkers(t, 10)
-		for range 10 {
+		for range tier.Choose(0, 3, 10) {
 			s.Signal(t, unix.SIGSTOP)
 			exectest.Eventually(t, patience, "the stop", func() bool { return s.state(t) == "T" })
 			steady(t, 10*time.Millisecond, "silence", all[0].heard.Load)
@@ -139,7 +140,7 @@ func TestStormOfSIGURGHarmsNothing(t *testing.T) {
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		all := s.talkers(t, 10)
-		for range 10_000 {
+		for range tier.Choose(0, 2000, 10_000) {
 			s.Signal(t, unix.SIGURG)
 		}
 		require.NoError(t, finish(all))

@@ -55,7 +55,7 @@ func hearHello(in *bufio.Reader) error {
 // Far more than the server may keep goes through the echo to a client that reads slowly, and none of it stays.
 func TestALargeBodyThroughTheEcho(t *testing.T) {
 	plainly(t)
-	total := tier.Choose(0, 1<<28, 1<<30)
+	total := tier.Choose(0, 1<<27, 1<<30)
 	for name, head := range map[string]string{
 		"with its length": fmt.Sprintf("Content-Length: %d\r\n\r\n", total),
 		"in chunks":       "Transfer-Encoding: chunked\r\n\r\n",
@@ -113,7 +113,7 @@ func upload(c net.Conn, head string, piece []byte, total int) error {
 func TestManyPipelinedRequests(t *testing.T) {
 	plainly(t)
 	const conns, depth = 8, 50
-	each := tier.Choose(0, 25_000, 125_000)
+	each := tier.Choose(0, 10_000, 125_000)
 	server := servePlain(t)
 	var all sync.WaitGroup
 	failed := make(chan error, conns)
@@ -259,7 +259,7 @@ func TestWrk(t *testing.T) {
 	for scheme, flags := range map[string][]string{"http": nil, "https": {"-tls-self"}} {
 		t.Run(scheme, func(t *testing.T) {
 			server := servePlain(t, flags...)
-			out, err := exec.Command(tier.Tool(t, "wrk"), "-t2", "-c100", "-d2s", "--latency", scheme+"://"+server.Addr+"/").CombinedOutput()
+			out, err := exec.Command(tier.Tool(t, "wrk"), "-t2", "-c100", "-d1s", "--latency", scheme+"://"+server.Addr+"/").CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.NotContains(t, string(out), "Socket errors")
 			require.NotContains(t, string(out), "Non-2xx")

@@ -25,6 +25,10 @@ const (
 var defaultReactors = min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 
 func TestMain(m *testing.M) {
+	if how := os.Getenv(asHandlers); how != "" {
+		serveHandlers(how)
+		return
+	}
 	// Also with GOMAXPROCS=1, which the servers are to have: what is measured at the clients is not how these wait
 	// for each other.
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))

@@ -69,6 +69,30 @@ func TestTenThousandConnections(t *testing.T) {
 	})
 }
 
+// Over TLS a connection costs what crypto/tls keeps for it beside its record. Handshakes are the clients' work too, so they are
+// fewer; and they come one after the other, since a server ends those that are silent for 10 s or too many.
+func TestThousandsOfConnectionsOverTLS(t *testing.T) {
+	plainly(t)
+	const n = 3000
+	allowDescriptors(t, n+200)
+	s := encrypted.start(t)
+	open, memory := s.warm(t), s.Resident(t)
+	clients := make([]client, n)
+	for i := range clients {
+		var err error
+		clients[i], err = s.connect()
+		require.NoError(t, err)
+		defer reset(clients[i])
+		require.NoError(t, ping(clients[i], "hello"))
+	}
+	used, threads := s.Resident(t)-memory, len(s.threads(t))
+	t.Logf("%d B resident for a connection that was used; %d threads", used/n, threads)
+	require.Less(t, used/n, 20<<10)
+	require.LessOrEqual(t, threads, defaultReactors+12)
+	require.NoError(t, pingAll(clients), "all of them still answer")
+	require.Equal(t, open+n, s.Descriptors(t))
+}
+
 func pingAll(clients []client) error {
 	const workers = 16
 	return together(workers, func(w int) error {

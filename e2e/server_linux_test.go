@@ -45,19 +45,23 @@ func eachEcho(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	}
 }
 
-// fewEchoes is eachEcho for a test that takes seconds: below the Long tier only the default strategy, and the one that
-// differs from it most. It measures, which bench/tls does over TLS.
+// few has the strategies of fewEchoes below the Long tier: the default, and the one that differs from it most.
+var few = map[string]string{actions.name: "interrupt", coroutines.name: "busy"}
+
+// fewEchoes is eachEcho for a test that takes seconds: below the Long tier each program has one strategy. It measures, which
+// bench/tls does over TLS.
 func fewEchoes(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	t.Helper()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		if e.tls {
-			t.Skip("over TLS it would measure the clients too")
-		}
-		if idle[1] == "poll" || idle[1] == "hybrid" {
-			tier.Need(t, tier.Long, "takes seconds under each idle strategy")
-		}
-		test(t, e, idle)
-	})
+	for _, e := range []echo{actions, coroutines} {
+		t.Run(e.name, func(t *testing.T) {
+			underEachIdle(t, func(t *testing.T, idle idle) {
+				if idle[1] != few[e.name] {
+					tier.Need(t, tier.Long, "takes seconds under each idle strategy")
+				}
+				test(t, e, idle)
+			})
+		})
+	}
 }
 
 // A launch says how an echo is started. The zero values are the build without the race detector, a free port of the

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // refuses waits until connections are refused: the first sign from outside of an order.
@@ -209,14 +210,14 @@ func TestStopWithDescriptorsExhausted(t *testing.T) {
 
 // Each start finds what the one before has left. Not beside other tests, whose clients could be given
 // the port between an end and the next start.
-func TestTwentyStartsAndStopsLeaveNothing(t *testing.T) {
+func TestStartsAndStopsLeaveNothing(t *testing.T) {
 	plainly(t)
 	eachEcho(t, func(t *testing.T, e echo, idle idle) {
 		dir, tcp := folder(t), e.start(t, idle...)
 		tcp.Stop(t)
 		for _, addr := range []string{"unix:" + dir + "/echo.sock", tcp.address} {
 			t.Run(addr, func(t *testing.T) {
-				for range 20 {
+				for range tier.Choose(0, 4, 20) {
 					s := launch{echo: e, addr: addr, flags: idle}.start(t)
 					require.NoError(t, whole(s.dial(t), content(1, 1000), 100))
 					s.Stop(t)

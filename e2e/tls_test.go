@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -151,15 +150,10 @@ func TestExamplesSpeakTLS(t *testing.T) {
 func TestProxyOverTLSOnBothSides(t *testing.T) {
 	outside(t)
 	t.Parallel()
-	if runtime.GOOS == "darwin" {
-		t.Skip("SSL_CERT_FILE means nothing here")
-	}
 	id := certify(t, t.TempDir(), soon())
 	site := serve(t, "httpd", id.flags()...)
 	through := func(roots string) *exectest.Program {
-		cmd := example("proxy").Command(t, "-addr", "127.0.0.1:0", "-tls-self", "-to", site.Addr, "-tls-to")
-		cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+roots)
-		return listen(t, cmd)
+		return serve(t, "proxy", "-tls-self", "-to", site.Addr, "-tls-to", "-tls-ca", roots)
 	}
 	require.Equal(t, "Hello, World!", curl(t, "-k", "https://"+through(id.cert).Addr))
 
@@ -258,15 +252,25 @@ func TestBadFlagsOfTLS(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, name := range []string{"echo", "httpd"} {
-				server := run(t, name, nil, append(row.flags, "-addr", "127.0.0.1:0")...)
-				require.Equal(t, row.status, server.Exit(t))
-				require.Equal(t, name+": "+row.says+"\n", server.Said())
+				exits(t, name, row.status, row.says, row.flags...)
 			}
 		})
 	}
-	proxy := run(t, "proxy", nil, "-tls-to", "-to", "unix:/tmp/x:y")
-	require.Equal(t, 2, proxy.Exit(t))
-	require.Equal(t, "proxy: -tls-to needs a -to with a host\n", proxy.Said())
+	const to, roots = "-tls-to", "-tls-ca"
+	exits(t, "proxy", 2, "-tls-to needs a -to with a host", to, "-to", "unix:/tmp/x:y")
+	exits(t, "proxy", 2, "-tls-ca needs -tls-to", roots, id.cert)
+	exits(t, "proxy", 1, "cannot read the certificates to trust: open "+nowhere+": no such file or directory", to, roots, nowhere)
+	for _, path := range []string{noPEM, id.key} {
+		exits(t, "proxy", 1, "cannot trust the certificates in "+path+": there is none in PEM", to, roots, path)
+	}
+}
+
+// exits requires that a program ends at once, and says why in one sentence.
+func exits(t *testing.T, name string, status int, says string, flags ...string) {
+	t.Helper()
+	server := run(t, name, nil, append(flags, "-addr", "127.0.0.1:0")...)
+	require.Equal(t, status, server.Exit(t))
+	require.Equal(t, name+": "+says+"\n", server.Said())
 }
 
 // The linker leaves out what nothing calls. Package zap imports net/http, so crypto/tls is among the imports of all.

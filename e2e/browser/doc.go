@@ -1,5 +1,5 @@
-// Package browser has no code but tests: they build and start examples/httpd and use it with headless Chromium, as a
-// visitor does: they load pages, submit forms, play music and leave in the middle of a download.
+// Package browser has no code but tests: they build and start examples/httpd and examples/nethttp and use them with headless
+// Chromium, as a visitor does: they load pages, submit forms, play music and leave in the middle of a download.
 //
 //	DAIMON_TESTS=full go test -C e2e/browser -count=1 ./...
 //

@@ -27,6 +27,7 @@ func TestWeb(t *testing.T) {
 		{"ranges", ranges},
 		{"a sound that is skipped through", sound},
 		{"downloads that are aborted", aborted},
+		{"a site with a router of chi", handlers},
 		{"an end with idle connections", endIdle},
 		{"an end in the middle of a download", endBusy},
 	}

@@ -1,4 +1,13 @@
-// Package libraries tests that libraries with goroutines of their own work over a listener.Bridge: golang.org/x/crypto/ssh, with its
-// own clients and with OpenSSH's, and the tests of golang.org/x/net/nettest for any net.Conn. It is a module of its own, so
-// that the library does not depend on them.
+// Package libraries tests that code which knows nothing of Daimon works on it, unchanged.
+//
+// Libraries with goroutines of their own work over a listener.Bridge: golang.org/x/crypto/ssh, with its own clients and with
+// OpenSSH's, and the tests of golang.org/x/net/nettest for any net.Conn.
+//
+// Handlers of net/http work on httpd/nethttp as on net/http's own server, which the same tests ask first: chi with its
+// middleware, the page of a Prometheus client, github.com/coder/websocket, and the handlers of the standard library.
+//
+// Clients of WebSocket that others have written talk to the example websocket-echo: github.com/coder/websocket,
+// github.com/gorilla/websocket, github.com/lxzan/gws and github.com/gobwas/ws.
+//
+// It is a module of its own, so that the library does not depend on them.
 package libraries

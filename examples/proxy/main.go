@@ -4,14 +4,18 @@
 //	go run ./examples/proxy -to 127.0.0.1:7007
 //	nc 127.0.0.1 7009
 //
-// It speaks TLS to its clients with -tls-self, or with -tls-cert and -tls-key, and to the other address with -tls-to.
+// It speaks TLS to its clients with -tls-self, or with -tls-cert and -tls-key, and to the other address with -tls-to,
+// whose certificate the roots of the system vouch for, or those in the file of -tls-ca.
 package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"flag"
+	"fmt"
 	"net"
+	"os"
 
 	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/examples/proxy/proxy"
@@ -27,6 +31,7 @@ func main() {
 		return proxy.CheckAddress(text)
 	})
 	encrypted := flag.Bool("tls-to", false, "speak TLS to the address of -to, whose certificate must be valid for the host")
+	roots := flag.String("tls-ca", "", "with -tls-to, trust the certificates in this `file`, in PEM, and not those of the system")
 	server := withtls.Parse("127.0.0.1:7009")
 	var filters []listener.Filter
 	if *encrypted {
@@ -34,8 +39,30 @@ func main() {
 		if err != nil || host == "unix" {
 			cli.Exit("proxy", errors.New("-tls-to needs a -to with a host"), 2)
 		}
-		filters = append(filters, secure.Client(&tls.Config{ServerName: host}, nil))
+		trusted, err := read(*roots)
+		if err != nil {
+			cli.Exit("proxy", err, 1)
+		}
+		filters = append(filters, secure.Client(&tls.Config{ServerName: host, RootCAs: trusted}, nil))
+	} else if *roots != "" {
+		cli.Exit("proxy", errors.New("-tls-ca needs -tls-to"), 2)
 	}
 	server.Limits.Conns = 2 // one is dialled for each that is accepted
 	server.Run(server.Listen(server.Addr, proxy.To(to, filters...)))
+}
+
+// read returns the certificates in a file, or nil, which means those of the system, without one.
+func read(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the certificates to trust: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("cannot trust the certificates in %s: there is none in PEM", path)
+	}
+	return roots, nil
 }
