@@ -29,6 +29,7 @@ const floors = `
 	shutdown          time
 	internal/netpoll  golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
+	internal/pool     internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/race
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix runtime
@@ -38,20 +39,24 @@ const floors = `
 	internal/loan     internal/hook
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
-	internal/tier     internal/race os os/exec testing
+	internal/tier     internal/race os os/exec path/filepath testing
+	internal/pgserver internal/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
-	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 encoding/binary encoding/hex
+	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
 	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time
-	internal/tier/run bufio encoding/json flag os os/exec path/filepath regexp runtime time
+	internal/tier/run internal/tier bufio encoding/json flag os os/exec path/filepath regexp runtime time
 	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/race internal/terms internal/thread internal/wheel
+	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/pool internal/race internal/terms internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime runtime/debug time
+
+	# 2: bytes between a task and goroutines. os and time for the deadlines of those
+	internal/lane     act os time
 
 	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
 	demon             act shutdown internal/hook time
@@ -60,7 +65,7 @@ const floors = `
 	monitor           act shutdown internal/netpoll internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/race
+	listener          act shutdown monitor internal/lane internal/race
 	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
@@ -77,7 +82,7 @@ const floors = `
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro listener monitor shutdown internal/loan container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro listener monitor shutdown internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
@@ -91,10 +96,17 @@ const floors = `
 	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook
 	                  go.uber.org/zap net os time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
+	httpd/websocket/internal/frame   encoding/binary
+	# the handshake of WebSocket has a SHA-1 in base64
+	httpd/websocket   act shutdown listener httpd httpd/websocket/internal/frame internal/hook internal/race
+	                  crypto/sha1 encoding/base64 net time
+	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics listener monitor secure service
+	                  bufio context crypto/tls go.uber.org/zap net net/http net/netip net/url time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
 	stage             act internal/panics shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
+	stage/internal/migration   io/fs path
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown internal/tier stage
@@ -108,7 +120,7 @@ const floors = `
 	program           act demon internal/cli listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal path/filepath syscall time
 
-	# 7: examples
+	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
 	examples/internal/tool   act internal/cli monitor shutdown context os
 	examples/internal/withtls   act internal/cli listener program secure crypto/tls flag
 	examples/chat/chat      act listener process shutdown net time
@@ -130,11 +142,13 @@ const floors = `
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
 	examples/press          examples/press/press examples/internal/withtls internal/cli os time
 	examples/proxy/proxy    act listener net time
-	examples/proxy          examples/proxy/proxy examples/internal/withtls internal/cli listener secure crypto/tls flag net
+	examples/proxy          examples/proxy/proxy examples/internal/withtls internal/cli listener secure crypto/tls crypto/x509 flag net os
 	examples/publish/publish   act listener net
 	examples/publish        examples/publish/publish listener program service flag
 	examples/remind/remind  act listener service bufio time
 	examples/remind         examples/remind/remind examples/internal/tool internal/cli flag os
+	examples/websocket-echo/echo   act httpd httpd/websocket
+	examples/websocket-echo   examples/websocket-echo/echo examples/internal/withtls httpd
 `
 
 // plain is what any package may import.
@@ -236,10 +250,10 @@ var doors = map[string][]string{
 	"act/config.go":                  {"time.Now", "time.Since"},                                       // the system's Clock
 	"internal/hook/parker.go":        {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
 	"act/group.go":                   {"go"},                                                           // the threads, and the goroutines that wait for them
-	"act/executor.go":                {"go"},                                                           // the default Executor
+	"internal/pool/pool.go":          {"go"},                                                           // the default Executor, and the slots of handshakes
 	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
-	"listener/bridge.go":             {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
+	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
@@ -252,7 +266,7 @@ var doors = map[string][]string{
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.
-var doorless = []string{"examples/", "internal/exectest/", "internal/price/", "internal/tier/run/", "stage/enginetest/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/tier/run/", "stage/enginetest/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
