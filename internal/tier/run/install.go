@@ -43,7 +43,8 @@ func install() {
 		os.Setenv("DEBIAN_FRONTEND", "noninteractive")
 		for _, arguments := range [][]string{
 			{"apt-get", "update", "-q"},
-			slices.Concat([]string{"apt-get", "install", "-qy", "--no-install-recommends"}, packages),
+			// Another apt-get may be at work, as after the start of a machine: five minutes are its.
+			slices.Concat([]string{"apt-get", "install", "-qy", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, packages),
 		} {
 			arguments = slices.Concat(root, arguments)
 			fmt.Println("$", strings.Join(arguments, " "))
