@@ -49,7 +49,7 @@ func (e *CloseError) Error() string {
 // receives; any code on that scheduler may send and close: also the turn of another task, and a posted function. At rest
 // it has no buffer and no goroutine.
 type Conn struct {
-	server      *Server
+	options     *Options
 	conn        *listener.Conn
 	subprotocol string
 	waker       act.Waker // of the present turn of its task, or the wait after it
@@ -192,7 +192,7 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 			c.control(h.Opcode, payload[:h.Length])
 		case (h.Opcode == frame.Continuation) != (c.kind != 0):
 			return h, 0, c.fail(frame.Protocol, errOrder)
-		case h.Length > c.server.maxMessage()-c.size:
+		case h.Length > c.options.maxMessage()-c.size:
 			return h, 0, c.fail(frame.TooLarge, errTooLarge)
 		default:
 			return h, n, nil

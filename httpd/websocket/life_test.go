@@ -43,7 +43,7 @@ func waits() *actor {
 func TestPingsAndPongs(t *testing.T) {
 	w := newWorld(t)
 	var ended error
-	v := &websocket.Server{Handler: echo(&ended), Timeouts: websocket.Timeouts{Ping: 10 * time.Second, Pong: 3 * time.Second}}
+	v := &websocket.Server{Handler: echo(&ended), Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second, Pong: 3 * time.Second}}}
 	c := w.dial(v, listener.Limits{})
 	w.pass(9 * time.Second)
 	c.send(text("a")) // a sign of life
@@ -74,7 +74,7 @@ func TestPingsAndPongs(t *testing.T) {
 // The bytes of a message are a sign of life, too.
 func TestAMessageMayComeSlowly(t *testing.T) {
 	w := newWorld(t)
-	c := w.dial(&websocket.Server{Handler: echo(nil), Timeouts: websocket.Timeouts{Ping: 10 * time.Second}}, listener.Limits{})
+	c := w.dial(&websocket.Server{Handler: echo(nil), Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second}}}, listener.Limits{})
 	header, payload := text("it takes its time")[:6], text("it takes its time")[6:]
 	c.send(header)
 	for i := range len(payload) {
@@ -269,7 +269,7 @@ func TestEndsOfAnAction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			a := &actor{turn: row.turn}
-			v := &websocket.Server{Handler: a.handler, Timeouts: websocket.Timeouts{Close: 3 * time.Second}}
+			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Timeouts: websocket.Timeouts{Close: 3 * time.Second}}}
 
 			c := w.dial(v, listener.Limits{}) // one that answers, behind a message that is thrown away
 			long := text("ab") + begin("") + last(strings.Repeat("c", 2000))
@@ -421,7 +421,7 @@ func TestPieces(t *testing.T) {
 func TestSubprotocol(t *testing.T) {
 	w := newWorld(t)
 	a := waits()
-	c := w.connect(&websocket.Server{Handler: a.handler, Subprotocols: []string{"chat.v1"}}, listener.Limits{})
+	c := w.connect(&websocket.Server{Handler: a.handler, Options: websocket.Options{Subprotocols: []string{"chat.v1"}}}, listener.Limits{})
 	c.send(handshake + "Sec-WebSocket-Protocol: chat.v1\r\n\r\n")
 	c.until("\r\n\r\n")
 	require.Equal(t, "chat.v1", a.conn.Subprotocol())

@@ -104,7 +104,7 @@ func TestRules(t *testing.T) {
 			for i, way := range ways(row.says) {
 				for name, handler := range echoes {
 					var ended error
-					c := w.dial(&websocket.Server{Handler: handler(&ended), MaxMessage: 1000}, listener.Limits{})
+					c := w.dial(&websocket.Server{Handler: handler(&ended), Options: websocket.Options{MaxMessage: 1000}}, listener.Limits{})
 					c.send(way...)
 					require.Equal(t, row.told, c.rest(), "%s, split %d", name, i)
 					var err *websocket.CloseError
@@ -193,7 +193,7 @@ func TestHandshakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			v := &websocket.Server{Handler: echo(nil), Subprotocols: []string{"chat.v1", "b.v1"}}
+			v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Subprotocols: []string{"chat.v1", "b.v1"}}}
 			step := tier.Choose(17, 5, 1)
 			for i := 0; i < len(row.says); i += step {
 				c := w.connect(v, listener.Limits{})

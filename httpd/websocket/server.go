@@ -2,13 +2,10 @@ package websocket
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha1"
 	"encoding/base64"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
@@ -25,46 +22,11 @@ type Server struct {
 	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
 	// with code 1001.
 	Handler func(c *Conn, r *httpd.Request) act.Action
-	// Subprotocols are those that the server speaks. The first one of the client's list that is among them is chosen.
-	Subprotocols []string
 	// Origin reports whether pages of the request's origin may connect; others get status 403. If it is nil, those of the
 	// same host may, and clients that send no Origin, which are no browsers.
 	Origin func(r *httpd.Request) bool
-	// MaxMessage is the size of the largest message, in bytes. For a larger one the connection is closed with code 1009,
-	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
-	// takes at most twice the memory of what has come.
-	MaxMessage int64
-	Timeouts   Timeouts
+	Options
 }
-
-// Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.
-type Timeouts struct {
-	// Ping is after how long a time without a frame of the peer it is asked for a sign of life. 0 means 30 s.
-	Ping time.Duration
-	// Pong is how long it may take to answer with any frame; then the connection is cut, unless the peer has taken some of
-	// what is queued for it meanwhile. While the action leaves a message unread no answer is expected. 0 means 30 s.
-	Pong time.Duration
-	// Close is how long the close handshake may take; then the connection is closed without. 0 means 5 s.
-	Close time.Duration
-}
-
-func (v *Server) maxMessage() int64 {
-	if v.MaxMessage < 0 {
-		return math.MaxInt64
-	}
-	return cmp.Or(v.MaxMessage, 1<<20)
-}
-
-// or returns d, or standard if d is 0, or never if d is negative.
-func or(d, standard time.Duration) time.Duration {
-	if d = cmp.Or(d, standard); d < 0 {
-		return never
-	}
-	return d
-}
-
-// never is later than any server lives. Adding to it does not overflow.
-const never time.Duration = math.MaxInt64 / 4
 
 // Serve answers a handshake (RFC 6455 4.2). A request that is none gets status 426, also one of another version of the
 // protocol; another method than GET gets 405, and a handshake that is not complete 400.
@@ -96,7 +58,7 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	}
 	subprotocol := v.choose(r)
 	err := w.SwitchProtocols("websocket", func(c *listener.Conn) act.Action {
-		x := &session{Conn: Conn{server: v, conn: c, subprotocol: subprotocol}}
+		x := &session{Conn: Conn{options: &v.Options, conn: c, subprotocol: subprotocol}}
 		x.heard = c.Scheduler().Now()
 		if x.Child.Action = v.Handler(&x.Conn, r); x.Child.Action == nil {
 			x.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })

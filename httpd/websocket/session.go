@@ -104,7 +104,7 @@ func (x *session) look() error {
 // alive asks a peer that is silent for a sign of life, and cuts off one that gives none. A peer of which something is
 // unread has given one.
 func (x *session) alive(t *act.Task, unread bool) bool {
-	ping, pong := or(x.server.Timeouts.Ping, 30*time.Second), or(x.server.Timeouts.Pong, 30*time.Second)
+	ping, pong := or(x.options.Timeouts.Ping, 30*time.Second), or(x.options.Timeouts.Pong, 30*time.Second)
 	now := t.Scheduler().Now()
 	if unread {
 		x.hear()
@@ -159,7 +159,7 @@ const skipped = 64
 // end waits until the peer has answered the close frame, and everything has been handed to the system. Then it closes, in
 // stages, so that the close frame arrives (RFC 6455 7.1.1).
 func (x *session) end(t *act.Task) act.Directive {
-	limit := x.since + or(x.server.Timeouts.Close, 5*time.Second)
+	limit := x.since + or(x.options.Timeouts.Close, 5*time.Second)
 	late := t.Scheduler().Now() >= limit
 	for n := 0; x.got == nil && !late; n++ {
 		err := x.skip()

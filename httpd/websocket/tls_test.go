@@ -31,7 +31,7 @@ func TestRulesOverTLS(t *testing.T) {
 		"wss": {secure.Server(&tls.Config{Certificates: []tls.Certificate{cert}}, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &websocket.Server{Handler: echo(nil), MaxMessage: 1000}
+			v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{MaxMessage: 1000}}
 			socket := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: v.Serve}).Serve, Filters: filters}
 			s := servertest.Start(t, act.Config{Schedulers: 2}, socket.Setup)
 			dial := func() net.Conn {

@@ -17,7 +17,7 @@ const batch = 64
 
 // Site returns the handler of the server, whose connections of WebSocket are at /ws.
 func Site() httpd.Handler {
-	sockets := &websocket.Server{Handler: Echo, Subprotocols: []string{"chat.v1"}, MaxMessage: MaxMessage}
+	sockets := &websocket.Server{Handler: Echo, Options: websocket.Options{Subprotocols: []string{"chat.v1"}, MaxMessage: MaxMessage}}
 	site := &httpd.Mux{}
 	site.Handle("/ws", sockets.Serve)
 	return site.Serve

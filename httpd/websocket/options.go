@@ -1,0 +1,47 @@
+package websocket
+
+import (
+	"cmp"
+	"math"
+	"time"
+)
+
+// Options are what a connection has on either side.
+type Options struct {
+	// Subprotocols are those that this side speaks. A server chooses the first one of the client's list that is among them.
+	Subprotocols []string
+	// MaxMessage is the size of the largest message, in bytes. For a larger one the connection is closed with code 1009,
+	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
+	// takes at most twice the memory of what has come.
+	MaxMessage int64
+	Timeouts   Timeouts
+}
+
+// Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.
+type Timeouts struct {
+	// Ping is after how long a time without a frame of the peer it is asked for a sign of life. 0 means 30 s.
+	Ping time.Duration
+	// Pong is how long it may take to answer with any frame; then the connection is cut, unless the peer has taken some of
+	// what is queued for it meanwhile. While the action leaves a message unread no answer is expected. 0 means 30 s.
+	Pong time.Duration
+	// Close is how long the close handshake may take; then the connection is closed without. 0 means 5 s.
+	Close time.Duration
+}
+
+func (o *Options) maxMessage() int64 {
+	if o.MaxMessage < 0 {
+		return math.MaxInt64
+	}
+	return cmp.Or(o.MaxMessage, 1<<20)
+}
+
+// or returns d, or standard if d is 0, or never if d is negative.
+func or(d, standard time.Duration) time.Duration {
+	if d = cmp.Or(d, standard); d < 0 {
+		return never
+	}
+	return d
+}
+
+// never is later than any server lives. Adding to it does not overflow.
+const never time.Duration = math.MaxInt64 / 4
