@@ -69,11 +69,18 @@ type Conn struct {
 
 	got error // how it has ended for Receive: a CloseError, or what the system reports
 
-	// What is sent: behind what listener.Conn has taken comes out, and then the answer to the latest ping.
-	out    []byte
-	pong   []byte
-	ponged bool // there is such an answer
+	// What is sent: behind what listener.Conn has taken comes out, then the answer to the latest ping, then what was pushed.
+	out     []byte
+	pong    []byte
+	backlog []*Prepared // the last one may be the close frame
+	given   int64       // how many bytes listener.Conn has taken
+	dropped int
+	ponged  bool // there is such an answer
 }
+
+// Scheduler returns the scheduler that the connection belongs to, also after its end. Any goroutine may call it, to post to
+// that scheduler.
+func (c *Conn) Scheduler() *act.Scheduler { return c.conn.Scheduler() }
 
 // Subprotocol returns the one that was chosen, or "".
 func (c *Conn) Subprotocol() string { return c.subprotocol }
@@ -250,7 +257,7 @@ func (c *Conn) lost(err error) error {
 	if c.closed = true; err == io.EOF {
 		err = &CloseError{Code: frame.Abnormal}
 	}
-	c.got, c.partial = err, nil
+	c.got, c.partial, c.backlog = err, nil, nil
 	return err
 }
 
@@ -299,29 +306,46 @@ func (c *Conn) write(p []byte) {
 	n := 0
 	if len(c.out) == 0 {
 		n, _ = c.conn.Write(p) // the next flush finds an error again
+		c.given += int64(n)
 	}
 	c.out = append(c.out, p[n:]...)
 }
 
-// flush sends what there was no room for.
-func (c *Conn) flush() error {
-	if len(c.out) > 0 {
-		n, err := c.conn.Write(c.out)
-		if c.out = c.out[n:]; err != nil {
-			return err
-		}
+// send gives out to the listener.Conn, as far as there is room.
+func (c *Conn) send() error {
+	n, err := c.conn.Write(c.out)
+	c.given += int64(n)
+	if c.out = c.out[n:]; len(c.out) == 0 {
 		c.out = nil
 	}
-	if c.ponged && !c.closed {
-		if _, err := c.conn.Write(nil); err != nil {
-			return err
+	return err
+}
+
+// flush sends what there was no room for.
+func (c *Conn) flush() error {
+	for {
+		if len(c.out) > 0 {
+			if err := c.send(); err != nil {
+				return err
+			}
 		}
-		p := c.pong
-		c.pong, c.ponged = nil, false
-		c.put(frame.Pong, p)
-		return c.flush()
+		switch {
+		case c.ponged && !c.closed:
+			if _, err := c.conn.Write(nil); err != nil {
+				return err
+			}
+			p := c.pong
+			c.pong, c.ponged = nil, false
+			c.put(frame.Pong, p)
+		case len(c.backlog) > 0:
+			if err := c.roomToPush(c.backlog[0]); err != nil {
+				return err
+			}
+			c.out = c.next().frame(c)
+		default:
+			return nil
+		}
 	}
-	return nil
 }
 
 // ready reports whether what is sent now would not have to wait in out.
@@ -343,15 +367,23 @@ func (c *Conn) Close(code int, reason string) {
 	}
 }
 
-// shut sends the close frame, if none was sent.
+// shut sends the close frame, if none was sent, behind what waits. A peer that has closed, or has broken the protocol,
+// takes no more of that.
 func (c *Conn) shut(code int, reason string) {
-	if c.closed {
-		return
-	}
-	_ = c.flush()
-	c.closed, c.partial = true, nil
 	var space [frame.MaxControl]byte
-	c.put(frame.Close, frame.AppendClose(space[:0], code, reason))
+	said := frame.AppendClose(space[:0], code, reason)
+	switch _ = c.flush(); {
+	case c.got != nil && c.closed && len(c.backlog) > 0:
+		c.backlog = c.backlog[len(c.backlog)-1:]
+	case c.closed:
+		return
+	case c.got == nil && len(c.backlog) > 0:
+		c.backlog = append(c.backlog, prepare(frame.Close, said))
+	default:
+		c.backlog = nil
+		c.put(frame.Close, said)
+	}
+	c.closed, c.partial = true, nil
 }
 
 // Next turns the error of a call into a Directive for a task that goes on by receiving: nil is Yield, or Wait if nothing is

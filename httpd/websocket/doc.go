@@ -4,6 +4,9 @@
 // then on. A [Conn] never blocks: Receive lends the next message, Send takes a message or nothing, and an error that is an
 // act.Blocked says what to wait for. So back-pressure is the default, as on a listener.Conn.
 //
+// A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
+// does not read is a policy: whoever pushes waits, or the oldest messages are dropped, or the connection is closed.
+//
 // Pings are answered, silent peers are asked for a sign of life, and the close handshake is made, without the action. An
 // idle connection has no goroutine and no buffer. There is no compression, and no client.
 package websocket

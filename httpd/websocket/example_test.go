@@ -1,6 +1,8 @@
 package websocket_test
 
 import (
+	"slices"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
@@ -24,4 +26,51 @@ func ExampleServer() {
 	site := &httpd.Mux{}
 	site.Handle("/last-digit", (&websocket.Server{Handler: count}).Serve)
 	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: site.Serve}).Serve)
+}
+
+// What anybody sends goes to all who are connected, on all schedulers. Those who read too slowly lose the oldest messages.
+func ExampleConn_Push() {
+	join := func(c *websocket.Conn, _ *httpd.Request) act.Action {
+		members := present.Get(c.Scheduler())
+		*members = append(*members, c)
+		return &member{conn: c}
+	}
+	room := &websocket.Server{Handler: join, Options: websocket.Options{Overflow: websocket.Drop}}
+	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: room.Serve}).Serve)
+}
+
+// present has the connections of a scheduler.
+var present = act.NewLocal(func(*act.Scheduler) *[]*websocket.Conn { return new([]*websocket.Conn) })
+
+type member struct {
+	conn    *websocket.Conn
+	publish func(*act.Scheduler) // waits for room in the inboxes of the schedulers
+}
+
+func (x *member) Act(t *act.Task) act.Directive {
+	if x.publish == nil {
+		m, err := x.conn.Receive()
+		if err != nil {
+			return x.conn.Next(t, err)
+		}
+		said := websocket.Prepare(m.Type, m.Data)
+		x.publish = func(s *act.Scheduler) {
+			for _, c := range *present.Get(s) {
+				_ = c.Push(said) // an error means that c is closed
+			}
+		}
+	}
+	err := t.Scheduler().Group().Broadcast(x.publish)
+	if err == nil {
+		x.publish = nil
+	}
+	return x.conn.Next(t, err)
+}
+
+// Close is called when the connection has ended, however it did.
+func (x *member) Close() error {
+	members := present.Get(x.conn.Scheduler())
+	i := slices.Index(*members, x.conn)
+	*members = slices.Delete(*members, i, i+1)
+	return nil
 }

@@ -124,6 +124,17 @@ func (c *client) next() (said string) {
 	return said
 }
 
+// message returns the payload of the next frame of the server.
+func (c *client) message() (payload string) {
+	c.w.T.Helper()
+	c.read(func() (err error) {
+		_, p, err := readPayload(c)
+		payload = string(p)
+		return err
+	})
+	return payload
+}
+
 // rest returns all frames up to the end of the connection.
 func (c *client) rest() (said string) {
 	c.w.T.Helper()
@@ -146,35 +157,44 @@ func (c *client) rest() (said string) {
 
 // readFrame reads a frame of a server: text "a".
 func readFrame(r io.Reader) (string, error) {
+	h, p, err := readPayload(r)
+	if err != nil {
+		return "", err
+	}
+	name := map[frame.Opcode]string{0: "more", 1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}[h.Opcode]
+	if h.Opcode == frame.Close && len(p) >= 2 {
+		name, p = fmt.Sprint("close ", binary.BigEndian.Uint16(p)), p[2:]
+	}
+	if !h.Final {
+		name += " (not final)"
+	}
+	if len(p) > 100 {
+		return fmt.Sprintf("%s of %d", name, len(p)), nil
+	}
+	return fmt.Sprintf("%s %q", name, p), nil
+}
+
+// readPayload reads a frame of a server.
+func readPayload(r io.Reader) (frame.Header, []byte, error) {
 	var head []byte
 	for {
 		h, n, err := frame.Parse(head, false)
 		if err != nil {
-			return "", err
+			return h, nil, err
 		}
 		if n == 0 {
 			b := []byte{0}
 			if _, err := io.ReadFull(r, b); err != nil {
-				return "", err
+				return h, nil, err
 			}
 			head = append(head, b...)
 			continue
 		}
 		p := make([]byte, h.Length)
 		if _, err := io.ReadFull(r, p); err != nil {
-			return "", fmt.Errorf("in a frame: %w", err)
+			return h, nil, fmt.Errorf("in a frame: %w", err)
 		}
-		name := map[frame.Opcode]string{0: "more", 1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}[h.Opcode]
-		if h.Opcode == frame.Close && len(p) >= 2 {
-			name, p = fmt.Sprint("close ", binary.BigEndian.Uint16(p)), p[2:]
-		}
-		if !h.Final {
-			name += " (not final)"
-		}
-		if len(p) > 100 {
-			return fmt.Sprintf("%s of %d", name, len(p)), nil
-		}
-		return fmt.Sprintf("%s %q", name, p), nil
+		return h, p, nil
 	}
 }
 

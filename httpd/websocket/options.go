@@ -14,7 +14,11 @@ type Options struct {
 	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
 	// takes at most twice the memory of what has come.
 	MaxMessage int64
-	Timeouts   Timeouts
+	// Backlog is how many messages of Push may wait for a peer that is slow. 0 means 64, and less than 0 means none. What
+	// Push does with one more is Overflow; 0 means Block.
+	Backlog  int
+	Overflow Overflow
+	Timeouts Timeouts
 }
 
 // Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.
@@ -34,6 +38,8 @@ func (o *Options) maxMessage() int64 {
 	}
 	return cmp.Or(o.MaxMessage, 1<<20)
 }
+
+func (o *Options) backlog() int { return max(0, cmp.Or(o.Backlog, 64)) }
 
 // or returns d, or standard if d is 0, or never if d is negative.
 func or(d, standard time.Duration) time.Duration {

@@ -18,7 +18,7 @@ type session struct {
 	act.Child // the user's
 	timer     act.Timer
 	since     time.Duration // when the peer was asked for a sign of life, or when ending began
-	queued    int           // what the peer had to take then
+	took      int64         // what the peer had taken then, if there was more to take; else -1
 	failure   error         // of the user's action
 	stopping  bool          // an order has come
 	ending    bool          // the user's action has no more turns
@@ -111,7 +111,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	}
 	if x.asked && now >= x.since+pong {
 		_ = x.conn.Flush() // else it seems to stand still for long, see there
-		if x.pending() >= x.queued {
+		if x.took < 0 || x.taken() == x.took {
 			x.conn.Abort()
 			x.closed, x.got = true, &CloseError{frame.Abnormal, "no answer to a ping"}
 			return false
@@ -123,7 +123,9 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 			x.put(frame.Ping, nil)
 			_ = x.conn.Flush() // what the peer takes is counted from here
 		} // else it has enough to take, which is a sign of life as well
-		x.asked, x.since, x.queued = true, now, x.pending()
+		if x.asked, x.since, x.took = true, now, x.taken(); x.conn.Queued()+len(x.out) == 0 {
+			x.took = -1 // what the system takes from now on is no sign of life
+		}
 	}
 	if x.asked {
 		x.wakeAt(t, x.since+pong)
@@ -133,7 +135,8 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	return true
 }
 
-func (x *session) pending() int { return x.conn.Queued() + len(x.out) }
+// taken returns how many bytes the system has taken.
+func (x *session) taken() int64 { return x.given - int64(x.conn.Queued()) }
 
 // wakeAt has a turn come at the given time, or earlier: setting the timer for every message would cost every message.
 func (x *session) wakeAt(t *act.Task, when time.Duration) {
@@ -188,7 +191,7 @@ func (x *session) end(t *act.Task) act.Directive {
 	}
 	_ = x.conn.Close() // an error means that the peer has gone
 	x.timer.Stop()
-	x.out = nil
+	x.out, x.backlog = nil, nil
 	if x.failure != nil {
 		return t.Fail(x.failure)
 	}

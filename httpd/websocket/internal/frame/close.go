@@ -13,6 +13,7 @@ const (
 	NoStatus  = 1005 // a close frame without a code; never sent
 	Abnormal  = 1006 // no close frame has come; never sent
 	NotUTF8   = 1007
+	Policy    = 1008
 	TooLarge  = 1009
 	Internal  = 1011
 )

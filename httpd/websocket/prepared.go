@@ -1,0 +1,123 @@
+package websocket
+
+import (
+	"net"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+)
+
+// Prepared is a message that is framed once for all its receivers; see [Conn.Push]. It does not change, and any goroutine
+// may use it.
+type Prepared struct {
+	opcode  frame.Opcode
+	plain   []byte // the frame of a server
+	payload []byte // of plain
+}
+
+// Prepare makes a copy of p, which must be UTF-8 if it is a text.
+func Prepare(t Type, p []byte) *Prepared {
+	if t != Text && t != Binary {
+		panic("websocket: Prepare of no type")
+	}
+	return prepare(frame.Opcode(t), p)
+}
+
+func prepare(o frame.Opcode, p []byte) *Prepared {
+	h := frame.Header{Opcode: o, Final: true, Length: int64(len(p))}
+	plain := h.Append(make([]byte, 0, frame.MaxHeader+len(p)))
+	start := len(plain)
+	plain = append(plain, p...)
+	return &Prepared{o, plain, plain[start:]}
+}
+
+// frame returns the frame that c sends, which nobody may change.
+func (m *Prepared) frame(*Conn) []byte { return m.plain[:len(m.plain):len(m.plain)] }
+
+// Overflow is what Push does if Options.Backlog messages wait already.
+type Overflow uint8
+
+const (
+	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
+	Block Overflow = iota
+	// Drop drops the oldest message that waits, and counts it; see [Conn.Dropped].
+	Drop
+	// Disconnect closes the connection with code 1008. What waits is dropped, and the error is net.ErrClosed.
+	Disconnect
+)
+
+// Push sends a message that is shared by many connections: it is for those of other tasks and of posted functions, as when
+// a line goes to all members of a room. The connection has no copy of it, except of what a slow peer has taken in part:
+// beyond 4 KiB, or one message, the messages wait as references, in order, and are sent without a further call. If
+// Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped, or the
+// connection is closed.
+//
+// Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an
+// action whose peer gets more than it can take should push its answers as well. Close sends what waits before the close
+// frame, within Timeouts.Close. When the peer closes, what waits is dropped.
+//
+// The error is net.ErrClosed after Close, and when the connection has ended; or what the system reports.
+func (c *Conn) Push(m *Prepared) error {
+	if c.closed {
+		return net.ErrClosed
+	}
+	err := c.flush()
+	if err == nil {
+		err = c.roomToPush(m)
+	}
+	if err == nil {
+		c.out = m.frame(c)
+		if c.send(); len(c.out) > 0 {
+			c.waker.Wake() // its task waits for room
+		}
+		return nil
+	}
+	if _, waits := err.(act.Blocked); !waits {
+		return err
+	}
+	if most := c.options.backlog(); len(c.backlog) >= most {
+		switch {
+		case c.options.Overflow == Block:
+			return err
+		case c.options.Overflow == Disconnect:
+			c.backlog = nil
+			c.shut(frame.Policy, "too slow")
+			c.waker.Wake()
+			return net.ErrClosed
+		}
+		if c.dropped++; most == 0 {
+			return nil
+		}
+		c.next()
+	}
+	if c.backlog = append(c.backlog, m); len(c.backlog) == 1 {
+		c.waker.Wake()
+	}
+	return nil
+}
+
+// Dropped returns how many messages Push has dropped for newer ones. Those that waited when the connection ended are not
+// counted.
+func (c *Conn) Dropped() int { return c.dropped }
+
+// few is how many bytes of pushed messages a connection may hold: as much as listener.Conn gathers in a turn.
+const few = 4 << 10
+
+// roomToPush returns nil if m may be given to the listener.Conn: less than few bytes lie there with it, or it is alone.
+func (c *Conn) roomToPush(m *Prepared) error {
+	queued, n := c.conn.Queued(), len(m.plain)
+	if n > c.conn.Room() || queued > 0 && queued+n > few {
+		return c.conn.Sent()
+	}
+	return nil
+}
+
+// next takes the oldest message that waits.
+func (c *Conn) next() *Prepared {
+	m := c.backlog[0]
+	c.backlog[0] = nil
+	if c.backlog = c.backlog[1:]; len(c.backlog) == 0 {
+		c.backlog = nil
+	}
+	return m
+}

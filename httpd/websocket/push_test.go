@@ -1,0 +1,333 @@
+package websocket_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// full is more than the buffers of the system hold.
+const full = 16 << 20
+
+// slow returns a connection whose peer does not read, after a message of the size full.
+func slow(t *testing.T, o websocket.Options) (*world, *actor, *client) {
+	w := newWorld(t)
+	a := waits()
+	c := w.dial(&websocket.Server{Handler: a.handler, Options: o}, listener.Limits{})
+	w.Turn(func(*act.Task) { require.NoError(t, a.conn.Send(websocket.Binary, make([]byte, full))) })
+	return w, a, c
+}
+
+// note returns message n.
+func note(n int) *websocket.Prepared { return websocket.Prepare(websocket.Text, []byte(fmt.Sprint(n))) }
+
+// hear requires that the peer gets these messages next.
+func (c *client) hear(from, to int) {
+	c.w.T.Helper()
+	for n := from; n < to; n++ {
+		require.Equal(c.w.T, fmt.Sprintf("text %q", fmt.Sprint(n)), c.next())
+	}
+}
+
+func TestAPreparedMessageGoesToAll(t *testing.T) {
+	w := newWorld(t)
+	for _, n := range []int{0, 1, 125, 126, 65535, 65536, 5 << 20} {
+		said := websocket.Prepare(websocket.Binary, make([]byte, n))
+		for range 3 {
+			a := waits()
+			c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
+			w.Turn(func(*act.Task) {
+				require.NoError(t, a.conn.Push(said))
+				require.NoError(t, a.conn.Push(said))
+			})
+			for range 2 {
+				if n > 100 {
+					require.Equal(t, fmt.Sprintf("binary of %d", n), c.next())
+				} else {
+					require.Equal(t, fmt.Sprintf("binary %q", make([]byte, n)), c.next())
+				}
+			}
+			c.send(bye(1000, ""))
+			require.Equal(t, `close 1000 ""`, c.rest())
+			require.Equal(t, net.ErrClosed, a.conn.Push(said))
+			require.Zero(t, a.conn.Dropped())
+		}
+	}
+	require.Panics(t, func() { websocket.Prepare(0, nil) })
+}
+
+// What posted functions push in one pass goes out together, without a turn of the connection's task.
+func TestPushesOfOnePassGoOutTogether(t *testing.T) {
+	w := newWorld(t)
+	turns := 0
+	a := &actor{turn: func(_ *actor, t *act.Task) act.Directive { turns++; t.Waker(); return act.Wait }}
+	c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
+	servertest.Step(t, w.S)
+	w.OS.Forget()
+	before := turns
+	for n := range 20 {
+		require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n))) }))
+	}
+	c.hear(0, 20)
+	require.Equal(t, 1, w.OS.Count("send"))
+	require.Equal(t, before, turns)
+}
+
+func TestOverflow(t *testing.T) {
+	for name, row := range map[string]struct {
+		overflow       websocket.Overflow
+		backlog, waits int
+	}{
+		"Block":                   {websocket.Block, 5, 5},
+		"Block, the default":      {websocket.Block, 0, 64},
+		"Block, no backlog":       {websocket.Block, -1, 0},
+		"Drop":                    {websocket.Drop, 5, 5},
+		"Drop, the default":       {websocket.Drop, 0, 64},
+		"Drop, no backlog":        {websocket.Drop, -1, 0},
+		"Disconnect":              {websocket.Disconnect, 5, 5},
+		"Disconnect, no backlog":  {websocket.Disconnect, -1, 0},
+		"Disconnect, the default": {websocket.Disconnect, 0, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, c := slow(t, websocket.Options{Overflow: row.overflow, Backlog: row.backlog})
+			w.Turn(func(*act.Task) {
+				for n := range row.waits {
+					require.NoError(t, a.conn.Push(note(n)))
+				}
+			})
+			var errs [3]error
+			w.Turn(func(*act.Task) {
+				for i := range errs {
+					errs[i] = a.conn.Push(note(row.waits + i))
+				}
+			})
+			switch row.overflow {
+			case websocket.Block:
+				for _, err := range errs {
+					require.Implements(t, (*act.Blocked)(nil), err)
+				}
+				pushed := false
+				w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+					if err := a.conn.Push(note(row.waits)); err != nil {
+						return listener.Next(t, err)
+					}
+					pushed = true
+					return act.Done
+				}))
+				servertest.Step(t, w.S)
+				require.False(t, pushed)
+				require.Equal(t, fmt.Sprint("binary of ", full), c.next())
+				c.hear(0, row.waits+1)
+				require.Zero(t, a.conn.Dropped())
+			case websocket.Drop:
+				require.Equal(t, [3]error{}, errs)
+				require.Equal(t, 3, a.conn.Dropped())
+				require.Equal(t, fmt.Sprint("binary of ", full), c.next())
+				c.hear(3, 3+row.waits)
+				require.Equal(t, 3, a.conn.Dropped())
+			case websocket.Disconnect:
+				require.Equal(t, [3]error{net.ErrClosed, net.ErrClosed, net.ErrClosed}, errs)
+				require.Equal(t, fmt.Sprint("binary of ", full), c.next())
+				require.Equal(t, `close 1008 "too slow"`, c.next())
+				c.send(bye(1008, ""))
+				require.Empty(t, c.rest())
+				require.Equal(t, []string{"closed"}, a.log)
+				return
+			}
+			c.send(bye(1000, ""))
+			require.Equal(t, `close 1000 ""`, c.rest())
+		})
+	}
+}
+
+// Messages leave in the order of the calls; answers to pings do not wait for those that were pushed.
+func TestSendAndPushKeepTheirOrder(t *testing.T) {
+	w, a, c := slow(t, websocket.Options{})
+	var err error
+	w.Turn(func(*act.Task) {
+		for n := range 3 {
+			require.NoError(t, a.conn.Push(note(n)))
+		}
+		err = a.conn.Send(websocket.Text, []byte("3"))
+	})
+	require.Implements(t, (*act.Blocked)(nil), err)
+	sent := false
+	w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if err := a.conn.Send(websocket.Text, []byte("3")); err != nil {
+			return listener.Next(t, err)
+		}
+		sent = true
+		_ = a.conn.Push(note(4))
+		return act.Done
+	}))
+	c.send(ping("a"))
+	require.False(t, sent)
+	require.Equal(t, fmt.Sprint("binary of ", full), c.next())
+	require.Equal(t, `pong "a"`, c.next())
+	c.hear(0, 5)
+	require.True(t, sent)
+	c.send(bye(1000, ""))
+	require.Equal(t, `close 1000 ""`, c.rest())
+}
+
+// What waits when this side closes comes before the close frame. A peer that has closed takes no more of it.
+func TestWhatWaitsAtTheEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(w *world, a *actor, c *client)
+		told string
+		sent bool
+	}{
+		"Close": {func(w *world, a *actor, _ *client) {
+			w.Turn(func(*act.Task) {
+				a.conn.Close(4000, "bye")
+				a.conn.Close(4001, "again")
+				require.Equal(w.T, net.ErrClosed, a.conn.Push(note(3)))
+				require.Equal(w.T, net.ErrClosed, a.conn.Send(websocket.Text, nil))
+			})
+		}, `close 4000 "bye"`, true},
+		"an order": {func(w *world, _ *actor, _ *client) {
+			w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Drop: true}})
+			servertest.Step(w.T, w.S)
+		}, `close 1001 ""`, true},
+		"the peer closes": {func(_ *world, _ *actor, c *client) { c.send(bye(1000, "")) }, `close 1000 ""`, false},
+		"both close": {func(w *world, a *actor, c *client) {
+			w.Turn(func(*act.Task) { a.conn.Close(4000, "bye") })
+			c.send(bye(1000, ""))
+		}, `close 4000 "bye"`, false},
+		"the peer breaks the protocol": {func(_ *world, _ *actor, c *client) { c.send("\xff") }, `close 1002 "a reserved bit is set"`, false},
+		"it does so after Close": {func(w *world, a *actor, c *client) {
+			w.Turn(func(*act.Task) { a.conn.Close(4000, "bye") })
+			c.send("\xff")
+		}, `close 4000 "bye"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, c := slow(t, websocket.Options{Backlog: 3})
+			w.Turn(func(*act.Task) {
+				for n := range 3 {
+					require.NoError(t, a.conn.Push(note(n)))
+				}
+			})
+			row.end(w, a, c)
+			require.Equal(t, fmt.Sprint("binary of ", full), c.next())
+			if row.sent {
+				c.hear(0, 3)
+			}
+			require.Equal(t, row.told, c.next())
+			c.send(bye(1000, ""))
+			require.Empty(t, c.rest())
+			require.Zero(t, a.conn.Dropped())
+		})
+	}
+}
+
+// A peer that is reset, or that takes nothing for as long as the close handshake may last, keeps nothing.
+func TestWhatWaitsForAPeerThatIsGone(t *testing.T) {
+	for name, end := range map[string]func(w *world, a *actor, c *client){
+		"reset": func(_ *world, _ *actor, c *client) { servertest.Reset(c.w.T, c.Conn) },
+		"silent": func(w *world, a *actor, _ *client) {
+			w.Turn(func(*act.Task) { a.conn.Close(1000, "") })
+			w.pass(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, c := slow(t, websocket.Options{})
+			w.Turn(func(*act.Task) { require.NoError(t, a.conn.Push(note(0))) })
+			end(w, a, c)
+			w.Until("the action is closed", func() bool { return len(a.log) > 0 })
+			require.Equal(t, net.ErrClosed, a.conn.Push(note(1)))
+		})
+	}
+}
+
+// A peer that takes a little now and then is alive, however much is pushed meanwhile; one that takes nothing is not.
+func TestASlowPeerThatIsPushedTo(t *testing.T) {
+	for name, reads := range map[string]bool{"reads": true, "does not": false} {
+		t.Run(name, func(t *testing.T) {
+			w, a, c := slow(t, websocket.Options{Overflow: websocket.Drop, Backlog: 2})
+			for range 10 {
+				w.pass(20 * time.Second)
+				w.Turn(func(*act.Task) { _ = a.conn.Push(websocket.Prepare(websocket.Binary, make([]byte, 1<<20))) })
+				if reads {
+					c.read(func() error {
+						_, err := io.ReadFull(c, make([]byte, 1<<20))
+						return err
+					})
+				}
+			}
+			require.Equal(t, !reads, len(a.log) > 0)
+		})
+	}
+}
+
+// Several tasks send and push, of all sizes, while the peer reads now and then: messages are whole, and each task's in
+// order.
+func TestWholeMessagesInOrder(t *testing.T) {
+	w := newWorld(t)
+	a := waits()
+	v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: 3}}
+	conn, peer := w.Conn("unix", listener.Limits{High: 8 << 10}) // with little room in the system
+	w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(conn))
+	c := &client{peer, w}
+	c.send(handshake + "\r\n")
+	c.until("\r\n\r\n")
+	const tasks, messages = 4, 100
+	left := tasks
+	for i := range tasks {
+		d := rand.New(rand.NewPCG(1, uint64(i)))
+		n := 0
+		next := ""
+		w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+			for ; n < messages; n++ {
+				if next == "" {
+					next = fmt.Sprint(i, " ", n, " ", strings.Repeat("x", d.IntN(100)*d.IntN(200)))
+				}
+				err := error(nil)
+				if i%2 == 0 {
+					err = a.conn.Send(websocket.Text, []byte(next))
+				} else {
+					err = a.conn.Push(websocket.Prepare(websocket.Text, []byte(next)))
+				}
+				if err != nil {
+					return listener.Next(t, err)
+				}
+				if next = ""; d.IntN(3) == 0 {
+					n++
+					return act.Yield
+				}
+			}
+			if left--; left == 0 {
+				a.conn.Close(1000, "")
+			}
+			return act.Done
+		}))
+	}
+	var got [tasks]int
+	var sizes [tasks]*rand.Rand
+	for i := range sizes {
+		sizes[i] = rand.New(rand.NewPCG(1, uint64(i)))
+	}
+	for range tasks * messages {
+		var i, n int
+		m := c.message()
+		_, err := fmt.Sscanf(m, "%d %d", &i, &n)
+		require.NoError(t, err, m)
+		require.Equal(t, got[i], n)
+		require.Equal(t, fmt.Sprint(i, " ", n, " ", strings.Repeat("x", sizes[i].IntN(100)*sizes[i].IntN(200))), m)
+		got[i]++
+		sizes[i].IntN(3) // as the task did
+	}
+	require.Equal(t, `close 1000 ""`, c.next())
+}
