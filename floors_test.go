@@ -70,8 +70,8 @@ const floors = `
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/filtertest   act listener monitor net net/netip
-	internal/servertest   act demon shutdown monitor internal/netpoll internal/readiness listener context github.com/stretchr/testify/require
-	                  go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
+	internal/servertest   act demon shutdown monitor internal/netpoll internal/readiness internal/tier listener context
+	                  github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 
 	# 4: what makes tasks

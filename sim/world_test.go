@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
@@ -23,13 +22,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) {
-	servertest.StartRuntimePoller()
-	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", tier.Choose("50", "5", "1000")) // the full tier runs under the race detector
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { servertest.Worlds(m, 50, 5, 1000) }
 
 // worldOf returns a world with one server and its handler.
 func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Action) (*sim.World, *sim.Server) {

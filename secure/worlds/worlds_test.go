@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"math/big"
-	"os"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -18,24 +17,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) {
-	servertest.StartRuntimePoller()
-	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", tier.Choose("20", "5", "500")) // the full tier runs under the race detector
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { servertest.Worlds(m, 20, 5, 500) }
 
 // world is a world whose peers speak TLS.
 type world struct {

@@ -9,32 +9,23 @@ package worlds_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) {
-	servertest.StartRuntimePoller()
-	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", tier.Choose("40", "20", "2000")) // the full tier runs under the race detector
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { servertest.Worlds(m, 40, 20, 2000) }
 
 // TestHandlers runs clients against an Adapter. Without resets, no call of a handler may fail whose client is there. With
 // them, clients still know what they may read.
