@@ -175,7 +175,7 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 	for c.got == nil {
 		in, err := c.conn.Peek(1)
 		for err == nil {
-			if h, n, err = frame.Parse(in, true); err != nil {
+			if h, n, err = frame.Parse(in, true, false); err != nil {
 				return h, 0, c.fail(frame.Protocol, err)
 			}
 			need := n

@@ -178,7 +178,7 @@ func readFrame(r io.Reader) (string, error) {
 func readPayload(r io.Reader) (frame.Header, []byte, error) {
 	var head []byte
 	for {
-		h, n, err := frame.Parse(head, false)
+		h, n, err := frame.Parse(head, false, false)
 		if err != nil {
 			return h, nil, err
 		}

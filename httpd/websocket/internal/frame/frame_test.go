@@ -31,6 +31,8 @@ var headers = []struct {
 	{"5.2 the shortest of two bytes", "\x82\x7e\x00\x7e", Header{Opcode: Binary, Final: true, Length: 126}},
 	{"5.2 the longest of two bytes", "\x82\xfe\xff\xff\x01\x02\x03\x04", Header{Opcode: Binary, Final: true, Length: 65535, Masked: true, Key: [4]byte{1, 2, 3, 4}}},
 	{"5.2 the longest", "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x01\x02\x03\x04", Header{Opcode: Binary, Final: true, Length: 1<<63 - 1, Masked: true, Key: [4]byte{1, 2, 3, 4}}},
+	{"RFC 7692 7.2.3.1 a compressed text", "\xc1\x07", Header{Opcode: Text, Final: true, Compressed: true, Length: 7}},
+	{"RFC 7692 7.2.3.1 its first fragment", "\x41\x03", Header{Opcode: Text, Compressed: true, Length: 3}},
 }
 
 func TestHeaders(t *testing.T) {
@@ -39,14 +41,16 @@ func TestHeaders(t *testing.T) {
 			require.Equal(t, row.wire, string(row.h.Append(nil)))
 			require.LessOrEqual(t, len(row.wire), MaxHeader)
 			for i := range row.wire {
-				_, n, err := Parse([]byte(row.wire[:i]), row.h.Masked)
+				_, n, err := Parse([]byte(row.wire[:i]), row.h.Masked, row.h.Compressed)
 				require.NoError(t, err)
 				require.Zero(t, n, "%d bytes of it", i)
 			}
-			h, n, err := Parse([]byte(row.wire+"more"), row.h.Masked)
-			require.NoError(t, err)
-			require.Equal(t, len(row.wire), n)
-			require.Equal(t, row.h, h)
+			for _, deflate := range []bool{row.h.Compressed, true} {
+				h, n, err := Parse([]byte(row.wire+"more"), row.h.Masked, deflate)
+				require.NoError(t, err)
+				require.Equal(t, len(row.wire), n)
+				require.Equal(t, row.h, h)
+			}
 		})
 	}
 }
@@ -60,10 +64,10 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		err        Error
 	}
 	rows := []row{
-		{"5.2 RSV1", "\xc1\x80", true, 0, ErrReserved},
 		{"5.2 RSV2", "\xa1\x80", true, 0, ErrReserved},
 		{"5.2 RSV3", "\x91\x80", true, 0, ErrReserved},
 		{"5.2 RSV1 of a control frame", "\xc9\x80", true, 0, ErrReserved},
+		{"RFC 7692 6.1 RSV1 of a continuation", "\xc0\x80", true, 0, ErrReserved},
 		{"5.1 a client without a mask", "\x81\x05", true, 1, ErrUnmasked},
 		{"5.1 a server with a mask", "\x81\x85", false, 1, ErrMasked},
 		{"5.5 a long ping", "\x89\xfe\x00\x7e", true, 1, ErrLong},
@@ -83,15 +87,22 @@ func TestHeadersThatAreRefused(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			for i := range len(row.wire) + 1 {
-				_, n, err := Parse([]byte(row.wire[:i]), row.masked)
-				require.Zero(t, n)
-				if i <= row.at {
-					require.NoError(t, err, "%d bytes of it", i)
-				} else {
-					require.Equal(t, row.err, err, "%d bytes of it", i)
+				for _, deflate := range []bool{false, true} {
+					_, n, err := Parse([]byte(row.wire[:i]), row.masked, deflate)
+					require.Zero(t, n)
+					if i <= row.at {
+						require.NoError(t, err, "%d bytes of it", i)
+					} else {
+						require.Equal(t, row.err, err, "%d bytes of it", i)
+					}
 				}
 			}
 		})
+	}
+	for _, wire := range []string{"\xc1", "\x42\x80"} { // RFC 7692 6: what nobody has agreed upon
+		_, n, err := Parse([]byte(wire), true, false)
+		require.Zero(t, n)
+		require.Equal(t, ErrReserved, err)
 	}
 }
 
@@ -247,7 +258,7 @@ func read(pieces [][]byte, masked bool) string {
 		in = append(in, piece...)
 		for {
 			if left < 0 {
-				next, n, err := Parse(in, masked)
+				next, n, err := Parse(in, masked, true)
 				if err != nil {
 					return fmt.Sprintf("%s error %v", out, err)
 				}

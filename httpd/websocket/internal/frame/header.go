@@ -44,25 +44,28 @@ const (
 	ErrNegative   Error = "a length of more than 63 bits"
 )
 
-// Header is what precedes the payload of a frame. Final is false if further fragments of the message follow.
+// Header is what precedes the payload of a frame. Final is false if further fragments of the message follow. Compressed is
+// the first reserved bit, which the first frame of a compressed message has (RFC 7692 6).
 type Header struct {
-	Length int64
-	Key    [4]byte // of the mask
-	Opcode Opcode
-	Final  bool
-	Masked bool
+	Length     int64
+	Key        [4]byte // of the mask
+	Opcode     Opcode
+	Final      bool
+	Masked     bool
+	Compressed bool
 }
 
 // Parse reads the header that p begins with, and returns how many bytes it has: 0 if p has only a part of it. masked says
-// whether frames must have a mask, as those of a client, or must have none. An error is that of the first byte that is
-// wrong, so it does not depend on how much of the header has come, except that a length is looked at when it is complete.
-func Parse(p []byte, masked bool) (h Header, n int, err error) {
+// whether frames must have a mask, as those of a client, or must have none, and deflate whether messages may be compressed.
+// An error is that of the first byte that is wrong, so it does not depend on how much of the header has come, except that
+// a length is looked at when it is complete.
+func Parse(p []byte, masked, deflate bool) (h Header, n int, err error) {
 	if len(p) < 1 {
 		return h, 0, nil
 	}
-	h.Final, h.Opcode = p[0]&0x80 != 0, Opcode(p[0]&0x0F)
+	h.Final, h.Compressed, h.Opcode = p[0]&0x80 != 0, p[0]&0x40 != 0, Opcode(p[0]&0x0F)
 	switch {
-	case p[0]&0x70 != 0:
+	case p[0]&0x30 != 0 || h.Compressed && (!deflate || h.Opcode != Text && h.Opcode != Binary):
 		return h, 0, ErrReserved
 	case h.Opcode > Binary && h.Opcode < Close || h.Opcode > Pong:
 		return h, 0, ErrOpcode
@@ -112,6 +115,9 @@ func (h Header) Append(p []byte) []byte {
 	first, second := byte(h.Opcode), byte(0)
 	if h.Final {
 		first |= 0x80
+	}
+	if h.Compressed {
+		first |= 0x40
 	}
 	if h.Masked {
 		second = 0x80
