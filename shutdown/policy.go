@@ -11,7 +11,7 @@ const Grace = 30 * time.Second
 // Order is the reason for an end. Every action receives the value itself, so an application's own type can carry more than
 // the terms.
 type Order interface {
-	// Policy returns the terms. A scheduler reads them once, when it obeys the order.
+	// Policy returns the terms. A scheduler reads them once, when it obeys the order; an action may read them as well.
 	Policy() Policy
 }
 

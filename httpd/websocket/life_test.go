@@ -334,6 +334,85 @@ func TestAnOrderIs1001(t *testing.T) {
 	}
 }
 
+// On an order connections go on until their moment has come. The moments are spread evenly, and by the terms of the order.
+func TestAnOrderIsSpread(t *testing.T) {
+	const window = 8 * time.Second
+	for name, row := range map[string]struct {
+		spread time.Duration
+		terms  shutdown.Policy
+		told   string // the connections that have been told after each second
+	}{
+		"evenly":             {window, shutdown.Policy{Time: time.Minute, Drop: true}, "1 2 3 4 5 6 7 8 8"},
+		"without a bound":    {window, shutdown.Unbounded, "1 2 3 4 5 6 7 8 8"},
+		"half of the time":   {window, shutdown.Policy{Time: window, Drop: true}, "1 3 5 7 8 8 8 8 8"},
+		"at once":            {0, shutdown.Policy{Time: time.Minute, Drop: true}, "8 8 8 8 8 8 8 8 8"},
+		"bounded by turns":   {window, shutdown.Policy{Turns: 10}, "8 8 8 8 8 8 8 8 8"},
+		"a negative one":     {-1, shutdown.Policy{}, "8 8 8 8 8 8 8 8 8"},
+		"longer than a life": {1 << 62, shutdown.Unbounded, "1 1 1 1 1 1 1 1 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Spread: row.spread}}
+			said := make([]string, 8)
+			all := make([]*client, len(said))
+			for i := range all {
+				all[i] = w.dial(v, listener.Limits{})
+			}
+			w.S.Shutdown(shutdown.Now{Terms: row.terms})
+			var told []string
+			for range 9 {
+				servertest.Step(t, w.S)
+				n := 0
+				for i, c := range all {
+					if said[i] != "" {
+						n++
+						continue
+					}
+					c.send(text("hello"))
+					if said[i] = c.next(); said[i] == `text "hello"` {
+						said[i] = ""
+						continue
+					}
+					require.Equal(t, `close 1001 ""`, said[i])
+					c.send(bye(1001, ""))
+					require.Empty(t, c.rest())
+					n++
+				}
+				told = append(told, fmt.Sprint(n))
+				w.pass(time.Second)
+			}
+			require.Equal(t, row.told, strings.Join(told, " "))
+		})
+	}
+}
+
+// A stricter order brings the moment forward, and an action may end before it.
+func TestAnOrderThatIsSpreadBecomesStricter(t *testing.T) {
+	w := newWorld(t)
+	v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Spread: time.Minute}}
+	leaves := &websocket.Server{Options: v.Options, Handler: func(c *websocket.Conn, _ *httpd.Request) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			if t.Order() != nil {
+				return act.Done
+			}
+			_, err := c.Receive()
+			return c.Next(t, err)
+		})
+	}}
+	first, second, third := w.dial(v, listener.Limits{}), w.dial(v, listener.Limits{}), w.dial(leaves, listener.Limits{})
+	w.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	require.Equal(t, `close 1001 ""`, first.next())
+	require.Equal(t, `close 1000 ""`, third.next())
+	second.send(text("hello"))
+	require.Equal(t, `text "hello"`, second.next())
+	w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 10}})
+	require.Equal(t, `close 1001 ""`, second.next())
+	for _, c := range []*client{first, second, third} {
+		c.send(bye(1001, ""))
+		require.Empty(t, c.rest())
+	}
+}
+
 // What there was no room for is sent without a call of the connection's own task.
 func TestAnotherTaskSends(t *testing.T) {
 	w := newWorld(t)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"time"
+
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Options are what a connection has on either side.
@@ -18,6 +20,10 @@ type Options struct {
 	// Push does with one more is Overflow; 0 means Block.
 	Backlog  int
 	Overflow Overflow
+	// Spread is the time over which the connections of a scheduler are closed on an order to end, evenly, so that their peers
+	// do not all come back at the same moment. Until then each goes on. It takes at most half of the time that the order
+	// gives, and under an order that bounds turns there is none. 0 means none: all are closed at once.
+	Spread   time.Duration
 	Timeouts Timeouts
 }
 
@@ -40,6 +46,17 @@ func (o *Options) maxMessage() int64 {
 }
 
 func (o *Options) backlog() int { return max(0, cmp.Or(o.Backlog, 64)) }
+
+// spread returns how long after an order the last connection may be closed.
+func (o *Options) spread(order shutdown.Order) time.Duration {
+	switch p := order.Policy().Resolved(); {
+	case p.Turns > 0:
+		return 0
+	case p.Time > 0:
+		return min(o.Spread, p.Time/2)
+	}
+	return o.Spread
+}
 
 // or returns d, or standard if d is 0, or never if d is negative.
 func or(d, standard time.Duration) time.Duration {

@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -20,6 +21,7 @@ type session struct {
 	since     time.Duration // when the peer was asked for a sign of life, or when ending began
 	took      int64         // what the peer had taken then, if there was more to take; else -1
 	failure   error         // of the user's action
+	leave     time.Duration // when it is closed because of an order, if stopping
 	stopping  bool          // an order has come
 	ending    bool          // the user's action has no more turns
 }
@@ -44,7 +46,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	case act.Async:
 		return d
 	}
-	if x.stopping {
+	if x.stopping && t.Scheduler().Now() >= x.leave {
 		x.shut(frame.GoingAway, "")
 	}
 	switch {
@@ -82,6 +84,9 @@ func (x *session) rest(t *act.Task) act.Directive {
 	}
 	if !x.alive(t, !nothing) {
 		return act.Yield
+	}
+	if x.stopping {
+		x.wakeAt(t, x.leave)
 	}
 	return act.Wait
 }
@@ -218,12 +223,30 @@ func (c *Conn) skip() error {
 	return nil
 }
 
-// Stop passes an order on. The turn that comes after it is the last of the user's action in which it may send.
+// Stop passes an order on. The turn that comes after it, or after Options.Spread, is the last of the user's action in which
+// it may send.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
+	leave := t.Scheduler().Now() + x.options.spread(o)/parts*leaving.Get(t.Scheduler()).next()
+	if !x.stopping || leave < x.leave {
+		x.leave = leave
+	}
 	x.stopping = true
 	if !x.ending {
 		x.Child.Stop(t, o)
 	}
+}
+
+// leavers gives the connections of a scheduler their moments in the window of an order: the first parts-ths in an order in
+// which each is in the middle of the largest gap between those before, so that they are spread evenly, however many come.
+type leavers struct{ n uint16 }
+
+var leaving = act.NewLocal(func(*act.Scheduler) *leavers { return &leavers{} })
+
+const parts = 1 << 16
+
+func (l *leavers) next() time.Duration {
+	l.n++
+	return time.Duration(bits.Reverse16(l.n - 1))
 }
 
 // Close closes the user's action, if it has not finished.
