@@ -184,12 +184,13 @@ func TestHandshakes(t *testing.T) {
 			[]string{"HTTP/1.1 101 "}, "Protocol:"},
 		"9.1 an extension": {with("Sec-WebSocket-Extensions: permessage-deflate"),
 			[]string{"HTTP/1.1 101 "}, "Extensions"},
-		"10.2 the same origin":       {with("Origin: https://A"), []string{"HTTP/1.1 101 "}, "Origin"},
-		"10.2 another origin":        {with("Origin: https://a.example"), []string{"HTTP/1.1 403 "}, "Accept"},
-		"10.2 another port":          {with("Origin: https://a:8080"), []string{"HTTP/1.1 403 "}, "Accept"},
-		"10.2 an opaque origin":      {with("Origin: null"), []string{"HTTP/1.1 403 "}, "Accept"},
-		"10.2 an empty origin":       {with("Origin:"), []string{"HTTP/1.1 403 "}, "Accept"},
-		"10.2 two origins, one ours": {with("Origin: https://b", "Origin: https://a"), []string{"HTTP/1.1 403 "}, "Accept"},
+		"10.2 the same origin":               {with("Origin: https://A"), []string{"HTTP/1.1 101 "}, "Origin"},
+		"10.2 another origin":                {with("Origin: https://a.example"), []string{"HTTP/1.1 403 "}, "Accept"},
+		"10.2 another port":                  {with("Origin: https://a:8080"), []string{"HTTP/1.1 403 "}, "Accept"},
+		"10.2 an opaque origin":              {with("Origin: null"), []string{"HTTP/1.1 403 "}, "Accept"},
+		"10.2 an empty origin":               {with("Origin:"), []string{"HTTP/1.1 403 "}, "Accept"},
+		"10.2 two origins, the last is ours": {with("Origin: https://b", "Origin: https://a"), []string{"HTTP/1.1 403 "}, "Accept"},
+		"10.2 two origins, one ours":         {with("Origin: https://a", "Origin: https://b"), []string{"HTTP/1.1 403 "}, "Accept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -207,6 +208,72 @@ func TestHandshakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// RFC 6454 4 and 6.2, RFC 3986 3.2.2 and 3.2.3.
+func TestTheOriginHasTheSameHost(t *testing.T) {
+	for _, row := range []struct {
+		origin, host string
+		same         bool
+	}{
+		{"https://a", "a", true},
+		{"http://a", "a", true},
+		{"HTTPS://A.Example", "a.eXAMPLE", true},
+		{"https://a", "a:443", true},
+		{"https://a:443", "a", true},
+		{"https://a", "a:", true},
+		{"http://a", "a:80", true},
+		{"http://a:80", "a", true},
+		{"http://a:8080", "a:8080", true},
+		{"https://[::1]", "[::1]:443", true},
+		{"http://[2001:DB8::1]:8080", "[2001:db8::1]:8080", true},
+		{"chrome-extension://a", "a", true},
+		{"https://a", "a:80", false},
+		{"http://a", "a:443", false},
+		{"http://a:443", "a:80", false},
+		{"https://a:8443", "a", false},
+		{"https://a", "a:8443", false},
+		{"https://a:8080", "a:80", false},
+		{"https://[::1]", "[::2]", false},
+		{"https://[::1]", "[:", false},
+		{"https://a.example", "example", false},
+		{"https://example", "a.example", false},
+		{"https://a.evil", "a", false},
+		{"https://evil@a", "a", false},
+		{"https://a/", "a", false},
+		{"https://a:443:443", "a", false},
+		{"chrome-extension://a:443", "a", false},
+		{"null", "null", false},
+		{"null", "a", false},
+		{"a", "a", false},
+		{"https://", "a", false},
+		{"https://", "", false},
+		{"https://:443", "", false},
+	} {
+		w := newWorld(t)
+		c := w.connect(&websocket.Server{Handler: echo(nil)}, listener.Limits{})
+		c.send(strings.Replace(handshake, "Host: a", "Host: "+row.host, 1) + "Origin: " + row.origin + "\r\n\r\n")
+		head := c.until("\r\n\r\n")
+		if strings.Contains(head, " 400 ") { // a Host that httpd refuses
+			require.False(t, row.same, "%v", row)
+			continue
+		}
+		require.Equal(t, row.same, strings.Contains(head, " 101 "), "%v %s", row, head)
+	}
+}
+
+// A handshake needs more unread bytes than the longest control frame, so any limit that lets it in is enough.
+func TestTheLeastLimitOfUnreadBytes(t *testing.T) {
+	w := newWorld(t)
+	least := len(handshake + "\r\n")
+	c := w.connect(&websocket.Server{Handler: echo(nil)}, listener.Limits{Read: least - 1})
+	c.send(handshake + "\r\n")
+	require.Contains(t, c.until("\r\n\r\n"), " 431 ")
+
+	c = w.dial(&websocket.Server{Handler: echo(nil)}, listener.Limits{Read: least})
+	longest := strings.Repeat("p", 125)
+	c.send(ping(longest)+begin("a"), ping(longest), last(strings.Repeat("b", 70_000))+ping("q")+bye(1000, longest[2:]))
+	require.Equal(t, `pong of 125, pong of 125, text of 70001, pong "q", close 1000 ""`, c.rest())
 }
 
 func TestOriginDecides(t *testing.T) {

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/base64"
 	"slices"
@@ -23,7 +24,8 @@ type Server struct {
 	// with code 1001; with Options.Spread it goes on for a while before.
 	Handler func(c *Conn, r *httpd.Request) act.Action
 	// Origin reports whether pages of the request's origin may connect; others get status 403. If it is nil, those of the
-	// same host may, and clients that send no Origin, which are no browsers.
+	// same host and port may, and clients that send no Origin, which are no browsers. A port that is not written is 80 for an
+	// origin of http, and 443 for one of https.
 	Origin func(r *httpd.Request) bool
 	Options
 }
@@ -107,12 +109,39 @@ func (v *Server) mayConnect(r *httpd.Request) bool {
 	if v.Origin != nil {
 		return v.Origin(r)
 	}
-	origin := r.Header("Origin")
-	if origin == nil {
-		return true
+	n := 0
+	var origin []byte
+	for origin = range r.Values("Origin") {
+		n++
 	}
-	_, host, ok := bytes.Cut(origin, []byte("://"))
-	return ok && bytes.EqualFold(host, r.Host())
+	return n == 0 || n == 1 && sameHost(origin, r.Host())
+}
+
+// sameHost reports whether an origin (RFC 6454 6.2), which is no opaque one, has the given host and port. A port that is not
+// written is that of the origin's scheme: the request does not say whether there was TLS somewhere before.
+func sameHost(origin, host []byte) bool {
+	scheme, at, ok := bytes.Cut(origin, []byte("://"))
+	var standard string
+	switch {
+	case !ok:
+		return false
+	case bytes.EqualFold(scheme, []byte("http")):
+		standard = "80"
+	case bytes.EqualFold(scheme, []byte("https")):
+		standard = "443"
+	}
+	name, port := cutPort(at, standard)
+	ours, our := cutPort(host, standard)
+	return len(name) > 0 && bytes.EqualFold(name, ours) && port == our
+}
+
+// cutPort cuts the port off a host, which may be an IPv6 address in brackets.
+func cutPort(host []byte, standard string) (name []byte, port string) {
+	i := bytes.LastIndexByte(host, ':')
+	if i < 0 || i < bytes.LastIndexByte(host, ']') {
+		return host, standard
+	}
+	return host[:i], cmp.Or(string(host[i+1:]), standard)
 }
 
 func (v *Server) choose(r *httpd.Request) string {
