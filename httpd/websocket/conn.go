@@ -74,7 +74,9 @@ type Conn struct {
 	pong    []byte
 	backlog []*Prepared // the last one may be the close frame
 	given   int64       // how many bytes listener.Conn has taken
+	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 	dropped int
+	sending Type // of that message; 0: none has begun
 	ponged  bool // there is such an answer
 }
 
@@ -254,10 +256,16 @@ func (c *Conn) lost(err error) error {
 	if _, is := err.(act.Blocked); is {
 		return err
 	}
-	if c.closed = true; err == io.EOF {
+	if err == io.EOF {
 		err = &CloseError{Code: frame.Abnormal}
 	}
-	c.got, c.partial, c.backlog = err, nil, nil
+	return c.broken(err)
+}
+
+// broken ends the connection without a close frame.
+func (c *Conn) broken(err error) error {
+	c.closed, c.got, c.partial, c.backlog = true, err, nil, nil
+	c.unblock()
 	return err
 }
 
@@ -277,25 +285,36 @@ func (c *Conn) Send(t Type, p []byte) error {
 	if t != Text && t != Binary {
 		panic("websocket: Send of no type")
 	}
+	if err := c.room(len(p)); err != nil {
+		return err
+	}
+	if c.sending != 0 {
+		return (*blockedMessage)(c)
+	}
+	c.put(frame.Opcode(t), p)
+	return nil
+}
+
+// room returns nil if a frame with a payload of n bytes may be sent.
+func (c *Conn) room(n int) error {
 	if c.closed {
 		return net.ErrClosed
 	}
 	if err := c.flush(); err != nil {
 		return err
 	}
-	if len(p)+frame.MaxHeader > c.conn.Room() {
-		if err := c.conn.Sent(); err != nil {
-			return err
-		}
+	if n+frame.MaxHeader > c.conn.Room() {
+		return c.conn.Sent()
 	}
-	c.put(frame.Opcode(t), p)
 	return nil
 }
 
 // put sends a frame, behind everything else. What there is no room for waits in out.
-func (c *Conn) put(o frame.Opcode, p []byte) {
+func (c *Conn) put(o frame.Opcode, p []byte) { c.putPiece(o, p, true) }
+
+func (c *Conn) putPiece(o frame.Opcode, p []byte, final bool) {
 	var space [frame.MaxHeader]byte
-	c.write(frame.Header{Opcode: o, Final: true, Length: int64(len(p))}.Append(space[:0]))
+	c.write(frame.Header{Opcode: o, Final: final, Length: int64(len(p))}.Append(space[:0]))
 	c.write(p)
 	if len(c.out) > 0 {
 		c.waker.Wake() // its task waits for room
@@ -337,7 +356,7 @@ func (c *Conn) flush() error {
 			p := c.pong
 			c.pong, c.ponged = nil, false
 			c.put(frame.Pong, p)
-		case len(c.backlog) > 0:
+		case len(c.backlog) > 0 && c.sending == 0:
 			if err := c.roomToPush(c.backlog[0]); err != nil {
 				return err
 			}
@@ -377,13 +396,14 @@ func (c *Conn) shut(code int, reason string) {
 		c.backlog = c.backlog[len(c.backlog)-1:]
 	case c.closed:
 		return
-	case c.got == nil && len(c.backlog) > 0:
+	case c.got == nil && len(c.backlog) > 0 && c.sending == 0:
 		c.backlog = append(c.backlog, prepare(frame.Close, said))
 	default:
 		c.backlog = nil
 		c.put(frame.Close, said)
 	}
 	c.closed, c.partial = true, nil
+	c.unblock()
 }
 
 // Next turns the error of a call into a Directive for a task that goes on by receiving: nil is Yield, or Wait if nothing is

@@ -53,7 +53,8 @@ const (
 // connection is closed.
 //
 // Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an
-// action whose peer gets more than it can take should push its answers as well. Close sends what waits before the close
+// action whose peer gets more than it can take should push its answers as well. What is pushed while a message is sent in
+// pieces (SendPiece) waits for its end. Close sends what waits before the close
 // frame, within Timeouts.Close. When the peer closes, what waits is dropped.
 //
 // The error is net.ErrClosed after Close, and when the connection has ended; or what the system reports.
@@ -64,6 +65,9 @@ func (c *Conn) Push(m *Prepared) error {
 	err := c.flush()
 	if err == nil {
 		err = c.roomToPush(m)
+	}
+	if err == nil && c.sending != 0 {
+		err = (*blockedMessage)(c)
 	}
 	if err == nil {
 		c.out = m.frame(c)
@@ -90,7 +94,7 @@ func (c *Conn) Push(m *Prepared) error {
 		}
 		c.next()
 	}
-	if c.backlog = append(c.backlog, m); len(c.backlog) == 1 {
+	if c.backlog = append(c.backlog, m); len(c.backlog) == 1 && c.sending == 0 {
 		c.waker.Wake()
 	}
 	return nil

@@ -118,7 +118,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 		_ = x.conn.Flush() // else it seems to stand still for long, see there
 		if x.took < 0 || x.taken() == x.took {
 			x.conn.Abort()
-			x.closed, x.got = true, &CloseError{frame.Abnormal, "no answer to a ping"}
+			_ = x.broken(&CloseError{frame.Abnormal, "no answer to a ping"})
 			return false
 		}
 		x.hear()

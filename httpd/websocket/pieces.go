@@ -1,0 +1,59 @@
+package websocket
+
+import (
+	"slices"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+)
+
+// SendPiece sends a message piece by piece, so that a large one need not be in memory. Each piece is sent as Send sends a
+// message, all of it or nothing, and it is a frame of its own. All pieces of a message have the same type, and last is true
+// for the last one, which may be empty.
+//
+// Until then no other message is sent: what is pushed waits, and a Send is an act.Blocked, that of the same task too. So one
+// task at a time sends in pieces. Pings and pongs go between the pieces. Close ends the connection within the message, and
+// drops what waits.
+func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
+	o := frame.Opcode(t)
+	switch {
+	case t != Text && t != Binary:
+		panic("websocket: SendPiece of no type")
+	case c.sending != 0 && c.sending != t:
+		panic("websocket: SendPiece of another type than the pieces before")
+	case c.sending != 0:
+		o = frame.Continuation
+	}
+	if err := c.room(len(p)); err != nil {
+		return err
+	}
+	c.putPiece(o, p, last)
+	if c.sending = t; last {
+		c.unblock()
+		if _ = c.flush(); len(c.backlog) > 0 {
+			c.waker.Wake() // its task waits for room
+		}
+	}
+	return nil
+}
+
+// blockedMessage is a Conn as the error that says that a message is sent in pieces.
+type blockedMessage Conn
+
+func (*blockedMessage) Error() string { return "websocket: another message is sent in pieces" }
+
+func (b *blockedMessage) Arm(t *act.Task) {
+	if b.sending == 0 {
+		t.Waker().Wake()
+		return
+	}
+	b.waiting = append(slices.DeleteFunc(b.waiting, act.Waker.Stale), t.Waker())
+}
+
+// unblock ends the message that is sent in pieces, or gives it up.
+func (c *Conn) unblock() {
+	for _, w := range c.waiting {
+		w.Wake()
+	}
+	c.sending, c.waiting = 0, nil
+}
