@@ -251,6 +251,21 @@ func (e *http1Exchange) send(p []byte) {
 	e.emit(syntax.Bytes("\r\n"))
 }
 
+// offer gives the connection all of p at once, of which it takes what the system takes and what may be queued. Only a
+// chunk needs its length before: that is what there is room for in any case.
+func (e *http1Exchange) offer(p []byte) int {
+	if e.coding == byChunks {
+		p = p[:min(len(p), e.room())]
+		e.send(p)
+		return len(p)
+	}
+	n, err := e.session.give(p)
+	if err != nil && !isBlocked(err) {
+		e.lose(err)
+	}
+	return n
+}
+
 func (e *http1Exchange) end() {
 	switch w := &e.out; {
 	case w.mute:

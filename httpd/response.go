@@ -224,8 +224,8 @@ func (w *Response) Write(p []byte) (int, error) {
 			w.short = !w.mute
 			return taken, err
 		}
-		n := min(len(p)-taken, w.x.room())
-		w.send(p[taken : taken+n])
+		n := w.x.offer(p[taken:])
+		w.count(int64(n))
 		taken += n
 	}
 	w.short = false

@@ -25,7 +25,7 @@ import (
 // F and the goroutines that it starts may call all methods of the net.Conn at the same time, Close included. Its deadlines
 // are on the system's clock; those of Conn are removed. It has a method CloseWrite. At most 48 KiB are on their way in each
 // direction, in addition to the [Limits] of Conn. Write returns when the bytes are on their way, and waits while a peer does
-// not read.
+// not read. One of 64 KiB or more copies nothing: it returns when Conn has taken all of it.
 //
 // The connection is closed after Close, and at the latest when F has returned: what was written is still sent, while the
 // peer takes it, for up to twice Limits.Linger. All calls then return net.ErrClosed, so other

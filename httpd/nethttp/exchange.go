@@ -318,6 +318,9 @@ func (x *exchange) Close() error {
 		return nil
 	}
 	x.end()
+	if out := x.out.Load(); out != nil {
+		out.End(net.ErrClosed) // what it has lent must not wait for the turn that has ended by a panic
+	}
 	if x.switched {
 		return nil
 	}

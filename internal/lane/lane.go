@@ -3,6 +3,9 @@
 //
 // A [Lane] to goroutines is filled by Put and End, and read by Read. One from goroutines is filled by Write and Finish, and
 // emptied by Front and Discard. listener.Bridge makes a net.Conn of two.
+//
+// Bytes are copied to chunks. A long Write lends its bytes instead, and waits until the task has taken them: otherwise it
+// would be woken for each chunk, and that costs far more than the copy.
 package lane
 
 import (
@@ -24,6 +27,8 @@ const (
 	atOnce = 4
 	// ChunkSize is how many bytes a chunk takes.
 	ChunkSize = 16 << 10
+	// Long is the length from which on a Write lends what it writes: more than a lane holds.
+	Long = 64 << 10
 )
 
 // ErrOver is returned by calls when the lane is over, and by Write after Finish.
@@ -39,9 +44,10 @@ type Lane struct {
 	over <-chan struct{}
 	bell *act.AtomicWaker
 
-	chunks   chan *chunk
+	chunks   chan chunk
 	n        atomic.Int32 // chunks that are in it: for Put at least as many, for Front at most
-	front    *chunk       // what Read, or Front, takes from
+	front    chunk        // what Read, or Front, takes from
+	inUse    bool         // Front has returned a part of a loan
 	wanted   atomic.Bool  // a Read waits
 	finished atomic.Bool
 
@@ -80,7 +86,7 @@ func From(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks,
 func of(most int, over <-chan struct{}, bell *act.AtomicWaker) *Lane {
 	return &Lane{
 		over: over, bell: bell,
-		chunks: make(chan *chunk, most), ended: make(chan struct{}), alarm: make(chan struct{}, 1),
+		chunks: make(chan chunk, most), ended: make(chan struct{}), alarm: make(chan struct{}, 1),
 	}
 }
 
@@ -94,7 +100,7 @@ func (l *Lane) Put(p []byte) (n int) {
 	}
 	for n < len(p) && int(l.n.Load()) < cap(l.chunks) {
 		x := newChunk(p[n:])
-		n += x.to // the reader may have given it back after the next line
+		n += len(x.rest)
 		l.n.Add(1)
 		l.chunks <- x // there is room: n is lowered after a chunk was taken out
 	}
@@ -102,39 +108,58 @@ func (l *Lane) Put(p []byte) (n int) {
 }
 
 // End ends the lane on the task's side: Read returns err behind the last byte, and Write returns it at once. A later End
-// does nothing.
+// does nothing. What Front has returned must not be looked at any more.
 func (l *Lane) End(err error) {
 	if !l.hasEnded {
 		l.hasEnded, l.err = true, err
 		close(l.ended)
 		l.StopTimer() // nothing waits any more
+		l.Discard(0)  // after a panic
 	}
 }
 
 // Wanted reports whether a Read waits and nothing is on its way to it, of a lane with Demand.
 func (l *Lane) Wanted() bool { return l.n.Load() == 0 && l.wanted.Load() } // in this order: see accept
 
-// Front returns what is left of the first chunk that was written, or nil if there is none.
+// Front returns what is left of the first chunk that was written, or nil if there is none. It may be lent: so Discard has
+// to follow in the same turn, and then it must not be looked at any more.
 func (l *Lane) Front() []byte {
-	if l.front == nil {
-		if l.n.Load() == 0 {
-			return nil
+	for l.any() {
+		o := l.front.loan
+		if o == nil || l.inUse || o.state.CompareAndSwap(resting, used) {
+			l.inUse = o != nil
+			return l.front.rest
 		}
-		l.front = <-l.chunks // there is one: n is raised after a chunk was put in
-		l.n.Add(-1)
 	}
-	return l.front.rest()
+	return nil
+}
+
+// any reports whether there is a first chunk. A loan that was taken back is none.
+func (l *Lane) any() bool {
+	for {
+		switch o := l.front.loan; {
+		case l.front.rest == nil && l.n.Load() == 0:
+			return false
+		case l.front.rest == nil:
+			l.front = <-l.chunks // there is one: n is raised after a chunk was put in
+			l.n.Add(-1)
+		case o != nil && !l.inUse && o.state.Load() == back:
+			l.front = chunk{}
+		default:
+			return true
+		}
+	}
 }
 
 // Discard takes the first n bytes of Front, of which there must be as many.
 func (l *Lane) Discard(n int) {
-	if n > 0 {
+	if n > 0 || l.inUse {
 		l.take(n)
 	}
 }
 
 // Finished reports whether Finish was called and all that was written is discarded.
-func (l *Lane) Finished() bool { return l.finished.Load() && l.front == nil && l.n.Load() == 0 }
+func (l *Lane) Finished() bool { return l.finished.Load() && !l.any() }
 
 // Read reads at least one byte, and waits for it. Behind the last byte it returns the error of End. Any goroutine may call
 // it; one call waits for the other.
@@ -149,8 +174,8 @@ func (l *Lane) Read(p []byte) (int, error) {
 			return 0, os.ErrDeadlineExceeded
 		case len(p) == 0:
 			return 0, nil
-		case l.front != nil:
-			n := copy(p, l.front.rest())
+		case l.front.rest != nil:
+			n := copy(p, l.front.rest)
 			l.take(n)
 			return n, nil
 		}
@@ -188,7 +213,7 @@ func (l *Lane) await() error {
 	return nil
 }
 
-func (l *Lane) accept(x *chunk) {
+func (l *Lane) accept(x chunk) {
 	l.front = x
 	l.wanted.Store(false) // before n says that nothing is on its way
 	if l.n.Add(-1) == Chunks-1 {
@@ -198,15 +223,23 @@ func (l *Lane) accept(x *chunk) {
 
 // take takes the first n bytes of front.
 func (l *Lane) take(n int) {
-	x := l.front
-	if x.from += n; x.from == x.to {
-		l.front = nil
-		x.free()
+	x := &l.front
+	x.rest = x.rest[n:]
+	all := len(x.rest) == 0
+	switch {
+	case x.loan != nil:
+		l.inUse = false
+		all = x.loan.use(n, all)
+	case all:
+		chunks.Put(x.memory)
+	}
+	if all {
+		l.front = chunk{}
 	}
 }
 
-// Write copies all of p, and waits while there is no room. An error comes with how much was taken before. Any goroutine may
-// call it; one call waits for the other.
+// Write has the task take all of p: it copies p, and waits while there is no room, or lends it if it is Long, and waits
+// until it is taken. An error comes with how much was taken before. Any goroutine may call it; one call waits for the other.
 func (l *Lane) Write(p []byte) (written int, err error) {
 	l.calls.Lock()
 	defer l.calls.Unlock()
@@ -225,19 +258,50 @@ func (l *Lane) Write(p []byte) (written int, err error) {
 			l.Wait(l.writable)
 			continue
 		}
-		x := newChunk(p[written:])
-		n := x.to // the task may have given it back after the next line
+		var x chunk
+		if rest := p[written:]; len(rest) < Long {
+			x = newChunk(rest)
+		} else {
+			x = chunk{rest: rest, loan: &loan{returned: make(chan struct{}, 1)}}
+		}
 		select {
 		case l.chunks <- x:
 			l.n.Add(1)
 			l.bell.Wake()
-			written += n
+			if x.loan == nil {
+				written += len(x.rest)
+			} else {
+				written += l.awaitReturn(x.loan)
+			}
 			continue
 		case <-l.alarm:
 		case <-l.ended:
 		case <-l.over:
 		}
-		x.free()
+		if x.loan == nil {
+			chunks.Put(x.memory)
+		}
+	}
+}
+
+// awaitReturn waits until the task has taken what was lent, or until Write has another cause to return: then it takes back
+// the rest. It returns how much was taken.
+func (l *Lane) awaitReturn(o *loan) int {
+	for {
+		for back := func() bool { return len(o.returned) > 0 || l.closed() }; l.Wait != nil && !back(); {
+			l.Wait(back)
+		}
+		select {
+		case <-o.returned:
+			return o.taken
+		case <-l.alarm:
+			if !l.passed() {
+				continue
+			}
+		case <-l.ended:
+		case <-l.over:
+		}
+		return o.takeBack()
 	}
 }
 
@@ -312,18 +376,55 @@ func isClosed(c <-chan struct{}) bool {
 
 // chunk is a part of the bytes on their way.
 type chunk struct {
-	bytes    [ChunkSize]byte
-	from, to int // 0 <= from <= to
+	rest   []byte           // nil: there is no chunk
+	memory *[ChunkSize]byte // where it lies, unless it is lent
+	loan   *loan
 }
 
-var chunks = sync.Pool{New: func() any { return new(chunk) }}
+var chunks = sync.Pool{New: func() any { return new([ChunkSize]byte) }}
 
 // newChunk takes as much of p as there is room for.
-func newChunk(p []byte) *chunk {
-	x := chunks.Get().(*chunk)
-	x.from, x.to = 0, copy(x.bytes[:], p)
-	return x
+func newChunk(p []byte) chunk {
+	m := chunks.Get().(*[ChunkSize]byte)
+	return chunk{rest: m[:copy(m[:], p)], memory: m}
 }
 
-func (x *chunk) rest() []byte { return x.bytes[x.from:x.to] }
-func (x *chunk) free()        { chunks.Put(x) }
+// loan is a slice that a Write has lent to the task.
+//
+//	        Front         Discard, all is taken
+//	resting ─────▶ used ────────────────────────▶ back
+//	   │   ◀───────  │                             ▲
+//	   │    Discard  │ taken back: Write waits     │
+//	   │             │ for Discard                 │
+//	   └─────────────┴─────────────────────────────┘
+//	      taken back
+type loan struct {
+	state    atomic.Int32
+	taken    int           // bytes; of the task, until it is back
+	returned chan struct{} // has room: the task uses it no more
+}
+
+const (
+	resting int32 = iota
+	used          // in a turn
+	back
+)
+
+// use ends the use in a turn, which has taken n bytes. It reports whether the task is done with the loan.
+func (o *loan) use(n int, all bool) bool {
+	o.taken += n
+	if !all && o.state.CompareAndSwap(used, resting) {
+		return false
+	}
+	o.state.Store(back)
+	o.returned <- struct{}{}
+	return true
+}
+
+// takeBack ends the loan, when the turn that uses it has done so. It returns how much was taken.
+func (o *loan) takeBack() int {
+	if o.state.Swap(back) == used {
+		<-o.returned
+	}
+	return o.taken
+}

@@ -110,6 +110,9 @@ func content(r *rand.Rand, n int) []byte {
 	return noise[from : from+n : from+n]
 }
 
+// longWrite is the length from which on bytes are lent and not copied.
+const longWrite = 64 << 10
+
 // amount draws a length: a magnitude, or a bound.
 func amount(r *rand.Rand) int {
 	switch r.IntN(20) {
@@ -119,6 +122,8 @@ func amount(r *rand.Rand) int {
 		return 4<<10 - 2 + r.IntN(5)
 	case 3, 4:
 		return 16<<10*(1+r.IntN(4)) - 2 + r.IntN(5)
+	case 5:
+		return longWrite + r.IntN(2*longWrite)
 	}
 	return r.IntN(1 << r.IntN(17))
 }
@@ -243,6 +248,10 @@ func (q *request) add(s step) { q.steps = append(q.steps, s) }
 // pieces adds steps that write n more bytes.
 func (q *request) pieces(r *rand.Rand, n int) {
 	q.content = append(q.content[:len(q.content):len(q.content)], content(r, n)...)
+	if n > longWrite && r.IntN(2) == 0 {
+		q.add(step{do: doWrite, n: n})
+		return
+	}
 	for largest := max(1, 1<<r.IntN(18), n/50); n > 0; {
 		piece := min(n, 1+r.IntN(largest))
 		q.add(step{do: doWrite, n: piece})

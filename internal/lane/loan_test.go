@@ -1,0 +1,192 @@
+package lane_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/lane"
+)
+
+func TestALongWriteLendsAndWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
+		_, _ = l.Write([]byte("before"))
+		data := full(20)
+		wrote := call(l.Write, data)
+		waits(t, wrote)
+		require.Equal(t, "before", string(l.Front()))
+		l.Discard(len("before"))
+		require.Same(t, &data[0], &l.Front()[0], "there is no copy")
+		require.Len(t, l.Front(), len(data))
+		l.Discard(0) // nothing could be sent in this turn
+		for _, n := range []int{1, 100_000, len(data) - 100_002} {
+			require.NotEmpty(t, l.Front())
+			l.Discard(n)
+			waits(t, wrote)
+		}
+		require.Equal(t, data[len(data)-1:], l.Front())
+		l.Discard(1)
+		require.Equal(t, result{len(data), nil}, <-wrote)
+		require.Nil(t, l.Front())
+		n, err := l.Write([]byte("behind"))
+		require.Equal(t, result{6, nil}, result{n, err})
+		require.Equal(t, "behind", string(l.Front()))
+	})
+}
+
+func TestATurnIsWokenForALoan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, step := looking(t, false)
+		step()
+		wrote := call(k.lane.Write, full(20))
+		require.Equal(t, 1, step().turns)
+		k.lane.Discard(len(k.lane.Front()))
+		require.NoError(t, (<-wrote).err)
+	})
+}
+
+// causes are those for which a Write returns early.
+var causes = map[string]struct {
+	end  func(l *lane.Lane, over chan struct{})
+	want error
+}{
+	"a deadline":         {func(l *lane.Lane, _ chan struct{}) { l.SetDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+	"the lane has ended": {func(l *lane.Lane, _ chan struct{}) { l.End(errOurs) }, errOurs},
+	"it is over":         {func(_ *lane.Lane, over chan struct{}) { close(over) }, lane.ErrOver},
+}
+
+func TestALoanIsTakenBack(t *testing.T) {
+	for name, cause := range causes {
+		for _, taken := range []int{-1, 0, 5} { // -1: the task has not seen it
+			bubble(t, func(t *testing.T, l *lane.Lane, over chan struct{}) {
+				wrote := call(l.Write, full(20))
+				waits(t, wrote)
+				if taken >= 0 {
+					l.Front()
+					l.Discard(taken)
+				}
+				cause.end(l, over)
+				require.Equal(t, result{max(0, taken), cause.want}, <-wrote, name)
+				require.Nil(t, l.Front(), name)
+				l.Discard(0)
+			})
+		}
+	}
+}
+
+// The bytes are not touched after Write has returned. So a Write whose deadline passes in the middle of a turn waits.
+func TestALoanIsNotTakenOutOfATurn(t *testing.T) {
+	for name, cause := range causes {
+		for _, taken := range []int{0, 5, len(full(20))} {
+			bubble(t, func(t *testing.T, l *lane.Lane, over chan struct{}) {
+				wrote := call(l.Write, full(20))
+				waits(t, wrote)
+				require.NotNil(t, l.Front())
+				if name == "the lane has ended" { // that comes from the task itself, also when its turn panics
+					l.End(errOurs)
+					require.Equal(t, result{0, errOurs}, <-wrote)
+					return
+				}
+				cause.end(l, over)
+				waits(t, wrote)
+				require.NotNil(t, l.Front(), "it is still lent")
+				l.Discard(taken)
+				require.Equal(t, result{taken, cause.want}, <-wrote, name)
+				require.Nil(t, l.Front(), name)
+			})
+		}
+	}
+}
+
+func TestFinishBehindALoanThatWasTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
+		l.SetDeadline(time.Now().Add(time.Second))
+		_, err := l.Write(full(20))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.False(t, l.Finished())
+		require.NoError(t, l.Finish())
+		require.True(t, l.Finished(), "also if the task has not looked at the loan")
+	})
+}
+
+// An alarm of a deadline that was moved meanwhile is none.
+func TestALoanOutlivesADeadlineThatIsMoved(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
+		l.SetDeadline(time.Now().Add(time.Second))
+		l.SetDeadline(time.Now())
+		synctest.Wait() // the alarm rings
+		l.SetDeadline(time.Now().Add(time.Hour))
+		wrote := call(l.Write, full(20))
+		waits(t, wrote)
+		l.Discard(len(l.Front()))
+		require.Equal(t, result{len(full(20)), nil}, <-wrote)
+	})
+}
+
+// A goroutine lends, and changes its bytes as soon as Write has returned, often because of a deadline in the middle of a
+// turn. The task finds each byte as it was written, and as many as Write says.
+func TestLoansAndDeadlinesAtTheSameTime(t *testing.T) {
+	l := lane.From(nil, &act.AtomicWaker{})
+	r := rand.New(rand.NewPCG(1, 2))
+	type sent struct {
+		seed byte
+		n    int
+	}
+	wrote := make(chan sent, 1000)
+	go func() {
+		defer close(wrote)
+		p := make([]byte, 2*lane.Long)
+		for i := range 200 {
+			seed := byte(i)
+			fill(p, seed)
+			l.SetDeadline(time.Now().Add(time.Duration(r.IntN(50)) * time.Microsecond))
+			n, _ := l.Write(p[:lane.Long-10+r.IntN(lane.Long)])
+			fill(p, 0xDB)
+			wrote <- sent{seed, n}
+		}
+		l.SetDeadline(time.Time{})
+		_ = l.Finish()
+	}()
+	var got []byte
+	for !l.Finished() {
+		p := l.Front()
+		if p == nil {
+			runtime.Gosched()
+			continue
+		}
+		n := min(len(p), 1+len(got)%(lane.Long/2))
+		got = append(got, p[:n]...)
+		if n%3 == 0 {
+			runtime.Gosched() // so that a deadline passes in the turn
+		}
+		l.Discard(n)
+	}
+	want := make([]byte, 2*lane.Long)
+	for s := range wrote {
+		fill(want, s.seed)
+		require.LessOrEqual(t, s.n, len(got))
+		require.True(t, bytes.Equal(want[:s.n], got[:s.n]))
+		got = got[s.n:]
+	}
+	require.Empty(t, got)
+}
+
+func fill(p []byte, seed byte) { copy(p, bytes.Repeat([]byte{seed}, len(p))) }
+
+// Short writes are copied: they return at once.
+func TestAShortWriteDoesNotWait(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
+		data := full(lane.Chunks)
+		n, err := io.Writer(l).Write(data)
+		require.Equal(t, result{len(data), nil}, result{n, err})
+		require.NotSame(t, &data[0], &l.Front()[0])
+	})
+}
