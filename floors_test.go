@@ -123,8 +123,8 @@ const floors = `
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
 	examples/internal/tool   act internal/cli monitor shutdown context os
 	examples/internal/withtls   act internal/cli listener program secure crypto/tls flag
-	examples/chat/chat      act listener process shutdown net time
-	examples/chat           examples/chat/chat examples/internal/withtls
+	examples/chat/chat      act httpd httpd/files httpd/websocket listener process shutdown embed encoding/json io/fs time
+	examples/chat           examples/chat/chat examples/internal/withtls httpd program flag
 	examples/checksum/checksum   act demon crypto/sha256 os time
 	examples/checksum       examples/checksum/checksum examples/internal/tool internal/cli flag os time
 	examples/echo/echo      act listener

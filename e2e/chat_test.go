@@ -38,7 +38,7 @@ func left(name string) string { return "* " + keptName(name) + " has left lobby"
 // keptName is what is kept of a name.
 func keptName(name string) string {
 	name = strings.TrimSpace(name)
-	return name[:min(len(name), 32)]
+	return strings.TrimSpace(name[:min(len(name), 32)])
 }
 
 func (x member) say(t *testing.T, line string) {
@@ -65,7 +65,7 @@ func TestChat(t *testing.T) {
 // serve starts a chat on two schedulers, under any strategy: that lines cross is the point.
 func serveChat(t *testing.T, idle idle) *exectest.Program {
 	t.Helper()
-	return serve(t, "chat", idle.with("-reactors", "2")...)
+	return serve(t, "chat", idle.with("-reactors", "2", "-web", "127.0.0.1:0")...)
 }
 
 func chats(t *testing.T, idle idle) {

@@ -115,7 +115,7 @@ func TestExamplesSpeakTLS(t *testing.T) {
 		{"echo", nil, echoes},
 		{"echo-coro", nil, echoes},
 		{"proxy", []string{"-to", plain.Addr}, echoes},
-		{"chat", nil, func(t *testing.T, server *exectest.Program) {
+		{"chat", []string{"-web", "127.0.0.1:0"}, func(t *testing.T, server *exectest.Program) {
 			ada := visitTLS(t, server.Addr)
 			ada.hear(t, "Your name?")
 			ada.say(t, "Ada")

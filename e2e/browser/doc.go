@@ -1,5 +1,6 @@
-// Package browser has no code but tests: they build and start examples/httpd and examples/nethttp and use them with headless
-// Chromium, as a visitor does: they load pages, submit forms, play music and leave in the middle of a download.
+// Package browser has no code but tests: they build and start examples/httpd, examples/nethttp and examples/chat and use them
+// with headless Chromium, as a visitor does: they load pages, submit forms, play music, leave in the middle of a download, and
+// talk to each other in two windows. With -artifacts the pictures of the chat are kept.
 //
 //	DAIMON_TESTS=full go test -C e2e/browser -count=1 ./...
 //

@@ -1,16 +1,29 @@
-// Command chat is a line chat with rooms. The first line that a member sends is its name. Then /join ROOM goes to another
-// room, /who lists the members of the room, /leave leaves, and any other line is said to the room.
+// Command chat is a chat with rooms, on a page and on terminals. On a terminal the first line is the member's name. Then
+// /join ROOM goes to another room, /who lists the members of the room, /leave leaves, and any other line is said to the
+// room.
 //
 //	go run ./examples/chat
+//	chromium http://127.0.0.1:7080/
 //	nc 127.0.0.1 7010
 package main
 
 import (
+	"flag"
+
 	"github.com/daimon-go/daimon/examples/chat/chat"
 	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
-	server := withtls.Parse("127.0.0.1:7010")
-	server.Run(chat.New(server.Listen(server.Addr, chat.Member)))
+	web := flag.String("web", "127.0.0.1:7080", "the `address` of the page; empty: none")
+	server := withtls.Parse("127.0.0.1:7010", "http/1.1")
+	rooms := chat.New()
+	services := []program.Service{rooms, server.Listen(server.Addr, rooms.Member)}
+	if *web != "" {
+		site := &httpd.Server{Handler: rooms.Site()}
+		services = append(services, server.Listen(*web, site.Serve))
+	}
+	server.Run(services...)
 }

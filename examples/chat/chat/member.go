@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"cmp"
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -12,7 +14,7 @@ import (
 )
 
 const (
-	// maxLine bounds a line, with its end. A member that sends a longer one is disconnected.
+	// maxLine bounds a line, with its end, in bytes. A terminal that sends a longer one is disconnected.
 	maxLine = 1 << 10
 	// maxName bounds the name of a member or a room, in bytes.
 	maxName = 32
@@ -22,47 +24,44 @@ const (
 	maxHeard = 64
 	// maxTries is how often a member tries to enter a room that ends each time.
 	maxTries = 5
+	// burst is how many lines a member may send at once: see Chat.every.
+	burst = 10
 	// farewell is how long the end of the chat waits for a member that does not read.
 	farewell = time.Second
 
 	lobby = "lobby"
-	help  = "* /join ROOM, /who or /leave\n"
-	bye   = "* good bye\n"
-	over  = "* the chat ends\n"
-	noWay = "* there is no way in\n"
 )
 
-// Member is the action of one connection, on a scheduler with a Chat. The first line is the member's name; each further
-// line is a command, or is said in the room.
-func Member(c *listener.Conn) act.Action {
-	chat := chats.Get(c.Scheduler()).Chat
-	if chat == nil {
-		panic("chat: a member without a Chat: call its Setup in a set-up function")
-	}
-	return &member{chat: chat, conn: c, in: listener.Line{Conn: c, Max: maxLine}, rest: "Your name?\n"}
+// Member is the action of a terminal's connection. The first line is the member's name; each further line is a command, or
+// is said in the room.
+func (c *Chat) Member(conn *listener.Conn) act.Action {
+	wire := &terminal{conn: conn, lines: listener.Line{Conn: conn, Max: maxLine}}
+	return &member{chat: c, wire: wire, notes: []event{whoAreYou}, seat: &seat{}}
 }
 
+// member is the task of a connection.
 type member struct {
-	chat *Chat
-	conn *listener.Conn
-	in   listener.Line
-	name string          // "": not known yet; constant from then on, since rooms read it
-	bell act.AtomicWaker // rooms ring it to wake the task
-	todo act.Action      // what the last line asked for; the next line is read when it is done
-	rest string          // text that the connection has not taken yet
+	chat  *Chat
+	wire  wire
+	name  string     // "": not known yet
+	todo  act.Action // what the last wish asked for; the next one is read when it is done
+	notes []event    // for this member only, still to be told
+	paid  time.Duration
 
-	left    bool // no more lines are read
-	hurried bool
+	left  bool // no more is read
+	until time.Duration
+	timer act.Timer // at until, to which the end of the chat waits
 
 	to    string // the room wanted
 	tries int
 	room  process.Ref[message]
+	seat  *seat
 	heard *line // the last line of the room that was sent; nil: the member is in no room
 }
 
-// Act sends the member what others said, then reads its next line and does what it asks for.
+// Act sends the member what others said, then reads its next wish and does what it asks for.
 func (m *member) Act(t *act.Task) act.Directive {
-	m.bell.Set(t.Waker())
+	m.seat.bell.Set(t.Waker())
 	heard := m.hear(t)
 	if m.todo == nil && !m.left {
 		if !heard {
@@ -79,103 +78,145 @@ func (m *member) Act(t *act.Task) act.Directive {
 		m.done(t)
 	}
 	if m.left && m.todo == nil {
-		_, _ = m.conn.WriteString(m.rest) // as far as there is room
+		for _, e := range m.notes {
+			_ = m.wire.tell(e, false) // as far as there is room
+		}
+		m.wire.end(t)
 		return act.Done
 	}
 	return act.Yield
 }
 
-// hear sends the member what is said in the room. It returns false when the connection takes no more.
+// hear tells the member what is new. It returns false when the connection takes no more.
 func (m *member) hear(t *act.Task) bool {
 	for range maxHeard {
-		if !m.pass(t) {
+		if len(m.notes) > 0 {
+			if !m.pass(t, m.wire.tell(m.notes[0], false)) {
+				return false
+			}
+			m.notes = m.notes[1:]
+			continue
+		}
+		var next *line
+		if m.heard != nil {
+			next = m.heard.next.Load()
+		}
+		if next == nil {
+			m.notes = nil
+			return m.pass(t, m.wire.flush())
+		}
+		if !m.pass(t, m.wire.tell(next.event, next.by == m.seat)) {
 			return false
 		}
-		if m.heard == nil {
-			return true
-		}
-		next := m.heard.next.Load()
-		if next == nil {
-			return true
-		}
-		if m.heard = next; next.by != m {
-			m.rest = next.text
-		}
-		if next.end != 0 {
+		if m.heard = next; next.end != 0 {
 			m.expelled(next.end)
 		}
 	}
 	t.Waker().Wake() // there may be more
-	return m.rest == ""
+	return true
 }
 
-// pass writes the rest, and reports whether all of it was taken. If the member is too far behind, it aborts the
-// connection and drops the rest.
-func (m *member) pass(t *act.Task) bool {
-	n, err := m.conn.WriteString(m.rest)
-	if m.rest = m.rest[n:]; m.rest == "" {
+// pass reports whether the connection has taken what it was given. If the member is too far behind, it aborts the
+// connection, which takes everything then.
+func (m *member) pass(t *act.Task, err error) bool {
+	if err == nil {
 		return true
 	}
-	if b, ok := err.(act.Blocked); ok && (m.heard == nil || !m.heard.leads(maxBehind)) {
-		m.hurry(t)
+	if b, ok := err.(act.Blocked); ok && (m.heard == nil || !m.heard.leads(maxBehind)) && !m.late(t) {
 		b.Arm(t)
 		return false
 	}
-	m.conn.Abort() // the next read returns the error
-	m.rest = ""
+	m.wire.abort() // the next read returns an error
 	return true
+}
+
+// late reports whether the end of the chat waits for this member no longer.
+func (m *member) late(t *act.Task) bool {
+	if t.Order() == nil {
+		return false
+	}
+	now := t.Scheduler().Now()
+	if m.until == 0 {
+		m.until = now + farewell
+		t.WakeAt(&m.timer, m.until)
+	}
+	return now >= m.until
 }
 
 // expelled is called when the room has ended. Unless the chat ends, the member enters a new room of that name.
 func (m *member) expelled(why end) {
 	m.heard = nil
 	if m.left = m.left || why == chatEnds; !m.left && m.todo == nil { // otherwise todo fails, since the room is gone: see done
-		m.todo = m.join(m.to)
+		m.todo = m.join()
 	}
 }
 
-// read reads a line and takes it. It is Done also when no line will come any more.
+// read reads a wish and takes it. It is Done also when no wish will come any more.
 func (m *member) read(t *act.Task) act.Directive {
-	line, err := m.in.Read()
+	w, err := m.wire.read(m.name != "")
 	_, blocked := err.(act.Blocked)
 	switch {
 	case m.name == "" && t.Order() != nil: // a member in a room is told by the room
 		m.leave(over)
 	case blocked:
 		return listener.Next(t, err)
-	case err != nil: // the end, a reset, too long a line, or an abort
-		m.leave("")
-	default:
-		m.take(printable(line))
+	case errors.Is(err, listener.ErrTooLong):
+		m.leave(tooLong)
+	case err != nil: // the end, a reset, or an abort
+		m.leave()
+	case w.Type != "":
+		m.take(t, w)
 	}
 	return act.Done
 }
 
-// take handles a line from the member.
-func (m *member) take(line string) {
+// take does what a member wishes.
+func (m *member) take(t *act.Task, w wish) {
 	m.tries = 0
-	word, rest, _ := strings.Cut(line, " ")
 	switch {
-	case line == "":
-	case m.name == "":
-		m.name = short(line)
-		m.todo = m.join(lobby)
-	case word == "/join" && rest != "":
-		m.todo = act.Seq(m.out(), m.join(short(rest)))
-	case line == "/who":
-		m.todo = m.who()
-	case line == "/leave":
+	case m.fast(t):
+		m.notes = append(m.notes, tooFast)
+	case w.Type == "join":
+		name := cmp.Or(short(w.Name), m.name)
+		if name == "" {
+			m.notes = append(m.notes, unnamed)
+			return
+		}
+		m.name, m.to = name, cmp.Or(short(w.Room), m.to, lobby)
+		if m.todo = m.join(); m.heard != nil {
+			m.todo = act.Seq(m.out(), m.todo)
+		}
+	case w.Type == "leave":
 		m.leave(bye)
-	case strings.HasPrefix(line, "/"):
-		m.rest += help
+	case w.Type == "who" && m.name != "":
+		m.todo = m.who()
+	case w.Type == "say" && m.name != "":
+		switch text := printable(w.Text); {
+		case len(text) >= maxLine:
+			m.notes = append(m.notes, tooLong)
+		case text != "":
+			m.todo = m.send(say{m.seat, text})
+		}
+	case m.name == "":
+		m.notes = append(m.notes, whoAreYou)
 	default:
-		m.todo = m.send(say{m, line})
+		m.notes = append(m.notes, unclear)
 	}
 }
 
-// leave ends the member, after a last line to it.
-func (m *member) leave(word string) {
-	m.rest += word
+// fast reports whether the member sends too much: more than a burst, and then one wish each chat.every.
+func (m *member) fast(t *act.Task) bool {
+	now := t.Scheduler().Now()
+	if m.paid = max(m.paid, now); m.paid-now > (burst-1)*m.chat.every {
+		return true
+	}
+	m.paid += m.chat.every
+	return false
+}
+
+// leave ends the member, after last words to it.
+func (m *member) leave(last ...event) {
+	m.notes = append(m.notes, last...)
 	m.left = true
 	if m.heard != nil {
 		m.todo = m.out()
@@ -186,35 +227,42 @@ func (m *member) leave(word string) {
 // member tries again.
 func (m *member) done(t *act.Task) {
 	switch m.todo = nil; {
-	case m.heard != nil || m.left:
+	case m.heard != nil || m.left || m.name == "":
 	case t.Order() != nil:
 		m.leave(over)
 	case m.tries == maxTries:
 		m.leave(noWay)
 	default:
 		m.tries++
-		m.todo = m.join(m.to)
+		m.todo = m.join()
 	}
 }
 
-// join enters a room: it asks the hall for the process, and the process for admission.
-func (m *member) join(name string) act.Action {
-	m.to = name
+// join enters the room that is wanted: it asks the hall for the process, and the process for admission.
+func (m *member) join() act.Action {
+	fresh := &seat{name: m.name}
 	find := &process.Ask[query, process.Ref[message]]{To: m.chat.hall, Message: m.find}
-	enter := &process.Ask[message, *line]{Message: m.enter}
+	enter := &process.Ask[message, admission]{Message: func(r process.Reply[admission]) message { return enter{fresh, r} }}
 	return act.Seq(
-		find, do(func() { m.room, enter.To = find.Value, find.Value }),
-		enter, do(func() { m.heard = enter.Value }),
+		find, do(func() { m.seat, m.room, enter.To = fresh, find.Value, find.Value }),
+		enter, do(func() { m.enter(enter.Value) }),
 	)
 }
 
 func (m *member) find(r process.Reply[process.Ref[message]]) query { return find{m.to, m.room, r} }
 
-func (m *member) enter(r process.Reply[*line]) message { return enter{m, r} }
+// enter takes the room's answer. Without another name the member enters no room.
+func (m *member) enter(a admission) {
+	if m.heard = a.after; m.heard == nil {
+		a.welcome = tell("* "+m.name+" is taken in "+m.to+". Your name?\n", news{Type: "taken", Room: m.to, Name: m.name})
+		m.name, m.room = "", process.Ref[message]{}
+	}
+	m.notes = append(m.notes, a.welcome)
+}
 
 // out leaves the room.
 func (m *member) out() act.Action {
-	send := m.send(leave{m})
+	send := m.send(leave{m.seat})
 	return act.Func(func(t *act.Task) act.Directive {
 		if d := send.Act(t); !d.Finished() {
 			return d
@@ -225,8 +273,8 @@ func (m *member) out() act.Action {
 }
 
 func (m *member) who() act.Action {
-	ask := &process.Ask[message, string]{To: m.room, Message: func(r process.Reply[string]) message { return who{r} }}
-	return act.Seq(ask, do(func() { m.rest += ask.Value }))
+	ask := &process.Ask[message, event]{To: m.room, Message: func(r process.Reply[event]) message { return who{r} }}
+	return act.Seq(ask, do(func() { m.notes = append(m.notes, ask.Value) }))
 }
 
 // send sends to the room. It waits while the mailbox is full.
@@ -239,20 +287,13 @@ func (m *member) send(x message) act.Action {
 	})
 }
 
-// hurry bounds how long a member that does not read may delay the end of the chat.
-func (m *member) hurry(t *act.Task) {
-	if t.Order() != nil && !m.hurried {
-		m.hurried = true
-		_ = m.conn.SetWriteDeadline(t.Scheduler().Clock().Wall().Add(farewell))
-	}
-}
-
-// Close leaves the room silently. It is called after a panic or a drop.
+// Close leaves the room, if the member has not done so: after a panic or a drop, or because its connection has ended while
+// it waited for the room.
 func (m *member) Close() error {
 	if x, ok := m.todo.(io.Closer); ok {
 		_ = x.Close()
 	}
-	_ = m.room.Send(m.chat.sys, leave{m}) // unless the mailbox is full
+	m.seat.desert()
 	return nil
 }
 
@@ -264,18 +305,25 @@ func do(f func()) act.Action {
 	})
 }
 
-// printable removes what could do harm to a terminal.
-func printable(line []byte) string {
+// printable removes what could do harm to a terminal, or to the lines around it on a page: control characters, and those
+// that turn the direction of what follows. Two that only join letters stay, for emoji and some scripts.
+func printable(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\u200c' || r == '\u200d' {
+			return r
+		}
+		return -1
+	}, text))
+}
+
+// short returns a name: cut to maxName bytes, and without what cannot be seen.
+func short(name string) string {
+	name = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return -1
-	}, string(line)))
-}
-
-// short returns a name cut to maxName bytes.
-func short(name string) string {
-	name = strings.TrimSpace(name)
-	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")
+	}, name)
+	name = strings.Join(strings.Fields(name), " ")
+	return strings.TrimSpace(strings.ToValidUTF8(name[:min(len(name), maxName)], ""))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
@@ -30,13 +31,15 @@ import (
 func TestWorlds(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		high := pick(w, 0, 1000)
-		tcp := &service.TCP{Address: "10.0.0.1:7010", Handler: Member, Limits: listener.Limits{
+		c := New()
+		c.most, c.every = pick(w, 1, 2, 64), 0
+		tcp := &service.TCP{Address: "10.0.0.1:7010", Handler: c.Member, Limits: listener.Limits{
 			Read: pick(w, 0, 100), High: high, Low: high / 4, Linger: time.Hour,
 		}}
-		c := New(tcp)
-		c.most = pick(w, 1, 2, 64)
+		site := &httpd.Server{Handler: c.Site()}
+		web := &service.TCP{Address: "10.0.0.1:7080", Handler: site.Serve, Limits: listener.Limits{High: high, Low: high / 4, Linger: time.Hour}}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 3), Logger: zap.NewNop()}
-		v, err := w.Server("chat", cfg, c.Setup)
+		v, err := w.Server("chat", cfg, c.Setup, tcp.Setup, web.Setup)
 		require.NoError(t, err)
 		if w.Rand().IntN(3) == 0 {
 			for range 3 {
@@ -49,6 +52,9 @@ func TestWorlds(t *testing.T) {
 		}
 		for i := range 4 {
 			w.Client("10.0.0.1:7010", guest(fmt.Sprint("m", i), w.Rand().IntN(20), ends))
+		}
+		for i := range 3 {
+			w.Client("10.0.0.1:7080", pageGuest(fmt.Sprint("p", i), w.Rand().IntN(20), ends))
 		}
 		var s secret
 		w.Client("10.0.0.1:7010", s.listen)
@@ -121,10 +127,10 @@ func listens(name string, in *bufio.Reader, ends bool) error {
 			return err
 		case told:
 			return fmt.Errorf("%q was heard behind the last line", line)
-		case line == noWay || line == over && !ends:
+		case line == noWay.text || line == over.text && !ends:
 			return errors.New(line)
 		}
-		told = line == over
+		told = line == over.text
 		who, what, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		var n int
 		if _, err := fmt.Sscan(what, &n); !ok || err != nil {
@@ -134,6 +140,67 @@ func listens(name string, in *bufio.Reader, ends bool) error {
 			return fmt.Errorf("%q was heard behind line %d", line, last)
 		}
 		heard[who] = n
+	}
+}
+
+// pageGuest is a guest on a page.
+func pageGuest(name string, lines int, ends bool) sim.Script {
+	return func(c *sim.Client) error {
+		v, err := visit(c, "http://chat")
+		if err != nil {
+			return err
+		}
+		v.turn = func() { c.Sleep(time.Millisecond) }
+		c.Go(func(*sim.Client) error { return v.listens(ends) })
+		if err := v.wish(wish{Type: "join", Name: name}); err != nil {
+			return err
+		}
+		for n := range lines {
+			x := wish{Type: "say", Text: fmt.Sprint(n)}
+			switch c.Rand().IntN(10) {
+			case 0:
+				x = wish{Type: "join", Room: fmt.Sprint("room", c.Rand().IntN(3))}
+			case 1:
+				x = wish{Type: "who"}
+			}
+			if err := v.wish(x); err != nil {
+				return err
+			}
+			if c.Rand().IntN(3) > 0 {
+				c.Sleep(time.Duration(c.Rand().Int64N(int64(200 * time.Millisecond))))
+			}
+		}
+		return v.wish(wish{Type: "leave"})
+	}
+}
+
+// listens reads until the server has closed.
+func (v *visitor) listens(ends bool) error {
+	heard, told := map[string]int{}, false
+	for {
+		n, err := v.next()
+		var code closed
+		switch {
+		case errors.As(err, &code) && (code == 1000 || code == 1001 && ends), err == io.EOF && ends:
+			return nil
+		case err != nil:
+			return err
+		case told:
+			return fmt.Errorf("%v was heard behind the last line", n)
+		case n.Type == "refused" || n.Type == "taken" || n.Type == "over" && !ends:
+			return fmt.Errorf("%v", n)
+		}
+		told = n.Type == "over"
+		if n.Type == "said" && n.Text != "psst" {
+			var x int
+			if _, err := fmt.Sscan(n.Text, &x); err != nil {
+				return err
+			}
+			if last, ok := heard[n.Name]; ok && x <= last {
+				return fmt.Errorf("%v was heard behind line %d", n, last)
+			}
+			heard[n.Name] = x
+		}
 	}
 }
 
@@ -157,7 +224,7 @@ func (s *secret) listen(c *sim.Client) error {
 		case err != nil:
 			return err
 		}
-		s.heard = line == "talker: psst\n" || line == over
+		s.heard = line == "talker: psst\n" || line == over.text
 	}
 	return nil
 }

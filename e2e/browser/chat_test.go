@@ -1,0 +1,284 @@
+package browser
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+)
+
+// chatServer is examples/chat that runs.
+type chatServer struct {
+	*exectest.Program
+	page string // its URL
+	web  string // its address
+}
+
+// serveChat starts the chat with its page at the address, and returns when it listens.
+func serveChat(t *testing.T, web string) *chatServer {
+	t.Helper()
+	flags, scheme := []string{"-addr", "127.0.0.1:0", "-web", web, "-reactors", "2"}, "http"
+	if strings.Contains(t.Name(), strings.ReplaceAll(overTLS, " ", "_")) {
+		flags, scheme = append(flags, "-tls-self"), "https"
+	}
+	s := &chatServer{Program: exectest.Start(t, exectest.Of("../../examples/chat").Command(t, flags...))}
+	var all [][]string
+	eventually(t, "the lines with the addresses", func() bool {
+		all = regexp.MustCompile(`listening on (\S+)`).FindAllStringSubmatch(s.Said(), -1)
+		return len(all) == 2 || s.Gone()
+	})
+	require.Len(t, all, 2, s.Said())
+	s.Addr, s.web = all[0][1], all[1][1]
+	s.page = scheme + "://" + s.web + "/"
+	return s
+}
+
+// terminal is a member of a room that speaks the protocol of lines.
+type terminal struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (s *chatServer) terminal(t *testing.T, name, room string) *terminal {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr)
+	require.NoError(t, err)
+	if strings.HasPrefix(s.page, "https:") {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // nobody vouches for the certificate of -tls-self
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	x := &terminal{c, bufio.NewReader(c)}
+	x.say(t, name)
+	x.say(t, "/join "+room)
+	x.hear(t, " has come to "+room)
+	return x
+}
+
+func (x *terminal) say(t *testing.T, line string) {
+	t.Helper()
+	_, err := io.WriteString(x, line+"\n")
+	require.NoError(t, err)
+}
+
+// hear reads until a line ends with this.
+func (x *terminal) hear(t *testing.T, end string) {
+	t.Helper()
+	for {
+		line, err := x.in.ReadString('\n')
+		require.NoError(t, err, end)
+		if strings.HasSuffix(line, end+"\n") {
+			return
+		}
+	}
+}
+
+// enter fills the form of the page and submits it.
+func (p *tab) enter(t *testing.T, name string) {
+	t.Helper()
+	run[any](t, p, `name => { document.getElementById("name").value = name; document.querySelector("#door button").click() }`, name)
+}
+
+// say types a line and submits it, by the keyboard.
+func (p *tab) say(t *testing.T, line string) {
+	t.Helper()
+	run[any](t, p, `line => { const e = document.getElementById("text"); e.focus(); e.value = line }`, line)
+	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent("\r")))
+}
+
+func (p *tab) text(t *testing.T, id string) string {
+	t.Helper()
+	return run[string](t, p, `id => document.getElementById(id).innerText`, id)
+}
+
+// shows waits until an element has a text with this in it.
+func (p *tab) shows(t *testing.T, id, want string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q in %s", want, id), func() bool { return strings.Contains(p.text(t, id), want) })
+}
+
+// looksLike sets what the page believes of its screen.
+func (p *tab) looksLike(t *testing.T, colors string, width, height int64) {
+	t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colors}}}
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, media)
+	require.NoError(t, err)
+	size := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1}
+	_, err = chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, size)
+	require.NoError(t, err)
+}
+
+// pictured takes pictures of the page, light and dark, wide and narrow. They stay with -artifacts. Nothing may be wider
+// than the screen.
+func (p *tab) pictured(t *testing.T, name string) {
+	t.Helper()
+	grounds := map[string]bool{}
+	for _, colors := range []string{"light", "dark"} {
+		for _, size := range [][2]int64{{360, 640}, {1024, 640}} {
+			p.looksLike(t, colors, size[0], size[1])
+			grounds[run[string](t, p, `() => getComputedStyle(document.body).backgroundColor`)] = true
+			require.Equal(t, []int64{size[0], size[0]}, run[[]int64](t, p, `() => [innerWidth, document.documentElement.scrollWidth]`))
+			png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+			require.NoError(t, err)
+			file := fmt.Sprintf("chat-%s-%s-%d.png", name, colors, size[0])
+			require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), file), png, 0o644))
+		}
+	}
+	require.Len(t, grounds, 2)
+}
+
+// evil is what must stay text: typed, and shown.
+var evil = []struct{ typed, shown string }{
+	{`<script>window.acted = 1</script>`, ``},
+	{`<img src=x onerror="window.acted = 1">`, ``},
+	{`"'><svg/onload=window.acted=1>`, ``},
+	{`javascript:window.acted=1 &lt;b&gt; &amp; ${window.acted=1} </li></ol>`, ``},
+	{"\u202eright to left\u202c, a bell\a and \x1b[31mred", "right to left, a bell and [31mred"},
+	{"👩‍👩‍👧 🦊 שלום עליכם", ``},
+	{strings.Repeat("verylongword", 60), ``},
+	{"H\u0336\u0321\u0322\u0323\u0324\u0325\u0326e\u0336\u0351\u0352\u0353\u0354\u0355 comes", ``},
+}
+
+// chatting has two windows and a terminal in one room.
+func chatting(t *testing.T, ada, ben *tab) {
+	s := serveChat(t, "127.0.0.1:0")
+	for _, p := range []*tab{ada, ben} {
+		p.looksLike(t, "light", 1024, 640)
+		require.EqualValues(t, 200, p.visit(t, s.page+"#kitchen"))
+	}
+	require.Contains(t, ada.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
+	ada.pictured(t, "door")
+	ada.enter(t, "Ada")
+	ada.shows(t, "state", "Connected as Ada")
+	ada.pictured(t, "empty")
+	ben.enter(t, " ada ")
+	ben.shows(t, "refused", "has that name")
+	ben.enter(t, "Ben")
+	ada.shows(t, "log", "Ben has come")
+	cleo := s.terminal(t, "Cleo <b>", "kitchen")
+	ada.shows(t, "names", "Cleo <b>")
+	ada.shows(t, "people", "3 here")
+	require.Equal(t, "#kitchen", run[string](t, ben, `() => location.hash`))
+
+	ada.say(t, "hello, is anybody here?")
+	ben.shows(t, "log", "hello, is anybody here?")
+	ada.shows(t, "log", "hello, is anybody here?")
+	cleo.hear(t, "Ada: hello, is anybody here?")
+	ben.say(t, "I am. I am writing a somewhat longer message, so that one can see where the lines break and how wide a message becomes.")
+	cleo.say(t, "Me too, from a terminal.")
+	ada.shows(t, "log", "Me too, from a terminal.")
+	ada.say(t, "Then we are three.")
+	ada.say(t, "It is nice to see you here.")
+	ben.shows(t, "log", "It is nice to see you here.")
+	ada.pictured(t, "talk")
+
+	// What one types never acts in the window of another.
+	for i, x := range evil {
+		if x.shown == "" {
+			x.shown = x.typed
+		}
+		if i%2 == 0 {
+			cleo.say(t, x.typed)
+		} else {
+			ada.say(t, x.typed)
+		}
+		ben.shows(t, "log", x.shown)
+	}
+	mallory := s.terminal(t, `<img src=x onerror=acted=1>`, "kitchen")
+	trudy := s.terminal(t, "\u202e"+`"'><script>acted=1</script>`, "kitchen")
+	ben.shows(t, "names", `<img src=x onerror=acted=1>`)
+	trudy.say(t, "what a name")
+	ben.shows(t, "log", "what a name")
+	for _, p := range []*tab{ada, ben} {
+		require.Equal(t, []int{0, 0}, run[[]int](t, p, `() => [
+			document.querySelectorAll("#log :is(script, img, svg, b, a), #names :is(script, img, svg, b, a)").length, window.acted ?? 0]`))
+		require.Equal(t, []string{s.page}, run[[]string](t, p, `() => [...new Set(performance.getEntriesByType("resource").map(
+			e => new URL(e.name).origin + "/"))]`), "nothing is fetched from elsewhere")
+	}
+	require.Equal(t, 0, run[int](t, ben, `() => {
+		const bad = document.createElement("p");
+		bad.append(Object.assign(document.createElement("script"), {textContent: "window.acted = 1"}));
+		bad.insertAdjacentHTML("beforeend", "<img src=/none onerror='window.acted = 1'>");
+		document.body.append(bad);
+		return new Promise(done => bad.lastChild.addEventListener("error", () => { bad.remove(); done(window.acted ?? 0) }));
+	}`), "nor would it if it were HTML")
+	ben.pictured(t, "evil")
+	require.NoError(t, mallory.Close())
+	ben.shows(t, "people", "4 here")
+
+	// One that reads what is above goes on reading.
+	run[any](t, ben, `() => { document.getElementById("log").scrollTop = 0 }`)
+	ada.say(t, "You do not see this yet.")
+	eventually(t, "a hint", func() bool { return !run[bool](t, ben, `() => document.getElementById("newer").hidden`) })
+	require.Zero(t, run[int](t, ben, `() => document.getElementById("log").scrollTop`))
+	run[any](t, ben, `() => document.getElementById("newer").click()`)
+	require.True(t, run[bool](t, ben, `() => document.getElementById("newer").hidden`))
+	ada.shows(t, "log", "You do not see this yet.")
+	require.True(t, run[bool](t, ada, `() => { const e = document.getElementById("log"); return e.scrollHeight - e.scrollTop - e.clientHeight < 2 }`))
+
+	// Too fast, and too long.
+	for i := range 12 {
+		ben.say(t, fmt.Sprint("quickly ", i))
+	}
+	ben.shows(t, "notice", "too fast")
+	require.NotEmpty(t, run[string](t, ben, `() => document.getElementById("text").value`), "what was not said is still there")
+	ada.say(t, strings.Repeat("é", 900))
+	ada.shows(t, "notice", "too long")
+
+	// Another room, by the address of the page.
+	eventually(t, "the cellar", func() bool { // that was too fast as well
+		return run[string](t, ben, `() => { location.hash = "#cellar"; return document.getElementById("room").textContent }`) == "cellar"
+	})
+	ada.shows(t, "log", "Ben has left")
+	ada.shows(t, "people", "3 here")
+	ben.shows(t, "names", "Ben (you)")
+	eventually(t, "the kitchen", func() bool {
+		return run[string](t, ben, `() => { location.hash = "#kitchen"; return document.getElementById("room").textContent }`) == "kitchen"
+	})
+	ada.shows(t, "people", "4 here")
+
+	// The server is killed, and comes back at the same address.
+	s.Signal(t, syscall.SIGKILL)
+	ada.shows(t, "state", "Disconnected")
+	ben.shows(t, "state", "Disconnected")
+	ada.pictured(t, "lost")
+	s = serveChat(t, s.web)
+	for _, p := range []*tab{ada, ben} {
+		p.shows(t, "state", "Connected as")
+		p.shows(t, "people", "2 here")
+	}
+	ada.say(t, "Here we are again.")
+	ben.shows(t, "log", "Here we are again.")
+	cleo = s.terminal(t, "Cleo", "kitchen")
+	cleo.say(t, "So am I.")
+	ada.shows(t, "log", "So am I.")
+
+	// All are told of the end, also the page's user.
+	s.terminate(t)
+	for _, p := range []*tab{ada, ben} {
+		p.shows(t, "state", "Disconnected")
+	}
+	cleo.hear(t, "* the chat ends")
+	require.Zero(t, s.Exit(t))
+	require.Contains(t, s.Said(), "ended in order")
+	require.NotContains(t, s.Said(), "failed")
+}
+
+func (s *chatServer) terminate(t *testing.T) {
+	t.Helper()
+	s.Signal(t, syscall.SIGTERM)
+}

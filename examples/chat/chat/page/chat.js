@@ -1,0 +1,328 @@
+// The page of the chat. What others have typed is shown by textContent alone, so it is never taken for HTML.
+
+const at = id => document.getElementById(id);
+const log = at("log"), door = at("door"), text = at("text");
+
+const most = 500; // messages that are kept on the page
+const pauses = {first: 500, longest: 30_000}; // before a new connection, in ms
+
+let socket = null; // the connection, also while it is being made
+let me = ""; // the name that is wanted
+let room = "";
+let inside = false; // the room has welcomed this connection
+let stays = false; // and some connection before: then a new one is made when this one ends
+let failures = 0; // in a row
+let patience = 3; // failures until a name that is taken is believed to be another visitor's
+let retry = 0; // the timer of the next attempt
+let names = new Set();
+let here = 0;
+let last = ""; // what was sent last
+
+const asked = () => {
+	try {
+		return decodeURIComponent(location.hash.slice(1)) || "lobby";
+	} catch {
+		return "lobby";
+	}
+};
+
+// remember keeps the name for a reload of this window.
+const remember = name => { try { sessionStorage.setItem("name", name); } catch { /* not allowed: then not */ } };
+const remembered = () => { try { return sessionStorage.getItem("name") ?? ""; } catch { return ""; } };
+
+function connect() {
+	clearTimeout(retry);
+	socket?.close();
+	inside = false;
+	state("wait", "Connecting …");
+	const fresh = new WebSocket(new URL("ws", location.href.replace(/^http/, "ws").replace(/[?#].*/, "")));
+	socket = fresh;
+	fresh.onopen = () => send({type: "join", room, name: me});
+	fresh.onmessage = event => fresh === socket && receive(JSON.parse(event.data));
+	fresh.onclose = () => fresh === socket && lost();
+}
+
+const send = wish => socket?.readyState === WebSocket.OPEN && (socket.send(JSON.stringify(wish)), true);
+
+// lost is called when the connection has ended, or could not be made. Each attempt waits longer than the one before, and
+// not all pages come back at the same time.
+function lost() {
+	socket = null;
+	if (inside) {
+		inside = false;
+		note("The connection is lost. What is said meanwhile will not be shown here.");
+	}
+	if (!stays) {
+		state("lost", "Not connected");
+		open(door.hidden ? "The connection has ended." : "There is no connection to the chat. Try again.");
+		return;
+	}
+	const pause = Math.min(pauses.longest, pauses.first * 2 ** failures++) * (0.5 + Math.random() / 2);
+	state("lost", `Disconnected. Trying again in ${Math.max(1, Math.round(pause / 1000))} s`);
+	retry = setTimeout(connect, pause);
+}
+
+function receive(news) {
+	switch (news.type) {
+	case "welcome":
+		enter(news);
+		break;
+	case "taken":
+		if (stays && !inside && failures < patience) { // by a connection that the server has not missed yet
+			socket.close();
+		} else {
+			turnedAway("Somebody in this room has that name. Choose another one.");
+		}
+		break;
+	case "said":
+		say(news);
+		break;
+	case "came":
+	case "left":
+		here = news.here;
+		if (news.type === "came") {
+			names.add(news.name);
+		} else {
+			names.delete(news.name);
+		}
+		if (news.name !== me) {
+			note(news.type === "came" ? " has come" : " has left", news.name);
+		}
+		count();
+		break;
+	case "here":
+	case "names":
+		here = news.here;
+		if (news.names) {
+			names = new Set(news.names);
+		}
+		count();
+		break;
+	case "refused":
+		if (inside) {
+			warn(news.text);
+			text.value ||= last;
+			history.replaceState(null, "", "#" + encodeURIComponent(room)); // if it was another room
+		} else {
+			turnedAway(news.text);
+		}
+		break;
+	case "notice":
+		note(news.text);
+		break;
+	case "broken":
+		note("The room has broken down. It is opened again.");
+		break;
+	case "over":
+		note("The chat ends. This page goes on when it is back.");
+		break;
+	}
+}
+
+function enter(news) {
+	const before = at("room").textContent;
+	const again = stays && before === news.room;
+	({room, name: me, here} = news);
+	names = new Set(news.names);
+	inside = stays = true;
+	failures = 0;
+	patience = 9; // more than a minute
+	remember(me);
+	history.replaceState(null, "", "#" + encodeURIComponent(room));
+	if (!again) {
+		log.replaceChildren();
+	}
+	at("room").textContent = room;
+	document.title = "#" + room + " – chat";
+	door.hidden = true;
+	at("talk").hidden = at("people").hidden = at("hash").hidden = false;
+	warn("");
+	state("on", "Connected as " + me);
+	note(again ? "You are back." : "You have come in.");
+	if (!again) {
+		show(wide.matches);
+		text.focus();
+	}
+	count();
+}
+
+function turnedAway(why) {
+	const was = socket;
+	socket = null;
+	was.close();
+	state("off", "Not connected");
+	open(why);
+}
+
+// open shows the door, with what was wrong.
+function open(wrong) {
+	stays = inside = false;
+	at("talk").hidden = at("people").hidden = at("here").hidden  = true;
+	door.hidden = false;
+	at("refused").textContent = wrong;
+	at("name").value ||= me;
+	at("where").value = room || asked();
+	at("name").select();
+}
+
+function state(kind, words) {
+	at("state").dataset.state = kind;
+	at("state").textContent = words;
+}
+
+function warn(words) {
+	at("notice").textContent = words;
+}
+
+function element(tag, className, words) {
+	const e = document.createElement(tag);
+	e.className = className;
+	e.textContent = words;
+	return e;
+}
+
+function say({name, text: words}) {
+	const mine = name === me;
+	const previous = log.lastElementChild;
+	const item = element("li", "said", "");
+	item.classList.toggle("mine", mine);
+	item.classList.toggle("again", previous?.dataset.by === name);
+	item.dataset.by = name;
+	const head = element("div", "head", "");
+	const by = element("bdi", "by", name);
+	by.style.setProperty("--hue", hue(name));
+	const now = new Date();
+	const when = element("time", "", now.toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"}));
+	when.dateTime = now.toISOString();
+	head.append(by, when);
+	const what = element("div", "text", words);
+	what.dir = "auto";
+	item.append(head, what);
+	add(item, mine);
+	if (mine) {
+		warn("");
+	}
+}
+
+// note adds what nobody has said, about somebody or nobody.
+function note(words, who) {
+	const item = element("li", "event", "");
+	if (who) {
+		item.append(element("bdi", "", who));
+	}
+	item.append(words);
+	add(item, false);
+}
+
+// add scrolls down if the end was in sight: who reads what is above goes on reading.
+function add(item, always) {
+	const end = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+	log.append(item);
+	while (log.childElementCount > most) {
+		log.firstElementChild.remove();
+	}
+	if (end || always) {
+		down();
+	} else {
+		at("newer").hidden = false;
+	}
+}
+
+function down() {
+	log.scrollTop = log.scrollHeight;
+	at("newer").hidden = true;
+}
+
+// hue is a color for a name, always the same.
+function hue(name) {
+	let h = 0;
+	for (const c of name) {
+		h = (h * 31 + c.codePointAt(0)) % 360;
+	}
+	return h;
+}
+
+const wide = matchMedia("(min-width: 40.01rem)");
+
+function count() {
+	at("people").textContent = `${here} here`;
+	at("people").setAttribute("aria-label", `${here} here. Show who`);
+	if (at("here").hidden) {
+		return;
+	}
+	const known = [...names].sort((a, b) => a.localeCompare(b));
+	at("names").replaceChildren(...known.map(name => {
+		const item = element("li", name === me ? "me" : "", "");
+		item.append(element("bdi", "", name), name === me ? " (you)" : "");
+		return item;
+	}));
+	at("more").textContent = here > known.length ? `and ${here - known.length} more` : "";
+}
+
+// show opens or closes the list of who is there. Of a crowd the names come now.
+function show(open) {
+	at("here").hidden = !open;
+	at("people").setAttribute("aria-expanded", String(open));
+	if (open && here > names.size) {
+		send({type: "who"});
+	}
+	count();
+}
+
+door.addEventListener("submit", event => {
+	event.preventDefault();
+	me = at("name").value;
+	room = at("where").value;
+	stays = false;
+	failures = 0;
+	at("refused").textContent = "";
+	connect();
+});
+
+at("say").addEventListener("submit", event => {
+	event.preventDefault();
+	const words = text.value;
+	if (!words.trim()) {
+		return;
+	}
+	if (!inside || !send({type: "say", text: words})) {
+		warn("There is no connection at the moment. The message was not sent.");
+		return;
+	}
+	last = words;
+	text.value = "";
+	warn("");
+});
+
+at("people").addEventListener("click", () => show(at("here").hidden));
+wide.addEventListener("change", () => at("talk").hidden || show(wide.matches));
+at("newer").addEventListener("click", down);
+log.addEventListener("scroll", () => {
+	if (log.scrollHeight - log.scrollTop - log.clientHeight < 40) {
+		at("newer").hidden = true;
+	}
+});
+addEventListener("resize", () => at("newer").hidden && down());
+addEventListener("keydown", event => {
+	if (event.key === "Escape" && !at("here").hidden && !wide.matches) {
+		show(false);
+		at("people").focus();
+	}
+});
+addEventListener("hashchange", () => {
+	if (inside && asked() !== room) {
+		send({type: "join", room: asked()});
+	} else {
+		at("where").value = room = asked();
+	}
+});
+addEventListener("online", () => stays && !socket && connect());
+
+at("where").value = room = asked();
+at("name").value = me = remembered();
+if (me) { // a reload: the old connection may still have the name
+	stays = true;
+	connect();
+} else {
+	at("name").focus();
+}

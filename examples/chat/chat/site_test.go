@@ -1,0 +1,343 @@
+package chat
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/process"
+)
+
+// window is a page in a browser.
+type window struct {
+	t *testing.T
+	*visitor
+}
+
+func (c *chat) window() *window {
+	c.T.Helper()
+	v, err := visit(servertest.Dial(c.T, c.web.Addr()), "http://chat")
+	require.NoError(c.T, err)
+	return &window{c.T.(*testing.T), v}
+}
+
+// enter returns a window that has entered a room.
+func (c *chat) enter(name, room string) *window {
+	c.T.Helper()
+	w := c.window()
+	w.wants(wish{Type: "join", Room: room, Name: name})
+	require.Equal(c.T, "welcome", w.hears().Type)
+	return w
+}
+
+func (w *window) wants(x wish) {
+	w.t.Helper()
+	require.NoError(w.t, w.wish(x))
+}
+
+func (w *window) says(text string) {
+	w.t.Helper()
+	w.wants(wish{Type: "say", Text: text})
+}
+
+func (w *window) hears() news {
+	w.t.Helper()
+	n, err := w.next()
+	require.NoError(w.t, err)
+	return n
+}
+
+// hearsOf reads up to and with news of a type.
+func (w *window) hearsOf(kind string) news {
+	w.t.Helper()
+	for {
+		if n := w.hears(); n.Type == kind {
+			return n
+		}
+	}
+}
+
+func TestAPageAndATerminalInOneRoom(t *testing.T) { servertest.UnderEach(t, pageAndTerminal) }
+
+func pageAndTerminal(t *testing.T, cfg act.Config) {
+	c := start(t, cfg)
+	ada := c.window()
+	ada.wants(wish{Type: "join", Name: "Ada", Room: "lobby"})
+	require.Equal(t, news{Type: "welcome", Room: "lobby", Name: "Ada", Here: 1, Names: []string{"Ada"}}, ada.hears())
+	require.Equal(t, news{Type: "came", Name: "Ada", Here: 1}, ada.hears())
+	ben := c.client("Ben")
+	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n")
+	require.Equal(t, news{Type: "came", Name: "Ben", Here: 2}, ada.hears())
+
+	ada.says(" hello ")
+	servertest.Expect(t, ben, "Ada: hello\n")
+	require.Equal(t, news{Type: "said", Name: "Ada", Text: "hello"}, ada.hears(), "its own line, when it was said")
+	servertest.Send(t, ben, "<b>hi</b>\n")
+	require.Equal(t, news{Type: "said", Name: "Ben", Text: "<b>hi</b>"}, ada.hears())
+	ada.wants(wish{Type: "who"})
+	require.Equal(t, news{Type: "names", Here: 2, Names: []string{"Ada", "Ben"}}, ada.hears())
+
+	ada.wants(wish{Type: "join", Room: "kitchen"}) // with the same name
+	require.Equal(t, news{Type: "welcome", Room: "kitchen", Name: "Ada", Here: 1, Names: []string{"Ada"}}, ada.hears())
+	servertest.Expect(t, ben, "* Ada has left lobby\n")
+	servertest.Send(t, ben, "/join kitchen\n")
+	servertest.Expect(t, ben, "* Ben has come to kitchen\n")
+	ada.hearsOf("came")
+	require.Equal(t, news{Type: "came", Name: "Ben", Here: 2}, ada.hears())
+	servertest.Reset(t, ben.Conn)
+	require.Equal(t, news{Type: "left", Name: "Ben", Here: 1}, ada.hears())
+	require.NoError(t, ada.Close())
+	c.empty()
+	c.end()
+}
+
+// A name is taken in its room as long as its member is there, however it is written.
+func TestNamesThatAreTaken(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	ada := c.enter("Ada", "lobby")
+	ada.hearsOf("came")
+	for _, name := range []string{"Ada", "ADA", " a\u200dda \x00"} {
+		other := c.window()
+		other.wants(wish{Type: "join", Name: name, Room: "lobby"})
+		require.Equal(t, "taken", other.hears().Type)
+		other.wants(wish{Type: "join", Name: name, Room: "kitchen"})
+		require.Equal(t, "welcome", other.hears().Type, "there it is free")
+		require.NoError(t, other.Close())
+		require.Eventually(t, func() bool { return c.members("kitchen") == 0 }, servertest.Timeout, time.Millisecond)
+	}
+	ben := c.client("ada")
+	servertest.Expect(t, ben, "Your name?\n* ada is taken in lobby. Your name?\n")
+	servertest.Send(t, ben, "Ben\n")
+	servertest.Expect(t, ben, "* Ben has come to lobby\n")
+	servertest.Send(t, ben, "/join lobby\n") // his name is not in his way
+	servertest.Expect(t, ben, "* Ben has come to lobby\n")
+	require.NoError(t, ada.Close())
+	servertest.Expect(t, ben, "* Ada has left lobby\n")
+	ada = c.enter("Ada", "lobby")
+	servertest.Expect(t, ben, "* Ada has come to lobby\n")
+	require.NoError(t, ada.Close())
+	require.NoError(t, ben.Close())
+	c.empty()
+	c.end()
+}
+
+func TestWhatAPageMaySend(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	const tooLong = "That line is too long."
+	ada := c.window()
+	for text, want := range map[string]event{
+		`{"type":"say","text":"hello"}`:                      whoAreYou,
+		`{"type":"who"}`:                                     whoAreYou,
+		`{"type":"join","room":"lobby"}`:                     unnamed,
+		`{"type":"join","name":"\u200d\u202e \u0000\ufeff"}`: unnamed,
+	} {
+		require.NoError(t, ada.frame(1, []byte(text)))
+		require.Equal(t, want, tell(want.text, ada.hears()))
+	}
+	ada.wants(wish{Type: "join", Name: "  Ada\t\u202eof\n  the \x1b" + strings.Repeat("é", 100), Room: strings.Repeat("r", 100)})
+	n := ada.hears()
+	require.Equal(t, "Adaof the "+strings.Repeat("é", 11), n.Name)
+	require.Equal(t, strings.Repeat("r", maxName), n.Room)
+	ada.hearsOf("came")
+	for _, row := range []struct {
+		name   string
+		opcode byte
+		text   string
+		answer news
+	}{
+		{"nothing", 1, ``, news{Type: "refused", Text: "That was not understood."}},
+		{"no JSON", 1, `hello`, news{Type: "refused", Text: "That was not understood."}},
+		{"JSON of something else", 1, `["say","hello"]`, news{Type: "refused", Text: "That was not understood."}},
+		{"a text that is none", 1, `{"type":"say","text":7}`, news{Type: "refused", Text: "That was not understood."}},
+		{"more than JSON", 1, `{"type":"who"} {}`, news{Type: "refused", Text: "That was not understood."}},
+		{"no type", 1, `{"text":"hello"}`, news{Type: "refused", Text: "That was not understood."}},
+		{"an unknown type", 1, `{"type":"shout","text":"hello"}`, news{Type: "refused", Text: "That was not understood."}},
+		{"very deep", 1, `{"type":` + strings.Repeat("[", 8000), news{Type: "refused", Text: "That was not understood."}},
+		{"binary", 2, `{"type":"say","text":"hello"}`, news{Type: "refused", Text: "That was not understood."}},
+		{"a line that is too long", 1, `{"type":"say","text":"` + strings.Repeat("x", maxLine) + `"}`, news{Type: "refused", Text: tooLong}},
+		{"a line that is far too long", 1, `{"type":"say","text":"` + strings.Repeat("x", 16000) + `"}`, news{Type: "refused", Text: tooLong}},
+		{"the longest line", 1, `{"type":"say","text":"` + strings.Repeat("x", maxLine-1) + `"}`,
+			news{Type: "said", Name: n.Name, Text: strings.Repeat("x", maxLine-1)}},
+		{"what could be HTML", 1, `{"type":"say","text":"<script>\"'&lt;</script>"}`,
+			news{Type: "said", Name: n.Name, Text: `<script>"'&lt;</script>`}},
+		{"characters that control", 1, `{"type":"say","text":"a\u202eb\u0000c\nd\u001be\u2066f\ud800"}`,
+			news{Type: "said", Name: n.Name, Text: "abcdef\ufffd"}},
+		{"emoji", 1, `{"type":"say","text":"👩‍👩‍👧 שלום"}`, news{Type: "said", Name: n.Name, Text: "👩‍👩‍👧 שלום"}},
+	} {
+		require.NoError(t, ada.frame(row.opcode, []byte(row.text)), row.name)
+		require.Equal(t, row.answer, ada.hears(), row.name)
+	}
+	ada.says(" \t\u202e ") // nothing is left of it
+	require.NoError(t, ada.frame(1, make([]byte, maxMessage+1)))
+	_, err := ada.next()
+	require.Equal(t, closed(1009), err)
+	require.NoError(t, ada.Close())
+	c.empty()
+	c.end()
+}
+
+// A member that sends too much at once is told so, on a page and on a terminal. The burst is heard.
+func TestTooFast(t *testing.T) {
+	c := startPaced(t, act.Config{Schedulers: 2}, 64, time.Hour)
+	ada := c.window()
+	ada.wants(wish{Type: "join", Name: "Ada"})
+	ada.hearsOf("came")
+	for n := range burst {
+		ada.says(fmt.Sprint(n))
+	}
+	said := 0
+	for range burst {
+		if n := ada.hears(); n.Type == "refused" {
+			require.Equal(t, "You type too fast. Wait a moment, please.", n.Text)
+		} else {
+			require.Equal(t, news{Type: "said", Name: "Ada", Text: fmt.Sprint(said)}, n)
+			said++
+		}
+	}
+	require.Equal(t, burst-1, said)
+	ben := c.client("Ben")
+	servertest.Send(t, ben, strings.Repeat("x\n", burst))
+	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n"+tooFast.text)
+	require.NoError(t, ada.Close())
+	require.NoError(t, ben.Close())
+	c.empty()
+	c.end()
+}
+
+// What one comes or leaves costs does not grow with the crowd: all hear their number, once in a while.
+func TestACrowd(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	ada := c.enter("Ada", "lobby")
+	var all []*window
+	for i := range crowd + 4 {
+		all = append(all, c.enter(fmt.Sprint("m", i), "lobby"))
+	}
+	came := 0
+	for n := ada.hears(); ; n = ada.hears() {
+		if n.Type == "came" {
+			came++
+			continue
+		}
+		require.Equal(t, "here", n.Type)
+		require.Empty(t, n.Names)
+		if n.Here == crowd+5 {
+			break
+		}
+	}
+	require.Equal(t, crowd, came, "and no more")
+	last := all[len(all)-1]
+	last.wants(wish{Type: "who"})
+	n := last.hearsOf("names")
+	require.Equal(t, crowd+5, n.Here)
+	require.Len(t, n.Names, crowd)
+	ben := c.client("Ben")
+	servertest.Send(t, ben, "/who\n")
+	hearBehind(t, ben, " and 6 more\n")
+	require.NoError(t, ben.Close())
+	for _, w := range all[:6] {
+		require.NoError(t, w.Close())
+	}
+	for n := ada.hears(); ; n = ada.hears() { // when the list is complete again, all get it
+		require.Equal(t, "here", n.Type)
+		if n.Here <= crowd {
+			require.Len(t, n.Names, n.Here)
+			break
+		}
+	}
+	for _, w := range append(all[6:], ada) {
+		require.NoError(t, w.Close())
+	}
+	c.empty()
+	c.end()
+}
+
+// While its room does not receive, a page waits that wants to say more, and its window is closed. It leaves all the same.
+func TestAPageThatGoesWhileItWaitsForTheRoom(t *testing.T) {
+	g := &gate{room: newRoom(lobby)}
+	makeRoom = func(string) process.Action[message] { return g }
+	defer func() { makeRoom = aRoom }()
+	c := startWith(t, act.Config{Schedulers: 2}, 2)
+	ada, ben := c.enter("Ada", "lobby"), c.enter("Ben", "lobby")
+	c.waitFor(2)
+	g.shut.Store(true)
+	for range 5 {
+		ada.says("is anybody there?")
+	}
+	servertest.Reset(t, ada.Conn)
+	require.Eventually(t, g.stray.Load, servertest.Timeout, time.Millisecond, "the room knows")
+	g.shut.Store(false)
+	g.self.Load().Poke()
+	require.Equal(t, news{Type: "left", Name: "Ada", Here: 1}, ben.hearsOf("left"))
+	require.NoError(t, ben.Close())
+	c.empty()
+	c.end()
+}
+
+// On an order pages are closed with code 1001, whether they are in a room or not.
+func TestPagesAreToldOfTheEnd(t *testing.T) { servertest.UnderEach(t, pagesAreTold) }
+
+func pagesAreTold(t *testing.T, cfg act.Config) {
+	c := start(t, cfg)
+	all := []*window{c.enter("Ada", "lobby"), c.enter("Ben", "kitchen"), c.window()}
+	c.Group.Shutdown(servertest.Drain)
+	for _, w := range all {
+		var err error
+		for err == nil {
+			_, err = w.next()
+		}
+		require.Equal(t, closed(1001), err)
+		hearEnd(t, w.Conn)
+	}
+	c.end()
+}
+
+func TestSite(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 1})
+	_, err := visit(servertest.Dial(t, c.web.Addr()), "http://elsewhere")
+	require.EqualError(t, err, "status 403")
+	for path, kind := range map[string]string{"/": "text/html", "/chat.css": "text/css", "/chat.js": "text/javascript", "/icon.svg": "image/svg+xml"} {
+		conn := servertest.Dial(t, c.web.Addr())
+		servertest.Send(t, conn, "GET "+path+" HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n")
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, 200, r.StatusCode, path)
+		require.Contains(t, r.Header.Get("Content-Type"), kind)
+		require.Equal(t, policy, r.Header.Get("Content-Security-Policy"))
+		require.Equal(t, "nosniff", r.Header.Get("X-Content-Type-Options"))
+		require.NotEmpty(t, body)
+		require.NoError(t, conn.Close())
+	}
+	c.Group.Shutdown(servertest.Drain)
+	require.NoError(t, c.End())
+}
+
+// Nothing in the page makes HTML of a text.
+func TestThePageMakesNoHTML(t *testing.T) {
+	files, err := fs.Glob(os.DirFS("page"), "*")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, name := range files {
+		text, err := os.ReadFile("page/" + name)
+		require.NoError(t, err)
+		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "srcdoc",
+			" style=", " onclick", " onload", "http://", "https://", "//cdn", "<style"} {
+			if bad == "http://" && name == "icon.svg" {
+				continue // the name of its language
+			}
+			require.NotContains(t, string(text), bad, name)
+		}
+	}
+}
