@@ -45,7 +45,7 @@ const floors = `
 	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
 	internal/exectest internal/race
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
-	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time
+	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix math slices syscall testing time unsafe
 	internal/tier/run internal/tier bufio encoding/json flag os os/exec path/filepath regexp runtime time
 	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp

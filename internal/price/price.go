@@ -2,6 +2,8 @@
 package price
 
 import (
+	"math"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -11,22 +13,25 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// The prices of a call through an interface and of a system call that does nothing, in nanoseconds, on the machine for
-// which the bounds are set.
-const (
-	referenceCall = 1.9
-	referenceTrap = 130.0
-)
+// A reference is a loop whose price shows how fast the machine is at this moment.
+type reference struct {
+	run func(n int)
+	n   int     // operations that take a fraction of a millisecond
+	ns  float64 // of one on the machine for which the bounds are set
+}
+
+// references are the loops that a price is compared with: calls through an interface, turns of a bare queue, system calls that
+// do nothing, and those of the system.
+var references = append([]reference{{calls, 100_000, 1.9}, {turns, 50_000, 2.0}, {traps, 2000, 130}}, system...)
 
 // layout is what a price may be above its bound: where the linker puts the code makes that difference, with not an
 // instruction changed.
 const layout = 1.1
 
 // Require requires that each of n operations of run costs at most so many nanoseconds of the thread's processor time,
-// or more in proportion where a bare call or a bare system call takes longer than on the machine of the bounds. Faster
-// ones do not tighten the bound: they say nothing about memory. Other load only raises a price, so the lowest of several
-// measurements counts. The caller has called runtime.LockOSThread. A test that calls Require is of the tier full and runs
-// without the race detector.
+// or more in proportion where a reference takes longer than on the machine of the bounds. Faster ones do not tighten the
+// bound: they say nothing about memory. The caller has called runtime.LockOSThread. A test that calls Require is of the tier
+// full and runs without the race detector.
 func Require(t testing.TB, most float64, run func(n int)) {
 	t.Helper()
 	tier.Measure(t, "measures time")
@@ -35,32 +40,38 @@ func Require(t testing.TB, most float64, run func(n int)) {
 	}
 	n := enough(run)
 	for tries := 1; ; tries++ {
-		bound := layout * most * max(1, lowest(calls, 1_000_000)/referenceCall, lowest(traps, 10_000)/referenceTrap)
-		if ns := lowest(run, n); ns <= bound || tries == 20 {
+		ns, slow := lowest(run, n)
+		if bound := layout * most * max(1, slow); ns <= bound || tries == 30 {
 			t.Logf("%.1f ns, at most %.1f", ns, bound)
 			require.LessOrEqual(t, ns, bound, "nanoseconds")
 			return
 		}
-		time.Sleep(time.Duration(tries) * 50 * time.Millisecond) // until other load has gone: up to ten seconds
+		time.Sleep(time.Duration(tries) * 50 * time.Millisecond) // until other load has gone: up to 25 seconds
 	}
 }
 
-// enough returns how many operations take five milliseconds: predictors and caches are warm for most of them.
+// enough returns how many operations take a millisecond: predictors and caches are warm for most of them.
 func enough(run func(n int)) int {
-	for n := 1000; ; n *= 2 {
-		if Of(func() { run(n) }) >= 5e6 {
+	for n := 256; ; n *= 2 {
+		if Of(func() { run(n) }) >= 1e6 {
 			return n
 		}
 	}
 }
 
-// lowest returns the lowest price of one of n operations in several runs.
-func lowest(run func(n int), n int) float64 {
-	best := Of(func() { run(n) })
-	for range 8 {
-		best = min(best, Of(func() { run(n) }))
+// lowest returns the lowest price of one of n operations, and how many times as long as on the machine of the bounds the
+// slowest reference takes. Other load only raises a price, so of many runs the lowest counts. They are short, to fit between
+// two moments of other load, and alternate with those of the references, so that both have the same moments.
+func lowest(run func(n int), n int) (ns, slow float64) {
+	ns = math.Inf(1)
+	times := slices.Repeat([]float64{ns}, len(references))
+	for range 40 {
+		ns = min(ns, Of(func() { run(n) })/float64(n))
+		for i, r := range references {
+			times[i] = min(times[i], Of(func() { r.run(r.n) })/float64(r.n)/r.ns)
+		}
 	}
-	return best / float64(n)
+	return ns, slices.Max(times)
 }
 
 // Of returns the processor time that the calling thread spends in f, in nanoseconds: the caller has called
@@ -92,6 +103,30 @@ func calls(n int) {
 		if callees[i%len(callees)].call(nil) != 1 {
 			panic("not one")
 		}
+	}
+}
+
+// A turn is what a queue of tasks has at least: a link, and something to call.
+type turn struct {
+	next *turn
+	call callee
+}
+
+func turns(n int) {
+	all := make([]turn, len(callees))
+	for i := range all {
+		all[i] = turn{&all[(i+1)%len(all)], callees[i]}
+	}
+	first, last := &all[0], &all[len(all)-1]
+	last.next = nil
+	for range n {
+		t := first
+		first, t.next = t.next, nil
+		if t.call.call(nil) != 1 {
+			panic("not one")
+		}
+		last.next = t
+		last = t
 	}
 }
 
