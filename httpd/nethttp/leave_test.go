@@ -32,6 +32,7 @@ import (
 type host struct {
 	*scene
 	adapter *nethttp.Adapter
+	group   *act.Group
 	order   context.CancelFunc
 	over    chan error // what Run has returned
 	turns   atomic.Int64
@@ -64,7 +65,11 @@ func serve(t testing.TB, a *nethttp.Adapter, bound time.Duration, cfg *tls.Confi
 		Trace:  &act.Trace{TurnStart: func(*act.Task) { h.turns.Add(1) }},
 		Logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&h.log), zapcore.InfoLevel))}
 	go func() {
-		h.over <- act.Run(ctx, set, tcp.Setup, func(*act.Scheduler) error { close(up); return nil })
+		h.over <- act.Run(ctx, set, tcp.Setup, func(s *act.Scheduler) error {
+			h.group = s.Group()
+			close(up)
+			return nil
+		})
 	}()
 	select {
 	case <-up:

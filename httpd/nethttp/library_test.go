@@ -198,8 +198,7 @@ func TestTheClientOfNetHTTP(t *testing.T) {
 			_, err = io.ReadFull(a.Body, make([]byte, 5))
 			require.NoError(s, err)
 			cancel()
-			_, err = io.ReadAll(a.Body)
-			require.Error(s, err) // which one is chance
+			_, _ = io.ReadAll(a.Body) // an error, or the end that the server may still have sent
 		}},
 		{"an answer that is aborted", func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "hello")
