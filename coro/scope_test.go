@@ -282,16 +282,18 @@ func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
 
 func TestAScopeEndsWhatTheBodyDoes(t *testing.T) {
 	l := bench(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
 	var inner error
 	p := play(l, func(co *coro.Co) error {
-		return co.Within(2*time.Millisecond, func() error {
+		return co.WithContext(ctx, func() error {
 			return co.Do(act.All(act.Func(forever), coro.New(func(co *coro.Co) error {
+				cancel(errWhy) // now that all have begun
 				inner = co.Within(time.Hour, func() error { return co.Sleep(time.Hour) })
 				return inner
 			})))
 		})
 	})
-	late(t, p.end())
+	require.Equal(t, errWhy, p.end())
 	require.ErrorIs(t, inner, coro.ErrStopped, "the scopes of who waits for it are not its own")
 }
 
