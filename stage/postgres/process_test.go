@@ -83,7 +83,13 @@ func TestProcesses(t *testing.T) {
 	}
 	kills, stops := 0, 0
 	stopped := map[int]time.Time{} // when, by the place of the worker
-	for end := time.Now().Add(4 * time.Minute); !l.ended(); {
+	for end := time.Now().Add(4 * time.Minute); ; {
+		if l.ended() {
+			if min(kills, stops, l.lost()) > 1 {
+				break
+			}
+			l.enqueue(20) // or it would be over before enough has happened
+		}
 		require.True(t, time.Now().Before(end), "the tasks do not end")
 		time.Sleep(50*time.Millisecond + rand.N(250*time.Millisecond))
 		i := rand.IntN(len(workers))
@@ -115,7 +121,6 @@ func TestProcesses(t *testing.T) {
 	}
 	lost := l.lost()
 	t.Logf("%d kills and %d stops; %d leases were lost", kills, stops, lost)
-	require.Greater(t, min(kills, stops, lost), 1, "kills %d, stops %d, leases lost %d", kills, stops, lost)
 	l.verdict(4*(kills+stops), fmt.Sprint(kills, " kills, ", stops, " stops"))
 	l.disconnected("processes")
 }
