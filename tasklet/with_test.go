@@ -56,7 +56,9 @@ func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
 			close(in)
 			time.Sleep(20 * time.Millisecond)
 			_ = view.Schedule(h.play("S"), sync_)
-			time.Sleep(20 * time.Millisecond)
+			for end := time.Now().Add(patience); h.count("S") == 0 && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
 			h.note(">")
 			return done
 		}))
