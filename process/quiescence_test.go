@@ -14,14 +14,23 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// activity counts what the schedulers of a Group do.
-type activity struct{ turns, passes, looks, remoteEvents atomic.Int64 }
+// activity counts what the two schedulers of a Group do, and knows which of them sleep.
+type activity struct {
+	turns, passes, looks, remoteEvents atomic.Int64
+	asleep                             [2]atomic.Bool
+}
 
 func (a *activity) trace() *act.Trace {
 	return &act.Trace{
-		TurnStart:   func(*act.Task) { a.turns.Add(1) },
-		Pass:        func(*act.Scheduler) { a.passes.Add(1) },
-		Idle:        func(*act.Scheduler, time.Duration) { a.looks.Add(1) },
+		TurnStart: func(*act.Task) { a.turns.Add(1) },
+		Pass: func(s *act.Scheduler) {
+			a.asleep[s.Index()].Store(false)
+			a.passes.Add(1)
+		},
+		Idle: func(s *act.Scheduler, atMost time.Duration) {
+			a.looks.Add(1)
+			a.asleep[s.Index()].Store(atMost != 0)
+		},
 		RemoteEvent: func(*act.Scheduler) { a.remoteEvents.Add(1) },
 	}
 }
@@ -30,13 +39,16 @@ func (a *activity) counts() [4]int64 {
 	return [4]int64{a.turns.Load(), a.passes.Load(), a.looks.Load(), a.remoteEvents.Load()}
 }
 
-// steady waits until the counts stay the same for 50 ms.
+// sleeps reports whether both schedulers sleep.
+func (a *activity) sleeps() bool { return a.asleep[0].Load() && a.asleep[1].Load() }
+
+// steady waits until both schedulers sleep and the counts stay the same for 50 ms.
 func (a *activity) steady(t *testing.T) [4]int64 {
 	t.Helper()
 	for end := time.Now().Add(servertest.Timeout); time.Now().Before(end); {
 		before := a.counts()
 		time.Sleep(50 * time.Millisecond)
-		if a.counts() == before {
+		if a.sleeps() && a.counts() == before {
 			return before
 		}
 	}
@@ -94,7 +106,9 @@ func TestAMessageWakesOneScheduler(t *testing.T) {
 	for i := range n {
 		require.NoError(t, to.Send(r.sys, i))
 		servertest.Receive(t, got)
-		time.Sleep(100 * time.Microsecond) // time to fall asleep again
+		for end := time.Now().Add(servertest.Timeout); !a.sleeps() && time.Now().Before(end); {
+			time.Sleep(20 * time.Microsecond)
+		}
 	}
 	after := a.steady(t)
 	t.Logf("%d messages, %d wake-ups, %d turns", n, after[3]-before[3], after[0]-before[0])

@@ -192,9 +192,20 @@ func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
 	require.ErrorIs(t, err, errClosed)
 }
 
-// asleep runs a scheduler that has an engine, with hook in between, and returns when it sleeps there.
-func asleep(t *testing.T, os *servertest.OS) *servertest.Running {
-	r := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+// A sleeper is a Group of one scheduler with an engine, which mostly sleeps.
+type sleeper struct {
+	*servertest.Running
+	asleep atomic.Bool
+}
+
+// asleep runs a sleeper with os in between, and returns when it sleeps there.
+func asleep(t *testing.T, os *servertest.OS) *sleeper {
+	x := &sleeper{}
+	trace := &act.Trace{
+		Pass: func(*act.Scheduler) { x.asleep.Store(false) },
+		Idle: func(_ *act.Scheduler, atMost time.Duration) { x.asleep.Store(atMost != 0) },
+	}
+	x.Running = servertest.Start(t, act.Config{Schedulers: 1, Trace: trace}, func(s *act.Scheduler) error {
 		readiness.Inject(s, os)
 		err := readiness.Of(s).Open()
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -206,15 +217,13 @@ func asleep(t *testing.T, os *servertest.OS) *servertest.Running {
 		}))
 		return err
 	})
-	settled(os)
-	return r
+	x.settled()
+	return x
 }
 
-// settled waits until no scheduler looks for events any more.
-func settled(os *servertest.OS) {
-	for before := -1; before != os.Count("wait"); time.Sleep(20 * time.Millisecond) {
-		before = os.Count("wait")
-	}
+// settled waits until the scheduler sleeps: until then what comes does not interrupt it.
+func (x *sleeper) settled() {
+	require.Eventually(x.T, x.asleep.Load, servertest.Timeout, time.Millisecond)
 }
 
 func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {

@@ -201,7 +201,7 @@ func TestSignalsWhileAsleepAreNoEvents(t *testing.T) {
 	r := asleep(t, sys)
 	id := 0
 	r.On(0, func(*act.Scheduler) { id = unix.Gettid() })
-	settled(sys)
+	r.settled()
 	sys.Forget()
 	signals := tier.Choose(60, 60, 200)
 	for range signals {
