@@ -95,8 +95,8 @@ func TestTimersAreNeverEarly(t *testing.T) {
 func TestADeadlineIsNotSleptOver(t *testing.T) {
 	tier.Need(t, tier.Full, "measures time")
 	underEach(t, func(t *testing.T, idle act.Strategy) {
-		best := time.Hour // of some: the machine may be busy
-		for range 5 {
+		best := time.Hour // of several: the machine may be busy
+		for tries, end := 0, time.Now().Add(servertest.Timeout); tries < 5 || best >= 4*time.Millisecond && time.Now().Before(end); tries++ {
 			s := act.New(act.Config{Idle: idle})
 			var tm act.Timer
 			var due time.Duration
@@ -124,7 +124,7 @@ func TestAnOrderReachesASleepingScheduler(t *testing.T) {
 	for name, idle := range strategies {
 		t.Run(name, func(t *testing.T) {
 			best := time.Hour
-			for range 5 {
+			for tries, end := 0, time.Now().Add(servertest.Timeout); tries < 5 || best >= 50*time.Millisecond && time.Now().Before(end); tries++ {
 				s := act.New(act.Config{Idle: idle})
 				s.Install(demon.Stay())
 				ended := runElsewhere(t, s)
@@ -135,9 +135,7 @@ func TestAnOrderReachesASleepingScheduler(t *testing.T) {
 				best = min(best, time.Since(start))
 				require.NoError(t, s.Close())
 			}
-			if tier.Current() > tier.Quick {
-				require.Less(t, best, 50*time.Millisecond)
-			}
+			require.Less(t, best, 50*time.Millisecond)
 		})
 	}
 }
