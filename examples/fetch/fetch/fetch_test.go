@@ -17,6 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/fetch/fetch"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -51,12 +52,7 @@ func serve(t *testing.T, network string, f func(c net.Conn)) string {
 }
 
 // refusing returns an address at which nothing listens.
-func refusing(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
+func refusing(t *testing.T) string { return servertest.Vacant(t).String() }
 
 func TestAllFormsDoTheSame(t *testing.T) {
 	sends := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
