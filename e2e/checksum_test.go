@@ -7,8 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/internal/exectest"
 )
 
 func TestChecksum(t *testing.T) {
@@ -28,15 +32,24 @@ func TestChecksum(t *testing.T) {
 	require.ElementsMatch(t, want, p.Lines())
 
 	t.Run("the thread has time for the progress", func(t *testing.T) {
-		const size = 64 << 20
-		large := filepath.Join(dir, "large")
-		require.NoError(t, os.WriteFile(large, nil, 0o600))
-		require.NoError(t, os.Truncate(large, size))
-		p := run(t, "checksum", nil, "-every", "1ms", large)
+		endless := filepath.Join(dir, "endless")
+		require.NoError(t, unix.Mkfifo(endless, 0o600))
+		p := run(t, "checksum", nil, "-every", "1ms", endless)
+		out, err := os.OpenFile(endless, os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer out.Close()
+		report := regexp.MustCompile(`(?m)^[1-9]\d* bytes read, 1 file to go$`)
+		sum, piece := sha256.New(), content(1, 1<<20)
+		exectest.Eventually(t, patience, "reports while it reads", func() bool {
+			require.NoError(t, out.SetWriteDeadline(time.Now().Add(patience)))
+			_, err := out.Write(piece)
+			require.NoError(t, err)
+			_, _ = sum.Write(piece)
+			return len(report.FindAllString(p.Said(), -1)) > 10
+		})
+		require.NoError(t, out.Close())
 		require.Zero(t, p.Exit(t))
-		require.Equal(t, []string{fmt.Sprintf("%x  %s", sha256.Sum256(make([]byte, size)), large)}, p.Lines())
-		reports := regexp.MustCompile(`(?m)^\d+ bytes read, 1 file to go$`).FindAllString(p.Said(), -1)
-		require.Greater(t, len(reports), 10)
+		require.Equal(t, []string{fmt.Sprintf("%x  %s", sum.Sum(nil), endless)}, p.Lines())
 	})
 
 	t.Run("a file that cannot be read disturbs no other", func(t *testing.T) {

@@ -107,7 +107,7 @@ func (g *guest) awaits(t *testing.T, n int) {
 // whole; the others are cut at the limit.
 func TestSignalToAThousandHandlers(t *testing.T) {
 	outside(t)
-	const n, never, limit = 900, 100, 3 * time.Second
+	const n, never, limit = 900, 100, 5 * time.Second
 	allowDescriptors(t, n+never+200)
 	s := handlersOn(t, fmt.Sprint("nethttp ", limit))
 	whole, cut := make([]*guest, n), make([]*guest, never)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // behind is what the proxy passes on to.
@@ -140,9 +142,7 @@ func socketError(t *testing.T, c *net.TCPConn) (err error) {
 func TestProxyConnectionRefused(t *testing.T) {
 	t.Parallel()
 	outside(t)
-	l := behind(t)
-	to := l.Addr().String()
-	require.NoError(t, l.Close())
+	to := servertest.Vacant(t).String()
 	underEachIdle(t, func(t *testing.T, idle idle) {
 		proxy := serve(t, "proxy", idle.with("-to", to)...)
 		for range 3 {
@@ -174,8 +174,32 @@ func TestProxyInvalidAddress(t *testing.T) {
 	}
 }
 
-// Ctrl-C lets connections go on; at the drain limit they are cut, on both sides.
+// Ctrl-C lets connections go on.
 func TestProxyIsDrained(t *testing.T) {
+	t.Parallel()
+	outside(t)
+	l := behind(t)
+	underEachIdle(t, func(t *testing.T, idle idle) {
+		proxy := serve(t, "proxy", idle.with("-to", l.Addr().String())...)
+		near, far := pair(t, proxy, l)
+		say(t, near, "before")
+		hear(t, far, "before")
+		proxy.Signal(t, syscall.SIGINT)
+		exectest.Eventually(t, patience, "the order", func() bool { return strings.Contains(proxy.Said(), "ending") })
+		say(t, far, "after")
+		hear(t, near, "after")
+		require.NoError(t, near.CloseWrite())
+		hearAll(t, far, "")
+		require.NoError(t, far.Close())
+		hearAll(t, near, "")
+		require.NoError(t, near.Close())
+		require.Zero(t, proxy.Exit(t))
+		require.Contains(t, proxy.Said(), "ended in order")
+	})
+}
+
+// At the drain limit connections are cut, on both sides.
+func TestProxyIsCut(t *testing.T) {
 	t.Parallel()
 	outside(t)
 	l := behind(t)
@@ -185,8 +209,6 @@ func TestProxyIsDrained(t *testing.T) {
 		say(t, near, "before")
 		hear(t, far, "before")
 		proxy.Signal(t, syscall.SIGINT)
-		say(t, far, "after")
-		hear(t, near, "after")
 		require.Zero(t, proxy.Exit(t))
 		require.Regexp(t, "cut at the drain limit of 300ms.*dropped 1 task[,\" ]", proxy.Said())
 		for _, c := range []net.Conn{near, far} {

@@ -167,6 +167,9 @@ func (s *server) closedLoop(word string, n int) error {
 		return err
 	}
 	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil { // strace makes it slow
+		return err
+	}
 	for range n {
 		if err := ping(c, word); err != nil {
 			return err

@@ -75,10 +75,10 @@ func TestGoodAddress(t *testing.T) {
 	}
 }
 
-// Reactors share one port among themselves (SO_REUSEPORT); no other program may share it with them.
+// Reactors share one port among themselves (SO_REUSEPORT); no other program may share it with them. Not beside other tests,
+// whose clients could be given the port before it is used again.
 func TestAddressInUse(t *testing.T) {
 	plainly(t)
-	t.Parallel()
 	for _, row := range []struct {
 		name string
 		addr func(t *testing.T) string
