@@ -108,14 +108,14 @@ func TestFilesWithoutAReport(t *testing.T) {
 // A report is about the file as it was read, not as it is now.
 func TestFileRemovedBetweenTheStages(t *testing.T) {
 	d := newDesk(t)
-	path := d.write("file", "to be or not to be")
-	text := expected(t, path)
+	path := d.write("file", text(1))
+	report := expected(t, path)
 	p := d.start("build", "-pace", "200ms", path)
 	var r = d.opened(p)
 	d.becomes(r, 1, "BUILDING_REPORT", stage.InProcessing)
 	require.NoError(t, os.Remove(path))
 	require.Zero(t, p.Exit(t))
-	require.Equal(t, text, d.run("show", "1"))
+	require.Equal(t, report, d.run("show", "1"))
 }
 
 // A file that is changed while it is read is read again.

@@ -72,7 +72,7 @@ func TestSignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			d := newDesk(t)
-			long, short, waits := d.write("long", text(10_000)), d.write("short", "word"), d.write("waits", text(1))
+			long, short, waits := d.write("long", text(10_000)), d.write("short", text(1)), d.write("waits", text(1))
 			p := d.start("build", "-pace", "300ms", "-workers", "2", long, short, waits)
 			r := d.opened(p)
 			d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
