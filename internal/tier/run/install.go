@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/tier"
 )
@@ -41,23 +42,30 @@ func install() {
 	_, err := exec.LookPath("apt-get")
 	if err == nil && (root == nil || exec.Command("sudo", "-n", "true").Run() == nil) {
 		os.Setenv("DEBIAN_FRONTEND", "noninteractive")
-		for _, arguments := range [][]string{
-			{"apt-get", "update", "-q"},
-			// Another apt-get may be at work, as after the start of a machine: five minutes are its.
-			slices.Concat([]string{"apt-get", "install", "-qy", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, packages),
-		} {
-			arguments = slices.Concat(root, arguments)
-			fmt.Println("$", strings.Join(arguments, " "))
-			cmd := exec.Command(arguments[0], arguments[1:]...)
-			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-			_ = cmd.Run() // what is missing then is said below
+		// Another apt-get may be at work, as after the start of a machine, or a mirror be out of reach for a while.
+		for _, pause := range []time.Duration{0, 10 * time.Second, 30 * time.Second, time.Minute} {
+			time.Sleep(pause)
+			aptGet(root, "update", "-q")
+			aptGet(root, slices.Concat([]string{"install", "-qy", "--no-install-recommends"}, packages)...)
+			if programs, packages = missing(); len(programs) == 0 {
+				return
+			}
 		}
-		programs, packages = missing()
 	}
 	if len(programs) > 0 {
 		stop(fmt.Sprintf("These tests need %s: on Debian, apt-get install %s.",
 			strings.Join(programs, ", "), strings.Join(packages, " ")))
 	}
+}
+
+// aptGet runs apt-get, which waits for five minutes for another one to have installed its packages. What is missing if it
+// fails its caller sees.
+func aptGet(root []string, arguments ...string) {
+	arguments = slices.Concat(root, []string{"apt-get", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}, arguments)
+	fmt.Println("$", strings.Join(arguments, " "))
+	cmd := exec.Command(arguments[0], arguments[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	_ = cmd.Run()
 }
 
 func missing() (programs, packages []string) {
