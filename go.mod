@@ -3,6 +3,7 @@ module github.com/daimon-go/daimon
 go 1.26.8
 
 require (
+	github.com/klauspost/compress v1.20.1
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.28.0

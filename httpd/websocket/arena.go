@@ -10,7 +10,8 @@ import (
 type arena struct {
 	s     *act.Scheduler
 	block []byte
-	used  bool // in this turn
+	used  bool   // in this turn
+	space []byte // for a message that is being compressed
 }
 
 var arenas = act.NewLocal(func(s *act.Scheduler) *arena { return &arena{s: s} })
@@ -31,6 +32,14 @@ func (a *arena) take(n int) []byte {
 	from := len(a.block)
 	a.block = a.block[:from+n]
 	return a.block[from : from+n : from+n]
+}
+
+// room returns the memory that take can return next, and is for appending: what fits is then taken.
+func (a *arena) room() []byte {
+	if cap(a.block)-len(a.block) < kept/16 {
+		a.block = make([]byte, 0, kept)
+	}
+	return a.block[len(a.block):]
 }
 
 // TurnEnd takes back what was lent. With the race detector it is overwritten, so that tests notice who keeps it.

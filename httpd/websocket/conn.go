@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -52,7 +53,8 @@ type Conn struct {
 	options     *Options
 	conn        *listener.Conn
 	subprotocol string
-	waker       act.Waker // of the present turn of its task, or the wait after it
+	codec       *deflate.Codec // nil: messages are not compressed
+	waker       act.Waker      // of the present turn of its task, or the wait after it
 
 	// What is received. If inFrame, left bytes of head's payload are still to come.
 	head    frame.Header
@@ -78,6 +80,7 @@ type Conn struct {
 	dropped int
 	sending Type // of that message; 0: none has begun
 	ponged  bool // there is such an answer
+	packed  bool // the present message of the peer is compressed; here it takes no space
 }
 
 // Scheduler returns the scheduler that the connection belongs to, also after its end. Any goroutine may call it, to post to
@@ -94,7 +97,7 @@ func (c *Conn) Receive() (Message, error) { return c.receive(true) }
 
 // ReceivePiece is Receive without waiting for the whole message: it returns what of it has come, lent until the turn ends,
 // in order. So a large message takes no memory. Pieces have nothing to do with frames. That a text is UTF-8 is certain only
-// up to the character that a piece may end in.
+// up to the character that a piece may end in. A compressed message is one piece.
 func (c *Conn) ReceivePiece() (Message, error) { return c.receive(false) }
 
 func (c *Conn) receive(whole bool) (Message, error) {
@@ -113,12 +116,11 @@ func (c *Conn) receive(whole bool) (Message, error) {
 			}
 			in = in[:min(int64(len(in)), c.left)]
 		}
+		whole := whole || c.packed
 		data := c.unmask(in, whole)
-		if c.kind == Text && !c.text.Write(data) {
-			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
-		}
 		last := c.left == 0 && c.head.Final
-		if c.inFrame = c.left > 0; last && c.kind == Text && !c.text.Over() {
+		c.inFrame = c.left > 0
+		if !c.packed && !c.isText(data, last) {
 			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
 		}
 		if !last && (whole || len(data) == 0 && c.partial == nil) {
@@ -127,9 +129,15 @@ func (c *Conn) receive(whole bool) (Message, error) {
 		if c.partial != nil {
 			data, c.partial = c.partial, nil
 		}
+		if c.packed {
+			var err error
+			if data, err = c.inflate(data); err != nil {
+				return Message{}, err
+			}
+		}
 		m := Message{Data: data, Type: c.kind, Last: last}
 		if last {
-			c.kind, c.size, c.text = 0, 0, frame.UTF8{}
+			c.kind, c.size, c.text, c.packed = 0, 0, frame.UTF8{}, false
 		}
 		return m, nil
 	}
@@ -165,7 +173,7 @@ func (c *Conn) begin() error {
 	}
 	c.conn.Discard(n)
 	if c.head, c.left, c.inFrame = h, h.Length, true; h.Opcode != frame.Continuation {
-		c.kind = Type(h.Opcode)
+		c.kind, c.packed = Type(h.Opcode), h.Compressed
 	}
 	c.size += h.Length
 	return nil
@@ -177,7 +185,7 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 	for c.got == nil {
 		in, err := c.conn.Peek(1)
 		for err == nil {
-			if h, n, err = frame.Parse(in, true, false); err != nil {
+			if h, n, err = frame.Parse(in, true, c.codec != nil); err != nil {
 				return h, 0, c.fail(frame.Protocol, err)
 			}
 			need := n
@@ -201,7 +209,7 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 			c.control(h.Opcode, payload[:h.Length])
 		case (h.Opcode == frame.Continuation) != (c.kind != 0):
 			return h, 0, c.fail(frame.Protocol, errOrder)
-		case h.Length > c.options.maxMessage()-c.size:
+		case h.Length > c.most(h.Compressed || c.packed)-c.size:
 			return h, 0, c.fail(frame.TooLarge, errTooLarge)
 		default:
 			return h, n, nil
@@ -291,7 +299,11 @@ func (c *Conn) Send(t Type, p []byte) error {
 	if c.sending != 0 {
 		return (*blockedMessage)(c)
 	}
-	c.put(frame.Opcode(t), p)
+	h := frame.Header{Opcode: frame.Opcode(t), Final: true}
+	if c.compresses(p) {
+		p, h.Compressed = c.compress(p)
+	}
+	c.putFrame(h, p)
 	return nil
 }
 
@@ -310,11 +322,14 @@ func (c *Conn) room(n int) error {
 }
 
 // put sends a frame, behind everything else. What there is no room for waits in out.
-func (c *Conn) put(o frame.Opcode, p []byte) { c.putPiece(o, p, true) }
+func (c *Conn) put(o frame.Opcode, p []byte) {
+	c.putFrame(frame.Header{Opcode: o, Final: true}, p)
+}
 
-func (c *Conn) putPiece(o frame.Opcode, p []byte, final bool) {
+func (c *Conn) putFrame(h frame.Header, p []byte) {
+	h.Length = int64(len(p))
 	var space [frame.MaxHeader]byte
-	c.write(frame.Header{Opcode: o, Final: final, Length: int64(len(p))}.Append(space[:0]))
+	c.write(h.Append(space[:0]))
 	c.write(p)
 	if len(c.out) > 0 {
 		c.waker.Wake() // its task waits for room

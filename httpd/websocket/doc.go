@@ -7,6 +7,8 @@
 // A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
 // does not read is a policy: whoever pushes waits, or the oldest messages are dropped, or the connection is closed.
 //
+// Messages can be compressed (RFC 7692); see [Compression].
+//
 // Pings are answered, silent peers are asked for a sign of life, and the close handshake is made, without the action. An
-// idle connection has no goroutine and no buffer. There is no compression, and no client.
+// idle connection has no goroutine and no buffer. There is no client.
 package websocket

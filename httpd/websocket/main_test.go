@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
@@ -69,11 +70,19 @@ func (w *world) connect(v *websocket.Server, limits listener.Limits) *client {
 
 // dial makes a connection of WebSocket.
 func (w *world) dial(v *websocket.Server, limits listener.Limits) *client {
-	c := w.connect(v, limits)
-	c.send(handshake + "\r\n")
+	c, _ := w.offer(v, limits, "")
+	return c
+}
+
+// offer is dial with further fields. It returns the extensions that the server has agreed to.
+func (w *world) offer(v *websocket.Server, limits listener.Limits, fields string) (c *client, extensions string) {
+	c = w.connect(v, limits)
+	c.send(handshake + fields + "\r\n")
 	head := c.until("\r\n\r\n")
 	require.True(w.T, strings.HasPrefix(head, "HTTP/1.1 101 "), head)
-	return c
+	_, rest, _ := strings.Cut(head, "Sec-WebSocket-Extensions: ")
+	extensions, _, _ = strings.Cut(rest, "\r\n")
+	return c, extensions
 }
 
 // send sends pieces, and has the server take each.
@@ -155,13 +164,21 @@ func (c *client) rest() (said string) {
 	return said
 }
 
-// readFrame reads a frame of a server: text "a".
-func readFrame(r io.Reader) (string, error) {
+// readFrame reads a frame of a server: text "a". One that is compressed without context takeover is inflated: packed text "a".
+func readFrame(r io.Reader) (string, error) { return readPacked(r, deflate.New(deflate.Terms{})) }
+
+func readPacked(r io.Reader, codec *deflate.Codec) (string, error) {
 	h, p, err := readPayload(r)
 	if err != nil {
 		return "", err
 	}
 	name := map[frame.Opcode]string{0: "more", 1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}[h.Opcode]
+	if h.Compressed {
+		name = "packed " + name
+		if p, err = codec.Inflate(nil, p, 1<<30); err != nil {
+			return "", err
+		}
+	}
 	if h.Opcode == frame.Close && len(p) >= 2 {
 		name, p = fmt.Sprint("close ", binary.BigEndian.Uint16(p)), p[2:]
 	}
@@ -178,7 +195,7 @@ func readFrame(r io.Reader) (string, error) {
 func readPayload(r io.Reader) (frame.Header, []byte, error) {
 	var head []byte
 	for {
-		h, n, err := frame.Parse(head, false, false)
+		h, n, err := frame.Parse(head, false, true)
 		if err != nil {
 			return h, nil, err
 		}
@@ -206,6 +223,9 @@ func one(o frame.Opcode, payload string) string {
 	frame.Mask(p, p, h.Key, 0)
 	return string(append(h.Append(nil), p...))
 }
+
+// packed sets the bit of a compressed message in its first frame.
+func packed(f string) string { return string([]byte{f[0] | 0x40}) + f[1:] }
 
 func text(p string) string    { return one(frame.Text, p) }
 func begin(p string) string   { return one(frame.Text|0x40, p) }

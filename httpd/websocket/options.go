@@ -15,6 +15,8 @@ type Options struct {
 	// MaxMessage is the size of the largest message, in bytes. For a larger one the connection is closed with code 1009,
 	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
 	// takes at most twice the memory of what has come.
+	//
+	// A compressed message is inflated when all of it has come, to as much memory again, and in one turn.
 	MaxMessage int64
 	// Backlog is how many messages of Push may wait for a peer that is slow. 0 means 64, and less than 0 means none. What
 	// Push does with one more is Overflow; 0 means Block.
@@ -23,8 +25,9 @@ type Options struct {
 	// Spread is the time over which the connections of a scheduler are closed on an order to end, evenly, so that their peers
 	// do not all come back at the same moment. Until then each goes on. It takes at most half of the time that the order
 	// gives, and under an order that bounds turns there is none. 0 means none: all are closed at once.
-	Spread   time.Duration
-	Timeouts Timeouts
+	Spread      time.Duration
+	Compression Compression
+	Timeouts    Timeouts
 }
 
 // Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.

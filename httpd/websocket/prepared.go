@@ -2,17 +2,20 @@ package websocket
 
 import (
 	"net"
+	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 )
 
-// Prepared is a message that is framed once for all its receivers; see [Conn.Push]. It does not change, and any goroutine
-// may use it.
+// Prepared is a message that is framed, and compressed, once for all its receivers; see [Conn.Push]. It does not change, and
+// any goroutine may use it.
 type Prepared struct {
 	opcode  frame.Opcode
-	plain   []byte // the frame of a server
-	payload []byte // of plain
+	plain   []byte                 // the frame of a server
+	payload []byte                 // of plain
+	packed  atomic.Pointer[[]byte] // the same, compressed if that is smaller; nil: nobody has wanted it
 }
 
 // Prepare makes a copy of p, which must be UTF-8 if it is a text.
@@ -24,15 +27,42 @@ func Prepare(t Type, p []byte) *Prepared {
 }
 
 func prepare(o frame.Opcode, p []byte) *Prepared {
-	h := frame.Header{Opcode: o, Final: true, Length: int64(len(p))}
-	plain := h.Append(make([]byte, 0, frame.MaxHeader+len(p)))
-	start := len(plain)
-	plain = append(plain, p...)
-	return &Prepared{o, plain, plain[start:]}
+	m := &Prepared{opcode: o}
+	m.plain = whole(frame.Header{Opcode: o}, p)
+	m.payload = m.plain[len(m.plain)-len(p):]
+	return m
 }
 
-// frame returns the frame that c sends, which nobody may change.
-func (m *Prepared) frame(*Conn) []byte { return m.plain[:len(m.plain):len(m.plain)] }
+// whole returns a frame with p.
+func whole(h frame.Header, p []byte) []byte {
+	h.Final, h.Length = true, int64(len(p))
+	return append(h.Append(make([]byte, 0, frame.MaxHeader+len(p))), p...)
+}
+
+// frame returns the frame that c sends next, which nobody may change.
+func (m *Prepared) frame(c *Conn) []byte {
+	p := m.plain
+	if !m.opcode.Control() && c.compresses(m.payload) {
+		if p = m.compressed(); len(p) < len(m.plain) {
+			c.codec.Sent(m.payload)
+		}
+	}
+	return p[:len(p):len(p)]
+}
+
+// compressed returns the frame compressed, or plain if that is smaller. It refers to no other message, so it is good for all
+// receivers. Schedulers that want it at the same time do not wait for each other.
+func (m *Prepared) compressed() []byte {
+	if p := m.packed.Load(); p != nil {
+		return *p
+	}
+	p := m.plain
+	if packed, ok := deflate.New(deflate.Terms{}).Compress(nil, m.payload); ok {
+		p = whole(frame.Header{Opcode: m.opcode, Compressed: true}, packed)
+	}
+	m.packed.Store(&p)
+	return p
+}
 
 // Overflow is what Push does if Options.Backlog messages wait already.
 type Overflow uint8

@@ -31,7 +31,7 @@ type Server struct {
 }
 
 // Serve answers a handshake (RFC 6455 4.2). A request that is none gets status 426, also one of another version of the
-// protocol; another method than GET gets 405, and a handshake that is not complete 400.
+// protocol; another method than GET gets 405, and a handshake that is not complete or malformed 400.
 func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
 		panic("websocket: Server without a Handler")
@@ -58,9 +58,14 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		w.Error(403)
 		return nil
 	}
+	codec, extensions, err := v.Compression.answer(r)
+	if err != nil {
+		w.Error(400)
+		return nil
+	}
 	subprotocol := v.choose(r)
-	err := w.SwitchProtocols("websocket", func(c *listener.Conn) act.Action {
-		x := &session{Conn: Conn{options: &v.Options, conn: c, subprotocol: subprotocol}}
+	err = w.SwitchProtocols("websocket", func(c *listener.Conn) act.Action {
+		x := &session{Conn: Conn{options: &v.Options, conn: c, subprotocol: subprotocol, codec: codec}}
 		x.heard = c.Scheduler().Now()
 		if x.Child.Action = v.Handler(&x.Conn, r); x.Child.Action == nil {
 			x.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })
@@ -77,6 +82,9 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	w.Add("Sec-WebSocket-Accept", accept(key))
 	if subprotocol != "" {
 		w.Add("Sec-WebSocket-Protocol", subprotocol)
+	}
+	if codec != nil {
+		w.Add("Sec-WebSocket-Extensions", extensions)
 	}
 	return nil
 }

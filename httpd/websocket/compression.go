@@ -1,0 +1,89 @@
+package websocket
+
+import (
+	"cmp"
+
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+)
+
+// Compression is whether messages are compressed, if the peer can (permessage-deflate, RFC 7692). The zero Compression is
+// off. Do not compress secrets together with what a stranger has written: the size of the message gives them away.
+type Compression struct {
+	On bool
+	// Takeover lets a message refer to those before it, so that small ones that are similar become much smaller. It costs up
+	// to 40 KiB for each connection. Without it a connection has no memory for compression. The peer may prevent it.
+	Takeover bool
+	// Min is the size of the smallest message that is compressed when it is sent. 0 means 256 bytes, or 64 with Takeover. A
+	// message that compression does not make smaller is sent as it is.
+	Min int
+}
+
+// answer returns what a server agrees to, and has for its connection; nil if it does not compress.
+func (o *Compression) answer(r *httpd.Request) (codec *deflate.Codec, extensions string, err error) {
+	terms, extensions, err := deflate.Answer(r.Values("Sec-WebSocket-Extensions"), o.Takeover)
+	if !o.On || extensions == "" {
+		return nil, "", err
+	}
+	return deflate.New(terms), extensions, err
+}
+
+func (o *Compression) min() int {
+	if o.Takeover {
+		return cmp.Or(o.Min, 64)
+	}
+	return cmp.Or(o.Min, 256)
+}
+
+const errPacked frame.Error = "malformed compressed data"
+
+// most is how many bytes may come for a message.
+func (c *Conn) most(packed bool) int64 {
+	if packed {
+		return deflate.Packed(c.options.maxMessage())
+	}
+	return c.options.maxMessage()
+}
+
+// inflate returns the message that has come compressed, in memory of this turn.
+func (c *Conn) inflate(packed []byte) ([]byte, error) {
+	a := arenas.Get(c.conn.Scheduler())
+	to := a.room()
+	p, err := c.codec.Inflate(to, packed, c.options.maxMessage())
+	switch {
+	case err == deflate.ErrSize:
+		return nil, c.fail(frame.TooLarge, errTooLarge)
+	case err != nil:
+		return nil, c.fail(frame.NotUTF8, errPacked)
+	case !c.isText(p, true):
+		return nil, c.fail(frame.NotUTF8, frame.ErrText)
+	}
+	if len(p) <= cap(to) {
+		a.take(len(p)) // it is there
+	}
+	return p, nil
+}
+
+// isText reports whether the next piece of the message is UTF-8, if that has to be.
+func (c *Conn) isText(piece []byte, last bool) bool {
+	return c.kind != Text || c.text.Write(piece) && (!last || c.text.Over())
+}
+
+// compresses reports whether a message is compressed when it is sent, if that makes it smaller.
+func (c *Conn) compresses(p []byte) bool {
+	return c.codec != nil && len(p) >= c.options.Compression.min()
+}
+
+// compress returns p compressed, in memory that is for the time of a call, if that is smaller.
+func (c *Conn) compress(p []byte) (packed []byte, ok bool) {
+	a := arenas.Get(c.conn.Scheduler())
+	packed, ok = c.codec.Compress(a.space[:0], p)
+	if cap(packed) <= kept {
+		a.space = packed[:0]
+	}
+	if !ok {
+		return p, false
+	}
+	return packed, true
+}

@@ -1,0 +1,324 @@
+package deflate
+
+import (
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The payloads of RFC 7692 7.2.3, and others that say Hello.
+var hello = []struct{ name, packed string }{
+	{"7.2.3.1 one block", "\xf2\x48\xcd\xc9\xc9\x07\x00"},
+	{"7.2.3.3 a block without compression", "\x00\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00"},
+	{"7.2.3.4 a final block", "\xf3\x48\xcd\xc9\xc9\x07\x00\x00"},
+	{"7.2.3.5 two blocks", "\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00"},
+	{"two final blocks", "\xf3\x48\x05\x00\xcb\xc9\xc9\x07\x00\x00"},
+	{"a final block, and nothing behind it", "\xf3\x48\xcd\xc9\xc9\x07\x00"},
+	{"empty blocks around it", "\x00\x00\x00\xff\xff\x02\x00\x00\x00\xff\xff\xf2\x48\xcd\xc9\xc9\x07\x00\x00\x00\xff\xff\x00"},
+	{"a final block without compression", "\x01\x05\x00\xfa\xff\x48\x65\x6c\x6c\x6f\x00"},
+}
+
+func TestHello(t *testing.T) {
+	for _, row := range hello {
+		t.Run(row.name, func(t *testing.T) {
+			p, err := New(Terms{}).Inflate([]byte("before "), []byte(row.packed), 5)
+			require.NoError(t, err)
+			require.Equal(t, "before Hello", string(p))
+			_, err = New(Terms{}).Inflate(nil, []byte(row.packed), 4)
+			require.Equal(t, ErrSize, err)
+		})
+	}
+	p, err := New(Terms{}).Inflate(nil, []byte{0}, 0) // 7.2.3.6
+	require.NoError(t, err)
+	require.Empty(t, p)
+	require.Equal(t, "\x00", string(Compress(nil, nil, nil)))
+}
+
+// 7.2.3.2: the second message is shorter, because it may refer to the first. Without the first it cannot be inflated.
+func TestContextTakeover(t *testing.T) {
+	first, second := []byte("\xf2\x48\xcd\xc9\xc9\x07\x00"), []byte("\xf2\x00\x11\x00\x00")
+	with := New(Terms{Receives: true})
+	for _, packed := range [][]byte{first, second, second, first, second} {
+		p, err := with.Inflate(nil, packed, 5)
+		require.NoError(t, err)
+		require.Equal(t, "Hello", string(p))
+	}
+	for _, terms := range []Terms{{}, {Sends: true}} {
+		without := New(terms)
+		_, err := without.Inflate(nil, first, 5)
+		require.NoError(t, err)
+		_, err = without.Inflate(nil, second, 5)
+		require.Equal(t, ErrData, err, "state was kept across messages")
+	}
+
+	word := []byte(strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 3))
+	for _, terms := range []Terms{{}, {Receives: true}} {
+		c := New(terms)
+		once, ok := c.Compress(nil, word)
+		require.True(t, ok)
+		twice, ok := c.Compress(nil, word)
+		require.True(t, ok)
+		require.Equal(t, once, twice, "state was kept across messages")
+	}
+	c := New(Terms{Sends: true})
+	once, _ := c.Compress(nil, word)
+	twice, _ := c.Compress(nil, word)
+	require.Less(t, len(twice), len(once)/2)
+}
+
+// A message that compression does not make smaller is no part of the context: the receiver never sees it compressed.
+func TestWhatDoesNotShrinkIsNotTakenOver(t *testing.T) {
+	c := New(Terms{Sends: true})
+	p := noise(100)
+	before := []byte("before")
+	to, ok := c.Compress(before, p)
+	require.False(t, ok)
+	require.Equal(t, "before", string(to))
+	require.Empty(t, c.sent)
+	packed, ok := c.Compress(nil, bytes.Repeat(p, 2))
+	require.True(t, ok)
+	got, err := New(Terms{}).Inflate(nil, packed, 200)
+	require.NoError(t, err)
+	require.Equal(t, bytes.Repeat(p, 2), got)
+}
+
+func TestMalformed(t *testing.T) {
+	for name, packed := range map[string]string{
+		"nothing":               "",
+		"an unknown block":      "\x06",
+		"a wrong length":        "\x00\x05\x00\xfa\xfe\x48\x65\x6c\x6c\x6f\x00",
+		"half of a block":       "\xf2\x48\xcd",
+		"half a stored block":   "\x00\x06\x00\xf9\xff\x48",
+		"it takes what follows": "\x00\x09\x00\xf6\xff",
+		"it refers too far":     "\xf2\x00\x11\x00\x00",
+		"the tail, too":         "\xf2\x48\xcd\xc9\xc9\x07\x00\x00\x00\xff\xff",
+		"text":                  "Hello",
+		"only final blocks":     strings.Repeat("\x03\x00", 1<<18),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(Terms{Receives: true})
+			p, err := c.Inflate([]byte("a"), []byte(packed), 1<<20)
+			require.Equal(t, ErrData, err)
+			require.Equal(t, "a", string(p))
+			require.Empty(t, c.received)
+		})
+	}
+}
+
+// texts are of many sizes and kinds, for both directions.
+func texts() (all [][]byte) {
+	all = append(all, nil, []byte("a"), []byte("Hello"), bytes.Repeat([]byte("a"), 20), noise(11), noise(12), noise(13), noise(20000), noise(100_000))
+	for _, n := range []int{100, 1000, 5000, 8191, 8192, 8193, 24575, 24576, 32767, 32768, 32769, 70_000, 300_000} {
+		all = append(all, lines(n), bytes.Repeat([]byte("x"), n))
+	}
+	return append(all, append(lines(40_000), noise(40_000)...), append(noise(40_000), lines(40_000)...))
+}
+
+// lines is a text of n bytes that can be compressed.
+func lines(n int) []byte {
+	var b bytes.Buffer
+	for r := rand.New(rand.NewPCG(uint64(n), 1)); b.Len() < n; {
+		fmt.Fprintf(&b, `{"id":%d,"user":"user%d","room":"lobby","type":"message","text":"%s"},`, r.IntN(1e6), r.IntN(100),
+			strings.Repeat("and so on ", r.IntN(9)))
+	}
+	return b.Bytes()[:n]
+}
+
+func noise(n int) []byte {
+	r, p := rand.New(rand.NewPCG(1, uint64(n))), make([]byte, n)
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	return p
+}
+
+// What one side compresses the other inflates, message after message, with context takeover and without.
+func TestThereAndBack(t *testing.T) {
+	for _, takeover := range []bool{false, true} {
+		here, there := New(Terms{Sends: takeover}), New(Terms{Receives: takeover})
+		var space []byte
+		for i, p := range append(texts(), texts()...) {
+			packed, ok := here.Compress(space[:0], p)
+			space = packed
+			if !ok {
+				continue
+			}
+			require.Less(t, len(packed), len(p))
+			got, err := there.Inflate(nil, packed, int64(len(p)))
+			require.NoError(t, err, i)
+			require.True(t, bytes.Equal(p, got), i)
+			require.LessOrEqual(t, cap(here.sent), sent)
+			require.LessOrEqual(t, cap(there.received), received)
+		}
+		require.Equal(t, takeover, here.sent != nil)
+	}
+}
+
+// The twin is a stream of compress/flate, as many peers have one for each connection.
+func TestAPeerWithAStream(t *testing.T) {
+	for _, level := range []int{-2, 0, 1, 5, 9} {
+		var wire bytes.Buffer
+		stream, err := flate.NewWriter(&wire, level)
+		require.NoError(t, err)
+		there := New(Terms{Receives: true})
+		for i, p := range append(texts(), lines(1000), lines(1000)) {
+			wire.Reset()
+			_, err := stream.Write(p)
+			require.NoError(t, err)
+			require.NoError(t, stream.Flush())
+			packed := bytes.TrimSuffix(wire.Bytes(), []byte(tail))
+			require.Len(t, packed, wire.Len()-len(tail))
+			require.LessOrEqual(t, int64(len(packed)), Packed(int64(len(p))))
+			got, err := there.Inflate(nil, packed, math.MaxInt64)
+			require.NoError(t, err, "level %d, text %d", level, i)
+			require.True(t, bytes.Equal(p, got))
+		}
+	}
+}
+
+// A small message that becomes very large takes no more memory than it may.
+func TestABombIsNotInflated(t *testing.T) {
+	var wire bytes.Buffer
+	w, err := flate.NewWriter(&wire, 9)
+	require.NoError(t, err)
+	for range 2 {
+		wire.Reset()
+		_, err := w.Write(make([]byte, 1<<20))
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+	}
+	bomb := bytes.TrimSuffix(bytes.Repeat(wire.Bytes(), 16), []byte(tail))
+	require.Less(t, len(bomb), 20_000)
+	c := Codec{terms: Terms{Receives: true}, received: make([]byte, received)}
+	_, err = c.Inflate(nil, bomb, 1000) // the pool has an inflater then
+	require.Equal(t, ErrSize, err)
+	for _, most := range []int64{0, 1, 1000, 100_000, 1 << 20} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 10 {
+			_, err := c.Inflate(nil, bomb, most)
+			require.Equal(t, ErrSize, err)
+		}
+		runtime.ReadMemStats(&after)
+		require.Less(t, int64(after.TotalAlloc-before.TotalAlloc)/10, 4*most+100_000)
+	}
+	p, err := c.Inflate(nil, bomb, 16<<20)
+	require.NoError(t, err)
+	require.Len(t, p, 16<<20)
+}
+
+// Without context takeover all connections have the same Codec, and so no memory.
+func TestNothingIsKept(t *testing.T) {
+	require.Same(t, New(Terms{}), New(Terms{}))
+	require.NotSame(t, New(Terms{Sends: true}), New(Terms{Sends: true}))
+}
+
+// FuzzInflate inflates anything, behind anything: nothing goes wrong, and there are no more bytes than there may be. What
+// compress/flate makes of it is the same.
+func FuzzInflate(f *testing.F) {
+	for _, row := range hello {
+		f.Add([]byte(row.packed), []byte("Hello"), uint16(10))
+	}
+	f.Add([]byte("\xf2\x00\x11\x00\x00"), []byte("Hello"), uint16(5))
+	f.Add([]byte("\x03\x00\x03\x00\x00"), []byte(""), uint16(5))
+	f.Add(Compress(nil, lines(2000), nil), []byte("x"), uint16(2000))
+	f.Fuzz(func(t *testing.T, packed, window []byte, most uint16) {
+		c := Codec{terms: Terms{Receives: true}, received: slide(nil, window, received)}
+		p, err := c.Inflate(nil, packed, int64(most))
+		require.LessOrEqual(t, len(p), int(most))
+		require.LessOrEqual(t, cap(p), 2*int(most)+64)
+		if err == nil {
+			again, err := inflate(make([]byte, 3, 100), packed, window[max(0, len(window)-received):], math.MaxInt64)
+			require.NoError(t, err)
+			require.Equal(t, "\x00\x00\x00"+string(p), string(again))
+		}
+		in, all := bytes.NewReader([]byte(string(packed)+end)), bytes.Buffer{}
+		n, failed := all.ReadFrom(flate.NewReaderDict(in, window))
+		switch {
+		case failed != nil:
+		case err == nil: // one stream, or the first of several
+			require.Equal(t, all.String(), string(p[:n]))
+		case in.Len() == 0: // one stream
+			require.Equal(t, ErrSize, err)
+			require.Greater(t, n, int64(most))
+		}
+	})
+}
+
+// FuzzThereAndBack compresses two messages, and inflates them.
+func FuzzThereAndBack(f *testing.F) {
+	f.Add([]byte("Hello"), []byte("Hello"), uint16(1), true)
+	f.Add(lines(300), lines(400), uint16(100), false)
+	f.Add([]byte("ab"), bytes.Repeat([]byte("c"), 100), uint16(400), true)
+	f.Fuzz(func(t *testing.T, a, b []byte, times uint16, takeover bool) {
+		here, there := New(Terms{Sends: takeover}), New(Terms{Receives: takeover})
+		for _, p := range [][]byte{a, bytes.Repeat(b, int(times%1000)), b, a} {
+			packed, ok := here.Compress(nil, p)
+			if !ok {
+				continue
+			}
+			got, err := there.Inflate(nil, packed, int64(len(p)))
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(p, got))
+		}
+	})
+}
+
+// What a message costs, beside a writer of compress/flate of level 1: with one for all connections, whose dictionary has to
+// be compressed anew for each message.
+func BenchmarkCompress(b *testing.B) {
+	for _, n := range []int{300, 1000, 4000, 64_000} {
+		for _, window := range []int{0, sent} {
+			p, before := lines(n), lines(window)
+			to := make([]byte, 0, 2*n+100)
+			b.Run(fmt.Sprintf("%d/window=%d/stateless", n, window), func(b *testing.B) {
+				b.SetBytes(int64(n))
+				b.ReportAllocs()
+				for b.Loop() {
+					to = Compress(to[:0], p, before)
+				}
+				b.ReportMetric(float64(len(to))/float64(n), "ratio")
+			})
+			b.Run(fmt.Sprintf("%d/window=%d/flate", n, window), func(b *testing.B) {
+				b.SetBytes(int64(n))
+				b.ReportAllocs()
+				w, _ := flate.NewWriter(nil, 1)
+				var wire writer
+				for b.Loop() {
+					wire.p = to[:0]
+					w.Reset(&wire)
+					if window > 0 {
+						_, _ = w.Write(before)
+						_ = w.Flush()
+						wire.p = to[:0]
+					}
+					_, _ = w.Write(p)
+					_ = w.Flush()
+				}
+				b.ReportMetric(float64(len(wire.p)-len(tail))/float64(n), "ratio")
+			})
+		}
+	}
+}
+
+func BenchmarkInflate(b *testing.B) {
+	for _, n := range []int{300, 4000, 64_000} {
+		packed, to := Compress(nil, lines(n), nil), make([]byte, 0, n+1)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := inflate(to, packed, nil, int64(n)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
