@@ -153,12 +153,15 @@ func TestTimeoutHandler(t *testing.T) {
 	each(t, kinds, func() http.Handler {
 		late = make(chan error, 1)
 		all := http.NewServeMux()
-		all.HandleFunc("/quick", func(w http.ResponseWriter, r *http.Request) {
+		within := func(path string, d time.Duration, f http.HandlerFunc) {
+			all.Handle(path, http.TimeoutHandler(f, d, "That takes too long."))
+		}
+		within("/quick", servertest.Timeout, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Quick", "yes")
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = io.Copy(w, r.Body)
 		})
-		all.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		within("/slow", 100*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			var err error
 			for err == nil { // until the other goroutine has given up
@@ -166,7 +169,7 @@ func TestTimeoutHandler(t *testing.T) {
 			}
 			late <- err
 		})
-		return http.TimeoutHandler(all, 100*time.Millisecond, "That takes too long.")
+		return all
 	}, func(v *web) {
 		a := v.ask("POST", "/quick", strings.NewReader("some text"))
 		require.Equal(v, 418, a.StatusCode)

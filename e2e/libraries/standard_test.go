@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"expvar"
 	"fmt"
@@ -157,8 +158,8 @@ func unzip(t *testing.T, packed string) string {
 	return string(text)
 }
 
-// origin is what a reverse proxy stands before.
-func origin(drops <-chan struct{}) http.Handler {
+// origin is what a reverse proxy stands before. It tells waits of each request that waits.
+func origin(drops <-chan struct{}, waits chan<- struct{}) http.Handler {
 	all := http.NewServeMux()
 	all.HandleFunc("/sent", func(w http.ResponseWriter, r *http.Request) {
 		in, _ := io.ReadAll(r.Body)
@@ -188,15 +189,18 @@ func origin(drops <-chan struct{}) http.Handler {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	all.HandleFunc("/waits", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	all.HandleFunc("/waits", func(_ http.ResponseWriter, r *http.Request) {
+		waits <- struct{}{}
+		<-r.Context().Done()
+	})
 	return all
 }
 
 func TestReverseProxy(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			drops := make(chan struct{})
-			behind := k.serve(t, origin(drops))
+			drops, waits := make(chan struct{}), make(chan struct{}, 10)
+			behind := k.serve(t, origin(drops, waits))
 			to, err := url.Parse(behind.url)
 			require.NoError(t, err)
 			failed := make(chan error, 10)
@@ -222,10 +226,15 @@ func TestReverseProxy(t *testing.T) {
 			_, err = io.ReadAll(a.Body)
 			require.Error(t, err, "half an answer is passed on as half an answer")
 
-			one := *v.client
-			one.Timeout = 100 * time.Millisecond
-			_, err = one.Get(v.url + "/waits")
-			require.Error(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
+			go func() {
+				<-waits
+				cancel()
+			}()
+			r, err := http.NewRequestWithContext(ctx, "GET", v.url+"/waits", nil)
+			require.NoError(t, err)
+			_, err = v.client.Do(r)
+			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, servertest.Receive(t, failed), "canceled", "the origin knows that the client has gone")
 			v.drain()
 			behind.drain()
