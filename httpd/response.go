@@ -311,8 +311,8 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 // makes the action that has its turns from there on, with whatever has come after the request still unread. It is
 // called as the handler of a service is, orders reach its action, and the time-outs of the Server no longer apply.
 // A service at MaxConns asks its IdleSince, if it has one, before it closes the connection for another client.
-// Fields that the handshake needs are added with Add. The request and the response are not used again: next may look at
-// them.
+// Fields that the handshake needs are added with Add. next may look at the request and the response; when it has
+// returned they are used for other requests.
 //
 // The error is ErrNoUpgrade if the client has not asked for this protocol, which HTTP/1.0 cannot; another one if the body
 // has not been read to its end, or the head has been sent. Then nothing is switched, and the handler answers as usual,
@@ -337,7 +337,7 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 // Hijack ends HTTP on the connection without an answer. If a part of the answer was written, that is sent first. When the
 // handler has finished, next makes the action that has the connection from there on, as with SwitchProtocols. What was not
 // read of the request's body is still unread. The handler's action is closed after next was called. If the connection is
-// lost before, next is not called.
+// lost before, next is not called. The request and the response are not used again.
 //
 // The error is that of Write, or ErrLate after SetBody and SwitchProtocols. Then the handler answers as usual. After Hijack
 // nothing can be written, and an action that fails has the connection aborted.

@@ -352,12 +352,19 @@ func (x *session) send(t *act.Task) act.Directive {
 // handOver leaves the connection to another protocol. The handler's action is closed after that, or by Close if it has come
 // to nothing: a goroutine may be waiting for the connection, and the action can tell it.
 func (x *session) handOver(t *act.Task) {
-	x.keep()
+	hijacked := x.exchange.out.hijacked
+	if hijacked {
+		x.keep()
+	}
 	x.timer.Stop()
 	next := &act.Child{Action: x.exchange.out.next(x.conn)}
 	x.closeAction()
-	x.exchange, x.pace = nil, nil // the exchange is the collector's: the next protocol may look at the request
-	x.next, x.phase = next, switched
+	if hijacked {
+		x.exchange = nil // it is the collector's: a goroutine may still look at the request
+	} else {
+		x.release()
+	}
+	x.pace, x.next, x.phase = nil, next, switched
 	if x.stopping {
 		x.next.Stop(t, t.Order())
 	}
