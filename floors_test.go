@@ -99,9 +99,10 @@ const floors = `
 	httpd/websocket/internal/frame   encoding/binary
 	# compress/flate has no compressor without a state, which would be a megabyte for each message that is being compressed
 	httpd/websocket/internal/deflate   httpd/internal/syntax compress/flate github.com/klauspost/compress/flate
-	# the handshake of WebSocket has a SHA-1 in base64
-	httpd/websocket   act shutdown listener httpd httpd/websocket/internal/frame httpd/websocket/internal/deflate internal/hook internal/race
-	                  crypto/sha1 encoding/base64 net time
+	# the handshake of WebSocket has a SHA-1 in base64; a client masks with random keys
+	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/websocket/internal/frame
+	                  httpd/websocket/internal/deflate internal/hook internal/race
+	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics listener monitor secure service
 	                  bufio context crypto/tls go.uber.org/zap net net/http net/netip net/url time unsafe
 

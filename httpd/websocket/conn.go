@@ -80,6 +80,7 @@ type Conn struct {
 	dropped int
 	sending Type // of that message; 0: none has begun
 	ponged  bool // there is such an answer
+	client  bool // this side masks what it sends, and the other one does not
 	packed  bool // the present message of the peer is compressed; here it takes no space
 }
 
@@ -90,9 +91,9 @@ func (c *Conn) Scheduler() *act.Scheduler { return c.conn.Scheduler() }
 // Subprotocol returns the one that was chosen, or "".
 func (c *Conn) Subprotocol() string { return c.subprotocol }
 
-// Receive returns the next message. It is lent until the turn ends. Otherwise the error is an act.Blocked; a *CloseError if
-// the connection has ended, however it did; net.ErrClosed after Close; or what the system reports. If ReceivePiece has
-// returned pieces of the message, the rest is returned.
+// Receive returns the next message. It is lent until the turn ends, and must not be changed. Otherwise the error is an
+// act.Blocked; a *CloseError if the connection has ended, however it did; net.ErrClosed after Close; or what the system
+// reports. If ReceivePiece has returned pieces of the message, the rest is returned.
 func (c *Conn) Receive() (Message, error) { return c.receive(true) }
 
 // ReceivePiece is Receive without waiting for the whole message: it returns what of it has come, lent until the turn ends,
@@ -144,18 +145,22 @@ func (c *Conn) receive(whole bool) (Message, error) {
 }
 
 // unmask takes in, a piece of the payload. It goes behind what of the message has been kept. If it is the beginning, and
-// is not to be kept, it goes to memory of this turn.
+// is not to be kept, it goes to memory of this turn, or stays where it is if it has no mask.
 func (c *Conn) unmask(in []byte, whole bool) []byte {
-	var to []byte
+	to := in[:len(in):len(in)]
 	ends := int64(len(in)) == c.left && c.head.Final
-	if c.partial != nil || whole && !ends {
+	keep := c.partial != nil || whole && !ends
+	switch {
+	case keep:
 		n := len(c.partial)
 		c.partial = slices.Grow(c.partial, len(in))[:n+len(in)]
 		to = c.partial[n:]
-	} else {
+	case !c.client:
 		to = arenas.Get(c.conn.Scheduler()).take(len(in))
 	}
-	frame.Mask(to, in, c.head.Key, c.head.Length-c.left)
+	if keep || !c.client {
+		frame.Mask(to, in, c.head.Key, c.head.Length-c.left)
+	}
 	c.left -= int64(len(in))
 	c.conn.Discard(len(in))
 	c.hear()
@@ -185,7 +190,7 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 	for c.got == nil {
 		in, err := c.conn.Peek(1)
 		for err == nil {
-			if h, n, err = frame.Parse(in, true, c.codec != nil); err != nil {
+			if h, n, err = frame.Parse(in, !c.client, c.codec != nil); err != nil {
 				return h, 0, c.fail(frame.Protocol, err)
 			}
 			need := n
@@ -329,8 +334,14 @@ func (c *Conn) put(o frame.Opcode, p []byte) {
 func (c *Conn) putFrame(h frame.Header, p []byte) {
 	h.Length = int64(len(p))
 	var space [frame.MaxHeader]byte
-	c.write(h.Append(space[:0]))
-	c.write(p)
+	if h.Masked = c.client; h.Masked {
+		masks.Get(c.conn.Scheduler()).random(h.Key[:])
+		c.write(h.Append(space[:0]))
+		c.writeMasked(p, h.Key)
+	} else {
+		c.write(h.Append(space[:0]))
+		c.write(p)
+	}
 	if len(c.out) > 0 {
 		c.waker.Wake() // its task waits for room
 	}

@@ -1,8 +1,11 @@
-// Package websocket serves WebSocket (RFC 6455) on connections of package httpd, with TLS or without.
+// Package websocket implements WebSocket (RFC 6455): servers on connections of package httpd, and clients, with TLS or
+// without.
 //
 // A [Server] is a handler of httpd. It answers the handshake, and the action that its Handler makes has the connection from
-// then on. A [Conn] never blocks: Receive lends the next message, Send takes a message or nothing, and an error that is an
-// act.Blocked says what to wait for. So back-pressure is the default, as on a listener.Conn.
+// then on. A [Client] connects to a server, makes the handshake, and runs the action of its Handler.
+//
+// On both sides a [Conn] never blocks: Receive lends the next message, Send takes a message or nothing, and an error that is
+// an act.Blocked says what to wait for. So back-pressure is the default, as on a listener.Conn.
 //
 // A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
 // does not read is a policy: whoever pushes waits, or the oldest messages are dropped, or the connection is closed.
@@ -10,5 +13,5 @@
 // Messages can be compressed (RFC 7692); see [Compression].
 //
 // Pings are answered, silent peers are asked for a sign of life, and the close handshake is made, without the action. An
-// idle connection has no goroutine and no buffer. There is no client.
+// idle connection has no goroutine and no buffer.
 package websocket

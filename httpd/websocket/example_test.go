@@ -1,6 +1,8 @@
 package websocket_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
@@ -73,4 +75,36 @@ func (x *member) Close() error {
 	i := slices.Index(*members, x.conn)
 	*members = slices.Delete(*members, i, i+1)
 	return nil
+}
+
+// A client asks a server for the last digit of the length of a message.
+func ExampleClient() {
+	ask := &websocket.Client{
+		URL: "ws://127.0.0.1:8080/last-digit",
+		Handler: func(c *websocket.Conn) act.Action {
+			asked := false
+			return act.Func(func(t *act.Task) act.Directive {
+				if !asked {
+					if err := c.Send(websocket.Text, []byte("how long is this?")); err != nil {
+						return c.Next(t, err)
+					}
+					asked = true
+				}
+				m, err := c.Receive()
+				if err != nil {
+					return c.Next(t, err)
+				}
+				fmt.Printf("%s\n", m.Data)
+				return act.Done
+			})
+		},
+	}
+	g := act.NewGroup(act.Config{Schedulers: 1})
+	err := g.Run(context.Background(), func(s *act.Scheduler) error {
+		s.Spawn(ask.Dial())
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
 }

@@ -52,11 +52,13 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// client is a peer of a server of WebSocket.
+// client is a peer of a server of WebSocket, or of a client: then its Conn is a server.
 type client struct {
 	net.Conn
 	w *world
 }
+
+type server struct{ *net.TCPConn }
 
 const handshake = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -144,13 +146,16 @@ func (c *client) message() (payload string) {
 	return payload
 }
 
-// rest returns all frames up to the end of the connection.
+// rest returns all frames up to the end of the connection. A server ends it behind a close frame.
 func (c *client) rest() (said string) {
 	c.w.T.Helper()
 	c.read(func() error {
 		var all []string
 		for {
 			f, err := readFrame(c)
+			if s, is := c.Conn.(server); is && strings.HasPrefix(f, "close") {
+				err = s.CloseWrite()
+			}
 			if err == io.EOF {
 				said = strings.Join(all, ", ")
 				return c.Close()
@@ -191,11 +196,15 @@ func readPacked(r io.Reader, codec *deflate.Codec) (string, error) {
 	return fmt.Sprintf("%s %q", name, p), nil
 }
 
-// readPayload reads a frame of a server.
+// readPayload reads a frame, which has a mask if r is a server.
 func readPayload(r io.Reader) (frame.Header, []byte, error) {
 	var head []byte
+	masked := false
+	if c, is := r.(*client); is {
+		_, masked = c.Conn.(server)
+	}
 	for {
-		h, n, err := frame.Parse(head, false, true)
+		h, n, err := frame.Parse(head, masked, true)
 		if err != nil {
 			return h, nil, err
 		}
@@ -211,6 +220,7 @@ func readPayload(r io.Reader) (frame.Header, []byte, error) {
 		if _, err := io.ReadFull(r, p); err != nil {
 			return h, nil, fmt.Errorf("in a frame: %w", err)
 		}
+		frame.Mask(p, p, h.Key, 0)
 		return h, p, nil
 	}
 }

@@ -47,6 +47,9 @@ func (m *Prepared) frame(c *Conn) []byte {
 			c.codec.Sent(m.payload)
 		}
 	}
+	if c.client {
+		return c.masked(p)
+	}
 	return p[:len(p):len(p)]
 }
 

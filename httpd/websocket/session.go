@@ -191,6 +191,10 @@ func (x *session) end(t *act.Task) act.Directive {
 		x.wakeAt(t, limit)
 		return act.Wait
 	}
+	if x.client && err == nil && !late && x.awaitEnd(t) {
+		x.wakeAt(t, limit)
+		return act.Wait
+	}
 	if err != nil && !more {
 		x.conn.Abort()
 	}
@@ -201,6 +205,23 @@ func (x *session) end(t *act.Task) act.Directive {
 		return t.Fail(x.failure)
 	}
 	return act.Done
+}
+
+// awaitEnd reports whether the server has still to close the connection, which it does first (RFC 6455 7.1.1). One that goes
+// on sending is not waited for.
+func (x *session) awaitEnd(t *act.Task) bool {
+	for range skipped {
+		in, err := x.conn.Peek(1)
+		if blocked, is := err.(act.Blocked); is {
+			blocked.Arm(t)
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		x.conn.Discard(len(in))
+	}
+	return false
 }
 
 // skip throws away a piece of a message.

@@ -10,4 +10,5 @@ import (
 // Beside this an idle connection has its listener.Conn, with its stream at most 80 bytes, and the session of httpd.
 func TestSizeOfAConnAtRest(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(session{}), uintptr(416))
+	require.LessOrEqual(t, unsafe.Sizeof(dialled{}), uintptr(48), "what a client's has beside the session")
 }

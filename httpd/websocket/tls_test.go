@@ -1,8 +1,11 @@
 package websocket_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -75,6 +78,82 @@ func TestRulesOverTLS(t *testing.T) {
 			_, err = readFrame(idle)
 			require.Equal(t, io.EOF, err)
 			require.NoError(t, idle.Close())
+			require.NoError(t, s.End())
+			require.Empty(t, s.Logs.FilterMessage("a task failed").All())
+		})
+	}
+}
+
+// talker sends messages that grow, and wants each back before the next. Then it closes, if it is not to wait.
+type talker struct {
+	conn  *websocket.Conn
+	n     int
+	sent  bool
+	waits bool
+}
+
+func (k *talker) Act(t *act.Task) act.Directive {
+	for {
+		if p := bytes.Repeat([]byte{'a' + byte(k.n)}, k.n*k.n*1000); !k.sent && k.n < 12 {
+			if err := k.conn.Send(websocket.Binary, p); err != nil {
+				return k.conn.Next(t, err)
+			}
+			k.sent = true
+		} else if k.n == 12 && !k.waits {
+			k.conn.Close(4000+k.n, "enough")
+		}
+		m, err := k.conn.Receive()
+		if err != nil {
+			return k.conn.Next(t, err)
+		}
+		if len(m.Data) != k.n*k.n*1000 || bytes.Count(m.Data, []byte{'a' + byte(k.n)}) != len(m.Data) {
+			return t.Fail(fmt.Errorf("%d bytes came back as another %d", k.n*k.n*1000, len(m.Data)))
+		}
+		k.n, k.sent = k.n+1, false
+	}
+}
+
+// Clients and servers of this package talk to each other on the same schedulers, with TLS and without.
+func TestClientsAndServers(t *testing.T) {
+	cert, err := secure.SelfSigned()
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert.Leaf)
+	for scheme, filters := range map[string][2][]listener.Filter{
+		"ws": {},
+		"wss": {{secure.Server(&tls.Config{Certificates: []tls.Certificate{cert}}, nil)},
+			{secure.Client(&tls.Config{RootCAs: roots, ServerName: "localhost"}, nil)}},
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			const clients = 10
+			ended := make(chan error, clients)
+			v := &websocket.Server{Handler: func(c *websocket.Conn, r *httpd.Request) act.Action {
+				var err error
+				a := echo(&err)(c, r)
+				return act.Func(func(t *act.Task) act.Directive {
+					d := a.Act(t)
+					if d.Finished() {
+						ended <- err
+					}
+					return d
+				})
+			}}
+			socket := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: v.Serve}).Serve, Filters: filters[0]}
+			s := servertest.Start(t, act.Config{Schedulers: 2}, socket.Setup)
+			for i := range clients {
+				c := &websocket.Client{URL: scheme + "://" + socket.Addr().String() + "/", Filters: filters[1],
+					Handler: func(c *websocket.Conn) act.Action { return &talker{conn: c, waits: i%2 > 0} }}
+				s.Group.Schedulers()[i/2%2].Post(func(s *act.Scheduler) { s.Spawn(c.Dial()) })
+			}
+			for range clients / 2 {
+				require.EqualError(t, servertest.Receive(t, ended), `websocket: closed with code 4012: "enough"`)
+			}
+			s.Group.Shutdown(servertest.Drain)
+			for range clients / 2 {
+				if err := servertest.Receive(t, ended); !errors.Is(err, net.ErrClosed) { // one of both sides was first
+					require.EqualError(t, err, "websocket: closed with code 1001")
+				}
+			}
 			require.NoError(t, s.End())
 			require.Empty(t, s.Logs.FilterMessage("a task failed").All())
 		})

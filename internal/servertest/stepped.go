@@ -126,6 +126,7 @@ func (l *Stepped) Pair(network string) (fd int, peer net.Conn) {
 		fd, _, err = l.OS.DialUnix(at)
 	} else {
 		fd, _, err = l.OS.DialTCP(netip.MustParseAddrPort(ln.Addr().String()))
+		_ = l.OS.SetNoDelay(fd, true) // as the engine does
 	}
 	require.NoError(l.T, err)
 	for {

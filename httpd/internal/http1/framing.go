@@ -17,7 +17,7 @@ type Framing struct {
 
 var (
 	errTwoLengths    = &syntax.Refusal{Status: 400, Why: "Content-Length beside Transfer-Encoding"}              // 9112 6.1
-	errOldCoding     = &syntax.Refusal{Status: 400, Why: "Transfer-Encoding in a request of HTTP/1.0"}           // 9112 6.1
+	errOldCoding     = &syntax.Refusal{Status: 400, Why: "Transfer-Encoding in a message of HTTP/1.0"}           // 9112 6.1
 	errCoding        = &syntax.Refusal{Status: 400, Why: "a Transfer-Encoding that does not end in chunked"}     // 9112 6.3
 	errUnknownCoding = &syntax.Refusal{Status: 501, Why: "a Transfer-Encoding other than chunked"}               // 9112 6.1
 	errLength        = &syntax.Refusal{Status: 400, Why: "a Content-Length that is no number, or more than one"} // 9112 6.3
@@ -27,13 +27,18 @@ var (
 	errExpectation   = &syntax.Refusal{Status: 417, Why: "an expectation other than 100-continue"}               // 9110 10.1.1
 )
 
-// Framing is called when the head has ended. It checks target and Host, and sets Authority, Path and Query. After a
-// refusal the connection has to be closed, since it is unknown where the next request begins.
+// Framing is called when the head has ended. Of a request it checks target and Host, and sets Authority, Path and Query.
+// After a refusal the connection has to be closed, since it is unknown where the next message begins. A response that says
+// nothing of its body has a Length of -1: the body ends with the connection.
 func (p *Parser) Framing(in []byte) (f Framing, err error) {
 	if err = p.length(in, &f); err != nil {
 		return f, err
 	}
-	if err = p.place(in); err != nil {
+	if p.Response {
+		if !f.Chunked && p.Count[syntax.ContentLength] == 0 {
+			f.Length = -1
+		}
+	} else if err = p.place(in); err != nil {
 		return f, err
 	}
 	f.Persistent = p.Minor > 0
@@ -160,7 +165,8 @@ func (p *Parser) expectation(in []byte, f Framing) (bool, error) {
 	return p.Minor > 0 && (f.Chunked || f.Length > 0), nil
 }
 
-// Upgrades reports whether the client asks to switch to a protocol, which HTTP/1.0 cannot (RFC 9110 7.8).
+// Upgrades reports whether a request asks to switch to a protocol, or a response says so, which HTTP/1.0 cannot (RFC 9110
+// 7.8).
 func (p *Parser) Upgrades(in []byte, protocol string) bool {
 	asks, named := false, false
 	p.elements(in, syntax.Connection, func(option []byte) { asks = asks || syntax.EqualFold(option, "upgrade") })

@@ -1,5 +1,5 @@
-// Package http1 is the syntax of HTTP/1.1 (RFC 9112): it takes requests apart and begins responses. Bytes go in, and
-// positions, a framing or a [syntax.Refusal] come out. It knows no connection: what is incomplete it is given again,
+// Package http1 is the syntax of HTTP/1.1 (RFC 9112): it takes requests and the heads of responses apart, and begins
+// responses. Bytes go in, and positions, a framing or a [syntax.Refusal] come out. It knows no connection: what is incomplete it is given again,
 // with more behind it.
 package http1
 
@@ -19,14 +19,18 @@ const (
 
 // Parser reads the request line and the fields of a request, line by line as they come, in place. It keeps positions in
 // the bytes, which the caller holds and only appends to. It allocates nothing but the list of fields, once.
+//
+// If Response is set, it reads the head of a response, which begins with a status line.
 type Parser struct {
 	syntax.Head
-	Minor  byte  // of the version, 0 or 1
-	Blank  uint8 // empty lines before the request line
-	Length int   // of the whole head, once it has ended
-	start  int   // of the present line
-	looked int   // up to where the end of the line was searched for
-	begun  bool  // the request line was read
+	Minor    byte   // of the version, 0 or 1
+	Blank    uint8  // empty lines before the request line
+	Response bool   // set by the caller; Reset sets it to false
+	Status   uint16 // of a response
+	Length   int    // of the whole head, once it has ended
+	start    int    // of the present line
+	looked   int    // up to where the end of the line was searched for
+	begun    bool   // the request line was read
 }
 
 var (
@@ -35,6 +39,7 @@ var (
 	errBlank       = &syntax.Refusal{Status: 400, Why: "too many empty lines before a request"}                          // 9112 2.2
 	errRequestLine = &syntax.Refusal{Status: 400, Why: "a request line that is not method SP target SP version"}         // 9112 3
 	errMethod      = &syntax.Refusal{Status: 400, Why: "a method that is no token"}                                      // 9110 9.1
+	errStatusLine  = &syntax.Refusal{Status: 502, Why: "a status line that is not version SP code SP reason"}            // 9112 4
 	errVersion     = &syntax.Refusal{Status: 400, Why: "a version that is none of HTTP"}                                 // 9112 2.3
 	errMajor       = &syntax.Refusal{Status: 505, Why: "a major version other than 1"}                                   // 9110 15.6.6
 	errTarget      = &syntax.Refusal{Status: 400, Why: "a byte in the target that none may have"}                        // 9112 3.2
@@ -72,6 +77,8 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 		switch {
 		case start < end && p.begun:
 			err = p.fieldLine(in[:end], start)
+		case start < end && p.Response:
+			err = p.statusLine(in[start:end])
 		case start < end:
 			err = p.requestLine(in[:end], start)
 		case p.begun:
@@ -147,6 +154,18 @@ func (p *Parser) noRequestLine(text []byte) error {
 		return err
 	}
 	return errTarget
+}
+
+// statusLine parses "version SP code SP reason" (9112 4). Many leave out the space before a reason that is empty.
+func (p *Parser) statusLine(text []byte) error {
+	p.begun = true
+	const code, end = len("HTTP/1.1 "), len("HTTP/1.1 101")
+	if len(text) < end || text[code-1] != ' ' || !syntax.Digit.Only(text[code:end]) || text[code] == '0' ||
+		len(text) > end && text[end] != ' ' {
+		return errStatusLine
+	}
+	p.Status = uint16(text[code]-'0')*100 + uint16(text[code+1]-'0')*10 + uint16(text[code+2]-'0')
+	return p.version(text[:code-1])
 }
 
 // version is "HTTP/" DIGIT "." DIGIT, case-sensitive. A minor version above 1 is served as 1.1 (9110 2.5).

@@ -147,6 +147,95 @@ func TestAHeadInPieces(t *testing.T) {
 	}
 }
 
+// answered is what the head of a response says, or why it is refused.
+type answered struct {
+	status     uint16
+	minor      byte
+	fields     string
+	chunked    bool
+	body       int64
+	length     int
+	err        error
+	persistent bool
+}
+
+// answer reads the head of a response in pieces.
+func answer(text string, cuts ...int) answered {
+	p := Parser{Response: true}
+	ended, err := false, error(nil)
+	for _, n := range append(cuts, len(text)) {
+		if ended, err = p.Read([]byte(text[:n])); ended || err != nil {
+			break
+		}
+	}
+	if err != nil || !ended {
+		return answered{err: err}
+	}
+	in := []byte(text)
+	f, err := p.Framing(in)
+	got := answered{status: p.Status, minor: p.Minor, chunked: f.Chunked, body: f.Length, length: p.Length, err: err,
+		persistent: f.Persistent}
+	for _, f := range p.Fields {
+		got.fields += string(f.Name.Of(in)) + "=" + string(f.Value.Of(in)) + ";"
+	}
+	return got
+}
+
+func TestResponses(t *testing.T) {
+	for text, want := range map[string]answered{
+		"HTTP/1.1 200 OK\nA: b\n\n":                                {status: 200, minor: 1, fields: "A=b;", body: -1, persistent: true},
+		"HTTP/1.0 404 Not Found\n\n":                               {status: 404, body: -1},
+		"HTTP/1.1 101 \nUpgrade: a\n\n":                            {status: 101, minor: 1, fields: "Upgrade=a;", body: -1, persistent: true},
+		"HTTP/1.1 999\nContent-Length: 0\n\n":                      {status: 999, minor: 1, fields: "Content-Length=0;", persistent: true},
+		"HTTP/1.1 500 \xe9\nTransfer-Encoding: chunked\n\n":        {status: 500, minor: 1, fields: "Transfer-Encoding=chunked;", chunked: true, persistent: true},
+		"HTTP/1.1 400 a\nConnection: close\nContent-Length: 7\n\n": {status: 400, minor: 1, fields: "Connection=close;Content-Length=7;", body: 7},
+	} {
+		text = crlf(text)
+		want.length = len(text)
+		require.Equal(t, want, answer(text+"the body"), "%q", text)
+		for i := range len(text) {
+			require.Equal(t, want, answer(text, i), "%q", text)
+		}
+	}
+	for text, want := range map[string]error{
+		"HTTP/1.1 20 OK\n":     errStatusLine,
+		"HTTP/1.1 2000 OK\n":   errStatusLine,
+		"HTTP/1.1 099 OK\n":    errStatusLine,
+		"HTTP/1.1 +20 OK\n":    errStatusLine,
+		"HTTP/1.1  200 OK\n":   errStatusLine,
+		"HTTP/1.1 200-OK\n":    errStatusLine,
+		"HTTP/1.1\n":           errStatusLine,
+		"GET / HTTP/1.1\n":     errStatusLine,
+		"RTSP/1.1 200 OK\n":    errVersion,
+		"http/1.1 200 OK\n":    errVersion,
+		"HTTP/3.0 200 OK\n":    errMajor,
+		"HTTP/1.1 200 O\x00\n": errControl,
+		"HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\n": errTwoLengths,
+		"HTTP/1.1 200 " + strings.Repeat("a", maxLine):                       errLongLine,
+	} {
+		require.Equal(t, want, answer(crlf(text)).err, "%.60q", text)
+	}
+}
+
+// FuzzResponse compares with itself, cut anywhere, and with net/http.
+func FuzzResponse(f *testing.F) {
+	f.Add(crlf("HTTP/1.1 200 OK\nContent-Length: 3\n\n"), uint(20))
+	f.Add(crlf("HTTP/1.1 101 \nUpgrade: a\nConnection: b\n\n"), uint(3))
+	f.Fuzz(func(t *testing.T, text string, cut uint) {
+		whole := answer(text)
+		if len(text) > 0 {
+			require.Equal(t, whole, answer(text, int(cut%uint(len(text)))))
+		}
+		if whole.err != nil || whole.length == 0 || strings.HasPrefix(text, "\r\n") {
+			return
+		}
+		r, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text[:whole.length])), nil)
+		require.NoError(t, err, "%q", text)
+		_ = r.Body.Close()
+		require.EqualValues(t, whole.status, r.StatusCode)
+	})
+}
+
 // FuzzHead compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same
 // meaning.
 func FuzzHead(f *testing.F) {

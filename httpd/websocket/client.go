@@ -1,0 +1,217 @@
+package websocket
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Client connects to a server of WebSocket. It may be used for any number of connections and on several schedulers at a time,
+// and must not be changed meanwhile.
+type Client struct {
+	// URL is ws://host:port/path?query, or wss:// and so on. Without a port it is 80, or 443 with wss.
+	//
+	// wss needs a filter that makes TLS: that of secure.Client, with a tls.Config whose ServerName is the host. A wss URL
+	// without Filters is an error, so that nothing is sent in clear by mistake.
+	URL string
+	// Address is where to connect to, as that of a listener.Connect: "host:port", or "unix:" and a path. If it is empty, that
+	// is what the URL says.
+	Address string
+	// Header has further fields of the request, such as Origin, Authorization and Cookie, as an http.Header has them. Host
+	// takes the place of the URL's. Connection, Upgrade, Content-Length, Transfer-Encoding and Sec-WebSocket-* are the
+	// Client's own.
+	Header map[string][]string
+	// Limits and Filters are those of a listener.Connect.
+	Limits  listener.Limits
+	Filters []listener.Filter
+	// DialTimeout bounds the time until the server has answered the handshake: the lookup of the name, the connection, the
+	// filters, and the answer. 0 means 30 s, and less than 0 means no limit.
+	DialTimeout time.Duration
+	// Handler makes the action of a connection when the handshake has succeeded. If the action is done, the connection is
+	// closed with code 1000, and if it fails, with 1011. If the connection ends first, the action has a turn. If it waits
+	// then, it is closed.
+	//
+	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
+	// with code 1001.
+	Handler func(c *Conn) act.Action
+	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "". Compression
+	// is offered if it is on.
+	Options
+}
+
+// DialError is what the action of [Client.Dial] fails with if there is no connection.
+type DialError struct {
+	Address string // of the server
+	// Status is that of the server's answer if it is another one than 101, for example 401. Redirects are not followed.
+	// Header and Body are its fields and the beginning of its body, at most 1 KiB, as far as that came within a second.
+	Status int
+	Header textproto.MIMEHeader
+	Body   []byte
+	// Err says why: a *listener.ConnectError, an error that is os.ErrDeadlineExceeded, or what is wrong with the URL or with
+	// the answer.
+	Err error
+}
+
+func (e *DialError) Error() string {
+	return fmt.Sprintf("websocket: no connection to %s: %v", e.Address, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Dial returns an action that connects, makes the handshake, and then runs the action of Handler, up to the end of the
+// connection. It fails with a *DialError, or as the Handler's action has failed. An order does not end the attempt to
+// connect: the Handler's action is told of it.
+func (v *Client) Dial() act.Action {
+	if v.Handler == nil {
+		panic("websocket: Client without a Handler")
+	}
+	return &dialled{shake: &shake{client: v}}
+}
+
+// dialled is the action of a client. Its Child is at first what makes the connection, and then the session.
+type dialled struct {
+	act.Child
+	shake *shake         // nil: the handshake has been made
+	conn  *listener.Conn // of the session
+}
+
+func (x *dialled) Act(t *act.Task) act.Directive {
+	if x.shake == nil {
+		return x.Child.Act(t)
+	}
+	if x.Action == nil {
+		x.Action = x.shake
+		if limit := or(x.shake.client.DialTimeout, dialTimeout); limit != never {
+			x.Action = listener.Within(limit, x.shake)
+		}
+	}
+	switch d := x.Child.Act(t); d {
+	case act.Done:
+		_ = x.Child.Close() // its verdict is known
+	case act.Failed:
+		return t.Fail(x.shake.failed(t.Err()))
+	default:
+		return d
+	}
+	v := x.shake.client
+	x.conn = x.shake.conn
+	s := &session{Conn: Conn{options: &v.Options, conn: x.conn, subprotocol: x.shake.subprotocol, codec: x.shake.codec, client: true}}
+	s.heard = t.Scheduler().Now()
+	x.Child, x.shake = act.Child{Action: s}, nil
+	if s.Child.Action = v.Handler(&s.Conn); s.Child.Action == nil {
+		s.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })
+	}
+	if o := t.Order(); o != nil { // it came before the session
+		s.Stop(t, o)
+	}
+	return x.Child.Act(t)
+}
+
+// Close aborts a connection that the session has not closed.
+func (x *dialled) Close() error {
+	err := x.Child.Close()
+	x.abort()
+	return err
+}
+
+// Abandon aborts the connection: what was offloaded does not use it.
+func (x *dialled) Abandon() act.Action {
+	rest := x.Child.Abandon()
+	x.abort()
+	return rest
+}
+
+func (x *dialled) abort() {
+	if x.conn != nil {
+		x.conn.Abort() // which does nothing behind Close
+	}
+}
+
+// Stop passes an order on. One that comes before the first turn is found later.
+func (x *dialled) Stop(t *act.Task, o shutdown.Order) {
+	if x.Action != nil {
+		x.Child.Stop(t, o)
+	}
+}
+
+const dialTimeout = 30 * time.Second
+
+var (
+	errScheme   = errors.New("the scheme of the URL is neither ws nor wss")
+	errURL      = errors.New("the URL has no host, a user, a fragment, or bytes that no URL may have")
+	errNoFilter = errors.New("wss without a filter that makes TLS")
+)
+
+// target returns where to connect to, and what to ask for there.
+func (v *Client) target() (address, host, path string, err error) {
+	u, err := url.Parse(v.URL)
+	if err != nil {
+		return v.Address, "", "", errors.Unwrap(err) // what it says else is the URL, which may have secrets
+	}
+	port := "80"
+	if u.Scheme == "wss" {
+		port = "443"
+	}
+	address = cmp.Or(v.Address, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
+	host, path = u.Host, u.RequestURI()
+	if zone := strings.IndexByte(host, '%'); zone >= 0 && strings.HasPrefix(host, "[") { // it is of this machine alone (RFC 6874 4)
+		host = host[:zone] + host[strings.LastIndexByte(host, ']'):]
+	}
+	switch {
+	case u.Scheme != "ws" && u.Scheme != "wss":
+		err = errScheme
+	case u.Hostname() == "" || u.User != nil || strings.Contains(v.URL, "#"), // RFC 6455 3
+		!syntax.ValidHost([]byte(host)) || !syntax.Target.Only([]byte(path)):
+		err = errURL
+	case u.Scheme == "wss" && len(v.Filters) == 0:
+		err = errNoFilter
+	}
+	return address, host, path, err
+}
+
+// request returns the request of the handshake (RFC 6455 4.1).
+func (v *Client) request(host, path, key string) ([]byte, error) {
+	var fields []byte
+	for _, name := range slices.Sorted(maps.Keys(v.Header)) { // in some order that is always the same
+		for _, value := range v.Header[name] {
+			switch lower := strings.ToLower(name); {
+			case !syntax.ValidField(name, value):
+				return nil, fmt.Errorf("the field %q of Header has a byte that none may have", name)
+			case slices.Contains(reserved, lower), strings.HasPrefix(lower, "sec-websocket-"):
+				return nil, fmt.Errorf("the field %q of Header is not the caller's to set", name)
+			case lower != "host":
+				fields = fmt.Appendf(fields, "%s: %s\r\n", name, value)
+			case !syntax.ValidHost([]byte(value)):
+				return nil, errURL
+			default:
+				host = value
+			}
+		}
+	}
+	to := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n", syntax.Escape([]byte(path)), host, key)
+	if len(v.Subprotocols) > 0 {
+		to = fmt.Appendf(to, "Sec-WebSocket-Protocol: %s\r\n", strings.Join(v.Subprotocols, ", "))
+	}
+	if v.Compression.On {
+		to = fmt.Appendf(to, "Sec-WebSocket-Extensions: %s\r\n", deflate.Offer(v.Compression.Takeover))
+	}
+	return append(append(to, fields...), "\r\n"...), nil
+}
+
+// reserved are fields of the handshake, or that would change where it ends.
+var reserved = []string{"connection", "upgrade", "content-length", "transfer-encoding", "trailer", "te", "expect"}

@@ -1,0 +1,677 @@
+package websocket_test
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// outcome is how an action of a client has ended.
+type outcome struct {
+	act.Child
+	over bool
+	err  error
+}
+
+func (o *outcome) Act(t *act.Task) act.Directive {
+	d := o.Child.Act(t)
+	if d.Finished() {
+		o.over = true
+		if d == act.Failed {
+			o.err = t.Err()
+		}
+		return act.Done
+	}
+	return d
+}
+
+// serve returns the server of a connection that v has made, after it has read the request.
+func (w *world) serve(v *websocket.Client, limits listener.Limits) (c *client, request string, o *outcome) {
+	w.T.Helper()
+	conn, peer := w.Conn("tcp", limits)
+	o = &outcome{}
+	o.Action = v.DialOn(conn)
+	w.S.Spawn(o)
+	c = &client{server{peer.(*net.TCPConn)}, w}
+	return c, c.until("\r\n\r\n"), o
+}
+
+// answer is what a server answers to a request.
+func answer(request string) string {
+	_, key, _ := strings.Cut(request, "Sec-WebSocket-Key: ")
+	key, _, _ = strings.Cut(key, "\r\n")
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
+		base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
+}
+
+// open is serve, with the answer.
+func (w *world) open(v *websocket.Client, limits listener.Limits) (*client, *outcome) {
+	w.T.Helper()
+	c, request, o := w.serve(v, limits)
+	c.send(answer(request))
+	require.False(w.T, o.over, "%v", o.err)
+	return c, o
+}
+
+// alone makes a handler of a client out of one of a server.
+func alone(f func(*websocket.Conn, *httpd.Request) act.Action) func(*websocket.Conn) act.Action {
+	return func(c *websocket.Conn) act.Action { return f(c, nil) }
+}
+
+// bare takes the masks from what a client says.
+func bare(says string) string {
+	var to []byte
+	for p := []byte(says); len(p) > 0; {
+		h, n, err := frame.Parse(p, true, false)
+		if err != nil || n == 0 { // it is wrong, or a part of a header
+			if len(p) > 1 {
+				p[1] &^= 0x80
+			}
+			return string(append(to, p...))
+		}
+		payload := p[n:min(int64(len(p)), int64(n)+min(h.Length, 1<<20))]
+		frame.Mask(payload, payload, h.Key, 0)
+		p = p[n+len(payload):]
+		h.Masked = false
+		to = append(h.Append(to), payload...)
+	}
+	return string(to)
+}
+
+// What a server says, whole and split everywhere, to an echo that is a client. The rules are those of the other side, except
+// that it is the client that masks.
+func TestRulesOfAClient(t *testing.T) {
+	all := append([]struct{ name, says, told string }{
+		{"5.1 a mask", text("a"), `close 1002 "a frame with a mask"`},
+		{"5.1 a mask between fragments", bare(begin("a")) + last("b"), `close 1002 "a frame with a mask"`},
+	}, rules...)
+	for i := range all {
+		if row := &all[i]; !strings.HasPrefix(row.name, "5.1") {
+			row.says = bare(row.says)
+		}
+	}
+	for _, row := range all {
+		if row.name == "5.1 no mask" {
+			continue
+		}
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t)
+			for i, way := range ways(row.says) {
+				for name, handler := range echoes {
+					if name == "pieces" && i > 2 && !tier.Choose(false, true, true) {
+						continue
+					}
+					var ended error
+					v := &websocket.Client{URL: "ws://a/", Handler: alone(handler(&ended)), Options: websocket.Options{MaxMessage: 1000}}
+					c, o := w.open(v, listener.Limits{})
+					c.send(way...)
+					require.Equal(t, row.told, c.rest(), "%s, split %d", name, i)
+					var err *websocket.CloseError
+					require.ErrorAs(t, ended, &err)
+					code := "1005"
+					if said := closeCode.FindStringSubmatch(row.told); said != nil {
+						code = said[1]
+					}
+					require.Equal(t, code, strconv.Itoa(err.Code))
+					w.Until("the end", func() bool { return o.over })
+					require.NoError(t, o.err)
+				}
+			}
+		})
+	}
+}
+
+func TestAddressesOfAClient(t *testing.T) {
+	for _, row := range []struct{ url, address, line, host string }{
+		{"ws://a.example", "a.example:80", "/", "a.example"},
+		{"ws://a.example:8080/b/c?d=e%20f", "a.example:8080", "/b/c?d=e%20f", "a.example:8080"},
+		{"WSS://a.example/?", "a.example:443", "/?", "a.example"},
+		{"ws://[::1]/a", "[::1]:80", "/a", "[::1]"},
+		{"ws://[fe80::1%25eth0]:81/a", "[fe80::1%eth0]:81", "/a", "[fe80::1]:81"},
+		{"ws://a.example/ä b?ö", "a.example:80", "/%C3%A4%20b?%C3%B6", "a.example"},
+	} {
+		w := newWorld(t)
+		v := &websocket.Client{URL: row.url, Handler: alone(waits().handler),
+			Filters: []listener.Filter{func(*listener.Conn) act.Action { return nil }}}
+		c, request, o := w.serve(v, listener.Limits{})
+		require.True(t, strings.HasPrefix(request, "GET "+row.line+" HTTP/1.1\r\nHost: "+row.host+"\r\n"), request)
+		c.send("HTTP/1.1 204\r\n\r\n")
+		w.Until("the end", func() bool { return o.over })
+		require.EqualError(t, o.err, "websocket: no connection to "+row.address+": the server has answered with status 204")
+	}
+}
+
+func TestTheRequestOfAClient(t *testing.T) {
+	w := newWorld(t)
+	v := &websocket.Client{URL: "ws://a/b", Handler: alone(waits().handler), Options: websocket.Options{Subprotocols: []string{"chat.v2", "chat.v1"}},
+		Header: map[string][]string{"Origin": {"https://a"}, "Cookie": {"b=c", "d=e"}, "host": {"b.example"}}}
+	_, request, _ := w.serve(v, listener.Limits{})
+	_, again, _ := w.serve(v, listener.Limits{})
+	head, key, _ := strings.Cut(request, "Sec-WebSocket-Key: ")
+	key, tail, _ := strings.Cut(key, "\r\n")
+	require.Equal(t, "GET /b HTTP/1.1\r\nHost: b.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n", head)
+	require.Equal(t, "Sec-WebSocket-Protocol: chat.v2, chat.v1\r\nCookie: b=c\r\nCookie: d=e\r\nOrigin: https://a\r\n\r\n", tail)
+	nonce, err := base64.StdEncoding.DecodeString(key)
+	require.NoError(t, err)
+	require.Len(t, nonce, 16)
+	require.NotContains(t, again, key)
+}
+
+// What a Client says cannot be sent. Nothing is.
+func TestMistakesOfAClient(t *testing.T) {
+	for name, row := range map[string]struct {
+		client websocket.Client
+		says   string
+	}{
+		"http":              {websocket.Client{URL: "http://a/"}, "neither ws nor wss"},
+		"no scheme":         {websocket.Client{URL: "a.example/b"}, "neither ws nor wss"},
+		"no host":           {websocket.Client{URL: "ws:///b"}, "no host"},
+		"only a port":       {websocket.Client{URL: "ws://:80/b"}, "no host"},
+		"opaque":            {websocket.Client{URL: "ws:a"}, "no host"},
+		"a fragment":        {websocket.Client{URL: "ws://a/b#c"}, "a fragment"},
+		"an empty fragment": {websocket.Client{URL: "ws://a/b#"}, "a fragment"},
+		"a user":            {websocket.Client{URL: "ws://me:secret@a/b"}, "a user"},
+		"a space":           {websocket.Client{URL: "ws://a/?b c"}, "no URL may have"},
+		"a host":            {websocket.Client{URL: "ws://ä/"}, "no URL may have"},
+		"a line":            {websocket.Client{URL: "ws://a/\r\nX: y"}, "invalid control character in URL"},
+		"a port":            {websocket.Client{URL: "ws://a:b/secret"}, "invalid port"},
+		"wss in clear":      {websocket.Client{URL: "wss://a/"}, "without a filter that makes TLS"},
+		"a bad field":       {websocket.Client{URL: "ws://a/", Header: map[string][]string{"A b": {""}}}, `"A b" of Header has a byte`},
+		"a bad value":       {websocket.Client{URL: "ws://a/", Header: map[string][]string{"A": {"secret\r\nB: c"}}}, `"A" of Header has a byte`},
+		"our fields":        {websocket.Client{URL: "ws://a/", Header: map[string][]string{"sec-websocket-Key": {"a"}}}, "not the caller's"},
+		"a length":          {websocket.Client{URL: "ws://a/", Header: map[string][]string{"Content-length": {"1"}}}, "not the caller's"},
+		"a bad host":        {websocket.Client{URL: "ws://a/", Header: map[string][]string{"Host": {"a/b"}}}, "no URL may have"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			row.client.Handler = alone(waits().handler)
+			o := &outcome{}
+			o.Action = row.client.Dial()
+			w.S.Spawn(o)
+			w.Until("the end", func() bool { return o.over })
+			var err *websocket.DialError
+			require.ErrorAs(t, o.err, &err)
+			require.ErrorContains(t, err, row.says)
+			require.NotContains(t, err.Error(), "secret")
+			require.Zero(t, err.Status)
+		})
+	}
+	require.Panics(t, func() { (&websocket.Client{URL: "ws://a/"}).Dial() })
+}
+
+// RFC 6455 4.1: each answer whole, and in two pieces.
+func TestAnswers(t *testing.T) {
+	const chunked = "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n"
+	with := func(fields string) func(string) string {
+		return func(request string) string { return strings.TrimSuffix(answer(request), "\r\n") + fields + "\r\n\r\n" }
+	}
+	but := func(old, new string) func(string) string {
+		return func(request string) string {
+			require.Contains(t, answer(request), old)
+			return strings.Replace(answer(request), old, new, 1)
+		}
+	}
+	is := func(text string) func(string) string { return func(string) string { return text } }
+	for name, row := range map[string]struct {
+		says   func(request string) string
+		err    string // "": there is a connection
+		status int
+		body   string
+	}{
+		"as it should be":        {with("Server: a"), "", 0, ""},
+		"other cases":            {but("Upgrade: websocket\r\nConnection: Upgrade", "upgrade: WebSocket\r\nCONNECTION: keep-alive, UPGRADE"), "", 0, ""},
+		"no reason":              {but(" Switching Protocols", ""), "", 0, ""},
+		"a subprotocol":          {with("Sec-WebSocket-Protocol: chat.v1"), "", 0, ""},
+		"interim responses":      {func(r string) string { return "HTTP/1.1 100 \r\n\r\nHTTP/1.1 103 a\r\nLink: b\r\n\r\n" + answer(r) }, "", 0, ""},
+		"no Upgrade":             {but("Upgrade: websocket\r\n", ""), "does not switch", 0, ""},
+		"another protocol":       {but("Upgrade: websocket", "Upgrade: h2c"), "does not switch", 0, ""},
+		"two protocols":          {but("Upgrade: websocket", "Upgrade: websocket, a"), "does not switch", 0, ""},
+		"two Upgrades":           {with("Upgrade: websocket"), "does not switch", 0, ""},
+		"no Connection":          {but("Connection: Upgrade\r\n", ""), "does not switch", 0, ""},
+		"another Connection":     {but("Connection: Upgrade", "Connection: keep-alive"), "does not switch", 0, ""},
+		"HTTP/1.0":               {but("HTTP/1.1", "HTTP/1.0"), "does not switch", 0, ""},
+		"HTTP/2":                 {but("HTTP/1.1", "HTTP/2.0"), "a major version other than 1", 0, ""},
+		"no Accept":              {but("Sec-WebSocket-Accept", "X-Accept"), "Sec-WebSocket-Accept", 0, ""},
+		"two Accepts":            {with("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "Sec-WebSocket-Accept", 0, ""},
+		"another's Accept":       {is(answer(handshake)), "Sec-WebSocket-Accept", 0, ""},
+		"an extension":           {with("Sec-WebSocket-Extensions: x-webkit-deflate-frame"), "extension", 0, ""},
+		"no extension":           {with("Sec-WebSocket-Extensions:"), "", 0, ""},
+		"compression":            {with("Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover"), "extension", 0, ""},
+		"no extension at all":    {with("Sec-WebSocket-Extensions: ;"), "extension", 0, ""},
+		"another's subprotocol":  {with("Sec-WebSocket-Protocol: b.v2"), "subprotocol", 0, ""},
+		"two subprotocols":       {with("Sec-WebSocket-Protocol: chat.v1, b.v1"), "subprotocol", 0, ""},
+		"two lines of them":      {with("Sec-WebSocket-Protocol: chat.v1\r\nSec-WebSocket-Protocol: b.v1"), "subprotocol", 0, ""},
+		"many interim responses": {is(strings.Repeat("HTTP/1.1 100 \r\n\r\n", 9)), "interim", 0, ""},
+		"no HTTP":                {is("SSH-2.0-OpenSSH\r\n"), "no HTTP", 0, ""},
+		"TLS":                    {is("\x15\x03\x01\x00\x02\x02\x46"), "no HTTP", 0, ""},
+		"a request":              {is("GET / HTTP/1.1\r\n"), "no HTTP", 0, ""},
+		"a folded field":         {with("A: b\r\n c"), "white space", 0, ""},
+		"many fields":            {with(strings.Repeat("A: b\r\n", 100) + "C: d"), "too many fields", 0, ""},
+		"status 200":             {is("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHello, and more"), "status 200", 200, "Hello"},
+		"status 301":             {is("HTTP/1.1 301 Moved\r\nLocation: ws://b/\r\nContent-Length: 0\r\n\r\n"), "status 301", 301, ""},
+		"status 401":             {is("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nno"), "status 401", 401, "no"},
+		"status 304":             {is("HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n"), "status 304", 304, ""},
+		"status 599":             {is("HTTP/1.1 599\r\nContent-Length: 0\r\n\r\n"), "status 599", 599, ""},
+		"a large body":           {is("HTTP/1.1 503 No\r\nContent-Length: 9999999\r\n\r\n" + strings.Repeat("x", 3000)), "status 503", 503, strings.Repeat("x", 1024)},
+		"chunks":                 {is(chunked + "3\r\nabc\r\n2;a=b\r\nde\r\n0\r\nA: b\r\n\r\n"), "status 403", 403, "abcde"},
+		"bad chunks":             {is(chunked + "3\r\nabcd\r\n"), "status 403", 403, "abc"},
+		"large chunks":           {is(chunked + "800\r\n" + strings.Repeat("y", 2048)), "status 403", 403, strings.Repeat("y", 1024)},
+		"a bad length":           {is("HTTP/1.1 400 No\r\nContent-Length: a\r\n\r\nabc"), "status 400", 400, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			step := tier.Choose(23, 5, 1)
+			for i := 0; i < 600; i += step {
+				a := waits()
+				v := &websocket.Client{URL: "ws://a/", Handler: alone(a.handler),
+					Options: websocket.Options{Subprotocols: []string{"chat.v1", "b.v1"}}}
+				c, request, o := w.serve(v, listener.Limits{})
+				says := row.says(request)
+				if i >= len(says) {
+					break
+				}
+				servertest.Send(t, c, says[:i])
+				servertest.Step(t, w.S)
+				if !o.over { // an answer may be refused before its end
+					c.send(says[i:])
+				}
+				if row.err == "" {
+					w.Until("the connection", func() bool { return a.conn != nil })
+					require.Equal(t, strings.Contains(says, "chat.v1"), a.conn.Subprotocol() == "chat.v1")
+					c.send(bare(ping("a")))
+					require.Equal(t, `pong "a"`, c.next())
+					continue
+				}
+				w.Until("the end", func() bool { return o.over })
+				var err *websocket.DialError
+				require.ErrorAs(t, o.err, &err)
+				require.ErrorContains(t, err, row.err)
+				require.Equal(t, row.status, err.Status)
+				require.Equal(t, row.body, string(err.Body))
+				require.Nil(t, a.conn)
+				if row.status == 301 {
+					require.Equal(t, "ws://b/", err.Header.Get("location"))
+				}
+			}
+		})
+	}
+}
+
+// A body that does not end is not waited for; nor is one that ends with the connection.
+func TestBodiesThatStop(t *testing.T) {
+	for name, end := range map[string]func(c *client){
+		"time":          func(c *client) { c.w.pass(time.Second) },
+		"end of input":  func(c *client) { require.NoError(t, c.Conn.(server).CloseWrite()) },
+		"the time-out":  func(c *client) { c.w.pass(500 * time.Millisecond) },
+		"a lost client": func(c *client) { servertest.Reset(t, c.Conn.(server).TCPConn) },
+	} {
+		for _, head := range []string{"Content-Length: 9", "Transfer-Encoding: chunked", "A: b"} {
+			t.Run(name+"/"+head, func(t *testing.T) {
+				w := newWorld(t)
+				v := &websocket.Client{URL: "ws://a/", Handler: alone(waits().handler)}
+				if name == "the time-out" {
+					v.DialTimeout = 400 * time.Millisecond
+				}
+				c, _, o := w.serve(v, listener.Limits{})
+				c.send("HTTP/1.1 500 No\r\n"+head+"\r\n\r\n", "5\r\nab")
+				w.pass(300 * time.Millisecond)
+				require.False(t, o.over)
+				end(c)
+				w.Until("the end", func() bool { return o.over })
+				var err *websocket.DialError
+				require.ErrorAs(t, o.err, &err)
+				require.Equal(t, 500, err.Status)
+				require.Contains(t, string(err.Body), "ab")
+			})
+		}
+	}
+}
+
+// A server may go at each byte of its answer, or fall silent, or send a head without an end.
+func TestServersThatDoNotAnswer(t *testing.T) {
+	w := newWorld(t)
+	v := &websocket.Client{URL: "ws://a/", Handler: alone(waits().handler), DialTimeout: 3 * time.Second}
+	n := 1
+	for i := 0; i < n; i += tier.Choose(11, 3, 1) {
+		for name, end := range map[string]struct {
+			f  func(c *client)
+			is error
+		}{
+			"closes": {func(c *client) { require.NoError(t, c.Close()) }, io.ErrUnexpectedEOF},
+			"resets": {func(c *client) { servertest.Reset(t, c.Conn.(server).TCPConn) }, syscall.ECONNRESET},
+			"waits":  {func(c *client) { w.pass(3 * time.Second) }, os.ErrDeadlineExceeded},
+		} {
+			c, request, o := w.serve(v, listener.Limits{})
+			n = len(answer(request))
+			c.send(answer(request)[:i])
+			require.False(t, o.over)
+			end.f(c)
+			w.Until("the end", func() bool { return o.over })
+			require.ErrorIs(t, o.err, end.is, "%s at %d", name, i)
+			require.ErrorAs(t, o.err, new(*websocket.DialError))
+		}
+	}
+	for _, piece := range []string{"X", "A: b\r\n", "A: " + strings.Repeat("b", 900) + "\r\n"} {
+		c, _, o := w.serve(v, listener.Limits{})
+		c.send("HTTP/1.1 101 \r\n")
+		sent := 0
+		for ; !o.over && sent < 100<<10; sent += 1000 {
+			if _, err := io.WriteString(c, strings.Repeat(piece, 1000/len(piece))); err != nil {
+				break
+			}
+			servertest.Step(t, w.S)
+		}
+		w.Until("the end", func() bool { return o.over })
+		require.ErrorContains(t, o.err, "too")
+	}
+	c, _, o := w.serve(v, listener.Limits{Read: 100})
+	c.send(answer(handshake))
+	w.Until("the end", func() bool { return o.over })
+	require.ErrorContains(t, o.err, "too large")
+}
+
+// Frames may come with the answer.
+func TestFramesBehindTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	n := 1
+	for i := 0; i < n; i += tier.Choose(17, 3, 1) {
+		var ended error
+		c, request, o := w.serve(&websocket.Client{URL: "ws://a/", Handler: alone(echo(&ended))}, listener.Limits{})
+		says := answer(request) + bare(text("Hello")+begin("a")+last("b")+bye(1000, ""))
+		n = len(says)
+		c.send(says[:i], says[i:])
+		require.Equal(t, `text "Hello", text "ab", close 1000 ""`, c.rest())
+		w.Until("the end", func() bool { return o.over })
+		require.NoError(t, o.err)
+		require.EqualError(t, ended, "websocket: closed with code 1000")
+	}
+}
+
+// Each frame has a key of its own (RFC 6455 5.3), also a large one, a ping and a close.
+func TestMasks(t *testing.T) {
+	w := newWorld(t)
+	large := strings.Repeat("0123456789abcdef", 10_000) + "!"
+	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
+		for range 500 {
+			_ = a.conn.Send(websocket.Text, []byte("abcd"))
+		}
+		_ = a.conn.Send(websocket.Text, []byte(large))
+		return act.Done
+	}}
+	c, o := w.open(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}, listener.Limits{High: 1 << 20})
+	keys := map[string]int{}
+	for range 500 {
+		c.read(func() error {
+			var f [10]byte
+			_, err := io.ReadFull(c, f[:])
+			keys[string(f[2:6])]++
+			frame.Mask(f[6:], f[6:], [4]byte(f[2:]), 0)
+			if err == nil && string(f[6:]) != "abcd" {
+				err = fmt.Errorf("%q", f)
+			}
+			return err
+		})
+	}
+	require.Greater(t, len(keys), 498)
+	require.Less(t, keys["\x00\x00\x00\x00"], 2)
+	c.read(func() error {
+		head := make([]byte, frame.MaxHeader)
+		if _, err := io.ReadFull(c, head); err != nil {
+			return err
+		}
+		h, n, err := frame.Parse(head, true, false)
+		if err != nil || n != len(head) {
+			return fmt.Errorf("%d: %w", n, err)
+		}
+		p := make([]byte, h.Length)
+		if _, err := io.ReadFull(c, p); err != nil {
+			return err
+		}
+		if frame.Mask(p, p, h.Key, 0); string(p) != large {
+			err = errors.New("it is another message")
+		}
+		return err
+	})
+	c.send(bare(bye(1000, "")))
+	require.Equal(t, `close 1000 ""`, c.rest())
+	w.Until("the end", func() bool { return o.over })
+}
+
+// A prepared message has a mask of its own in each frame, and so has one that waits, and the close frame behind it.
+func TestAClientPushes(t *testing.T) {
+	w := newWorld(t)
+	said := websocket.Prepare(websocket.Text, []byte("abcd"))
+	a := waits()
+	c, o := w.open(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler), Options: websocket.Options{Backlog: 100}}, listener.Limits{})
+	w.Turn(func(*act.Task) {
+		require.NoError(t, a.conn.Push(said))
+		require.NoError(t, a.conn.Push(said))
+		require.NoError(t, a.conn.Send(websocket.Binary, make([]byte, full)))
+		for range 50 {
+			require.NoError(t, a.conn.Push(said))
+		}
+		a.conn.Close(4000, "")
+	})
+	var frames [20]byte
+	c.read(func() error { _, err := io.ReadFull(c, frames[:]); return err })
+	require.NotEqual(t, frames[2:6], frames[12:16])
+	require.Equal(t, fmt.Sprint("binary of ", full), c.next())
+	for range 50 {
+		require.Equal(t, `text "abcd"`, c.next())
+	}
+	require.Equal(t, `close 4000 ""`, c.next())
+	c.send(bare(bye(4000, "")))
+	require.NoError(t, c.Close())
+	w.Until("the end", func() bool { return o.over })
+}
+
+// A client offers compression if it is on, and accepts what it has offered (RFC 7692 7.1).
+func TestAClientOffersCompression(t *testing.T) {
+	hello := strings.Repeat("hello ", 100)
+	packed, _ := deflate.New(deflate.Terms{}).Compress(nil, []byte(hello))
+	said := string(frame.Header{Opcode: frame.Text, Final: true, Compressed: true, Length: int64(len(packed))}.Append(nil)) + string(packed)
+	for answers, row := range map[string]struct {
+		takeover bool
+		echoes   string // "": it is refused
+	}{
+		"": {false, "no"},
+		"permessage-deflate; server_no_context_takeover; client_no_context_takeover": {false, "packed text of 600"},
+		"permessage-deflate; server_no_context_takeover":                             {false, "packed text of 600"},
+		"permessage-deflate":                             {false, ""},
+		"permessage-deflate; client_no_context_takeover": {true, "packed text of 600"},
+		"permessage-deflate; client_max_window_bits=10":  {true, ""},
+		"permessage-deflate, permessage-deflate":         {true, ""},
+		"x-webkit-deflate-frame":                         {true, ""},
+	} {
+		t.Run(answers, func(t *testing.T) {
+			w := newWorld(t)
+			v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(nil)),
+				Options: websocket.Options{Compression: websocket.Compression{On: true, Takeover: row.takeover}}}
+			c, request, o := w.serve(v, listener.Limits{})
+			require.Contains(t, request, "\r\nSec-WebSocket-Extensions: "+deflate.Offer(row.takeover)+"\r\n")
+			c.send(strings.TrimSuffix(answer(request), "\r\n") + "Sec-WebSocket-Extensions: " + answers + "\r\n\r\n")
+			if row.echoes == "" {
+				w.Until("the end", func() bool { return o.over })
+				require.ErrorContains(t, o.err, "extension")
+				return
+			}
+			c.send(said)
+			if row.echoes == "no" {
+				require.Equal(t, `close 1002 "a reserved bit is set"`, c.rest())
+				return
+			}
+			require.Equal(t, row.echoes, c.next())
+			w.Turn(func(*act.Task) {})
+			c.send(bare(bye(1000, "")))
+			require.Equal(t, `close 1000 ""`, c.rest())
+		})
+	}
+}
+
+// A client pings as a server does, and does not wait for one that is gone.
+func TestAClientPings(t *testing.T) {
+	w := newWorld(t)
+	var ended error
+	v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(&ended)),
+		Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second, Pong: 3 * time.Second}}}
+	c, o := w.open(v, listener.Limits{})
+	w.pass(10 * time.Second)
+	require.Equal(t, `ping ""`, c.next())
+	c.send(bare(one(frame.Pong, "")))
+	w.pass(10 * time.Second)
+	require.Equal(t, `ping ""`, c.next())
+	w.pass(3 * time.Second)
+	var err *websocket.CloseError
+	require.ErrorAs(t, ended, &err)
+	require.Equal(t, 1006, err.Code)
+	w.Until("the end", func() bool { return o.over })
+	require.NoError(t, o.err)
+}
+
+// It is the server that closes the connection first (RFC 6455 7.1.1), if it does.
+func TestAClientLetsTheServerClose(t *testing.T) {
+	for name, row := range map[string]struct {
+		end   func(c *client)
+		waits time.Duration
+	}{
+		"it closes":           {func(c *client) { require.NoError(t, c.Conn.(server).CloseWrite()) }, 0},
+		"it does not":         {func(c *client) { c.w.pass(5 * time.Second) }, 5 * time.Second},
+		"it goes on sending":  {func(c *client) { c.send(strings.Repeat(bare(text("a")), 1000)); c.w.pass(5 * time.Second) }, 5 * time.Second},
+		"it resets":           {func(c *client) { servertest.Reset(t, c.Conn.(server).TCPConn) }, 0},
+		"it sends and closes": {func(c *client) { c.send("abc"); require.NoError(t, c.Conn.(server).CloseWrite()) }, 0},
+	} {
+		for _, first := range []bool{true, false} { // begins the close handshake
+			t.Run(fmt.Sprint(name, first), func(t *testing.T) {
+				w := newWorld(t)
+				a := waits()
+				c, o := w.open(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}, listener.Limits{})
+				if first {
+					c.send(bare(bye(4000, "")))
+					require.Equal(t, `close 4000 ""`, c.next())
+				} else {
+					w.Turn(func(*act.Task) { a.conn.Close(4000, "") })
+					require.Equal(t, `close 4000 ""`, c.next())
+					c.send(bare(bye(4000, "")))
+				}
+				before := w.now
+				require.False(t, o.over)
+				row.end(c)
+				w.Until("the end", func() bool { return o.over })
+				require.Equal(t, row.waits, w.now-before)
+				require.NoError(t, o.err)
+			})
+		}
+	}
+}
+
+// An order does not end the handshake. The action is told of it, and has a turn.
+func TestAnOrderInTheHandshake(t *testing.T) {
+	w := newWorld(t)
+	d := &drainer{}
+	d.turn = func(a *actor, t *act.Task) act.Directive {
+		if t.Order() != nil {
+			_ = a.conn.Send(websocket.Text, []byte("good night"))
+		}
+		_, err := a.conn.Receive()
+		return a.conn.Next(t, err)
+	}
+	v := &websocket.Client{URL: "ws://a/", Handler: func(c *websocket.Conn) act.Action { d.conn = c; return d }}
+	c, request, o := w.serve(v, listener.Limits{})
+	w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Drop: true}})
+	servertest.Step(t, w.S)
+	c.send(answer(request))
+	require.Equal(t, `text "good night"`, c.next())
+	require.Equal(t, `close 1001 ""`, c.next())
+	c.send(bare(bye(1001, "")))
+	require.NoError(t, c.Close())
+	w.Until("the end", func() bool { return o.over })
+	require.Equal(t, []string{"stopped", "closed"}, d.log)
+}
+
+// An action that is dropped in any state leaves nothing behind. The descriptors are looked at.
+func TestAClientThatIsDropped(t *testing.T) {
+	for name, row := range map[string]struct {
+		answers func(request string) string
+		closed  []string
+	}{
+		"in the handshake": {func(r string) string { return answer(r)[:50] }, nil},
+		"in a body":        {func(string) string { return "HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nabc" }, nil},
+		"connected":        {answer, []string{"closed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := waits()
+			c, request, o := w.serve(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}, listener.Limits{})
+			c.send(row.answers(request))
+			w.S.Shutdown(servertest.Cut)
+			_, err := w.S.Step(1000)
+			require.ErrorAs(t, err, new(*shutdown.Cut))
+			require.False(t, o.over)
+			require.Equal(t, row.closed, a.log)
+			_, err = io.ReadAll(c)
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		})
+	}
+	t.Run("before", func(t *testing.T) {
+		a := (&websocket.Client{URL: "ws://a/", Handler: alone(waits().handler)}).Dial()
+		require.NoError(t, a.(io.Closer).Close())
+	})
+}
+
+// With a real connect, over TCP and a Unix socket.
+func TestDial(t *testing.T) {
+	w := newWorld(t)
+	for _, network := range []string{"tcp", "unix"} {
+		at := "127.0.0.1:0"
+		if network == "unix" {
+			at = filepath.Join(servertest.ShortDir(t), "s")
+		}
+		ln, err := net.Listen(network, at)
+		require.NoError(t, err)
+		v := &websocket.Client{URL: "ws://" + ln.Addr().String() + "/ws", Handler: alone(echo(nil))}
+		if network == "unix" {
+			v.URL, v.Address = "ws://a/ws", "unix:"+at
+		}
+		o := &outcome{}
+		o.Action = v.Dial()
+		w.S.Spawn(o)
+		c := &client{w: w}
+		c.read(func() (err error) { c.Conn, err = ln.Accept(); return err })
+		c.send(answer(c.until("\r\n\r\n")), bare(bye(1000, "")))
+		c.read(func() error { _, err := io.ReadFull(c, make([]byte, 8)); return err }) // the close frame
+		require.NoError(t, c.Close())
+		w.Until("the end", func() bool { return o.over })
+		require.NoError(t, o.err)
+		require.NoError(t, ln.Close())
+
+		o = &outcome{}
+		o.Action = v.Dial()
+		w.S.Spawn(o)
+		w.Until("the end", func() bool { return o.over })
+		require.ErrorAs(t, o.err, new(*listener.ConnectError))
+		require.ErrorAs(t, o.err, new(*websocket.DialError))
+	}
+}
