@@ -103,6 +103,7 @@ const floors = `
 	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/websocket/internal/frame
 	                  httpd/websocket/internal/deflate internal/hook internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
+	httpd/websocket/coroutine   act coro httpd/websocket
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics listener monitor secure service
 	                  bufio context crypto/tls go.uber.org/zap net net/http net/netip net/url time unsafe
 

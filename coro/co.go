@@ -20,7 +20,7 @@ import (
 // ErrStopped is returned by calls that wait or would wait after the coroutine's task has been dropped.
 var ErrStopped = errors.New("coro: the coroutine is stopped")
 
-// Co is a coroutine as its body sees it. Only the body may call its methods; those that may suspend panic on another
+// Co is a coroutine as its body sees it. Only the body may call its methods, except Caller; those that may suspend panic on another
 // goroutine and in another coroutine, and change nothing. A method that returns an error may suspend the body. The error
 // is ErrStopped, the error of a scope (see Within, WithContext, UntilOrder), or what the method documents.
 type Co struct {
@@ -56,6 +56,15 @@ func (co *Co) Scheduler() *act.Scheduler { return co.task.Scheduler() }
 
 // Task returns the coroutine's task.
 func (co *Co) Task() *act.Task { return co.task }
+
+// Caller returns the coroutine of co's task that is running: co, or another one, of an act.All for example. A type that
+// all coroutines of a task may use, such as a Conn, has that one wait. It panics in another task and on another goroutine.
+func (co *Co) Caller() *Co {
+	if p := co.pool; p != nil && p.current != nil && p.current.task == co.task {
+		return p.current
+	}
+	panic("coro: a Conn was used outside of the coroutines of its task")
+}
 
 // Order returns the latest shutdown order that made the terms stricter, or nil.
 func (co *Co) Order() shutdown.Order { return co.task.Order() }

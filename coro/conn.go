@@ -35,12 +35,7 @@ func (c *Conn) Co() *Co { return c.co }
 func (c *Conn) Under() *listener.Conn { return c.under }
 
 // caller returns the coroutine that is running.
-func (c *Conn) caller() *Co {
-	if p := c.co.pool; p != nil && p.current != nil && p.current.task == c.co.task {
-		return p.current
-	}
-	panic("coro: a Conn was used outside of the coroutines of its task")
-}
+func (c *Conn) caller() *Co { return c.co.Caller() }
 
 // Read reads at most len(p) bytes and waits if there are none. The error is io.EOF when the peer has closed its side,
 // os.ErrDeadlineExceeded, net.ErrClosed, an error of the operating system, or one of Co's.

@@ -12,6 +12,8 @@
 //
 // Messages can be compressed (RFC 7692); see [Compression].
 //
+// Package coroutine, below this one, is for code in straight lines: Read and Write seem to block.
+//
 // Pings are answered, silent peers are asked for a sign of life, and the close handshake is made, without the action. An
 // idle connection has no goroutine and no buffer.
 package websocket

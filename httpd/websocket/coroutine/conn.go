@@ -1,0 +1,103 @@
+package coroutine
+
+import (
+	"bytes"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/httpd/websocket"
+)
+
+// Conn is a websocket.Conn for coroutines. All coroutines of its task may use it: of two coroutines in an act.All, one may
+// read while the other writes. Elsewhere Read, Write and Close panic.
+//
+// To bound a call, make it within coro.Co's Within, WithContext or UntilOrder. A call that was cut short has done nothing.
+type Conn struct {
+	under *websocket.Conn
+	co    *coro.Co
+}
+
+// New returns the action of a connection, for Handler of a websocket.Server or a websocket.Client, which runs f as a
+// coroutine. When f returns nil, or an error that says that the connection has ended, the connection is closed with code
+// 1000, if it is not closed yet. With another error it is closed with 1011, and the action fails.
+//
+// f begins in the first turn of the action, so a Handler must take from the Request beforehand what f needs of it. When the
+// connection has ended, the call that waits returns why. If f then waits for something else, it is stopped, as package coro
+// says. After an order to end, f has one more turn, in which its calls in UntilOrder return. What it sends then still
+// goes out, and the connection is closed with code 1001, unless the Options have a Spread.
+func New(c *websocket.Conn, f func(*Conn) error) act.Action {
+	if f == nil {
+		panic("coroutine: New without a function")
+	}
+	return &action{Child: act.Child{Action: coro.New(func(co *coro.Co) error { return f(&Conn{c, co}) })}}
+}
+
+// action is the coroutine of a connection.
+type action struct {
+	act.Child
+	ordered bool // it has had the turn after an order
+}
+
+// Act gives the turn that comes after an order, the last one in which messages can be sent, twice to a coroutine that ends it
+// at once: that is how its call in UntilOrder is cut short.
+func (a *action) Act(t *act.Task) act.Directive {
+	d := a.Child.Act(t)
+	if !a.ordered && t.Order() != nil {
+		if a.ordered = true; d == act.Yield {
+			return a.Child.Act(t)
+		}
+	}
+	return d
+}
+
+// Co returns the coroutine that the Conn was made for.
+func (c *Conn) Co() *coro.Co { return c.co }
+
+// Under returns the websocket.Conn below c, for what c does not have: see Co.Unblock. What it lends is valid until the next
+// call that may suspend the coroutine, such as those of Read and Write.
+func (c *Conn) Under() *websocket.Conn { return c.under }
+
+// Read waits for the next message and returns it whole, in memory of the caller's. The error is a *websocket.CloseError if the
+// connection has ended, net.ErrClosed after Close, what the system reports, or one of Co's. To receive large messages in
+// pieces, or without a copy, use Under.
+func (c *Conn) Read() (websocket.Message, error) {
+	co := c.co.Caller()
+	for {
+		if err := co.Unblock(nil); err != nil { // a turn has so many calls
+			return websocket.Message{}, err
+		}
+		m, err := c.under.Receive()
+		if _, waits := err.(act.Blocked); !waits {
+			m.Data = bytes.Clone(m.Data)
+			return m, err
+		}
+		if err := co.Unblock(err); err != nil {
+			return websocket.Message{}, err
+		}
+	}
+}
+
+// Write sends a message, and waits until there is room for all of it. It keeps nothing of p. The error is net.ErrClosed
+// after Close, and when the connection has ended; what the system reports; or one of Co's.
+func (c *Conn) Write(t websocket.Type, p []byte) error {
+	co := c.co.Caller()
+	for {
+		if err := co.Unblock(nil); err != nil {
+			return err
+		}
+		err := c.under.Send(t, p)
+		if _, waits := err.(act.Blocked); !waits {
+			return err
+		}
+		if err := co.Unblock(err); err != nil {
+			return err
+		}
+	}
+}
+
+// Close begins the close handshake and returns at once, as that of a websocket.Conn. Other coroutines of the task that wait
+// for the connection get net.ErrClosed.
+func (c *Conn) Close(code int, reason string) {
+	c.co.Caller()
+	c.under.Close(code, reason)
+}
