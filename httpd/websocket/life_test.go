@@ -17,7 +17,9 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
 )
 
 // actor is an action made of functions, which notes what happens to it.
@@ -69,6 +71,30 @@ func TestPingsAndPongs(t *testing.T) {
 	_, broken := c.Read(make([]byte, 1))
 	require.Error(t, broken)
 	require.Empty(t, w.Logs.FilterMessage("a task failed").All())
+}
+
+// A ping is no sign of life because the system takes it: with a completion engine that is some time after it was sent.
+func TestASilentPeerIsCutOffOverCompletions(t *testing.T) {
+	w := sim.New(sim.Options{})
+	var ended error
+	v := &websocket.Server{Handler: echo(&ended), Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second, Pong: 3 * time.Second}}}
+	tcp := &service.TCP{Address: "10.0.0.1:80", Handler: (&httpd.Server{Handler: v.Serve}).Serve}
+	_, err := w.Server("web", act.Config{}, sim.Completions, tcp.Setup)
+	require.NoError(t, err)
+	w.Client("10.0.0.1:80", func(c *sim.Client) error {
+		if _, err := io.WriteString(c, handshake+"\r\n"); err != nil {
+			return err
+		}
+		_, err := io.Copy(io.Discard, c)
+		if err == nil || w.Now().Round(time.Second) != 13*time.Second {
+			return fmt.Errorf("after %v: %v", w.Now(), err)
+		}
+		return nil
+	})
+	require.NoError(t, w.Run())
+	var closed *websocket.CloseError
+	require.ErrorAs(t, ended, &closed)
+	require.Equal(t, 1006, closed.Code)
 }
 
 // The bytes of a message are a sign of life, too.

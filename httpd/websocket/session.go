@@ -124,13 +124,13 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 		x.hear()
 	}
 	if !x.asked && now >= x.heard+ping {
+		_ = x.conn.Flush() // what the peer takes is counted from here
+		if x.asked, x.since, x.took = true, now, x.taken(); x.conn.Queued()+len(x.out) == 0 {
+			x.took = -1 // what the system takes from now on is no sign of life, as that it takes the ping
+		}
 		if len(x.out) == 0 && x.ready() {
 			x.put(frame.Ping, nil)
-			_ = x.conn.Flush() // what the peer takes is counted from here
 		} // else it has enough to take, which is a sign of life as well
-		if x.asked, x.since, x.took = true, now, x.taken(); x.conn.Queued()+len(x.out) == 0 {
-			x.took = -1 // what the system takes from now on is no sign of life
-		}
 	}
 	if x.asked {
 		x.wakeAt(t, x.since+pong)
