@@ -1,0 +1,542 @@
+package worlds_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// client is a client. One strand says what is planned, another one reads, and further ones send what answers that.
+type client struct {
+	*sim.Client
+	*server
+	n        int
+	handles  handling
+	handler  *handler // nil: the handshake was not answered
+	plan     []saying
+	messages []message
+	status   int // of the close frame at the end
+	reason   string
+	behaviour
+
+	// What it has said.
+	queue   []saying
+	sending bool
+	said    []*saying     // begun
+	whole   int           // how many of them are sent
+	broken  bool          // a write has failed
+	left    bool          // it has closed or reset the connection
+	half    bool          // it has closed its side
+	quiet   bool          // it says nothing any more
+	spoken  bool          // everything that was planned
+	spoke   time.Duration // when it last said anything
+	heard   time.Duration // when it last said a whole frame
+
+	// What it has read.
+	in       *bufio.Reader
+	switched bool
+	got      int // messages
+	bytes    int
+	gotAt    time.Duration // the last of them
+	parts    *message
+	ponged   int // the number of the ping in said that was answered last, and one more
+	closed   *status
+	closedAt time.Duration
+	over     bool // it reads no more
+}
+
+// status is what a close frame says.
+type status struct {
+	code   int
+	reason string
+}
+
+func (s *status) String() string {
+	if s == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%d %.20q", s.code, s.reason)
+}
+
+// run is the script.
+func (c *client) run(s *sim.Client) error {
+	c.Client = s
+	r := s.Rand()
+	c.behave(r)
+	c.handles = from(r, echoes, echoes, echoes, inPieces, inPieces, either, deaf)
+	if c.handles == deaf && r.IntN(2) == 0 {
+		c.parting = resets // behind what is not received no other end is noticed
+		c.draw()
+		s.Go(func(*sim.Client) error { // it may be waiting for room
+			c.Sleep(c.pause + time.Duration(r.Int64N(int64(5*time.Second))))
+			c.left = true
+			c.Abort()
+			c.Sleep(time.Second)
+			if h := c.handler; h != nil && !h.over && c.gentle && c.whole > 0 {
+				return c.wrong("the handler has not noticed a reset")
+			}
+			return nil
+		})
+	} else if c.handles == deaf {
+		c.controls(r)
+	} else {
+		c.draw()
+	}
+	total := 0
+	for _, s := range c.plan {
+		total += len(s.raw)
+	}
+	switch c.parting {
+	case halfCloses, silent, resets, leaves:
+		if r.IntN(2) == 0 {
+			c.stop = r.IntN(total + 1)
+		}
+	}
+	c.least, c.most = max(c.least, total/200), max(c.most, total/500)
+	c.in = bufio.NewReaderSize(pacedReader{c}, 16+r.IntN(5000))
+	s.Go(func(*sim.Client) error { return c.talk() })
+	err := c.read()
+	c.over = true
+	return err
+}
+
+// controls draws what a client says to a handler that does not receive: no message.
+func (c *client) controls(r interface{ IntN(int) int }) {
+	for range 1 + r.IntN(8) {
+		c.control(c.Rand())
+	}
+	switch c.parting {
+	case violates:
+		c.violate(c.Rand())
+	case closes:
+		c.close(c.Rand())
+	}
+}
+
+// pacedReader is the connection of a client, for reading.
+type pacedReader struct{ c *client }
+
+func (x pacedReader) Read(p []byte) (int, error) {
+	x.c.rest(x.c.readGap)
+	n, err := x.c.Read(p[:min(len(p), x.c.least)])
+	x.c.bytes += n
+	return n, err
+}
+
+// rest sleeps, half of the time.
+func (c *client) rest(most time.Duration) {
+	if most > 0 && c.Rand().IntN(2) == 0 {
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(most))))
+	}
+}
+
+// prompt reports whether it reads everything at once.
+func (c *client) prompt() bool { return c.readGap == 0 && c.deaf == 0 }
+
+// napped reports whether its handler has left something unread, or does.
+func (c *client) napped() bool {
+	return c.handler != nil && (c.handler.naps > 0 || c.handler.awake > 0)
+}
+
+// await waits until f, or until there is no need to.
+func (c *client) await(f func() bool) {
+	for d := 50 * time.Microsecond; !c.over && !c.broken && !c.quiet && !f(); d = min(2*d, 200*time.Millisecond) {
+		c.Sleep(d)
+	}
+}
+
+// talk is the strand that says what is planned.
+func (c *client) talk() error {
+	c.put(saying{what: "handshake", raw: fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost: world\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", c.n)})
+	c.await(func() bool { return c.switched || c.eager })
+	for _, s := range c.plan {
+		if c.closed != nil || c.over {
+			break
+		}
+		if s.waits {
+			c.await(func() bool { return c.closed != nil || !c.sending && c.whole == len(c.said) })
+		}
+		c.put(s)
+		c.await(func() bool { return c.closed != nil || c.saidMessages()-c.got < c.depth || !c.echoes() })
+		if s.waits {
+			c.seen.awaited++
+			n := len(c.said)
+			c.await(func() bool { return c.closed != nil || c.ponged >= n })
+		}
+	}
+	c.await(func() bool { return !c.sending })
+	c.part()
+	c.spoken = true
+	return nil
+}
+
+// saidMessages returns how many messages it has begun to complete.
+func (c *client) saidMessages() (n int) {
+	for _, s := range c.said {
+		n = max(n, s.message)
+	}
+	return n
+}
+
+// put sends something, behind what is being sent.
+func (c *client) put(s saying) {
+	c.queue = append(c.queue, s)
+	if c.sending {
+		return
+	}
+	for c.sending = true; len(c.queue) > 0; {
+		next := c.queue[0]
+		c.queue, c.said = c.queue[1:], append(c.said, &next)
+		if !c.send(next.raw) {
+			break
+		}
+		c.whole = len(c.said)
+	}
+	c.sending = false
+}
+
+// send sends bytes, up to where it stops, and reports whether those were all.
+func (c *client) send(p []byte) bool {
+	for len(p) > 0 {
+		if c.quiet || c.broken || c.left || c.half || c.over {
+			return false
+		}
+		n := min(len(p), 1+c.Rand().IntN(c.most))
+		if c.stop >= 0 && c.handshaken() {
+			if n = min(n, c.stop); n == 0 {
+				c.quiet = true
+				return false
+			}
+			c.stop -= n
+		}
+		if _, err := c.Write(p[:n]); err != nil {
+			c.broken = true
+			return false
+		}
+		c.spoke, p = c.w.Now(), p[n:]
+		if len(p) == 0 {
+			c.heard = c.spoke
+		}
+		c.rest(c.gap)
+	}
+	return true
+}
+
+func (c *client) handshaken() bool { return len(c.said) > 1 }
+
+// part ends what it says.
+func (c *client) part() {
+	if c.closed == nil && c.parting != closes && c.parting != violates {
+		c.Sleep(c.pause)
+	}
+	if c.over || c.left {
+		return
+	}
+	switch c.parting {
+	case waits:
+		c.waits()
+	case silent:
+		c.quiet = true
+	case halfCloses:
+		c.half = true
+		c.broken = c.CloseWrite() != nil || c.broken
+	case resets:
+		c.left = true
+		c.Abort()
+	case leaves:
+		c.left = true
+		_ = c.Close()
+	}
+}
+
+// waits waits for the server to close. If that has no reason to it closes itself.
+func (c *client) waits() {
+	for until := c.w.Now() + time.Duration(c.Rand().Int64N(int64(20*time.Second))); c.w.Now() < until || c.ordered; {
+		if c.over || c.closed != nil || c.broken {
+			return
+		}
+		if c.gentle && c.timed && c.prompt() && c.switched && !c.napped() && c.w.Now() > c.spoke+ping5+time.Second {
+			c.w.Errorf("%v was not asked for a sign of life for %v\n%s", c.Client, c.w.Now()-c.spoke, c.describe())
+			return
+		}
+		if h := c.handler; c.gentle && c.prompt() && h != nil && h.pusher != nil && h.pusher.waits > 0 && !h.piecing && c.got == len(h.sent) &&
+			c.w.Now() > max(h.pusher.waits, c.gotAt)+2*time.Second {
+			c.w.Errorf("%v has got everything, and a task still waits for room\n%s", c.Client, c.describe())
+			return
+		}
+		c.Sleep(100 * time.Millisecond)
+	}
+	c.status, c.reason = 1000, "enough"
+	c.put(saying{what: "close 1000", status: 1000, raw: frame{true, bye, closing(1000, "enough")}.bytes([4]byte{1, 2, 3, 4})})
+}
+
+// answer sends an answer, in a strand of its own: the server may not take it before more was read.
+func (c *client) answer(what string, status int, f frame) {
+	if c.quiet || c.left || c.half || c.over {
+		return
+	}
+	r := c.Rand().Uint32()
+	s := saying{what: what, status: status, raw: f.bytes([4]byte{byte(r), byte(r >> 8), byte(r >> 16), byte(r >> 24)})}
+	c.Go(func(*sim.Client) error { c.put(s); return nil })
+}
+
+// read is the strand that reads.
+func (c *client) read() error {
+	if c.deaf > 0 {
+		c.Sleep(c.deaf)
+	}
+	if err := c.handshake(); err != nil {
+		return c.end(err, true)
+	}
+	for {
+		f, begun, err := readFrame(c.in)
+		if errors.Is(err, errRules) {
+			return c.wrong("%v", err)
+		}
+		if err != nil {
+			return c.end(err, begun)
+		}
+		if c.closed != nil {
+			return c.wrong("a frame of opcode %d and %d bytes behind the close frame", f.opcode, len(f.payload))
+		}
+		if err := c.take(f); err != nil {
+			return err
+		}
+	}
+}
+
+// handshake reads the answer to the handshake.
+func (c *client) handshake() error {
+	const want = "HTTP/1.1 101 Switching Protocols\r\n"
+	var read []byte
+	for !bytes.HasSuffix(read, []byte("\r\n\r\n")) {
+		b, err := c.in.ReadByte()
+		if err != nil {
+			return err
+		}
+		if read = append(read, b); len(read) > 1000 || len(read) == len(want) && string(read) != want {
+			return c.wrong("the answer to the handshake is %q", read)
+		}
+	}
+	if !strings.Contains(string(read), "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") {
+		return c.wrong("the answer to the handshake is %q", read)
+	}
+	c.switched = true
+	return nil
+}
+
+// take takes a frame of the server.
+func (c *client) take(f frame) error {
+	switch f.opcode {
+	case pong:
+		for i := c.ponged; i < len(c.said); i++ {
+			if s := c.said[i]; s.ping != nil && bytes.Equal(s.ping, f.payload) {
+				c.ponged = i + 1
+				c.seen.pongs++
+				return nil
+			}
+		}
+		return c.wrong("a pong that answers no ping, an earlier one, or one again: %q", f.payload)
+	case ping:
+		return c.pinged(f)
+	case bye:
+		return c.farewell(f)
+	case more:
+		if c.parts == nil {
+			return c.wrong("more of nothing")
+		}
+		c.parts.data = append(c.parts.data, f.payload...)
+	default:
+		if c.parts != nil {
+			return c.wrong("a message within a message")
+		}
+		c.parts = &message{f.opcode, f.payload}
+	}
+	if !f.final {
+		return nil
+	}
+	m := *c.parts
+	c.parts = nil
+	if c.got >= len(c.handler.sent) {
+		return c.wrong("%v that was not sent: it is the %d.", m, c.got)
+	}
+	want := c.handler.sent[c.got]
+	switch {
+	case m.opcode != want.opcode || !bytes.Equal(m.data, want.data):
+		return c.wrong("%v in place of the %d., %v", m, c.got, want.message)
+	case c.gentle && c.prompt() && c.w.Now() > want.at+2*time.Second:
+		return c.wrong("%v comes %v after it was sent", m, c.w.Now()-want.at)
+	}
+	c.got, c.gotAt = c.got+1, c.w.Now()
+	c.seen.messages++
+	return nil
+}
+
+// pinged answers a ping, and checks that there is a reason for it.
+func (c *client) pinged(f frame) error {
+	c.seen.asked++
+	if !c.timed {
+		return c.wrong("a ping, without a limit of silence")
+	}
+	if now := c.w.Now(); c.gentle && c.prompt() && c.spoke < now-100*time.Millisecond && now < c.spoke+ping5 && c.whole == len(c.said) && !c.sending {
+		return c.wrong("a ping after %v of silence", now-c.spoke)
+	}
+	if c.parting == silent {
+		c.seen.silent++
+		if c.stop = 0; !c.sending && len(c.queue) == 0 {
+			c.quiet = true
+		}
+	}
+	c.answer("the answer to a ping", 0, frame{true, pong, f.payload})
+	return nil
+}
+
+// farewell takes a close frame, and answers it unless it is an answer itself.
+func (c *client) farewell(f frame) error {
+	code, reason, err := f.status()
+	h := c.handler
+	switch {
+	case err != nil:
+		return c.wrong("%v", err)
+	case c.parts != nil && !h.piecing:
+		return c.wrong("a close frame within a message")
+	case c.got != len(h.sent) && !c.mayMiss():
+		return c.wrong("a close frame in place of %d messages", len(h.sent)-c.got)
+	case code == 1001 && c.gentle && c.prompt() && c.ordered && c.terms.Kind == shutdown.Endless && c.w.Now() > c.given+c.spread+5*time.Second && h.closes == nil && !c.farewelled():
+		return c.wrong("a close frame %v after the order", c.w.Now()-c.given)
+	case !c.mayClose(code, reason):
+		return c.wrong("a close frame with code %d and reason %q", code, reason)
+	}
+	c.closed, c.closedAt = &status{code, reason}, c.w.Now()
+	c.seen.closed++
+	if code == 1001 {
+		c.seen.going++
+	}
+	if !c.mute && !c.farewelled() {
+		c.answer("the answer to a close frame", code, frame{true, bye, closing(code, "")})
+	}
+	return nil
+}
+
+// farewelled reports whether it has begun to send a close frame.
+func (c *client) farewelled() bool {
+	for _, s := range c.said {
+		if s.status != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMiss reports whether what it has not got are notices that were waiting when it closed, or was too slow.
+func (c *client) mayMiss() bool {
+	h := c.handler
+	missing := h.sent[c.got:]
+	if len(missing) > c.backlog || slices.ContainsFunc(missing, func(s sending) bool { return !s.pushed }) {
+		return false
+	}
+	return h.slow || h.piecing || c.half || c.farewelled() || c.violated()
+}
+
+// mayClose reports whether there is a reason for a close frame of the server.
+func (c *client) mayClose(code int, reason string) bool {
+	h := c.handler
+	var ended *status
+	if h.ended != nil {
+		ended = h.ended.status
+	}
+	switch {
+	case h.closes != nil && h.closes.code == code && (h.closes.reason == reason || len(h.closes.reason) > 123 && strings.HasPrefix(h.closes.reason, reason)):
+		return true
+	case code == 1001 && reason == "" && c.ordered:
+		return true
+	case ended != nil && ended.code == 1006:
+		return false
+	}
+	for _, s := range c.said {
+		switch {
+		case s.breaks != 0:
+			return code == s.breaks && reason != ""
+		case s.status != 0:
+			return code == s.status && reason == ""
+		}
+	}
+	return false
+}
+
+// wrong is an error that nothing excuses.
+func (c *client) wrong(format string, args ...any) error {
+	return fmt.Errorf("%s\n%s", fmt.Sprintf(format, args...), c.describe())
+}
+
+// end is called when the connection has ended. It returns nil, or an error that a fault has to explain, or one that nothing
+// does.
+func (c *client) end(err error, begun bool) error {
+	if _, unexpected := err.(interface{ Timeout() bool }); !unexpected && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err // of wrong
+	}
+	c.seen.ended++
+	h := c.handler
+	orderly := err == io.EOF && !begun && (c.parts == nil || h.piecing)
+	late := c.gentle && c.prompt()
+	switch now := c.w.Now(); {
+	case c.left, c.mayCut(), h != nil && h.panics:
+		return nil
+	case h == nil && (c.ordered || c.half): // it is closed as an idle connection of HTTP
+		return nil
+	case orderly && c.closed != nil:
+		since := max(c.closedAt, c.spoke)
+		switch {
+		case !late || !c.timed:
+		case !c.mute && !c.quiet && c.whole == len(c.said) && now > since+time.Second:
+			return c.wrong("the connection ends %v after the close handshake", now-since)
+		case c.mute && !c.farewelled() && !c.violated() && !c.half && !c.ordered && h.ended == nil && now < h.overAt+close2:
+			return c.wrong("the connection ends %v after a close frame that was not answered", now-c.closedAt)
+		case c.mute && now > since+close2+time.Second:
+			return c.wrong("the connection ends %v after a close frame that was not answered", now-c.closedAt)
+		}
+		c.seen.orderly++
+		return nil
+	case orderly && c.half && (c.got == len(h.sent) || c.mayMiss()):
+		c.seen.orderly++
+		return nil
+	case c.timed && c.quiet && c.closed == nil:
+		c.seen.cut++
+		if late && (now < c.heard+ping5+pong3 || !c.napped() && now > max(c.spoke, c.gotAt)+ping5+pong3+time.Second) {
+			return c.wrong("it is cut off after %v of silence", now-c.spoke)
+		}
+		return nil
+	case c.timed && c.deaf > ping5+pong3, c.timed && !late && h != nil && h.over && now >= h.overAt+close2:
+		c.seen.cut++ // it has not taken what there was in time
+		return nil
+	case !c.gentle: // a reset explains it, or the world fails
+		return fmt.Errorf("%w\n%s", err, c.describe())
+	}
+	return c.wrong("the connection has ended: %v, within a frame: %v", err, begun)
+}
+
+// describe is for the report of a failure.
+func (c *client) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the client %+v, handled by %v; it has said %d frames, %d of them whole", c.behaviour, c.handles, len(c.said), c.whole)
+	for i, s := range c.said {
+		if i > len(c.said)-8 {
+			fmt.Fprintf(&b, "; %s", s.what)
+		}
+	}
+	fmt.Fprintf(&b, "; it spoke at %v, has got %d messages, closed %v, left %v, half %v, quiet %v", c.spoke, c.got, c.closed, c.left, c.half, c.quiet)
+	if h := c.handler; h != nil {
+		fmt.Fprintf(&b, "; the handler has got %d, has sent %d, ends by %v after %d, has closed %v, ended %+v, ordered %v", h.got, len(h.sent), h.ending, h.after,
+			h.closes, h.ended, h.ordered)
+	}
+	return b.String()
+}
