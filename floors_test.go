@@ -152,7 +152,7 @@ const floors = `
 	examples/remind/remind  act listener service bufio time
 	examples/remind         examples/remind/remind examples/internal/tool internal/cli flag os
 	examples/websocket-echo/echo   act httpd httpd/websocket
-	examples/websocket-echo   examples/websocket-echo/echo examples/internal/withtls httpd
+	examples/websocket-echo   examples/websocket-echo/echo examples/internal/withtls httpd httpd/websocket flag
 `
 
 // plain is what any package may import.

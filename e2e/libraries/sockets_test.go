@@ -9,12 +9,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/gobwas/httphead"
 	gobwas "github.com/gobwas/ws"
+	"github.com/gobwas/ws/wsflate"
 	"github.com/gobwas/ws/wsutil"
 	gorilla "github.com/gorilla/websocket"
 	"github.com/lxzan/gws"
@@ -23,6 +26,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/websocket-echo/echo"
 	"github.com/daimon-go/daimon/httpd"
+	daimon "github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -41,8 +45,8 @@ type socket interface {
 	drop()
 }
 
-// peers are libraries of clients.
-var peers = map[string]func(t *testing.T, url string) (s socket, subprotocol string, err error){
+// peers are libraries of clients. With on they offer to compress messages, with context takeover or without.
+var peers = map[string]func(t *testing.T, url string, on, takeover bool) (s socket, answer http.Header, err error){
 	"coder":   dialCoder,
 	"gorilla": dialGorilla,
 	"gws":     dialGWS,
@@ -68,17 +72,24 @@ type coderSocket struct {
 	ctx context.Context
 }
 
-func dialCoder(t *testing.T, url string) (socket, string, error) {
+func dialCoder(t *testing.T, url string, on, takeover bool) (socket, http.Header, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
 	t.Cleanup(cancel)
 	v := visitor(t, url, nil)
 	t.Cleanup(v.client.CloseIdleConnections)
-	c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: v.client, Subprotocols: []string{"chat.v1"}})
+	options := &websocket.DialOptions{HTTPClient: v.client, Subprotocols: []string{"chat.v1"}}
+	switch {
+	case takeover:
+		options.CompressionMode = websocket.CompressionContextTakeover
+	case on:
+		options.CompressionMode = websocket.CompressionNoContextTakeover
+	}
+	c, answer, err := websocket.Dial(ctx, url, options)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	c.SetReadLimit(-1)
-	return coderSocket{c, ctx}, c.Subprotocol(), nil
+	return coderSocket{c, ctx}, answer.Header, nil
 }
 
 func coderType(text bool) websocket.MessageType {
@@ -135,15 +146,16 @@ type gorillaSocket struct {
 	pongs *int
 }
 
-func dialGorilla(_ *testing.T, url string) (socket, string, error) {
-	d := gorilla.Dialer{TLSClientConfig: anyone, Subprotocols: []string{"chat.v1"}, WriteBufferSize: 100}
-	c, _, err := d.Dial(url, nil)
+// dialGorilla never offers context takeover: the library has none.
+func dialGorilla(_ *testing.T, url string, on, _ bool) (socket, http.Header, error) {
+	d := gorilla.Dialer{TLSClientConfig: anyone, Subprotocols: []string{"chat.v1"}, WriteBufferSize: 100, EnableCompression: on}
+	c, answer, err := d.Dial(url, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	s := gorillaSocket{c, new(int)}
 	c.SetPongHandler(func(string) error { *s.pongs++; return nil })
-	return s, c.Subprotocol(), errors.Join(c.SetReadDeadline(soon()), c.SetWriteDeadline(soon()))
+	return s, answer.Header, errors.Join(c.SetReadDeadline(soon()), c.SetWriteDeadline(soon()))
 }
 
 func soon() time.Time { return time.Now().Add(servertest.Timeout) }
@@ -213,38 +225,67 @@ func (c gorillaSocket) drop() { _ = c.Close() }
 // gobwasSocket uses the frames of the library.
 type gobwasSocket struct {
 	net.Conn
-	in    io.Reader
-	pongs *int
+	in         io.Reader
+	pongs      *int
+	compresses bool
 }
 
-func dialGobwas(_ *testing.T, url string) (socket, string, error) {
-	d := gobwas.Dialer{TLSConfig: anyone, Protocols: []string{"chat.v1"}, Timeout: servertest.Timeout}
+// dialGobwas never offers context takeover: the library has no more than parameters for it.
+func dialGobwas(_ *testing.T, url string, on, _ bool) (socket, http.Header, error) {
+	answer := http.Header{}
+	d := gobwas.Dialer{TLSConfig: anyone, Protocols: []string{"chat.v1"}, Timeout: servertest.Timeout,
+		OnHeader: func(key, value []byte) error { answer.Add(string(key), string(value)); return nil }}
+	if on {
+		d.Extensions = []httphead.Option{wsflate.DefaultParameters.Option()}
+	}
 	c, buffered, h, err := d.Dial(context.Background(), url)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	s := gobwasSocket{c, c, new(int)}
+	var agreed strings.Builder
+	if _, err := httphead.WriteOptions(&agreed, h.Extensions); err != nil {
+		return nil, nil, err
+	}
+	answer.Set("Sec-Websocket-Protocol", h.Protocol)
+	answer.Set("Sec-Websocket-Extensions", agreed.String())
+	s := gobwasSocket{c, c, new(int), len(h.Extensions) > 0}
 	if buffered != nil {
 		s.in = buffered
 	}
-	return s, h.Protocol, c.SetDeadline(soon())
+	return s, answer, c.SetDeadline(soon())
 }
 
 func (c gobwasSocket) write(text bool, p []byte) error {
+	f := gobwas.NewBinaryFrame(bytes.Clone(p))
 	if text {
-		return wsutil.WriteClientText(c.Conn, p)
+		f = gobwas.NewTextFrame(bytes.Clone(p))
 	}
-	return wsutil.WriteClientBinary(c.Conn, p)
+	if c.compresses {
+		var err error
+		if f, err = wsflate.CompressFrame(f); err != nil {
+			return err
+		}
+	}
+	return gobwas.WriteFrame(c.Conn, gobwas.MaskFrameInPlace(f))
 }
 
+// fragments are those of a message that is compressed, if that is agreed upon.
 func (c gobwasSocket) fragments(all ...[]byte) error {
+	if c.compresses {
+		f, err := wsflate.CompressFrame(gobwas.NewTextFrame(bytes.Join(all, nil)))
+		if err != nil {
+			return err
+		}
+		all = slices.Collect(slices.Chunk(f.Payload, 1+len(f.Payload)/4))
+	}
 	for i, p := range all {
 		o := gobwas.OpContinuation
 		if i == 0 {
 			o = gobwas.OpText
 		}
-		f := gobwas.MaskFrame(gobwas.NewFrame(o, i == len(all)-1, bytes.Clone(p)))
-		if err := gobwas.WriteFrame(c.Conn, f); err != nil {
+		f := gobwas.NewFrame(o, i == len(all)-1, bytes.Clone(p))
+		f.Header.Rsv = gobwas.Rsv(c.compresses && i == 0, false, false)
+		if err := gobwas.WriteFrame(c.Conn, gobwas.MaskFrameInPlace(f)); err != nil {
 			return err
 		}
 	}
@@ -272,7 +313,13 @@ func (c gobwasSocket) read() (bool, []byte, error) {
 			code, _ := gobwas.ParseCloseFrameData(p)
 			return false, nil, gobwasClosed(code)
 		default:
-			return h.OpCode == gobwas.OpText, p, gobwas.CheckHeader(h, gobwas.StateClientSide)
+			f := gobwas.Frame{Header: h, Payload: p}
+			if c.compresses {
+				if f, err = wsflate.DecompressFrame(f); err != nil {
+					return false, nil, err
+				}
+			}
+			return h.OpCode == gobwas.OpText, f.Payload, gobwas.CheckHeader(f.Header, gobwas.StateClientSide)
 		}
 	}
 }
@@ -330,16 +377,18 @@ func (c *gwsSocket) OnMessage(_ *gws.Conn, m *gws.Message) {
 func (c *gwsSocket) OnPong(*gws.Conn, []byte)       { c.pongs <- struct{}{} }
 func (c *gwsSocket) OnClose(_ *gws.Conn, err error) { c.ended <- err }
 
-func dialGWS(_ *testing.T, url string) (socket, string, error) {
+func dialGWS(_ *testing.T, url string, on, takeover bool) (socket, http.Header, error) {
 	s := &gwsSocket{got: make(chan gwsMessage, 10), pongs: make(chan struct{}, 10), ended: make(chan error, 1)}
-	c, _, err := gws.NewClient(s, &gws.ClientOption{Addr: url, TlsConfig: anyone, WriteMaxPayloadSize: 32 << 20,
+	c, answer, err := gws.NewClient(s, &gws.ClientOption{Addr: url, TlsConfig: anyone, WriteMaxPayloadSize: 32 << 20,
+		PermessageDeflate: gws.PermessageDeflate{Enabled: on, ServerContextTakeover: takeover, ClientContextTakeover: takeover,
+			ServerMaxWindowBits: 15, ClientMaxWindowBits: 15, Threshold: 1},
 		CheckUtf8Enabled: true, RequestHeader: http.Header{"Sec-Websocket-Protocol": {"chat.v1"}}})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	s.Conn = c
 	go c.ReadLoop()
-	return s, c.SubProtocol(), c.SetDeadline(soon())
+	return s, answer.Header, c.SetDeadline(soon())
 }
 
 func (c *gwsSocket) write(text bool, p []byte) error {
@@ -389,72 +438,99 @@ func (c *gwsSocket) closed(err error) int {
 func (c *gwsSocket) drop() { _ = c.NetConn().Close() }
 
 // startSockets starts the example server.
-func startSockets(t *testing.T, filters ...listener.Filter) *server {
-	site := &httpd.Server{Handler: echo.Site()}
+func startSockets(t *testing.T, compression daimon.Compression, filters ...listener.Filter) *server {
+	site := &httpd.Server{Handler: echo.Site(compression)}
 	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve, Filters: filters}}
 	s.Running = servertest.Start(t, act.Config{Schedulers: 2}, s.socket.Setup)
 	return s
 }
 
-// Other libraries talk to the example websocket-echo.
+// Other libraries talk to the example websocket-echo, without compression, with it, and with context takeover.
 func TestSocketsOfOtherLibraries(t *testing.T) {
 	made, err := secure.SelfSigned()
 	require.NoError(t, err)
 	tlsFilter := secure.Server(&tls.Config{Certificates: []tls.Certificate{made}}, nil)
-	for scheme, filters := range map[string][]listener.Filter{"ws": nil, "wss": {tlsFilter}} {
-		for name, dial := range peers {
-			t.Run(scheme+"/"+name, func(t *testing.T) {
-				s := startSockets(t, filters...)
-				open := func() socket {
-					c, subprotocol, err := dial(t, scheme+"://"+s.address()+"/ws")
-					require.NoError(t, err)
-					t.Cleanup(c.drop)
-					require.Equal(t, "chat.v1", subprotocol)
-					return c
-				}
-				c := open()
-				for _, n := range []int{0, 1, 125, 126, 127, 4095, 4096, 65535, 65536, 65537, 1 << 20, echo.MaxMessage} {
-					p := noise(n)
-					require.NoError(t, c.write(false, p))
-					text, got, err := c.read()
-					require.NoError(t, err)
-					require.False(t, text)
-					require.True(t, bytes.Equal(p, got), "%d bytes", n)
-				}
-				require.NoError(t, c.fragments([]byte("κόσ\xce"), []byte("\xbcε"), []byte(strings.Repeat("€", 100_000)), []byte("!")))
+	type row struct {
+		scheme, name string
+		compression  daimon.Compression
+	}
+	filters := map[string][]listener.Filter{"ws": nil, "wss": {tlsFilter}}
+	var rows []row
+	for scheme := range filters {
+		for name := range peers {
+			rows = append(rows, row{scheme, name, daimon.Compression{}}, row{scheme, name, daimon.Compression{On: true, Min: 1}},
+				row{scheme, name, daimon.Compression{On: true, Takeover: true, Min: 1}})
+		}
+	}
+	for _, row := range rows {
+		name := fmt.Sprint(row.scheme, "/", row.name, map[bool]string{true: "/compressed"}[row.compression.On], map[bool]string{true: "/takeover"}[row.compression.Takeover])
+		t.Run(name, func(t *testing.T) {
+			s := startSockets(t, row.compression, filters[row.scheme]...)
+			open := func() socket {
+				c, answer, err := peers[row.name](t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)
+				require.NoError(t, err)
+				t.Cleanup(c.drop)
+				require.Equal(t, "chat.v1", answer.Get("Sec-Websocket-Protocol"))
+				agreed := answer.Get("Sec-Websocket-Extensions")
+				require.Equal(t, row.compression.On, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
+				without := !row.compression.Takeover || row.name == "gorilla" || row.name == "gobwas"
+				require.Equal(t, row.compression.On && without, strings.Contains(agreed, "server_no_context_takeover"), agreed)
+				return c
+			}
+			c := open()
+			for range 3 {
+				p := []byte(strings.Repeat("it is said again and again, ", 10_000))
+				require.NoError(t, c.write(true, p))
+				_, got, err := c.read()
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(p, got))
+			}
+			sizes := []int{0, 1, 125, 126, 127, 4095, 4096, 65535, 65536, 65537, 1 << 20}
+			if !row.compression.On { // else some libraries take seconds
+				sizes = append(sizes, echo.MaxMessage)
+			}
+			for _, n := range sizes {
+				p := noise(n)
+				require.NoError(t, c.write(false, p))
 				text, got, err := c.read()
 				require.NoError(t, err)
-				require.True(t, text)
-				require.Equal(t, "κόσμε"+strings.Repeat("€", 100_000)+"!", string(got))
-				require.NoError(t, c.ping())
-				code, err := c.end(4000, "enough")
-				require.NoError(t, err)
-				require.Equal(t, 4000, code)
+				require.False(t, text)
+				require.True(t, bytes.Equal(p, got), "%d bytes", n)
+			}
+			require.NoError(t, c.fragments([]byte("κόσ\xce"), []byte("\xbcε"), []byte(strings.Repeat("€", 100_000)), []byte("!")))
+			text, got, err := c.read()
+			require.NoError(t, err)
+			require.True(t, text)
+			require.Equal(t, "κόσμε"+strings.Repeat("€", 100_000)+"!", string(got))
+			require.NoError(t, c.ping())
+			code, err := c.end(4000, "enough")
+			require.NoError(t, err)
+			require.Equal(t, 4000, code)
+			c.drop() // some libraries do not close; the server would wait for that
 
-				c = open()
-				_ = c.write(false, make([]byte, echo.MaxMessage+1)) // it may find the connection closed
-				_, _, err = c.read()
-				require.Equal(t, 1009, c.closed(err), "%v", err)
-				c.drop()
+			c = open()
+			_ = c.write(false, make([]byte, echo.MaxMessage+1)) // it may find the connection closed
+			_, _, err = c.read()
+			require.Equal(t, 1009, c.closed(err), "%v", err)
+			c.drop()
 
-				open().drop() // without a word
-				c = open()
-				require.NoError(t, exchange(c))
-				s.Group.Shutdown(servertest.Drain)
-				_, _, err = c.read()
-				require.Equal(t, 1001, c.closed(err), "%v", err)
-				c.drop()
-				s.drain()
-			})
-		}
+			open().drop() // without a word
+			c = open()
+			require.NoError(t, exchange(c))
+			s.Group.Shutdown(servertest.Drain)
+			_, _, err = c.read()
+			require.Equal(t, 1001, c.closed(err), "%v", err)
+			c.drop()
+			s.drain()
+		})
 	}
 }
 
 // All messages are written at once, so they come in segments that are as full as they can be.
 func TestManyTinyMessagesAtOnce(t *testing.T) {
 	const n = 100_000
-	s := startSockets(t)
-	c, _, err := dialGobwas(t, "ws://"+s.address()+"/ws")
+	s := startSockets(t, daimon.Compression{})
+	c, _, err := dialGobwas(t, "ws://"+s.address()+"/ws", false, false)
 	require.NoError(t, err)
 	t.Cleanup(c.drop)
 	var all bytes.Buffer
