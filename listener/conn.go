@@ -44,6 +44,7 @@ type buffers struct {
 	lent   []byte // unread, received in this turn: the stream's memory
 	gather []byte // written in this turn and not sent yet; only its memory outlives the turn
 
+	shared []byte // in place of gather: what nobody changes, written in this turn and not sent yet
 	ending bool   // TurnEnd is going to be called
 	own    []byte // unread, kept over turns; never together with lent
 	buffer []byte // where own lies
@@ -166,18 +167,11 @@ func (c *Conn) Write(p []byte) (int, error) {
 		b.gather = append(b.gather, p...) // as what was gathered before it in this turn: there was room
 		return len(p), nil
 	}
-	queued, err := c.stream.Queued()
+	b, err := c.writable()
 	if err != nil {
 		return 0, err
 	}
-	b := c.activate()
-	if b.passed(b.write) {
-		return 0, os.ErrDeadlineExceeded
-	}
-	high := c.settings.limits.High
-	if queued >= high {
-		return 0, (*blockedOutput)(c)
-	}
+	b.unshare()
 	if len(b.gather)+len(p) <= gathered {
 		if b.gather == nil {
 			b.gather = c.settings.cache.takeBuffer()
@@ -185,12 +179,66 @@ func (c *Conn) Write(p []byte) (int, error) {
 		b.gather = append(b.gather, p...)
 		return len(p), nil
 	}
-	n, err := c.stream.Send(b.gather, p, high)
+	n, err := c.stream.Send(b.gather, p, c.settings.limits.High)
 	b.gather = b.gather[:0]
 	if err == nil && n < len(p) {
 		err = (*blockedOutput)(c)
 	}
 	return n, err
+}
+
+// writable returns why nothing would be taken, or the buffers.
+func (c *Conn) writable() (*buffers, error) {
+	queued, err := c.stream.Queued()
+	if err != nil {
+		return nil, err
+	}
+	b := c.activate()
+	switch {
+	case b.passed(b.write):
+		return nil, os.ErrDeadlineExceeded
+	case queued >= c.settings.limits.High:
+		return nil, (*blockedOutput)(c)
+	}
+	return b, nil
+}
+
+// WriteShared is Write of bytes that nobody may change any more, such as a message to many connections. If they are all that
+// is written in this turn, up to 4 KiB, they are not copied until the system refuses them.
+func (c *Conn) WriteShared(p []byte) (int, error) {
+	if b := c.buffers; c.stream == nil || len(p) == 0 || len(p) > gathered || b != nil && b.written() > 0 {
+		return c.Write(p)
+	}
+	b, err := c.writable()
+	if err != nil {
+		return 0, err
+	}
+	b.shared = p
+	return len(p), nil
+}
+
+// unshare makes a copy of what is shared: there is going to be more.
+func (b *buffers) unshare() {
+	if len(b.shared) > 0 {
+		if b.gather == nil {
+			b.gather = b.cache.takeBuffer()
+		}
+		b.gather, b.shared = append(b.gather, b.shared...), nil
+	}
+}
+
+// written returns how many bytes were written in this turn and not sent yet.
+func (b *buffers) written() int { return len(b.gather) + len(b.shared) }
+
+// send sends them.
+func (b *buffers) send() error {
+	p := b.gather
+	if len(b.shared) > 0 {
+		p = b.shared
+	}
+	_, err := b.c.stream.Send(p, nil, 0)
+	b.gather, b.shared = b.gather[:0], nil
+	return err
 }
 
 // WriteString is Write.
@@ -205,7 +253,7 @@ func (c *Conn) Queued() int {
 	}
 	n, _ := c.stream.Queued()
 	if c.buffers != nil {
-		n += len(c.buffers.gather)
+		n += c.buffers.written()
 	}
 	return n
 }
@@ -230,7 +278,7 @@ func (c *Conn) Room() int {
 	if b.passed(b.write) {
 		return 0
 	}
-	return max(gathered, high-queued) - len(b.gather)
+	return max(gathered, high-queued) - b.written()
 }
 
 // Sent returns nil when the system has taken all that was written, after giving it what was gathered. Otherwise the
@@ -279,12 +327,10 @@ func (c *Conn) send() error {
 		return net.ErrClosed
 	}
 	b := c.buffers
-	if b == nil || len(b.gather) == 0 {
+	if b == nil || b.written() == 0 {
 		return nil
 	}
-	_, err := c.stream.Send(b.gather, nil, 0)
-	b.gather = b.gather[:0]
-	return err
+	return b.send()
 }
 
 // CloseWrite ends what this side writes: the peer reads io.EOF after the last byte. Reading goes on.
@@ -397,9 +443,8 @@ func (b *buffers) TurnEnd() {
 		b.recycle()
 		return
 	}
-	if len(b.gather) > 0 {
-		_, _ = c.stream.Send(b.gather, nil, 0) // an error is kept for the next call, and wakes what is armed
-		b.gather = b.gather[:0]
+	if b.written() > 0 {
+		_ = b.send() // an error is kept for the next call, and wakes what is armed
 	}
 	if b.buffer != nil || len(b.lent) > 0 {
 		b.settle()

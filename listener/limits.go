@@ -107,7 +107,7 @@ func (h *cache) takeBuffers(c *Conn) *buffers {
 
 func (h *cache) giveBuffers(b *buffers) {
 	if len(h.idle) < kept {
-		b.c, b.lent, b.gather = nil, nil, b.gather[:0]
+		b.c, b.lent, b.gather, b.shared = nil, nil, b.gather[:0], nil
 		if b.buffer != nil {
 			b.own, b.buffer = nil, nil
 		}

@@ -47,7 +47,9 @@ func (c *Conn) Push(p []byte) error {
 		return os.ErrDeadlineExceeded
 	case queued+len(p) > high:
 		return c.overflow(len(p))
-	case len(b.gather)+len(p) <= gathered:
+	}
+	b.unshare()
+	if len(b.gather)+len(p) <= gathered {
 		if b.gather == nil {
 			b.gather = c.settings.cache.takeBuffer()
 		}

@@ -77,6 +77,84 @@ func TestAWriteThatIsTooMuchToGatherGoesOutAtOnceWithWhatIs(t *testing.T) {
 	})
 }
 
+// Shared bytes take no buffer, unless there is more to write in the turn, or the system refuses them.
+func TestSharedBytesGoOutInOrder(t *testing.T) {
+	shared, large := []byte("shared"), bytes.Repeat([]byte("L"), listener.Gathered+1)
+	share := func(t *testing.T, c *listener.Conn, p []byte) {
+		n, err := c.WriteShared(p)
+		require.NoError(t, err)
+		require.Equal(t, len(p), n)
+	}
+	write := func(t *testing.T, c *listener.Conn, p string) {
+		_, err := c.WriteString(p)
+		require.NoError(t, err)
+	}
+	for name, row := range map[string]struct {
+		turn  func(t *testing.T, c *listener.Conn)
+		want  string
+		sends int
+	}{
+		"alone": {func(t *testing.T, c *listener.Conn) {
+			share(t, c, shared)
+			require.Zero(t, listener.Memory(c))
+			require.Equal(t, len(shared), c.Queued())
+		}, "shared", 1},
+		"twice": {func(t *testing.T, c *listener.Conn) { share(t, c, shared); share(t, c, shared) }, "sharedshared", 1},
+		"and a write": {func(t *testing.T, c *listener.Conn) {
+			share(t, c, shared)
+			room := c.Room()
+			write(t, c, "w")
+			require.Equal(t, room-1, c.Room())
+		}, "sharedw", 1},
+		"behind a write": {func(t *testing.T, c *listener.Conn) { write(t, c, "w"); share(t, c, shared) }, "wshared", 1},
+		"and a push":     {func(t *testing.T, c *listener.Conn) { share(t, c, shared); require.NoError(t, c.Push([]byte("p"))) }, "sharedp", 1},
+		"and nothing": {func(t *testing.T, c *listener.Conn) {
+			share(t, c, shared)
+			share(t, c, nil)
+			_, err := c.Write(nil)
+			require.NoError(t, err)
+		}, "shared", 1},
+		"and a flush": {func(t *testing.T, c *listener.Conn) {
+			share(t, c, shared)
+			require.NoError(t, c.Flush())
+			write(t, c, "w")
+		}, "sharedw", 2},
+		"large":               {func(t *testing.T, c *listener.Conn) { share(t, c, large) }, string(large), 1},
+		"and a large write":   {func(t *testing.T, c *listener.Conn) { share(t, c, shared); write(t, c, string(large)) }, "shared" + string(large), 1},
+		"and a close of both": {func(t *testing.T, c *listener.Conn) { share(t, c, shared); require.NoError(t, c.Close()) }, "shared", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			c, peer := l.Conn("tcp", listener.Limits{})
+			l.OS.Forget()
+			l.Turn(func(*act.Task) { row.turn(t, c) })
+			require.Equal(t, row.sends, l.OS.Count("send"))
+			servertest.Expect(t, peer, row.want)
+			c.Abort()
+			_, err := c.WriteShared(shared)
+			require.Equal(t, net.ErrClosed, err)
+		})
+	}
+	require.Equal(t, "shared", string(shared))
+}
+
+func TestSharedBytesThatTheSystemRefusesAreQueued(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c, peer := l.Conn("unix", listener.Limits{High: 10, Low: 1})
+	defer c.Abort()
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	shared := []byte("0123456789")
+	l.Turn(func(*act.Task) { _, _ = c.WriteShared(shared) })
+	l.Turn(func(*act.Task) {
+		n, err := c.WriteShared(shared)
+		require.Zero(t, n)
+		require.Implements(t, (*act.Blocked)(nil), err)
+	})
+	l.OS.Fail = nil
+	require.NoError(t, c.Flush())
+	servertest.Expect(t, peer, "0123456789")
+}
+
 func TestFlushSendsAtOnce(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})

@@ -356,9 +356,9 @@ func (c *Conn) write(p []byte) {
 	c.out = append(c.out, p[n:]...)
 }
 
-// send gives out to the listener.Conn, as far as there is room.
+// send gives out to the listener.Conn, as far as there is room. What was given is not changed any more.
 func (c *Conn) send() error {
-	n, err := c.conn.Write(c.out)
+	n, err := c.conn.WriteShared(c.out)
 	c.given += int64(n)
 	if c.out = c.out[n:]; len(c.out) == 0 {
 		c.out = nil
