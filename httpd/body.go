@@ -25,6 +25,10 @@ func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 // Discard takes the first n bytes of what Peek lent. It panics if there are fewer.
 func (b *Body) Discard(n int) { b.x.discard(n) }
 
+// Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an act.Blocked
+// error instead of waiting. With a large p most bodies are received into it, without a copy.
+func (b *Body) Read(p []byte) (int, error) { return b.x.read(p) }
+
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
 // nil if there is none, and until Peek has returned io.EOF.
 func (b *Body) Trailer(name string) []byte {

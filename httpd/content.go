@@ -85,6 +85,21 @@ func (e *http1Exchange) peek() ([]byte, error) {
 	return in, nil
 }
 
+func (e *http1Exchange) read(p []byte) (int, error) {
+	if c, conn := &e.content, e.session.conn; c.err != nil || c.kind != sized || conn.Buffered() > 0 || len(p) == 0 {
+		in, err := e.peek()
+		n := copy(p, in)
+		e.discard(n)
+		return n, err
+	} else if n, err := conn.Read(p[:min(int64(len(p)), c.left)]); err != nil {
+		return n, e.noMore(err)
+	} else {
+		c.asks = false // as in peek
+		e.took(n)
+		return n, nil
+	}
+}
+
 // more returns the next piece.
 func (e *http1Exchange) more() ([]byte, error) {
 	c, conn := &e.content, e.session.conn
@@ -173,6 +188,12 @@ func (e *http1Exchange) discard(n int) {
 		panic("httpd: Discard of more than there is")
 	}
 	e.session.conn.Discard(n)
+	e.took(n)
+}
+
+// took counts n more bytes that were taken.
+func (e *http1Exchange) took(n int) {
+	c := &e.content
 	c.taken += int64(n)
 	if c.patience < mostPatience {
 		c.patience = min(mostPatience, c.patience+time.Duration(n)*(time.Second/slowest))

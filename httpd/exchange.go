@@ -22,6 +22,7 @@ type exchange interface {
 	// The content of the request: see Body.
 	peek() ([]byte, error)
 	discard(n int)
+	read(p []byte) (int, error)
 	trailers() iter.Seq2[[]byte, []byte]
 
 	inform(status int, fields []Field) // sends an interim response, if the client knows any

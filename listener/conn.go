@@ -145,8 +145,18 @@ func (c *Conn) Discard(n int) {
 }
 
 // Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an
-// act.Blocked error instead of waiting.
+// act.Blocked error instead of waiting. If nothing is unread and p has 4 KiB or more, it receives into p, without a copy.
 func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) >= gathered && c.stream != nil && c.Buffered() == 0 { // there is nothing to copy
+		if b := c.buffers; b != nil && b.passed(b.read) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		n, err := c.stream.Receive(p)
+		if err == monitor.ErrWouldBlock {
+			err = (*blockedInput)(c)
+		}
+		return n, err
+	}
 	in, err := c.Peek(min(1, len(p)))
 	n := copy(p, in)
 	c.Discard(n)

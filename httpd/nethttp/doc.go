@@ -21,7 +21,8 @@
 //	client ◀── small answers, whole ◀─────────────────── return
 //
 // A chunk has up to 16 KiB. At most two of an answer and five of a body are on their way, so a slow client holds up the
-// handler, and a slow handler the client. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken
+// handler, and a slow handler the client. Bodies with a Content-Length are received in chunks of up to 64 KiB, while as much
+// is still to come. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken
 // all of it. So content that is at hand is best written at once, with its Content-Length.
 //
 // An order to end waits for all handlers within its bound, also for those whose clients have gone. Contexts of requests do

@@ -34,13 +34,14 @@ type exchange struct {
 	// The task's.
 	w        *httpd.Response
 	r        *httpd.Request
-	asked    bool // bytes of the body may be received
-	received bool // nothing more of it will be
-	applied  bool // the head was given to w
-	switched bool // the connection was hijacked
-	gone     bool // the client has closed its side
-	ending   bool // the connection is aborted in the next turn
-	given    int  // bytes of what the writer had gathered when the handler returned
+	asked    bool  // bytes of the body may be received
+	received bool  // nothing more of it will be
+	toCome   int64 // of its known length
+	applied  bool  // the head was given to w
+	switched bool  // the connection was hijacked
+	gone     bool  // the client has closed its side
+	ending   bool  // the connection is aborted in the next turn
+	given    int   // bytes of what the writer had gathered when the handler returned
 
 	// Of both.
 	bell    act.AtomicWaker
@@ -94,7 +95,7 @@ func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, er
 		x.in = lane.To(x.over, &x.bell)
 		x.in.Demand, x.in.Wait = true, x.wait
 		// 100 (Continue) is sent when the handler reads. A handler that hijacks before it reads gets the chunks as they are.
-		x.asked = r.Header("Expect") == nil && req.ContentLength > 0
+		x.asked, x.toCome = r.Header("Expect") == nil && req.ContentLength > 0, req.ContentLength
 		req.Body = &body{x: x}
 		x.receive(nil)
 	} else {
@@ -204,7 +205,7 @@ func (x *exchange) receive(t *act.Task) {
 		if x.asked = x.asked || wanted; !x.asked {
 			return
 		}
-		p, err := x.r.Body.Peek()
+		err := x.receivePiece()
 		blocked, waits := err.(act.Blocked)
 		switch {
 		case waits:
@@ -218,8 +219,23 @@ func (x *exchange) receive(t *act.Task) {
 			x.in.End(err)
 			return
 		}
-		x.r.Body.Discard(x.in.Put(p))
 	}
+}
+
+// receivePiece receives some of the body. If much is to come, there is one copy less.
+func (x *exchange) receivePiece() error {
+	if x.toCome >= lane.Long {
+		n, err := x.in.Fill(x.r.Body.Read)
+		x.toCome -= int64(n)
+		return err
+	}
+	p, err := x.r.Body.Peek()
+	if err == nil {
+		n := x.in.Put(p)
+		x.r.Body.Discard(n)
+		x.toCome -= int64(n)
+	}
+	return err
 }
 
 // send sends one piece of the answer, and reports whether there may be more. An error says why it cannot be sent.

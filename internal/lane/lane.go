@@ -27,7 +27,7 @@ const (
 	atOnce = 4
 	// ChunkSize is how many bytes a chunk takes.
 	ChunkSize = 16 << 10
-	// Long is the length from which on a Write lends what it writes: more than a lane holds.
+	// Long is the length from which on a Write lends what it writes: more than a lane holds. Fill takes as much at a time.
 	Long = 64 << 10
 )
 
@@ -49,6 +49,7 @@ type Lane struct {
 	front    chunk        // what Read, or Front, takes from
 	inUse    bool         // Front has returned a part of a loan
 	wanted   atomic.Bool  // a Read waits
+	filled   atomic.Bool  // the task waits for room
 	finished atomic.Bool
 
 	ended    chan struct{} // closed by End
@@ -90,12 +91,19 @@ func of(most int, over <-chan struct{}, bell *act.AtomicWaker) *Lane {
 	}
 }
 
-// Full reports whether there is no room for Put. The task is woken when there is room again.
-func (l *Lane) Full() bool { return l.n.Load() >= Chunks }
+// Full reports whether there is no room for Put. The task is woken when the lane is empty, and can fill all of it in one
+// turn, while the last chunk is read.
+func (l *Lane) Full() bool {
+	if l.n.Load() < Chunks {
+		return false
+	}
+	l.filled.Store(true)
+	return l.n.Load() > 0 // in this order: see accept
+}
 
 // Put copies bytes for Read and returns how many: all of p if it is not longer than 64 KiB. It panics if the lane is Full.
 func (l *Lane) Put(p []byte) (n int) {
-	if len(p) > 0 && l.Full() {
+	if len(p) > 0 && l.n.Load() >= Chunks {
 		panic("lane: Put without room")
 	}
 	for n < len(p) && int(l.n.Load()) < cap(l.chunks) {
@@ -105,6 +113,26 @@ func (l *Lane) Put(p []byte) (n int) {
 		l.chunks <- x // there is room: n is lowered after a chunk was taken out
 	}
 	return n
+}
+
+// Fill has f read into memory that Read takes it from, up to 64 KiB: that is one copy less than Put. It returns what f has
+// returned. It panics if the lane is Full.
+func (l *Lane) Fill(f func(p []byte) (int, error)) (int, error) {
+	if l.n.Load() >= Chunks {
+		panic("lane: Fill without room")
+	}
+	m := longs.Get().(*[Long]byte)
+	n, err := f(m[:])
+	switch {
+	case n > ChunkSize:
+		l.n.Add(1)
+		l.chunks <- chunk{rest: m[:n], long: m}
+		return n, err
+	case n > 0: // a slow client takes no more memory than it has to
+		l.Put(m[:n])
+	}
+	longs.Put(m)
+	return n, err
 }
 
 // End ends the lane on the task's side: Read returns err behind the last byte, and Write returns it at once. A later End
@@ -216,7 +244,8 @@ func (l *Lane) await() error {
 func (l *Lane) accept(x chunk) {
 	l.front = x
 	l.wanted.Store(false) // before n says that nothing is on its way
-	if l.n.Add(-1) == Chunks-1 {
+	if l.n.Add(-1) == 0 && l.filled.Load() {
+		l.filled.Store(false)
 		l.bell.Wake()
 	}
 }
@@ -231,7 +260,7 @@ func (l *Lane) take(n int) {
 		l.inUse = false
 		all = x.loan.use(n, all)
 	case all:
-		chunks.Put(x.memory)
+		x.free()
 	}
 	if all {
 		l.front = chunk{}
@@ -278,9 +307,7 @@ func (l *Lane) Write(p []byte) (written int, err error) {
 		case <-l.ended:
 		case <-l.over:
 		}
-		if x.loan == nil {
-			chunks.Put(x.memory)
-		}
+		x.free()
 	}
 }
 
@@ -376,12 +403,26 @@ func isClosed(c <-chan struct{}) bool {
 
 // chunk is a part of the bytes on their way.
 type chunk struct {
-	rest   []byte           // nil: there is no chunk
-	memory *[ChunkSize]byte // where it lies, unless it is lent
+	rest []byte // nil: there is no chunk
+	// Where it lies: one of these.
+	memory *[ChunkSize]byte
+	long   *[Long]byte
 	loan   *loan
 }
 
-var chunks = sync.Pool{New: func() any { return new([ChunkSize]byte) }}
+var (
+	chunks = sync.Pool{New: func() any { return new([ChunkSize]byte) }}
+	longs  = sync.Pool{New: func() any { return new([Long]byte) }}
+)
+
+func (x *chunk) free() {
+	switch {
+	case x.memory != nil:
+		chunks.Put(x.memory)
+	case x.long != nil:
+		longs.Put(x.long)
+	}
+}
 
 // newChunk takes as much of p as there is room for.
 func newChunk(p []byte) chunk {

@@ -338,18 +338,17 @@ func TestRoomAndBytesWakeTheTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, step := looking(t, false)
 		k.look = func(l *lane.Lane) {
-			if !l.Full() {
+			for !l.Full() {
 				l.Put(full(1))
 			}
-		}
-		for range lane.Chunks {
-			step()
-			k.bell.Wake()
 		}
 		require.True(t, step().lane.Full())
 		p := make([]byte, lane.ChunkSize)
 		for range 10 {
 			_, err := io.ReadFull(k.lane, p)
+			require.NoError(t, err)
+			require.Zero(t, step().turns, "there is another chunk")
+			_, err = io.ReadFull(k.lane, p)
 			require.NoError(t, err)
 			require.Equal(t, 1, step().turns)
 			require.True(t, k.lane.Full(), "it was filled again")

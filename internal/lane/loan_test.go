@@ -53,6 +53,35 @@ func TestATurnIsWokenForALoan(t *testing.T) {
 	})
 }
 
+// fills returns a function for Fill that has so many bytes.
+func fills(n int, err error) func(p []byte) (int, error) {
+	return func(p []byte) (int, error) { return copy(p, full(20)[:n]), err }
+}
+
+func TestFillReceivesIntoTheMemoryOfALane(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *lane.Lane, over chan struct{}) {
+		l := lane.To(over, &act.AtomicWaker{})
+		for _, n := range []int{lane.Long, 10} {
+			k, err := l.Fill(fills(n, nil))
+			require.Equal(t, result{n, nil}, result{k, err})
+		}
+		require.True(t, l.Full())
+		require.PanicsWithValue(t, "lane: Fill without room", func() { _, _ = l.Fill(fills(1, nil)) })
+		p := make([]byte, lane.Long+10)
+		_, err := io.ReadFull(l, p)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(append(full(4), full(1)[:10]...), p))
+
+		k, err := l.Fill(fills(0, errOurs))
+		require.Equal(t, result{0, errOurs}, result{k, err})
+		read := call(l.Read, p)
+		waits(t, read)
+		k, err = l.Fill(fills(lane.ChunkSize+1, errOurs)) // both are there
+		require.Equal(t, result{lane.ChunkSize + 1, errOurs}, result{k, err})
+		require.Equal(t, result{lane.ChunkSize + 1, nil}, <-read)
+	})
+}
+
 // causes are those for which a Write returns early.
 var causes = map[string]struct {
 	end  func(l *lane.Lane, over chan struct{})
