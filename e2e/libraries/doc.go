@@ -7,7 +7,8 @@
 // middleware, the page of a Prometheus client, github.com/coder/websocket, and the handlers of the standard library.
 //
 // Clients of WebSocket that others have written talk to the example websocket-echo: github.com/coder/websocket,
-// github.com/gorilla/websocket, github.com/lxzan/gws and github.com/gobwas/ws.
+// github.com/gorilla/websocket, github.com/lxzan/gws and github.com/gobwas/ws. The client of httpd/websocket talks to servers
+// that are made of the same libraries, on net/http and on httpd/nethttp.
 //
 // It is a module of its own, so that the library does not depend on them.
 package libraries

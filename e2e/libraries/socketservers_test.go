@@ -1,0 +1,402 @@
+package libraries
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	gobwas "github.com/gobwas/ws"
+	gorilla "github.com/gorilla/websocket"
+	"github.com/lxzan/gws"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	daimon "github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/httpd/websocket/coroutine"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
+)
+
+// What a client says to the servers below. Everything else is sent back.
+const (
+	sayFragments = "fragments" // they answer with large, as fragments
+	sayPing      = "ping"      // they send a ping, and "pong" when it is answered
+	sayClose     = "close"     // they close with 4321 and "bye"
+	sayDrop      = "drop"      // they close without a word
+)
+
+var large = "κόσμε" + strings.Repeat("€", 30_000) + "!"
+
+// socketServers are handlers of net/http by libraries of WebSocket, as their documentation has them. They speak the
+// subprotocol chat.v1. ended gets the code with which a connection was closed.
+var socketServers = map[string]func(ended func(code int)) http.HandlerFunc{
+	"coder":   serveCoder,
+	"gorilla": serveGorilla,
+	"gws":     serveGWS,
+	"gobwas":  serveGobwas,
+}
+
+func serveCoder(ended func(int)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"chat.v1"}})
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		c.SetReadLimit(-1)
+		s := coderSocket{c, r.Context()}
+		for {
+			text, p, err := s.read()
+			switch {
+			case err != nil:
+				ended(s.closed(err))
+				return
+			case !text:
+				err = s.write(false, p)
+			case string(p) == sayFragments:
+				err = s.fragments([]byte(large[:4]), []byte(large[4:40_000]), []byte(large[40_000:]))
+			case string(p) == sayPing:
+				go func() {
+					if s.Ping(s.ctx) == nil {
+						_ = s.write(true, []byte("pong"))
+					}
+				}()
+			case string(p) == sayClose:
+				_, err = s.end(4321, "bye")
+				ended(0)
+			case string(p) == sayDrop:
+				return
+			default:
+				err = s.write(true, p)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+func serveGorilla(ended func(int)) http.HandlerFunc {
+	up := gorilla.Upgrader{Subprotocols: []string{"chat.v1"}, WriteBufferSize: 1000}
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := up.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		s := gorillaSocket{c, new(int)}
+		c.SetPongHandler(func(p string) error {
+			if p != "a" { // those between fragments are empty
+				return nil
+			}
+			return s.write(true, []byte("pong"))
+		})
+		for {
+			text, p, err := s.read()
+			switch {
+			case err != nil:
+				ended(s.closed(err))
+				return
+			case !text:
+				err = s.write(false, p)
+			case string(p) == sayFragments: // with a ping between each two
+				err = s.fragments([]byte(large[:4]), []byte(large[4:40_000]), []byte(large[40_000:]))
+			case string(p) == sayPing:
+				err = c.WriteControl(gorilla.PingMessage, []byte("a"), soon())
+			case string(p) == sayClose:
+				_, err = s.end(4321, "bye")
+				ended(0)
+				return
+			case string(p) == sayDrop:
+				return
+			default:
+				err = s.write(true, p)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+type gwsServer struct {
+	gws.BuiltinEventHandler
+	ended func(int)
+}
+
+func (v *gwsServer) OnMessage(c *gws.Conn, m *gws.Message) {
+	defer m.Close()
+	switch p := string(m.Bytes()); {
+	case m.Opcode == gws.OpcodeText && p == sayFragments:
+		_ = c.WriteFile(gws.OpcodeText, strings.NewReader(large))
+	case m.Opcode == gws.OpcodeText && p == sayPing:
+		_ = c.WritePing([]byte("a"))
+	case m.Opcode == gws.OpcodeText && p == sayClose:
+		_ = c.WriteClose(4321, []byte("bye"))
+	case m.Opcode == gws.OpcodeText && p == sayDrop:
+		_ = c.NetConn().Close()
+	default:
+		_ = c.WriteMessage(m.Opcode, m.Bytes())
+	}
+}
+
+func (v *gwsServer) OnPong(c *gws.Conn, _ []byte) { _ = c.WriteString("pong") }
+
+func (v *gwsServer) OnClose(_ *gws.Conn, err error) { v.ended((&gwsSocket{}).closed(err)) }
+
+func serveGWS(ended func(int)) http.HandlerFunc {
+	up := gws.NewUpgrader(&gwsServer{ended: ended}, &gws.ServerOption{SubProtocols: []string{"chat.v1"},
+		ReadMaxPayloadSize: 32 << 20, WriteMaxPayloadSize: 32 << 20, CheckUtf8Enabled: true})
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := up.Upgrade(w, r)
+		if err != nil {
+			return
+		}
+		c.ReadLoop()
+	}
+}
+
+func serveGobwas(ended func(int)) http.HandlerFunc {
+	up := gobwas.HTTPUpgrader{Protocol: func(p string) bool { return p == "chat.v1" }}
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, buffered, _, err := up.Upgrade(r, w)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		var message []byte
+		for kind := gobwas.OpCode(0); ; {
+			f, err := gobwas.ReadFrame(buffered) // of the library's frames, as that of clients
+			if err != nil {
+				ended(0)
+				return
+			}
+			if err := gobwas.CheckHeader(f.Header, gobwas.StateServerSide); err != nil {
+				_ = gobwas.WriteFrame(c, gobwas.NewCloseFrame(gobwas.NewCloseFrameBody(gobwas.StatusProtocolError, err.Error())))
+				return
+			}
+			f = gobwas.UnmaskFrameInPlace(f)
+			switch f.Header.OpCode {
+			case gobwas.OpPing:
+				err = gobwas.WriteFrame(c, gobwas.NewPongFrame(f.Payload))
+				continue
+			case gobwas.OpPong:
+				err = gobwas.WriteFrame(c, gobwas.NewTextFrame([]byte("pong")))
+				continue
+			case gobwas.OpClose:
+				code, _ := gobwas.ParseCloseFrameData(f.Payload)
+				ended(int(code))
+				_ = gobwas.WriteFrame(c, gobwas.NewCloseFrame(f.Payload))
+				return
+			case gobwas.OpContinuation:
+			default:
+				kind, message = f.Header.OpCode, nil
+			}
+			message = append(message, f.Payload...)
+			switch {
+			case !f.Header.Fin:
+			case kind == gobwas.OpText && string(message) == sayFragments:
+				for i, p := range []string{large[:4], large[4:40_000], "", large[40_000:]} {
+					o := gobwas.OpContinuation
+					if i == 0 {
+						o = gobwas.OpText
+					}
+					err = errors.Join(err, gobwas.WriteFrame(c, gobwas.NewFrame(o, i == 3, []byte(p))))
+				}
+			case kind == gobwas.OpText && string(message) == sayPing:
+				err = gobwas.WriteFrame(c, gobwas.NewPingFrame([]byte("a")))
+			case kind == gobwas.OpText && string(message) == sayClose:
+				err = gobwas.WriteFrame(c, gobwas.NewCloseFrame(gobwas.NewCloseFrameBody(4321, "bye")))
+			case kind == gobwas.OpText && string(message) == sayDrop:
+				return
+			default:
+				err = gobwas.WriteFrame(c, gobwas.NewFrame(kind, true, message))
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// call runs f as a client of Daimon on a scheduler of its own, up to the end of the connection.
+func call(t *testing.T, url string, options daimon.Options, f func(*coroutine.Conn) error) error {
+	t.Helper()
+	v := &daimon.Client{URL: url, Options: options, Header: http.Header{"Origin": {strings.Replace(url, "ws", "http", 1)}},
+		Handler: func(c *daimon.Conn) act.Action { return coroutine.New(c, f) }}
+	if strings.HasPrefix(url, "wss:") {
+		v.Filters = []listener.Filter{secure.Client(&tls.Config{InsecureSkipVerify: true}, nil)}
+	}
+	return dial(t, v)
+}
+
+// dial runs a client, and returns how it has ended.
+func dial(t *testing.T, v *daimon.Client) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	s := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		s.Spawn(&noting{act.Child{Action: v.Dial()}, ended})
+		return nil
+	})
+	err := servertest.Receive(t, ended)
+	require.NoError(t, s.End())
+	return err
+}
+
+// noting notes how an action has ended.
+type noting struct {
+	act.Child
+	ended chan error
+}
+
+func (n *noting) Act(t *act.Task) act.Directive {
+	switch d := n.Child.Act(t); d {
+	case act.Done:
+		n.ended <- nil
+		return d
+	case act.Failed:
+		n.ended <- t.Err()
+		return act.Done
+	default:
+		return d
+	}
+}
+
+// swap sends a message and returns the next one.
+func swap(c *coroutine.Conn, kind daimon.Type, p string) (string, error) {
+	if err := c.Write(kind, []byte(p)); err != nil {
+		return "", err
+	}
+	m, err := c.Read()
+	if err == nil && m.Type != kind {
+		err = fmt.Errorf("type %d instead of %d", m.Type, kind)
+	}
+	return string(m.Data), err
+}
+
+// converse is what a client says, up to the last word.
+func converse(c *coroutine.Conn) error {
+	if c.Under().Subprotocol() != "chat.v1" {
+		return fmt.Errorf("subprotocol %q", c.Under().Subprotocol())
+	}
+	for _, n := range []int{0, 1, 125, 126, 127, 4095, 4096, 65535, 65536, 65537, 1 << 20} {
+		p := string(noise(n))
+		got, err := swap(c, daimon.Binary, p)
+		if err != nil {
+			return err
+		}
+		if got != p {
+			return fmt.Errorf("%d bytes came back as another %d", n, len(got))
+		}
+	}
+	for says, want := range map[string]string{"": "", "€": "€", large: large, sayFragments: large, sayPing: "pong"} {
+		got, err := swap(c, daimon.Text, says)
+		if err != nil {
+			return fmt.Errorf("%.20q: %w", says, err)
+		}
+		if got != want {
+			return fmt.Errorf("%.20q came back as %.20q", says, got)
+		}
+	}
+	return nil
+}
+
+// ends returns how the connection ends after a message.
+func ends(c *coroutine.Conn, says string) error {
+	_, err := swap(c, daimon.Text, says)
+	return err
+}
+
+// The client of Daimon talks to servers of other libraries, which run on net/http, and on the reactor by httpd/nethttp.
+func TestSocketServersOfOtherLibraries(t *testing.T) {
+	secured := kind{"net/http with TLS", func(t *testing.T, h http.Handler) *web {
+		servertest.CheckDescriptors(t)
+		s := httptest.NewTLSServer(h)
+		t.Cleanup(s.Close)
+		return visitor(t, s.URL, s.Close)
+	}}
+	all := append([]kind{secured}, tier.Choose(ours[:1], kinds, kinds)...)
+	for name, serve := range socketServers {
+		for _, k := range all {
+			t.Run(name+"/"+k.name, func(t *testing.T) {
+				codes := make(chan int, 100)
+				v := k.serve(t, serve(func(code int) { codes <- code }))
+				url := strings.Replace(v.url, "http", "ws", 1)
+				chat := daimon.Options{Subprotocols: []string{"chat.v2", "chat.v1"}, MaxMessage: 32 << 20}
+
+				require.NoError(t, call(t, url, chat, converse), "done is 1000")
+				require.Equal(t, 1000, servertest.Receive(t, codes))
+				require.NoError(t, call(t, url, chat, func(c *coroutine.Conn) error {
+					if _, err := swap(c, daimon.Text, "x"); err != nil {
+						return err
+					}
+					c.Close(4000, "enough")
+					return nil
+				}))
+				require.Equal(t, 4000, servertest.Receive(t, codes))
+
+				for says, want := range map[string]daimon.CloseError{sayClose: {Code: 4321, Reason: "bye"}, sayDrop: {Code: 1006}} {
+					require.NoError(t, call(t, url, chat, func(c *coroutine.Conn) error {
+						err := ends(c, says)
+						if got := (*daimon.CloseError)(nil); !errors.As(err, &got) || *got != want {
+							return fmt.Errorf("%s ends with %v", says, err)
+						}
+						return nil
+					}))
+				}
+				for len(codes) > 0 {
+					<-codes
+				}
+
+				// A message that is larger than the client takes.
+				require.NoError(t, call(t, url, daimon.Options{Subprotocols: chat.Subprotocols, MaxMessage: 1000}, func(c *coroutine.Conn) error {
+					err := ends(c, strings.Repeat("x", 1001))
+					if got := (*daimon.CloseError)(nil); !errors.As(err, &got) || got.Code != 1009 {
+						return fmt.Errorf("a large message ends with %v", err)
+					}
+					return nil
+				}))
+				for servertest.Receive(t, codes) != 1009 {
+				}
+
+				// Pings of the client do no harm, and an order is 1001.
+				pings := daimon.Options{Subprotocols: chat.Subprotocols, Timeouts: daimon.Timeouts{Ping: time.Millisecond}}
+				require.NoError(t, call(t, url, pings, func(c *coroutine.Conn) error {
+					if err := c.Co().Sleep(20 * time.Millisecond); err != nil {
+						return err
+					}
+					if _, err := swap(c, daimon.Text, "x"); err != nil {
+						return err
+					}
+					c.Co().Scheduler().Group().Shutdown(servertest.Drain)
+					_, err := c.Read()
+					return err
+				}))
+				for servertest.Receive(t, codes) != 1001 {
+				}
+				v.drain()
+			})
+		}
+	}
+}
+
+// A server of another library that refuses.
+func TestASocketServerRefuses(t *testing.T) {
+	s := httptest.NewServer(serveGorilla(func(int) {}))
+	t.Cleanup(s.Close)
+	v := &daimon.Client{URL: strings.Replace(s.URL, "http", "ws", 1), Header: http.Header{"Origin": {"https://a.example"}},
+		Handler: func(c *daimon.Conn) act.Action { return coroutine.New(c, converse) }}
+	var err *daimon.DialError
+	require.ErrorAs(t, dial(t, v), &err)
+	require.Equal(t, 403, err.Status)
+	require.Contains(t, string(err.Body), "Forbidden")
+	require.Equal(t, "13", err.Header.Get("Sec-Websocket-Version"))
+}
