@@ -5,6 +5,7 @@
 //	plan_test.go     what a client says
 //	client_test.go   how a client behaves, and what it may read
 //	handler_test.go  the handlers
+//	dialled_test.go  clients of the package's own
 package worlds_test
 
 import (
@@ -31,15 +32,20 @@ func TestMain(m *testing.M) { servertest.Worlds(m, 60, 20, 2000) }
 // TestServer runs clients against a Server. Without resets and delays, no connection may end without a reason, and time-outs
 // come when they are due. With them, clients still know what they may read.
 func TestServer(t *testing.T) {
-	gentle := sim.Anything()
-	gentle.Reset, gentle.Aborted, gentle.NoMemory, gentle.NoFiles = 0, 0, 0, 0
-	gentle.Refused, gentle.Unreachable, gentle.TimedOut, gentle.Slow, gentle.Clog = 0, 0, 0, 0, 0
-	const often = 65536 / 10
-	gentle.ShortRead, gentle.ShortWrite, gentle.FalseEmpty, gentle.FalseFull = often, often, often, often
 	var seen counts
-	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: gentle, Panics: true}, &seen) })
+	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: gentle(), Panics: true}, &seen) })
 	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen) })
 	t.Log(seen)
+}
+
+// gentle are the faults of a network in which connections last, and what is sent arrives soon.
+func gentle() sim.Faults {
+	f := sim.Anything()
+	f.Reset, f.Aborted, f.NoMemory, f.NoFiles = 0, 0, 0, 0
+	f.Refused, f.Unreachable, f.TimedOut, f.Slow, f.Clog = 0, 0, 0, 0, 0
+	const often = 65536 / 10
+	f.ShortRead, f.ShortWrite, f.FalseEmpty, f.FalseFull = often, often, often, often
+	return f
 }
 
 // TestSameSeedGivesSameHistory has each world run twice, also if the collector empties pools.
