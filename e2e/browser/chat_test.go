@@ -61,7 +61,6 @@ func (s *chatServer) terminal(t *testing.T, name, room string) *terminal {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // nobody vouches for the certificate of -tls-self
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	x := &terminal{c, bufio.NewReader(c)}
 	x.say(t, name)
 	x.say(t, "/join "+room)
@@ -71,6 +70,7 @@ func (s *chatServer) terminal(t *testing.T, name, room string) *terminal {
 
 func (x *terminal) say(t *testing.T, line string) {
 	t.Helper()
+	require.NoError(t, x.SetDeadline(time.Now().Add(patience)))
 	_, err := io.WriteString(x, line+"\n")
 	require.NoError(t, err)
 }
@@ -78,6 +78,7 @@ func (x *terminal) say(t *testing.T, line string) {
 // hear reads until a line ends with this.
 func (x *terminal) hear(t *testing.T, end string) {
 	t.Helper()
+	require.NoError(t, x.SetDeadline(time.Now().Add(patience)))
 	for {
 		line, err := x.in.ReadString('\n')
 		require.NoError(t, err, end)
@@ -231,9 +232,12 @@ func chatting(t *testing.T, ada, ben *tab) {
 	require.True(t, run[bool](t, ada, `() => { const e = document.getElementById("log"); return e.scrollHeight - e.scrollTop - e.clientHeight < 2 }`))
 
 	// Too fast, and too long.
-	for i := range 12 {
-		ben.say(t, fmt.Sprint("quickly ", i))
-	}
+	run[any](t, ben, `() => {
+		for (let n = 0; n < 15; n++) {
+			document.getElementById("text").value = "quickly " + n;
+			document.getElementById("say").requestSubmit();
+		}
+	}`)
 	ben.shows(t, "notice", "too fast")
 	require.NotEmpty(t, run[string](t, ben, `() => document.getElementById("text").value`), "what was not said is still there")
 	ada.say(t, strings.Repeat("é", 900))
@@ -267,12 +271,14 @@ func chatting(t *testing.T, ada, ben *tab) {
 	cleo.say(t, "So am I.")
 	ada.shows(t, "log", "So am I.")
 
-	// All are told of the end, also the page's user.
+	// All are told of the end.
 	s.terminate(t)
 	for _, p := range []*tab{ada, ben} {
 		p.shows(t, "state", "Disconnected")
+		p.shows(t, "log", "The chat ends.")
 	}
 	cleo.hear(t, "* the chat ends")
+	require.NoError(t, cleo.Close())
 	require.Zero(t, s.Exit(t))
 	require.Contains(t, s.Said(), "ended in order")
 	require.NotContains(t, s.Said(), "failed")

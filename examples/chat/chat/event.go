@@ -26,7 +26,7 @@ type news struct {
 	//	notice   Text is for this member only
 	//	refused  so is Text, and what the member wanted was not done
 	//	broken   the room has ended, and the member is about to enter it again
-	//	over     the chat ends
+	//	over     the chat ends, as code 1001 says
 	Type  string   `json:"type"`
 	Room  string   `json:"room,omitempty"`
 	Name  string   `json:"name,omitempty"`

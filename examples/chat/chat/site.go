@@ -39,6 +39,7 @@ func (c *Chat) Site() httpd.Handler {
 	site.Handle("/{path...}", func(w *httpd.Response, r *httpd.Request) act.Action {
 		w.Add("Content-Security-Policy", policy)
 		w.Add("Referrer-Policy", "no-referrer")
+		w.Add("Cache-Control", "max-age=60") // browsers ask for the icon each time the address changes
 		return page.Serve(w, r)
 	})
 	return site.Serve

@@ -39,18 +39,18 @@ function connect() {
 	socket = fresh;
 	fresh.onopen = () => send({type: "join", room, name: me});
 	fresh.onmessage = event => fresh === socket && receive(JSON.parse(event.data));
-	fresh.onclose = () => fresh === socket && lost();
+	fresh.onclose = event => fresh === socket && lost(event.code === 1001);
 }
 
 const send = wish => socket?.readyState === WebSocket.OPEN && (socket.send(JSON.stringify(wish)), true);
 
 // lost is called when the connection has ended, or could not be made. Each attempt waits longer than the one before, and
 // not all pages come back at the same time.
-function lost() {
+function lost(ends) {
 	socket = null;
 	if (inside) {
 		inside = false;
-		note("The connection is lost. What is said meanwhile will not be shown here.");
+		note((ends ? "The chat ends." : "The connection is lost.") + " What is said meanwhile will not be shown here.");
 	}
 	if (!stays) {
 		state("lost", "Not connected");
@@ -112,9 +112,6 @@ function receive(news) {
 		break;
 	case "broken":
 		note("The room has broken down. It is opened again.");
-		break;
-	case "over":
-		note("The chat ends. This page goes on when it is back.");
 		break;
 	}
 }
@@ -199,9 +196,6 @@ function say({name, text: words}) {
 	what.dir = "auto";
 	item.append(head, what);
 	add(item, mine);
-	if (mine) {
-		warn("");
-	}
 }
 
 // note adds what nobody has said, about somebody or nobody.
