@@ -85,7 +85,7 @@ func alone(f func(*websocket.Conn, *httpd.Request) act.Action) func(*websocket.C
 func bare(says string) string {
 	var to []byte
 	for p := []byte(says); len(p) > 0; {
-		h, n, err := frame.Parse(p, true, false)
+		h, n, err := frame.Parse(p, true, true)
 		if err != nil || n == 0 { // it is wrong, or a part of a header
 			if len(p) > 1 {
 				p[1] &^= 0x80

@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"compress/flate"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -321,4 +325,69 @@ func TestPreparedMessagesAreCompressedOnce(t *testing.T) {
 		}
 	}
 	require.Len(t, frames, 2, "one compressed, and one not")
+}
+
+// The same of a server, to an echo that is a client.
+func TestCompressionOfAClient(t *testing.T) {
+	for _, row := range compressions {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t)
+			for i, way := range ways(bare(row.says)) {
+				if i > 5 && !tier.Choose(false, true, true) {
+					break
+				}
+				var ended error
+				v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(&ended)), Options: websocket.Options{MaxMessage: 1000,
+					Compression: websocket.Compression{On: true, Min: 1}}}
+				c, request, o := w.serve(v, listener.Limits{})
+				c.send(strings.TrimSuffix(answer(request), "\r\n") + "Sec-WebSocket-Extensions: " + deflate.Offer(false) + "\r\n\r\n")
+				c.send(way...)
+				require.Equal(t, row.told, c.rest(), "split %d", i)
+				w.Until("the end", func() bool { return o.over })
+				require.NoError(t, o.err)
+				var err *websocket.CloseError
+				require.ErrorAs(t, ended, &err)
+				require.Equal(t, closeCode.FindStringSubmatch(row.told)[1], fmt.Sprint(err.Code))
+			}
+		})
+	}
+}
+
+// A connection that has compressed and inflated messages keeps nothing of them, or with context takeover the end of both.
+func TestMemoryOfAConnectionThatCompresses(t *testing.T) {
+	tier.NoRace(t, "measures memory")
+	const n = 2000
+	message := strings.Repeat("it is said again and again, ", 5000)
+	each := map[websocket.Compression]int{}
+	none, plain, takeover := websocket.Compression{}, websocket.Compression{On: true}, websocket.Compression{On: true, Takeover: true}
+	for _, o := range []websocket.Compression{none, plain, takeover} {
+		w := newWorld(t)
+		says := text(message)
+		if o.On {
+			says = squeezed(message)
+		}
+		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compression: o}}
+		talk := func(p *peer) {
+			p.says = []byte(handshake + offers + "\r\n")
+			w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(listener.NewConn(w.S, p, listener.Limits{})))
+			servertest.Step(t, w.S)
+			p.forget()
+			p.says = []byte(says)
+			p.reader.Wake()
+			servertest.Step(t, w.S)
+			require.Positive(t, p.took)
+			require.Equal(t, o.On, p.took < len(message))
+		}
+		peers := make([]peer, n+1)
+		talk(&peers[n]) // what the scheduler has for all of them is there then
+		before := heap()
+		for i := range n {
+			talk(&peers[i])
+		}
+		each[o] = (heap() - before) / n
+		runtime.KeepAlive(peers)
+	}
+	t.Log(each)
+	require.InDelta(t, each[none], each[plain], 200)
+	require.InDelta(t, each[none]+40<<10, each[takeover], 1000)
 }
