@@ -13,7 +13,8 @@ import (
 type Compression struct {
 	On bool
 	// Takeover lets a message refer to those before it, so that small ones that are similar become much smaller. It costs up
-	// to 40 KiB for each connection. Without it a connection has no memory for compression. The peer may prevent it.
+	// to 40 KiB for each connection, and small messages take three times as long. Without it a connection has no memory for
+	// compression. The peer may prevent it.
 	Takeover bool
 	// Min is the size of the smallest message that is compressed when it is sent. 0 means 256 bytes, or 64 with Takeover. A
 	// message that compression does not make smaller is sent as it is.
