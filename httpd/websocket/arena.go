@@ -42,6 +42,13 @@ func (a *arena) room() []byte {
 	return a.block[len(a.block):]
 }
 
+// keep makes p the space, unless it is large.
+func (a *arena) keep(p []byte) {
+	if cap(p) <= kept {
+		a.space = p[:0]
+	}
+}
+
 // TurnEnd takes back what was lent. With the race detector it is overwritten, so that tests notice who keeps it.
 func (a *arena) TurnEnd() {
 	a.used = false

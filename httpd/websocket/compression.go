@@ -76,15 +76,28 @@ func (c *Conn) compresses(p []byte) bool {
 	return c.codec != nil && len(p) >= c.options.Compression.min()
 }
 
-// compress returns p compressed, in memory that is for the time of a call, if that is smaller.
+// compress returns p compressed, if that is smaller. It is in memory that is for the time of a call.
 func (c *Conn) compress(p []byte) (packed []byte, ok bool) {
 	a := arenas.Get(c.conn.Scheduler())
 	packed, ok = c.codec.Compress(a.space[:0], p)
-	if cap(packed) <= kept {
-		a.space = packed[:0]
-	}
-	if !ok {
+	if a.keep(packed); !ok {
 		return p, false
 	}
 	return packed, true
+}
+
+// compressPiece returns a piece of a message as it is sent, in such memory, and whether it begins a compressed message: the
+// size of the first piece decides.
+func (c *Conn) compressPiece(p []byte, last bool) (packed []byte, begins bool) {
+	begins = c.sending == 0
+	if begins {
+		c.packs = c.compresses(p)
+	}
+	if !c.packs {
+		return p, false
+	}
+	a := arenas.Get(c.conn.Scheduler())
+	packed = c.codec.Piece(a.space[:0], p, last)
+	a.keep(packed)
+	return packed, begins
 }

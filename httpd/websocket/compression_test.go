@@ -391,3 +391,40 @@ func TestMemoryOfAConnectionThatCompresses(t *testing.T) {
 	require.InDelta(t, each[none], each[plain], 200)
 	require.InDelta(t, each[none]+40<<10, each[takeover], 1000)
 }
+
+// A message that is sent in pieces is compressed if its first piece is large enough. What comes behind it refers to it, or not.
+func TestPiecesAreCompressed(t *testing.T) {
+	w := newWorld(t)
+	for _, takeover := range []bool{false, true} {
+		a := waits()
+		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{
+			Compression: websocket.Compression{On: true, Takeover: takeover, Min: 100}}}
+		c, _ := w.offer(v, listener.Limits{}, offers)
+		codec := deflate.New(deflate.Terms{Receives: takeover})
+		for _, pieces := range [][]string{{long, long, ""}, {long, "a", "b"}, {long}, {"", long, long}, {long, "", long}, {"a", "b"}} {
+			w.Turn(func(*act.Task) {
+				for i, p := range pieces {
+					require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(p), i == len(pieces)-1))
+				}
+			})
+			var packed []byte
+			for i := range pieces {
+				var h frame.Header
+				var p []byte
+				c.read(func() (err error) {
+					h, p, err = readPayload(c)
+					return err
+				})
+				require.Equal(t, i == len(pieces)-1, h.Final)
+				require.Equal(t, i == 0 && pieces[0] == long, h.Compressed)
+				packed = append(packed, p...)
+			}
+			if pieces[0] == long {
+				var err error
+				packed, err = codec.Inflate(nil, packed, 1000)
+				require.NoError(t, err)
+			}
+			require.Equal(t, strings.Join(pieces, ""), string(packed))
+		}
+	}
+}

@@ -79,7 +79,8 @@ type Conn struct {
 	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 	dropped int
 	sending Type // of that message; 0: none has begun
-	ponged  bool // there is such an answer
+	packs   bool // it is sent compressed
+	ponged  bool // there is an answer to the latest ping
 	client  bool // this side masks what it sends, and the other one does not
 	packed  bool // the present message of the peer is compressed; here it takes no space
 }

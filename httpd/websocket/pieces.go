@@ -9,7 +9,9 @@ import (
 
 // SendPiece sends a message piece by piece, so that a large one need not be in memory. Each piece is sent as Send sends a
 // message, all of it or nothing, and it is a frame of its own. All pieces of a message have the same type, and last is true
-// for the last one, which may be empty. It is not compressed.
+// for the last one, which may be empty.
+//
+// If the first piece has at least Compression.Min bytes, all of them are compressed.
 //
 // Until then no other message is sent: what is pushed waits, and a Send is an act.Blocked, that of the same task too. So one
 // task at a time sends in pieces. Pings and pongs go between the pieces. Close ends the connection within the message, and
@@ -27,7 +29,9 @@ func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	if err := c.room(len(p)); err != nil {
 		return err
 	}
-	c.putFrame(frame.Header{Opcode: o, Final: last}, p)
+	h := frame.Header{Opcode: o, Final: last}
+	p, h.Compressed = c.compressPiece(p, last)
+	c.putFrame(h, p)
 	if c.sending = t; last {
 		c.unblock()
 		if _ = c.flush(); len(c.backlog) > 0 {
