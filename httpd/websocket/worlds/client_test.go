@@ -26,6 +26,7 @@ type client struct {
 	status   int // of the close frame at the end
 	reason   string
 	behaviour
+	compression
 
 	// What it has said.
 	queue   []saying
@@ -71,6 +72,7 @@ func (c *client) run(s *sim.Client) error {
 	c.Client = s
 	r := s.Rand()
 	c.behave(r)
+	c.offers(r)
 	c.handles = from(r, echoes, echoes, echoes, inPieces, inPieces, either, deaf)
 	if c.handles == deaf && r.IntN(2) == 0 {
 		c.parting = resets // behind what is not received no other end is noticed
@@ -156,7 +158,7 @@ func (c *client) await(f func() bool) {
 // talk is the strand that says what is planned.
 func (c *client) talk() error {
 	c.put(saying{what: "handshake", raw: fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost: world\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", c.n)})
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n%s\r\n", c.n, c.field)})
 	c.await(func() bool { return c.switched || c.eager })
 	for _, s := range c.plan {
 		if c.closed != nil || c.over {
@@ -298,7 +300,7 @@ func (c *client) read() error {
 		return c.end(err, true)
 	}
 	for {
-		f, begun, err := readFrame(c.in)
+		f, packed, begun, err := readFrame(c.in)
 		if errors.Is(err, errRules) {
 			return c.wrong("%v", err)
 		}
@@ -308,7 +310,7 @@ func (c *client) read() error {
 		if c.closed != nil {
 			return c.wrong("a frame of opcode %d and %d bytes behind the close frame", f.opcode, len(f.payload))
 		}
-		if err := c.take(f); err != nil {
+		if err := c.take(f, packed); err != nil {
 			return err
 		}
 	}
@@ -330,12 +332,15 @@ func (c *client) handshake() error {
 	if !strings.Contains(string(read), "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") {
 		return c.wrong("the answer to the handshake is %q", read)
 	}
+	if strings.Contains(string(read), "\r\nSec-WebSocket-Extensions: permessage-deflate") != c.packs {
+		return c.wrong("the answer to the handshake is %q", read)
+	}
 	c.switched = true
 	return nil
 }
 
 // take takes a frame of the server.
-func (c *client) take(f frame) error {
+func (c *client) take(f frame, packed bool) error {
 	switch f.opcode {
 	case pong:
 		for i := c.ponged; i < len(c.said); i++ {
@@ -359,13 +364,21 @@ func (c *client) take(f frame) error {
 		if c.parts != nil {
 			return c.wrong("a message within a message")
 		}
-		c.parts = &message{f.opcode, f.payload}
+		if packed && !c.packs {
+			return c.wrong("a compressed message")
+		}
+		c.parts, c.squeezed = &message{f.opcode, f.payload}, packed
 	}
 	if !f.final {
 		return nil
 	}
 	m := *c.parts
 	c.parts = nil
+	if c.squeezed {
+		if err := c.inflate(&m); err != nil {
+			return c.wrong("a message that cannot be inflated: %v", err)
+		}
+	}
 	if c.got >= len(c.handler.sent) {
 		return c.wrong("%v that was not sent: it is the %d.", m, c.got)
 	}

@@ -109,7 +109,11 @@ func (c *client) draw() {
 			m = content(r, binry, c.limit) // as large as may be
 		}
 		c.messages = append(c.messages, m)
-		c.fragments(r, m, m.data)
+		if c.packs && r.IntN(3) > 0 {
+			c.fragments(r, message{m.opcode, c.squeeze(m.data)}, true)
+		} else {
+			c.fragments(r, m, false)
+		}
 		c.plan[len(c.plan)-1].message = len(c.messages)
 	}
 	for range from(r, 0, 0, 1, 3) {
@@ -123,9 +127,9 @@ func (c *client) draw() {
 	}
 }
 
-// fragments adds a message, or a beginning of it, in frames, with control frames between them.
-func (c *client) fragments(r *rand.Rand, m message, data []byte) {
-	opcode := m.opcode
+// fragments adds a message in frames, with control frames between them.
+func (c *client) fragments(r *rand.Rand, m message, packed bool) {
+	opcode, data := m.opcode, m.data
 	for largest := 1 << r.IntN(18); ; opcode = more {
 		n := len(data)
 		if r.IntN(3) > 0 {
@@ -135,6 +139,9 @@ func (c *client) fragments(r *rand.Rand, m message, data []byte) {
 		n = min(n, len(data))
 		last := n == len(data) && r.IntN(3) > 0
 		c.say(r, saying{what: fmt.Sprintf("%d bytes of opcode %d, last %v", n, opcode, last)}, frame{last, opcode, data[:n]})
+		if packed && opcode != more {
+			c.pack()
+		}
 		if data = data[n:]; last {
 			return
 		}
@@ -187,6 +194,14 @@ func (c *client) close(r *rand.Rand) {
 func (c *client) violate(r *rand.Rand) {
 	one := func(name string, code int, f frame) { c.say(r, saying{what: name, breaks: code}, f) }
 	raw := func(name string, p ...byte) { c.plan = append(c.plan, saying{what: name, breaks: 1002, raw: p}) }
+	if c.packs && c.handles != deaf && r.IntN(2) == 0 {
+		c.violateCompression(r)
+		return
+	}
+	bits := 3
+	if c.packs {
+		bits = 2
+	}
 	within := c.handles != deaf && r.IntN(2) == 0 // a message
 	if within {
 		c.say(r, saying{what: "a beginning"}, frame{false, text, content(r, text, r.IntN(100)).data})
@@ -200,7 +215,7 @@ func (c *client) violate(r *rand.Rand) {
 		p := content(r, text, 1+r.IntN(10)).data
 		raw("no mask", append([]byte{final | from[byte](r, ping, text), byte(len(p))}, p...)...)
 	case 1:
-		raw("a reserved bit", final|0x10<<r.IntN(3)|from[byte](r, more, text, binry, ping, bye), masked)
+		raw("a reserved bit", final|0x10<<r.IntN(bits)|from[byte](r, more, text, binry, ping, bye), masked)
 	case 2:
 		raw("an unknown opcode", final|from[byte](r, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15), masked)
 	case 3:

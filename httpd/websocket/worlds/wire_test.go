@@ -56,41 +56,45 @@ func head(first, mask byte, length int) []byte {
 // errRules is what a server must not send.
 var errRules = errors.New("the server breaks the rules")
 
-// readFrame reads the frame of a server. begun reports whether the connection has ended within it.
-func readFrame(r io.Reader) (f frame, begun bool, err error) {
+// reserved1 is the bit of a compressed message (RFC 7692 6).
+const reserved1 = 0x40
+
+// readFrame reads the frame of a server. packed reports whether it begins a compressed message, and begun whether the
+// connection has ended within it.
+func readFrame(r io.Reader) (f frame, packed, begun bool, err error) {
 	var b [10]byte
 	if n, err := io.ReadFull(r, b[:2]); err != nil {
-		return f, n > 0, err
+		return f, false, n > 0, err
 	}
-	f.final, f.opcode = b[0]&final != 0, b[0]&15
+	f.final, f.opcode, packed = b[0]&final != 0, b[0]&15, b[0]&reserved1 != 0
 	n := int(b[1])
 	switch {
-	case b[0]&0x70 != 0:
-		return f, false, fmt.Errorf("%w: a reserved bit", errRules)
+	case b[0]&0x30 != 0 || packed && f.opcode != text && f.opcode != binry:
+		return f, false, false, fmt.Errorf("%w: a reserved bit", errRules)
 	case n&masked != 0:
-		return f, false, fmt.Errorf("%w: a mask", errRules)
+		return f, false, false, fmt.Errorf("%w: a mask", errRules)
 	case f.opcode >= bye && (n > 125 || !f.final):
-		return f, false, fmt.Errorf("%w: a control frame that is long, or a fragment", errRules)
+		return f, false, false, fmt.Errorf("%w: a control frame that is long, or a fragment", errRules)
 	case f.opcode > pong || f.opcode > binry && f.opcode < bye:
-		return f, false, fmt.Errorf("%w: opcode %d", errRules, f.opcode)
+		return f, false, false, fmt.Errorf("%w: opcode %d", errRules, f.opcode)
 	case n == 126:
 		if _, err := io.ReadFull(r, b[:2]); err != nil {
-			return f, true, err
+			return f, packed, true, err
 		}
 		if n = int(b[0])<<8 | int(b[1]); n < 126 {
-			return f, false, fmt.Errorf("%w: a long length of %d", errRules, n)
+			return f, false, false, fmt.Errorf("%w: a long length of %d", errRules, n)
 		}
 	case n == 127:
 		if _, err := io.ReadFull(r, b[:8]); err != nil {
-			return f, true, err
+			return f, packed, true, err
 		}
 		if n = int(binary.BigEndian.Uint64(b[:])); n < 65536 || n > 1<<24 {
-			return f, false, fmt.Errorf("%w: a long length of %d", errRules, n)
+			return f, false, false, fmt.Errorf("%w: a long length of %d", errRules, n)
 		}
 	}
 	f.payload = make([]byte, n)
 	_, err = io.ReadFull(r, f.payload)
-	return f, err != nil, err
+	return f, packed, err != nil, err
 }
 
 // status returns what a close frame says. Without a code that is 1005.

@@ -6,6 +6,7 @@
 //	client_test.go   how a client behaves, and what it may read
 //	handler_test.go  the handlers
 //	dialled_test.go  clients of the package's own
+//	compression_test.go  what a client compresses, and inflates
 package worlds_test
 
 import (
@@ -33,8 +34,16 @@ func TestMain(m *testing.M) { servertest.Worlds(m, 60, 20, 2000) }
 // come when they are due. With them, clients still know what they may read.
 func TestServer(t *testing.T) {
 	var seen counts
-	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: gentle(), Panics: true}, &seen) })
-	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen) })
+	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: gentle(), Panics: true}, &seen, false) })
+	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, false) })
+	t.Log(seen)
+}
+
+// TestCompression is TestServer with messages that are compressed, some of them, on some connections.
+func TestCompression(t *testing.T) {
+	var seen counts
+	servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, true)
+	t.Logf("%d messages were sent compressed, and %d received", seen.squeezed, seen.inflated)
 	t.Log(seen)
 }
 
@@ -55,7 +64,7 @@ func TestSameSeedGivesSameHistory(t *testing.T) {
 	t.Setenv("SIM_SEEDS", "1")
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	for seed := range uint64(10) {
-		servers(t, sim.Options{Seed: seed, Faults: sim.Anything(), Panics: true}, &counts{})
+		servers(t, sim.Options{Seed: seed, Faults: sim.Anything(), Panics: true}, &counts{}, seed%2 == 1)
 	}
 }
 
@@ -64,6 +73,7 @@ type counts struct {
 	connections, ended, orderly, cut, closed, going, silent         int
 	messages, sent, received, pieces, pushed, blocked, pongs, asked int
 	awaited, noticed, dropped, naps, said                           int
+	squeezed, inflated                                              int
 }
 
 func (n counts) String() string {
@@ -90,6 +100,8 @@ type server struct {
 	notices  []notice
 	backlog  int // of notices
 	overflow websocket.Overflow
+	compress bool // connections may be compressed
+	options  websocket.Compression
 	running  int // actions that have begun and not ended
 	clients  []*client
 	ordered  bool
@@ -105,7 +117,7 @@ const (
 	ping5, pong3, close2 = 5 * time.Second, 3 * time.Second, 2 * time.Second
 )
 
-func servers(t *testing.T, o sim.Options, seen *counts) {
+func servers(t *testing.T, o sim.Options, seen *counts, compress bool) {
 	var last *server
 	defer func() {
 		if t.Failed() && last != nil {
@@ -114,7 +126,7 @@ func servers(t *testing.T, o sim.Options, seen *counts) {
 	}()
 	sim.TestWith(t, o, func(w *sim.World) {
 		last.check(t)
-		last = &server{w: w, seen: seen, gentle: o.Faults.Reset == 0, timed: w.Rand().IntN(3) > 0}
+		last = &server{w: w, seen: seen, gentle: o.Faults.Reset == 0, timed: w.Rand().IntN(3) > 0, compress: compress}
 		last.open(t)
 	})
 	last.check(t)
@@ -146,6 +158,10 @@ func (h *server) open(t *testing.T) {
 	v := &websocket.Server{Handler: h.handle, Options: websocket.Options{MaxMessage: int64(h.limit), Timeouts: times}}
 	if h.limit == 1<<20 {
 		v.MaxMessage = 0
+	}
+	if h.compress {
+		h.options = websocket.Compression{On: w.Rand().IntN(8) > 0, Takeover: w.Rand().IntN(2) == 0, Min: pick(w, 0, 1, 1000)}
+		v.Compression = h.options
 	}
 	v.Spread = pick(w, 0, 0, time.Second, 10*time.Second)
 	h.spread = v.Spread
