@@ -148,7 +148,7 @@ type gorillaSocket struct {
 
 // dialGorilla never offers context takeover: the library has none.
 func dialGorilla(_ *testing.T, url string, on, _ bool) (socket, http.Header, error) {
-	d := gorilla.Dialer{TLSClientConfig: anyone, Subprotocols: []string{"chat.v1"}, WriteBufferSize: 100, EnableCompression: on}
+	d := gorilla.Dialer{TLSClientConfig: anyone, Subprotocols: []string{"chat.v1"}, WriteBufferSize: 1000, EnableCompression: on}
 	c, answer, err := d.Dial(url, nil)
 	if err != nil {
 		return nil, nil, err
