@@ -242,14 +242,7 @@ func (c *blocking) end(by int32) bool {
 // closed reports whether Close was called in time.
 func (c *blocking) closed() bool { return c.by.Load() == theCaller }
 
-func (c *blocking) isOver() bool {
-	select {
-	case <-c.over:
-		return true
-	default:
-		return false
-	}
-}
+func (c *blocking) isOver() bool { return lane.IsClosed(c.over) }
 
 // Read reads at most len(p) bytes. After an error of the connection it first returns what is on its way.
 func (c *blocking) Read(p []byte) (int, error) {

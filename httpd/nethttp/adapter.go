@@ -61,31 +61,31 @@ func (a *Adapter) handler() http.Handler {
 	return a.Handler
 }
 
-// crew has the goroutines of a scheduler's handlers: as many as there are handlers that run.
-type crew struct {
+// executor has the goroutines of a scheduler's handlers: as many as there are handlers that run.
+type executor struct {
 	act.Executor
 	wait  lane.Wait
-	pool  givenTo // the Executor, if it is the default one
+	pool  batcher // the Executor, if it is the default one
 	atEnd func(f func())
 	given bool // something since the latest end of a pass
 }
 
-// givenTo is what the default Executor has.
-type givenTo interface {
+// batcher is the default Executor: it can start the goroutines for many functions at once.
+type batcher interface {
 	Give(f func())
 	Recruit()
 }
 
-var crews = act.NewLocal(func(s *act.Scheduler) *crew {
-	c := &crew{Executor: s.Reserve(math.MaxInt32), atEnd: func(f func()) { hook.AtPassEnd(s, f) }}
+var executors = act.NewLocal(func(s *act.Scheduler) *executor {
+	c := &executor{Executor: s.Reserve(math.MaxInt32), atEnd: func(f func()) { hook.AtPassEnd(s, f) }}
 	c.wait = lane.WaitOf(c.Executor)
-	c.pool, _ = c.Executor.(givenTo)
+	c.pool, _ = c.Executor.(batcher)
 	return c
 })
 
 // Execute has f called on a goroutine. With the default Executor, the goroutines for all requests of a pass begin at its
 // end: otherwise each might interrupt the thread at once.
-func (c *crew) Execute(f func()) {
+func (c *executor) Execute(f func()) {
 	switch {
 	case c.pool == nil:
 		c.Executor.Execute(f)
@@ -97,7 +97,7 @@ func (c *crew) Execute(f func()) {
 	c.pool.Give(f)
 }
 
-func (c *crew) begin() {
+func (c *executor) begin() {
 	c.given = false
 	c.pool.Recruit()
 }

@@ -11,7 +11,8 @@
 //	web.Handle("/", old.Serve)
 //	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: web.Serve}).Serve)
 //
-// A handler may block: each running request has a goroutine. The scheduler parses requests and sends answers. A connection
+// A handler may block: each running request has a goroutine, whatever act.Config.Offloads says. An act.Config.Executor of
+// one's own has to have a method Reserve for that; otherwise handlers share its goroutines with everything else. The scheduler parses requests and sends answers. A connection
 // between two requests has no goroutine and no buffer.
 //
 //	the scheduler's thread                                 a goroutine
@@ -21,9 +22,9 @@
 //	client ◀── small answers, whole ◀─────────────────── return
 //
 // A chunk has up to 16 KiB. At most two of an answer and five of a body are on their way, so a slow client holds up the
-// handler, and a slow handler the client. Bodies with a Content-Length are received in chunks of up to 64 KiB, while as much
-// is still to come. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken
-// all of it. So content that is at hand is best written at once, with its Content-Length.
+// handler, and a slow handler the client. A body with a Content-Length comes in chunks of up to 64 KiB, while as much is still
+// to come. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken all of it. So content that is at
+// hand is best written at once, with its Content-Length.
 //
 // An order to end waits for all handlers within its bound, also for those whose clients have gone. Contexts of requests do
 // not end with the order, but when its bound is reached. Handlers that have not returned then are counted in the

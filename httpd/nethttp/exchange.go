@@ -69,20 +69,20 @@ const (
 
 // ask is what the goroutine has the task do, and waits for.
 type ask struct {
-	interim *head                // to be sent
-	unread  bool                 // the rest of the body is to stay unread; nothing else is asked for
-	answer  chan<- answerOfATask // has room
+	interim *head        // to be sent
+	unread  bool         // the rest of the body is to stay unread; nothing else is asked for
+	answer  chan<- reply // has room
 }
 
-// answerOfATask is what came of it.
-type answerOfATask struct {
+// reply is what came of it.
+type reply struct {
 	conn net.Conn
 	err  error
 }
 
 // newExchange has the handler called. It fails if the target of the request is none of a URL.
 func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, error) {
-	on := crews.Get(r.Scheduler())
+	on := executors.Get(r.Scheduler())
 	x := &exchange{adapter: a, w: w, r: r, wait: on.wait, over: make(chan struct{})}
 	var err error
 	if x.req, x.cancel, err = a.request(r, &x.ctx); err != nil {
@@ -274,14 +274,14 @@ func (x *exchange) comply(a *ask) (err error, more bool) {
 			return err, false // it is sent when there is room
 		}
 		x.ask.Store(nil)
-		a.answer <- answerOfATask{err: err}
+		a.answer <- reply{err: err}
 		return nil, true
 	}
 	if a.unread {
 		x.ask.Store(nil)
 		x.received = true
 		x.in.End(http.ErrHijacked)
-		a.answer <- answerOfATask{}
+		a.answer <- reply{}
 		return nil, true
 	}
 	if x.applied {
@@ -292,11 +292,11 @@ func (x *exchange) comply(a *ask) (err error, more bool) {
 	x.ask.Store(nil)
 	err = x.w.Hijack(func(c *listener.Conn) act.Action {
 		b := &listener.Bridge{Conn: c}
-		a.answer <- answerOfATask{conn: b.NetConn()}
+		a.answer <- reply{conn: b.NetConn()}
 		return b
 	})
 	if err != nil {
-		a.answer <- answerOfATask{err: err}
+		a.answer <- reply{err: err}
 		return nil, true
 	}
 	x.switched = true
@@ -373,15 +373,6 @@ func (y *stray) Act(t *act.Task) act.Directive {
 
 func (y *stray) String() string { return y.name }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 func isBlocked(err error) bool {
 	_, is := err.(act.Blocked)
 	return is
@@ -439,12 +430,12 @@ func (x *exchange) hijack() (conn net.Conn, unread []byte, err error) {
 }
 
 // request has the task do something, behind all that was written.
-func (x *exchange) request(a *ask) answerOfATask {
-	answer := make(chan answerOfATask, 1)
+func (x *exchange) request(a *ask) reply {
+	answer := make(chan reply, 1)
 	a.answer = answer
 	x.ask.Store(a)
 	x.bell.Wake()
-	for done := func() bool { return len(answer) > 0 || closed(x.over) }; x.wait != nil && !done(); {
+	for done := func() bool { return len(answer) > 0 || lane.IsClosed(x.over) }; x.wait != nil && !done(); {
 		x.wait(done)
 	}
 	select {
@@ -456,7 +447,7 @@ func (x *exchange) request(a *ask) answerOfATask {
 	case v := <-answer: // it came before the end: that of Hijack is followed by it
 		return v
 	default:
-		return answerOfATask{err: net.ErrClosed}
+		return reply{err: net.ErrClosed}
 	}
 }
 

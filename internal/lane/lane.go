@@ -196,7 +196,7 @@ func (l *Lane) Read(p []byte) (int, error) {
 	defer l.calls.Unlock()
 	for {
 		switch {
-		case isClosed(l.over):
+		case IsClosed(l.over):
 			return 0, ErrOver
 		case l.passed():
 			return 0, os.ErrDeadlineExceeded
@@ -221,7 +221,7 @@ func (l *Lane) await() error {
 		l.bell.Wake()
 	}
 	if l.Wait != nil {
-		if l.Wait(l.readable); isClosed(l.over) || !l.readable() {
+		if l.Wait(l.readable); IsClosed(l.over) || !l.readable() {
 			return nil
 		}
 	}
@@ -274,9 +274,9 @@ func (l *Lane) Write(p []byte) (written int, err error) {
 	defer l.calls.Unlock()
 	for {
 		switch {
-		case isClosed(l.over), l.finished.Load():
+		case IsClosed(l.over), l.finished.Load():
 			return written, ErrOver
-		case isClosed(l.ended):
+		case IsClosed(l.ended):
 			return written, l.err
 		case l.passed():
 			return written, os.ErrDeadlineExceeded
@@ -336,7 +336,7 @@ func (l *Lane) awaitReturn(o *loan) int {
 
 func (l *Lane) readable() bool { return len(l.chunks) > 0 || l.closed() }
 func (l *Lane) writable() bool { return len(l.chunks) < cap(l.chunks) || l.closed() }
-func (l *Lane) closed() bool   { return isClosed(l.ended) || isClosed(l.over) }
+func (l *Lane) closed() bool   { return IsClosed(l.ended) || IsClosed(l.over) }
 
 // Finish says that nothing more is written, after the calls of Write that are under way. It returns the error of End, or
 // ErrOver, if that is too late. Any goroutine may call it.
@@ -344,9 +344,9 @@ func (l *Lane) Finish() error {
 	l.calls.Lock()
 	defer l.calls.Unlock()
 	switch {
-	case isClosed(l.over):
+	case IsClosed(l.over):
 		return ErrOver
-	case isClosed(l.ended):
+	case IsClosed(l.ended):
 		return l.err
 	}
 	l.finished.Store(true)
@@ -367,7 +367,7 @@ func (l *Lane) SetDeadline(at time.Time) {
 	left := time.Until(at)
 	l.deadline = time.Now().Add(left) // on the monotonic clock, as the timer
 	l.timer.Store(time.AfterFunc(left, l.ring))
-	if isClosed(l.ended) || isClosed(l.over) {
+	if IsClosed(l.ended) || IsClosed(l.over) {
 		l.StopTimer() // what ended it may not have seen the timer
 	}
 }
@@ -392,7 +392,8 @@ func (l *Lane) ring() {
 	}
 }
 
-func isClosed(c <-chan struct{}) bool {
+// IsClosed reports whether a channel that is only ever closed has been.
+func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
