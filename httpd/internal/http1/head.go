@@ -99,10 +99,10 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 func (p *Parser) noLineEnd(in []byte, i int) error {
 	from := max(p.start, p.looked)
 	p.looked = i
+	if !p.begun && !p.Response && bytes.IndexByte(in[from:i], '\t') >= 0 {
+		return errControl // no request line has one, so nobody has to wait for the end of this one
+	}
 	if i == len(in) || i+1 == len(in) && in[i] == '\r' {
-		if !p.begun && bytes.IndexByte(in[from:i], '\t') >= 0 {
-			return errControl // no request line has one, so nobody has to wait for the end of this one
-		}
 		return p.within(len(in))
 	}
 	if err := p.within(i + 1); err != nil {
@@ -143,6 +143,8 @@ func (p *Parser) requestLine(text []byte, from int) error {
 func (p *Parser) noRequestLine(text []byte) error {
 	first, last := bytes.IndexByte(text, ' '), bytes.LastIndexByte(text, ' ')
 	switch {
+	case bytes.IndexByte(text, '\t') >= 0:
+		return errControl
 	case syntax.IsBlank(text[0]):
 		return errFold
 	case first < 0 || last <= first+1:

@@ -136,6 +136,9 @@ func TestAHeadInPieces(t *testing.T) {
 		"GET / HTTP/1.1\r\nX: a\x00\n",
 		"G\x00T / HTTP/1.1\r\n",
 		"GET / HTTP/1.1\r\nHost: a\r\nX: \tb\t\r\n\r\n",
+		"\t\n",
+		"G\tT / HTTP/1.1\r\n",
+		"GET /\t HTTP/1.1\r\n",
 	} {
 		whole := parse(text)
 		var cuts []int
@@ -185,6 +188,7 @@ func TestResponses(t *testing.T) {
 	for text, want := range map[string]answered{
 		"HTTP/1.1 200 OK\nA: b\n\n":                                {status: 200, minor: 1, fields: "A=b;", body: -1, persistent: true},
 		"HTTP/1.0 404 Not Found\n\n":                               {status: 404, body: -1},
+		"HTTP/1.1 200 \tOK\n\n":                                    {status: 200, minor: 1, body: -1, persistent: true},
 		"HTTP/1.1 101 \nUpgrade: a\n\n":                            {status: 101, minor: 1, fields: "Upgrade=a;", body: -1, persistent: true},
 		"HTTP/1.1 999\nContent-Length: 0\n\n":                      {status: 999, minor: 1, fields: "Content-Length=0;", persistent: true},
 		"HTTP/1.1 500 \xe9\nTransfer-Encoding: chunked\n\n":        {status: 500, minor: 1, fields: "Transfer-Encoding=chunked;", chunked: true, persistent: true},
