@@ -36,7 +36,7 @@ const (
 var large = "κόσμε" + strings.Repeat("€", 30_000) + "!"
 
 // socketServers are handlers of net/http by libraries of WebSocket, as their documentation has them. They speak the
-// subprotocol chat.v1. ended gets the code with which a connection was closed.
+// subprotocol chat.v1, and compress messages if the client offers it, but for gobwas. ended gets the code with which a connection was closed.
 var socketServers = map[string]func(ended func(code int)) http.HandlerFunc{
 	"coder":   serveCoder,
 	"gorilla": serveGorilla,
@@ -46,7 +46,8 @@ var socketServers = map[string]func(ended func(code int)) http.HandlerFunc{
 
 func serveCoder(ended func(int)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"chat.v1"}})
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"chat.v1"},
+			CompressionMode: websocket.CompressionContextTakeover})
 		if err != nil {
 			return
 		}
@@ -85,7 +86,7 @@ func serveCoder(ended func(int)) http.HandlerFunc {
 }
 
 func serveGorilla(ended func(int)) http.HandlerFunc {
-	up := gorilla.Upgrader{Subprotocols: []string{"chat.v1"}, WriteBufferSize: 1000}
+	up := gorilla.Upgrader{Subprotocols: []string{"chat.v1"}, WriteBufferSize: 1000, EnableCompression: true}
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := up.Upgrade(w, r, nil)
 		if err != nil {
@@ -154,7 +155,9 @@ func (v *gwsServer) OnClose(_ *gws.Conn, err error) { v.ended((&gwsSocket{}).clo
 
 func serveGWS(ended func(int)) http.HandlerFunc {
 	up := gws.NewUpgrader(&gwsServer{ended: ended}, &gws.ServerOption{SubProtocols: []string{"chat.v1"},
-		ReadMaxPayloadSize: 32 << 20, WriteMaxPayloadSize: 32 << 20, CheckUtf8Enabled: true})
+		ReadMaxPayloadSize: 32 << 20, WriteMaxPayloadSize: 32 << 20, CheckUtf8Enabled: true,
+		PermessageDeflate: gws.PermessageDeflate{Enabled: true, ServerContextTakeover: true, ClientContextTakeover: true,
+			ServerMaxWindowBits: 15, ClientMaxWindowBits: 15, Threshold: 1}})
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := up.Upgrade(w, r)
 		if err != nil {
@@ -334,6 +337,12 @@ func TestSocketServersOfOtherLibraries(t *testing.T) {
 
 				require.NoError(t, call(t, url, chat, converse), "done is 1000")
 				require.Equal(t, 1000, servertest.Receive(t, codes))
+				for _, takeover := range []bool{false, true} {
+					packed := chat
+					packed.Compression = daimon.Compression{On: true, Takeover: takeover, Min: 1}
+					require.NoError(t, call(t, url, packed, converse), "takeover: %v", takeover)
+					require.Equal(t, 1000, servertest.Receive(t, codes))
+				}
 				require.NoError(t, call(t, url, chat, func(c *coroutine.Conn) error {
 					if _, err := swap(c, daimon.Text, "x"); err != nil {
 						return err
