@@ -16,7 +16,8 @@ type Options struct {
 	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
 	// takes at most twice the memory of what has come.
 	//
-	// A compressed message is inflated when all of it has come, to as much memory again, and in one turn.
+	// A compressed message is inflated when all of it has come, to at most that size. That takes memory beside what has come,
+	// and some milliseconds of the turn for each MiB.
 	MaxMessage int64
 	// Backlog is how many messages of Push may wait for a peer that is slow. 0 means 64, and less than 0 means none. What
 	// Push does with one more is Overflow; 0 means Block.
