@@ -6,8 +6,12 @@ replace github.com/daimon-go/daimon => ../
 
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
+	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
+	github.com/gobwas/ws v1.5.0
+	github.com/gorilla/websocket v1.5.3
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/lxzan/gws v1.8.9
 	github.com/riverqueue/river v0.51.1
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1
 	github.com/riverqueue/river/rivertype v0.51.1
@@ -15,6 +19,11 @@ require (
 	github.com/valyala/fasthttp v1.74.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/dolthub/maphash v0.1.0 // indirect
+	github.com/gobwas/httphead v0.1.0 // indirect
 )
 
 require (

@@ -69,25 +69,33 @@ func Teach(in io.Writer, t Talk) {
 	if period == 0 {
 		period, hole = hear, hear
 	}
-	fmt.Fprintln(in, say, hear, t.phases(), period, hole, t.HoleLen)
+	apart := 0
+	if t.Apart {
+		apart = 1
+	}
+	fmt.Fprintln(in, say, hear, t.phases(), period, hole, t.HoleLen, apart, len(t.Opening))
 	in.Write(t.Say)
 	in.Write(t.Hear)
+	in.Write(t.Opening)
 }
 
 // Learn is the other end of Teach, for a load generator written in Go.
 func Learn(in *bufio.Reader) (t Talk, err error) {
-	var say, hear int
-	if _, err := fmt.Fscanf(in, "%d %d %d %d %d %d\n", &say, &hear, &t.Phases, &t.Period, &t.Hole, &t.HoleLen); err != nil {
+	var say, hear, apart, opening int
+	if _, err := fmt.Fscanf(in, "%d %d %d %d %d %d %d %d\n", &say, &hear, &t.Phases, &t.Period, &t.Hole, &t.HoleLen, &apart, &opening); err != nil {
 		return t, fmt.Errorf("not told what to say: %w", err)
 	}
-	t.Say, t.Hear = make([]byte, say+t.Phases-1), make([]byte, hear+t.Phases-1)
-	if _, err = io.ReadFull(in, t.Say); err == nil {
-		_, err = io.ReadFull(in, t.Hear)
+	t.Apart = apart == 1
+	t.Say, t.Hear, t.Opening = make([]byte, t.start(t.Phases-1, say)+say), make([]byte, t.start(t.Phases-1, hear)+hear), make([]byte, opening)
+	for _, text := range [][]byte{t.Say, t.Hear, t.Opening} {
+		if _, err := io.ReadFull(in, text); err != nil {
+			return t, err
+		}
 	}
 	if t.HoleLen == 0 {
 		t.Period = 0
 	}
-	return t, err
+	return t, nil
 }
 
 // measure talks to the load generator: both readings are taken while it waits for a line, so the

@@ -10,6 +10,13 @@ type Talk struct {
 	// one byte later than the one before, and after Phases exchanges at the front again. So no answer is mistaken for
 	// an older one.
 	Phases int
+	// Apart reports whether an exchange begins behind the one before, and not one byte later. Then Say and Hear have the
+	// messages and the answers of all phases, one behind the other.
+	Apart bool
+
+	// Opening is a request of HTTP that each connection begins with, if it is not empty. The answer is 101 (Switching
+	// Protocols). Only c/load.c sends it.
+	Opening []byte
 
 	// Hole is a stretch of each Period of an answer in which any bytes will do. Period 0: there is none.
 	Period, Hole, HoleLen int
@@ -17,7 +24,18 @@ type Talk struct {
 
 // bytes that are under way at a time, in each direction.
 func (t Talk) lens() (say, hear int) {
+	if t.Apart {
+		return len(t.Say) / t.phases(), len(t.Hear) / t.phases()
+	}
 	return len(t.Say) - t.phases() + 1, len(t.Hear) - t.phases() + 1
+}
+
+// start returns where a phase begins in Say or Hear, with messages of that size.
+func (t Talk) start(phase, size int) int {
+	if t.Apart {
+		return phase * size
+	}
+	return phase
 }
 
 func (t Talk) phases() int { return max(1, t.Phases) }
@@ -28,13 +46,13 @@ func (t Talk) Count() int { return t.phases() }
 // Message returns the message of a phase.
 func (t Talk) Message(phase int) []byte {
 	n, _ := t.lens()
-	return t.Say[phase:][:n]
+	return t.Say[t.start(phase, n):][:n]
 }
 
 // Answer returns the answer of a phase.
 func (t Talk) Answer(phase int) []byte {
 	_, n := t.lens()
-	return t.Hear[phase:][:n]
+	return t.Hear[t.start(phase, n):][:n]
 }
 
 // Same reports whether two answers are equal but for their holes.

@@ -1,16 +1,20 @@
-// load PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
+// load [-all] PORT CONNS CPU: closed-loop clients that know what they will hear. Each connection sends its next
 // message when the answer to its last one is there as a whole, and compares every byte. What a message
 // holds is no matter here: bytes to be echoed, a request, sixteen requests.
 //
-// Standard input begins with a line, SAY HEAR PHASES PERIOD HOLE LENGTH, and two texts: SAY + PHASES - 1
-// bytes, which hold the message, and HEAR + PHASES - 1, which hold the answer. Each message of a connection
-// begins one byte farther into its text than the last, and so does its answer; the PHASES-th next begins
-// where this one does. In every PERIOD bytes of an answer, LENGTH bytes from HOLE on are not compared.
+// Standard input begins with a line, SAY HEAR PHASES PERIOD HOLE LENGTH APART OPENING, and three texts. The
+// first holds the message, of SAY bytes, and the second the answer, of HEAR bytes. Each message of a
+// connection begins one byte farther into its text than the last, and so does its answer; the PHASES-th next
+// begins where this one does. If APART is 1, each begins behind the last. In every PERIOD bytes of an answer,
+// LENGTH bytes from HOLE on are not compared. The third text, of OPENING bytes, is a request of HTTP, which a
+// connection begins with: it has to be answered with 101 (Switching Protocols).
 //
 // It connects, has one exchange on each connection (so all are accepted), prints "ready", then takes
 // numbers of exchanges on standard input, one a line, and answers each with the nanoseconds it took.
 // The end of input ends it. It works by number, not by time, so that two servers do the same work.
 // CPU -1 leaves it to the kernel where to run.
+//
+// With -all an exchange is a message of the first connection, and its answer to each of the connections.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -37,9 +41,9 @@ struct client {
 	int phase;
 };
 
-static int say, hear, phases, period, hole, hole_len; // see above
-static char *message, *answer;
-static int conns, epoll;
+static int say, hear, phases, period, hole, hole_len, apart, opening; // see above
+static char *message, *answer, *request;
+static int conns, epoll, all;
 static struct client *clients;
 static char *buffer; // for one byte more than an answer has
 static long unsent, unanswered;
@@ -56,10 +60,16 @@ static void wrong(const char *what)
 	exit(1);
 }
 
+// start is where a phase begins in a text.
+static int start(int phase, int size)
+{
+	return apart ? phase * size : phase;
+}
+
 static void push(struct client *c)
 {
 	while (c->sent < say) {
-		int n = send(c->fd, message + c->phase + c->sent, say - c->sent, MSG_NOSIGNAL);
+		int n = send(c->fd, message + start(c->phase, say) + c->sent, say - c->sent, MSG_NOSIGNAL);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0)
@@ -109,7 +119,7 @@ static void pull(struct client *c)
 			wrong("the server closed a connection");
 		if (c->got + n > hear)
 			wrong("the server sent more than was expected");
-		if (!expected(answer + c->phase, c->got, buffer, n))
+		if (!expected(answer + start(c->phase, hear), c->got, buffer, n))
 			wrong("the server sent other bytes than were expected");
 		c->got += n;
 	}
@@ -118,12 +128,9 @@ static void pull(struct client *c)
 		begin(c);
 }
 
-static void run(long exchanges)
+static void finish(void)
 {
 	struct epoll_event events[BATCH];
-	unsent = unanswered = exchanges;
-	for (int i = 0; i < conns && unsent > 0; i++)
-		begin(&clients[i]);
 	while (unanswered > 0) {
 		int n = epoll_wait(epoll, events, BATCH, PATIENCE);
 		if (n < 0 && errno != EINTR)
@@ -137,6 +144,56 @@ static void run(long exchanges)
 	}
 }
 
+// broadcast has the first connection say something, and all of them hear the answer.
+static void broadcast(void)
+{
+	for (int i = 0; i < conns; i++) {
+		clients[i].got = 0;
+		clients[i].phase = (clients[i].phase + 1) % phases;
+	}
+	unanswered = conns;
+	clients[0].sent = 0;
+	push(&clients[0]);
+	finish();
+}
+
+static void run(long exchanges)
+{
+	if (all) {
+		while (exchanges-- > 0)
+			broadcast();
+		return;
+	}
+	unsent = unanswered = exchanges;
+	for (int i = 0; i < conns && unsent > 0; i++)
+		begin(&clients[i]);
+	finish();
+}
+
+// switch_protocols sends the request, and takes the head of its answer.
+static void switch_protocols(int fd)
+{
+	static const char want[] = "HTTP/1.1 101 ", end[] = "\r\n\r\n";
+	char head[4096];
+	struct timeval patience = {.tv_sec = PATIENCE / 1000};
+	int got = 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
+	    send(fd, request, opening, MSG_NOSIGNAL) != opening)
+		die("load: send");
+	while (!memmem(head, got, end, 4)) {
+		int n = recv(fd, head + got, sizeof head - got, 0);
+		if (n < 0)
+			die("load: recv");
+		if (n == 0)
+			wrong("the server closed a connection");
+		got += n;
+	}
+	if (memcmp(head, want, sizeof want - 1))
+		wrong("the server does not switch protocols");
+	if (memcmp(head + got - 4, end, 4))
+		wrong("the server sent more than was expected");
+}
+
 static void dial(struct client *c, int port)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port),
@@ -147,9 +204,11 @@ static void dial(struct client *c, int port)
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof to))
 		die("load: connect");
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (opening)
+		switch_protocols(c->fd);
 	c->sent = say; // nothing under way
 	c->got = hear;
-	c->phase = (c - clients) * 7 % phases;
+	c->phase = all ? 0 : (c - clients) * 7 % phases;
 	if (fcntl(c->fd, F_SETFL, O_NONBLOCK) || epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &e))
 		die("load: watch");
 }
@@ -182,11 +241,12 @@ static char *text(int n)
 static void learn(void)
 {
 	char line[128];
-	if (!fgets(line, sizeof line, stdin) ||
-	    sscanf(line, "%d %d %d %d %d %d", &say, &hear, &phases, &period, &hole, &hole_len) != 6)
+	if (!fgets(line, sizeof line, stdin) || sscanf(line, "%d %d %d %d %d %d %d %d", &say, &hear, &phases,
+						       &period, &hole, &hole_len, &apart, &opening) != 8)
 		wrong("not told what to say");
-	message = text(say + phases - 1);
-	answer = text(hear + phases - 1);
+	message = text(start(phases - 1, say) + say);
+	answer = text(start(phases - 1, hear) + hear);
+	request = text(opening);
 }
 
 static void prepare(int port)
@@ -198,7 +258,7 @@ static void prepare(int port)
 		die("load: prepare");
 	for (int i = 0; i < conns; i++)
 		dial(&clients[i], port);
-	run(conns);
+	run(all ? 1 : conns);
 }
 
 /* A load generator that is woken by an answer must not push the server off the CPU they share: whether
@@ -214,21 +274,24 @@ static void yielding(void)
 int main(int argc, char **argv)
 {
 	long exchanges;
-	if (argc != 4 || (conns = atoi(argv[2])) < 1) {
-		fprintf(stderr, "usage: load PORT CONNS CPU\n");
+	char **arg = argv + 1;
+	if ((all = argc > 1 && !strcmp(*arg, "-all")))
+		arg++;
+	if (argv + argc - arg != 3 || (conns = atoi(arg[1])) < 1) {
+		fprintf(stderr, "usage: load [-all] PORT CONNS CPU\n");
 		return 2;
 	}
-	if (atoi(argv[3]) >= 0)
-		pin(atoi(argv[3]));
+	if (atoi(arg[2]) >= 0)
+		pin(atoi(arg[2]));
 	yielding();
 	learn();
-	prepare(atoi(argv[1]));
+	prepare(atoi(arg[0]));
 	puts("ready");
 	fflush(stdout);
 	while (scanf("%ld", &exchanges) == 1) {
-		long start = now();
+		long begun = now();
 		run(exchanges);
-		printf("%ld\n", now() - start);
+		printf("%ld\n", now() - begun);
 		fflush(stdout);
 	}
 }
