@@ -121,7 +121,7 @@ func TestRulesOfAClient(t *testing.T) {
 			w := newWorld(t)
 			for i, way := range ways(row.says) {
 				for name, handler := range echoes {
-					if name == "pieces" && i > 2 && !tier.Choose(false, true, true) {
+					if i > 2 && (name == "pieces" || i%3 > 0) && !tier.Choose(false, true, true) {
 						continue
 					}
 					var ended error
@@ -415,7 +415,7 @@ func TestMasks(t *testing.T) {
 	w := newWorld(t)
 	large := strings.Repeat("0123456789abcdef", 10_000) + "!"
 	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-		for range 500 {
+		for range 100 {
 			_ = a.conn.Send(websocket.Text, []byte("abcd"))
 		}
 		_ = a.conn.Send(websocket.Text, []byte(large))
@@ -423,7 +423,7 @@ func TestMasks(t *testing.T) {
 	}}
 	c, o := w.open(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}, listener.Limits{High: 1 << 20})
 	keys := map[string]int{}
-	for range 500 {
+	for range 100 {
 		c.read(func() error {
 			var f [10]byte
 			_, err := io.ReadFull(c, f[:])
@@ -435,7 +435,7 @@ func TestMasks(t *testing.T) {
 			return err
 		})
 	}
-	require.Greater(t, len(keys), 498)
+	require.Greater(t, len(keys), 98)
 	require.Less(t, keys["\x00\x00\x00\x00"], 2)
 	c.read(func() error {
 		head := make([]byte, frame.MaxHeader)
