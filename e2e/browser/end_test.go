@@ -9,7 +9,7 @@ import (
 
 // closed is how long a server goes on that has closed all connections. Chromium does not look at those that it has no
 // use for, so it does not close its side; the server waits half a second for that. Requests would have 30 s.
-const closed = 3 * time.Second
+const closed = 10 * time.Second
 
 func endIdle(t *testing.T, p *tab) {
 	s := serve(t, site(t))
