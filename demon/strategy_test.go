@@ -143,14 +143,18 @@ func TestAnOrderReachesASleepingScheduler(t *testing.T) {
 // passes counts the passes of a scheduler in which only time passes.
 func passes(t *testing.T, idle act.Strategy, in time.Duration) int64 {
 	var n atomic.Int64
-	s := act.New(act.Config{Idle: idle, Trace: &act.Trace{Pass: func(*act.Scheduler) { n.Add(1) }}})
+	var rests atomic.Bool
+	s := act.New(act.Config{Idle: idle, Trace: &act.Trace{
+		Pass: func(*act.Scheduler) { n.Add(1); rests.Store(false) },
+		Idle: func(_ *act.Scheduler, atMost time.Duration) { rests.Store(atMost != 0) },
+	}})
 	defer s.Close()
 	s.Install(demon.Stay())
 	ended := runElsewhere(t, s)
 	settled := make(chan bool)
 	s.Post(func(*act.Scheduler) { close(settled) })
 	servertest.Receive(t, settled)
-	time.Sleep(50 * time.Millisecond)
+	require.Eventually(t, rests.Load, servertest.Timeout, time.Millisecond)
 	begin := time.Now()
 	before := n.Load()
 	time.Sleep(in)
