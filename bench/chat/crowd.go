@@ -35,26 +35,26 @@ type visitor struct {
 }
 
 // enter connects all visitors and has them enter the room.
-func enter(ctx context.Context, at *net.TCPAddr, o Options) (c *crowd, err error) {
-	c = &crowd{Options: o, buffer: make([]byte, 64<<10), last: make([]time.Duration, o.Lines), begun: time.Now()}
+func enter(ctx context.Context, at *net.TCPAddr, o Options) (*crowd, error) {
+	c := &crowd{Options: o, buffer: make([]byte, 64<<10), last: make([]time.Duration, o.Lines), begun: time.Now()}
+	var err error
 	if c.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			c.close()
+	for n := 0; n < o.Visitors && err == nil; n++ {
+		if err = c.add(n, at); err != nil {
+			err = fmt.Errorf("visitor %d: %w", n, err)
 		}
-	}()
-	for n := range o.Visitors {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := c.add(n, at); err != nil {
-			return nil, fmt.Errorf("visitor %d: %w", n, err)
-		}
+		err = errors.Join(err, ctx.Err())
 	}
-	// The room tells how many are here once a second, until all know.
-	return c, c.serve(ctx, time.Now().Add(3*time.Second))
+	if err == nil { // the room tells how many are here once a second, until all know
+		err = c.serve(ctx, time.Now().Add(3*time.Second))
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // add connects a visitor, which is welcome then.
@@ -95,6 +95,9 @@ func (c *crowd) add(n int, at *net.TCPAddr) error {
 func (v *visitor) until(text string, buffer []byte) error {
 	for !bytes.Contains(v.part, []byte(text)) {
 		n, err := unix.Read(v.fd, buffer)
+		if err == unix.EINTR { // with a time-out it is not restarted: signal(7)
+			continue
+		}
 		if err != nil || n == 0 {
 			return fmt.Errorf("the server does not answer: %q: %w", v.part, err)
 		}

@@ -43,10 +43,10 @@ func (c *Chat) Member(conn *listener.Conn) act.Action {
 type member struct {
 	chat  *Chat
 	wire  wire
-	name  string     // "": not known yet
-	todo  act.Action // what the last wish asked for; the next one is read when it is done
-	notes []event    // for this member only, still to be told
-	paid  time.Duration
+	name  string        // "": not known yet
+	todo  act.Action    // what the last wish asked for; the next one is read when it is done
+	notes []event       // for this member only, still to be told
+	paid  time.Duration // when the wishes so far are paid for: see fast
 
 	left  bool // no more is read
 	until time.Duration
