@@ -46,6 +46,56 @@ func TestABodyThatIsReadAfterItsHandler(t *testing.T) {
 	})
 }
 
+// limited takes n bytes, and then fails with err.
+type limited struct {
+	n   int
+	err error
+}
+
+func (l limited) Write(p []byte) (int, error) {
+	if len(p) <= l.n {
+		return len(p), nil
+	}
+	return l.n, l.err
+}
+
+// io.Copy has the body write itself.
+func TestABodyThatIsCopied(t *testing.T) {
+	for _, row := range []row{
+		{name: "whole", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			var all bytes.Buffer
+			n, err := io.Copy(&all, r.Body)
+			s.say("%d %v %s %v", n, err, digest(all.Bytes()), r.Trailer)
+			n, err = io.Copy(&all, r.Body)
+			s.say("again %d %v", n, err)
+			s.read(r.Body, 1)
+		}},
+		{name: "the writer fails", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(limited{5, http.ErrNoCookie}, r.Body)
+			s.say("%d %v", n, err)
+		}},
+		{name: "the writer takes less", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(limited{n: 5}, r.Body)
+			s.say("%d %v", n, err)
+		}},
+		{name: "the body is closed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.say("%v", r.Body.Close())
+			n, err := io.Copy(io.Discard, r.Body)
+			s.say("%d %v", n, err)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			compare(t, func(s *scene) {
+				s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
+				for _, text := range []string{framed(1000)["length"],
+					post("Transfer-Encoding: chunked\nTrailer: Sum", "a\n0123456789\n0\nSum: 1\n\n")} {
+					s.talk(text, false)
+				}
+			}, row.but...)
+		})
+	}
+}
+
 // A megabyte each way, one after the other and at once.
 func TestLargeBodies(t *testing.T) {
 	const size = 1 << 20

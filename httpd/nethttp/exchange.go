@@ -468,13 +468,50 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.closed.Load() || b.x.state.Load() == returned {
-		return 0, http.ErrBodyReadAfterClose
+	if err := b.usable(); err != nil {
+		return 0, err
 	}
 	if len(p) == 0 && b.ended.Load() {
 		return 0, io.EOF
 	}
 	n, err := b.x.in.Read(p)
+	return n, b.note(err)
+}
+
+// WriteTo spares io.Copy a copy, and gives it large pieces.
+func (b *body) WriteTo(w io.Writer) (n int64, err error) {
+	for {
+		if err := b.usable(); err != nil {
+			return n, err
+		}
+		var failure error // of w
+		err := b.note(b.x.in.Use(func(p []byte) (k int) {
+			if k, failure = w.Write(p); failure == nil && k < len(p) {
+				failure = io.ErrShortWrite
+			}
+			n += int64(k)
+			return k
+		}))
+		switch {
+		case failure != nil:
+			return n, failure
+		case err == io.EOF:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+}
+
+func (b *body) usable() error {
+	if b.closed.Load() || b.x.state.Load() == returned {
+		return http.ErrBodyReadAfterClose
+	}
+	return nil
+}
+
+// note notes an error of the lane, and returns what it is for a handler.
+func (b *body) note(err error) error {
 	if late, is := err.(net.Error); is && late.Timeout() {
 		b.x.late.Store(true)
 	}
@@ -482,7 +519,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.ended.Store(true)
 		b.trailed.Do(func() { addTrailers(b.x.req, b.x.trailer) })
 	}
-	return n, errorOf(err)
+	return errorOf(err)
 }
 
 // Close does not wait for the rest, which is thrown away when the answer is sent.

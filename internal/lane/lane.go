@@ -191,24 +191,40 @@ func (l *Lane) Finished() bool { return l.finished.Load() && !l.any() }
 
 // Read reads at least one byte, and waits for it. Behind the last byte it returns the error of End. Any goroutine may call
 // it; one call waits for the other.
-func (l *Lane) Read(p []byte) (int, error) {
+func (l *Lane) Read(p []byte) (n int, err error) {
 	l.calls.Lock()
 	defer l.calls.Unlock()
+	if err = l.awaitFront(len(p) == 0); err == nil && len(p) > 0 {
+		n = copy(p, l.front.rest)
+		l.take(n)
+	}
+	return n, err
+}
+
+// Use is Read without a copy: f takes as many of the bytes as it returns.
+func (l *Lane) Use(f func(p []byte) (n int)) error {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	err := l.awaitFront(false)
+	if err == nil {
+		l.take(f(l.front.rest))
+	}
+	return err
+}
+
+// awaitFront waits for bytes, unless none are wanted.
+func (l *Lane) awaitFront(none bool) error {
 	for {
 		switch {
 		case IsClosed(l.over):
-			return 0, ErrOver
+			return ErrOver
 		case l.passed():
-			return 0, os.ErrDeadlineExceeded
-		case len(p) == 0:
-			return 0, nil
-		case l.front.rest != nil:
-			n := copy(p, l.front.rest)
-			l.take(n)
-			return n, nil
+			return os.ErrDeadlineExceeded
+		case none, l.front.rest != nil:
+			return nil
 		}
 		if err := l.await(); err != nil {
-			return 0, err
+			return err
 		}
 	}
 }

@@ -82,6 +82,31 @@ func TestFillReceivesIntoTheMemoryOfALane(t *testing.T) {
 	})
 }
 
+func TestUseTakesAsManyBytesAsItSays(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *lane.Lane, over chan struct{}) {
+		l := lane.To(over, &act.AtomicWaker{})
+		var seen []string
+		use := func([]byte) (int, error) {
+			return 0, l.Use(func(p []byte) int {
+				seen = append(seen, string(p))
+				return len(p) - len(p)/2
+			})
+		}
+		waiting := call(use, nil)
+		waits(t, waiting)
+		l.Put([]byte("abc"))
+		require.NoError(t, (<-waiting).err)
+		_, _ = use(nil)
+		l.End(errOurs)
+		_, err := use(nil)
+		require.Equal(t, errOurs, err)
+		close(over)
+		_, err = use(nil)
+		require.Equal(t, lane.ErrOver, err)
+		require.Equal(t, []string{"abc", "c"}, seen)
+	})
+}
+
 // causes are those for which a Write returns early.
 var causes = map[string]struct {
 	end  func(l *lane.Lane, over chan struct{})
