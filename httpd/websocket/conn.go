@@ -139,7 +139,7 @@ func (c *Conn) receive(whole bool) (Message, error) {
 		}
 		m := Message{Data: data, Type: c.kind, Last: last}
 		if last {
-			c.kind, c.size, c.text, c.packed = 0, 0, frame.UTF8{}, false
+			c.kind, c.size, c.packed = 0, 0, false // text is at the beginning of a character
 		}
 		return m, nil
 	}

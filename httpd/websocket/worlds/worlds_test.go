@@ -5,6 +5,7 @@
 //	plan_test.go     what a client says
 //	client_test.go   how a client behaves, and what it may read
 //	handler_test.go  the handlers
+//	pair_test.go     a Client and a Server, which talk to each other
 //	dialled_test.go  clients of the package's own
 //	compression_test.go  what a client compresses, and inflates
 package worlds_test
@@ -28,7 +29,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 60, 20, 2000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 60, 10, 2000) }
 
 // TestServer runs clients against a Server. Without resets and delays, no connection may end without a reason, and time-outs
 // come when they are due. With them, clients still know what they may read.
