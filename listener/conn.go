@@ -340,7 +340,10 @@ func (c *Conn) send() error {
 	if b == nil || b.written() == 0 {
 		return nil
 	}
-	return b.send()
+	err := b.send()
+	b.cache.giveBuffer(b.gather) // for the next connection of this turn
+	b.gather = nil
+	return err
 }
 
 // CloseWrite ends what this side writes: the peer reads io.EOF after the last byte. Reading goes on.

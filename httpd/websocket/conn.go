@@ -83,6 +83,7 @@ type Conn struct {
 	ponged  bool // there is an answer to the latest ping
 	client  bool // this side masks what it sends, and the other one does not
 	packed  bool // the present message of the peer is compressed; here it takes no space
+	gathers bool // see gathered
 }
 
 // Scheduler returns the scheduler that the connection belongs to, also after its end. Any goroutine may call it, to post to

@@ -114,7 +114,7 @@ func (w *world) join(p *peer, v *websocket.Server) {
 }
 
 // crowd is many connections whose actions wait.
-func crowd(t *testing.T, n int, o websocket.Options) (w *world, peers []peer, conns []*websocket.Conn) {
+func crowd(t testing.TB, n int, o websocket.Options) (w *world, peers []peer, conns []*websocket.Conn) {
 	w = newWorld(t)
 	peers = make([]peer, n)
 	wait := act.Func(func(t *act.Task) act.Directive { t.Waker(); return act.Wait })
@@ -136,7 +136,7 @@ func frameOf(text string) string {
 
 // One that never reads among many, for each policy: the others get everything, and it costs what the policy allows.
 func TestOneThatNeverReadsAmongMany(t *testing.T) {
-	n, messages := tier.Choose(300, 3000, 10_000), tier.Choose(50, 25, 200)
+	n, messages := tier.Choose(300, 1000, 10_000), tier.Choose(50, 25, 200)
 	text := strings.Repeat("x", 1000)
 	for name, overflow := range map[string]websocket.Overflow{
 		"Block": websocket.Block, "Drop": websocket.Drop, "Disconnect": websocket.Disconnect,
@@ -397,4 +397,27 @@ func TestBroadcastOverTwoSchedulers(t *testing.T) {
 	}
 	require.NoError(t, s.End())
 	require.Empty(t, s.Logs.FilterMessage("a task failed").All())
+}
+
+// A broadcast of 100 bytes to 10,000 connections, without what the system does with it.
+func BenchmarkPush(b *testing.B) {
+	tier.NoRace(b, "measures time")
+	for _, each := range []int{1, 20} {
+		b.Run(fmt.Sprint(each), func(b *testing.B) {
+			w, _, conns := crowd(b, 10_000, websocket.Options{})
+			m := websocket.Prepare(websocket.Text, make([]byte, 100))
+			b.ReportAllocs()
+			for b.Loop() {
+				for range each {
+					_ = w.S.Post(func(*act.Scheduler) {
+						for _, c := range conns {
+							_ = c.Push(m)
+						}
+					})
+				}
+				servertest.Step(b, w.S)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*each*len(conns)), "ns/push")
+		})
+	}
 }

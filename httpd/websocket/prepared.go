@@ -87,50 +87,64 @@ const (
 //
 // Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an
 // action whose peer gets more than it can take should push its answers as well. What is pushed while a message is sent in
-// pieces (SendPiece) waits for its end. Close sends what waits before the close
-// frame, within Timeouts.Close. When the peer closes, what waits is dropped.
+// pieces (SendPiece) waits for its end. Close sends what waits before the close frame, within Timeouts.Close. When the peer
+// closes, what waits is dropped.
 //
-// The error is net.ErrClosed after Close, and when the connection has ended; or what the system reports.
+// What is pushed in a turn goes out together when it ends, and what posted functions push when those of the pass have. The
+// error is net.ErrClosed after Close, and when the connection has ended; what the system reports may come with a later call.
 func (c *Conn) Push(m *Prepared) error {
 	if c.closed {
 		return net.ErrClosed
 	}
-	err := c.flush()
-	if err == nil {
-		err = c.roomToPush(m)
+	if c.backlog = append(c.backlog, m); len(c.backlog) == 1 && !c.gathers {
+		c.gathers = true
+		c.conn.Scheduler().AtTurnEnd((*gathered)(c))
 	}
-	if err == nil && c.sending != 0 {
-		err = (*blockedMessage)(c)
-	}
-	if err == nil {
-		c.out = m.frame(c)
-		if c.send(); len(c.out) > 0 {
-			c.waker.Wake() // its task waits for room
-		}
+	most := c.options.backlog()
+	if len(c.backlog) <= most {
 		return nil
 	}
-	if _, waits := err.(act.Blocked); !waits {
+	err := c.flush()
+	if len(c.out) > 0 {
+		c.waker.Wake() // its task waits for room
+	}
+	if len(c.backlog) <= most {
+		return nil
+	}
+	if err == nil {
+		err = (*blockedMessage)(c)
+	}
+	_, waits := err.(act.Blocked)
+	switch {
+	case !waits || c.options.Overflow == Block:
+		n := len(c.backlog) - 1
+		c.backlog[n] = nil
+		c.backlog = c.backlog[:n]
 		return err
-	}
-	if most := c.options.backlog(); len(c.backlog) >= most {
-		switch {
-		case c.options.Overflow == Block:
-			return err
-		case c.options.Overflow == Disconnect:
-			c.backlog = nil
-			c.shut(frame.Policy, "too slow")
-			c.waker.Wake()
-			return net.ErrClosed
-		}
-		if c.dropped++; most == 0 {
-			return nil
-		}
-		c.next()
-	}
-	if c.backlog = append(c.backlog, m); len(c.backlog) == 1 && c.sending == 0 {
+	case c.options.Overflow == Disconnect:
+		c.backlog = nil
+		c.shut(frame.Policy, "too slow")
 		c.waker.Wake()
+		return net.ErrClosed
 	}
+	c.dropped++
+	c.next()
 	return nil
+}
+
+// gathered is a Conn to which something was pushed in this turn, or in this pass by posted functions: the frames of many
+// connections are put together one after the other when it ends, so that they need one buffer.
+type gathered Conn
+
+func (g *gathered) TurnEnd() {
+	c := (*Conn)(g)
+	c.gathers = false
+	if c.flush() == nil {
+		_ = c.conn.Sent() // an error is the next call's
+	}
+	if len(c.out) > 0 || len(c.backlog) > 0 && c.sending == 0 {
+		c.waker.Wake() // its task waits for room
+	}
 }
 
 // Dropped returns how many messages Push has dropped for newer ones. Those that waited when the connection ended are not
