@@ -69,21 +69,35 @@ func TestAPreparedMessageGoesToAll(t *testing.T) {
 	require.Panics(t, func() { websocket.Prepare(0, nil) })
 }
 
-// What posted functions push in one pass goes out together, without a turn of the connection's task.
+// What posted functions push in one pass goes out together, without a turn of the connection's task, and however few may
+// wait for a peer that is slow.
 func TestPushesOfOnePassGoOutTogether(t *testing.T) {
-	w := newWorld(t)
-	turns := 0
-	a := &actor{turn: func(_ *actor, t *act.Task) act.Directive { turns++; t.Waker(); return act.Wait }}
-	c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
-	servertest.Step(t, w.S)
-	w.OS.Forget()
-	before := turns
-	for n := range 20 {
-		require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n))) }))
+	for _, backlog := range []int{0, 5, -1} {
+		w := newWorld(t)
+		turns := 0
+		a := &actor{turn: func(_ *actor, t *act.Task) act.Directive { turns++; t.Waker(); return act.Wait }}
+		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: backlog, Overflow: websocket.Disconnect}}
+		c := w.dial(v, listener.Limits{})
+		servertest.Step(t, w.S)
+		w.OS.Forget()
+		before := turns
+		for n := range 20 {
+			require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n))) }))
+		}
+		c.hear(0, 20)
+		require.Equal(t, 1, w.OS.Count("send"))
+		require.Equal(t, before, turns)
+		for range 5 { // with a Send between them
+			w.Turn(func(*act.Task) {
+				require.NoError(t, a.conn.Push(note(0)))
+				require.NoError(t, a.conn.Send(websocket.Text, []byte("1")))
+				require.NoError(t, a.conn.Push(note(2)))
+				require.NoError(t, a.conn.Push(note(3)))
+			})
+			c.hear(0, 4)
+		}
+		require.Equal(t, 6, w.OS.Count("send"))
 	}
-	c.hear(0, 20)
-	require.Equal(t, 1, w.OS.Count("send"))
-	require.Equal(t, before, turns)
 }
 
 func TestOverflow(t *testing.T) {
@@ -436,10 +450,17 @@ func TestTheEndOfAConnectionWithinAMessage(t *testing.T) {
 		"a reset":   func(c *client) { servertest.Reset(c.w.T, c.Conn) },
 		"a close":   func(c *client) { c.send(bye(1000, "")) },
 		"no answer": func(c *client) { c.w.pass(time.Hour) },
+		"a panic":   func(c *client) { c.send(text("panic")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			a := waits()
+			a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
+				if m, err := a.conn.Receive(); err == nil {
+					panic(string(m.Data))
+				}
+				t.Waker()
+				return act.Wait
+			}}
 			c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
 			w.Turn(func(*act.Task) { require.NoError(t, a.conn.SendPiece(websocket.Text, []byte("a"), false)) })
 			var ended error
@@ -455,6 +476,7 @@ func TestTheEndOfAConnectionWithinAMessage(t *testing.T) {
 			end(c)
 			w.Until("the other task ends", func() bool { return ended != nil })
 			require.Equal(t, net.ErrClosed, ended)
+			require.Equal(t, net.ErrClosed, a.conn.Push(note(0)))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"math/bits"
+	"net"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -270,5 +271,11 @@ func (l *leavers) next() time.Duration {
 	return time.Duration(bits.Reverse16(l.n - 1))
 }
 
-// Close closes the user's action, if it has not finished.
-func (x *session) Close() error { return x.Child.Close() }
+// Close closes the user's action, if it has not finished. Other tasks, which may wait for the connection, learn that it has
+// ended, also if that was by a panic.
+func (x *session) Close() error {
+	if !x.closed {
+		_ = x.broken(net.ErrClosed)
+	}
+	return x.Child.Close()
+}
