@@ -25,14 +25,14 @@ func listening(t *testing.T, cfg postgres.Config, s *postgres.Store) <-chan stag
 	require.Eventually(t, func() bool {
 		enqueued(t, s, stage.NewTask{Kind: "listening?", Stage: "CREATED"})
 		return len(hints) > 0
-	}, 10*time.Second, 20*time.Millisecond)
+	}, 20*time.Second, 20*time.Millisecond)
 	return hints
 }
 
 // await waits for a hint of that kind.
 func await(t *testing.T, hints <-chan stage.Hint, kind string) {
 	t.Helper()
-	for late := time.After(10 * time.Second); ; {
+	for late := time.After(20 * time.Second); ; {
 		select {
 		case h := <-hints:
 			if h.Kind == kind {
@@ -74,7 +74,7 @@ func TestTasksThatAreEnqueuedAtTheSameTimeShareAnnouncements(t *testing.T) {
 				heard++
 			}
 			ended = h.Kind == "end"
-		case <-time.After(10 * time.Second):
+		case <-time.After(20 * time.Second):
 			require.FailNow(t, "no hint")
 		}
 	}
