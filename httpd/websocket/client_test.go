@@ -121,7 +121,7 @@ func TestRulesOfAClient(t *testing.T) {
 			w := newWorld(t)
 			for i, way := range ways(row.says) {
 				for name, handler := range echoes {
-					if i > 2 && (name == "pieces" || i%3 > 0) && !tier.Choose(false, true, true) {
+					if i > 2 && (name == "pieces" || i%3 > 0) && !tier.Choose(false, false, true) {
 						continue
 					}
 					var ended error
@@ -283,7 +283,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			step := tier.Choose(23, 5, 1)
+			step := tier.Choose(23, 13, 1)
 			for i := 0; i < 600; i += step {
 				a := waits()
 				v := &websocket.Client{URL: "ws://a/", Handler: alone(a.handler),
