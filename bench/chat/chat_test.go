@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,6 +18,14 @@ func TestRunMeasuresEachDeliveryAndJudgesTheP99(t *testing.T) {
 	var out strings.Builder
 	require.ErrorContains(t, run(context.Background(), &out, o), "the p99, ")
 	require.Len(t, strings.Split(strings.TrimSpace(out.String()), "\n"), 4, out.String())
+}
+
+// What was broken: the error was lost in a panic.
+func TestVisitorsThatFindNobody(t *testing.T) {
+	at, err := freeAddress()
+	require.NoError(t, err)
+	_, err = enter(context.Background(), at, Options{Visitors: 2})
+	require.ErrorIs(t, err, unix.ECONNREFUSED)
 }
 
 func TestFramesThatHaveComeInPart(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -98,7 +99,10 @@ func (v *visitor) until(text string, buffer []byte) error {
 		if err == unix.EINTR { // with a time-out it is not restarted: signal(7)
 			continue
 		}
-		if err != nil || n == 0 {
+		if n == 0 && err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
 			return fmt.Errorf("the server does not answer: %q: %w", v.part, err)
 		}
 		v.part = append(v.part, buffer[:n]...)
