@@ -28,11 +28,17 @@ func main() {
 	}
 }
 
+// serve leaves the connection to another goroutine, whose stack has not grown in the handshake.
 func serve(c net.Conn) {
-	defer c.Close()
 	if _, err := ws.Upgrade(c); err != nil {
+		c.Close()
 		return
 	}
+	go messages(c)
+}
+
+func messages(c net.Conn) {
+	defer c.Close()
 	in, out := bufio.NewReaderSize(c, small), bufio.NewWriterSize(c, small)
 	for {
 		h, err := echo(in, out)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"sync"
 
 	"github.com/gorilla/websocket"
 )
@@ -12,6 +13,7 @@ type hub struct {
 	messages   chan *websocket.PreparedMessage
 	register   chan *client
 	unregister chan *client
+	handshakes sync.RWMutex // held from before the answer to one until the client is registered
 }
 
 type client struct {
@@ -54,6 +56,8 @@ func (h *hub) drop(c *client) {
 }
 
 func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
+	h.handshakes.RLock()
+	defer h.handshakes.RUnlock()
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // it has been answered
@@ -75,7 +79,9 @@ func (c *client) read(h *hub) {
 		if err != nil {
 			return
 		}
+		h.handshakes.Lock() // a client that has its answer gets what is said from there on
 		h.messages <- m
+		h.handshakes.Unlock()
 	}
 }
 
