@@ -65,6 +65,7 @@
 //     to come.
 //   - A request to HEAD is answered when the handler returns.
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
+//   - Close of a body returns nil, also if a Read has failed or would fail: it does not read what is left.
 //   - http.MaxBytesReader cannot have the connection closed, which net/http arranges by an unexported method. What is left
 //     of a body is thrown away, up to 256 KiB; if there is more, the connection is closed.
 //   - A connection that was hijacked is no *net.TCPConn, since it stays with its scheduler.
