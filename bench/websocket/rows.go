@@ -18,7 +18,7 @@ import (
 type row struct {
 	name    string
 	servers []string // in an order in which those that are compared are near each other
-	control string   // what the server of that name is once more
+	control string   // the server that is measured twice
 	limits  map[string]float64
 	measure func(*measurement, context.Context, row, []*server.Process) error
 }
