@@ -92,7 +92,7 @@ func (c *crowd) add(n int, at *net.TCPAddr) error {
 	return unix.EpollCtl(c.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(n)})
 }
 
-// until reads up to a text, at most, and keeps what has come as part.
+// until reads until a text has come. What has come is kept as part.
 func (v *visitor) until(text string, buffer []byte) error {
 	for !bytes.Contains(v.part, []byte(text)) {
 		n, err := unix.Read(v.fd, buffer)
