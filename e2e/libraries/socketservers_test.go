@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -113,7 +114,7 @@ func serveGorilla(ended func(int)) http.HandlerFunc {
 			case string(p) == sayPing:
 				err = c.WriteControl(gorilla.PingMessage, []byte("a"), soon())
 			case string(p) == sayClose:
-				_, err = s.end(4321, "bye")
+				_, _ = s.end(4321, "bye")
 				ended(0)
 				return
 			case string(p) == sayDrop:
@@ -167,6 +168,20 @@ func serveGWS(ended func(int)) http.HandlerFunc {
 	}
 }
 
+// readGobwas reads a frame. The library's own function has no bound.
+func readGobwas(r io.Reader) (gobwas.Frame, error) {
+	h, err := gobwas.ReadHeader(r)
+	if err == nil && h.Length > 32<<20 {
+		err = gobwas.ErrHeaderLengthUnexpected
+	}
+	if err != nil {
+		return gobwas.Frame{}, err
+	}
+	f := gobwas.Frame{Header: h, Payload: make([]byte, h.Length)}
+	_, err = io.ReadFull(r, f.Payload)
+	return f, err
+}
+
 func serveGobwas(ended func(int)) http.HandlerFunc {
 	up := gobwas.HTTPUpgrader{Protocol: func(p string) bool { return p == "chat.v1" }}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +192,7 @@ func serveGobwas(ended func(int)) http.HandlerFunc {
 		defer c.Close()
 		var message []byte
 		for kind := gobwas.OpCode(0); ; {
-			f, err := gobwas.ReadFrame(buffered) // of the library's frames, as that of clients
+			f, err := readGobwas(buffered)
 			if err != nil {
 				ended(0)
 				return
@@ -189,10 +204,10 @@ func serveGobwas(ended func(int)) http.HandlerFunc {
 			f = gobwas.UnmaskFrameInPlace(f)
 			switch f.Header.OpCode {
 			case gobwas.OpPing:
-				err = gobwas.WriteFrame(c, gobwas.NewPongFrame(f.Payload))
+				_ = gobwas.WriteFrame(c, gobwas.NewPongFrame(f.Payload))
 				continue
 			case gobwas.OpPong:
-				err = gobwas.WriteFrame(c, gobwas.NewTextFrame([]byte("pong")))
+				_ = gobwas.WriteFrame(c, gobwas.NewTextFrame([]byte("pong")))
 				continue
 			case gobwas.OpClose:
 				code, _ := gobwas.ParseCloseFrameData(f.Payload)
