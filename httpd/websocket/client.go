@@ -40,9 +40,9 @@ type Client struct {
 	// DialTimeout bounds the time until the server has answered the handshake: the lookup of the name, the connection, the
 	// filters, and the answer. 0 means 30 s, and less than 0 means no limit.
 	DialTimeout time.Duration
-	// Handler makes the action of a connection when the handshake has succeeded. If the action is done, the connection is
-	// closed with code 1000, and if it fails, with 1011. If the connection ends first, the action has a turn. If it waits
-	// then, it is closed.
+	// Handler makes the action of a connection when the handshake has succeeded. If the action is done, or nil, the connection
+	// is closed with code 1000, and if it fails, with 1011. A panic cuts the connection off without a close frame. If the
+	// connection ends first, the action has a turn. If it waits then, it is closed.
 	//
 	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
 	// with code 1001; with Options.Spread it goes on for a while before.
@@ -73,8 +73,9 @@ func (e *DialError) Error() string {
 func (e *DialError) Unwrap() error { return e.Err }
 
 // Dial returns an action that connects, makes the handshake, and then runs the action of Handler, up to the end of the
-// connection. It fails with a *DialError, or as the Handler's action has failed. An order does not end the attempt to
-// connect: the Handler's action is told of it.
+// connection. It fails with a *DialError, or as the Handler's action has failed. A connection that was lost is no failure by
+// itself: what Receive returns says how it has ended. An order does not end the attempt to connect: the Handler's action is
+// told of it. Each Dial makes one connection; to connect again is the caller's.
 func (v *Client) Dial() act.Action {
 	if v.Handler == nil {
 		panic("websocket: Client without a Handler")

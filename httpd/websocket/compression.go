@@ -16,8 +16,8 @@ type Compression struct {
 	// to 40 KiB for each connection, and small messages take three times as long. Without it a connection has no memory for
 	// compression. The peer may prevent it.
 	Takeover bool
-	// Min is the size of the smallest message that is compressed when it is sent. 0 means 256 bytes, or 64 with Takeover. A
-	// message that compression does not make smaller is sent as it is.
+	// Min is the size of the smallest message that is compressed when it is sent, in bytes. 0 means 256, or 64 with Takeover.
+	// A message that compression does not make smaller is sent as it is.
 	Min int
 }
 

@@ -319,6 +319,16 @@ func TestEndsOfAnAction(t *testing.T) {
 	}
 }
 
+// Without an action there is nothing to wait for.
+func TestAHandlerWithoutAnAction(t *testing.T) {
+	w := newWorld(t)
+	none := func(*websocket.Conn, *httpd.Request) act.Action { return nil }
+	c := w.dial(&websocket.Server{Handler: none}, listener.Limits{})
+	c.send(bye(1000, ""))
+	require.Equal(t, `close 1000 ""`, c.rest())
+	require.Zero(t, w.Logs.FilterMessage("a task failed").Len())
+}
+
 func TestMistakesPanic(t *testing.T) {
 	w := newWorld(t)
 	a := waits()

@@ -17,8 +17,9 @@ import (
 // of servers and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
 	// Handler makes the action of a connection, when the handshake has been answered. r is the request, for the time of the
-	// call. If the action is done, the connection is closed with code 1000, and if it fails, with 1011. If the connection
-	// ends first, the action has a turn. If it waits then, it is closed, as the action of a handler of httpd is.
+	// call. If the action is done, or nil, the connection is closed with code 1000, and if it fails, with 1011. A panic cuts
+	// the connection off without a close frame. If the connection ends first, the action has a turn. If it waits then, it is
+	// closed, as the action of a handler of httpd is.
 	//
 	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
 	// with code 1001; with Options.Spread it goes on for a while before.
