@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 )
 
-// Compression is whether messages are compressed, if the peer can (permessage-deflate, RFC 7692). The zero Compression is
+// Compression says whether messages are compressed, if the peer can (permessage-deflate, RFC 7692). The zero Compression is
 // off. Do not compress secrets together with what a stranger has written: the size of the message gives them away.
 type Compression struct {
 	On bool

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Type is what a message has.
+// Type is the type of a message: Text or Binary.
 type Type uint8
 
 // The types of RFC 6455 5.6. A text that is received is UTF-8; Send does not check it.
@@ -46,9 +46,9 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("websocket: closed with code %d: %q", e.Code, e.Reason)
 }
 
-// Conn is a connection of WebSocket that never blocks: messages in order, both ways. It belongs to a scheduler. Its action
-// receives; any code on that scheduler may send and close: also the turn of another task, and a posted function. At rest
-// it has no buffer and no goroutine.
+// Conn is a connection of WebSocket that never blocks: messages in order, both ways. It belongs to a scheduler, and only code
+// that runs there may call its methods, except Scheduler. Its action receives. Other tasks and posted functions may send and
+// close as well. At rest it has no buffer and no goroutine.
 type Conn struct {
 	options     *Options
 	conn        *listener.Conn

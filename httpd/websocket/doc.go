@@ -8,12 +8,12 @@
 // an act.Blocked says what to wait for. So back-pressure is the default, as on a listener.Conn.
 //
 // A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
-// does not read is a policy: whoever pushes waits, or the oldest messages are dropped, or the connection is closed.
+// does not read is a policy: the task that pushes waits, the oldest messages are dropped, or the connection is closed.
 //
 // Messages can be compressed (RFC 7692); see [Compression].
 //
-// Package coroutine, below this one, is for code in straight lines: Read and Write seem to block.
+// Package coroutine, below this one, gives a connection to a coroutine: its Read and Write seem to block.
 //
-// Pings are answered, silent peers are asked for a sign of life, and the close handshake is made, without the action. An
-// idle connection has no goroutine and no buffer.
+// Pings are answered, silent peers are sent pings, and the close handshake is made, without the action. An idle connection
+// has no goroutine and no buffer.
 package websocket

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Options are what a connection has on either side.
+// Options configure the connections of a [Server] or a [Client].
 type Options struct {
 	// Subprotocols are those that this side speaks. A server chooses the first one of the client's list that is among them.
 	Subprotocols []string
@@ -33,12 +33,13 @@ type Options struct {
 
 // Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.
 type Timeouts struct {
-	// Ping is after how long a time without a frame of the peer it is asked for a sign of life. 0 means 30 s.
+	// Ping is the time without a frame of the peer after which it is sent a ping. 0 means 30 s.
 	Ping time.Duration
-	// Pong is how long it may take to answer with any frame; then the connection is cut, unless the peer has taken some of
-	// what is queued for it meanwhile. While the action leaves a message unread no answer is expected. 0 means 30 s.
+	// Pong is the time in which the peer has to answer, with any frame. Otherwise the connection is cut, unless the peer has
+	// taken some of what is queued for it meanwhile. While the action leaves a message unread, no answer is expected. 0 means
+	// 30 s.
 	Pong time.Duration
-	// Close is how long the close handshake may take; then the connection is closed without. 0 means 5 s.
+	// Close is how long the close handshake may take. Then the connection is closed without it. 0 means 5 s.
 	Close time.Duration
 }
 

@@ -79,8 +79,8 @@ const (
 	Disconnect
 )
 
-// Push sends a message that is shared by many connections: it is for those of other tasks and of posted functions, as when
-// a line goes to all members of a room. The connection has no copy of it, except of what a slow peer has taken in part:
+// Push sends a message that many connections share. The caller is usually another task or a posted function, as when a line
+// goes to all members of a room. The connection has no copy of the message, except of what a slow peer has taken in part:
 // beyond 4 KiB, or one message, the messages wait as references, in order, and are sent without a further call. If
 // Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped, or the
 // connection is closed.

@@ -31,8 +31,8 @@ type Server struct {
 	Options
 }
 
-// Serve answers a handshake (RFC 6455 4.2). A request that is none gets status 426, also one of another version of the
-// protocol; another method than GET gets 405, and a handshake that is not complete or malformed 400.
+// Serve answers a handshake (RFC 6455 4.2). A request that is no handshake, or one of another version of the protocol, gets
+// status 426. A method other than GET gets 405, and a handshake that is malformed or incomplete gets 400.
 func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
 		panic("websocket: Server without a Handler")
