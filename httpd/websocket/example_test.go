@@ -11,16 +11,26 @@ import (
 	"github.com/daimon-go/daimon/program"
 )
 
-// A server at ws://127.0.0.1:8080/last-digit answers each message with the last digit of its length. An answer for which
-// there is no room is lost; the example websocket-echo keeps it.
+// A server at ws://127.0.0.1:8080/last-digit answers each message with the last digit of its length. While there is no room
+// for an answer it receives no further message, so a client that does not read is not read from.
 func ExampleServer() {
 	count := func(c *websocket.Conn, _ *httpd.Request) act.Action {
+		var answer []byte // for which there was no room yet
 		return act.Func(func(t *act.Task) act.Directive {
-			m, err := c.Receive()
-			if err == nil && len(m.Data) > 1000 {
-				c.Close(1009, "that is a long one")
-			} else if err == nil {
-				err = c.Send(websocket.Text, []byte{'0' + byte(len(m.Data)%10)})
+			if answer == nil {
+				m, err := c.Receive()
+				if err != nil {
+					return c.Next(t, err)
+				}
+				if len(m.Data) > 1000 {
+					c.Close(1009, "that is a long one")
+					return act.Done
+				}
+				answer = []byte{'0' + byte(len(m.Data)%10)}
+			}
+			err := c.Send(websocket.Text, answer)
+			if err == nil {
+				answer = nil
 			}
 			return c.Next(t, err)
 		})
