@@ -54,7 +54,7 @@ type Client struct {
 
 // DialError is what the action of [Client.Dial] fails with if there is no connection.
 type DialError struct {
-	Address string // of the server
+	Address string // of the server; "" if the URL has none
 	// Status is that of the server's answer if it is another one than 101, for example 401. Redirects are not followed.
 	// Header and Body are its fields and the beginning of its body, at most 1 KiB, as far as that came within a second.
 	Status int
@@ -66,6 +66,9 @@ type DialError struct {
 }
 
 func (e *DialError) Error() string {
+	if e.Address == "" { // the URL is none
+		return fmt.Sprintf("websocket: no connection: %v", e.Err)
+	}
 	return fmt.Sprintf("websocket: no connection to %s: %v", e.Address, e.Err)
 }
 
@@ -149,6 +152,16 @@ func (x *dialled) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
+// String names the action of the user, once there is a connection. Before that it has of the URL only where it leads: the
+// rest may have secrets.
+func (x *dialled) String() string {
+	if x.shake == nil {
+		return x.Child.String()
+	}
+	address, _, _, _ := x.shake.client.target()
+	return "websocket: dial " + cmp.Or(address, "(no address)")
+}
+
 const dialTimeout = 30 * time.Second
 
 var (
@@ -167,7 +180,9 @@ func (v *Client) target() (address, host, path string, err error) {
 	if u.Scheme == "wss" {
 		port = "443"
 	}
-	address = cmp.Or(v.Address, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
+	if address = v.Address; address == "" && u.Hostname() != "" {
+		address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+	}
 	host, path = u.Host, u.RequestURI()
 	if zone := strings.IndexByte(host, '%'); zone >= 0 && strings.HasPrefix(host, "[") { // it is of this machine alone (RFC 6874 4)
 		host = host[:zone] + host[strings.LastIndexByte(host, ']'):]

@@ -216,10 +216,20 @@ func TestMistakesOfAClient(t *testing.T) {
 			require.ErrorAs(t, o.err, &err)
 			require.ErrorContains(t, err, row.says)
 			require.NotContains(t, err.Error(), "secret")
+			require.NotContains(t, err.Error(), " to :")
 			require.Zero(t, err.Status)
 		})
 	}
 	require.Panics(t, func() { (&websocket.Client{URL: "ws://a/"}).Dial() })
+}
+
+// A log that said "*websocket.shake" named no server.
+func TestTheNameOfAClient(t *testing.T) {
+	v := &websocket.Client{URL: "ws://127.0.0.1:9/?secret", Handler: alone(waits().handler)}
+	require.Equal(t, "websocket: dial 127.0.0.1:9", act.Name(v.Dial()))
+	w := newWorld(t)
+	_, o := w.open(v, listener.Limits{})
+	require.Equal(t, "*websocket_test.actor", act.Name(o.Action))
 }
 
 // RFC 6455 4.1: each answer whole, and in two pieces.
