@@ -87,7 +87,8 @@ func (x *member) Close() error {
 	return nil
 }
 
-// A client asks a server for the last digit of the length of a message.
+// A client asks a server for the last digit of the length of a message. If there is no connection, its task fails, and the log
+// says why.
 func ExampleClient() {
 	ask := &websocket.Client{
 		URL: "ws://127.0.0.1:8080/last-digit",
