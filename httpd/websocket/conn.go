@@ -179,6 +179,7 @@ func (c *Conn) begin() error {
 		return err
 	}
 	c.conn.Discard(n)
+	c.hear()
 	if c.head, c.left, c.inFrame = h, h.Length, true; h.Opcode != frame.Continuation {
 		c.kind, c.packed = Type(h.Opcode), h.Compressed
 	}
@@ -207,12 +208,12 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 		if err != nil {
 			return h, 0, c.lost(err)
 		}
-		c.hear()
 		switch {
 		case h.Opcode.Control():
 			var payload [frame.MaxControl]byte
 			frame.Mask(payload[:h.Length], in[n:n+int(h.Length)], h.Key, 0)
 			c.conn.Discard(n + int(h.Length))
+			c.hear()
 			c.control(h.Opcode, payload[:h.Length])
 		case (h.Opcode == frame.Continuation) != (c.kind != 0):
 			return h, 0, c.fail(frame.Protocol, errOrder)

@@ -152,6 +152,21 @@ func TestMessagesThatAreNotReceivedHoldUpThePeer(t *testing.T) {
 	w.Until("the action is closed", func() bool { return len(a.log) > 0 })
 }
 
+// The close frame of a peer that leaves is behind a message that is not received, and the end of its input is no end of the
+// connection. So a ping finds out.
+func TestAPeerLeavesBehindAMessageThatIsNotReceived(t *testing.T) {
+	w := newWorld(t)
+	a := waits()
+	c := w.dial(&websocket.Server{Handler: a.handler, Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second}}},
+		listener.Limits{})
+	c.send(text("a"), bye(1001, ""))
+	require.NoError(t, c.Conn.Close())
+	w.pass(9 * time.Second)
+	require.Empty(t, a.log)
+	w.pass(time.Second)
+	w.Until("the action is closed", func() bool { return len(a.log) > 0 })
+}
+
 // A peer that sends pings and does not read gets the answer to the latest, and costs no memory.
 func TestPingsOfAPeerThatDoesNotRead(t *testing.T) {
 	w := newWorld(t)

@@ -36,8 +36,8 @@ type Timeouts struct {
 	// Ping is the time without a frame of the peer after which it is sent a ping. 0 means 30 s.
 	Ping time.Duration
 	// Pong is the time in which the peer has to answer, with any frame. Otherwise the connection is cut, unless the peer has
-	// taken some of what is queued for it meanwhile. While the action leaves a message unread, no answer is expected. 0 means
-	// 30 s.
+	// taken some of what is queued for it meanwhile. While the action leaves a message unread, no answer is expected, but a
+	// peer that has closed its connection is noticed. 0 means 30 s.
 	Pong time.Duration
 	// Close is how long the close handshake may take. Then the connection is closed without it. 0 means 5 s.
 	Close time.Duration

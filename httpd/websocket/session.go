@@ -107,13 +107,13 @@ func (x *session) look() error {
 	return nil
 }
 
-// alive asks a peer that is silent for a sign of life, and cuts off one that gives none. A peer of which something is
-// unread has given one.
+// alive asks a peer that is silent for a sign of life, and cuts off one that gives none. One of which something is unread is
+// asked as well, and need not answer.
 func (x *session) alive(t *act.Task, unread bool) bool {
 	ping, pong := or(x.options.Timeouts.Ping, 30*time.Second), or(x.options.Timeouts.Pong, 30*time.Second)
 	now := t.Scheduler().Now()
 	if unread {
-		x.hear()
+		x.asked = false // the answer is behind it; but the ping finds out that a peer has gone
 	}
 	if x.asked && now >= x.since+pong {
 		_ = x.conn.Flush() // else it seems to stand still for long, see there

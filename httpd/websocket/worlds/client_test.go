@@ -148,6 +148,9 @@ func (c *client) napped() bool {
 	return c.handler != nil && (c.handler.naps > 0 || c.handler.awake > 0)
 }
 
+// hasNotHeard reports whether its handler may have left something unread: what is behind that is no sign of life yet.
+func (c *client) hasNotHeard() bool { return c.napped() || c.handler != nil && c.handler.how == deaf }
+
 // await waits until f, or until there is no need to.
 func (c *client) await(f func() bool) {
 	for d := 50 * time.Microsecond; !c.over && !c.broken && !c.quiet && !f(); d = min(2*d, 200*time.Millisecond) {
@@ -400,7 +403,7 @@ func (c *client) pinged(f frame) error {
 	if !c.timed {
 		return c.wrong("a ping, without a limit of silence")
 	}
-	if now := c.w.Now(); c.gentle && c.prompt() && c.spoke < now-100*time.Millisecond && now < c.spoke+ping5 && c.whole == len(c.said) && !c.sending {
+	if now := c.w.Now(); c.gentle && c.prompt() && !c.hasNotHeard() && c.spoke < now-100*time.Millisecond && now < c.spoke+ping5 && c.whole == len(c.said) && !c.sending {
 		return c.wrong("a ping after %v of silence", now-c.spoke)
 	}
 	if c.parting == silent {
