@@ -53,7 +53,7 @@ const floors = `
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
 	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/pool internal/race internal/terms internal/thread internal/wheel
-	                  context go.uber.org/zap os reflect runtime runtime/debug time
+	                  context go.uber.org/zap os reflect runtime runtime/debug time unsafe
 
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
 	internal/lane     act os time

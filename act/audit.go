@@ -29,6 +29,22 @@ func init() {
 		return nil
 	}
 	hook.AtPassEnd = func(s any, f func()) { s.(*Scheduler).passEnds = append(s.(*Scheduler).passEnds, f) }
+	hook.Place = func(t any) uint32 { return t.(*Task).s.slab.place(t.(*Task)) }
+	hook.EachTask = func(s any, from uint32, visit func(hook.Task) bool) uint32 {
+		return s.(*Scheduler).eachTask(from, visit)
+	}
+	hook.EachLocal = func(s any, visit func(any)) {
+		for _, v := range s.(*Scheduler).made {
+			visit(v)
+		}
+	}
+	hook.LastReady = func(s any) any {
+		if q := &s.(*Scheduler).ready; q.head != nil {
+			return q.tail
+		}
+		return nil
+	}
+	hook.Counts = func(s any, add func(string, uint64)) { s.(*Scheduler).eachCount(add) }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

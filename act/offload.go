@@ -54,6 +54,7 @@ func Abandon(a Action) Action {
 func (s *Scheduler) send(t *Task) {
 	t.flags &^= offloading
 	t.state = offloaded
+	s.counts.offloads++
 	s.Execute(t.extra.offload.run)
 }
 
@@ -77,6 +78,7 @@ func (o *offload) run() {
 }
 
 func (o *offload) handle(s *Scheduler) {
+	s.counts.returned++
 	t := o.task
 	switch {
 	case t.state == abandoned:
@@ -183,6 +185,7 @@ type call[T any] struct {
 func startCall[T any](s *Scheduler, on Executor, f func() (T, error)) *call[T] {
 	u := &call[T]{}
 	u.node.Of = u
+	s.counts.offloads++
 	on.Execute(func() {
 		defer s.deliver(&u.node)
 		u.err = errGoexit // unless f returns
@@ -193,7 +196,8 @@ func startCall[T any](s *Scheduler, on Executor, f func() (T, error)) *call[T] {
 	return u
 }
 
-func (u *call[T]) handle(*Scheduler) {
+func (u *call[T]) handle(s *Scheduler) {
+	s.counts.returned++
 	u.over = true
 	u.waker.Wake()
 }

@@ -66,6 +66,7 @@ func (s *Scheduler) runPosts() {
 			s.logger.Error("a posted function panicked", zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
 		}
 		s.ended++
+		s.counts.posts++
 	}
 	if len(s.ends) > 0 {
 		s.endTurnAfterPanic(label("posted function"))
@@ -86,6 +87,7 @@ func (s *Scheduler) handleAll(n *inbox.Node[remoteEvent]) {
 	for n != nil {
 		next := n.Next() // handle may see n delivered again
 		n.Of.handle(s)
+		s.counts.remoteEvents++
 		n = next
 	}
 }

@@ -1,5 +1,10 @@
 package act
 
+import (
+	"math"
+	"unsafe"
+)
+
 // queue is a FIFO of tasks, linked through Task.next. The zero queue is empty. The next of the last task and of a task in
 // no queue means nothing: clearing it would cost every turn a store.
 type queue struct {
@@ -54,9 +59,20 @@ func (b *slab) grow(s *Scheduler) {
 	b.chunks = append(b.chunks, c)
 	for i := range c {
 		t := &c[len(c)-1-i]
-		t.s = s
+		t.s, t.chunk = s, uint16(min(len(b.chunks)-1, math.MaxUint16))
 		b.put(t)
 	}
+}
+
+// place returns the number of t among all Tasks of its scheduler, from 1, and 0 beyond the first four million. It never
+// changes.
+func (b *slab) place(t *Task) uint32 {
+	first := &b.chunks[t.chunk][0]
+	n := (uintptr(unsafe.Pointer(t)) - uintptr(unsafe.Pointer(first))) / unsafe.Sizeof(*t)
+	if n >= chunk {
+		return 0
+	}
+	return uint32(t.chunk)*chunk + uint32(n) + 1
 }
 
 func (b *slab) put(t *Task) {

@@ -155,6 +155,7 @@ func (s *Scheduler) turn(t *Task) {
 // beginPass takes in what came from outside and what is due, and queues the demons that are ready.
 func (s *Scheduler) beginPass() {
 	s.sincePass = 0
+	s.counts.passes++
 	s.now = s.clock.Monotonic()
 	if s.trace != nil && s.trace.Pass != nil {
 		s.trace.Pass(s)

@@ -69,6 +69,7 @@ type Scheduler struct {
 	closed    bool
 
 	slab   slab
+	counts counts
 	self   Task // owns the timers of CallAt
 	locals []any
 	made   []any // the values of locals, in the order of making

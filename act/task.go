@@ -33,6 +33,7 @@ type Task struct {
 	extra  *extra // what few tasks need; kept when the Task is used again
 	state  state
 	flags  flags
+	chunk  uint16 // of the slab; see slab.place
 	left   uint32 // further turns under an order that bounds them
 }
 

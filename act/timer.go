@@ -97,6 +97,7 @@ func (s *Scheduler) fireTimers() {
 		if n == nil {
 			return
 		}
+		s.counts.timers++
 		tm := n.Of
 		tm.unlink()
 		if tm.expirer != nil {

@@ -1,0 +1,69 @@
+package act
+
+import (
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// counts are of what a scheduler has done and a Trace does not see. They are plain numbers of its thread.
+type counts struct {
+	passes, posts, timers, remoteEvents uint64
+	offloads, returned                  uint64 // functions given to an Executor, and those that have returned
+}
+
+// readyCounted bounds the tasks that are counted one by one: a question about a scheduler must not hold it up.
+const readyCounted = 10_000
+
+// eachCount calls add for each of the counts, and for the length of the ready queue, up to readyCounted.
+func (s *Scheduler) eachCount(add func(name string, n uint64)) {
+	ready := uint64(0)
+	for t := s.ready.head; t != nil && ready < readyCounted; t = t.next {
+		if ready++; t == s.ready.tail {
+			break
+		}
+	}
+	add("ready", ready)
+	add("tasks", uint64(s.live))
+	add("demons", uint64(s.installed))
+	add("held", uint64(s.held))
+	add("turns", s.ended)
+	add("passes", s.counts.passes)
+	add("posts", s.counts.posts)
+	add("timers", s.counts.timers)
+	add("remote_events", s.counts.remoteEvents)
+	add("offloads", s.counts.offloads)
+	add("offloads_returned", s.counts.returned)
+}
+
+// eachTask is hook.EachTask.
+func (s *Scheduler) eachTask(from uint32, visit func(hook.Task) bool) (next uint32) {
+	place := max(from, 1)
+	for int(place-1) < len(s.slab.chunks)*chunk {
+		t := &s.slab.chunks[(place-1)/chunk][(place-1)%chunk]
+		place++
+		if t.state != free && t.state != leaving && !visit(s.describe(t, place-1)) {
+			return place
+		}
+	}
+	return 0
+}
+
+func (s *Scheduler) describe(t *Task, place uint32) hook.Task {
+	d := hook.Task{
+		Task: t, ID: place, Action: t.action, State: stateNames[t.state],
+		Demon: t.flags&isDemon != 0, Background: t.flags&background != 0, Ordered: s.order != nil && t.flags&untold == 0,
+	}
+	for tm := t.timers; tm != nil; tm = tm.next {
+		if d.Timers++; d.Timers == 1 || tm.When() < d.Due {
+			d.Due = tm.When()
+		}
+	}
+	if d.Timers > 0 {
+		d.Due = max(0, d.Due-s.now)
+	}
+	return d
+}
+
+var stateNames = [...]string{
+	ready: "ready", running: "running", waiting: "waiting", offloaded: "offloaded",
+	exhausted: "out of turns", abandoned: "abandoned",
+}
