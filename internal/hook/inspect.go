@@ -1,0 +1,96 @@
+package hook
+
+import "time"
+
+// The interfaces of this file say what a program is doing. They are asked on the scheduler's thread, between two turns, and
+// only when somebody wants to know: nothing is kept for them. What cannot be known is left out.
+
+// Counter is an act.Local's value that counts. Counts calls add for each count. A name has lower-case words with underscores;
+// one that ends in _total only grows, and any other is of this moment. The counts of schedulers can be added up.
+type Counter interface {
+	Counts(add func(name string, n uint64))
+}
+
+// Waiting is an action, or something that an action waits with, such as a connection. Waits calls add for each thing that can
+// go on only when something else has happened, in a few words: "input from 127.0.0.1:5". Timers of the task are not among
+// them, since the scheduler knows those; what a timer is for may be. A parent asks its children, with [AskWaits].
+//
+// It is not called in a turn of the task, nor while a function runs that the action has offloaded (Async).
+type Waiting interface {
+	Waits(add func(what string))
+}
+
+// AskWaits calls the Waits of a, an act.Action or another part of one. If a has none, it asks what a forwards to as act.Child
+// does. It reports whether anybody was asked.
+func AskWaits(a any, add func(what string)) bool {
+	for ; a != nil; a = Child(a) {
+		if w, ok := a.(Waiting); ok {
+			w.Waits(add)
+			return true
+		}
+	}
+	return false
+}
+
+// Descriptor is an action that serves a connection, or a part of one. Descriptor returns the number of the file descriptor,
+// -1 if there is none. It may be called at the beginning of each turn, and while an offloaded function runs.
+type Descriptor interface {
+	Descriptor() int
+}
+
+// Serving is an action that belongs to a service. Service returns its name, such as "tcp 127.0.0.1:8080". It may be called
+// while an offloaded function runs.
+type Serving interface {
+	Service() string
+}
+
+// Lister is an action or an act.Local's value that stands for more than one task. List calls visit with a row for each of
+// them: a *[Process], a *[Service] or a *[Stages], valid during the call. It ends when visit returns false, and then reports
+// whether there may be more: a further call, with again unset, goes on behind what was visited. With again set it begins anew.
+// Only one such series is under way on a scheduler at a time.
+type Lister interface {
+	List(again bool, visit func(row any) bool) (more bool)
+}
+
+// Process is a process of package process.
+type Process struct {
+	ID      uint64        `json:"id"`
+	Name    string        `json:"name,omitempty"`
+	Kind    string        `json:"kind"`              // the Name of its action; "" if it is in a turn
+	State   string        `json:"state"`             // sleeping, queued, running or blocked
+	Mailbox int           `json:"mailbox"`           // messages in it
+	Limit   int           `json:"limit,omitempty"`   // 0: none
+	Dropped uint64        `json:"dropped,omitempty"` // messages to it that were dropped
+	Turn    time.Duration `json:"turn,omitempty"`    // how long the last turn took that was timed; 0: none was yet
+}
+
+// Service is a service of package service on one scheduler.
+type Service struct {
+	Name string `json:"name"`
+	Max  int    `json:"max,omitempty"` // MaxConns, of all schedulers; 0: no bound
+	Open int    `json:"open"`          // of all schedulers, lingering connections included
+
+	// Of this scheduler, since the service began.
+	Accepted  uint64 `json:"accepted"`
+	Full      uint64 `json:"full"`      // pauses of accepting at Max
+	Shortages uint64 `json:"shortages"` // pauses for want of descriptors or memory
+	Refused   uint64 `json:"refused"`   // connections that a filter has refused
+	Reclaimed uint64 `json:"reclaimed"` // idle connections that were closed to make room for others
+	Gone      uint64 `json:"gone"`      // connections that ended because the peer, or the way to it, had gone
+	Failed    uint64 `json:"failed"`    // connections whose action has failed otherwise
+}
+
+// Stages is an engine of package stage.
+type Stages struct {
+	Worker  string   `json:"worker"`
+	Kinds   []string `json:"kinds"`
+	Workers int      `json:"workers"`
+	Running []string `json:"running"` // the tasks that it works on, with their stages
+	Waits   []string `json:"waits"`   // what the engine waits for
+
+	Claimed   uint64 `json:"claimed"`   // tasks
+	Finished  uint64 `json:"finished"`  // stages
+	Failed    uint64 `json:"failed"`    // attempts at a stage
+	Suspended uint64 `json:"suspended"` // tasks that were given back as suspended
+	Lost      uint64 `json:"lost"`      // leases
+}
