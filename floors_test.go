@@ -120,6 +120,9 @@ const floors = `
 	sim               act shutdown internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
+	# 5: what schedulers are doing. context is for labels of goroutines, by which their stacks are found
+	inspect           internal/thread context runtime/pprof
+
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon internal/cli listener monitor service shutdown
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal path/filepath syscall time

@@ -1,0 +1,106 @@
+package inspect
+
+import (
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/thread"
+)
+
+var _ hook.Tied = &watched{}
+
+func TestASightingIsOfOneMoment(t *testing.T) {
+	var w watched
+	require.True(t, w.isAway())
+	require.Equal(t, away, w.sight().state())
+	var seen []uint64
+	for _, row := range []struct {
+		name string
+		do   func()
+		want sighting
+	}{
+		{"a turn", func() { w.turn(&kinds[0], 7, 12) }, sighting{kind: &kinds[0], id: 7, fd: 12}},
+		{"the next turn of the same task", func() { w.turn(&kinds[0], 7, 12) }, sighting{kind: &kinds[0], id: 7, fd: 12}},
+		{"a turn without a descriptor", func() { w.turn(&kinds[1], 1<<32-1, -1) }, sighting{kind: &kinds[1], id: 1<<32 - 1, fd: -1}},
+		{"a pass", w.pass, sighting{fd: -1}},
+		{"the same task after a pass", func() { w.turn(&kinds[1], 1<<32-1, -1) }, sighting{kind: &kinds[1], id: 1<<32 - 1, fd: -1}},
+		{"a sleep", w.asleep, sighting{fd: -1}},
+		{"the end of Run", func() { w.Untie() }, sighting{fd: -1}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.do()
+			got := w.sight()
+			require.NotContains(t, seen, got.seq)
+			seen = append(seen, got.seq)
+			got.seq = 0
+			require.Equal(t, row.want, got)
+		})
+	}
+	require.True(t, w.isAway())
+}
+
+var kinds = [2]string{"zero", "one"}
+
+// The id, the descriptor and the kind of each turn agree, so a mixture of two turns would be seen.
+func TestASightingIsNeverOfTwoTurns(t *testing.T) {
+	var w watched
+	var enough atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := uint32(0); !enough.Load(); i++ {
+			w.turn(&kinds[i%2], i, int32(i))
+			if i%64 == 63 {
+				w.pass()
+				runtime.Gosched()
+			}
+		}
+	})
+	defer writer.Wait()
+	defer enough.Store(true)
+	for turns := 0; turns < 10_000; {
+		if x := w.sight(); x.state() == turn {
+			turns++
+			require.Equal(t, int32(x.id), x.fd)
+			require.Same(t, &kinds[x.id%2], x.kind)
+		}
+	}
+}
+
+func TestBindLabelsTheGoroutine(t *testing.T) {
+	bound, done := make(chan *watched), make(chan bool)
+	go func() {
+		runtime.LockOSThread()
+		w := &watched{name: "a test of bind"}
+		w.bind()
+		require.Equal(t, thread.ID(), w.tid.Load())
+		bound <- w
+		<-done
+	}()
+	w := <-bound
+	defer close(done)
+	var all strings.Builder
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&all, 1))
+	require.Contains(t, all.String(), `{"scheduler":"`+w.name+`"}`)
+}
+
+func BenchmarkTurn(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		mask uint32
+	}{{"the same task", 0}, {"another task", 1}} {
+		b.Run(row.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var w watched
+			for i := uint32(0); b.Loop(); i++ {
+				w.turn(&kinds[i&row.mask], i&row.mask, -1)
+			}
+		})
+	}
+}
