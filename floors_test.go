@@ -121,7 +121,7 @@ const floors = `
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 5: what schedulers are doing. context is for labels of goroutines, by which their stacks are found
-	inspect           internal/thread context runtime/pprof
+	inspect           act shutdown internal/hook internal/thread context reflect runtime/pprof time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon internal/cli listener monitor service shutdown

@@ -25,13 +25,13 @@ func (s *Scheduler) eachCount(add func(name string, n uint64)) {
 	add("tasks", uint64(s.live))
 	add("demons", uint64(s.installed))
 	add("held", uint64(s.held))
-	add("turns", s.ended)
-	add("passes", s.counts.passes)
-	add("posts", s.counts.posts)
-	add("timers", s.counts.timers)
-	add("remote_events", s.counts.remoteEvents)
-	add("offloads", s.counts.offloads)
-	add("offloads_returned", s.counts.returned)
+	add("turns_total", s.ended)
+	add("passes_total", s.counts.passes)
+	add("posts_total", s.counts.posts)
+	add("timers_total", s.counts.timers)
+	add("remote_events_total", s.counts.remoteEvents)
+	add("offloads_total", s.counts.offloads)
+	add("offloads", s.counts.offloads-s.counts.returned)
 }
 
 // eachTask is hook.EachTask.

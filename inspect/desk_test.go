@@ -1,0 +1,189 @@
+package inspect
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// waiter waits, and says what for.
+type waiter struct {
+	what  string
+	waker act.Waker
+}
+
+func (w *waiter) Act(t *act.Task) act.Directive {
+	w.waker = t.Waker()
+	return act.Wait
+}
+func (w *waiter) Waits(add func(string)) { add(w.what) }
+
+// asked returns the answer of the only desk of x, which has to come in one Step after another.
+func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *Scheduler {
+	q := x.desks[0].ask(tasks)
+	step(t, s)
+	select {
+	case answer := <-q.answer:
+		return answer
+	default:
+		require.Fail(t, "no answer")
+		return nil
+	}
+}
+
+func TestTasksAreDescribed(t *testing.T) {
+	s, x, c := inspected(t)
+	s.Spawn(&waiter{what: "a letter"})
+	var tm act.Timer
+	s.Spawn(&act.Child{Action: act.Func(func(t *act.Task) act.Directive {
+		t.WakeAfter(&tm, 3*time.Second)
+		return act.Wait
+	})})
+	step(t, s)
+	c.now += time.Second
+	all := asked(t, s, x, true).Tasks
+	require.Len(t, all, 3, "the desk is one of them")
+	require.True(t, all[0].Demon)
+	require.Equal(t, "inspect", all[0].Name)
+	letter := Task{
+		ID: 2, Name: "*inspect.waiter", Kind: "*inspect.waiter", State: "waiting", Age: time.Second, Since: time.Second,
+		Waits: []string{"a letter"},
+	}
+	require.Equal(t, letter, all[1])
+	require.Equal(t, []string{"a timer due in 2s"}, all[2].Waits)
+	require.Empty(t, asked(t, s, x, false).Tasks)
+}
+
+// ticking is a clock on which time passes whenever it is read.
+type ticking struct{ clock }
+
+func (c *ticking) Monotonic() time.Duration {
+	c.now += slice / 2
+	return c.now
+}
+
+// A question about many tasks is answered in turns of a slice each, between which others have theirs, and sees each task that
+// was there all the time, and others come and go.
+func TestManyTasksAreVisitedInSlices(t *testing.T) {
+	x, c := New(), &ticking{}
+	cfg := act.Config{Clock: c}
+	x.Configure(&cfg)
+	s := act.New(cfg)
+	defer s.Close()
+	s.SetIdler(c)
+	require.NoError(t, x.Setup(s))
+	const many = 1000
+	for i := range many {
+		s.Spawn(&waiter{what: strconv.Itoa(i)})
+	}
+	step(t, s)
+	coming := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive { // spawns and ends tasks until the question is answered
+		if x.desks[0].pending.Load() == nil {
+			return act.Done
+		}
+		coming++
+		s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
+		return act.Yield
+	}))
+	q := x.desks[0].ask(true)
+	step(t, s)
+	answer := <-q.answer
+	seen := map[string]int{}
+	for _, task := range answer.Tasks {
+		if len(task.Waits) == 1 {
+			seen[task.Waits[0]]++
+		}
+	}
+	for i := range many {
+		require.Equal(t, 1, seen[strconv.Itoa(i)], i)
+	}
+	require.GreaterOrEqual(t, coming, many/rows/4, "others had their turns meanwhile")
+}
+
+// crowd is a value of a Local that lists processes.
+type crowd struct{ next, of int }
+
+func (x *crowd) List(again bool, visit func(any) bool) bool {
+	if again {
+		x.next = 0
+	}
+	for x.next < x.of {
+		x.next++
+		if !visit(&hook.Process{ID: uint64(x.next)}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *crowd) Counts(add func(string, uint64)) { add("crowd", uint64(x.of)) }
+
+func TestListsAreAskedToTheirEnds(t *testing.T) {
+	s, x, _ := inspected(t)
+	s.Spawn(&waiter{what: "the end"}) // a desk alone does not keep a scheduler going
+	for _, n := range []int{0, 1, rows, rows + 1, 5 * rows} {
+		act.NewLocal(func(*act.Scheduler) *crowd { return &crowd{of: n} }).Get(s)
+	}
+	for range 2 {
+		report := asked(t, s, x, true)
+		require.Len(t, report.Processes, 2+7*rows)
+		require.EqualValues(t, 2+7*rows, report.Counts["crowd"])
+	}
+	require.Empty(t, asked(t, s, x, false).Processes)
+}
+
+// running starts a Group of n schedulers that are inspected, and returns a function that ends it.
+func running(t *testing.T, n int, setup ...func(*act.Scheduler) error) *Inspector {
+	x := New()
+	cfg := act.Config{Schedulers: n, Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+	x.Configure(&cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan error)
+	ready := make(chan struct{}, n)
+	forever := func(s *act.Scheduler) error {
+		s.Spawn(&waiter{what: "the end"})
+		ready <- struct{}{}
+		return nil
+	}
+	go func() { over <- act.Run(ctx, cfg, append([]func(*act.Scheduler) error{x.Setup, forever}, setup...)...) }()
+	for range n {
+		<-ready
+	}
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+	return x
+}
+
+func TestAStuckSchedulerIsShownAsItWas(t *testing.T) {
+	x := running(t, 2)
+	require.Eventually(t, func() bool { return x.Report(true).Schedulers[1].Uptime > 0 }, time.Minute, time.Millisecond)
+	stuck, free := make(chan struct{}), make(chan struct{})
+	require.NoError(t, x.desks[1].probe.s.Post(func(*act.Scheduler) {
+		close(stuck)
+		<-free
+	}))
+	<-stuck
+	x.given = nil // it is not to be given again
+	r := x.Report(true)
+	close(free)
+	require.Equal(t, "in a pass", r.Schedulers[1].State)
+	require.NotZero(t, r.Schedulers[1].Late)
+	require.NotEmpty(t, r.Schedulers[1].Tasks, "those of the answer before")
+	require.Same(t, r, x.Report(false), "viewers share it")
+	require.Eventually(t, func() bool {
+		x.mu.Lock()
+		x.given = nil
+		x.mu.Unlock()
+		return x.Report(true).Schedulers[1].Late == 0
+	}, time.Minute, time.Millisecond, "it goes on")
+}

@@ -1,0 +1,61 @@
+package inspect
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Histogram counts durations by powers of two. The first bucket holds those below 1.024 µs, each further one those below
+// twice the bound of the one before, and the last one, from 8.8 s on, all others.
+type Histogram struct {
+	Buckets [buckets]uint64 `json:"buckets"`
+	Sum     time.Duration   `json:"sum"`
+	Max     time.Duration   `json:"max"`
+}
+
+const (
+	buckets  = 25
+	smallest = 10 // the first bucket holds what fits into so many bits
+)
+
+func (h *Histogram) add(d time.Duration) {
+	h.Buckets[min(max(bits.Len64(uint64(d))-smallest, 0), buckets-1)]++
+	h.Sum += d
+	h.Max = max(h.Max, d)
+}
+
+func (h *Histogram) merge(o *Histogram) {
+	for i, n := range o.Buckets {
+		h.Buckets[i] += n
+	}
+	h.Sum += o.Sum
+	h.Max = max(h.Max, o.Max)
+}
+
+// Bound returns the duration that all durations in bucket i are below; the last bucket has none, and Bound returns 0.
+func (h *Histogram) Bound(i int) time.Duration {
+	if i == buckets-1 {
+		return 0
+	}
+	return 1 << (smallest + i)
+}
+
+// Count returns how many durations were added.
+func (h *Histogram) Count() (n uint64) {
+	for _, b := range h.Buckets {
+		n += b
+	}
+	return n
+}
+
+// Quantile returns a duration that the part q of all durations, from 0 to 1, do not exceed: the bound of a bucket, or Max.
+// It is 0 if nothing was added.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	left := q * float64(h.Count())
+	for i, n := range h.Buckets {
+		if left -= float64(n); n > 0 && left <= 0 && i < buckets-1 {
+			return min(h.Bound(i), h.Max)
+		}
+	}
+	return h.Max
+}

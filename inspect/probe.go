@@ -1,0 +1,218 @@
+package inspect
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// sampled is of how many turns, and of how many wake-ups, one is timed.
+const sampled = 64
+
+// probe counts what happens on one scheduler, on its thread. Nothing of it is locked or shared but what watched shows the
+// watchdog.
+type probe struct {
+	watched
+	s     *act.Scheduler
+	index int
+	start time.Duration // when it was made
+	rows  []row         // by the place of a task, less one
+	kinds map[string]*kind
+
+	spawned, ended, failed, dropped, woken uint64
+	rounds, looks, sleeps                  uint64
+	idle                                   time.Duration // spent in the Idler, when nothing was ready
+	turns, wakes                           Histogram
+
+	last      *act.Task     // the last one of the present round; nil between two rounds
+	idleSince time.Duration // less than 0: not in the Idler
+	turnSince time.Duration // less than 0: the present turn is not timed
+	timed     uint64        // turns since the last one that was
+	wake      *act.Task     // of the wake-up that is timed, nil if none
+	wokenAt   time.Duration
+}
+
+// row is what is kept of each task. Only programs that are inspected pay for it.
+type row struct {
+	kind       *kind
+	born, last uint32 // the beginnings of its first and of its latest turn, in milliseconds since start
+}
+
+// kind is a kind of action: see kindOf.
+type kind struct {
+	name  string
+	alive int
+	spawned, failed,
+	turns uint64
+	took Histogram // of the turns that were timed
+}
+
+var probes = act.NewLocal(newProbe)
+
+func newProbe(s *act.Scheduler) *probe {
+	return &probe{
+		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(), kinds: map[string]*kind{}, idleSince: -1, turnSince: -1,
+	}
+}
+
+// trace is the Trace of all probes.
+var trace = &act.Trace{
+	Spawned:   func(t *act.Task) { of(t).taskSpawned(t) },
+	TurnStart: func(t *act.Task) { of(t).turnStart(t) },
+	TurnEnd:   func(t *act.Task, _ act.Directive) { of(t).turnEnd(t) },
+	Woken:     func(t *act.Task) { of(t).taskWoken(t) },
+	Ended:     func(t *act.Task, err error) { of(t).taskEnded(t, err) },
+	Pass:      func(s *act.Scheduler) { probes.Get(s).passBegin() },
+	Idle:      func(s *act.Scheduler, atMost time.Duration) { probes.Get(s).idleBegin(atMost) },
+}
+
+func of(t *act.Task) *probe { return probes.Get(t.Scheduler()) }
+
+// kindOf returns the name of the kind of a: the service that it belongs to, the name of a function, or its type.
+func kindOf(a act.Action) string {
+	if x, ok := a.(hook.Serving); ok {
+		return x.Service()
+	}
+	t := reflect.TypeOf(a)
+	if t.Kind() == reflect.Func {
+		return act.Name(a)
+	}
+	return t.String()
+}
+
+// row returns that of t. A task that has no place shares the first one.
+func (p *probe) row(t *act.Task) *row {
+	place := int(max(hook.Place(t), 1))
+	if place > len(p.rows) {
+		p.rows = slices.Grow(p.rows, place-len(p.rows))[:place]
+	}
+	r := &p.rows[place-1]
+	if r.kind == nil { // it was spawned before there was a probe
+		p.begin(t, r)
+	}
+	return r
+}
+
+func (p *probe) begin(t *act.Task, r *row) {
+	name := kindOf(t.Action())
+	k := p.kinds[name]
+	if k == nil {
+		k = &kind{name: name}
+		p.kinds[name] = k
+	}
+	k.alive++
+	k.spawned++
+	*r = row{kind: k, born: p.millis(), last: p.millis()}
+}
+
+// millis is the time of the latest pass. It is enough for 49 days, and then begins anew.
+func (p *probe) millis() uint32 { return uint32((p.s.Now() - p.start) / time.Millisecond) }
+
+func (p *probe) clock() time.Duration { return p.s.Clock().Monotonic() }
+
+func (p *probe) taskSpawned(t *act.Task) {
+	p.spawned++
+	_ = p.row(t)
+}
+
+func (p *probe) taskEnded(t *act.Task, err error) {
+	r := p.row(t)
+	switch {
+	case err == act.ErrDropped:
+		p.dropped++
+	case err != nil:
+		p.failed++
+		r.kind.failed++
+	}
+	p.ended++
+	r.kind.alive--
+	r.kind = nil
+	if t == p.last {
+		p.last = nil
+	}
+	if t == p.wake {
+		p.wake = nil
+	}
+}
+
+func (p *probe) taskWoken(t *act.Task) {
+	if p.woken++; p.woken%sampled == 0 && p.wake == nil {
+		p.wake, p.wokenAt = t, p.clock()
+	}
+}
+
+func (p *probe) turnStart(t *act.Task) {
+	p.goOn()
+	r := p.row(t)
+	r.kind.turns++
+	r.last = p.millis()
+	fd := int32(-1)
+	if d, ok := t.Action().(hook.Descriptor); ok {
+		fd = int32(d.Descriptor())
+	}
+	p.turn(&r.kind.name, hook.Place(t), fd)
+	if !hook.IsDemon(t) {
+		p.countRound(t)
+	}
+	if t == p.wake {
+		p.wakes.add(p.clock() - p.wokenAt)
+		p.wake = nil
+	}
+	p.turnSince = -1 // no turn end is seen of a turn that has panicked
+	if p.timed++; p.timed == sampled {
+		p.timed, p.turnSince = 0, p.clock()
+	}
+}
+
+// countRound counts a round when the task that was the last one at its beginning has a turn.
+func (p *probe) countRound(t *act.Task) {
+	if p.last == nil {
+		p.last, _ = hook.LastReady(p.s).(*act.Task)
+		if p.last == nil {
+			p.last = t
+		}
+	}
+	if t == p.last {
+		p.rounds++
+		p.last = nil
+	}
+}
+
+func (p *probe) turnEnd(t *act.Task) {
+	if p.turnSince >= 0 {
+		took := p.clock() - p.turnSince
+		p.turnSince = -1
+		p.turns.add(took)
+		p.row(t).kind.took.add(took)
+	}
+}
+
+func (p *probe) passBegin() {
+	p.goOn()
+	p.pass()
+}
+
+func (p *probe) idleBegin(atMost time.Duration) {
+	if atMost == 0 {
+		p.looks++
+		return
+	}
+	p.sleeps++
+	p.idleSince = p.clock()
+	p.asleep()
+}
+
+// goOn notes that Run or Step has begun, and the end of the time in the Idler. The scheduler reads the clock after each sleep.
+func (p *probe) goOn() {
+	if p.isAway() {
+		hook.Tie(p.s, p)
+	}
+	if p.idleSince >= 0 {
+		p.idle += max(0, p.s.Now()-p.idleSince)
+		p.idleSince = -1
+	}
+}

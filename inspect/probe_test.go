@@ -1,0 +1,163 @@
+package inspect
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// clock is a Clock that a test moves. To sleep moves it as well.
+type clock struct{ now time.Duration }
+
+func (c *clock) Monotonic() time.Duration { return c.now }
+func (c *clock) Wall() time.Time          { return time.Unix(0, int64(c.now)) }
+func (c *clock) Idle(atMost time.Duration) {
+	c.now += max(atMost, 0)
+}
+func (*clock) Interrupt() {}
+
+// inspected returns a scheduler that is inspected, on a clock of its own.
+func inspected(t *testing.T) (*act.Scheduler, *Inspector, *clock) {
+	x, c := New(), &clock{}
+	cfg := act.Config{Clock: c, Logger: zap.NewNop()}
+	x.Configure(&cfg)
+	s := act.New(cfg)
+	t.Cleanup(func() { _ = s.Close() })
+	s.SetIdler(c)
+	require.NoError(t, x.Setup(s))
+	return s, x, c
+}
+
+func step(t *testing.T, s *act.Scheduler) {
+	t.Helper()
+	n, err := s.Step(100_000)
+	require.NoError(t, err)
+	require.Less(t, n, 100_000)
+}
+
+// turns is a task of so many turns, each of which takes a millisecond.
+type turns struct {
+	left int
+	c    *clock
+}
+
+func (x *turns) Act(*act.Task) act.Directive {
+	x.c.now += time.Millisecond
+	if x.left--; x.left == 0 {
+		return act.Done
+	}
+	return act.Yield
+}
+
+func TestAProbeCountsTurnsAndRounds(t *testing.T) {
+	s, _, c := inspected(t)
+	p := probes.Get(s)
+	step(t, s) // the desk's first turn
+	before := p.report()
+	for _, n := range []int{2, 3, 5} {
+		s.Spawn(&turns{n, c})
+	}
+	step(t, s)
+	r := p.report()
+	require.EqualValues(t, 5, r.Counts["rounds_total"]-before.Counts["rounds_total"])
+	require.EqualValues(t, 3, r.Counts["spawned_total"]-before.Counts["spawned_total"])
+	require.EqualValues(t, 3, r.Counts["ended_total"])
+	k := kindNamed(t, r, "*inspect.turns")
+	require.Equal(t, 0, k.Alive)
+	require.EqualValues(t, 3, k.Spawned)
+	require.EqualValues(t, 10, k.Turns)
+}
+
+func kindNamed(t *testing.T, r *Scheduler, name string) Kind {
+	for _, k := range r.Kinds {
+		if k.Name == name {
+			return k
+		}
+	}
+	require.Fail(t, "no kind "+name)
+	return Kind{}
+}
+
+// One turn in 64 is timed, and one wake-up in 64 until its turn has begun.
+func TestAProbeTimesOneIn64(t *testing.T) {
+	s, _, c := inspected(t)
+	s.Spawn(&turns{640, c})
+	step(t, s)
+	r := probes.Get(s).report()
+	require.EqualValues(t, 10, r.Turns.Count())
+	require.Equal(t, 10*time.Millisecond, r.Turns.Sum)
+
+	var woken [2]act.Waker
+	for i := range woken {
+		s.Spawn(act.Func(func(x *act.Task) act.Directive {
+			c.now += time.Millisecond
+			woken[i] = x.Waker()
+			return act.Wait
+		}))
+	}
+	for range 64 {
+		step(t, s)
+		woken[0].Wake()
+		woken[1].Wake()
+	}
+	step(t, s)
+	r = probes.Get(s).report()
+	require.EqualValues(t, 2, r.Wakes.Count())
+	require.Equal(t, 2*time.Millisecond, r.Wakes.Sum, "the second of two has waited for the turn of the first")
+}
+
+func TestAProbeCountsFailures(t *testing.T) {
+	s, _, _ := inspected(t)
+	s.Spawn(act.Func(func(x *act.Task) act.Directive { return x.Fail(errors.New("no")) }))
+	s.Spawn(act.Func(func(*act.Task) act.Directive { panic("no") }))
+	s.Spawn(act.Func(func(x *act.Task) act.Directive { x.Waker(); return act.Wait }))
+	step(t, s)
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+	_, err := s.Step(10)
+	require.Error(t, err)
+	r := probes.Get(s).report()
+	require.EqualValues(t, 2, r.Counts["failed_total"])
+	require.EqualValues(t, 1, r.Counts["dropped_total"])
+	require.EqualValues(t, 3, r.Counts["ended_total"])
+}
+
+func TestIdleTimeIsCounted(t *testing.T) {
+	s, _, c := inspected(t)
+	naps := 3
+	var tm act.Timer
+	s.Spawn(act.Func(func(x *act.Task) act.Directive {
+		c.now += time.Second
+		if naps--; naps < 0 {
+			return act.Done
+		}
+		x.WakeAfter(&tm, time.Minute)
+		return act.Wait
+	}))
+	require.NoError(t, s.Run())
+	r := probes.Get(s).report()
+	require.Equal(t, 3*time.Minute, r.Idle)
+	require.EqualValues(t, 3, r.Counts["sleeps_total"])
+	require.Equal(t, 3*time.Minute+4*time.Second, r.Uptime)
+	require.Equal(t, "not running", probes.Get(s).state())
+}
+
+func TestHistogram(t *testing.T) {
+	var h Histogram
+	require.Zero(t, h.Quantile(0.99))
+	for _, d := range []time.Duration{0, 1023, 1024, time.Hour} {
+		h.add(d)
+	}
+	require.EqualValues(t, 2, h.Buckets[0])
+	require.EqualValues(t, 1, h.Buckets[1])
+	require.EqualValues(t, 1, h.Buckets[buckets-1])
+	require.EqualValues(t, 4, h.Count())
+	require.Equal(t, 1024*time.Nanosecond, h.Quantile(0.5))
+	require.Equal(t, 2048*time.Nanosecond, h.Quantile(0.75))
+	require.Equal(t, time.Hour, h.Quantile(1))
+}

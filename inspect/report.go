@@ -1,0 +1,137 @@
+package inspect
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// Report is what a server was doing at one moment.
+type Report struct {
+	Time       time.Time    `json:"time"`
+	Schedulers []*Scheduler `json:"schedulers"`
+}
+
+// Scheduler is what one scheduler was doing.
+type Scheduler struct {
+	Index  int           `json:"index"`
+	State  string        `json:"state"`          // asleep, in a pass, in a turn of …, not running
+	Late   time.Duration `json:"late,omitempty"` // how old the rest is, if the scheduler did not answer
+	Uptime time.Duration `json:"uptime"`         // since it is inspected
+	Idle   time.Duration `json:"idle"`           // of it, with nothing ready: asleep, or looking for events
+	// Counts are of what has happened since the start (their names end in _total), and of this moment.
+	Counts map[string]uint64 `json:"counts"`
+	Turns  Histogram         `json:"turns"` // how long turns took, of one in 64
+	Wakes  Histogram         `json:"wakes"` // from a wake-up to the turn, of one in 64
+	Kinds  []Kind            `json:"kinds"`
+
+	Services  []Service `json:"services,omitempty"`
+	Stages    []Stages  `json:"stages,omitempty"`
+	Tasks     []Task    `json:"tasks,omitempty"`     // if asked for
+	Processes []Process `json:"processes,omitempty"` // if asked for
+}
+
+// Kind is what the tasks of one kind have in common: they serve connections of one service, or their actions are of one type
+// or function.
+type Kind struct {
+	Name    string    `json:"name"`
+	Alive   int       `json:"alive"`
+	Spawned uint64    `json:"spawned"`
+	Failed  uint64    `json:"failed"`
+	Turns   uint64    `json:"turns"`
+	Took    Histogram `json:"took"` // of one turn in 64 of the scheduler
+}
+
+// Task is a task or demon.
+type Task struct {
+	ID        uint32        `json:"id"` // among those of its scheduler; another task may have it later
+	Scheduler int           `json:"scheduler"`
+	Name      string        `json:"name"`
+	Kind      string        `json:"kind"`
+	State     string        `json:"state"` // ready, waiting, offloaded, out of turns, abandoned
+	Demon     bool          `json:"demon,omitempty"`
+	Peer      string        `json:"peer,omitempty"` // the other end of its connection
+	Age       time.Duration `json:"age"`
+	Since     time.Duration `json:"since"`           // its latest turn
+	Waits     []string      `json:"waits,omitempty"` // what it waits for
+}
+
+// What processes, services and stages say of themselves.
+type (
+	Process = hook.Process
+	Service = hook.Service
+	Stages  = hook.Stages
+)
+
+// report returns what the probe knows. It is for the scheduler's thread.
+func (p *probe) report() *Scheduler {
+	s := &Scheduler{
+		Index: p.index, Uptime: p.clock() - p.start, Idle: p.idle, Turns: p.turns, Wakes: p.wakes,
+		Counts: map[string]uint64{
+			"spawned_total": p.spawned, "ended_total": p.ended, "failed_total": p.failed, "dropped_total": p.dropped,
+			"woken_total": p.woken, "rounds_total": p.rounds, "looks_total": p.looks, "sleeps_total": p.sleeps,
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.kinds)) {
+		k := p.kinds[name]
+		s.Kinds = append(s.Kinds, Kind{name, k.alive, k.spawned, k.failed, k.turns, k.took})
+	}
+	return s
+}
+
+// Sum returns the counts, services and kinds of all schedulers together.
+func (r *Report) Sum() *Scheduler {
+	sum := &Scheduler{Counts: map[string]uint64{}}
+	kinds := map[string]*Kind{}
+	services := map[string]*Service{}
+	for _, s := range r.Schedulers {
+		sum.Uptime += s.Uptime
+		sum.Idle += s.Idle
+		for name, n := range s.Counts {
+			sum.Counts[name] += n
+		}
+		sum.Turns.merge(&s.Turns)
+		sum.Wakes.merge(&s.Wakes)
+		for _, k := range s.Kinds {
+			all := kinds[k.Name]
+			if all == nil {
+				all = &Kind{Name: k.Name}
+				kinds[k.Name] = all
+			}
+			all.Alive += k.Alive
+			all.Spawned += k.Spawned
+			all.Failed += k.Failed
+			all.Turns += k.Turns
+			all.Took.merge(&k.Took)
+		}
+		for _, v := range s.Services {
+			all := services[v.Name]
+			if all == nil {
+				all = &Service{Name: v.Name, Max: v.Max, Open: v.Open}
+				services[v.Name] = all
+			}
+			all.Accepted += v.Accepted
+			all.Full += v.Full
+			all.Shortages += v.Shortages
+			all.Refused += v.Refused
+			all.Reclaimed += v.Reclaimed
+			all.Gone += v.Gone
+			all.Failed += v.Failed
+		}
+		sum.Stages = append(sum.Stages, s.Stages...)
+		sum.Tasks = append(sum.Tasks, s.Tasks...)
+		sum.Processes = append(sum.Processes, s.Processes...)
+	}
+	for _, k := range kinds {
+		sum.Kinds = append(sum.Kinds, *k)
+	}
+	slices.SortFunc(sum.Kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
+	for _, v := range services {
+		sum.Services = append(sum.Services, *v)
+	}
+	slices.SortFunc(sum.Services, func(a, b Service) int { return strings.Compare(a.Name, b.Name) })
+	return sum
+}
