@@ -24,9 +24,9 @@ import (
 // exchange is a request that a handler answers on a goroutine: the action of the request, and what its goroutine shares
 // with it.
 type exchange struct {
+	req     http.Request // the first, for those that call runtime.SetFinalizer
 	ctx     values
 	adapter *Adapter
-	req     *http.Request
 	cancel  context.CancelFunc
 	wait    lane.Wait     // of the executor that calls the handler
 	over    chan struct{} // closed when calls of the handler that wait must not wait any more
@@ -84,11 +84,11 @@ type reply struct {
 func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, error) {
 	on := executors.Get(r.Scheduler())
 	x := &exchange{adapter: a, w: w, r: r, wait: on.wait, over: make(chan struct{})}
+	req := &x.req
 	var err error
-	if x.req, x.cancel, err = a.request(r, &x.ctx); err != nil {
+	if x.cancel, err = a.request(req, r, &x.ctx); err != nil {
 		return nil, err
 	}
-	req := x.req
 	x.writer = writer{to: x, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
 		mute: req.Method == http.MethodHead}
 	if req.ContentLength != 0 {
@@ -124,7 +124,7 @@ func (x *exchange) serve() {
 			x.failure = panics.Recovered(v)
 		}
 	}()
-	x.adapter.handler().ServeHTTP(&x.writer, x.req)
+	x.adapter.handler().ServeHTTP(&x.writer, &x.req)
 	var late error
 	if out := x.out.Load(); out != nil {
 		_, late = out.Write(nil) // a deadline has passed
@@ -517,7 +517,7 @@ func (b *body) note(err error) error {
 	}
 	if err == io.EOF {
 		b.ended.Store(true)
-		b.trailed.Do(func() { addTrailers(b.x.req, b.x.trailer) })
+		b.trailed.Do(func() { addTrailers(&b.x.req, b.x.trailer) })
 	}
 	return errorOf(err)
 }

@@ -24,19 +24,19 @@ type head struct {
 type field struct{ name, value string }
 
 // newHead makes the head of an answer of unknown length.
-func newHead(header http.Header, status int) *head {
-	all := sendable(header)
-	h := &head{status: status, length: -1, fields: all[:0]}
+func newHead(header http.Header, status int) head {
+	all, trailers := sendable(header)
+	h := head{status: status, length: -1, fields: all[:0]}
 	_, typed := header["Content-Type"]
 	h.chunks = header.Get("Transfer-Encoding") != ""
 	h.untyped = !typed && header.Get("Content-Encoding") == "" && !h.chunks
+	_, sized := header["Content-Length"]
+	_, announces := header["Trailer"]
+	h.chunks = h.chunks || sized || announces || trailers
 	for name := range elements(header["Trailer"]) {
 		if name = http.CanonicalHeaderKey(name); isTrailer(name) {
 			h.trailers = append(h.trailers, name)
 		}
-	}
-	for name := range header {
-		h.chunks = h.chunks || name == "Trailer" || name == "Content-Length" || strings.HasPrefix(name, http.TrailerPrefix)
 	}
 	for _, f := range all {
 		switch syntax.KindOf(syntax.Bytes(f.name)) {
@@ -107,12 +107,13 @@ func switching(header http.Header) []byte {
 	return b.Bytes()
 }
 
-// sendable returns the fields of a header that can be sent, in the order of their names. As with net/http, invalid names
-// are left out, and line breaks in values become spaces.
-func sendable(header http.Header) []field {
-	all := make([]field, 0, len(header)+1) // and a type
+// sendable returns the fields of a header that can be sent, in the order of their names, and whether there are trailers with
+// http.TrailerPrefix beside them. As with net/http, invalid names are left out, and line breaks in values become spaces.
+func sendable(header http.Header) (all []field, trailers bool) {
+	all = make([]field, 0, len(header)+1) // and a type
 	for name, values := range header {
 		if name == "Date" || !syntax.ValidField(name, "") {
+			trailers = trailers || strings.HasPrefix(name, http.TrailerPrefix)
 			continue
 		}
 		for _, v := range values {
@@ -122,7 +123,7 @@ func sendable(header http.Header) []field {
 	if len(all) > 1 {
 		slices.SortStableFunc(all, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	}
-	return all
+	return all, trailers
 }
 
 // printable returns a value without control characters and without space at its ends (RFC 9110 5.5).
@@ -152,7 +153,8 @@ func trailersOf(header http.Header, names []string) []field {
 	if trailers == nil {
 		return nil
 	}
-	return sendable(trailers)
+	all, _ := sendable(trailers)
+	return all
 }
 
 // with adds a field to a header, which it makes if there is none.

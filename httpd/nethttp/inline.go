@@ -23,19 +23,21 @@ func (a *Adapter) inline(w *httpd.Response, r *httpd.Request) act.Action {
 
 func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) act.Action {
 	x := &struct { // one allocation
+		req    http.Request // as in an exchange
 		ctx    values
 		writer writer
 		body   lentBody
 	}{}
-	req, cancel, err := a.request(r, &x.ctx)
+	req := &x.req
+	cancel, err := a.request(req, r, &x.ctx)
 	if err != nil {
 		w.Error(http.StatusBadRequest)
 		w.Close()
 		return nil
 	}
 	defer cancel()
-	addTrailers(req, trailersIn(&r.Body))
 	if r.Body.Length() != 0 {
+		addTrailers(req, trailersIn(&r.Body))
 		x.body.rest.Reset(content)
 		req.Body = &x.body
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"unsafe"
@@ -16,33 +15,33 @@ import (
 	"github.com/daimon-go/daimon/secure"
 )
 
-// request makes an http.Request with memory of its own: nothing in it is lent. Its body is set later, and its context has
-// the values of v.
-func (a *Adapter) request(r *httpd.Request, v *values) (*http.Request, context.CancelFunc, error) {
+// request makes req the request for a handler, with memory of its own: nothing in it is lent. Its body is set later, and its
+// context has the values of v.
+func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (context.CancelFunc, error) {
 	text := make(text, 0, sizeOf(r))
 	target, host := text.add(r.Target()), text.add(r.Host())
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	conn := r.Conn()
-	v.Context, v.server, v.local = context.Background(), &a.server, conn.LocalAddr()
+	addr := peers.Get(r.Scheduler()).of(r)
+	v.Context, v.server, v.local = context.Background(), &a.server, addr.local
 	ctx, cancel := context.WithCancel(v)
-	req := (&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
-		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: textOf(r.RemoteAddr()),
+	*req = *(&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
+		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
 		Pattern: r.Pattern()}).WithContext(ctx)
 	if req.Proto == "HTTP/1.1" {
 		req.ProtoMinor = 1
 	}
-	if state, ok := secure.State(conn); ok {
-		req.TLS = &state
+	if state, ok := secure.State(r.Conn()); ok {
+		req.TLS = new(state)
 	}
 	req.Close = closes(req)
 	if req.ContentLength < 0 {
 		req.TransferEncoding = []string{"chunked"}
 		if req.Trailer, err = announced(req.Header); err != nil {
 			cancel()
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if p := req.Header["Pragma"]; len(p) > 0 && p[0] == "no-cache" && req.Header["Cache-Control"] == nil {
@@ -54,7 +53,7 @@ func (a *Adapter) request(r *httpd.Request, v *values) (*http.Request, context.C
 			req.SetPathValue(name, string(r.Value(name)))
 		}
 	}
-	return req, cancel, nil
+	return cancel, nil
 }
 
 // values is the context of a request without its end.
@@ -72,16 +71,6 @@ func (v *values) Value(key any) any {
 		return v.local
 	}
 	return v.Context.Value(key)
-}
-
-// textOf formats an address, that of TCP with one allocation.
-func textOf(a net.Addr) string {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return a.String()
-	}
-	at := tcp.AddrPort()
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 }
 
 // methodOf returns the methods that most requests have without an allocation.

@@ -30,8 +30,9 @@ type writer struct {
 	mu       sync.Mutex // goroutines that a handler has left behind may still call methods
 	over     error      // why nothing can be written any more
 	upgrade  []byte     // what Hijack sends first: the head of a 101
-	head     *head      // settled by WriteHeader or the first Write
-	sent     bool       // it was handed on
+	head     *head      // settled by WriteHeader or the first Write: the own
+	own      head
+	sent     bool // it was handed on
 	written  int64
 	exceeded bool   // more was to be written than the head says
 	body     []byte // gathered
@@ -68,7 +69,8 @@ func (w *writer) WriteHeader(code int) {
 	case code == http.StatusSwitchingProtocols:
 		w.upgrade = switching(w.header)
 	case code < 200:
-		_ = w.to.inform(newHead(w.header, code)) // the answer will meet the same error
+		h := newHead(w.header, code)
+		_ = w.to.inform(&h) // the answer will meet the same error
 	default:
 		w.settle(code)
 	}
@@ -76,7 +78,8 @@ func (w *writer) WriteHeader(code int) {
 
 // settle makes the head: later changes of the header have no effect.
 func (w *writer) settle(code int) {
-	w.head = newHead(w.header, code)
+	w.own = newHead(w.header, code)
+	w.head = &w.own
 	if text := w.header.Get("Content-Length"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil {
