@@ -120,8 +120,10 @@ const floors = `
 	sim               act shutdown internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
-	# 5: what schedulers are doing. context is for labels of goroutines, by which their stacks are found
-	inspect           act shutdown internal/hook internal/thread context reflect runtime/pprof time
+	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
+	# found, and for the end of the pages
+	inspect           act httpd internal/hook internal/thread service shutdown
+	                  bytes context crypto/rand crypto/subtle encoding/json flag go.uber.org/zap net net/netip net/url reflect runtime/pprof text/tabwriter time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon internal/cli listener monitor service shutdown
@@ -129,7 +131,7 @@ const floors = `
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
 	examples/internal/tool   act internal/cli monitor shutdown context os
-	examples/internal/withtls   act internal/cli listener program secure crypto/tls flag
+	examples/internal/withtls   act inspect internal/cli listener program secure crypto/tls flag
 	examples/chat/chat      act httpd httpd/files httpd/websocket listener process shutdown embed encoding/json io/fs time
 	examples/chat           examples/chat/chat examples/internal/withtls httpd program flag
 	examples/checksum/checksum   act demon crypto/sha256 os time
@@ -141,7 +143,7 @@ const floors = `
 	examples/fetch/fetch    act coro future listener tasklet net time
 	examples/fetch          act examples/fetch/fetch examples/internal/tool internal/cli flag os
 	examples/hello/hello    act listener
-	examples/hello          examples/hello/hello program
+	examples/hello          examples/hello/hello inspect program
 	examples/httpd/web      act httpd httpd/files listener io/fs
 	examples/httpd          examples/httpd/web examples/internal/withtls httpd flag io/fs os
 	examples/pace/pace      act shutdown time
@@ -151,7 +153,7 @@ const floors = `
 	examples/proxy/proxy    act listener net time
 	examples/proxy          examples/proxy/proxy examples/internal/withtls internal/cli listener secure crypto/tls crypto/x509 flag net os
 	examples/publish/publish   act listener net
-	examples/publish        examples/publish/publish listener program service flag
+	examples/publish        examples/publish/publish inspect listener program service flag
 	examples/remind/remind  act listener service bufio time
 	examples/remind         examples/remind/remind examples/internal/tool internal/cli flag os
 	examples/websocket-echo/echo   act httpd httpd/websocket
@@ -261,6 +263,7 @@ var doors = map[string][]string{
 	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
 	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
+	"inspect/server.go":              {"go"},                                                           // pages that outlive a stuck scheduler
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller

@@ -72,7 +72,7 @@ func (c *ticking) Monotonic() time.Duration {
 // A question about many tasks is answered in turns of a slice each, between which others have theirs, and sees each task that
 // was there all the time, and others come and go.
 func TestManyTasksAreVisitedInSlices(t *testing.T) {
-	x, c := New(), &ticking{}
+	x, c := &Inspector{}, &ticking{}
 	cfg := act.Config{Clock: c}
 	x.Configure(&cfg)
 	s := act.New(cfg)
@@ -142,7 +142,7 @@ func TestListsAreAskedToTheirEnds(t *testing.T) {
 
 // running starts a Group of n schedulers that are inspected, and returns a function that ends it.
 func running(t *testing.T, n int, setup ...func(*act.Scheduler) error) *Inspector {
-	x := New()
+	x := &Inspector{}
 	cfg := act.Config{Schedulers: n, Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
 	x.Configure(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())

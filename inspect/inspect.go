@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"sync"
 	"time"
 
@@ -16,16 +18,34 @@ const (
 	fresh = time.Second
 )
 
-// Inspector looks into the schedulers of one Group. Its Trace has to be in the Group's Config, and its Setup among the set-up
-// functions, before those of the services: see [Inspector.Configure]. All its methods but Setup are for any goroutine.
+// Inspector looks into the schedulers of one Group, and serves what it sees. With package program it is one of the services,
+// the first:
+//
+//	inspector := inspect.Flag() // -inspect
+//	server.Parse()
+//	server.Run(inspector, server.Listen(server.Addr, handler))
+//
+// Without it, Configure comes before the Group is made, Setup is the first of the set-up functions, and Close follows when Run
+// has returned. The fields must not be changed from Configure on. All methods but Setup are for any goroutine.
 type Inspector struct {
-	mu    sync.Mutex
-	clock act.Clock
-	desks []*desk
-	last  []answered // of each of the desks
-	given *Report
-	tasks bool          // given has them
-	at    time.Duration // when it was asked for
+	// Address is where the pages are served, "host:port". If it is empty there are none.
+	Address string
+	// Token is what a request for a page has to bring, as ?token= or as "Authorization: Bearer". If it is empty a random one
+	// is logged together with the address, which must be one of this machine alone (loopback) then.
+	Token string
+
+	off    bool // the flag is empty
+	places int  // for offloaded functions; 0: unknown
+	site   *site
+
+	mu     sync.Mutex
+	clock  act.Clock
+	desks  []*desk
+	last   []answered // of each of the desks
+	given  *Report
+	before *Report       // the one before
+	tasks  bool          // given has them
+	at     time.Duration // when it was asked for
 }
 
 // answered is the latest answer of a desk.
@@ -34,16 +54,37 @@ type answered struct {
 	at time.Duration // on the clock of the Group
 }
 
-// New returns an Inspector.
-func New() *Inspector { return &Inspector{} }
-
-// Configure adds to cfg what the Inspector needs. Package program calls it.
-func (x *Inspector) Configure(cfg *act.Config) {
-	cfg.Trace = act.MultiTrace(cfg.Trace, trace)
+// Flag returns an Inspector that does nothing unless the flag -inspect says where it serves its pages. It is called before
+// [flag.Parse].
+func Flag() *Inspector {
+	x := &Inspector{}
+	flag.StringVar(&x.Address, "inspect", "",
+		"the `address` of pages that show what the server is doing, such as 127.0.0.1:6060; empty: none")
+	flag.StringVar(&x.Token, "inspect-token", "",
+		"what requests for these pages have to bring; empty: a random `token`, which is logged")
+	x.off = true
+	return x
 }
 
-// Setup is a set-up function as [act.Run] takes it.
+// Configure adds to cfg what the Inspector needs.
+func (x *Inspector) Configure(cfg *act.Config) {
+	if x.off = x.off && x.Address == ""; x.off {
+		return
+	}
+	cfg.Trace = act.MultiTrace(cfg.Trace, trace)
+	if cfg.Executor == nil {
+		x.places = cmp.Or(cfg.Offloads, defaultOffloads)
+	}
+}
+
+// defaultOffloads is what act.Config.Offloads means by 0.
+const defaultOffloads = 64
+
+// Setup is a set-up function as [act.Run] takes it. The first one begins to serve the pages.
 func (x *Inspector) Setup(s *act.Scheduler) error {
+	if x.off {
+		return nil
+	}
 	p := probes.Get(s)
 	p.bind()
 	d := &desk{probe: p}
@@ -52,6 +93,19 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	x.last = append(x.last, answered{&Scheduler{Index: s.Index()}, s.Now()})
 	x.mu.Unlock()
 	s.Attach(d) // without the lock: the Trace is called
+	if x.site != nil || x.Address == "" {
+		return nil
+	}
+	var err error
+	x.site, err = x.serve(s.Logger())
+	return err
+}
+
+// Close ends the pages. Nothing of them is left when it has returned.
+func (x *Inspector) Close() error {
+	if x.site != nil {
+		x.site.close()
+	}
 	return nil
 }
 
@@ -87,7 +141,8 @@ func (x *Inspector) Report(tasks bool) *Report {
 		s.State = d.probe.state()
 		r.Schedulers = append(r.Schedulers, &s)
 	}
-	x.given, x.tasks, x.at = r, tasks, now
+	x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
+	r.Findings = r.find(x.before, x.places)
 	return r
 }
 

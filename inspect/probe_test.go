@@ -24,7 +24,7 @@ func (*clock) Interrupt() {}
 
 // inspected returns a scheduler that is inspected, on a clock of its own.
 func inspected(t *testing.T) (*act.Scheduler, *Inspector, *clock) {
-	x, c := New(), &clock{}
+	x, c := &Inspector{}, &clock{}
 	cfg := act.Config{Clock: c, Logger: zap.NewNop()}
 	x.Configure(&cfg)
 	s := act.New(cfg)

@@ -13,6 +13,7 @@ import (
 type Report struct {
 	Time       time.Time    `json:"time"`
 	Schedulers []*Scheduler `json:"schedulers"`
+	Findings   []string     `json:"findings"` // what is striking, in sentences
 }
 
 // Scheduler is what one scheduler was doing.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -45,7 +47,9 @@ type Server struct {
 	Config act.Config
 }
 
-// Service is a part of a server program, such as a [service.TCP] or the System of package process.
+// Service is a part of a server program, such as a [service.TCP] or the System of package process. If it has a method
+// Configure(*act.Config), that is called before the schedulers are made; if it is an io.Closer, it is closed when they have
+// ended. The Inspector of package inspect has both.
 type Service interface {
 	// Setup is a set-up function as [act.Run] takes it: it is called once for each scheduler, before any of them runs.
 	Setup(*act.Scheduler) error
@@ -95,6 +99,12 @@ func (s *Server) run(services []Service) error {
 	if cfg.Logger == nil {
 		cfg.Logger = logger()
 	}
+	for _, v := range services {
+		if c, ok := v.(interface{ Configure(*act.Config) }); ok {
+			c.Configure(&cfg)
+		}
+	}
+	defer closeAll(cfg.Logger, services)
 	setup := []func(*act.Scheduler) error{monitor.Signals(cfg.Shutdown)}
 	for _, v := range services {
 		setup = append(setup, v.Setup)
@@ -112,6 +122,16 @@ func (s *Server) run(services []Service) error {
 	}
 	logEnd(cfg.Logger, cfg.Shutdown.Resolved(), cut)
 	return nil
+}
+
+func closeAll(log *zap.Logger, services []Service) {
+	for _, v := range slices.Backward(services) {
+		if c, ok := v.(io.Closer); ok {
+			if err := c.Close(); err != nil {
+				log.Warn("closing failed", zap.Error(err))
+			}
+		}
+	}
 }
 
 func logAddresses(log *zap.Logger, services []Service) {

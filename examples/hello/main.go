@@ -6,7 +6,13 @@ package main
 
 import (
 	"github.com/daimon-go/daimon/examples/hello/hello"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/program"
 )
 
-func main() { program.Serve("127.0.0.1:7008", hello.Hello) }
+func main() {
+	server := program.Server{Addr: "127.0.0.1:7008"}
+	inspector := inspect.Flag()
+	server.Parse()
+	server.Run(inspector, server.Listen(server.Addr, hello.Hello))
+}

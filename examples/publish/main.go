@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/daimon-go/daimon/examples/publish/publish"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
 )
@@ -33,6 +34,7 @@ func main() {
 		}
 		return nil
 	})
+	inspector := inspect.Flag()
 	server.Parse()
-	server.Run(server.Listen(server.Addr, publish.Serve))
+	server.Run(inspector, server.Listen(server.Addr, publish.Serve))
 }

@@ -1,5 +1,5 @@
 // Package withtls is package program for the examples that also speak TLS: it adds the flags -tls-cert, -tls-key and
-// -tls-self. Without them a server is not encrypted.
+// -tls-self, without which a server is not encrypted, and -inspect.
 package withtls
 
 import (
@@ -8,6 +8,7 @@ import (
 	"flag"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
@@ -20,6 +21,8 @@ type Server struct {
 	files   secure.Files // if they have names
 	self    bool
 	filters []listener.Filter
+
+	inspector *inspect.Inspector
 }
 
 // Serve is program.Serve with the flags of TLS.
@@ -31,7 +34,7 @@ func Serve(addr string, handler func(*listener.Conn) act.Action) {
 // Parse returns a server with the values of the command line, as the Parse of program.Server does. protocols are the names
 // of what the server speaks, for clients that offer several (ALPN, RFC 7301).
 func Parse(addr string, protocols ...string) *Server {
-	s := &Server{Server: program.Server{Addr: addr}}
+	s := &Server{Server: program.Server{Addr: addr}, inspector: inspect.Flag()}
 	flag.StringVar(&s.files.Cert, "tls-cert", "", "speak TLS with the certificate in this `file`, in PEM; SIGHUP reads it again")
 	flag.StringVar(&s.files.Key, "tls-key", "", "the `file` with the key of the certificate, in PEM")
 	flag.BoolVar(&s.self, "tls-self", false, "speak TLS with a new certificate for localhost that nobody vouches for")
@@ -85,5 +88,5 @@ func (s *Server) Run(services ...program.Service) {
 	if s.files.Cert != "" {
 		services = append([]program.Service{&s.files}, services...)
 	}
-	s.Server.Run(services...)
+	s.Server.Run(append([]program.Service{s.inspector}, services...)...)
 }

@@ -1,0 +1,138 @@
+package inspect
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// visited starts the pages of an Inspector of two schedulers, and returns their address.
+func visited(t *testing.T) (x *Inspector, at string) {
+	x = running(t, 2)
+	x.Address, x.Token = "127.0.0.1:0", "secret"
+	core, logs := observer.New(zapcore.InfoLevel)
+	v, err := x.serve(zap.New(core))
+	require.NoError(t, err)
+	t.Cleanup(v.close)
+	said := logs.FilterMessageSnippet("inspect at").All()
+	require.Len(t, said, 1)
+	at, _, _ = strings.Cut(strings.TrimPrefix(said[0].Message, "inspect at "), "/text")
+	return x, at
+}
+
+func get(t *testing.T, url string, change func(*http.Request)) (code int, kind, body string) {
+	r, err := http.NewRequest("GET", url, nil)
+	require.NoError(t, err)
+	change(r)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	a, err := client.Do(r)
+	require.NoError(t, err)
+	defer a.Body.Close()
+	all, err := io.ReadAll(a.Body)
+	require.NoError(t, err)
+	return a.StatusCode, a.Header.Get("Content-Type"), string(all)
+}
+
+func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
+	_, at := visited(t)
+	host := strings.TrimPrefix(at, "http://")
+	_, port, _ := strings.Cut(host, ":")
+	for _, c := range []struct {
+		name, host, query, bearer string
+		code                      int
+	}{
+		{"in the address", host, "?token=secret", "", 200},
+		{"in a field", host, "", "secret", 200},
+		{"by the name localhost", "localhost:" + port, "?token=secret", "", 200},
+		{"by an address of IPv6", "[::1]:" + port, "?token=secret", "", 200},
+		{"without", host, "", "", 401},
+		{"a wrong one", host, "?token=secre", "", 401},
+		{"a wrong one in a field", host, "?token=secret", "x", 401},
+		{"by a name that may be somebody else's", "evil.example:" + port, "?token=secret", "", 421},
+		{"by a name that begins like an address", "127.0.0.1.evil.example", "?token=secret", "", 421},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, body := get(t, at+"/text"+c.query, func(r *http.Request) {
+				if r.Host = c.host; c.bearer != "" {
+					r.Header.Set("Authorization", "Bearer "+c.bearer)
+				}
+			})
+			require.Equal(t, c.code, code)
+			require.Equal(t, code == 200, strings.Contains(body, "2 schedulers"))
+		})
+	}
+}
+
+func TestWithoutATokenThePagesStayOnThisMachine(t *testing.T) {
+	_, err := (&Inspector{Address: "0.0.0.0:0"}).serve(zap.NewNop())
+	require.ErrorContains(t, err, "choose a token")
+	_, err = (&Inspector{Address: "6060"}).serve(zap.NewNop())
+	require.ErrorContains(t, err, "6060")
+}
+
+func TestTheSameIsInAllForms(t *testing.T) {
+	_, at := visited(t)
+	plain := func(*http.Request) {}
+
+	code, kind, body := get(t, at+"/json?token=secret", plain)
+	require.Equal(t, 200, code)
+	require.Equal(t, "application/json", kind)
+	var r Report
+	require.NoError(t, json.Unmarshal([]byte(body), &r))
+	require.Len(t, r.Schedulers, 2)
+	require.EqualValues(t, 1, r.Schedulers[1].Counts["tasks"])
+	require.Empty(t, r.Schedulers[1].Tasks)
+
+	_, _, body = get(t, at+"/tasks.json?token=secret", plain)
+	require.NoError(t, json.Unmarshal([]byte(body), &r))
+	require.Equal(t, []string{"the end"}, r.Schedulers[1].Tasks[1].Waits)
+
+	_, kind, body = get(t, at+"/tasks?token=secret&find=waiter", plain)
+	require.Equal(t, "text/plain; charset=utf-8", kind)
+	require.Regexp(t, `(?m)^1/2 +waiting .* the end$`, body)
+	require.NotContains(t, body, "desk", "it was not looked for")
+
+	_, kind, body = get(t, at+"/metrics?token=secret", plain)
+	require.Equal(t, "text/plain; version=0.0.4; charset=utf-8", kind)
+	samples := metricsOf(t, body)
+	require.EqualValues(t, 1, samples[`daimon_tasks{scheduler="1"}`])
+	require.EqualValues(t, 2, samples[`daimon_kind_tasks{kind="*inspect.waiter"}`])
+	require.Contains(t, samples, `daimon_turn_seconds_bucket{scheduler="0",le="+Inf"}`)
+
+	code, _, _ = get(t, at+"/nowhere?token=secret", plain)
+	require.Equal(t, 404, code)
+}
+
+// metricsOf reads the text format of Prometheus: each name has its type first, and all its samples behind it.
+func metricsOf(t *testing.T, text string) map[string]float64 {
+	samples, seen, kind, now := map[string]float64{}, map[string]bool{}, "", ""
+	for in := bufio.NewScanner(strings.NewReader(text)); in.Scan(); {
+		line := in.Text()
+		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			now, kind, _ = strings.Cut(rest, " ")
+			require.False(t, seen[now], now)
+			seen[now] = true
+			require.Contains(t, []string{"counter", "gauge", "histogram"}, kind)
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(line[at+1:], 64)
+		require.NoError(t, err, line)
+		name, _, _ := strings.Cut(line, "{")
+		if kind == "histogram" {
+			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		}
+		require.Equal(t, now, name, line)
+		samples[line[:at]] = value
+	}
+	return samples
+}

@@ -1,0 +1,136 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// writeText writes what a person wants to see first.
+func (r *Report) writeText(out io.Writer) {
+	all := r.Sum()
+	fmt.Fprintf(out, "%s: %s, %d tasks\n", r.Time.UTC().Format(time.RFC3339), plural(len(r.Schedulers), "scheduler"),
+		all.Counts["tasks"])
+	for _, f := range r.Findings {
+		fmt.Fprintf(out, "! %s\n", f)
+	}
+	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS", "IDLE", "TURN p50", "p99", "WAKE p50", "p99", "STATE")
+	for _, s := range r.Schedulers {
+		state := s.State
+		if s.Late > 0 {
+			state += fmt.Sprintf(" (no answer; as of %v ago)", round(s.Late))
+		}
+		rows.add(s.Index, s.Counts["tasks"], s.Counts["ready"], s.Counts["turns_total"], percent(s.Idle, s.Uptime),
+			round(s.Turns.Quantile(0.5)), round(s.Turns.Quantile(0.99)), round(s.Wakes.Quantile(0.5)), round(s.Wakes.Quantile(0.99)),
+			state)
+	}
+	rows.end()
+	if len(all.Services) > 0 {
+		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "REFUSED", "RECLAIMED", "FAILED", "GONE", "PAUSES", "SHORTAGES")
+		for _, v := range all.Services {
+			rows.add(v.Name, v.Open, v.Max, v.Accepted, v.Refused, v.Reclaimed, v.Failed, v.Gone, v.Full, v.Shortages)
+		}
+		rows.end()
+	}
+	rows = table(out, "KIND", "ALIVE", "SPAWNED", "FAILED", "TURNS", "TURN p50", "p99", "MAX")
+	for _, k := range all.Kinds {
+		rows.add(k.Name, k.Alive, k.Spawned, k.Failed, k.Turns, round(k.Took.Quantile(0.5)), round(k.Took.Quantile(0.99)),
+			round(k.Took.Max))
+	}
+	rows.end()
+	if len(all.Stages) > 0 {
+		rows := table(out, "ENGINE", "RUNNING", "WORKERS", "CLAIMED", "FINISHED", "FAILED", "SUSPENDED", "LOST", "WAITS FOR")
+		for _, v := range all.Stages {
+			rows.add(v.Worker, len(v.Running), v.Workers, v.Claimed, v.Finished, v.Failed, v.Suspended, v.Lost,
+				strings.Join(v.Waits, ", "))
+		}
+		rows.end()
+	}
+	rows = table(out, "COUNT", "N")
+	for _, name := range slices.Sorted(maps.Keys(all.Counts)) {
+		rows.add(name, all.Counts[name])
+	}
+	rows.end()
+}
+
+// writeTasks writes the tasks and processes with find in one of their columns.
+func (r *Report) writeTasks(out io.Writer, find string) {
+	all := r.Sum()
+	rows := table(out, "TASK", "STATE", "AGE", "LAST TURN", "KIND", "NAME", "PEER", "WAITS FOR")
+	for _, t := range all.Tasks {
+		if t.has(find) {
+			rows.add(fmt.Sprintf("%d/%d", t.Scheduler, t.ID), t.State, round(t.Age), round(t.Since), t.Kind, t.Name, t.Peer, t.waits())
+		}
+	}
+	rows.end()
+	if len(all.Processes) == 0 {
+		return
+	}
+	rows = table(out, "PROCESS", "STATE", "MAILBOX", "LIMIT", "DROPPED", "TURN", "KIND", "NAME")
+	for _, p := range all.Processes {
+		if find == "" || strings.Contains(p.Name+" "+p.Kind+" "+p.State, find) {
+			rows.add(p.ID, p.State, p.Mailbox, p.Limit, p.Dropped, round(p.Turn), p.Kind, p.Name)
+		}
+	}
+	rows.end()
+}
+
+func (t *Task) has(find string) bool {
+	return find == "" || strings.Contains(strings.Join([]string{t.Name, t.Kind, t.State, t.Peer, t.waits()}, " "), find)
+}
+
+func (t *Task) waits() string {
+	if t.State == "waiting" && len(t.Waits) == 0 {
+		return "nothing that is known"
+	}
+	return strings.Join(t.Waits, ", ")
+}
+
+// columns are rows of a table in plain text.
+type columns struct{ out *tabwriter.Writer }
+
+func table(out io.Writer, heads ...any) columns {
+	fmt.Fprintln(out)
+	c := columns{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	c.add(heads...)
+	return c
+}
+
+func (c columns) add(cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			fmt.Fprint(c.out, "\t")
+		}
+		fmt.Fprint(c.out, cell)
+	}
+	fmt.Fprintln(c.out)
+}
+
+func (c columns) end() { _ = c.out.Flush() }
+
+// round leaves two or three digits of d.
+func round(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
+func percent(part, of time.Duration) string {
+	if of <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d%%", 100*part/of)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
