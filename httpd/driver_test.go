@@ -31,6 +31,8 @@ type driver struct {
 	sessions   tls.ClientSessionCache // of TLS; nil: clients speak without
 	dialed     int                    // clients of TLS
 	bare, torn bool                   // how they end: see encrypted
+
+	around bool // the action of a connection has one around it, which goes on calling it when the protocol has been switched
 }
 
 func (d *driver) Monotonic() time.Duration { return d.now }
@@ -83,6 +85,7 @@ func (d *driver) pass(by time.Duration) {
 type client struct {
 	*wire
 	d       *driver
+	host    *host
 	verdict act.Directive // of its task; 0: it is not over
 	err     error
 }
@@ -95,6 +98,7 @@ func (d *driver) dial(web *httpd.Server, limits listener.Limits) *client {
 func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *client {
 	c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
 	h := &host{client: c, web: web}
+	c.host = h
 	if d.sessions != nil {
 		runtime.LockOSThread() // handshakes are coroutines, which live on the thread of Step
 		defer runtime.UnlockOSThread()
@@ -161,13 +165,29 @@ func (h *host) Act(t *act.Task) act.Directive {
 	return d
 }
 
-func (h *host) Stop(t *act.Task, o shutdown.Order) { h.action.(act.Stopper).Stop(t, o) }
+// Replace implements hook.Parent.
+func (h *host) Replace(old, replacement any) bool {
+	if h.client.d.around || any(h.action) != old {
+		return false
+	}
+	h.action = replacement.(act.Action)
+	return true
+}
+
+func (h *host) Stop(t *act.Task, o shutdown.Order) {
+	if st, ok := h.action.(act.Stopper); ok {
+		st.Stop(t, o)
+	}
+}
 
 func (h *host) Close() error {
 	if h.client.state == open {
 		h.conn.Abort()
 	}
-	return h.action.(io.Closer).Close()
+	if c, ok := h.action.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 func (h *host) String() string { return act.Name(h.action) }

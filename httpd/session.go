@@ -32,7 +32,7 @@ type session struct {
 	server   *Server
 	conn     *listener.Conn
 	exchange *http1Exchange // nil at rest
-	next     *act.Child     // the action of another protocol, once switched
+	next     *act.Child     // the action of another protocol, once switched, for an action that is around this one
 	timer    act.Timer
 	pace     *pace         // of a client that does not take everything at once; else nil
 	limit    time.Duration // when what it awaits must be there; 0: not set yet
@@ -367,6 +367,9 @@ func (x *session) handOver(t *act.Task) {
 	x.pace, x.next, x.phase = nil, next, switched
 	if x.stopping {
 		x.next.Stop(t, t.Order())
+	}
+	if parent, ok := t.Action().(hook.Parent); ok && next.Action != nil {
+		parent.Replace(x, next.Action) // this is the session's last turn, unless another action is around it
 	}
 }
 

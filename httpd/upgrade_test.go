@@ -215,19 +215,24 @@ func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 		"an order":          {func(d *driver, _ *client) { _ = d.obey(draining, nil) }, []string{"101", "stopped", "closed"}, "bye\n"},
 		"its client resets": {func(d *driver, c *client) { c.finish(net.ErrClosed); d.settle() }, []string{"101", "closed"}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var log []string
-			d := newDriver(t)
-			web := &httpd.Server{Handler: upgrading(&log), OnResponse: func(w *httpd.Response, r *httpd.Request) {
-				log = append(log, fmt.Sprint(w.Status()))
-			}}
-			c := d.dial(web, listener.Limits{}).send(raw(upgrade))
-			c.received()
-			row.then(d, c)
-			_ = d.s.Close()
-			require.Equal(t, row.log, log)
-			require.Equal(t, row.out, c.received())
-		})
+		for _, around := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", an action around it: ", around), func(t *testing.T) {
+				var log []string
+				d := newDriver(t)
+				d.around = around
+				web := &httpd.Server{Handler: upgrading(&log), OnResponse: func(w *httpd.Response, r *httpd.Request) {
+					log = append(log, fmt.Sprint(w.Status()))
+				}}
+				c := d.dial(web, listener.Limits{}).send(raw(upgrade))
+				c.received()
+				_, alone := c.host.action.(*lineEcho)
+				require.Equal(t, !around, alone, "a service has nothing of HTTP left for it")
+				row.then(d, c)
+				_ = d.s.Close()
+				require.Equal(t, row.log, log)
+				require.Equal(t, row.out, c.received())
+			})
+		}
 	}
 }
 
@@ -354,6 +359,7 @@ func idleSinceOfEachPhase(t *testing.T, hijack bool) {
 		return idle
 	}
 	d := newDriver(t)
+	d.around = true
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		require.False(t, idle(), "in the handler")
 		if string(r.Path()) == "/" {

@@ -83,7 +83,7 @@ func (a *acceptor) search() {
 	hook.EachWaiting(a.home, func(t any) {
 		task := t.(*act.Task)
 		x, ok := task.Action().(*session)
-		if !ok || x.config != a.config {
+		if !ok || x.config != a.config && x.config != a.config.replaced {
 			return
 		}
 		if since, idle := x.idleSince(); idle && since <= latest {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
@@ -131,6 +132,14 @@ func (b *busy) IdleSince() (time.Duration, bool) {
 	return since, idle && b.idle
 }
 
+// replaced gives its place to another action, as that of HTTP does when the protocol is switched.
+type replaced struct{ by act.Action }
+
+func (r *replaced) Act(t *act.Task) act.Directive {
+	t.Action().(hook.Parent).Replace(r, r.by)
+	return r.by.Act(t)
+}
+
 func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 	saying := func(idle bool) func(*listener.Conn) act.Action {
 		return func(c *listener.Conn) act.Action { return &busy{echo(c), c, idle} }
@@ -141,7 +150,10 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 	}{
 		"by default, of an action that does not know": {0, echo},
 		"of an action that says it is not":            {time.Millisecond, saying(false)},
-		"if the service never reclaims":               {-1, saying(true)},
+		"of an action that has taken another's place": {time.Millisecond, func(c *listener.Conn) act.Action {
+			return &replaced{by: echo(c)}
+		}},
+		"if the service never reclaims": {-1, saying(true)},
 		"with unread input": {time.Millisecond, func(c *listener.Conn) act.Action {
 			return act.Func(func(t *act.Task) act.Directive {
 				in, err := c.Peek(100)

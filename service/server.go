@@ -42,6 +42,8 @@ type config struct {
 	filters       []listener.Filter
 	filterTimeout time.Duration
 	reclaimAfter  time.Duration
+
+	replaced *config // of a connection that has gone on with another action: it has to say itself when it is idle
 }
 
 // setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
@@ -61,6 +63,9 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 				"allow more (ulimit -n), or use fewer schedulers", where, err)
 		}
 	}
+	other := c
+	other.reclaimAfter, other.replaced = 0, &other
+	c.replaced = &other
 	a := &acceptor{
 		accept: listener.Accept{From: from, Limits: c.limits},
 		config: &c,

@@ -95,6 +95,15 @@ func (x *session) Peer() string {
 	return ""
 }
 
+// Replace implements hook.Parent.
+func (x *session) Replace(old, replacement any) bool {
+	if any(x.action) != old {
+		return false
+	}
+	x.action, x.config = replacement.(act.Action), x.config.replaced
+	return true
+}
+
 // handle makes the user's action. If there is none, the connection is served, or turned away.
 func (x *session) handle(t *act.Task) bool {
 	if x.action = x.config.handler(x.conn); x.action == nil {

@@ -25,6 +25,13 @@ type Peer interface {
 	Peer() string
 }
 
+// Parent is the action of a task that can go on with another action in place of one that it calls. Replace reports whether
+// it calls old; then it calls replacement from the next turn on, and whatever else it had for old is replacement's: orders,
+// the end and the name.
+type Parent interface {
+	Replace(old, replacement any) bool
+}
+
 // Tied is something that lives on the thread of Run or Step and nowhere else, such as coroutines.
 type Tied interface {
 	// Untie ends what can be ended without loss, and reports whether nothing is left that lives on this thread. It is
