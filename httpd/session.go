@@ -422,13 +422,13 @@ func (x *session) close(t *act.Task) act.Directive {
 	if err := x.conn.Sent(); err != nil {
 		return x.hold(t, x.exchange.blocked(err))
 	}
+	if err := x.exchange.failure; err != nil {
+		return t.Fail(err) // the report names the peer; then Close closes the connection
+	}
 	if x.idle {
 		_ = x.conn.CloseWithin(idleLinger)
 	}
 	_ = x.conn.Close() // an error means that the client has gone
-	if err := x.exchange.failure; err != nil {
-		return t.Fail(err)
-	}
 	x.release()
 	return act.Done
 }
@@ -507,6 +507,9 @@ func (x *session) Close() error {
 		if !e.away {
 			e.over()
 			e.hold(0)
+		}
+		if e.failure != nil {
+			_ = x.conn.Close() // an error means that the client has gone
 		}
 		x.exchange = nil
 	}

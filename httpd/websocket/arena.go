@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/internal/race"
 )
 
@@ -12,6 +13,7 @@ type arena struct {
 	block []byte
 	used  bool   // in this turn
 	space []byte // for a message that is being compressed
+	head  [frame.MaxHeader]byte
 }
 
 var arenas = act.NewLocal(func(s *act.Scheduler) *arena { return &arena{s: s} })

@@ -113,12 +113,8 @@ func (x *dialled) Act(t *act.Task) act.Directive {
 	}
 	v := x.shake.client
 	x.conn = x.shake.conn
-	s := &session{Conn: Conn{options: &v.Options, conn: x.conn, subprotocol: x.shake.subprotocol, codec: x.shake.codec, client: true}}
-	s.heard = t.Scheduler().Now()
+	s := newSession(Conn{options: &v.Options, conn: x.conn, subprotocol: x.shake.subprotocol, codec: x.shake.codec, client: true}, v.Handler)
 	x.Child, x.shake = act.Child{Action: s}, nil
-	if s.Child.Action = v.Handler(&s.Conn); s.Child.Action == nil {
-		s.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })
-	}
 	if o := t.Order(); o != nil { // it came before the session
 		s.Stop(t, o)
 	}

@@ -23,6 +23,9 @@ type Compression struct {
 
 // answer returns what a server agrees to, and has for its connection; nil if it does not compress.
 func (o *Compression) answer(r *httpd.Request) (codec *deflate.Codec, extensions string, err error) {
+	if r.Header("Sec-WebSocket-Extensions") == nil {
+		return nil, "", nil
+	}
 	terms, extensions, err := deflate.Answer(r.Values("Sec-WebSocket-Extensions"), o.Takeover)
 	if !o.On || extensions == "" {
 		return nil, "", err

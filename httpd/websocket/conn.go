@@ -57,33 +57,64 @@ type Conn struct {
 	waker       act.Waker      // of the present turn of its task, or the wait after it
 
 	// What is received. If inFrame, left bytes of head's payload are still to come.
-	head    frame.Header
-	left    int64
-	size    int64  // of the present message, with all of head's payload
-	partial []byte // what has come of the message, if it has not come in one piece
+	head  frame.Header
+	left  int64
+	size  int64 // of the present message, with all of head's payload
+	heard time.Duration
+
+	given  int64     // bytes that listener.Conn has taken since the peer was asked, and what was queued then
+	pushed *Prepared // the oldest message of Push that waits; the others are in extra.backlog
+	extra  *extra    // only to be read; see more
+
 	text    frame.UTF8
 	kind    Type // of the present message; 0: none has begun
+	packed  bool // it is compressed
 	inFrame bool
 	wants   bool // the action waits for input
 	asked   bool // for a sign of life
 	closed  bool // a close frame was sent, or none can be
-	heard   time.Duration
+	sending Type // of the message that is sent in pieces; 0: none has begun
+	packs   bool // it is sent compressed
+	client  bool // this side masks what it sends, and the other one does not
+	gathers bool // see gathered
+}
 
-	got error // how it has ended for Receive: a CloseError, or what the system reports
+// extra is the part of a connection that it goes without at rest.
+type extra struct {
+	partial []byte // what has come of the message, if it has not come in one piece
+	got     error  // how the connection has ended for Receive: a CloseError, or what the system reports
 
 	// What is sent: behind what listener.Conn has taken comes out, then the answer to the latest ping, then what was pushed.
 	out     []byte
 	pong    []byte
-	backlog []*Prepared // the last one may be the close frame
-	given   int64       // how many bytes listener.Conn has taken
-	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
+	ponged  bool        // there is an answer to the latest ping
+	backlog []*Prepared // behind Conn.pushed; the last one may be the close frame
 	dropped int
-	sending Type // of that message; 0: none has begun
-	packs   bool // it is sent compressed
-	ponged  bool // there is an answer to the latest ping
-	client  bool // this side masks what it sends, and the other one does not
-	packed  bool // the present message of the peer is compressed; here it takes no space
-	gathers bool // see gathered
+	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
+
+	// What belongs to the session.
+	failure error         // of the user's action
+	leave   time.Duration // when it is closed because of an order, if stopping
+}
+
+// none is the extra of all connections at rest. It is not changed.
+var none extra
+
+// more returns the extra of c to be changed.
+func (c *Conn) more() *extra {
+	if c.extra == &none {
+		c.extra = &extra{}
+	}
+	return c.extra
+}
+
+// settle gives the extra back if there is nothing in it.
+func (c *Conn) settle() {
+	x := c.extra
+	if x != &none && x.partial == nil && x.got == nil && x.out == nil && !x.ponged && x.backlog == nil && x.dropped == 0 &&
+		x.waiting == nil && x.failure == nil && x.leave == 0 {
+		c.extra = &none
+	}
 }
 
 // Scheduler returns the scheduler that the connection belongs to, also after its end. Any goroutine may call it, to post to
@@ -104,7 +135,7 @@ func (c *Conn) Receive() (Message, error) { return c.receive(true) }
 func (c *Conn) ReceivePiece() (Message, error) { return c.receive(false) }
 
 func (c *Conn) receive(whole bool) (Message, error) {
-	if c.closed && c.got == nil {
+	if c.closed && c.extra.got == nil {
 		return Message{}, net.ErrClosed
 	}
 	for {
@@ -126,11 +157,12 @@ func (c *Conn) receive(whole bool) (Message, error) {
 		if !c.packed && !c.isText(data, last) {
 			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
 		}
-		if !last && (whole || len(data) == 0 && c.partial == nil) {
+		if !last && (whole || len(data) == 0 && c.extra.partial == nil) {
 			continue
 		}
-		if c.partial != nil {
-			data, c.partial = c.partial, nil
+		if c.extra.partial != nil {
+			x := c.more()
+			data, x.partial = x.partial, nil
 		}
 		if c.packed {
 			var err error
@@ -151,12 +183,13 @@ func (c *Conn) receive(whole bool) (Message, error) {
 func (c *Conn) unmask(in []byte, whole bool) []byte {
 	to := in[:len(in):len(in)]
 	ends := int64(len(in)) == c.left && c.head.Final
-	keep := c.partial != nil || whole && !ends
+	keep := c.extra.partial != nil || whole && !ends
 	switch {
 	case keep:
-		n := len(c.partial)
-		c.partial = slices.Grow(c.partial, len(in))[:n+len(in)]
-		to = c.partial[n:]
+		x := c.more()
+		n := len(x.partial)
+		x.partial = slices.Grow(x.partial, len(in))[:n+len(in)]
+		to = x.partial[n:]
 	case !c.client:
 		to = arenas.Get(c.conn.Scheduler()).take(len(in))
 	}
@@ -172,7 +205,7 @@ func (c *Conn) unmask(in []byte, whole bool) []byte {
 // begin begins the next frame of a message, unless one has begun.
 func (c *Conn) begin() error {
 	if c.inFrame {
-		return c.got
+		return c.extra.got
 	}
 	h, n, err := c.front()
 	if err != nil {
@@ -190,7 +223,7 @@ func (c *Conn) begin() error {
 // front returns the header of a data frame, which is the next one that is unread, and its size. It takes the control frames
 // before it.
 func (c *Conn) front() (h frame.Header, n int, err error) {
-	for c.got == nil {
+	for c.extra.got == nil {
 		in, err := c.conn.Peek(1)
 		for err == nil {
 			if h, n, err = frame.Parse(in, !c.client, c.codec != nil); err != nil {
@@ -210,11 +243,12 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 		}
 		switch {
 		case h.Opcode.Control():
-			var payload [frame.MaxControl]byte
-			frame.Mask(payload[:h.Length], in[n:n+int(h.Length)], h.Key, 0)
-			c.conn.Discard(n + int(h.Length))
+			whole := n + int(h.Length)
+			payload := arenas.Get(c.conn.Scheduler()).take(int(h.Length))
+			frame.Mask(payload, in[n:whole], h.Key, 0)
+			c.conn.Discard(whole)
 			c.hear()
-			c.control(h.Opcode, payload[:h.Length])
+			c.control(h.Opcode, payload)
 		case (h.Opcode == frame.Continuation) != (c.kind != 0):
 			return h, 0, c.fail(frame.Protocol, errOrder)
 		case h.Length > c.most(h.Compressed || c.packed)-c.size:
@@ -223,7 +257,7 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 			return h, n, nil
 		}
 	}
-	return h, 0, c.got
+	return h, 0, c.extra.got
 }
 
 const (
@@ -240,7 +274,8 @@ func (c *Conn) control(o frame.Opcode, payload []byte) {
 		case c.flush() == nil && c.ready():
 			c.put(frame.Pong, payload)
 		default:
-			c.pong, c.ponged = append(c.pong[:0], payload...), true
+			x := c.more()
+			x.pong, x.ponged = append(x.pong[:0], payload...), true
 		}
 	case frame.Close:
 		code, reason, err := frame.ParseClose(payload)
@@ -250,7 +285,7 @@ func (c *Conn) control(o frame.Opcode, payload []byte) {
 		case err != nil:
 			_ = c.fail(frame.Protocol, err)
 		default:
-			c.got = &CloseError{code, string(reason)}
+			c.more().got = &CloseError{code, string(reason)}
 			c.shut(code, "")
 		}
 	}
@@ -261,7 +296,7 @@ func (c *Conn) hear() { c.heard, c.asked = c.conn.Scheduler().Now(), false }
 
 // wait notes that the action waits for input, if it does.
 func (c *Conn) wait(err error) error {
-	if c.got == nil {
+	if c.extra.got == nil {
 		c.wants = true
 	}
 	return err
@@ -280,7 +315,9 @@ func (c *Conn) lost(err error) error {
 
 // broken ends the connection without a close frame.
 func (c *Conn) broken(err error) error {
-	c.closed, c.got, c.partial, c.backlog = true, err, nil, nil
+	x := c.more()
+	c.closed, x.got, x.partial = true, err, nil
+	c.forget()
 	c.unblock()
 	return err
 }
@@ -288,9 +325,10 @@ func (c *Conn) broken(err error) error {
 // fail closes the connection because of what the peer has sent (RFC 6455 7.1.7).
 func (c *Conn) fail(code int, err error) error {
 	reason := string(err.(frame.Error))
-	c.got, c.partial = &CloseError{code, reason}, nil
+	x := c.more()
+	x.got, x.partial = &CloseError{code, reason}, nil
 	c.shut(code, reason)
-	return c.got
+	return c.extra.got
 }
 
 // Send sends a message, all of it or nothing. What the system does not take at once is copied. There is room if the message
@@ -336,35 +374,41 @@ func (c *Conn) put(o frame.Opcode, p []byte) {
 
 func (c *Conn) putFrame(h frame.Header, p []byte) {
 	h.Length = int64(len(p))
-	var space [frame.MaxHeader]byte
+	space := arenas.Get(c.conn.Scheduler()).head[:0]
 	if h.Masked = c.client; h.Masked {
 		masks.Get(c.conn.Scheduler()).random(h.Key[:])
-		c.write(h.Append(space[:0]))
+		c.write(h.Append(space))
 		c.writeMasked(p, h.Key)
 	} else {
-		c.write(h.Append(space[:0]))
+		c.write(h.Append(space))
 		c.write(p)
 	}
-	if len(c.out) > 0 {
+	if len(c.extra.out) > 0 {
 		c.waker.Wake() // its task waits for room
 	}
 }
 
 func (c *Conn) write(p []byte) {
 	n := 0
-	if len(c.out) == 0 {
+	if len(c.extra.out) == 0 {
 		n, _ = c.conn.Write(p) // the next flush finds an error again
 		c.given += int64(n)
 	}
-	c.out = append(c.out, p[n:]...)
+	if n < len(p) {
+		x := c.more()
+		x.out = append(x.out, p[n:]...)
+	}
 }
 
-// send gives out to the listener.Conn, as far as there is room. What was given is not changed any more.
-func (c *Conn) send() error {
-	n, err := c.conn.WriteShared(c.out)
+// send gives p to the listener.Conn, as far as there is room. What was given is not changed any more, and the rest is out.
+func (c *Conn) send(p []byte) error {
+	n, err := c.conn.WriteShared(p)
 	c.given += int64(n)
-	if c.out = c.out[n:]; len(c.out) == 0 {
-		c.out = nil
+	switch {
+	case n < len(p):
+		c.more().out = p[n:]
+	case c.extra.out != nil:
+		c.more().out = nil
 	}
 	return err
 }
@@ -372,24 +416,27 @@ func (c *Conn) send() error {
 // flush sends what there was no room for.
 func (c *Conn) flush() error {
 	for {
-		if len(c.out) > 0 {
-			if err := c.send(); err != nil {
+		if len(c.extra.out) > 0 {
+			if err := c.send(c.extra.out); err != nil {
 				return err
 			}
 		}
 		switch {
-		case c.ponged && !c.closed:
+		case c.extra.ponged && !c.closed:
 			if _, err := c.conn.Write(nil); err != nil {
 				return err
 			}
-			p := c.pong
-			c.pong, c.ponged = nil, false
+			x := c.more()
+			p := x.pong
+			x.pong, x.ponged = nil, false
 			c.put(frame.Pong, p)
-		case len(c.backlog) > 0 && c.sending == 0:
-			if err := c.roomToPush(c.backlog[0]); err != nil {
+		case c.pushed != nil && c.sending == 0:
+			if err := c.roomToPush(c.pushed); err != nil {
 				return err
 			}
-			c.out = c.next().frame(c)
+			if err := c.send(c.next().frame(c)); err != nil {
+				return err
+			}
 		default:
 			return nil
 		}
@@ -421,17 +468,19 @@ func (c *Conn) shut(code int, reason string) {
 	var space [frame.MaxControl]byte
 	said := frame.AppendClose(space[:0], code, reason)
 	switch _ = c.flush(); {
-	case c.got != nil && c.closed && len(c.backlog) > 0:
-		c.backlog = c.backlog[len(c.backlog)-1:]
+	case c.extra.got != nil && c.closed && c.pushed != nil:
+		last := c.newest()
+		c.forget()
+		c.pushed = last
 	case c.closed:
 		return
-	case c.got == nil && len(c.backlog) > 0 && c.sending == 0:
-		c.backlog = append(c.backlog, prepare(frame.Close, said))
+	case c.extra.got == nil && c.pushed != nil && c.sending == 0:
+		c.queue(prepare(frame.Close, said))
 	default:
-		c.backlog = nil
+		c.forget()
 		c.put(frame.Close, said)
 	}
-	c.closed, c.partial = true, nil
+	c.closed, c.more().partial = true, nil
 	c.unblock()
 }
 
@@ -442,7 +491,7 @@ func (c *Conn) Next(t *act.Task, err error) act.Directive {
 	if c.ends(err) {
 		return act.Done
 	}
-	if err == nil && c.got == nil && !c.closed {
+	if err == nil && c.extra.got == nil && !c.closed {
 		c.wants = true
 		return c.conn.Next(t, nil)
 	}
@@ -451,7 +500,7 @@ func (c *Conn) Next(t *act.Task, err error) act.Directive {
 
 // ends reports whether err is how c has ended, if that is ordinary.
 func (c *Conn) ends(err error) bool {
-	if _, is := c.got.(*CloseError); is && errors.Is(err, c.got) {
+	if _, is := c.extra.got.(*CloseError); is && errors.Is(err, c.extra.got) {
 		return true
 	}
 	return c.closed && errors.Is(err, net.ErrClosed)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,15 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(exit int) {
+		if !websocket.NothingExtra() {
+			fmt.Println("what connections at rest share has been changed")
+			exit = 1
+		}
+		os.Exit(exit)
+	}))
+}
 
 // world is a scheduler that the test steps, over real sockets, with a clock that the test advances.
 type world struct {

@@ -34,7 +34,7 @@ func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	c.putFrame(h, p)
 	if c.sending = t; last {
 		c.unblock()
-		if _ = c.flush(); len(c.backlog) > 0 {
+		if _ = c.flush(); c.pushed != nil {
 			c.waker.Wake() // its task waits for room
 		}
 	}
@@ -51,13 +51,16 @@ func (b *blockedMessage) Arm(t *act.Task) {
 		t.Waker().Wake()
 		return
 	}
-	b.waiting = append(slices.DeleteFunc(b.waiting, act.Waker.Stale), t.Waker())
+	x := (*Conn)(b).more()
+	x.waiting = append(slices.DeleteFunc(x.waiting, act.Waker.Stale), t.Waker())
 }
 
 // unblock ends the message that is sent in pieces, or gives it up.
 func (c *Conn) unblock() {
-	for _, w := range c.waiting {
+	for _, w := range c.extra.waiting {
 		w.Wake()
 	}
-	c.sending, c.waiting = 0, nil
+	if c.sending = 0; c.extra.waiting != nil {
+		c.more().waiting = nil
+	}
 }

@@ -96,19 +96,19 @@ func (c *Conn) Push(m *Prepared) error {
 	if c.closed {
 		return net.ErrClosed
 	}
-	if c.backlog = append(c.backlog, m); len(c.backlog) == 1 && !c.gathers {
+	if c.queue(m); c.waits() == 1 && !c.gathers {
 		c.gathers = true
 		c.conn.Scheduler().AtTurnEnd((*gathered)(c))
 	}
 	most := c.options.backlog()
-	if len(c.backlog) <= most {
+	if c.waits() <= most {
 		return nil
 	}
 	err := c.flush()
-	if len(c.out) > 0 {
+	if len(c.extra.out) > 0 {
 		c.waker.Wake() // its task waits for room
 	}
-	if len(c.backlog) <= most {
+	if c.waits() <= most {
 		return nil
 	}
 	if err == nil {
@@ -117,17 +117,15 @@ func (c *Conn) Push(m *Prepared) error {
 	_, waits := err.(act.Blocked)
 	switch {
 	case !waits || c.options.Overflow == Block:
-		n := len(c.backlog) - 1
-		c.backlog[n] = nil
-		c.backlog = c.backlog[:n]
+		c.newest()
 		return err
 	case c.options.Overflow == Disconnect:
-		c.backlog = nil
+		c.forget()
 		c.shut(frame.Policy, "too slow")
 		c.waker.Wake()
 		return net.ErrClosed
 	}
-	c.dropped++
+	c.more().dropped++
 	c.next()
 	return nil
 }
@@ -142,14 +140,15 @@ func (g *gathered) TurnEnd() {
 	if c.flush() == nil {
 		_ = c.conn.Sent() // an error is the next call's
 	}
-	if len(c.out) > 0 || len(c.backlog) > 0 && c.sending == 0 {
+	if len(c.extra.out) > 0 || c.pushed != nil && c.sending == 0 {
 		c.waker.Wake() // its task waits for room
 	}
+	c.settle()
 }
 
 // Dropped returns how many messages Push has dropped for newer ones. Those that waited when the connection ended are not
 // counted.
-func (c *Conn) Dropped() int { return c.dropped }
+func (c *Conn) Dropped() int { return c.extra.dropped }
 
 // few is how many bytes of pushed messages a connection may hold: as much as listener.Conn gathers in a turn.
 const few = 4 << 10
@@ -163,12 +162,56 @@ func (c *Conn) roomToPush(m *Prepared) error {
 	return nil
 }
 
+// waits returns how many messages of Push wait.
+func (c *Conn) waits() int {
+	if c.pushed == nil {
+		return 0
+	}
+	return 1 + len(c.extra.backlog)
+}
+
+// queue has m wait.
+func (c *Conn) queue(m *Prepared) {
+	if c.pushed == nil {
+		c.pushed = m
+		return
+	}
+	x := c.more()
+	x.backlog = append(x.backlog, m)
+}
+
 // next takes the oldest message that waits.
 func (c *Conn) next() *Prepared {
-	m := c.backlog[0]
-	c.backlog[0] = nil
-	if c.backlog = c.backlog[1:]; len(c.backlog) == 0 {
-		c.backlog = nil
+	m, b := c.pushed, c.extra.backlog
+	if c.pushed = nil; len(b) > 0 {
+		c.pushed, b[0] = b[0], nil
+		if b = b[1:]; len(b) == 0 {
+			b = nil
+		}
+		c.more().backlog = b
 	}
 	return m
+}
+
+// newest takes the newest message that waits.
+func (c *Conn) newest() *Prepared {
+	b := c.extra.backlog
+	n := len(b) - 1
+	if n < 0 {
+		return c.next()
+	}
+	m := b[n]
+	b[n] = nil
+	if b = b[:n]; n == 0 {
+		b = nil
+	}
+	c.more().backlog = b
+	return m
+}
+
+// forget drops all messages that wait.
+func (c *Conn) forget() {
+	if c.pushed = nil; c.extra.backlog != nil {
+		c.more().backlog = nil
+	}
 }

@@ -66,12 +66,8 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	}
 	subprotocol := v.choose(r)
 	err = w.SwitchProtocols("websocket", func(c *listener.Conn) act.Action {
-		x := &session{Conn: Conn{options: &v.Options, conn: c, subprotocol: subprotocol, codec: codec}}
-		x.heard = c.Scheduler().Now()
-		if x.Child.Action = v.Handler(&x.Conn, r); x.Child.Action == nil {
-			x.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })
-		}
-		return x
+		conn := Conn{options: &v.Options, conn: c, subprotocol: subprotocol, codec: codec}
+		return newSession(conn, func(c *Conn) act.Action { return v.Handler(c, r) })
 	})
 	switch {
 	case err == httpd.ErrNoUpgrade:
@@ -110,7 +106,8 @@ func isKey(key []byte) bool {
 
 // accept returns the answer to a key (RFC 6455 4.2.2).
 func accept(key []byte) string {
-	sum := sha1.Sum(append(slices.Clip(key), "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"...))
+	var space [60]byte
+	sum := sha1.Sum(append(append(space[:0], key...), "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"...))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 

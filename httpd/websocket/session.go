@@ -20,11 +20,19 @@ type session struct {
 	act.Child // the user's
 	timer     act.Timer
 	since     time.Duration // when the peer was asked for a sign of life, or when ending began
-	took      int64         // what the peer had taken then, if there was more to take; else -1
-	failure   error         // of the user's action
-	leave     time.Duration // when it is closed because of an order, if stopping
+	behind    bool          // the peer had something to take then
 	stopping  bool          // an order has come
 	ending    bool          // the user's action has no more turns
+}
+
+// newSession returns the session of a connection, whose handshake is over, with the action of the user's handler.
+func newSession(c Conn, handler func(*Conn) act.Action) *session {
+	x := &session{Conn: c}
+	x.extra, x.heard = &none, c.conn.Scheduler().Now()
+	if x.Child.Action = handler(&x.Conn); x.Child.Action == nil {
+		x.Child.Action = act.Func(func(*act.Task) act.Directive { return act.Done })
+	}
+	return x
 }
 
 // Act gives the user's action a turn, whatever has woken the task: actions put up with that.
@@ -41,13 +49,13 @@ func (x *session) Act(t *act.Task) act.Directive {
 		return x.finish(t)
 	case act.Failed:
 		if err := hook.Failure(t); !x.ends(err) {
-			x.failure = err
+			x.more().failure = err
 		}
 		return x.finish(t)
 	case act.Async:
 		return d
 	}
-	if x.stopping && t.Scheduler().Now() >= x.leave {
+	if x.stopping && t.Scheduler().Now() >= x.extra.leave {
 		x.shut(frame.GoingAway, "")
 	}
 	switch {
@@ -63,7 +71,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 }
 
 // over reports whether the connection is of no more use to the user.
-func (x *session) over() bool { return x.closed || x.got != nil }
+func (x *session) over() bool { return x.closed || x.extra.got != nil }
 
 // rest has a turn come when there is something to do.
 func (x *session) rest(t *act.Task) act.Directive {
@@ -87,8 +95,9 @@ func (x *session) rest(t *act.Task) act.Directive {
 		return act.Yield
 	}
 	if x.stopping {
-		x.wakeAt(t, x.leave)
+		x.wakeAt(t, x.extra.leave)
 	}
+	x.settle()
 	return act.Wait
 }
 
@@ -117,7 +126,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	}
 	if x.asked && now >= x.since+pong {
 		_ = x.conn.Flush() // else it seems to stand still for long, see there
-		if x.took < 0 || x.taken() == x.took {
+		if !x.behind || x.taken() == 0 {
 			x.conn.Abort()
 			_ = x.broken(&CloseError{frame.Abnormal, "no answer to a ping"})
 			return false
@@ -126,10 +135,10 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	}
 	if !x.asked && now >= x.heard+ping {
 		_ = x.conn.Flush() // what the peer takes is counted from here
-		if x.asked, x.since, x.took = true, now, x.taken(); x.conn.Queued()+len(x.out) == 0 {
-			x.took = -1 // what the system takes from now on is no sign of life, as that it takes the ping
-		}
-		if len(x.out) == 0 && x.ready() {
+		queued := x.conn.Queued()
+		x.asked, x.since, x.given = true, now, int64(queued)
+		x.behind = queued+len(x.extra.out) > 0 // else that the system takes something is no sign of life: it takes the ping
+		if len(x.extra.out) == 0 && x.ready() {
 			x.put(frame.Ping, nil)
 		} // else it has enough to take, which is a sign of life as well
 	}
@@ -141,7 +150,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	return true
 }
 
-// taken returns how many bytes the system has taken.
+// taken returns how many bytes the system has taken since the peer was asked.
 func (x *session) taken() int64 { return x.given - int64(x.conn.Queued()) }
 
 // wakeAt has a turn come at the given time, or earlier: setting the timer for every message would cost every message.
@@ -154,7 +163,7 @@ func (x *session) wakeAt(t *act.Task, when time.Duration) {
 // finish begins to end the connection.
 func (x *session) finish(t *act.Task) act.Directive {
 	x.ending, x.since = true, t.Scheduler().Now()
-	if x.failure != nil {
+	if x.extra.failure != nil {
 		x.shut(frame.Internal, "")
 	} else {
 		x.shut(frame.Normal, "")
@@ -170,7 +179,7 @@ const skipped = 64
 func (x *session) end(t *act.Task) act.Directive {
 	limit := x.since + or(x.options.Timeouts.Close, 5*time.Second)
 	late := t.Scheduler().Now() >= limit
-	for n := 0; x.got == nil && !late; n++ {
+	for n := 0; x.extra.got == nil && !late; n++ {
 		err := x.skip()
 		if blocked, is := err.(act.Blocked); is {
 			blocked.Arm(t)
@@ -188,7 +197,7 @@ func (x *session) end(t *act.Task) act.Directive {
 	if more && !late {
 		blocked.Arm(t)
 	}
-	if (more || err == nil && x.got == nil) && !late {
+	if (more || err == nil && x.extra.got == nil) && !late {
 		x.wakeAt(t, limit)
 		return act.Wait
 	}
@@ -199,11 +208,15 @@ func (x *session) end(t *act.Task) act.Directive {
 	if err != nil && !more {
 		x.conn.Abort()
 	}
-	_ = x.conn.Close() // an error means that the peer has gone
 	x.timer.Stop()
-	x.out, x.backlog = nil, nil
-	if x.failure != nil {
-		return t.Fail(x.failure)
+	x.more().out = nil
+	x.forget()
+	if err := x.extra.failure; err != nil && !x.client {
+		return t.Fail(err) // the report names the peer; then Close closes the connection
+	}
+	_ = x.conn.Close() // an error means that the peer has gone
+	if err := x.extra.failure; err != nil {
+		return t.Fail(err)
 	}
 	return act.Done
 }
@@ -249,8 +262,8 @@ func (c *Conn) skip() error {
 // it may send.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	leave := t.Scheduler().Now() + x.options.spread(o)/parts*leaving.Get(t.Scheduler()).next()
-	if !x.stopping || leave < x.leave {
-		x.leave = leave
+	if !x.stopping || leave < x.extra.leave {
+		x.more().leave = leave
 	}
 	x.stopping = true
 	if !x.ending {
@@ -276,6 +289,9 @@ func (l *leavers) next() time.Duration {
 func (x *session) Close() error {
 	if !x.closed {
 		_ = x.broken(net.ErrClosed)
+	}
+	if x.extra.failure != nil {
+		_ = x.conn.Close() // an error means that the peer has gone
 	}
 	return x.Child.Close()
 }

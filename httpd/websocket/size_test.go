@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Beside this an idle connection has its listener.Conn, with its stream at most 80 bytes, and the session of httpd.
+// Beside this an idle connection has its listener.Conn, with its stream at most 80 bytes.
 func TestSizeOfAConnAtRest(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(session{}), uintptr(416))
+	require.LessOrEqual(t, unsafe.Sizeof(session{}), uintptr(256))
 	require.LessOrEqual(t, unsafe.Sizeof(dialled{}), uintptr(48), "what a client's has beside the session")
 }
