@@ -122,8 +122,8 @@ const floors = `
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages
-	inspect           act httpd internal/hook internal/thread service shutdown
-	                  bytes context crypto/rand crypto/subtle encoding/json flag go.uber.org/zap net net/netip net/url reflect runtime/pprof text/tabwriter time
+	inspect           act httpd httpd/files internal/hook internal/thread listener service shutdown
+	                  bytes context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap io/fs net net/netip net/url reflect runtime/pprof text/tabwriter time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon internal/cli listener monitor service shutdown

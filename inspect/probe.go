@@ -72,16 +72,20 @@ var trace = &act.Trace{
 
 func of(t *act.Task) *probe { return probes.Get(t.Scheduler()) }
 
-// kindOf returns the name of the kind of a: the service that it belongs to, the name of a function, or its type.
-func kindOf(a act.Action) string {
+// kindOf returns the name of the kind of t: the service that its action belongs to, the name of a function, or a type.
+func kindOf(t *act.Task) string {
+	a := t.Action()
 	if x, ok := a.(hook.Serving); ok {
+		if hook.IsDemon(t) {
+			return "demon of " + x.Service()
+		}
 		return x.Service()
 	}
-	t := reflect.TypeOf(a)
-	if t.Kind() == reflect.Func {
+	of := reflect.TypeOf(a)
+	if of.Kind() == reflect.Func {
 		return act.Name(a)
 	}
-	return t.String()
+	return of.String()
 }
 
 // row returns that of t. A task that has no place shares the first one.
@@ -98,7 +102,7 @@ func (p *probe) row(t *act.Task) *row {
 }
 
 func (p *probe) begin(t *act.Task, r *row) {
-	name := kindOf(t.Action())
+	name := kindOf(t)
 	k := p.kinds[name]
 	if k == nil {
 		k = &kind{name: name}

@@ -5,17 +5,22 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/files"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -47,7 +52,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	v := &site{x, []byte(token), end, make(chan struct{})}
-	web := &httpd.Server{Handler: v.handle}
+	web := &httpd.Server{Handler: v.routes()}
 	tcp := &service.TCP{Address: x.Address, Handler: web.Serve, MaxConns: viewers}
 	listening := make(chan error, 2)
 	cfg := act.Config{
@@ -68,7 +73,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 		end()
 		return nil, err
 	}
-	where := url.URL{Scheme: "http", Host: tcp.Addr().String(), Path: "/text", RawQuery: "token=" + url.QueryEscape(token)}
+	where := url.URL{Scheme: "http", Host: tcp.Addr().String(), Path: "/", RawQuery: "token=" + url.QueryEscape(token)}
 	log.Info("inspect at " + where.String())
 	return v, nil
 }
@@ -84,44 +89,69 @@ func (v *site) close() {
 	<-v.over
 }
 
-// handle answers requests with the token, for a host that no name of somebody else can stand for.
-func (v *site) handle(w *httpd.Response, r *httpd.Request) act.Action {
-	query, _ := url.ParseQuery(string(r.Query()))
-	switch token, bearer := bytes.CutPrefix(r.Header("Authorization"), []byte("Bearer ")); {
-	case !fixed(string(r.Host())):
+//go:embed page
+var embedded embed.FS
+
+// policy lets the page load and do only what is its own: no script or style in the text, nothing from elsewhere, and no
+// other page around it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func (v *site) routes() httpd.Handler {
+	root, err := fs.Sub(embedded, "page")
+	if err != nil {
+		panic(err)
+	}
+	page := &files.Server{FS: root}
+	var site httpd.Mux
+	site.Handle("GET /{path...}", func(w *httpd.Response, r *httpd.Request) act.Action { // what everybody may know
+		w.Add("Content-Security-Policy", policy)
+		return page.Serve(w, r)
+	})
+	secret := func(path string, h httpd.Handler) {
+		site.Handle("GET "+path, func(w *httpd.Response, r *httpd.Request) act.Action {
+			if !v.allowed(r) {
+				return refuse(w, 401, "The token is missing or wrong. The server has logged it when it started.\n")
+			}
+			w.Add("Cache-Control", "no-store")
+			w.Add("X-Content-Type-Options", "nosniff")
+			return h(w, r)
+		})
+	}
+	const text = "text/plain; charset=utf-8"
+	secret("/events", v.events)
+	secret("/text", v.report(text, false, func(r *Report, _ string, out *bytes.Buffer) { r.writeText(out) }))
+	secret("/tasks", v.report(text, true, func(r *Report, find string, out *bytes.Buffer) { r.writeTasks(out, find) }))
+	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8", false,
+		func(r *Report, _ string, out *bytes.Buffer) { r.writeMetrics(out) }))
+	secret("/json", v.report("application/json", false, func(r *Report, _ string, out *bytes.Buffer) { encode(out, r) }))
+	secret("/tasks.json", v.report("application/json", true,
+		func(r *Report, find string, out *bytes.Buffer) { encode(out, r.listing(find)) }))
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		// A page of another site could give its name this address (DNS rebinding), and then read what is here.
-		return refuse(w, 421, "The host has to be an address, or localhost.\n")
-	case !bearer:
-		token = []byte(query.Get("token"))
-		fallthrough
-	default:
-		if subtle.ConstantTimeCompare(token, v.token) != 1 {
-			return refuse(w, 401, "The token is missing or wrong. The server has logged it when it started.\n")
+		if !fixed(string(r.Host())) {
+			return refuse(w, 421, "The host has to be an address, or localhost.\n")
 		}
+		w.Add("Referrer-Policy", "no-referrer")
+		return site.Serve(w, r)
 	}
-	if m := string(r.Method()); m != "GET" && m != "HEAD" {
-		w.Add("Allow", "GET, HEAD")
-		return refuse(w, 405, "There is nothing to change here.\n")
+}
+
+// allowed reports whether r brings the token.
+func (v *site) allowed(r *httpd.Request) bool {
+	token, found := bytes.CutPrefix(r.Header("Authorization"), []byte("Bearer "))
+	if !found {
+		token = []byte(parameter(r, "token"))
 	}
-	w.Add("Cache-Control", "no-store")
-	w.Add("Referrer-Policy", "no-referrer")
-	w.Add("X-Content-Type-Options", "nosniff")
-	find := query.Get("find")
-	switch path := string(r.Path()); path {
-	case "/text":
-		return v.report(w, "text/plain; charset=utf-8", false, func(r *Report, out *bytes.Buffer) { r.writeText(out) })
-	case "/tasks":
-		return v.report(w, "text/plain; charset=utf-8", true, func(r *Report, out *bytes.Buffer) { r.writeTasks(out, find) })
-	case "/json", "/tasks.json":
-		return v.report(w, "application/json", path == "/tasks.json", func(r *Report, out *bytes.Buffer) {
-			_ = json.NewEncoder(out).Encode(r)
-		})
-	case "/metrics":
-		return v.report(w, "text/plain; version=0.0.4; charset=utf-8", false, func(r *Report, out *bytes.Buffer) {
-			r.writeMetrics(out)
-		})
+	return subtle.ConstantTimeCompare(token, v.token) == 1
+}
+
+func parameter(r *httpd.Request, name string) string {
+	query, err := url.ParseQuery(string(r.Query()))
+	if err != nil {
+		return ""
 	}
-	return refuse(w, 404, "There are /text, /tasks, /json, /tasks.json and /metrics.\n")
+	return query.Get(name)
 }
 
 // fixed reports whether the host of a request, which may have a port, is no name that somebody else could give an address.
@@ -129,8 +159,8 @@ func fixed(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	_, err := netip.ParseAddr(host)
-	return err == nil || host == "localhost" || len(host) > 2 && host[0] == '[' && fixed(host[1:len(host)-1])
+	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil || host == "localhost"
 }
 
 func refuse(w *httpd.Response, code int, why string) act.Action {
@@ -140,17 +170,82 @@ func refuse(w *httpd.Response, code int, why string) act.Action {
 	return nil
 }
 
-// report answers with a Report, which is asked for and written elsewhere: the schedulers have their time to answer, and the
-// text may be long.
-func (v *site) report(w *httpd.Response, kind string, tasks bool, write func(*Report, *bytes.Buffer)) act.Action {
-	ask := &act.Call[[]byte]{F: func() ([]byte, error) {
-		var out bytes.Buffer
-		write(v.of.Report(tasks), &out)
-		return out.Bytes(), nil
-	}}
-	w.Add("Content-Type", kind)
-	return act.Seq(ask, act.Func(func(*act.Task) act.Directive {
-		w.SetBody(ask.Value)
+func encode(out *bytes.Buffer, v any) {
+	if err := json.NewEncoder(out).Encode(v); err != nil {
+		panic(err) // there is nothing in it that has no form in JSON
+	}
+}
+
+// report answers with a Report. It is asked for and written elsewhere: the schedulers have their time to answer, and the text
+// may be long.
+func (v *site) report(kind string, tasks bool, write func(*Report, string, *bytes.Buffer)) httpd.Handler {
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		find := parameter(r, "find")
+		ask := &act.Call[[]byte]{F: func() ([]byte, error) {
+			var out bytes.Buffer
+			write(v.of.Report(tasks), find, &out)
+			return out.Bytes(), nil
+		}}
+		w.Add("Content-Type", kind)
+		return act.Seq(ask, act.Func(func(*act.Task) act.Directive {
+			w.SetBody(ask.Value)
+			return act.Done
+		}))
+	}
+}
+
+// events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
+	w.Add("Content-Type", "text/event-stream")
+	return &stream{of: v.of, w: w, r: r}
+}
+
+// stream is the action of events: it asks, writes, and sleeps.
+type stream struct {
+	of    *Inspector
+	w     *httpd.Response
+	r     *httpd.Request
+	ask   *act.Call[[]byte] // nil: nothing is asked
+	rest  []byte            // to be written
+	sleep act.Timer
+}
+
+func (x *stream) Act(t *act.Task) act.Directive {
+	if x.r.Ended(t) {
 		return act.Done
-	}))
+	}
+	for {
+		for len(x.rest) > 0 {
+			n, err := x.w.Write(x.rest)
+			if x.rest = x.rest[n:]; err != nil {
+				return listener.Next(t, err)
+			}
+		}
+		switch {
+		case x.sleep.Armed():
+			return act.Wait
+		case x.ask == nil:
+			x.ask = &act.Call[[]byte]{F: x.event}
+		}
+		if d := x.ask.Act(t); d != act.Done {
+			return d
+		}
+		x.rest, x.ask = x.ask.Value, nil
+		t.WakeAfter(&x.sleep, fresh)
+	}
+}
+
+func (x *stream) event() ([]byte, error) {
+	out := bytes.NewBufferString("data: ")
+	encode(out, x.of.Report(false)) // its line ends with a line feed
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// Close ends the question.
+func (x *stream) Close() error {
+	if x.ask != nil {
+		return x.ask.Close()
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ func visited(t *testing.T) (x *Inspector, at string) {
 	t.Cleanup(v.close)
 	said := logs.FilterMessageSnippet("inspect at").All()
 	require.Len(t, said, 1)
-	at, _, _ = strings.Cut(strings.TrimPrefix(said[0].Message, "inspect at "), "/text")
+	at, _, _ = strings.Cut(strings.TrimPrefix(said[0].Message, "inspect at "), "/?")
 	return x, at
 }
 
@@ -92,9 +92,13 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	require.EqualValues(t, 1, r.Schedulers[1].Counts["tasks"])
 	require.Empty(t, r.Schedulers[1].Tasks)
 
-	_, _, body = get(t, at+"/tasks.json?token=secret", plain)
-	require.NoError(t, json.Unmarshal([]byte(body), &r))
-	require.Equal(t, []string{"the end"}, r.Schedulers[1].Tasks[1].Waits)
+	_, _, body = get(t, at+"/tasks.json?token=secret&find=the+end", plain)
+	var l listing
+	require.NoError(t, json.Unmarshal([]byte(body), &l))
+	require.Equal(t, 4, l.Total, "two tasks and two desks")
+	require.Equal(t, 2, l.Matching)
+	require.Equal(t, []string{"the end"}, l.Tasks[1].Waits)
+	require.Equal(t, []waiting{{"*inspect.waiter", 2, []waitedFor{{"the end", 2}}}}, l.Tree)
 
 	_, kind, body = get(t, at+"/tasks?token=secret&find=waiter", plain)
 	require.Equal(t, "text/plain; charset=utf-8", kind)

@@ -72,7 +72,7 @@ func (r *Report) writeTasks(out io.Writer, find string) {
 	}
 	rows = table(out, "PROCESS", "STATE", "MAILBOX", "LIMIT", "DROPPED", "TURN", "KIND", "NAME")
 	for _, p := range all.Processes {
-		if find == "" || strings.Contains(p.Name+" "+p.Kind+" "+p.State, find) {
+		if has(p, find) {
 			rows.add(p.ID, p.State, p.Mailbox, p.Limit, p.Dropped, round(p.Turn), p.Kind, p.Name)
 		}
 	}
@@ -81,6 +81,10 @@ func (r *Report) writeTasks(out io.Writer, find string) {
 
 func (t *Task) has(find string) bool {
 	return find == "" || strings.Contains(strings.Join([]string{t.Name, t.Kind, t.State, t.Peer, t.waits()}, " "), find)
+}
+
+func has(p Process, find string) bool {
+	return find == "" || strings.Contains(strings.Join([]string{p.Name, p.Kind, p.State}, " "), find)
 }
 
 func (t *Task) waits() string {

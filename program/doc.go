@@ -19,7 +19,8 @@
 // # Flags
 //
 // Every program has the flags -addr, -reactors, -idle, -max-conns and -drain; -h explains them. A reactor is a
-// scheduler with its monitors, on a thread of its own. A program defines flags of its own with package flag.
+// scheduler with its monitors, on a thread of its own. A program defines flags of its own with package flag; those of
+// inspect.Flag show what the program is doing while it runs.
 //
 // # Signals
 //

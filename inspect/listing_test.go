@@ -1,0 +1,30 @@
+package inspect
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Tasks that differ in numbers alone wait for the same; of very many only the first are listed.
+func TestAListingGroupsTasks(t *testing.T) {
+	s := &Scheduler{}
+	for i := range 2 * listed {
+		what := fmt.Sprintf("input from 10.0.0.1:%d", i)
+		s.Tasks = append(s.Tasks, Task{Kind: "tcp :80", State: "waiting", Waits: []string{what, "a timer due in 3s"}})
+	}
+	s.Tasks = append(s.Tasks, Task{Kind: "tcp :80", State: "ready"}, Task{Kind: "other", State: "waiting"})
+	r := &Report{Schedulers: []*Scheduler{s}}
+	l := r.listing("")
+	require.Equal(t, 2*listed+2, l.Matching)
+	require.Len(t, l.Tasks, listed)
+	require.Equal(t, []waiting{
+		{"tcp :80", 2*listed + 1, []waitedFor{{"input from …, a timer due in …", 2 * listed}, {"ready", 1}}},
+		{"other", 1, []waitedFor{{"nothing that is known", 1}}},
+	}, l.Tree)
+
+	l = r.listing("10.0.0.1:77,")
+	require.Equal(t, 2*listed+2, l.Total)
+	require.Equal(t, 1, l.Matching)
+}
