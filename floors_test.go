@@ -65,12 +65,12 @@ const floors = `
 	monitor           act shutdown internal/netpoll internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/lane internal/race
+	listener          act shutdown monitor internal/hook internal/lane internal/race
 	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/filtertest   act listener monitor net net/netip
-	internal/servertest   act demon shutdown monitor internal/netpoll internal/readiness internal/tier listener context
+	internal/servertest   act demon shutdown monitor internal/hook internal/netpoll internal/readiness internal/tier listener context
 	                  github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 
@@ -82,7 +82,7 @@ const floors = `
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro listener monitor shutdown internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro listener monitor shutdown internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long

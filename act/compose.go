@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -139,6 +140,15 @@ func (g *siblings) verdict(t *Task) Directive {
 		return t.Fail(g.errs[0])
 	}
 	return t.Fail(errors.Join(g.errs...))
+}
+
+// Waits implements hook.Waiting.
+func (g *siblings) Waits(add func(what string)) {
+	for _, child := range g.children {
+		if child != nil {
+			hook.AskWaits(child, add)
+		}
+	}
 }
 
 // String names the first action that runs and counts the others; if none does, it names the first that has failed.

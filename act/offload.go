@@ -164,6 +164,13 @@ func (c *Call[T]) Act(t *Task) Directive {
 	return Done
 }
 
+// Waits is for package inspect: it says that F has not returned.
+func (c *Call[T]) Waits(add func(what string)) {
+	if c.under != nil && !c.under.over {
+		add("a function off the thread: " + Name(c.F))
+	}
+}
+
 // Close ignores the result of an F that has not returned. The Call has then failed with [ErrDropped].
 func (c *Call[T]) Close() error {
 	if c.under != nil {

@@ -52,6 +52,13 @@ func (o *on) Close() error {
 	return nil
 }
 
+// Waits implements hook.Waiting. The action belongs to the other scheduler, so only its type is looked at.
+func (o *on) Waits(add func(what string)) {
+	if o.sent.Load() && !o.ended.Load() {
+		add(fmt.Sprintf("scheduler %d: a task of %T", o.to.index, o.a))
+	}
+}
+
 func (o *on) String() string { return fmt.Sprintf("call of scheduler %d", o.to.index) }
 
 // handle takes the call in, on the other thread.

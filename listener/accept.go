@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -58,6 +59,9 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 	}
 	return t.Fail(fmt.Errorf("listener: accept: %w", err))
 }
+
+// Waits is for package inspect: it says what a waiting task waits for.
+func (a *Accept) Waits(add func(what string)) { hook.AskWaits(a.From, add) }
 
 // Conn takes the connection that Act was Done with; nil if there is none. One that is not taken is aborted when the task
 // ends.

@@ -13,6 +13,15 @@ func (*blockedInput) Error() string    { return "listener: nothing to read yet" 
 func (*blockedOutput) Error() string   { return "listener: too much is queued to write" }
 func (*blockedEmptying) Error() string { return "listener: what was written is not sent yet" }
 
+// Waits implements hook.Waiting. It is all that is awaited of the connection.
+func (b *blockedInput) Waits(add func(what string)) { (*Conn)(b).Waits(add) }
+
+// Waits implements hook.Waiting.
+func (b *blockedOutput) Waits(add func(what string)) { (*Conn)(b).Waits(add) }
+
+// Waits implements hook.Waiting.
+func (b *blockedEmptying) Waits(add func(what string)) { (*Conn)(b).Waits(add) }
+
 func (b *blockedInput) Arm(t *act.Task) {
 	c := (*Conn)(b)
 	w := t.Waker()

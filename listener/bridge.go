@@ -213,6 +213,19 @@ func (b *Bridge) Close() error {
 	return b.call.Close()
 }
 
+// Waits is for package inspect: it says what a waiting task waits for. Beside the connection that is F, which reads, writes
+// and returns when it likes.
+func (b *Bridge) Waits(add func(what string)) {
+	b.Conn.Waits(add)
+	switch {
+	case b.far == nil:
+	case b.F != nil:
+		b.call.Waits(add)
+	case !b.far.isOver():
+		add("the goroutines that use its net.Conn")
+	}
+}
+
 // callsPerTurn is how many chunks a turn carries each way.
 const callsPerTurn = 16
 

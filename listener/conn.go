@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -408,6 +409,14 @@ func (c *Conn) leave() monitor.Stream {
 		}
 	}
 	return stream
+}
+
+// Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
+// connection, such as "input from 127.0.0.1:49152".
+func (c *Conn) Waits(add func(what string)) {
+	if c.stream != nil {
+		hook.AskWaits(c.stream, add)
+	}
 }
 
 // LocalAddr returns the address of this end; nil after Close and Abort.

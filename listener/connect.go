@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -85,6 +86,19 @@ func (c *Connect) Conn() *Conn {
 		return nil
 	}
 	return c.result.take()
+}
+
+// Waits is for package inspect: it says what a waiting task waits for.
+func (c *Connect) Waits(add func(what string)) {
+	switch {
+	case c.state == unresolved && c.lookup != nil:
+		add("a lookup of " + c.Address)
+	case c.state == resolved && c.dial != nil:
+		add("a connection to " + c.Address)
+	case c.state == filtering:
+		hook.AskWaits(c.step.Action, add)
+		c.result.conn.Waits(add)
+	}
 }
 
 // Stop passes an order on to a filter.

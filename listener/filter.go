@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -48,6 +49,14 @@ func (f *filtered) Act(t *act.Task) act.Directive {
 		if o := t.Order(); o != nil { // it came before this filter
 			f.Stop(t, o)
 		}
+	}
+}
+
+// Waits implements hook.Waiting.
+func (f *filtered) Waits(add func(what string)) {
+	if f.Action != nil {
+		add("a filter of the connection: " + act.Name(f.Action))
+		hook.AskWaits(f.Action, add)
 	}
 }
 

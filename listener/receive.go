@@ -16,6 +16,13 @@ type Receive[T any] struct {
 	ended bool
 }
 
+// Waits is for package inspect: it says what a waiting task waits for.
+func (r *Receive[T]) Waits(add func(what string)) {
+	if !r.ended {
+		r.From.Waits(add)
+	}
+}
+
 // Act takes the value.
 func (r *Receive[T]) Act(t *act.Task) act.Directive {
 	if !r.ended {

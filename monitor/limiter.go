@@ -31,6 +31,14 @@ func (l *ConnLimiter) Open() int {
 	return int(l.open.Load())
 }
 
+// Max returns how many places there are; 0 means no limit.
+func (l *ConnLimiter) Max() int {
+	if l == nil {
+		return 0
+	}
+	return int(max(0, l.max))
+}
+
 // Acquire takes a place and reports whether there was one.
 func (l *ConnLimiter) Acquire() bool {
 	if l == nil {

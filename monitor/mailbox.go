@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/inbox"
@@ -57,10 +58,18 @@ func (m *Mailbox[T]) Take() (v T, err error) {
 	return v, (*emptyMailbox[T])(m)
 }
 
+// Waits is for package inspect: it says what a task waits for that is to take a value.
+func (m *Mailbox[T]) Waits(add func(what string)) { add(fmt.Sprintf("a value in a %T", m)) }
+
 // fullMailbox is a Mailbox as the error that says that it is full.
 type fullMailbox[T any] Mailbox[T]
 
 func (m *fullMailbox[T]) Error() string { return "monitor: the mailbox is full" }
+
+// Waits implements hook.Waiting.
+func (m *fullMailbox[T]) Waits(add func(what string)) {
+	add(fmt.Sprintf("room in a %T", (*Mailbox[T])(m)))
+}
 
 // Arm makes the next Take wake t.
 func (m *fullMailbox[T]) Arm(t *act.Task) { m.room.Add(t.Waker().Remote(), m.values.Full) }
@@ -69,6 +78,9 @@ func (m *fullMailbox[T]) Arm(t *act.Task) { m.room.Add(t.Waker().Remote(), m.val
 type emptyMailbox[T any] Mailbox[T]
 
 func (m *emptyMailbox[T]) Error() string { return "monitor: the mailbox is empty" }
+
+// Waits implements hook.Waiting.
+func (m *emptyMailbox[T]) Waits(add func(what string)) { (*Mailbox[T])(m).Waits(add) }
 
 // Arm makes the next Send wake t.
 func (m *emptyMailbox[T]) Arm(t *act.Task) {

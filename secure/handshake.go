@@ -244,4 +244,13 @@ func (x *handshake) Close() error {
 	return err
 }
 
+// Waits implements hook.Waiting.
+func (x *handshake) Waits(add func(what string)) {
+	if x.stepping {
+		x.driver.Waits(add)
+	} else {
+		x.conn.Waits(add)
+	}
+}
+
 func (x *handshake) String() string { return "TLS handshake" }

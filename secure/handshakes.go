@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/pool"
 )
 
@@ -52,6 +53,8 @@ func (h *Handshakes) Dropped() uint64 { return h.dropped.Load() }
 type driver interface {
 	// step begins a step, or goes on with it. Done means that it has ended, and Failed that it panicked.
 	step(t *act.Task) act.Directive
+	// Waits implements hook.Waiting, for a step.
+	Waits(add func(what string))
 	// Close ends a handshake that is not over.
 	io.Closer
 }
@@ -78,6 +81,8 @@ func (d *onReactor) step(t *act.Task) act.Directive {
 	return v
 }
 
+func (d *onReactor) Waits(add func(what string)) { hook.AskWaits(d.body, add) }
+
 func (d *onReactor) Close() error { return d.body.(io.Closer).Close() }
 
 // offThread is the driver that computes on goroutines: each step is a function that resumes a coroutine.
@@ -86,6 +91,7 @@ type offThread struct {
 	call  *act.Call[struct{}] // the step under way
 	body  *body               // from the first step to the end of the handshake
 	state atomic.Int32
+	slot  atomic.Bool // the step under way has had a slot
 }
 
 const (
@@ -97,6 +103,7 @@ const (
 func (d *offThread) step(t *act.Task) act.Directive {
 	if d.call == nil {
 		d.state.Store(computing)
+		d.slot.Store(false)
 		d.call = &act.Call[struct{}]{F: d.advance, On: d.x.of.slots()}
 	}
 	v := d.call.Act(t)
@@ -106,8 +113,17 @@ func (d *offThread) step(t *act.Task) act.Directive {
 	return v
 }
 
+func (d *offThread) Waits(add func(what string)) {
+	if d.slot.Load() {
+		add("a step of its TLS handshake, off the thread")
+	} else {
+		add("a slot to compute its TLS handshake")
+	}
+}
+
 // advance resumes the coroutine until its next pause.
 func (d *offThread) advance() (none struct{}, err error) {
+	d.slot.Store(true)
 	defer d.settle() // also after a panic
 	if d.state.Load() == closed {
 		return none, nil // before the step had a slot
@@ -205,9 +221,24 @@ type queue struct {
 	dropped int
 	last    error
 	timer   act.Timer
+
+	allFailed, allDropped uint64
 }
 
-var queues = act.NewLocal(func(*act.Scheduler) map[*Handshakes]*queue { return map[*Handshakes]*queue{} })
+// byHandshakes has the queues of one scheduler.
+type byHandshakes map[*Handshakes]*queue
+
+var queues = act.NewLocal(func(*act.Scheduler) byHandshakes { return byHandshakes{} })
+
+// Counts implements hook.Counter.
+func (all byHandshakes) Counts(add func(name string, n uint64)) {
+	for _, q := range all {
+		add("handshakes", uint64(q.n))
+		add("handshakes_waiting", uint64(q.waiting.Len())) // for their peers
+		add("handshakes_failed_total", q.allFailed)
+		add("handshakes_dropped_total", q.allDropped)
+	}
+}
 
 // enter counts x. If there are too many, the one that has waited for longest is given up: x itself, if all others compute.
 func (x *handshake) enter(s *act.Scheduler) {
@@ -261,6 +292,7 @@ func (q *queue) drop() {
 	x.waker.Wake()
 	q.of.dropped.Add(1)
 	q.dropped++
+	q.allDropped++
 	q.logSoon()
 }
 
@@ -268,6 +300,7 @@ func (q *queue) drop() {
 func (x *handshake) note(err error) {
 	if q := x.queue; q != nil {
 		q.failed++
+		q.allFailed++
 		q.last = err
 		q.logSoon()
 	}

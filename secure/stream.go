@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/loan"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -243,4 +244,21 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 		return below.IdleSince()
 	}
 	return 0, false
+}
+
+// Waits implements hook.Waiting: what is awaited below.
+func (s *stream) Waits(add func(what string)) { hook.AskWaits(s.Stream, add) }
+
+// Descriptor implements hook.Descriptor.
+func (s *stream) Descriptor() int {
+	if below, ok := monitor.As[described](s.Stream); ok {
+		return below.Descriptor()
+	}
+	return -1
+}
+
+// described is a Stream with a descriptor.
+type described interface {
+	monitor.Stream
+	hook.Descriptor
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -44,6 +45,9 @@ type config struct {
 	reclaimAfter  time.Duration
 
 	replaced *config // of a connection that has gone on with another action: it has to say itself when it is idle
+
+	name string        // of the service
+	row  *hook.Service // of this scheduler: what was counted there
 }
 
 // setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
@@ -51,7 +55,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	if c.handler == nil {
 		panic("service: without a Handler")
 	}
-	c.limits = c.limits.Resolved()
+	c.limits, c.row = c.limits.Resolved(), &hook.Service{}
 	from, err := v.listen(s, c)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
@@ -63,6 +67,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 				"allow more (ulimit -n), or use fewer schedulers", where, err)
 		}
 	}
+	c.name = from.Addr().Network() + " " + from.Addr().String()
 	other := c
 	other.reclaimAfter, other.replaced = 0, &other
 	c.replaced = &other
@@ -168,6 +173,13 @@ func (v *server) Open() int {
 	return v.limiter.Open()
 }
 
+// most returns MaxConns as it was resolved; 0 is no bound.
+func (v *server) most() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.limiter.Max()
+}
+
 // acceptor is the demon of a service on one scheduler.
 type acceptor struct {
 	accept  listener.Accept
@@ -186,6 +198,7 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 	for range acceptsATurn {
 		switch d := a.accept.Act(t); d {
 		case act.Done:
+			a.config.row.Accepted++
 			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), config: a.config})
 		case act.Yield:
 		case act.Wait:

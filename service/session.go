@@ -52,12 +52,15 @@ func (x *session) Act(t *act.Task) act.Directive {
 	switch {
 	case d == act.Done:
 	case filtering && !panicked(t.Err()):
+		x.config.row.Refused++
 		x.note(t, "a connection is refused")
 	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
+		x.config.row.Gone++
 		x.note(t, "a peer has gone")
 	case errors.Is(t.Err(), net.ErrClosed) && x.closed():
 		x.note(t, "a connection was closed by this side")
 	default:
+		x.config.row.Failed++
 		x.config = nil
 		return d // the report names the peer; then comes Close
 	}

@@ -6,7 +6,7 @@ import "time"
 // only when somebody wants to know: nothing is kept for them. What cannot be known is left out.
 
 // Counter is an act.Local's value that counts. Counts calls add for each count. A name has lower-case words with underscores;
-// one that ends in _total only grows, and any other is of this moment. The counts of schedulers can be added up.
+// one that ends in _total only grows, and any other is of this moment. Counts of one name are added up, also of schedulers.
 type Counter interface {
 	Counts(add func(name string, n uint64))
 }
@@ -38,6 +38,19 @@ type Descriptor interface {
 	Descriptor() int
 }
 
+// Connected is an action that serves a connection. Connection returns what there is to see of it; false if it is closed.
+type Connected interface {
+	Connection() (Connection, bool)
+}
+
+// Connection is a connection as its Connected sees it.
+type Connection struct {
+	Peer   string        `json:"peer,omitempty"`
+	Unread int           `json:"unread,omitempty"` // bytes that were received and not taken
+	Queued int           `json:"queued,omitempty"` // bytes that were written and the system has not taken
+	Still  time.Duration `json:"still"`            // for how long no byte has gone either way; less than 0: not known
+}
+
 // Serving is an action that belongs to a service. Service returns its name, such as "tcp 127.0.0.1:8080". It may be called
 // while an offloaded function runs.
 type Serving interface {
@@ -56,7 +69,7 @@ type Lister interface {
 type Process struct {
 	ID      uint64        `json:"id"`
 	Name    string        `json:"name,omitempty"`
-	Kind    string        `json:"kind"`              // the Name of its action; "" if it is in a turn
+	Kind    string        `json:"kind"`              // of its action: the name of a function, or a type
 	State   string        `json:"state"`             // sleeping, queued, running or blocked
 	Mailbox int           `json:"mailbox"`           // messages in it
 	Limit   int           `json:"limit,omitempty"`   // 0: none
@@ -72,8 +85,8 @@ type Service struct {
 
 	// Of this scheduler, since the service began.
 	Accepted  uint64 `json:"accepted"`
-	Full      uint64 `json:"full"`      // pauses of accepting at Max
-	Shortages uint64 `json:"shortages"` // pauses for want of descriptors or memory
+	Full      uint64 `json:"full"`      // pauses of accepting for want of a place
+	Shortages uint64 `json:"shortages"` // and of descriptors, memory or permission
 	Refused   uint64 `json:"refused"`   // connections that a filter has refused
 	Reclaimed uint64 `json:"reclaimed"` // idle connections that were closed to make room for others
 	Gone      uint64 `json:"gone"`      // connections that ended because the peer, or the way to it, had gone

@@ -36,6 +36,8 @@ type Acceptor struct {
 	starving  bool     // in Engine.starving
 	late      int      // connections given since Stop
 	lost      int      // connections lost in a row
+	full      uint64   // refusals for want of a place, see Refusals
+	short     uint64   // and for other resources
 	waker     act.Waker
 	place     act.AtomicWaker // woken when the limiter has room
 }
@@ -86,6 +88,8 @@ func (a *Acceptor) Accept() (*Socket, error) {
 		return nil, a.none(ErrWouldBlock)
 	case !a.source.limiter.Acquire():
 		a.lacks = aPlace
+		a.full++
+		a.e.counts.full++
 		return nil, a.none(ErrWouldBlock)
 	}
 	fd, err := a.e.os.Accept(a.fd)
@@ -101,9 +105,10 @@ func (a *Acceptor) Accept() (*Socket, error) {
 	}
 	k, err := a.source.adopt(fd)
 	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
-		return nil, a.short(err, aDescriptor)
+		return nil, a.lacking(err, aDescriptor)
 	}
 	a.lost = 0
+	a.e.counts.accepts++
 	if a.stopped {
 		a.late++
 	}
@@ -118,8 +123,10 @@ func (a *Acceptor) none(err error) error {
 	return err
 }
 
-func (a *Acceptor) short(err error, of resource) error {
+func (a *Acceptor) lacking(err error, of resource) error {
 	a.lacks = of
+	a.short++
+	a.e.counts.shortages++
 	return a.none(fmt.Errorf("%w: %w", ErrShortage, err))
 }
 
@@ -131,11 +138,12 @@ func (a *Acceptor) refused(err error) error {
 		return a.none(ErrWouldBlock)
 	case slices.Contains(aborted, err):
 		if a.lost++; err == syscall.EPERM && a.lost%deniedInARow == 0 {
-			return a.short(err, permission)
+			return a.lacking(err, permission)
 		}
+		a.e.counts.lost++
 		return fmt.Errorf("%w: %w", ErrConnAborted, err)
 	case slices.Contains(exhausted, err):
-		return a.short(err, aDescriptor)
+		return a.lacking(err, aDescriptor)
 	}
 	return err
 }

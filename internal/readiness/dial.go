@@ -55,6 +55,7 @@ func (e *Engine) Dial(addr net.Addr, o DialOptions) (*Dial, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.counts.dials++
 	if !done {
 		k.state |= dialing
 	}

@@ -17,6 +17,7 @@ type Engine struct {
 	s      *act.Scheduler
 	os     OS
 	poller Poller
+	counts counts
 	events [batch]netpoll.Event
 
 	slots []slot

@@ -46,6 +46,7 @@ func (src *source) adopt(fd int) (*Socket, error) {
 		return nil, err
 	}
 	k.slot = slot
+	src.e.counts.open++
 	return k, nil
 }
 
@@ -125,11 +126,14 @@ func (k *Socket) receivable() error {
 }
 
 func (k *Socket) receive(p []byte) (int, error) {
-	n, err := k.source.e.os.Receive(int(k.fd), p)
+	e := k.source.e
+	n, err := e.os.Receive(int(k.fd), p)
 	if err != nil {
 		return k.refused(p, err)
 	}
-	k.since = k.source.e.tick()
+	k.since = e.tick()
+	e.counts.receives++
+	e.counts.received += uint64(n)
 	if n < len(p) {
 		k.shortRead()
 	}
@@ -180,16 +184,20 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 		return 0, err
 	}
 	sent := 0
-	k.since = k.source.e.tick()
+	e := k.source.e
+	k.since = e.tick()
 	if k.queued() == 0 {
-		n, err := k.source.e.os.Send(int(k.fd), head, p)
+		n, err := e.os.Send(int(k.fd), head, p)
 		if err != nil && err != syscall.EAGAIN {
 			k.fail(err)
 			return 0, err
 		}
+		e.counts.sends++
+		e.counts.sent += uint64(n)
 		if n == len(head)+len(p) {
 			return len(p), nil
 		}
+		e.counts.short++
 		sent = max(0, n-len(head))
 		head = head[min(n, len(head)):]
 	}
@@ -252,6 +260,7 @@ func (k *Socket) AwaitOutput(w act.Waker, low int) {
 		w.Wake()
 		return
 	}
+	k.source.e.counts.roomWaits++
 	k.outbound().writers.Await(w, low)
 }
 
@@ -292,14 +301,20 @@ func (k *Socket) event(r netpoll.Ready) {
 // flush sends as much of the queue as the socket takes.
 func (k *Socket) flush() {
 	o := k.out
-	n, err := k.source.e.os.Send(int(k.fd), nil, o.queue[o.sent:])
+	e := k.source.e
+	n, err := e.os.Send(int(k.fd), nil, o.queue[o.sent:])
 	if err != nil && err != syscall.EAGAIN {
 		k.fail(err)
 		return
 	}
+	if n > 0 {
+		k.since = e.tick()
+	}
+	e.counts.sends++
+	e.counts.sent += uint64(n)
 	o.sent += n
 	if k.queued() == 0 {
-		k.source.e.giveBuffer(o.queue)
+		e.giveBuffer(o.queue)
 		o.queue, o.sent = nil, 0
 		k.flushed()
 	}
@@ -321,6 +336,7 @@ func (k *Socket) flushed() {
 func (k *Socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
+	k.source.e.counts.broken++
 	k.state &^= full
 	k.source.e.giveBuffer(o.queue)
 	o.queue, o.sent = nil, 0
@@ -390,6 +406,8 @@ func (k *Socket) Close(within time.Duration) {
 	k.dismiss()
 	e, o := k.source.e, k.outbound()
 	k.state |= lingering | ending
+	e.counts.lingers++
+	e.counts.lingering++
 	e.s.Hold(1)
 	if k.linger(); k.fd >= 0 {
 		now := e.s.Now()
@@ -408,6 +426,7 @@ func (k *Socket) dismiss() {
 func (k *Socket) Abort() {
 	if k.fd >= 0 {
 		k.dismiss()
+		k.source.e.counts.aborts++
 		k.release(k.source.e.os.Reset)
 	}
 }

@@ -1,0 +1,43 @@
+package servertest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// Said returns what the waiting tasks and demons of s say that they wait for, in the order of their places. It is called on
+// the thread of s.
+func Said(s *act.Scheduler) (all []string) {
+	hook.EachTask(s, 1, func(x hook.Task) bool {
+		if x.State == "waiting" {
+			hook.AskWaits(x.Action, func(what string) { all = append(all, what) })
+		}
+		return true
+	})
+	return all
+}
+
+// UntilSaid steps until Said is want.
+func (l *Stepped) UntilSaid(want ...string) {
+	l.T.Helper()
+	defer func() {
+		if l.T.Failed() {
+			l.T.Logf("said is %q", Said(l.S))
+		}
+	}()
+	l.Until(fmt.Sprintf("they say %q", want), func() bool { return slices.Equal(Said(l.S), want) })
+}
+
+// CountsOf returns what hook.Counters of s have counted. It is called on the thread of s.
+func CountsOf(s *act.Scheduler) map[string]uint64 {
+	all := map[string]uint64{}
+	hook.EachLocal(s, func(v any) {
+		if c, ok := v.(hook.Counter); ok {
+			c.Counts(func(name string, n uint64) { all[name] += n })
+		}
+	})
+	return all
+}

@@ -1,0 +1,84 @@
+package service
+
+import (
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Waits implements hook.Waiting: what the action waits for, then what is awaited of the connection. Some actions say the
+// latter themselves.
+func (x *session) Waits(add func(what string)) {
+	if x.conn == nil {
+		return
+	}
+	var said []string
+	say := func(what string) {
+		if !slices.Contains(said, what) {
+			said = append(said, what)
+			add(what)
+		}
+	}
+	hook.AskWaits(x.action, say)
+	x.conn.Waits(say)
+}
+
+// Service implements hook.Serving.
+func (x *session) Service() string {
+	if x.config == nil {
+		return ""
+	}
+	return x.config.name
+}
+
+// described is a Stream with a descriptor.
+type described interface {
+	monitor.Stream
+	hook.Descriptor
+}
+
+// Descriptor implements hook.Descriptor.
+func (x *session) Descriptor() int {
+	if x.conn != nil {
+		if stream, ok := listener.As[described](x.conn); ok {
+			return stream.Descriptor()
+		}
+	}
+	return -1
+}
+
+// Connection implements hook.Connected.
+func (x *session) Connection() (c hook.Connection, ok bool) {
+	if x.conn == nil {
+		return c, false
+	}
+	c = hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: -1}
+	if stream, ok := listener.As[monitor.IdleReporter](x.conn); ok {
+		if since, idle := stream.IdleSince(); idle || since > 0 {
+			c.Still = max(0, x.conn.Scheduler().Now()-since).Truncate(time.Millisecond)
+		}
+	}
+	return c, true
+}
+
+// Waits implements hook.Waiting.
+func (a *acceptor) Waits(add func(what string)) { a.accept.Waits(add) }
+
+// Service implements hook.Serving.
+func (a *acceptor) Service() string { return a.config.name }
+
+// List implements hook.Lister.
+func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
+	if again {
+		row := *a.config.row
+		row.Name, row.Open, row.Max = a.config.name, a.server.Open(), a.server.most()
+		if from, ok := a.accept.From.(interface{ Refusals() (full, short uint64) }); ok {
+			row.Full, row.Shortages = from.Refusals()
+		}
+		visit(&row)
+	}
+	return false
+}
