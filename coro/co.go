@@ -29,7 +29,7 @@ type Co struct {
 	pool     *pool
 	worker   *worker          // nil before the first turn and after the end
 	child    act.Action       // the action of Do
-	outcome  error            // of child, when it has ended
+	outcome  error            // of child, when it has ended; without a child the act.Blocked that the body waits for
 	scope    *scope           // the innermost
 	outer    *Co              // its body was running when this was resumed
 	conn     *Conn            // given by Serve
@@ -205,12 +205,20 @@ func (co *Co) Unblock(errs ...error) error {
 	for _, err := range errs {
 		err.(act.Blocked).Arm(co.task)
 	}
-	return co.suspend(act.Wait)
+	return co.armed(errs[0])
 }
 
 func (co *Co) wait(b act.Blocked) error {
 	b.Arm(co.task)
-	return co.suspend(act.Wait)
+	return co.armed(b)
+}
+
+// armed suspends the body until what is armed wakes the task, and lets Waits know of it.
+func (co *Co) armed(b error) error {
+	co.outcome = b
+	err := co.suspend(act.Wait)
+	co.outcome = nil
+	return err
 }
 
 // Offload has the Group's Executor call f, which may block, and waits for its result. A panic or Goexit in f becomes an

@@ -39,6 +39,12 @@ func (p *transfer) Act(t *act.Task) act.Directive {
 	return p.from.Next(t, err) // more would be lent from fresh memory, and hold up others
 }
 
+// Waits implements hook.Waiting.
+func (p *transfer) Waits(add func(what string)) {
+	p.from.Waits(add)
+	p.to.Waits(add)
+}
+
 // copy takes a buffer for each write, since the next bytes may be long in coming.
 func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 	for {

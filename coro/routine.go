@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -74,6 +75,15 @@ func (co *Co) begin(t *act.Task) {
 }
 
 func (co *Co) ended() bool { return co.task != nil && co.worker == nil || co.stopped }
+
+// Waits implements hook.Waiting. Of several things that the body waits for with Unblock it knows the first.
+func (r *routine) Waits(add func(what string)) {
+	if r.child != nil {
+		hook.AskWaits(r.child, add)
+	} else if r.outcome != nil && !hook.AskWaits(r.outcome, add) {
+		add(r.outcome.Error())
+	}
+}
 
 // Stop passes an order on to the action of Do.
 func (r *routine) Stop(t *act.Task, o shutdown.Order) {

@@ -31,6 +31,13 @@ func (a *await) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
+// Waits implements hook.Waiting.
+func (a *await) Waits(add func(what string)) {
+	if a.core != nil && !a.resolved() {
+		add("a future")
+	}
+}
+
 // Close ends the wait.
 func (a *await) Close() error {
 	a.leave()

@@ -2,6 +2,7 @@ package future
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/daimon-go/daimon/act"
 )
@@ -54,6 +55,13 @@ func (a *all[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
+// Waits implements hook.Waiting.
+func (a *all[T]) Waits(add func(what string)) {
+	if a.at < len(a.fs) {
+		add(fmt.Sprintf("a future, number %d of %d", a.at+1, len(a.fs)))
+	}
+}
+
 func (a *all[T]) Close() error {
 	a.wait.leave()
 	a.to.drop()
@@ -91,6 +99,11 @@ func (a *first[T]) Act(t *act.Task) act.Directive {
 	}
 	a.to.settle(*new(T), joined(a.errs))
 	return act.Done
+}
+
+// Waits implements hook.Waiting.
+func (a *first[T]) Waits(add func(what string)) {
+	add(fmt.Sprintf("one of %d futures", len(a.fs)-a.failed))
 }
 
 func (a *first[T]) Close() error {

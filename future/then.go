@@ -69,6 +69,9 @@ func (c *callback[T, U]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
+// Waits implements hook.Waiting.
+func (c *callback[T, U]) Waits(add func(what string)) { add("a future") }
+
 // Close is called however the task ends. After the callback has run it does nothing.
 func (c *callback[T, U]) Close() error {
 	c.leave()
@@ -90,6 +93,9 @@ func (h *handler[T]) Act(t *act.Task) act.Directive {
 	h.fn(h.from.Value())
 	return act.Done
 }
+
+// Waits implements hook.Waiting.
+func (h *handler[T]) Waits(add func(what string)) { add("a future, for " + act.Name(h.fn)) }
 
 func (h *handler[T]) Close() error {
 	h.leave()
@@ -134,6 +140,15 @@ func (c *chain[T, U]) begin(v T, err error) (*Future[U], error) {
 		panic("future: the function given to Then returned no future")
 	}
 	return inner, nil
+}
+
+// Waits implements hook.Waiting.
+func (c *chain[T, U]) Waits(add func(what string)) {
+	if c.inner == nil {
+		add("a future, for " + act.Name(c.fn))
+	} else {
+		add("the future that came from " + act.Name(c.fn))
+	}
 }
 
 func (c *chain[T, U]) Close() error {

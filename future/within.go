@@ -45,6 +45,9 @@ func (x *within[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
+// Waits implements hook.Waiting.
+func (x *within[T]) Waits(add func(what string)) { x.wait.Waits(add) }
+
 func (x *within[T]) Close() error {
 	x.wait.leave()
 	x.to.drop()

@@ -180,6 +180,17 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
+// Waits is for package inspect: it says what a waiting task waits for.
+func (x *Ask[M, A]) Waits(add func(what string)) {
+	switch {
+	case x.q == nil || x.q.state.Load() != asked:
+	case x.sent:
+		add("an answer of " + x.To.String())
+	default:
+		add("room in the mailbox of " + x.To.String())
+	}
+}
+
 func (x *Ask[M, A]) begin(t *act.Task) {
 	x.q = &question[A]{notify: func(*runner) { x.waker.Wake() }}
 	x.q.watchAsked(x.To, nil)

@@ -44,6 +44,7 @@ type core struct {
 	stops bool   // the action is a Stopper
 
 	home uint32 // the registry that lists it: the index of the runner and 1; 0: none yet
+	took word   // the microseconds of a turn that was timed, see runner.times; 0: none was
 	id   uint64
 
 	rare *rare // under the lock
@@ -55,6 +56,8 @@ type body interface {
 	turn() act.Directive
 	// commit publishes how much has been received, and returns how much room there is. Under the lock.
 	commit() (room int)
+	// length returns how many messages are in the mailbox, as far as senders know, and their bound. Under the lock.
+	length(sleeping bool) (n, limit int)
 	// empty drops all messages of a process that has ended, and returns how many there were.
 	empty() int
 	// action returns the Action, or nil after empty.
@@ -83,6 +86,7 @@ const (
 // rare is what few processes need.
 type rare struct {
 	name      string
+	dropped   uint64            // messages, by an Overflow of Drop
 	err       error             // of Failed and Panicked
 	cause     error             // of Linked
 	waiters   waiters           // for room in the mailbox

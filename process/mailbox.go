@@ -139,6 +139,14 @@ func (p *Self[M]) commit() int {
 	return int(p.limit) - n
 }
 
+func (p *Self[M]) length(sleeping bool) (n, limit int) {
+	n = int(p.outCount)
+	if sleeping {
+		n = len(p.out) - int(p.pos)
+	}
+	return n + len(p.in), int(p.limit)
+}
+
 func (p *Self[M]) empty() int {
 	n := len(p.out) - int(p.pos) + len(p.in)
 	p.in, p.out, p.pos, p.outCount, p.act = nil, nil, 0, 0, nil // a Ref keeps p

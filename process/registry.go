@@ -6,6 +6,7 @@ package process
 type registry struct {
 	word word // locked
 	cores
+	at *core // the next to be looked at, see next
 }
 
 func (x *registry) add(c *core) {
@@ -16,8 +17,25 @@ func (x *registry) add(c *core) {
 
 func (x *registry) remove(c *core) {
 	w := lock(&x.word)
+	if x.at == c {
+		x.at = c.links[registryLinks].next
+	}
 	x.cores.remove(c, registryLinks)
 	x.word.Store(w)
+}
+
+// next returns one process after the other, from the first if again is set, and then nil.
+func (x *registry) next(again bool) *core {
+	w := lock(&x.word)
+	if again {
+		x.at = x.first
+	}
+	c := x.at
+	if c != nil {
+		x.at = c.links[registryLinks].next
+	}
+	x.word.Store(w)
+	return c
 }
 
 func (x *registry) processes() []*core {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +45,11 @@ type runner struct {
 	inRun    atomic.Bool // or about to be
 	isClosed atomic.Bool
 
-	made, ended, dropped, handed, stolen counter // written here, read anywhere
+	made, ended, dropped, letters, handed, stolen counter // written here, read anywhere
+
+	turns    uint64 // of processes
+	messages uint64 // received by them
+	watched  bool   // somebody has asked for a list of processes: turns are timed
 }
 
 // locals find the runner of a scheduler.
@@ -168,11 +173,27 @@ func (r *runner) run(c *core, most int) (cost int) {
 		r.end(c, 0)
 		return 1
 	}
-	d := c.body.turn()
+	r.turns++
+	d := r.times(c)
+	r.messages += uint64(most - int(c.left))
 	cost = max(1, most-int(c.left))
 	r.endTurn(c, d) // c may run elsewhere from here on
 	r.current = nil
 	return cost
+}
+
+// timed is how many turns of processes there are to one that is timed.
+const timed = 64
+
+// times is the turn of c. Of those that somebody may ask for, one in 64 is timed.
+func (r *runner) times(c *core) act.Directive {
+	if !r.watched || r.turns%timed != 0 {
+		return c.body.turn()
+	}
+	begun := r.s.Clock().Monotonic()
+	d := c.body.turn()
+	c.took.Store(uint32(min(max(1, (r.s.Clock().Monotonic()-begun)/time.Microsecond), math.MaxUint32)))
+	return d
 }
 
 // endTurn does what the verdict of a turn says.

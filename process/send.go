@@ -141,11 +141,13 @@ func (p *Self[M]) refuse(w uint32, r *runner, by *entry[waiter]) (now uint32, ow
 	switch {
 	case w&states == dead:
 		p.sys.countDropped(r)
+		p.sys.countDeadLetter(r)
 		return w, false, ErrDead
 	case r != nil && r.current == &p.core && p.hasRoom(true):
 		return w, false, nil // this turn has made room that senders do not know of
 	case p.overflow == Drop:
 		p.sys.countDropped(r)
+		p.more().dropped++
 		return w, false, errDropped
 	case p.overflow == Reject:
 		return w, false, ErrFull

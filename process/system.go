@@ -54,6 +54,7 @@ type outside struct {
 	made    counter
 	ended   counter
 	dropped counter
+	letters counter
 }
 
 // maxBound is more than any bound needs to be.
@@ -201,6 +202,15 @@ func (sys *System) countDropped(r *runner) {
 		sys.outside.dropped.Add(1)
 	} else {
 		add(&r.dropped, 1)
+	}
+}
+
+// countDeadLetter counts a message to a process that has ended.
+func (sys *System) countDeadLetter(r *runner) {
+	if r == nil {
+		sys.outside.letters.Add(1)
+	} else {
+		add(&r.letters, 1)
 	}
 }
 

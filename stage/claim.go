@@ -43,6 +43,7 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	tasks, err = e.cfg.Store.Claim(ctx, Claim{
 		Ticket: c.ticket, Worker: e.cfg.Worker, Kinds: e.kinds, Limit: c.room, Length: e.cfg.Lease, Shows: e.shows,
 	})
+	e.counts.claimed.Add(uint64(len(tasks)))
 	if c.answered = err == nil; c.answered {
 		e.answered()
 	}

@@ -107,6 +107,7 @@ type Engine struct {
 	jitter   *rand.Rand
 	period   *period
 	outage   outage
+	counts   counts
 }
 
 // host takes the steps of an Engine's tasks, and has the clock: goroutines, or a scheduler. All methods but rest may be

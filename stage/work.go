@@ -184,6 +184,9 @@ func (w *work) finish() (step, time.Duration) {
 	ctx, cancel := w.call()
 	defer cancel()
 	err = w.e.cfg.Store.Finish(ctx, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
+	if err == nil {
+		w.e.counts.finished.Add(1)
+	}
 	switch {
 	case err == nil && last:
 		return w.left(Return{Stage: next.Name, Status: Normal})
@@ -223,6 +226,7 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 
 // failedFor is failed, with the number of the attempt.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
+	w.e.counts.failed.Add(1)
 	r := Return{Status: Error, Attempt: attempt, Failure: failure(err)}
 	if !errors.Is(err, ErrPermanent) && attempt < w.e.cfg.Attempts {
 		r.Runs, r.After = true, w.backoff(attempt)
@@ -313,6 +317,9 @@ func (w *work) giveBack() (step, time.Duration) {
 // left ends the work when the store has the task as r says. If that is the end of the task, it calls Config.Ended, in the
 // same step, so that an order cannot come in between.
 func (w *work) left(r Return) (step, time.Duration) {
+	if r.Status == Suspended {
+		w.e.counts.suspended.Add(1)
+	}
 	continues := r.Status == Suspended || r.Runs && r.Status != Cancelled
 	if w.e.cfg.Ended == nil || continues {
 		return nil, 0
@@ -331,6 +338,7 @@ func (w *work) left(r Return) (step, time.Duration) {
 
 // lost ends the work: another worker may hold the task.
 func (w *work) lost() (step, time.Duration) {
+	w.e.counts.lost.Add(1)
 	w.log.Warn("a lease is lost", zap.String("stage", w.task.Stage), zap.Int64("token", w.lease.Token))
 	return nil, 0
 }

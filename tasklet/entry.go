@@ -115,6 +115,26 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	return verdict
 }
 
+// Waits implements hook.Waiting.
+func (e *entry) Waits(add func(what string)) {
+	e.core.mu.Lock()
+	defer e.core.mu.Unlock()
+	switch {
+	case e.await != nil:
+		add("the action of its Await")
+	case e.place == waiting:
+		add("a Rescheduler")
+	case e.place == queued:
+		add("its turn among the tasklets")
+	case e.place == handed:
+		add("a place for its ASYNC phase")
+	case e.place == inPhase:
+		add("its ASYNC phase, off the thread")
+	case e.place == blocked:
+		add("the other phases of its tasklet, elsewhere")
+	}
+}
+
 // verdict settles and unlocks, and returns the verdict of the turn: d, unless e is gone.
 func (e *entry) verdict(t *act.Task, d act.Directive) act.Directive {
 	err := e.err

@@ -1,0 +1,60 @@
+package future_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/servertest"
+)
+
+func doubled(n int) (int, error) { return 2 * n, nil }
+func seen(int, error)            {}
+
+// unresolved is what pending returns.
+var unresolved *future.Future[int]
+
+func pending(int) *future.Future[int] { return unresolved }
+
+// What waits for a future says so.
+func TestWaitsForFutures(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin    func(s *act.Scheduler, f *future.Future[int])
+		pending  string
+		resolved string // what is said when f is resolved
+	}{
+		"Await":  {func(s *act.Scheduler, f *future.Future[int]) { s.Spawn(f.Await()) }, "a future", ""},
+		"Map":    {func(_ *act.Scheduler, f *future.Future[int]) { future.Map(f, doubled) }, "a future", ""},
+		"Handle": {func(_ *act.Scheduler, f *future.Future[int]) { f.Handle(seen) }, "a future, for future_test.seen", ""},
+		"Within": {func(_ *act.Scheduler, f *future.Future[int]) { f.Within(time.Hour) }, "a future", ""},
+		"All":    {func(s *act.Scheduler, f *future.Future[int]) { future.All(s, f, future.New[int](s)) }, "a future, number 1 of 2", "a future, number 2 of 2"},
+		"Any":    {func(s *act.Scheduler, f *future.Future[int]) { future.Any(s, f, future.New[int](s)) }, "one of 2 futures", ""},
+		"Then": {func(s *act.Scheduler, f *future.Future[int]) { future.Then(f, pending) },
+			"a future, for future_test.pending", "the future that came from future_test.pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := act.New(act.Config{})
+			t.Cleanup(func() { _ = s.Close() })
+			f := future.New[int](s)
+			unresolved = future.New[int](s)
+			said := func() string {
+				servertest.Step(t, s)
+				var all []string
+				for _, what := range servertest.Said(s) {
+					if what != "a future that is resolved" { // the monitor
+						all = append(all, strings.ReplaceAll(what, "github.com/daimon-go/daimon/", ""))
+					}
+				}
+				return strings.Join(all, ", ")
+			}
+			c.begin(s, f)
+			require.Equal(t, c.pending, said())
+			require.NoError(t, f.Resolve(1))
+			require.Equal(t, c.resolved, said())
+		})
+	}
+}

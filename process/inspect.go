@@ -1,0 +1,89 @@
+package process
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// Counts implements hook.Counter. What belongs to no scheduler is counted with the first.
+func (l *local) Counts(add func(name string, n uint64)) {
+	r := l.runner
+	if r == nil {
+		return
+	}
+	made, ended, dropped, letters := r.made.Load(), r.ended.Load(), r.dropped.Load(), r.letters.Load()
+	if r.s.Index() == 0 {
+		out := &r.sys.outside
+		add("processes", uint64(max(0, r.sys.Stats().Alive)))
+		made, ended = made+out.made.Load(), ended+out.ended.Load()
+		dropped, letters = dropped+out.dropped.Load(), letters+out.letters.Load()
+	}
+	add("processes_queued", uint64(r.queue.length()))
+	add("processes_spawned_total", uint64(made))
+	add("processes_ended_total", uint64(ended))
+	add("processes_stolen_total", uint64(r.stolen.Load()))
+	add("process_turns_total", r.turns)
+	add("process_messages_total", r.messages)
+	add("process_messages_dropped_total", uint64(dropped)) // for any reason
+	add("process_dead_letters_total", uint64(letters))     // of these, to processes that had ended
+	add("process_handoffs_total", uint64(r.handed.Load()))
+}
+
+// List implements hook.Lister: it lists the processes that had their first turn here, wherever they are now.
+func (l *local) List(again bool, visit func(row any) bool) (more bool) {
+	r := l.runner
+	if r == nil {
+		return false
+	}
+	r.watched = true
+	all := &r.sys.registries[r.s.Index()]
+	for c := all.next(again); c != nil; c = all.next(false) {
+		if row, alive := c.row(); alive && !visit(&row) {
+			return true
+		}
+	}
+	return false
+}
+
+// row describes c, for any thread. An action may be in its turn, so only its type is looked at.
+func (c *core) row() (row hook.Process, alive bool) {
+	w := c.lock()
+	if w&states == dead {
+		c.unlock(w)
+		return row, false
+	}
+	row.ID, row.State = c.id, stateName(w)
+	row.Mailbox, row.Limit = c.body.length(w&states == sleeping)
+	if x := c.rare; x != nil {
+		row.Name, row.Dropped = x.name, x.dropped
+	}
+	action := c.body.action()
+	c.unlock(w)
+	row.Turn = time.Duration(c.took.Load()) * time.Microsecond
+	if _, named := action.(fmt.Stringer); named {
+		row.Kind = fmt.Sprintf("%T", action)
+	} else {
+		row.Kind = act.Name(action)
+	}
+	return row, true
+}
+
+// stateName returns the state that the word w has.
+func stateName(w uint32) string {
+	switch w & states {
+	case queued:
+		return "queued"
+	case running:
+		return "running"
+	}
+	if w&blocked != 0 {
+		return "blocked"
+	}
+	return "sleeping"
+}
+
+// Waits implements hook.Waiting.
+func (r *runner) Waits(add func(what string)) { add("a process that has something to do") }
