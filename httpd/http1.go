@@ -57,6 +57,7 @@ type cache struct {
 	heads   int    // bytes of memory that unfinished heads take
 	scratch []byte // for the head of a response
 	opening http1.Opening
+	counts  counts
 }
 
 var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
@@ -219,6 +220,7 @@ func (e *http1Exchange) head(to []byte, length int64) []byte {
 	if now := c.s.Now(); c.opening.Stale(now) {
 		c.opening.Renew(now, c.s.Clock().Wall())
 	}
+	c.counts.answers[e.out.status/100]++ // a status has three digits, see SetStatus
 	to = c.opening.Append(to, e.out.status, e.coding == byLength)
 	switch e.coding {
 	case byLength:

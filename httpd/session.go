@@ -224,6 +224,7 @@ func (x *session) understand(t *act.Task) act.Directive {
 	}
 	e.in.Body.length = e.content.begin(e.framing, x.server)
 	e.out.mute = string(e.in.Method()) == "HEAD"
+	e.cache.counts.requests++
 	x.phase = handling
 	return act.Done
 }
