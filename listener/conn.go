@@ -414,9 +414,15 @@ func (c *Conn) leave() monitor.Stream {
 // Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
 // connection, such as "input from 127.0.0.1:49152".
 func (c *Conn) Waits(add func(what string)) {
-	if c.stream != nil {
-		hook.AskWaits(c.stream, add)
+	if stream, ok := As[waiting](c); ok {
+		stream.Waits(add)
 	}
+}
+
+// waiting is a Stream that knows what is awaited of it.
+type waiting interface {
+	monitor.Stream
+	hook.Waiting
 }
 
 // LocalAddr returns the address of this end; nil after Close and Abort.

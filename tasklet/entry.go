@@ -118,20 +118,21 @@ func (e *entry) Act(t *act.Task) act.Directive {
 // Waits implements hook.Waiting.
 func (e *entry) Waits(add func(what string)) {
 	e.core.mu.Lock()
-	defer e.core.mu.Unlock()
+	place, await := e.place, e.await
+	e.core.mu.Unlock()
 	switch {
-	case e.await != nil:
+	case await != nil:
 		add("the action of its Await")
-	case e.place == waiting:
+	case place == waiting:
 		add("a Rescheduler")
-	case e.place == queued:
+	case place == queued:
 		add("its turn among the tasklets")
-	case e.place == handed:
+	case place == handed:
 		add("a place for its ASYNC phase")
-	case e.place == inPhase:
+	case place == inPhase:
 		add("its ASYNC phase, off the thread")
-	case e.place == blocked:
-		add("the other phases of its tasklet, elsewhere")
+	case place == blocked:
+		add("a phase of its tasklet elsewhere")
 	}
 }
 
