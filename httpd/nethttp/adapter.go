@@ -42,6 +42,7 @@ func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		a.running.Add(-1)
 		w.Error(http.StatusServiceUnavailable)
 		w.Add("Retry-After", "1")
+		executors.Get(r.Scheduler()).refused++
 		return nil
 	}
 	x, err := newExchange(a, w, r)
@@ -68,6 +69,16 @@ type executor struct {
 	pool  batcher // the Executor, if it is the default one
 	atEnd func(f func())
 	given bool // something since the latest end of a pass
+
+	begun, refused uint64       // requests: handlers called, and 503
+	running        atomic.Int64 // handlers
+}
+
+// Counts implements hook.Counter.
+func (c *executor) Counts(add func(name string, n uint64)) {
+	add("http_handlers", uint64(c.running.Load()))
+	add("http_handlers_total", c.begun)
+	add("http_handlers_refused_total", c.refused)
 }
 
 // batcher is the default Executor: it can start the goroutines for many functions at once.

@@ -28,7 +28,7 @@ type exchange struct {
 	ctx     values
 	adapter *Adapter
 	cancel  context.CancelFunc
-	wait    lane.Wait     // of the executor that calls the handler
+	on      *executor     // that calls the handler
 	over    chan struct{} // closed when calls of the handler that wait must not wait any more
 
 	// The task's.
@@ -83,7 +83,7 @@ type reply struct {
 // newExchange has the handler called. It fails if the target of the request is none of a URL.
 func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, error) {
 	on := executors.Get(r.Scheduler())
-	x := &exchange{adapter: a, w: w, r: r, wait: on.wait, over: make(chan struct{})}
+	x := &exchange{adapter: a, w: w, r: r, on: on, over: make(chan struct{})}
 	req := &x.req
 	var err error
 	if x.cancel, err = a.request(req, r, &x.ctx); err != nil {
@@ -93,7 +93,7 @@ func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, er
 		mute: req.Method == http.MethodHead}
 	if req.ContentLength != 0 {
 		x.in = lane.To(x.over, &x.bell)
-		x.in.Demand, x.in.Wait = true, x.wait
+		x.in.Demand, x.in.Wait = true, on.wait
 		// 100 (Continue) is sent when the handler reads. A handler that hijacks before it reads gets the chunks as they are.
 		x.asked, x.toCome = r.Header("Expect") == nil && req.ContentLength > 0, req.ContentLength
 		req.Body = &body{x: x}
@@ -101,6 +101,8 @@ func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, er
 	} else {
 		x.received = true
 	}
+	on.begun++
+	on.running.Add(1)
 	on.Execute(x.serve)
 	return x, nil
 }
@@ -110,6 +112,7 @@ func (x *exchange) serve() {
 	defer func() {
 		x.cancel()
 		x.adapter.running.Add(-1) // before the client can know of it
+		x.on.running.Add(-1)
 		if x.state.CompareAndSwap(running, returned) {
 			x.end()
 		} else if x.state.Store(strayed); x.failure != nil && x.failure.Value != http.ErrAbortHandler {
@@ -326,6 +329,13 @@ func (x *exchange) finish() error {
 	return nil
 }
 
+// Waits implements hook.Waiting. When the handler has returned, only the connection is waited for.
+func (x *exchange) Waits(add func(what string)) {
+	if x.state.Load() == running {
+		add("its http.Handler, on a goroutine")
+	}
+}
+
 // Close leaves a handler that has not returned to its goroutine. Unless the handler has hijacked the connection, its context
 // ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When an order drops
 // everything there is no such task: it would begin after the next turn.
@@ -371,6 +381,9 @@ func (y *stray) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
+// Waits implements hook.Waiting.
+func (y *stray) Waits(add func(what string)) { add("its handler to return") }
+
 func (y *stray) String() string { return y.name }
 
 func isBlocked(err error) bool {
@@ -405,7 +418,7 @@ func (x *exchange) lane() *lane.Lane {
 	l := x.out.Load()
 	if l == nil {
 		l = lane.From(x.over, &x.bell)
-		l.Wait = x.wait
+		l.Wait = x.on.wait
 		if !x.out.CompareAndSwap(nil, l) {
 			l = x.out.Load()
 		}
@@ -435,8 +448,8 @@ func (x *exchange) request(a *ask) reply {
 	a.answer = answer
 	x.ask.Store(a)
 	x.bell.Wake()
-	for done := func() bool { return len(answer) > 0 || lane.IsClosed(x.over) }; x.wait != nil && !done(); {
-		x.wait(done)
+	for done := func() bool { return len(answer) > 0 || lane.IsClosed(x.over) }; x.on.wait != nil && !done(); {
+		x.on.wait(done)
 	}
 	select {
 	case v := <-answer:

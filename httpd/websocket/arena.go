@@ -14,6 +14,15 @@ type arena struct {
 	used  bool   // in this turn
 	space []byte // for a message that is being compressed
 	head  [frame.MaxHeader]byte
+
+	received, sent, dropped uint64 // messages; dropped ones were pushed
+}
+
+// Counts implements hook.Counter.
+func (a *arena) Counts(add func(name string, n uint64)) {
+	add("websocket_received_total", a.received)
+	add("websocket_sent_total", a.sent)
+	add("websocket_dropped_total", a.dropped)
 }
 
 var arenas = act.NewLocal(func(s *act.Scheduler) *arena { return &arena{s: s} })

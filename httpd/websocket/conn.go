@@ -172,6 +172,7 @@ func (c *Conn) receive(whole bool) (Message, error) {
 		}
 		m := Message{Data: data, Type: c.kind, Last: last}
 		if last {
+			arenas.Get(c.conn.Scheduler()).received++
 			c.kind, c.size, c.packed = 0, 0, false // text is at the beginning of a character
 		}
 		return m, nil
@@ -373,8 +374,12 @@ func (c *Conn) put(o frame.Opcode, p []byte) {
 }
 
 func (c *Conn) putFrame(h frame.Header, p []byte) {
+	a := arenas.Get(c.conn.Scheduler())
+	if h.Final && !h.Opcode.Control() {
+		a.sent++
+	}
 	h.Length = int64(len(p))
-	space := arenas.Get(c.conn.Scheduler()).head[:0]
+	space := a.head[:0]
 	if h.Masked = c.client; h.Masked {
 		masks.Get(c.conn.Scheduler()).random(h.Key[:])
 		c.write(h.Append(space))
@@ -434,7 +439,11 @@ func (c *Conn) flush() error {
 			if err := c.roomToPush(c.pushed); err != nil {
 				return err
 			}
-			if err := c.send(c.next().frame(c)); err != nil {
+			m := c.next()
+			if !m.opcode.Control() {
+				arenas.Get(c.conn.Scheduler()).sent++
+			}
+			if err := c.send(m.frame(c)); err != nil {
 				return err
 			}
 		default:

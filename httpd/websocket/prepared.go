@@ -126,6 +126,7 @@ func (c *Conn) Push(m *Prepared) error {
 		return net.ErrClosed
 	}
 	c.more().dropped++
+	arenas.Get(c.conn.Scheduler()).dropped++
 	c.next()
 	return nil
 }
