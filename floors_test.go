@@ -121,9 +121,11 @@ const floors = `
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
-	# found, and for the end of the pages
-	inspect           act httpd httpd/files internal/hook internal/thread listener service shutdown
-	                  bytes context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap io/fs net net/netip net/url reflect runtime/pprof text/tabwriter time
+	# found, and for the end of the pages; runtime and encoding/binary for stacks, os for files of /proc, and x/sys/unix for the
+	# numbers of system calls
+	inspect           act httpd httpd/files internal/hook internal/netpoll internal/thread listener service shutdown
+	                  bytes context crypto/rand crypto/subtle embed encoding/binary encoding/json flag go.uber.org/zap golang.org/x/sys/unix
+	                  io/fs net net/netip net/url os reflect runtime runtime/metrics runtime/pprof text/tabwriter time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon internal/cli listener monitor service shutdown
@@ -263,6 +265,7 @@ var doors = map[string][]string{
 	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
 	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
+	"inspect/watchdog.go":            {"go", "time.NewTicker", "time.Now"},                             // it sees what holds up a scheduler, whose clock stands still then
 	"inspect/server.go":              {"go"},                                                           // pages that outlive a stuck scheduler
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only

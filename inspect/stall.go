@@ -1,0 +1,136 @@
+package inspect
+
+import (
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Stall is a turn, or a part of a pass, that has held up its scheduler for longer than the limit of the watchdog.
+type Stall struct {
+	Scheduler int       `json:"scheduler"`
+	Began     time.Time `json:"began"` // to within half the limit, as Lasted
+
+	// Lasted is how long it had lasted when it was reported, or last reported; once it has Ended, how long in all.
+	Lasted time.Duration `json:"lasted"`
+	Ended  bool          `json:"ended"`
+
+	// Kind is the kind of the action in whose turn it is, and Task its id. In a pass, as of posted functions and of timers,
+	// Kind is "" and Task 0.
+	Kind string `json:"kind,omitempty"`
+	Task uint32 `json:"task,omitempty"`
+
+	// Local and Peer are the addresses of the connection that the action serves, if it serves one. For an accepted
+	// connection Local is that of its service.
+	Local string `json:"local,omitempty"`
+	Peer  string `json:"peer,omitempty"`
+
+	Cause  Cause  `json:"cause"`
+	Detail string `json:"detail,omitempty"` // the system call; what it is parked in
+
+	// Func and At are the innermost function that is neither of the Go runtime, nor of a package of the standard library
+	// in which one waits, nor of package act; At is its file and line. Stack has all functions of the turn, the innermost
+	// first. They are empty if the stack could not be had: see the comment of the function stackOf.
+	Func  string   `json:"func,omitempty"`
+	At    string   `json:"at,omitempty"`
+	Stack []string `json:"stack,omitempty"`
+}
+
+// Cause is why a turn does not end.
+type Cause string
+
+// The causes of a stall. Those of Linux are told apart by what the kernel says of the thread; elsewhere only Parked and
+// Collector are known, from the stack.
+const (
+	Computing    Cause = "computing"                // the thread had a CPU for half of the time, or for longer than the limit
+	WaitsForCPU  Cause = "waiting for a CPU"        // the thread could run, and other threads had the CPUs
+	InSystemCall Cause = "blocked in a system call" // or in a page fault
+	Collector    Cause = "held up by the collector" // it marks or sweeps for what it allocates, or waits for a collection
+	Parked       Cause = "parked"                   // it waits in the Go runtime: for a lock, a channel, time.Sleep
+	Stopped      Cause = "stopped"                  // by a signal or a debugger
+	Unknown      Cause = "unknown"
+)
+
+// Stalls is what the watchdog has seen since it was started.
+type Stalls struct {
+	Last       []Stall       `json:"last"`       // the latest 64 that were reported, the latest first
+	Durations  Histogram     `json:"durations"`  // of all that have ended
+	Reported   uint64        `json:"reported"`   // by a line in the log
+	Suppressed uint64        `json:"suppressed"` // had no line, because there were too many
+	Late       uint64        `json:"late"`       // how often the watchdog itself was late
+	Latest     time.Duration `json:"latest"`     // by how much at most
+}
+
+const (
+	remembered = 64               // stalls in Stalls.Last
+	burst      = 8                // lines in the log that come at once,
+	refill     = 10 * time.Second // and then one in this time
+)
+
+// ledger keeps what Stalls returns.
+type ledger struct {
+	Stalls
+	ring []*Stall // the oldest first
+}
+
+func (l *ledger) add(s *Stall) {
+	if len(l.ring) == remembered {
+		l.ring = slices.Delete(l.ring, 0, 1)
+	}
+	l.ring = append(l.ring, s)
+}
+
+func (l *ledger) snapshot() Stalls {
+	all := l.Stalls
+	all.Last = make([]Stall, 0, len(l.ring))
+	for _, s := range slices.Backward(l.ring) {
+		all.Last = append(all.Last, *s)
+	}
+	return all
+}
+
+// limiter lets burst things through at once, and then one in each refill.
+type limiter struct {
+	spent  int
+	filled time.Time
+}
+
+func (l *limiter) allow(now time.Time) bool {
+	if n := int(now.Sub(l.filled) / refill); n > 0 {
+		l.spent = max(0, l.spent-n)
+		l.filled = now
+	}
+	if l.spent == burst {
+		return false
+	}
+	l.spent++
+	return true
+}
+
+// fields are those of a line in the log. What is empty is left out.
+func (s *Stall) fields() []zap.Field {
+	fields := []zap.Field{zap.Int("scheduler", s.Scheduler), zap.Duration("for", s.Lasted), zap.String("cause", string(s.Cause))}
+	if s.Kind != "" {
+		fields = append(fields, zap.Uint32("task", s.Task))
+	}
+	for _, f := range []struct{ key, value string }{
+		{"detail", s.Detail}, {"kind", s.Kind}, {"local", s.Local}, {"peer", s.Peer}, {"func", s.Func}, {"at", s.At},
+	} {
+		if f.value != "" {
+			fields = append(fields, zap.String(f.key, f.value))
+		}
+	}
+	if len(s.Stack) > 0 {
+		fields = append(fields, zap.Strings("stack", s.Stack))
+	}
+	return fields
+}
+
+// what is the subject of a line in the log.
+func (s *Stall) what() string {
+	if s.Kind == "" {
+		return "a pass"
+	}
+	return "a turn"
+}

@@ -1,0 +1,350 @@
+package inspect
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/internal/netpoll"
+)
+
+// Watch says when the watchdog reports a [Stall]. The zero value is 50 ms.
+type Watch struct {
+	// Limit is how long a turn may take, or what a pass does at once: 50 ms if it is 0, and at least 10 ms. The watchdog
+	// looks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long. If Limit is less than 0
+	// there is no watchdog.
+	Limit time.Duration
+
+	// Then is another limit, 0 for none. Stalled is called when a stall has lasted so long, on the goroutine of the
+	// watchdog: once for each stall, and as long as it runs no other stall is noticed. It may end the program.
+	Then    time.Duration
+	Stalled func(Stall)
+}
+
+// again is when a stall that goes on is looked at and reported again.
+const again = time.Second
+
+// watchdog looks at all schedulers of a Group from one goroutine of its own. Schedulers never wait for it: they only store
+// what is in their watched.
+type watchdog struct {
+	limits []limit // the shortest first
+	tick   time.Duration
+	log    *zap.Logger
+	mem    io.ReaderAt // the memory of the process; nil if it cannot be read
+	pauses pauses
+	last   time.Time // of the latest look
+
+	reports, latenesses limiter
+
+	mu     sync.Mutex
+	seen   []*record
+	ledger ledger
+
+	end, ended chan struct{} // nil until start
+}
+
+// limit is what is done when a stall has lasted that long.
+type limit struct {
+	after time.Duration
+	do    func(*watchdog, *record, time.Time)
+}
+
+// record is what the watchdog knows of one scheduler.
+type record struct {
+	*watched
+	index int
+	now   sighting  // the latest
+	since time.Time // when it was first seen
+	until time.Time // when it was last seen
+
+	// age is how long it has been seen. Time in which the watchdog itself was late is left out: it says nothing about the
+	// scheduler.
+	age    time.Duration
+	passed int    // limits
+	stall  *Stall // in the ledger; nil if none was reported
+
+	before glance // of the thread, when the same sighting was seen for the second time
+	at     time.Time
+}
+
+// newWatchdog returns a watchdog that is closed in the end; nil if w does not want one.
+func newWatchdog(w Watch, log *zap.Logger) *watchdog {
+	if w.Limit < 0 {
+		return nil
+	}
+	first := max(cmp.Or(w.Limit, 50*time.Millisecond), 10*time.Millisecond)
+	d := &watchdog{
+		limits: []limit{{first, (*watchdog).report}},
+		tick:   first / 2,
+		log:    log,
+	}
+	if first < again {
+		d.limits = append(d.limits, limit{again, (*watchdog).reportAgain})
+	}
+	if w.Then > 0 && w.Stalled != nil {
+		d.limits = append(d.limits, limit{w.Then, func(d *watchdog, r *record, now time.Time) {
+			d.examine(r, now)
+			w.Stalled(*r.stall)
+		}})
+	}
+	slices.SortStableFunc(d.limits, func(a, b limit) int { return cmp.Compare(a.after, b.after) })
+	if mem, err := os.Open("/proc/self/mem"); err == nil {
+		d.mem = mem
+	}
+	return d
+}
+
+// watch adds a scheduler. Any goroutine.
+func (d *watchdog) watch(w *watched, index int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = append(d.seen, &record{watched: w, index: index})
+}
+
+// start begins to look, until close is called.
+func (d *watchdog) start() {
+	d.end, d.ended = make(chan struct{}), make(chan struct{})
+	go d.run()
+}
+
+// run is the goroutine of the watchdog.
+func (d *watchdog) run() {
+	defer close(d.ended)
+	ticker := time.NewTicker(d.tick)
+	defer ticker.Stop()
+	for {
+		d.look(time.Now())
+		select {
+		case <-ticker.C:
+		case <-d.end:
+			return
+		}
+	}
+}
+
+// close is called once. It waits for the present look.
+func (d *watchdog) close() {
+	if d.end != nil {
+		close(d.end)
+		<-d.ended
+	}
+	if c, ok := d.mem.(io.Closer); ok {
+		_ = c.Close()
+	}
+}
+
+// stalls returns what was seen. Any goroutine.
+func (d *watchdog) stalls() Stalls {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ledger.snapshot()
+}
+
+// look is one look at all schedulers.
+func (d *watchdog) look(now time.Time) {
+	gap := d.passed(now)
+	for _, r := range d.records() {
+		d.lookAt(r, now, gap)
+	}
+}
+
+// records returns those of all schedulers. They belong to the goroutine of the watchdog.
+func (d *watchdog) records() []*record {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen[:len(d.seen):len(d.seen)] // others may be added meanwhile
+}
+
+// passed returns the time since the latest look, as far as it counts for the schedulers. If that is much more than a tick,
+// the watchdog was late, and so may all of the process have been.
+func (d *watchdog) passed(now time.Time) time.Duration {
+	stopped, why := d.pauses.longest()
+	gap := now.Sub(d.last)
+	first := d.last.IsZero()
+	d.last = now
+	late := gap - d.tick
+	if first || late <= d.tick {
+		return max(gap, 0)
+	}
+	d.mu.Lock()
+	d.ledger.Late++
+	d.ledger.Latest = max(d.ledger.Latest, late)
+	d.mu.Unlock()
+	if d.latenesses.allow(now) {
+		d.log.Warn("the watchdog was late, so the machine or the process was held up: stalls meanwhile are not seen",
+			zap.Duration("late", late), zap.Duration("world stopped", stopped), zap.String("stopped by", why))
+	}
+	return d.tick
+}
+
+// lookAt looks at one scheduler.
+func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) {
+	if x := r.sight(); x.seq != r.now.seq {
+		d.goesOn(r)
+		*r = record{watched: r.watched, index: r.index, now: x, since: now, until: now}
+		return
+	}
+	if s := r.now.state(); s != turn && s != pass {
+		return
+	}
+	r.until = now
+	r.age += gap
+	if r.at.IsZero() {
+		r.before, r.at = glanceAt(r.tid.Load()), now
+	}
+	for r.passed < len(d.limits) && r.age >= d.limits[r.passed].after {
+		d.limits[r.passed].do(d, r, now)
+		r.passed++
+	}
+}
+
+// goesOn is called when the turn or pass has ended. It has begun up to one tick before since, and has ended up to one tick
+// after until.
+func (d *watchdog) goesOn(r *record) {
+	if r.passed == 0 {
+		return
+	}
+	lasted := r.until.Sub(r.since) + d.tick
+	d.mu.Lock()
+	d.ledger.Durations.add(lasted)
+	if r.stall != nil {
+		r.stall.Lasted, r.stall.Ended = lasted, true
+	}
+	d.mu.Unlock()
+	if r.stall != nil {
+		d.log.Info(r.stall.what()+" that held up its scheduler has ended", zap.Int("scheduler", r.index),
+			zap.Duration("lasted", lasted), zap.String("kind", r.stall.Kind), zap.Uint32("task", r.stall.Task))
+	}
+}
+
+func (d *watchdog) report(r *record, now time.Time) {
+	if !d.reports.allow(now) {
+		d.mu.Lock()
+		d.ledger.Suppressed++
+		d.mu.Unlock()
+		return
+	}
+	d.examine(r, now)
+	fields := append(r.stall.fields(), zap.Uint64("suppressed so far", d.count()))
+	d.log.Warn(r.stall.what()+" holds up its scheduler", fields...)
+}
+
+// reportAgain needs no limiter: it comes at most once a second for each scheduler.
+func (d *watchdog) reportAgain(r *record, now time.Time) {
+	d.examine(r, now)
+	d.count()
+	d.log.Error(r.stall.what()+" still holds up its scheduler", r.stall.fields()...)
+}
+
+func (d *watchdog) count() (suppressed uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ledger.Reported++
+	return d.ledger.Suppressed
+}
+
+// examine finds out what the scheduler is stuck in, and writes it into the ledger. If it goes on meanwhile, what was found
+// may belong to what came next, and is left out.
+func (d *watchdog) examine(r *record, now time.Time) {
+	s := Stall{
+		Scheduler: r.index,
+		Began:     r.since.Add(-d.tick / 2).Round(0),
+		Lasted:    now.Sub(r.since) + d.tick/2,
+		Cause:     Unknown,
+		Task:      r.now.id,
+	}
+	if r.now.kind != nil {
+		s.Kind = *r.now.kind
+	}
+	found := s
+	found.connection(r.now.fd)
+	frames := d.stackOf(r, &found, now)
+	found.write(frames)
+	if r.sight().seq == r.now.seq {
+		s = found
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.stall == nil {
+		r.stall = &Stall{}
+		d.ledger.add(r.stall)
+	}
+	*r.stall = s
+}
+
+// connection fills in the addresses of a descriptor. Between the turn's begin and now the action may have closed it, and
+// another connection may have the number: that is not noticed.
+func (s *Stall) connection(fd int32) {
+	if fd < 0 {
+		return
+	}
+	var system netpoll.System
+	if a := system.LocalAddr(int(fd)); a != nil {
+		s.Local = a.Network() + " " + a.String()
+	}
+	if a := system.PeerAddr(int(fd)); a != nil {
+		s.Peer = a.String()
+	}
+}
+
+// stackOf finds the cause, and returns the stack where that holds up nobody else:
+//
+//	blocked in the kernel              read in the memory of the thread, while it stays there
+//	ready, and without a CPU           none: it cannot be stopped before it has one, and the stack would say nothing
+//	asleep, nothing further is known   none: it may be in a system call that keeps its processor
+//	another scheduler is in the kernel none: that call may keep its processor
+//	otherwise                          from the goroutine profile
+//
+// After the glance a thread may still begin a system call that keeps its processor. Then all goroutines wait for the end of
+// that call, as they do when the collector needs to stop them. Those of Daimon are on non-blocking descriptors and return
+// at once.
+func (d *watchdog) stackOf(r *record, s *Stall, now time.Time) []runtime.Frame {
+	g := glanceAt(r.tid.Load())
+	s.Cause, s.Detail = judge(r.before, g, now.Sub(r.at), 2*d.tick)
+	switch {
+	case g.inKernel():
+		return d.outside(r, g)
+	case g.starved(s.Cause):
+		return nil
+	case d.othersInKernel(r):
+		s.Detail = "its stack is not known, since another scheduler is in a system call"
+		return nil
+	}
+	frames := profiled(r.name)
+	if cause, detail := resting(frames); cause == Collector || s.Cause == Parked || s.Cause == Unknown {
+		if cause != Unknown {
+			s.Cause, s.Detail = cause, detail
+		}
+	}
+	return frames
+}
+
+// outside returns the stack of a thread that is blocked in the kernel; nil if it does not stay there.
+func (d *watchdog) outside(r *record, g glance) []runtime.Frame {
+	if d.mem == nil {
+		return nil
+	}
+	frames := unwound(d.mem, g.sp, g.pc)
+	if now := glanceAt(r.tid.Load()); !now.still(g) {
+		return nil
+	}
+	return frames
+}
+
+// othersInKernel reports whether another scheduler has been in the same turn or pass since the previous look, and is
+// blocked in the kernel.
+func (d *watchdog) othersInKernel(r *record) bool {
+	return slices.ContainsFunc(d.records(), func(other *record) bool {
+		if other == r || other.at.IsZero() || other.sight().seq != other.now.seq {
+			return false
+		}
+		g := glanceAt(other.tid.Load())
+		return g.inKernel()
+	})
+}

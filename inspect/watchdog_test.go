@@ -1,0 +1,295 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// clocked is a watchdog whose looks a test makes, with schedulers that are nothing but their words.
+type clocked struct {
+	*watchdog
+	now  time.Time
+	logs *observer.ObservedLogs
+}
+
+func newClocked(t *testing.T, w Watch) *clocked {
+	core, logs := observer.New(zap.InfoLevel)
+	d := newWatchdog(w, zap.New(core))
+	t.Cleanup(d.close)
+	return &clocked{d, time.Now(), logs}
+}
+
+func (c *clocked) scheduler() *watched {
+	w := &watched{name: "none has this name"}
+	c.watch(w, len(c.seen))
+	return w
+}
+
+// looks n times, a tick after the other.
+func (c *clocked) looks(n int) {
+	for range n {
+		c.now = c.now.Add(c.tick)
+		c.look(c.now)
+	}
+}
+
+// lines returns what was logged since the call before.
+func (c *clocked) lines() (all []string) {
+	for _, line := range c.logs.TakeAll() {
+		all = append(all, line.Message)
+	}
+	return all
+}
+
+func TestAStallIsReportedOnceAndAgainAfterASecondAndItsEnd(t *testing.T) {
+	var called []Stall
+	c := newClocked(t, Watch{Then: 2 * time.Second, Stalled: func(s Stall) { called = append(called, s) }})
+	w := c.scheduler()
+	w.turn(&kinds[1], 7, -1)
+	c.looks(2)
+	require.Empty(t, c.lines(), "it has lasted 25 ms, as far as is known")
+	c.looks(1)
+	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines())
+	s := c.stalls().Last[0]
+	require.Equal(t, "one", s.Kind)
+	require.EqualValues(t, 7, s.Task)
+	require.Equal(t, 50*time.Millisecond+c.tick/2, s.Lasted)
+	require.WithinDuration(t, c.now.Add(-s.Lasted), s.Began, 0)
+	require.False(t, s.Ended)
+
+	c.looks(37)
+	require.Empty(t, c.lines())
+	c.looks(1)
+	require.Equal(t, []string{"a turn still holds up its scheduler"}, c.lines())
+	c.looks(39)
+	require.Empty(t, called)
+	c.looks(1)
+	require.Len(t, called, 1)
+	require.Equal(t, 2*time.Second+c.tick/2, called[0].Lasted)
+	c.looks(100)
+	require.Len(t, called, 1)
+	require.Empty(t, c.lines())
+
+	w.turn(&kinds[1], 7, -1)
+	c.looks(1)
+	require.Equal(t, []string{"a turn that held up its scheduler has ended"}, c.lines())
+	all := c.stalls()
+	require.Len(t, all.Last, 1)
+	require.True(t, all.Last[0].Ended)
+	require.Equal(t, 181*c.tick, all.Last[0].Lasted)
+	require.EqualValues(t, 1, all.Durations.Count())
+	require.Equal(t, 181*c.tick, all.Durations.Max)
+	require.EqualValues(t, 2, all.Reported)
+	require.Zero(t, all.Late)
+}
+
+func TestWhatIsNoStall(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		tick func(w *watched, i int)
+	}{
+		{"short turns of one task", func(w *watched, _ int) { w.turn(&kinds[0], 1, -1) }},
+		{"turns that take a little less than the limit", func(w *watched, i int) {
+			if i%2 == 0 {
+				w.turn(&kinds[0], 1, -1)
+			}
+		}},
+		{"passes", func(w *watched, _ int) { w.pass() }},
+		{"a long sleep", func(w *watched, i int) {
+			if i == 0 {
+				w.asleep()
+			}
+		}},
+		{"outside of Run", func(w *watched, i int) {
+			if i == 0 {
+				w.turn(&kinds[0], 1, -1)
+				w.Untie()
+			}
+		}},
+		{"before Run", func(*watched, int) {}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := newClocked(t, Watch{})
+			w := c.scheduler()
+			for i := range 1000 {
+				row.tick(w, i)
+				c.looks(1)
+			}
+			require.Empty(t, c.lines())
+			require.Equal(t, Stalls{Last: []Stall{}}, c.stalls())
+		})
+	}
+}
+
+// A real scheduler with much to do. The watchdog's clock goes on by a tick when all of its tasks have had a turn.
+func TestABusySchedulerIsNotReported(t *testing.T) {
+	c := newClocked(t, Watch{})
+	cfg, x := act.Config{}, &Inspector{}
+	x.Configure(&cfg)
+	rounds, first := 0, true
+	require.NoError(t, act.Run(context.Background(), cfg, x.Setup, func(s *act.Scheduler) error {
+		if !first {
+			return nil
+		}
+		first = false
+		c.watch(&probes.Get(s).watched, s.Index())
+		for task := range 100 {
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				if task == 0 {
+					c.looks(1)
+					rounds++
+				}
+				if rounds == 200 {
+					return act.Done
+				}
+				return act.Yield
+			}))
+		}
+		return nil
+	}))
+	c.looks(100) // after Run
+	require.Empty(t, c.lines())
+}
+
+func TestASteppedSchedulerIsNotReported(t *testing.T) {
+	c := newClocked(t, Watch{})
+	cfg, x := act.Config{}, &Inspector{}
+	x.Configure(&cfg)
+	s := act.New(cfg)
+	require.NoError(t, x.Setup(s))
+	c.watch(&probes.Get(s).watched, 0)
+	s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Yield }))
+	for range 100 {
+		_, err := s.Step(3)
+		require.NoError(t, err)
+		c.looks(5)
+	}
+	require.Empty(t, c.lines())
+	require.Error(t, s.Close(), "a task is left")
+}
+
+func TestTooManyStallsAreCounted(t *testing.T) {
+	c := newClocked(t, Watch{})
+	w := c.scheduler()
+	stall := func() {
+		w.turn(&kinds[0], 1, -1)
+		c.looks(3)
+		w.asleep()
+		c.looks(1)
+	}
+	for range burst + 5 {
+		stall()
+	}
+	all := c.stalls()
+	require.EqualValues(t, burst, all.Reported)
+	require.EqualValues(t, 5, all.Suppressed)
+	require.Len(t, all.Last, burst)
+	require.EqualValues(t, burst+5, all.Durations.Count())
+	require.Len(t, c.lines(), 2*burst, "the begin and the end of those that were reported")
+
+	w.turn(&kinds[0], 1, -1)
+	c.looks(1 + int(refill/c.tick)) // it goes on, so it has a line after a second
+	require.EqualValues(t, burst+1, c.stalls().Reported)
+	stall()
+	require.EqualValues(t, burst+2, c.stalls().Reported, "there is room for another one")
+	stall()
+	require.EqualValues(t, 7, c.stalls().Suppressed)
+}
+
+func TestTheLatestStallsAreKept(t *testing.T) {
+	var l ledger
+	for i := range uint32(2 * remembered) {
+		l.add(&Stall{Task: i})
+	}
+	last := l.snapshot().Last
+	require.Len(t, last, remembered)
+	for i, s := range last {
+		require.EqualValues(t, 2*remembered-1-i, s.Task)
+	}
+}
+
+func TestALateWatchdogSaysSo(t *testing.T) {
+	c := newClocked(t, Watch{})
+	w := c.scheduler()
+	w.turn(&kinds[0], 1, -1)
+	c.looks(2)
+	c.now = c.now.Add(10 * time.Second) // the machine was suspended
+	c.looks(1)
+	require.Equal(t, []string{"a turn holds up its scheduler"}, stallsOnly(c.lines()), "it was seen for 50 ms")
+	w.turn(&kinds[0], 1, -1)
+	c.looks(1)
+	c.now = c.now.Add(10 * time.Second)
+	c.looks(1)
+	lines := c.lines()
+	require.Len(t, lines, 2)
+	require.Contains(t, lines[1], "the watchdog was late")
+	require.Empty(t, stallsOnly(lines[1:]), "a tick and ten seconds count for one tick")
+	c.looks(1)
+	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines())
+	all := c.stalls()
+	require.EqualValues(t, 2, all.Late)
+	require.Equal(t, 10*time.Second, all.Latest)
+}
+
+func stallsOnly(lines []string) (stalls []string) {
+	for _, line := range lines {
+		if line == "a turn holds up its scheduler" {
+			stalls = append(stalls, line)
+		}
+	}
+	return stalls
+}
+
+func TestAStallHasTheAddressesOfItsConnection(t *testing.T) {
+	listening, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listening.Close()
+	client, err := net.Dial("tcp", listening.Addr().String())
+	require.NoError(t, err)
+	defer client.Close()
+	accepted, err := listening.Accept()
+	require.NoError(t, err)
+	defer accepted.Close()
+	raw, err := accepted.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		c := newClocked(t, Watch{})
+		c.scheduler().turn(&kinds[0], 1, int32(fd))
+		c.looks(3)
+		s := c.stalls().Last[0]
+		require.Equal(t, "tcp "+listening.Addr().String(), s.Local)
+		require.Equal(t, client.LocalAddr().String(), s.Peer)
+		line := c.logs.All()[0].ContextMap()
+		require.Equal(t, s.Local, line["local"])
+		require.Equal(t, s.Peer, line["peer"])
+	}))
+}
+
+func TestNoWatchdog(t *testing.T) { require.Nil(t, newWatchdog(Watch{Limit: -1}, zap.NewNop())) }
+
+func BenchmarkLook(b *testing.B) {
+	for _, n := range []int{2, 64} {
+		b.Run(fmt.Sprintf("%d schedulers", n), func(b *testing.B) {
+			b.ReportAllocs()
+			d := newWatchdog(Watch{}, zap.NewNop())
+			defer d.close()
+			for i := range n {
+				d.watch(&watched{}, i)
+			}
+			now := time.Now()
+			for b.Loop() {
+				now = now.Add(d.tick)
+				d.look(now)
+			}
+		})
+	}
+}
