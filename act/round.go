@@ -193,7 +193,11 @@ func (s *Scheduler) endPass(sleep bool) {
 	}
 	s.idle(atMost)
 	s.asleep.Store(false)
-	s.now = s.clock.Monotonic() // the turns to come must not see the time before the sleep
+	s.now = s.clock.Monotonic()  // the turns to come must not see the time before the sleep
+	if !s.remoteEvents.Empty() { // what has ended the sleep has its turn without a further look
+		s.group.activate(s)
+		s.handleAll(s.remoteEvents.TakeAll())
+	}
 }
 
 // callPassEnds calls what hook.AtPassEnd has collected.

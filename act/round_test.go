@@ -269,3 +269,29 @@ func TestFunctionsAtTheEndOfAPass(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "left", said[len(said)-1], "also when Step or Run is left in the middle of a pass")
 }
+
+// What ends a sleep from outside has its turn at once: a look at the system would have been part of the sleep.
+func TestAWakeUpEndsASleepWithoutAnotherLook(t *testing.T) {
+	var said []string
+	say := func(what string) { said = append(said, what) }
+	var bell act.AtomicWaker
+	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Idle: func(_ *act.Scheduler, atMost time.Duration) {
+		if atMost == 0 {
+			say("look")
+			return
+		}
+		say("sleep")
+		bell.Wake()
+	}}})
+	turns := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		bell.Set(t.Waker())
+		say("turn")
+		if turns++; turns == 3 {
+			return act.Done
+		}
+		return act.Wait
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, "turn sleep turn sleep turn look", strings.Join(said, " "))
+}
