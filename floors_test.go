@@ -95,6 +95,8 @@ const floors = `
 	httpd/internal/route    httpd/internal/syntax
 	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook
 	                  go.uber.org/zap net os time
+	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
+	httpd/accesslog   act httpd monitor go.uber.org/zap net net/netip os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 	httpd/websocket/internal/frame   encoding/binary
 	# compress/flate has no compressor without a state, which would be a megabyte for each message that is being compressed
@@ -147,7 +149,7 @@ const floors = `
 	examples/hello/hello    act listener
 	examples/hello          examples/hello/hello inspect program
 	examples/httpd/web      act httpd httpd/files listener io/fs
-	examples/httpd          examples/httpd/web examples/internal/withtls httpd flag io/fs os
+	examples/httpd          examples/httpd/web examples/internal/withtls httpd httpd/accesslog program flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
@@ -264,6 +266,8 @@ var doors = map[string][]string{
 	"internal/pool/pool.go":          {"go"},                                                           // the default Executor, and the slots of handshakes
 	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
+	"httpd/accesslog/log.go":         {"time.After"},                                                   // how long the end waits for the last lines
+	"httpd/accesslog/writer.go":      {"go", "time.Now"},                                               // a file may block; how often losses are reported
 	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
 	"inspect/watchdog.go":            {"go", "time.NewTicker", "time.Now"},                             // it sees what holds up a scheduler, whose clock stands still then
 	"inspect/server.go":              {"go"},                                                           // pages that outlive a stuck scheduler

@@ -156,6 +156,8 @@ func TestHTTPDInvalidArguments(t *testing.T) {
 		{"-root /nowhere/at/all", 2, "no such file"},
 		{"-addr nonsense", 1, "nonsense"},
 		{"further", 2, "unexpected argument"},
+		{"-access-log-format xml", 2, "is not combined, common or json"},
+		{"-access-log /nowhere/at/all", 1, "cannot open the access log: open /nowhere/at/all: no such file or directory"},
 	} {
 		server := run(t, "httpd", nil, strings.Fields(row.arguments)...)
 		require.Equal(t, row.status, server.Exit(t))

@@ -35,6 +35,8 @@
 // A connection between two requests holds a timer and no buffer: less than 384 bytes with all that the packages below
 // keep for it.
 //
+// Package accesslog writes a line for each request. Other logs use [Server.OnResponse].
+//
 // TLS is a filter of the service: see package secure. A client that names its protocols (ALPN) gets a connection if
 // NextProtos of the tls.Config is empty or has one of them: "http/1.1", or "http/1.0" with clients such as curl -0.
 //

@@ -2,7 +2,9 @@ package httpd
 
 import (
 	"iter"
+	"net"
 	"os"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -17,6 +19,8 @@ type exchange interface {
 	scheduler() *act.Scheduler
 	proto() string
 	conn() *listener.Conn
+	remoteAddr() net.Addr
+	began() time.Duration   // see Request.Began
 	ended(t *act.Task) bool // see Request.Ended
 
 	// The content of the request: see Body.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
@@ -23,12 +25,13 @@ type http1Exchange struct {
 	out     Response
 	parser  http1.Parser
 	framing http1.Framing
-	content content // of the request
-	coding  coding  // of the response
-	last    bool    // the connection is closed behind it
-	pending []byte  // what the connection had no room for
-	whole   []byte  // behind that, sent without a copy
-	lost    error   // why the client cannot be told anything any more
+	content content       // of the request
+	coding  coding        // of the response
+	since   time.Duration // when its first byte was found; 0: not yet
+	last    bool          // the connection is closed behind it
+	pending []byte        // what the connection had no room for
+	whole   []byte        // behind that, sent without a copy
+	lost    error         // why the client cannot be told anything any more
 	cause   act.Blocked
 	held    int // bytes of memory that an unfinished head takes, of cache.heads
 
@@ -94,6 +97,7 @@ func (e *http1Exchange) reset() {
 	e.parser.Reset()
 	e.content.reset()
 	e.pending, e.whole, e.lost, e.cause, e.last = nil, nil, nil, nil, false // an empty end of pending may be of a large array
+	e.since = 0
 	e.action, e.failure, e.told, e.watched, e.heard, e.away = nil, nil, false, false, false, false
 }
 
@@ -113,11 +117,28 @@ func (e *http1Exchange) hold(n int) bool {
 // smallHead is the least memory that an unfinished head takes: a small buffer of its connection.
 const smallHead = 4 << 10
 
-// over calls OnResponse, once, if there was a request.
+// begins is called when the first byte of the request was found.
+func (e *http1Exchange) begins() {
+	x := e.session
+	e.since = max(1, e.cache.s.Now())
+	if x.peer == nil && x.server.OnResponse != nil {
+		x.peer = x.conn.RemoteAddr()
+	}
+}
+
+// over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
+// What is pending may include framing, so the count of a response that was cut off may be a few bytes too small.
 func (e *http1Exchange) over() {
 	if f := e.session.server.OnResponse; f != nil && !e.told && (e.parser.Length > 0 || e.out.sent) {
 		e.told = true
-		f(&e.out, &e.in)
+		w := &e.out
+		if !w.sent {
+			w.status = 0
+		}
+		if !w.mute {
+			w.written = max(0, w.written-int64(len(e.pending)+len(e.whole)))
+		}
+		f(w, &e.in)
 	}
 }
 
@@ -131,6 +152,8 @@ func (e *http1Exchange) lasts(final bool) bool {
 
 func (e *http1Exchange) scheduler() *act.Scheduler { return e.cache.s }
 func (e *http1Exchange) conn() *listener.Conn      { return e.session.conn }
+func (e *http1Exchange) remoteAddr() net.Addr      { return e.session.remoteAddr() }
+func (e *http1Exchange) began() time.Duration      { return e.since }
 
 func (e *http1Exchange) proto() string {
 	if e.parser.Minor == 0 {

@@ -145,7 +145,7 @@ func TestOnResponseIsCalledOnceForEachRequest(t *testing.T) {
 	d.dial(web, listener.Limits{}).send("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n\r\n").endInput()
 	d.dial(web, listener.Limits{}).send("GET\r\n").endInput()
 	d.dial(web, listener.Limits{}).send("\r\n").endInput()
-	require.Equal(t, []string{"GET /a 200 2", "GET /whole 200 5000", "GET /missing 404 14", "GET /cut 200 0", "GET /panic 200 0",
+	require.Equal(t, []string{"GET /a 200 2", "GET /whole 200 5000", "GET /missing 404 14", "GET /cut 200 0", "GET /panic 0 0",
 		"HEAD /a 200 2", "GET /b 400 16", "  400 16"}, log)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"net"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/route"
@@ -91,13 +92,17 @@ func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 }
 
 // RemoteAddr returns the address of the client, or one of network "unknown" if the system no longer knows it. It costs a
-// system call.
+// system call, with Server.OnResponse only the first time on a connection.
 func (r *Request) RemoteAddr() net.Addr {
-	if a := r.x.conn().RemoteAddr(); a != nil {
+	if a := r.x.remoteAddr(); a != nil {
 		return a
 	}
 	return unknown{}
 }
+
+// Began returns when the first byte of the request was found, on the clock of its scheduler: see act.Scheduler.Now. For a
+// pipelined request that is when the one before was over.
+func (r *Request) Began() time.Duration { return r.x.began() }
 
 // Conn returns the connection that the request came on, to look at what carries it: secure.State says what TLS has
 // negotiated. It must not be read, written or closed.

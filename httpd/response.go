@@ -87,7 +87,8 @@ func (w *Response) SetStatus(code int) {
 	}
 }
 
-// Status returns the status code that was sent or is going to be, or 0 if Hijack was called before the head was sent.
+// Status returns the status code that was sent or is going to be, or 0 if Hijack was called before the head was sent. In
+// Server.OnResponse it is 0 if no answer was sent.
 func (w *Response) Status() int { return w.status }
 
 // Written returns how many bytes of content were given to the connection so far. For HEAD it returns how many would have

@@ -39,10 +39,11 @@ type Server struct {
 	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB, and less no bound: then a client that
 	// begins many heads and ends none takes up to 128 KiB with each.
 	MaxHeads int
-	// OnResponse is called once for each request, for a log: when its response has been given to the connection, or
-	// when nothing more of it will be given. It is also called for refusals, which may have no method and no target,
-	// but not for a request that an order drops in the middle of an offloaded function. It must not block, nor keep its
-	// arguments. It may be nil.
+	// OnResponse is called once for each request, for a log such as that of package accesslog: when its response has been
+	// given to the connection, or when nothing more of it will be given; up to Limits.High bytes of it may still be queued
+	// there. With SwitchProtocols and Hijack that is when HTTP ends. It is also called for refusals, which may have no method
+	// and no target, but not for a request that an order drops in the middle of an offloaded function. It must not block,
+	// nor keep its arguments. It may be nil.
 	OnResponse func(w *Response, r *Request)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,6 +35,7 @@ type session struct {
 	exchange *http1Exchange // nil at rest
 	next     *act.Child     // the action of another protocol, once switched, for an action that is around this one
 	timer    act.Timer
+	peer     net.Addr      // asked for with the first request, if there is an OnResponse: later the system may not know it
 	pace     *pace         // of a client that does not take everything at once; else nil
 	limit    time.Duration // when what it awaits must be there; 0: not set yet
 	phase    phase
@@ -99,9 +101,9 @@ func (x *session) Act(t *act.Task) act.Directive {
 }
 
 // keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, also after a
-// panic.
+// panic. What has come of one that is refused is for OnResponse.
 func (x *session) keep() {
-	if e := x.exchange; e != nil && !e.in.kept && e.parser.Length > 0 {
+	if e := x.exchange; e != nil && !e.in.kept && (e.parser.Length > 0 || e.out.sent) {
 		e.in.keep()
 	}
 }
@@ -113,6 +115,9 @@ func (x *session) await(t *act.Task) act.Directive {
 		return x.silence(t, err)
 	}
 	e := x.engage()
+	if e.since == 0 {
+		e.begins()
+	}
 	if err := e.ready(); err != nil { // a client that does not read gets no more to read
 		return x.hold(t, err)
 	}
@@ -322,7 +327,7 @@ func (f *failure) As(target any) bool {
 // refuse answers with an error, as the last thing on this connection.
 func (x *session) refuse(t *act.Task, err error) act.Directive {
 	bad := err.(*syntax.Refusal)
-	t.Scheduler().Logger().Debug("a request is refused", x.peer(), zap.Error(bad))
+	t.Scheduler().Logger().Debug("a request is refused", x.client(), zap.Error(bad))
 	if err := x.engage().refuse(bad.Status); err != nil {
 		return x.abort(t, err)
 	}
@@ -443,18 +448,25 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 		x.exchange.over()
 	}
 	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) || err == ErrAbort {
-		t.Scheduler().Logger().Debug("a connection is cut", x.peer(), zap.Error(err))
+		t.Scheduler().Logger().Debug("a connection is cut", x.client(), zap.Error(err))
 		return act.Done
 	}
 	return t.Fail(err)
 }
 
-// peer is for lines about a client.
-func (x *session) peer() zap.Field {
-	if a := x.conn.RemoteAddr(); a != nil {
+// client is for lines about a client.
+func (x *session) client() zap.Field {
+	if a := x.remoteAddr(); a != nil {
 		return zap.Stringer("peer", a)
 	}
 	return zap.Skip()
+}
+
+func (x *session) remoteAddr() net.Addr {
+	if x.peer != nil {
+		return x.peer
+	}
+	return x.conn.RemoteAddr()
 }
 
 func (x *session) closeAction() {

@@ -26,7 +26,12 @@
 //
 // The first SIGINT or SIGTERM ends the program in order: services accept no more connections, and those that are open
 // may go on for as long as -drain says. A second signal ends the program at once. Other signals have their usual effect,
-// unless a service takes them: with a secure.Files among the services SIGHUP reads a certificate again.
+// unless a service takes them.
+//
+// SIGHUP means reopen and reload: each service that keeps a file open by its name, or has read one, opens or reads it
+// again, and says so in one line of the log. A secure.Files reads its certificate, and an accesslog.Log opens its file, which
+// a tool such as logrotate has renamed. What fails stays as it was. Connections go on. A service of your own
+// takes part with monitor.OnSignal; all that do get the signal. Without any SIGHUP ends the program, as it does by default.
 //
 // # Exit statuses
 //

@@ -10,6 +10,10 @@
 //	go run ./examples/httpd -tls-self
 //	curl -k https://127.0.0.1:8080/
 //
+// With a line for each request in a file, which it opens again on SIGHUP:
+//
+//	go run ./examples/httpd -access-log access.log
+//
 // Ctrl-C ends it in order: idle connections are closed, and requests that have begun are answered, within -drain. A
 // second Ctrl-C ends it at once.
 package main
@@ -22,6 +26,8 @@ import (
 	"github.com/daimon-go/daimon/examples/httpd/web"
 	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/accesslog"
+	"github.com/daimon-go/daimon/program"
 )
 
 func main() {
@@ -33,7 +39,15 @@ func main() {
 		}
 		return err
 	})
+	log := &accesslog.Log{}
+	flag.StringVar(&log.Path, "access-log", "", "a `file` to which a line is appended for each request; -: standard output")
+	flag.Var(&log.Format, "access-log-format", "the `format` of these lines: combined, common or json")
 	server := withtls.Parse("127.0.0.1:8080", "http/1.1", "http/1.0")
 	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30}
-	server.Run(server.Listen(server.Addr, site.Serve))
+	var services []program.Service
+	if log.Path != "" {
+		site.OnResponse = log.Add
+		services = append(services, log)
+	}
+	server.Run(append(services, server.Listen(server.Addr, site.Serve))...)
 }

@@ -41,7 +41,7 @@
 //     http.ResponseController sets deadlines of one request.
 //   - MaxHeaderBytes: a head has at most 64 KiB and 100 fields. httpd.Server.MaxBody bounds bodies.
 //   - TLSConfig: that of secure.Server, which is a filter of the service.
-//   - ErrorLog: act.Config.Logger. A log of requests: httpd.Server.OnResponse, or a handler around the others.
+//   - ErrorLog: act.Config.Logger. A log of requests: package accesslog, or a handler around the others.
 //   - Shutdown and RegisterOnShutdown: the context of act.Run, or a signal; shutdown.Policy has the bound.
 //   - BaseContext, ConnContext, ConnState: nothing.
 //

@@ -1,0 +1,40 @@
+// Package accesslog writes a line for each request of an httpd.Server, to a file or to standard output:
+//
+//	log := &accesslog.Log{Path: "access.log"}
+//	web := &httpd.Server{Handler: site.Serve, OnResponse: log.Add}
+//	server.Run(log, server.Listen(server.Addr, web.Serve))
+//
+// # Formats
+//
+// [Common] and [Combined] are the formats of those names, as tools expect them:
+//
+//	192.0.2.1 - - [21/Nov/2026:12:00:00 +0000] "GET /a?b HTTP/1.1" 200 13 "http://a.example/" "curl/8.5"
+//
+// These are the client's address, two fields that are always "-", when the answer was over, the request line, the status,
+// how many bytes of content were sent, and in Combined the fields Referer and User-Agent. The status is 000 if no answer
+// was sent. [JSON] has an object on each line (here it takes two), which also
+// says how long the request took:
+//
+//	{"time":"2026-11-21T12:00:00.000Z","client":"192.0.2.1:4711","tls":false,"method":"GET","target":"/a?b",
+//	 "protocol":"HTTP/1.1","host":"a","status":200,"bytes":13,"seconds":0.000123,"referer":"","user_agent":"curl/8.5"}
+//
+// The seconds begin when the first byte of the request is found, or when the answer before it is over. A request has its
+// line when httpd calls OnResponse: its answer is over, or the connection has switched to another protocol. A request that
+// was refused before its head could be understood has no method and no target: its line has "-" for them, in JSON "".
+//
+// Nothing that a client sends can forge a line. In Common and Combined each byte of a quoted value that is a quote, a
+// backslash, a control character, or not ASCII is written as \x and two digits. JSON is ASCII, and always valid: what is not
+// UTF-8 is written as \ufffd. Of each value at most 4 KiB are written, and "..." in place of the rest.
+//
+// # Bounds
+//
+// A scheduler appends a line to memory of its own. A goroutine writes it to the file, with others, at most 100 ms
+// later: no disk and no reader of standard output holds up a scheduler. If the goroutine falls behind, up to 1 MiB of
+// lines wait for each scheduler, and further ones are lost. A full disk, or any other error, loses the lines that
+// cannot be written. What is lost is counted, and reported to the Logger of the schedulers, at most every 10 s.
+// The file has whole lines only, unless the error remains. Lines of one connection are in order.
+//
+// An open connection takes about 100 bytes more, for its client's address.
+//
+// When a server ends, it waits at most 1 s for its last lines to be written.
+package accesslog

@@ -1,0 +1,61 @@
+package accesslog
+
+import (
+	"encoding/json"
+	"flag"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzValues(f *testing.F) {
+	for _, seed := range []string{"", "a", "\"\\\n\x00\x7f\xff", "é😀\u2028\xf0\x9f", strings.Repeat("😀", most/4) + "a"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, b := range appendQuoted(nil, []byte(value)) {
+			require.True(t, ' ' <= b && b <= '~' && b != '"')
+		}
+		text, got := appendString(nil, []byte(value)), ""
+		require.NoError(t, json.Unmarshal(text, &got))
+		if len(value) > most {
+			value = value[:most] + "..."
+		}
+		want := ""
+		for _, r := range value { // each byte that is not UTF-8 is one of these
+			want += string(r)
+		}
+		require.Equal(t, want, got)
+		for _, b := range text {
+			require.True(t, ' ' <= b && b <= '~')
+		}
+	})
+}
+
+func TestAddresses(t *testing.T) {
+	for _, row := range []struct {
+		addr        net.Addr
+		host, whole string
+	}{
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, "192.0.2.1", "192.0.2.1:80"},
+		{&net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 80}, "2001:db8::1", "[2001:db8::1]:80"},
+		{&net.UnixAddr{Name: "\n", Net: "unix"}, "unix:", "unix:"},
+		{nil, "-", "-"},
+	} {
+		require.Equal(t, row.host, string(appendHost(nil, row.addr)))
+		require.Equal(t, row.whole, string(appendAddr(nil, row.addr)))
+	}
+}
+
+func TestFormatIsAFlag(t *testing.T) {
+	var f Format
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Var(&f, "format", "")
+	require.NoError(t, flags.Parse([]string{"-format", "json"}))
+	require.Equal(t, JSON, f)
+	require.ErrorContains(t, flags.Parse([]string{"-format", "xml"}), `"xml" is not combined, common or json`)
+}
