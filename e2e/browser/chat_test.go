@@ -135,7 +135,7 @@ func (p *tab) pictured(t *testing.T, name string) {
 			require.Equal(t, []int64{size[0], size[0]}, run[[]int64](t, p, `() => [innerWidth, document.documentElement.scrollWidth]`))
 			png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 			require.NoError(t, err)
-			file := fmt.Sprintf("chat-%s-%s-%d.png", name, colors, size[0])
+			file := fmt.Sprintf("%s-%s-%d.png", name, colors, size[0])
 			require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), file), png, 0o644))
 		}
 	}
@@ -162,10 +162,10 @@ func chatting(t *testing.T, ada, ben *tab) {
 		require.EqualValues(t, 200, p.visit(t, s.page+"#kitchen"))
 	}
 	require.Contains(t, ada.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
-	ada.pictured(t, "door")
+	ada.pictured(t, "chat-door")
 	ada.enter(t, "Ada")
 	ada.shows(t, "state", "Connected as Ada")
-	ada.pictured(t, "empty")
+	ada.pictured(t, "chat-empty")
 	ben.enter(t, " ada ")
 	ben.shows(t, "refused", "has that name")
 	ben.enter(t, "Ben")
@@ -185,7 +185,7 @@ func chatting(t *testing.T, ada, ben *tab) {
 	ada.say(t, "Then we are three.")
 	ada.say(t, "It is nice to see you here.")
 	ben.shows(t, "log", "It is nice to see you here.")
-	ada.pictured(t, "talk")
+	ada.pictured(t, "chat-talk")
 
 	// What one types never acts in the window of another.
 	for i, x := range evil {
@@ -217,7 +217,7 @@ func chatting(t *testing.T, ada, ben *tab) {
 		document.body.append(bad);
 		return new Promise(done => bad.lastChild.addEventListener("error", () => { bad.remove(); done(window.acted ?? 0) }));
 	}`), "nor would it if it were HTML")
-	ben.pictured(t, "evil")
+	ben.pictured(t, "chat-evil")
 	require.NoError(t, mallory.Close())
 	ben.shows(t, "people", "4 here")
 
@@ -259,7 +259,7 @@ func chatting(t *testing.T, ada, ben *tab) {
 	s.Signal(t, syscall.SIGKILL)
 	ada.shows(t, "state", "Disconnected")
 	ben.shows(t, "state", "Disconnected")
-	ada.pictured(t, "lost")
+	ada.pictured(t, "chat-lost")
 	s = serveChat(t, s.web)
 	for _, p := range []*tab{ada, ben} {
 		p.shows(t, "state", "Connected as")

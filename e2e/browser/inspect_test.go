@@ -1,0 +1,65 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inspected looks at a server through the page of package inspect, while it has many connections, and when it has gone.
+func inspected(t *testing.T, p *tab) {
+	const idle = 300
+	s := serve(t, t.TempDir(), "-inspect", "127.0.0.1:0")
+	page := regexp.MustCompile(`inspect at (\S+)`).FindStringSubmatch(s.Said())
+	require.NotNil(t, page, s.Said())
+	var conns []net.Conn
+	for range idle {
+		c, err := net.Dial("tcp", s.Addr)
+		require.NoError(t, err)
+		defer c.Close()
+		conns = append(conns, c)
+	}
+
+	p.looksLike(t, "light", 1024, 640)
+	require.EqualValues(t, 200, p.visit(t, page[1]))
+	p.shows(t, "state", "Live")
+	p.shows(t, "services", s.Addr)
+	p.shows(t, "sum", strconv.Itoa(idle)+" tasks")
+	eventually(t, "the load of all schedulers", func() bool {
+		return run[bool](t, p, `() => [...document.querySelectorAll(".lane")].length > 0 &&
+			[...document.querySelectorAll(".lane")].every(e => /^load \d+ %/.test(e.querySelector("p").textContent))`)
+	})
+	p.pictured(t, "inspect-overview")
+
+	local := conns[7].LocalAddr().String()
+	run[any](t, p, `text => { document.getElementById("find").value = text; document.querySelector("#ask button").click() }`, local)
+	p.shows(t, "found", "1 of ")
+	p.shows(t, "tasks", local)
+	run[any](t, p, `() => { document.getElementById("find").value = ""; document.querySelector("#ask button").click() }`)
+	p.shows(t, "tree", fmt.Sprintf("tcp %s: %d", s.Addr, idle))
+	run[any](t, p, `() => document.getElementById("h-tasks").scrollIntoView()`)
+	p.pictured(t, "inspect-tasks")
+
+	s.terminate(t)
+	s.ends(t, patience)
+	p.shows(t, "state", "Not connected")
+	require.Contains(t, p.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
+	require.Equal(t, []string{}, foreign(t, p, page[1]))
+}
+
+// foreign returns what the page has asked of other servers than its own.
+func foreign(t *testing.T, p *tab, page string) []string {
+	origin, _, _ := strings.Cut(page, "/?")
+	all := []string{}
+	for _, x := range p.exchanges(t) {
+		if !strings.HasPrefix(x.url, origin+"/") {
+			all = append(all, x.url)
+		}
+	}
+	return all
+}
