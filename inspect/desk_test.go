@@ -160,6 +160,7 @@ func running(t *testing.T, n int, setup ...func(*act.Scheduler) error) *Inspecto
 	t.Cleanup(func() {
 		cancel()
 		<-over
+		require.NoError(t, x.Close())
 	})
 	return x
 }

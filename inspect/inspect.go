@@ -33,10 +33,16 @@ type Inspector struct {
 	// Token is what a request for a page has to bring, as ?token= or as "Authorization: Bearer". If it is empty a random one
 	// is logged together with the address, which must be one of this machine alone (loopback) then.
 	Token string
+	// Watch says which turns are reported in the log because they take too long. A Group that is stepped, or has a Clock of
+	// its own, has no watchdog.
+	Watch Watch
 
 	off    bool // the flag is empty
 	places int  // for offloaded functions; 0: unknown
 	site   *site
+
+	watching bool
+	watchdog *watchdog // nil if there is none
 
 	mu     sync.Mutex
 	clock  act.Clock
@@ -72,6 +78,7 @@ func (x *Inspector) Configure(cfg *act.Config) {
 		return
 	}
 	cfg.Trace = act.MultiTrace(cfg.Trace, trace)
+	x.watching = cfg.Threads != act.Stepped && cfg.Clock == nil
 	if cfg.Executor == nil {
 		x.places = cmp.Or(cfg.Offloads, defaultOffloads)
 	}
@@ -93,6 +100,7 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	x.last = append(x.last, answered{&Scheduler{Index: s.Index()}, s.Now()})
 	x.mu.Unlock()
 	s.Attach(d) // without the lock: the Trace is called
+	x.watch(p, s)
 	if x.site != nil || x.Address == "" {
 		return nil
 	}
@@ -101,8 +109,25 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	return err
 }
 
-// Close ends the pages. Nothing of them is left when it has returned.
+// watch has the watchdog look at s, from the first scheduler on.
+func (x *Inspector) watch(p *probe, s *act.Scheduler) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.watching && x.watchdog == nil {
+		if x.watchdog = newWatchdog(x.Watch, s.Logger()); x.watchdog != nil {
+			x.watchdog.start()
+		}
+	}
+	if x.watchdog != nil {
+		x.watchdog.watch(&p.watched, s.Index())
+	}
+}
+
+// Close ends the watchdog and the pages. Nothing of them is left when it has returned.
 func (x *Inspector) Close() error {
+	if x.watchdog != nil {
+		x.watchdog.close()
+	}
 	if x.site != nil {
 		x.site.close()
 	}
@@ -143,6 +168,10 @@ func (x *Inspector) Report(tasks bool) *Report {
 	}
 	x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
 	r.Findings = r.find(x.before, x.places)
+	if x.watchdog != nil {
+		r.Stalls = x.watchdog.stalls()
+		r.Findings = append(r.Stalls.findings(), r.Findings...)
+	}
 	return r
 }
 

@@ -29,6 +29,9 @@ func (r *Report) writeMetrics(out io.Writer) {
 		m.histogram("turn_seconds", label, &s.Turns)
 		m.histogram("wake_seconds", label, &s.Wakes)
 	}
+	m.add("stalls_reported_total", "", float64(r.Stalls.Reported))
+	m.add("stalls_suppressed_total", "", float64(r.Stalls.Suppressed))
+	m.add("watchdog_late_total", "", float64(r.Stalls.Late))
 	all := r.Sum()
 	for _, k := range all.Kinds {
 		label := labels("kind", k.Name)

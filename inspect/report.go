@@ -14,6 +14,7 @@ type Report struct {
 	Time       time.Time    `json:"time"`
 	Schedulers []*Scheduler `json:"schedulers"`
 	Findings   []string     `json:"findings"` // what is striking, in sentences
+	Stalls     Stalls       `json:"stalls"`
 }
 
 // Scheduler is what one scheduler was doing.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -133,4 +134,30 @@ func (s *Stall) what() string {
 		return "a pass"
 	}
 	return "a turn"
+}
+
+// why is the cause with its detail.
+func (s *Stall) why() string {
+	if s.Detail == "" {
+		return string(s.Cause)
+	}
+	return string(s.Cause) + ": " + s.Detail
+}
+
+// findings says which stalls have not ended.
+func (all *Stalls) findings() (found []string) {
+	for _, s := range all.Last {
+		if s.Ended {
+			continue
+		}
+		what := s.what()
+		if s.Kind != "" {
+			what += " of " + s.Kind
+		}
+		if s.At != "" {
+			what += ", at " + s.At
+		}
+		found = append(found, fmt.Sprintf("scheduler %d is held up by %s: %s", s.Scheduler, what, s.why()))
+	}
+	return found
 }

@@ -50,6 +50,17 @@ func (r *Report) writeText(out io.Writer) {
 		}
 		rows.end()
 	}
+	if len(r.Stalls.Last) > 0 {
+		rows := table(out, "STALL", "SCHEDULER", "LASTED", "CAUSE", "AT", "KIND", "TASK", "PEER")
+		for _, s := range r.Stalls.Last {
+			lasted := fmt.Sprint(round(s.Lasted))
+			if !s.Ended {
+				lasted += ", so far"
+			}
+			rows.add(s.Began.UTC().Format(time.RFC3339), s.Scheduler, lasted, s.why(), s.At, s.Kind, s.Task, s.Peer)
+		}
+		rows.end()
+	}
 	rows = table(out, "COUNT", "N")
 	for _, name := range slices.Sorted(maps.Keys(all.Counts)) {
 		rows.add(name, all.Counts[name])

@@ -71,7 +71,7 @@ func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 		}
 	}()
 
-	cfg, x := act.Config{}, &Inspector{}
+	cfg, x := act.Config{}, &Inspector{Watch: Watch{Limit: -1}}
 	x.Configure(&cfg)
 	hold := func() {
 		g := &gate{ch: make(chan struct{})}

@@ -104,6 +104,9 @@ func newWatchdog(w Watch, log *zap.Logger) *watchdog {
 func (d *watchdog) watch(w *watched, index int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if slices.ContainsFunc(d.seen, func(r *record) bool { return r.watched == w }) {
+		return // it is run again
+	}
 	d.seen = append(d.seen, &record{watched: w, index: index})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func TestWhatIsNoStall(t *testing.T) {
 // A real scheduler with much to do. The watchdog's clock goes on by a tick when all of its tasks have had a turn.
 func TestABusySchedulerIsNotReported(t *testing.T) {
 	c := newClocked(t, Watch{})
-	cfg, x := act.Config{}, &Inspector{}
+	cfg, x := act.Config{}, &Inspector{Watch: Watch{Limit: -1}}
 	x.Configure(&cfg)
 	rounds, first := 0, true
 	require.NoError(t, act.Run(context.Background(), cfg, x.Setup, func(s *act.Scheduler) error {
@@ -162,7 +163,7 @@ func TestABusySchedulerIsNotReported(t *testing.T) {
 
 func TestASteppedSchedulerIsNotReported(t *testing.T) {
 	c := newClocked(t, Watch{})
-	cfg, x := act.Config{}, &Inspector{}
+	cfg, x := act.Config{}, &Inspector{Watch: Watch{Limit: -1}}
 	x.Configure(&cfg)
 	s := act.New(cfg)
 	require.NoError(t, x.Setup(s))
@@ -272,6 +273,32 @@ func TestAStallHasTheAddressesOfItsConnection(t *testing.T) {
 		require.Equal(t, s.Local, line["local"])
 		require.Equal(t, s.Peer, line["peer"])
 	}))
+}
+
+func TestAStallIsInTheReportWhileItLasts(t *testing.T) {
+	x := running(t, 2)
+	free := make(chan struct{})
+	defer close(free)
+	require.NoError(t, x.desks[1].probe.s.Post(func(*act.Scheduler) { <-free }))
+	var r *Report
+	require.Eventually(t, func() bool {
+		r = x.Report(false)
+		for _, s := range r.Stalls.Last {
+			if s.Scheduler == 1 && s.Cause == Parked && !s.Ended {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, 50*time.Millisecond)
+	const why = "parked: a receive from a channel"
+	require.Contains(t, r.Findings[0], "scheduler 1 is held up by a pass, at ")
+	require.Contains(t, r.Findings[0], "watchdog_test.go:")
+	require.Contains(t, r.Findings[0], why)
+	var text, metrics strings.Builder
+	r.writeText(&text)
+	require.Regexp(t, `1 .*, so far +`+why, text.String())
+	r.writeMetrics(&metrics)
+	require.Regexp(t, `daimon_stalls_reported_total{} [1-9]`, metrics.String())
 }
 
 func TestNoWatchdog(t *testing.T) { require.Nil(t, newWatchdog(Watch{Limit: -1}, zap.NewNop())) }
