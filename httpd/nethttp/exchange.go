@@ -418,7 +418,7 @@ func (x *exchange) lane() *lane.Lane {
 	l := x.out.Load()
 	if l == nil {
 		l = lane.From(x.over, &x.bell)
-		l.Wait = x.on.wait
+		l.Wait, l.AtEnd = x.on.wait, x.on.atEnd
 		if !x.out.CompareAndSwap(nil, l) {
 			l = x.out.Load()
 		}

@@ -40,6 +40,9 @@ type Lane struct {
 	Demand bool
 	// Wait is that of the executor whose functions call Read and Write, see WaitOf. It is set before the lane is used.
 	Wait Wait
+	// AtEnd has f called soon, on the task's side. A Write whose bytes are taken is woken then: to wake several goroutines
+	// one after the other costs less than to wake each by itself. It is set before the lane is used; nil means at once.
+	AtEnd func(f func())
 
 	over <-chan struct{}
 	bell *act.AtomicWaker
@@ -274,7 +277,11 @@ func (l *Lane) take(n int) {
 	switch {
 	case x.loan != nil:
 		l.inUse = false
-		all = x.loan.use(n, all)
+		if all = x.loan.use(n, all); all && l.AtEnd != nil {
+			l.AtEnd(x.loan.giveBack)
+		} else if all {
+			x.loan.giveBack()
+		}
 	case all:
 		x.free()
 	}
@@ -468,16 +475,19 @@ const (
 	back
 )
 
-// use ends the use in a turn, which has taken n bytes. It reports whether the task is done with the loan.
+// use ends the use in a turn, which has taken n bytes. It reports whether the task is done with the loan: then giveBack
+// follows.
 func (o *loan) use(n int, all bool) bool {
 	o.taken += n
 	if !all && o.state.CompareAndSwap(used, resting) {
 		return false
 	}
 	o.state.Store(back)
-	o.returned <- struct{}{}
 	return true
 }
+
+// giveBack wakes the Write.
+func (o *loan) giveBack() { o.returned <- struct{}{} }
 
 // takeBack ends the loan, when the turn that uses it has done so. It returns how much was taken.
 func (o *loan) takeBack() int {

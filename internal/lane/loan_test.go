@@ -42,6 +42,25 @@ func TestALongWriteLendsAndWaits(t *testing.T) {
 	})
 }
 
+func TestAWriteIsWokenAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
+		var end []func()
+		l.AtEnd = func(f func()) { end = append(end, f) }
+		wrote := call(l.Write, full(20))
+		synctest.Wait()
+		for _, n := range []int{1, len(full(20)) - 1} {
+			require.Empty(t, end)
+			require.NotEmpty(t, l.Front())
+			l.Discard(n)
+			waits(t, wrote)
+		}
+		require.Nil(t, l.Front())
+		require.Len(t, end, 1)
+		end[0]()
+		require.Equal(t, result{len(full(20)), nil}, <-wrote)
+	})
+}
+
 func TestATurnIsWokenForALoan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, step := looking(t, false)
