@@ -143,8 +143,10 @@ func (p *probe) describe(t hook.Task) Task {
 		return d
 	}
 	d.Name = act.Name(t.Action)
-	if x, ok := t.Action.(hook.Peer); ok {
-		d.Peer = x.Peer()
+	if x, ok := t.Action.(hook.Connected); ok {
+		if c, open := x.Connection(); open {
+			d.Peer, d.Unread, d.Queued, d.Still = c.Peer, c.Unread, c.Queued, c.Still
+		}
 	}
 	if t.State == "ready" {
 		return d

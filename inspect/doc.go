@@ -15,7 +15,7 @@
 //	/text         the same as text: schedulers, services, kinds of tasks, counts
 //	/tasks        tasks and processes as text, those with ?find= in one of their columns
 //	/json         a [Report]
-//	/tasks.json   tasks and processes, at most 500 of each, and what all of them wait for
+//	/tasks.json   tasks and processes, at most 500 of each, what all of them wait for, and findings about them
 //	/metrics      the text format of Prometheus
 //	/events       a [Report] each second, as server-sent events
 //

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -49,7 +48,7 @@ func (r *Report) findTasks(tasks []Task, say func(string, ...any)) {
 		if counts[g]++; counts[g] == 1 {
 			order = append(order, g)
 			longest[g] = t
-		} else if t.Since > longest[g].Since {
+		} else if t.still() > longest[g].still() {
 			longest[g] = t
 		}
 	}
@@ -57,12 +56,11 @@ func (r *Report) findTasks(tasks []Task, say func(string, ...any)) {
 		t := &tasks[i]
 		switch {
 		case t.State == "ready" && t.Since > longReady && !t.Demon:
-			note(group{t.Kind, "ready and had no turn"}, t)
-		case t.State != "waiting" || t.Since < longWait || t.Demon:
-		case len(t.Waits) == 0:
+			note(group{t.Kind, "ready, without a turn"}, t)
+		case t.Queued > 0 && t.Still > longWait:
+			note(group{t.Kind, "with a peer that does not read"}, t)
+		case t.State == "waiting" && len(t.Waits) == 0 && t.Since > longWait && !t.Demon:
 			note(group{t.Kind, "waiting for nothing that is known"}, t)
-		case slices.ContainsFunc(t.Waits, func(w string) bool { return strings.HasPrefix(w, "room") }):
-			note(group{t.Kind, "waiting for a peer that does not read"}, t)
 		}
 	}
 	for _, g := range order {
@@ -71,9 +69,17 @@ func (r *Report) findTasks(tasks []Task, say func(string, ...any)) {
 		if t.Peer != "" {
 			peer = " of " + t.Peer
 		}
-		say("%s of %s: %s for %v, the longest of them %d/%d%s.", plural(counts[g], "task"), g.kind, g.what, round(t.Since),
+		say("%s of %s %s, for %v at the longest: %d/%d%s.", plural(counts[g], "task"), g.kind, g.what, round(t.still()),
 			t.Scheduler, t.ID, peer)
 	}
+}
+
+// still is for how long nothing has happened.
+func (t *Task) still() time.Duration {
+	if t.Queued > 0 {
+		return t.Still
+	}
+	return t.Since
 }
 
 // findRates compares two Reports.

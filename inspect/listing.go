@@ -11,6 +11,7 @@ const listed = 500
 
 // listing is what the page shows of tasks: those with a text in one of their columns, and what all of these wait for.
 type listing struct {
+	Findings  []string  `json:"findings"`
 	Total     int       `json:"total"`
 	Matching  int       `json:"matching"`
 	Tree      []waiting `json:"tree"`
@@ -31,7 +32,7 @@ type waitedFor struct {
 }
 
 func (r *Report) listing(find string) *listing {
-	l := &listing{}
+	l := &listing{Findings: r.Findings}
 	tree := map[string]map[string]int{}
 	for _, s := range r.Schedulers {
 		l.Total += len(s.Tasks)

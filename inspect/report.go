@@ -55,10 +55,15 @@ type Task struct {
 	Kind      string        `json:"kind"`
 	State     string        `json:"state"` // ready, waiting, offloaded, out of turns, abandoned
 	Demon     bool          `json:"demon,omitempty"`
-	Peer      string        `json:"peer,omitempty"` // the other end of its connection
 	Age       time.Duration `json:"age"`
 	Since     time.Duration `json:"since"`           // its latest turn
 	Waits     []string      `json:"waits,omitempty"` // what it waits for
+
+	// Of its connection, if it serves one.
+	Peer   string        `json:"peer,omitempty"`   // the other end
+	Unread int           `json:"unread,omitempty"` // bytes that were received, and not taken by the action
+	Queued int           `json:"queued,omitempty"` // bytes that were written, and not taken by the system
+	Still  time.Duration `json:"still,omitempty"`  // for how long no byte has gone either way; less than 0: not known
 }
 
 // What processes, services and stages say of themselves.

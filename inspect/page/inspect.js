@@ -6,6 +6,7 @@ const url = (path, parameters = {}) => path + "?" + new URLSearchParams({token, 
 
 const kept = 60; // reports that a lane shows
 let before = null; // the report before this one
+let ofTasks = []; // what was striking when tasks were listed last
 const lanes = new Map(); // by the index of the scheduler
 
 function element(name, text = "", kind = "") {
@@ -104,8 +105,9 @@ function sum(schedulers, of, once = []) {
 }
 
 function show(report) {
-	at("findings").replaceChildren(...(report.findings ?? []).map(f => element("li", f)));
-	at("nofindings").hidden = Boolean(report.findings?.length);
+	const findings = new Set([...report.findings ?? [], ...ofTasks]);
+	at("findings").replaceChildren(...[...findings].map(f => element("li", f)));
+	at("nofindings").hidden = findings.size > 0;
 	for (const s of report.schedulers) showScheduler(s, before?.schedulers[s.index]);
 	showStalls(report.stalls?.last ?? []);
 
@@ -172,6 +174,7 @@ async function ask() {
 		at("found").textContent = `No answer: ${error.message}`;
 		return;
 	}
+	ofTasks = answer.findings ?? [];
 	at("found").textContent = `${number(answer.matching)} of ${number(answer.total)} tasks` +
 		(answer.matching > answer.tasks.length ? `, the first ${answer.tasks.length} of them below` : "");
 	const open = new Set([...document.querySelectorAll("#tree details[open]")].map(e => e.dataset.kind));

@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFindings(t *testing.T) {
+	load := func(idle ...time.Duration) *Report { // of 10 s
+		r := &Report{}
+		for i, d := range idle {
+			r.Schedulers = append(r.Schedulers, &Scheduler{Index: i, Uptime: time.Minute + 10*time.Second, Idle: time.Minute + d})
+		}
+		return r
+	}
+	start := &Report{Schedulers: []*Scheduler{{Uptime: time.Minute, Idle: time.Minute}, {Uptime: time.Minute, Idle: time.Minute}}}
+	tasks := func(all ...Task) *Report { return &Report{Schedulers: []*Scheduler{{Tasks: all}}} }
+	for _, c := range []struct {
+		name    string
+		now     *Report
+		finding string // "" if none
+	}{
+		{"two idle schedulers", load(9*time.Second, 8*time.Second), ""},
+		{"two busy ones", load(0, 0), ""},
+		{"a busy one beside an idle one", load(0, 9*time.Second),
+			"Scheduler 0 works without a pause, and another one is idle most of the time."},
+		{"one that does not answer", &Report{Schedulers: []*Scheduler{{Late: 3 * time.Second, State: "in a pass"}}},
+			"Scheduler 0 has not answered for 3s: it is in a pass."},
+		{"one that has ended", &Report{Schedulers: []*Scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
+		{"a task that yields all the time", &Report{Schedulers: []*Scheduler{{Uptime: time.Minute + time.Second, Idle: time.Minute,
+			Kinds: []Kind{{Name: "spinner", Alive: 2, Turns: 50_000}}}}},
+			"On scheduler 0 tasks of spinner take 25000 turns a second each: they yield, or wake themselves, all the time."},
+		{"many tasks of which each has few turns", &Report{Schedulers: []*Scheduler{{Uptime: time.Minute + time.Second,
+			Idle: time.Minute, Kinds: []Kind{{Name: "server", Alive: 50, Turns: 50_000}}}}}, ""},
+		{"more offloads than places", &Report{Schedulers: []*Scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
+			"70 functions are offloaded, and only 64 can run at a time: the others wait."},
+		{"a full mailbox", &Report{Schedulers: []*Scheduler{{Processes: []Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
+			"The mailbox of process 7 (counter) is full: 9 messages."},
+		{"what waits for something", tasks(Task{State: "waiting", Since: time.Hour, Waits: []string{"a future"}}), ""},
+		{"what waits for nothing", tasks(
+			Task{ID: 1, Kind: "lost", State: "waiting", Since: time.Minute},
+			Task{ID: 2, Kind: "lost", State: "waiting", Since: time.Hour},
+			Task{ID: 3, Kind: "lost", State: "waiting", Since: time.Second},
+		), "2 tasks of lost waiting for nothing that is known, for 1h0m0s at the longest: 0/2."},
+		{"what is ready and gets no turn", tasks(Task{ID: 4, Kind: "k", State: "ready", Since: 2 * time.Second}),
+			"1 task of k ready, without a turn, for 2s at the longest: 0/4."},
+		{"a peer that does not read", tasks(
+			Task{ID: 5, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:2", Queued: 9, Still: time.Minute, Waits: []string{"room"}},
+			Task{ID: 6, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:3", Queued: 9, Still: time.Second, Waits: []string{"room"}},
+		), "1 task of tcp with a peer that does not read, for 1m0s at the longest: 0/5 of 10.0.0.1:2."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found := c.now.find(start, 64)
+			if c.finding == "" {
+				require.Empty(t, found)
+				return
+			}
+			require.Equal(t, []string{c.finding}, found)
+		})
+	}
+}
