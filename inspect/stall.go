@@ -11,7 +11,7 @@ import (
 // Stall is a turn, or a part of a pass, that has held up its scheduler for longer than the limit of the watchdog.
 type Stall struct {
 	Scheduler int       `json:"scheduler"`
-	Began     time.Time `json:"began"` // to within half the limit, as Lasted
+	Began     time.Time `json:"began"` // to within half the limit, as Lasted; or earlier, if all schedulers had slept
 
 	// Lasted is how long it had lasted when it was reported, or last reported; once it has Ended, how long in all.
 	Lasted time.Duration `json:"lasted"`

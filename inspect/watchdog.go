@@ -17,8 +17,9 @@ import (
 // Watch says when the watchdog reports a [Stall]. The zero value is 50 ms.
 type Watch struct {
 	// Limit is how long a turn may take, or what a pass does at once: 50 ms if it is 0, and at least 10 ms. The watchdog
-	// looks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long. If Limit is less than 0
-	// there is no watchdog.
+	// looks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long. While all schedulers sleep
+	// it looks once in twice this time: the first stall after that is reported when it has lasted 3 times as long at most. If Limit is
+	// less than 0 there is no watchdog.
 	Limit time.Duration
 
 	// Then is another limit, 0 for none. Stalled is called when a stall has lasted so long, on the goroutine of the
@@ -30,11 +31,15 @@ type Watch struct {
 // again is when a stall that goes on is looked at and reported again.
 const again = time.Second
 
+// idleTicks are between two looks while all schedulers sleep. Most of what a look costs is that a thread wakes up for it.
+const idleTicks = 4
+
 // watchdog looks at all schedulers of a Group from one goroutine of its own. Schedulers never wait for it: they only store
 // what is in their watched.
 type watchdog struct {
 	limits []limit // the shortest first
 	tick   time.Duration
+	next   time.Duration // until the next look: tick, or idleTicks of them
 	log    *zap.Logger
 	mem    io.ReaderAt // the memory of the process; nil if it cannot be read
 	pauses pauses
@@ -82,6 +87,7 @@ func newWatchdog(w Watch, log *zap.Logger) *watchdog {
 	d := &watchdog{
 		limits: []limit{{first, (*watchdog).report}},
 		tick:   first / 2,
+		next:   first / 2,
 		log:    log,
 	}
 	if first < again {
@@ -122,7 +128,10 @@ func (d *watchdog) run() {
 	ticker := time.NewTicker(d.tick)
 	defer ticker.Stop()
 	for {
-		d.look(time.Now())
+		before := d.next
+		if d.look(time.Now()); d.next != before {
+			ticker.Reset(d.next)
+		}
 		select {
 		case <-ticker.C:
 		case <-d.end:
@@ -152,8 +161,11 @@ func (d *watchdog) stalls() Stalls {
 // look is one look at all schedulers.
 func (d *watchdog) look(now time.Time) {
 	gap := d.passed(now)
+	d.next = idleTicks * d.tick
 	for _, r := range d.records() {
-		d.lookAt(r, now, gap)
+		if !d.lookAt(r, now, gap) {
+			d.next = d.tick
+		}
 	}
 }
 
@@ -171,7 +183,7 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	gap := now.Sub(d.last)
 	first := d.last.IsZero()
 	d.last = now
-	late := gap - d.tick
+	late := gap - d.next
 	if first || late <= d.tick {
 		return max(gap, 0)
 	}
@@ -186,15 +198,15 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	return d.tick
 }
 
-// lookAt looks at one scheduler.
-func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) {
+// lookAt looks at one scheduler. It reports whether it has slept since the latest look.
+func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) bool {
 	if x := r.sight(); x.seq != r.now.seq {
 		d.goesOn(r)
 		*r = record{watched: r.watched, index: r.index, now: x, since: now, until: now}
-		return
+		return false
 	}
 	if s := r.now.state(); s != turn && s != pass {
-		return
+		return true
 	}
 	r.until = now
 	r.age += gap
@@ -205,6 +217,7 @@ func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) {
 		d.limits[r.passed].do(d, r, now)
 		r.passed++
 	}
+	return false
 }
 
 // goesOn is called when the turn or pass has ended. It has begun up to one tick before since, and has ended up to one tick

@@ -250,6 +250,28 @@ func stallsOnly(lines []string) (stalls []string) {
 	return stalls
 }
 
+func TestWhileAllSleepTheWatchdogLooksLessOften(t *testing.T) {
+	c := newClocked(t, Watch{})
+	one, other := c.scheduler(), c.scheduler()
+	one.asleep()
+	other.pass()
+	c.looks(1)
+	require.Equal(t, c.tick, c.next, "they were seen for the first time")
+	other.asleep()
+	c.looks(1)
+	require.Equal(t, c.tick, c.next)
+	c.looks(1)
+	require.Equal(t, idleTicks*c.tick, c.next)
+	one.turn(&kinds[0], 1, -1)
+	c.now = c.now.Add((idleTicks - 1) * c.tick)
+	c.looks(1)
+	require.Equal(t, c.tick, c.next)
+	c.looks(1)
+	require.Empty(t, c.lines(), "the watchdog was not late, and nothing is known of the long time before")
+	c.looks(1)
+	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines())
+}
+
 func TestAStallHasTheAddressesOfItsConnection(t *testing.T) {
 	listening, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
