@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 // all are the servers, in the order of the table, in which servers that are compared are near each other.
 const all = "daimon,fasthttp,control,nethttp-inline,nethttp,net/http,net/http-control,nginx,fasthttp+,nethttp+,net/http+"
 
+// logging are servers for the cost of an access log. They are measured only when they are named.
+const logging = "daimon-control,daimon-log"
+
 // handlers are the servers of all with package handler.
 const handlers = "nethttp-inline,nethttp,net/http,net/http-control,nethttp+,net/http+"
 
@@ -26,6 +30,7 @@ type ratio struct{ of, to string }
 var ratios = []ratio{
 	{"daimon", "fasthttp"}, {"control", "fasthttp"}, {"daimon", "net/http"}, {"daimon", "nginx"},
 	{"nethttp-inline", "net/http"}, {"nethttp", "net/http"}, {"net/http-control", "net/http"}, {"nethttp+", "net/http+"},
+	{"daimon-control", "daimon"}, {"daimon-log", "daimon"},
 }
 
 // idleRatios are of memory.
@@ -84,9 +89,12 @@ func (o Options) able() string {
 
 func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	switch s.Name {
-	case "daimon":
+	case "daimon", "daimon-control", "daimon-log":
 		if s.Program = o.Server; o.Server == "" {
 			s.Program, err = b.Daimon("examples/httpd")
+		}
+		if s.Name == "daimon-log" {
+			s.Flags = []string{"-access-log", filepath.Join(b.To, "access.log")}
 		}
 	case "nginx":
 		err = nginx.Prepare(b, s, o.Nginx)
@@ -106,7 +114,7 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	case "net/http+":
 		err = free(b, s, "http/nethttp")
 	default:
-		err = fmt.Errorf("-servers takes some of %s", all)
+		err = fmt.Errorf("-servers takes some of %s,%s", all, logging)
 	}
 	return err
 }
