@@ -70,7 +70,7 @@ const floors = `
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/filtertest   act listener monitor net net/netip
-	internal/servertest   act demon shutdown monitor internal/hook internal/netpoll internal/readiness internal/tier listener context
+	internal/servertest   act demon shutdown monitor internal/hook internal/netpoll internal/readiness internal/race internal/tier listener context
 	                  github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
 

@@ -30,6 +30,7 @@ func TestWeb(t *testing.T) {
 		{"a site with a router of chi", handlers},
 		{"a chat in two windows", func(t *testing.T, p *tab) { chatting(t, p, open(t, browser)) }},
 		{"what a server is doing", inspected},
+		{"messages that are compressed", messages},
 		{"an end with idle connections", endIdle},
 		{"an end in the middle of a download", endBusy},
 	}

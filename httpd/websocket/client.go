@@ -77,7 +77,7 @@ func (e *DialError) Unwrap() error { return e.Err }
 
 // Dial returns an action that connects, makes the handshake, and then runs the action of Handler, up to the end of the
 // connection. It fails with a *DialError, or as the Handler's action has failed. A connection that was lost is no failure by
-// itself: what Receive returns says how it has ended. An order does not end the attempt to connect: the Handler's action is
+// itself: Err of the Conn says how it has ended. An order does not end the attempt to connect: the Handler's action is
 // told of it. Each Dial makes one connection; to connect again is the caller's.
 func (v *Client) Dial() act.Action {
 	if v.Handler == nil {

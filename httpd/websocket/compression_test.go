@@ -256,37 +256,6 @@ func TestCompressedMessagesOfManySizes(t *testing.T) {
 	}
 }
 
-// Messages are lent for the turn, whether they were compressed or not.
-func TestInflatedMessagesAreLentForTheTurn(t *testing.T) {
-	w := newWorld(t)
-	var all []string
-	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-		var lent [][]byte
-		for {
-			m, err := a.conn.Receive()
-			if err != nil {
-				for _, p := range lent {
-					all = append(all, string(p))
-				}
-				return a.conn.Next(t, err)
-			}
-			lent = append(lent, m.Data)
-		}
-	}}
-	v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Compression: websocket.Compression{On: true}}}
-	c, _ := w.offer(v, listener.Limits{}, offers)
-	var says strings.Builder
-	var want []string
-	for i := range 60 {
-		p := fmt.Sprint(i, strings.Repeat("-", i*i*10))
-		says.WriteString(squeezed(p) + text(p[:i+1]))
-		want = append(want, p, p[:i+1])
-	}
-	c.send(says.String(), bye(1000, ""))
-	require.Equal(t, `close 1000 ""`, c.rest())
-	require.Equal(t, want, all)
-}
-
 // A message that is pushed is compressed once, for connections with context takeover and without. Those before it and behind
 // it refer to what they should.
 func TestPreparedMessagesAreCompressedOnce(t *testing.T) {

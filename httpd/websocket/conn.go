@@ -31,6 +31,13 @@ type Message struct {
 	Last bool
 }
 
+// Codes of RFC 6455 7.4.1 for [Conn.Close], and of a [CloseError]. Those from 3000 to 4999 are free for a program's own protocol.
+const (
+	CodeNormal    = frame.Normal    // 1000, the purpose is fulfilled
+	CodeGoingAway = frame.GoingAway // 1001, a server ends, or a page is left
+	CodePolicy    = frame.Policy    // 1008, the peer does what it may not, and no other code says what
+)
+
 // CloseError says how a connection has ended. The codes are those of RFC 6455 7.4.1: the peer's if it has closed, 1005 if it
 // has not said why, 1006 if it has gone without a close handshake or does not answer. If the peer has broken the protocol,
 // it is the code that it was told: 1002, 1007 or 1009.
@@ -124,6 +131,15 @@ func (c *Conn) Scheduler() *act.Scheduler { return c.conn.Scheduler() }
 // Subprotocol returns the one that was chosen, or "".
 func (c *Conn) Subprotocol() string { return c.subprotocol }
 
+// Err returns how the connection has ended, as Receive does, or nil if it has not. It may be called when the action has
+// finished, as by a client that connects again; see [Client.Dial].
+func (c *Conn) Err() error {
+	if c.closed && c.extra.got == nil {
+		return net.ErrClosed
+	}
+	return c.extra.got
+}
+
 // Receive returns the next message. It is lent until the turn ends, and must not be changed. Otherwise the error is an
 // act.Blocked; a *CloseError if the connection has ended, however it did; net.ErrClosed after Close; or what the system
 // reports. If ReceivePiece has returned pieces of the message, the rest is returned.
@@ -135,8 +151,8 @@ func (c *Conn) Receive() (Message, error) { return c.receive(true) }
 func (c *Conn) ReceivePiece() (Message, error) { return c.receive(false) }
 
 func (c *Conn) receive(whole bool) (Message, error) {
-	if c.closed && c.extra.got == nil {
-		return Message{}, net.ErrClosed
+	if err := c.Err(); err == net.ErrClosed {
+		return Message{}, err
 	}
 	for {
 		if err := c.begin(); err != nil {
@@ -336,6 +352,9 @@ func (c *Conn) fail(code int, err error) error {
 // fits into listener.Limits.High together with what is queued; if nothing is queued there is room for a message of any size.
 // Otherwise the error is an act.Blocked, woken when there may be room. It is net.ErrClosed after Close, and when the
 // connection has ended; or what the system reports.
+//
+// A message for which there is no room before the peer closes is not sent: the answer to a close frame goes out at once, and
+// a peer that does not read could hold it up (RFC 6455 5.5.1).
 func (c *Conn) Send(t Type, p []byte) error {
 	if t != Text && t != Binary {
 		panic("websocket: Send of no type")

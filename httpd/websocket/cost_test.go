@@ -9,40 +9,10 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
-
-// replay is a stream that delivers the same frames again and again, and discards what is written.
-type replay struct {
-	monitor.Stream
-	says   []byte
-	there  bool
-	sent   int
-	reader act.Waker
-}
-
-func (m *replay) Lend(int) ([]byte, error) {
-	if !m.there {
-		return nil, monitor.ErrWouldBlock
-	}
-	m.there = false
-	return m.says, nil
-}
-
-func (m *replay) Send(head, p []byte, _ int) (int, error) {
-	m.sent += len(head) + len(p)
-	return len(p), nil
-}
-
-func (m *replay) Queued() (int, error) { return 0, nil }
-
-func (m *replay) AwaitInput(w act.Waker) {
-	if m.reader = w; m.there {
-		w.Wake()
-	}
-}
 
 // What comes in one piece and is answered in one turn costs no allocation, and neither does a push that there is room for.
 func TestAMessageAllocatesNothing(t *testing.T) {
@@ -78,20 +48,19 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			m := &replay{says: []byte(handshake + "\r\n"), there: true}
+			m := &servertest.Replay{Says: []byte(handshake + "\r\n")}
 			v := &websocket.Server{Handler: row.handler}
 			w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(listener.NewConn(w.S, m, listener.Limits{})))
 			once := func() {
-				m.there = true
-				m.reader.Wake()
+				m.Again()
 				for n := 1; n > 0; {
 					n, _ = w.S.Step(10)
 				}
 			}
 			once()
-			m.says, m.sent = []byte(row.says), 0
+			m.Says, m.Sent = []byte(row.says), 0
 			require.Zero(t, testing.AllocsPerRun(200, once))
-			require.Greater(t, m.sent, 200*5)
+			require.Greater(t, m.Sent, 200*5)
 		})
 	}
 }

@@ -500,30 +500,49 @@ func TestAnotherTaskSendsAndCloses(t *testing.T) {
 
 // What a message has lent is valid in this turn, also after further calls; memory of the connection is not.
 func TestMessagesAreLentForTheTurn(t *testing.T) {
-	w := newWorld(t)
-	var all []string
-	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-		var lent [][]byte
-		for {
-			m, err := a.conn.Receive()
-			if err != nil {
-				for _, p := range lent {
-					all = append(all, string(p))
+	for name, row := range map[string]struct {
+		compression bool
+		says        func(i int) (says string, want []string)
+	}{
+		"plain": {false, func(i int) (string, []string) {
+			word := fmt.Sprint(i, strings.Repeat("-", 100*i))
+			return text(word) + begin("ab") + last("c"), []string{word, "abc"}
+		}},
+		"compressed": {true, func(i int) (string, []string) {
+			word := fmt.Sprint(i, strings.Repeat("-", i*i*10))
+			return squeezed(word) + text(word[:i+1]), []string{word, word[:i+1]}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var all []string
+			a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
+				var lent [][]byte
+				for {
+					m, err := a.conn.Receive()
+					if err != nil {
+						for _, p := range lent {
+							all = append(all, string(p))
+						}
+						return a.conn.Next(t, err)
+					}
+					lent = append(lent, m.Data)
 				}
-				return a.conn.Next(t, err)
+			}}
+			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Compression: websocket.Compression{On: row.compression}}}
+			c, _ := w.offer(v, listener.Limits{}, offers)
+			var says strings.Builder
+			var want []string
+			for i := range 60 {
+				p, messages := row.says(i)
+				says.WriteString(p)
+				want = append(want, messages...)
 			}
-			lent = append(lent, m.Data)
-		}
-	}}
-	c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
-	var says, want []string
-	for i := range 50 {
-		word := fmt.Sprint(i, strings.Repeat("-", 100*i))
-		says, want = append(says, text(word)), append(want, word)
+			c.send(says.String(), bye(1000, ""))
+			require.Equal(t, `close 1000 ""`, c.rest())
+			require.Equal(t, want, all)
+		})
 	}
-	c.send(strings.Join(says, "")+begin("ab")+last("c")+text("d"), bye(1000, ""))
-	require.Equal(t, `close 1000 ""`, c.rest())
-	require.Equal(t, append(want, "abc", "d"), all)
 }
 
 // Receive takes the rest of what was begun in pieces. Pieces come as bytes do.
@@ -555,6 +574,21 @@ func TestSubprotocol(t *testing.T) {
 	c.send(handshake + "Sec-WebSocket-Protocol: chat.v1\r\n\r\n")
 	c.until("\r\n\r\n")
 	require.Equal(t, "chat.v1", a.conn.Subprotocol())
+}
+
+func TestErrSaysHowAConnectionHasEnded(t *testing.T) {
+	w := newWorld(t)
+	a := waits()
+	c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
+	require.NoError(t, a.conn.Err())
+	c.send(bye(3000, "enough"))
+	require.Equal(t, &websocket.CloseError{Code: 3000, Reason: "enough"}, a.conn.Err())
+
+	c = w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
+	w.Turn(func(*act.Task) { a.conn.Close(websocket.CodeNormal, "") })
+	require.Equal(t, net.ErrClosed, a.conn.Err())
+	c.send(bye(websocket.CodeNormal, ""))
+	require.Equal(t, &websocket.CloseError{Code: websocket.CodeNormal}, a.conn.Err())
 }
 
 // What was broken: the connection was closed before the report, which then had no address.

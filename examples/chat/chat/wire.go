@@ -108,10 +108,10 @@ func (x *page) tell(e event, _ bool) error { return x.conn.Push(e.page) }
 
 func (x *page) flush() error { return nil }
 
-func (x *page) abort() { x.conn.Close(1008, "too far behind") }
+func (x *page) abort() { x.conn.Close(websocket.CodePolicy, "too far behind") }
 
 func (x *page) end(t *act.Task) {
 	if t.Order() != nil {
-		x.conn.Close(1001, "the chat ends")
+		x.conn.Close(websocket.CodeGoingAway, "the chat ends")
 	}
 }

@@ -2,6 +2,7 @@ package coroutine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,19 +37,19 @@ func ExampleNew() {
 	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: sockets.Serve}).Serve)
 }
 
-// A client that connects again whenever its connection is lost, after growing pauses. An order ends the pause, or closes the
-// connection with code 1001.
+// A client that connects again whenever its connection is lost, after growing pauses, unless the server has closed it with
+// code 1000. An order ends the pause, or closes the connection with code 1001.
 func ExampleNew_reconnect() {
 	pause := time.Second
+	var latest *websocket.Conn
 	client := &websocket.Client{
 		URL: "ws://127.0.0.1:8080/?Ann",
 		Handler: func(c *websocket.Conn) act.Action {
-			pause = time.Second // there is a connection
+			latest, pause = c, time.Second // there is a connection
 			return coroutine.New(c, func(c *coroutine.Conn) error {
 				for {
 					m, err := c.Read()
 					if err != nil {
-						fmt.Println(err) // a *websocket.CloseError, or net.ErrClosed after an order
 						return err
 					}
 					fmt.Printf("%s\n", m.Data)
@@ -58,9 +59,15 @@ func ExampleNew_reconnect() {
 	}
 	stay := func(co *coro.Co) error {
 		for {
-			if err := co.Do(client.Dial()); err != nil { // nil if there was a connection, also if it was lost
-				fmt.Println(err) // a *websocket.DialError
+			err := co.Do(client.Dial())
+			if err == nil { // there was a connection
+				err = latest.Err() // a *websocket.CloseError, net.ErrClosed, or what the system reports
 			}
+			closed := (*websocket.CloseError)(nil)
+			if errors.As(err, &closed) && closed.Code == websocket.CodeNormal {
+				return nil // the server has said all
+			}
+			fmt.Println(err) // it may also be a *websocket.DialError
 			if err := co.UntilOrder(func() error { return co.Sleep(pause) }); err == coro.ErrOrdered {
 				return nil
 			} else if err != nil {

@@ -1,0 +1,46 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+)
+
+// messages has examples/websocket-echo send back messages that the browser has compressed, and compress them too: short ones,
+// which both sides may leave as they are, long ones, and those that no compression makes smaller.
+func messages(t *testing.T, p *tab) {
+	flags, scheme := []string{"-addr", "127.0.0.1:0", "-compress"}, "http"
+	if strings.Contains(t.Name(), strings.ReplaceAll(overTLS, " ", "_")) {
+		flags, scheme = append(flags, "-tls-self"), "https"
+	}
+	s := &server{exectest.Start(t, exectest.Of("../../examples/websocket-echo").Command(t, flags...)), scheme}
+	s.Listens(t, s.Said)
+	require.EqualValues(t, 404, p.visit(t, s.url("/"))) // a page of the same host may connect
+	agreed := "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
+	require.Equal(t, []any{agreed, float64(9), true, float64(1000)}, run[[]any](t, p, `async () => {
+		const socket = new WebSocket(location.origin.replace("http", "ws") + "/ws");
+		socket.binaryType = "arraybuffer";
+		const next = kind => new Promise((resolve, reject) => {
+			socket.addEventListener(kind, resolve, {once: true});
+			socket.addEventListener("error", () => reject(new Error("no connection")), {once: true});
+		});
+		await next("open");
+		let same = 0;
+		for (const text of ["", "a", "€".repeat(100), JSON.stringify({name: "Ada", said: "hello ".repeat(50)}), "x".repeat(1 << 20)]) {
+			socket.send(text);
+			same += (await next("message")).data === text;
+		}
+		for (const size of [0, 1, 1000, 60_000]) {
+			const noise = crypto.getRandomValues(new Uint8Array(size));
+			socket.send(noise);
+			const echo = new Uint8Array((await next("message")).data);
+			same += echo.length === size && echo.every((b, i) => b === noise[i]);
+		}
+		socket.close(1000);
+		const end = await next("close");
+		return [socket.extensions, same, end.wasClean, end.code];
+	}`))
+}
