@@ -127,7 +127,7 @@ const floors = `
 	# numbers of system calls
 	inspect           act httpd httpd/files internal/hook internal/netpoll internal/thread listener service shutdown
 	                  bytes context crypto/rand crypto/subtle embed encoding/binary encoding/json flag go.uber.org/zap golang.org/x/sys/unix
-	                  io/fs net net/netip net/url os reflect runtime runtime/metrics runtime/pprof text/tabwriter time
+	                  io/fs net net/netip net/url os reflect runtime runtime/metrics runtime/debug runtime/pprof text/tabwriter time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
 	program           act demon internal/cli listener monitor service shutdown

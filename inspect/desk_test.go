@@ -188,3 +188,30 @@ func TestAStuckSchedulerIsShownAsItWas(t *testing.T) {
 		return x.Report(true).Schedulers[1].Late == 0
 	}, time.Minute, time.Millisecond, "it goes on")
 }
+
+// A Group may run again: a scheduler keeps its desk, and the counts go on.
+func TestAGroupThatIsRunAgainIsInspectedOnce(t *testing.T) {
+	x := &Inspector{}
+	cfg := act.Config{Schedulers: 1}
+	x.Configure(&cfg)
+	defer x.Close()
+	g := act.NewGroup(cfg)
+	defer g.Close()
+	for run := range 2 {
+		require.NoError(t, g.Run(context.Background(), x.Setup, func(s *act.Scheduler) error {
+			q := x.desks[0].ask(true)
+			s.Spawn(act.Func(func(*act.Task) act.Directive {
+				select {
+				case answer := <-q.answer:
+					require.Len(t, answer.Tasks, 2, "this task and the desk")
+					require.EqualValues(t, run+1, kindNamed(t, answer, answer.Tasks[1].Kind).Spawned)
+					return act.Done
+				default:
+					return act.Yield
+				}
+			}))
+			return nil
+		}))
+	}
+	require.Len(t, x.desks, 1)
+}

@@ -21,6 +21,11 @@
 //
 // The pages have a scheduler of their own, which ends last: when one of the server's is stuck, they show it.
 //
+// # Stalls
+//
+// A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its [Cause], the kind of its action,
+// its connection and its stack. On systems other than Linux the cause is told from the stack alone.
+//
 // # Cost
 //
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. A question about it is answered between two

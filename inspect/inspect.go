@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"flag"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,12 +95,9 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	}
 	p := probes.Get(s)
 	p.bind()
-	d := &desk{probe: p}
-	x.mu.Lock()
-	x.clock, x.desks = s.Clock(), append(x.desks, d)
-	x.last = append(x.last, answered{&Scheduler{Index: s.Index()}, s.Now()})
-	x.mu.Unlock()
-	s.Attach(d) // without the lock: the Trace is called
+	if d := x.newDesk(p, s); d != nil {
+		s.Attach(d) // without the lock: the Trace is called
+	}
 	x.watch(p, s)
 	if x.site != nil || x.Address == "" {
 		return nil
@@ -107,6 +105,19 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	var err error
 	x.site, err = x.serve(s.Logger())
 	return err
+}
+
+// newDesk returns a desk for s; nil if there is one, because the Group has run before.
+func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if slices.ContainsFunc(x.desks, func(d *desk) bool { return d.probe == p }) {
+		return nil
+	}
+	d := &desk{probe: p}
+	x.clock, x.desks = s.Clock(), append(x.desks, d)
+	x.last = append(x.last, answered{&Scheduler{Index: s.Index()}, s.Now()})
+	return d
 }
 
 // watch has the watchdog look at s, from the first scheduler on.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -239,6 +240,31 @@ func culprit(frames []runtime.Frame) int {
 	return -1
 }
 
+// writer is culprit without the standard library: what it computes for long somebody has asked it to. If there is nothing
+// else it is culprit.
+func writer(frames []runtime.Frame) int {
+	for i, f := range frames {
+		if path := packageOf(f.Function); path != "" && path != actPath && path != "golang.org/x/sys/unix" && !standard(path) {
+			return i
+		}
+	}
+	return culprit(frames)
+}
+
+// standard reports whether the package with this path is of the standard library: its first part has no dot. Programs and
+// their own modules may have such paths as well.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".") && path != "main" && path != mainModule && !strings.HasPrefix(path, mainModule+"/")
+}
+
+var mainModule = func() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" {
+		return info.Main.Path
+	}
+	return "main"
+}()
+
 // packageOf returns the import path in the name of a function: example.com/a/b of example.com/a/b.(*T).Method.func1.
 func packageOf(function string) string {
 	slash := strings.LastIndexByte(function, '/') + 1
@@ -251,7 +277,7 @@ func place(f runtime.Frame) string { return fmt.Sprintf("%s:%d", f.File, f.Line)
 // write puts the stack into s.
 func (s *Stall) write(frames []runtime.Frame) {
 	frames = ofTurn(frames)
-	if i := culprit(frames); i >= 0 {
+	if i := writer(frames); i >= 0 {
 		s.Func, s.At = frames[i].Function, place(frames[i])
 	}
 	s.Stack = nil

@@ -30,9 +30,9 @@ type Stall struct {
 	Cause  Cause  `json:"cause"`
 	Detail string `json:"detail,omitempty"` // the system call; what it is parked in
 
-	// Func and At are the innermost function that is neither of the Go runtime, nor of a package of the standard library
-	// in which one waits, nor of package act; At is its file and line. Stack has all functions of the turn, the innermost
-	// first. They are empty if the stack could not be had: see the comment of the function stackOf.
+	// Func and At are the innermost function that is neither of the standard library nor of package act; At is its file and
+	// line. Stack has all functions of the turn, the innermost first. They are empty if the stack could not be had: see the
+	// comment of the function stackOf.
 	Func  string   `json:"func,omitempty"`
 	At    string   `json:"at,omitempty"`
 	Stack []string `json:"stack,omitempty"`
