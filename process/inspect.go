@@ -55,7 +55,7 @@ func (c *core) row() (row hook.Process, alive bool) {
 		c.unlock(w)
 		return row, false
 	}
-	row.ID, row.State = c.id, stateName(w)
+	row.ID, row.State = c.id, stateOf(w)
 	row.Mailbox, row.Limit = c.body.length(w&states == sleeping)
 	if x := c.rare; x != nil {
 		row.Name, row.Dropped = x.name, x.dropped
@@ -71,8 +71,8 @@ func (c *core) row() (row hook.Process, alive bool) {
 	return row, true
 }
 
-// stateName returns the state that the word w has.
-func stateName(w uint32) string {
+// stateOf returns the state that the word w has.
+func stateOf(w uint32) string {
 	switch w & states {
 	case queued:
 		return "queued"
