@@ -75,7 +75,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 		}
 		require.FileExists(t, filepath.Join(o.Profile, r.name+"-daimon.pprof"))
 	}
-	last := regexp.MustCompile(`(?m)^ +1(\.\d)?s `).FindAllString(out.String(), -1) // later on a busy machine
+	last := regexp.MustCompile(`(?m)^ +\d+(\.\d)?s `).FindAllString(out.String(), -1) // those before are of less than a second
 	require.Len(t, last, 4, "the last samples of the two long rows")
 	for _, wrong := range []string{"NaN", "Inf"} {
 		require.NotContains(t, out.String(), wrong)
