@@ -30,12 +30,17 @@ type desk struct {
 // question is what a desk is asked.
 type question struct {
 	tasks  bool // and processes, one by one
+	room   []Task
 	answer chan *Scheduler
 }
 
-// ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. Any goroutine.
-func (d *desk) ask(tasks bool) *question {
-	q := &question{tasks, make(chan *Scheduler, 1)}
+// ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. It makes room for as
+// many tasks as expected here: to grow a list of very many, and to copy it, would hold up the scheduler. Any goroutine.
+func (d *desk) ask(tasks bool, expected int) *question {
+	q := &question{tasks: tasks, answer: make(chan *Scheduler, 1)}
+	if tasks {
+		q.room = make([]Task, 0, expected+expected/8)
+	}
 	for !d.pending.CompareAndSwap(nil, q) {
 		if old := d.pending.Load(); old != nil {
 			return old
@@ -68,6 +73,7 @@ func (d *desk) Act(t *act.Task) act.Directive {
 
 func (d *desk) begin() {
 	d.report = d.probe.report()
+	d.report.Tasks = d.question.room
 	d.place, d.lists = 1, nil
 	hook.Counts(d.probe.s, d.add)
 	hook.EachLocal(d.probe.s, func(v any) {

@@ -27,7 +27,7 @@ func (w *waiter) Waits(add func(string)) { add(w.what) }
 
 // asked returns the answer of the only desk of x, which has to come in one Step after another.
 func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *Scheduler {
-	q := x.desks[0].ask(tasks)
+	q := x.desks[0].ask(tasks, 0)
 	step(t, s)
 	select {
 	case answer := <-q.answer:
@@ -93,9 +93,10 @@ func TestManyTasksAreVisitedInSlices(t *testing.T) {
 		s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
 		return act.Yield
 	}))
-	q := x.desks[0].ask(true)
+	q := x.desks[0].ask(true, 2*many)
 	step(t, s)
 	answer := <-q.answer
+	require.Same(t, &q.room[:1][0], &answer.Tasks[0], "the list did not grow on the scheduler")
 	seen := map[string]int{}
 	for _, task := range answer.Tasks {
 		if len(task.Waits) == 1 {
@@ -199,7 +200,7 @@ func TestAGroupThatIsRunAgainIsInspectedOnce(t *testing.T) {
 	defer g.Close()
 	for run := range 2 {
 		require.NoError(t, g.Run(context.Background(), x.Setup, func(s *act.Scheduler) error {
-			q := x.desks[0].ask(true)
+			q := x.desks[0].ask(true, 0)
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
 				select {
 				case answer := <-q.answer:

@@ -29,6 +29,6 @@
 // # Cost
 //
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. A question about it is answered between two
-// turns, for at most a millisecond at a time; viewers share the answers, which are asked for once a second at most. What a task
+// turns, for about a millisecond at a time; viewers share the answers, which are asked for once a second at most. What a task
 // waits for is asked of its action then, and kept nowhere. Each task costs 16 bytes more.
 package inspect

@@ -160,7 +160,8 @@ func (x *Inspector) Report(tasks bool) *Report {
 	}
 	questions := make([]*question, len(x.desks))
 	for i, d := range x.desks {
-		questions[i] = d.ask(tasks)
+		known := x.last[i].Counts
+		questions[i] = d.ask(tasks, int(known["tasks"]+known["demons"])+64)
 	}
 	r := &Report{Time: x.clock.Wall()}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

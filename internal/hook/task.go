@@ -10,9 +10,8 @@ type Task struct {
 	State      string        // ready, running, waiting, offloaded, out of turns, abandoned
 	Demon      bool          // installed or attached
 	Background bool          // attached
-	Ordered    bool          // has been told of an order
 	Timers     int           // armed
-	Due        time.Duration // from now until the first of them; less than 0 never
+	Due        time.Duration // from now until the first of them
 }
 
 var (
