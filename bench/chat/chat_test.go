@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/bench/internal/server"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,8 +24,9 @@ func TestRunMeasuresEachDeliveryAndJudgesTheP99(t *testing.T) {
 
 // What was broken: the error was lost in a panic.
 func TestVisitorsThatFindNobody(t *testing.T) {
-	at, err := freeAddress()
+	at, free, err := server.Reserve()
 	require.NoError(t, err)
+	defer free()
 	_, err = enter(context.Background(), at, Options{Visitors: 2})
 	require.ErrorIs(t, err, unix.ECONNREFUSED)
 }

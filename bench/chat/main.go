@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -54,10 +53,11 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	web, err := freeAddress()
+	web, free, err := server.Reserve()
 	if err != nil {
 		return err
 	}
+	defer free()
 	s := &server.Process{Name: "chat", Program: program, Reactors: o.Reactors, Flags: []string{"-web", web.String()}}
 	if err := s.Start(ctx); err != nil {
 		return err
@@ -109,14 +109,4 @@ func quantiles(all []time.Duration) func(q float64) time.Duration {
 	return func(q float64) time.Duration {
 		return all[min(int(q*float64(len(all))), len(all)-1)].Round(10 * time.Microsecond)
 	}
-}
-
-// freeAddress asks the kernel for a free port. If another process takes it first, the server fails to start.
-func freeAddress() (*net.TCPAddr, error) {
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr), nil
 }

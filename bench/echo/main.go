@@ -25,6 +25,7 @@ type Options struct {
 	Server                string  // a binary; "": Daimon's examples/echo, built here
 	Coro                  bool    // examples/echo-coro and reads beside it
 	Plain                 bool    // package net beside them
+	Inspect               bool    // the server with -inspect, and itself once more as the control
 	Apart                 bool    // the load generator has a CPU of its own
 	Max, MaxCoro          float64 // the median ratios that are still good; 0: any
 	Idle                  int     // connections; 0: CPU is measured, not memory
@@ -40,6 +41,7 @@ func main() {
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr and -reactors) instead of examples/echo")
 	flag.BoolVar(&o.Coro, "coro", false, "measure examples/echo-coro and reads too, against examples/echo")
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
+	flag.BoolVar(&o.Inspect, "inspect", false, "measure the server with -inspect too, against itself without")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
 	flag.Float64Var(&o.Max, "max", 0, "fail when the median of daimon/epoll is above this (0: never)")
 	flag.Float64Var(&o.MaxCoro, "max-coro", 0, "with -coro: fail when the median of coro/daimon is above this (0: never)")
@@ -92,6 +94,12 @@ func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.
 		reads, coro := add("reads", p.Reads), add("coro", p.Coro)
 		divide(reads, coro+1, 0)
 		divide(coro, coro+1, o.MaxCoro)
+	}
+	if o.Inspect {
+		inspected, again := add("inspect", p.Subject), add("again", p.Subject)
+		servers[inspected].Flags = []string{"-inspect", "127.0.0.1:0", "-inspect-token", "bench"}
+		divide(inspected, again+1, 0)
+		divide(again, again+1, 0)
 	}
 	subject := add(name, p.Subject)
 	epoll := add("epoll", p.Epoll)

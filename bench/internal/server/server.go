@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,7 +34,7 @@ type Process struct {
 	Port     int      // chosen by Start
 	PID      int      // set by Start
 	cmd      *exec.Cmd
-	end      context.CancelFunc
+	end      func()
 }
 
 // StartAll starts the servers one after the other. stop ends those that run, also after an error.
@@ -55,19 +56,26 @@ func StartAll(ctx context.Context, all []*Process) (stop func(), err error) {
 
 // Start runs the program until ctx ends (then it sends SIGTERM, and after patience SIGKILL). It returns when the server
 // accepts connections and its workers run. After an error it does not run.
-func (s *Process) Start(ctx context.Context) (err error) {
-	if s.Port, err = freePort(); err != nil {
+func (s *Process) Start(ctx context.Context) error {
+	at, free, err := Reserve()
+	if err != nil {
 		return err
 	}
+	s.Port = at.Port
 	ctx, cancel := context.WithCancel(ctx)
 	s.cmd = exec.CommandContext(ctx, s.Program, append([]string{"-addr", s.Addr(), "-reactors", strconv.Itoa(s.Reactors)}, s.Flags...)...)
 	s.cmd.Stderr = os.Stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = patience
-	s.end = cancel
+	s.end = sync.OnceFunc(func() {
+		cancel()
+		_ = s.cmd.Wait() // the exit status is ignored: the C server has no orderly end
+		free()
+	})
 	if err := cpu.On(s.CPUs, s.cmd.Start); err != nil {
 		cancel()
+		free()
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	s.PID = s.cmd.Process.Pid
@@ -88,14 +96,28 @@ func (s *Process) Tie() error {
 	return err
 }
 
-// freePort asks the kernel for a free port. If another process takes it first, the server fails to start.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Reserve binds a socket that never listens to a free port of 127.0.0.1, and returns its address. Until free is called the
+// kernel gives that port to nobody that asks for any port; a server that sets SO_REUSEADDR can listen on it: socket(7).
+func Reserve() (at *net.TCPAddr, free func(), err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, err
+		return nil, nil, os.NewSyscallError("socket", err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	free = func() { unix.Close(fd) }
+	loopback := [4]byte{127, 0, 0, 1}
+	var name unix.Sockaddr
+	err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
+	if err == nil {
+		err = os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback}))
+	}
+	if err == nil {
+		name, err = unix.Getsockname(fd)
+	}
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	return &net.TCPAddr{IP: loopback[:], Port: name.(*unix.SockaddrInet4).Port}, free, nil
 }
 
 // Addr is where it listens.
@@ -122,11 +144,8 @@ func (s *Process) ready() error {
 	return nil
 }
 
-// Stop ends the process and waits for it. It ignores the exit status: the C server has no orderly end.
-func (s *Process) Stop() {
-	s.end()
-	_ = s.cmd.Wait()
-}
+// Stop ends the process and waits for it.
+func (s *Process) Stop() { s.end() }
 
 // family is the process and its children: proc_pid_task(5), "children". A kernel without that file has
 // CONFIG_PROC_CHILDREN switched off; there a server with workers is refused by Start, not measured by half.
