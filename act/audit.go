@@ -3,6 +3,7 @@ package act
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/hook"
@@ -30,6 +31,7 @@ func init() {
 	}
 	hook.AtPassEnd = func(s any, f func()) { s.(*Scheduler).passEnds = append(s.(*Scheduler).passEnds, f) }
 	hook.Place = func(t any) uint32 { return t.(*Task).s.slab.place(t.(*Task)) }
+	hook.Kind = func(t any) string { return t.(*Task).kind() }
 	hook.EachTask = func(s any, from uint32, visit func(hook.Task) bool) uint32 {
 		return s.(*Scheduler).eachTask(from, visit)
 	}
@@ -45,7 +47,16 @@ func init() {
 		return nil
 	}
 	hook.Counts = func(s any, add func(string, uint64)) { s.(*Scheduler).eachCount(add) }
+	hook.Idler = func(s any) any { return s.(*Scheduler).idler.Load().Idler }
+	hook.Order = func(s any) (any, time.Duration, time.Duration) {
+		if o, since, left := s.(*Scheduler).inForce(); o != nil {
+			return o, since, left
+		}
+		return nil, 0, 0
+	}
+	hook.EndsLast = func(t any) bool { return t.(*Task).flags&last != 0 }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
+	hook.Progress = func(s any) { s.(*Scheduler).noteProgress() }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }
 	audit.Waits = func(w any) bool {
@@ -89,7 +100,7 @@ func (s *Scheduler) audit() error {
 			}
 		}
 	}
-	live, installed, out := 0, 0, 0
+	live, installed, out, lasts := 0, 0, 0, 0
 	var wrong error
 	s.slab.all(func(t *Task) {
 		if (t.state == ready || t.state == exhausted) != queued[t] {
@@ -110,10 +121,13 @@ func (s *Scheduler) audit() error {
 		if t.state == exhausted {
 			out++
 		}
+		if t.flags&last != 0 && t.state != abandoned {
+			lasts++
+		}
 	})
-	if wrong == nil && (live != s.live || installed != s.installed || out != s.exhaustedCount) {
-		wrong = fmt.Errorf("there are %d tasks and %d demons, %d of them out of turns; counted are %d, %d and %d",
-			live, installed, out, s.live, s.installed, s.exhaustedCount)
+	if wrong == nil && (live != s.live || installed != s.installed || out != s.exhaustedCount || lasts != s.lasts) {
+		wrong = fmt.Errorf("there are %d tasks and %d demons, %d of them out of turns and %d last; counted are %d, %d, %d and %d",
+			live, installed, out, lasts, s.live, s.installed, s.exhaustedCount, s.lasts)
 	}
 	return wrong
 }

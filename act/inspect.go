@@ -1,7 +1,11 @@
 package act
 
 import (
+	"reflect"
+	"time"
+
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // counts are of what a scheduler has done and a Trace does not see. They are plain numbers of its thread.
@@ -25,13 +29,17 @@ func (s *Scheduler) eachCount(add func(name string, n uint64)) {
 	add("tasks", uint64(s.live))
 	add("demons", uint64(s.installed))
 	add("held", uint64(s.held))
-	add("turns_total", s.ended)
+	add("turns_total", s.ended-s.counts.posts)
 	add("passes_total", s.counts.passes)
 	add("posts_total", s.counts.posts)
+	add("timers", uint64(s.timers.Armed()))
 	add("timers_total", s.counts.timers)
 	add("remote_events_total", s.counts.remoteEvents)
 	add("offloads_total", s.counts.offloads)
-	add("offloads", s.counts.offloads-s.counts.returned)
+	add("offloads", s.counts.offloads-s.counts.returned) // queued and running
+	if x, ok := s.group.cfg.Executor.(executor); ok && s.index == 0 {
+		add("offloads_running", uint64(x.Running())) // those of Reserve are not among them
+	}
 }
 
 // eachTask is hook.EachTask.
@@ -50,7 +58,7 @@ func (s *Scheduler) eachTask(from uint32, visit func(hook.Task) bool) (next uint
 func (s *Scheduler) describe(t *Task, place uint32) hook.Task {
 	d := hook.Task{
 		Task: t, ID: place, Action: t.action, State: stateNames[t.state],
-		Demon: t.flags&isDemon != 0, Background: t.flags&background != 0,
+		Demon: t.flags&isDemon != 0, Told: s.order != nil && t.flags&untold == 0,
 	}
 	for tm := t.timers; tm != nil; tm = tm.next {
 		if d.Timers++; d.Timers == 1 || tm.When() < d.Due {
@@ -66,4 +74,29 @@ func (s *Scheduler) describe(t *Task, place uint32) hook.Task {
 var stateNames = [...]string{
 	ready: "ready", running: "running", waiting: "waiting", offloaded: "offloaded",
 	exhausted: "out of turns", abandoned: "abandoned",
+}
+
+// inForce is hook.Order.
+func (s *Scheduler) inForce() (order shutdown.Order, since, left time.Duration) {
+	now := s.clock.Monotonic()
+	if s.terms.Until > 0 {
+		left = max(0, s.terms.Until-now)
+	}
+	return s.order, now - s.ordered, left
+}
+
+// kind is hook.Kind.
+func (t *Task) kind() string {
+	a := t.action
+	if x, ok := a.(hook.Serving); ok {
+		if t.flags&isDemon != 0 {
+			return "demon of " + x.Service()
+		}
+		return x.Service()
+	}
+	of := reflect.TypeOf(a)
+	if of.Kind() == reflect.Func {
+		return Name(a)
+	}
+	return of.String()
 }

@@ -62,7 +62,6 @@ func TestWhatIsSeenOfTasks(t *testing.T) {
 	require.Equal(t, "offloaded", all[1].State)
 	require.False(t, all[1].Demon)
 	require.True(t, all[2].Demon)
-	require.True(t, all[2].Background)
 
 	counts := map[string]uint64{}
 	hook.Counts(s, func(name string, n uint64) { counts[name] = n })

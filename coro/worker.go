@@ -88,16 +88,28 @@ func (p *pool) resume(co *Co) act.Directive {
 
 // work is the coroutine's function.
 func (w *worker) work(yield func(act.Directive) bool) {
-	w.yield = yield
+	w.yield = func(d act.Directive) bool {
+		onward := yield(d)
+		w.resumed()
+		return onward
+	}
+	w.resumed()
 	for {
 		w.run()
 		if len(w.pool.idle) == maxIdle {
 			return
 		}
 		w.pool.idle = append(w.pool.idle, w)
-		if !yield(act.Done) {
+		if !w.yield(act.Done) {
 			return
 		}
+	}
+}
+
+// resumed is called after each switch to the coroutine.
+func (w *worker) resumed() {
+	if f := hook.Resumed.Load(); f != nil {
+		(*f)(w.pool.s)
 	}
 }
 

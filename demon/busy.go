@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Busy is the strategy "busy": the thread never blocks, it looks again and again. It uses a whole CPU for each
@@ -16,6 +17,9 @@ func Busy() act.Strategy {
 type busy struct{ present act.Idler }
 
 func (b busy) Idle(time.Duration) { b.present.Idle(0) }
+
+// Rest implements hook.Resting.
+func (busy) Rest() hook.Rest { return hook.Looking }
 
 // Interrupt need not wake anything: every Idle returns at once.
 func (busy) Interrupt() {}

@@ -27,6 +27,7 @@ type hybrid struct {
 
 	turns uint64        // the scheduler's count when it last looked
 	until time.Duration // when to stop looking
+	rest  hook.Rest
 	state atomic.Uint32 // of the thread, for Interrupt
 }
 
@@ -40,15 +41,20 @@ const (
 
 func (h *hybrid) Idle(atMost time.Duration) {
 	if atMost == 0 || h.looking() {
+		h.rest = hook.Looking
 		h.present.Idle(0)
 		return
 	}
+	h.rest = hook.Asleep
 	if !h.state.CompareAndSwap(awake, blocking) { // interrupted since the last block
 		atMost = 0
 	}
 	h.present.Idle(atMost)
 	h.state.Store(awake)
 }
+
+// Rest implements hook.Resting.
+func (h *hybrid) Rest() hook.Rest { return h.rest }
 
 func (h *hybrid) Interrupt() {
 	if h.state.Swap(interrupted) == blocking {

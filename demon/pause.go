@@ -25,6 +25,9 @@ type pause struct {
 	length       time.Duration
 }
 
+// Rest implements hook.Resting.
+func (p *pause) Rest() hook.Rest { return hook.Pausing }
+
 func (p *pause) Idle(atMost time.Duration) {
 	if atMost < 0 || atMost > p.length {
 		atMost = p.length

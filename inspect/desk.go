@@ -22,17 +22,32 @@ type desk struct {
 	// The question that is being answered, nil if none.
 	question *question
 	report   *Scheduler
+	until    time.Duration // the end of the present slice
 	place    uint32        // of the next task; 0 after the last
 	lists    []hook.Lister // that were met and are not finished
 	again    bool          // the first of them has not begun
+
+	task  *Task        // that is being described
+	waits func(string) // adds to its Waits
+}
+
+func newDesk(p *probe) *desk {
+	d := &desk{probe: p}
+	d.waits = func(what string) { d.task.Waits = append(d.task.Waits, what) }
+	return d
 }
 
 // question is what a desk is asked.
 type question struct {
 	tasks  bool // and processes, one by one
 	room   []Task
+	more   [][]Task // those for which there was no room
 	answer chan *Scheduler
 }
+
+// piece is how many tasks are in one of question.more. The scheduler allocates it, and a large allocation may have to help the
+// collector for long.
+const piece = 128
 
 // ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. It makes room for as
 // many tasks as expected here: to grow a list of very many, and to copy it, would hold up the scheduler. Any goroutine.
@@ -59,13 +74,13 @@ func (d *desk) Act(t *act.Task) act.Directive {
 		}
 		d.begin()
 	}
-	for until := d.probe.clock() + slice; d.work(); {
-		if d.probe.clock() >= until {
+	for d.until = d.probe.clock() + slice; d.work(); {
+		if d.late() {
 			return act.Yield
 		}
 	}
 	q, report := d.question, d.report
-	d.question, d.report = nil, nil
+	d.question, d.report, d.task = nil, nil, nil
 	d.pending.Store(nil)
 	q.answer <- report
 	return act.Yield // another question may have come
@@ -73,7 +88,6 @@ func (d *desk) Act(t *act.Task) act.Directive {
 
 func (d *desk) begin() {
 	d.report = d.probe.report()
-	d.report.Tasks = d.question.room
 	d.place, d.lists = 1, nil
 	hook.Counts(d.probe.s, d.add)
 	hook.EachLocal(d.probe.s, func(v any) {
@@ -93,28 +107,46 @@ func (d *desk) meet(v any) {
 	}
 }
 
-// rows is how many rows are visited between two readings of the clock.
-const rows = 16
+// unasked is how many tasks are passed between two readings of the clock if nothing of them is asked.
+const unasked = 16
 
-// work visits a few tasks, or a few rows of a list, and reports whether there are more.
+// late reports whether the slice is over. The clock is read for each task and each row: to describe one allocates memory, and
+// an allocation may have to help the collector.
+func (d *desk) late() bool { return d.probe.clock() >= d.until }
+
+// next returns the place of a further task in the answer.
+func (d *desk) next() *Task {
+	q := d.question
+	list := &q.room
+	if len(q.room) == cap(q.room) {
+		if n := len(q.more); n == 0 || len(q.more[n-1]) == piece {
+			q.more = append(q.more, make([]Task, 0, piece))
+		}
+		list = &q.more[len(q.more)-1]
+	}
+	*list = (*list)[:len(*list)+1]
+	return &(*list)[len(*list)-1]
+}
+
+// work visits tasks, or the rows of a list, until the slice is over, and reports whether there may be more.
 func (d *desk) work() bool {
-	left := rows
 	if d.place != 0 {
 		d.place = hook.EachTask(d.probe.s, d.place, func(t hook.Task) bool {
 			if t.Demon {
 				d.meet(t.Action)
 			}
 			if d.question.tasks {
-				d.report.Tasks = append(d.report.Tasks, d.probe.describe(t))
+				d.task = d.next()
+				d.describe(t)
 			}
-			left--
-			return left > 0
+			return !d.question.tasks && t.ID%unasked != 0 || !d.late()
 		})
 		return true
 	}
 	if len(d.lists) == 0 {
 		return false
 	}
+	refused := false
 	more := d.lists[0].List(d.again, func(v any) bool {
 		switch v := v.(type) {
 		case *hook.Service:
@@ -123,45 +155,45 @@ func (d *desk) work() bool {
 			d.report.Stages = append(d.report.Stages, *v)
 		case *hook.Process:
 			if !d.question.tasks {
-				return false
+				return false // the list is over: there are no other rows
 			}
 			d.report.Processes = append(d.report.Processes, *v)
 		}
-		left--
-		return left > 0
+		refused = d.late()
+		return !refused
 	})
-	if d.again = false; !more || left > 0 {
+	if d.again = false; !more || !refused {
 		d.lists, d.again = d.lists[1:], true
 	}
 	return true
 }
 
-// describe returns what is known of a task.
-func (p *probe) describe(t hook.Task) Task {
+// describe writes what is known of a task into d.task.
+func (d *desk) describe(t hook.Task) {
+	p, to := d.probe, d.task
 	r := p.row(t.Task.(*act.Task))
 	now := p.millis()
-	d := Task{
-		ID: t.ID, Scheduler: p.index, Kind: r.kind.name, State: t.State, Demon: t.Demon,
+	*to = Task{
+		ID: t.ID, Scheduler: p.index, Kind: r.kind.name, State: t.State, Demon: t.Demon, Told: t.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
 	}
 	if t.State == "offloaded" || t.State == "abandoned" { // the action belongs to its function
-		d.Name, d.Waits = d.Kind, []string{"a function that runs elsewhere"}
-		return d
+		to.Name, to.Waits = to.Kind, []string{"a function that runs elsewhere"}
+		return
 	}
-	d.Name = act.Name(t.Action)
+	to.Name = act.Name(t.Action)
 	if x, ok := t.Action.(hook.Connected); ok {
 		if c, open := x.Connection(); open {
-			d.Peer, d.Unread, d.Queued, d.Still = c.Peer, c.Unread, c.Queued, c.Still
+			to.Peer, to.Unread, to.Queued, to.Still = c.Peer, c.Unread, c.Queued, c.Still
 		}
 	}
 	if t.State == "ready" {
-		return d
+		return
 	}
-	hook.AskWaits(t.Action, func(what string) { d.Waits = append(d.Waits, what) })
+	hook.AskWaits(t.Action, d.waits)
 	if t.Timers > 0 {
-		d.Waits = append(d.Waits, fmt.Sprintf("a timer due in %v", t.Due.Round(time.Millisecond)))
+		d.waits(fmt.Sprintf("a timer due in %v", t.Due.Round(time.Millisecond)))
 	}
-	return d
 }
 
 // Stop is ignored: questions about the end are answered as well.

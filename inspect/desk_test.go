@@ -29,13 +29,11 @@ func (w *waiter) Waits(add func(string)) { add(w.what) }
 func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *Scheduler {
 	q := x.desks[0].ask(tasks, 0)
 	step(t, s)
-	select {
-	case answer := <-q.answer:
-		return answer
-	default:
-		require.Fail(t, "no answer")
-		return nil
-	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	answer := q.wait(over)
+	require.NotNil(t, answer, "no answer")
+	return answer
 }
 
 func TestTasksAreDescribed(t *testing.T) {
@@ -61,6 +59,33 @@ func TestTasksAreDescribed(t *testing.T) {
 	require.Empty(t, asked(t, s, x, false).Tasks)
 }
 
+// An order to end is a thing to wait for: it is shown with its terms, and each task says whether it was told.
+func TestAnOrderIsInTheReport(t *testing.T) {
+	s, x, c := inspected(t)
+	s.Spawn(&waiter{what: "a letter"})
+	step(t, s)
+	r := asked(t, s, x, true)
+	require.Nil(t, r.Ends)
+	require.False(t, r.Tasks[1].Told)
+
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 10 * time.Second, Drop: true}})
+	step(t, s)
+	c.now += 3 * time.Second
+	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 5 * time.Second, Drop: true}})
+	step(t, s)
+	c.now += time.Second
+	r = asked(t, s, x, true)
+	require.Equal(t, "ending for 4s: shutdown.Now; terms: drain, 5s, then drop; 4s are left", r.Ends.String(), "since the first one")
+	require.True(t, r.Tasks[1].Told)
+	require.Equal(t, "waiting, told to end", r.Tasks[1].state())
+	require.Equal(t, "told to end, waits for a letter", r.Tasks[1].reason())
+
+	c.now += 5 * time.Second
+	_, err := s.Step(100)
+	require.ErrorContains(t, err, "dropped 1 task")
+	require.Nil(t, probes.Get(s).report().Ends, "it is spent")
+}
+
 // ticking is a clock on which time passes whenever it is read.
 type ticking struct{ clock }
 
@@ -72,6 +97,12 @@ func (c *ticking) Monotonic() time.Duration {
 // A question about many tasks is answered in turns of a slice each, between which others have theirs, and sees each task that
 // was there all the time, and others come and go.
 func TestManyTasksAreVisitedInSlices(t *testing.T) {
+	for _, expected := range []int{0, 100, 3000} {
+		t.Run(strconv.Itoa(expected), func(t *testing.T) { visitMany(t, expected) })
+	}
+}
+
+func visitMany(t *testing.T, expected int) {
 	x, c := &Inspector{}, &ticking{}
 	cfg := act.Config{Clock: c}
 	x.Configure(&cfg)
@@ -93,10 +124,15 @@ func TestManyTasksAreVisitedInSlices(t *testing.T) {
 		s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
 		return act.Yield
 	}))
-	q := x.desks[0].ask(true, 2*many)
+	q := x.desks[0].ask(true, expected)
 	step(t, s)
-	answer := <-q.answer
-	require.Same(t, &q.room[:1][0], &answer.Tasks[0], "the list did not grow on the scheduler")
+	answer := q.wait(context.Background())
+	if expected > many {
+		require.Same(t, &q.room[0], &answer.Tasks[0], "the room was enough")
+	}
+	for _, p := range q.more {
+		require.Equal(t, piece, cap(p), "nothing has grown on the scheduler")
+	}
 	seen := map[string]int{}
 	for _, task := range answer.Tasks {
 		if len(task.Waits) == 1 {
@@ -106,7 +142,7 @@ func TestManyTasksAreVisitedInSlices(t *testing.T) {
 	for i := range many {
 		require.Equal(t, 1, seen[strconv.Itoa(i)], i)
 	}
-	require.GreaterOrEqual(t, coming, many/rows/4, "others had their turns meanwhile")
+	require.GreaterOrEqual(t, coming, many/100, "others had their turns meanwhile")
 }
 
 // crowd is a value of a Local that lists processes.
@@ -130,21 +166,33 @@ func (x *crowd) Counts(add func(string, uint64)) { add("crowd", uint64(x.of)) }
 func TestListsAreAskedToTheirEnds(t *testing.T) {
 	s, x, _ := inspected(t)
 	s.Spawn(&waiter{what: "the end"}) // a desk alone does not keep a scheduler going
-	for _, n := range []int{0, 1, rows, rows + 1, 5 * rows} {
+	for _, n := range []int{0, 1, 16, 17, 80} {
 		act.NewLocal(func(*act.Scheduler) *crowd { return &crowd{of: n} }).Get(s)
 	}
 	for range 2 {
 		report := asked(t, s, x, true)
-		require.Len(t, report.Processes, 2+7*rows)
-		require.EqualValues(t, 2+7*rows, report.Counts["crowd"])
+		require.Len(t, report.Processes, 114)
+		require.EqualValues(t, 114, report.Counts["crowd"])
 	}
 	require.Empty(t, asked(t, s, x, false).Processes)
 }
 
 // running starts a Group of n schedulers that are inspected, and returns a function that ends it.
-func running(t *testing.T, n int, setup ...func(*act.Scheduler) error) *Inspector {
+func running(t *testing.T, n int) *Inspector {
 	x := &Inspector{}
-	cfg := act.Config{Schedulers: n, Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+	runs(t, x, act.Config{Schedulers: n})
+	return x
+}
+
+// runs starts a Group that x inspects until the test ends.
+func runs(t *testing.T, x *Inspector, cfg act.Config) {
+	t.Cleanup(startRun(t, x, cfg))
+}
+
+// startRun starts a Group that x inspects, and returns a function that ends it.
+func startRun(t testing.TB, x *Inspector, cfg act.Config, setup ...func(*act.Scheduler) error) (end func()) {
+	n := cfg.Schedulers
+	cfg.Shutdown = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 	x.Configure(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error)
@@ -154,16 +202,16 @@ func running(t *testing.T, n int, setup ...func(*act.Scheduler) error) *Inspecto
 		ready <- struct{}{}
 		return nil
 	}
-	go func() { over <- act.Run(ctx, cfg, append([]func(*act.Scheduler) error{x.Setup, forever}, setup...)...) }()
+	setup = append([]func(*act.Scheduler) error{x.Setup, forever}, setup...)
+	go func() { over <- act.Run(ctx, cfg, setup...) }()
 	for range n {
 		<-ready
 	}
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		<-over
 		require.NoError(t, x.Close())
-	})
-	return x
+	}
 }
 
 func TestAStuckSchedulerIsShownAsItWas(t *testing.T) {
@@ -204,7 +252,7 @@ func TestAGroupThatIsRunAgainIsInspectedOnce(t *testing.T) {
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
 				select {
 				case answer := <-q.answer:
-					require.Len(t, answer.Tasks, 2, "this task and the desk")
+					require.Len(t, q.joined(answer).Tasks, 2, "this task and the desk")
 					require.EqualValues(t, run+1, kindNamed(t, answer, answer.Tasks[1].Kind).Spawned)
 					return act.Done
 				default:

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,19 +19,18 @@ func (r *Report) find(before *Report, places int) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, s := range r.Schedulers {
 		if s.Late > 0 && s.State != "not running" {
-			say("Scheduler %d has not answered for %v: it is %s.", s.Index, round(s.Late), s.State)
+			say("Scheduler %d does not answer: it is %s. Its figures are %v old.", s.Index, s.State, round(s.Late))
 		}
 	}
-	sum := r.Sum()
-	if n := sum.Counts["offloads"]; places > 0 && n > uint64(places) {
+	offloads := uint64(0)
+	for _, s := range r.Schedulers {
+		offloads += s.Counts["offloads"]
+	}
+	if n := offloads; places > 0 && n > uint64(places) {
 		say("%d functions are offloaded, and only %d can run at a time: the others wait.", n, places)
 	}
-	r.findTasks(sum.Tasks, say)
-	for _, p := range sum.Processes {
-		if p.Limit > 0 && p.Mailbox >= p.Limit {
-			say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
-		}
-	}
+	r.findTasks(say)
+	r.findFull(before, say)
 	if before != nil {
 		r.findRates(before, say)
 	}
@@ -38,7 +38,7 @@ func (r *Report) find(before *Report, places int) (all []string) {
 }
 
 // findTasks says what many tasks of one kind have in common once.
-func (r *Report) findTasks(tasks []Task, say func(string, ...any)) {
+func (r *Report) findTasks(say func(string, ...any)) {
 	type group struct {
 		kind, what string
 	}
@@ -52,8 +52,7 @@ func (r *Report) findTasks(tasks []Task, say func(string, ...any)) {
 			longest[g] = t
 		}
 	}
-	for i := range tasks {
-		t := &tasks[i]
+	for t := range r.tasks() {
 		switch {
 		case t.State == "ready" && t.Since > longReady && !t.Demon:
 			note(group{t.Kind, "ready, without a turn"}, t)
@@ -82,6 +81,42 @@ func (t *Task) still() time.Duration {
 	return t.Since
 }
 
+// mailbox is that of a process. Of two systems of processes in one program, both may have the ID.
+type mailbox struct {
+	kind string
+	id   uint64
+}
+
+// findFull says which mailboxes are full, and for how long each has been so whenever it was looked at. Nothing is kept for that
+// but in Reports.
+func (r *Report) findFull(before *Report, say func(string, ...any)) {
+	var known map[mailbox]time.Time
+	if before != nil {
+		known = before.full
+	}
+	if !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Processes) > 0 }) {
+		r.full = known // there are none, or they were not asked for
+		return
+	}
+	r.full = map[mailbox]time.Time{}
+	for p := range r.processes() {
+		if p.Limit == 0 || p.Mailbox < p.Limit {
+			continue
+		}
+		m := mailbox{p.Kind, p.ID}
+		since, ok := known[m]
+		if !ok {
+			since = r.Time
+		}
+		r.full[m] = since
+		if long := r.Time.Sub(since); long > 0 {
+			say("The mailbox of process %d (%s) is full, as each time since %v ago: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
+		} else {
+			say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
+		}
+	}
+}
+
 // findRates compares two Reports.
 func (r *Report) findRates(before *Report, say func(string, ...any)) {
 	const full, free = 0.98, 0.5
@@ -96,7 +131,7 @@ func (r *Report) findRates(before *Report, say func(string, ...any)) {
 		if passed <= 0 {
 			continue
 		}
-		load := 1 - float64(s.Idle-was.Idle)/float64(passed)
+		load := 1 - float64(s.Idle.All()-was.Idle.All())/float64(passed)
 		if load > full {
 			busy = append(busy, s.Index)
 		}

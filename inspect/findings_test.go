@@ -11,11 +11,11 @@ func TestFindings(t *testing.T) {
 	load := func(idle ...time.Duration) *Report { // of 10 s
 		r := &Report{}
 		for i, d := range idle {
-			r.Schedulers = append(r.Schedulers, &Scheduler{Index: i, Uptime: time.Minute + 10*time.Second, Idle: time.Minute + d})
+			r.Schedulers = append(r.Schedulers, &Scheduler{Index: i, Uptime: time.Minute + 10*time.Second, Idle: Idle{Asleep: time.Minute + d}})
 		}
 		return r
 	}
-	start := &Report{Schedulers: []*Scheduler{{Uptime: time.Minute, Idle: time.Minute}, {Uptime: time.Minute, Idle: time.Minute}}}
+	start := &Report{Schedulers: []*Scheduler{{Uptime: time.Minute, Idle: Idle{Asleep: time.Minute}}, {Uptime: time.Minute, Idle: Idle{Asleep: time.Minute}}}}
 	tasks := func(all ...Task) *Report { return &Report{Schedulers: []*Scheduler{{Tasks: all}}} }
 	for _, c := range []struct {
 		name    string
@@ -27,13 +27,13 @@ func TestFindings(t *testing.T) {
 		{"a busy one beside an idle one", load(0, 9*time.Second),
 			"Scheduler 0 works without a pause, and another one is idle most of the time."},
 		{"one that does not answer", &Report{Schedulers: []*Scheduler{{Late: 3 * time.Second, State: "in a pass"}}},
-			"Scheduler 0 has not answered for 3s: it is in a pass."},
+			"Scheduler 0 does not answer: it is in a pass. Its figures are 3s old."},
 		{"one that has ended", &Report{Schedulers: []*Scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
-		{"a task that yields all the time", &Report{Schedulers: []*Scheduler{{Uptime: time.Minute + time.Second, Idle: time.Minute,
+		{"a task that yields all the time", &Report{Schedulers: []*Scheduler{{Uptime: time.Minute + time.Second, Idle: Idle{Asleep: time.Minute},
 			Kinds: []Kind{{Name: "spinner", Alive: 2, Turns: 50_000}}}}},
 			"On scheduler 0 tasks of spinner take 25000 turns a second each: they yield, or wake themselves, all the time."},
 		{"many tasks of which each has few turns", &Report{Schedulers: []*Scheduler{{Uptime: time.Minute + time.Second,
-			Idle: time.Minute, Kinds: []Kind{{Name: "server", Alive: 50, Turns: 50_000}}}}}, ""},
+			Idle: Idle{Asleep: time.Minute}, Kinds: []Kind{{Name: "server", Alive: 50, Turns: 50_000}}}}}, ""},
 		{"more offloads than places", &Report{Schedulers: []*Scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
 			"70 functions are offloaded, and only 64 can run at a time: the others wait."},
 		{"a full mailbox", &Report{Schedulers: []*Scheduler{{Processes: []Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
@@ -59,5 +59,31 @@ func TestFindings(t *testing.T) {
 			}
 			require.Equal(t, []string{c.finding}, found)
 		})
+	}
+}
+
+// How long a mailbox is full is told from one Report to the next, also over those without processes.
+func TestAMailboxIsFullSince(t *testing.T) {
+	begun := time.Now()
+	at := func(after time.Duration, all ...Process) *Report {
+		return &Report{Time: begun.Add(after), Schedulers: []*Scheduler{{Processes: all}}}
+	}
+	full := Process{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}
+	empty := full
+	empty.Mailbox = 0
+	var before *Report
+	for _, c := range []struct {
+		now  *Report
+		want []string
+	}{
+		{at(0, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
+		{at(time.Second), nil},
+		{at(3*time.Second, full), []string{"The mailbox of process 7 (counter) is full, as each time since 3s ago: 9 messages."}},
+		{at(4*time.Second, full), []string{"The mailbox of process 7 (counter) is full, as each time since 4s ago: 9 messages."}},
+		{at(5*time.Second, empty), nil},
+		{at(6*time.Second, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
+	} {
+		require.Equal(t, c.want, c.now.find(before, 64))
+		before = c.now
 	}
 }

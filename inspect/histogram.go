@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations by powers of two. The first bucket holds those below 1.024 µs, each further one those below
-// twice the bound of the one before, and the last one, from 8.8 s on, all others.
+// Histogram counts durations by powers of two. The first bucket holds those below 1.024 µs. The bound of each further bucket is
+// twice that of the one before. The last bucket has no bound, and holds those from 8.8 s on.
 type Histogram struct {
 	Buckets [buckets]uint64 `json:"buckets"`
 	Sum     time.Duration   `json:"sum"`
@@ -32,29 +32,29 @@ func (h *Histogram) merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// Bound returns the duration that all durations in bucket i are below; the last bucket has none, and Bound returns 0.
-func (h *Histogram) Bound(i int) time.Duration {
+// bound returns the duration that all durations in bucket i are below; the last bucket has none, and bound returns 0.
+func (h *Histogram) bound(i int) time.Duration {
 	if i == buckets-1 {
 		return 0
 	}
 	return 1 << (smallest + i)
 }
 
-// Count returns how many durations were added.
-func (h *Histogram) Count() (n uint64) {
+// count returns how many durations were added.
+func (h *Histogram) count() (n uint64) {
 	for _, b := range h.Buckets {
 		n += b
 	}
 	return n
 }
 
-// Quantile returns a duration that the part q of all durations, from 0 to 1, do not exceed: the bound of a bucket, or Max.
+// quantile returns a duration that the part q of all durations, from 0 to 1, do not exceed: the bound of a bucket, or Max.
 // It is 0 if nothing was added.
-func (h *Histogram) Quantile(q float64) time.Duration {
-	left := q * float64(h.Count())
+func (h *Histogram) quantile(q float64) time.Duration {
+	left := q * float64(h.count())
 	for i, n := range h.Buckets {
 		if left -= float64(n); n > 0 && left <= 0 && i < buckets-1 {
-			return min(h.Bound(i), h.Max)
+			return min(h.bound(i), h.Max)
 		}
 	}
 	return h.Max

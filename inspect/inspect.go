@@ -10,6 +10,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
 )
 
 const (
@@ -37,13 +39,24 @@ type Inspector struct {
 	// Watch says which turns are reported in the log because they take too long. A Group that is stepped, or has a Clock of
 	// its own, has no watchdog.
 	Watch Watch
+	// Dir is a directory for files that say what has just happened. One is written when an action panics, when a [Stall] is
+	// reported, and on SIGUSR1: it has the Report as text, and the last events of all schedulers. Without a Dir no file is
+	// written, and SIGUSR1 ends the program, as it does by default.
+	//
+	// There are at most 16 files in it, the latest ones, of all programs that use it. For each of the three reasons 4 are
+	// written at once, and each makes room for another one after a minute; others are counted. Files have no byte of a
+	// connection, and not what a panic has said. They do have the addresses of a connection that a stall is about, as the log.
+	// Nothing waits for the disk; if it fails, that is one line in the log.
+	Dir string
 
 	off    bool // the flag is empty
 	places int  // for offloaded functions; 0: unknown
 	site   *site
+	tcp    service.TCP // of the pages
 
 	watching bool
 	watchdog *watchdog // nil if there is none
+	recorder *recorder // nil if there is none
 
 	mu     sync.Mutex
 	clock  act.Clock
@@ -61,21 +74,23 @@ type answered struct {
 	at time.Duration // on the clock of the Group
 }
 
-// Flag returns an Inspector that does nothing unless the flag -inspect says where it serves its pages. It is called before
-// [flag.Parse].
+// Flag returns an Inspector that does nothing unless the flag -inspect says where it serves its pages, or -inspect-dir where its
+// files are. It is called before [flag.Parse].
 func Flag() *Inspector {
 	x := &Inspector{}
 	flag.StringVar(&x.Address, "inspect", "",
 		"the `address` of pages that show what the server is doing, such as 127.0.0.1:6060; empty: none")
 	flag.StringVar(&x.Token, "inspect-token", "",
 		"what requests for these pages have to bring; empty: a random `token`, which is logged")
+	flag.StringVar(&x.Dir, "inspect-dir", "",
+		"the `directory` for files that say what has just happened, after a panic, a stall or SIGUSR1; empty: none")
 	x.off = true
 	return x
 }
 
 // Configure adds to cfg what the Inspector needs.
 func (x *Inspector) Configure(cfg *act.Config) {
-	if x.off = x.off && x.Address == ""; x.off {
+	if x.off = x.off && x.Address == "" && x.Dir == ""; x.off {
 		return
 	}
 	cfg.Trace = act.MultiTrace(cfg.Trace, trace)
@@ -98,6 +113,9 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	if d := x.newDesk(p, s); d != nil {
 		s.Attach(d) // without the lock: the Trace is called
 	}
+	if err := x.record(p, s); err != nil {
+		return err
+	}
 	x.watch(p, s)
 	if x.site != nil || x.Address == "" {
 		return nil
@@ -114,10 +132,28 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 	if slices.ContainsFunc(x.desks, func(d *desk) bool { return d.probe == p }) {
 		return nil
 	}
-	d := &desk{probe: p}
+	d := newDesk(p)
 	x.clock, x.desks = s.Clock(), append(x.desks, d)
 	x.last = append(x.last, answered{&Scheduler{Index: s.Index()}, s.Now()})
 	return d
+}
+
+// record has files written with what happens on s.
+func (x *Inspector) record(p *probe, s *act.Scheduler) error {
+	if x.Dir == "" {
+		return nil
+	}
+	x.mu.Lock()
+	if x.recorder == nil {
+		x.recorder = newRecorder(x, s.Logger())
+		x.recorder.start()
+	}
+	x.mu.Unlock()
+	p.recorder = x.recorder
+	if len(asks) == 0 {
+		return nil
+	}
+	return monitor.OnSignal(x.recorder, asks...)(s)
 }
 
 // watch has the watchdog look at s, from the first scheduler on.
@@ -126,6 +162,7 @@ func (x *Inspector) watch(p *probe, s *act.Scheduler) {
 	defer x.mu.Unlock()
 	if x.watching && x.watchdog == nil {
 		if x.watchdog = newWatchdog(x.Watch, s.Logger()); x.watchdog != nil {
+			x.watchdog.recorder = x.recorder
 			x.watchdog.start()
 		}
 	}
@@ -134,16 +171,35 @@ func (x *Inspector) watch(p *probe, s *act.Scheduler) {
 	}
 }
 
-// Close ends the watchdog and the pages. Nothing of them is left when it has returned.
+// Close ends the watchdog and the pages, and finishes the files that are being written. Nothing of them is left when it has
+// returned, unless a disk does not answer for two seconds.
 func (x *Inspector) Close() error {
 	if x.watchdog != nil {
 		x.watchdog.close()
+	}
+	if x.recorder != nil {
+		x.recorder.close()
 	}
 	if x.site != nil {
 		x.site.close()
 	}
 	return nil
 }
+
+// Inherit, Sockets and Give are for package upgrade.
+func (x *Inspector) Inherit(all []*service.Sockets) (others []*service.Sockets, err error) {
+	if x.Address == "" {
+		return all, nil
+	}
+	x.tcp.Name, x.tcp.Address = "inspect", x.Address
+	return x.tcp.Inherit(all)
+}
+
+// Sockets returns duplicates of the sockets of the pages.
+func (x *Inspector) Sockets() (*service.Sockets, error) { return x.tcp.Sockets() }
+
+// Give leaves the pages to another process.
+func (x *Inspector) Give() { x.tcp.Give() }
 
 // Report asks all schedulers what they are doing, with tasks one by one, or only counted. The answers come between two turns;
 // a scheduler that gives none in 100 ms has its latest one in the Report. A Report that is less than a second old is given
@@ -158,6 +214,26 @@ func (x *Inspector) Report(tasks bool) *Report {
 	if x.given != nil && now-x.at < fresh && (x.tasks || !tasks) {
 		return x.given
 	}
+	r := x.census(tasks)
+	x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
+	x.find(r, x.before)
+	return r
+}
+
+// snapshot is a Report of this moment that is given to nobody else.
+func (x *Inspector) snapshot() *Report {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.desks) == 0 {
+		return &Report{} // before Setup
+	}
+	r := x.census(false)
+	x.find(r, nil)
+	return r
+}
+
+// census asks all schedulers. The caller has the lock, as that of find.
+func (x *Inspector) census(tasks bool) *Report {
 	questions := make([]*question, len(x.desks))
 	for i, d := range x.desks {
 		known := x.last[i].Counts
@@ -178,25 +254,46 @@ func (x *Inspector) Report(tasks bool) *Report {
 		s.State = d.probe.state()
 		r.Schedulers = append(r.Schedulers, &s)
 	}
-	x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
-	r.Findings = r.find(x.before, x.places)
+	return r
+}
+
+// find adds what is striking, compared with the Report before, and what the watchdog and the recorder have seen.
+func (x *Inspector) find(r, before *Report) {
+	r.Findings = r.find(before, x.places)
 	if x.watchdog != nil {
 		r.Stalls = x.watchdog.stalls()
 		r.Findings = append(r.Stalls.findings(), r.Findings...)
 	}
-	return r
+	if x.recorder != nil {
+		r.Recordings = x.recorder.recordings()
+	}
+}
+
+// schedulers returns how many there are.
+func (x *Inspector) schedulers() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.desks)
+}
+
+// joined adds the tasks to the answer, which the scheduler has not done: to copy very many would hold it up.
+func (q *question) joined(answer *Scheduler) *Scheduler {
+	if answer.Tasks = q.room; len(q.more) > 0 {
+		answer.Tasks = slices.Concat(append([][]Task{q.room}, q.more...)...)
+	}
+	return answer
 }
 
 // wait returns the answer, nil if none has come when ctx ends.
 func (q *question) wait(ctx context.Context) *Scheduler {
 	select {
 	case answer := <-q.answer:
-		return answer
+		return q.joined(answer)
 	case <-ctx.Done():
 	}
 	select {
 	case answer := <-q.answer:
-		return answer
+		return q.joined(answer)
 	default:
 		return nil
 	}
@@ -206,8 +303,8 @@ func (q *question) wait(ctx context.Context) *Scheduler {
 func (p *probe) state() string {
 	now := p.sight()
 	switch {
-	case now.state() == turn && now.kind != nil:
-		return "in a turn of " + *now.kind
+	case now.state() == turn:
+		return "in a turn of " + now.kind
 	case now.state() == pass:
 		return "in a pass"
 	case hook.Rests(p.s) && now.state() == asleep:

@@ -32,7 +32,7 @@ type waitedFor struct {
 }
 
 func (r *Report) listing(find string) *listing {
-	l := &listing{Findings: r.Findings}
+	l := &listing{Findings: r.Findings, Tree: []waiting{}, Tasks: []Task{}, Processes: []Process{}} // in JSON [], and not null
 	tree := map[string]map[string]int{}
 	for _, s := range r.Schedulers {
 		l.Total += len(s.Tasks)
@@ -49,9 +49,9 @@ func (r *Report) listing(find string) *listing {
 			}
 			tree[t.Kind][t.reason()]++
 		}
-		for _, p := range s.Processes {
-			if len(l.Processes) < listed && has(p, find) {
-				l.Processes = append(l.Processes, p)
+		for i := range s.Processes {
+			if p := &s.Processes[i]; len(l.Processes) < listed && has(p, find) {
+				l.Processes = append(l.Processes, *p)
 			}
 		}
 	}
@@ -71,9 +71,12 @@ func (r *Report) listing(find string) *listing {
 // reason is what t waits for, or its state, without the numbers in which tasks of a kind differ.
 func (t *Task) reason() string {
 	if t.State != "waiting" {
-		return t.State
+		return t.state()
 	}
 	words := strings.Fields(t.waits())
+	if t.Told {
+		words = append([]string{"told", "to", "end,", "waits", "for"}, words...)
+	}
 	for i, w := range words {
 		if strings.ContainsAny(w, "0123456789") {
 			words[i] = "…"

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +29,18 @@ func TestAListingGroupsTasks(t *testing.T) {
 	l = r.listing("10.0.0.1:77,")
 	require.Equal(t, 2*listed+2, l.Total)
 	require.Equal(t, 1, l.Matching)
+}
+
+func TestFindingsAreAboveTheTasks(t *testing.T) {
+	r := &Report{Findings: []string{"something"}, Schedulers: []*Scheduler{{Tasks: []Task{{ID: 7, Kind: "a"}, {ID: 8, Kind: "b"}}}}}
+	var out strings.Builder
+	r.writeTasks(&out, "b")
+	require.Regexp(t, `^! something\n\nTASK .*\n0/8 .*\n$`, out.String())
+}
+
+// What was broken: the page took a list without rows, null in JSON, for one with rows, and showed nothing.
+func TestAListingOfNothingHasListsInJSON(t *testing.T) {
+	var out bytes.Buffer
+	encode(&out, (&Report{Schedulers: []*Scheduler{{}}}).listing(""))
+	require.JSONEq(t, `{"findings":null,"total":0,"matching":0,"tree":[],"tasks":[],"processes":[]}`, out.String())
 }

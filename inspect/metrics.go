@@ -21,7 +21,9 @@ func (r *Report) writeMetrics(out io.Writer) {
 	for _, s := range r.Schedulers {
 		label := labels("scheduler", strconv.Itoa(s.Index))
 		m.add("uptime_seconds_total", label, s.Uptime.Seconds())
-		m.add("idle_seconds_total", label, s.Idle.Seconds())
+		m.add("idle_seconds_total", label+","+labels("how", "asleep"), s.Idle.Asleep.Seconds())
+		m.add("idle_seconds_total", label+","+labels("how", "pausing"), s.Idle.Pausing.Seconds())
+		m.add("idle_seconds_total", label+","+labels("how", "looking"), s.Idle.Looking.Seconds())
 		m.add("answer_age_seconds", label, s.Late.Seconds())
 		for _, name := range slices.Sorted(maps.Keys(s.Counts)) {
 			m.add(name, label, float64(s.Counts[name]))
@@ -31,6 +33,10 @@ func (r *Report) writeMetrics(out io.Writer) {
 	}
 	m.add("stalls_reported_total", "", float64(r.Stalls.Reported))
 	m.add("stalls_suppressed_total", "", float64(r.Stalls.Suppressed))
+	m.add("recordings_written_total", "", float64(r.Recordings.Written))
+	m.add("recordings_suppressed_total", "", float64(r.Recordings.Suppressed))
+	m.add("recordings_failed_total", "", float64(r.Recordings.Failed))
+	m.histogram("stall_seconds", "", &r.Stalls.Durations)
 	m.add("watchdog_late_total", "", float64(r.Stalls.Late))
 	all := r.Sum()
 	for _, k := range all.Kinds {
@@ -49,6 +55,8 @@ func (r *Report) writeMetrics(out io.Writer) {
 		m.add("service_pauses_total", label, float64(v.Full))
 		m.add("service_shortages_total", label, float64(v.Shortages))
 		m.add("service_refused_total", label, float64(v.Refused))
+		m.add("service_too_many_total", label, float64(v.TooMany))
+		m.add("service_too_fast_total", label, float64(v.TooFast))
 		m.add("service_reclaimed_total", label, float64(v.Reclaimed))
 		m.add("service_gone_total", label, float64(v.Gone))
 		m.add("service_failed_total", label, float64(v.Failed))
@@ -79,14 +87,18 @@ func (m *metrics) sample(name, line string) {
 
 // histogram adds the bounds of h in seconds, each with the number of all durations below.
 func (m *metrics) histogram(name, labels string, h *Histogram) {
+	first := ""
+	if labels != "" {
+		first = labels + ","
+	}
 	below := uint64(0)
 	for i, n := range h.Buckets {
 		below += n
 		bound := "+Inf"
-		if b := h.Bound(i); b > 0 {
+		if b := h.bound(i); b > 0 {
 			bound = strconv.FormatFloat(b.Seconds(), 'g', -1, 64)
 		}
-		m.sample(name, fmt.Sprintf("%s_bucket{%s,le=%q} %d", name, labels, bound, below))
+		m.sample(name, fmt.Sprintf("%s_bucket{%sle=%q} %d", name, first, bound, below))
 	}
 	m.sample(name, fmt.Sprintf("%s_sum{%s} %s", name, labels, strconv.FormatFloat(h.Sum.Seconds(), 'g', -1, 64)))
 	m.sample(name, fmt.Sprintf("%s_count{%s} %d", name, labels, below))
@@ -101,7 +113,7 @@ func (m *metrics) write(out io.Writer) {
 		case strings.HasPrefix(m.samples[name][0], name+"_bucket"):
 			kind = "histogram"
 		}
-		fmt.Fprintf(out, "# TYPE daimon_%s %s\n", name, kind)
+		fmt.Fprintf(out, "# HELP daimon_%s %s\n# TYPE daimon_%[1]s %[3]s\n", name, help[name], kind)
 		for _, line := range m.samples[name] {
 			fmt.Fprintf(out, "daimon_%s\n", line)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pauses tells how long the Go runtime had stopped all goroutines since it was asked before. The zero value is ready for use.
+// pauses knows for how long the Go runtime has stopped all goroutines since the question before. The zero value is ready for use.
 type pauses struct {
 	samples []runtimemetrics.Sample
 	before  [][]uint64

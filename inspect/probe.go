@@ -1,35 +1,40 @@
 package inspect
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // sampled is of how many turns, and of how many wake-ups, one is timed.
 const sampled = 64
 
-// probe counts what happens on one scheduler, on its thread. Nothing of it is locked or shared but what watched shows the
-// watchdog.
+// probe counts what happens on one scheduler, on its thread. Nothing of it is locked or shared but what watched shows.
 type probe struct {
 	watched
-	s     *act.Scheduler
-	index int
-	start time.Duration // when it was made
-	rows  []row         // by the place of a task, less one
-	kinds map[string]*kind
+	s        *act.Scheduler
+	index    int
+	recorder *recorder     // nil if there is none
+	start    time.Duration // when it was made
+	rows     []row         // by the place of a task, less one
+	kinds    map[string]*kind
 
 	spawned, ended, failed, dropped, woken uint64
 	rounds, looks, sleeps                  uint64
-	idle                                   time.Duration // spent in the Idler, when nothing was ready
+	idle                                   [hook.Looking + 1]time.Duration // with nothing to do
 	turns, wakes                           Histogram
 
+	labelled  *kind         // whose label the goroutine has; nil: none
 	last      *act.Task     // the last one of the present round; nil between two rounds
 	idleSince time.Duration // less than 0: not in the Idler
+	idleUntil time.Duration // the end of the time before; less than 0: not in this Run
+	idleTurns uint64        // of the scheduler, then
 	turnSince time.Duration // less than 0: the present turn is not timed
 	timed     uint64        // turns since the last one that was
 	wake      *act.Task     // of the wake-up that is timed, nil if none
@@ -42,10 +47,12 @@ type row struct {
 	born, last uint32 // the beginnings of its first and of its latest turn, in milliseconds since start
 }
 
-// kind is a kind of action: see kindOf.
+// kind is a kind of action: see hook.Kind.
 type kind struct {
-	name  string
-	alive int
+	name   string
+	number uint32          // of events
+	labels context.Context // in CPU profiles; nil until it is needed
+	alive  int
 	spawned, failed,
 	turns uint64
 	took Histogram // of the turns that were timed
@@ -55,7 +62,7 @@ var probes = act.NewLocal(newProbe)
 
 func newProbe(s *act.Scheduler) *probe {
 	return &probe{
-		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(), kinds: map[string]*kind{}, idleSince: -1, turnSince: -1,
+		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(), kinds: map[string]*kind{}, idleSince: -1, idleUntil: -1, turnSince: -1,
 	}
 }
 
@@ -63,8 +70,9 @@ func newProbe(s *act.Scheduler) *probe {
 var trace = &act.Trace{
 	Spawned:   func(t *act.Task) { of(t).taskSpawned(t) },
 	TurnStart: func(t *act.Task) { of(t).turnStart(t) },
-	TurnEnd:   func(t *act.Task, _ act.Directive) { of(t).turnEnd(t) },
+	TurnEnd:   func(t *act.Task, d act.Directive) { of(t).turnEnd(t, d) },
 	Woken:     func(t *act.Task) { of(t).taskWoken(t) },
+	Told:      func(t *act.Task, _ shutdown.Order) { of(t).taskTold(t) },
 	Ended:     func(t *act.Task, err error) { of(t).taskEnded(t, err) },
 	Pass:      func(s *act.Scheduler) { probes.Get(s).passBegin() },
 	Idle:      func(s *act.Scheduler, atMost time.Duration) { probes.Get(s).idleBegin(atMost) },
@@ -72,25 +80,11 @@ var trace = &act.Trace{
 
 func of(t *act.Task) *probe { return probes.Get(t.Scheduler()) }
 
-// kindOf returns the name of the kind of t: the service that its action belongs to, the name of a function, or a type.
-func kindOf(t *act.Task) string {
-	a := t.Action()
-	if x, ok := a.(hook.Serving); ok {
-		if hook.IsDemon(t) {
-			return "demon of " + x.Service()
-		}
-		return x.Service()
-	}
-	of := reflect.TypeOf(a)
-	if of.Kind() == reflect.Func {
-		return act.Name(a)
-	}
-	return of.String()
-}
-
 // row returns that of t. A task that has no place shares the first one.
-func (p *probe) row(t *act.Task) *row {
-	place := int(max(hook.Place(t), 1))
+func (p *probe) row(t *act.Task) *row { return p.rowAt(t, hook.Place(t)) }
+
+func (p *probe) rowAt(t *act.Task, n uint32) *row {
+	place := int(max(n, 1))
 	if place > len(p.rows) {
 		p.rows = slices.Grow(p.rows, place-len(p.rows))[:place]
 	}
@@ -102,10 +96,10 @@ func (p *probe) row(t *act.Task) *row {
 }
 
 func (p *probe) begin(t *act.Task, r *row) {
-	name := kindOf(t)
+	name := hook.Kind(t)
 	k := p.kinds[name]
 	if k == nil {
-		k = &kind{name: name}
+		k = &kind{name: name, number: p.kindNumber(name)}
 		p.kinds[name] = k
 	}
 	k.alive++
@@ -120,11 +114,20 @@ func (p *probe) clock() time.Duration { return p.s.Clock().Monotonic() }
 
 func (p *probe) taskSpawned(t *act.Task) {
 	p.spawned++
-	_ = p.row(t)
+	p.note(p.about(spawned, t))
 }
+
+// about is an event of t.
+func (p *probe) about(what event, t *act.Task) event {
+	place := hook.Place(t)
+	return eventOf(what, p.rowAt(t, place).kind.number, place)
+}
+
+func (p *probe) taskTold(t *act.Task) { p.note(p.about(told, t)) }
 
 func (p *probe) taskEnded(t *act.Task, err error) {
 	r := p.row(t)
+	p.noteEnd(t, err)
 	switch {
 	case err == act.ErrDropped:
 		p.dropped++
@@ -143,7 +146,28 @@ func (p *probe) taskEnded(t *act.Task, err error) {
 	}
 }
 
+// noteEnd notes an end that no verdict says.
+func (p *probe) noteEnd(t *act.Task, err error) {
+	its := p.isTurnOf(hook.Place(t))
+	panic, panics := errors.AsType[*act.Panic](err)
+	if panics {
+		defer func() { p.panics(hook.Place(t), p.row(t).kind.name, panic.Stack) }() // with the event
+	}
+	switch {
+	case err == nil, its && p.present.verdict() == act.Failed:
+	case err == act.ErrDropped:
+		p.note(p.about(dropped, t))
+	case its && p.present.verdict() == unended:
+		p.verdict(byPanic)
+	case panics:
+		p.note(p.about(panicked, t))
+	default:
+		p.note(p.about(failed, t))
+	}
+}
+
 func (p *probe) taskWoken(t *act.Task) {
+	p.note(p.about(woken, t))
 	if p.woken++; p.woken%sampled == 0 && p.wake == nil {
 		p.wake, p.wokenAt = t, p.clock()
 	}
@@ -151,14 +175,18 @@ func (p *probe) taskWoken(t *act.Task) {
 
 func (p *probe) turnStart(t *act.Task) {
 	p.goOn()
-	r := p.row(t)
+	place := hook.Place(t)
+	r := p.rowAt(t, place)
 	r.kind.turns++
 	r.last = p.millis()
 	fd := int32(-1)
 	if d, ok := t.Action().(hook.Descriptor); ok {
 		fd = int32(d.Descriptor())
 	}
-	p.turn(&r.kind.name, hook.Place(t), fd)
+	p.turn(r.kind.number, place, fd)
+	if profiling.Load() || p.labelled != nil {
+		p.label(r.kind)
+	}
 	if !hook.IsDemon(t) {
 		p.countRound(t)
 	}
@@ -186,7 +214,8 @@ func (p *probe) countRound(t *act.Task) {
 	}
 }
 
-func (p *probe) turnEnd(t *act.Task) {
+func (p *probe) turnEnd(t *act.Task, d act.Directive) {
+	p.verdict(d)
 	if p.turnSince >= 0 {
 		took := p.clock() - p.turnSince
 		p.turnSince = -1
@@ -196,8 +225,11 @@ func (p *probe) turnEnd(t *act.Task) {
 }
 
 func (p *probe) passBegin() {
+	if p.labelled != nil {
+		p.label(nil)
+	}
 	p.goOn()
-	p.pass()
+	p.pass(p.s.Now() - p.start)
 }
 
 func (p *probe) idleBegin(atMost time.Duration) {
@@ -205,18 +237,36 @@ func (p *probe) idleBegin(atMost time.Duration) {
 		p.looks++
 		return
 	}
-	p.sleeps++
-	p.idleSince = p.clock()
-	p.asleep()
+	// A pass without a turn is a part of the idle time: a thread that only looks makes hardly anything else.
+	if p.idleSince = p.idleUntil; p.idleUntil < 0 || hook.TurnCount(p.s) != p.idleTurns {
+		p.idleSince = p.clock()
+	}
+	p.asleep(max(p.idleSince, p.s.Now()) - p.start)
 }
 
 // goOn notes that Run or Step has begun, and the end of the time in the Idler. The scheduler reads the clock after each sleep.
 func (p *probe) goOn() {
 	if p.isAway() {
+		p.idleUntil = -1
 		hook.Tie(p.s, p)
 	}
 	if p.idleSince >= 0 {
-		p.idle += max(0, p.s.Now()-p.idleSince)
-		p.idleSince = -1
+		p.idleEnd()
 	}
+}
+
+func (p *probe) idleEnd() {
+	how := hook.Asleep
+	if i, ok := hook.Idler(p.s).(hook.Resting); ok {
+		how = i.Rest()
+	}
+	if how == hook.Looking {
+		p.looks++
+	} else {
+		p.sleeps++
+	}
+	p.idleUntil, p.idleTurns = p.s.Now(), hook.TurnCount(p.s)
+	p.idle[how] += max(0, p.idleUntil-p.idleSince)
+	p.note(timed(sleepEnded, p.idleUntil-p.start))
+	p.idleSince = -1
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -90,7 +91,7 @@ func TestAProbeTimesOneIn64(t *testing.T) {
 	s.Spawn(&turns{640, c})
 	step(t, s)
 	r := probes.Get(s).report()
-	require.EqualValues(t, 10, r.Turns.Count())
+	require.EqualValues(t, 10, r.Turns.count())
 	require.Equal(t, 10*time.Millisecond, r.Turns.Sum)
 
 	var woken [2]act.Waker
@@ -108,7 +109,7 @@ func TestAProbeTimesOneIn64(t *testing.T) {
 	}
 	step(t, s)
 	r = probes.Get(s).report()
-	require.EqualValues(t, 2, r.Wakes.Count())
+	require.EqualValues(t, 2, r.Wakes.count())
 	require.Equal(t, 2*time.Millisecond, r.Wakes.Sum, "the second of two has waited for the turn of the first")
 }
 
@@ -141,23 +142,95 @@ func TestIdleTimeIsCounted(t *testing.T) {
 	}))
 	require.NoError(t, s.Run())
 	r := probes.Get(s).report()
-	require.Equal(t, 3*time.Minute, r.Idle)
+	require.Equal(t, Idle{Asleep: 3 * time.Minute}, r.Idle)
 	require.EqualValues(t, 3, r.Counts["sleeps_total"])
 	require.Equal(t, 3*time.Minute+4*time.Second, r.Uptime)
 	require.Equal(t, "not running", probes.Get(s).state())
 }
 
+// looker is an Idler under which a look takes a second of the clock, and a sleep as long as it may.
+type looker struct{ *clock }
+
+func (l looker) Idle(atMost time.Duration) {
+	if atMost == 0 {
+		l.now += time.Second
+		return
+	}
+	l.clock.Idle(atMost)
+}
+
+func TestIdleTimeIsDividedByStrategy(t *testing.T) {
+	for name, want := range map[string]struct {
+		idle   Idle
+		sleeps uint64
+	}{
+		"interrupt": {Idle{Asleep: time.Minute}, 1},
+		"hybrid":    {Idle{Asleep: 55 * time.Second, Looking: 5 * time.Second}, 1},
+		"busy":      {Idle{Looking: time.Minute}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, c := &Inspector{}, &clock{}
+			cfg := act.Config{Clock: c, Logger: zap.NewNop(), Idle: map[string]act.Strategy{
+				"hybrid": demon.Hybrid(5 * time.Second), "busy": demon.Busy(),
+			}[name]}
+			x.Configure(&cfg)
+			s := act.New(cfg)
+			defer func() { require.NoError(t, s.Close()) }()
+			s.SetIdler(looker{c})
+			require.NoError(t, x.Setup(s))
+			var tm act.Timer
+			begun := false
+			s.Spawn(act.Func(func(x *act.Task) act.Directive {
+				if begun {
+					return act.Done
+				}
+				begun = true
+				x.WakeAfter(&tm, time.Minute)
+				return act.Wait
+			}))
+			require.NoError(t, s.Run())
+			r := probes.Get(s).report()
+			require.Equal(t, want.idle, r.Idle)
+			require.Equal(t, want.sleeps, r.Counts["sleeps_total"])
+		})
+	}
+}
+
+func TestPausesAreIdleTimeOfTheirOwn(t *testing.T) {
+	x := &Inspector{}
+	cfg := act.Config{Logger: zap.NewNop(), Idle: demon.Pause(time.Millisecond)}
+	x.Configure(&cfg)
+	s := act.New(cfg)
+	defer func() { require.NoError(t, s.Close()) }()
+	require.NoError(t, x.Setup(s))
+	defer func() { require.NoError(t, x.Close()) }()
+	var tm act.Timer
+	begun := false
+	s.Spawn(act.Func(func(x *act.Task) act.Directive {
+		if begun {
+			return act.Done
+		}
+		begun = true
+		x.WakeAfter(&tm, 20*time.Millisecond)
+		return act.Wait
+	}))
+	require.NoError(t, s.Run())
+	r := probes.Get(s).report()
+	require.GreaterOrEqual(t, r.Idle.Pausing, 15*time.Millisecond)
+	require.Equal(t, r.Idle.Pausing, r.Idle.All())
+}
+
 func TestHistogram(t *testing.T) {
 	var h Histogram
-	require.Zero(t, h.Quantile(0.99))
+	require.Zero(t, h.quantile(0.99))
 	for _, d := range []time.Duration{0, 1023, 1024, time.Hour} {
 		h.add(d)
 	}
 	require.EqualValues(t, 2, h.Buckets[0])
 	require.EqualValues(t, 1, h.Buckets[1])
 	require.EqualValues(t, 1, h.Buckets[buckets-1])
-	require.EqualValues(t, 4, h.Count())
-	require.Equal(t, 1024*time.Nanosecond, h.Quantile(0.5))
-	require.Equal(t, 2048*time.Nanosecond, h.Quantile(0.75))
-	require.Equal(t, time.Hour, h.Quantile(1))
+	require.EqualValues(t, 4, h.count())
+	require.Equal(t, 1024*time.Nanosecond, h.quantile(0.5))
+	require.Equal(t, 2048*time.Nanosecond, h.quantile(0.75))
+	require.Equal(t, time.Hour, h.quantile(1))
 }

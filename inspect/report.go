@@ -1,12 +1,16 @@
 package inspect
 
 import (
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Report is what a server was doing at one moment.
@@ -15,6 +19,9 @@ type Report struct {
 	Schedulers []*Scheduler `json:"schedulers"`
 	Findings   []string     `json:"findings"` // what is striking, in sentences
 	Stalls     Stalls       `json:"stalls"`
+	Recordings Recordings   `json:"recordings"`
+
+	full map[mailbox]time.Time // mailboxes that were full each time, since when
 }
 
 // Scheduler is what one scheduler was doing.
@@ -23,7 +30,8 @@ type Scheduler struct {
 	State  string        `json:"state"`          // asleep, in a pass, in a turn of …, not running
 	Late   time.Duration `json:"late,omitempty"` // how old the rest is, if the scheduler did not answer
 	Uptime time.Duration `json:"uptime"`         // since it is inspected
-	Idle   time.Duration `json:"idle"`           // of it, with nothing ready: asleep, or looking for events
+	Idle   Idle          `json:"idle"`           // of it, with nothing to do
+	Ends   *Ending       `json:"ends,omitempty"` // nil unless an order to end is in force
 	// Counts are of what has happened since the start (their names end in _total), and of this moment.
 	Counts map[string]uint64 `json:"counts"`
 	Turns  Histogram         `json:"turns"` // how long turns took, of one in 64
@@ -35,6 +43,32 @@ type Scheduler struct {
 	Tasks     []Task    `json:"tasks,omitempty"`     // if asked for
 	Processes []Process `json:"processes,omitempty"` // if asked for
 }
+
+// Ending is an order to end that a scheduler obeys. Tasks tell which of them know of it, see [Task].Told.
+type Ending struct {
+	Order string        `json:"order"`
+	Terms string        `json:"terms"`          // its bounds
+	Since time.Duration `json:"since"`          // it came
+	Left  time.Duration `json:"left,omitempty"` // until Run ends, whatever is left; 0: no such bound
+}
+
+func (e *Ending) String() string {
+	text := fmt.Sprintf("ending for %v: %s; terms: %s", round(e.Since), e.Order, e.Terms)
+	if e.Left > 0 {
+		text += fmt.Sprintf("; %v are left", round(e.Left))
+	}
+	return text
+}
+
+// Idle is how a thread that had nothing to do has spent its time. The strategies of package demon choose that.
+type Idle struct {
+	Asleep  time.Duration `json:"asleep"`  // in the operating system, which wakes it
+	Pausing time.Duration `json:"pausing"` // for a fixed time, before it looks: strategy "poll"
+	Looking time.Duration `json:"looking"` // for events, using the CPU: strategies "hybrid" and "busy"
+}
+
+// All is the sum.
+func (i Idle) All() time.Duration { return i.Asleep + i.Pausing + i.Looking }
 
 // Kind is what the tasks of one kind have in common: they serve connections of one service, or their actions are of one type
 // or function.
@@ -55,6 +89,7 @@ type Task struct {
 	Kind      string        `json:"kind"`
 	State     string        `json:"state"` // ready, waiting, offloaded, out of turns, abandoned
 	Demon     bool          `json:"demon,omitempty"`
+	Told      bool          `json:"told,omitempty"` // of the order to end that is in force
 	Age       time.Duration `json:"age"`
 	Since     time.Duration `json:"since"`           // its latest turn
 	Waits     []string      `json:"waits,omitempty"` // what it waits for
@@ -76,11 +111,16 @@ type (
 // report returns what the probe knows. It is for the scheduler's thread.
 func (p *probe) report() *Scheduler {
 	s := &Scheduler{
-		Index: p.index, Uptime: p.clock() - p.start, Idle: p.idle, Turns: p.turns, Wakes: p.wakes,
+		Index: p.index, Uptime: p.clock() - p.start,
+		Idle:  Idle{p.idle[hook.Asleep], p.idle[hook.Pausing], p.idle[hook.Looking]},
+		Turns: p.turns, Wakes: p.wakes,
 		Counts: map[string]uint64{
 			"spawned_total": p.spawned, "ended_total": p.ended, "failed_total": p.failed, "dropped_total": p.dropped,
 			"woken_total": p.woken, "rounds_total": p.rounds, "looks_total": p.looks, "sleeps_total": p.sleeps,
 		},
+	}
+	if order, since, left := hook.Order(p.s); order != nil {
+		s.Ends = &Ending{act.Name(order), fmt.Sprint(order.(shutdown.Order).Policy()), since, left}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.kinds)) {
 		k := p.kinds[name]
@@ -89,14 +129,38 @@ func (p *probe) report() *Scheduler {
 	return s
 }
 
-// Sum returns the counts, services and kinds of all schedulers together.
+func (r *Report) tasks() iter.Seq[*Task] {
+	return each(r, func(s *Scheduler) []Task { return s.Tasks })
+}
+
+func (r *Report) processes() iter.Seq[*Process] {
+	return each(r, func(s *Scheduler) []Process { return s.Processes })
+}
+
+// each goes through what all schedulers have.
+func each[T any](r *Report, of func(*Scheduler) []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for _, s := range r.Schedulers {
+			rows := of(s)
+			for i := range rows {
+				if !yield(&rows[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Sum returns the counts, services, stages and kinds of all schedulers together, without their tasks and processes.
 func (r *Report) Sum() *Scheduler {
 	sum := &Scheduler{Counts: map[string]uint64{}}
 	kinds := map[string]*Kind{}
 	services := map[string]*Service{}
 	for _, s := range r.Schedulers {
 		sum.Uptime += s.Uptime
-		sum.Idle += s.Idle
+		sum.Idle.Asleep += s.Idle.Asleep
+		sum.Idle.Pausing += s.Idle.Pausing
+		sum.Idle.Looking += s.Idle.Looking
 		for name, n := range s.Counts {
 			sum.Counts[name] += n
 		}
@@ -124,13 +188,13 @@ func (r *Report) Sum() *Scheduler {
 			all.Full += v.Full
 			all.Shortages += v.Shortages
 			all.Refused += v.Refused
+			all.TooMany += v.TooMany
+			all.TooFast += v.TooFast
 			all.Reclaimed += v.Reclaimed
 			all.Gone += v.Gone
 			all.Failed += v.Failed
 		}
 		sum.Stages = append(sum.Stages, s.Stages...)
-		sum.Tasks = append(sum.Tasks, s.Tasks...)
-		sum.Processes = append(sum.Processes, s.Processes...)
 	}
 	for _, k := range kinds {
 		sum.Kinds = append(sum.Kinds, *k)

@@ -13,7 +13,10 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"runtime/pprof"
+	"strconv"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -21,7 +24,6 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/files"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -35,6 +37,8 @@ type site struct {
 	token []byte
 	end   context.CancelFunc
 	over  chan struct{}
+
+	underway sync.WaitGroup // profiles that are taken
 }
 
 // serve begins to serve the pages at x.Address.
@@ -51,9 +55,10 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 		token = rand.Text()
 	}
 	ctx, end := context.WithCancel(context.Background())
-	v := &site{x, []byte(token), end, make(chan struct{})}
+	v := &site{of: x, token: []byte(token), end: end, over: make(chan struct{})}
 	web := &httpd.Server{Handler: v.routes()}
-	tcp := &service.TCP{Address: x.Address, Handler: web.Serve, MaxConns: viewers}
+	tcp := &x.tcp
+	tcp.Address, tcp.Handler, tcp.MaxConns = x.Address, web.Serve, viewers
 	listening := make(chan error, 2)
 	cfg := act.Config{
 		Schedulers: 1, Threads: act.Locked, Logger: log,
@@ -61,6 +66,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 	}
 	go func() {
 		defer close(v.over)
+		pprof.SetGoroutineLabels(ctx) // without those of the scheduler that is being set up
 		err := act.Run(ctx, cfg, tcp.Setup, func(*act.Scheduler) error {
 			listening <- nil
 			return nil
@@ -87,6 +93,7 @@ func loopback(host string) bool {
 func (v *site) close() {
 	v.end()
 	<-v.over
+	v.underway.Wait()
 }
 
 //go:embed page
@@ -118,15 +125,17 @@ func (v *site) routes() httpd.Handler {
 			return h(w, r)
 		})
 	}
-	const text = "text/plain; charset=utf-8"
 	secret("/events", v.events)
-	secret("/text", v.report(text, false, func(r *Report, _ string, out *bytes.Buffer) { r.writeText(out) }))
-	secret("/tasks", v.report(text, true, func(r *Report, find string, out *bytes.Buffer) { r.writeTasks(out, find) }))
+	secret("/text", v.report(plainText, false, func(r *Report, _ string, out *bytes.Buffer) { r.writeText(out) }))
+	secret("/tasks", v.report(plainText, true, func(r *Report, find string, out *bytes.Buffer) { r.writeTasks(out, find) }))
 	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8", false,
 		func(r *Report, _ string, out *bytes.Buffer) { r.writeMetrics(out) }))
 	secret("/json", v.report("application/json", false, func(r *Report, _ string, out *bytes.Buffer) { encode(out, r) }))
 	secret("/tasks.json", v.report("application/json", true,
 		func(r *Report, find string, out *bytes.Buffer) { encode(out, r.listing(find)) }))
+	secret("/last", v.last)
+	secret("/debug/pprof/{$}", profileList)
+	secret("/debug/pprof/{name}", v.profile)
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		// A page of another site could give its name this address (DNS rebinding), and then read what is here.
 		if !fixed(string(r.Host())) {
@@ -165,7 +174,7 @@ func fixed(host string) bool {
 
 func refuse(w *httpd.Response, code int, why string) act.Action {
 	w.SetStatus(code)
-	w.Add("Content-Type", "text/plain; charset=utf-8")
+	w.Add("Content-Type", plainText)
 	_, _ = w.WriteString(why)
 	return nil
 }
@@ -181,18 +190,42 @@ func encode(out *bytes.Buffer, v any) {
 func (v *site) report(kind string, tasks bool, write func(*Report, string, *bytes.Buffer)) httpd.Handler {
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		find := parameter(r, "find")
-		ask := &act.Call[[]byte]{F: func() ([]byte, error) {
+		return answer(w, kind, func() ([]byte, error) {
 			var out bytes.Buffer
 			write(v.of.Report(tasks), find, &out)
 			return out.Bytes(), nil
-		}}
-		w.Add("Content-Type", kind)
-		return act.Seq(ask, act.Func(func(*act.Task) act.Directive {
-			w.SetBody(ask.Value)
-			return act.Done
-		}))
+		})
 	}
 }
+
+// answer has f called elsewhere, and answers with what it returns.
+func answer(w *httpd.Response, kind string, f func() ([]byte, error)) act.Action {
+	ask := &act.Call[[]byte]{F: f}
+	w.Add("Content-Type", kind)
+	return act.Seq(ask, act.Func(func(*act.Task) act.Directive {
+		w.SetBody(ask.Value)
+		return act.Done
+	}))
+}
+
+// last answers with the last events of all schedulers, or of one.
+func (v *site) last(w *httpd.Response, r *httpd.Request) act.Action {
+	index := -1
+	if text := parameter(r, "scheduler"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n >= v.of.schedulers() {
+			return refuse(w, 404, "There is no scheduler "+strconv.Quote(text)+".\n")
+		}
+		index = n
+	}
+	return answer(w, plainText, func() ([]byte, error) {
+		var out bytes.Buffer
+		v.of.writeLast(&out, index, nil)
+		return out.Bytes(), nil
+	})
+}
+
+const plainText = "text/plain; charset=utf-8"
 
 // events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {

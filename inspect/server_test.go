@@ -110,19 +110,30 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	samples := metricsOf(t, body)
 	require.EqualValues(t, 1, samples[`daimon_tasks{scheduler="1"}`])
 	require.EqualValues(t, 2, samples[`daimon_kind_tasks{kind="*inspect.waiter"}`])
+	require.Contains(t, samples, `daimon_idle_seconds_total{scheduler="1",how="asleep"}`)
+	require.Contains(t, samples, `daimon_stall_seconds_bucket{le="+Inf"}`)
+	require.Contains(t, samples, `daimon_timers{scheduler="1"}`)
+	require.Contains(t, samples, `daimon_offloads_running{scheduler="0"}`)
 	require.Contains(t, samples, `daimon_turn_seconds_bucket{scheduler="0",le="+Inf"}`)
 
 	code, _, _ = get(t, at+"/nowhere?token=secret", plain)
 	require.Equal(t, 404, code)
 }
 
-// metricsOf reads the text format of Prometheus: each name has its type first, and all its samples behind it.
+// metricsOf reads the text format of Prometheus: each name has a text and its type first, and all its samples behind it.
 func metricsOf(t *testing.T, text string) map[string]float64 {
-	samples, seen, kind, now := map[string]float64{}, map[string]bool{}, "", ""
+	samples, seen, kind, now, helped := map[string]float64{}, map[string]bool{}, "", "", ""
 	for in := bufio.NewScanner(strings.NewReader(text)); in.Scan(); {
 		line := in.Text()
+		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
+			name, text, _ := strings.Cut(rest, " ")
+			require.NotEmpty(t, text, name)
+			helped = name
+			continue
+		}
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			now, kind, _ = strings.Cut(rest, " ")
+			require.Equal(t, helped, now)
 			require.False(t, seen[now], now)
 			seen[now] = true
 			require.Contains(t, []string{"counter", "gauge", "histogram"}, kind)

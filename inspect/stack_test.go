@@ -1,10 +1,14 @@
 package inspect
 
 import (
+	"bytes"
 	"runtime"
+	"runtime/pprof"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
 )
 
 // A program that has a hash computed for long is named, and not the hash.
@@ -26,4 +30,26 @@ func TestTheCulpritHasAskedTheStandardLibrary(t *testing.T) {
 		s.write(frames)
 		require.Equal(t, row.want, s.Func)
 	}
+}
+
+// What was broken: the pages' scheduler was started on the first one of the server, and had its label.
+func TestTheStackOfTheFirstSchedulerIsNotThatOfThePages(t *testing.T) {
+	x := &Inspector{Address: "127.0.0.1:0", Token: "secret", Watch: Watch{Limit: -1}}
+	runs(t, x, act.Config{Schedulers: 1})
+	stuck, free := make(chan struct{}), make(chan struct{})
+	require.NoError(t, x.desks[0].probe.s.Post(func(*act.Scheduler) {
+		close(stuck)
+		<-free
+	}))
+	<-stuck
+	defer close(free)
+	var all bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&all, 1))
+	n := 0
+	for _, stack := range labelled(all.String(), x.desks[0].probe.name) {
+		if contains(stack, schedulerMethod) {
+			n++
+		}
+	}
+	require.Equal(t, 1, n)
 }

@@ -23,7 +23,7 @@ type Stall struct {
 	Task uint32 `json:"task,omitempty"`
 
 	// Local and Peer are the addresses of the connection that the action serves, if it serves one. For an accepted
-	// connection Local is that of its service.
+	// connection Local is that of its service. Both are the system's: behind a PROXY header Peer is the proxy.
 	Local string `json:"local,omitempty"`
 	Peer  string `json:"peer,omitempty"`
 
@@ -36,6 +36,9 @@ type Stall struct {
 	Func  string   `json:"func,omitempty"`
 	At    string   `json:"at,omitempty"`
 	Stack []string `json:"stack,omitempty"`
+
+	// File is where the last events were to be written: see Inspector.Dir. It is empty if there were too many such files.
+	File string `json:"file,omitempty"`
 }
 
 // Cause is why a turn does not end.
@@ -116,7 +119,7 @@ func (s *Stall) fields() []zap.Field {
 		fields = append(fields, zap.Uint32("task", s.Task))
 	}
 	for _, f := range []struct{ key, value string }{
-		{"detail", s.Detail}, {"kind", s.Kind}, {"local", s.Local}, {"peer", s.Peer}, {"func", s.Func}, {"at", s.At},
+		{"detail", s.Detail}, {"kind", s.Kind}, {"local", s.Local}, {"peer", s.Peer}, {"func", s.Func}, {"at", s.At}, {"file", s.File},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))

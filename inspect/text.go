@@ -13,32 +13,34 @@ import (
 // writeText writes what a person wants to see first.
 func (r *Report) writeText(out io.Writer) {
 	all := r.Sum()
-	fmt.Fprintf(out, "%s: %s, %d tasks\n", r.Time.UTC().Format(time.RFC3339), plural(len(r.Schedulers), "scheduler"),
-		all.Counts["tasks"])
-	for _, f := range r.Findings {
-		fmt.Fprintf(out, "! %s\n", f)
-	}
-	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS", "IDLE", "TURN p50", "p99", "WAKE p50", "p99", "STATE")
+	fmt.Fprintf(out, "%s: %s, %s\n", r.Time.UTC().Format(time.RFC3339), plural(len(r.Schedulers), "scheduler"),
+		plural(int(all.Counts["tasks"]), "task"))
+	r.writeFindings(out)
+	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS", "IDLE", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99", "WAKE p50", "p99", "STATE")
 	for _, s := range r.Schedulers {
 		state := s.State
+		if s.Ends != nil {
+			state += ", " + s.Ends.String()
+		}
 		if s.Late > 0 {
 			state += fmt.Sprintf(" (no answer; as of %v ago)", round(s.Late))
 		}
-		rows.add(s.Index, s.Counts["tasks"], s.Counts["ready"], s.Counts["turns_total"], percent(s.Idle, s.Uptime),
-			round(s.Turns.Quantile(0.5)), round(s.Turns.Quantile(0.99)), round(s.Wakes.Quantile(0.5)), round(s.Wakes.Quantile(0.99)),
+		rows.add(s.Index, s.Counts["tasks"], s.Counts["ready"], s.Counts["turns_total"], percent(s.Idle.All(), s.Uptime),
+			percent(s.Idle.Asleep, s.Uptime), percent(s.Idle.Pausing, s.Uptime), percent(s.Idle.Looking, s.Uptime),
+			round(s.Turns.quantile(0.5)), round(s.Turns.quantile(0.99)), round(s.Wakes.quantile(0.5)), round(s.Wakes.quantile(0.99)),
 			state)
 	}
 	rows.end()
 	if len(all.Services) > 0 {
-		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "REFUSED", "RECLAIMED", "FAILED", "GONE", "PAUSES", "SHORTAGES")
+		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "REFUSED", "TOO MANY", "TOO FAST", "RECLAIMED", "FAILED", "GONE", "PAUSES", "SHORTAGES")
 		for _, v := range all.Services {
-			rows.add(v.Name, v.Open, v.Max, v.Accepted, v.Refused, v.Reclaimed, v.Failed, v.Gone, v.Full, v.Shortages)
+			rows.add(v.Name, v.Open, v.Max, v.Accepted, v.Refused, v.TooMany, v.TooFast, v.Reclaimed, v.Failed, v.Gone, v.Full, v.Shortages)
 		}
 		rows.end()
 	}
 	rows = table(out, "KIND", "ALIVE", "SPAWNED", "FAILED", "TURNS", "TURN p50", "p99", "MAX")
 	for _, k := range all.Kinds {
-		rows.add(k.Name, k.Alive, k.Spawned, k.Failed, k.Turns, round(k.Took.Quantile(0.5)), round(k.Took.Quantile(0.99)),
+		rows.add(k.Name, k.Alive, k.Spawned, k.Failed, k.Turns, round(k.Took.quantile(0.5)), round(k.Took.quantile(0.99)),
 			round(k.Took.Max))
 	}
 	rows.end()
@@ -61,40 +63,56 @@ func (r *Report) writeText(out io.Writer) {
 		}
 		rows.end()
 	}
-	rows = table(out, "COUNT", "N")
+	rows = table(out, "COUNT", "N", "WHAT")
 	for _, name := range slices.Sorted(maps.Keys(all.Counts)) {
-		rows.add(name, all.Counts[name])
+		rows.add(name, all.Counts[name], help[name])
 	}
 	rows.end()
 }
 
-// writeTasks writes the tasks and processes with find in one of their columns.
+func (r *Report) writeFindings(out io.Writer) {
+	for _, f := range r.Findings {
+		fmt.Fprintf(out, "! %s\n", f)
+	}
+}
+
+// writeTasks writes findings, and the tasks and processes with find in one of their columns.
 func (r *Report) writeTasks(out io.Writer, find string) {
-	all := r.Sum()
+	r.writeFindings(out)
 	rows := table(out, "TASK", "STATE", "AGE", "LAST TURN", "KIND", "NAME", "PEER", "WAITS FOR")
-	for _, t := range all.Tasks {
+	for t := range r.tasks() {
 		if t.has(find) {
-			rows.add(fmt.Sprintf("%d/%d", t.Scheduler, t.ID), t.State, round(t.Age), round(t.Since), t.Kind, t.Name, t.Peer, t.waits())
+			rows.add(fmt.Sprintf("%d/%d", t.Scheduler, t.ID), t.state(), round(t.Age), round(t.Since), t.Kind, t.Name, t.Peer, t.waits())
 		}
 	}
 	rows.end()
-	if len(all.Processes) == 0 {
-		return
-	}
-	rows = table(out, "PROCESS", "STATE", "MAILBOX", "LIMIT", "DROPPED", "TURN", "KIND", "NAME")
-	for _, p := range all.Processes {
+	rows = columns{}
+	for p := range r.processes() {
+		if rows.out == nil {
+			rows = table(out, "PROCESS", "STATE", "MAILBOX", "LIMIT", "DROPPED", "TURN", "KIND", "NAME")
+		}
 		if has(p, find) {
 			rows.add(p.ID, p.State, p.Mailbox, p.Limit, p.Dropped, round(p.Turn), p.Kind, p.Name)
 		}
 	}
-	rows.end()
+	if rows.out != nil {
+		rows.end()
+	}
+}
+
+// state is the State, and whether the task knows that it is to end.
+func (t *Task) state() string {
+	if t.Told {
+		return t.State + ", told to end"
+	}
+	return t.State
 }
 
 func (t *Task) has(find string) bool {
-	return find == "" || strings.Contains(strings.Join([]string{t.Name, t.Kind, t.State, t.Peer, t.waits()}, " "), find)
+	return find == "" || strings.Contains(strings.Join([]string{t.Name, t.Kind, t.state(), t.Peer, t.waits()}, " "), find)
 }
 
-func has(p Process, find string) bool {
+func has(p *Process, find string) bool {
 	return find == "" || strings.Contains(strings.Join([]string{p.Name, p.Kind, p.State}, " "), find)
 }
 

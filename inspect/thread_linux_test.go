@@ -275,7 +275,7 @@ func TestAnotherSchedulerInASystemCallIsWaitedForByNobody(t *testing.T) {
 	sleeper.Go(func() {
 		runtime.LockOSThread()
 		blocked.bind()
-		blocked.turn(&kinds[0], 1, -1)
+		blocked.turn(zero, 1, -1)
 		close(bound)
 		for !done.Load() {
 			rawRead(timer(100 * time.Millisecond))
@@ -286,7 +286,7 @@ func TestAnotherSchedulerInASystemCallIsWaitedForByNobody(t *testing.T) {
 	defer done.Store(true)
 	<-bound
 	for {
-		other.turn(&kinds[1], 2, -1)
+		other.turn(one, 2, -1)
 		c.reports = limiter{}
 		c.looks(3)
 		if s := c.stalls().Last[0]; s.Task == 2 && s.Detail != "" {

@@ -37,13 +37,14 @@ const idleTicks = 4
 // watchdog looks at all schedulers of a Group from one goroutine of its own. Schedulers never wait for it: they only store
 // what is in their watched.
 type watchdog struct {
-	limits []limit // the shortest first
-	tick   time.Duration
-	next   time.Duration // until the next look: tick, or idleTicks of them
-	log    *zap.Logger
-	mem    io.ReaderAt // the memory of the process; nil if it cannot be read
-	pauses pauses
-	last   time.Time // of the latest look
+	limits   []limit // the shortest first
+	tick     time.Duration
+	next     time.Duration // until the next look: tick, or idleTicks of them
+	log      *zap.Logger
+	mem      io.ReaderAt // the memory of the process; nil if it cannot be read
+	pauses   pauses
+	recorder *recorder // nil if there is none
+	last     time.Time // of the latest look
 
 	reports, latenesses limiter
 
@@ -247,6 +248,9 @@ func (d *watchdog) report(r *record, now time.Time) {
 		return
 	}
 	d.examine(r, now)
+	d.mu.Lock()
+	r.stall.File = d.recorder.stall(r.stall)
+	d.mu.Unlock()
 	fields := append(r.stall.fields(), zap.Uint64("suppressed so far", d.count()))
 	d.log.Warn(r.stall.what()+" holds up its scheduler", fields...)
 }
@@ -273,10 +277,8 @@ func (d *watchdog) examine(r *record, now time.Time) {
 		Began:     r.since.Add(-d.tick / 2).Round(0),
 		Lasted:    now.Sub(r.since) + d.tick/2,
 		Cause:     Unknown,
+		Kind:      r.now.kind,
 		Task:      r.now.id,
-	}
-	if r.now.kind != nil {
-		s.Kind = *r.now.kind
 	}
 	found := s
 	found.connection(r.now.fd)
@@ -291,6 +293,7 @@ func (d *watchdog) examine(r *record, now time.Time) {
 		r.stall = &Stall{}
 		d.ledger.add(r.stall)
 	}
+	s.File = r.stall.File
 	*r.stall = s
 }
 

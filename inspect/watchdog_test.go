@@ -30,7 +30,7 @@ func newClocked(t *testing.T, w Watch) *clocked {
 }
 
 func (c *clocked) scheduler() *watched {
-	w := &watched{name: "none has this name"}
+	w := newWatched("none has this name")
 	c.watch(w, len(c.seen))
 	return w
 }
@@ -55,7 +55,7 @@ func TestAStallIsReportedOnceAndAgainAfterASecondAndItsEnd(t *testing.T) {
 	var called []Stall
 	c := newClocked(t, Watch{Then: 2 * time.Second, Stalled: func(s Stall) { called = append(called, s) }})
 	w := c.scheduler()
-	w.turn(&kinds[1], 7, -1)
+	w.turn(one, 7, -1)
 	c.looks(2)
 	require.Empty(t, c.lines(), "it has lasted 25 ms, as far as is known")
 	c.looks(1)
@@ -80,14 +80,14 @@ func TestAStallIsReportedOnceAndAgainAfterASecondAndItsEnd(t *testing.T) {
 	require.Len(t, called, 1)
 	require.Empty(t, c.lines())
 
-	w.turn(&kinds[1], 7, -1)
+	w.turn(one, 7, -1)
 	c.looks(1)
 	require.Equal(t, []string{"a turn that held up its scheduler has ended"}, c.lines())
 	all := c.stalls()
 	require.Len(t, all.Last, 1)
 	require.True(t, all.Last[0].Ended)
 	require.Equal(t, 181*c.tick, all.Last[0].Lasted)
-	require.EqualValues(t, 1, all.Durations.Count())
+	require.EqualValues(t, 1, all.Durations.count())
 	require.Equal(t, 181*c.tick, all.Durations.Max)
 	require.EqualValues(t, 2, all.Reported)
 	require.Zero(t, all.Late)
@@ -98,21 +98,21 @@ func TestWhatIsNoStall(t *testing.T) {
 		name string
 		tick func(w *watched, i int)
 	}{
-		{"short turns of one task", func(w *watched, _ int) { w.turn(&kinds[0], 1, -1) }},
+		{"short turns of one task", func(w *watched, _ int) { w.turn(zero, 1, -1) }},
 		{"turns that take a little less than the limit", func(w *watched, i int) {
 			if i%2 == 0 {
-				w.turn(&kinds[0], 1, -1)
+				w.turn(zero, 1, -1)
 			}
 		}},
-		{"passes", func(w *watched, _ int) { w.pass() }},
+		{"passes", func(w *watched, _ int) { w.pass(0) }},
 		{"a long sleep", func(w *watched, i int) {
 			if i == 0 {
-				w.asleep()
+				w.asleep(0)
 			}
 		}},
 		{"outside of Run", func(w *watched, i int) {
 			if i == 0 {
-				w.turn(&kinds[0], 1, -1)
+				w.turn(zero, 1, -1)
 				w.Untie()
 			}
 		}},
@@ -182,9 +182,9 @@ func TestTooManyStallsAreCounted(t *testing.T) {
 	c := newClocked(t, Watch{})
 	w := c.scheduler()
 	stall := func() {
-		w.turn(&kinds[0], 1, -1)
+		w.turn(zero, 1, -1)
 		c.looks(3)
-		w.asleep()
+		w.asleep(0)
 		c.looks(1)
 	}
 	for range burst + 5 {
@@ -194,10 +194,10 @@ func TestTooManyStallsAreCounted(t *testing.T) {
 	require.EqualValues(t, burst, all.Reported)
 	require.EqualValues(t, 5, all.Suppressed)
 	require.Len(t, all.Last, burst)
-	require.EqualValues(t, burst+5, all.Durations.Count())
+	require.EqualValues(t, burst+5, all.Durations.count())
 	require.Len(t, c.lines(), 2*burst, "the begin and the end of those that were reported")
 
-	w.turn(&kinds[0], 1, -1)
+	w.turn(zero, 1, -1)
 	c.looks(1 + int(refill/c.tick)) // it goes on, so it has a line after a second
 	require.EqualValues(t, burst+1, c.stalls().Reported)
 	stall()
@@ -221,12 +221,12 @@ func TestTheLatestStallsAreKept(t *testing.T) {
 func TestALateWatchdogSaysSo(t *testing.T) {
 	c := newClocked(t, Watch{})
 	w := c.scheduler()
-	w.turn(&kinds[0], 1, -1)
+	w.turn(zero, 1, -1)
 	c.looks(2)
 	c.now = c.now.Add(10 * time.Second) // the machine was suspended
 	c.looks(1)
 	require.Equal(t, []string{"a turn holds up its scheduler"}, stallsOnly(c.lines()), "it was seen for 50 ms")
-	w.turn(&kinds[0], 1, -1)
+	w.turn(zero, 1, -1)
 	c.looks(1)
 	c.now = c.now.Add(10 * time.Second)
 	c.looks(1)
@@ -252,17 +252,17 @@ func stallsOnly(lines []string) (stalls []string) {
 
 func TestWhileAllSleepTheWatchdogLooksLessOften(t *testing.T) {
 	c := newClocked(t, Watch{})
-	one, other := c.scheduler(), c.scheduler()
-	one.asleep()
-	other.pass()
+	first, other := c.scheduler(), c.scheduler()
+	first.asleep(0)
+	other.pass(0)
 	c.looks(1)
 	require.Equal(t, c.tick, c.next, "they were seen for the first time")
-	other.asleep()
+	other.asleep(0)
 	c.looks(1)
 	require.Equal(t, c.tick, c.next)
 	c.looks(1)
 	require.Equal(t, idleTicks*c.tick, c.next)
-	one.turn(&kinds[0], 1, -1)
+	first.turn(zero, 1, -1)
 	c.now = c.now.Add((idleTicks - 1) * c.tick)
 	c.looks(1)
 	require.Equal(t, c.tick, c.next)
@@ -286,7 +286,7 @@ func TestAStallHasTheAddressesOfItsConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) {
 		c := newClocked(t, Watch{})
-		c.scheduler().turn(&kinds[0], 1, int32(fd))
+		c.scheduler().turn(zero, 1, int32(fd))
 		c.looks(3)
 		s := c.stalls().Last[0]
 		require.Equal(t, "tcp "+listening.Addr().String(), s.Local)

@@ -1,10 +1,11 @@
-// Package inspect shows what the schedulers of a program are doing, and what holds them up.
 package inspect
 
 import (
 	"context"
 	"runtime/pprof"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/thread"
 )
@@ -19,24 +20,31 @@ const (
 	asleep              // in its Idler, for as long as there is nothing to do
 )
 
-// watched is what a scheduler shows the watchdog. Its thread calls the methods, without a lock and without a clock; the
-// watchdog calls sight. A turn costs one atomic store, and three more if it is of another task than the one before.
+// watched is what a scheduler shows other goroutines: what it is doing, and its last events. Its thread calls the methods,
+// without a lock and without a clock; other goroutines call sight and lastEvents. An event is one word in a ring and costs one atomic
+// store; that of a turn, a pass or a sleep costs another one.
+//
+//	seq ─▶ at                 next
+//	 … │ turn │ woken │ woken │      between the two are what has happened since the begin of the turn, the pass or the sleep:
+//	                                 at most within events, and the number of all others
 //
 // A probe calls turn in Trace.TurnStart, pass in Trace.Pass, and asleep in Trace.Idle if the thread may sleep. It calls
 // away when Run or Step returns, for which hook.Tie is there: a watched is a hook.Tied that may be registered whenever
 // isAway says so.
 type watched struct {
-	name string        // the value of the goroutine's label; unlike those of all other schedulers in the process
-	tid  atomic.Uint64 // of the thread, 0 before bind
+	name   string          // the value of the goroutine's label; unlike those of all other schedulers in the process
+	labels context.Context // with that label; nil before bind
+	tid    atomic.Uint64   // of the thread, 0 before bind
 
-	seq  atomic.Uint64 // number<<2 | state; it changes with each turn, pass and sleep
-	kind atomic.Pointer[string]
-	who  atomic.Uint64 // id<<32 | descriptor
+	seq   atomic.Uint64 // at<<2 | state; it changes with each turn, pass and sleep
+	ring  [ringSize]atomic.Uint64
+	names atomic.Pointer[[]string] // of kinds, by their numbers
 
 	// What the thread itself has stored.
-	number   uint64
-	lastKind *string
-	lastWho  uint64
+	at      uint64 // the number of the event of the present turn, pass or sleep
+	next    uint64 // the number of the next event
+	present event  // that of the present turn
+	others  uint64 // events that had no place in the present turn, pass or sleep
 }
 
 // label is the key of the label that the goroutine of a scheduler carries in profiles.
@@ -46,33 +54,84 @@ const label = "scheduler"
 // stack is found. Coroutines and goroutines that it starts from then on inherit the label.
 func (w *watched) bind() {
 	w.tid.Store(thread.ID())
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(label, w.name)))
+	w.labels = pprof.WithLabels(context.Background(), pprof.Labels(label, w.name))
+	pprof.SetGoroutineLabels(w.labels)
+}
+
+// kindNumber makes a number for a kind, for turn and for events. The first call is for the kinds that have none of their own.
+func (w *watched) kindNumber(name string) uint32 {
+	var names []string
+	if before := w.names.Load(); before != nil {
+		names = *before
+	} else {
+		names = []string{"another kind"}
+	}
+	if len(names) > maxKind {
+		return 0
+	}
+	names = append(names, name) // readers have a shorter one, and see nothing of it
+	w.names.Store(&names)
+	return uint32(len(names) - 1)
+}
+
+// kindName returns the name of a kind. Any goroutine.
+func (w *watched) kindName(number uint32) string {
+	if names := w.names.Load(); names != nil {
+		return (*names)[number]
+	}
+	return ""
 }
 
 // turn says that a turn begins: of a task with this id, whose action is of this kind and serves the descriptor fd, -1 if
-// none. The string is never changed; the same kind should have the same pointer.
-func (w *watched) turn(kind *string, id uint32, fd int32) {
-	w.number++
-	if who := uint64(id)<<32 | uint64(uint32(fd)); kind != w.lastKind || who != w.lastWho {
-		w.seq.Store(w.number<<2 | uint64(away)) // nothing that is read from here on counts
-		w.kind.Store(kind)
-		w.who.Store(who)
-		w.lastKind, w.lastWho = kind, who
-	}
-	w.seq.Store(w.number<<2 | uint64(turn))
+// none.
+func (w *watched) turn(kind, id uint32, fd int32) {
+	w.present = eventOf(inTurn, kind, id) | withFD(fd)
+	w.enter(turn, w.present)
 }
 
-func (w *watched) pass()   { w.enter(pass) }
-func (w *watched) asleep() { w.enter(asleep) }
-func (w *watched) away()   { w.enter(away) }
+// verdict says how the present turn has ended.
+func (w *watched) verdict(v verdict) {
+	w.present |= withVerdict(v)
+	w.ring[w.at%ringSize].Store(uint64(w.present | lap(w.at)))
+}
 
-func (w *watched) enter(s state) {
-	w.number++
-	w.seq.Store(w.number<<2 | uint64(s))
+func (w *watched) pass(now time.Duration)   { w.enter(pass, timed(passBegan, now)) }
+func (w *watched) asleep(now time.Duration) { w.enter(asleep, timed(sleepBegan, now)) }
+func (w *watched) away()                    { w.enter(away, eventOf(runEnded, 0, 0)) }
+
+func (w *watched) enter(s state, e event) {
+	w.at = w.next
+	w.put(e)
+	w.seq.Store(w.at<<2 | uint64(s))
+}
+
+// note adds an event to the present turn, pass or sleep.
+func (w *watched) note(e event) {
+	switch n := w.next - w.at; {
+	case n <= within:
+		w.put(e)
+	case n == within+1:
+		w.put(others | 1<<countShift)
+		w.others = 1
+	default:
+		w.others++
+		w.ring[(w.next-1)%ringSize].Store(uint64(others | event(w.others)<<countShift | lap(w.next-1)))
+	}
+}
+
+func (w *watched) put(e event) {
+	w.ring[w.next%ringSize].Store(uint64(e | lap(w.next)))
+	w.next++
 }
 
 // isAway reports whether Run or Step has just begun. It is for the scheduler's thread.
 func (w *watched) isAway() bool { return state(w.seq.Load()&3) == away }
+
+// isTurnOf reports whether the present turn, or the latest if nothing has followed, is that of the task with this id. It is for
+// the scheduler's thread.
+func (w *watched) isTurnOf(id uint32) bool {
+	return state(w.seq.Load()&3) == turn && w.present.id() == id
+}
 
 // Untie is for hook.Tie: Run or Step returns.
 func (w *watched) Untie() bool {
@@ -83,7 +142,7 @@ func (w *watched) Untie() bool {
 // sighting is what the watchdog has seen of a scheduler at one moment.
 type sighting struct {
 	seq  uint64
-	kind *string // nil unless in a turn, as what follows
+	kind string // "" unless in a turn, as what follows
 	id   uint32
 	fd   int32 // -1 if none
 }
@@ -96,10 +155,32 @@ func (w *watched) sight() sighting {
 	if x.state() != turn {
 		return x
 	}
-	kind, who := w.kind.Load(), w.who.Load()
+	e := event(w.ring[(x.seq>>2)%ringSize].Load())
 	if now := w.seq.Load(); now != x.seq {
 		return sighting{seq: now &^ 3, fd: -1}
 	}
-	x.kind, x.id, x.fd = kind, uint32(who>>32), int32(uint32(who))
+	x.kind, x.id, x.fd = w.kindName(e.kind()), e.id(), e.fd()
 	return x
+}
+
+// lastEvents returns those that are kept, the oldest first. The scheduler may go on meanwhile. Any goroutine.
+func (w *watched) lastEvents() (all []event) {
+	for try := 0; try < 8; try++ {
+		at := int(w.seq.Load() >> 2)
+		// Those before may be overwritten in the present turn, pass or sleep, or by the word that begins the next one.
+		first := max(0, at+within+3-ringSize)
+		all = make([]event, 0, ringSize)
+		for i := first; i <= at+within+1; i++ {
+			e := event(w.ring[i%ringSize].Load())
+			if i > at && e&lapBit != lap(uint64(i)) {
+				break // it has not happened yet
+			}
+			all = append(all, e)
+		}
+		overwritten := int(w.seq.Load()>>2) - at
+		if all = all[min(overwritten, len(all)):]; len(all) >= ringSize/2 || overwritten == 0 {
+			break
+		}
+	}
+	return slices.DeleteFunc(all, func(e event) bool { return e.what() == 0 })
 }

@@ -17,7 +17,7 @@ import (
 var _ hook.Tied = &watched{}
 
 func TestASightingIsOfOneMoment(t *testing.T) {
-	var w watched
+	w := newWatched("")
 	require.True(t, w.isAway())
 	require.Equal(t, away, w.sight().state())
 	var seen []uint64
@@ -26,12 +26,12 @@ func TestASightingIsOfOneMoment(t *testing.T) {
 		do   func()
 		want sighting
 	}{
-		{"a turn", func() { w.turn(&kinds[0], 7, 12) }, sighting{kind: &kinds[0], id: 7, fd: 12}},
-		{"the next turn of the same task", func() { w.turn(&kinds[0], 7, 12) }, sighting{kind: &kinds[0], id: 7, fd: 12}},
-		{"a turn without a descriptor", func() { w.turn(&kinds[1], 1<<32-1, -1) }, sighting{kind: &kinds[1], id: 1<<32 - 1, fd: -1}},
-		{"a pass", w.pass, sighting{fd: -1}},
-		{"the same task after a pass", func() { w.turn(&kinds[1], 1<<32-1, -1) }, sighting{kind: &kinds[1], id: 1<<32 - 1, fd: -1}},
-		{"a sleep", w.asleep, sighting{fd: -1}},
+		{"a turn", func() { w.turn(zero, 7, 12) }, sighting{kind: "zero", id: 7, fd: 12}},
+		{"the next turn of the same task", func() { w.turn(zero, 7, 12) }, sighting{kind: "zero", id: 7, fd: 12}},
+		{"a turn without a descriptor", func() { w.turn(one, 1<<22, -1) }, sighting{kind: "one", id: 1 << 22, fd: -1}},
+		{"a pass", func() { w.pass(0) }, sighting{fd: -1}},
+		{"the same task after a pass", func() { w.turn(one, 1<<22, -1) }, sighting{kind: "one", id: 1 << 22, fd: -1}},
+		{"a sleep", func() { w.asleep(0) }, sighting{fd: -1}},
 		{"the end of Run", func() { w.Untie() }, sighting{fd: -1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -46,18 +46,26 @@ func TestASightingIsOfOneMoment(t *testing.T) {
 	require.True(t, w.isAway())
 }
 
-var kinds = [2]string{"zero", "one"}
+// newWatched returns a watched with two kinds, of these numbers.
+func newWatched(name string) *watched {
+	w := &watched{name: name}
+	w.kindNumber("zero")
+	w.kindNumber("one")
+	return w
+}
+
+const zero, one = 1, 2
 
 // The id, the descriptor and the kind of each turn agree, so a mixture of two turns would be seen.
 func TestASightingIsNeverOfTwoTurns(t *testing.T) {
-	var w watched
+	w := newWatched("")
 	var enough atomic.Bool
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for i := uint32(0); !enough.Load(); i++ {
-			w.turn(&kinds[i%2], i, int32(i))
+		for i := uint32(0); !enough.Load(); i = (i + 1) % (1 << 20) {
+			w.turn(zero+i%2, i, int32(i))
 			if i%64 == 63 {
-				w.pass()
+				w.pass(0)
 				runtime.Gosched()
 			}
 		}
@@ -68,7 +76,7 @@ func TestASightingIsNeverOfTwoTurns(t *testing.T) {
 		if x := w.sight(); x.state() == turn {
 			turns++
 			require.Equal(t, int32(x.id), x.fd)
-			require.Same(t, &kinds[x.id%2], x.kind)
+			require.Equal(t, []string{"zero", "one"}[x.id%2], x.kind)
 		}
 	}
 }
@@ -77,7 +85,7 @@ func TestBindLabelsTheGoroutine(t *testing.T) {
 	bound, done := make(chan *watched), make(chan bool)
 	go func() {
 		runtime.LockOSThread()
-		w := &watched{name: "a test of bind"}
+		w := newWatched("a test of bind")
 		w.bind()
 		require.Equal(t, thread.ID(), w.tid.Load())
 		bound <- w
@@ -97,9 +105,9 @@ func BenchmarkTurn(b *testing.B) {
 	}{{"the same task", 0}, {"another task", 1}} {
 		b.Run(row.name, func(b *testing.B) {
 			b.ReportAllocs()
-			var w watched
+			w := newWatched("")
 			for i := uint32(0); b.Loop(); i++ {
-				w.turn(&kinds[i&row.mask], i&row.mask, -1)
+				w.turn(zero+(i&row.mask), i&row.mask, -1)
 			}
 		})
 	}

@@ -108,6 +108,9 @@ func (r *runner) round() (more bool) {
 			return false
 		}
 		r.keepRun()
+		if left == r.budget {
+			hook.Progress(r.s)
+		}
 		r.shareIfLate()
 		left -= r.run(c, left)
 	}

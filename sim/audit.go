@@ -15,6 +15,7 @@ func (w *World) audit() {
 			if err := audit.Scheduler(r.s); err != nil {
 				w.Errorf("%v: %w", r, err)
 			}
+			r.count()
 			readiness.Inspect(r.s, r.checkWaiters)
 		}
 	}

@@ -115,6 +115,42 @@ func TestHeartbeatsThatHangAreGivenUp(t *testing.T) {
 	}
 }
 
+// lingering is a Store whose heartbeats return a while after their contexts have ended.
+type lingering struct {
+	stage.Store
+	begun   chan struct{}
+	running atomic.Int32
+}
+
+func (s *lingering) Heartbeat(ctx context.Context, _ []stage.Lease, _ time.Duration) ([]stage.Beat, error) {
+	s.running.Add(1)
+	defer s.running.Add(-1)
+	s.begun <- struct{}{}
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	return nil, ctx.Err()
+}
+
+// Run returned in a Group while a heartbeat still used the store.
+func TestRunWaitsForTheLastHeartbeat(t *testing.T) {
+	for name, run := range hosts {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &lingering{Store: memory.New(nil), begun: make(chan struct{}, 1)}
+				ctx, cancel := context.WithCancel(t.Context())
+				e := engineOf(t, s, 1, processor(func(context.Context) { <-s.begun }), func(cfg *stage.Config) {
+					cfg.Ended = func(stage.Task) { cancel() }
+				})
+				_, err := e.Enqueue(ctx, "task", nil)
+				require.NoError(t, err)
+				require.NoError(t, run(ctx, e))
+				require.Zero(t, s.running.Load())
+				time.Sleep(2 * time.Second) // of synctest's clock, in which idle goroutines of the Group's executor end
+			})
+		})
+	}
+}
+
 // No heartbeat is answered: the context of the processor ends with the lease, and the task is claimed again.
 func TestContextsEndWithTheLease(t *testing.T) {
 	var begun []time.Time

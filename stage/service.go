@@ -22,8 +22,8 @@ import (
 // Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
-// from returning until all tasks have gone back to their last static stage, within the order's bounds. The Cut names what
-// is left then, which others claim when the leases have ended.
+// from returning until all tasks have gone back to their last static stage and the last heartbeat has returned, within the
+// order's bounds. The Cut names what is left then, which others claim when the leases have ended.
 func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
@@ -121,7 +121,7 @@ func (x *service) Act(t *act.Task) act.Directive {
 	now := x.s.Now()
 	stopping, idle := x.e.state()
 	if stopping && idle {
-		return act.Done
+		return x.ending(t)
 	}
 	x.claiming(t, now, rung && !stopping)
 	x.beating(t, now)
@@ -195,6 +195,18 @@ func (x *service) beating(t *act.Task, now time.Duration) {
 		x.beat = &act.Call[bool]{F: func() (bool, error) { return x.e.beat(), nil }, On: x.beats}
 		x.beat.Act(t)
 	}
+}
+
+// ending ends the last heartbeat and waits for it: a caller may close the store when the Group's Run has returned.
+func (x *service) ending(t *act.Task) act.Directive {
+	if x.beat == nil {
+		return act.Done
+	}
+	x.e.current().end()
+	if x.beat.Act(t) == act.Wait {
+		return act.Wait
+	}
+	return act.Done
 }
 
 // Stop sends all tasks back.

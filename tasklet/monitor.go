@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/terms"
@@ -119,11 +120,12 @@ func (c *core) start() {
 	now := s.Clock().Monotonic()
 	for _, g := range orders {
 		if !g.terms.Given {
-			g.terms, _ = g.terms.Merge(g.order.Policy(), now)
+			g.begin(now)
 			s.Shutdown(g.order)
 			continue
 		}
 		p := g.order.Policy().Resolved()
+		p.Announce = max(0, p.Announce-(now-g.at))
 		switch left := g.terms.Until - now; {
 		case p.Time == 0:
 		case left > 0:
@@ -139,6 +141,13 @@ func (c *core) start() {
 type given struct {
 	order shutdown.Order
 	terms terms.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
+	at    time.Duration
+}
+
+// begin begins to count the time of g.
+func (g *given) begin(now time.Duration) {
+	g.terms, _ = g.terms.Merge(g.order.Policy(), now)
+	g.at = now
 }
 
 // rest is an order that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in

@@ -163,7 +163,7 @@ func (r *Runner) Shutdown(o shutdown.Order) {
 	}
 	c, g := r.core, &given{order: o}
 	if a := r.Act(); a != nil && c.kind == owner {
-		g.terms, _ = g.terms.Merge(o.Policy(), a.Clock().Monotonic())
+		g.begin(a.Clock().Monotonic())
 	}
 	c.mu.Lock()
 	if c.kind == owner {

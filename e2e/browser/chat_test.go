@@ -129,7 +129,7 @@ func (p *tab) pictured(t *testing.T, name string) {
 	t.Helper()
 	grounds := map[string]bool{}
 	for _, colors := range []string{"light", "dark"} {
-		for _, size := range [][2]int64{{360, 640}, {1024, 640}} {
+		for _, size := range [][2]int64{{360, 640}, {1280, 800}} {
 			p.looksLike(t, colors, size[0], size[1])
 			grounds[run[string](t, p, `() => getComputedStyle(document.body).backgroundColor`)] = true
 			require.Equal(t, []int64{size[0], size[0]}, run[[]int64](t, p, `() => [innerWidth, document.documentElement.scrollWidth]`))

@@ -3,7 +3,6 @@ package browser
 import (
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,8 +14,7 @@ import (
 func inspected(t *testing.T, p *tab) {
 	const idle = 300
 	s := serve(t, t.TempDir(), "-inspect", "127.0.0.1:0")
-	page := regexp.MustCompile(`inspect at (\S+)`).FindStringSubmatch(s.Said())
-	require.NotNil(t, page, s.Said())
+	page := pageOf(t, s.Program)
 	var conns []net.Conn
 	for range idle {
 		c, err := net.Dial("tcp", s.Addr)
@@ -26,7 +24,7 @@ func inspected(t *testing.T, p *tab) {
 	}
 
 	p.looksLike(t, "light", 1024, 640)
-	require.EqualValues(t, 200, p.visit(t, page[1]))
+	require.EqualValues(t, 200, p.visit(t, page))
 	p.shows(t, "state", "Live")
 	p.shows(t, "services", s.Addr)
 	p.shows(t, "sum", strconv.Itoa(idle)+" tasks")
@@ -35,6 +33,9 @@ func inspected(t *testing.T, p *tab) {
 			[...document.querySelectorAll(".lane")].every(e => /^load \d+ %/.test(e.querySelector("p").textContent))`)
 	})
 	p.pictured(t, "inspect-overview")
+
+	require.Equal(t, strings.Replace(page, "/?", "/last?", 1),
+		run[string](t, p, `() => document.querySelector("a[data-path=last]").href`), "the last events, with the token")
 
 	local := conns[7].LocalAddr().String()
 	run[any](t, p, `text => { document.getElementById("find").value = text; document.querySelector("#ask button").click() }`, local)
@@ -49,7 +50,7 @@ func inspected(t *testing.T, p *tab) {
 	s.ends(t, patience)
 	p.shows(t, "state", "Not connected")
 	require.Contains(t, p.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
-	require.Equal(t, []string{}, foreign(t, p, page[1]))
+	require.Equal(t, []string{}, foreign(t, p, page))
 }
 
 // foreign returns what the page has asked of other servers than its own.

@@ -30,6 +30,8 @@ func TestWeb(t *testing.T) {
 		{"a site with a router of chi", handlers},
 		{"a chat in two windows", func(t *testing.T, p *tab) { chatting(t, p, open(t, browser)) }},
 		{"what a server is doing", inspected},
+		{"a stall", stalled},
+		{"thousands of connections", crowded},
 		{"messages that are compressed", messages},
 		{"an end with idle connections", endIdle},
 		{"an end in the middle of a download", endBusy},
@@ -50,5 +52,6 @@ func TestWeb(t *testing.T) {
 const overTLS = "over TLS"
 
 // withoutTLS are the parts that need a server without TLS. A page of https may not ask for one of http. The browser keeps no
-// answer of a server whose certificate nobody vouches for. Over TLS it sometimes takes all of a download that nobody reads.
-const withoutTLS = "a browser that reaches nothing else, a reload, an end in the middle of a download"
+// answer of a server whose certificate nobody vouches for. Over TLS it sometimes takes all of a download that nobody reads. A
+// stall has a server of its own, and thousands of silent connections would be thousands of handshakes that time out.
+const withoutTLS = "a browser that reaches nothing else, a reload, an end in the middle of a download, a stall, thousands of connections"

@@ -22,8 +22,8 @@
 // line when httpd calls OnResponse: its answer is over, or the connection has switched to another protocol. A request that
 // was refused before its head could be understood has no method and no target: its line has "-" for them, in JSON "".
 //
-// Nothing that a client sends can forge a line. In Common and Combined each byte of a quoted value that is a quote, a
-// backslash, a control character, or not ASCII is written as \x and two digits. JSON is ASCII, and always valid: what is not
+// Nothing that a client sends can forge a line. In Common and Combined some bytes of a quoted value are written as \x and two
+// digits: quotes, backslashes, control characters, and what is not ASCII. JSON is ASCII, and always valid: what is not
 // UTF-8 is written as \ufffd. Of each value at most 4 KiB are written, and "..." in place of the rest.
 //
 // # Bounds

@@ -20,8 +20,9 @@ import (
 //
 // Make few of them: a Log takes a little memory of each scheduler for as long as the process lives.
 type Log struct {
-	// Path is that of the file, which is made if there is none, and appended to. "" and "-" mean standard output. If its
-	// reader goes away, lines are lost; but the system ends a process that does not ignore SIGPIPE, as package program does.
+	// Path is that of the file, which is made if there is none, and appended to. It may be a named pipe, if
+	// that has a reader. "" and "-" mean standard output. If its reader goes away, lines are lost; but the system ends a process
+	// that does not ignore SIGPIPE, as package program does.
 	Path string
 	// Format is that of the lines. The zero Format is Combined.
 	Format Format
@@ -84,7 +85,8 @@ func (l *Log) Reopen() error {
 func (l *Log) standard() bool { return l.Path == "" || l.Path == "-" }
 
 func (l *Log) file() (*os.File, error) {
-	file, err := os.OpenFile(l.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	// Without O_NONBLOCK, open waits until a named pipe has a reader. With it, that is an error.
+	file, err := os.OpenFile(l.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the access log: %w", err)
 	}

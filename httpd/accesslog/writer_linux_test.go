@@ -137,6 +137,15 @@ func TestTheEndDoesNotWaitForABlockedWriter(t *testing.T) {
 	require.NoError(t, pipe.Close())
 }
 
+// To open the pipe would wait for its reader.
+func TestAPipeWithoutAReaderIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	s := act.New(act.Config{})
+	defer s.Close()
+	require.ErrorIs(t, (&Log{Path: path}).Setup(s), syscall.ENXIO)
+}
+
 func TestAFullDiskLosesLines(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")

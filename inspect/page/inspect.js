@@ -70,17 +70,21 @@ function showScheduler(s, was) {
 	const l = lanes.get(s.index);
 	const passed = was ? s.uptime - was.uptime : 0;
 	if (passed > 0) {
-		const load = Math.min(1, Math.max(0, 1 - (s.idle - was.idle) / passed));
+		const rest = Object.entries(s.idle).map(([how, spent]) => [how, Math.max(0, spent - was.idle[how]) / passed]);
+		const load = Math.max(0, 1 - rest.reduce((all, [, part]) => all + part, 0));
 		l.loads.push(load);
 		l.loads.splice(0, l.loads.length - kept);
 		const since = name => (s.counts[name] ?? 0) - (was.counts[name] ?? 0);
 		const wakes = s.wakes.buckets.map((n, i) => n - was.wakes.buckets[i]);
 		l.figures.textContent = `load ${Math.round(100 * load)} % · ready ${number(s.counts.ready)} · tasks ${number(s.counts.tasks)}` +
+			rest.filter(([, part]) => part >= .005).map(([how, part]) => ` · ${how} ${Math.round(100 * part)} %`).join("") +
 			` · ${number(Math.round(since("turns_total") / (passed / 1e9)))} turns/s · wake p99 ${span(bound(wakes, .99))}`;
 		l.svg.setAttribute("aria-label", `load of scheduler ${s.index}: ${Math.round(100 * load)} %`);
 		l.curve.setAttribute("points", l.loads.map((v, i) => `${kept - l.loads.length + i},${98 - 96 * v}`).join(" "));
 	}
-	l.state.textContent = s.late ? `${s.state}; no answer for ${span(s.late)}` : s.state;
+	l.state.textContent = s.state + (s.late ? `; no answer for ${span(s.late)}` : "") +
+		(s.ends ? `; ending for ${span(s.ends.since)}: ${s.ends.order}; terms: ${s.ends.terms}` : "") +
+		(s.ends?.left ? `; ${span(s.ends.left)} are left` : "");
 	l.e.toggleAttribute("data-stuck", Boolean(s.late));
 }
 
@@ -114,6 +118,7 @@ function show(report) {
 	table("services", sum(report.schedulers, "services", ["open", "max"]), [
 		["service", v => v.name], ["open", v => number(v.open), "n"], ["at most", v => v.max ? number(v.max) : "–", "n"],
 		["accepted", v => number(v.accepted), "n"], ["refused", v => number(v.refused), "n"],
+		["too many", v => number(v.too_many), "n"], ["too fast", v => number(v.too_fast), "n"],
 		["reclaimed", v => number(v.reclaimed), "n"], ["failed", v => number(v.failed), "n"], ["gone", v => number(v.gone), "n"],
 		["pauses", v => number(v.full), "n"], ["shortages", v => number(v.shortages), "n"],
 	]);
@@ -124,7 +129,8 @@ function show(report) {
 		["kind", k => k.name], ["alive", k => number(k.alive), "n"], ["spawned", k => number(k.spawned), "n"],
 		["failed", k => number(k.failed), "n"],
 		["turns/s", k => seconds > 0 ? number(Math.round((k.turns - (old.get(k.name)?.turns ?? 0)) / seconds)) : "–", "n"],
-		["turn p50", k => span(bound(k.took.buckets, .5)), "n"], ["p99", k => span(bound(k.took.buckets, .99)), "n"],
+		["turn p50", k => span(Math.min(bound(k.took.buckets, .5), k.took.max)), "n"],
+		["p99", k => span(Math.min(bound(k.took.buckets, .99), k.took.max)), "n"],
 		["longest", k => span(k.took.max), "n"],
 	]);
 
@@ -142,7 +148,7 @@ function told(s) {
 	const of = s.kind ? `a turn of ${s.kind}` + (s.task ? ` (${s.scheduler}/${s.task})` : "") : "a pass";
 	return `${new Date(s.began).toLocaleTimeString()}: scheduler ${s.scheduler}, ${of}` + (s.peer ? ` with ${s.peer}` : "") +
 		` ${s.ended ? "took" : "has taken"} ${span(s.lasted)}: ${s.cause}` + (s.detail ? ` (${s.detail})` : "") +
-		(s.func ? ` in ${s.func}, ${s.at}` : "");
+		(s.func ? ` in ${s.func}, ${s.at}` : "") + (s.file ? `; the last events: ${s.file}` : "");
 }
 
 // showStalls keeps what has been opened open.
@@ -155,11 +161,13 @@ function showStalls(stalls) {
 		const e = shown.get(id) ?? element("li");
 		if (!shown.has(id)) {
 			e.dataset.id = id;
-			const details = element("details"), stack = element("pre", s.stack?.join("\n") ?? "Its stack could not be had.");
-			details.append(element("summary"), stack);
+			const details = element("details");
+			details.append(element("summary"), element("pre"));
 			e.append(details);
 		}
 		e.querySelector("summary").textContent = told(s);
+		const stack = s.stack?.join("\n") ?? "Its stack could not be had.", shows = e.querySelector("pre");
+		if (shows.textContent !== stack) shows.textContent = stack; // it may be had only when the stall is looked at again
 		return e;
 	}));
 }
@@ -178,7 +186,7 @@ async function ask() {
 	at("found").textContent = `${number(answer.matching)} of ${number(answer.total)} tasks` +
 		(answer.matching > answer.tasks.length ? `, the first ${answer.tasks.length} of them below` : "");
 	const open = new Set([...document.querySelectorAll("#tree details[open]")].map(e => e.dataset.kind));
-	at("tree").replaceChildren(...(answer.tree ?? []).map(kind => {
+	at("tree").replaceChildren(...answer.tree.map(kind => {
 		const e = element("details"), list = element("ul");
 		e.dataset.kind = kind.kind;
 		e.open = open.has(kind.kind);
@@ -186,12 +194,12 @@ async function ask() {
 		for (const w of kind.waits) list.append(element("li", `${number(w.n)} × ${w.what}`));
 		return e;
 	}));
-	table("tasks", answer.tasks ?? [], [
-		["task", t => `${t.scheduler}/${t.id}`], ["state", t => t.state], ["age", t => span(t.age), "n"],
+	table("tasks", answer.tasks, [
+		["task", t => `${t.scheduler}/${t.id}`], ["state", t => t.told ? t.state + ", told to end" : t.state], ["age", t => span(t.age), "n"],
 		["last turn", t => t.since ? span(t.since) + " ago" : "now", "n"], ["kind", t => t.kind], ["name", t => t.name], ["peer", t => t.peer ?? ""],
 		["waits for", t => t.waits?.join(", ") ?? "", "long"],
 	]);
-	table("processes", answer.processes ?? [], [
+	table("processes", answer.processes, [
 		["process", p => String(p.id)], ["state", p => p.state],
 		["mailbox", p => p.limit ? `${p.mailbox} of ${p.limit}` : String(p.mailbox), "n"],
 		["dropped", p => number(p.dropped ?? 0), "n"], ["turn", p => p.turn ? span(p.turn) : "–", "n"],
@@ -209,6 +217,8 @@ at("ask").addEventListener("submit", event => {
 	ask();
 });
 setInterval(() => at("again").checked && !document.hidden && ask(), 2000);
+
+for (const a of document.querySelectorAll("a[data-path]")) a.href = url(a.dataset.path);
 
 // A browser makes a new connection when this one ends. It gives up after an answer like 401.
 const events = new EventSource(url("events"));

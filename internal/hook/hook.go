@@ -3,7 +3,11 @@
 // since act imports it.
 package hook
 
-import "github.com/daimon-go/daimon/shutdown"
+import (
+	"sync/atomic"
+
+	"github.com/daimon-go/daimon/shutdown"
+)
 
 // Accounter is an act.Local's value that calls Hold for something of its own. Account counts and names that in c, whose
 // Order is in force, and returns how many of the scheduler's holds are for it. It is called at the end of Run, before
@@ -70,6 +74,23 @@ var (
 	// sleeps, or leaves Run or Step. It is called on the thread of s.
 	AtPassEnd func(s any, f func())
 
+	// Progress says that something has happened on s for which an end waits, and which is no turn of a task: see Inactivity of
+	// shutdown.Policy. It is called on the thread of s.
+	Progress func(s any)
+
+	// EndsLast reports whether t ends last of all: see InstallLast.
+	EndsLast func(t any) bool
+
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool
+)
+
+// Package inspect sets these two, and nobody does if it is not linked. A goroutine has the labels of the one that has started it,
+// in profiles (see runtime/pprof).
+var (
+	// Unlabel takes the labels of the calling goroutine away. One calls it that works for more than those that have started it.
+	Unlabel func()
+
+	// Resumed, if it is set, is called by a coroutine of s after each switch to it, for the labels of the present turn.
+	Resumed atomic.Pointer[func(s any)]
 )

@@ -32,6 +32,22 @@ func AskWaits(a any, add func(what string)) bool {
 	return false
 }
 
+// Rest is how a thread that had nothing to do has spent its time.
+type Rest uint8
+
+// The ways to rest.
+const (
+	Asleep  Rest = iota // in the operating system, which wakes it
+	Pausing             // for a fixed time, and then it looks
+	Looking             // using the CPU
+)
+
+// Resting is an act.Idler that does not always sleep in the operating system. Rest says how the latest Idle that could wait
+// was spent. It is called on the scheduler's thread.
+type Resting interface {
+	Rest() Rest
+}
+
 // Descriptor is an action that serves a connection, or a part of one. Descriptor returns the number of the file descriptor,
 // -1 if there is none. It may be called at the beginning of each turn, and while an offloaded function runs.
 type Descriptor interface {
@@ -57,6 +73,17 @@ type Serving interface {
 	Service() string
 }
 
+// Undisturbed is the action of a task that is not to know of orders: act.Task.Order returns nil. Its own Stop is called.
+type Undisturbed interface {
+	Undisturbed() bool
+}
+
+// Deaf reports whether a, the action of a task, is Undisturbed.
+func Deaf(a any) bool {
+	u, ok := a.(Undisturbed)
+	return ok && u.Undisturbed()
+}
+
 // Lister is an action or an act.Local's value that stands for more than one task. List calls visit with a row for each of
 // them: a *[Process], a *[Service] or a *[Stages], valid during the call. It ends when visit returns false, and then reports
 // whether there may be more: a further call, with again unset, goes on behind what was visited. With again set it begins anew.
@@ -77,6 +104,13 @@ type Process struct {
 	Turn    time.Duration `json:"turn,omitempty"`    // how long the last turn took that was timed; 0: none was yet
 }
 
+// Limited is the error of a connection that a filter refuses because of what its source has already, or because of how fast
+// it comes again.
+type Limited interface {
+	error
+	TooFast() bool
+}
+
 // Service is a service of package service on one scheduler.
 type Service struct {
 	Name string `json:"name"`
@@ -88,6 +122,8 @@ type Service struct {
 	Full      uint64 `json:"full"`      // pauses of accepting for want of a place
 	Shortages uint64 `json:"shortages"` // and of descriptors, memory or permission
 	Refused   uint64 `json:"refused"`   // connections that a filter has refused
+	TooMany   uint64 `json:"too_many"`  // of these: their source had too many connections
+	TooFast   uint64 `json:"too_fast"`  // of these: their source made connections too fast
 	Reclaimed uint64 `json:"reclaimed"` // idle connections that were closed to make room for others
 	Gone      uint64 `json:"gone"`      // connections that ended because the peer, or the way to it, had gone
 	Failed    uint64 `json:"failed"`    // connections whose action has failed otherwise

@@ -2,7 +2,6 @@ package readiness
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
@@ -27,44 +26,47 @@ func Inspect(s *act.Scheduler, visit func(State)) {
 			visit(State{
 				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
-				Reader: audit.Waits(k.reader), Writer: k.out != nil && slices.ContainsFunc(k.out.writers, writer.waits),
+				Reader: audit.Waits(k.reader), Writer: k.out != nil && k.out.writers.Waiting(),
 			})
 		}
 	}
 }
 
-func (x writer) waits() bool { return audit.Waits(x.waker) }
+// Counts are of what an engine has done, of readiness or of completions: plain numbers of its thread.
+type Counts struct {
+	Receives, Received, Sends, Sent uint64 // operations that did something, and their bytes
+	Short, RoomWaits                uint64 // sends of less than all, and times that a task has begun to wait for room
 
-// counts are of what an Engine has done: plain numbers of its thread.
-type counts struct {
-	receives, received, sends, sent uint64 // calls of the system that did something, and their bytes
-	short, roomWaits                uint64 // sends of less than all, and times that a task has begun to wait for room
-
-	open, lingering                 uint64 // sockets, now
-	accepts, dials, full, shortages uint64
-	lost, broken, aborts, lingers   uint64
+	Open, Lingering uint64 // connections, now
+	Accepts, Dials  uint64
+	Full, Shortages uint64 // refusals to accept: for want of a place; of descriptors, memory or permission
+	Lost            uint64 // connections that were gone before they could be accepted
+	Broken          uint64 // by the peer, or the way to it
+	Aborts, Lingers uint64 // connections that were reset by this side, and those closed in stages
 }
 
 // Counts implements hook.Counter.
-func (e *Engine) Counts(add func(name string, n uint64)) {
-	c := &e.counts
-	add("connections", c.open)
-	add("connections_lingering", c.lingering)
-	add("connections_accepted_total", c.accepts)
-	add("connections_dialled_total", c.dials)
-	add("connections_lingered_total", c.lingers) // closed in stages
-	add("connections_aborted_total", c.aborts)   // reset by this side
-	add("connections_broken_total", c.broken)    // by the peer, or the way to it
-	add("accepts_lost_total", c.lost)            // connections that were gone before they could be accepted
-	add("accepts_full_total", c.full)            // refusals for want of a place
-	add("accepts_short_total", c.shortages)      // refusals for want of descriptors, memory or permission
-	add("receives_total", c.receives)
-	add("received_bytes_total", c.received)
-	add("sends_total", c.sends)
-	add("sent_bytes_total", c.sent)
-	add("sends_short_total", c.short) // the system has taken less than all
-	add("waits_for_room_total", c.roomWaits)
+func (c *Counts) Counts(add func(name string, n uint64)) {
+	add("connections", c.Open)
+	add("connections_lingering", c.Lingering)
+	add("connections_accepted_total", c.Accepts)
+	add("connections_dialled_total", c.Dials)
+	add("connections_lingered_total", c.Lingers)
+	add("connections_aborted_total", c.Aborts)
+	add("connections_broken_total", c.Broken)
+	add("accepts_lost_total", c.Lost)
+	add("accepts_full_total", c.Full)
+	add("accepts_short_total", c.Shortages)
+	add("receives_total", c.Receives)
+	add("received_bytes_total", c.Received)
+	add("sends_total", c.Sends)
+	add("sent_bytes_total", c.Sent)
+	add("sends_short_total", c.Short)
+	add("waits_for_room_total", c.RoomWaits)
 }
+
+// Counts implements hook.Counter.
+func (e *Engine) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 
 // Waits implements hook.Waiting, for all tasks that wait for k.
 func (k *Socket) Waits(add func(what string)) {
@@ -77,7 +79,7 @@ func (k *Socket) Waits(add func(what string)) {
 	default:
 		add("input from " + k.peer())
 	}
-	if k.out != nil && slices.ContainsFunc(k.out.writers, writer.waits) {
+	if k.out != nil && k.out.writers.Waiting() {
 		add(fmt.Sprintf("room: %d bytes queued for %s", k.queued(), k.peer()))
 	}
 }

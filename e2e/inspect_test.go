@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/inspect"
+	"github.com/daimon-go/daimon/internal/exectest"
+)
+
+// A viewer asks a program for its pages of package inspect.
+type viewer struct {
+	at string // http://127.0.0.1:6060
+	http.Client
+}
+
+const secretToken = "nobody-knows"
+
+// inspectable are the flags of a program that has a viewer.
+var inspectable = []string{"-inspect", "127.0.0.1:0", "-inspect-token", secretToken}
+
+// viewerOf finds the pages in the log of a program, which listens.
+func viewerOf(t *testing.T, p *exectest.Program) *viewer {
+	t.Helper()
+	logged := regexp.MustCompile(`inspect at (http://[^/]+)/\?token=` + secretToken).FindStringSubmatch(p.Said())
+	require.NotNil(t, logged, p.Said())
+	v := &viewer{logged[1], http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	t.Cleanup(v.CloseIdleConnections)
+	return v
+}
+
+// ask asks for a page with the token. change may change the request.
+func (v *viewer) ask(path string, change func(*http.Request)) (status int, kind, body string, err error) {
+	r, err := http.NewRequest("GET", v.at+path, nil)
+	if err != nil {
+		return 0, "", "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+secretToken)
+	if change != nil {
+		change(r)
+	}
+	a, err := v.Do(r)
+	if err != nil {
+		return 0, "", "", err
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	return a.StatusCode, a.Header.Get("Content-Type"), string(text), err
+}
+
+// get wants an answer.
+func (v *viewer) get(t *testing.T, path string) (kind, body string) {
+	t.Helper()
+	status, kind, body, err := v.ask(path, nil)
+	require.NoError(t, err)
+	require.Equal(t, 200, status, body)
+	return kind, body
+}
+
+// report returns what /json says.
+func (v *viewer) report(t *testing.T) (r inspect.Report) {
+	t.Helper()
+	_, body := v.get(t, "/json")
+	require.NoError(t, json.Unmarshal([]byte(body), &r))
+	return r
+}
+
+// serviceAt returns the figures of the service of an address.
+func serviceAt(t *testing.T, r inspect.Report, addr string) inspect.Service {
+	t.Helper()
+	for _, s := range r.Sum().Services {
+		if strings.HasSuffix(s.Name, " "+addr) {
+			return s
+		}
+	}
+	require.Fail(t, "no such service", "%s in %v", addr, r.Sum().Services)
+	return inspect.Service{}
+}
+
+// Every server among the examples shows what it is doing, and ends as if nobody had looked.
+func TestEveryExampleServerIsInspected(t *testing.T) {
+	outside(t)
+	main := regexp.MustCompile(`"github.com/daimon-go/daimon/(program|examples/internal/withtls)"`)
+	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr}}
+	sources, err := filepath.Glob("../examples/*/main.go")
+	require.NoError(t, err)
+	var servers []string
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		require.NoError(t, err)
+		if name := filepath.Base(filepath.Dir(source)); main.Match(text) {
+			servers = append(servers, name)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				inspected(t, name, further[name])
+			})
+		}
+	}
+	require.Equal(t, []string{
+		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "nethttp", "press", "proxy", "publish", "websocket-echo",
+	}, servers)
+}
+
+func inspected(t *testing.T, name string, flags []string) {
+	p := serve(t, name, append(flags, inspectable...)...)
+	open := p.Descriptors(t)
+	v := viewerOf(t, p)
+
+	c := dial(t, p.Addr)
+	exectest.Eventually(t, patience, "the connection in the figures", func() bool {
+		s := serviceAt(t, v.report(t), p.Addr)
+		return s.Open == 1 && s.Accepted == 1
+	})
+	for _, page := range []struct{ path, kind, has string }{
+		{"/", "text/html; charset=utf-8", "<title>"},
+		{"/text", "text/plain; charset=utf-8", " " + p.Addr + " "},
+		{"/tasks", "text/plain; charset=utf-8", c.LocalAddr().String()},
+		{"/tasks.json", "application/json", c.LocalAddr().String()},
+		{"/json", "application/json", " " + p.Addr + `"`},
+		{"/metrics", "text/plain; version=0.0.4; charset=utf-8", `daimon_service_accepted_total{service="tcp ` + p.Addr + `"} 1` + "\n"},
+		{"/metrics", "text/plain; version=0.0.4; charset=utf-8", `daimon_service_connections{service="tcp ` + p.Addr + `"} 1` + "\n"},
+		{"/last", "text/plain; charset=utf-8", "tcp " + p.Addr},
+	} {
+		kind, body := v.get(t, page.path)
+		require.Equal(t, page.kind, kind, page.path)
+		require.Contains(t, body, page.has, page.path)
+	}
+	for _, path := range []string{"/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/events"} {
+		for what, refusal := range map[string]struct {
+			status int
+			change func(*http.Request)
+		}{
+			"without the token":     {401, func(r *http.Request) { r.Header.Del("Authorization") }},
+			"with another token":    {401, func(r *http.Request) { r.Header.Set("Authorization", "Bearer nobody") }},
+			"by the name of others": {421, func(r *http.Request) { r.Host = "evil.example" }},
+		} {
+			status, _, body, err := v.ask(path, refusal.change)
+			require.NoError(t, err)
+			require.Equal(t, refusal.status, status, "%s %s", path, what)
+			require.NotContains(t, body, p.Addr, "%s %s", path, what)
+		}
+	}
+
+	require.NoError(t, c.Close())
+	exectest.Eventually(t, patience, "the end of the connection in the figures", func() bool {
+		s := serviceAt(t, v.report(t), p.Addr)
+		return s.Open == 0 && s.Accepted == 1
+	})
+	v.CloseIdleConnections()
+	exectest.Eventually(t, patience, "the descriptors back", func() bool { return p.Descriptors(t) <= open })
+
+	p.Signal(t, syscall.SIGTERM)
+	require.Zero(t, p.Exit(t))
+	require.Contains(t, p.Said(), "ended in order")
+	for _, addr := range []string{p.Addr, strings.TrimPrefix(v.at, "http://")} {
+		_, err := net.Dial("tcp", addr)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED, addr)
+	}
+}
+
+// Two programs cannot have their pages at one address. The second one says so, and does not serve without them.
+func TestTheAddressOfThePagesIsTaken(t *testing.T) {
+	outside(t)
+	p := serve(t, "echo", inspectable...)
+	taken := strings.TrimPrefix(viewerOf(t, p).at, "http://")
+	second := run(t, "echo", nil, "-addr", "127.0.0.1:0", "-inspect", taken)
+	require.Equal(t, 1, second.Exit(t))
+	require.Contains(t, second.Said(), "inspect: ")
+	require.Contains(t, second.Said(), taken)
+	require.Contains(t, second.Said(), "address already in use")
+	require.NotContains(t, second.Said(), "listening on")
+	p.Stop(t)
+}

@@ -1,0 +1,125 @@
+package inspect
+
+import "strings"
+
+// help says what each count and metric means. Its lines have a name and a text.
+var help = func() map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(meanings) {
+		if name, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
+			all[name] = strings.TrimLeft(text, " ")
+		}
+	}
+	return all
+}()
+
+const meanings = `
+uptime_seconds_total            Time since the scheduler began.
+idle_seconds_total              Time with nothing to do, by how it was spent.
+answer_age_seconds              Age of the other figures of a scheduler that does not answer, 0 if it does.
+turn_seconds                    Durations of turns, of one in 64.
+wake_seconds                    Times from a wake-up to the turn, of one in 64.
+
+tasks                           Tasks that are alive.
+demons                          Demons that keep the scheduler from ending.
+held                            Holds that keep the scheduler from ending, such as a closed connection with unsent bytes.
+ready                           Tasks in the ready queue, up to 10000.
+spawned_total                   Tasks and demons that were spawned.
+ended_total                     Tasks and demons that have ended.
+failed_total                    Of these, with an error or a panic.
+dropped_total                   Of these, dropped by an order to end.
+turns_total                     Turns of tasks and demons.
+woken_total                     Wake-ups of tasks and demons.
+rounds_total                    Times that all tasks that were ready together have had their turns.
+passes_total                    Passes of the scheduler's loop.
+looks_total                     Looks for events that did not wait for one.
+sleeps_total                    Times that the thread had nothing to do and waited.
+timers                          Timers that are armed.
+timers_total                    Timers that have expired.
+posts_total                     Functions posted to the scheduler that have run.
+remote_events_total             Wake-ups that came from other threads.
+offloads                        Functions that are queued or running off the thread.
+offloads_running                Functions that are running off the threads, of all schedulers.
+offloads_total                  Functions that were given to run off the thread.
+
+connections                     Connections that are open.
+connections_lingering           Connections that are closed in stages, to save bytes that are on their way.
+connections_accepted_total      Connections that were accepted.
+connections_dialled_total       Connections that were made to others.
+connections_lingered_total      Connections that were closed in stages.
+connections_aborted_total       Connections that were reset by this side.
+connections_broken_total        Connections that were broken by the peer, or by the network.
+accepts_lost_total              Connections that were gone before they could be accepted.
+accepts_full_total              Times that accepting has paused at the limit of connections.
+accepts_short_total             Times that accepting has paused for want of descriptors, memory or permission.
+receives_total                  Receive operations that have got something.
+received_bytes_total            Bytes that were received.
+sends_total                     Send operations that have sent something.
+sends_short_total               Of these, of less than there was to send.
+sent_bytes_total                Bytes that were sent.
+waits_for_room_total            Times that a task has begun to wait for a peer that reads too slowly.
+handshakes                      TLS handshakes that are under way.
+handshakes_waiting              Of these, those that wait for their peers.
+handshakes_failed_total         TLS handshakes that have failed.
+handshakes_dropped_total        TLS handshakes that were given up because there were too many.
+
+http_requests_total             HTTP requests whose heads have come.
+http_responses_1xx_total        HTTP responses with status 100 to 199.
+http_responses_2xx_total        HTTP responses with status 200 to 299.
+http_responses_3xx_total        HTTP responses with status 300 to 399.
+http_responses_4xx_total        HTTP responses with status 400 to 499.
+http_responses_5xx_total        HTTP responses with status 500 to 599.
+http_handlers                   Handlers of net/http that are running.
+http_handlers_total             Handlers of net/http that were called.
+http_handlers_refused_total     Requests that were answered with 503 because too many handlers were running.
+accesslog_lines_total           Lines of the access log.
+accesslog_lost_total            Of these, lines that could not be written.
+websocket_received_total        WebSocket messages that were received.
+websocket_sent_total            WebSocket messages that were sent.
+websocket_dropped_total         WebSocket messages that were pushed and dropped.
+
+processes                       Processes that are alive.
+processes_queued                Processes that are ready to run.
+processes_spawned_total         Processes that were spawned.
+processes_ended_total           Processes that have ended.
+processes_stolen_total          Processes taken from the queue of another scheduler.
+process_turns_total             Turns of processes.
+process_messages_total          Messages that processes have taken from their mailboxes.
+process_messages_dropped_total  Messages to processes that were dropped.
+process_dead_letters_total      Of these, to processes that had ended.
+process_handoffs_total          Processes that ran at once, on the thread of a process that had sent them a message.
+
+stalls_reported_total           Turns that held up a scheduler, with a line in the log.
+stalls_suppressed_total         Turns that held up a scheduler, without a line because there were too many.
+stall_seconds                   Durations of turns that held up a scheduler.
+watchdog_late_total             Times that the watchdog was late, so that it may have missed stalls.
+recordings_written_total        Files with the last events that were written.
+recordings_suppressed_total     Files with the last events that were not written because there were too many.
+recordings_failed_total         Files with the last events that could not be written.
+
+kind_tasks                      Tasks and demons of a kind that are alive.
+kind_spawned_total              Tasks and demons of a kind that were spawned.
+kind_failed_total               Tasks and demons of a kind that have failed.
+kind_turns_total                Turns of tasks and demons of a kind.
+kind_turn_seconds               Durations of turns of a kind, of one in 64.
+
+service_connections             Open connections of a service.
+service_connections_max         The limit of connections of a service, 0 if there is none.
+service_accepted_total          Connections that a service has accepted.
+service_pauses_total            Times that a service has paused accepting at its limit.
+service_shortages_total         Times that a service has paused accepting for want of descriptors, memory or permission.
+service_refused_total           Connections that a filter of a service has refused.
+service_too_many_total          Of these, because their source had too many.
+service_too_fast_total          Of these, because their source made them too fast.
+service_reclaimed_total         Idle connections that were closed to make room for others.
+service_gone_total              Connections that ended because the peer, or the way to it, had gone.
+service_failed_total            Connections whose action has failed otherwise.
+
+stages_workers                  Tasks that an engine of stages can work on at a time.
+stages_running                  Tasks that an engine of stages works on.
+stages_claimed_total            Tasks that an engine of stages has claimed.
+stages_finished_total           Stages that were finished.
+stages_failed_total             Attempts at a stage that have failed.
+stages_suspended_total          Tasks that were given back as suspended.
+stages_lost_leases_total        Leases that an engine of stages has lost.
+`

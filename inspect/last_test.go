@@ -1,0 +1,222 @@
+package inspect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// said returns the lines of a scheduler's last events, without the heads of the columns and with one space between two.
+func said(p *probe, now time.Duration) (lines []string) {
+	var out bytes.Buffer
+	p.writeLast(&out, p.lastEvents(), now)
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n")[1:] {
+		lines = append(lines, strings.TrimSpace(regexp.MustCompile(` +`).ReplaceAllString(line, " ")))
+	}
+	return lines
+}
+
+func TestTheLastEventsSayWhatHasHappened(t *testing.T) {
+	s, _, c := inspected(t)
+	p := probes.Get(s)
+	var waker act.Waker
+	var tm act.Timer
+	naps := 1
+	s.Spawn(act.Func(func(x *act.Task) act.Directive { // 2
+		waker = x.Waker()
+		return act.Wait
+	}))
+	for range 2 {
+		s.Spawn(&turns{2, c}) // 3, 4
+	}
+	s.Spawn(act.Func(func(x *act.Task) act.Directive { return x.Fail(errors.New("no")) })) // 5
+	s.Spawn(act.Func(func(*act.Task) act.Directive { panic("no") }))                       // 6
+	s.Spawn(act.Func(func(x *act.Task) act.Directive {                                     // 7
+		if naps--; naps < 0 {
+			waker.Wake()
+			s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+			return act.Done
+		}
+		x.WakeAfter(&tm, time.Minute)
+		return act.Wait
+	}))
+	require.Error(t, s.Run(), "a task is cut")
+	c.now += time.Second
+	const kind = "github.com/daimon-go/daimon/inspect.TestTheLastEventsSayWhatHasHappened"
+	var lines []string
+	for _, line := range said(p, c.now) {
+		lines = append(lines, strings.ReplaceAll(line, kind, ""))
+	}
+	require.Equal(t, []string{
+		"1m1s spawned 1 *inspect.desk 1",
+		"1m1s spawned 1 .func1 2",
+		"1m1s spawned 2 *inspect.turns 3 4",
+		"1m1s spawned 1 .func2 5",
+		"1m1s spawned 1 .func3 6",
+		"1m1s spawned 1 .func4 7",
+		"1m1s turn 1 Wait .func1 2",
+		"1m1s turn 2 Yield *inspect.turns 3 4",
+		"1m1s turn 1 Failed .func2 5",
+		"1m1s turn 1 panicked .func3 6",
+		"1m1s turn 1 Wait .func4 7",
+		"1m1s turn 2 Done *inspect.turns 3 4",
+		"1m1s pass 1",
+		"1m1s turn 1 Wait *inspect.desk 1",
+		"1m1s asleep 1 for 1m0s",
+		"1s pass 1",
+		"1s woken 1 .func4 7",
+		"1s turn 1 Done .func4 7",
+		"1s woken 1 .func1 2",
+		"1s told of an order 1 *inspect.desk 1",
+		"1s woken 1 *inspect.desk 1",
+		"1s told of an order 1 .func1 2",
+		"1s dropped 1 .func1 2",
+		"1s Run or Step returned 1",
+	}, lines)
+}
+
+// A turn that wakes or spawns very many tasks leaves what was before it.
+func TestATurnLeavesTheEventsBeforeIt(t *testing.T) {
+	w := newWatched("")
+	for range 2 * ringSize {
+		w.pass(time.Second)
+	}
+	const many = 3 * ringSize
+	w.turn(one, 7, 12)
+	for id := range uint32(many) {
+		w.note(eventOf(woken, zero, id))
+		require.Equal(t, sighting{seq: w.seq.Load(), kind: "one", id: 7, fd: 12}, w.sight())
+	}
+	w.verdict(act.Wait)
+	all := w.lastEvents()
+	require.Greater(t, len(all), ringSize-10)
+	lines := w.lines(all)
+	require.Len(t, lines, 4)
+	require.Equal(t, line{time.Second, passBegan, "", "", len(all) - within - 2, nil}, lines[0])
+	require.Equal(t, line{time.Second, inTurn, "Wait", "one", 1, []uint32{7}}, lines[1])
+	require.Equal(t, within, lines[2].n)
+	require.Equal(t, many-within, lines[3].n)
+	w.pass(2 * time.Second)
+	require.Equal(t, line{2 * time.Second, passBegan, "", "", 1, nil}, w.lines(w.lastEvents())[4])
+}
+
+// The ids of turns count up, so an event that is lost in the middle, old or torn would be seen.
+func TestTheLatestEventsAreKeptInOrder(t *testing.T) {
+	w := newWatched("")
+	for n := range uint32(3*ringSize + 7) {
+		w.turn(zero+n%2, n, -1)
+		w.verdict(act.Yield)
+		w.note(eventOf(woken, zero+n%2, n))
+		if n%61 != 0 {
+			continue
+		}
+		all := w.lastEvents()
+		require.GreaterOrEqual(t, len(all), min(2*int(n)+2, ringSize-within-2))
+		for i, e := range all[len(all)-min(6, len(all)):] {
+			at := n - uint32(min(6, len(all))-1-i)/2
+			require.Equal(t, at, e.id())
+			require.Equal(t, zero+at%2, e.kind())
+		}
+	}
+	all := w.lastEvents()
+	for i := 1; i < len(all); i++ {
+		require.LessOrEqual(t, all[i].id()-all[i-1].id(), uint32(1))
+	}
+}
+
+func TestEventsAreReadWhileTheyHappen(t *testing.T) {
+	w := newWatched("")
+	var enough atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := uint32(1); !enough.Load(); n++ {
+			w.turn(zero+n%2, n%maxID, -1)
+			for range n % 5 {
+				w.note(eventOf(woken, zero+n%2, n%maxID))
+			}
+		}
+	})
+	defer writer.Wait()
+	defer enough.Store(true)
+	for read := 0; read < 50_000; {
+		all := w.lastEvents()
+		read += len(all) + 1
+		for i, e := range all {
+			require.Equal(t, zero+e.id()%2, e.kind())
+			if i > 0 && all[i-1].id() < e.id() {
+				require.EqualValues(t, 1, e.id()-all[i-1].id())
+				require.Equal(t, inTurn, e.what())
+			}
+		}
+	}
+}
+
+func TestKindsBeyondTheTableShareAName(t *testing.T) {
+	w := &watched{}
+	for i := range maxKind + 10 {
+		require.EqualValues(t, (i+1)%(maxKind+1)*min(1, max(0, maxKind-i)), w.kindNumber(fmt.Sprint(i)))
+	}
+	require.Equal(t, "0", w.kindName(1))
+	require.Equal(t, fmt.Sprint(maxKind-1), w.kindName(maxKind))
+	require.Equal(t, "another kind", w.kindName(0))
+}
+
+func TestAnEventKeepsWhatItIsGiven(t *testing.T) {
+	for _, fd := range []int32{-1, 0, 1, maxFD} {
+		e := eventOf(inTurn, maxKind, maxID) | withFD(fd) | withVerdict(act.Failed) | lapBit
+		require.Equal(t, fd, e.fd())
+		require.EqualValues(t, maxKind, e.kind())
+		require.EqualValues(t, maxID, e.id())
+		require.Equal(t, act.Failed, e.verdict())
+		require.Equal(t, inTurn, e.what())
+	}
+	require.EqualValues(t, -1, withFD(maxFD+1).fd())
+	require.EqualValues(t, maxID, eventOf(inTurn, 0, 1<<32-1).id())
+	year := 365 * 24 * time.Hour
+	require.Equal(t, year, (timed(passBegan, year) | lapBit).time())
+}
+
+func TestTheLastEventsOfAStuckSchedulerAreShown(t *testing.T) {
+	x, at := visited(t)
+	stuck, free := make(chan struct{}), make(chan struct{})
+	require.NoError(t, x.desks[1].probe.s.Post(func(s *act.Scheduler) {
+		s.Spawn(act.Func(func(*act.Task) act.Directive {
+			close(stuck)
+			<-free
+			return act.Done
+		}))
+	}))
+	<-stuck
+	defer close(free)
+	plain := func(*http.Request) {}
+	code, kind, body := get(t, at+"/last?token=secret&scheduler=1", plain)
+	require.Equal(t, 200, code)
+	require.Equal(t, plainText, kind)
+	require.Contains(t, body, "Scheduler 1, in a turn of ")
+	require.NotContains(t, body, "Scheduler 0")
+	lines := strings.Split(strings.TrimSpace(body), "\n")
+	require.Regexp(t, `^\S+ +turn +1 +has not ended +github.com/.*TestTheLastEventsOfAStuckSchedulerAreShown\S+ +3$`, lines[len(lines)-1])
+
+	_, _, body = get(t, at+"/last?token=secret", plain)
+	require.Contains(t, body, "\nScheduler 0, ")
+	require.Contains(t, body, "\nScheduler 1, ")
+	for _, wrong := range []string{"2", "-1", "x"} {
+		code, _, _ = get(t, at+"/last?token=secret&scheduler="+wrong, plain)
+		require.Equal(t, 404, code)
+	}
+	code, _, body = get(t, at+"/last", plain)
+	require.Equal(t, 401, code)
+	require.NotContains(t, body, "Scheduler")
+}

@@ -1,0 +1,235 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+func asIs(*http.Request) {}
+
+// labelsOf returns the labels of goroutines that have those of a scheduler, as the runtime writes them.
+func labelsOf(t *testing.T, name string) (all []string) {
+	var out bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&out, 1))
+	for line := range strings.Lines(out.String()) {
+		if labels, ok := strings.CutPrefix(strings.TrimSpace(line), "# labels: "); ok && strings.Contains(labels, strconv.Quote(name)) {
+			all = append(all, labels)
+		}
+	}
+	return all
+}
+
+// plainKind is an action with a kind of its own, which calls f once.
+type plainKind struct{ f func() }
+
+func (x *plainKind) Act(*act.Task) act.Directive {
+	x.f()
+	return act.Done
+}
+
+func TestTurnsAreLabelledOnlyWhileAProfileIsTaken(t *testing.T) {
+	s, _, _ := inspected(t)
+	name := probes.Get(s).name
+	own := `{"scheduler":"` + name + `"}`
+	labelled := func(kind string) []string { return []string{`{"kind":"` + kind + `", "scheduler":"` + name + `"}`} }
+	check := func(want []string) {
+		got := []string{}
+		s.Spawn(&plainKind{func() { got = labelsOf(t, name) }})
+		step(t, s)
+		require.Equal(t, want, got)
+		require.Equal(t, []string{own}, labelsOf(t, name), "between turns")
+	}
+	check([]string{own})
+	labelTurns(true)
+	defer labelTurns(false)
+	check(labelled("*inspect.plainKind"))
+	s.Spawn(&plainKind{func() { labelTurns(false) }})
+	step(t, s)
+	check([]string{own})
+}
+
+// A coroutine is a goroutine with labels of its own. It may have been made before the profile, or for another body.
+func TestACoroutineHasTheLabelOfItsTurn(t *testing.T) {
+	s, _, _ := inspected(t)
+	name := probes.Get(s).name
+	var seen []string
+	look := func(co *coro.Co) error {
+		for range 3 {
+			seen = append(seen, strings.Join(labelsOf(t, name), " "))
+			co.Yield()
+		}
+		return nil
+	}
+	s.Spawn(coro.New(look))
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	labelTurns(true)
+	defer labelTurns(false)
+	step(t, s)
+	require.Len(t, seen, 3)
+	require.NotContains(t, seen[0], kindLabel)
+	kind := `{"kind":"*coro.routine", "scheduler":"` + name + `"}`
+	for _, labels := range seen[1:] {
+		require.Equal(t, kind+" "+kind, labels, "of the scheduler's goroutine and of the coroutine")
+	}
+}
+
+// The goroutines of the Executor serve all kinds.
+func TestAFunctionThatIsOffloadedHasNoLabel(t *testing.T) {
+	x := running(t, 1)
+	labelTurns(true)
+	defer labelTurns(false)
+	seen := make(chan string)
+	require.NoError(t, x.desks[0].probe.s.Post(func(s *act.Scheduler) {
+		s.Spawn(&act.Call[bool]{F: func() (bool, error) {
+			var out bytes.Buffer
+			err := pprof.Lookup("goroutine").WriteTo(&out, 1)
+			seen <- out.String()
+			return true, err
+		}})
+	}))
+	n := 0
+	for _, goroutine := range strings.Split(<-seen, "\n\n") {
+		if strings.Contains(goroutine, "HasNoLabel.func") && strings.Contains(goroutine, "pool.(*Pool).work") {
+			n++
+			require.NotContains(t, goroutine, "# labels:")
+		}
+	}
+	require.Equal(t, 1, n)
+}
+
+func TestProfilesAreServed(t *testing.T) {
+	x, at := visited(t)
+	at += "/debug/pprof/"
+	const secret = "?token=secret"
+	for path, code := range map[string]int{
+		"": 401, "heap": 401, "profile": 401, "trace": 401, secret: 200,
+		"heap" + secret + "&gc=1": 200, "allocs" + secret: 200, "mutex" + secret: 200, "block" + secret: 200,
+		"threadcreate" + secret: 200, "goroutine" + secret: 200, "cmdline" + secret: 404,
+		"profile" + secret + "&seconds=0": 400, "profile" + secret + "&seconds=121": 400, "profile" + secret + "&seconds=x": 400,
+		"trace" + secret + "&seconds=11": 400, "heap" + secret + "&seconds=1": 400, "heap" + secret + "&debug=x": 400,
+	} {
+		got, kind, body := get(t, at+path, asIs)
+		require.Equal(t, code, got, path)
+		if kind == "application/octet-stream" {
+			require.Equal(t, "\x1f\x8b", body[:2], "gzip, as the format of pprof wants")
+		}
+	}
+	code, _, _ := get(t, at+secret, func(r *http.Request) { r.Host = "evil.example" })
+	require.Equal(t, 421, code)
+
+	_, kind, body := get(t, at+"goroutine"+secret+"&debug=1", asIs)
+	require.Equal(t, plainText, kind)
+	require.Contains(t, body, strconv.Quote(x.desks[0].probe.name))
+
+	code, _, body = get(t, at+"trace"+secret, asIs)
+	require.Equal(t, 200, code)
+	require.True(t, strings.HasPrefix(body, "go 1."), "of package runtime/trace")
+}
+
+// A client that goes ends its profile, so another one can take one.
+func TestOneProfileIsTakenAtATime(t *testing.T) {
+	_, at := visited(t)
+	ctx, goAway := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", at+"/debug/pprof/profile?token=secret&seconds=120", nil)
+	require.NoError(t, err)
+	gone := make(chan error)
+	go func() {
+		_, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+		gone <- err
+	}()
+	require.Eventually(t, profiling.Load, time.Minute, time.Millisecond)
+	code, _, body := get(t, at+"/debug/pprof/trace?token=secret", asIs)
+	require.Equal(t, 503, code)
+	require.Contains(t, body, errBusy.Error())
+	code, _, _ = get(t, at+"/text?token=secret", asIs)
+	require.Equal(t, 200, code, "other pages are served meanwhile")
+	goAway()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	require.Eventually(t, func() bool {
+		code, _, _ := get(t, at+"/debug/pprof/profile?token=secret&seconds=1", asIs)
+		return code == 200
+	}, time.Minute, time.Millisecond)
+	require.False(t, profiling.Load())
+}
+
+func TestATraceThatIsTooLargeIsRefused(t *testing.T) {
+	gone := make(chan struct{})
+	close(gone)
+	_, err := takeFor(func(out *bounded) error {
+		for range traceBytes>>20 + 1 {
+			_, err := out.Write(make([]byte, 1<<20))
+			require.NoError(t, err)
+		}
+		return nil
+	}, func() {}, time.Hour, gone)
+	require.ErrorContains(t, err, "larger than 64 MiB")
+	_, err = takeFor(func(*bounded) error { return nil }, func() {}, time.Hour, gone)
+	require.NoError(t, err)
+}
+
+// heavy and light are kinds of actions that use the CPU, one three times as long as the other.
+type (
+	heavy struct{}
+	light struct{}
+)
+
+func (heavy) Act(*act.Task) act.Directive { return burn(3) }
+func (light) Act(*act.Task) act.Directive { return burn(1) }
+
+// burned is a result that the compiler must not leave out.
+var burned uint64
+
+func burn(n int) act.Directive {
+	x := uint64(n)
+	for range n * 200_000 {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	if x == 0 {
+		burned++
+	}
+	return act.Yield
+}
+
+func TestAProfileTellsKindsApart(t *testing.T) {
+	tier.Need(t, tier.Full, "a profile takes seconds")
+	tool := tier.Tool(t, "go")
+	x, at := visited(t)
+	for _, d := range x.desks {
+		require.NoError(t, d.probe.s.Post(func(s *act.Scheduler) {
+			s.Spawn(heavy{})
+			s.Spawn(light{})
+		}))
+	}
+	cmd := exec.CommandContext(t.Context(), tool, "tool", "pprof", "-tags", at+"/debug/pprof/profile?token=secret&seconds=5")
+	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
+	out, err := cmd.Output()
+	require.NoError(t, err, string(out))
+	percent := func(kind string) float64 {
+		found := regexp.MustCompile(`\(\s*([0-9.]+)%\): \Q` + kind + `\E\n`).FindStringSubmatch(string(out))
+		require.NotNil(t, found, "%s in\n%s", kind, out)
+		n, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		return n
+	}
+	ratio := percent("inspect.heavy") / percent("inspect.light")
+	require.Greater(t, ratio, 2.0, string(out))
+	require.Less(t, ratio, 4.5, string(out))
+	require.Contains(t, string(out), x.desks[1].probe.name, "the label of the scheduler stays")
+	require.False(t, profiling.Load())
+}

@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// kind is what a runner has seen of the tasks of a kind.
+type kind struct{ spawned, turns uint64 }
+
+// kind returns that of t.
+func (r *runner) kind(t *act.Task) *kind {
+	name := hook.Kind(t)
+	k := r.kinds[name]
+	if k == nil {
+		k = &kind{}
+		r.kinds[name] = k
+	}
+	return k
+}
+
+// count adds what the scheduler and its Locals have counted to the history, and what the world has seen of each kind of task:
+// a server that counts something else in a second run has another history. What the world has seen itself must agree.
+func (r *runner) count() {
+	counts := map[string]uint64{}
+	add := func(name string, n uint64) { counts[name] += n }
+	hook.Counts(r.s, add)
+	hook.EachLocal(r.s, func(v any) {
+		if c, ok := v.(hook.Counter); ok {
+			c.Counts(add)
+		}
+	})
+	if n := counts["turns_total"]; n != r.begun {
+		r.w.Errorf("%v has counted %d turns, of %d", r, n, r.begun)
+	}
+	if n := counts["passes_total"]; n != uint64(r.passes) {
+		r.w.Errorf("%v has counted %d passes, of %d", r, n, r.passes)
+	}
+	for name, k := range r.kinds {
+		add("spawned "+name, k.spawned)
+		add("turns "+name, k.turns)
+	}
+	h := &r.w.history
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		h.content([]byte(name))
+		h.hash = mix(h.hash ^ counts[name])
+	}
+}
+
+// Counts implements hook.Counter, for a completion engine.
+func (r *runner) Counts(add func(name string, n uint64)) {
+	if r.completer != nil {
+		r.completer.counts.Counts(add)
+	}
+}
