@@ -4,8 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/internal/filtertest"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -31,38 +32,8 @@ func echoes(c *listener.Conn) act.Action {
 	})
 }
 
-func TestAFilterThatLeavesTheBytesKeepsSendFileAndEnded(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(path, []byte("of a file"), 0o600))
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	servertest.Send(t, peer, "PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\nand more")
-	o := spawn(l.S, listener.Filtered(c, 0, filtertest.Proxy))
-	require.Equal(t, act.Done, o.over(l))
-	require.Equal(t, "192.0.2.7:4711", c.RemoteAddr().String())
-	readable(l, c, len("and more"))
-	l.Turn(func(task *act.Task) {
-		in, err := c.Peek(8)
-		require.NoError(t, err)
-		require.Equal(t, "and more", string(in))
-		_, err = c.SendFile(f, 0, 9)
-		require.NoError(t, err)
-		half, err := c.Ended(task)
-		require.False(t, half)
-		require.NoError(t, err)
-	})
-	require.NotZero(t, l.OS.Count("sendfile"), "the system's own way")
-	servertest.Expect(t, peer, "of a file")
-	require.NoError(t, peer.(*net.TCPConn).CloseWrite())
-	l.Until("its end is known", func() (half bool) {
-		l.Turn(func(task *act.Task) { half, _ = c.Ended(task) })
-		return half
-	})
-	c.Abort()
-}
+// header is a filter that reads a PROXY header.
+var header = proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 
 // A header in front, and then other bytes, on the accepting and on the dialling side.
 func TestFiltersOfBothSides(t *testing.T) {
@@ -73,11 +44,12 @@ func TestFiltersOfBothSides(t *testing.T) {
 		d := a.Act(t)
 		if d == act.Done {
 			server = a.Conn()
-			t.Scheduler().Spawn(act.Seq(listener.Filtered(server, 0, filtertest.Proxy, filtertest.Mask(7)), echoes(server)))
+			t.Scheduler().Spawn(act.Seq(listener.Filtered(server, 0, header, filtertest.Mask(7)), echoes(server)))
 		}
 		return d
 	}))
-	dial := &listener.Connect{Address: a.From.Addr().String(), Filters: []listener.Filter{filtertest.SayProxy("192.0.2.7:4711"), filtertest.Mask(200)}}
+	named := proxyproto.Header{Version: 2, Source: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711}, Destination: a.From.Addr()}
+	dial := &listener.Connect{Address: a.From.Addr().String(), Filters: []listener.Filter{proxyproto.Client(named), filtertest.Mask(200)}}
 	require.Equal(t, act.Done, spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		d := dial.Act(t)
 		if d == act.Done {
@@ -111,15 +83,17 @@ func TestFiltersOfBothSides(t *testing.T) {
 	require.Empty(t, l.Logs.FilterMessage("a task failed").All())
 }
 
+var errPeer = errors.New("any PeerError")
+
 func TestFiltersAreBoundedAndRefuse(t *testing.T) {
 	for name, row := range map[string]struct {
 		says    string
 		filter  listener.Filter
 		wantErr error
 	}{
-		"a refusal":   {says: "GET / HTTP/1.1\r\n", filter: filtertest.Proxy, wantErr: filtertest.ErrHeader},
-		"too long":    {says: string(make([]byte, 200)), filter: filtertest.Proxy, wantErr: filtertest.ErrHeader},
-		"time":        {filter: filtertest.Proxy, wantErr: os.ErrDeadlineExceeded},
+		"a refusal":   {says: "GET / HTTP/1.1\r\n", filter: header, wantErr: errPeer},
+		"too long":    {says: "PROXY UNKNOWN" + string(make([]byte, 200)), filter: header, wantErr: errPeer},
+		"time":        {filter: header, wantErr: os.ErrDeadlineExceeded},
 		"closed":      {filter: func(c *listener.Conn) act.Action { _ = c.Close(); return nil }, wantErr: net.ErrClosed},
 		"nothing":     {filter: func(c *listener.Conn) act.Action { return nil }},
 		"no action":   {},
@@ -139,8 +113,11 @@ func TestFiltersAreBoundedAndRefuse(t *testing.T) {
 				pass(l, clock, time.Second)
 			}
 			d := o.over(l)
-			if row.wantErr == nil {
+			if fault := (*listener.PeerError)(nil); row.wantErr == nil {
 				require.Equal(t, act.Done, d)
+			} else if row.wantErr == errPeer {
+				require.Equal(t, act.Failed, d)
+				require.ErrorAs(t, o.err, &fault)
 			} else {
 				require.Equal(t, act.Failed, d)
 				require.ErrorIs(t, o.err, row.wantErr)

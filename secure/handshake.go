@@ -90,10 +90,11 @@ type handshake struct {
 	stepping bool
 	over     bool // with err
 	err      error
-	finished error // why nothing more comes
-	crowded  bool  // given up for another one
-	ending   bool  // an order has come
-	left     bool  // it does not count any more
+	finished error         // why nothing more comes
+	crowded  bool          // given up for another one
+	limit    time.Duration // when it ends if its peer is still silent, because of an order; 0: there is none
+	timer    act.Timer     // of limit
+	left     bool          // it does not count any more
 
 	ctx    context.Context // of the functions of the config
 	cancel context.CancelFunc
@@ -110,7 +111,7 @@ func (x *handshake) Act(t *act.Task) act.Directive {
 		switch {
 		case x.crowded:
 			return x.giveUp(t, ErrTooMany)
-		case x.ending && x.silent():
+		case x.limit > 0 && t.Scheduler().Now() >= x.limit && x.silent():
 			return x.giveUp(t, errEnding)
 		case x.stepping:
 			if d := x.driver.step(t); d != act.Done {
@@ -198,8 +199,11 @@ func (x *handshake) IdleSince() (since time.Duration, idle bool) {
 	return x.conn.IdleSince()
 }
 
-// Stop ends the handshake if the client has sent nothing yet. Otherwise it goes on.
-func (x *handshake) Stop(*act.Task, shutdown.Order) { x.ending = true }
+// Stop ends the handshake if the client has sent nothing yet, when its moment has come. Otherwise it goes on.
+func (x *handshake) Stop(t *act.Task, _ shutdown.Order) {
+	x.limit = max(1, t.Leave())
+	t.WakeAt(&x.timer, x.limit)
+}
 
 // wrap puts TLS under the connection.
 func (x *handshake) wrap(t *act.Task) act.Directive {
@@ -236,6 +240,7 @@ func (x *handshake) giveUp(t *act.Task, err error) act.Directive {
 // Close gives the handshake up, if it is not over.
 func (x *handshake) Close() error {
 	x.leave()
+	x.timer.Stop()
 	if x.stepping || !x.over { // a step under way may be writing over
 		_ = x.conn.CloseWithin(0)
 	}

@@ -46,9 +46,9 @@ type serving struct {
 func serve(t testing.TB, v *service.TCP) *serving { return serveOn(t, 1, v) }
 
 // serveOn starts a server on n schedulers.
-func serveOn(t testing.TB, n int, v *service.TCP) *serving {
+func serveOn(t testing.TB, n int, v *service.TCP, before ...func(*act.Scheduler) error) *serving {
 	v.Address = "127.0.0.1:0"
-	return &serving{servertest.Start(t, act.Config{Schedulers: n}, v.Setup), v}
+	return &serving{servertest.Start(t, act.Config{Schedulers: n}, append(before, v.Setup)...), v}
 }
 
 // inject returns a set-up function that puts another system below connections.

@@ -246,6 +246,9 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 	return 0, false
 }
 
+// Below returns the Stream that carries the encrypted bytes. Package proxyproto looks there for a header.
+func (s *stream) Below() monitor.Stream { return s.Stream }
+
 // Waits implements hook.Waiting: what is awaited below.
 func (s *stream) Waits(add func(what string)) { hook.AskWaits(s.Stream, add) }
 

@@ -3,6 +3,8 @@ package sim_test
 import (
 	"errors"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/filtertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
@@ -33,12 +36,14 @@ func TestFilters(t *testing.T) {
 			}
 			return echo.Echo(c)
 		}
+		header := proxyproto.Header{Version: pick(w, 1, 2), Source: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(named)),
+			Destination: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(backend))}
 		back := &service.TCP{Address: backend, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 3),
-			Filters: []listener.Filter{filtertest.Proxy, paused(w), filtertest.Mask(byte(1 + w.Rand().IntN(255)))}, FilterTimeout: limit}
+			Filters: []listener.Filter{anyHeader, paused(w), filtertest.Mask(byte(1 + w.Rand().IntN(255)))}, FilterTimeout: limit}
 		diallers := func(s *act.Scheduler) error {
 			for range 3 {
 				s.Spawn(&dialler{w: w, ordered: &ordered, limit: limit, dial: listener.Connect{Address: backend, Limits: patient(w), FilterTimeout: time.Hour,
-					Filters: []listener.Filter{filtertest.SayProxy(named), paused(w), filtertest.Mask(byte(1 + w.Rand().IntN(255)))}}})
+					Filters: []listener.Filter{proxyproto.Client(header), paused(w), filtertest.Mask(byte(1 + w.Rand().IntN(255)))}}})
 			}
 			return nil
 		}
@@ -59,6 +64,9 @@ func TestFilters(t *testing.T) {
 		}
 	})
 }
+
+// anyHeader is a filter that reads a PROXY header, from wherever it comes.
+var anyHeader = proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}})
 
 // paused is a filter that takes its time, sometimes off the thread.
 func paused(w *sim.World) listener.Filter {

@@ -10,5 +10,7 @@
 // github.com/gorilla/websocket, github.com/lxzan/gws and github.com/gobwas/ws. The client of httpd/websocket talks to servers
 // that are made of the same libraries, on net/http and on httpd/nethttp.
 //
+// Headers of the PROXY protocol are read and sent as github.com/pires/go-proxyproto reads and sends them.
+//
 // It is a module of its own, so that the library does not depend on them.
 package libraries

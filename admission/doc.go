@@ -1,0 +1,16 @@
+// Package admission bounds what each source may have of a service: how many connections at a time, and how many new ones in a
+// second. A source is an IPv4 address, or a network /64 of IPv6, which is what one customer has.
+//
+// [Limiter.Filter] is a filter for the connections of a service. It stands behind the header of a proxy, so that it counts
+// clients and not proxies, and before TLS, so that what it refuses costs no handshake:
+//
+//	limits := &admission.Limiter{Conns: 100, Rate: 20}
+//	v := &service.TCP{
+//		Address: ":443",
+//		Filters: []listener.Filter{limits.Filter, secure.Server(config, nil)},
+//		Handler: site.Serve,
+//	}
+//
+// Sources behind one address, such as the customers of a provider that translates addresses, share its limits. A client that
+// has a network larger than /64 is as many sources as it has of those: MaxConns of the service bounds all together.
+package admission

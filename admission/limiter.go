@@ -1,0 +1,208 @@
+package admission
+
+import (
+	"container/list"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Limiter bounds what each source may have. It is used by pointer, for one service or for several of a Group together, and must
+// not be changed once it is in use. The zero Limiter refuses nothing.
+//
+// A connection beyond a limit is aborted at once. Its filter fails with [ErrTooMany] or [ErrTooFast], which package inspect
+// counts for the service. Connections of Unix sockets have no source.
+type Limiter struct {
+	// Conns is how many open connections a source may have on all schedulers together; 0 means no bound. A connection is open
+	// until its action has ended: those that linger after that do not count here, but in MaxConns.
+	Conns int
+	// Rate is how many new connections a source may make in a second, and Burst how many of them at once when it has made none
+	// for long. Those that are refused do not count. 0 means no bound, and as many as Rate.
+	Rate, Burst int
+	// Remembered bounds for how many sources without connections it is known when they have last come, until they have all of
+	// Burst again. With more of them the one is forgotten whose last connection ended first. 0 means 65,536, about 12 MiB.
+	// Without a Rate none is remembered.
+	Remembered int
+
+	resting atomic.Int64 // sources without connections, in all shards
+	shards  [shards]shard
+}
+
+// shards is how many parts the sources are in, so that schedulers seldom wait for each other.
+const shards = 64
+
+type shard struct {
+	mu      sync.Mutex // held for a look into a map and a list
+	sources map[key]*source
+	resting list.List // of *source, the first for longest
+}
+
+// key is an IPv4-mapped address, or the first half of an IPv6 address.
+type key [16]byte
+
+// source is one that has connections, or has had some lately.
+type source struct {
+	key   key
+	of    *Limiter
+	conns int
+	full  time.Duration // when it has all of Burst again, on the clock of the schedulers
+	place *list.Element // in resting, while it has no connections
+}
+
+// refusal is the error of a connection that is beyond a limit. It implements hook.Limited.
+type refusal struct {
+	text string
+	fast bool
+}
+
+func (e *refusal) Error() string { return e.text }
+func (e *refusal) TooFast() bool { return e.fast }
+
+// The failures of the filter.
+var (
+	ErrTooMany error = &refusal{"admission: the source has too many connections", false}
+	ErrTooFast error = &refusal{"admission: the source makes connections too fast", true}
+)
+
+// Filter counts the connection until it is closed, or refuses it.
+func (l *Limiter) Filter(c *listener.Conn) act.Action {
+	k, ok := keyOf(c.RemoteAddr())
+	if !ok || l.Conns <= 0 && l.Rate <= 0 {
+		return nil
+	}
+	x, err := l.take(k, c.Scheduler().Now())
+	if err == nil {
+		if err = c.Wrap(func(below monitor.Stream) monitor.Stream { return &stream{below, x} }); err == nil {
+			return nil
+		}
+		l.release(x)
+	}
+	return act.Func(func(t *act.Task) act.Directive {
+		c.Abort()
+		return t.Fail(&listener.PeerError{Err: err})
+	})
+}
+
+// keyOf returns the source that an address belongs to.
+func keyOf(a net.Addr) (k key, ok bool) {
+	var ip netip.Addr
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		ip = a.AddrPort().Addr()
+	case *net.UDPAddr: // that a PROXY header has named
+		ip = a.AddrPort().Addr()
+	}
+	if !ip.IsValid() {
+		return k, false
+	}
+	k = ip.As16()
+	if ip.Unmap().Is6() {
+		clear(k[8:])
+	}
+	return k, true
+}
+
+// shard returns the one of k. Who chooses keys of one shard has schedulers wait for it for some nanoseconds.
+func (l *Limiter) shard(k key) *shard {
+	h := (binary.BigEndian.Uint64(k[:]) ^ binary.BigEndian.Uint64(k[8:])) * 0x9E3779B97F4A7C15
+	return &l.shards[h>>58]
+}
+
+// take counts a connection of k, or says why it is refused.
+func (l *Limiter) take(k key, now time.Duration) (*source, error) {
+	s := l.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.forget(s, now)
+	x := s.sources[k]
+	switch {
+	case x == nil:
+		x = &source{key: k, of: l}
+	case l.Conns > 0 && x.conns >= l.Conns:
+		return nil, ErrTooMany
+	}
+	if l.Rate > 0 {
+		// Each connection costs a part of a second, and up to Burst of them may be owed (the generic cell rate algorithm).
+		each := time.Second / time.Duration(l.Rate)
+		full := max(x.full, now) + each
+		if full-now > each*time.Duration(l.burst()) {
+			return nil, ErrTooFast // x is known: a new one has all of Burst
+		}
+		x.full = full
+	}
+	if x.conns++; x.conns == 1 {
+		s.enter(x)
+	}
+	return x, nil
+}
+
+func (l *Limiter) burst() int {
+	if l.Burst > 0 {
+		return l.Burst
+	}
+	return l.Rate
+}
+
+// enter keeps x, which has got its first connection.
+func (s *shard) enter(x *source) {
+	if x.place != nil {
+		s.resting.Remove(x.place)
+		x.place = nil
+		x.of.resting.Add(-1)
+		return
+	}
+	if s.sources == nil {
+		s.sources = map[key]*source{}
+	}
+	s.sources[x.key] = x
+}
+
+// release is called when a connection of x is closed.
+func (l *Limiter) release(x *source) {
+	s := l.shard(x.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.conns--; x.conns > 0 {
+		return
+	}
+	if l.Rate <= 0 {
+		delete(s.sources, x.key)
+		return
+	}
+	x.place = s.resting.PushBack(x)
+	if l.resting.Add(1) > int64(l.remembered()) {
+		l.drop(s, s.resting.Front())
+	}
+}
+
+func (l *Limiter) remembered() int {
+	if l.Remembered > 0 {
+		return l.Remembered
+	}
+	return 1 << 16
+}
+
+// forget drops up to two sources that have all of Burst again: each connection leaves one behind at most.
+func (l *Limiter) forget(s *shard, now time.Duration) {
+	for range 2 {
+		first := s.resting.Front()
+		if first == nil || first.Value.(*source).full > now {
+			return
+		}
+		l.drop(s, first)
+	}
+}
+
+func (l *Limiter) drop(s *shard, place *list.Element) {
+	x := s.resting.Remove(place).(*source)
+	x.place = nil
+	delete(s.sources, x.key)
+	l.resting.Add(-1)
+}

@@ -1,0 +1,180 @@
+package libraries
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	oracle "github.com/pires/go-proxyproto"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/service"
+)
+
+// addresses are pairs that a header may name.
+func addresses() (all [][2]net.Addr) {
+	at := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
+	for _, pair := range [][2]string{
+		{"192.0.2.7:4711", "192.0.2.1:80"},
+		{"[2001:db8::7]:4711", "[2001:db8::1]:80"},
+		{"[2001:db8::7]:1", "192.0.2.1:65535"},
+		{"192.0.2.7:4711", "[2001:db8::1]:80"},
+		{"[::ffff:192.0.2.7]:4711", "[::ffff:192.0.2.1]:80"},
+		{"0.0.0.0:0", "255.255.255.255:65535"},
+	} {
+		all = append(all, [2]net.Addr{net.TCPAddrFromAddrPort(at(pair[0])), net.TCPAddrFromAddrPort(at(pair[1]))},
+			[2]net.Addr{net.UDPAddrFromAddrPort(at(pair[0])), net.UDPAddrFromAddrPort(at(pair[1]))})
+	}
+	for _, network := range []string{"unix", "unixgram"} {
+		all = append(all, [2]net.Addr{&net.UnixAddr{Net: network, Name: "/a"}, &net.UnixAddr{Net: network, Name: strings.Repeat("b", 107)}})
+	}
+	return all
+}
+
+// Both packages send the same bytes for a header.
+func TestHeadersAreThoseOfGoProxyproto(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		for _, pair := range addresses() {
+			h := proxyproto.Header{Version: version, Source: pair[0], Destination: pair[1]}
+			theirs := oracle.HeaderProxyFromAddrs(byte(version), pair[0], pair[1])
+			if version == 2 {
+				h.TLVs = []proxyproto.TLV{{Type: proxyproto.ALPN, Value: []byte("h2")}, {Type: proxyproto.UniqueID, Value: []byte("7")}}
+				require.NoError(t, theirs.SetTLVs([]oracle.TLV{{Type: oracle.PP2_TYPE_ALPN, Value: []byte("h2")}, {Type: oracle.PP2_TYPE_UNIQUE_ID, Value: []byte("7")}}))
+			}
+			want, err := theirs.Format()
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(h.Append(nil)), "%v", pair)
+		}
+	}
+}
+
+// FuzzHeaders has both read any bytes.
+func FuzzHeaders(f *testing.F) {
+	for _, version := range []int{1, 2} {
+		for _, pair := range addresses() {
+			h := proxyproto.Header{Version: version, Source: pair[0], Destination: pair[1], TLVs: []proxyproto.TLV{{Type: 2, Value: []byte("name")}}}
+			f.Add(h.Append(nil))
+		}
+	}
+	f.Add([]byte("PROXY UNKNOWN anything\r\nGET / HTTP/1.1\r\n"))
+	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x20\x11\x00\x01?"))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		h, n, err := proxyproto.Parse(p)
+		in := bufio.NewReaderSize(bytes.NewReader(p), max(16, len(p)))
+		theirs, failed := oracle.Read(in)
+		switch {
+		case err != nil && failed != nil:
+			return
+		case err != nil && stricter(theirs, err):
+			return
+		case failed != nil && err == nil && h.Version == 2 && p[12] == 0x21 && p[13] == 0:
+			return // an unspecified family, which a receiver may accept
+		}
+		require.NoError(t, err, "theirs is %v", theirs)
+		require.NoError(t, failed, "ours is %v", h)
+		require.Equal(t, int(theirs.Version), h.Version)
+		behind, err := io.ReadAll(in)
+		require.NoError(t, err)
+		require.Equal(t, string(p[n:]), string(behind), "what is behind the header")
+		if theirs.Command.IsLocal() {
+			require.Nil(t, h.Source)
+			require.Nil(t, h.Destination)
+			return
+		}
+		require.Equal(t, said(theirs.SourceAddr), said(h.Source))
+		require.Equal(t, said(theirs.DestinationAddr), said(h.Destination))
+		values, err := theirs.TLVs()
+		require.NoError(t, err)
+		var kept []proxyproto.TLV
+		for _, v := range values {
+			if v.Type != oracle.PP2_TYPE_NOOP && v.Type != oracle.PP2_TYPE_CRC32C {
+				kept = append(kept, proxyproto.TLV{Type: byte(v.Type), Value: v.Value})
+			}
+		}
+		require.Len(t, h.TLVs, len(kept))
+		for i, v := range kept {
+			require.Equal(t, v.Type, h.TLVs[i].Type)
+			require.True(t, bytes.Equal(v.Value, h.TLVs[i].Value))
+		}
+	})
+}
+
+// stricter reports whether err is one of what the other library does not look at: values and checksums, and the last 16 bytes
+// of the longest header.
+func stricter(theirs *oracle.Header, err error) bool {
+	return theirs.Version == 2 && (strings.Contains(err.Error(), "TLV") || strings.Contains(err.Error(), "checksum") ||
+		strings.Contains(err.Error(), "longer than"))
+}
+
+// said returns an address with its network. The other library knows no abstract Unix addresses, which it takes for none.
+func said(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	if strings.HasPrefix(a.String(), "@") && a.Network() != "tcp" {
+		return a.Network() + " "
+	}
+	return a.Network() + " " + a.String()
+}
+
+// A Listener of the other library and a server of ours, each with a client of the other.
+func TestConnectionsToAndFromGoProxyproto(t *testing.T) {
+	tells := func(c *listener.Conn) act.Action {
+		fmt.Fprintf(c, "%v %v\n", c.RemoteAddr(), c.LocalAddr())
+		return nil
+	}
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	theirs := &oracle.Listener{Listener: door}
+	defer func() { _ = theirs.Close() }()
+	ours := &service.TCP{Address: "127.0.0.1:0", Handler: tells, Filters: []listener.Filter{
+		proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})}}
+	s := servertest.Start(t, act.Config{Schedulers: 1}, ours.Setup)
+	for _, version := range []int{1, 2} {
+		for _, pair := range addresses() {
+			if _, tcp := pair[0].(*net.TCPAddr); !tcp && version == 1 {
+				continue // a line has no other addresses
+			}
+			want := pair[0].String() + " " + pair[1].String()
+
+			c := servertest.Dial(t, ours.Addr())
+			_, err := oracle.HeaderProxyFromAddrs(byte(version), pair[0], pair[1]).WriteTo(c)
+			require.NoError(t, err)
+			line, err := bufio.NewReader(c).ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, want+"\n", line)
+			_ = c.Close()
+
+			dial := &listener.Connect{Address: door.Addr().String(), Filters: []listener.Filter{
+				proxyproto.Client(proxyproto.Header{Version: version, Source: pair[0], Destination: pair[1]})}}
+			s.On(0, func(s *act.Scheduler) {
+				s.Spawn(act.Seq(dial, act.Func(func(*act.Task) act.Directive {
+					c := dial.Conn()
+					fmt.Fprint(c, "hello")
+					_ = c.Close()
+					return act.Done
+				})))
+			})
+			got, err := theirs.Accept()
+			require.NoError(t, err)
+			require.NoError(t, got.SetReadDeadline(time.Now().Add(servertest.Timeout)))
+			text, err := io.ReadAll(got)
+			require.NoError(t, err)
+			require.Equal(t, "hello", string(text))
+			require.Equal(t, want, got.RemoteAddr().String()+" "+got.LocalAddr().String())
+			_ = got.Close()
+		}
+	}
+	s.Group.Shutdown(servertest.Drain)
+	require.NoError(t, s.End())
+}

@@ -1,0 +1,25 @@
+// Package proxyproto reads and sends the header of the PROXY protocol, versions 1 and 2, by which a proxy tells a server the
+// address of its client: https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt. HAProxy, nginx, Envoy and the load
+// balancers of clouds send it in front of the bytes of a connection.
+//
+// [Server] makes a filter for the connections of a service. It stands before that of TLS, whose bytes the proxy passes on:
+//
+//	v := &service.TCP{
+//		Address: ":443",
+//		Filters: []listener.Filter{
+//			proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}),
+//			secure.Server(config, nil),
+//		},
+//		Handler: site.Serve,
+//	}
+//
+// Behind it the addresses of the connection are those of the header: RemoteAddr of [listener.Conn] is the client's, and so
+// are that of a request of HTTP, those in the access log and in the log, and those that package inspect shows, but for that
+// of a stall: a watchdog asks the system, which knows the proxy. LocalAddr is the address that the client has connected to.
+// [Sender] returns the address of the proxy, and [Of] all of the header.
+//
+// [Client] makes a filter for connections that are dialled, which sends a header.
+//
+// A header is believed only if it comes from a trusted sender: see [Config]. Nothing of a connection is changed but its
+// addresses, so Conn.SendFile and Conn.Ended work as without the filter.
+package proxyproto

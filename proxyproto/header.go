@@ -1,0 +1,87 @@
+package proxyproto
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+)
+
+// Header is what a proxy says of a connection.
+type Header struct {
+	// Version is 1, a line of text, or 2, which is binary.
+	Version int
+	// Source is the address of the client, and Destination the one that it has connected to: both *net.TCPAddr, *net.UDPAddr
+	// or *net.UnixAddr. Both are nil if the header has none (LOCAL, UNSPEC and UNKNOWN): the proxy speaks for itself, as in a
+	// health check, or does not know.
+	Source, Destination net.Addr
+	// TLVs are further values, in their order, without those that only pad the header (NOOP) and the checksum. They come with
+	// addresses only, and in version 2.
+	TLVs []TLV
+}
+
+// TLV is a value in a header, with its type.
+type TLV struct {
+	Type  byte
+	Value []byte
+}
+
+// The types of some TLVs (the PROXY protocol, section 2.2).
+const (
+	ALPN      byte = 0x01 // the protocol that was negotiated
+	Authority byte = 0x02 // the name of the server, as the client has sent it (SNI)
+	UniqueID  byte = 0x05 // of the connection
+	SSL       byte = 0x20 // what the proxy knows of the client's TLS: section 2.2.6 has its form
+
+	checksum byte = 0x03
+	padding  byte = 0x04
+)
+
+// Value returns the first value of the given type.
+func (h *Header) Value(kind byte) ([]byte, bool) {
+	for _, v := range h.TLVs {
+		if v.Type == kind {
+			return v.Value, true
+		}
+	}
+	return nil, false
+}
+
+// MaxHeader is the length of the longest header that is read, in bytes. Those of version 1 have at most 107.
+const MaxHeader = 4096
+
+// errNone is the error of bytes that do not begin a header.
+var errNone = errors.New("proxyproto: there is no PROXY header")
+
+// Parse reads the header that p begins with, and returns its length. If p is only the beginning of one, err is
+// io.ErrUnexpectedEOF, and with fewer than n bytes it stays so. Any other error is final. Nothing of p is kept.
+func Parse(p []byte) (h Header, n int, err error) {
+	switch {
+	case len(p) == 0:
+		return h, 1, io.ErrUnexpectedEOF
+	case begins(p, beginV1):
+		return parseV1(p)
+	case begins(p, beginV2):
+		return parseV2(p)
+	}
+	return h, 0, errNone
+}
+
+// begins reports whether p begins with all of what, or is the beginning of it.
+func begins(p []byte, what string) bool {
+	n := min(len(p), len(what))
+	return bytes.Equal(p[:n], []byte(what)[:n])
+}
+
+// Append appends h to p in the form of its Version. Addresses that this form does not have are left out: the receiver then
+// knows only that they are unknown. Version 1 has those of TCP, and no TLVs. An IPv4 address beside one of IPv6 is sent as
+// IPv4-mapped. Append panics if there is no such version, and if the TLVs are too long for a header, 65535 bytes in all.
+func (h *Header) Append(p []byte) []byte {
+	switch h.Version {
+	case 1:
+		return h.appendV1(p)
+	case 2:
+		return h.appendV2(p)
+	}
+	panic("proxyproto: a Header of a version that is neither 1 nor 2")
+}

@@ -1,0 +1,135 @@
+package proxyproto
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Config says whose headers are believed.
+//
+// A connection from a trusted sender must begin with a header; one from elsewhere must not. Whether there is one is not
+// guessed (section 2 of the protocol): a client that may reach the server directly could otherwise take any address. So
+// nothing is read of what others send, as with HAProxy's expect-proxy. If it begins with a header, the protocol above
+// refuses that as it refuses any other bytes that are not its own.
+type Config struct {
+	// Trusted has the networks of the proxies. What connects from there must be a proxy that sends a header itself: one that
+	// only passes on bytes lets its clients choose their addresses.
+	Trusted []netip.Prefix
+	// Unix trusts those that connect over a Unix socket, which the permissions of its file let in.
+	Unix bool
+	// RefuseOthers refuses connections from elsewhere. By default they are served, with their own addresses.
+	RefuseOthers bool
+	// Optional lets a trusted sender leave the header out, as the health checks of some load balancers do. The first bytes
+	// decide, so it is not for protocols in which the server speaks first, nor for senders that pass on what others send.
+	Optional bool
+}
+
+// errStranger is the error of a connection from elsewhere.
+var errStranger = errors.New("proxyproto: the sender is not trusted")
+
+// errEnding is the error of a connection that an order ends before anything has come.
+var errEnding = errors.New("proxyproto: the server is ending")
+
+// Server returns a filter for accepted connections, which reads the header. It reads nothing beyond it. A header has at most
+// [MaxHeader] bytes, which Limits.Read must allow, and its TLVs are kept with the connection.
+//
+// A sender is refused that is not trusted, if so configured, or whose header is malformed, too long, has a wrong checksum or
+// does not come within FilterTimeout. The connection is aborted, and the error is a [listener.PeerError]. While nothing has
+// come the connection is idle, so a service at MaxConns may close it: see ReclaimAfter of service.TCP.
+//
+// Server panics if nobody is trusted.
+func Server(config Config) listener.Filter {
+	config.Trusted = slices.Clone(config.Trusted)
+	if len(config.Trusted) == 0 && !config.Unix || slices.ContainsFunc(config.Trusted, func(p netip.Prefix) bool { return !p.IsValid() }) {
+		panic("proxyproto: a Config that trusts nobody, or an invalid network")
+	}
+	return func(c *listener.Conn) act.Action {
+		switch {
+		case config.trusts(c.RemoteAddr()):
+			return &reading{conn: c, optional: config.Optional}
+		case config.RefuseOthers:
+			return act.Func(func(t *act.Task) act.Directive { return refuse(t, c, errStranger) })
+		}
+		return nil
+	}
+}
+
+func (c *Config) trusts(sender net.Addr) bool {
+	switch a := sender.(type) {
+	case *net.TCPAddr:
+		ip := a.AddrPort().Addr().Unmap().WithZone("")
+		return slices.ContainsFunc(c.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
+	case *net.UnixAddr:
+		return c.Unix
+	}
+	return false
+}
+
+// refuse aborts the connection: a sender that waits for an answer notices that at once.
+func refuse(t *act.Task, c *listener.Conn, err error) act.Directive {
+	c.Abort()
+	return t.Fail(&listener.PeerError{Err: err})
+}
+
+// reading is the action of a connection until its header is read. What has come of it stays unread.
+type reading struct {
+	conn     *listener.Conn
+	optional bool
+	ending   bool // an order has come
+}
+
+func (x *reading) Act(t *act.Task) act.Directive {
+	for need := 1; ; {
+		in, err := x.conn.Peek(need)
+		h, n, bad := Parse(in)
+		switch {
+		case bad == nil:
+			x.conn.Discard(n)
+			return x.accept(t, h)
+		case x.optional && (bad == errNone || err == io.EOF && len(in) == 0):
+			return act.Done
+		case bad != io.ErrUnexpectedEOF:
+			return refuse(t, x.conn, bad)
+		case err == nil:
+			need = n
+		case err == io.EOF:
+			return refuse(t, x.conn, fmt.Errorf("proxyproto: the connection has ended before its PROXY header: %w", bad))
+		case x.ending && len(in) == 0:
+			_ = x.conn.CloseWithin(0) // an error means that it has gone
+			return t.Fail(errEnding)
+		default:
+			return listener.Next(t, err)
+		}
+	}
+}
+
+func (x *reading) accept(t *act.Task, h Header) act.Directive {
+	if h.Source == nil {
+		return act.Done
+	}
+	if err := x.conn.Wrap(func(below monitor.Stream) monitor.Stream { return &stream{below, h} }); err != nil {
+		return t.Fail(err)
+	}
+	return act.Done
+}
+
+// Stop ends the wait if nothing has come. Otherwise it goes on.
+func (x *reading) Stop(*act.Task, shutdown.Order) { x.ending = true }
+
+// IdleSince lets a service at MaxConns close the connection of a sender that is silent.
+func (x *reading) IdleSince() (since time.Duration, idle bool) { return x.conn.IdleSince() }
+
+// Waits implements hook.Waiting.
+func (x *reading) Waits(add func(what string)) { x.conn.Waits(add) }
+
+func (x *reading) String() string { return "PROXY header" }

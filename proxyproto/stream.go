@@ -1,0 +1,71 @@
+package proxyproto
+
+import (
+	"net"
+	"strings"
+
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Of returns the header that c began with. It returns false if there was none, or one without addresses, and after Close.
+// The header must not be changed.
+func Of(c *listener.Conn) (Header, bool) {
+	if s, ok := find(c); ok {
+		return s.header, true
+	}
+	return Header{}, false
+}
+
+// Sender returns the address of what has connected: that of the proxy if c began with a header, and otherwise
+// c.RemoteAddr().
+func Sender(c *listener.Conn) net.Addr {
+	if s, ok := find(c); ok {
+		return s.Stream.PeerAddr()
+	}
+	return c.RemoteAddr()
+}
+
+// find returns the stream under c, which may lie below others.
+func find(c *listener.Conn) (*stream, bool) {
+	for s, _ := listener.As[monitor.Stream](c); s != nil; {
+		switch over := s.(type) {
+		case *stream:
+			return over, true
+		case interface{ Unwrap() monitor.Stream }:
+			s = over.Unwrap()
+		case interface{ Below() monitor.Stream }: // TLS
+			s = over.Below()
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// stream is the Stream of a connection that began with a header. It has other addresses than the one below.
+type stream struct {
+	monitor.Stream
+	header Header
+}
+
+// PeerAddr is the address of the client.
+func (s *stream) PeerAddr() net.Addr { return s.header.Source }
+
+// LocalAddr is the address that the client has connected to.
+func (s *stream) LocalAddr() net.Addr { return s.header.Destination }
+
+// Unwrap returns the Stream below.
+func (s *stream) Unwrap() monitor.Stream { return s.Stream }
+
+// Waits implements hook.Waiting. What the Stream below says names the proxy.
+func (s *stream) Waits(add func(what string)) {
+	proxy := "its peer"
+	if a := s.Stream.PeerAddr(); a != nil && a.String() != "" {
+		proxy = a.String()
+	}
+	hook.AskWaits(s.Stream, func(what string) {
+		add(strings.Replace(what, proxy, s.header.Source.String()+" by way of "+proxy, 1))
+	})
+}

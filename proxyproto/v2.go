@@ -1,0 +1,216 @@
+package proxyproto
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+const (
+	// beginV2 is the beginning of a header of version 2 (section 2.2).
+	beginV2 = "\r\n\r\n\x00\r\nQUIT\n"
+	// fixedV2 is what each has: the beginning, version and command, family, and the length of the rest.
+	fixedV2 = 16
+	// unixName is the length of a Unix address.
+	unixName = 108
+)
+
+// The byte of version and command, and that of family and protocol.
+const (
+	local = 0x20
+	proxy = 0x21
+
+	unspecified = 0x00
+	tcp4        = 0x11
+	udp4        = 0x12
+	tcp6        = 0x21
+	udp6        = 0x22
+	unixStream  = 0x31
+	unixPacket  = 0x32
+)
+
+var (
+	errVersion  = errors.New("proxyproto: the PROXY header has a version or a command that is unknown")
+	errFamily   = errors.New("proxyproto: the PROXY header has a family that is unknown")
+	errTooLong  = errors.New("proxyproto: the PROXY header is longer than 4096 bytes")
+	errTooShort = errors.New("proxyproto: the PROXY header is shorter than its addresses")
+	errTLV      = errors.New("proxyproto: a TLV of the PROXY header does not fit into it")
+	errChecksum = errors.New("proxyproto: the checksum of the PROXY header is wrong")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func parseV2(p []byte) (h Header, n int, err error) {
+	switch {
+	case len(p) > 12 && p[12] != local && p[12] != proxy:
+		return h, 0, errVersion
+	case len(p) > 13 && addressesV2(p[13]) < 0:
+		return h, 0, errFamily
+	case len(p) < fixedV2:
+		return h, fixedV2, io.ErrUnexpectedEOF
+	}
+	n = fixedV2 + int(binary.BigEndian.Uint16(p[14:]))
+	size := addressesV2(p[13])
+	switch {
+	case n > MaxHeader:
+		return h, 0, errTooLong
+	case p[12] == proxy && n < fixedV2+size:
+		return h, 0, errTooShort
+	case len(p) < n:
+		return h, n, io.ErrUnexpectedEOF
+	}
+	h.Version = 2
+	if p[12] == local || size == 0 {
+		return h, n, nil // the rest means nothing
+	}
+	if h.TLVs, err = parseTLVs(p[:n], fixedV2+size); err != nil {
+		return Header{}, 0, err
+	}
+	h.setV2(p[13], p[fixedV2:fixedV2+size])
+	return h, n, nil
+}
+
+// addressesV2 returns the length of the addresses of a family, less than 0 if there is no such family.
+func addressesV2(family byte) int {
+	switch family {
+	case unspecified:
+		return 0
+	case tcp4, udp4:
+		return 2*4 + 2*2
+	case tcp6, udp6:
+		return 2*16 + 2*2
+	case unixStream, unixPacket:
+		return 2 * unixName
+	}
+	return -1
+}
+
+func (h *Header) setV2(family byte, p []byte) {
+	switch family {
+	case unixStream, unixPacket:
+		network := "unix"
+		if family == unixPacket {
+			network = "unixgram"
+		}
+		h.Source = &net.UnixAddr{Net: network, Name: pathOf(p[:unixName])}
+		h.Destination = &net.UnixAddr{Net: network, Name: pathOf(p[unixName:])}
+		return
+	}
+	size := len(p)/2 - 2
+	ports := p[2*size:]
+	a, _ := netip.AddrFromSlice(p[:size])
+	b, _ := netip.AddrFromSlice(p[size : 2*size])
+	from := netip.AddrPortFrom(a, binary.BigEndian.Uint16(ports))
+	to := netip.AddrPortFrom(b, binary.BigEndian.Uint16(ports[2:]))
+	if family == tcp4 || family == tcp6 {
+		h.Source, h.Destination = net.TCPAddrFromAddrPort(from), net.TCPAddrFromAddrPort(to)
+	} else {
+		h.Source, h.Destination = net.UDPAddrFromAddrPort(from), net.UDPAddrFromAddrPort(to)
+	}
+}
+
+// pathOf returns the name of a Unix address, as package net has it: an abstract one begins with @ in place of a zero.
+func pathOf(p []byte) string {
+	if p[0] == 0 {
+		if name := bytes.TrimRight(p[1:], "\x00"); len(name) > 0 {
+			return "@" + string(name)
+		}
+	}
+	name, _, _ := bytes.Cut(p, []byte{0})
+	return string(name)
+}
+
+// parseTLVs returns those of a header, which begin at from.
+func parseTLVs(header []byte, from int) (all []TLV, err error) {
+	rest := bytes.Clone(header[from:]) // what is returned lies there
+	summed := false
+	for at := from; len(rest) > 0; {
+		if len(rest) < 3 || len(rest) < 3+int(binary.BigEndian.Uint16(rest[1:])) {
+			return nil, errTLV
+		}
+		kind, n := rest[0], int(binary.BigEndian.Uint16(rest[1:]))
+		value := rest[3 : 3+n : 3+n]
+		switch kind {
+		case padding:
+		case checksum:
+			if summed || n != 4 || binary.BigEndian.Uint32(value) != sumOf(header, at+3) {
+				return nil, errChecksum
+			}
+			summed = true
+		default:
+			all = append(all, TLV{kind, value})
+		}
+		rest, at = rest[3+n:], at+3+n
+	}
+	return all, nil
+}
+
+// sumOf returns the checksum of a header, in which it lies at the given place: it counts as zero there (section 2.2.3).
+func sumOf(header []byte, at int) uint32 {
+	sum := crc32.Update(0, castagnoli, header[:at])
+	sum = crc32.Update(sum, castagnoli, make([]byte, 4))
+	return crc32.Update(sum, castagnoli, header[at+4:])
+}
+
+func (h *Header) appendV2(p []byte) []byte {
+	begin := len(p)
+	p = append(p, beginV2...)
+	if h.Source == nil {
+		return append(p, local, unspecified, 0, 0)
+	}
+	p = h.appendAddressesV2(append(p, proxy))
+	if p[begin+13] != unspecified {
+		for _, v := range h.TLVs {
+			if len(v.Value) > 1<<16-1 {
+				panic("proxyproto: a TLV of more than 65535 bytes")
+			}
+			p = append(binary.BigEndian.AppendUint16(append(p, v.Type), uint16(len(v.Value))), v.Value...)
+		}
+	}
+	n := len(p) - begin - fixedV2
+	if n > 1<<16-1 {
+		panic("proxyproto: TLVs of more than 65535 bytes")
+	}
+	binary.BigEndian.PutUint16(p[begin+14:], uint16(n))
+	return p
+}
+
+// appendAddressesV2 appends the family, room for the length, and the addresses.
+func (h *Header) appendAddressesV2(p []byte) []byte {
+	if from, to, ok := ips(h.Source, h.Destination); ok {
+		family := byte(tcp6)
+		if from.Addr().Is4() {
+			family = tcp4
+		}
+		if _, udp := h.Source.(*net.UDPAddr); udp {
+			family++
+		}
+		p = append(append(append(p, family, 0, 0), from.Addr().AsSlice()...), to.Addr().AsSlice()...)
+		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(p, from.Port()), to.Port())
+	}
+	from, ok1 := h.Source.(*net.UnixAddr)
+	to, ok2 := h.Destination.(*net.UnixAddr)
+	if !ok1 || !ok2 || from == nil || to == nil || max(len(from.Name), len(to.Name)) > unixName {
+		return append(p, unspecified, 0, 0)
+	}
+	family := byte(unixStream)
+	if from.Net == "unixgram" {
+		family = unixPacket
+	}
+	return appendPath(appendPath(append(p, family, 0, 0), from.Name), to.Name)
+}
+
+// appendPath is the reverse of pathOf.
+func appendPath(p []byte, name string) []byte {
+	begin := len(p)
+	p = append(append(p, name...), strings.Repeat("\x00", unixName-len(name))...)
+	if name != "" && name[0] == '@' {
+		p[begin] = 0
+	}
+	return p
+}

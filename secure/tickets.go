@@ -1,0 +1,90 @@
+package secure
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+)
+
+const (
+	ticketDays = 7              // for so long a session can be resumed, as in crypto/tls
+	ticketDay  = 24 * time.Hour // and a new key comes
+)
+
+// Tickets are the keys of the session tickets of a server, in the place of those that crypto/tls makes for itself. An
+// upgrade.Upgrade passes them on, so that the newer program resumes the sessions of the older one.
+//
+//	tickets := &secure.Tickets{Config: config}
+//	server.Run(tickets, server.Listen(server.Addr, site.Serve, secure.Server(config, nil)))
+//
+// There is a new key each day, and a session can be resumed for seven days.
+type Tickets struct {
+	// Config is the server's. Nobody else may set its ticket keys.
+	Config *tls.Config
+	// Name tells the Tickets of one program apart, if there are several.
+	Name string
+
+	mu   sync.Mutex
+	keys [][32]byte // the newest first
+}
+
+// Setup sets the keys: those of LoadState, or a new one. It is a set-up function as [act.Run] takes it.
+func (x *Tickets) Setup(s *act.Scheduler) error {
+	if s.Index() > 0 || x.Config.SessionTicketsDisabled {
+		return nil
+	}
+	x.mu.Lock()
+	if len(x.keys) == 0 {
+		x.rotate()
+	}
+	x.Config.SetSessionTicketKeys(x.keys)
+	x.mu.Unlock()
+	s.Attach(demon.Every(ticketDay, func(*act.Task) act.Directive {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.rotate()
+		x.Config.SetSessionTicketKeys(x.keys)
+		return act.Wait
+	}))
+	return nil
+}
+
+// rotate makes a new key, and forgets the oldest of seven. x.mu is locked.
+func (x *Tickets) rotate() {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	x.keys = append([][32]byte{key}, x.keys[:min(len(x.keys), ticketDays-1)]...)
+}
+
+// StateName returns what the keys are passed on by. Any goroutine.
+func (x *Tickets) StateName() string { return "tickets " + x.Name }
+
+// SaveState returns the keys. Any goroutine.
+func (x *Tickets) SaveState() (state []byte, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, key := range x.keys {
+		state = append(state, key[:]...)
+	}
+	return state, nil
+}
+
+// LoadState takes the keys of an older program. It is called before Setup.
+func (x *Tickets) LoadState(state []byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.keys = nil
+	for key := range slices.Chunk(state, 32) {
+		if len(key) != 32 || len(x.keys) == ticketDays {
+			return fmt.Errorf("secure: the keys of session tickets are %d bytes: not 1 to %d times 32", len(state), ticketDays)
+		}
+		x.keys = append(x.keys, [32]byte(key))
+	}
+	return nil
+}
