@@ -22,6 +22,8 @@ type Group struct {
 	schedulers []*Scheduler
 	threads    []*worker // made by the first Run, parked between Runs
 
+	orders orders
+
 	broadcasting sync.Mutex
 	places       []uint64 // of the present broadcast
 
@@ -49,11 +51,7 @@ func NewGroup(cfg Config) *Group {
 func (g *Group) Schedulers() []*Scheduler { return g.schedulers }
 
 // Shutdown gives o to all schedulers. Any goroutine; see Scheduler.Shutdown.
-func (g *Group) Shutdown(o shutdown.Order) {
-	for _, s := range g.schedulers {
-		s.Shutdown(o)
-	}
-}
+func (g *Group) Shutdown(o shutdown.Order) { g.give(o, g.schedulers...) }
 
 // Broadcast has f called once on each scheduler of the Group, in parallel, as if it were posted to each: on all of them or,
 // after an error, on none. All broadcasts of a Group come in the same order on each scheduler, and after what the caller

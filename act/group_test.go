@@ -407,7 +407,6 @@ func TestWhatBreaksDownOneSchedulerEndsTheOthersInAnOrderlyWay(t *testing.T) {
 		"a panic in an Expire": {setUp: func(s *act.Scheduler) {
 			s.CallAt(&timer, s.Now()+time.Millisecond, expiry(func() { panic("boom") }))
 		}},
-		"a panic in an order": {setUp: func(s *act.Scheduler) { s.Shutdown(senseless{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timer = act.Timer{}
@@ -442,11 +441,6 @@ func TestWhatBreaksDownOneSchedulerEndsTheOthersInAnOrderlyWay(t *testing.T) {
 		})
 	}
 }
-
-// senseless is an order that cannot tell its terms.
-type senseless struct{}
-
-func (senseless) Policy() shutdown.Policy { panic("boom") }
 
 func TestCloseOfAGroupReportsOneCutForAll(t *testing.T) {
 	g, _ := newGroup(t, act.Config{Schedulers: 3})

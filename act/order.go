@@ -2,9 +2,9 @@ package act
 
 import (
 	"slices"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/terms"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -19,63 +19,78 @@ import (
 // only such tasks are left, or when the time is up. What is left is dropped if the order says so, and otherwise stays for a
 // later Run.
 //
+// An order that is announced (see shutdown.Policy) is obeyed later; Group.Withdraw can take it back until then. Once an order
+// is in force, none is only announced any more.
+//
 // Several orders merge to the strictest terms, field by field; tasks are told again only if something became stricter.
 // The order is spent when Run returns.
-func (s *Scheduler) Shutdown(o shutdown.Order) {
-	if o == nil {
-		panic("act: Shutdown without an order")
-	}
-	if s.trace != nil && s.trace.Ordered != nil {
-		s.trace.Ordered(s, o)
-	}
-	s.orders.Push(&inbox.Node[shutdown.Order]{Of: o})
-	s.orderPending.Store(true)
-	s.interrupt()
-}
+func (s *Scheduler) Shutdown(o shutdown.Order) { s.group.give(o, s) }
 
-// obey takes in the orders that have come.
+// obey takes in the orders that have come, and puts into force what has been announced for long enough.
 func (s *Scheduler) obey() {
-	if s.orders.Empty() {
+	if s.orders.Empty() && s.now < s.due {
 		return
 	}
 	s.orderPending.Store(true) // Shutdown may not have come to that yet
 	s.exited.Store(false)
 	s.group.activate(s)
+	s.enforceDue()
 	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
 		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
-			s.merge(n.Of)
+			s.announce(n.Of)
+			s.enforceDue()
 		}
 	}
+	if s.order == nil { // what has come is only announced, or was withdrawn
+		s.settleOrders()
+	}
 }
 
-// merge adds o to the terms in force, and tells all tasks if they became stricter.
-func (s *Scheduler) merge(o shutdown.Order) {
-	if s.group.late(o) {
-		return
+// settleOrders lets turns go on without a look at orders.
+func (s *Scheduler) settleOrders() {
+	if s.orderPending.Store(false); !s.orders.Empty() {
+		s.orderPending.Store(true) // another order has come meanwhile: receive stores after pushing, so one of both sees it
 	}
+}
+
+// merge adds an order to the terms in force, and tells all tasks if they became stricter. Of its time is left what the
+// announcement has not taken.
+func (s *Scheduler) merge(r received) (stricter bool) {
 	s.now = s.clock.Monotonic()
-	bounded := s.terms.Turns > 0
-	merged, stricter := s.terms.Merge(o.Policy(), s.now)
+	p, bounded := r.terms, s.terms.Turns > 0
+	if p.Announce = 0; p.Time > 0 {
+		p.Time = max(1, p.Time-(s.now-r.at))
+	}
+	merged, stricter := s.terms.Merge(p, s.now)
 	if !stricter {
-		return
+		return false
 	}
-	s.terms, s.order = merged, o
+	if s.order == nil {
+		s.ordered = s.now
+	}
+	s.beginInactivity(merged.Inactivity)
+	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
+	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting
 	if merged.Kind != shutdown.Suspending {
-		s.notifyAll(bounded)
+		s.notify(func(t *Task) bool { return t.flags&last == 0 || s.lastTold }, bounded)
 	}
+	return true
 }
 
-// notifyAll tells all tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
+// notify tells some tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
 // spawned meanwhile before its first turn. bounded reports whether turns were counted before.
-func (s *Scheduler) notifyAll(bounded bool) {
+func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
 	s.slab.all(func(t *Task) {
+		if !whom(t) {
+			return
+		}
 		t.flags |= untold
 		if !bounded || t.left > s.terms.Turns {
 			t.left = s.terms.Turns
 		}
 	})
 	s.slab.all(func(t *Task) {
-		if t.flags&untold != 0 && t.state != offloaded && t.state != abandoned {
+		if t.flags&untold != 0 && t.state != offloaded && t.state != abandoned && whom(t) {
 			s.tell(t)
 		}
 	})
@@ -106,8 +121,14 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 	if s.order == nil {
 		return true // it is spent, or was given too late to count
 	}
+	if t.flags&last != 0 && !s.lastTold {
+		return true
+	}
 	if t.flags&untold != 0 {
 		s.tell(t)
+	}
+	if t.flags&(isDemon|last) == 0 {
+		s.noteProgress()
 	}
 	if s.terms.Turns == 0 || t.flags&background != 0 {
 		return true // monitors have no bound: without them the others could not use the turns that they have left
@@ -135,7 +156,11 @@ func (s *Scheduler) termsMet() bool {
 	case s.terms.Kind == shutdown.Halting, s.terms.Kind == shutdown.Suspending:
 		return true
 	}
-	return s.terms.Until > 0 && s.now >= s.terms.Until
+	if s.terms.Until > 0 && s.now >= s.terms.Until {
+		return true
+	}
+	i := s.terms.Inactivity
+	return i > 0 && s.now-time.Duration(s.progress.Load()) >= i && s.now >= s.inactiveAt()
 }
 
 // conclude spends the order at the end of Run: it drops what is left if the order says so, makes the rest ready for a later
@@ -151,12 +176,11 @@ func (s *Scheduler) conclude() error {
 	}
 	s.exhaustedCount = 0
 	eachLocal(s, hook.Leaver.Leave)
-	s.order, s.terms, s.cut = nil, terms.Terms{}, nil
+	s.order, s.terms, s.cut, s.lastTold = nil, terms.Terms{}, nil, false
+	s.forgetOrders()
 	s.concluded++
 	s.group.orderSpent(s)
-	if s.orderPending.Store(false); !s.orders.Empty() {
-		s.orderPending.Store(true) // another order has come meanwhile: Shutdown stores after pushing, so one of both sees it
-	}
+	s.settleOrders()
 	if s.broken != nil {
 		return s.broken
 	}

@@ -602,6 +602,13 @@ func TestAnOrderAfterCloseDoesNothing(t *testing.T) {
 	require.ErrorIs(t, s.Run(), act.ErrClosed)
 }
 
+func TestAnOrderWithSenselessTermsPanicsWhereItIsGiven(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	require.PanicsWithValue(t, "shutdown: a Policy with a negative bound: -1 turns, 0s, announced for 0s, spread over 0s, inactive for 0s",
+		func() { s.Shutdown(plain(shutdown.Policy{Turns: -1})) })
+	require.NoError(t, s.Run(), "and the scheduler is as it was")
+}
+
 func TestShutdownWithoutAnOrderPanics(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })

@@ -79,6 +79,7 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 			continue
 		}
 		s.endPass(sleep)
+		s.tellLast()
 		if !sleep && !s.anyReady() {
 			break
 		}
@@ -177,6 +178,7 @@ func (s *Scheduler) endPass(sleep bool) {
 		s.callPassEnds()
 		s.handleAll(s.remoteEvents.TakeAll()) // on one CPU, what they have started has often ended by now
 	}
+	s.tellLast()
 	atMost := time.Duration(0)
 	if sleep && !s.anyReady() {
 		atMost = s.untilDue()

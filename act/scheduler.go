@@ -50,7 +50,7 @@ type Scheduler struct {
 	posts        *inbox.Ring[func(*Scheduler)]
 	room         inbox.Room[RemoteWaker]
 	remoteEvents inbox.Stack[remoteEvent]
-	orders       inbox.Stack[shutdown.Order]
+	orders       inbox.Stack[*given]
 	orderPending atomic.Bool // true while orders has any and while one is in force; it may stay true a little longer
 
 	// What keeps Run from returning: live tasks, demons that are not in the background, and Hold. The exhausted are
@@ -58,10 +58,19 @@ type Scheduler struct {
 	live, installed, held int
 	exhausted             queue // out of turns under an order
 	exhaustedCount        int
+	lasts                 int // of live and installed, those that end last
 
 	// The end.
-	order     shutdown.Order
+	ordered   time.Duration  // when the first order came that is in force
+	announced []received     // orders that were taken in and are not in force
+	due       time.Duration  // when they come into force, or never
+	order     shutdown.Order // in force
 	terms     terms.Terms
+	since     time.Duration // when order came into force
+	leavers   uint16        // moments of its window that were given away
+	lastTold  bool          // also those that end last obey it
+	obeyed    []*given      // what terms consist of
+	progress  atomic.Int64  // when something for which the end waits has happened last, if terms ask for it
 	concluded uint          // orders that are spent, or Runs that have returned
 	cut       *shutdown.Cut // what was dropped on the way
 	broken    error         // why nothing may run here any more
@@ -104,7 +113,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 		logger: g.cfg.Logger,
 		crash:  g.cfg.Crash,
 	}
-	s.self.s = s
+	s.self.s, s.due = s, never
 	s.now = s.clock.Monotonic()
 	s.SetIdler(hook.NewParker())
 	return s
@@ -136,6 +145,9 @@ func (s *Scheduler) Hold(n int) {
 		panic("act: Hold taken back more often than given")
 	}
 	s.held += n
+	if n < 0 {
+		s.noteProgress()
+	}
 }
 
 func (s *Scheduler) admit(a Action, f flags) {
@@ -145,6 +157,12 @@ func (s *Scheduler) admit(a Action, f flags) {
 	}
 	if s.closed {
 		panic("act: Spawn or Install on a closed Scheduler")
+	}
+	if s.running != nil {
+		f |= s.running.flags & last
+	}
+	if f&last != 0 {
+		s.lasts++
 	}
 	t := s.slab.get(s)
 	t.action, t.flags, t.left = a, f|untold, s.terms.Turns
@@ -238,7 +256,10 @@ func (s *Scheduler) Close() error {
 	}
 	s.closed = true
 	s.posts.Close()
-	s.orders.Close()
+	s.forgetOrders()
+	for n := s.orders.Close(); n != nil; n = n.Next() {
+		s.group.spend(n.Of)
+	}
 	s.room.Announce()
 	cut := s.census()
 	s.dropAll()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -67,6 +68,7 @@ const (
 	alone            // has been reported as waiting without a Waker
 	untold           // there is an order that it has not been told of
 	offloading       // Offload was called in this turn
+	last             // it ends last of all: see InstallLast
 )
 
 // Scheduler returns the scheduler that runs the task. It never changes.
@@ -75,10 +77,13 @@ func (t *Task) Scheduler() *Scheduler { return t.s }
 // Action returns what the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
-// Order returns the latest order that made the terms stricter, nil if there is none.
+// Order returns the latest order that made the terms stricter, nil if there is none, and if the task is not to be told yet.
 func (t *Task) Order() shutdown.Order {
 	t.s.touch()
 	t.flags |= attended
+	if t.s.order == nil || t.flags&last != 0 && !t.s.lastTold || hook.Deaf(t.action) {
+		return nil
+	}
 	return t.s.order
 }
 

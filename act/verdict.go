@@ -80,6 +80,9 @@ func (s *Scheduler) uncount(f flags) {
 	case f&background == 0:
 		s.installed--
 	}
+	if f&last != 0 {
+		s.lasts--
+	}
 }
 
 // label is the name of what is no task in the log.

@@ -2,6 +2,8 @@ package httpd_test
 
 import (
 	"io"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +92,58 @@ func TestAnOrderToDrain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Connections at rest end evenly over the second half of the window of an order. One on which a request comes before answers it, and says that
+// it was the last.
+func TestIdleConnectionsEndOverTheWindowOfAnOrder(t *testing.T) {
+	for name, row := range map[string]struct {
+		terms shutdown.Policy
+		ended string // connections, in the middle of each second
+	}{
+		"at once":                   {shutdown.Policy{Time: time.Minute}, "8 8 8 8 8 8 8 8"},
+		"evenly":                    {shutdown.Policy{Time: time.Minute, Spread: 8 * time.Second}, "0 0 0 0 2 4 6 8"},
+		"half of the time":          {shutdown.Policy{Time: 8 * time.Second, Spread: time.Minute}, "0 0 3 7 8 8 8 8"},
+		"when announced":            {shutdown.Policy{Announce: 3 * time.Second, Spread: 4 * time.Second}, "0 0 0 0 0 3 7 8"},
+		"not beyond their own time": {shutdown.Policy{Spread: 2 * time.Hour}, "0 0 0 8 8 8 8 8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDriver(t)
+			web := &httpd.Server{Handler: late}
+			if name == "not beyond their own time" {
+				web.Timeouts.Idle = 3250 * time.Millisecond
+			}
+			var all []*client
+			for range 8 {
+				all = append(all, d.dial(web, listener.Limits{}).send(raw("GET /x HTTP/1.1\nHost: a\n\n")))
+			}
+			d.s.Shutdown(shutdown.Now{Terms: row.terms})
+			var ended []string
+			for range 8 {
+				d.pass(time.Second / 2)
+				n := 0
+				for _, c := range all {
+					if c.state == closed {
+						n++
+					}
+				}
+				ended = append(ended, strconv.Itoa(n))
+				d.pass(time.Second / 2)
+			}
+			require.Equal(t, row.ended, strings.Join(ended, " "))
+		})
+	}
+	t.Run("a request before", func(t *testing.T) {
+		d := newDriver(t)
+		first, second := d.dial(&httpd.Server{Handler: late}, listener.Limits{}), d.dial(&httpd.Server{Handler: late}, listener.Limits{})
+		d.s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Spread: 10 * time.Second}})
+		d.pass(6 * time.Second)
+		require.Equal(t, closed, first.state)
+		require.Equal(t, open, second.state, "its moment is later")
+		second.send(raw("GET /x HTTP/1.1\nHost: a\n\n"))
+		require.Equal(t, "404!", statuses(second.check(t)))
+		require.Equal(t, closed, second.state)
+	})
 }
 
 // life is an action that notes what is said to it, and ends when it is told to.

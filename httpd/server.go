@@ -67,8 +67,9 @@ type Timeouts struct {
 // slowest is the rate, in bytes a second, below which a client is too slow.
 const slowest = 240
 
-// Serve makes the action of a connection. On an order idle connections are closed at once, and requests that have begun
-// are answered, with Connection: close, within the bounds of the order.
+// Serve makes the action of a connection. On an order idle connections are closed, at once or evenly over the Spread of the
+// order (see shutdown.Policy). Requests that have begun, or come before that, are answered, with Connection: close, within
+// the bounds of the order.
 func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {
 		panic("httpd: Server without a Handler")

@@ -152,10 +152,13 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	}
 	now := t.Scheduler().Now()
 	blocked, is := err.(act.Blocked)
+	if x.stopping && !x.begun && x.limit == 0 { // behind an answer that does not say that it is the last one
+		x.limit = max(1, t.Leave())
+	}
 	switch {
 	case err == listener.ErrTooLong:
 		return x.refuse(t, http1.ErrLargeHead)
-	case err == io.EOF, is && x.stopping && !x.begun:
+	case err == io.EOF:
 		x.idle = !x.begun
 		return x.depart()
 	case !is:
@@ -483,12 +486,17 @@ func (x *session) release() {
 	}
 }
 
-// Stop passes an order on to the handler's action, and has the connection end with the response.
+// Stop passes an order on to the handler's action, and has the connection end with the response; at rest, when its moment has
+// come.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	x.stopping = true
 	switch {
 	case x.next != nil:
 		x.next.Stop(t, o)
+	case x.phase == awaiting && !x.begun:
+		if leave := max(1, t.Leave()); x.limit == 0 || leave < x.limit {
+			x.limit = leave
+		}
 	case x.exchange != nil && x.phase == handling:
 		if st, ok := x.exchange.action.(act.Stopper); ok {
 			st.Stop(t, o)

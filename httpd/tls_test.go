@@ -68,6 +68,7 @@ var again = map[string]func(*testing.T){
 	"AnOrderBeforeAHijack":                                   TestAnOrderBeforeAHijack,
 	"AnOrderBeforeASwitch":                                   TestAnOrderBeforeASwitch,
 	"AnOrderToDrain":                                         TestAnOrderToDrain,
+	"IdleConnectionsEndOverTheWindowOfAnOrder":               TestIdleConnectionsEndOverTheWindowOfAnOrder,
 	"AppendingToLentBytesCopiesThem":                         TestAppendingToLentBytesCopiesThem,
 	"ContinueByInform":                                       TestContinueByInform,
 	"EmptyLinesLeaveAConnectionIdle":                         TestEmptyLinesLeaveAConnectionIdle,
@@ -124,6 +125,7 @@ var again = map[string]func(*testing.T){
 // notAgain are those left out, and why.
 var notAgain = map[string]string{
 	"ABodyThatIsOnlyAnnouncedCostsNoMemory": "measures memory",
+	"Health":                                "reads one answer after the other",
 	"IdleSinceOfEachPhase":                  "makes its own connection",
 	"MaxHeadsByDefault":                     "needs thousands of connections",
 	"ATruncatedRequestIsNeverWhole":         "is about TLS",

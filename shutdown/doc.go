@@ -5,6 +5,8 @@
 //
 //	s.Shutdown(shutdown.Now{}) // the default policy: drain for 30 s, then drop
 //
+// A [Policy] may let an end come in phases: announced first, and with idle connections that leave one after the other.
+//
 // An application that wants its actions to know the reason declares an Order of its own. Every action receives that
 // value in its Stop method and can read it from its task:
 //

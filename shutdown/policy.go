@@ -11,7 +11,7 @@ const Grace = 30 * time.Second
 // Order is the reason for an end. Every action receives the value itself, so an application's own type can carry more than
 // the terms.
 type Order interface {
-	// Policy returns the terms. A scheduler reads them once, when it obeys the order; an action may read them as well.
+	// Policy returns the terms. They are read once, when the order is given; an action may read them as well.
 	Policy() Policy
 }
 
@@ -44,13 +44,29 @@ func (k Kind) String() string {
 
 // Policy is the terms of an end. The zero Policy means {Time: Grace, Drop: true}: drain for 30 s, then drop. A Policy with
 // any field set is taken as it is, so Policy{Turns: 5} has no bound in time and drops nothing.
+//
+// An end has up to three phases. Each is left out if its field is 0:
+//
+//	given ── Announce ──▶ in force ── Spread ──▶ ──▶ the end, at the latest at Time
+//	         all goes on             idle connections leave; work is finished
 type Policy struct {
 	Kind Kind
 	// Turns bounds the further turns of each task; 0 is no bound. It does not end a task that only waits; Time does. More
 	// than math.MaxUint32 means math.MaxUint32.
 	Turns int
-	// Time bounds the further work as a whole, from the moment the order is obeyed; 0: no bound.
+	// Time bounds the end as a whole, from the moment the order is obeyed, Announce included; 0: no bound.
 	Time time.Duration
+	// Announce is how long the order is only announced before it is in force. Meanwhile nothing changes, but that a server
+	// says so when it is asked whether it is ready, for load balancers, and that the order can be withdrawn. It takes at most
+	// half of Time.
+	Announce time.Duration
+	// Spread is the time in which idle connections end when the order is in force: evenly in its second half, so that not all
+	// clients come back at the same moment. One that gets a request before its moment ends with the answer, and its client knows
+	// that. It takes at most half of what Announce has left of Time. With Turns there is none.
+	Spread time.Duration
+	// Inactivity brings the end early: when for so long no task has had a turn, no process a message, and no closing
+	// connection has gone, on any scheduler. 0: no such bound. What is to end last of all does not count.
+	Inactivity time.Duration
 	// Drop closes and removes the actions that are left at the end. Without it a later Run goes on with them.
 	Drop bool
 }
@@ -65,10 +81,12 @@ var (
 	Suspend = Policy{Kind: Suspending}
 )
 
-// Resolved returns p with the defaults of the zero Policy filled in. It panics on a negative bound and on an unknown Kind.
+// Resolved returns p with the defaults of the zero Policy filled in, and with phases that fit into Time. It panics on a
+// negative bound and on an unknown Kind.
 func (p Policy) Resolved() Policy {
-	if p.Turns < 0 || p.Time < 0 { // not %v of p: String resolves
-		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %d turns, %v", p.Turns, p.Time))
+	if p.Turns < 0 || min(p.Time, p.Announce, p.Spread, p.Inactivity) < 0 { // not %v of p: String resolves
+		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %d turns, %v, announced for %v, spread over %v, inactive for %v",
+			p.Turns, p.Time, p.Announce, p.Spread, p.Inactivity))
 	}
 	if p.Kind > Suspending {
 		panic(fmt.Sprintf("shutdown: a Policy with no such Kind: %d", p.Kind))
@@ -76,8 +94,15 @@ func (p Policy) Resolved() Policy {
 	if p == (Policy{}) {
 		return Policy{Time: Grace, Drop: true}
 	}
-	if p.Kind == Bounded && p.Turns == 0 && p.Time == 0 { // only Drop is set: nothing to bound it
+	if p.Kind == Bounded && p.Turns == 0 && p.Time == 0 && p.Inactivity == 0 { // nothing bounds it
 		p.Kind = Endless
+	}
+	if p.Kind == Bounded && p.Time > 0 {
+		p.Announce = min(p.Announce, p.Time/2)
+		p.Spread = min(p.Spread, (p.Time-p.Announce)/2)
+	}
+	if p.Turns > 0 {
+		p.Spread = 0
 	}
 	return p
 }
@@ -93,6 +118,15 @@ func (p Policy) String() string {
 		if p.Time > 0 {
 			text += fmt.Sprintf(", %v", p.Time)
 		}
+	}
+	if p.Inactivity > 0 && p.Kind < Halting {
+		text += fmt.Sprintf(", %v without activity", p.Inactivity)
+	}
+	if p.Spread > 0 && p.Kind < Halting {
+		text += fmt.Sprintf(", idle connections over %v", p.Spread)
+	}
+	if p.Announce > 0 {
+		text = fmt.Sprintf("announce for %v, %s", p.Announce, text)
 	}
 	if p.Drop {
 		text += ", then drop"

@@ -25,8 +25,20 @@ func TestAnySetFieldReplacesTheZeroPolicyWhole(t *testing.T) {
 		"only Drop has no bound": {
 			shutdown.Policy{Drop: true}, shutdown.Policy{Kind: shutdown.Endless, Drop: true}},
 		"Unbounded": {shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Endless}},
-		"Halt":      {shutdown.Halt, shutdown.Policy{Kind: shutdown.Halting}},
-		"Suspend":   {shutdown.Suspend, shutdown.Policy{Kind: shutdown.Suspending}},
+		"inactivity is a bound": {
+			shutdown.Policy{Inactivity: time.Second}, shutdown.Policy{Inactivity: time.Second}},
+		"phases have no bound": {
+			shutdown.Policy{Announce: 1, Spread: 2}, shutdown.Policy{Kind: shutdown.Endless, Announce: 1, Spread: 2}},
+		"phases fit into the time": {
+			shutdown.Policy{Time: time.Minute, Announce: 20 * time.Second, Spread: 20 * time.Second, Inactivity: time.Hour},
+			shutdown.Policy{Time: time.Minute, Announce: 20 * time.Second, Spread: 20 * time.Second, Inactivity: time.Hour}},
+		"announcing takes at most half of it, spreading half of the rest": {
+			shutdown.Policy{Time: time.Minute, Announce: time.Hour, Spread: time.Hour},
+			shutdown.Policy{Time: time.Minute, Announce: 30 * time.Second, Spread: 15 * time.Second}},
+		"a task with few turns cannot wait for its moment": {
+			shutdown.Policy{Turns: 5, Spread: time.Second}, shutdown.Policy{Turns: 5}},
+		"Halt":    {shutdown.Halt, shutdown.Policy{Kind: shutdown.Halting}},
+		"Suspend": {shutdown.Suspend, shutdown.Policy{Kind: shutdown.Suspending}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.resolved, c.given.Resolved())
@@ -42,6 +54,9 @@ func TestAPolicyThatMeansNothingPanicsWithASentence(t *testing.T) {
 	}{
 		"negative turns":  {shutdown.Policy{Turns: -1}, "negative bound"},
 		"negative time":   {shutdown.Policy{Time: -time.Second}, "negative bound"},
+		"to announce":     {shutdown.Policy{Announce: -1}, "negative bound"},
+		"to spread":       {shutdown.Policy{Spread: -1}, "negative bound"},
+		"inactivity":      {shutdown.Policy{Inactivity: -1}, "negative bound"},
 		"an unknown kind": {shutdown.Policy{Kind: shutdown.Suspending + 1}, "no such Kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,11 +73,15 @@ func TestAPolicySaysInWordsWhatItDoes(t *testing.T) {
 		"drain, 5 turns a task, 1s":            {Turns: 5, Time: time.Second},
 		"drain, 5 turns a task, 1s, then drop": {Turns: 5, Time: time.Second, Drop: true},
 		"endless":                              shutdown.Unbounded,
-		"endless, then drop":                   {Drop: true},
-		"halt":                                 shutdown.Halt,
-		"halt, then drop":                      {Kind: shutdown.Halting, Drop: true},
-		"suspend":                              shutdown.Suspend,
-		"suspend, then drop":                   {Kind: shutdown.Suspending, Drop: true},
+		"announce for 5s, halt, then drop":     {Kind: shutdown.Halting, Announce: 5 * time.Second, Drop: true},
+		"drain, 5s without activity":           {Inactivity: 5 * time.Second},
+		"announce for 5s, drain, 30s, 2s without activity, idle connections over 10s, then drop": {
+			Time: 30 * time.Second, Announce: 5 * time.Second, Spread: 10 * time.Second, Inactivity: 2 * time.Second, Drop: true},
+		"endless, then drop": {Drop: true},
+		"halt":               shutdown.Halt,
+		"halt, then drop":    {Kind: shutdown.Halting, Drop: true},
+		"suspend":            shutdown.Suspend,
+		"suspend, then drop": {Kind: shutdown.Suspending, Drop: true},
 	} {
 		require.Equal(t, says, p.String())
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/monitor"
@@ -21,6 +22,7 @@ import (
 // must come before the set-up functions that listen or dial.
 func Completions(s *act.Scheduler) error {
 	e := &completer{r: runners.Get(s)}
+	e.r.completer = e
 	s.SetIdler(e)
 	monitor.SetEngine(s, e)
 	return nil
@@ -31,6 +33,7 @@ var runners = act.NewLocal(func(*act.Scheduler) *runner { panic("sim: Completion
 // completer is the completion engine of one scheduler, and its Idler.
 type completer struct {
 	r         *runner
+	counts    readiness.Counts
 	lingering []*stream
 }
 
@@ -121,6 +124,7 @@ func (d *acceptor) begin() {
 	d.full = false
 	for !d.stopped && d.l.pending < d.l.queue.len() {
 		if d.full = !d.limiter.Acquire(); d.full {
+			d.e.counts.Full++
 			return
 		}
 		d.pending++
@@ -146,15 +150,19 @@ func (d *acceptor) complete() (*stream, error) {
 	switch {
 	case d.closed || l.queue.len() == 0:
 	case w.fault(&w.faults.NoFiles, d.e.r.server.kernel):
+		d.e.counts.Shortages++
 		err = fmt.Errorf("%w: %w", monitor.ErrShortage, syscall.ENFILE)
 	case !(*l.queue.head()).c.local && w.fault(&w.faults.Aborted, l):
 		end := l.queue.pop()
 		end.c.disrupt()
 		l.refuse(end)
+		d.e.counts.Lost++
 		err = fmt.Errorf("%w: %w", monitor.ErrConnAborted, syscall.ECONNABORTED)
 	default:
 		k := &stream{e: d.e, end: l.queue.pop(), limiter: d.limiter}
 		k.end.holder = k
+		d.e.counts.Accepts++
+		d.e.counts.Open++
 		return k, nil
 	}
 	d.limiter.Release()
@@ -223,6 +231,17 @@ func (d *acceptor) Close() error {
 	return nil
 }
 
+// Waits implements hook.Waiting.
+func (d *acceptor) Waits(add func(what string)) {
+	switch {
+	case d.closed:
+	case d.full:
+		add("a place for another connection, at the limit")
+	case audit.Waits(d.waker):
+		add("connections to " + d.Addr().String())
+	}
+}
+
 func (d *acceptor) Addr() net.Addr { return d.l.address() }
 
 // Dial implements monitor.Engine. The options of TCP have no effect.
@@ -242,6 +261,8 @@ func (e *completer) Dial(addr net.Addr, o monitor.DialOptions) (monitor.PendingC
 		limiter.Release()
 		return nil, err
 	}
+	e.counts.Dials++
+	e.counts.Open++
 	k.ready()
 	return &dialled{k}, nil
 }
@@ -347,7 +368,7 @@ func (k *stream) polled() {
 		return
 	}
 	if k.half = k.end.ended; k.end.err != 0 {
-		k.outErr, k.queue = k.end.takeError(), nil
+		k.fail(k.end.takeError())
 	}
 	k.Wake()
 	k.e.r.wake()
@@ -369,6 +390,8 @@ func (k *stream) received() {
 	k.reading = false
 	if err == nil {
 		k.in = p[:n]
+		k.e.counts.Receives++
+		k.e.counts.Received += uint64(n)
 	} else {
 		k.inErr = err
 	}
@@ -393,10 +416,15 @@ func (k *stream) sent() {
 		return
 	}
 	k.writing = false
-	k.queue = slices.Delete(k.queue, 0, n)
-	if err != nil {
-		k.outErr, k.queue = err, nil
+	if n > 0 {
+		k.e.counts.Sends++
+		k.e.counts.Sent += uint64(n)
+	}
+	if k.queue = slices.Delete(k.queue, 0, n); err != nil {
+		k.fail(err)
 		k.reader.Wake()
+	} else if len(k.queue) > 0 {
+		k.e.counts.Short++
 	}
 	k.push()
 	k.writers.Wake(len(k.queue))
@@ -404,6 +432,12 @@ func (k *stream) sent() {
 		k.goOn()
 	}
 	k.e.r.wake()
+}
+
+// fail notes that nothing can be sent any more.
+func (k *stream) fail(err error) {
+	k.outErr, k.queue = err, nil
+	k.e.counts.Broken++
 }
 
 // push starts to send what is queued, or closes the write side when everything is sent.
@@ -507,6 +541,7 @@ func (k *stream) AwaitOutput(w act.Waker, low int) {
 		w.Wake()
 		return
 	}
+	k.e.counts.RoomWaits++
 	k.writers.Await(w, low)
 }
 
@@ -535,6 +570,8 @@ func (k *stream) Close(linger time.Duration) {
 	_ = k.CloseWrite()
 	k.closing, k.in = true, nil
 	k.e.lingering = append(k.e.lingering, k)
+	k.e.counts.Lingers++
+	k.e.counts.Lingering++
 	k.e.r.s.Hold(1)
 	k.e.r.w.after(linger, k.lingered)
 	k.goOn()
@@ -564,6 +601,7 @@ func (k *stream) goOn() {
 func (k *stream) Abort() {
 	if !k.closed {
 		k.Wake()
+		k.e.counts.Aborts++
 		k.release(k.end.reset)
 	}
 }
@@ -572,7 +610,9 @@ func (k *stream) release(how func()) {
 	k.closed = true
 	how()
 	k.limiter.Release()
+	k.e.counts.Open--
 	if k.closing {
+		k.e.counts.Lingering--
 		k.e.lingering = slices.DeleteFunc(k.e.lingering, func(o *stream) bool { return o == k })
 		k.e.r.s.Hold(-1)
 		k.e.r.wake()
@@ -581,3 +621,19 @@ func (k *stream) release(how func()) {
 
 func (k *stream) LocalAddr() net.Addr { return k.end.localAddr() }
 func (k *stream) PeerAddr() net.Addr  { return k.end.peerAddr() }
+
+// Waits implements hook.Waiting, for all tasks that wait for k.
+func (k *stream) Waits(add func(what string)) {
+	switch {
+	case k.closed || !audit.Waits(k.reader):
+	case k.dialing:
+		add("the answer to a connect")
+	case k.forEnd:
+		add(fmt.Sprint("the end of ", k.PeerAddr()))
+	default:
+		add(fmt.Sprint("input from ", k.PeerAddr()))
+	}
+	if k.writers.Waiting() {
+		add(fmt.Sprintf("room: %d bytes queued for %v", len(k.queue), k.PeerAddr()))
+	}
+}

@@ -1,7 +1,7 @@
 // Package sim tests whole servers in a simulated world. The clock, the network, the faults and the order in which
-// everything runs are drawn from one seed. The same seed gives the same history, down to the last byte; a different
-// seed gives a different one. Servers need no change for it: [World.Server] takes the same set-up functions as
-// [act.Run].
+// everything runs are drawn from one seed. The same seed gives the same history, down to the last byte and to what the
+// schedulers count; a different seed gives a different one. Servers need no change for it: [World.Server] takes the same
+// set-up functions as [act.Run].
 //
 //	func TestServer(t *testing.T) {
 //		sim.Test(t, func(w *sim.World) {

@@ -126,6 +126,7 @@ func (h *httpServer) end(v *sim.Server) {
 			terms, given = order(w)
 		}
 	}
+	terms.Announce, terms.Spread = pick(w, 0, 0, 50*time.Millisecond, time.Second), pick(w, 0, 0, 50*time.Millisecond, 5*time.Second)
 	at := orderNotice + time.Duration(w.Rand().Int64N(int64(pick(w, 5*time.Millisecond, 50*time.Millisecond, 500*time.Millisecond, 5*time.Second))))
 	w.At(at-orderNotice, func() {
 		for _, s := range h.clients {

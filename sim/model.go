@@ -20,6 +20,7 @@ import (
 type model struct {
 	turns   int // between two passes
 	tasks   map[*act.Task]*task
+	kinds   map[string]*kind
 	spawned uint64
 	queue   fifo[*task]
 	demons  fifo[*task]
@@ -36,6 +37,8 @@ type task struct {
 	serial   uint64
 	action   act.Action
 	demon    bool
+	kind     *kind
+	last     bool // it ends last of all, so it may be dropped before it is notified
 	state    state
 	since    time.Duration
 	pass     int // of its last turn, if it is a demon
@@ -112,7 +115,7 @@ func (r *runner) known(t *act.Task) *task {
 	m := r.model.tasks[t]
 	if m == nil {
 		r.w.Errorf("%v: %v was never spawned", r, t)
-		m = &task{r: r, action: t.Action(), state: over}
+		m = &task{r: r, action: t.Action(), state: over, kind: r.kind(t)}
 	}
 	return m
 }
@@ -123,7 +126,8 @@ func (r *runner) taskSpawned(t *act.Task) {
 		r.w.Errorf("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
 	}
 	m.spawned++
-	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: hook.IsDemon(t)}
+	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: hook.IsDemon(t), last: hook.EndsLast(t), kind: r.kind(t)}
+	x.kind.spawned++
 	m.tasks[t] = x
 	r.becomes(x, ready)
 	r.w.note(isSpawned, x, 0, 0)
@@ -164,6 +168,8 @@ func (r *runner) turnBegins(t *act.Task) {
 	m.running = x
 	x.state = running
 	r.accepts = 0
+	r.begun++
+	x.kind.turns++
 	r.w.note(turnBegins, x, 0, 0)
 }
 
@@ -230,6 +236,10 @@ func (r *runner) taskEnded(t *act.Task, err error) {
 
 func (r *runner) pass() {
 	m := &r.model
+	for m.due > 0 && m.bounded && (*m.demons.head()).left <= 0 { // it is out of turns
+		m.demons.pop()
+		m.due--
+	}
 	if m.due > 0 {
 		r.w.Errorf("%v: the last pass skipped %d demons, first %v", r, m.due, *m.demons.head())
 	}

@@ -33,7 +33,7 @@ type Server struct {
 	executor *executor
 	order    shutdown.Order // the last one
 	given    time.Duration  // when
-	due      time.Duration  // when it must have ended; 0: no limit
+	dues     []due          // of the orders that give a limit
 	errors   []error        // of its schedulers
 	closed   bool
 }
@@ -54,7 +54,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	w.servers = append(w.servers, v)
 	v.group = act.NewGroup(cfg)
 	for _, s := range v.group.Schedulers() {
-		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}}}
+		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}, kinds: map[string]*kind{}}}
 		v.runners = append(v.runners, r)
 		readiness.Inject(s, v.kernel.forRunner(r))
 		runners.Put(s, r)
@@ -74,39 +74,53 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 // String returns the name.
 func (v *Server) String() string { return v.name }
 
+// due is when a server must have ended, by one of its orders.
+type due struct {
+	order shutdown.Order
+	at    time.Duration
+}
+
 // Shutdown gives the server an order, as Group.Shutdown does. The world checks that the server ends within its terms.
 func (v *Server) Shutdown(o shutdown.Order) { v.group.Shutdown(o) }
+
+// Withdraw withdraws an order, as Group.Withdraw does.
+func (v *Server) Withdraw(o shutdown.Order) bool {
+	was := v.group.Withdraw(o)
+	if was {
+		v.dues = slices.DeleteFunc(v.dues, func(d due) bool { return d.order == o })
+	}
+	return was
+}
 
 // ordered is called for each order to one of the schedulers. Several orders merge to the strictest.
 func (v *Server) ordered(r *runner, o shutdown.Order) {
 	r.orders++
 	r.newer = r.spawned
 	v.order, v.given = o, v.w.now
-	terms, due := o.Policy().Resolved(), time.Duration(0)
+	terms := o.Policy().Resolved()
 	switch {
 	case terms.Kind == shutdown.Halting, terms.Kind == shutdown.Suspending:
-		due = v.w.now + slack
+		v.dues = append(v.dues, due{o, v.w.now + terms.Announce + slack})
 	case terms.Kind == shutdown.Bounded && terms.Time > 0:
-		due = v.w.now + terms.Time + slack
-	}
-	if due > 0 && (v.due == 0 || due < v.due) {
-		v.due = due
+		v.dues = append(v.dues, due{o, v.w.now + terms.Time + slack})
 	}
 }
 
 // slack is how long after the bound of its order a server may end.
 const slack = 100 * time.Millisecond
 
-// ended reports whether all schedulers have ended.
-func (v *Server) ended() bool {
+// Ended reports whether all schedulers have ended.
+func (v *Server) Ended() bool {
 	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }
 
 // checkDeadline checks that no scheduler runs for longer than its order allows.
 func (v *Server) checkDeadline() {
 	for _, r := range v.runners {
-		if !r.over && v.due > 0 && v.w.now > v.due {
-			v.w.Errorf("%v still runs %v after its order %v", r, v.w.now-v.given, v.order)
+		for _, d := range v.dues {
+			if !r.over && v.w.now > d.at {
+				v.w.Errorf("%v still runs at %v, and should have ended by %v, for its order %v", r, v.w.now, d.at, d.order)
+			}
 		}
 	}
 }
@@ -149,6 +163,9 @@ type runner struct {
 	accepts int           // calls in this turn
 	orders  int           // given to it
 	newer   uint64        // tasks with a higher number came after the last of them
+	begun   uint64        // turns
+
+	completer *completer // nil if its engine is of readiness
 	model
 }
 
@@ -214,7 +231,7 @@ func (r *runner) end(err error) {
 	r.w.disable(r)
 	for _, x := range r.sorted() {
 		unbegun := x.state == ready && x.serial > r.newer // it would be notified before its first turn, which does not come
-		if o := r.server.order; o != nil && x.notified == 0 && x.state != away && !unbegun && o.Policy().Kind != shutdown.Suspending {
+		if o := r.server.order; o != nil && x.notified == 0 && x.state != away && !unbegun && !x.last && o.Policy().Kind != shutdown.Suspending {
 			r.w.Errorf("%v was not notified of the order", x)
 		}
 	}
@@ -225,7 +242,7 @@ func (r *runner) end(err error) {
 			r.w.Errorf("%v failed: %w", r, err)
 		}
 	}
-	if r.server.ended() {
+	if r.server.Ended() {
 		r.w.after(0, r.server.close) // the program ends
 	}
 }

@@ -38,7 +38,7 @@ func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 	begun, all := time.Now(), try(t, o, first, scenario)
 	if try(t, o, first, scenario) != all {
 		t.Fatalf("two runs of seed %d differ: the scenario or the server uses something that is not the world's, such as "+
-			"the order of a map, select, time.Now, math/rand or a goroutine", first)
+			"the order of a map, select, time.Now, math/rand or a goroutine; %s", first, replay(t, first))
 	}
 	for i := uint64(1); i < count; i++ {
 		all.add(try(t, o, first+i, scenario))
@@ -49,11 +49,10 @@ func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 // try runs the world of one seed.
 func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 	t.Helper()
-	replay := fmt.Sprintf("to repeat this world, run in the directory of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
 	returned := false
 	defer func() {
 		if !returned { // a panic, or the scenario has called t.Fatal
-			t.Logf("seed %d; %s", seed, replay)
+			t.Logf("seed %d; %s", seed, replay(t, seed))
 		}
 	}()
 	w := swarmed(o, seed)
@@ -61,9 +60,14 @@ func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 	err := w.Run()
 	returned = true
 	if err != nil {
-		t.Fatalf("%v%s", err, replay)
+		t.Fatalf("%v%s", err, replay(t, seed))
 	}
 	return w.soFar()
+}
+
+// replay says how to run the world of one seed again.
+func replay(t testing.TB, seed uint64) string {
+	return fmt.Sprintf("to repeat this world, run in the directory of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
 }
 
 // pattern returns the argument of go test -run that selects exactly this test.

@@ -324,12 +324,12 @@ func (w *World) endServers() {
 	}
 	w.heal()
 	for _, s := range w.servers {
-		if s.order == nil {
+		if s.group.Ending() == nil {
 			s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: shutdown.Grace, Drop: true}})
 		}
 	}
 	for _, s := range w.servers {
-		w.until(s.name+" to end", w.now+w.options.Calm, s.ended)
+		w.until(s.name+" to end", w.now+w.options.Calm, s.Ended)
 	}
 	for _, s := range w.servers {
 		s.close()

@@ -9,7 +9,7 @@
 //	openssl s_client -quiet -connect 127.0.0.1:7007
 //
 // Ctrl-C ends it in order: it accepts no more connections, and those that are open may go on for as long as -drain says. A
-// second Ctrl-C ends it at once.
+// second Ctrl-C cuts what is left.
 package main
 
 import (

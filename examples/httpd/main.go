@@ -14,8 +14,10 @@
 //
 //	go run ./examples/httpd -access-log access.log
 //
+// For a load balancer /readyz answers 200, and 503 while an end is announced, with -announce; /healthz answers 200.
+//
 // Ctrl-C ends it in order: idle connections are closed, and requests that have begun are answered, within -drain. A
-// second Ctrl-C ends it at once.
+// second Ctrl-C cuts what is left.
 package main
 
 import (

@@ -18,7 +18,7 @@
 //	curl -k https://127.0.0.1:8080/me
 //
 // Ctrl-C ends it in order: streams of events end, and requests that have begun are answered, within -drain. A second
-// Ctrl-C ends it at once.
+// Ctrl-C cuts what is left.
 package main
 
 import (

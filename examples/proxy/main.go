@@ -5,7 +5,8 @@
 //	nc 127.0.0.1 7009
 //
 // It speaks TLS to its clients with -tls-self, or with -tls-cert and -tls-key, and to the other address with -tls-to,
-// whose certificate the roots of the system vouch for, or those in the file of -tls-ca.
+// whose certificate the roots of the system vouch for, or those in the file of -tls-ca. With -send-proxy it tells the other
+// side the addresses of its clients, in a PROXY header, and with -proxy-from it takes them from such headers of other proxies.
 package main
 
 import (
@@ -32,8 +33,15 @@ func main() {
 	})
 	encrypted := flag.Bool("tls-to", false, "speak TLS to the address of -to, whose certificate must be valid for the host")
 	roots := flag.String("tls-ca", "", "with -tls-to, trust the certificates in this `file`, in PEM, and not those of the system")
+	var filters []func(*listener.Conn) listener.Filter
+	flag.Func("send-proxy", "send a PROXY header of this `version`, v1 or v2, with the addresses of the client", func(version string) error {
+		if version != "v1" && version != "v2" {
+			return errors.New("it must be v1 or v2")
+		}
+		filters = append(filters, proxy.Header(int(version[1]-'0')))
+		return nil
+	})
 	server := withtls.Parse("127.0.0.1:7009")
-	var filters []listener.Filter
 	if *encrypted {
 		host, _, err := net.SplitHostPort(to)
 		if err != nil || host == "unix" {
@@ -43,7 +51,8 @@ func main() {
 		if err != nil {
 			cli.Exit("proxy", err, 1)
 		}
-		filters = append(filters, secure.Client(&tls.Config{ServerName: host, RootCAs: trusted}, nil))
+		encrypt := secure.Client(&tls.Config{ServerName: host, RootCAs: trusted}, nil)
+		filters = append(filters, func(*listener.Conn) listener.Filter { return encrypt })
 	} else if *roots != "" {
 		cli.Exit("proxy", errors.New("-tls-ca needs -tls-to"), 2)
 	}

@@ -1,17 +1,20 @@
 package nethttp
 
 import (
+	"crypto/tls"
 	"net"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
 )
 
-// addresses are those of a connection.
+// addresses are those of a connection, and what its TLS has negotiated.
 type addresses struct {
 	local  net.Addr
 	remote string
+	tls    *tls.ConnectionState // nil if there is no TLS; all requests share it, as those of net/http do
 }
 
 // known has the addresses of connections that have had requests lately, since to ask for them takes two system calls. It is
@@ -28,7 +31,10 @@ func (k known) of(r *httpd.Request) addresses {
 	conn := r.Conn()
 	a, ok := k[conn]
 	if !ok {
-		a = addresses{conn.LocalAddr(), r.RemoteAddr().String()}
+		a = addresses{local: conn.LocalAddr(), remote: r.RemoteAddr().String()}
+		if state, ok := secure.State(conn); ok {
+			a.tls = &state
+		}
 		if len(k) == mostKnown {
 			clear(k)
 		}

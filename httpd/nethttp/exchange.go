@@ -243,6 +243,7 @@ func (x *exchange) receivePiece() error {
 
 // send sends one piece of the answer, and reports whether there may be more. An error says why it cannot be sent.
 func (x *exchange) send(over bool) (err error, more bool) {
+	asked := x.ask.Load() // before looking for what was written before it
 	var p []byte
 	out := x.out.Load()
 	if out != nil {
@@ -260,8 +261,8 @@ func (x *exchange) send(over bool) (err error, more bool) {
 		out.Discard(n)
 		return err, true
 	}
-	if a := x.ask.Load(); a != nil {
-		return x.comply(a)
+	if asked != nil {
+		return x.comply(asked)
 	}
 	if over {
 		return x.finish(), false

@@ -2,14 +2,24 @@ package nethttp_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/service"
 )
 
 // take takes the connection over.
@@ -111,6 +121,73 @@ func TestDeadlinesOfAHijackedConnection(t *testing.T) {
 	})
 }
 
+// pausing is an executor whose functions say that they wait for the task.
+type pausing struct {
+	once  sync.Once
+	waits chan struct{}
+}
+
+func (x *pausing) Execute(f func()) { go f() }
+
+func (x *pausing) Wait(until func() bool) {
+	x.once.Do(func() { close(x.waits) })
+	for !until() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// slow is a clock whose first time of day, for the Date of a head, says that it was asked for, and waits.
+type slow struct {
+	begun time.Time
+	once  sync.Once
+	asked chan struct{}
+	until <-chan struct{}
+}
+
+func (x *slow) Monotonic() time.Duration { return time.Since(x.begun) }
+
+func (x *slow) Wall() time.Time {
+	x.once.Do(func() {
+		close(x.asked)
+		_, _ = await(x.until)
+	})
+	return time.Now()
+}
+
+// The handler writes and hijacks while a turn begins the answer: that turn has found nothing else to send.
+func TestHijackLosesNothingThatIsWrittenWhileTheHeadIsMade(t *testing.T) {
+	executor := &pausing{waits: make(chan struct{})}
+	clock := &slow{begun: time.Now(), asked: make(chan struct{}), until: executor.waits}
+	adapter := &nethttp.Adapter{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		_, _ = await(clock.asked)
+		_, _ = io.WriteString(w, "hello")
+		if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_, _ = io.WriteString(c, "world")
+			_ = c.Close()
+		}
+	})}
+	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: adapter.Serve}).Serve}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		over <- act.Run(ctx, act.Config{Schedulers: 1, Executor: executor, Clock: clock, Logger: zap.NewNop()}, tcp.Setup,
+			func(*act.Scheduler) error { close(up); return nil })
+	}()
+	_, _ = await(up)
+	c := (&scene{TB: t, site: &site{address: tcp.Addr().String()}}).dial()
+	c.send(get)
+	_, err := c.lines()
+	require.NoError(t, err)
+	text, err := io.ReadAll(c.in)
+	require.NoError(t, err)
+	require.Equal(t, raw("5\nhello\n")+"world", string(text))
+	_ = c.Close()
+	cancel()
+	require.NoError(t, <-over)
+}
+
 func TestHijack(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -203,6 +280,11 @@ func TestHijack(t *testing.T) {
 				_, _ = io.WriteString(c, "hello")
 				_ = c.Close()
 			}
+		}, talk: func(s *scene, c *client) {
+			head, err := c.lines()
+			require.NoError(s, err)
+			s.note("%q", slices.DeleteFunc(head, func(line string) bool { return strings.HasPrefix(line, "Date: ") }))
+			s.rest(c)
 		}},
 		{name: "behind a flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header()["Date"] = nil

@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
-	"github.com/daimon-go/daimon/secure"
 )
 
 // request makes req the request for a handler, with memory of its own: nothing in it is lent. Its body is set later, and its
@@ -29,12 +28,9 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 	ctx, cancel := context.WithCancel(v)
 	*req = *(&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
 		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
-		Pattern: r.Pattern()}).WithContext(ctx)
+		Pattern: r.Pattern(), TLS: addr.tls}).WithContext(ctx)
 	if req.Proto == "HTTP/1.1" {
 		req.ProtoMinor = 1
-	}
-	if state, ok := secure.State(r.Conn()); ok {
-		req.TLS = new(state)
 	}
 	req.Close = closes(req)
 	if req.ContentLength < 0 {

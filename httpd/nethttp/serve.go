@@ -20,8 +20,8 @@ import (
 //
 // After SIGINT or SIGTERM it accepts no more connections. It returns nil when all requests that had begun are answered and
 // all handlers have returned: unlike http.ListenAndServe, so log.Fatal must not be called with nil. After 30 s it returns a
-// *shutdown.Cut, which says what was cut off. A second signal ends the process at once. Any other error says why it cannot
-// serve.
+// *shutdown.Cut, which says what was cut off. A second signal cuts what is left, and a third one ends the process. Any other
+// error says why it cannot serve.
 //
 // For other bounds, limits and services, use an [Adapter].
 func ListenAndServe(address string, h http.Handler) error {

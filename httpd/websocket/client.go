@@ -45,7 +45,7 @@ type Client struct {
 	// connection ends first, the action has a turn. If it waits then, it is closed.
 	//
 	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
-	// with code 1001; with Options.Spread it goes on for a while before.
+	// with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
 	Handler func(c *Conn) act.Action
 	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "". Compression
 	// is offered if it is on.

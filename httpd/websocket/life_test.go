@@ -385,25 +385,24 @@ func TestAnOrderIs1001(t *testing.T) {
 	}
 }
 
-// On an order connections go on until their moment has come. The moments are spread evenly, and by the terms of the order.
+// On an order connections go on until their moment has come. The moments are spread evenly over the second half of the window, by the terms of the order.
 func TestAnOrderIsSpread(t *testing.T) {
 	const window = 8 * time.Second
 	for name, row := range map[string]struct {
-		spread time.Duration
-		terms  shutdown.Policy
-		told   string // the connections that have been told after each second
+		terms shutdown.Policy
+		told  string // the connections that have been told after each second
 	}{
-		"evenly":             {window, shutdown.Policy{Time: time.Minute, Drop: true}, "1 2 3 4 5 6 7 8 8"},
-		"without a bound":    {window, shutdown.Unbounded, "1 2 3 4 5 6 7 8 8"},
-		"half of the time":   {window, shutdown.Policy{Time: window, Drop: true}, "1 3 5 7 8 8 8 8 8"},
-		"at once":            {0, shutdown.Policy{Time: time.Minute, Drop: true}, "8 8 8 8 8 8 8 8 8"},
-		"bounded by turns":   {window, shutdown.Policy{Turns: 10}, "8 8 8 8 8 8 8 8 8"},
-		"a negative one":     {-1, shutdown.Policy{}, "8 8 8 8 8 8 8 8 8"},
-		"longer than a life": {1 << 62, shutdown.Unbounded, "1 1 1 1 1 1 1 1 1"},
+		"evenly":             {shutdown.Policy{Spread: window, Time: time.Minute, Drop: true}, "0 0 0 0 1 3 5 7 8"},
+		"without a bound":    {shutdown.Policy{Spread: window}, "0 0 0 0 1 3 5 7 8"},
+		"half of the time":   {shutdown.Policy{Spread: window, Time: window, Drop: true}, "0 0 1 5 8 8 8 8 8"},
+		"at once":            {shutdown.Policy{Time: time.Minute, Drop: true}, "8 8 8 8 8 8 8 8 8"},
+		"bounded by turns":   {shutdown.Policy{Spread: window, Turns: 10}, "8 8 8 8 8 8 8 8 8"},
+		"announced":          {shutdown.Policy{Announce: 2500 * time.Millisecond, Spread: window / 2}, "0 0 0 0 0 3 7 8 8"},
+		"longer than a life": {shutdown.Policy{Spread: 1 << 62}, "0 0 0 0 0 0 0 0 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Spread: row.spread}}
+			v := &websocket.Server{Handler: echo(nil)}
 			said := make([]string, 8)
 			all := make([]*client, len(said))
 			for i := range all {
@@ -440,8 +439,8 @@ func TestAnOrderIsSpread(t *testing.T) {
 // A stricter order brings the moment forward, and an action may end before it.
 func TestAnOrderThatIsSpreadBecomesStricter(t *testing.T) {
 	w := newWorld(t)
-	v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Spread: time.Minute}}
-	leaves := &websocket.Server{Options: v.Options, Handler: func(c *websocket.Conn, _ *httpd.Request) act.Action {
+	v := &websocket.Server{Handler: echo(nil)}
+	leaves := &websocket.Server{Handler: func(c *websocket.Conn, _ *httpd.Request) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
 			if t.Order() != nil {
 				return act.Done
@@ -451,9 +450,10 @@ func TestAnOrderThatIsSpreadBecomesStricter(t *testing.T) {
 		})
 	}}
 	first, second, third := w.dial(v, listener.Limits{}), w.dial(v, listener.Limits{}), w.dial(leaves, listener.Limits{})
-	w.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
-	require.Equal(t, `close 1001 ""`, first.next())
+	w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Spread: 20 * time.Second}})
 	require.Equal(t, `close 1000 ""`, third.next())
+	w.pass(11 * time.Second)
+	require.Equal(t, `close 1001 ""`, first.next())
 	second.send(text("hello"))
 	require.Equal(t, `text "hello"`, second.next())
 	w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 10}})

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"time"
-
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Options configure the connections of a [Server] or a [Client].
@@ -21,12 +19,8 @@ type Options struct {
 	MaxMessage int64
 	// Backlog is how many messages of Push may wait for a peer that is slow. 0 means 64, and less than 0 means none. What
 	// Push does with one more is Overflow; 0 means Block.
-	Backlog  int
-	Overflow Overflow
-	// Spread is the time over which the connections of a scheduler are closed on an order to end, evenly, so that their peers
-	// do not all come back at the same moment. Until then each goes on. It takes at most half of the time that the order
-	// gives, and under an order that bounds turns there is none. 0 means none: all are closed at once.
-	Spread      time.Duration
+	Backlog     int
+	Overflow    Overflow
 	Compression Compression
 	Timeouts    Timeouts
 }
@@ -51,17 +45,6 @@ func (o *Options) maxMessage() int64 {
 }
 
 func (o *Options) backlog() int { return max(0, cmp.Or(o.Backlog, 64)) }
-
-// spread returns how long after an order the last connection may be closed.
-func (o *Options) spread(order shutdown.Order) time.Duration {
-	switch p := order.Policy().Resolved(); {
-	case p.Turns > 0:
-		return 0
-	case p.Time > 0:
-		return min(o.Spread, p.Time/2)
-	}
-	return o.Spread
-}
 
 // or returns d, or standard if d is 0, or never if d is negative.
 func or(d, standard time.Duration) time.Duration {

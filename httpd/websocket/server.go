@@ -22,7 +22,7 @@ type Server struct {
 	// closed, as the action of a handler of httpd is.
 	//
 	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
-	// with code 1001; with Options.Spread it goes on for a while before.
+	// with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
 	Handler func(c *Conn, r *httpd.Request) act.Action
 	// Origin reports whether pages of the request's origin may connect; others get status 403. If it is nil, those of the
 	// same host and port may, and clients that send no Origin, which are no browsers. A port that is not written is 80 for an

@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"math/bits"
 	"net"
 	"time"
 
@@ -258,10 +257,10 @@ func (c *Conn) skip() error {
 	return nil
 }
 
-// Stop passes an order on. The turn that comes after it, or after Options.Spread, is the last of the user's action in which
-// it may send.
+// Stop passes an order on. The turn that comes after it, or at its moment in the window of the order, is the last of the
+// user's action in which it may send.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
-	leave := t.Scheduler().Now() + x.options.spread(o)/parts*leaving.Get(t.Scheduler()).next()
+	leave := t.Leave()
 	if !x.stopping || leave < x.extra.leave {
 		x.more().leave = leave
 	}
@@ -269,19 +268,6 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	if !x.ending {
 		x.Child.Stop(t, o)
 	}
-}
-
-// leavers gives the connections of a scheduler their moments in the window of an order: the first parts-ths in an order in
-// which each is in the middle of the largest gap between those before, so that they are spread evenly, however many come.
-type leavers struct{ n uint16 }
-
-var leaving = act.NewLocal(func(*act.Scheduler) *leavers { return &leavers{} })
-
-const parts = 1 << 16
-
-func (l *leavers) next() time.Duration {
-	l.n++
-	return time.Duration(bits.Reverse16(l.n - 1))
 }
 
 // Close closes the user's action, if it has not finished. Other tasks, which may wait for the connection, learn that it has

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
@@ -59,6 +60,9 @@ func (p *Pool) Recruit() {
 // Limit returns the present limit. Any goroutine.
 func (p *Pool) Limit() int { return int(p.limit.Load()) }
 
+// Running returns how many goroutines have something to do, or look for it. Any goroutine.
+func (p *Pool) Running() int { return int(p.running.Load()) }
+
 // Widen adds n to the limit. If it gets lower, goroutines beyond it end after their functions. Any goroutine.
 func (p *Pool) Widen(n int) {
 	p.limit.Add(int32(n))
@@ -88,6 +92,9 @@ func (p *Pool) recruit() {
 // it calls. Execute looks at coming and running after pushing; work looks for functions after it has changed them. So one
 // of them sees the other.
 func (p *Pool) work() {
+	if hook.Unlabel != nil {
+		hook.Unlabel() // it will call functions of others than the one for which it was started
+	}
 	counted := true
 	defer func() { // also after a Goexit in a function
 		if counted {

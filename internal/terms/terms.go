@@ -8,22 +8,25 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Terms are policies, merged at the times when they were given. The bound in time is a point in time, so a second order
-// can only bring the end nearer. The zero Terms mean that there is no order.
+// Terms are policies, merged at the times when they came into force. Bounds in time are points in time, so a second order
+// can only bring them nearer. The zero Terms mean that there is no order.
 type Terms struct {
-	Kind  shutdown.Kind
-	Turns uint32        // further turns of each task; 0: no such bound
-	Until time.Duration // on the clock that Merge was given readings of; 0: no such bound
-	Drop  bool
-	Given bool
+	Kind       shutdown.Kind
+	Turns      uint32        // further turns of each task; 0: no such bound
+	Until      time.Duration // on the clock that Merge was given readings of; 0: no such bound
+	Leave      time.Duration // when the last idle connection is to end
+	Inactivity time.Duration // 0: no such bound
+	Drop       bool
+	Given      bool
 }
 
 // strictness ranks kinds: Suspending > Halting > Bounded > Endless.
 var strictness = [...]int{shutdown.Bounded: 1, shutdown.Endless: 0, shutdown.Halting: 2, shutdown.Suspending: 3}
 
-// Merge returns the strictest of t and p, field by field, where p is given at now, and whether anything became stricter:
-// fewer turns beat more, less time beats more, a bound beats none, Drop wins. p.Turns counts from now on, t.Turns from when
-// it was given: a caller that has counted turns since then compares for each task.
+// Merge returns the strictest of t and p, field by field, where p comes into force at now, and whether anything became
+// stricter: fewer turns beat more, less time beats more, a bound beats none, no Spread beats one, Drop wins. p.Turns counts
+// from now on, t.Turns from when it was given: a caller that has counted turns since then compares for each task. p.Announce
+// is the business of the caller.
 func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, stricter bool) {
 	p = p.Resolved()
 	merged = t
@@ -35,6 +38,12 @@ func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, strict
 	}
 	if until := now + min(p.Time, math.MaxInt64-now); p.Time > 0 && (t.Until == 0 || until < t.Until) {
 		merged.Until = until
+	}
+	if leave := now + min(p.Spread, math.MaxInt64-now); !t.Given || leave < t.Leave {
+		merged.Leave = leave
+	}
+	if p.Inactivity > 0 && (t.Inactivity == 0 || p.Inactivity < t.Inactivity) {
+		merged.Inactivity = p.Inactivity
 	}
 	merged.Drop = t.Drop || p.Drop
 	merged.Given = true

@@ -38,6 +38,12 @@ func TestOrdersMergeToTheStrictestFieldByField(t *testing.T) {
 		"keep does not win over drop":          {shutdown.Policy{Turns: 5, Drop: true}, shutdown.Policy{Turns: 5}, terms.Terms{Turns: 5, Drop: true}, false},
 		"the same again changes nothing":       {both, both, terms.Terms{Turns: 5, Until: 10 * s}, false},
 		"the zero policy is thirty seconds":    {shutdown.Unbounded, shutdown.Policy{}, terms.Terms{Until: 31 * s, Drop: true}, true},
+		"no window beats one":                  {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Drop: true}, terms.Terms{Kind: shutdown.Endless, Leave: s, Drop: true}, true},
+		"a window ends no later":               {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 4 * s}, terms.Terms{Kind: shutdown.Endless, Leave: 5 * s}, false},
+		"a shorter window ends earlier":        {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 2 * s}, terms.Terms{Kind: shutdown.Endless, Leave: 3 * s}, true},
+		"a window is not opened again":         {shutdown.Halt, shutdown.Policy{Spread: 2 * s}, terms.Terms{Kind: shutdown.Halting}, false},
+		"less inactivity beats more":           {shutdown.Policy{Inactivity: 5 * s}, shutdown.Policy{Inactivity: 4 * s}, terms.Terms{Inactivity: 4 * s}, true},
+		"no inactivity does not beat it":       {shutdown.Policy{Inactivity: 5 * s}, shutdown.Unbounded, terms.Terms{Inactivity: 5 * s}, false},
 		"each gives what it has of strictness": {shutdown.Policy{Turns: 3, Time: 9 * s}, shutdown.Policy{Turns: 4, Time: 5 * s}, terms.Terms{Turns: 3, Until: 6 * s}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +106,13 @@ func requireNotLooser(t *testing.T, before, after terms.Terms) {
 		require.LessOrEqual(t, after.Until, before.Until)
 		require.Positive(t, after.Until)
 	}
+	if before.Inactivity > 0 {
+		require.LessOrEqual(t, after.Inactivity, before.Inactivity)
+		require.Positive(t, after.Inactivity)
+	}
+	if before.Given {
+		require.LessOrEqual(t, after.Leave, before.Leave)
+	}
 	require.True(t, after.Drop || !before.Drop)
 }
 
@@ -122,6 +135,12 @@ func anyPolicy(r *rand.Rand) shutdown.Policy {
 	p := shutdown.Policy{Kind: shutdown.Kind(r.IntN(4)), Drop: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
 		p.Turns = r.IntN(5)
+	}
+	if r.IntN(3) == 0 {
+		p.Spread = time.Duration(r.IntN(5)) * s
+	}
+	if r.IntN(3) == 0 {
+		p.Inactivity = time.Duration(r.IntN(5)) * s
 	}
 	switch r.IntN(4) {
 	case 0:

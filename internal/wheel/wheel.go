@@ -35,6 +35,7 @@ type Wheel[T any] struct {
 	occupied uint16                  // bit l: level l has a slot that is not empty
 	bitmaps  [levels]uint64          // bit s: slot s of this level is not empty
 	slots    [levels][slots]*Node[T] // each the oldest of a ring in arming order
+	armed    int                     // nodes
 	late     *Node[T]                // armed for a time before elapsed; also in arming order
 }
 
@@ -46,8 +47,12 @@ func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 		w.remove(n)
 	}
 	n.when = max(when, 0)
+	w.armed++
 	w.insert(n)
 }
+
+// Armed returns how many nodes are armed.
+func (w *Wheel[T]) Armed() int { return w.armed }
 
 // Disarm takes the node out and reports whether it was armed. A node that is armed in another wheel is a bug: Disarm panics
 // if the ring that the node would be in here is empty, and otherwise corrupts both wheels. O(1).
@@ -185,6 +190,7 @@ func (w *Wheel[T]) insert(n *Node[T]) {
 // remove undoes Arm. place finds the node again: elapsed enters a slot that is not empty only with a cascade, and as long as
 // it is before the slot, the highest group that differs is the same. Only a late node has a deadline before elapsed.
 func (w *Wheel[T]) remove(n *Node[T]) {
+	w.armed--
 	if n.when < w.elapsed {
 		drop(&w.late, n)
 		return

@@ -33,7 +33,6 @@ func (c *Chat) Site() httpd.Handler {
 		MaxMessage: maxMessage,
 		Backlog:    -1, // what a member has not heard yet waits in the list of its room
 		Timeouts:   websocket.Timeouts{Close: farewell},
-		// No Spread: an order ends the rooms at once. Pages come back after pauses that are drawn.
 	}}
 	site := &httpd.Mux{}
 	site.Handle("/ws", sockets.Serve)

@@ -15,6 +15,8 @@ func Site(root fs.FS) *httpd.Mux {
 	site := &httpd.Mux{}
 	site.Handle("GET /{$}", Hello)
 	site.Handle("POST /echo", Echo)
+	site.Handle("GET /healthz", httpd.Healthy)
+	site.Handle("GET /readyz", httpd.Ready)
 	if root != nil {
 		served := files.Server{FS: root}
 		site.Handle("GET /files/{path...}", served.Serve)

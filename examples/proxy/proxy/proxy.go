@@ -7,6 +7,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/proxyproto"
 )
 
 // patience bounds a connect.
@@ -15,11 +16,25 @@ const patience = 10 * time.Second
 // To returns a handler that forwards each connection to address. It reads from a side only as fast as the other side
 // takes the bytes: in each direction at most Limits.Read and Limits.High bytes are under way. The end of one direction is
 // passed on while the other goes on; a reset on one side resets the other. If the connect fails, the connection is closed
-// and the task fails. On an order it goes on until both sides have closed. The filters prepare the dialled connection.
-func To(address string, filters ...listener.Filter) func(*listener.Conn) act.Action {
+// and the task fails. On an order it goes on until both sides have closed. The filters prepare the dialled connection, in this
+// order; each is made for the connection that was accepted.
+func To(address string, filters ...func(near *listener.Conn) listener.Filter) func(*listener.Conn) act.Action {
 	return func(near *listener.Conn) act.Action {
-		dial := &listener.Connect{Address: address, Filters: filters}
+		dial := &listener.Connect{Address: address}
+		for _, filter := range filters {
+			dial.Filters = append(dial.Filters, filter(near))
+		}
 		return act.Seq(listener.Within(patience, dial), &passage{near: near, dial: dial})
+	}
+}
+
+// Header returns what makes the filters that tell the other side, in a PROXY header of this version, where each connection
+// comes from. The addresses are those of the header that it began with, if there was one, and its values are passed on.
+func Header(version int) func(near *listener.Conn) listener.Filter {
+	return func(near *listener.Conn) listener.Filter {
+		h, _ := proxyproto.Of(near)
+		h.Version, h.Source, h.Destination = version, near.RemoteAddr(), near.LocalAddr()
+		return proxyproto.Client(h)
 	}
 }
 

@@ -24,7 +24,7 @@ type Conn struct {
 // f begins in the first turn of the action, so a Handler must take from the Request beforehand what f needs of it. When the
 // connection has ended, the call that waits returns why. If f then waits for something else, it is stopped, as package coro
 // says. After an order to end, f has one more turn, in which its calls in UntilOrder return. What it sends then still
-// goes out, and the connection is closed with code 1001, unless the Options have a Spread.
+// goes out, and the connection is closed with code 1001, unless the order has a Spread.
 func New(c *websocket.Conn, f func(*Conn) error) act.Action {
 	if f == nil {
 		panic("coroutine: New without a function")

@@ -108,7 +108,6 @@ type server struct {
 	ordered  bool
 	given    time.Duration // when
 	terms    shutdown.Policy
-	spread   time.Duration // of the ends of connections
 	program  *sim.Server
 }
 
@@ -164,8 +163,6 @@ func (h *server) open(t *testing.T) {
 		h.options = websocket.Compression{On: w.Rand().IntN(8) > 0, Takeover: w.Rand().IntN(2) == 0, Min: pick(w, 0, 1, 1000)}
 		v.Compression = h.options
 	}
-	v.Spread = pick(w, 0, 0, time.Second, 10*time.Second)
-	h.spread = v.Spread
 	h.backlog, h.overflow = pick(w, 64, 1, 3, 10, 0), pick(w, websocket.Block, websocket.Drop, websocket.Disconnect)
 	if v.Backlog, v.Overflow = h.backlog, h.overflow; h.backlog == 0 {
 		v.Backlog = -1
@@ -212,6 +209,8 @@ func (h *server) end() {
 	bound := 1 + time.Duration(w.Rand().Int64N(int64(time.Second)))
 	terms := pick(w, shutdown.Unbounded, shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Halting, Drop: true},
 		shutdown.Policy{Time: bound, Drop: true}, shutdown.Policy{Turns: 1 + w.Rand().IntN(5), Time: bound, Drop: true})
+	terms.Spread = pick(w, 0, 0, time.Second, 10*time.Second)
+	terms.Announce = pick(w, 0, 0, 0, 100*time.Millisecond, 5*time.Second)
 	at := time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 50*time.Millisecond, time.Second, 3*time.Second, 10*time.Second))))
 	w.At(at, func() {
 		h.ordered, h.given, h.terms = true, w.Now(), terms.Resolved()

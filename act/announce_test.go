@@ -1,0 +1,431 @@
+package act_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// second is a task that has a turn a second, which it notes, and notes that it was told.
+func (h *history) second(letter, toldLetter string) act.Action {
+	var tick act.Timer
+	return told{func(t *act.Task) act.Directive {
+		if t.Scheduler().Now() >= tick.When() || !tick.Armed() {
+			t.WakeAfter(&tick, time.Second)
+		}
+		return h.note(letter, act.Wait)
+	}, func(*act.Task, shutdown.Order) { h.WriteString(toldLetter) }}
+}
+
+// at has f called at a point in time.
+func at(s *act.Scheduler, when time.Duration, f func()) {
+	s.CallAt(&act.Timer{}, when, expiry(f))
+}
+
+func TestThePhasesOfAnEnd(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		trace  string // t: a turn, a second; !: told; the turn behind that is due to the order
+		ends   time.Duration
+	}{
+		"none":                     {shutdown.Policy{Time: 3500 * ms}, "!tttt", 3500 * ms},
+		"announced":                {shutdown.Policy{Time: 3500 * ms, Announce: 1500 * ms}, "tt!ttt", 3500 * ms},
+		"announced for too long":   {shutdown.Policy{Time: 3 * time.Second, Announce: time.Hour}, "tt!tt", 3 * time.Second},
+		"announced, then no turns": {shutdown.Policy{Kind: shutdown.Halting, Announce: 2500 * ms}, "ttt!", 2500 * ms},
+		"announced, then suspended": {
+			shutdown.Policy{Kind: shutdown.Suspending, Announce: 2500 * ms}, "ttt", 2500 * ms},
+		"announced, then some turns": {shutdown.Policy{Turns: 2, Announce: 1500 * ms, Drop: true}, "tt!tt", 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, _ := newVirtual(t, act.Config{})
+			var h history
+			s.Spawn(h.second("t", "!"))
+			o := plain(c.policy)
+			s.Shutdown(o)
+			require.Equal(t, o, s.Group().Ending(), "announced or in force")
+			cut := requireCut(t, s.Run())
+			require.Equal(t, c.trace, h.String())
+			require.Equal(t, c.ends, clock.Monotonic())
+			require.Equal(t, 1, cut.Tasks)
+			require.Equal(t, o, cut.Order)
+			require.Nil(t, s.Group().Ending(), "the order is spent")
+		})
+	}
+}
+
+func TestAnAnnouncedOrderIsWithdrawn(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	var h history
+	s.Spawn(h.second("t", "!"))
+	o := plain(shutdown.Policy{Time: 10 * time.Second, Announce: 2500 * time.Millisecond})
+	s.Shutdown(o)
+	s.Shutdown(o)
+	var withdrawn []bool
+	withdraw := func() { withdrawn = append(withdrawn, s.Group().Withdraw(o)) }
+	at(s, 2*time.Second, withdraw)
+	at(s, 2*time.Second, withdraw)
+	at(s, 4*time.Second, func() {
+		require.Nil(t, s.Group().Ending())
+		s.Shutdown(o)
+		require.Equal(t, o, s.Group().Ending())
+	})
+	at(s, 6400*time.Millisecond, withdraw)
+	requireCut(t, stopAt(s, 8500*time.Millisecond))
+	require.Equal(t, "ttttttttt", h.String(), "nobody was told")
+	require.Equal(t, []bool{true, false, true}, withdrawn, "both at once; there was none; just in time")
+	require.Equal(t, 8500*time.Millisecond, clock.Monotonic())
+}
+
+// stopAt runs s up to a point in time.
+func stopAt(s *act.Scheduler, when time.Duration) error {
+	at(s, when, func() { s.Shutdown(plain(shutdown.Suspend)) })
+	return s.Run()
+}
+
+func TestAnOrderInForceIsNotWithdrawn(t *testing.T) {
+	s, _, _ := newVirtual(t, act.Config{})
+	var h history
+	s.Spawn(h.second("t", "!"))
+	o := plain(shutdown.Policy{Time: 5500 * time.Millisecond, Announce: 2500 * time.Millisecond})
+	s.Shutdown(o)
+	at(s, 2600*time.Millisecond, func() {
+		require.False(t, s.Group().Withdraw(o))
+		require.Equal(t, o, s.Group().Ending())
+	})
+	requireCut(t, s.Run())
+	require.Equal(t, "ttt!tttt", h.String())
+}
+
+func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	var h history
+	s.Spawn(h.second("t", "!"))
+	announced := plain(shutdown.Policy{Time: 5 * time.Second, Announce: 2500 * time.Millisecond})
+	s.Shutdown(announced)
+	at(s, 1500*time.Millisecond, func() { s.Shutdown(plain(shutdown.Unbounded)) })
+	at(s, 1600*time.Millisecond, func() {
+		require.False(t, s.Group().Withdraw(announced))
+		s.Shutdown(plain(shutdown.Policy{Time: time.Second, Announce: time.Hour})) // no order is only announced any more
+	})
+	requireCut(t, s.Run())
+	require.Equal(t, "tt!t!tt", h.String(), "the announced order is stricter than the other; then comes the third")
+	require.Equal(t, 2600*time.Millisecond, clock.Monotonic())
+}
+
+func TestTheShortestAnnouncementCounts(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	var h history
+	s.Spawn(h.second("t", "!"))
+	s.Shutdown(plain(shutdown.Policy{Time: 20 * time.Second, Announce: 10 * time.Second, Drop: true}))
+	s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Announce: 1500 * time.Millisecond}))
+	cut := requireCut(t, s.Run())
+	require.Equal(t, "tt!!tttt", h.String())
+	require.Equal(t, 4500*time.Millisecond, clock.Monotonic())
+	require.True(t, cut.Dropped)
+}
+
+func TestAnAnnouncedOrderEndsWithTheRunAndCannotReachTheNext(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	var h history
+	s.Spawn(h.script("a", 3, act.Yield))
+	s.Shutdown(plain(shutdown.Policy{Time: time.Minute, Announce: time.Second}))
+	require.NoError(t, s.Run(), "nothing is left, so there is nothing to wait for")
+	require.Equal(t, "aaa", h.take())
+	require.Zero(t, clock.Monotonic())
+	require.Nil(t, s.Group().Ending())
+	s.Spawn(h.second("t", "!"))
+	requireCut(t, stopAt(s, 2500*time.Millisecond))
+	require.Equal(t, "ttt", h.String())
+}
+
+func TestAWithdrawalCountsForAllSchedulersOrForNone(t *testing.T) {
+	for range 50 {
+		g, _ := newGroup(t, act.Config{Schedulers: 3})
+		var mu sync.Mutex
+		heard := 0
+		o := plain(shutdown.Policy{Kind: shutdown.Endless, Announce: 200 * time.Microsecond})
+		inTime(t, func() {
+			done := make(chan bool, 1)
+			go func() {
+				time.Sleep(200 * time.Microsecond) // about when it comes into force: both must be right
+				done <- g.Withdraw(o)
+				g.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+			}()
+			g.Shutdown(o)
+			err := g.Run(t.Context(), func(s *act.Scheduler) error {
+				s.Spawn(told{idle, func(_ *act.Task, by shutdown.Order) {
+					mu.Lock()
+					defer mu.Unlock()
+					if by == o {
+						heard++
+					}
+				}})
+				return nil
+			})
+			requireCut(t, err)
+			if <-done {
+				require.Zero(t, heard, "it was withdrawn")
+			}
+		})
+		require.Nil(t, g.Ending())
+	}
+}
+
+func TestAnOrderThatCannotBeComparedIsNotWithdrawn(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	s.Shutdown(uncomparable{"here"})
+	require.PanicsWithValue(t, "act: Withdraw of an order that cannot be compared: give it as a pointer", func() {
+		s.Group().Withdraw(uncomparable{})
+	})
+	require.False(t, s.Group().Withdraw(plain(shutdown.Policy{Announce: time.Second})), "and it is no trouble to others")
+	require.NoError(t, s.Run())
+}
+
+// uncomparable is an order that is a slice.
+type uncomparable []string
+
+func (uncomparable) Policy() shutdown.Policy { return shutdown.Policy{Announce: time.Second} }
+
+func TestIdleConnectionsLeaveEvenlyOverTheWindow(t *testing.T) {
+	const n = 100
+	s, clock, _ := newVirtual(t, act.Config{})
+	clock.advance(5 * time.Second)
+	var left []time.Duration
+	for range n {
+		var tick act.Timer
+		leave := time.Duration(-1)
+		s.Spawn(told{func(t *act.Task) act.Directive {
+			switch {
+			case leave < 0:
+				return idle(t)
+			case t.Scheduler().Now() >= leave:
+				left = append(left, t.Scheduler().Now())
+				return act.Done
+			}
+			t.WakeAt(&tick, leave)
+			return act.Wait
+		}, func(t *act.Task, _ shutdown.Order) { leave = t.Leave() }})
+	}
+	s.Shutdown(plain(shutdown.Policy{Time: 30 * time.Second, Announce: 10 * time.Second, Spread: time.Minute}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 20*time.Second, left[0], "the first in the middle of the window, which is half of the 20 s that are left")
+	for i, begin := range []time.Duration{20, 21, 22, 23, 24} {
+		within := slices.DeleteFunc(slices.Clone(left), func(at time.Duration) bool {
+			return at < begin*time.Second || at >= (begin+1)*time.Second
+		})
+		require.InDelta(t, n/5, len(within), 2, "part %d of five", i)
+	}
+	require.Len(t, left, n)
+}
+
+func TestWithoutAWindowAllLeaveAtOnce(t *testing.T) {
+	for name, p := range map[string]shutdown.Policy{
+		"none":         {Time: time.Minute},
+		"turns":        {Turns: 3, Spread: time.Minute},
+		"a later none": {Time: time.Hour, Spread: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, _ := newVirtual(t, act.Config{})
+			var leave []time.Duration
+			for range 2 {
+				s.Spawn(told{func(t *act.Task) act.Directive {
+					if t.Order() != nil {
+						return act.Done
+					}
+					return idle(t)
+				}, func(t *act.Task, _ shutdown.Order) { leave = append(leave, t.Leave()) }})
+			}
+			s.Shutdown(plain(p))
+			if name == "a later none" {
+				s.Shutdown(plain(shutdown.Policy{Time: time.Hour}))
+				require.NoError(t, s.Run())
+				require.Equal(t, []time.Duration{0, 0}, leave[2:], "told again")
+				return
+			}
+			require.NoError(t, s.Run())
+			require.Equal(t, []time.Duration{0, 0}, leave)
+			require.Zero(t, clock.Monotonic())
+		})
+	}
+}
+
+func TestInactivityEndsRun(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		turns  int // of a task that has one a second
+		ends   time.Duration
+	}{
+		"from the order on":                {shutdown.Policy{Inactivity: 5 * time.Second}, 0, 5 * time.Second},
+		"from the last turn on":            {shutdown.Policy{Inactivity: 5 * time.Second}, 3, 7 * time.Second},
+		"not while there are turns":        {shutdown.Policy{Inactivity: 1500 * ms, Time: 6 * time.Second}, 100, 6 * time.Second},
+		"time comes first":                 {shutdown.Policy{Inactivity: 5 * time.Second, Time: 4 * time.Second}, 0, 4 * time.Second},
+		"from the end of announcing":       {shutdown.Policy{Inactivity: time.Second, Time: time.Minute, Announce: 5 * time.Second}, 1, 6 * time.Second},
+		"a shorter one is stricter":        {shutdown.Policy{Inactivity: 3 * time.Second}, 2, 4 * time.Second},
+		"a demon is not what it waits for": {shutdown.Policy{Inactivity: 2 * time.Second}, -1, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, _ := newVirtual(t, act.Config{})
+			left := c.turns
+			var tick act.Timer
+			a := act.Func(func(t *act.Task) act.Directive {
+				if left--; left != 0 {
+					t.WakeAfter(&tick, time.Second)
+				}
+				return idle(t)
+			})
+			if c.turns < 0 {
+				s.Install(&demon{act: a, stop: func(*act.Task, shutdown.Order) {}})
+			}
+			if c.turns > 0 {
+				s.Spawn(a)
+			}
+			s.Spawn(act.Func(idle))
+			s.Shutdown(plain(c.policy))
+			if name == "a shorter one is stricter" {
+				s.Shutdown(plain(shutdown.Policy{Inactivity: time.Hour}))
+			}
+			requireCut(t, s.Run())
+			require.Equal(t, c.ends, clock.Monotonic())
+		})
+	}
+}
+
+func TestActivityOnAnotherSchedulerCounts(t *testing.T) {
+	c := &clock{}
+	g, _ := newGroup(t, act.Config{Schedulers: 2, Threads: act.Stepped, Clock: c})
+	busy, still := g.Schedulers()[0], g.Schedulers()[1]
+	turns := 0
+	var tick act.Timer
+	busy.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if turns++; turns < 5 {
+			t.WakeAfter(&tick, time.Second)
+		}
+		return idle(t)
+	}))
+	still.Spawn(act.Func(idle))
+	g.Shutdown(plain(shutdown.Policy{Inactivity: 1500 * time.Millisecond}))
+	ended := map[*act.Scheduler]time.Duration{}
+	for len(ended) < 2 {
+		next := time.Duration(-1)
+		for _, s := range g.Schedulers() {
+			if _, over := ended[s]; over {
+				continue
+			}
+			if _, err := s.Step(1000); err != nil {
+				requireCut(t, err)
+				ended[s] = c.Monotonic()
+			} else if when, ok := s.NextDeadline(); ok && (next < 0 || when < next) {
+				next = when
+			}
+		}
+		if next > c.Monotonic() {
+			c.advance(next - c.Monotonic())
+		}
+	}
+	require.Equal(t, map[*act.Scheduler]time.Duration{busy: 5500 * time.Millisecond, still: 5500 * time.Millisecond}, ended)
+}
+
+// lastly is a service that ends last, and a session of it: l and c are their turns, L and C say that they were told.
+func lastly(s *act.Scheduler, h *history) {
+	begun := false
+	s.InstallLast(&demon{
+		act: func(t *act.Task) act.Directive {
+			if !begun {
+				begun = true
+				t.Scheduler().Spawn(told{
+					func(t *act.Task) act.Directive {
+						if t.Order() != nil {
+							return h.note("c", act.Done)
+						}
+						t.Waker()
+						return h.note("c", act.Wait)
+					},
+					func(*act.Task, shutdown.Order) { h.WriteString("C") },
+				})
+			}
+			if t.Order() != nil {
+				return h.note("l", act.Done)
+			}
+			t.Waker()
+			return h.note("l", act.Wait)
+		},
+		stop: func(t *act.Task, _ shutdown.Order) { h.WriteString("L") },
+	})
+}
+
+func TestSomeEndLastOfAll(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		trace  string // m: a turn of the task for which they wait; it has one a second, and three under the order
+		ends   time.Duration
+		tasks  int // cut
+	}{
+		"after the others":             {shutdown.Unbounded, "mlc" + "Mm" + "m" + "m" + "LCcl", 2500 * ms, 0},
+		"at the bound with them":       {shutdown.Policy{Time: 1500 * ms}, "mlc" + "Mm" + "m", 2 * time.Second, 2},
+		"at once if nothing may go on": {shutdown.Halt, "mlc" + "MLC", 500 * ms, 2},
+		"their turns are not bounded":  {shutdown.Policy{Turns: 1, Drop: true}, "mlc" + "Mm" + "LCcl", 1500 * ms, 1},
+		"they are no activity":         {shutdown.Policy{Inactivity: 300 * ms}, "mlc" + "Mm", 800 * ms, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, _ := newVirtual(t, act.Config{})
+			var h history
+			var tick act.Timer
+			under := 0
+			s.Spawn(told{func(t *act.Task) act.Directive {
+				if t.Order() != nil {
+					under++
+				}
+				if under == 3 {
+					return h.note("m", act.Done)
+				}
+				t.WakeAfter(&tick, time.Second)
+				return h.note("m", act.Wait)
+			}, func(*act.Task, shutdown.Order) { h.WriteString("M") }})
+			lastly(s, &h)
+			at(s, 500*ms, func() { s.Shutdown(plain(c.policy)) })
+			err := s.Run()
+			require.Equal(t, c.trace, h.String())
+			require.Equal(t, c.ends, clock.Monotonic())
+			if c.tasks == 0 {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, c.tasks, requireCut(t, err).Tasks)
+		})
+	}
+}
+
+func TestATaskThatIsNotToKnowOfOrdersDoesNot(t *testing.T) {
+	s, _, _ := newVirtual(t, act.Config{})
+	a := &undisturbed{}
+	s.Spawn(a)
+	s.Shutdown(plain(shutdown.Policy{Time: time.Second}))
+	requireCut(t, s.Run())
+	require.Equal(t, 1, a.told)
+	require.Nil(t, a.saw)
+}
+
+// undisturbed implements hook.Undisturbed.
+type undisturbed struct {
+	told int
+	saw  shutdown.Order
+}
+
+func (a *undisturbed) Act(t *act.Task) act.Directive {
+	if o := t.Order(); o != nil {
+		a.saw = o
+	}
+	return idle(t)
+}
+
+func (a *undisturbed) Stop(*act.Task, shutdown.Order) { a.told++ }
+func (*undisturbed) Undisturbed() bool                { return true }

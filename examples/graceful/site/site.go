@@ -1,0 +1,116 @@
+// Package site is a site whose requests take their time, to see how they fare when the server ends or is replaced.
+package site
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/listener"
+)
+
+// Routes returns the routes.
+//
+//	/        at once: the number of the process
+//	/slow    the same, after ?for=1s
+//	/stream  a line each 50 ms, ?lines=20 of them
+//	/ws      an echo of WebSocket
+func Routes() *httpd.Mux {
+	site := &httpd.Mux{}
+	site.Handle("GET /{$}", short)
+	site.Handle("GET /slow", slow)
+	site.Handle("GET /stream", stream)
+	sockets := &websocket.Server{Handler: echo}
+	site.Handle("/ws", sockets.Serve)
+	return site
+}
+
+var plain = httpd.NewField("Content-Type", "text/plain; charset=utf-8")
+
+func short(w *httpd.Response, _ *httpd.Request) act.Action {
+	w.AddField(plain)
+	fmt.Fprintf(w, "process %d\n", os.Getpid())
+	return nil
+}
+
+func slow(w *httpd.Response, r *httpd.Request) act.Action {
+	long, err := time.ParseDuration(parameter(r, "for", "1s"))
+	if err != nil {
+		w.Error(400)
+		return nil
+	}
+	return act.Seq(&listener.Sleep{For: long}, act.Func(func(*act.Task) act.Directive {
+		short(w, r)
+		return act.Done
+	}))
+}
+
+const pace = 50 * time.Millisecond
+
+// lines is the action of a stream.
+type lines struct {
+	w          *httpd.Response
+	sent, last int
+	timer      act.Timer
+}
+
+func stream(w *httpd.Response, r *httpd.Request) act.Action {
+	n, err := strconv.Atoi(parameter(r, "lines", "20"))
+	if err != nil {
+		w.Error(400)
+		return nil
+	}
+	w.AddField(plain)
+	return &lines{w: w, last: n}
+}
+
+// Act writes a line, and waits for the time of the next.
+func (x *lines) Act(t *act.Task) act.Directive {
+	if x.timer.Armed() {
+		return act.Wait
+	}
+	if x.sent == x.last {
+		return act.Done
+	}
+	x.sent++
+	fmt.Fprintf(x.w, "line %d of %d, process %d\n", x.sent, x.last, os.Getpid())
+	if err := x.w.Flush(); err != nil {
+		return listener.Next(t, err)
+	}
+	t.WakeAfter(&x.timer, pace)
+	return act.Wait
+}
+
+// Close stops the timer.
+func (x *lines) Close() error {
+	x.timer.Stop()
+	return nil
+}
+
+func parameter(r *httpd.Request, name, or string) string {
+	query, err := url.ParseQuery(string(r.Query()))
+	if err != nil || !query.Has(name) {
+		return or
+	}
+	return query.Get(name)
+}
+
+// echo sends each message back.
+func echo(c *websocket.Conn, _ *httpd.Request) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		for {
+			m, err := c.Receive()
+			if err == nil {
+				err = c.Send(m.Type, m.Data)
+			}
+			if err != nil {
+				return c.Next(t, err)
+			}
+		}
+	})
+}

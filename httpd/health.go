@@ -1,0 +1,28 @@
+package httpd
+
+import "github.com/daimon-go/daimon/act"
+
+// Healthy is a handler that answers "ok" with status 200, as long as the scheduler of the connection gives turns. The usual
+// path is /healthz.
+func Healthy(w *Response, _ *Request) act.Action {
+	say(w, 200, "ok\n")
+	return nil
+}
+
+// Ready is a handler for load balancers: it answers "ok" with status 200, and one line with status 503 from when an order to
+// end is announced. See Announce of shutdown.Policy. The usual path is /readyz.
+func Ready(w *Response, r *Request) act.Action {
+	if r.Conn().Scheduler().Group().Ending() != nil {
+		say(w, 503, "the server is about to end\n")
+	} else {
+		say(w, 200, "ok\n")
+	}
+	return nil
+}
+
+func say(w *Response, status int, text string) {
+	w.SetStatus(status)
+	w.Add("Content-Type", "text/plain; charset=utf-8")
+	w.Add("Cache-Control", "no-store")
+	_, _ = w.WriteString(text) // an error stays for the next call
+}

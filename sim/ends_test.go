@@ -1,0 +1,273 @@
+package sim_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// tolerance is how much later than its moment something may happen in these worlds: turns and passes take time, and a
+// scheduler may be stepped late.
+const tolerance = 100 * time.Millisecond
+
+// orderly is a server to which orders come, escalate and are withdrawn at random moments, and what it may do by them. The
+// model below is a list of the orders; it knows nothing of how a scheduler keeps them.
+type orderly struct {
+	w      *sim.World
+	server *sim.Server
+	orders []*announcedOrder
+	last   time.Duration // when a task last had a turn
+	told   bool          // a task was told of an order
+	over   bool          // the world has ended, and has ordered the server to
+	alive  []int         // ordinary tasks on each scheduler
+	latest []moment      // that was given to a task of each scheduler
+}
+
+// moment is when a task is to leave by an order.
+type moment struct {
+	order *announcedOrder
+	leave time.Duration
+}
+
+// announcedOrder is an order, and what is known of it.
+type announcedOrder struct {
+	n         int
+	terms     shutdown.Policy
+	given     time.Duration
+	withdrawn bool
+}
+
+func (o *announcedOrder) Policy() shutdown.Policy { return o.terms }
+
+// begins returns when the first order comes into force, if time goes on like this; less than 0: never.
+func (e *orderly) begins() time.Duration {
+	first := time.Duration(-1)
+	for _, o := range e.orders {
+		if at := o.given + o.terms.Resolved().Announce; !o.withdrawn && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// inForce reports whether an order may be in force now, and whether one must be.
+func (e *orderly) inForce() (may, must bool) {
+	at := e.begins()
+	return e.over || at >= 0 && e.w.Now() >= at, at >= 0 && e.w.Now() > at+tolerance
+}
+
+// bound returns when all must have ended; less than 0: there is no bound yet.
+func (e *orderly) bound() time.Duration {
+	begins, first := e.begins(), time.Duration(-1)
+	if begins < 0 {
+		return first
+	}
+	for _, o := range e.orders {
+		p, at := o.terms.Resolved(), time.Duration(-1)
+		switch {
+		case o.withdrawn:
+			continue
+		case p.Kind == shutdown.Halting:
+			at = max(begins, o.given)
+		case p.Kind == shutdown.Bounded && p.Time > 0:
+			at = max(begins, o.given+p.Time)
+		}
+		if at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+		if p.Inactivity > 0 {
+			if at := max(e.last, begins, o.given) + p.Inactivity; first < 0 || at < first {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+// worker is a task that works for a while, in turns that a timer or others cause, and ends at its moment if it is told.
+type worker struct {
+	e          *orderly
+	home       int
+	until      time.Duration // when it ends by itself
+	leave      time.Duration // when it was told to end; less than 0: it was not
+	tick       act.Timer
+	last, over bool
+	stubborn   bool // it goes on when it is told
+	told       int
+}
+
+func (x *worker) Act(t *act.Task) act.Directive {
+	now := t.Scheduler().Now()
+	may, must := x.e.inForce()
+	switch {
+	case x.leave < 0 && must && !x.last:
+		x.e.w.Errorf("a task has a turn at %v, and was not told of the order in force since %v", x.e.w.Now(), x.e.begins())
+	case t.Order() != nil && !may:
+		x.e.w.Errorf("a task sees the order %v at %v, and none is in force", t.Order(), x.e.w.Now())
+	case t.Order() != nil && x.last && x.leave < 0:
+		x.e.w.Errorf("a task that ends last sees an order that it was not told of")
+	}
+	if !x.last {
+		x.e.last = x.e.w.Now()
+	}
+	if now >= x.until || x.leave >= 0 && now >= x.leave {
+		x.finish()
+		return act.Done
+	}
+	next := x.until
+	if x.leave >= 0 {
+		next = min(next, x.leave)
+	}
+	if r := x.e.w.Rand(); r.IntN(3) > 0 {
+		next = min(next, now+1+time.Duration(r.Int64N(int64(time.Second))))
+	}
+	t.WakeAt(&x.tick, next)
+	t.Waker()
+	return act.Wait
+}
+
+func (x *worker) finish() {
+	if x.over = true; !x.last {
+		x.e.alive[x.home]--
+	}
+}
+
+// Stop is the moment of truth: not before an order is in force, not of one that was withdrawn, and the last ones last.
+func (x *worker) Stop(t *act.Task, o shutdown.Order) {
+	e := x.e
+	order, ok := o.(*announcedOrder)
+	if !ok {
+		e.over, x.leave = true, t.Scheduler().Now()
+		return
+	}
+	may, _ := e.inForce()
+	halting := slices.ContainsFunc(e.orders, func(o *announcedOrder) bool { return o.terms.Kind == shutdown.Halting })
+	switch {
+	case order.withdrawn:
+		e.w.Errorf("a task is told at %v of the order %d, which was withdrawn", e.w.Now(), order.n)
+	case !may:
+		e.w.Errorf("a task is told at %v of the order %d, which is in force from %v on", e.w.Now(), order.n, e.begins())
+	case x.last && e.alive[x.home] > 0 && !halting:
+		e.w.Errorf("a task that ends last is told, and %d others are left", e.alive[x.home])
+	}
+	x.told, e.told = x.told+1, true
+	leave := t.Leave()
+	if window := order.terms.Resolved().Spread; leave > t.Scheduler().Now()+window {
+		e.w.Errorf("a task is to leave %v after an order that is spread over %v", leave-t.Scheduler().Now(), window)
+	} else if window > time.Second && e.latest[x.home] == (moment{order, leave}) && leave > t.Scheduler().Now() {
+		e.w.Errorf("two tasks are to leave at the same moment %v", leave)
+	}
+	e.latest[x.home] = moment{order, leave}
+	if x.stubborn {
+		leave = x.until
+	}
+	if x.leave < 0 || leave < x.leave {
+		x.leave = leave
+	}
+}
+
+// Close is called when the task is dropped.
+func (x *worker) Close() error {
+	if x.over {
+		return nil
+	}
+	if b := x.e.bound(); !x.e.over && !x.last && (b < 0 || x.e.w.Now() < b-tolerance) {
+		x.e.w.Errorf("a task is dropped at %v, and %v is the bound", x.e.w.Now(), b)
+	}
+	x.finish()
+	return nil
+}
+
+// lastOne is a service that ends last, and has a session.
+type lastOne struct{ worker }
+
+func (x *lastOne) Act(t *act.Task) act.Directive {
+	if x.told == 0 && !x.tick.Armed() && x.until == 0 {
+		x.until = time.Hour
+		t.Scheduler().Spawn(&worker{e: x.e, home: x.home, until: time.Hour, leave: -1, last: true})
+	}
+	return x.worker.Act(t)
+}
+
+// give gives an order, or withdraws one.
+func (e *orderly) give() {
+	if r := e.w.Rand(); len(e.orders) > 0 && r.IntN(3) == 0 {
+		o := e.orders[r.IntN(len(e.orders))]
+		may, must := e.inForce()
+		begun := e.w.Now() >= o.given+o.terms.Resolved().Announce
+		was := e.server.Withdraw(o)
+		switch {
+		case was && (o.withdrawn || e.told):
+			e.w.Errorf("the order %d was withdrawn, and tasks were told of an order, or it was withdrawn before", o.n)
+		case was && must:
+			e.w.Errorf("the order %d was withdrawn at %v, in force since %v", o.n, e.w.Now(), e.begins())
+		case !was && !o.withdrawn && !may && !begun && e.server.Err() == nil && !e.server.Ended():
+			e.w.Errorf("the order %d is only announced, and cannot be withdrawn", o.n)
+		}
+		o.withdrawn = o.withdrawn || was
+		return
+	}
+	some := func(odds int) time.Duration {
+		if e.w.Rand().IntN(odds) > 0 {
+			return 0
+		}
+		return 1 + time.Duration(e.w.Rand().Int64N(int64(5*time.Second)))
+	}
+	terms := shutdown.Policy{Time: some(2), Announce: some(2), Spread: some(2), Inactivity: some(4), Drop: true}
+	if e.w.Rand().IntN(8) == 0 {
+		terms.Kind = shutdown.Halting
+	}
+	o := &announcedOrder{len(e.orders), terms, e.w.Now(), false}
+	e.orders = append(e.orders, o)
+	e.server.Shutdown(o)
+}
+
+// check looks whether the server is there for too long, or has ended too early.
+func (e *orderly) check() {
+	if e.server.Ended() {
+		return
+	}
+	if b := e.bound(); b >= 0 && e.w.Now() > b+2*tolerance {
+		e.w.Errorf("the server still runs at %v, and should have ended at %v", e.w.Now(), b)
+	}
+	e.w.At(e.w.Now()+50*time.Millisecond, e.check)
+}
+
+// ends is a world of orders.
+func ends(t testing.TB) func(w *sim.World) {
+	return func(w *sim.World) {
+		e := &orderly{w: w}
+		schedulers := pick(w, 1, 2, 3)
+		e.alive, e.latest = make([]int, schedulers), make([]moment, schedulers)
+		live := time.Duration(1 + w.Rand().Int64N(int64(pick(w, 3*time.Second, 20*time.Second))))
+		v, err := w.Server("server", act.Config{Schedulers: schedulers}, func(s *act.Scheduler) error {
+			for range w.Rand().IntN(20) {
+				x := &worker{e: e, home: s.Index(), until: 1 + time.Duration(w.Rand().Int64N(int64(live))), leave: -1, stubborn: w.Rand().IntN(3) == 0}
+				e.alive[s.Index()]++
+				s.Spawn(x)
+			}
+			if w.Rand().IntN(2) == 0 {
+				s.InstallLast(&lastOne{worker{e: e, home: s.Index(), leave: -1, last: true}})
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		e.server = v
+		for range pick(w, 1, 2, 3, 6) {
+			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), e.give)
+		}
+		w.At(time.Millisecond, e.check)
+	}
+}
+
+// TestEnds has worlds in which orders come, escalate, and are withdrawn while they are announced. Every bound is kept.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, ends(t))
+}
