@@ -2,7 +2,7 @@
 # "go test ./..." runs the tier quick as well, without that list.
 
 # All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, sqlite3, PostgreSQL,
-# PgBouncer, strace, wrk, ssh, Chromium.
+# PgBouncer, strace, wrk, ssh, Chromium, HAProxy.
 test:
 	go run ./internal/tier/run full
 
@@ -20,6 +20,6 @@ long:
 SEEDS ?= 10000
 FROM ?= 0
 sim:
-	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Publish|Push|Chat|Flood|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes|TLSEcho|TLSDialled|TLSHTTP|Bridge|Handlers)$$' ./sim ./stage ./process ./secure/worlds ./httpd/nethttp/worlds
+	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Headers|Sources|Publish|Push|Chat|Flood|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes|TLSEcho|TLSDialled|TLSHTTP|Bridge|Handlers)$$' ./sim ./stage ./process ./secure/worlds ./httpd/nethttp/worlds
 
 .PHONY: test quick long sim

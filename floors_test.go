@@ -29,7 +29,6 @@ const floors = `
 	shutdown          time
 	internal/netpoll  golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
-	internal/pool     internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/race
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix runtime
@@ -37,13 +36,14 @@ const floors = `
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
 	internal/loan     internal/hook
+	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
 	internal/tier     internal/race os os/exec path/filepath testing
 	internal/pgserver internal/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
 	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
-	internal/exectest internal/race
+	internal/exectest internal/race golang.org/x/sys/unix
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
 	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix math slices syscall testing time unsafe
 	internal/tier/run internal/tier bufio encoding/json flag os os/exec path/filepath regexp runtime time
@@ -69,7 +69,7 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
-	internal/filtertest   act listener monitor net net/netip
+	internal/filtertest   act listener monitor
 	internal/servertest   act demon shutdown monitor internal/hook internal/netpoll internal/readiness internal/race internal/tier listener context
 	                  github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
 	                  path/filepath testing time
@@ -79,11 +79,17 @@ const floors = `
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
-	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
+	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro listener monitor shutdown internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro demon listener monitor shutdown internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
+
+	# 4: limits of sources. net for their addresses
+	admission         act listener monitor container/list encoding/binary net net/netip time
+
+	# 4: the header of a proxy. net for its addresses
+	proxyproto        act listener monitor shutdown internal/hook encoding/binary hash/crc32 net net/netip time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
@@ -124,18 +130,22 @@ const floors = `
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime and encoding/binary for stacks, os for files of /proc, and x/sys/unix for the
-	# numbers of system calls
-	inspect           act httpd httpd/files internal/hook internal/netpoll internal/thread listener service shutdown
+	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
+	inspect           act httpd httpd/files internal/hook internal/netpoll internal/thread listener monitor service shutdown
 	                  bytes context crypto/rand crypto/subtle embed encoding/binary encoding/json flag go.uber.org/zap golang.org/x/sys/unix
-	                  io/fs net net/netip net/url os reflect runtime runtime/metrics runtime/debug runtime/pprof text/tabwriter time
+	                  io/fs net net/netip net/url os path/filepath reflect runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
+
+	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
+	upgrade           act monitor service shutdown
+	                  bufio context encoding/json go.uber.org/zap io os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status
-	program           act demon internal/cli listener monitor service shutdown
+	program           act demon internal/cli listener monitor service shutdown upgrade
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore net os os/signal path/filepath syscall time
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
 	examples/internal/tool   act internal/cli monitor shutdown context os
-	examples/internal/withtls   act inspect internal/cli listener program secure crypto/tls flag
+	examples/internal/withtls   act admission inspect internal/cli listener program proxyproto secure crypto/tls flag net/netip
 	examples/chat/chat      act httpd httpd/files httpd/websocket listener process shutdown embed encoding/json io/fs time
 	examples/chat           examples/chat/chat examples/internal/withtls httpd program flag
 	examples/checksum/checksum   act demon crypto/sha256 os time
@@ -149,12 +159,14 @@ const floors = `
 	examples/hello/hello    act listener
 	examples/hello          examples/hello/hello inspect program
 	examples/httpd/web      act httpd httpd/files listener io/fs
+	examples/graceful/site  act httpd httpd/websocket listener net/url os time
+	examples/graceful       act demon examples/graceful/site examples/internal/withtls httpd go.uber.org/zap time
 	examples/httpd          examples/httpd/web examples/internal/withtls httpd httpd/accesslog program flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
 	examples/press          examples/press/press examples/internal/withtls internal/cli os time
-	examples/proxy/proxy    act listener net time
+	examples/proxy/proxy    act listener proxyproto net time
 	examples/proxy          examples/proxy/proxy examples/internal/withtls internal/cli listener secure crypto/tls crypto/x509 flag net os
 	examples/publish/publish   act listener net
 	examples/publish        examples/publish/publish inspect listener program service flag
@@ -270,11 +282,14 @@ var doors = map[string][]string{
 	"httpd/accesslog/writer.go":      {"go", "time.Now"},                                               // a file may block; how often losses are reported
 	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
 	"inspect/watchdog.go":            {"go", "time.NewTicker", "time.Now"},                             // it sees what holds up a scheduler, whose clock stands still then
+	"inspect/profile.go":             {"time.NewTimer"},                                                // how long a profile is taken, while the server goes on
+	"inspect/recorder.go":            {"go", "time.Now", "time.After", "time.AfterFunc"},               // a disk may block; how often files are written
 	"inspect/server.go":              {"go"},                                                           // pages that outlive a stuck scheduler
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
 	"secure/handshakes.go":           {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
+	"upgrade/heritage.go":            {"time.Sleep"},                                                   // a process that is dying; at set-up only
 	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
 	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock

@@ -7,8 +7,8 @@
 // another go command builds, belong to the tests: it would take a result from its cache although a program has changed.
 //
 // The tests of the echo server come first: it and its twin, written with coroutines, show what every server has from
-// the packages below. The others show what their program is for. Those of thousands of handlers of net/http make a server
-// of the test binary itself.
+// the packages below. The others show what their program is for. Those of thousands of handlers of net/http, and of
+// handlers that stall, make a server of the test binary itself.
 //
 // Folder browser, a module of its own, uses the web server with Chromium. The tests of examples/nethttp and
 // examples/report, which are modules as well, are beside them. Folder libraries, another module, has no program: it puts

@@ -108,7 +108,7 @@ func (g *guest) awaits(t *testing.T, n int) {
 func TestSignalToAThousandHandlers(t *testing.T) {
 	outside(t)
 	const n, never, limit = 900, 100, 5 * time.Second
-	allowDescriptors(t, n+never+200)
+	exectest.AllowDescriptors(t, n+never+200)
 	s := handlersOn(t, fmt.Sprint("nethttp ", limit))
 	whole, cut := make([]*guest, n), make([]*guest, never)
 	for i := range whole {
@@ -142,7 +142,7 @@ func TestSignalToAThousandHandlers(t *testing.T) {
 func TestTenThousandHandlersThatWait(t *testing.T) {
 	plainly(t)
 	const n = 10_000
-	allowDescriptors(t, n+200)
+	exectest.AllowDescriptors(t, n+200)
 	each := map[string]int{}
 	for _, how := range []string{"net/http", "nethttp 10s"} {
 		s := handlersOn(t, how)

@@ -225,7 +225,7 @@ func TestSlowLoris(t *testing.T) {
 func TestTenThousandIdleConnections(t *testing.T) {
 	plainly(t)
 	const n, each = 10_000, 3 << 10
-	allowDescriptors(t, n+200)
+	exectest.AllowDescriptors(t, n+200)
 	server := servePlain(t)
 	first := dial(t, server.Addr)
 	require.NoError(t, visit(first))

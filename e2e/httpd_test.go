@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,26 @@ func TestSite(t *testing.T) {
 				visited(t, serve(t, "httpd", idle.with("-root", root, "-tls-self")...), "https://", root)
 			})
 		}
+	})
+}
+
+// A load balancer that asks hears of the end while it is announced, and clients are served until then and after.
+func TestReadiness(t *testing.T) {
+	outside(t)
+	underEachIdle(t, func(t *testing.T, idle idle) {
+		server := serve(t, "httpd", idle.with("-announce", "10m", "-drain", "20m")...)
+		url := "http://" + server.Addr
+		status := func(path string) string {
+			return curl(t, "-o", "/dev/null", "-w", "%{http_code}", url+path)
+		}
+		require.Equal(t, "ok\n", curl(t, url+"/readyz"))
+		server.Signal(t, syscall.SIGTERM)
+		exectest.Eventually(t, patience, "it is not ready", func() bool { return status("/readyz") == "503" })
+		require.Equal(t, "the server is about to end\n", curl(t, url+"/readyz"))
+		require.Equal(t, "200", status("/healthz"))
+		require.Equal(t, "Hello, World!", curl(t, url+"/"))
+		server.Signal(t, syscall.SIGTERM)
+		server.Exit(t)
 	})
 }
 

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		serveHandlers(how)
 		return
 	}
+	if os.Getenv(asStalls) != "" {
+		serveStalls()
+		return
+	}
 	// Also with GOMAXPROCS=1, which the servers are to have: what is measured at the clients is not how these wait
 	// for each other.
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))

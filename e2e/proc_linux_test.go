@@ -22,6 +22,7 @@ type thread struct {
 	cpus     string // as a list: "0-1"
 	switches int64  // voluntary: the thread gave up its CPU to wait
 	cpu      time.Duration
+	queued   time.Duration // it could run, and others had the CPUs
 }
 
 // pinned reports whether th is a reactor: the threads of the Go runtime have no CPU of their own.
@@ -48,12 +49,14 @@ func readThread(folder string) (thread, bool) {
 	if err != nil || err2 != nil {
 		return thread{}, false
 	}
-	on, _, _ := strings.Cut(string(times), " ")
+	on, rest, _ := strings.Cut(string(times), " ")
+	queued, _, _ := strings.Cut(rest, " ")
 	return thread{
 		id:       filepath.Base(folder),
 		cpus:     field(string(status), "Cpus_allowed_list"),
 		switches: number(field(string(status), "voluntary_ctxt_switches")),
 		cpu:      time.Duration(number(on)),
+		queued:   time.Duration(number(queued)),
 	}, true
 }
 

@@ -45,7 +45,7 @@ func switches(all []thread) (n int64) {
 func TestTenThousandConnections(t *testing.T) {
 	plainly(t)
 	const n = 10_000
-	allowDescriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
+	exectest.AllowDescriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
 	fewEchoes(t, func(t *testing.T, e echo, idle idle) {
 		s := e.start(t, idle...)
 		open, memory := s.warm(t), s.Resident(t)
@@ -74,7 +74,7 @@ func TestTenThousandConnections(t *testing.T) {
 func TestThousandsOfConnectionsOverTLS(t *testing.T) {
 	plainly(t)
 	const n = 3000
-	allowDescriptors(t, n+200)
+	exectest.AllowDescriptors(t, n+200)
 	s := encrypted.start(t)
 	open, memory := s.warm(t), s.Resident(t)
 	clients := make([]client, n)

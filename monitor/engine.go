@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"fmt"
 	"net"
 	"time"
 
@@ -42,6 +43,11 @@ type ListenOptions struct {
 	// connections; on macOS, NetBSD and OpenBSD, which do not, one socket for all. Unix: one socket for all, unlinked when
 	// the last Acceptor is closed.
 	Sibling Acceptor
+	// Inherited is the descriptor of a socket that another process has made, and that AdoptSocket has prepared; 0: none. The
+	// Engine closes it, also after an error. Addr and Sibling do not count then. With Shared it is for all schedulers: the
+	// others name this Acceptor as their Sibling.
+	Inherited int
+	Shared    bool
 	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the system allows.
 	Backlog int
 	// Delay leaves Nagle's algorithm on (RFC 896).
@@ -83,7 +89,39 @@ type Acceptor interface {
 
 	// It may have a method Crowded() bool, which reports whether the last Accept gave nothing for want of a place or a
 	// descriptor while a connection waits. A service then closes an idle connection.
+	//
+	// It may be a [Giver].
 }
+
+// Giver is an Acceptor whose listening socket can go on in another process.
+type Giver interface {
+	Acceptor
+	// Descriptor returns that of the listening socket, which may be the same as that of a sibling; -1 after Close. Any
+	// goroutine, but not at the same time as Close.
+	Descriptor() int
+	// Give is Stop when another process listens on the socket. The connections that wait are left to that process, except
+	// those whose arrival only this one was told of; Close does not remove a Unix socket file.
+	Give()
+}
+
+// AdoptSocket prepares fd, a listening socket that another process has made, for ListenOptions.Inherited. Before anybody else
+// uses it, since it sets O_NONBLOCK, which holds for all descriptors of the socket, and FD_CLOEXEC. It returns the address.
+// spread reports whether each scheduler can have a socket of its own at this address; otherwise all of them have to share this
+// one. It is an error if fd is not a listening socket of TCP or Unix streams. Any goroutine.
+func AdoptSocket(fd int) (addr net.Addr, spread bool, err error) {
+	os := netpoll.System{}
+	if spread, err = os.Adopt(fd); err != nil {
+		return nil, false, fmt.Errorf("descriptor %d is not a socket that listens for streams: %w", fd, err)
+	}
+	return os.LocalAddr(fd), spread, nil
+}
+
+// DuplicateSocket returns another descriptor of a socket, which stays open when the first one is closed, and which the caller
+// closes. Any goroutine.
+func DuplicateSocket(fd int) (int, error) { return netpoll.System{}.Duplicate(fd) }
+
+// CloseSocket closes a descriptor that DuplicateSocket has returned, or one that was inherited and is not used. Any goroutine.
+func CloseSocket(fd int) error { return netpoll.System{}.Close(fd) }
 
 // PendingConn is a connection that is being established.
 type PendingConn interface {
@@ -148,7 +186,7 @@ func (r readinessEngine) Dial(addr net.Addr, o DialOptions) (PendingConn, error)
 // below returns o as package readiness has it: that stands below this one, and cannot name Acceptor and ConnLimiter.
 func (o ListenOptions) below() readiness.ListenOptions {
 	sibling, _ := o.Sibling.(readinessAcceptor)
-	return readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Backlog: o.Backlog, Delay: o.Delay,
+	return readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Inherited: o.Inherited, Shared: o.Shared, Backlog: o.Backlog, Delay: o.Delay,
 		KeepAlive: o.KeepAlive, Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer},
 		Prepare: o.Prepare, Limiter: o.Limiter}
 }

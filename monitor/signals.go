@@ -20,22 +20,28 @@ type Signal struct {
 // Policy returns the terms.
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
-// Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a
-// Signal with these terms; a second one is logged and ends the process at once, with 128 plus the number of the signal as its exit
-// status, as shells do. It does not keep Run from returning. When the Group is closed the signals have their usual
-// effect again.
+// Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a Signal with
+// these terms. A second one gives a Signal that halts and drops: what is left is cut, and Run says what that was. A third one
+// is logged and ends the process at once, with 128 plus the number of the signal as its exit status, as shells do: a turn that
+// does not end cannot be cut. It does not keep Run from returning. When the Group is closed the signals have their usual effect
+// again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(ordering{}, func(g *act.Group) (end func()) {
-		second, log := false, g.Schedulers()[0].Logger()
+		n, log := 0, g.Schedulers()[0].Logger()
 		return notify(func(sig os.Signal) {
-			if second {
-				log.Warn("ended at once by a second signal", zap.Stringer("signal", sig))
+			n++
+			switch n {
+			case 1:
+				log.Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
+				g.Shutdown(Signal{sig, terms})
+			case 2:
+				log.Warn("what is left is cut, by a second signal", zap.Stringer("signal", sig))
+				g.Shutdown(Signal{sig, shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+			default:
+				log.Warn("ended at once by a third signal", zap.Stringer("signal", sig))
 				_ = log.Sync()
 				os.Exit(128 + int(sig.(syscall.Signal)))
 			}
-			second = true
-			log.Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
-			g.Shutdown(Signal{sig, terms})
 		}, syscall.SIGINT, syscall.SIGTERM)
 	})
 }

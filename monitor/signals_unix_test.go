@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -67,8 +68,10 @@ func TestSignalsDoNotKeepRunFromReturning(t *testing.T) {
 }
 
 func init() {
-	children["second"] = func() { impatient(func() { raise(syscall.SIGINT) }) }
-	children["second, another"] = func() { impatient(func() { raise(syscall.SIGTERM) }) }
+	children["second"] = func() { impatient(syscall.SIGTERM, syscall.SIGTERM) }
+	children["second, another"] = func() { impatient(syscall.SIGINT, syscall.SIGTERM) }
+	children["third"] = func() { impatient(syscall.SIGTERM, syscall.SIGTERM, syscall.SIGTERM) }
+	children["third, another"] = func() { impatient(syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT) }
 	children["afterwards"] = func() {
 		err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: zap.NewNop()}, monitor.Signals(shutdown.Policy{}))
 		fmt.Println("Run:", err)
@@ -97,30 +100,51 @@ func init() {
 	}
 }
 
-// impatient is a server that does not end by itself and gets two signals.
-func impatient(second func()) {
+// impatient is a server that does not end by itself and gets these signals, each when the one before has given its order. If there
+// are three, it is in a turn that does not end.
+func impatient(signals ...syscall.Signal) {
 	log := zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}), os.Stdout, zap.WarnLevel))
-	told := make(chan shutdown.Order, 1)
-	go func() {
-		<-told
-		second()
-	}()
-	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log}, monitor.Signals(shutdown.Unbounded),
+	var sent atomic.Int64
+	next := func() {
+		if i := int(sent.Add(1)) - 1; i < len(signals) {
+			raise(signals[i])
+		}
+	}
+	trace := &act.Trace{Ordered: func(*act.Scheduler, shutdown.Order) { next() }}
+	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log, Trace: trace}, monitor.Signals(shutdown.Unbounded),
 		func(s *act.Scheduler) error {
-			s.Spawn(&stubborn{told})
-			s.Post(func(*act.Scheduler) { raise(syscall.SIGTERM) })
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				t.Waker()
+				if t.Order() == nil {
+					next()
+				}
+				if len(signals) > 2 {
+					time.Sleep(servertest.Timeout)
+				}
+				return act.Wait
+			}))
 			return nil
 		})
 	fmt.Println("Run:", err)
 }
 
-func TestASecondSignalEndsTheProcessAtOnce(t *testing.T) {
-	for child, status := range map[string]int{"second": 130, "second, another": 143} {
+func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
+	for child, sig := range map[string]string{"second": "terminated", "second, another": "terminated"} {
+		out, err := runChild(t, child)
+		require.NoError(t, err, out)
+		require.Contains(t, out, fmt.Sprintf("what is left is cut, by a second signal\t{\"signal\": %q}\n", sig))
+		require.Contains(t, out, "Run: shutdown: dropped 1 task")
+		require.Contains(t, out, "terms: halt, then drop")
+	}
+}
+
+func TestAThirdSignalEndsTheProcessAtOnce(t *testing.T) {
+	for child, status := range map[string]int{"third": 143, "third, another": 130} {
 		out, err := runChild(t, child)
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit, out)
 		require.Equal(t, status, exit.ExitCode(), out)
-		require.Equal(t, fmt.Sprintf("ended at once by a second signal\t{\"signal\": %q}\n", syscall.Signal(status-128)), out)
+		require.Contains(t, out, fmt.Sprintf("ended at once by a third signal\t{\"signal\": %q}\n", syscall.Signal(status-128)))
 	}
 }
 

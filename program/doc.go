@@ -18,27 +18,40 @@
 //
 // # Flags
 //
-// Every program has the flags -addr, -reactors, -idle, -max-conns and -drain; -h explains them. A reactor is a
+// Every program has the flags -addr, -reactors, -idle, -max-conns, -drain, -announce, -spread and -inactivity; -h explains
+// them. A reactor is a
 // scheduler with its monitors, on a thread of its own. A program defines flags of its own with package flag; those of
 // inspect.Flag show what the program is doing while it runs.
 //
 // # Signals
 //
 // The first SIGINT or SIGTERM ends the program in order: services accept no more connections, and those that are open
-// may go on for as long as -drain says. A second signal ends the program at once. Other signals have their usual effect,
-// unless a service takes them.
+// may go on for as long as -drain says. With -announce the end is only announced at first: the handler httpd.Ready answers
+// 503, so that a load balancer sends no more clients, and all else goes on. With -spread idle connections end one after the
+// other. Both are parts of the time of -drain. With -inactivity the end comes earlier if nothing happens any more. See
+// docs/ending.md. A second signal cuts what is left. A third one ends the program at once, also if a turn does not end. Other
+// signals have their usual effect, unless a service takes them. With -inspect-dir an Inspector takes SIGUSR1, and writes a file with what has just happened.
 //
 // SIGHUP means reopen and reload: each service that keeps a file open by its name, or has read one, opens or reads it
 // again, and says so in one line of the log. A secure.Files reads its certificate, and an accesslog.Log opens its file, which
 // a tool such as logrotate has renamed. What fails stays as it was. Connections go on. A service of your own
 // takes part with monitor.OnSignal; all that do get the signal. Without any SIGHUP ends the program, as it does by default.
 //
+// SIGUSR2 replaces the program by a newer binary without a connection that is refused or reset: see package upgrade. A program
+// that is started with listening sockets, as by systemd's socket activation, listens on those that belong to its services.
+//
+// # Supervisors
+//
+// If NOTIFY_SOCKET is set, as by systemd for services of Type=notify, the program tells its supervisor that it is ready, that it
+// replaces another one (MAINPID), and how an end goes on, for which it asks for more time each second. With WatchdogSec= it sends a
+// sign of life in half of that time, as long as every scheduler gives turns. See sd_notify(3).
+//
 // # Exit statuses
 //
-//   - 0: an orderly end, even if connections were cut at the drain limit, which the log counts.
+//   - 0: an orderly end, even if connections were cut at the drain limit, or by a second signal, which the log counts.
 //   - 1: the program cannot start, for example because the address is in use, or cannot go on.
 //   - 2: a flag or an argument is wrong.
-//   - 128 plus the number of the signal, after a second signal: 130 for Ctrl-C.
+//   - 128 plus the number of the signal, after a third signal: 130 for Ctrl-C.
 //
 // With 1 and 2 it prints one sentence to standard error.
 package program

@@ -39,7 +39,24 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle reactor: interrupt, poll, hybrid or busy")
 	fs.Var(&drain{&s.Config.Shutdown}, "drain",
 		"the `duration` for which connections may go on after a signal; those still open then are cut")
+	p := &s.Config.Shutdown
+	phases := [...]time.Duration{p.Announce, p.Spread, p.Inactivity}
+	fs.Var((*cli.Duration)(&phases[0]), "announce",
+		"the `duration` of the drain for which the end is only announced, to load balancers; at most half of it")
+	fs.Var((*cli.Duration)(&phases[1]), "spread",
+		"the `duration` over which idle connections end, one after the other; at most half of the rest of the drain")
+	fs.Var((*cli.Duration)(&phases[2]), "inactivity",
+		"the `duration` without any activity after which a drain ends early; 0: none")
 	return func() error {
+		for i, name := range [...]string{"announce", "spread", "inactivity"} {
+			if phases[i] < 0 {
+				return fmt.Errorf("-%s must not be negative: %v", name, phases[i])
+			}
+		}
+		if phases != [...]time.Duration{p.Announce, p.Spread, p.Inactivity} {
+			*p = p.Resolved()
+			p.Announce, p.Spread, p.Inactivity = phases[0], phases[1], phases[2]
+		}
 		switch {
 		case s.Addr == unix:
 			return fmt.Errorf("invalid value %q for flag -addr: missing path", s.Addr)

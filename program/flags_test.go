@@ -64,6 +64,33 @@ func TestADrainOfZeroCutsAtOnce(t *testing.T) {
 	require.Equal(t, shutdown.Policy{Kind: shutdown.Halting, Drop: true}, s.Config.Shutdown)
 }
 
+func TestFlagsOfThePhases(t *testing.T) {
+	both := []string{"-announce", "2s", "-spread", "3s", "-inactivity", "4s"}
+	for name, c := range map[string]struct {
+		program   shutdown.Policy
+		arguments []string
+		want      shutdown.Policy
+	}{
+		"none":           {shutdown.Policy{}, nil, shutdown.Policy{}},
+		"of the default": {shutdown.Policy{}, both, shutdown.Policy{Time: 30 * time.Second, Announce: 2 * time.Second, Spread: 3 * time.Second, Inactivity: 4 * time.Second, Drop: true}},
+		"of a drain":     {shutdown.Policy{}, append(both, "-drain", "9s"), shutdown.Policy{Time: 9 * time.Second, Announce: 2 * time.Second, Spread: 3 * time.Second, Inactivity: 4 * time.Second, Drop: true}},
+		"of the program": {shutdown.Policy{Time: time.Minute, Spread: time.Second}, []string{"-drain", "9s"}, shutdown.Policy{Time: 9 * time.Second, Spread: time.Second, Drop: true}},
+		"at once":        {shutdown.Policy{}, []string{"-drain", "0", "-announce", "5s"}, shutdown.Policy{Kind: shutdown.Halting, Announce: 5 * time.Second, Drop: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Server{Config: act.Config{Shutdown: c.program}}
+			parsed(t, &s, c.arguments...)
+			require.Equal(t, c.want, s.Config.Shutdown)
+		})
+	}
+	s := Server{}
+	fs := flag.NewFlagSet("server", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	check := s.define(fs)
+	require.NoError(t, fs.Parse([]string{"-spread", "-1s"}))
+	require.EqualError(t, check(), "-spread must not be negative: -1s")
+}
+
 // What was broken: a program that wanted other Limits had to look at the type of its own service.
 func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
 	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, ReclaimAfter: time.Minute, Mode: 0o660}

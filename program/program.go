@@ -23,6 +23,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/upgrade"
 )
 
 // Server is a server program. Its fields are the defaults of its flags; after [Server.Parse] they have the
@@ -45,6 +46,9 @@ type Server struct {
 	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
 	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
 	Config act.Config
+	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services, and sets
+	// its Terms.
+	Upgrade *upgrade.Upgrade
 }
 
 // Service is a part of a server program, such as a [service.TCP] or the System of package process. If it has a method
@@ -104,23 +108,43 @@ func (s *Server) run(services []Service) error {
 			c.Configure(&cfg)
 		}
 	}
+	handover := s.Upgrade
+	if handover == nil {
+		handover = &upgrade.Upgrade{}
+	}
+	for _, v := range services {
+		handover.Services = append(handover.Services, v)
+	}
+	handover.Terms = cfg.Shutdown
+	if err := handover.Inherit(); err != nil {
+		return err
+	}
 	defer closeAll(cfg.Logger, services)
+	supervisor, err := newNotifier(cfg.Logger)
+	if err != nil {
+		return err
+	}
 	setup := []func(*act.Scheduler) error{monitor.Signals(cfg.Shutdown)}
 	for _, v := range services {
 		setup = append(setup, v.Setup)
 	}
-	setup = append(setup, func(on *act.Scheduler) error {
+	setup = append(setup, handover.Setup, func(on *act.Scheduler) error {
 		if on.Index() == len(on.Group().Schedulers())-1 { // all services are set up on all schedulers
 			logAddresses(cfg.Logger, services)
 		}
 		return nil
 	})
-	err := act.Run(context.Background(), cfg, setup...)
+	if supervisor != nil {
+		defer supervisor.close()
+		setup = append(setup, supervisor.setup)
+	}
+	err = act.Run(context.Background(), cfg, setup...)
+	handover.Close(err)
 	var cut *shutdown.Cut
 	if err != nil && !errors.As(err, &cut) {
 		return err
 	}
-	logEnd(cfg.Logger, cfg.Shutdown.Resolved(), cut)
+	logEnd(cfg.Logger, cut)
 	return nil
 }
 
@@ -151,7 +175,11 @@ func logAddresses(log *zap.Logger, services []Service) {
 }
 
 // logEnd logs how the program has ended. Services and processes that an order halts are no loss.
-func logEnd(log *zap.Logger, terms shutdown.Policy, cut *shutdown.Cut) {
+func logEnd(log *zap.Logger, cut *shutdown.Cut) {
+	var terms shutdown.Policy
+	if cut != nil && cut.Order != nil {
+		terms = cut.Order.Policy().Resolved()
+	}
 	switch {
 	case cut == nil || cut.Tasks+cut.Lingering == 0:
 		log.Info("ended in order")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -72,13 +73,31 @@ func (a *acceptor) Service() string { return a.config.name }
 
 // List implements hook.Lister.
 func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
-	if again {
-		row := *a.config.row
-		row.Name, row.Open, row.Max = a.config.name, a.server.Open(), a.server.most()
-		if from, ok := a.accept.From.(interface{ Refusals() (full, short uint64) }); ok {
-			row.Full, row.Shortages = from.Refusals()
-		}
-		visit(&row)
+	here := a.server.here(a.home)
+	if !again || len(here) == 0 || here[0] != a { // one row for all sockets of the service
+		return false
 	}
+	row := *a.config.row
+	row.Name, row.Open, row.Max = a.config.name, a.server.Open(), a.server.most()
+	for _, a := range here {
+		if from, ok := a.accept.From.(interface{ Refusals() (full, short uint64) }); ok {
+			full, short := from.Refusals()
+			row.Full += full
+			row.Shortages += short
+		}
+	}
+	visit(&row)
 	return false
+}
+
+// here returns the acceptors of one scheduler.
+func (v *server) here(s *act.Scheduler) (all []*acceptor) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.acceptors {
+		if a.home == s {
+			all = append(all, a)
+		}
+	}
+	return all
 }

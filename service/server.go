@@ -23,13 +23,14 @@ const acceptsATurn = 64
 
 // server is what TCP and Unix have in common. It is made anew by the first Setup of each Group.
 type server struct {
-	mu      sync.Mutex
-	group   *act.Group
-	addr    net.Addr
-	limiter *monitor.ConnLimiter
-	open    map[*act.Scheduler]monitor.Acceptor // all of one Group
+	mu        sync.Mutex
+	group     *act.Group
+	addr      net.Addr
+	limiter   *monitor.ConnLimiter
+	acceptors []*acceptor // the demons, all of one Group: one on each scheduler, or more with inherited sockets
 
-	acceptors []*acceptor // the demons, one for each of open
+	inherited *Sockets // for the next Group; nil: none
+	given     bool     // the sockets belong to another process
 }
 
 // config is what a Setup sets up.
@@ -43,10 +44,11 @@ type config struct {
 	filters       []listener.Filter
 	filterTimeout time.Duration
 	reclaimAfter  time.Duration
+	atEnd         Ending
 
 	replaced *config // of a connection that has gone on with another action: it has to say itself when it is idle
 
-	name string        // of the service
+	name string        // of the service, for package inspect
 	row  *hook.Service // of this scheduler: what was counted there
 }
 
@@ -56,39 +58,38 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 		panic("service: without a Handler")
 	}
 	c.limits, c.row = c.limits.Resolved(), &hook.Service{}
-	from, err := v.listen(s, c)
+	demons, err := v.listen(s, &c)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
 	if s.Index() == len(s.Group().Schedulers())-1 { // the last, which finds what the others have left
 		if err := resource.SpareDescriptor(); err != nil {
-			_ = v.close(s) // the error that matters is the other one
+			for _, a := range demons {
+				_ = a.Close() // the error that matters is the other one
+			}
 			return fmt.Errorf("cannot accept connections on %s: no descriptor is left for one: %w; "+
 				"allow more (ulimit -n), or use fewer schedulers", where, err)
 		}
 	}
-	c.name = from.Addr().Network() + " " + from.Addr().String()
+	c.name = v.Addr().Network() + " " + v.Addr().String()
 	other := c
 	other.reclaimAfter, other.replaced = 0, &other
 	c.replaced = &other
-	a := &acceptor{
-		accept: listener.Accept{From: from, Limits: c.limits},
-		config: &c,
-		server: v,
-		home:   s,
+	for _, a := range demons {
+		if c.atEnd == LastOfAll { // without the lock: a Trace may ask for its name
+			s.InstallLast(a)
+		} else {
+			s.Install(a)
+		}
 	}
-	v.mu.Lock()
-	v.acceptors = append(v.acceptors, a)
-	v.mu.Unlock()
-	s.Install(a) // without the lock: a Trace may ask for its name
 	return nil
 }
 
 // mostConns bounds the default of MaxConns.
 const mostConns = 1 << 20
 
-// places returns MaxConns, or its default and what that follows from, for the log. Less than 0 is no bound.
-func (c config) places() (n int, why []zap.Field) {
+// room returns MaxConns, or its default and what that follows from, for the log. Less than 0 is no bound.
+func (c config) room() (n int, why []zap.Field) {
 	if c.maxConns != 0 {
 		return c.maxConns, nil
 	}
@@ -108,7 +109,8 @@ func placesFor(descriptors int, memory int64, l listener.Limits) int {
 	return max(1, n/l.Conns)
 }
 
-func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
+// listen returns the demons of one scheduler, which listen.
+func (v *server) listen(s *act.Scheduler, c *config) (demons []*acceptor, err error) {
 	e, err := monitor.EngineOf(s)
 	if err != nil {
 		return nil, err
@@ -118,44 +120,40 @@ func (v *server) listen(s *act.Scheduler, c config) (monitor.Acceptor, error) {
 	var places int
 	var unset []zap.Field
 	switch {
-	case len(v.open) == 0:
-		places, unset = c.places()
-		v.group, v.addr, v.limiter = s.Group(), nil, monitor.NewConnLimiter(places)
-		v.open, v.acceptors = map[*act.Scheduler]monitor.Acceptor{}, nil
+	case len(v.acceptors) == 0:
+		places, unset = c.room()
+		v.group, v.addr, v.limiter, v.given = s.Group(), nil, monitor.NewConnLimiter(places), false
 	case v.group != s.Group():
 		return nil, errors.New("the service runs in another Group")
-	case v.open[s] != nil:
+	case slices.ContainsFunc(v.acceptors, func(a *acceptor) bool { return a.home == s }):
 		return nil, errors.New("the service was already set up on this scheduler")
 	}
 	o := c.listen
 	o.Addr, o.Limiter = v.addr, v.limiter
 	o.ReceiveBuffer, o.SendBuffer = c.limits.ReceiveBuffer, c.limits.SendBuffer
-	for _, sibling := range v.open {
-		o.Sibling = sibling // any
-	}
-	if o.Sibling == nil {
+	if v.addr == nil && v.inherited == nil {
 		if o.Addr, err = c.resolve(); err != nil {
 			return nil, err
 		}
 	}
-	from, err := e.Listen(o)
-	if err != nil {
-		return nil, err
+	for _, o := range v.places(s, o) {
+		a := &acceptor{accept: listener.Accept{Limits: c.limits}, options: o, config: c, server: v, home: s}
+		if v.inherited == nil || o.Inherited != 0 || v.inherited.shared {
+			if a.accept.From, err = e.Listen(o); err != nil {
+				for _, a := range demons {
+					_ = a.accept.From.Close() // the error that matters is the other one
+				}
+				return nil, err
+			}
+			v.addr = a.accept.From.Addr()
+		}
+		demons = append(demons, a)
 	}
-	if v.addr, v.open[s] = from.Addr(), from; unset != nil {
+	v.acceptors = append(v.acceptors, demons...)
+	if unset != nil {
 		s.Logger().Info(fmt.Sprintf("at most %d connections on %v, as MaxConns is not set", places, v.addr), unset...)
 	}
-	return from, nil
-}
-
-// close stops listening on s.
-func (v *server) close(s *act.Scheduler) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	from := v.open[s]
-	delete(v.open, s)
-	v.acceptors = slices.DeleteFunc(v.acceptors, func(a *acceptor) bool { return a.home == s })
-	return from.Close()
+	return demons, nil
 }
 
 // Addr returns the address that was bound, also after the end; nil before Setup. Any goroutine.
@@ -180,9 +178,10 @@ func (v *server) most() int {
 	return v.limiter.Max()
 }
 
-// acceptor is the demon of a service on one scheduler.
+// acceptor is the demon of one listening socket on one scheduler.
 type acceptor struct {
 	accept  listener.Accept
+	options monitor.ListenOptions
 	config  *config
 	server  *server
 	home    *act.Scheduler
@@ -195,6 +194,11 @@ type acceptor struct {
 // Act accepts what there is, at most acceptsATurn connections. After an order it takes those that have arrived,
 // whose clients believe that they are connected, and ends.
 func (a *acceptor) Act(t *act.Task) act.Directive {
+	if a.accept.From == nil {
+		if a.ordered || !a.join(t.Scheduler()) {
+			return act.Done
+		}
+	}
 	for range acceptsATurn {
 		switch d := a.accept.Act(t); d {
 		case act.Done:
@@ -219,10 +223,28 @@ func (a *acceptor) Act(t *act.Task) act.Directive {
 // Stop makes the demon end.
 func (a *acceptor) Stop(*act.Task, shutdown.Order) {
 	a.ordered = true
-	a.accept.From.Stop()
+	if a.accept.From != nil {
+		a.server.mu.Lock()
+		defer a.server.mu.Unlock()
+		a.server.leave(a.accept.From)
+		a.accept.From.Stop()
+	}
 }
 
 // Close stops listening.
-func (a *acceptor) Close() error { return a.server.close(a.home) }
+func (a *acceptor) Close() error {
+	v := a.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.acceptors = slices.DeleteFunc(v.acceptors, func(b *acceptor) bool { return a == b })
+	if a.accept.From == nil {
+		return nil
+	}
+	v.leave(a.accept.From)
+	if len(v.acceptors) == 0 {
+		v.inherited = nil // another Group opens sockets of its own
+	}
+	return a.accept.From.Close()
+}
 
 func (a *acceptor) String() string { return fmt.Sprintf("service on %v", a.server.Addr()) }

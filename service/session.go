@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -52,7 +53,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	switch {
 	case d == act.Done:
 	case filtering && !panicked(t.Err()):
-		x.config.row.Refused++
+		x.refused(t.Err())
 		x.note(t, "a connection is refused")
 	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
 		x.config.row.Gone++
@@ -66,6 +67,18 @@ func (x *session) Act(t *act.Task) act.Directive {
 	}
 	x.finish()
 	return act.Done
+}
+
+// refused counts a connection that a filter has refused.
+func (x *session) refused(err error) {
+	x.config.row.Refused++
+	if limit := hook.Limited(nil); errors.As(err, &limit) {
+		if limit.TooFast() {
+			x.config.row.TooFast++
+		} else {
+			x.config.row.TooMany++
+		}
+	}
 }
 
 func (x *session) note(t *act.Task, message string) {
@@ -125,7 +138,16 @@ func (x *session) finish() {
 	x.conn = nil
 }
 
+// Stop does with the connection what the service says.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
+	switch x.config.atEnd {
+	case Finish:
+		return
+	case Discard:
+		x.conn.Abort()
+		x.action = &discarded{act.Child{Action: x.action}}
+		return
+	}
 	if st, ok := x.action.(act.Stopper); ok {
 		st.Stop(t, o)
 	}

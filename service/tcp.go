@@ -21,6 +21,8 @@ import (
 // On an order it stops accepting, after taking the connections that had arrived; connections go on as their actions
 // decide. It is used by pointer, by one Group at a time.
 type TCP struct {
+	// Name is for sockets that another process has made: see [Sockets]. It may be empty.
+	Name string
 	// Address is "host:port"; no host means all addresses, and port 0 one of the system's choice: see Addr.
 	Address string
 	// Handler makes the action of a connection, in its first turn. When that is Done or Failed the connection is closed
@@ -59,6 +61,8 @@ type TCP struct {
 	// It costs a connection no memory. While a client waits, and no idle connection is known, the tasks of the scheduler
 	// are searched, every 100 ms.
 	ReclaimAfter time.Duration
+	// AtEnd is what becomes of connections under an order to end.
+	AtEnd Ending
 	// Backlog bounds the connections that wait to be accepted, for each listening socket; 0 is as many as the system
 	// allows.
 	Backlog int
@@ -80,9 +84,21 @@ func (v *TCP) Setup(s *act.Scheduler) error {
 		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, KeepAlive: v.KeepAlive},
 		resolve:  v.resolve,
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
-		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter,
+		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter, atEnd: v.AtEnd,
 	})
 }
+
+// Inherit looks among the sockets that another process has made for those of this service, and returns the others. The service
+// does not open sockets then, but listens on these: each scheduler on one, on several of them, or, if there are fewer than
+// schedulers, on a further one that it opens. Sockets without SO_REUSEPORT, such as those of systemd, are shared by all. Backlog
+// has no effect. The error is of a descriptor that is no listening socket. It is called before Setup.
+func (v *TCP) Inherit(all []*Sockets) (others []*Sockets, err error) {
+	return v.inherit(all, v.Name, v.Address, v.resolve)
+}
+
+// Sockets returns duplicates of the sockets that the service listens on, for another process; nil if it does not listen. The
+// caller closes them. Any goroutine.
+func (v *TCP) Sockets() (*Sockets, error) { return v.duplicates(v.Name, v.Address) }
 
 func (v *TCP) resolve() (net.Addr, error) {
 	if v.Address == "" { // to package net that is any address and port, here it was forgotten

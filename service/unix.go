@@ -18,6 +18,8 @@ import (
 // which nothing listens is replaced; a live one, or a file that is not a socket, is not touched. The file is removed
 // when the service ends. Orders, and the fields, have the same effects as with [TCP].
 type Unix struct {
+	// Name is for sockets that another process has made: see [Sockets]. It may be empty.
+	Name string
 	// Path is where the socket file is made; it must fit into 107 bytes. On Linux one that begins with @ is
 	// an abstract name, without a file.
 	Path string
@@ -34,6 +36,7 @@ type Unix struct {
 	FilterTimeout time.Duration
 	MaxConns      int
 	ReclaimAfter  time.Duration
+	AtEnd         Ending
 	Backlog       int
 	Limits        listener.Limits
 
@@ -43,13 +46,25 @@ type Unix struct {
 // Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
 // that names the path. It may take a second when another program holds the lock of the directory.
 func (v *Unix) Setup(s *act.Scheduler) error {
-	return v.setUp(s, "unix:"+v.Path, config{
+	return v.setUp(s, unixPrefix+v.Path, config{
 		listen:   monitor.ListenOptions{Backlog: v.Backlog, Prepare: v.prepare},
-		resolve:  func() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil },
+		resolve:  v.resolve,
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
-		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter,
+		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter, atEnd: v.AtEnd,
 	})
 }
+
+// Inherit is as [TCP.Inherit]. Mode, Owner and Group have no effect on a socket that another process has made.
+func (v *Unix) Inherit(all []*Sockets) (others []*Sockets, err error) {
+	return v.inherit(all, v.Name, unixPrefix+v.Path, v.resolve)
+}
+
+// Sockets is as [TCP.Sockets].
+func (v *Unix) Sockets() (*Sockets, error) { return v.duplicates(v.Name, unixPrefix+v.Path) }
+
+const unixPrefix = "unix:"
+
+func (v *Unix) resolve() (net.Addr, error) { return &net.UnixAddr{Name: v.Path, Net: "unix"}, nil }
 
 // prepare gives the socket file its owner, its group and its mode: in this order, since a change of owner may take bits of
 // the mode away (chown(2)).

@@ -23,4 +23,7 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) error {
 	return sharePort(fd)
 }
 
-func sharePort(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
+// portShared is the option that sockets of one port have.
+const portShared = unix.SO_REUSEPORT
+
+func sharePort(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, portShared, 1) }

@@ -2,6 +2,9 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
+// portShared is the option that sockets of one port have.
+const portShared = unix.SO_REUSEPORT_LB
+
 // firstOrSibling binds and listens. A socket becomes a member of the group that connections are spread
 // over when it binds with SO_REUSEPORT_LB set, not when the option is set later. So whether the first is
 // alone is asked with another socket, which also chooses the port if that is 0.
@@ -11,7 +14,7 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) (err erro
 			return err
 		}
 	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT_LB, 1); err != nil {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, portShared, 1); err != nil {
 		return err
 	}
 	if err := bindTCP(fd, domain, sa); err != nil {

@@ -35,6 +35,8 @@ func (*selector) close() error                             { return errSystem }
 
 func listenTCP(netip.AddrPort, ListenOptions) (int, error) { return -1, errSystem }
 func listenUnix(string, ListenOptions) (int, error)        { return -1, errSystem }
+func adopt(int) (bool, error)                              { return false, errSystem }
+func duplicate(int) (int, error)                           { return -1, errSystem }
 func unlinkUnix(string) error                              { return errSystem }
 func accept(int) (int, error)                              { return -1, errSystem }
 func dialTCP(netip.AddrPort) (int, bool, error)            { return -1, false, errSystem }

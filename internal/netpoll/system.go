@@ -58,6 +58,15 @@ func (System) ListenUnix(path string, o ListenOptions) (fd int, err error) {
 	return listenUnix(path, o)
 }
 
+// Adopt prepares fd, a listening socket that another process has made, for the other methods: it is non-blocking and
+// close-on-exec then. spread reports whether further sockets may join its port (see [SpreadsTCP]), as siblings without First.
+// EINVAL: it does not listen; EPROTONOSUPPORT: it is not a stream socket; EAFNOSUPPORT: it is neither TCP nor Unix; EBADF and
+// ENOTSOCK: it is no socket.
+func (System) Adopt(fd int) (spread bool, err error) { return adopt(fd) }
+
+// Duplicate returns another descriptor of what fd is (dup(2)), close-on-exec as all.
+func (System) Duplicate(fd int) (int, error) { return duplicate(fd) }
+
 // Unlink removes the file of a Unix socket at which nothing listens, and leaves any other file alone.
 func (System) Unlink(path string) error { return unlinkUnix(path) }
 

@@ -32,6 +32,7 @@ type Acceptor struct {
 	buffers   netpoll.Buffers // for each connection: those of a Unix socket are not inherited everywhere
 	ready     bool
 	stopped   bool
+	given     bool     // to another process
 	lacks     resource // why the last Accept gave nothing, beside there being none
 	starving  bool     // in Engine.starving
 	late      int      // connections given since Stop
@@ -89,7 +90,7 @@ func (a *Acceptor) Accept() (*Socket, error) {
 	case !a.source.limiter.Acquire():
 		a.lacks = aPlace
 		a.full++
-		a.e.counts.full++
+		a.e.counts.Full++
 		return nil, a.none(ErrWouldBlock)
 	}
 	fd, err := a.e.os.Accept(a.fd)
@@ -108,7 +109,7 @@ func (a *Acceptor) Accept() (*Socket, error) {
 		return nil, a.lacking(err, aDescriptor)
 	}
 	a.lost = 0
-	a.e.counts.accepts++
+	a.e.counts.Accepts++
 	if a.stopped {
 		a.late++
 	}
@@ -126,7 +127,7 @@ func (a *Acceptor) none(err error) error {
 func (a *Acceptor) lacking(err error, of resource) error {
 	a.lacks = of
 	a.short++
-	a.e.counts.shortages++
+	a.e.counts.Shortages++
 	return a.none(fmt.Errorf("%w: %w", ErrShortage, err))
 }
 
@@ -140,7 +141,7 @@ func (a *Acceptor) refused(err error) error {
 		if a.lost++; err == syscall.EPERM && a.lost%deniedInARow == 0 {
 			return a.lacking(err, permission)
 		}
-		a.e.counts.lost++
+		a.e.counts.Lost++
 		return fmt.Errorf("%w: %w", ErrConnAborted, err)
 	case slices.Contains(exhausted, err):
 		return a.lacking(err, aDescriptor)
@@ -187,6 +188,26 @@ func (a *Acceptor) Stop() {
 	a.waker.Wake()
 }
 
+// Descriptor returns that of the listening socket; -1 after Close.
+func (a *Acceptor) Descriptor() int { return a.fd }
+
+// Give is Stop for a socket on which another process listens from now on. What waits there is left to that process, and Close
+// does not remove a Unix socket file. It is called before Close, and again without effect.
+//
+// A socket that several schedulers share is an exception: an arrival wakes only one of all that listen on it, also of other
+// processes (EPOLLEXCLUSIVE). One that has woken this scheduler would not be noticed elsewhere, so it is accepted here.
+func (a *Acceptor) Give() {
+	if a.given || a.fd < 0 {
+		return
+	}
+	a.given = true
+	_ = a.e.poller.Remove(a.fd) // while another process has the socket, to close it here would not be enough
+	if a.shared == nil {
+		a.late = LastAccepts
+	}
+	a.Stop()
+}
+
 // Addr implements monitor.Acceptor.
 func (a *Acceptor) Addr() net.Addr { return a.addr }
 
@@ -210,7 +231,7 @@ func (a *Acceptor) Close() error {
 // giveUp closes the socket, or this scheduler's part in it.
 func (a *Acceptor) giveUp(fd int) (err error) {
 	if a.shared != nil {
-		err = a.shared.leave(a.e)
+		err = a.shared.leave(a.e, a.given)
 	} else {
 		err = a.e.os.Close(fd)
 	}

@@ -55,7 +55,7 @@ func (e *Engine) Dial(addr net.Addr, o DialOptions) (*Dial, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.counts.dials++
+	e.counts.Dials++
 	if !done {
 		k.state |= dialing
 	}

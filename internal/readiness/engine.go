@@ -17,7 +17,7 @@ type Engine struct {
 	s      *act.Scheduler
 	os     OS
 	poller Poller
-	counts counts
+	counts Counts
 	events [batch]netpoll.Event
 
 	slots []slot

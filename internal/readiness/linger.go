@@ -77,9 +77,9 @@ func (k *Socket) release(how func(fd int) error) {
 	k.fd = -1
 	e.unwatch(k.slot)
 	_ = how(fd) // the descriptor is gone whatever is returned (close(2)), and no caller is left
-	e.counts.open--
+	e.counts.Open--
 	if k.state&lingering != 0 {
-		e.counts.lingering--
+		e.counts.Lingering--
 		e.s.Hold(-1)
 	}
 	if o := k.out; o != nil {

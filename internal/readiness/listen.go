@@ -17,6 +17,8 @@ import (
 type ListenOptions struct {
 	Addr      net.Addr
 	Sibling   *Acceptor
+	Inherited int
+	Shared    bool
 	Backlog   int
 	Delay     bool
 	KeepAlive time.Duration
@@ -35,6 +37,9 @@ func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setti
 func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
 	if o.Sibling != nil && o.Sibling.shared != nil {
 		return e.join(o.Sibling, o)
+	}
+	if o.Inherited != 0 {
+		return e.inherit(o)
 	}
 	switch addr := o.Addr.(type) {
 	case *net.TCPAddr:
@@ -61,18 +66,12 @@ func (e *Engine) listenTCP(at netip.AddrPort, o ListenOptions) (*Acceptor, error
 	return a, err
 }
 
-// listenAt sets the options on the listening socket: connections inherit them, which saves a system call for
-// each; but see Accept.
 func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
 	fd, err := e.os.ListenTCP(at, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil})
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
-	if err == nil && o.Buffers != (netpoll.Buffers{}) {
-		err = e.os.SetBuffers(fd, o.Buffers)
-	}
-	if err != nil {
+	if err := e.setTCP(fd, o); err != nil {
 		_ = e.os.Close(fd)
 		return nil, err
 	}
@@ -81,6 +80,36 @@ func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error)
 		sh = &shared{fd: fd, users: 1}
 	}
 	return e.acceptor(fd, net.TCPAddrFromAddrPort(at), o, sh)
+}
+
+// setTCP sets the options on the listening socket: connections inherit them, which saves a system call for each; but see
+// Accept.
+func (e *Engine) setTCP(fd int, o ListenOptions) error {
+	err := errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
+	if err == nil && o.Buffers != (netpoll.Buffers{}) {
+		err = e.os.SetBuffers(fd, o.Buffers)
+	}
+	return err
+}
+
+// inherit listens on a socket that another process has made. It closes the socket after an error.
+func (e *Engine) inherit(o ListenOptions) (*Acceptor, error) {
+	fd := o.Inherited
+	at := e.os.LocalAddr(fd)
+	var sh *shared
+	if o.Shared {
+		sh = &shared{fd: fd, users: 1}
+	}
+	switch at := at.(type) {
+	case *net.TCPAddr:
+		if err := e.setTCP(fd, o); err != nil {
+			_ = e.os.Close(fd)
+			return nil, err
+		}
+	case *net.UnixAddr:
+		sh.path = at.Name
+	}
+	return e.acceptor(fd, at, o, sh)
 }
 
 // shared is a listening socket that all schedulers of a Group have together.
@@ -115,15 +144,18 @@ func (e *Engine) join(a *Acceptor, o ListenOptions) (*Acceptor, error) {
 }
 
 // leave takes the socket from the poller of e, or else its arrivals would go on waking that scheduler, for nothing. The
-// last to leave closes the socket and unlinks it.
-func (sh *shared) leave(e *Engine) error {
+// last to leave closes the socket, and unlinks it if it was not given to another process.
+func (sh *shared) leave(e *Engine, given bool) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.users--; sh.users > 0 {
+		if given {
+			return nil // Give has done that
+		}
 		return e.poller.Remove(sh.fd)
 	}
 	err := e.os.Close(sh.fd)
-	if sh.path != "" {
+	if sh.path != "" && !given {
 		_ = e.os.Unlink(sh.path) // a socket file that cannot be removed is replaced by the next to listen there
 	}
 	return err

@@ -18,8 +18,8 @@ func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	sent, err := k.source.e.os.SendFile(int(k.fd), f, offset, n)
 	switch {
 	case sent > 0:
-		k.source.e.counts.sends++
-		k.source.e.counts.sent += uint64(sent)
+		k.source.e.counts.Sends++
+		k.source.e.counts.Sent += uint64(sent)
 		return sent, nil
 	case err == nil:
 		return 0, io.ErrUnexpectedEOF

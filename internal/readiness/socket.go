@@ -46,7 +46,7 @@ func (src *source) adopt(fd int) (*Socket, error) {
 		return nil, err
 	}
 	k.slot = slot
-	src.e.counts.open++
+	src.e.counts.Open++
 	return k, nil
 }
 
@@ -132,8 +132,8 @@ func (k *Socket) receive(p []byte) (int, error) {
 		return k.refused(p, err)
 	}
 	k.since = e.tick()
-	e.counts.receives++
-	e.counts.received += uint64(n)
+	e.counts.Receives++
+	e.counts.Received += uint64(n)
 	if n < len(p) {
 		k.shortRead()
 	}
@@ -192,12 +192,12 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 			k.fail(err)
 			return 0, err
 		}
-		e.counts.sends++
-		e.counts.sent += uint64(n)
+		e.counts.Sends++
+		e.counts.Sent += uint64(n)
 		if n == len(head)+len(p) {
 			return len(p), nil
 		}
-		e.counts.short++
+		e.counts.Short++
 		sent = max(0, n-len(head))
 		head = head[min(n, len(head)):]
 	}
@@ -260,7 +260,7 @@ func (k *Socket) AwaitOutput(w act.Waker, low int) {
 		w.Wake()
 		return
 	}
-	k.source.e.counts.roomWaits++
+	k.source.e.counts.RoomWaits++
 	k.outbound().writers.Await(w, low)
 }
 
@@ -310,8 +310,8 @@ func (k *Socket) flush() {
 	if n > 0 {
 		k.since = e.tick()
 	}
-	e.counts.sends++
-	e.counts.sent += uint64(n)
+	e.counts.Sends++
+	e.counts.Sent += uint64(n)
 	o.sent += n
 	if k.queued() == 0 {
 		e.giveBuffer(o.queue)
@@ -336,7 +336,7 @@ func (k *Socket) flushed() {
 func (k *Socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
-	k.source.e.counts.broken++
+	k.source.e.counts.Broken++
 	k.state &^= full
 	k.source.e.giveBuffer(o.queue)
 	o.queue, o.sent = nil, 0
@@ -406,8 +406,8 @@ func (k *Socket) Close(within time.Duration) {
 	k.dismiss()
 	e, o := k.source.e, k.outbound()
 	k.state |= lingering | ending
-	e.counts.lingers++
-	e.counts.lingering++
+	e.counts.Lingers++
+	e.counts.Lingering++
 	e.s.Hold(1)
 	if k.linger(); k.fd >= 0 {
 		now := e.s.Now()
@@ -426,7 +426,7 @@ func (k *Socket) dismiss() {
 func (k *Socket) Abort() {
 	if k.fd >= 0 {
 		k.dismiss()
-		k.source.e.counts.aborts++
+		k.source.e.counts.Aborts++
 		k.release(k.source.e.os.Reset)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/audit"
 )
 
 // Writers are the tasks that wait for room in a stream, in the order in which they began to.
@@ -34,4 +35,9 @@ func (q *Writers) Wake(queued int) {
 		}
 		return queued <= x.low
 	})
+}
+
+// Waiting reports whether a task waits.
+func (q Writers) Waiting() bool {
+	return slices.ContainsFunc(q, func(x writer) bool { return audit.Waits(x.waker) })
 }

@@ -1,4 +1,4 @@
-package e2e
+package exectest
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowDescriptors lets this process, and what it starts, have n of them.
-func allowDescriptors(t *testing.T, n uint64) {
+// AllowDescriptors lets this process, and what it starts, have n of them.
+func AllowDescriptors(t testing.TB, n uint64) {
 	t.Helper()
 	var limit unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))

@@ -1,0 +1,457 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+// upgraded is a server whose process changes. Its processes write to one log.
+type upgraded struct {
+	*exectest.Program // the first process
+	pid               int
+	log, binary       string
+	tls               bool
+}
+
+// upgradable starts examples/graceful. Its binary is a copy, which a test can replace.
+func upgradable(t *testing.T, flags ...string) *upgraded {
+	t.Helper()
+	return startUpgradable(t, func(binary string) *exec.Cmd {
+		return exec.Command(binary, append([]string{"-addr", "127.0.0.1:0"}, flags...)...)
+	})
+}
+
+// startUpgradable starts the copy by a command of the caller's.
+func startUpgradable(t *testing.T, command func(binary string) *exec.Cmd) *upgraded {
+	t.Helper()
+	dir := folder(t)
+	u := &upgraded{log: filepath.Join(dir, "log"), binary: filepath.Join(dir, "graceful")}
+	u.install(t, example("graceful").Path(t))
+	out, err := os.Create(u.log)
+	require.NoError(t, err)
+	defer out.Close()
+	cmd := command(u.binary)
+	cmd.Stderr = out
+	u.Program = exectest.Start(t, cmd)
+	u.pid = u.Pid
+	u.Listens(t, u.said)
+	u.watch(t)
+	return u
+}
+
+// watch ends the last process with the test, and fails the test if one has panicked or raced.
+func (u *upgraded) watch(t *testing.T) {
+	t.Cleanup(func() {
+		if u.pid > 1 { // 0 would be the group of this process
+			_ = syscall.Kill(u.pid, syscall.SIGKILL)
+		}
+		if t.Failed() {
+			t.Log(u.said())
+		}
+		require.NotRegexp(t, `(?i)\bpanic|fatal error|DATA RACE|goroutine \d+ \[`, u.said())
+	})
+}
+
+// install puts a program in the place of the binary, as install(1) does: by another file of the same name.
+func (u *upgraded) install(t *testing.T, program string) {
+	t.Helper()
+	content, err := os.ReadFile(program)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(u.binary+"~", content, 0o755))
+	require.NoError(t, os.Rename(u.binary+"~", u.binary))
+}
+
+func (u *upgraded) said() string {
+	text, _ := os.ReadFile(u.log)
+	return string(text)
+}
+
+var replacedBy = regexp.MustCompile(`replaced\s+\{"by process": (\d+)\}`)
+
+// upgrade replaces the process, and waits until the new one serves.
+func (u *upgraded) upgrade(t *testing.T) {
+	t.Helper()
+	before := len(replacedBy.FindAllString(u.said(), -1))
+	require.NoError(t, syscall.Kill(u.pid, syscall.SIGUSR2))
+	var found [][]string
+	exectest.Eventually(t, patience, "the word that it is replaced", func() bool {
+		found = replacedBy.FindAllStringSubmatch(u.said(), -1)
+		return len(found) > before
+	})
+	pid, err := strconv.Atoi(found[len(found)-1][1])
+	require.NoError(t, err)
+	u.pid = pid
+}
+
+// fails sends the signal for an upgrade that is to fail, and returns why.
+func (u *upgraded) fails(t *testing.T) string {
+	t.Helper()
+	const line = "this program was not replaced"
+	before := strings.Count(u.said(), line)
+	require.NoError(t, syscall.Kill(u.pid, syscall.SIGUSR2))
+	exectest.Eventually(t, patience, "the word that it is not replaced", func() bool { return strings.Count(u.said(), line) > before })
+	said := u.said()
+	said = said[strings.LastIndex(said, line):]
+	said, _, _ = strings.Cut(said, "\n")
+	return said
+}
+
+// failures counts what clients may not see: a connection that is refused or reset, an answer that is cut, and an end without
+// an answer on a connection that had not been told to close.
+type failures struct {
+	served, fresh atomic.Int64
+	mu            sync.Mutex
+	all           []string
+}
+
+func (f *failures) add(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, fmt.Sprintf(format, args...))
+}
+
+// visitors keep asking for the paths until end is called: with keep on connections that stay open until the server closes them,
+// otherwise each time on a new one. The path /ws is an echo of WebSocket.
+func (u *upgraded) visitors(f *failures, keep bool, paths ...string) (end func()) {
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	for _, path := range paths {
+		visit := func() error { return u.visit(f, path, func() bool { return keep && !over.Load() }) }
+		if path == "/ws" {
+			visit = func() error { return u.talk(f, over.Load) }
+		}
+		wg.Go(func() {
+			for !over.Load() {
+				if err := visit(); err != nil {
+					f.add("%s, keep-alive %v: %v", path, keep, err)
+				}
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		wg.Wait()
+	}
+}
+
+func (u *upgraded) dial() (net.Conn, error) {
+	if u.tls {
+		return tls.Dial("tcp", u.Addr, &tls.Config{InsecureSkipVerify: true})
+	}
+	return net.Dial("tcp", u.Addr)
+}
+
+// visit asks for path on one connection, again and again while keep returns true, until the server says that it closes it.
+func (u *upgraded) visit(f *failures, path string, keep func() bool) error {
+	c, err := u.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	f.fresh.Add(1)
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	in := bufio.NewReader(c)
+	for {
+		connection := ""
+		if !keep() {
+			connection = "Connection: close\r\n"
+		}
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, connection); err != nil {
+			return err
+		}
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err
+		}
+		if answer.StatusCode != 200 || len(body) == 0 {
+			return fmt.Errorf("status %d, %d bytes", answer.StatusCode, len(body))
+		}
+		f.served.Add(1)
+		if answer.Close {
+			return nil
+		}
+	}
+}
+
+// talk has messages of WebSocket echoed on one connection until the server closes it with a close frame. The mask is zero.
+func (u *upgraded) talk(f *failures, over func() bool) error {
+	c, err := u.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	f.fresh.Add(1)
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"); err != nil {
+		return err
+	}
+	in := bufio.NewReader(c)
+	if answer, err := http.ReadResponse(in, nil); err != nil || answer.StatusCode != 101 {
+		return fmt.Errorf("the handshake: %v, %w", answer, err)
+	}
+	for !over() {
+		if _, err := io.WriteString(c, "\x81\x85\x00\x00\x00\x00Hello"); err != nil {
+			return err
+		}
+		head := make([]byte, 2)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return err
+		}
+		if head[0] == 0x88 { // a close frame
+			return nil
+		}
+		text := make([]byte, head[1])
+		if _, err := io.ReadFull(in, text); err != nil || string(text) != "Hello" {
+			return fmt.Errorf("%q in place of the echo: %w", text, err)
+		}
+		f.served.Add(1)
+	}
+	return nil
+}
+
+func TestUpgradesUnderLoad(t *testing.T) {
+	outside(t)
+	for _, flags := range [][]string{nil, {"-tls-self"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			u := upgradable(t, append(flags, "-reactors", "2")...)
+			u.tls = len(flags) > 0
+			var f failures
+			ends := []func(){
+				u.visitors(&f, true, "/", "/", "/slow?for=100ms", "/stream?lines=10", "/ws", "/ws"),
+				u.visitors(&f, false, "/", "/", "/slow?for=100ms", "/stream?lines=10"),
+			}
+			for range tier.Choose(3, 20, 20) {
+				served := f.served.Load()
+				exectest.Eventually(t, patience, "requests", func() bool { return f.served.Load() > served+50 })
+				u.upgrade(t)
+			}
+			for _, end := range ends {
+				end()
+			}
+			require.Empty(t, f.all)
+			t.Logf("%d requests on %d connections", f.served.Load(), f.fresh.Load())
+			require.NoError(t, syscall.Kill(u.pid, syscall.SIGTERM))
+			exectest.Eventually(t, patience, "the end", func() bool { return errors.Is(syscall.Kill(u.pid, 0), syscall.ESRCH) })
+		})
+	}
+}
+
+// script installs a script in the place of the binary. In it $program is the real one.
+func (u *upgraded) script(t *testing.T, lines string) {
+	t.Helper()
+	text := "#!/bin/bash\nprogram=" + example("graceful").Path(t) + "\n" + lines + "\n"
+	require.NoError(t, os.WriteFile(u.binary+"~", []byte(text), 0o755))
+	require.NoError(t, os.Rename(u.binary+"~", u.binary))
+}
+
+// with installs the program with further arguments, under the name that it is to look for the next time.
+func (u *upgraded) with(t *testing.T, arguments string) {
+	t.Helper()
+	u.script(t, `exec -a "$0" $program "$@" `+arguments)
+}
+
+// ends wants the last process to end in order.
+func (u *upgraded) ends(t *testing.T) {
+	t.Helper()
+	before := strings.Count(u.said(), "ended in order")
+	require.NoError(t, syscall.Kill(u.pid, syscall.SIGTERM))
+	exectest.Eventually(t, patience, "the end", func() bool { return strings.Count(u.said(), "ended in order") > before })
+}
+
+func TestAnUpgradeThatFailsHarmsNobody(t *testing.T) {
+	outside(t)
+	u := upgradable(t, "-reactors", "2")
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer inUse.Close()
+	for _, row := range []struct{ name, script, says string }{
+		{"it dies", "exit 3", "it has ended: exit status 3"},
+		{"it is killed", "kill -9 $$", "it has ended: signal: killed"},
+		{"its flags are wrong", `exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
+		{"it refuses", `exec $program "$@" -inspect ` + inUse.Addr().String(), "address already in use"},
+		{"it says nonsense", "echo hello >&4; sleep 10", `it says \"hello\" in place of \"ready\"`},
+		{"it says that it is ready and dies", "echo ready >&4; exit 0", "it has ended: exit status 0"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var f failures
+			end := u.visitors(&f, true, "/", "/slow?for=50ms", "/stream?lines=3", "/ws")
+			u.script(t, row.script)
+			require.Contains(t, u.fails(t), row.says)
+			end()
+			require.Empty(t, f.all)
+		})
+	}
+	u.with(t, "")
+	u.upgrade(t)
+	u.ends(t)
+}
+
+// The new program is started by a thread that is not bound to a CPU, and finds as many of them as the first one.
+func TestAnUpgradeToMoreAndFewerReactors(t *testing.T) {
+	outside(t)
+	u := upgradable(t, "-reactors", "2")
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	all := field(string(status), "Cpus_allowed_list")
+	var f failures
+	end := u.visitors(&f, false, "/", "/", "/", "/slow?for=20ms")
+	for _, reactors := range []string{"1", "3", "2", "5", "1"} {
+		u.with(t, "-reactors "+reactors)
+		u.upgrade(t)
+		require.Contains(t, u.cpus(t), all)
+		served := f.served.Load()
+		exectest.Eventually(t, patience, "requests", func() bool { return f.served.Load() > served+100 })
+	}
+	end()
+	require.Empty(t, f.all)
+	u.ends(t)
+}
+
+// cpus returns the CPUs of each thread.
+func (u *upgraded) cpus(t *testing.T) (all []string) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", u.pid))
+	require.NoError(t, err)
+	for _, task := range tasks {
+		if th, ok := readThread(task); ok {
+			all = append(all, th.cpus)
+		}
+	}
+	return all
+}
+
+// The old process is killed while the new one is still being set up: the new one takes over, and clients that were in the
+// backlog of the sockets are served.
+func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
+	outside(t)
+	u := upgradable(t, "-reactors", "2")
+	gate, number := u.binary+".go", u.binary+".pid"
+	u.script(t, `echo $$ >`+number+`; while [ ! -e `+gate+` ]; do sleep 0.02; done; exec -a "$0" $program "$@"`)
+	require.NoError(t, syscall.Kill(u.pid, syscall.SIGUSR2))
+	exectest.Eventually(t, patience, "the new process", func() bool {
+		text, _ := os.ReadFile(number)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err == nil {
+			u.pid = pid
+		}
+		return err == nil
+	})
+	u.Signal(t, syscall.SIGKILL)
+	exectest.Eventually(t, patience, "the end of the old process", u.Gone)
+	var waiting []net.Conn // nobody accepts them yet
+	for range 20 {
+		c, err := u.dial()
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		waiting = append(waiting, c)
+	}
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	for _, c := range waiting {
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, answer.StatusCode)
+	}
+	require.Contains(t, u.said(), "this one takes over")
+	u.ends(t)
+}
+
+// activated starts the program as systemd does: with a listening socket, which is the test's, as descriptor 3.
+func activated(t *testing.T, l *net.TCPListener, name string, flags ...string) *upgraded {
+	t.Helper()
+	socket, err := l.File()
+	require.NoError(t, err)
+	defer socket.Close()
+	u := startUpgradable(t, func(binary string) *exec.Cmd {
+		cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, binary}, flags...)...)
+		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+name)
+		cmd.ExtraFiles = []*os.File{socket}
+		return cmd
+	})
+	require.Equal(t, l.Addr().String(), u.Addr)
+	return u
+}
+
+// The socket is shared by all reactors, goes through upgrades, and stays when the program ends: clients that come then wait for
+// the next start.
+func TestSocketActivation(t *testing.T) {
+	outside(t)
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	defer l.Close()
+	flags := []string{"-addr", l.Addr().String(), "-reactors", "2"}
+	u := activated(t, l, "web.socket", flags...)
+	var f failures
+	end := u.visitors(&f, false, "/", "/", "/slow?for=20ms")
+	for range 3 {
+		served := f.served.Load()
+		exectest.Eventually(t, patience, "requests", func() bool { return f.served.Load() > served+100 })
+		u.upgrade(t)
+	}
+	end()
+	u.ends(t)
+	late, err := u.dial()
+	require.NoError(t, err)
+	defer late.Close()
+	again := activated(t, l, "unknown", flags...)
+	_, err = io.WriteString(late, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(late), nil)
+	require.NoError(t, err)
+	require.Equal(t, 200, answer.StatusCode)
+	require.Empty(t, f.all)
+	again.ends(t)
+}
+
+// What an upgrade leaves behind: the last of many processes has as many descriptors and threads as the first, and no child.
+func TestUpgradesLeaveNothing(t *testing.T) {
+	outside(t)
+	u := upgradable(t, "-reactors", "2")
+	rests := func() (p *exectest.Program, threads, kib int) {
+		var f failures
+		u.visitors(&f, false, "/", "/", "/")()
+		require.Empty(t, f.all)
+		p = &exectest.Program{Pid: u.pid}
+		tasks, err := os.ReadDir(p.Proc("task"))
+		require.NoError(t, err)
+		return p, len(tasks), p.Resident(t) >> 10
+	}
+	first, threads, kib := rests()
+	count := func(p *exectest.Program) func() int64 { return func() int64 { return int64(p.Descriptors(t)) } }
+	files := steady(t, 100*time.Millisecond, "connections to end", count(first))
+	for range tier.Choose(2, 5, 20) {
+		u.upgrade(t)
+	}
+	last, lastThreads, lastKiB := rests()
+	require.Equal(t, files, steady(t, 100*time.Millisecond, "connections to end", count(last)))
+	require.InDelta(t, threads, lastThreads, 3, "the Go runtime starts threads when it needs them")
+	require.InDelta(t, kib, lastKiB, float64(kib)/4)
+	u.ends(t)
+}

@@ -1,0 +1,34 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import "golang.org/x/sys/unix"
+
+func adopt(fd int) (spread bool, err error) {
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return false, err
+	} else if kind != unix.SOCK_STREAM {
+		return false, unix.EPROTONOSUPPORT
+	}
+	if listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil {
+		return false, err
+	} else if listens == 0 {
+		return false, unix.EINVAL
+	}
+	if localAddr(fd) == nil {
+		return false, unix.EAFNOSUPPORT
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return false, err
+	}
+	unix.CloseOnExec(fd)
+	if !SpreadsTCP {
+		return false, nil
+	}
+	shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, portShared)
+	return shared != 0, err
+}
+
+func duplicate(fd int) (int, error) {
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package program
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/upgrade"
+)
+
+// notifier tells a supervisor such as systemd how the program is doing, as sd_notify(3) describes it. It is a demon of the first
+// scheduler. The protocol is one datagram for each message: a library for that would be larger than this file.
+type notifier struct {
+	conn  *net.UnixConn
+	log   *zap.Logger
+	group *act.Group
+	timer act.Timer
+
+	watchdog time.Duration // half of the time in which the supervisor wants to hear of it; 0: it does not
+	answered []bool        // by scheduler, since the last time
+	fed      time.Duration
+
+	order shutdown.Order // nil until an order is in force
+	told  time.Duration  // when the supervisor was last told of it; 0: never
+}
+
+const (
+	drainTick = time.Second      // how often a message says what an end waits for
+	extension = 10 * time.Second // for so long each of them asks the supervisor to wait
+)
+
+// newNotifier returns nil if there is no supervisor.
+func newNotifier(log *zap.Logger) (*notifier, error) {
+	name := os.Getenv("NOTIFY_SOCKET")
+	if name == "" {
+		return nil, nil
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return nil, fmt.Errorf("NOTIFY_SOCKET: %w", err)
+	}
+	n := &notifier{conn: conn, log: log}
+	if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
+		if usec, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 63); err == nil && usec > 0 {
+			n.watchdog = time.Duration(usec) * time.Microsecond / 2
+		}
+	}
+	return n, nil
+}
+
+// setup is the last set-up function: the program is ready.
+func (n *notifier) setup(s *act.Scheduler) error {
+	schedulers := s.Group().Schedulers()
+	if s.Index() < len(schedulers)-1 {
+		return nil
+	}
+	n.group, n.answered = s.Group(), make([]bool, len(schedulers))
+	n.send("READY=1\nMAINPID=%d\nSTATUS=serving", os.Getpid()) // a program that has replaced another one is the main process now
+	schedulers[0].Attach(n)
+	return nil
+}
+
+// Act sends what is due.
+func (n *notifier) Act(t *act.Task) act.Directive {
+	now := max(1, t.Scheduler().Now())
+	if n.watchdog > 0 {
+		if n.fed == 0 || now >= n.fed+n.watchdog && !slices.Contains(n.answered, false) {
+			n.send("WATCHDOG=1")
+			n.fed = now
+			n.ask()
+		}
+		t.WakeAfter(&n.timer, n.watchdog/4)
+	}
+	if n.order != nil {
+		if n.told == 0 || now >= n.told+drainTick {
+			n.end()
+			n.told = now
+		}
+		if n.watchdog == 0 || n.watchdog/4 > drainTick {
+			t.WakeAfter(&n.timer, drainTick)
+		}
+	}
+	t.Waker()
+	return act.Wait
+}
+
+// ask has each scheduler say that it gives turns. A scheduler whose inbox is full does not.
+func (n *notifier) ask() {
+	home := n.group.Schedulers()[0]
+	for i, s := range n.group.Schedulers() {
+		n.answered[i] = false
+		_ = s.Post(func(*act.Scheduler) { _ = home.Post(func(*act.Scheduler) { n.answered[i] = true }) })
+	}
+}
+
+// Stop notes the order.
+func (n *notifier) Stop(_ *act.Task, o shutdown.Order) { n.order = o }
+
+// end says that the program is ending. One that was replaced says nothing: the other one is the main process.
+func (n *notifier) end() {
+	if _, replaced := n.order.(upgrade.Replaced); replaced {
+		return
+	}
+	stopping := ""
+	if n.told == 0 {
+		stopping = "STOPPING=1\n"
+	}
+	n.send("%sEXTEND_TIMEOUT_USEC=%d\nSTATUS=ending: %v", stopping, extension.Microseconds(), n.order.Policy())
+}
+
+// send sends a message, and does not wait: the supervisor may be busy.
+func (n *notifier) send(format string, args ...any) {
+	raw, err := n.conn.SyscallConn()
+	if err == nil {
+		var sent error
+		err = raw.Write(func(fd uintptr) bool {
+			_, sent = syscall.Write(int(fd), fmt.Appendf(nil, format, args...))
+			return true
+		})
+		if err == nil {
+			err = sent
+		}
+	}
+	if err != nil {
+		n.log.Warn("the supervisor was not told", zap.Error(err))
+	}
+}
+
+func (n *notifier) close() { _ = n.conn.Close() }
+
+func (n *notifier) String() string { return "sd_notify" }

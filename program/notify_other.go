@@ -1,0 +1,17 @@
+//go:build !unix
+
+package program
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// notifier is for systems with sd_notify(3).
+type notifier struct{}
+
+func newNotifier(*zap.Logger) (*notifier, error) { return nil, nil }
+
+func (*notifier) setup(*act.Scheduler) error { return nil }
+func (*notifier) close()                     {}

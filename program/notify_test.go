@@ -1,0 +1,143 @@
+//go:build unix
+
+package program_test
+
+import (
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/program"
+)
+
+const stuckFor = 2 * time.Second
+
+func init() {
+	mains["stuck"] = func() {
+		program.Serve("127.0.0.1:0", func(c *listener.Conn) act.Action { // the second line holds up the scheduler
+			lines := 0
+			return act.Func(func(t *act.Task) act.Directive {
+				in, err := c.Peek(1)
+				if err != nil {
+					return c.Next(t, err)
+				}
+				if lines++; lines == 2 {
+					time.Sleep(stuckFor)
+				}
+				n, err := c.Write(in)
+				c.Discard(n)
+				return c.Next(t, err)
+			})
+		})
+	}
+}
+
+// supervisor is systemd as far as sd_notify(3) is concerned.
+type supervisor struct {
+	*testing.T
+	conn *net.UnixConn
+}
+
+func newSupervisor(t *testing.T) supervisor {
+	path := filepath.Join(servertest.ShortDir(t), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	t.Setenv("NOTIFY_SOCKET", path)
+	return supervisor{t, conn}
+}
+
+// hear returns the next message.
+func (s supervisor) hear() string {
+	s.Helper()
+	b := make([]byte, 4096)
+	require.NoError(s, s.conn.SetReadDeadline(time.Now().Add(servertest.Timeout)))
+	n, err := s.conn.Read(b)
+	require.NoError(s, err)
+	return string(b[:n])
+}
+
+func TestTheSupervisorIsTold(t *testing.T) {
+	s := newSupervisor(t)
+	r := start(t, "echo", "-reactors", "2")
+	c := talk(t, r.listens(t))
+	require.Equal(t, "READY=1\nMAINPID="+strconv.Itoa(r.Process.Pid)+"\nSTATUS=serving", s.hear())
+	r.signal(t, syscall.SIGTERM)
+	first, second := s.hear(), s.hear()
+	const more = "EXTEND_TIMEOUT_USEC=10000000\nSTATUS=ending: drain, 30s, then drop"
+	require.Equal(t, "STOPPING=1\n"+more, first)
+	require.Equal(t, more, second, "a second later")
+	require.NoError(t, c.Close())
+	require.Zero(t, r.exit(t))
+}
+
+// With a turn that does not end there is no sign of life, although the other reactor gives turns.
+func TestTheWatchdogOfTheSupervisorIsFedWhileAllReactorsTurn(t *testing.T) {
+	s := newSupervisor(t)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	r := start(t, "stuck", "-reactors", "2")
+	c := talk(t, r.listens(t))
+	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
+	for range 5 {
+		require.Equal(t, "WATCHDOG=1", s.hear())
+	}
+	servertest.Send(t, c, "x")
+	last, longest := time.Now(), time.Duration(0)
+	for longest < stuckFor/2 {
+		require.Equal(t, "WATCHDOG=1", s.hear())
+		longest, last = max(longest, time.Since(last)), time.Now()
+	}
+	servertest.Expect(t, c, "x")
+	require.Equal(t, "WATCHDOG=1", s.hear(), "it turns again")
+	require.NoError(t, c.Close())
+	r.signal(t, syscall.SIGTERM)
+	require.Zero(t, r.exit(t))
+}
+
+// What was broken: during an end the sign of life came once a second, whatever the supervisor had asked for.
+func TestTheWatchdogOfTheSupervisorIsFedDuringAnEnd(t *testing.T) {
+	s := newSupervisor(t)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	r := start(t, "echo")
+	c := talk(t, r.listens(t))
+	r.signal(t, syscall.SIGTERM)
+	for !strings.HasPrefix(s.hear(), "STOPPING=1") {
+	}
+	fed := 0
+	for s.hear() == "WATCHDOG=1" { // until the next word on the end, a second later
+		fed++
+	}
+	require.Greater(t, fed, 2)
+	require.NoError(t, c.Close())
+	require.Zero(t, r.exit(t))
+}
+
+// The variables of another process do not count.
+func TestTheWatchdogOfAnotherProcessIsNotFed(t *testing.T) {
+	s := newSupervisor(t)
+	t.Setenv("WATCHDOG_USEC", "1000")
+	t.Setenv("WATCHDOG_PID", "1")
+	r := start(t, "echo")
+	c := talk(t, r.listens(t))
+	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
+	r.signal(t, syscall.SIGTERM)
+	require.True(t, strings.HasPrefix(s.hear(), "STOPPING=1"))
+	require.NoError(t, c.Close())
+	require.Zero(t, r.exit(t))
+}
+
+func TestASupervisorThatIsNotThereIsAnError(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(servertest.ShortDir(t), "nobody"))
+	r := start(t, "echo")
+	require.Equal(t, 1, r.exit(t))
+	require.Contains(t, r.said.String(), "NOTIFY_SOCKET")
+}

@@ -1,0 +1,192 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Sockets are the listening sockets of one service that come from another process, or go to one. Package upgrade carries
+// them over.
+type Sockets struct {
+	// Name is that of the service. If it is "", or the service has none, the address decides.
+	Name string
+	// Address is where the service was told to listen, such as "127.0.0.1:0" or "unix:/run/web". If it is "" the address of
+	// the first socket counts.
+	Address string
+	// FDs are their descriptors, at least one.
+	FDs []int
+	// Lent reports that they stay open in the process they come from, such as systemd. At its end the service leaves to that
+	// process what has not been accepted, and does not remove the file of a Unix socket.
+	Lent bool
+
+	shared bool // by all schedulers; otherwise each of them belongs to one
+}
+
+// inherit looks for the Sockets of the service, and returns the others.
+func (v *server) inherit(all []*Sockets, name, address string, resolve func() (net.Addr, error)) (others []*Sockets, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, x := range all {
+		switch in := v.inherited; {
+		case !x.of(name, address, resolve), in != nil && (name == "" || x.Name != name):
+			others = append(others, x)
+			continue
+		case in == nil:
+			v.inherited = x
+		default: // another address under this name
+			in.FDs = append(in.FDs, x.FDs...)
+		}
+		for _, fd := range x.FDs {
+			_, spread, err := monitor.AdoptSocket(fd)
+			if err != nil {
+				return all, err
+			}
+			v.inherited.shared = v.inherited.shared || !spread
+		}
+	}
+	return others, nil
+}
+
+// of reports whether x belongs to a service with this name and address.
+func (x *Sockets) of(name, address string, resolve func() (net.Addr, error)) bool {
+	switch {
+	case x.Name != "" && name != "":
+		return x.Name == name
+	case x.Address != "":
+		return x.Address == address
+	}
+	bound, _, err := monitor.AdoptSocket(x.FDs[0])
+	if err != nil {
+		return false
+	}
+	wanted, err := resolve()
+	if err != nil || bound.Network() != wanted.Network() {
+		return false
+	}
+	b, ok := bound.(*net.TCPAddr)
+	if !ok {
+		return bound.String() == wanted.String()
+	}
+	w := wanted.(*net.TCPAddr)
+	everywhere := b.IP.IsUnspecified() && (w.IP == nil || w.IP.IsUnspecified())
+	return b.Port == w.Port && b.Zone == w.Zone && (b.IP.Equal(w.IP) || everywhere)
+}
+
+// places returns what s listens on: a socket of its own, or some of those that were inherited. None of these is left out,
+// since closing one would reset the connections that wait there. v.mu is locked.
+func (v *server) places(s *act.Scheduler, o monitor.ListenOptions) (all []monitor.ListenOptions) {
+	first := len(v.acceptors) == 0
+	switch in := v.inherited; {
+	case in == nil:
+		if !first {
+			o.Sibling = v.acceptors[0].accept.From
+		}
+		return []monitor.ListenOptions{o}
+	case first || !in.shared:
+		n := len(s.Group().Schedulers())
+		for i, fd := range in.FDs {
+			if in.shared || i%n == s.Index() {
+				o.Inherited, o.Shared = fd, in.shared
+				all = append(all, o)
+			}
+		}
+		if all == nil {
+			return []monitor.ListenOptions{o} // see join
+		}
+	default:
+		for _, a := range v.acceptors {
+			if a.home == v.acceptors[0].home {
+				o.Sibling = a.accept.From
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// join opens a socket of its own for a scheduler that has got none of the inherited ones, in the first turn of its demon: a
+// program that inherits, and is ended before it runs, must not have listened. It reports whether the socket is there.
+func (a *acceptor) join(s *act.Scheduler) bool {
+	v := a.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e, err := monitor.EngineOf(s)
+	if err == nil {
+		i := slices.IndexFunc(v.acceptors, func(b *acceptor) bool { return b.accept.From != nil })
+		if i < 0 {
+			return false // the others have ended
+		}
+		a.options.Sibling = v.acceptors[i].accept.From
+		a.accept.From, err = e.Listen(a.options)
+	}
+	if err != nil {
+		s.Logger().Warn("a scheduler accepts no connections", zap.Int("scheduler", s.Index()), zap.Stringer("at", v.addr), zap.Error(err))
+	}
+	return err == nil
+}
+
+// duplicates returns duplicates of the sockets that the service listens on; nil if there are none.
+func (v *server) duplicates(name, address string) (*Sockets, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x := &Sockets{Name: name, Address: address, Lent: v.inherited != nil && v.inherited.Lent}
+	var known []int
+	for _, a := range v.acceptors {
+		if a.accept.From == nil {
+			continue
+		}
+		g, ok := a.accept.From.(monitor.Giver)
+		if !ok {
+			x.Close()
+			return nil, fmt.Errorf("the engine of scheduler %d cannot give a socket away: %w", a.home.Index(), errors.ErrUnsupported)
+		}
+		fd := g.Descriptor()
+		if fd < 0 || slices.Contains(known, fd) {
+			continue
+		}
+		known = append(known, fd)
+		twin, err := monitor.DuplicateSocket(fd)
+		if err != nil {
+			x.Close()
+			return nil, err
+		}
+		x.FDs = append(x.FDs, twin)
+	}
+	if len(x.FDs) == 0 {
+		return nil, nil
+	}
+	return x, nil
+}
+
+// Close closes the descriptors.
+func (x *Sockets) Close() {
+	for _, fd := range x.FDs {
+		_ = monitor.CloseSocket(fd)
+	}
+	x.FDs = nil
+}
+
+// Give ends the service because another process listens on its sockets. The connections that wait are left to that process,
+// and the file of a Unix socket stays. Connections that were accepted go on. Any goroutine.
+func (v *server) Give() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.given = true
+	for _, a := range v.acceptors {
+		_ = a.home.Post(func(*act.Scheduler) { a.Stop(nil, nil) }) // an order stops what has no room for this
+	}
+}
+
+// leave is called before an acceptor ends. v.mu is locked.
+func (v *server) leave(from monitor.Acceptor) {
+	if g, ok := from.(monitor.Giver); ok && (v.given || v.inherited != nil && v.inherited.Lent) {
+		g.Give()
+	}
+}

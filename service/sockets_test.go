@@ -1,0 +1,217 @@
+package service_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+)
+
+// heir is a service that can go on with the sockets of another one.
+type heir interface {
+	socketed
+	Inherit(all []*service.Sockets) (others []*service.Sockets, err error)
+	Sockets() (*service.Sockets, error)
+	Give()
+}
+
+// Clients keep coming while one Group hands its sockets to another: each of them is answered. It stands for two processes, which
+// share sockets in the same way.
+func TestSocketsGoToAnotherGroup(t *testing.T) {
+	for _, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 3}, {3, 2}} {
+		for i, name := range []string{"tcp", "unix"} {
+			t.Run(fmt.Sprintf("%s, %d to %d", name, n[0], n[1]), func(t *testing.T) {
+				path := filepath.Join(servertest.ShortDir(t), "s")
+				of := func(text string) heir {
+					return both2(path, text)[i]
+				}
+				servertest.CheckDescriptors(t)
+				first, second := of("first"), of("second")
+				before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
+				addr := first.Addr()
+				end := visitors(t, addr)
+
+				sockets, err := first.Sockets()
+				require.NoError(t, err)
+				want := n[0]
+				if name == "unix" || !netpoll.SpreadsTCP { // one for all schedulers
+					want = 1
+				}
+				require.Len(t, sockets.FDs, want)
+				others, err := second.Inherit([]*service.Sockets{{Address: "elsewhere", FDs: []int{0}}, sockets})
+				require.NoError(t, err)
+				require.Len(t, others, 1)
+				after := begin(t, act.Config{Schedulers: n[1]}, second.Setup)
+				require.Equal(t, addr, second.Addr())
+				first.Give()
+				require.NoError(t, before.End(), "nothing is left when its clients have been answered")
+				if name == "unix" {
+					require.FileExists(t, path)
+				}
+				for range 20 {
+					c := servertest.Dial(t, addr)
+					hears("second")(t, c)
+					require.NoError(t, c.Close())
+				}
+				require.Positive(t, end())
+				require.NoError(t, after.order(servertest.Drain))
+				require.NoFileExists(t, path)
+			})
+		}
+	}
+}
+
+func both2(path, text string) []heir {
+	return []heir{
+		&service.TCP{Address: loopback, Handler: answers(text)},
+		&service.Unix{Path: path, Handler: answers(text)},
+	}
+}
+
+// visitors are clients that come one after the other until end is called, which returns how many have been answered.
+func visitors(t *testing.T, addr net.Addr) (end func() int64) {
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	var n atomic.Int64
+	for range 2 {
+		wg.Go(func() {
+			for !over.Load() {
+				c, err := net.Dial(addr.Network(), addr.String())
+				if err == nil {
+					var text []byte
+					if text, err = io.ReadAll(c); err == nil && len(text) == 0 {
+						err = io.ErrUnexpectedEOF
+					}
+					_ = c.Close()
+				}
+				if n.Add(1); err != nil {
+					t.Errorf("a client: %v", err)
+					return
+				}
+			}
+		})
+	}
+	return func() int64 {
+		over.Store(true)
+		wg.Wait()
+		return n.Load()
+	}
+}
+
+// socketOf returns a duplicate of the socket of a listener of package net.
+func socketOf(t *testing.T, l syscall.Conn) (fd int) {
+	raw, err := l.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(of uintptr) { fd, err = monitor.DuplicateSocket(int(of)) }))
+	require.NoError(t, err)
+	return fd
+}
+
+// A socket without SO_REUSEPORT, as systemd passes it. At the end it is left with what waits there to whoever has lent it.
+func TestLentSocketsAreShared(t *testing.T) {
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	for _, at := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.UnixAddr{Name: path, Net: "unix"}} {
+		t.Run(at.Network(), func(t *testing.T) {
+			servertest.CheckDescriptors(t)
+			l, err := net.Listen(at.Network(), at.String())
+			require.NoError(t, err)
+			defer l.Close()
+			x := newShares(2)
+			var v heir = &service.TCP{Name: "web", Address: "127.0.0.1:0", Handler: x.of(answers("hello"))}
+			if at.Network() == "unix" {
+				v = &service.Unix{Name: "web", Path: "/nowhere", Handler: x.of(answers("hello"))}
+			}
+			others, err := v.Inherit([]*service.Sockets{{Name: "web", FDs: []int{socketOf(t, l.(syscall.Conn))}, Lent: true}})
+			require.NoError(t, err)
+			require.Empty(t, others)
+			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+			require.Equal(t, l.Addr().String(), v.Addr().String())
+			w.servedByAll(t, x, l.Addr())
+
+			c := servertest.Dial(t, l.Addr())
+			accepted, err := l.Accept()
+			require.NoError(t, err)
+			servertest.Send(t, c, "x")
+			servertest.Expect(t, accepted, "x")
+			require.NoError(t, accepted.Close())
+			if at.Network() == "unix" {
+				require.FileExists(t, path)
+			}
+		})
+	}
+}
+
+func TestWhichSocketsAServiceInherits(t *testing.T) {
+	l, err := net.Listen("tcp", loopback)
+	require.NoError(t, err)
+	defer l.Close()
+	for _, row := range []struct {
+		name, service, address string
+		given                  service.Sockets
+		taken                  bool
+	}{
+		{"the address of the socket", "", l.Addr().String(), service.Sockets{}, true},
+		{"a socket with a name, for a service without", "", l.Addr().String(), service.Sockets{Name: "web.socket"}, true},
+		{"another address", "", "127.0.0.1:1", service.Sockets{}, false},
+		{"another kind of host", "", fmt.Sprintf(":%d", l.Addr().(*net.TCPAddr).Port), service.Sockets{}, false},
+		{"the name", "web", "127.0.0.1:1", service.Sockets{Name: "web"}, true},
+		{"another name, and the address", "web", l.Addr().String(), service.Sockets{Name: "admin"}, false},
+		{"the address as it was configured", "", "127.0.0.1:0", service.Sockets{Address: "127.0.0.1:0"}, true},
+		{"another address as configured", "", l.Addr().String(), service.Sockets{Address: "127.0.0.1:0"}, false},
+		{"an address that cannot be", "", "nothing", service.Sockets{}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.given.FDs = []int{socketOf(t, l.(syscall.Conn))}
+			defer row.given.Close()
+			v := &service.TCP{Name: row.service, Address: row.address, Handler: echo}
+			others, err := v.Inherit([]*service.Sockets{&row.given})
+			require.NoError(t, err)
+			require.Equal(t, row.taken, len(others) == 0)
+		})
+	}
+}
+
+func TestWhatIsNoListeningSocketIsNotInherited(t *testing.T) {
+	pipe, _, err := os.Pipe()
+	require.NoError(t, err)
+	defer pipe.Close()
+	datagrams, err := net.ListenPacket("udp", loopback)
+	require.NoError(t, err)
+	defer datagrams.Close()
+	l, err := net.Listen("tcp", loopback)
+	require.NoError(t, err)
+	defer l.Close()
+	connected := servertest.Dial(t, l.Addr())
+	file, err := pipe.SyscallConn()
+	require.NoError(t, err)
+	var of int
+	require.NoError(t, file.Control(func(fd uintptr) { of = int(fd) }))
+	for name, fd := range map[string]int{
+		"a pipe":       of,
+		"datagrams":    socketOf(t, datagrams.(syscall.Conn)),
+		"a connection": socketOf(t, connected.(syscall.Conn)),
+		"nothing":      12345,
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &service.TCP{Address: loopback, Handler: echo}
+			_, err := v.Inherit([]*service.Sockets{{Address: loopback, FDs: []int{fd}}})
+			require.ErrorContains(t, err, fmt.Sprintf("descriptor %d is not a socket that listens for streams", fd))
+			if name == "datagrams" || name == "a connection" {
+				require.NoError(t, monitor.CloseSocket(fd))
+			}
+		})
+	}
+}

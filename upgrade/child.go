@@ -1,0 +1,261 @@
+package upgrade
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/daimon-go/daimon/service"
+)
+
+// patience is how long a new program may take until it is ready, by default.
+const patience = time.Minute
+
+// The words between the two programs, each a line.
+const (
+	ready   = "ready"   // the new one to the old one: all services are set up
+	no      = "no: "    // with the reason: either of them to the other
+	accept  = "go"      // the old one to the new one: it may accept
+	serving = "serving" // the new one to the old one: it does
+)
+
+// letter is what the old program writes first, in JSON: what the new one gets.
+type letter struct {
+	PID     int                // of the old program
+	Sockets []*service.Sockets // with the numbers of the descriptors there
+	States  map[string][]byte
+}
+
+// variable names the two descriptors by which the programs talk: the new one reads from the first and writes to the second.
+const variable = "DAIMON_UPGRADE"
+
+// child is the new program, as the old one sees it.
+type child struct {
+	process *os.Process
+	to      *os.File
+	from    *os.File
+	lines   *bufio.Reader
+}
+
+// replace starts the new program, and returns its number when it serves.
+func (u *Upgrade) replace() (pid int, err error) {
+	within := cmp.Or(u.Within, patience)
+	ctx, cancel := context.WithTimeoutCause(u.living, within, fmt.Errorf("it was not ready in %v", within))
+	defer cancel()
+	c, err := u.start()
+	if err != nil {
+		return 0, err
+	}
+	defer context.AfterFunc(ctx, c.interrupt)()
+	if err := c.persuade(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return 0, fmt.Errorf("the new program, process %d: %w", c.process.Pid, c.refuse(err))
+	}
+	c.close()
+	return c.process.Pid, nil
+}
+
+// start starts the new program. Its letter is in the pipe by then, in case that this process is killed.
+func (u *Upgrade) start() (_ *child, err error) {
+	program, err := executable(u.Program)
+	if err != nil {
+		return nil, err
+	}
+	states, err := u.states()
+	if err != nil {
+		return nil, err
+	}
+	sockets, err := u.sockets()
+	defer closeAll(sockets)
+	if err != nil {
+		return nil, err
+	}
+	read, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	from, write, err := os.Pipe()
+	if err != nil {
+		_ = to.Close()
+		return nil, err
+	}
+	defer write.Close()
+	c := &child{to: to, from: from, lines: bufio.NewReader(from)}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	// Descriptors are passed by their numbers. As an os.File a socket would have a finalizer, and its method Fd would make the
+	// socket block, in both processes.
+	files := []uintptr{0, 1, 2, read.Fd(), write.Fd()}
+	l := &letter{PID: os.Getpid(), States: states}
+	for _, x := range sockets {
+		there := *x
+		there.FDs = nil
+		for _, fd := range x.FDs {
+			there.FDs = append(there.FDs, len(files))
+			files = append(files, uintptr(fd))
+		}
+		l.Sockets = append(l.Sockets, &there)
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) >= pipe {
+		return nil, fmt.Errorf("the states of the services take %d bytes, in all; at most %d are possible", len(text), pipe)
+	}
+	if _, err = to.Write(append(text, '\n')); err != nil {
+		return nil, err
+	}
+	if c.process, err = startProcess(program, environment("3 4"), files); err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", program, err)
+	}
+	return c, nil
+}
+
+// pipe is how many bytes fit into a pipe that nobody reads, at least.
+const pipe = 16 << 10
+
+// startProcess starts a program with the arguments of this one. A thread that belongs to a scheduler would pass on its CPU, so
+// the goroutine must not be bound to one.
+func startProcess(program string, env []string, files []uintptr) (*os.Process, error) {
+	pid, _, err := syscall.StartProcess(program, os.Args, &syscall.ProcAttr{Env: env, Files: files})
+	if err != nil {
+		return nil, err
+	}
+	return os.FindProcess(pid)
+}
+
+// executable returns the path of a program; "" is this one.
+func executable(name string) (string, error) {
+	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
+	if err != nil && name == "" {
+		return os.Executable()
+	}
+	return path, err
+}
+
+// ours are the variables that are for one process alone.
+var ours = []string{variable, listenPID, listenFDs, listenNames, "WATCHDOG_PID"}
+
+// environment is that of the new program.
+func environment(descriptors string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(ours, name)
+	})
+	return append(env, variable+"="+descriptors)
+}
+
+func (u *Upgrade) states() (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, v := range u.Services {
+		if k, ok := v.(Keeper); ok {
+			state, err := k.SaveState()
+			if err != nil {
+				return nil, err
+			}
+			all[k.StateName()] = state
+		}
+	}
+	return all, nil
+}
+
+// sockets returns duplicates, also with an error.
+func (u *Upgrade) sockets() (all []*service.Sockets, err error) {
+	for _, v := range u.Services {
+		if l, ok := v.(Listener); ok {
+			x, err := l.Sockets()
+			if err != nil {
+				return all, err
+			}
+			if x != nil {
+				all = append(all, x)
+			}
+		}
+	}
+	return all, nil
+}
+
+func closeAll(sockets []*service.Sockets) {
+	for _, x := range sockets {
+		x.Close()
+	}
+}
+
+// persuade has the new program serve.
+func (c *child) persuade() error {
+	if err := c.expect(ready); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(c.to, accept); err != nil {
+		return ended(err)
+	}
+	return c.expect(serving)
+}
+
+// ended returns errEnded for the error of a pipe that the new program has closed.
+func ended(err error) error {
+	if err == io.EOF || errors.Is(err, syscall.EPIPE) {
+		return errEnded
+	}
+	return err
+}
+
+// expect reads a word.
+func (c *child) expect(word string) error {
+	line, err := c.lines.ReadString('\n')
+	line = strings.TrimSuffix(line, "\n")
+	reason, refused := strings.CutPrefix(line, no)
+	switch {
+	case refused:
+		return errors.New(reason)
+	case err != nil:
+		return ended(err)
+	case line != word:
+		return fmt.Errorf("it says %q in place of %q", line, word)
+	}
+	return nil
+}
+
+var errEnded = errors.New("it has ended")
+
+// interrupt ends what waits for the new program.
+func (c *child) interrupt() {
+	past := time.Unix(1, 0)
+	_ = c.to.SetDeadline(past)
+	_ = c.from.SetDeadline(past)
+}
+
+// refuse ends the new program, because of err. It returns err, with what became of the program if that is the reason.
+func (c *child) refuse(err error) error {
+	_ = c.to.SetDeadline(time.Time{})
+	_, _ = fmt.Fprintln(c.to, no+err.Error()) // it is not to take over
+	_ = c.process.Kill()
+	state, waitErr := c.process.Wait()
+	c.close()
+	if err == errEnded && waitErr == nil {
+		return fmt.Errorf("it has ended: %v", state)
+	}
+	return err
+}
+
+func (c *child) close() {
+	_ = c.to.Close()
+	_ = c.from.Close()
+}

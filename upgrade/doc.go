@@ -1,0 +1,29 @@
+// Package upgrade replaces a running program by a newer binary without a connection that is refused or reset.
+//
+// A program of package program has it built in: put the new binary in the place of the old one, and send SIGUSR2.
+//
+//	install web-2 /usr/local/bin/web
+//	kill -USR2 $(pidof web)
+//
+// The old process starts the new binary with the same arguments, and passes on the listening sockets of all services, and what
+// else they keep: the keys of TLS's session tickets. The new one sets up its services on these sockets and says that it is
+// ready. Then the old one says go, and the new one accepts. The old one stops accepting, and ends as after a signal: connections
+// that are open finish what is in flight.
+//
+// Nothing of that harms the old process before the new one has said twice that it is well. A binary that cannot be started,
+// dies, refuses, or has not said that it is ready in a minute is ended, and one line in the log says so. There is one upgrade at
+// a time. If the old process is killed in the middle, the new one takes over.
+//
+// The services of both programs are matched by Name, or else by the address they were configured with. A service of
+// the old program that the new one does not have ends with the old one. The number of schedulers may be another.
+//
+// # Socket activation
+//
+// Listening sockets that systemd passes (LISTEN_FDS, see sd_listen_fds(3)) come to the services in the same way, by
+// FileDescriptorName or by address. One socket for several schedulers is shared by all of them.
+//
+// # Limits
+//
+// The process number changes with each upgrade: a supervisor has to follow it, as systemd does with NotifyAccess=all. Process
+// number 1 of a container cannot be replaced, since the container ends with it.
+package upgrade

@@ -1,0 +1,180 @@
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Upgrade replaces this program by a newer one, and takes over from an older one. The Server of package program has one.
+// Without it, Inherit comes before the set-up functions of the services, and Setup is the last set-up function:
+//
+//	u := &upgrade.Upgrade{Services: []any{web}}
+//	if err := u.Inherit(); err != nil { … }
+//	err := act.Run(ctx, cfg, web.Setup, u.Setup)
+//	u.Close(err)
+//
+// The fields must not be changed from Inherit on.
+type Upgrade struct {
+	// Services are those whose sockets and states are passed on: see [Listener] and [Keeper]. Others are passed over.
+	Services []any
+	// Signal starts an upgrade. The default, nil, is SIGUSR2.
+	Signal os.Signal
+	// Program is the path of the new binary. If it is "" it is that of this process, looked up as when it was started: a link,
+	// or a name in PATH, may lead to another file by then.
+	Program string
+	// Within is how long the new program may take until it is ready; 0 means a minute.
+	Within time.Duration
+	// Terms are those of the end of the old program. Nothing is announced, since the new one serves. If Spread is 0, it is 10 s:
+	// what an idle client sends at the moment in which its connection is closed would be lost, so a connection has to be told
+	// with an answer that it is the last one.
+	Terms shutdown.Policy
+
+	heritage heritage
+	group    *act.Group
+	log      *zap.Logger
+	pending  sync.WaitGroup // upgrades that signals have started
+	setUp    sync.Mutex     // while it is set up
+	one      sync.Mutex     // an upgrade at a time
+	living   context.Context
+	end      func() // ends upgrades
+}
+
+// Listener is a service that listens on sockets, as service.TCP and service.Unix do.
+type Listener interface {
+	// Inherit takes its own out of all, and returns the others.
+	Inherit(all []*service.Sockets) (others []*service.Sockets, err error)
+	// Sockets returns duplicates; nil if there are none.
+	Sockets() (*service.Sockets, error)
+	// Give is called when another process listens on them.
+	Give()
+}
+
+// Keeper is a service with a state that the next program goes on with, as secure.Tickets has. The methods are called on any
+// goroutine.
+type Keeper interface {
+	// StateName is what the state is found by.
+	StateName() string
+	// SaveState returns the state as it is now. It goes through memory only. The states of all services take 10,000 bytes at
+	// most.
+	SaveState() ([]byte, error)
+	// LoadState is called before Setup.
+	LoadState(state []byte) error
+}
+
+// Replaced is the order with which a program ends when another one has taken over.
+type Replaced struct {
+	PID   int // of the other one
+	Terms shutdown.Policy
+}
+
+// Policy returns the terms.
+func (r Replaced) Policy() shutdown.Policy { return r.Terms }
+
+func (r Replaced) String() string { return fmt.Sprintf("replaced by process %d", r.PID) }
+
+// Setup is a set-up function, the last one. In a program that an older one has started it says that this one is ready, and
+// waits for the older one's word. From then on Signal starts an upgrade.
+func (u *Upgrade) Setup(s *act.Scheduler) error {
+	if schedulers := s.Group().Schedulers(); s.Index() < len(schedulers)-1 {
+		return nil
+	}
+	u.setUp.Lock() // a signal that comes now waits
+	defer u.setUp.Unlock()
+	u.group, u.log = s.Group(), s.Logger()
+	living, end := context.WithCancelCause(context.Background())
+	u.living, u.end = living, func() { end(errEnding) }
+	s.Attach(ending{u.end})
+	if sig := u.signal(); sig != nil {
+		if err := monitor.OnSignal(signalled{u}, sig)(u.group.Schedulers()[0]); err != nil {
+			return err
+		}
+	}
+	return u.heritage.takeOver(u.log)
+}
+
+func (u *Upgrade) signal() os.Signal { return cmp.Or(u.Signal, usual) }
+
+var errEnding = errors.New("this program is ending")
+
+// ending ends upgrades with the first order.
+type ending struct{ end func() }
+
+func (e ending) Act(*act.Task) act.Directive    { return act.Wait }
+func (e ending) Stop(*act.Task, shutdown.Order) { e.end() }
+func (e ending) Waits(add func(what string))    { add("an order") }
+func (e ending) String() string                 { return "upgrade" }
+
+// signalled starts an upgrade for each signal.
+type signalled struct{ *Upgrade }
+
+// Signal is called on a goroutine of its own. It does not wait, so that a second signal is answered at once.
+func (u signalled) Signal(os.Signal) {
+	u.pending.Go(func() {
+		if err := u.Start(); err != nil {
+			u.log.Error("this program was not replaced", zap.Error(err))
+		}
+	})
+}
+
+// terms returns what Terms mean.
+func (u *Upgrade) terms() shutdown.Policy {
+	p := u.Terms.Resolved()
+	p.Announce = 0
+	if p.Spread == 0 && p.Kind != shutdown.Halting {
+		p.Spread = 10 * time.Second
+	}
+	return p
+}
+
+// Close ends an upgrade that is under way, and says to the older program, if it waits, that this one has failed with err. It is
+// called when Run has returned, or if a service could not be set up.
+func (u *Upgrade) Close(err error) {
+	u.heritage.refuse(err)
+	if u.end != nil {
+		u.end()
+	}
+	u.pending.Wait()
+}
+
+// Start starts the new program, and waits until it has taken over. Then this program has the order to end, and Start returns
+// nil. After an error this program goes on as before. Any goroutine but those of schedulers, which must not wait.
+func (u *Upgrade) Start() error {
+	if !u.one.TryLock() {
+		return errors.New("upgrade: one is under way")
+	}
+	defer u.one.Unlock()
+	u.setUp.Lock() // it may be under way
+	defer u.setUp.Unlock()
+	switch {
+	case u.group == nil:
+		return errors.New("upgrade: the program is not set up")
+	case u.living.Err() != nil:
+		return fmt.Errorf("upgrade: %w", errEnding)
+	case os.Getpid() == 1:
+		return errors.New("upgrade: this is process 1, and its container would end with it; start another container")
+	}
+	pid, err := u.replace()
+	if err != nil {
+		return fmt.Errorf("upgrade: %w; process %d goes on", err, os.Getpid())
+	}
+	for _, v := range u.Services {
+		if l, ok := v.(Listener); ok {
+			l.Give()
+		}
+	}
+	u.log.Info("replaced", zap.Int("by process", pid))
+	u.group.Shutdown(Replaced{pid, u.terms()})
+	return nil
+}
