@@ -42,7 +42,7 @@ func TestInvalidConfigs(t *testing.T) {
 			`Worker is not UTF-8 without NUL: "\xff"`,
 		}},
 		"a nil chain":       {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
-		"a nil interceptor": {func(cfg *stage.Config) { cfg.Interceptors = []stage.Interceptor{nil} }, []string{"Interceptors has a nil"}},
+		"a nil middleware":  {func(cfg *stage.Config) { cfg.Middleware = []stage.Middleware{nil} }, []string{"Middleware has a nil"}},
 		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
 		"negative attempts": {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
 		"a negative poll":   {func(cfg *stage.Config) { cfg.Poll = -1 }, []string{"Poll is negative: -1ns"}},

@@ -31,8 +31,8 @@ type Config struct {
 	// Provider has the processors of the Chains.
 	Provider Provider
 
-	// Interceptors are called for each stage, both Before and After the processor ahead of those of Intercepted.
-	Interceptors []Interceptor
+	// Middleware is put around the processor of each stage, the first one outside.
+	Middleware []Middleware
 
 	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
 	// two engines may have the same, since tokens tell their claims apart.
@@ -177,7 +177,7 @@ func (cfg Config) check() error {
 			}
 		}
 	}
-	say(!slices.Contains(cfg.Interceptors, nil), "Interceptors has a nil")
+	say(!slices.ContainsFunc(cfg.Middleware, func(m Middleware) bool { return m == nil }), "Middleware has a nil")
 	say(storable(cfg.Worker), "Worker is not UTF-8 without NUL: %q", cfg.Worker)
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
 	say(cfg.Attempts >= 0, "Attempts is negative: %d", cfg.Attempts)

@@ -131,6 +131,98 @@ func ExampleConfig_ended() {
 	// report 2 has finished
 }
 
+// Month is what the tasks of ExampleTyped are about.
+type Month struct{ Year, Month int }
+
+// The data of a task is a value of a type of the program.
+func ExampleTyped() {
+	months := stage.Typed[Month]{Kind: "month"}
+	engine, err := stage.New(stage.Config{
+		Store:  memory.New(nil),
+		Chains: map[string]*stage.Chain{"month": stage.Begin("OPEN").Then("CLOSING", "close", "CLOSED")},
+		Provider: stage.Processors{
+			"close": months.Processor(func(_ context.Context, _ *stage.Task, m Month) (stage.Commit, error) {
+				next := Month{m.Year, m.Month + 1}
+				return func(_ context.Context, tx stage.Tx) error { return months.SetData(tx, next) }, nil
+			}),
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	id, _ := months.Enqueue(ctx, engine, Month{2026, 5})
+	_, _ = engine.Fire(ctx)
+	_ = engine.Wait(ctx)
+	t, _ := engine.Get(ctx, id)
+	next, err := months.Value(&t)
+	fmt.Println(string(t.Data), next.Month, err)
+	// Output: {"Year":2026,"Month":6} 6 <nil>
+}
+
+// A middleware sees each stage begin and end. Here it writes what a tracer or a histogram would get.
+func ExampleMiddleware() {
+	traced := func(next stage.Processor) stage.Processor {
+		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			fmt.Println(t, "begins", t.Stage)
+			commit, err := next.Process(ctx, t)
+			fmt.Println(t, "has ended", t.Stage+":", err)
+			return commit, err
+		})
+	}
+	chains, processors := reports()
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(nil), Chains: chains, Provider: processors,
+		Middleware: []stage.Middleware{traced},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	_, _ = engine.Enqueue(ctx, "report", nil)
+	_, _ = engine.Fire(ctx)
+	_ = engine.Wait(ctx)
+	// Output:
+	// report 1 begins LOADING_DATA
+	// report 1 has ended LOADING_DATA: <nil>
+	// report 1 begins BUILDING_REPORT
+	// report 1 has ended BUILDING_REPORT: out of paper
+}
+
+// A processor puts its task off until what it needs is there. That is not a failed attempt.
+func ExampleSnooze() {
+	ready := false
+	load := func(context.Context, *stage.Task) (stage.Commit, error) {
+		if !ready {
+			ready = true
+			return nil, stage.Snooze(0) // or time.Hour
+		}
+		return nil, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Chains:   map[string]*stage.Chain{"import": stage.Begin("NEW").Then("LOADING", "load", "LOADED")},
+		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	id, _ := engine.Enqueue(ctx, "import", nil)
+	for range 2 {
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+		t, _ := engine.Get(ctx, id)
+		fmt.Println(t.Stage, t.Status, t.Attempt)
+	}
+	// Output:
+	// NEW NORMAL 0
+	// LOADED NORMAL 0
+}
+
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
 	chains := map[string]*stage.Chain{"nap": stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}

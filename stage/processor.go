@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // Processor does the work of a dynamic stage.
@@ -14,7 +16,8 @@ type Processor interface {
 	//
 	// ctx ends when the stage has to stop, and CheckSuspended says why. If Process returns after that, whatever it
 	// returns, the task is rolled back. After an error the stage is tried again, as Config.Attempts and Backoff say,
-	// unless the error is ErrPermanent. A Process that returns ErrSuspended without a request suspends its task.
+	// unless the error is ErrPermanent. A Process that returns ErrSuspended without a request suspends its task, and one that
+	// returns Snooze puts it off.
 	Process(ctx context.Context, t *Task) (Commit, error)
 }
 
@@ -62,6 +65,15 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
+// Snooze returns an error with which a Processor, or its Commit, puts its task off: the task goes back to its last static
+// stage, and the stage begins again after that long, by the store's clock. That is neither an attempt nor a failure, so a
+// task may be put off any number of times. A duration of 0 or less means at once.
+func Snooze(after time.Duration) error { return snooze(max(0, after)) }
+
+type snooze time.Duration
+
+func (s snooze) Error() string { return "stage: put off by " + time.Duration(s).String() }
+
 // ErrPermanent matches the errors that Permanent returns, for errors.Is.
 var ErrPermanent = errors.New("stage: permanent")
 
@@ -70,36 +82,18 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error        { return p.error }
 func (p permanent) Is(target error) bool { return target == ErrPermanent }
 
-// Interceptor is called around processors, in this order: the dynamic stage is shown, Before, the processor, After, the
-// static stage is shown. It is called on the processor's goroutine with the same context, and must not change t.
-type Interceptor interface {
-	// Before is called before a stage. An error fails the stage, and the processor is not called.
-	Before(ctx context.Context, t *Task) error
-	// After is called after a processor that has succeeded, unless the context has ended. An error fails the stage, and
-	// nothing is written, since that comes later.
-	After(ctx context.Context, t *Task) error
-}
+// Middleware returns a Processor that calls next, and does something around it, such as tracing, counting or checks. It is
+// called whenever a stage begins. To wrap a single processor, call it where the Provider has that processor.
+//
+// Its Process is called on the goroutine and with the context of the processor's, or with a context derived from it. What it
+// returns counts as returned by the processor. A panic of the processor passes through it. The Commit comes later: to see
+// that, return another Commit that calls the one of next.
+type Middleware func(next Processor) Processor
 
-// Intercepted returns p with interceptors of its own, called in order.
-func Intercepted(p Processor, interceptors ...Interceptor) Processor {
-	return ProcessorFunc(func(ctx context.Context, t *Task) (Commit, error) {
-		for _, i := range interceptors {
-			if err := i.Before(ctx, t); err != nil {
-				return nil, fmt.Errorf("before %s: %w", t.Stage, err)
-			}
-		}
-		commit, err := p.Process(ctx, t)
-		for _, i := range interceptors {
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-			if err != nil {
-				return nil, err
-			}
-			if err = i.After(ctx, t); err != nil {
-				return nil, fmt.Errorf("after %s: %w", t.Stage, err)
-			}
-		}
-		return commit, err
-	})
+// wrapped returns p in all of the middleware, the first one outside.
+func wrapped(p Processor, all []Middleware) Processor {
+	for _, m := range slices.Backward(all) {
+		p = m(p)
+	}
+	return p
 }

@@ -38,52 +38,6 @@ func TestProcessorsAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
-// notes is an Interceptor that notes its calls, and may end the stage.
-type notes struct {
-	name  string
-	calls *string
-	after func()
-}
-
-func (l notes) Before(context.Context, *stage.Task) error { *l.calls += l.name; return nil }
-func (l notes) After(context.Context, *stage.Task) error {
-	*l.calls += "/" + l.name
-	if l.after != nil {
-		l.after()
-	}
-	return nil
-}
-
-func TestInterceptorOrder(t *testing.T) {
-	for name, row := range map[string]struct {
-		err  error // of the processor
-		ends bool  // during the first After
-		want string
-	}{
-		"all is well":          {nil, false, "abp/a/b"},
-		"the processor fails":  {errors.New("no luck"), false, "abp"},
-		"suspended in between": {nil, true, "abp/a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			calls := ""
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			a, b := notes{name: "a", calls: &calls}, notes{name: "b", calls: &calls}
-			if row.ends {
-				a.after = func() { cancel(stage.ErrSuspended) }
-			}
-			p := stage.Intercepted(stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-				calls += "p"
-				return func(context.Context, stage.Tx) error { return nil }, row.err
-			}), a, b)
-			commit, err := p.Process(ctx, &stage.Task{})
-			require.Equal(t, row.want, calls)
-			require.Equal(t, row.want == "abp/a/b", err == nil)
-			require.Equal(t, err == nil, commit != nil, "nothing is to be written")
-		})
-	}
-}
-
 func TestRunsAndFinished(t *testing.T) {
 	for _, row := range []struct {
 		status         stage.Status

@@ -141,7 +141,7 @@ func (w *work) process() (step, time.Duration) {
 	return (*work).finish, 0
 }
 
-// compute calls the processor, with the interceptors. A panic is an error.
+// compute calls the processor in its middleware. A panic is an error.
 func (w *work) compute() (commit Commit, err error) {
 	err = guarded(func() error {
 		s, err := w.chain.find(w.task.Stage)
@@ -156,7 +156,7 @@ func (w *work) compute() (commit Commit, err error) {
 			return err
 		}
 		t := w.task // the processor's own
-		commit, err = Intercepted(p, w.e.cfg.Interceptors...).Process(w.ctx, &t)
+		commit, err = wrapped(p, w.e.cfg.Middleware).Process(w.ctx, &t)
 		return err
 	})
 	return commit, err
@@ -214,6 +214,11 @@ func (w *work) endedBy(err error) (step, time.Duration) {
 	}
 	if errors.Is(err, ErrSuspended) {
 		return w.giveBackAs(w.unharmed(Suspended))
+	}
+	if after, ok := errors.AsType[snooze](err); ok {
+		r := w.unharmed(Normal)
+		r.Runs, r.After = true, time.Duration(after)
+		return w.giveBackAs(r)
 	}
 	return w.failed(err)
 }

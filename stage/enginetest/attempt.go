@@ -147,3 +147,32 @@ func testCommitInterrupted(w *world) {
 	w.Empty(t.Failure)
 	w.False(t.Due.IsZero())
 }
+
+// testSnooze has a task put off by its processor, and then by its commit, after an attempt has failed.
+func testSnooze(w *world) {
+	const rest = 50 * time.Millisecond
+	p := w.tape()
+	var elapsed func() time.Duration
+	cfg := w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		switch w.times(t.ID, "load") {
+		case 1:
+			return nil, errors.New("no luck")
+		case 2:
+			elapsed = since()
+			return nil, fmt.Errorf("not open yet: %w", stage.Snooze(rest))
+		case 3:
+			w.note("attempt %d after %q, rested: %t", t.Attempt, t.Failure, elapsed() >= rest)
+			return func(context.Context, stage.Tx) error { return stage.Snooze(-1) }, nil
+		}
+		w.note("attempt %d", t.Attempt)
+		return nil, nil
+	}})
+	cfg.Store, cfg.Attempts = p, 2 // so a second failed attempt would be the last
+	w.start(cfg)
+	id := w.enqueue("short")
+	w.becomes(id, isFinished)
+	w.Equal([]string{`attempt 1 after "no luck", rested: true`, "attempt 1"}, testOnly(w.noted(), "a"))
+	w.Equal([]string{
+		isLoading, "CREATED, ERROR: no luck", isLoading, "CREATED, NORMAL", isLoading, "CREATED, NORMAL", isLoading, isFinished,
+	}, p.history(id))
+}

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden histories of stage/eng
 var life string
 
 // testLife plays three tasks, one after the other: one succeeds, one is suspended in its second stage and resumed, one
-// fails in it. The history is what a second reader has seen of them, with the calls of processors and interceptors in
+// fails in it. The history is what a second reader has seen of them, with the calls of processors and middleware in
 // between. An engine that only calls Fire writes the same.
 func testLife(w *world, byFire bool) {
 	p := w.tape()
@@ -43,7 +43,7 @@ func testLife(w *world, byFire bool) {
 		},
 	})
 	cfg.Store, cfg.Workers, cfg.Poll = p, 1, never
-	cfg.Interceptors = []stage.Interceptor{notes{w, ""}}
+	cfg.Middleware = []stage.Middleware{w.noting("")}
 	e := w.engine(cfg)
 	goOn := func() {}
 	if byFire {
@@ -90,20 +90,18 @@ func (w *world) golden(name, want, got string) {
 	w.Equal(want, got)
 }
 
-// notes is an Interceptor that notes its calls.
-type notes struct {
-	w    *world
-	name string
-}
-
-func (l notes) Before(_ context.Context, t *stage.Task) error {
-	l.w.note("%s:   %sbefore %s", t.Data, l.name, t.Stage)
-	return nil
-}
-
-func (l notes) After(_ context.Context, t *stage.Task) error {
-	l.w.note("%s:   %safter %s", t.Data, l.name, t.Stage)
-	return nil
+// noting returns a middleware that notes its calls.
+func (w *world) noting(name string) stage.Middleware {
+	return func(next stage.Processor) stage.Processor {
+		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			w.note("%s:   %sbefore %s", t.Data, name, t.Stage)
+			commit, err := next.Process(ctx, t)
+			if err == nil {
+				w.note("%s:   %safter %s", t.Data, name, t.Stage)
+			}
+			return commit, err
+		})
+	}
 }
 
 // testFortyFive suspends three long tasks among forty-five. If elsewhere, another process does so. The contexts of their
@@ -231,19 +229,19 @@ func (p *prompt) after(op string, err error) error {
 	return err
 }
 
-// testInterceptors has two interceptors of the engine and two of a processor.
-func testInterceptors(w *world) {
+// testMiddleware has two of the engine and one of a processor.
+func testMiddleware(w *world) {
 	p := w.tape()
 	cfg := w.config(nil)
 	cfg.Store = p
-	cfg.Interceptors = []stage.Interceptor{notes{w, "first "}, notes{w, "second "}}
+	cfg.Middleware = []stage.Middleware{w.noting("first "), w.noting("second ")}
 	build := stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 		w.note("x:   build")
 		return func(context.Context, stage.Tx) error { w.note("x:   commit"); return nil }, nil
 	})
 	cfg.Provider = stage.Processors{
 		"load":  stage.ProcessorFunc(idle),
-		"build": stage.Intercepted(build, notes{w, "its first "}, notes{w, "its second "}),
+		"build": w.noting("its own ")(build),
 	}
 	e := w.host.start(w, w.engine(cfg))
 	id, err := e.Enqueue(w.ctx, "report", []byte("x"))
@@ -254,22 +252,20 @@ func testInterceptors(w *world) {
 		"x: LOADING_DATA, IN_PROCESSING",
 		"x:   first before LOADING_DATA",
 		"x:   second before LOADING_DATA",
-		"x:   first after LOADING_DATA",
 		"x:   second after LOADING_DATA",
+		"x:   first after LOADING_DATA",
 		"x: DATA_LOADED, IN_PROCESSING",
 		"x: BUILDING_REPORT, IN_PROCESSING",
 		"x:   first before BUILDING_REPORT",
 		"x:   second before BUILDING_REPORT",
-		"x:   its first before BUILDING_REPORT",
-		"x:   its second before BUILDING_REPORT",
+		"x:   its own before BUILDING_REPORT",
 		"x:   build",
-		"x:   its first after BUILDING_REPORT",
-		"x:   its second after BUILDING_REPORT",
-		"x:   first after BUILDING_REPORT",
+		"x:   its own after BUILDING_REPORT",
 		"x:   second after BUILDING_REPORT",
+		"x:   first after BUILDING_REPORT",
 		"x:   commit",
 		"x: FINISHED, NORMAL",
-	}, w.notedAll(19))
+	}, w.notedAll(17))
 }
 
 // notedAll is noted when there are n.

@@ -94,7 +94,7 @@ var tests = []test{
 	{"wait", testWait},
 	{"kinds", testKinds},
 
-	{"interceptors are called in order", testInterceptors},
+	{"middleware is called in order", testMiddleware},
 	{"the ends of tasks are told", testEnded},
 	{"a panic when an end is told", testEndedBadly},
 	{"a stop while an end is told", testEndedLong},
@@ -127,6 +127,7 @@ var tests = []test{
 
 	{"attempts", testAttempts},
 	{"permanent errors", testPermanent},
+	{"a task that is put off", testSnooze},
 	{"each stage has its own attempts", testAttemptsAnew},
 	{"an interruption is neither attempt nor error", testInterrupted},
 

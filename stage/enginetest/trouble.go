@@ -16,17 +16,17 @@ type provides func(id string) (stage.Processor, error)
 
 func (f provides) Processor(id string) (stage.Processor, error) { return f(id) }
 
-// hooks is an Interceptor made of functions.
-type hooks struct{ before, after func() error }
-
-func (l hooks) Before(context.Context, *stage.Task) error { return ask(l.before) }
-func (l hooks) After(context.Context, *stage.Task) error  { return ask(l.after) }
-
-func ask(f func() error) error {
-	if f == nil {
-		return nil
+// around returns a middleware that calls before and after, and fails with their errors.
+func around(before, after func() error) stage.Middleware {
+	return func(next stage.Processor) stage.Processor {
+		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			if err := before(); err != nil {
+				return nil, err
+			}
+			commit, err := next.Process(ctx, t)
+			return commit, errors.Join(err, after())
+		})
 	}
-	return f()
 }
 
 // dumb is an error that cannot say what it is.
@@ -75,12 +75,12 @@ func testTroubles(w *world) {
 		{"commit fails", created, play(commits(func() error { return errors.New("disk full") })), bad, 2, "disk full"},
 		{"commit panics", created, play(commits(panics)), bad, 2, "boom"},
 		{"commit exits", created, play(commits(goexits)), bad, 2, "Goexit"},
-		{"before fails", created, play(computes(quiet), hooks{before: fail}), bad, 2, "before LOADING_DATA: no luck"},
-		{"before panics", created, play(computes(quiet), hooks{before: panics}), bad, 2, "boom"},
-		{"before exits", created, play(computes(quiet), hooks{before: goexits}), bad, 2, "Goexit"},
-		{"after fails", created, play(computes(quiet), hooks{after: fail}), bad, 2, "after LOADING_DATA: no luck"},
-		{"after panics", created, play(computes(quiet), hooks{after: panics}), bad, 2, "boom"},
-		{"after exits", created, play(computes(quiet), hooks{after: goexits}), bad, 2, "Goexit"},
+		{"middleware fails before", created, play(around(fail, quiet)(computes(quiet))), bad, 2, "no luck"},
+		{"middleware panics before", created, play(around(panics, quiet)(computes(quiet))), bad, 2, "boom"},
+		{"middleware exits before", created, play(around(goexits, quiet)(computes(quiet))), bad, 2, "Goexit"},
+		{"middleware fails after", created, play(around(quiet, fail)(computes(quiet))), bad, 2, "no luck"},
+		{"middleware panics after", created, play(around(quiet, panics)(computes(quiet))), bad, 2, "boom"},
+		{"middleware exits after", created, play(around(quiet, goexits)(computes(quiet))), bad, 2, "Goexit"},
 		{"dumb error", created, play(computes(func() error { return dumb{} })), bad, 2, ""},
 		{"nil of a type", created, play(computes(func() error { return (*nilError)(nil) })), bad, 2, ""},
 		{"stage is gone", "GONE", play(computes(quiet)), "GONE, ERROR", 2, `not in the chain: "GONE"`},
@@ -134,8 +134,8 @@ func quiet() error { return nil }
 func fail() error { return errors.New("no luck") }
 
 // play is a Provider of one processor.
-func play(p stage.Processor, ls ...stage.Interceptor) provides {
-	return func(string) (stage.Processor, error) { return stage.Intercepted(p, ls...), nil }
+func play(p stage.Processor) provides {
+	return func(string) (stage.Processor, error) { return p, nil }
 }
 
 // testStoreFails has a store whose every operation fails some times in a row, before it is done or after, so that only its

@@ -1,0 +1,75 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Typed is a kind of task whose Data is a value of type T. With Marshal and Unmarshal unset, Data is JSON as package
+// encoding/json writes it. The methods may be called from any goroutine.
+//
+//	var reports = stage.Typed[Month]{Kind: "report"}
+//
+//	stage.Processors{"load": reports.Processor(load)}
+//	id, err := reports.Enqueue(ctx, engine, Month{2026, time.May})
+type Typed[T any] struct {
+	Kind      string
+	Marshal   func(T) ([]byte, error)
+	Unmarshal func(data []byte, v *T) error
+}
+
+// Enqueue is Engine.Enqueue with v as the Data.
+func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (ID, error) {
+	data, err := k.Data(v)
+	if err != nil {
+		return 0, err
+	}
+	return e.Enqueue(ctx, k.Kind, data)
+}
+
+// Data returns v as Data, for Engine.NewTask.
+func (k Typed[T]) Data(v T) ([]byte, error) {
+	marshal := k.Marshal
+	if marshal == nil {
+		marshal = func(v T) ([]byte, error) { return json.Marshal(v) }
+	}
+	data, err := marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("stage: data of a %s: %w", k.Kind, err)
+	}
+	return data, nil
+}
+
+// Value returns what the Data of t is.
+func (k Typed[T]) Value(t *Task) (v T, err error) {
+	unmarshal := k.Unmarshal
+	if unmarshal == nil {
+		unmarshal = func(data []byte, v *T) error { return json.Unmarshal(data, v) }
+	}
+	if err := unmarshal(t.Data, &v); err != nil {
+		return v, fmt.Errorf("stage: data of %v: %w", t, err)
+	}
+	return v, nil
+}
+
+// SetData is Tx.SetData with v as the Data. A Commit returns the error.
+func (k Typed[T]) SetData(tx Tx, v T) error {
+	data, err := k.Data(v)
+	if err == nil {
+		tx.SetData(data)
+	}
+	return err
+}
+
+// Processor returns a Processor that calls process with the value of the task. If the Data is no T, that fails the stage
+// as any other error does: an engine of another release may know better.
+func (k Typed[T]) Processor(process func(ctx context.Context, t *Task, v T) (Commit, error)) Processor {
+	return ProcessorFunc(func(ctx context.Context, t *Task) (Commit, error) {
+		v, err := k.Value(t)
+		if err != nil {
+			return nil, err
+		}
+		return process(ctx, t, v)
+	})
+}
