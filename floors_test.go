@@ -115,8 +115,8 @@ const floors = `
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics listener monitor secure service
 	                  bufio context crypto/tls go.uber.org/zap net net/http net/netip net/url time unsafe
 
-	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long
-	stage             act internal/panics shutdown internal/hook context go.uber.org/zap hash/fnv math/rand/v2 os strings time
+	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
+	stage             act internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
 	stage/memory      stage stage/internal/transition container/heap context time
