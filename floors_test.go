@@ -45,6 +45,7 @@ const floors = `
 	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
 	internal/exectest internal/race golang.org/x/sys/unix
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
+	internal/traffic  bufio crypto/tls math/rand/v2 net net/http os time
 	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix math slices syscall testing time unsafe
 	internal/tier/run internal/tier bufio encoding/json flag os os/exec path/filepath regexp runtime time
 	e2e
@@ -298,7 +299,7 @@ var doors = map[string][]string{
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.
-var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/tier/run/", "stage/enginetest/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/tier/run/", "internal/traffic/", "stage/enginetest/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

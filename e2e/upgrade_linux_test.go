@@ -12,10 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/traffic"
 )
 
 // upgraded is a server whose process changes. Its processes write to one log.
@@ -117,122 +117,49 @@ func (u *upgraded) fails(t *testing.T) string {
 	return said
 }
 
-// failures counts what clients may not see: a connection that is refused or reset, an answer that is cut, and an end without
-// an answer on a connection that had not been told to close.
-type failures struct {
-	served, fresh atomic.Int64
-	mu            sync.Mutex
-	all           []string
-}
-
-func (f *failures) add(format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all = append(f.all, fmt.Sprintf(format, args...))
-}
-
-// visitors keep asking for the paths until end is called: with keep on connections that stay open until the server closes them,
-// otherwise each time on a new one. The path /ws is an echo of WebSocket.
-func (u *upgraded) visitors(f *failures, keep bool, paths ...string) (end func()) {
-	var over atomic.Bool
-	var wg sync.WaitGroup
-	for _, path := range paths {
-		visit := func() error { return u.visit(f, path, func() bool { return keep && !over.Load() }) }
-		if path == "/ws" {
-			visit = func() error { return u.talk(f, over.Load) }
-		}
-		wg.Go(func() {
-			for !over.Load() {
-				if err := visit(); err != nil {
-					f.add("%s, keep-alive %v: %v", path, keep, err)
-				}
-			}
-		})
-	}
-	return func() {
-		over.Store(true)
-		wg.Wait()
-	}
-}
-
-func (u *upgraded) dial() (net.Conn, error) {
+// load is for clients of the server.
+func (u *upgraded) load() *traffic.Load {
+	l := &traffic.Load{Addr: u.Addr}
 	if u.tls {
-		return tls.Dial("tcp", u.Addr, &tls.Config{InsecureSkipVerify: true})
+		l.TLS = &tls.Config{InsecureSkipVerify: true}
 	}
-	return net.Dial("tcp", u.Addr)
+	return l
 }
 
-// visit asks for path on one connection, again and again while keep returns true, until the server says that it closes it.
-func (u *upgraded) visit(f *failures, path string, keep func() bool) error {
-	c, err := u.dial()
-	if err != nil {
-		return err
+// staying are clients that stay on their connections until the server closes them. The path /ws is an echo of WebSocket.
+func staying(paths ...string) (all []traffic.Client) {
+	for _, path := range paths {
+		all = append(all, traffic.Client{Path: path, WebSocket: path == "/ws"})
 	}
-	defer c.Close()
-	f.fresh.Add(1)
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	in := bufio.NewReader(c)
-	for {
-		connection := ""
-		if !keep() {
-			connection = "Connection: close\r\n"
-		}
-		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, connection); err != nil {
-			return err
-		}
-		answer, err := http.ReadResponse(in, nil)
-		if err != nil {
-			return err
-		}
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return err
-		}
-		if answer.StatusCode != 200 || len(body) == 0 {
-			return fmt.Errorf("status %d, %d bytes", answer.StatusCode, len(body))
-		}
-		f.served.Add(1)
-		if answer.Close {
-			return nil
-		}
-	}
+	return all
 }
 
-// talk has messages of WebSocket echoed on one connection until the server closes it with a close frame. The mask is zero.
-func (u *upgraded) talk(f *failures, over func() bool) error {
-	c, err := u.dial()
-	if err != nil {
-		return err
+// fresh are clients that send each request on a connection of its own.
+func fresh(paths ...string) (all []traffic.Client) {
+	for _, path := range paths {
+		all = append(all, traffic.Client{Path: path, Fresh: true})
 	}
-	defer c.Close()
-	f.fresh.Add(1)
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"); err != nil {
-		return err
-	}
-	in := bufio.NewReader(c)
-	if answer, err := http.ReadResponse(in, nil); err != nil || answer.StatusCode != 101 {
-		return fmt.Errorf("the handshake: %v, %w", answer, err)
-	}
-	for !over() {
-		if _, err := io.WriteString(c, "\x81\x85\x00\x00\x00\x00Hello"); err != nil {
-			return err
-		}
-		head := make([]byte, 2)
-		if _, err := io.ReadFull(in, head); err != nil {
-			return err
-		}
-		if head[0] == 0x88 { // a close frame
-			return nil
-		}
-		text := make([]byte, head[1])
-		if _, err := io.ReadFull(in, text); err != nil || string(text) != "Hello" {
-			return fmt.Errorf("%q in place of the echo: %w", text, err)
-		}
-		f.served.Add(1)
-	}
-	return nil
+	return all
+}
+
+// resting are clients that stay on their connections, and ask for / now and then.
+func resting(n int) []traffic.Client {
+	return slices.Repeat([]traffic.Client{{Path: "/", Rest: 300 * time.Millisecond}}, n)
+}
+
+// awaitAnswers waits until n more requests are answered.
+func awaitAnswers(t *testing.T, l *traffic.Load, n int64) {
+	t.Helper()
+	served := l.Served()
+	exectest.Eventually(t, patience, "requests", func() bool { return l.Served() > served+n })
+}
+
+// everybody has clients of all kinds.
+func everybody() []traffic.Client {
+	return slices.Concat(
+		staying("/", "/", "/slow?for=100ms", "/stream?lines=10", "/ws", "/ws"),
+		fresh("/", "/", "/slow?for=100ms", "/stream?lines=10"),
+		resting(4))
 }
 
 func TestUpgradesUnderLoad(t *testing.T) {
@@ -241,21 +168,15 @@ func TestUpgradesUnderLoad(t *testing.T) {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			u := upgradable(t, append(flags, "-reactors", "2")...)
 			u.tls = len(flags) > 0
-			var f failures
-			ends := []func(){
-				u.visitors(&f, true, "/", "/", "/slow?for=100ms", "/stream?lines=10", "/ws", "/ws"),
-				u.visitors(&f, false, "/", "/", "/slow?for=100ms", "/stream?lines=10"),
-			}
+			load := u.load()
+			end := load.Start(everybody()...)
 			for range tier.Choose(3, 20, 20) {
-				served := f.served.Load()
-				exectest.Eventually(t, patience, "requests", func() bool { return f.served.Load() > served+50 })
+				awaitAnswers(t, load, 50)
 				u.upgrade(t)
 			}
-			for _, end := range ends {
-				end()
-			}
-			require.Empty(t, f.all)
-			t.Logf("%d requests on %d connections", f.served.Load(), f.fresh.Load())
+			end()
+			require.Empty(t, load.Failures())
+			t.Logf("%d requests on %d connections", load.Served(), load.Connections())
 			require.NoError(t, syscall.Kill(u.pid, syscall.SIGTERM))
 			exectest.Eventually(t, patience, "the end", func() bool { return errors.Is(syscall.Kill(u.pid, 0), syscall.ESRCH) })
 		})
@@ -299,12 +220,12 @@ func TestAnUpgradeThatFailsHarmsNobody(t *testing.T) {
 		{"it says that it is ready and dies", "echo ready >&4; exit 0", "it has ended: exit status 0"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var f failures
-			end := u.visitors(&f, true, "/", "/slow?for=50ms", "/stream?lines=3", "/ws")
+			load := u.load()
+			end := load.Start(staying("/", "/slow?for=50ms", "/stream?lines=3", "/ws")...)
 			u.script(t, row.script)
 			require.Contains(t, u.fails(t), row.says)
 			end()
-			require.Empty(t, f.all)
+			require.Empty(t, load.Failures())
 		})
 	}
 	u.with(t, "")
@@ -319,17 +240,16 @@ func TestAnUpgradeToMoreAndFewerReactors(t *testing.T) {
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)
 	all := field(string(status), "Cpus_allowed_list")
-	var f failures
-	end := u.visitors(&f, false, "/", "/", "/", "/slow?for=20ms")
+	load := u.load()
+	end := load.Start(fresh("/", "/", "/", "/slow?for=20ms")...)
 	for _, reactors := range []string{"1", "3", "2", "5", "1"} {
 		u.with(t, "-reactors "+reactors)
 		u.upgrade(t)
 		require.Contains(t, u.cpus(t), all)
-		served := f.served.Load()
-		exectest.Eventually(t, patience, "requests", func() bool { return f.served.Load() > served+100 })
+		awaitAnswers(t, load, 100)
 	}
 	end()
-	require.Empty(t, f.all)
+	require.Empty(t, load.Failures())
 	u.ends(t)
 }
 
@@ -366,7 +286,7 @@ func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 	exectest.Eventually(t, patience, "the end of the old process", u.Gone)
 	var waiting []net.Conn // nobody accepts them yet
 	for range 20 {
-		c, err := u.dial()
+		c, err := net.Dial("tcp", u.Addr)
 		require.NoError(t, err)
 		defer c.Close()
 		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -408,16 +328,15 @@ func TestSocketActivation(t *testing.T) {
 	defer l.Close()
 	flags := []string{"-addr", l.Addr().String(), "-reactors", "2"}
 	u := activated(t, l, "web.socket", flags...)
-	var f failures
-	end := u.visitors(&f, false, "/", "/", "/slow?for=20ms")
+	load := u.load()
+	end := load.Start(fresh("/", "/", "/slow?for=20ms")...)
 	for range 3 {
-		served := f.served.Load()
-		exectest.Eventually(t, patience, "requests", func() bool { return f.served.Load() > served+100 })
+		awaitAnswers(t, load, 100)
 		u.upgrade(t)
 	}
 	end()
 	u.ends(t)
-	late, err := u.dial()
+	late, err := net.Dial("tcp", u.Addr)
 	require.NoError(t, err)
 	defer late.Close()
 	again := activated(t, l, "unknown", flags...)
@@ -426,7 +345,7 @@ func TestSocketActivation(t *testing.T) {
 	answer, err := http.ReadResponse(bufio.NewReader(late), nil)
 	require.NoError(t, err)
 	require.Equal(t, 200, answer.StatusCode)
-	require.Empty(t, f.all)
+	require.Empty(t, load.Failures())
 	again.ends(t)
 }
 
@@ -435,9 +354,11 @@ func TestUpgradesLeaveNothing(t *testing.T) {
 	outside(t)
 	u := upgradable(t, "-reactors", "2")
 	rests := func() (p *exectest.Program, threads, kib int) {
-		var f failures
-		u.visitors(&f, false, "/", "/", "/")()
-		require.Empty(t, f.all)
+		load := u.load()
+		end := load.Start(fresh("/", "/", "/")...)
+		awaitAnswers(t, load, 100)
+		end()
+		require.Empty(t, load.Failures())
 		p = &exectest.Program{Pid: u.pid}
 		tasks, err := os.ReadDir(p.Proc("task"))
 		require.NoError(t, err)

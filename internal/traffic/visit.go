@@ -1,0 +1,133 @@
+package traffic
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// visit asks again and again on one connection, until the server says that it closes it.
+func (l *Load) visit(c Client, conn net.Conn, over <-chan struct{}) *Failure {
+	in := bufio.NewReader(conn)
+	for lost := Reset; ; lost = Race {
+		if lost == Race && c.Rest > 0 {
+			d := c.rest()
+			if ended(over) {
+				d = time.Millisecond
+			}
+			switch open, err := rest(conn, in, d); {
+			case err != nil:
+				return &Failure{Reset, c, err}
+			case !open:
+				l.atRest.Add(1)
+				return nil
+			}
+			time.Sleep(c.Blind)
+		}
+		_ = conn.SetDeadline(time.Now().Add(Patience))
+		last := c.Fresh || ended(over)
+		answered, closed, err := ask(conn, in, c.Path, last)
+		switch {
+		case errors.Is(err, errWrong), errors.Is(err, os.ErrDeadlineExceeded):
+			return &Failure{Wrong, c, err}
+		case err != nil && answered:
+			return &Failure{Cut, c, err}
+		case err != nil:
+			return &Failure{lost, c, err}
+		}
+		l.served.Add(1)
+		if closed || last {
+			return nil
+		}
+	}
+}
+
+// rest waits for d, and reports whether the connection is open then.
+func rest(conn net.Conn, in *bufio.Reader, d time.Duration) (open bool, err error) {
+	_ = conn.SetReadDeadline(time.Now().Add(d))
+	switch _, err = in.Peek(1); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return true, nil
+	case err == io.EOF:
+		return false, nil
+	case err == nil:
+		return false, errors.New("an answer that nobody has asked for")
+	}
+	return false, err
+}
+
+var errWrong = errors.New("a wrong answer")
+
+// ask sends a request and reads the answer. answered reports whether a byte of it has come, and closed whether it says that
+// the server closes the connection.
+func ask(conn net.Conn, in *bufio.Reader, path string, last bool) (answered, closed bool, err error) {
+	connection := ""
+	if last {
+		connection = "Connection: close\r\n"
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, connection); err != nil {
+		return false, false, err
+	}
+	if _, err := in.Peek(1); err != nil {
+		return false, false, err
+	}
+	answer, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return true, false, err
+	}
+	n, err := io.Copy(io.Discard, &patient{answer.Body, conn})
+	if err == nil && (answer.StatusCode != http.StatusOK || n == 0) {
+		err = fmt.Errorf("%w: status %d, %d bytes", errWrong, answer.StatusCode, n)
+	}
+	return true, answer.Close, err
+}
+
+// patient is a body that may take as long as it likes, if it does not stop.
+type patient struct {
+	io.Reader
+	conn net.Conn
+}
+
+// Read implements io.Reader.
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.conn.SetDeadline(time.Now().Add(Patience))
+	return p.Reader.Read(b)
+}
+
+// talk has messages of WebSocket echoed on one connection. The mask is zero.
+func (l *Load) talk(c Client, conn net.Conn, over <-chan struct{}) *Failure {
+	_ = conn.SetDeadline(time.Now().Add(Patience))
+	if _, err := io.WriteString(conn, "GET "+c.Path+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"); err != nil {
+		return &Failure{Reset, c, err}
+	}
+	in := bufio.NewReader(conn)
+	switch answer, err := http.ReadResponse(in, nil); {
+	case err != nil:
+		return &Failure{Reset, c, err}
+	case answer.StatusCode != http.StatusSwitchingProtocols:
+		return &Failure{Wrong, c, fmt.Errorf("the handshake: status %d", answer.StatusCode)}
+	}
+	for !ended(over) {
+		_ = conn.SetDeadline(time.Now().Add(Patience))
+		_, unsent := io.WriteString(conn, "\x81\x85\x00\x00\x00\x00Hello") // what the server has said before its end can be read
+		head := make([]byte, 2)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return &Failure{Cut, c, errors.Join(unsent, err)}
+		}
+		if head[0] == 0x88 { // a close frame
+			return nil
+		}
+		text := make([]byte, head[1])
+		if _, err := io.ReadFull(in, text); err != nil || string(text) != "Hello" {
+			return &Failure{Cut, c, fmt.Errorf("%q in place of the echo: %w", text, err)}
+		}
+		l.served.Add(1)
+	}
+	return nil
+}
