@@ -57,6 +57,6 @@
 //
 // # What it is not
 //
-// The package is not a job queue: it has no priorities, no schedules, and no results to fetch. Finished tasks stay in
-// the store until they are deleted there.
+// The package is not a job queue: it has no priorities, no tasks that come again and again, and no results to fetch.
+// Finished tasks stay in the store until they are deleted there.
 package stage

@@ -191,6 +191,32 @@ func ExampleMiddleware() {
 	// report 1 has ended BUILDING_REPORT: out of paper
 }
 
+// A task can be due later. It is claimed when it is due and an engine has room.
+func ExampleNewTask() {
+	chains, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Chains: chains, Provider: processors})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	soon, _ := engine.NewTask("report", []byte("sales"))
+	soon.After = time.Hour
+	late := soon
+	late.At = time.Date(2100, time.January, 1, 8, 0, 0, 0, time.UTC)
+	ids, _ := engine.EnqueueAll(ctx, soon, late)
+	for _, id := range ids {
+		t, _ := engine.Get(ctx, id)
+		fmt.Println(t.Due.Sub(t.Created) == time.Hour, t.Due.Year() == 2100)
+	}
+	n, _ := engine.Fire(ctx)
+	fmt.Println(n, "due now")
+	// Output:
+	// true false
+	// false true
+	// 0 due now
+}
+
 // A processor puts its task off until what it needs is there. That is not a failed attempt.
 func ExampleSnooze() {
 	ready := false

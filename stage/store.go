@@ -18,8 +18,8 @@ import (
 // Methods that take a Lease are for its holder. For a lease that was lost or has ended they return ErrLeaseLost and
 // change nothing, even if the task has not been claimed since.
 type Store interface {
-	// Enqueue adds tasks, all or none, Normal and due at once. It returns their numbers, which rise in the order of the
-	// tasks.
+	// Enqueue adds tasks, all or none, Normal and due when they say. It returns their numbers, which rise in the order of
+	// the tasks.
 	Enqueue(ctx context.Context, tasks ...NewTask) ([]ID, error)
 
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
@@ -89,6 +89,9 @@ type Store interface {
 type NewTask struct {
 	Kind, Stage string
 	Data        []byte
+	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once.
+	After time.Duration
+	At    time.Time
 }
 
 // Claim is what a worker asks for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,7 +41,7 @@ func (s *Store) EnqueueIn(ctx context.Context, tx pgx.Tx, tasks ...stage.NewTask
 func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
 	ids := make([]stage.ID, len(tasks))
 	for i, t := range tasks {
-		err := tx.QueryRowContext(ctx, s.sql.enqueueOne, t.Kind, t.Stage, t.Data, s.schema).Scan(&ids[i])
+		err := tx.QueryRowContext(ctx, s.sql.enqueueOne, t.Kind, t.Stage, t.Data, s.schema, microseconds(t.After), at(t)).Scan(&ids[i])
 		if err != nil {
 			return nil, s.failed(ctx, "enqueue", err)
 		}
@@ -52,10 +53,20 @@ func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.New
 func (s *tasks) added(tasks []stage.NewTask, notified []string) []any {
 	n := len(tasks)
 	kinds, stages, data := make([]string, n), make([]string, n), make([][]byte, n)
+	after, when := make([]int64, n), make([]*time.Time, n)
 	for i, t := range tasks {
-		kinds[i], stages[i], data[i] = t.Kind, t.Stage, t.Data
+		kinds[i], stages[i], data[i], after[i], when[i] = t.Kind, t.Stage, t.Data, microseconds(t.After), at(t)
 	}
-	return []any{kinds, stages, data, s.schema, notified}
+	return []any{kinds, stages, data, s.schema, notified, after, when}
+}
+
+// at returns t.At, rounded up as microseconds does, or nil if it is not set.
+func at(t stage.NewTask) *time.Time {
+	if t.At.IsZero() {
+		return nil
+	}
+	when := t.At.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+	return &when
 }
 
 // different returns the kinds of the tasks, each once.

@@ -23,7 +23,8 @@ func TestEnqueueIn(t *testing.T) {
 	do(t, s, `CREATE TABLE `+s.Schema()+`.step (task bigint)`)
 	insert := `INSERT INTO ` + s.Schema() + `.step VALUES ($1)`
 	regretted := errors.New("regretted")
-	tasks := []stage.NewTask{{Kind: "b", Stage: "NEW", Data: []byte("data")}, {Kind: "a", Stage: "NEW"}}
+	at := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	tasks := []stage.NewTask{{Kind: "b", Stage: "NEW", Data: []byte("data"), After: time.Hour}, {Kind: "a", Stage: "NEW", At: at}}
 	db := stdlib.OpenDBFromPool(s.Pool())
 	defer func() { require.NoError(t, db.Close()) }()
 	ways := map[string]func(want error) ([]stage.ID, error){
@@ -63,8 +64,11 @@ func TestEnqueueIn(t *testing.T) {
 		for i, id := range ids {
 			task, err := s.Get(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, tasks[i], stage.NewTask{Kind: task.Kind, Stage: task.Stage, Data: task.Data})
-			require.True(t, task.Runs())
+			due := map[string]time.Time{"b": task.Created.Add(time.Hour), "a": at}[task.Kind]
+			require.Equal(t, stage.Task{
+				ID: id, Kind: tasks[i].Kind, Stage: "NEW", Status: stage.Normal, Data: tasks[i].Data,
+				Due: due, Created: task.Created, Changed: task.Created,
+			}, task)
 		}
 		require.Equal(t, 1, count(t, s, s.Schema()+`.step WHERE task = $1`, ids[0]))
 	}

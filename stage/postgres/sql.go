@@ -23,8 +23,8 @@ var texts = statements{
 	enqueue: `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 		INSERT INTO daimon.task (kind, stage, data, due, created, changed)
-		SELECT t.kind, t.stage, t.data, now, now, now
-		FROM clock, unnest($1::text[], $2::text[], $3::bytea[]) AS t (kind, stage, data)
+		SELECT t.kind, t.stage, t.data, greatest(now, now + t.after * interval '1 microsecond', t.at), now, now
+		FROM clock, unnest($1::text[], $2::text[], $3::bytea[], $6::bigint[], $7::timestamptz[]) AS t (kind, stage, data, after, at)
 		WHERE (SELECT count(pg_notify($4, left('kind ' || kind, 1000))) FROM unnest($5::text[]) AS kind) >= 0
 		RETURNING id`,
 
@@ -32,7 +32,9 @@ var texts = statements{
 	enqueueOne: `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 		INSERT INTO daimon.task (kind, stage, data, due, created, changed)
-		SELECT $1::text, $2::text, $3::bytea, now, now, now FROM clock
+		SELECT $1::text, $2::text, $3::bytea,
+			greatest(now, now + $5::bigint * interval '1 microsecond', $6::timestamptz), now, now
+		FROM clock
 		WHERE (SELECT count(pg_notify($4::text, left('kind ' || $1::text, 1000)))) >= 0
 		RETURNING id`,
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -41,6 +42,52 @@ func testEnqueue(f *fixture) {
 		t := f.get(id)
 		f.Equal(many[i], stage.NewTask{Kind: t.Kind, Stage: t.Stage, Data: t.Data})
 	}
+}
+
+// testLater has tasks that are not due at once. They are claimed in the order in which they become due.
+func testLater(f *fixture) {
+	now := f.get(f.enqueue("now")).Created
+	due := map[stage.ID]time.Duration{}
+	for _, row := range []struct {
+		after, at, due time.Duration
+	}{
+		{after: 3 * length, due: 3 * length},
+		{at: 2 * length, due: 2 * length},
+		{after: -length, due: 0},
+		{at: -length, due: 0},
+		{after: length, at: 4 * length, due: 4 * length},
+		{after: length, at: -length, due: length},
+	} {
+		n := stage.NewTask{Kind: "later", Stage: created, After: row.after}
+		if row.at != 0 {
+			n.At = now.Add(row.at).In(time.FixedZone("", 3600))
+		}
+		id := f.enqueued(n)
+		due[id] = row.due
+		t := f.get(id)
+		f.Equal(row.due, t.Due.Sub(now), "%v", row)
+		f.Equal(now, t.Created)
+		f.True(t.Runs())
+		f.False(t.Finished())
+	}
+	for step := range time.Duration(5) {
+		for _, t := range f.claims(9, "later") {
+			f.Equal(step*length, due[t.ID])
+			delete(due, t.ID)
+			_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Error})
+			f.NoError(err)
+		}
+		for id, d := range due {
+			f.Greater(d, step*length, id)
+		}
+		f.advance(length)
+	}
+	f.Empty(due)
+
+	suspended := f.enqueued(stage.NewTask{Kind: "later", Stage: created, After: length})
+	f.yes(f.a.Suspend(f.ctx, suspended))
+	f.yes(f.a.Resume(f.ctx, suspended, false))
+	f.Len(f.claims(9, "later"), 1, "resumed means at once")
 }
 
 func testData(f *fixture) {

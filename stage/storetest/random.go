@@ -130,7 +130,14 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 func (h *history) enqueue() (string, func(stage.Store) string) {
 	var all []stage.NewTask
 	for range 1 + h.r.IntN(2) {
-		all = append(all, stage.NewTask{Kind: h.one("a", "b", "c"), Stage: created, Data: []byte(h.one("", "one", "two"))})
+		n := stage.NewTask{Kind: h.one("a", "b", "c"), Stage: created, Data: []byte(h.one("", "one", "two"))}
+		if h.r.IntN(4) == 0 {
+			n.After = h.time()
+		}
+		if h.r.IntN(4) == 0 {
+			n.At = h.twin.now.Add(h.time())
+		}
+		all = append(all, n)
 	}
 	return fmt.Sprintf("Enqueue %s", all), func(s stage.Store) string {
 		ids, err := s.Enqueue(h.ctx, all...)

@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		do   func(f *fixture)
 	}{
 		{"a new task", testEnqueue},
+		{"a new task that is due later", testLater},
 		{"data", testData},
 		{"bytes are not shared", testBytes},
 		{"names", testNames},

@@ -9,9 +9,13 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// New returns a new task without a number. It is due at once.
+// New returns a new task without a number.
 func New(n stage.NewTask, now time.Time) stage.Task {
-	return stage.Task{Kind: n.Kind, Stage: n.Stage, Status: stage.Normal, Data: n.Data, Due: now, Created: now, Changed: now}
+	due := now.Add(max(0, n.After))
+	if n.At.After(due) {
+		due = n.At.Round(0).UTC()
+	}
+	return stage.Task{Kind: n.Kind, Stage: n.Stage, Status: stage.Normal, Data: n.Data, Due: due, Created: now, Changed: now}
 }
 
 // Due reports whether the task may be claimed: it is due, or the lease of its worker has ended.
